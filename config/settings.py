@@ -1,0 +1,583 @@
+"""The typed settings of a deployment, read from one YAML file.
+
+``load`` reports every fault of a file at once. Types, ranges and unknown keys are checked by the models, combinations by
+the rules of ``ultracluster.domain``.
+"""
+
+import inspect
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from config.yaml_source import YamlSource, YamlSourceError
+from ultracluster.domain import cluster as domain
+from ultracluster.domain import cluster_rules, lustre, names, neuron
+from ultracluster.domain.addresses import block_faults
+from ultracluster.domain.faults import Fault, below
+from ultracluster.domain.instance_types import EfaInterfaceType, zone_id_prefix
+
+SCHEMA_PATH = Path(__file__).with_name("schema.json")
+PARALLELCLUSTER_ENDPOINTS = ("logs", "cloudformation", "ec2")
+"""Interface endpoints that a cluster without internet access needs beside the S3 and DynamoDB gateways (AWS ParallelCluster
+user guide, "AWS ParallelCluster in a single subnet with no internet access")."""
+
+_FIXED_ADDRESS_RESERVE = 32
+_GIB_PER_FILE_SERVER_INTERFACE = 1200
+
+
+class SettingsError(ValueError):
+    """A settings file that cannot be used; the message names every fault, with its place."""
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
+
+
+def _rule_error(title: str, faults: Iterable[Fault]) -> ValidationError:
+    return ValidationError.from_exception_data(
+        title,
+        [
+            InitErrorDetails(
+                type=PydanticCustomError("rule", "{text}", {"text": str(fault)}),
+                loc=fault.path,
+                input=fault.got,
+            )
+            for fault in faults
+        ],
+    )
+
+
+def _retention_faults(field: str, days: int | None) -> list[Fault]:
+    if days is None or days in domain.LOG_RETENTION_DAYS:
+        return []
+    allowed = "one of " + ", ".join(map(str, domain.LOG_RETENTION_DAYS))
+    return [Fault((field,), days, allowed, "the periods that CloudWatch Logs has")]
+
+
+class ExistingVpc(_Model):
+    """A VPC that exists already. Its blocks are given in the fields of the network."""
+
+    vpc_id: Annotated[str, Field(pattern=r"^vpc-[0-9a-f]{8,17}$")]
+    """Id of the VPC. It must have DNS support and DNS hostnames on."""
+    public_subnet_id: Annotated[str, Field(pattern=r"^subnet-[0-9a-f]{8,17}$")]
+    """Subnet of the head node, in zone_id."""
+    private_subnet_id: Annotated[str, Field(pattern=r"^subnet-[0-9a-f]{8,17}$")]
+    """Subnet of compute nodes and file system, in zone_id, with a route to the internet and no automatic public addresses."""
+
+
+class NetworkSettings(_Model):
+    """The VPC, one public and one private subnet in one availability zone."""
+
+    cidr: str = "10.0.0.0/16"
+    """IPv4 block of the VPC, /16 to /28."""
+    public_subnet_cidr: str = "10.0.0.0/24"
+    """Block of the public subnet: head node, NAT gateway."""
+    private_subnet_cidr: str = "10.0.64.0/18"
+    """Block of the private subnet: compute nodes, file system."""
+    nat_addresses: Annotated[int, Field(ge=1, le=8)] = 1
+    """Public addresses of the NAT gateway; each carries 55,000 connections to one destination."""
+    interface_endpoints: list[Annotated[str, Field(pattern=r"^[a-z][a-z0-9.-]+$")]] = []
+    """Services with an interface endpoint, such as ssm; `parallelcluster` stands for those a cluster cannot do without."""
+    flow_log_retention_days: int | None = 90
+    """Days that flow logs are kept; null: no flow logs."""
+    existing: ExistingVpc | None = None
+    """A VPC to use instead of making one."""
+
+    @property
+    def endpoint_services(self) -> list[str]:
+        """Short names of the interface endpoints, the preset written out."""
+        services: list[str] = []
+        for name in self.interface_endpoints:
+            services += PARALLELCLUSTER_ENDPOINTS if name == "parallelcluster" else (name,)
+        return list(dict.fromkeys(services))
+
+    def placement(self, zone_id: str) -> tuple[str, ...]:
+        """Return what makes the private subnet the one it is: where another value means another subnet."""
+        if self.existing is not None:
+            return (self.existing.vpc_id, self.existing.private_subnet_id)
+        return (self.cidr, self.private_subnet_cidr, zone_id)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        faults = list(
+            block_faults(
+                {
+                    "cidr": self.cidr,
+                    "public_subnet_cidr": self.public_subnet_cidr,
+                    "private_subnet_cidr": self.private_subnet_cidr,
+                }
+            )
+        )
+        faults += _retention_faults("flow_log_retention_days", self.flow_log_retention_days)
+        if self.existing is not None:
+            made = ("nat_addresses", "interface_endpoints", "flow_log_retention_days")
+            faults += [
+                Fault((field,), getattr(self, field), "leave it out", "an existing VPC is not changed")
+                for field in made
+                if field in self.model_fields_set
+            ]
+        if faults:
+            raise _rule_error("network", faults)
+        return self
+
+
+class FileSystemSettings(_Model):
+    """The FSx for Lustre file system."""
+
+    deployment_type: lustre.DeploymentType = "PERSISTENT_2"
+    """PERSISTENT_2 for data to keep, SCRATCH_2 for data that can be lost."""
+    capacity_gib: int = 4800
+    """Storage in GiB: 1200, 2400 or a multiple of 2400."""
+    throughput_mbps_per_tib: int | None = 250
+    """MB/s per TiB: 125, 250, 500 or 1000 on PERSISTENT_2; 50, 100 or 200 on PERSISTENT_1; null on SCRATCH_2 (it has 200)."""
+    compression: lustre.Compression = "LZ4"
+    """Compression of new files."""
+    metadata_iops: int | None = None
+    """Provisioned metadata IOPS of PERSISTENT_2; null: automatic, growing with the capacity."""
+    backup_retention_days: int = 7
+    """Days that automatic backups are kept, 0: none. FSx takes none of scratch file systems and of those linked to S3."""
+    kms_key_arn: str | None = None
+    """Key that encrypts the file system; null: the key that FSx manages."""
+    mount_dir: str = "/fsx"
+    """Where nodes mount it."""
+    log_retention_days: int = 90
+    """Days that the file system's warnings and errors are kept in CloudWatch."""
+
+    @property
+    def spec(self) -> lustre.LustreSpec:
+        """The facts that the rules and the construct need."""
+        return lustre.LustreSpec(**self.model_dump(exclude={"log_retention_days"}))
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        faults = lustre.faults(self.spec) + _retention_faults("log_retention_days", self.log_retention_days)
+        if faults:
+            raise _rule_error("file_system", faults)
+        return self
+
+
+class DataRepositorySettings(_Model):
+    """A directory of the file system that is linked to a prefix in S3."""
+
+    path: str
+    """Directory in the file system, such as /data."""
+    bucket: str | None = None
+    """Name of an existing bucket in the same Region; null: a bucket of this deployment."""
+    prefix: str = ""
+    """Prefix within the bucket, without a leading slash."""
+    import_events: list[lustre.FileEvent] = ["NEW", "CHANGED", "DELETED"]
+    """Changes in S3 that show in the file system."""
+    export_events: list[lustre.FileEvent] = ["NEW", "CHANGED", "DELETED"]
+    """Changes in the file system that are written to S3."""
+
+    @property
+    def spec(self) -> lustre.DataRepository:
+        """The facts that the rules and the construct need."""
+        return lustre.DataRepository(
+            path=self.path,
+            bucket=self.bucket,
+            prefix=self.prefix,
+            import_events=tuple(self.import_events),
+            export_events=tuple(self.export_events),
+        )
+
+
+class StorageSettings(_Model):
+    """The shared file system and its links to S3."""
+
+    file_system: FileSystemSettings = FileSystemSettings()
+    data_repositories: list[DataRepositorySettings] = []
+    """Links between directories and S3, at most 8."""
+    retain: bool = True
+    """Whether file system and bucket stay, and cost, when their stack is destroyed."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        faults = lustre.repository_faults(self.file_system.spec, [link.spec for link in self.data_repositories])
+        if faults:
+            raise _rule_error("storage", faults)
+        return self
+
+
+class ComputeResourceSettings(_Model):
+    """Nodes of one instance type within a queue."""
+
+    name: str
+    """Lower case, at most 25 characters; part of node names."""
+    instance_type: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$")] = "trn1.32xlarge"
+    """EC2 instance type."""
+    min_count: Annotated[int, Field(ge=0)] = 0
+    """Nodes that always run and always cost. Above 0, creation of the cluster waits for them."""
+    max_count: Annotated[int, Field(ge=1)]
+    """Nodes at most."""
+    efa: bool | None = None
+    """Elastic Fabric Adapters; null: where the instance type has them."""
+    capacity_reservation_id: Annotated[str, Field(pattern=r"^cr-[0-9a-f]{17}$")] | None = None
+    """On-demand capacity reservation or Capacity Block to launch into."""
+    capacity_reservation_group_arn: (
+        Annotated[str, Field(pattern=r"^arn:aws[a-z-]*:resource-groups:[a-z0-9-]+:\d{12}:group/.+$")] | None
+    ) = None
+    """Resource group of reservations to launch into."""
+    simultaneous_multithreading: bool = True
+    """Both hardware threads of each core."""
+
+    @property
+    def spec(self) -> domain.ComputeResourceSpec:
+        """The facts that the rules and the construct need."""
+        return domain.ComputeResourceSpec(**self.model_dump())
+
+
+class QueueSettings(_Model):
+    """A Slurm queue (partition)."""
+
+    name: str
+    """Lower case, at most 25 characters; part of node names."""
+    capacity_type: domain.CapacityType = "ONDEMAND"
+    """How the capacity is bought."""
+    compute_resources: list[ComputeResourceSettings]
+    placement_group: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,24}$")] | None = None
+    """Label of a cluster placement group; queues with one label share the group; none: no group. null: the shared group
+    `fleet`, but none for reserved capacity."""
+    existing_placement_group: str | None = None
+    """Name of a placement group that exists, such as the one a capacity reservation was made in."""
+    exclusive_jobs: bool = True
+    """Whether each job has its nodes to itself. Slurm does not see NeuronCores."""
+    root_volume_gib: Annotated[int, Field(ge=45, le=16384)] | None = 200
+    """Root volume of each node; null: the image's size."""
+    scratch_dir: str = "/scratch"
+    """Where the node-local NVMe storage is mounted."""
+    custom_slurm_settings: dict[str, str] = {}
+    """Further slurm.conf parameters of the partition."""
+
+    @property
+    def spec(self) -> domain.QueueSpec:
+        """The facts that the rules and the construct need."""
+        fields = {**dict(self), "compute_resources": tuple(resource.spec for resource in self.compute_resources)}
+        return domain.QueueSpec(**fields)
+
+
+class HeadNodeSettings(_Model):
+    """The head node: scheduler, shared home, where people log in."""
+
+    instance_type: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$")] = "c6i.4xlarge"
+    """x86 instance type; cannot change in the life of a cluster."""
+    public: bool = True
+    """Whether it stands in the public subnet, with a public address; cannot change in the life of a cluster."""
+    root_volume_gib: Annotated[int, Field(ge=45, le=16384)] | None = 200
+    """Root volume, which holds /home; cannot change in the life of a cluster."""
+    ssh_key_name: str | None = None
+    """EC2 key pair (ed25519); null: Session Manager alone; cannot change in the life of a cluster."""
+    ssh_cidr: str | None = None
+    """Address block or prefix list that may reach port 22; null: nobody. Never the world."""
+
+    @property
+    def spec(self) -> domain.HeadNodeSpec:
+        """The facts that the rules and the construct need."""
+        return domain.HeadNodeSpec(**self.model_dump())
+
+
+class LoginPoolSettings(_Model):
+    """A pool of login nodes."""
+
+    name: str
+    """Lower case, at most 25 characters."""
+    instance_type: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$")] = "c6i.2xlarge"
+    """x86 instance type."""
+    count: Annotated[int, Field(ge=0)] = 1
+    """Number of nodes."""
+    public: bool = False
+    """Whether they stand in the public subnet."""
+    grace_minutes: Annotated[int, Field(ge=3, le=120)] = 10
+    """Notice that users get before a node is terminated."""
+
+    @property
+    def spec(self) -> domain.LoginPoolSpec:
+        """The facts that the rules and the construct need."""
+        return domain.LoginPoolSpec(**self.model_dump())
+
+
+class SlurmSettings(_Model):
+    """The scheduler's behaviour."""
+
+    idle_minutes: Annotated[int, Field(ge=-1)] = 10
+    """Minutes without a job after which a dynamic node is terminated; -1: never."""
+    queue_update_strategy: domain.QueueUpdateStrategy = "DRAIN"
+    """What happens to running nodes when a change concerns them: finish their jobs first, end at once, or refuse the change
+    until the fleet is stopped."""
+    scaling_strategy: domain.ScalingStrategy = "all-or-nothing"
+    """Whether a job that does not get all of its nodes gets none."""
+    custom_settings: dict[str, str] = {}
+    """Further slurm.conf parameters."""
+
+    @property
+    def spec(self) -> domain.SlurmSpec:
+        """The facts that the rules and the construct need."""
+        return domain.SlurmSpec(**self.model_dump())
+
+
+class MonitoringSettings(_Model):
+    """Logs, dashboard and alarms of the cluster."""
+
+    log_retention_days: int = 180
+    """Days that CloudWatch keeps the cluster's logs."""
+    retain_logs: bool = True
+    """Whether the logs outlive the cluster."""
+    dashboard: bool = True
+    """CloudWatch dashboard of the head node and the file systems."""
+    alarms: bool = True
+    """CloudWatch alarms of the head node."""
+    detailed_monitoring: bool = False
+    """EC2 metrics every minute instead of every five."""
+
+    @property
+    def spec(self) -> domain.MonitoringSpec:
+        """The facts that the rules and the construct need."""
+        return domain.MonitoringSpec(**self.model_dump())
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        faults = _retention_faults("log_retention_days", self.log_retention_days)
+        if faults:
+            raise _rule_error("monitoring", faults)
+        return self
+
+
+class ClusterSettings(_Model):
+    """The ParallelCluster cluster."""
+
+    name: Annotated[str, Field(pattern=rf"^{names.CLUSTER_NAME_PATTERN}$")] | None = None
+    """ParallelCluster's name of it; null: the name of the deployment."""
+    parallelcluster_version: Literal["3.16.1"] = "3.16.1"
+    """Version of ParallelCluster; another one means a new cluster."""
+    os: domain.OperatingSystem = "ubuntu2404"
+    """Operating system of all nodes."""
+    custom_ami: Annotated[str, Field(pattern=r"^ami-(?:[0-9a-f]{8}|[0-9a-f]{17})$")] | None = None
+    """Image made with the same ParallelCluster version and OS; null: ParallelCluster's own."""
+    neuron_sdk: str = neuron.DEFAULT_SDK
+    """Release of the AWS Neuron SDK."""
+    pytorch: str = neuron.DEFAULT_PYTORCH
+    """PyTorch version of that release, in quotes."""
+    efa_interface_type: EfaInterfaceType = "efa-only"
+    """efa-only: one IPv4 address per node; efa: the older type, one address per network card (8 on trn1.32xlarge)."""
+    head_node: HeadNodeSettings = HeadNodeSettings()
+    login_nodes: list[LoginPoolSettings] = []
+    """Pools of login nodes."""
+    queues: list[QueueSettings]
+    slurm: SlurmSettings = SlurmSettings()
+    monitoring: MonitoringSettings = MonitoringSettings()
+    overrides: dict[str, Any] = {}
+    """Raw ParallelCluster keys for what is not modelled here, merged last; queues and compute resources by Name."""
+
+    def spec(self, *, name: str, region: str, tags: dict[str, str]) -> domain.ClusterSpec:
+        """Return the facts that the rules and the construct need.
+
+        Args:
+            name: Name of the deployment, for a cluster without a name of its own.
+            region: AWS Region.
+            tags: Tags of the deployment.
+        """
+        return domain.ClusterSpec(
+            name=self.name or name,
+            region=region,
+            tags=tags,
+            version=self.parallelcluster_version,
+            os=self.os,
+            custom_ami=self.custom_ami,
+            neuron_sdk=self.neuron_sdk,
+            pytorch=self.pytorch,
+            efa_interface_type=self.efa_interface_type,
+            head_node=self.head_node.spec,
+            login_pools=tuple(pool.spec for pool in self.login_nodes),
+            queues=tuple(queue.spec for queue in self.queues),
+            slurm=self.slurm.spec,
+            monitoring=self.monitoring.spec,
+            overrides=self.overrides,
+        )
+
+
+class Settings(_Model):
+    """A deployment: network, storage and cluster."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{1,39}$")]
+    """Name of the deployment; its stacks are NAME-network, NAME-storage and NAME-cluster."""
+    account: Annotated[str, Field(pattern=r"^\d{12}$")] | None = None
+    """AWS account, in quotes; null: the one of the credentials in use."""
+    region: Annotated[str, Field(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$")]
+    """AWS Region."""
+    zone_id: Annotated[str, Field(pattern=r"^[a-z]+\d-az\d$")]
+    """Availability zone id, the same place in every account (a zone name such as us-west-2a is not)."""
+    tags: dict[str, Annotated[str, Field(max_length=256)]] = {}
+    """Tags of everything that is made."""
+    termination_protection: list[Literal["network", "storage", "cluster"]] = ["network", "storage"]
+    """Stacks that cannot be deleted until they are taken off this list and deployed once more."""
+    network: NetworkSettings = NetworkSettings()
+    storage: StorageSettings = StorageSettings()
+    cluster: ClusterSettings
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        faults = _cross_faults(dict(self))
+        if faults:
+            raise _rule_error("settings", faults)
+        return self
+
+    @property
+    def cluster_spec(self) -> domain.ClusterSpec:
+        """The facts of the cluster that the rules and the construct need."""
+        return self.cluster.spec(name=self.name, region=self.region, tags=self.tags)
+
+    @property
+    def address_reserve(self) -> int:
+        """Addresses of the private subnet that are kept for other things than compute nodes."""
+        return _address_reserve(self.network, self.storage, self.cluster)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is allowed but worth a second look, one sentence each."""
+        found = below(("cluster",), cluster_rules.zone_warnings(self.cluster_spec, self.zone_id))
+        return [f"{_dotted(fault.path)}: {fault}" for fault in found]
+
+
+def _address_reserve(network: NetworkSettings, storage: StorageSettings, cluster: ClusterSettings) -> int:
+    file_servers = -(-storage.file_system.capacity_gib // _GIB_PER_FILE_SERVER_INTERFACE)
+    logins = sum(pool.count for pool in cluster.login_nodes)
+    return _FIXED_ADDRESS_RESERVE + file_servers + len(network.endpoint_services) + logins
+
+
+def _zone_rule(region: str, zone_id: str) -> list[Fault]:
+    prefix = zone_id_prefix(region)
+    if prefix is None or zone_id.startswith(f"{prefix}-"):
+        return []
+    return [Fault(("zone_id",), zone_id, f"{prefix}-az1, {prefix}-az2, ...", f"a zone of {region}")]
+
+
+def _cluster_rule(name: str, region: str, tags: dict[str, str], cluster: ClusterSettings) -> list[Fault]:
+    def as_in_file(fault: Fault) -> Fault:
+        return fault if fault.path[0] == "tags" else below(("cluster",), [fault])[0]
+
+    spec = cluster.spec(name=name, region=region, tags=tags)
+    found = [as_in_file(fault) for fault in cluster_rules.faults(spec)]
+    if spec.name in (stacks := [f"{name}-{part}" for part in ("network", "storage", "cluster")]):
+        allowed = f"another name than {', '.join(stacks)}"
+        found.append(Fault(("cluster", "name"), spec.name, allowed, "ParallelCluster makes a stack of that name"))
+    return found
+
+
+def _mount_rule(storage: StorageSettings, cluster: ClusterSettings) -> list[Fault]:
+    mount_dir = storage.file_system.mount_dir
+    return [
+        Fault(
+            ("cluster", "queues", index, "scratch_dir"),
+            queue.scratch_dir,
+            f"a path neither above nor below {mount_dir}",
+            "the file system is mounted there",
+        )
+        for index, queue in enumerate(cluster.queues)
+        if lustre.overlap(queue.scratch_dir, mount_dir)
+    ]
+
+
+def _subnet_rule(
+    name: str, region: str, network: NetworkSettings, storage: StorageSettings, cluster: ClusterSettings
+) -> list[Fault]:
+    faults = cluster_rules.subnet_faults(
+        cluster.spec(name=name, region=region, tags={}),
+        private_subnet_cidr=network.private_subnet_cidr,
+        reserve=_address_reserve(network, storage, cluster),
+    )
+    return below(("network",), faults)
+
+
+_CROSS_RULES: Sequence[Callable[..., list[Fault]]] = (_zone_rule, _cluster_rule, _mount_rule, _subnet_rule)
+"""Rules over several sections; the parameters of each name the sections that it needs."""
+
+
+def _cross_faults(sections: dict[str, Any]) -> list[Fault]:
+    found = []
+    for rule in _CROSS_RULES:
+        needed = inspect.signature(rule).parameters
+        if needed.keys() <= sections.keys():
+            found += rule(**{section: sections[section] for section in needed})
+    return found
+
+
+def _sound_sections(raw: dict[str, Any], error: ValidationError) -> dict[str, Any]:
+    """Return the sections of a faulty file that are in order by themselves."""
+    broken = {fault["loc"][0] for fault in error.errors() if fault["loc"]}
+    return {
+        name: TypeAdapter(field.rebuild_annotation()).validate_python(raw[name]) if name in raw else field.get_default()
+        for name, field in Settings.model_fields.items()
+        if name not in broken
+    }
+
+
+def load(path: Path) -> Settings:
+    """Read the settings of a deployment.
+
+    Args:
+        path: A YAML file.
+
+    Raises:
+        SettingsError: The file is missing, is not YAML, or breaks rules; all of them are named, a line each.
+    """
+    try:
+        source = YamlSource.read(path)
+    except YamlSourceError as error:
+        raise SettingsError(str(error)) from None
+    try:
+        return Settings.model_validate(source.value)
+    except ValidationError as error:
+        found = [(tuple(detail["loc"]), _text(dict(detail))) for detail in error.errors()]
+        if isinstance(source.value, dict):
+            cross = _cross_faults(_sound_sections(source.value, error))
+            found += [(fault.path, str(fault)) for fault in cross]
+    lines = sorted({(source.line(path_), f"{_dotted(path_)}: {text}") for path_, text in found})
+    raise SettingsError("\n".join(f"{source.name}:{line}: {text}" for line, text in lines))
+
+
+def _text(detail: dict[str, Any]) -> str:
+    kind, got = detail["type"], detail["input"]
+    if kind == "rule":
+        return str(detail["msg"])
+    if kind == "missing":
+        return "missing; this key is required"
+    if kind == "extra_forbidden":
+        allowed = _allowed_keys(detail["loc"][:-1])
+        close = get_close_matches(str(detail["loc"][-1]), allowed, n=1)
+        hint = f"did you mean {close[0]}? " if close else ""
+        return f"unknown key; {hint}allowed: {', '.join(allowed)}"
+    expected = re.sub(r"^(Input|String|List|Value) should ", "should ", detail["msg"])
+    quotes = " (put it in quotes)" if kind == "string_type" and isinstance(got, int | float) else ""
+    return f"got {got!r}; {expected}{quotes}"
+
+
+def _allowed_keys(path: Iterable[str | int]) -> list[str]:
+    schema = Settings.model_json_schema()
+    node: dict[str, Any] = schema
+    for part in path:
+        node = node["items"] if isinstance(part, int) else node["properties"][part]
+        options = [node, *node.get("anyOf", ())]
+        node = next((option for option in options if "$ref" in option or "items" in option), node)
+        if "$ref" in node:
+            node = schema["$defs"][node["$ref"].rpartition("/")[2]]
+    return sorted(node["properties"])
+
+
+def _dotted(path: Iterable[str | int]) -> str:
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return text.removeprefix(".") or "(file)"
+
+
+def json_schema() -> str:
+    """Return the JSON Schema by which editors check and complete a settings file."""
+    return json.dumps(Settings.model_json_schema(), indent=2) + "\n"
+
+
+if __name__ == "__main__":
+    SCHEMA_PATH.write_text(json_schema(), encoding="utf-8")

@@ -1,0 +1,66 @@
+"""A YAML file whose values know the lines that they stand on."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+
+class YamlSourceError(ValueError):
+    """A file that cannot be read, or is not YAML with one value per key."""
+
+
+@dataclass(frozen=True)
+class YamlSource:
+    """A parsed YAML file.
+
+    Attributes:
+        name: The file, as it is named in messages.
+        value: What it holds.
+    """
+
+    name: str
+    value: Any
+    _lines: dict[tuple[str | int, ...], int]
+
+    @classmethod
+    def read(cls, path: Path) -> "YamlSource":
+        """Parse a file.
+
+        Raises:
+            YamlSourceError: The file cannot be read, is not YAML, or gives a key twice.
+        """
+        try:
+            text = path.read_text(encoding="utf-8")
+            node = yaml.compose(text, Loader=yaml.SafeLoader)
+            value = yaml.safe_load(text)
+        except (OSError, UnicodeDecodeError) as error:
+            raise YamlSourceError(f"{path}: cannot be read: {error}") from None
+        except yaml.YAMLError as error:
+            raise YamlSourceError(f"{path}: not YAML: {error}") from None
+        lines: dict[tuple[str | int, ...], int] = {}
+        for place, line in _places(node, ()):
+            if place in lines:
+                raise YamlSourceError(f"{path}:{line}: {place[-1]}: given twice, first on line {lines[place]}")
+            lines[place] = line
+        return cls(str(path), value, lines)
+
+    def line(self, place: tuple[str | int, ...]) -> int:
+        """Return the line of a value, or of the nearest thing around it that stands in the file."""
+        while place and place not in self._lines:
+            place = place[:-1]
+        return self._lines.get(place, 1)
+
+
+def _places(node: yaml.Node | None, place: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], int]]:
+    if isinstance(node, yaml.MappingNode):
+        for key, child in node.value:
+            below = (*place, key.value)
+            yield below, key.start_mark.line + 1
+            yield from _places(child, below)
+    elif isinstance(node, yaml.SequenceNode):
+        for index, child in enumerate(node.value):
+            yield (*place, index), child.start_mark.line + 1
+            yield from _places(child, (*place, index))

@@ -1,0 +1,1 @@
+"""CDK constructs for AWS ParallelCluster fleets of AWS Trainium instances."""

@@ -1,0 +1,1 @@
+"""Pure rules and renderings: standard library only, usable without CDK."""

@@ -1,0 +1,302 @@
+"""The ParallelCluster configuration of a cluster, as a plain mapping.
+
+Keys and values follow the schema of aws-parallelcluster 3.16.1 (``schemas/cluster_schema.py``). The mapping travels through
+CloudFormation, which hands every scalar over as a string; ParallelCluster reads those back, except in free mappings
+(``CustomSlurmSettings``) and in ``Args``, so these hold strings from the start.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ultracluster.domain.cluster import (
+    ClusterSpec,
+    ComputeResourceSpec,
+    HeadNodeSpec,
+    LoginPoolSpec,
+    MonitoringSpec,
+    QueueSpec,
+)
+
+NOBODY = "127.0.0.1/32"
+"""Source of an SSH rule that admits no one. Without ``AllowedIps`` ParallelCluster opens port 22 to the world, key or not."""
+
+SESSION_MANAGER_POLICY = "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"
+"""One of the AWS policies that ParallelCluster's provider may attach; also lets a node read SSM parameters."""
+
+
+@dataclass(frozen=True)
+class Action:
+    """A script that a node runs as root while it starts or is updated.
+
+    Attributes:
+        uri: ``s3://`` address of the script.
+        bucket: Bucket of that address.
+        key: Object key of that address.
+        arguments: Its command line.
+    """
+
+    uri: str
+    bucket: str
+    key: str
+    arguments: Sequence[str] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeActions:
+    """The scripts of one kind of node.
+
+    ``on_start`` and ``on_configured`` of a head node can never change in the life of a cluster; ``on_updated`` runs on head
+    nodes alone, at each later update.
+    """
+
+    on_start: Action | None = None
+    on_configured: Action | None = None
+    on_updated: Action | None = None
+
+    @property
+    def all(self) -> list[Action]:
+        """The actions that are set."""
+        return [action for action in (self.on_start, self.on_configured, self.on_updated) if action]
+
+
+@dataclass(frozen=True)
+class LustreMount:
+    """An existing FSx for Lustre file system and where nodes mount it.
+
+    Attributes:
+        name: ParallelCluster's name of the storage. Another file system must have another name.
+        mount_dir: Mount point on all nodes.
+        file_system_id: ``fs-...``.
+    """
+
+    name: str
+    mount_dir: str
+    file_system_id: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bindings:
+    """What a cluster is attached to: ids of an account, or tokens that stand for them.
+
+    Attributes:
+        public_subnet_id: Subnet of public head and login nodes.
+        private_subnet_id: Subnet of all other nodes.
+        security_group_ids: Groups that all nodes carry beside ParallelCluster's own.
+        placement_groups: Name of the placement group by label.
+        shared_storage: File systems that all nodes mount.
+        head_node_actions: Scripts of the head node.
+        queue_actions: Scripts of the compute nodes, by queue.
+        login_actions: Scripts of the login nodes.
+        login_policy_arns: Policies of the login nodes, which have no ``S3Access``.
+    """
+
+    public_subnet_id: str
+    private_subnet_id: str
+    security_group_ids: Sequence[str] = ()
+    placement_groups: Mapping[str, str] = field(default_factory=dict)
+    shared_storage: Sequence[LustreMount] = ()
+    head_node_actions: NodeActions = NodeActions()
+    queue_actions: Mapping[str, NodeActions] = field(default_factory=dict)
+    login_actions: NodeActions = NodeActions()
+    login_policy_arns: Sequence[str] = ()
+
+
+def render(spec: ClusterSpec, bindings: Bindings) -> dict[str, Any]:
+    """Return the cluster's ParallelCluster configuration, overrides merged last."""
+    configuration = {
+        "Region": spec.region,
+        "Image": _present(Os=spec.os, CustomAmi=spec.custom_ami),
+        "Imds": {"ImdsSupport": "v2.0"},
+        "HeadNode": _head_node(spec.head_node, bindings),
+        "Scheduling": {
+            "Scheduler": "slurm",
+            "ScalingStrategy": spec.slurm.scaling_strategy,
+            "SlurmSettings": _present(
+                ScaledownIdletime=spec.slurm.idle_minutes,
+                QueueUpdateStrategy=spec.slurm.queue_update_strategy,
+                CustomSlurmSettings=[{key: value} for key, value in spec.slurm.custom_settings.items()],
+            ),
+            "SlurmQueues": [_queue(queue, bindings) for queue in spec.queues],
+        },
+        "SharedStorage": [
+            {
+                "Name": mount.name,
+                "MountDir": mount.mount_dir,
+                "StorageType": "FsxLustre",
+                "FsxLustreSettings": {"FileSystemId": mount.file_system_id},
+            }
+            for mount in bindings.shared_storage
+        ],
+        "Monitoring": _monitoring(spec.monitoring),
+        "Tags": [{"Key": key, "Value": value} for key, value in spec.tags.items()],
+    }
+    if spec.login_pools:
+        configuration["LoginNodes"] = {"Pools": [_login_pool(pool, bindings) for pool in spec.login_pools]}
+    if spec.efa_interface_type == "efa":
+        configuration["DevSettings"] = {"EfaInterfaceType": "efa"}
+    merged: dict[str, Any] = _merge(configuration, spec.overrides)
+    return merged
+
+
+def understood_warnings(spec: ClusterSpec) -> list[str]:
+    """Return the validators whose warnings this cluster means, as ``type:...`` of ParallelCluster's SuppressValidators.
+
+    A warning of any other validator stops the deployment, because ParallelCluster only warns of, say, a missing script.
+    """
+    suppressed = []
+    if spec.head_node.ssh_key_name is None:
+        suppressed.append("type:KeyPairValidator")
+    unplaced = (
+        resource
+        for queue in spec.queues
+        if queue.capacity_type != "CAPACITY_BLOCK" and _placement_group(queue, {}) is None
+        for resource in queue.compute_resources
+    )
+    if any(resource.has_efa for resource in unplaced):
+        suppressed.append("type:EfaPlacementGroupValidator")
+    return suppressed
+
+
+def _head_node(head: HeadNodeSpec, bindings: Bindings) -> dict[str, Any]:
+    return _present(
+        InstanceType=head.instance_type,
+        Networking=_networking("SubnetId", _subnet(head.public, bindings), bindings),
+        Ssh=_present(KeyName=head.ssh_key_name, AllowedIps=head.ssh_cidr or NOBODY),
+        LocalStorage={"RootVolume": _root_volume(head.root_volume_gib)},
+        CustomActions=_actions(bindings.head_node_actions),
+        Iam=_present(
+            AdditionalIamPolicies=[{"Policy": SESSION_MANAGER_POLICY}],
+            S3Access=_s3_access(bindings.head_node_actions),
+        ),
+        Imds={"Secured": True},
+    )
+
+
+def _login_pool(pool: LoginPoolSpec, bindings: Bindings) -> dict[str, Any]:
+    return _present(
+        Name=pool.name,
+        InstanceType=pool.instance_type,
+        Count=pool.count,
+        GracetimePeriod=pool.grace_minutes,
+        Networking=_networking("SubnetIds", [_subnet(pool.public, bindings)], bindings),
+        Ssh={"AllowedIps": NOBODY},
+        CustomActions=_actions(bindings.login_actions),
+        Iam={
+            "AdditionalIamPolicies": [{"Policy": arn} for arn in (SESSION_MANAGER_POLICY, *bindings.login_policy_arns)]
+        },
+    )
+
+
+def _queue(queue: QueueSpec, bindings: Bindings) -> dict[str, Any]:
+    actions = bindings.queue_actions.get(queue.name, NodeActions())
+    group = _placement_group(queue, bindings.placement_groups)
+    networking = _networking("SubnetIds", [bindings.private_subnet_id], bindings)
+    if group is not None:
+        networking["PlacementGroup"] = {"Name": group}
+    elif queue.capacity_type != "CAPACITY_BLOCK" and any(resource.has_efa for resource in queue.compute_resources):
+        networking["PlacementGroup"] = {"Enabled": False}
+    return _present(
+        Name=queue.name,
+        CapacityType=queue.capacity_type,
+        JobExclusiveAllocation=queue.exclusive_jobs,
+        Networking=networking,
+        ComputeSettings={
+            "LocalStorage": {
+                "RootVolume": _root_volume(queue.root_volume_gib),
+                "EphemeralVolume": {"MountDir": queue.scratch_dir},
+            }
+        },
+        CustomActions=_actions(actions),
+        Iam=_present(
+            AdditionalIamPolicies=[{"Policy": SESSION_MANAGER_POLICY}],
+            S3Access=_s3_access(actions),
+        ),
+        CustomSlurmSettings=dict(queue.custom_slurm_settings),
+        ComputeResources=[_compute_resource(resource) for resource in queue.compute_resources],
+    )
+
+
+def _compute_resource(resource: ComputeResourceSpec) -> dict[str, Any]:
+    return _present(
+        Name=resource.name,
+        InstanceType=resource.instance_type,
+        MinCount=resource.min_count,
+        MaxCount=resource.max_count,
+        Efa={"Enabled": resource.has_efa},
+        DisableSimultaneousMultithreading=not resource.simultaneous_multithreading,
+        CapacityReservationTarget=_present(
+            CapacityReservationId=resource.capacity_reservation_id,
+            CapacityReservationResourceGroupArn=resource.capacity_reservation_group_arn,
+        ),
+    )
+
+
+def _monitoring(monitoring: MonitoringSpec) -> dict[str, Any]:
+    return {
+        "DetailedMonitoring": monitoring.detailed_monitoring,
+        "Logs": {
+            "CloudWatch": {
+                "Enabled": True,
+                "RetentionInDays": monitoring.log_retention_days,
+                "DeletionPolicy": "Retain" if monitoring.retain_logs else "Delete",
+            }
+        },
+        "Dashboards": {"CloudWatch": {"Enabled": monitoring.dashboard}},
+        "Alarms": {"Enabled": monitoring.alarms},
+    }
+
+
+def _placement_group(queue: QueueSpec, names: Mapping[str, str]) -> str | None:
+    label = queue.placement_group_label
+    return queue.existing_placement_group if label is None else names.get(label, label)
+
+
+def _subnet(public: bool, bindings: Bindings) -> str:
+    return bindings.public_subnet_id if public else bindings.private_subnet_id
+
+
+def _networking(subnet_key: str, subnets: str | list[str], bindings: Bindings) -> dict[str, Any]:
+    return _present(**{subnet_key: subnets, "AdditionalSecurityGroups": list(bindings.security_group_ids)})
+
+
+def _root_volume(size_gib: int | None) -> dict[str, Any]:
+    return _present(Size=size_gib, Encrypted=True, VolumeType="gp3")
+
+
+def _actions(actions: NodeActions) -> dict[str, Any]:
+    events = {
+        "OnNodeStart": actions.on_start,
+        "OnNodeConfigured": actions.on_configured,
+        "OnNodeUpdated": actions.on_updated,
+    }
+    return {
+        event: _present(Script=action.uri, Args=list(action.arguments)) for event, action in events.items() if action
+    }
+
+
+def _s3_access(actions: NodeActions) -> list[dict[str, Any]]:
+    objects = dict.fromkeys((action.bucket, action.key) for action in actions.all)
+    return [{"BucketName": bucket, "KeyName": key} for bucket, key in objects]
+
+
+def _present(**items: Any) -> dict[str, Any]:
+    """Return the items that say something: not None, not an empty list or mapping."""
+    return {key: value for key, value in items.items() if value is not None and value != [] and value != {}}
+
+
+def _merge(base: Any, override: Any) -> Any:
+    """Merge mappings key by key and lists of named mappings by their Name; anything else is replaced."""
+    if isinstance(base, dict) and isinstance(override, Mapping):
+        merged = dict(base)
+        for key, value in override.items():
+            merged[key] = _merge(base[key], value) if key in base else value
+        return merged
+    if isinstance(base, list) and isinstance(override, list) and _named(base) and _named(override):
+        changes = {item["Name"]: item for item in override}
+        return [_merge(item, changes.pop(item["Name"], {})) for item in base] + list(changes.values())
+    return override
+
+
+def _named(items: Iterable[Any]) -> bool:
+    return all(isinstance(item, Mapping) and "Name" in item for item in items)

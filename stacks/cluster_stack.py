@@ -1,0 +1,103 @@
+"""The stack of the cluster. It can be destroyed and made again without touching network and data."""
+
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+from constructs import Construct
+
+from ultracluster.domain.cluster import ClusterSpec
+from ultracluster.domain.cluster_configuration import LustreMount
+from ultracluster.lustre import LustreFileSystem
+from ultracluster.network import Network
+from ultracluster.parallel_cluster import NodeScript, ParallelCluster
+
+_NODE_SCRIPTS = Path(__file__).parents[1] / "scripts" / "nodes"
+
+
+class ClusterStack(cdk.Stack):
+    """Make the cluster of the settings.
+
+    Attributes:
+        cluster: The cluster.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        spec: ClusterSpec,
+        network: Network,
+        file_system: LustreFileSystem,
+        shared_storage_name: str,
+        mount_dir: str,
+        **stack_options: Any,
+    ) -> None:
+        """Define the stack.
+
+        Args:
+            scope: The app.
+            construct_id: Name of the stack.
+            spec: What to make.
+            network: Where to make it.
+            file_system: What all nodes mount.
+            shared_storage_name: ParallelCluster's name of the file system; a new file system needs a new one.
+            mount_dir: Where nodes mount it.
+            **stack_options: As of ``cdk.Stack``: env, tags, termination_protection and so on.
+        """
+        super().__init__(scope, construct_id, **stack_options)
+        facts = [f"neuron_sdk={spec.neuron_sdk}", f"pytorch={spec.pytorch}", f"mount_dir={mount_dir}"]
+        self.cluster = ParallelCluster(
+            self,
+            "Cluster",
+            spec=spec,
+            network=network,
+            security_groups=[file_system.security_group],
+            shared_storage=[LustreMount(shared_storage_name, mount_dir, file_system.file_system_id)],
+            head_node_script=NodeScript(_NODE_SCRIPTS / "head_node.sh", facts),
+            queue_scripts={
+                queue.name: NodeScript(
+                    _NODE_SCRIPTS / "compute_node.sh",
+                    [f"queue={queue.name}", *facts, f"scratch_dir={queue.scratch_dir}"],
+                )
+                for queue in spec.queues
+            },
+            login_script=NodeScript(_NODE_SCRIPTS / "login_node.sh", [f"mount_dir={mount_dir}"]),
+        )
+        self._add_outputs(spec, network, file_system, mount_dir)
+
+    def _add_outputs(
+        self, spec: ClusterSpec, network: Network, file_system: LustreFileSystem, mount_dir: str
+    ) -> None:
+        cluster = self.cluster
+        connect = f"aws ssm start-session --region {spec.region} --target {cluster.head_node_instance_id}"
+        log_group_prefix = f"/aws/parallelcluster/{spec.name}-"
+        for name, value, description in (
+            ("Connect", connect, "Opens a shell on the head node"),
+            ("ClusterName", cluster.cluster_name, "ParallelCluster's name of the cluster"),
+            ("HeadNodeInstanceId", cluster.head_node_instance_id, "EC2 instance of the head node"),
+            ("LogGroupPrefix", log_group_prefix, "The newest log group that begins so is the cluster's"),
+        ):
+            cdk.CfnOutput(self, name, value=value, description=description)
+        summary = {
+            "region": spec.region,
+            "cluster_name": cluster.cluster_name,
+            "cluster_status": cluster.status,
+            "parallelcluster_version": spec.version,
+            "head_node_instance_id": cluster.head_node_instance_id,
+            "head_node_private_ip": cluster.head_node_private_ip,
+            "validation_messages": cluster.validation_messages,
+            "log_group_prefix": log_group_prefix,
+            "connect": connect,
+            "placement_groups": {label: group.attr_group_name for label, group in cluster.placement_groups.items()},
+            "vpc_id": network.vpc.vpc_id,
+            "public_subnet_id": network.public_subnet.subnet_id,
+            "private_subnet_id": network.private_subnet.subnet_id,
+            "file_system_id": file_system.file_system_id,
+            "mount_name": file_system.mount_name,
+            "mount_dir": mount_dir,
+        }
+        if file_system.bucket is not None:
+            summary["bucket"] = file_system.bucket.bucket_name
+        cdk.CfnOutput(self, "Summary", value=self.to_json_string(summary), description="For scripts")

@@ -1,0 +1,65 @@
+"""The only place where stacks are put together; the app and the tests share it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import aws_cdk as cdk
+
+from config.settings import Settings
+from stacks.cluster_stack import ClusterStack
+from stacks.network_stack import NetworkStack
+from stacks.storage_stack import StorageStack
+from ultracluster.domain.lustre import shared_storage_name
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """The stacks of a deployment."""
+
+    network: NetworkStack
+    storage: StorageStack
+    cluster: ClusterStack
+
+
+def compose(app: cdk.App, settings: Settings) -> Deployment:
+    """Add the stacks of a deployment to an app."""
+
+    def options(part: str) -> dict[str, Any]:
+        return {
+            "env": cdk.Environment(account=settings.account, region=settings.region),
+            "tags": settings.tags,
+            "termination_protection": part in settings.termination_protection,
+            "description": f"Trn1 UltraCluster {settings.name}: {part}",
+        }
+
+    network = NetworkStack(
+        app,
+        f"{settings.name}-network",
+        settings=settings.network,
+        zone_id=settings.zone_id,
+        **options("network"),
+    )
+    storage = StorageStack(
+        app,
+        f"{settings.name}-storage",
+        settings=settings.storage,
+        network=network.network,
+        vpc_cidr=settings.network.cidr,
+        **options("storage"),
+    )
+    file_system = settings.storage.file_system
+    cluster = ClusterStack(
+        app,
+        f"{settings.name}-cluster",
+        spec=settings.cluster_spec,
+        network=network.network,
+        file_system=storage.file_system,
+        shared_storage_name=shared_storage_name(
+            file_system.spec, stack_name=storage.stack_name, subnet=settings.network.placement(settings.zone_id)
+        ),
+        mount_dir=file_system.mount_dir,
+        **options("cluster"),
+    )
+    for warning in settings.warnings:
+        cdk.Annotations.of(cluster).add_warning_v2("ultracluster:settings", warning)
+    return Deployment(network, storage, cluster)

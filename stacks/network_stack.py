@@ -1,0 +1,84 @@
+"""The stack of the network. It outlives clusters and file systems."""
+
+from typing import Any
+
+import aws_cdk as cdk
+from constructs import Construct
+
+from config.settings import ExistingVpc, NetworkSettings
+from stacks.log_retention import RETENTIONS
+from ultracluster.network import Network, UltraClusterNetwork
+
+
+class NetworkStack(cdk.Stack):
+    """Make the network of the settings, or refer to the one that they name.
+
+    Attributes:
+        network: For the stacks that put something into it.
+    """
+
+    def __init__(
+        self, scope: Construct, construct_id: str, *, settings: NetworkSettings, zone_id: str, **stack_options: Any
+    ) -> None:
+        """Define the stack.
+
+        Args:
+            scope: The app.
+            construct_id: Name of the stack.
+            settings: What to make.
+            zone_id: Availability zone id of both subnets.
+            **stack_options: As of ``cdk.Stack``: env, tags, termination_protection and so on.
+        """
+        super().__init__(scope, construct_id, **stack_options)
+        self._zone_id = zone_id
+        if settings.existing is None:
+            made = self._make(settings)
+            self.network, nat_addresses = made.network, made.nat_addresses
+            cdk.CfnOutput(
+                self,
+                "NatAddresses",
+                value=cdk.Fn.join(", ", nat_addresses),
+                description="Public addresses from which the nodes reach the internet, for allow lists elsewhere",
+            )
+        else:
+            self.network, nat_addresses = self._refer_to(settings.existing, settings.cidr), []
+        summary = {
+            "vpc_id": self.network.vpc.vpc_id,
+            "public_subnet_id": self.network.public_subnet.subnet_id,
+            "private_subnet_id": self.network.private_subnet.subnet_id,
+            "zone_id": zone_id,
+            "nat_addresses": nat_addresses,
+        }
+        cdk.CfnOutput(self, "VpcId", value=self.network.vpc.vpc_id, description="The VPC")
+        cdk.CfnOutput(self, "Summary", value=self.to_json_string(summary), description="For scripts")
+
+    @property
+    def availability_zones(self) -> list[str]:
+        """The zone of the settings. Without this CDK would ask the account for the zones of its Region."""
+        return [self._zone_id]
+
+    def _make(self, settings: NetworkSettings) -> UltraClusterNetwork:
+        retention_days = settings.flow_log_retention_days
+        return UltraClusterNetwork(
+            self,
+            "Network",
+            zone_id=self._zone_id,
+            cidr=settings.cidr,
+            public_subnet_cidr=settings.public_subnet_cidr,
+            private_subnet_cidr=settings.private_subnet_cidr,
+            nat_addresses=settings.nat_addresses,
+            interface_endpoints=settings.endpoint_services,
+            flow_log_retention=None if retention_days is None else RETENTIONS[retention_days],
+        )
+
+    def _refer_to(self, existing: ExistingVpc, cidr: str) -> Network:
+        # CloudFormation refuses a stack without resources; this one makes nothing and costs nothing.
+        cdk.CfnWaitConditionHandle(self, "NothingToMake")
+        return Network.existing(
+            self,
+            vpc_id=existing.vpc_id,
+            cidr=cidr,
+            public_subnet_id=existing.public_subnet_id,
+            private_subnet_id=existing.private_subnet_id,
+            zone_id=self._zone_id,
+        )

@@ -1,0 +1,66 @@
+"""The stack of the shared file system. It outlives clusters, and with ``retain`` the data outlives it."""
+
+from typing import Any
+
+import aws_cdk as cdk
+from constructs import Construct
+
+from config.settings import StorageSettings
+from stacks.log_retention import RETENTIONS
+from ultracluster.lustre import LustreFileSystem
+from ultracluster.network import Network
+
+
+class StorageStack(cdk.Stack):
+    """Make the file system of the settings.
+
+    Attributes:
+        file_system: For the stacks that mount it.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        settings: StorageSettings,
+        network: Network,
+        vpc_cidr: str,
+        **stack_options: Any,
+    ) -> None:
+        """Define the stack.
+
+        Args:
+            scope: The app.
+            construct_id: Name of the stack.
+            settings: What to make.
+            network: Where to make it.
+            vpc_cidr: The VPC's IPv4 range, which may reach the file system.
+            **stack_options: As of ``cdk.Stack``: env, tags, termination_protection and so on.
+        """
+        super().__init__(scope, construct_id, **stack_options)
+        file_system = LustreFileSystem(
+            self,
+            "Lustre",
+            spec=settings.file_system.spec,
+            network=network,
+            vpc_cidr=vpc_cidr,
+            retain=settings.retain,
+            log_retention=RETENTIONS[settings.file_system.log_retention_days],
+            repositories=[repository.spec for repository in settings.data_repositories],
+        )
+        self.file_system = file_system
+        summary: dict[str, object] = {
+            "file_system_id": file_system.file_system_id,
+            "dns_name": file_system.dns_name,
+            "mount_name": file_system.mount_name,
+            "mount_dir": settings.file_system.mount_dir,
+            "security_group_id": file_system.security_group.security_group_id,
+            "log_group": file_system.log_group.log_group_name,
+            "retained": settings.retain,
+        }
+        cdk.CfnOutput(self, "FileSystemId", value=file_system.file_system_id, description="The file system")
+        if file_system.bucket is not None:
+            summary["bucket"] = file_system.bucket.bucket_name
+            cdk.CfnOutput(self, "BucketName", value=file_system.bucket.bucket_name, description="The bucket behind it")
+        cdk.CfnOutput(self, "Summary", value=self.to_json_string(summary), description="For scripts")

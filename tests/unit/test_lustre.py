@@ -1,0 +1,277 @@
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ultracluster.domain.lustre import (
+    DataRepository,
+    LustreSpec,
+    faults,
+    overlap,
+    repository_faults,
+    shared_storage_name,
+)
+
+PERSISTENT_2 = LustreSpec(
+    deployment_type="PERSISTENT_2",
+    capacity_gib=4800,
+    throughput_mbps_per_tib=250,
+    compression="LZ4",
+    metadata_iops=None,
+    backup_retention_days=7,
+    kms_key_arn=None,
+    mount_dir="/fsx",
+)
+PERSISTENT_1 = replace(PERSISTENT_2, deployment_type="PERSISTENT_1", throughput_mbps_per_tib=100)
+SCRATCH_2 = replace(PERSISTENT_2, deployment_type="SCRATCH_2", throughput_mbps_per_tib=None, backup_retention_days=0)
+KEY = "arn:aws:kms:us-west-2:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+
+DATA = DataRepository(
+    path="/data", bucket="corpus", prefix="", import_events=("NEW", "CHANGED"), export_events=("NEW",)
+)
+LINKED = replace(PERSISTENT_2, backup_retention_days=0)
+
+
+@pytest.mark.parametrize("spec", [PERSISTENT_2, PERSISTENT_1, SCRATCH_2], ids=lambda spec: spec.deployment_type)
+@pytest.mark.parametrize("capacity", [1200, 2400, 4800, 2400 * 100])
+@pytest.mark.parametrize("mount_dir", ["/fsx", "/mnt/fsx", "/opt/data", "/scratch-2", "/homes"])
+def test_sound_file_systems_are_accepted(spec: LustreSpec, capacity: int, mount_dir: str) -> None:
+    assert faults(replace(spec, capacity_gib=capacity, mount_dir=mount_dir)) == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "values"),
+    [
+        (PERSISTENT_1, (50, 100, 200)),
+        (PERSISTENT_2, (125, 250, 500, 1000)),
+    ],
+)
+def test_throughputs_of_each_type_are_accepted(spec: LustreSpec, values: tuple[int, ...]) -> None:
+    assert [faults(replace(spec, throughput_mbps_per_tib=value)) for value in values] == [[]] * len(values)
+
+
+@pytest.mark.parametrize("iops", [1500, 3000, 6000, 12_000, 24_000, 192_000])
+def test_metadata_iops_of_persistent_2_are_accepted(iops: int) -> None:
+    assert faults(replace(PERSISTENT_2, metadata_iops=iops)) == []
+
+
+def test_a_key_is_accepted() -> None:
+    assert faults(replace(PERSISTENT_2, kms_key_arn=KEY)) == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "change", "allowed"),
+    [
+        (PERSISTENT_2, {"deployment_type": "SCRATCH_1"}, "SCRATCH_2, PERSISTENT_1 or PERSISTENT_2"),
+        (PERSISTENT_2, {"capacity_gib": 0}, "1200, 2400 or a multiple of 2400"),
+        (PERSISTENT_2, {"capacity_gib": -2400}, "1200, 2400 or a multiple of 2400"),
+        (PERSISTENT_2, {"capacity_gib": 3600}, "1200, 2400 or a multiple of 2400"),
+        (SCRATCH_2, {"capacity_gib": 6000}, "1200, 2400 or a multiple of 2400"),
+        (PERSISTENT_2, {"throughput_mbps_per_tib": 100}, "125, 250, 500 or 1000"),
+        (PERSISTENT_2, {"throughput_mbps_per_tib": None}, "125, 250, 500 or 1000"),
+        (PERSISTENT_1, {"throughput_mbps_per_tib": 250}, "50, 100 or 200"),
+        (SCRATCH_2, {"throughput_mbps_per_tib": 200}, "null"),
+        (PERSISTENT_2, {"metadata_iops": 9000}, "null (automatic), 1500, 3000, 6000, 12000"),
+        (PERSISTENT_2, {"metadata_iops": 204_000}, "a multiple of 12000 up to 192000"),
+        (PERSISTENT_1, {"metadata_iops": 1500}, "null with PERSISTENT_1"),
+        (SCRATCH_2, {"metadata_iops": 1500}, "null with SCRATCH_2"),
+        (PERSISTENT_2, {"compression": "ZSTD"}, "LZ4 or NONE"),
+        (PERSISTENT_2, {"backup_retention_days": 91}, "0 (off) to 90"),
+        (PERSISTENT_2, {"backup_retention_days": -1}, "0 (off) to 90"),
+        (SCRATCH_2, {"backup_retention_days": 7}, "0 with SCRATCH_2"),
+        (SCRATCH_2, {"kms_key_arn": KEY}, "null with SCRATCH_2"),
+        (PERSISTENT_2, {"kms_key_arn": "alias/lustre"}, "arn:aws:kms:REGION:ACCOUNT:key/ID"),
+        (PERSISTENT_2, {"mount_dir": "fsx"}, "an absolute path such as /fsx"),
+        (PERSISTENT_2, {"mount_dir": "/"}, "an absolute path such as /fsx"),
+        (PERSISTENT_2, {"mount_dir": "/fsx/"}, "an absolute path such as /fsx"),
+        (PERSISTENT_2, {"mount_dir": "/fsx/../etc"}, "an absolute path such as /fsx"),
+        (PERSISTENT_2, {"mount_dir": "/my data"}, "an absolute path such as /fsx"),
+        (PERSISTENT_2, {"mount_dir": "/opt"}, "another directory"),
+        (PERSISTENT_2, {"mount_dir": "/opt/slurm"}, "another directory"),
+        (PERSISTENT_2, {"mount_dir": "/tmp"}, "another directory"),  # noqa: S108
+        (PERSISTENT_2, {"mount_dir": "/home"}, "outside /home"),
+        (PERSISTENT_2, {"mount_dir": "/home/fsx"}, "outside /home"),
+        (PERSISTENT_2, {"mount_dir": "/scratch"}, "outside /scratch"),
+        (PERSISTENT_2, {"mount_dir": "/scratch/fsx"}, "outside /scratch"),
+    ],
+)
+def test_each_broken_rule_is_named_once(spec: LustreSpec, change: dict[str, Any], allowed: str) -> None:
+    ((field, value),) = change.items()
+
+    (fault,) = faults(replace(spec, **change))
+
+    assert fault.path == (field,)
+    assert fault.got == value
+    assert allowed in fault.allowed
+
+
+def test_all_faults_are_reported_at_once() -> None:
+    broken = replace(SCRATCH_2, capacity_gib=1000, kms_key_arn=KEY, mount_dir="/usr")
+
+    assert {fault.path for fault in faults(broken)} == {("capacity_gib",), ("kms_key_arn",), ("mount_dir",)}
+
+
+@pytest.mark.parametrize(
+    "repositories",
+    [
+        [],
+        [replace(DATA, path="/")],
+        [DATA, replace(DATA, path="/data-2", bucket="corpus-2")],
+        [replace(DATA, prefix="a"), replace(DATA, path="/out", prefix="ab/")],
+        [replace(DATA, bucket=None, prefix="in"), replace(DATA, bucket=None, path="/out", prefix="out")],
+        [replace(DATA, import_events=(), export_events=())],
+        [replace(DATA, path=f"/{n}", bucket=f"corpus-{n}") for n in range(8)],
+    ],
+)
+def test_sound_links_to_s3_are_accepted(repositories: list[DataRepository]) -> None:
+    assert repository_faults(LINKED, repositories) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "allowed"),
+    [
+        ({"path": "data"}, "path", "/ or an absolute path such as /data"),
+        ({"path": "/data/"}, "path", "/ or an absolute path such as /data"),
+        ({"bucket": "Corpus"}, "bucket", "3 to 63"),
+        ({"bucket": "ab"}, "bucket", "3 to 63"),
+        ({"bucket": "a" * 64}, "bucket", "3 to 63"),
+        ({"bucket": "192.168.5.4"}, "bucket", "3 to 63"),
+        ({"bucket": "a..b"}, "bucket", "3 to 63"),
+        ({"bucket": "-corpus"}, "bucket", "3 to 63"),
+        ({"bucket": "xn--corpus"}, "bucket", "3 to 63"),
+        ({"bucket": "corpus--x-s3"}, "bucket", "general purpose"),
+        ({"bucket": "s3://corpus"}, "bucket", "3 to 63"),
+        ({"prefix": "/runs"}, "prefix", "without leading or doubled slashes"),
+        ({"prefix": "runs//2026"}, "prefix", "without leading or doubled slashes"),
+        ({"import_events": ("NEW", "NEW")}, "import_events", "each once"),
+        ({"export_events": ("MOVED",)}, "export_events", "NEW, CHANGED, DELETED"),
+    ],
+)
+def test_each_broken_rule_of_a_link_is_named_once(change: dict[str, Any], field: str, allowed: str) -> None:
+    other = replace(DATA, path="/other", bucket="other")
+
+    (fault,) = repository_faults(LINKED, [other, replace(DATA, **change)])
+
+    assert fault.path == ("data_repositories", 1, field)
+    assert allowed in fault.allowed
+
+
+@pytest.mark.parametrize("path", ["/data", "/data/in", "/"])
+def test_a_directory_is_linked_once(path: str) -> None:
+    (fault,) = repository_faults(LINKED, [DATA, replace(DATA, path=path, bucket="other")])
+
+    assert fault.path == ("data_repositories", 1, "path")
+    assert "/data" in fault.allowed
+
+
+@pytest.mark.parametrize("bucket", ["corpus", None])
+@pytest.mark.parametrize(("first", "second"), [("", ""), ("", "runs"), ("runs", "runs/"), ("runs/2026", "runs")])
+def test_a_prefix_is_linked_once(bucket: str | None, first: str, second: str) -> None:
+    repositories = [
+        replace(DATA, bucket=bucket, prefix=first),
+        replace(DATA, bucket=bucket, prefix=second, path="/other"),
+    ]
+
+    (fault,) = repository_faults(LINKED, repositories)
+
+    assert fault.path == ("data_repositories", 1, "prefix")
+    assert fault.got == second
+
+
+def test_there_are_at_most_eight_links() -> None:
+    (fault,) = repository_faults(LINKED, [replace(DATA, path=f"/{n}", bucket=f"corpus-{n}") for n in range(9)])
+
+    assert fault.path == ("data_repositories",)
+    assert (fault.got, fault.allowed) == (9, "at most 8")
+
+
+def test_a_file_system_without_links_may_have_backups() -> None:
+    assert repository_faults(PERSISTENT_2, []) == []
+
+
+def test_a_linked_file_system_has_no_backups() -> None:
+    (fault,) = repository_faults(PERSISTENT_2, [DATA])
+
+    assert fault.path == ("file_system", "backup_retention_days")
+    assert fault.got == 7
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("/fsx", "/fsx", True),
+        ("/fsx", "/fsx/data", True),
+        ("/fsx/data", "/fsx", True),
+        ("/", "/fsx", True),
+        ("/fsx/", "/fsx", True),
+        ("/fsx", "/fsx2", False),
+        ("/fsx/a", "/fsx/b", False),
+    ],
+)
+def test_overlap_is_by_whole_names(one: str, other: str, *, expected: bool) -> None:
+    assert overlap(one, other) is expected
+
+
+SUBNET = ("10.0.0.0/16", "10.0.64.0/18", "usw2-az4")
+
+
+def name_of(spec: LustreSpec = PERSISTENT_2, stack_name: str = "trn1-storage", subnet: tuple[str, ...] = SUBNET) -> str:
+    return shared_storage_name(spec, stack_name=stack_name, subnet=subnet)
+
+
+def test_the_shared_storage_name_is_one_that_parallelcluster_takes() -> None:
+    assert re.fullmatch(r"fsx-[0-9a-f]{12}", name_of())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"deployment_type": "PERSISTENT_1"},
+        {"kms_key_arn": KEY},
+        {"throughput_mbps_per_tib": 500},
+    ],
+)
+def test_what_makes_a_new_file_system_changes_its_name(change: dict[str, Any]) -> None:
+    assert name_of(replace(PERSISTENT_2, **change)) != name_of()
+
+
+@pytest.mark.parametrize(
+    "subnet",
+    [
+        ("10.1.0.0/16", "10.0.64.0/18", "usw2-az4"),
+        ("10.0.0.0/16", "10.0.128.0/18", "usw2-az4"),
+        ("10.0.0.0/16", "10.0.64.0/18", "usw2-az3"),
+        ("vpc-0123456789abcdef0", "subnet-0123456789abcdef0"),
+    ],
+)
+def test_another_subnet_changes_the_name(subnet: tuple[str, ...]) -> None:
+    assert name_of(subnet=subnet) != name_of()
+
+
+def test_another_stack_changes_the_name() -> None:
+    assert name_of(stack_name="trn1-other-storage") != name_of()
+
+
+@pytest.mark.parametrize("constant", ["VERSION", "SECURITY_GROUP_DESCRIPTION"])
+def test_another_lustre_version_or_security_group_changes_the_name(
+    constant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = name_of()
+    monkeypatch.setattr(f"ultracluster.domain.lustre.{constant}", "another")
+
+    assert name_of() != before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"capacity_gib": 9600},
+        {"compression": "NONE"},
+        {"metadata_iops": 12_000},
+        {"backup_retention_days": 0},
+        {"mount_dir": "/lustre"},
+    ],
+)
+def test_what_changes_in_place_leaves_the_name(change: dict[str, Any]) -> None:
+    assert name_of(replace(PERSISTENT_2, **change)) == name_of()

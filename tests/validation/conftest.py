@@ -1,0 +1,61 @@
+"""One emulated AWS and one ParallelCluster process for all tests here; each deployment is synthesized once."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+
+import pytest
+
+from config.settings import Settings, load
+from rehearsal.aws import EmulatedAws
+from rehearsal.cluster import ClusterRequest
+from rehearsal.parallelcluster import ParallelCluster, Templates
+from rehearsal.synthesis import synthesize
+from rehearsal.validation import Report, examine, prepare
+from scripts.validate import CONFIG
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """A file of config/, and the cluster that comes out of its templates."""
+
+    settings: Settings
+    request: ClusterRequest
+
+
+@pytest.fixture(scope="session")
+def aws() -> Iterator[EmulatedAws]:
+    with EmulatedAws() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def parallelcluster(aws: EmulatedAws) -> Iterator[ParallelCluster]:
+    with ParallelCluster(aws) as process:
+        yield process
+
+
+@pytest.fixture(scope="session")
+def deployment(aws: EmulatedAws, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Deployment]:
+    @cache
+    def prepared(environment: str) -> Deployment:
+        settings = load(CONFIG / f"{environment}.yaml")
+        assembly = synthesize(environment, tmp_path_factory.mktemp(environment))
+        return Deployment(settings, prepare(aws, settings, assembly))
+
+    return prepared
+
+
+@pytest.fixture(scope="session")
+def templates(deployment: Callable[[str], Deployment], parallelcluster: ParallelCluster) -> Callable[[str], Templates]:
+    @cache
+    def built(environment: str) -> Templates:
+        request = deployment(environment).request
+        return parallelcluster.build_templates(request.configuration, request.name)
+
+    return built
+
+
+@pytest.fixture(scope="session")
+def report(deployment: Callable[[str], Deployment], parallelcluster: ParallelCluster) -> Callable[[str], Report]:
+    return cache(lambda environment: examine(parallelcluster, deployment(environment).request))

@@ -1,7 +1,7 @@
 """The typed settings of a deployment, read from one YAML file.
 
-``load`` reports every fault of a file at once. Types, ranges and unknown keys are checked by the models, combinations by
-the rules of ``ultracluster.domain``.
+``load`` reports every fault of a file at once. Types, ranges and unknown keys are checked by the models, combinations
+by the rules of ``ultracluster.domain``.
 """
 
 import inspect
@@ -24,8 +24,8 @@ from ultracluster.domain.instance_types import EfaInterfaceType, zone_id_prefix
 
 SCHEMA_PATH = Path(__file__).with_name("schema.json")
 PARALLELCLUSTER_ENDPOINTS = ("logs", "cloudformation", "ec2")
-"""Interface endpoints that a cluster without internet access needs beside the S3 and DynamoDB gateways (AWS ParallelCluster
-user guide, "AWS ParallelCluster in a single subnet with no internet access")."""
+"""Interface endpoints that a cluster without internet access needs beside the S3 and DynamoDB gateways (AWS
+ParallelCluster user guide, "AWS ParallelCluster in a single subnet with no internet access")."""
 
 _FIXED_ADDRESS_RESERVE = 32
 _GIB_PER_FILE_SERVER_INTERFACE = 1200
@@ -68,7 +68,7 @@ class ExistingVpc(_Model):
     public_subnet_id: Annotated[str, Field(pattern=r"^subnet-[0-9a-f]{8,17}$")]
     """Subnet of the head node, in zone_id."""
     private_subnet_id: Annotated[str, Field(pattern=r"^subnet-[0-9a-f]{8,17}$")]
-    """Subnet of compute nodes and file system, in zone_id, with a route to the internet and no automatic public addresses."""
+    """Subnet of compute nodes and file system, in zone_id, with a route to the internet and no public addresses."""
 
 
 class NetworkSettings(_Model):
@@ -83,7 +83,7 @@ class NetworkSettings(_Model):
     nat_addresses: Annotated[int, Field(ge=1, le=8)] = 1
     """Public addresses of the NAT gateway; each carries 55,000 connections to one destination."""
     interface_endpoints: list[Annotated[str, Field(pattern=r"^[a-z][a-z0-9.-]+$")]] = []
-    """Services with an interface endpoint, such as ssm; `parallelcluster` stands for those a cluster cannot do without."""
+    """Services with an interface endpoint, such as ssm; `parallelcluster` stands for those a cluster needs."""
     flow_log_retention_days: int | None = 90
     """Days that flow logs are kept; null: no flow logs."""
     existing: ExistingVpc | None = None
@@ -135,13 +135,13 @@ class FileSystemSettings(_Model):
     capacity_gib: int = 4800
     """Storage in GiB: 1200, 2400 or a multiple of 2400."""
     throughput_mbps_per_tib: int | None = 250
-    """MB/s per TiB: 125, 250, 500 or 1000 on PERSISTENT_2; 50, 100 or 200 on PERSISTENT_1; null on SCRATCH_2 (it has 200)."""
+    """MB/s per TiB: 125, 250, 500 or 1000 on PERSISTENT_2; 50, 100 or 200 on PERSISTENT_1; null on SCRATCH_2."""
     compression: lustre.Compression = "LZ4"
     """Compression of new files."""
     metadata_iops: int | None = None
     """Provisioned metadata IOPS of PERSISTENT_2; null: automatic, growing with the capacity."""
     backup_retention_days: int = 7
-    """Days that automatic backups are kept, 0: none. FSx takes none of scratch file systems and of those linked to S3."""
+    """Days that automatic backups are kept, 0: none. FSx takes none of scratch file systems and those linked to S3."""
     kms_key_arn: str | None = None
     """Key that encrypts the file system; null: the key that FSx manages."""
     mount_dir: str = "/fsx"
@@ -308,8 +308,8 @@ class SlurmSettings(_Model):
     idle_minutes: Annotated[int, Field(ge=-1)] = 10
     """Minutes without a job after which a dynamic node is terminated; -1: never."""
     queue_update_strategy: domain.QueueUpdateStrategy = "DRAIN"
-    """What happens to running nodes when a change concerns them: finish their jobs first, end at once, or refuse the change
-    until the fleet is stopped."""
+    """What happens to running nodes when a change concerns them: finish their jobs first, end at once, or refuse the
+    change until the fleet is stopped."""
     scaling_strategy: domain.ScalingStrategy = "all-or-nothing"
     """Whether a job that does not get all of its nodes gets none."""
     custom_settings: dict[str, str] = {}

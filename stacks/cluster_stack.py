@@ -67,9 +67,7 @@ class ClusterStack(cdk.Stack):
         )
         self._add_outputs(spec, network, file_system, mount_dir)
 
-    def _add_outputs(
-        self, spec: ClusterSpec, network: Network, file_system: LustreFileSystem, mount_dir: str
-    ) -> None:
+    def _add_outputs(self, spec: ClusterSpec, network: Network, file_system: LustreFileSystem, mount_dir: str) -> None:
         cluster = self.cluster
         connect = f"aws ssm start-session --region {spec.region} --target {cluster.head_node_instance_id}"
         log_group_prefix = f"/aws/parallelcluster/{spec.name}-"

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from aws_cdk import CfnStack, CustomResource, Stack, Token
+from aws_cdk import Acknowledgment, CfnStack, CustomResource, Stack, Token, Validations
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3_assets as assets
@@ -181,12 +181,19 @@ class ParallelCluster(Construct):
             template_url=f"https://{host}/parallelcluster/{version}/templates/custom_resource/cluster.yaml",
         )
         if self._assets:
-            # It looks for every script before it makes a cluster; what it cannot read it calls missing.
+            # It looks for every script before it makes or changes a cluster; what it cannot read it calls missing. By
+            # a name that stays: a changed script is looked for before a change of this policy has spread in IAM.
             policy = iam.ManagedPolicy(
                 self,
                 "ProviderPolicy",
                 description="The ParallelCluster provider checks that the scripts of nodes exist",
-                statements=[self._read_assets([asset.s3_object_key for asset in self._assets.values()])],
+                statements=[self._read_assets(["*.sh"])],
+            )
+            Validations.of(policy).acknowledge(
+                Acknowledgment(
+                    id="AwsSolutions::AwsSolutions-IAM5",
+                    reason="scripts among the account's CDK assets, by a name that stays when their contents change",
+                )
             )
             provider.parameters = {"AdditionalIamPolicies": policy.managed_policy_arn}
         return provider

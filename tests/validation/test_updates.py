@@ -19,6 +19,8 @@ Configuration = dict[str, Any]
 Edit = Callable[[Configuration], object]
 Check = Callable[..., Update]
 
+OTHER = "s3://bucket/other.sh"
+
 
 def queue(configuration: Configuration) -> Configuration:
     first: Configuration = configuration["Scheduling"]["SlurmQueues"][0]
@@ -28,6 +30,11 @@ def queue(configuration: Configuration) -> Configuration:
 def resource(configuration: Configuration) -> Configuration:
     first: Configuration = queue(configuration)["ComputeResources"][0]
     return first
+
+
+def actions(node: Configuration) -> Configuration:
+    found: Configuration = node["CustomActions"]
+    return found
 
 
 def add_queue(configuration: Configuration) -> None:
@@ -58,7 +65,11 @@ ALLOWED: dict[str, Edit] = {
     "log retention": lambda c: c["Monitoring"]["Logs"]["CloudWatch"].update(RetentionInDays=30),
     "exclusive jobs": lambda c: queue(c).update(JobExclusiveAllocation=False),
     "another file system under another name": another_file_system_of_another_name,
+    "what the head node runs when it is updated": lambda c: actions(c["HeadNode"])["OnNodeUpdated"].update(
+        Script=OTHER
+    ),
     # These wait for the jobs on the nodes that they concern.
+    "script of nodes": lambda c: actions(queue(c))["OnNodeConfigured"].update(Script=OTHER),
     "root volume of nodes": lambda c: queue(c)["ComputeSettings"]["LocalStorage"]["RootVolume"].update(Size=300),
     "subnet of nodes": lambda c: queue(c)["Networking"].update(SubnetIds=["subnet-0123456789abcdef0"]),
     "capacity reservation": lambda c: resource(c).update(
@@ -81,6 +92,9 @@ REFUSED_ALWAYS: dict[str, Edit] = {
     "head node subnet": lambda c: c["HeadNode"]["Networking"].update(SubnetId="subnet-0123456789abcdef0"),
     "head node root volume": lambda c: c["HeadNode"]["LocalStorage"]["RootVolume"].update(Size=400),
     "SSH key": lambda c: c["HeadNode"]["Ssh"].update(KeyName="key"),
+    "what the head node runs when it is created": lambda c: actions(c["HeadNode"])["OnNodeConfigured"].update(
+        Script=OTHER
+    ),
     "another file system under the same name": another_file_system,
 }
 
@@ -120,9 +134,19 @@ def test_needs_a_new_cluster_or_another_way(edit: Edit, check: Check) -> None:
 
 
 def test_a_refusal_names_the_parameter_and_the_reason(check: Check) -> None:
-    [change] = check(lambda c: c["HeadNode"].update(InstanceType="c6i.8xlarge")).changes
-    assert (change.path, change.old, change.new) == ("HeadNode.InstanceType", "c6i.4xlarge", "c6i.8xlarge")
-    assert "InstanceType" in change.reason
+    changes = check(lambda c: c["HeadNode"].update(InstanceType="c6i.8xlarge")).changes
+    [refused] = [change for change in changes if not change.allowed]
+    assert (refused.path, refused.old, refused.new) == ("HeadNode.InstanceType", "c6i.4xlarge", "c6i.8xlarge")
+    assert "InstanceType" in refused.reason
+
+
+@pytest.mark.xfail(reason="two S3Access entries of one bucket: ParallelCluster tells them apart by bucket name alone")
+def test_the_same_configuration_is_no_change(
+    deployment: Callable[[str], Any], parallelcluster: ParallelCluster
+) -> None:
+    # Otherwise a refused update makes a real one: CloudFormation sends the old configuration to roll back.
+    configuration = as_strings(deployment("trn1-16").request.configuration)
+    assert parallelcluster.check_update(configuration, configuration).changes == ()
 
 
 def test_removing_a_queue_needs_terminate(deployment: Callable[[str], Any], parallelcluster: ParallelCluster) -> None:

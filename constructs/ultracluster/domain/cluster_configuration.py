@@ -1,7 +1,7 @@
 """The ParallelCluster configuration of a cluster, as a plain mapping.
 
-Keys and values follow the schema of aws-parallelcluster 3.16.1 (``schemas/cluster_schema.py``). The mapping travels through
-CloudFormation, which hands every scalar over as a string; ParallelCluster reads those back, except in free mappings
+Keys and values follow the schema of aws-parallelcluster 3.16.1 (``schemas/cluster_schema.py``). The mapping travels
+through CloudFormation, which hands every scalar over as a string; ParallelCluster reads those back, except in free mappings
 (``CustomSlurmSettings``) and in ``Args``, so these hold strings from the start.
 """
 
@@ -19,7 +19,7 @@ from ultracluster.domain.cluster import (
 )
 
 NOBODY = "127.0.0.1/32"
-"""Source of an SSH rule that admits no one. Without ``AllowedIps`` ParallelCluster opens port 22 to the world, key or not."""
+"""Source of an SSH rule that admits no one. Without ``AllowedIps`` ParallelCluster opens port 22 to the world."""
 
 SESSION_MANAGER_POLICY = "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"
 """One of the AWS policies that ParallelCluster's provider may attach; also lets a node read SSM parameters."""
@@ -46,8 +46,8 @@ class Action:
 class NodeActions:
     """The scripts of one kind of node.
 
-    ``on_start`` and ``on_configured`` of a head node can never change in the life of a cluster; ``on_updated`` runs on head
-    nodes alone, at each later update.
+    ``on_start`` and ``on_configured`` of a head node can never change in the life of a cluster; ``on_updated`` runs on
+    head nodes alone, at each later update.
     """
 
     on_start: Action | None = None
@@ -155,6 +155,9 @@ def understood_warnings(spec: ClusterSpec) -> list[str]:
     )
     if any(resource.has_efa for resource in unplaced):
         suppressed.append("type:EfaPlacementGroupValidator")
+    resources = [resource for queue in spec.queues for resource in queue.compute_resources]
+    if not all(resource.has_efa for resource in resources):
+        suppressed.append("type:EfaValidator")
     return suppressed
 
 
@@ -282,7 +285,7 @@ def _s3_access(actions: NodeActions) -> list[dict[str, Any]]:
 
 def _present(**items: Any) -> dict[str, Any]:
     """Return the items that say something: not None, not an empty list or mapping."""
-    return {key: value for key, value in items.items() if value is not None and value != [] and value != {}}
+    return {key: value for key, value in items.items() if value not in (None, [], {})}
 
 
 def _merge(base: Any, override: Any) -> Any:

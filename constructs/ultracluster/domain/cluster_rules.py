@@ -20,6 +20,7 @@ MAX_QUEUES = 50
 MAX_COMPUTE_RESOURCES = 50
 MAX_LOGIN_POOLS = 10
 MAX_TAGS = 40
+WIDEST_SSH_PREFIX = 8
 RESERVED_TAG_PREFIXES = ("parallelcluster:", "aws:")
 EFA_TYPES = ", ".join(sorted(name for name, kind in TRAINIUM_TYPES.items() if kind.efa))
 CAPACITY_BLOCK_TYPES = ", ".join(sorted(name for name, kind in TRAINIUM_TYPES.items() if kind.capacity_blocks))
@@ -144,8 +145,13 @@ def _ssh_faults(cidr: str) -> Iterator[Fault]:
     except ValueError:
         yield Fault(("ssh_cidr",), cidr, "an IPv4 block such as 203.0.113.0/24, or a prefix list pl-...", "not a CIDR")
         return
-    if block.prefixlen < 8:
-        yield Fault(("ssh_cidr",), cidr, "a block of /8 or smaller, best your office's", "port 22 open to the world")
+    if block.prefixlen < WIDEST_SSH_PREFIX:
+        yield Fault(
+            ("ssh_cidr",),
+            cidr,
+            f"a block of /{WIDEST_SSH_PREFIX} or smaller, best your office's",
+            "port 22 open to the world",
+        )
 
 
 def _login_pool_faults(pools: Iterable[LoginPoolSpec]) -> Iterator[Fault]:

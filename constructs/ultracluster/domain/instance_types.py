@@ -1,7 +1,7 @@
 """What the rules need to know of EC2 instance types and of the zones that offer them.
 
-Facts: EC2 DescribeInstanceTypes and DescribeInstanceTypeOfferings as packed in moto 5.2.5; a test compares them. Interfaces
-and addresses per node: aws-parallelcluster 3.16.1, templates/queues_stack.py.
+Facts: EC2 DescribeInstanceTypes and DescribeInstanceTypeOfferings as packed in moto 5.2.5; a test compares them.
+Interfaces and addresses per node: aws-parallelcluster 3.16.1, templates/queues_stack.py.
 """
 
 import re

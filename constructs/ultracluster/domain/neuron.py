@@ -1,8 +1,8 @@
 """Which Neuron SDK, operating system and PyTorch go together for training on Trn1.
 
-Sources: the release manifest of aws-neuron-sdk (src/helperscripts/n2-manifest.json at tags v2.27.1 and v2.28.1) for wheels;
-its page deploy/environments/dlami for the glibc that PyTorch 2.9 needs (2.35; Amazon Linux 2023 has 2.34); the
-announcement of 2026-05-20 that PyTorch training on Trn1 ends with release 2.30.
+Sources: the release manifest of aws-neuron-sdk (src/helperscripts/n2-manifest.json at tags v2.27.1 and v2.28.1) for
+wheels; its page deploy/environments/dlami for the glibc that PyTorch 2.9 needs (2.35; Amazon Linux 2023 has 2.34);
+the announcement of 2026-05-20 that PyTorch training on Trn1 ends with release 2.30.
 """
 
 DEFAULT_SDK = "2.28.1"

@@ -51,7 +51,9 @@ def examine(parallelcluster: ParallelCluster, request: ClusterRequest) -> Report
     unexplained = [name for name in suppressed if name.removeprefix("type:") not in UNDERSTOOD]
     faults = [f"SuppressValidators has {name}, which rehearsal/validation.py does not explain" for name in unexplained]
     left = [message for message in messages if f"type:{message.validator}" not in suppressed]
-    faults += [f"{each.level} {each.validator}: {each.text}" for each in left if each.level != "INFO"]
+    # To suppress a validator for its warnings silences its errors, too; here they still count.
+    against = [each for each in messages if each.level == "ERROR" or (each.level == "WARNING" and each in left)]
+    faults += [f"{each.level} {each.validator}: {each.text}" for each in against]
     sent = parallelcluster.create(request, strings=True)
     if not sent.accepted:
         faults.append(f"refused as CloudFormation sends it: {sent.reason}")

@@ -44,7 +44,7 @@ class ClusterStack(cdk.Stack):
             file_system: What all nodes mount.
             shared_storage_name: ParallelCluster's name of the file system; a new file system needs a new one.
             mount_dir: Where nodes mount it.
-            **stack_options: As of ``cdk.Stack``: env, tags, termination_protection and so on.
+            **stack_options: As of ``cdk.Stack``: env, termination_protection and so on, but no tags: the cluster's do.
         """
         super().__init__(scope, construct_id, **stack_options)
         facts = [f"neuron_sdk={spec.neuron_sdk}", f"pytorch={spec.pytorch}", f"mount_dir={mount_dir}"]

@@ -27,7 +27,6 @@ def compose(app: cdk.App, settings: Settings) -> Deployment:
     def options(part: str) -> dict[str, Any]:
         return {
             "env": cdk.Environment(account=settings.account, region=settings.region),
-            "tags": settings.tags,
             "termination_protection": part in settings.termination_protection,
             "description": f"Trn1 UltraCluster {settings.name}: {part}",
         }
@@ -37,6 +36,7 @@ def compose(app: cdk.App, settings: Settings) -> Deployment:
         f"{settings.name}-network",
         settings=settings.network,
         zone_id=settings.zone_id,
+        tags=settings.tags,
         **options("network"),
     )
     storage = StorageStack(
@@ -45,6 +45,7 @@ def compose(app: cdk.App, settings: Settings) -> Deployment:
         settings=settings.storage,
         network=network.network,
         vpc_cidr=settings.network.cidr,
+        tags=settings.tags,
         **options("storage"),
     )
     file_system = settings.storage.file_system

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from aws_cdk import Acknowledgment, CfnStack, CustomResource, Stack, Token, Validations
+from aws_cdk import Acknowledgment, CfnStack, CustomResource, Stack, Tags, Token, Validations
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3_assets as assets
@@ -43,6 +43,10 @@ class ParallelCluster(Construct):
 
     One provider per cluster, because the provider may mix up the attributes of two, and because both have the same
     version for life (https://docs.aws.amazon.com/parallelcluster/latest/ug/cloudformation-v3.html).
+
+    Everything carries the cluster's tags but the placement groups: CloudFormation replaces a placement group to change
+    its tags, and ParallelCluster refuses another group for running nodes. So give the stack itself no tags, either,
+    because CloudFormation would hand them down.
 
     A warning of ParallelCluster's validators stops the deployment, except those of ``understood_warnings``.
 
@@ -85,6 +89,8 @@ class ParallelCluster(Construct):
             ValueError: The cluster has the name of its stack, or a script is for a queue that is not there.
         """
         super().__init__(scope, construct_id)
+        for key, value in spec.tags.items():
+            Tags.of(self).add(key, value, exclude_resource_types=["AWS::EC2::PlacementGroup"])
         stack = Stack.of(self)
         if not Token.is_unresolved(stack.stack_name) and spec.name == stack.stack_name:
             raise ValueError(f"cluster name {spec.name!r}: ParallelCluster makes a stack of that name; use another one")

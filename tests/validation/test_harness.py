@@ -245,6 +245,17 @@ def test_suppressing_everything_is_a_fault(parallelcluster: ParallelCluster, req
     assert any("SuppressValidators has ALL" in fault for fault in report.faults)
 
 
+def test_an_error_counts_though_its_validator_is_suppressed_for_a_warning(
+    parallelcluster: ParallelCluster, request_: ClusterRequest
+) -> None:
+    configuration = copy.deepcopy(request_.configuration)
+    queue(configuration)["Networking"].pop("PlacementGroup")
+    names = ["type:KeyPairValidator", "type:EfaPlacementGroupValidator"]
+    properties = {**request_.properties, "ClusterConfiguration": configuration, "SuppressValidators": names}
+    [fault] = examine(parallelcluster, ClusterRequest(request_.region, properties, {})).faults
+    assert fault.startswith("ERROR EfaPlacementGroupValidator")
+
+
 def test_a_property_that_the_provider_does_not_know_is_refused(
     parallelcluster: ParallelCluster, request_: ClusterRequest
 ) -> None:

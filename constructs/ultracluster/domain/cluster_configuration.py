@@ -1,8 +1,8 @@
 """The ParallelCluster configuration of a cluster, as a plain mapping.
 
 Keys and values follow the schema of aws-parallelcluster 3.16.1 (``schemas/cluster_schema.py``). The mapping travels
-through CloudFormation, which hands every scalar over as a string; ParallelCluster reads those back, except in free mappings
-(``CustomSlurmSettings``) and in ``Args``, so these hold strings from the start.
+through CloudFormation, which hands every scalar over as a string; ParallelCluster reads those back, except in free
+mappings (``CustomSlurmSettings``) and in ``Args``, so these hold strings from the start.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -104,6 +104,7 @@ class ParallelCluster(Construct):
             label: ec2.CfnPlacementGroup(self, f"PlacementGroup{_pascal_case(label)}", strategy="cluster")
             for label in spec.placement_group_labels
         }
+        head_node_actions = self._head_node_actions(head_node_script, spec)
         login_actions = self._on_configured(login_script if spec.login_pools else None)
         bindings = Bindings(
             public_subnet_id=network.public_subnet.subnet_id,
@@ -111,10 +112,11 @@ class ParallelCluster(Construct):
             security_group_ids=[group.security_group_id for group in security_groups],
             placement_groups={label: group.attr_group_name for label, group in self.placement_groups.items()},
             shared_storage=shared_storage,
-            head_node_actions=self._head_node_actions(head_node_script, spec),
+            head_node_actions=head_node_actions,
             queue_actions={name: self._on_configured(script) for name, script in queue_scripts.items()},
             login_actions=login_actions,
-            login_policy_arns=self._login_policies(login_actions, spec),
+            head_node_policy_arns=self._read_policies("head", head_node_actions.on_updated, spec),
+            login_policy_arns=self._read_policies("login", login_actions.on_configured, spec),
         )
         cluster = CustomResource(
             self,
@@ -165,16 +167,19 @@ class ParallelCluster(Construct):
         launcher = self._action(_HEAD_NODE_LAUNCHER, [parameter_name, spec.region])
         return NodeActions(on_configured=launcher, on_updated=current)
 
-    def _login_policies(self, actions: NodeActions, spec: ClusterSpec) -> list[str]:
-        """Return the policies of login nodes, which have no S3Access. The provider attaches only names such as this."""
-        if not actions.all:
+    def _read_policies(self, node_kind: str, action: Action | None, spec: ClusterSpec) -> list[str]:
+        """Return policies that let nodes read a script, where ParallelCluster's S3Access cannot.
+
+        The provider attaches only policies whose names begin with ``parallelcluster``.
+        """
+        if action is None:
             return []
         policy = iam.ManagedPolicy(
             self,
-            "LoginNodePolicy",
-            managed_policy_name=f"parallelcluster-{spec.name}-login-{spec.region}",
-            description=f"Login nodes of {spec.name} read their script",
-            statements=[self._read_assets([action.key for action in actions.all])],
+            f"{node_kind.capitalize()}NodePolicy",
+            managed_policy_name=f"parallelcluster-{spec.name}-{node_kind}-node-{spec.region}",
+            description=f"The {node_kind} nodes of {spec.name} read their script",
+            statements=[self._read_assets(action.key)],
         )
         return [policy.managed_policy_arn]
 
@@ -193,7 +198,7 @@ class ParallelCluster(Construct):
                 self,
                 "ProviderPolicy",
                 description="The ParallelCluster provider checks that the scripts of nodes exist",
-                statements=[self._read_assets(["*.sh"])],
+                statements=[self._read_assets("*.sh")],
             )
             Validations.of(policy).acknowledge(
                 Acknowledgment(
@@ -204,9 +209,9 @@ class ParallelCluster(Construct):
             provider.parameters = {"AdditionalIamPolicies": policy.managed_policy_arn}
         return provider
 
-    def _read_assets(self, keys: Sequence[str]) -> iam.PolicyStatement:
+    def _read_assets(self, key: str) -> iam.PolicyStatement:
         bucket = next(iter(self._assets.values())).bucket
-        return iam.PolicyStatement(actions=["s3:GetObject"], resources=[bucket.arn_for_objects(key) for key in keys])
+        return iam.PolicyStatement(actions=["s3:GetObject"], resources=[bucket.arn_for_objects(key)])
 
 
 def _pascal_case(text: str) -> str:

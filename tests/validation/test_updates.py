@@ -140,7 +140,6 @@ def test_a_refusal_names_the_parameter_and_the_reason(check: Check) -> None:
     assert "InstanceType" in refused.reason
 
 
-@pytest.mark.xfail(reason="two S3Access entries of one bucket: ParallelCluster tells them apart by bucket name alone")
 def test_the_same_configuration_is_no_change(
     deployment: Callable[[str], Any], parallelcluster: ParallelCluster
 ) -> None:

@@ -46,18 +46,13 @@ class Action:
 class NodeActions:
     """The scripts of one kind of node.
 
-    ``on_start`` and ``on_configured`` of a head node can never change in the life of a cluster; ``on_updated`` runs on
-    head nodes alone, at each later update.
+    Attributes:
+        on_configured: Runs once a node is set up. On a head node it can never change in the life of a cluster.
+        on_updated: Runs on the head node at each update of the cluster. Its policies let it read the script.
     """
 
-    on_start: Action | None = None
     on_configured: Action | None = None
     on_updated: Action | None = None
-
-    @property
-    def all(self) -> list[Action]:
-        """The actions that are set."""
-        return [action for action in (self.on_start, self.on_configured, self.on_updated) if action]
 
 
 @dataclass(frozen=True)
@@ -88,7 +83,8 @@ class Bindings:
         head_node_actions: Scripts of the head node.
         queue_actions: Scripts of the compute nodes, by queue.
         login_actions: Scripts of the login nodes.
-        login_policy_arns: Policies of the login nodes, which have no ``S3Access``.
+        head_node_policy_arns: Further policies of the head node.
+        login_policy_arns: Further policies of the login nodes, which have no ``S3Access``.
     """
 
     public_subnet_id: str
@@ -99,6 +95,7 @@ class Bindings:
     head_node_actions: NodeActions = NodeActions()
     queue_actions: Mapping[str, NodeActions] = field(default_factory=dict)
     login_actions: NodeActions = NodeActions()
+    head_node_policy_arns: Sequence[str] = ()
     login_policy_arns: Sequence[str] = ()
 
 
@@ -169,7 +166,7 @@ def _head_node(head: HeadNodeSpec, bindings: Bindings) -> dict[str, Any]:
         LocalStorage={"RootVolume": _root_volume(head.root_volume_gib)},
         CustomActions=_actions(bindings.head_node_actions),
         Iam=_present(
-            AdditionalIamPolicies=[{"Policy": SESSION_MANAGER_POLICY}],
+            AdditionalIamPolicies=_policies(bindings.head_node_policy_arns),
             S3Access=_s3_access(bindings.head_node_actions),
         ),
         Imds={"Secured": True},
@@ -185,9 +182,7 @@ def _login_pool(pool: LoginPoolSpec, bindings: Bindings) -> dict[str, Any]:
         Networking=_networking("SubnetIds", [_subnet(pool.public, bindings)], bindings),
         Ssh={"AllowedIps": NOBODY},
         CustomActions=_actions(bindings.login_actions),
-        Iam={
-            "AdditionalIamPolicies": [{"Policy": arn} for arn in (SESSION_MANAGER_POLICY, *bindings.login_policy_arns)]
-        },
+        Iam={"AdditionalIamPolicies": _policies(bindings.login_policy_arns)},
     )
 
 
@@ -212,7 +207,7 @@ def _queue(queue: QueueSpec, bindings: Bindings) -> dict[str, Any]:
         },
         CustomActions=_actions(actions),
         Iam=_present(
-            AdditionalIamPolicies=[{"Policy": SESSION_MANAGER_POLICY}],
+            AdditionalIamPolicies=_policies(),
             S3Access=_s3_access(actions),
         ),
         CustomSlurmSettings=dict(queue.custom_slurm_settings),
@@ -269,7 +264,6 @@ def _root_volume(size_gib: int | None) -> dict[str, Any]:
 
 def _actions(actions: NodeActions) -> dict[str, Any]:
     events = {
-        "OnNodeStart": actions.on_start,
         "OnNodeConfigured": actions.on_configured,
         "OnNodeUpdated": actions.on_updated,
     }
@@ -278,9 +272,14 @@ def _actions(actions: NodeActions) -> dict[str, Any]:
     }
 
 
+def _policies(further: Sequence[str] = ()) -> list[dict[str, Any]]:
+    return [{"Policy": arn} for arn in (SESSION_MANAGER_POLICY, *further)]
+
+
 def _s3_access(actions: NodeActions) -> list[dict[str, Any]]:
-    objects = dict.fromkeys((action.bucket, action.key) for action in actions.all)
-    return [{"BucketName": bucket, "KeyName": key} for bucket, key in objects]
+    """Return one entry: of two with the same bucket, ParallelCluster's update check would see changes that are none."""
+    action = actions.on_configured
+    return [{"BucketName": action.bucket, "KeyName": action.key}] if action else []
 
 
 def _present(**items: Any) -> dict[str, Any]:

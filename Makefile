@@ -59,12 +59,10 @@ env:
 	@test -f config/$(ENV).yaml || { echo "There is no config/$(ENV).yaml. ENV is one of: $(basename $(notdir $(wildcard config/*.yaml)))" >&2; exit 2; }
 
 .PHONY: synth
-synth: env setup ## Write the CloudFormation templates of ENV to cdk.out, for review
+synth: env setup ## Write the templates of ENV and its ParallelCluster configuration to cdk.out, for review
 	@rm -rf cdk.out
-	@$(CDK) synth --quiet $(ARGS)
-	@echo "The templates of config/$(ENV).yaml:"
-	@python -c 'import json, sys; [print(f"  {p}:", len(json.load(open(p))["Resources"]), "resources") for p in sys.argv[1:]]' cdk.out/*.template.json
-	@echo "The ParallelCluster configuration is the property ClusterConfiguration in cdk.out/$(ENV)-cluster.template.json"
+	@$(CDK) --ci synth --quiet $(ARGS) >/dev/null
+	@python -m scripts.review
 
 .PHONY: diff
 diff: env setup ## Show what a deployment of ENV would change

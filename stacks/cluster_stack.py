@@ -76,6 +76,7 @@ class ClusterStack(cdk.Stack):
             ("ClusterName", cluster.cluster_name, "ParallelCluster's name of the cluster"),
             ("HeadNodeInstanceId", cluster.head_node_instance_id, "EC2 instance of the head node"),
             ("LogGroupPrefix", log_group_prefix, "The newest log group that begins so is the cluster's"),
+            ("ValidationMessages", cluster.validation_messages, "What ParallelCluster's validators said, as JSON"),
         ):
             cdk.CfnOutput(self, name, value=value, description=description)
         summary = {
@@ -85,7 +86,6 @@ class ClusterStack(cdk.Stack):
             "parallelcluster_version": spec.version,
             "head_node_instance_id": cluster.head_node_instance_id,
             "head_node_private_ip": cluster.head_node_private_ip,
-            "validation_messages": cluster.validation_messages,
             "log_group_prefix": log_group_prefix,
             "connect": connect,
             "placement_groups": {label: group.attr_group_name for label, group in cluster.placement_groups.items()},

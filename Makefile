@@ -124,7 +124,7 @@ schema: setup ## Write config/schema.json anew from the settings' models
 
 .PHONY: snapshots
 snapshots: setup ## Write the golden templates anew; review them as a diff
-	@pytest --update-snapshots tests/stacks $(ARGS)
+	@pytest --update-snapshots tests/stacks/test_snapshots.py $(ARGS)
 
 # Not after setup: an edited pin and the old constraints contradict each other.
 .PHONY: update-deps

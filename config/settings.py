@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -241,6 +242,7 @@ class QueueSettings(_Model):
     capacity_type: domain.CapacityType = "ONDEMAND"
     """How the capacity is bought."""
     compute_resources: list[ComputeResourceSettings]
+    """The kinds of node in the queue."""
     placement_group: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,24}$")] | None = None
     """Label of a cluster placement group; queues with one label share the group; none: no group. null: the shared group
     `fleet`, but none for reserved capacity."""
@@ -369,6 +371,7 @@ class ClusterSettings(_Model):
     login_nodes: list[LoginPoolSettings] = []
     """Pools of login nodes."""
     queues: list[QueueSettings]
+    """Slurm queues, 1 to 50."""
     slurm: SlurmSettings = SlurmSettings()
     monitoring: MonitoringSettings = MonitoringSettings()
     overrides: dict[str, Any] = {}
@@ -533,7 +536,7 @@ def load(path: Path) -> Settings:
     try:
         return Settings.model_validate(source.value)
     except ValidationError as error:
-        found = [(tuple(detail["loc"]), _text(dict(detail))) for detail in error.errors()]
+        found = [(_place(detail["loc"]), _text(dict(detail))) for detail in error.errors()]
         if isinstance(source.value, dict):
             cross = _cross_faults(_sound_sections(source.value, error))
             found += [(fault.path, str(fault)) for fault in cross]
@@ -541,32 +544,61 @@ def load(path: Path) -> Settings:
     raise SettingsError("\n".join(f"{source.name}:{line}: {text}" for line, text in lines))
 
 
+def _place(loc: tuple[str | int, ...]) -> tuple[str | int, ...]:
+    """Return the place of a fault, without pydantic's mark of a key that is at fault itself."""
+    return loc[:-1] if loc[-1:] == ("[key]",) else loc
+
+
 def _text(detail: dict[str, Any]) -> str:
-    kind, got = detail["type"], detail["input"]
+    kind, got, place = detail["type"], detail["input"], _place(detail["loc"])
     if kind == "rule":
         return str(detail["msg"])
-    if kind == "missing":
-        return "missing; this key is required"
     if kind == "extra_forbidden":
-        allowed = _allowed_keys(detail["loc"][:-1])
-        close = get_close_matches(str(detail["loc"][-1]), allowed, n=1)
+        allowed = sorted(_with_fields(_schema_of(place[:-1]))["properties"])
+        close = get_close_matches(str(place[-1]), allowed, n=1)
         hint = f"did you mean {close[0]}? " if close else ""
         return f"unknown key; {hint}allowed: {', '.join(allowed)}"
-    expected = re.sub(r"^(Input|String|List|Value) should ", "should ", detail["msg"])
-    quotes = " (put it in quotes)" if kind == "string_type" and isinstance(got, int | float) else ""
-    return f"got {got!r}; {expected}{quotes}"
+    if kind == "missing":
+        text = "missing; this key is required"
+    else:
+        expected = _EXPECTED.get(kind) or re.sub(r"^(Input|String|List|Value) should ", "should ", detail["msg"])
+        quotes = ", put it in quotes" if kind == "string_type" and isinstance(got, int | float) else ""
+        text = f"got {got!r}; {expected}{quotes}"
+    meaning = " ".join(_schema_of(place).get("description", "").split()).removesuffix(".")
+    return f"{text} ({meaning})" if place and meaning else text
 
 
-def _allowed_keys(path: Iterable[str | int]) -> list[str]:
-    schema = Settings.model_json_schema()
-    node: dict[str, Any] = schema
-    for part in path:
-        node = node["items"] if isinstance(part, int) else node["properties"][part]
-        options = [node, *node.get("anyOf", ())]
-        node = next((option for option in options if "$ref" in option or "items" in option), node)
-        if "$ref" in node:
-            node = schema["$defs"][node["$ref"].rpartition("/")[2]]
-    return sorted(node["properties"])
+_EXPECTED = {
+    "dict_type": "should be a mapping",
+    "invalid_key": "keys should be text",
+    "list_type": "should be a list",
+    "model_type": "should be a mapping",
+}
+
+
+@cache
+def _schema() -> dict[str, Any]:
+    return Settings.model_json_schema()
+
+
+def _schema_of(place: Iterable[str | int]) -> dict[str, Any]:
+    """Return the JSON Schema of a place, empty where the schema says nothing."""
+    node = _schema()
+    for part in place:
+        holder = _with_fields(node)
+        node = holder.get("items", {}) if isinstance(part, int) else holder.get("properties", {}).get(part, {})
+    return node
+
+
+def _with_fields(node: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a value that is not null, references followed."""
+    for option in (node, *node.get("anyOf", ())):
+        if "$ref" in option:
+            name = option["$ref"].rpartition("/")[2]
+            return dict(_schema()["$defs"][name])
+        if "items" in option:
+            return dict(option)
+    return node
 
 
 def _dotted(path: Iterable[str | int]) -> str:
@@ -576,7 +608,7 @@ def _dotted(path: Iterable[str | int]) -> str:
 
 def json_schema() -> str:
     """Return the JSON Schema by which editors check and complete a settings file."""
-    return json.dumps(Settings.model_json_schema(), indent=2) + "\n"
+    return json.dumps(_schema(), indent=2) + "\n"
 
 
 if __name__ == "__main__":

@@ -7,6 +7,9 @@ from typing import Any
 
 import yaml
 
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""The fast one, where PyYAML was built with libyaml."""
+
 
 class YamlSourceError(ValueError):
     """A file that cannot be read, or is not YAML with one value per key."""
@@ -34,14 +37,17 @@ class YamlSource:
         """
         try:
             text = path.read_text(encoding="utf-8")
-            node = yaml.compose(text, Loader=yaml.SafeLoader)
-            value = yaml.safe_load(text)
         except (OSError, UnicodeDecodeError) as error:
             raise YamlSourceError(f"{path}: cannot be read: {error}") from None
-        except yaml.YAMLError as error:
+        try:
+            loader = _Loader(text)
+            node = loader.get_single_node()
+            places = list(_places(node, ()))
+            value = None if node is None else loader.construct_document(node)
+        except (yaml.YAMLError, ValueError, RecursionError) as error:
             raise YamlSourceError(f"{path}: not YAML: {error}") from None
         lines: dict[tuple[str | int, ...], int] = {}
-        for place, line in _places(node, ()):
+        for place, line in places:
             if place in lines:
                 raise YamlSourceError(f"{path}:{line}: {place[-1]}: given twice, first on line {lines[place]}")
             lines[place] = line

@@ -1,4 +1,4 @@
-"""A synthesized app of one stack, for tests of a construct by itself."""
+"""Templates for tests to look into, and a synthesized app of one stack for tests of a construct by itself."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -9,7 +9,7 @@ from typing import Any
 import aws_cdk as cdk
 from cdk_nag import AwsSolutionsChecks
 
-FLAGS = json.loads((Path(__file__).parents[2] / "cdk.json").read_text())["context"]
+FLAGS = json.loads((Path(__file__).parents[2] / "cdk.json").read_text(encoding="utf-8"))["context"]
 ZONE_ID = "usw2-az4"
 
 
@@ -46,27 +46,41 @@ class Template:
     def output(self, name: str) -> Any:
         return self.body["Outputs"][name]["Value"]
 
+    def summary(self) -> dict[str, Any]:
+        """Return the summary as a script would read it, with the logical name for each reference."""
+        return dict(json.loads(flat(self.output("Summary"))))
+
     def _resources(self) -> Iterator[tuple[str, dict[str, Any]]]:
         yield from self.body.get("Resources", {}).items()
+
+
+def flat(value: Any) -> str:
+    """Return a template's text, with the target in place of each reference: ``Name`` or ``Name|Attribute``."""
+    if isinstance(value, str):
+        return value
+    ((function, argument),) = value.items()
+    if function == "Fn::Join":
+        return str(argument[0]).join(map(flat, argument[1]))
+    if function == "Fn::GetStackOutput":
+        return f"{argument['StackName']}|{argument['OutputName']}"
+    return argument if isinstance(argument, str) else "|".join(argument)
 
 
 def _hashable(value: object) -> object:
     return value if isinstance(value, str | int | bool) else json.dumps(value)
 
 
-def new_app(outdir: Path) -> cdk.App:
+def new_app(outdir: Path, *, validate: bool = False) -> cdk.App:
     return cdk.App(
-        context=FLAGS, outdir=str(outdir), builtin_cloud_formation_validation=False, analytics_reporting=False
+        context=FLAGS, outdir=str(outdir), builtin_cloud_formation_validation=validate, analytics_reporting=False
     )
 
 
-def template_of(app: cdk.App, stack_name: str) -> Template:
-    """Synthesize an app, under the rules of AwsSolutions, and return one of its stacks."""
-    cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
-    directory = Path(app.synth().directory)
+def read_template(directory: Path, stack_name: str) -> Template:
+    """Read a stack from a synthesized assembly."""
 
     def read(name: str) -> Any:
-        return json.loads((directory / name).read_text())
+        return json.loads((directory / name).read_text(encoding="utf-8"))
 
     return Template(
         body=read(f"{stack_name}.template.json"),
@@ -78,6 +92,12 @@ def template_of(app: cdk.App, stack_name: str) -> Template:
             if entry["type"] == "aws:cdk:warning"
         ],
     )
+
+
+def template_of(app: cdk.App, stack_name: str) -> Template:
+    """Synthesize an app, under the rules of AwsSolutions, and return one of its stacks."""
+    cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
+    return read_template(Path(app.synth().directory), stack_name)
 
 
 def synthesize(build: Callable[[cdk.Stack], object], outdir: Path) -> Template:

@@ -1,4 +1,3 @@
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -301,17 +300,6 @@ def stack_of(settings: StorageSettings, outdir: Path) -> Template:
     return template_of(app, "trn1-storage")
 
 
-def summary(template: Template) -> dict[str, Any]:
-    """Return the summary as a script would read it, with the logical name for each reference."""
-    parts = template.output("Summary")["Fn::Join"][1]
-    return dict(json.loads("".join(part if isinstance(part, str) else _name(part) for part in parts)))
-
-
-def _name(reference: dict[str, Any]) -> str:
-    (target,) = reference.values()
-    return target if isinstance(target, str) else "|".join(target)
-
-
 def test_the_stack_makes_the_storage_of_its_settings_and_sums_it_up(tmp_path: Path) -> None:
     settings = StorageSettings(
         file_system=FileSystemSettings(
@@ -328,7 +316,7 @@ def test_the_stack_makes_the_storage_of_its_settings_and_sums_it_up(tmp_path: Pa
     assert policies(made) == ("Delete", "Delete")
     assert template.properties(LOG_GROUP)["RetentionInDays"] == 14
     assert template.properties(LINK)["FileSystemPath"] == "/data"
-    assert summary(template) == {
+    assert template.summary() == {
         "file_system_id": file_system,
         "dns_name": f"{file_system}.fsx.us-west-2.AWS::URLSuffix",
         "mount_name": f"{file_system}|LustreMountName",
@@ -343,6 +331,6 @@ def test_the_stack_makes_the_storage_of_its_settings_and_sums_it_up(tmp_path: Pa
 def test_the_stack_of_plain_storage_names_no_bucket(tmp_path: Path) -> None:
     template = stack_of(StorageSettings(), tmp_path)
 
-    assert "bucket" not in summary(template)
+    assert "bucket" not in template.summary()
     assert "BucketName" not in template.body["Outputs"]
     assert policies(template.one(FILE_SYSTEM)[1]) == ("Retain", "Retain")

@@ -281,19 +281,6 @@ def stack_of(settings: NetworkSettings, outdir: Path) -> Template:
     return template_of(app, "trn1-network")
 
 
-def summary(template: Template) -> dict[str, Any]:
-    """Return the summary as a script would read it, with the logical name for each reference."""
-    value = template.output("Summary")
-    parts = [value] if isinstance(value, str) else value["Fn::Join"][1]
-    text = "".join(part if isinstance(part, str) else "|".join(_names(part)) for part in parts)
-    return dict(json.loads(text))
-
-
-def _names(reference: dict[str, Any]) -> list[str]:
-    (target,) = reference.values()
-    return [target] if isinstance(target, str) else list(target)
-
-
 def test_the_stack_makes_the_network_of_its_settings_and_sums_it_up(tmp_path: Path) -> None:
     settings = NetworkSettings(
         cidr="10.0.0.0/16",
@@ -312,7 +299,7 @@ def test_the_stack_makes_the_network_of_its_settings_and_sums_it_up(tmp_path: Pa
     assert len(template.of_type(ENDPOINT)) == 2 + len(settings.endpoint_services)
     assert template.properties("AWS::Logs::LogGroup")["RetentionInDays"] == 30
     assert template.missing_context is None
-    assert summary(template) == {
+    assert template.summary() == {
         "vpc_id": template.one(VPC)[0],
         "public_subnet_id": public,
         "private_subnet_id": private,
@@ -334,7 +321,7 @@ def test_the_stack_of_an_existing_network_makes_nothing_and_sums_it_up_all_the_s
 
     types = {item["Type"] for item in template.body["Resources"].values()}
     assert types == {"AWS::CloudFormation::WaitConditionHandle"}
-    assert summary(template) == {
+    assert template.summary() == {
         "vpc_id": "vpc-0123456789abcdef0",
         "public_subnet_id": "subnet-0123456789abcdef0",
         "private_subnet_id": "subnet-0123456789abcdef1",

@@ -23,11 +23,12 @@ def longest_prefix_for(addresses: int) -> int | None:
 
 
 def parse(text: str) -> IPv4Network | None:
-    """Return the block, or None when the text is not one or has bits set beyond its prefix."""
+    """Return the block, or None when the text is not ADDRESS/PREFIX or has bits set beyond its prefix."""
     try:
-        return IPv4Network(text)
+        block = IPv4Network(text)
     except ValueError:
         return None
+    return block if str(block) == text else None
 
 
 def block_faults(cidrs: dict[str, str]) -> Iterator[Fault]:

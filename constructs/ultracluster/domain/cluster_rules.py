@@ -6,12 +6,12 @@ Unless another source is named, a rule is one of aws-parallelcluster 3.16.1's ow
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
-from ipaddress import IPv4Network
+from math import isfinite
 from typing import Any
 
-from ultracluster.domain import addresses, names, neuron, slurm
+from ultracluster.domain import addresses, lustre, names, neuron, slurm
 from ultracluster.domain.cluster import ClusterSpec, ComputeResourceSpec, HeadNodeSpec, LoginPoolSpec, QueueSpec
 from ultracluster.domain.faults import Fault, below
 from ultracluster.domain.instance_types import TRAINIUM_TYPES, has_efa, is_arm, memory_gib
@@ -19,7 +19,9 @@ from ultracluster.domain.instance_types import TRAINIUM_TYPES, has_efa, is_arm, 
 MAX_QUEUES = 50
 MAX_COMPUTE_RESOURCES = 50
 MAX_LOGIN_POOLS = 10
-MAX_TAGS = 40
+MAX_TAGS = 39
+"""One fewer than ParallelCluster takes: its CloudFormation provider adds one."""
+MAX_TAG_KEY = 128
 WIDEST_SSH_PREFIX = 8
 RESERVED_TAG_PREFIXES = ("parallelcluster:", "aws:")
 EFA_TYPES = ", ".join(sorted(name for name, kind in TRAINIUM_TYPES.items() if kind.efa))
@@ -40,17 +42,24 @@ MODELLED_KEYS = {
     "Scheduling.Scheduler": "nothing else than slurm",
     "Scheduling.SlurmSettings.ScaledownIdletime": "cluster.slurm.idle_minutes",
     "Scheduling.SlurmSettings.QueueUpdateStrategy": "cluster.slurm.queue_update_strategy",
-    "Scheduling.SlurmSettings.CustomSlurmSettings*": "cluster.slurm.custom_settings",
-    "Scheduling.SlurmQueues[[]*].CapacityType": "cluster.queues",
-    "Scheduling.SlurmQueues[[]*].Networking*": "cluster.queues",
-    "Scheduling.SlurmQueues[[]*].CustomActions*": "cluster.neuron_sdk",
-    "Scheduling.SlurmQueues[[]*].ComputeResources[[]*].InstanceType": "cluster.queues",
-    "Scheduling.SlurmQueues[[]*].ComputeResources[[]*].Instances*": "cluster.queues",
-    "Scheduling.SlurmQueues[[]*].ComputeResources[[]*].M??Count": "cluster.queues",
-    "Scheduling.SlurmQueues[[]*].ComputeResources[[]*].Efa*": "cluster.queues",
+    "Scheduling.SlurmSettings.CustomSlurmSettings": "cluster.slurm.custom_settings",
+    "Scheduling.SlurmSettings.CustomSlurmSettings.*": "cluster.slurm.custom_settings",
+    "Scheduling.SlurmQueues.CapacityType": "cluster.queues",
+    "Scheduling.SlurmQueues.CapacityReservationTarget*": "cluster.queues",
+    "Scheduling.SlurmQueues.Networking*": "cluster.queues",
+    "Scheduling.SlurmQueues.ComputeSettings.LocalStorage.EphemeralVolume*": "cluster.queues",
+    "Scheduling.SlurmQueues.CustomActions*": "cluster.neuron_sdk",
+    "Scheduling.SlurmQueues.CustomSlurmSettings*": "cluster.queues",
+    "Scheduling.SlurmQueues.ComputeResources.InstanceType": "cluster.queues",
+    "Scheduling.SlurmQueues.ComputeResources.Instances*": "cluster.queues",
+    "Scheduling.SlurmQueues.ComputeResources.M??Count": "cluster.queues",
+    "Scheduling.SlurmQueues.ComputeResources.Efa*": "cluster.queues",
+    "Scheduling.SlurmQueues.ComputeResources.CapacityReservationTarget*": "cluster.queues",
+    "Scheduling.SlurmQueues.ComputeResources.Networking*": "cluster.queues",
     "DevSettings.EfaInterfaceType": "cluster.efa_interface_type",
 }
-"""Keys that an override may not touch, because rules count on them, and the setting to use instead."""
+"""Keys that an override may not touch, because rules count on them, and the setting to use instead; without indices of
+lists."""
 
 
 def faults(spec: ClusterSpec) -> list[Fault]:
@@ -60,17 +69,17 @@ def faults(spec: ClusterSpec) -> list[Fault]:
     found += _login_pool_faults(spec.login_pools)
     found += _queue_list_faults(spec)
     for index, queue in enumerate(spec.queues):
-        found += below(("queues", index), _queue_faults(queue))
-    found += below(
-        ("slurm", "custom_settings"),
-        _slurm_faults(spec.slurm.custom_settings, slurm.RESERVED_CLUSTER_SETTINGS),
-    )
+        found += below(("queues", index), _queue_faults(queue, spec))
+    reserved = slurm.RESERVED_CLUSTER_SETTINGS
+    if "Database" in _slurm_overrides(spec):
+        reserved |= slurm.RESERVED_ACCOUNTING_SETTINGS
+    found += below(("slurm", "custom_settings"), _slurm_faults(spec.slurm.custom_settings, reserved))
     found += below(("overrides",), _override_faults(spec))
     return found
 
 
 def _name_faults(spec: ClusterSpec) -> Iterator[Fault]:
-    accounting = {"Database", "ExternalSlurmdbd"} & set(_get(_get(spec.overrides, "Scheduling"), "SlurmSettings"))
+    accounting = {"Database", "ExternalSlurmdbd"} & _slurm_overrides(spec).keys()
     if accounting and len(spec.name) > names.CLUSTER_NAME_MAX_WITH_ACCOUNTING:
         allowed = f"at most {names.CLUSTER_NAME_MAX_WITH_ACCOUNTING} characters"
         yield Fault(("name",), spec.name, allowed, "with Slurm accounting, table names hold the cluster's name")
@@ -109,7 +118,9 @@ def _tag_faults(tags: Iterable[str]) -> Iterator[Fault]:
     if len(keys) > MAX_TAGS:
         yield Fault(("tags",), len(keys), f"at most {MAX_TAGS} tags", "limit of ParallelCluster")
     for key in keys:
-        if key.startswith(RESERVED_TAG_PREFIXES):
+        if not 1 <= len(key) <= MAX_TAG_KEY:
+            yield Fault(("tags", key), key, f"a key of 1 to {MAX_TAG_KEY} characters", "limit of AWS")
+        if key.lower().startswith(RESERVED_TAG_PREFIXES):
             yield Fault(("tags", key), key, f"no key that begins with {' or '.join(RESERVED_TAG_PREFIXES)}", "reserved")
 
 
@@ -124,8 +135,7 @@ def _head_node_faults(head: HeadNodeSpec, spec: ClusterSpec) -> Iterator[Fault]:
             f"a type with at least {needed:.1f} GiB of memory (this one has {memory:g})",
             f"the head node serves {spec.max_nodes} nodes",
         )
-    if head.instance_type.endswith((".nano", ".micro")) and spec.os.startswith("ubuntu"):
-        yield Fault(("instance_type",), head.instance_type, "a type larger than micro", f"too small for {spec.os}")
+    yield from _size_faults(head.instance_type, spec)
     if head.ssh_cidr is not None:
         yield from _ssh_faults(head.ssh_cidr)
     if head.ssh_key_name and not head.ssh_cidr:
@@ -140,12 +150,10 @@ def _head_node_faults(head: HeadNodeSpec, spec: ClusterSpec) -> Iterator[Fault]:
 def _ssh_faults(cidr: str) -> Iterator[Fault]:
     if re.fullmatch(r"pl-[0-9a-f]{8}(?:[0-9a-f]{9})?", cidr):
         return
-    try:
-        block = IPv4Network(cidr)
-    except ValueError:
+    block = addresses.parse(cidr)
+    if block is None:
         yield Fault(("ssh_cidr",), cidr, "an IPv4 block such as 203.0.113.0/24, or a prefix list pl-...", "not a CIDR")
-        return
-    if block.prefixlen < WIDEST_SSH_PREFIX:
+    elif block.prefixlen < WIDEST_SSH_PREFIX:
         yield Fault(
             ("ssh_cidr",),
             cidr,
@@ -173,12 +181,13 @@ def _queue_list_faults(spec: ClusterSpec) -> Iterator[Fault]:
     yield from below(("queues",), _group_name_faults([queue.name for queue in spec.queues]))
 
 
-def _queue_faults(queue: QueueSpec) -> Iterator[Fault]:
+def _queue_faults(queue: QueueSpec, spec: ClusterSpec) -> Iterator[Fault]:
     if not queue.compute_resources:
         yield Fault(("compute_resources",), 0, "at least 1 compute resource", "a queue without nodes runs nothing")
     yield from below(("compute_resources",), _group_name_faults([r.name for r in queue.compute_resources]))
     for index, resource in enumerate(queue.compute_resources):
         yield from below(("compute_resources", index), _compute_resource_faults(resource, queue))
+        yield from below(("compute_resources", index), _size_faults(resource.instance_type, spec))
     if queue.existing_placement_group and queue.placement_group:
         yield Fault(
             ("existing_placement_group",),
@@ -190,8 +199,7 @@ def _queue_faults(queue: QueueSpec) -> Iterator[Fault]:
     if queue.capacity_type == "CAPACITY_BLOCK" and placed:
         field = "existing_placement_group" if queue.existing_placement_group else "placement_group"
         yield Fault((field,), placed, "none", "a Capacity Block has its own placement")
-    if not queue.scratch_dir.startswith("/") or queue.scratch_dir == "/":
-        yield Fault(("scratch_dir",), queue.scratch_dir, "an absolute path below /", "a mount point")
+    yield from lustre.mount_point_faults(("scratch_dir",), queue.scratch_dir, example="/scratch")
     yield from below(
         ("custom_slurm_settings",), _slurm_faults(queue.custom_slurm_settings, slurm.RESERVED_QUEUE_SETTINGS)
     )
@@ -213,7 +221,8 @@ def _compute_resource_faults(resource: ComputeResourceSpec, queue: QueueSpec) ->
             "nodes have one target",
         )
     if resource.reserved and queue.capacity_type == "SPOT":
-        yield Fault(("capacity_reservation_id",), resource.capacity_reservation_id, "null", "Spot takes no reservation")
+        field = "capacity_reservation_id" if resource.capacity_reservation_id else "capacity_reservation_group_arn"
+        yield Fault((field,), getattr(resource, field), "null", "Spot takes no reservation")
     if queue.capacity_type == "CAPACITY_BLOCK":
         yield from _capacity_block_faults(resource)
 
@@ -240,6 +249,11 @@ def _x86_faults(instance_type: str) -> Iterator[Fault]:
         yield Fault(("instance_type",), instance_type, "an x86 instance type", "all nodes of a cluster share one image")
 
 
+def _size_faults(instance_type: str, spec: ClusterSpec) -> Iterator[Fault]:
+    if instance_type.endswith((".nano", ".micro")) and spec.os.startswith("ubuntu"):
+        yield Fault(("instance_type",), instance_type, "a type larger than micro", f"too small for {spec.os}")
+
+
 def _group_name_faults(group_names: list[str]) -> Iterator[Fault]:
     times = Counter(group_names)
     for index, name in enumerate(group_names):
@@ -257,38 +271,72 @@ def _slurm_faults(settings: Iterable[str], reserved: frozenset[str]) -> Iterator
 
 
 def _override_faults(spec: ClusterSpec) -> Iterator[Fault]:
+    if odd := list(_json_faults(spec.overrides, ())):
+        yield from odd
+        return
     for path, value in _leaves(spec.overrides, ()):
-        dotted = re.sub(r"\.\[", "[", ".".join(f"[{part}]" if isinstance(part, int) else part for part in path))
+        dotted = ".".join(str(part) for part in path if not isinstance(part, int))
+        hides = not isinstance(value, dict | list)
         for pattern, setting in MODELLED_KEYS.items():
-            if fnmatchcase(dotted, pattern):
+            if fnmatchcase(dotted, pattern) or (hides and pattern.startswith(f"{dotted}.")):
                 yield Fault(path, value, f"the setting {setting}", "the rules of this stack count on it")
+                break
     known = {queue.name: {resource.name for resource in queue.compute_resources} for queue in spec.queues}
     path = ("Scheduling", "SlurmQueues")
-    for q, queue in enumerate(_items(_get(spec.overrides, "Scheduling"), "SlurmQueues")):
-        if queue.get("Name") not in known:
-            yield Fault(
-                (*path, q, "Name"), queue.get("Name"), f"one of {', '.join(known)}", "names the queue to change"
-            )
-            continue
-        resources = known[queue["Name"]]
-        for r, resource in enumerate(_items(queue, "ComputeResources")):
-            if resource.get("Name") not in resources:
-                yield Fault(
-                    (*path, q, "ComputeResources", r, "Name"),
-                    resource.get("Name"),
-                    f"one of {', '.join(sorted(resources))}",
-                    "names the compute resource to change",
-                )
+    yield from _unnamed_faults(path, _at(spec.overrides, path), known, "queue")
+    for q, queue in enumerate(_mappings(_at(spec.overrides, path))):
+        if queue.get("Name") in list(known):
+            resources = known[queue["Name"]]
+            below_queue = (*path, q, "ComputeResources")
+            yield from _unnamed_faults(below_queue, queue.get("ComputeResources"), resources, "compute resource")
 
 
-def _items(mapping: dict[str, Any], key: str) -> list[dict[str, Any]]:
-    value = mapping.get(key)
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+def _json_faults(value: Any, path: tuple[str | int, ...]) -> Iterator[Fault]:
+    if isinstance(value, Mapping):
+        for key, child in value.items():
+            if isinstance(key, str):
+                yield from _json_faults(child, (*path, key))
+            else:
+                yield Fault(path, key, "keys of text, in quotes if need be", "the configuration becomes JSON")
+    elif isinstance(value, list):
+        for index, child in enumerate(value):
+            yield from _json_faults(child, (*path, index))
+    elif not (value is None or isinstance(value, str | int) or (isinstance(value, float) and isfinite(value))):
+        yield Fault(path, value, "text (in quotes), a number, true, false or null", "the configuration becomes JSON")
+
+
+def _unnamed_faults(path: tuple[str | int, ...], value: Any, known: Collection[str], kind: str) -> Iterator[Fault]:
+    """Check that an override of a list is a list of mappings, each with the name of what it changes."""
+    if value is None:
+        return
+    allowed = f"one of {', '.join(sorted(known))}"
+    if not isinstance(value, list):
+        yield Fault(path, value, f"a list, each item with the Name of a {kind}", "merged by Name")
+        return
+    for index, item in enumerate(value):
+        name = item.get("Name") if isinstance(item, dict) else None
+        if name not in list(known):
+            yield Fault((*path, index, "Name"), name, allowed, f"names the {kind} to change")
+
+
+def _slurm_overrides(spec: ClusterSpec) -> dict[str, Any]:
+    found = _at(spec.overrides, ("Scheduling", "SlurmSettings"))
+    return found if isinstance(found, dict) else {}
+
+
+def _at(value: Any, path: Iterable[str]) -> Any:
+    for key in path:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def _mappings(value: Any) -> list[dict[str, Any]]:
+    return [item if isinstance(item, dict) else {} for item in value] if isinstance(value, list) else []
 
 
 def _leaves(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], Any]]:
     children: Iterable[tuple[str | int, Any]] = ()
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         children = value.items()
     elif isinstance(value, list):
         children = enumerate(value)
@@ -298,11 +346,6 @@ def _leaves(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str
         yield from _leaves(child, (*path, key))
     if empty and path:
         yield path, value
-
-
-def _get(mapping: Any, key: str) -> Any:
-    value = mapping.get(key) if isinstance(mapping, dict) else None
-    return value if isinstance(value, dict) else {}
 
 
 def subnet_faults(spec: ClusterSpec, *, private_subnet_cidr: str, reserve: int) -> Iterator[Fault]:

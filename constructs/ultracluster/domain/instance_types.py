@@ -71,12 +71,28 @@ TRAINIUM_TYPES = {
             zones=("use1-az6", "use2-az3", "usw2-az4"),
         ),
         TrainiumType(
+            "trn2.3xlarge",
+            vcpus=12,
+            network_cards=1,
+            efa=True,
+            capacity_blocks=True,
+            zones=("aps2-az1", "aps2-az2", "aps2-az3", "apse4-az3", "sae1-az1", "sae1-az2", "sae1-az3"),
+        ),
+        TrainiumType(
             "trn2.48xlarge",
             vcpus=192,
             network_cards=16,
             efa=True,
             capacity_blocks=True,
             zones=("aps2-az1", "aps2-az2", "aps2-az3", "use2-az1", "use2-az2", "use2-az3"),
+        ),
+        TrainiumType(
+            "trn2u.48xlarge",
+            vcpus=192,
+            network_cards=16,
+            efa=True,
+            capacity_blocks=True,
+            zones=("aps2-az1", "aps2-az2", "aps2-az3"),
         ),
     )
 }

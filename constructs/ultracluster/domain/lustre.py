@@ -146,6 +146,17 @@ def faults(spec: LustreSpec) -> list[Fault]:
     ]
 
 
+def mount_point_faults(path: tuple[str | int, ...], directory: str, *, example: str) -> list[Fault]:
+    """Return why nothing may be mounted on a directory of a node."""
+    if not _is_plain_path(directory):
+        return [Fault(path, directory, f"an absolute path such as {example}", "a mount point")]
+    if directory in _RESERVED_MOUNT_DIRS:
+        return [Fault(path, directory, f"another directory, such as {example}", "ParallelCluster reserves it")]
+    if overlap(directory, _HOME):
+        return [Fault(path, directory, "a directory outside /home", "the head node exports /home")]
+    return []
+
+
 def repository_faults(spec: LustreSpec, repositories: Sequence[DataRepository]) -> list[Fault]:
     """Return what FSx would refuse in the links to S3.
 
@@ -309,15 +320,10 @@ def _protection_faults(spec: LustreSpec) -> list[Fault]:
 
 def _mount_dir_faults(mount_dir: str) -> list[Fault]:
     path = ("mount_dir",)
-    if not _is_plain_path(mount_dir):
-        return [Fault(path, mount_dir, "an absolute path such as /fsx", "nodes mount the file system there")]
-    if mount_dir in _RESERVED_MOUNT_DIRS:
-        return [Fault(path, mount_dir, "another directory, such as /fsx", "ParallelCluster reserves it")]
-    if overlap(mount_dir, _HOME):
-        return [Fault(path, mount_dir, "a directory outside /home", "the head node exports /home")]
-    if overlap(mount_dir, _SCRATCH):
+    found = mount_point_faults(path, mount_dir, example="/fsx")
+    if not found and overlap(mount_dir, _SCRATCH):
         return [Fault(path, mount_dir, "a directory outside /scratch", "nodes mount their own NVMe disks there")]
-    return []
+    return found
 
 
 def _repository_faults(at: tuple[str | int, ...], repository: DataRepository) -> list[Fault]:

@@ -26,6 +26,16 @@ RESERVED_CLUSTER_SETTINGS = frozenset(
         "treewidth",
     }
 )
+RESERVED_ACCOUNTING_SETTINGS = frozenset(
+    {
+        "accountingstoragehost",
+        "accountingstorageport",
+        "accountingstoragetype",
+        "accountingstorageuser",
+        "jobacctgathertype",
+    }
+)
+"""Reserved when the cluster has an accounting ``Database``."""
 RESERVED_QUEUE_SETTINGS = frozenset(
     {"nodes", "partitionname", "resumetimeout", "state", "suspendtime", "oversubscribe"}
 )

@@ -1,0 +1,466 @@
+"""The rules that are broken on purpose, and the tests that must notice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+NETWORK = "constructs/ultracluster/network.py"
+LUSTRE = "constructs/ultracluster/lustre.py"
+CLUSTER = "constructs/ultracluster/parallel_cluster.py"
+RENDERING = "constructs/ultracluster/domain/cluster_configuration.py"
+CLUSTER_RULES = "constructs/ultracluster/domain/cluster_rules.py"
+LUSTRE_RULES = "constructs/ultracluster/domain/lustre.py"
+NAMES = "constructs/ultracluster/domain/names.py"
+ADDRESSES = "constructs/ultracluster/domain/addresses.py"
+SETTINGS = "config/settings.py"
+COMPOSITION = "stacks/composition.py"
+CDK_JSON = "cdk.json"
+
+NETWORK_TESTS = "tests/stacks/test_network_construct.py"
+LUSTRE_TESTS = "tests/stacks/test_lustre_construct.py"
+CLUSTER_TESTS = "tests/stacks/test_parallel_cluster_construct.py"
+STACK_TESTS = "tests/stacks/test_cluster_stack.py"
+COMPOSITION_TESTS = "tests/stacks/test_composition.py"
+LUSTRE_RULE_TESTS = "tests/unit/test_lustre.py"
+CLUSTER_RULE_TESTS = "tests/unit/test_cluster_rules.py"
+SETTINGS_TESTS = "tests/unit/test_settings.py"
+LAUNCH_TESTS = "tests/validation/test_launch_templates.py"
+VERDICT_TESTS = "tests/validation/test_configurations.py"
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """A rule, and one edit of the code that breaks it.
+
+    Attributes:
+        name: Short name.
+        rule: What holds as long as nobody makes the edit.
+        file: The file to edit.
+        old: Text that stands in the file once.
+        new: What takes its place.
+        tests: Each of these must fail; of a test with parameters, one case at least.
+    """
+
+    name: str
+    rule: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+
+def _settings(*cases: str) -> tuple[str, ...]:
+    return tuple(f"{SETTINGS_TESTS}::test_a_fault_is_told_with_its_place_value_and_what_is_allowed[{c}]" for c in cases)
+
+
+MUTATIONS = (
+    # --- network ---
+    Mutation(
+        "zone-by-name",
+        "subnets are placed by zone id",
+        NETWORK,
+        "    resource.availability_zone_id = zone_id",
+        "    resource.availability_zone = zone_id",
+        (f"{NETWORK_TESTS}::test_both_subnets_are_placed_by_zone_id_and_no_zone_name_is_used",),
+    ),
+    Mutation(
+        "no-dns-hostnames",
+        "the VPC gives DNS host names",
+        NETWORK,
+        "enable_dns_hostnames=True",
+        "enable_dns_hostnames=False",
+        (f"{NETWORK_TESTS}::test_the_vpc_resolves_names",),
+    ),
+    Mutation(
+        "public-private-subnet",
+        "nodes of the private subnet get no public address",
+        NETWORK,
+        "map_public_ip_on_launch=False",
+        "map_public_ip_on_launch=True",
+        (f"{NETWORK_TESTS}::test_only_the_public_subnet_gives_public_addresses",),
+    ),
+    Mutation(
+        "nat-in-private-subnet",
+        "the NAT gateway stands in the public subnet",
+        NETWORK,
+        "nat_gateway = public_subnet.add_nat_gateway(first)",
+        "nat_gateway = public_subnet.add_nat_gateway(first)\n        nat_gateway.subnet_id = private_subnet.subnet_id",
+        (f"{NETWORK_TESTS}::test_the_private_subnet_goes_out_by_the_nat_gateway_in_the_public_one",),
+    ),
+    Mutation(
+        "route-past-the-nat-gateway",
+        "the private subnet goes out by the NAT gateway",
+        NETWORK,
+        "private_subnet.add_default_nat_route(nat_gateway.ref)",
+        "private_subnet.add_default_internet_route(gateway.ref, attachment)",
+        (f"{NETWORK_TESTS}::test_the_private_subnet_goes_out_by_the_nat_gateway_in_the_public_one",),
+    ),
+    Mutation(
+        "one-nat-address",
+        "the NAT gateway carries as many public addresses as asked for",
+        NETWORK,
+        "        if others:\n            nat_gateway.secondary",
+        "        if not others:\n            nat_gateway.secondary",
+        (f"{NETWORK_TESTS}::test_further_public_addresses_are_secondary",),
+    ),
+    Mutation(
+        "endpoints-from-anywhere",
+        "interface endpoints take HTTPS from the VPC alone",
+        NETWORK,
+        "add_ingress_rule(ec2.Peer.ipv4(cidr)",
+        "add_ingress_rule(ec2.Peer.any_ipv4()",
+        (f"{NETWORK_TESTS}::test_interface_endpoints_take_https_from_the_vpc_alone",),
+    ),
+    Mutation(
+        "no-dynamodb-endpoint",
+        "S3 and DynamoDB are reached without the NAT gateway",
+        NETWORK,
+        '            ("DynamoDbEndpoint", ec2.GatewayVpcEndpointAwsService.DYNAMODB),\n',
+        "",
+        (f"{NETWORK_TESTS}::test_s3_and_dynamodb_have_gateways_in_both_route_tables",),
+    ),
+    Mutation(
+        "flow-logs-of-rejects",
+        "flow logs hold all traffic",
+        NETWORK,
+        "FlowLogTrafficType.ALL",
+        "FlowLogTrafficType.REJECT",
+        (f"{NETWORK_TESTS}::test_flow_logs_of_all_traffic_are_kept_as_long_as_asked",),
+    ),
+    Mutation(
+        "open-default-security-group",
+        "the default security group is closed",
+        CDK_JSON,
+        '"@aws-cdk/aws-ec2:restrictDefaultSecurityGroup": true',
+        '"@aws-cdk/aws-ec2:restrictDefaultSecurityGroup": false',
+        (f"{NETWORK_TESTS}::test_the_default_security_group_is_closed",),
+    ),
+    # --- storage ---
+    Mutation(
+        "lustre-in-public-subnet",
+        "the file system stands in the private subnet",
+        LUSTRE,
+        "subnet_ids=[network.private_subnet.subnet_id]",
+        "subnet_ids=[network.public_subnet.subnet_id]",
+        (f"{LUSTRE_TESTS}::test_the_file_system_stands_in_the_private_subnet_with_the_size_asked_for",),
+    ),
+    Mutation(
+        "lustre-ports",
+        "ports 988 and 1018-1023 are open to Lustre",
+        LUSTRE_RULES,
+        "PORTS = ((988, 988), (1018, 1023))",
+        "PORTS = ((988, 988), (1021, 1023))",
+        (f"{LUSTRE_TESTS}::test_one_security_group_opens_the_lustre_ports_to_the_vpc_and_everything_outward",),
+    ),
+    Mutation(
+        "file-system-goes",
+        "with retain, data outlive their stack",
+        LUSTRE,
+        "RemovalPolicy.RETAIN if retain else RemovalPolicy.DESTROY",
+        "RemovalPolicy.DESTROY",
+        (f"{LUSTRE_TESTS}::test_the_data_and_what_holds_it_are_kept_or_go_together",),
+    ),
+    Mutation(
+        "bucket-without-tls",
+        "the bucket takes TLS only",
+        LUSTRE,
+        "enforce_ssl=True",
+        "enforce_ssl=False",
+        (f"{LUSTRE_TESTS}::test_the_bucket_is_private_encrypted_and_takes_tls_only",),
+    ),
+    Mutation(
+        "uploads-stay",
+        "incomplete uploads are cleared away",
+        LUSTRE,
+        "abort_incomplete_multipart_upload_after=Duration.days(7)",
+        "expired_object_delete_marker=True",
+        (f"{LUSTRE_TESTS}::test_incomplete_uploads_are_cleared_away_after_a_week",),
+    ),
+    Mutation(
+        "no-lustre-logs",
+        "warnings and errors of Lustre are logged",
+        LUSTRE,
+        'level="WARN_ERROR"',
+        'level="DISABLED"',
+        (f"{LUSTRE_TESTS}::test_warnings_and_errors_go_to_a_log_group_of_its_own",),
+    ),
+    Mutation(
+        "capacity-steps",
+        "the capacity is one that FSx offers",
+        LUSTRE_RULES,
+        "_STEP_GIB = 2400",
+        "_STEP_GIB = 1200",
+        (f"{LUSTRE_RULE_TESTS}::test_each_broken_rule_is_named_once",),
+    ),
+    Mutation(
+        "same-storage-name",
+        "another file system has another name of shared storage",
+        LUSTRE_RULES,
+        "        spec.throughput_mbps_per_tib,\n    ]",
+        "    ]",
+        (f"{LUSTRE_RULE_TESTS}::test_what_makes_a_new_file_system_changes_its_name",),
+    ),
+    Mutation(
+        "unprotected-stacks",
+        "stacks of the list are protected from deletion",
+        COMPOSITION,
+        '"termination_protection": part in settings.termination_protection',
+        '"termination_protection": False',
+        (f"{COMPOSITION_TESTS}::test_the_stacks_of_the_list_are_protected_and_no_others",),
+    ),
+    # --- the construct, and the rendering of the configuration ---
+    Mutation(
+        "ssh-from-anywhere",
+        "port 22 is closed to the world, key or no key",
+        RENDERING,
+        "AllowedIps=head.ssh_cidr or NOBODY",
+        "AllowedIps=head.ssh_cidr",
+        (
+            f"{STACK_TESTS}::test_port_22_is_closed_on_every_node_that_has_a_rule_for_it[trn1-16]",
+            f"{LAUNCH_TESTS}::test_port_22_is_closed_to_the_world[trn1-16]",
+        ),
+    ),
+    Mutation(
+        "imds-v1",
+        "nodes take IMDSv2 alone",
+        RENDERING,
+        '"Imds": {"ImdsSupport": "v2.0"},',
+        '"Imds": {"ImdsSupport": "v1.0"},',
+        (
+            f"{STACK_TESTS}::test_nodes_take_the_second_version_of_instance_metadata_alone[trn1-16]",
+            f"{LAUNCH_TESTS}::test_imds_v2_alone_and_encrypted_root_volumes_everywhere[trn1-16]",
+        ),
+    ),
+    Mutation(
+        "plain-root-volume",
+        "root volumes are encrypted",
+        RENDERING,
+        "Encrypted=True",
+        "Encrypted=False",
+        (f"{LAUNCH_TESTS}::test_imds_v2_alone_and_encrypted_root_volumes_everywhere[trn1-16]",),
+    ),
+    Mutation(
+        "no-efa",
+        "each trn1.32xlarge has its eight EFA devices",
+        RENDERING,
+        'Efa={"Enabled": resource.has_efa}',
+        'Efa={"Enabled": False}',
+        (f"{LAUNCH_TESTS}::test_eight_efa_devices_and_the_expected_addresses[trn1-16]",),
+    ),
+    Mutation(
+        "unplaced-nodes",
+        "nodes are launched in the named placement group",
+        RENDERING,
+        'networking["PlacementGroup"] = {"Name": group}',
+        'networking["PlacementGroup"] = {"Enabled": True}',
+        (
+            f"{STACK_TESTS}::test_all_queues_share_a_placement_group_of_ours[trn1-16]",
+            f"{LAUNCH_TESTS}::test_the_placement_group_of_the_queue_and_none_for_a_capacity_block[trn1-16]",
+        ),
+    ),
+    Mutation(
+        "group-of-a-capacity-block",
+        "nothing is said of a placement group for a Capacity Block",
+        RENDERING,
+        'elif queue.capacity_type != "CAPACITY_BLOCK" and any(',
+        "elif any(",
+        (f"{STACK_TESTS}::test_reserved_nodes_are_in_no_placement_group_and_a_capacity_block_says_nothing_of_one",),
+    ),
+    Mutation(
+        "public-compute-nodes",
+        "compute nodes stand in the private subnet",
+        RENDERING,
+        '_networking("SubnetIds", [bindings.private_subnet_id], bindings)',
+        '_networking("SubnetIds", [bindings.public_subnet_id], bindings)',
+        (f"{STACK_TESTS}::test_head_nodes_stand_in_the_public_subnet_and_all_others_in_the_private_one",),
+    ),
+    Mutation(
+        "no-overrides",
+        "overrides are merged into the configuration",
+        RENDERING,
+        "_merge(configuration, spec.overrides)",
+        "_merge(configuration, {})",
+        (f"{CLUSTER_TESTS}::test_overrides_reach_the_configuration",),
+    ),
+    Mutation(
+        "unmeant-suppression",
+        "only warnings that are meant are suppressed",
+        RENDERING,
+        "    if spec.head_node.ssh_key_name is None:\n",
+        "    if spec.head_node.ssh_key_name is None or spec.head_node.ssh_cidr:\n",
+        (f"{STACK_TESTS}::test_port_22_is_opened_to_the_block_that_is_given",),
+    ),
+    Mutation(
+        "warnings-pass",
+        "warnings of the validators stop a deployment",
+        CLUSTER,
+        '"ValidationFailureLevel": "WARNING"',
+        '"ValidationFailureLevel": "ERROR"',
+        (
+            f"{STACK_TESTS}::test_warnings_stop_a_deployment_but_for_those_that_are_meant[trn1-16]",
+            f"{VERDICT_TESTS}::test_a_warning_stops_the_deployment[trn1-16]",
+        ),
+    ),
+    Mutation(
+        "rollback-on-failure",
+        "the provider gets no property that breaks creation or update",
+        CLUSTER,
+        '                "ClusterName": spec.name,\n',
+        '                "ClusterName": spec.name,\n                "RollbackOnFailure": False,\n',
+        (f"{STACK_TESTS}::test_only_what_works_on_creation_and_on_update_is_asked_for[trn1-16]",),
+    ),
+    Mutation(
+        "name-of-the-stack",
+        "the cluster's name is unlike its stack's",
+        CLUSTER,
+        "spec.name == stack.stack_name",
+        "spec.name == stack.artifact_id + stack.stack_name",
+        (f"{CLUSTER_TESTS}::test_the_name_of_the_stack_is_refused_for_the_cluster",),
+    ),
+    Mutation(
+        "policy-name",
+        "policies have names that the provider may attach",
+        CLUSTER,
+        'managed_policy_name=f"parallelcluster-',
+        'managed_policy_name=f"ultracluster-',
+        (f"{STACK_TESTS}::test_nodes_have_only_policies_that_the_provider_may_attach[trn1-16]",),
+    ),
+    Mutation(
+        "all-assets",
+        "the provider may read scripts, and no other asset",
+        CLUSTER,
+        'self._read_assets("*.sh")',
+        'self._read_assets("*")',
+        (f"{STACK_TESTS}::test_the_provider_may_read_the_scripts_and_nothing_else_of_ours[trn1-16]",),
+    ),
+    Mutation(
+        "cluster-before-its-parameter",
+        "the cluster comes after everything that it needs, and goes before it",
+        CLUSTER,
+        "            cluster.node.add_dependency(parameter)",
+        "            parameter.node.add_dependency(cluster)",
+        (f"{STACK_TESTS}::test_the_cluster_comes_after_everything_that_it_needs_and_goes_before[trn1-16]",),
+    ),
+    # --- rules of the settings ---
+    Mutation(
+        "wide-ssh",
+        "SSH from the world is refused",
+        CLUSTER_RULES,
+        "block.prefixlen < WIDEST_SSH_PREFIX",
+        "block.prefixlen < 0",
+        _settings("rule: ssh from the world", "rule: ssh from half of the world"),
+    ),
+    Mutation(
+        "51-queues",
+        "a cluster has at most 50 queues, and 50 compute resources in all",
+        CLUSTER_RULES,
+        "MAX_QUEUES = 50",
+        "MAX_QUEUES = 51",
+        _settings("rule: 51 queues"),
+    ),
+    Mutation(
+        "min-over-max",
+        "MinCount is at most MaxCount",
+        CLUSTER_RULES,
+        "resource.min_count > resource.max_count",
+        "resource.min_count > resource.max_count + 1",
+        _settings("rule: min over max"),
+    ),
+    Mutation(
+        "block-id",
+        "a Capacity Block has its reservation's id",
+        CLUSTER_RULES,
+        "    if resource.capacity_reservation_id is None:\n",
+        "    if resource.capacity_reservation_id == '':\n",
+        _settings("rule: no block id"),
+    ),
+    Mutation(
+        "part-of-a-block",
+        "a Capacity Block has Min = Max > 0",
+        CLUSTER_RULES,
+        "resource.min_count != resource.max_count or resource.min_count == 0",
+        "resource.min_count > resource.max_count",
+        (f"{CLUSTER_RULE_TESTS}::test_a_capacity_block_has_all_of_its_nodes_all_the_time",),
+    ),
+    Mutation(
+        "grouped-block",
+        "a Capacity Block takes no placement group",
+        CLUSTER_RULES,
+        'if queue.capacity_type == "CAPACITY_BLOCK" and placed:',
+        'if queue.capacity_type == "CAPACITY_BLOCK" and not placed:',
+        (f"{CLUSTER_RULE_TESTS}::test_a_capacity_block_takes_no_placement_group",),
+    ),
+    Mutation(
+        "long-node-names",
+        "a node's full domain name has at most 63 characters",
+        NAMES,
+        "NODE_FQDN_MAX = 63",
+        "NODE_FQDN_MAX = 64",
+        (f"{CLUSTER_RULE_TESTS}::test_a_node_has_at_most_63_characters",),
+    ),
+    Mutation(
+        "efa-anywhere",
+        "EFA is asked only of types that have it",
+        CLUSTER_RULES,
+        "if resource.efa and not has_efa(resource.instance_type):",
+        "if resource.efa and not resource.instance_type:",
+        _settings("rule: efa on a small one"),
+    ),
+    Mutation(
+        "small-head-node",
+        "the head node has memory for its fleet",
+        CLUSTER_RULES,
+        "needed = min(spec.max_nodes / 25 + 0.6, 16)",
+        "needed = min(spec.max_nodes / 250 + 0.6, 16)",
+        _settings("rule: small head"),
+    ),
+    Mutation(
+        "pytorch-of-another-os",
+        "OS, Neuron SDK and PyTorch go together",
+        CLUSTER_RULES,
+        "if spec.pytorch not in versions:",
+        "if spec.pytorch not in versions and not versions:",
+        _settings("rule: pytorch", "rule: pytorch of the os"),
+    ),
+    Mutation(
+        "override-of-what-rules-check",
+        "an override may not touch what rules count on",
+        CLUSTER_RULES,
+        "if fnmatchcase(dotted, pattern) or",
+        "if fnmatchcase(pattern, dotted) and",
+        _settings("rule: override of a modelled key"),
+    ),
+    Mutation(
+        "full-subnet",
+        "the private subnet holds every node",
+        CLUSTER_RULES,
+        "needed = spec.max_node_addresses + reserve",
+        "needed = spec.max_node_addresses",
+        (f"{SETTINGS_TESTS}::test_other_things_in_the_private_subnet_are_counted",),
+    ),
+    Mutation(
+        "overlapping-subnets",
+        "subnets do not overlap",
+        ADDRESSES,
+        "if blocks[field].overlaps(blocks[other]):",
+        "if blocks[field] == blocks[other]:",
+        _settings("rule: overlap"),
+    ),
+    Mutation(
+        "first-fault-only",
+        "all faults are told at once",
+        SETTINGS,
+        "            found += [(fault.path, str(fault)) for fault in cross]\n",
+        "",
+        (f"{SETTINGS_TESTS}::test_faults_of_all_sections_are_told_at_once",),
+    ),
+    Mutation(
+        "unknown-keys",
+        "unknown keys are refused",
+        SETTINGS,
+        'extra="forbid"',
+        'extra="ignore"',
+        (f"{SETTINGS_TESTS}::test_an_unknown_key_is_told_with_the_one_that_was_meant",),
+    ),
+)
+"""Each must be noticed by `make mutation`."""

@@ -1,0 +1,76 @@
+"""What people type: the pinned CDK command line, and app.py's answers to what is wrong."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.stacks.deployments import PARTS
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(*command: str | Path) -> "subprocess.CompletedProcess[str]":
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("AWS_", "CDK_"))}
+    path = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])
+    return subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**environment, "PATH": path, "CDK_DISABLE_CLI_TELEMETRY": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def cdk(outdir: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return run(ROOT / "node_modules" / ".bin" / "cdk", "--no-notices", "--output", outdir, *arguments)
+
+
+@pytest.mark.slow
+def test_cdk_synth_writes_the_templates_of_the_named_file(tmp_path: Path) -> None:
+    done = cdk(tmp_path, "synth", "--quiet", "-c", "env=dev")
+
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in tmp_path.glob("*.template.json")} == {f"dev-{part}.template.json" for part in PARTS}
+
+
+@pytest.mark.slow
+def test_cdk_ls_lists_the_stacks_in_the_order_of_deployment(tmp_path: Path) -> None:
+    done = cdk(tmp_path, "ls", "-c", "env=dev")
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [f"dev-{part}" for part in PARTS]
+
+
+@pytest.mark.slow
+def test_without_a_name_the_deployment_is_the_one_of_the_post(tmp_path: Path) -> None:
+    done = cdk(tmp_path, "ls")
+
+    assert done.stdout.split() == [f"trn1-16-{part}" for part in PARTS]
+
+
+def test_a_name_without_a_file_is_told_and_nothing_is_made(tmp_path: Path) -> None:
+    done = cdk(tmp_path, "synth", "--quiet", "-c", "env=nowhere")
+
+    assert done.returncode != 0
+    assert "config/nowhere.yaml" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.glob("*.template.json")) == []
+
+
+def test_faults_of_a_file_reach_the_user_each_with_its_line(tmp_path: Path) -> None:
+    text = (ROOT / "config" / "dev.yaml").read_text(encoding="utf-8")
+    bad = tmp_path / "bad.yaml"
+    bad.write_text(text.replace("zone_id: usw2-az4", "zone_id: use1-az4").replace("max_count: 2", "max_count: -1"))
+    lines = bad.read_text(encoding="utf-8").splitlines()
+    zone, count = (next(n for n, line in enumerate(lines, 1) if key in line) for key in ("use1-az4", "max_count: -1"))
+
+    done = cdk(tmp_path / "out", "synth", "--quiet", "-c", f"env={bad.with_suffix('')}")
+
+    assert done.returncode != 0
+    assert f"bad.yaml:{zone}: zone_id: got 'use1-az4'" in done.stderr
+    assert f"bad.yaml:{count}: cluster.queues[0].compute_resources[0].max_count: got -1" in done.stderr
+    assert "Traceback" not in done.stderr

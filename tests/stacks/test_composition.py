@@ -1,0 +1,222 @@
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.stacks.deployments import CONFIGURATIONS, PARTS, Deployment, Raw, deploy, edited
+
+Synth = Callable[[str], Deployment]
+
+VPC = {
+    "vpc_id": "vpc-0123456789abcdef0",
+    "public_subnet_id": "subnet-0123456789abcdef0",
+    "private_subnet_id": "subnet-0123456789abcdef1",
+}
+
+
+def use_existing_vpc(raw: Raw) -> None:
+    raw["network"] = {**{key: raw["network"][key] for key in raw["network"] if key.endswith("cidr")}, "existing": VPC}
+
+
+@pytest.fixture(scope="module")
+def in_existing_vpc(tmp_path_factory: pytest.TempPathFactory) -> Deployment:
+    return deploy(edited("trn1-16", use_existing_vpc), tmp_path_factory.mktemp("existing"))
+
+
+def parts_of(value: Any, function: str) -> Iterator[Any]:
+    """Yield the argument of each use of a CloudFormation function."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if key == function:
+                yield item
+            yield from parts_of(item, function)
+    elif isinstance(value, list):
+        for item in value:
+            yield from parts_of(item, function)
+
+
+def test_the_five_deployments_are_there() -> None:
+    assert CONFIGURATIONS == ["dev", "reserved", "trn1-16", "two-queues", "ultracluster"]
+
+
+def test_a_deployment_has_three_stacks_named_after_it(deployment: Deployment) -> None:
+    assert list(deployment.templates) == [f"{deployment.settings.name}-{part}" for part in PARTS]
+    for part in PARTS:
+        description = deployment.templates[deployment.stack_name(part)].body["Description"]
+        assert description == f"Trn1 UltraCluster {deployment.settings.name}: {part}"
+
+
+def test_synth_asks_the_account_nothing(deployment: Deployment) -> None:
+    assert [template.missing_context for template in deployment.templates.values()] == [None] * 3
+
+
+def test_without_an_account_the_stacks_go_where_the_credentials_are(synth: Synth) -> None:
+    deployment = synth("trn1-16")
+
+    environments = {deployment.artifacts[deployment.stack_name(part)]["environment"] for part in PARTS}
+
+    assert environments == {"aws://unknown-account/us-west-2"}
+
+
+def test_with_an_account_the_stacks_go_nowhere_else(tmp_path: Path) -> None:
+    deployment = deploy(edited("trn1-16", lambda raw: raw.update(account="210987654321")), tmp_path)
+
+    environments = {deployment.artifacts[deployment.stack_name(part)]["environment"] for part in PARTS}
+
+    assert environments == {"aws://210987654321/us-west-2"}
+    access = deployment.configuration["HeadNode"]["Iam"]["S3Access"]
+    assert {entry["BucketName"] for entry in access} == {"cdk-hnb659fds-assets-210987654321-us-west-2"}
+
+
+def test_network_and_storage_are_tagged_as_stacks(deployment: Deployment) -> None:
+    for part in ("network", "storage"):
+        assert deployment.stack_properties(part)["tags"] == deployment.settings.tags
+    assert deployment.settings.tags
+
+
+def test_the_cluster_stack_has_no_tags_because_they_would_reach_its_placement_group(synth: Synth) -> None:
+    deployment = synth("trn1-16")
+    resources = deployment.cluster.body["Resources"].values()
+    tag = {"Key": "project", "Value": "trn1-ultracluster"}
+
+    tagged = {item["Type"] for item in resources if "Tags" in item.get("Properties", {})}
+
+    assert "tags" not in deployment.stack_properties("cluster")
+    assert tagged == {"AWS::CloudFormation::Stack", "AWS::SSM::Parameter"}
+    assert deployment.cluster.properties("AWS::CloudFormation::Stack")["Tags"] == [tag]
+    assert deployment.cluster.properties("AWS::SSM::Parameter")["Tags"] == {"project": "trn1-ultracluster"}
+    assert deployment.configuration["Tags"] == [tag]
+
+
+@pytest.mark.parametrize("protected", [[], ["network", "storage"], ["cluster"]])
+def test_the_stacks_of_the_list_are_protected_and_no_others(protected: list[str], tmp_path: Path) -> None:
+    deployment = deploy(edited("dev", lambda raw: raw.update(termination_protection=protected)), tmp_path)
+
+    found = [part for part in PARTS if deployment.stack_properties(part).get("terminationProtection")]
+
+    assert found == protected
+
+
+def test_the_cluster_comes_after_the_storage_and_both_after_the_network(deployment: Deployment) -> None:
+    stacks = {deployment.stack_name(part): part for part in PARTS}
+
+    dependencies = {
+        part: {stacks[name] for name in deployment.artifacts[stack]["dependencies"] if name in stacks}
+        for stack, part in stacks.items()
+    }
+
+    assert dependencies == {"network": set(), "storage": {"network"}, "cluster": {"network", "storage"}}
+
+
+def test_stacks_refer_to_each_other_weakly(deployment: Deployment) -> None:
+    for template in deployment.templates.values():
+        assert list(parts_of(template.body, "Fn::ImportValue")) == []
+        assert list(parts_of(template.body["Outputs"], "Export")) == []
+    for template in (deployment.storage, deployment.cluster):
+        references = list(parts_of(template.body, "Fn::GetStackOutput"))
+        assert references
+        for reference in references:
+            assert reference["OutputName"] in deployment.templates[reference["StackName"]].body["Outputs"]
+
+
+def test_in_an_existing_vpc_nothing_of_a_network_is_made(in_existing_vpc: Deployment) -> None:
+    types = {item["Type"] for item in in_existing_vpc.network.body["Resources"].values()}
+
+    assert types == {"AWS::CloudFormation::WaitConditionHandle"}
+    assert [template.missing_context for template in in_existing_vpc.templates.values()] == [None] * 3
+
+
+def test_in_an_existing_vpc_everything_stands_in_its_subnets(in_existing_vpc: Deployment) -> None:
+    public, private = VPC["public_subnet_id"], VPC["private_subnet_id"]
+
+    assert in_existing_vpc.storage.properties("AWS::FSx::FileSystem")["SubnetIds"] == [private]
+    assert in_existing_vpc.storage.properties("AWS::EC2::SecurityGroup")["VpcId"] == VPC["vpc_id"]
+    assert in_existing_vpc.configuration["HeadNode"]["Networking"]["SubnetId"] == public
+    assert [queue["Networking"]["SubnetIds"] for queue in in_existing_vpc.queues] == [[private]]
+    assert VPC.items() <= in_existing_vpc.cluster.summary().items()
+
+
+def test_a_deployment_of_ours_warns_of_nothing(deployment: Deployment) -> None:
+    assert [template.warnings for template in deployment.templates.values()] == [[], [], []]
+
+
+def test_a_zone_that_was_not_seen_to_offer_the_type_is_a_warning(tmp_path: Path) -> None:
+    deployment = deploy(edited("trn1-16", lambda raw: raw.update(zone_id="usw2-az2")), tmp_path)
+
+    [warning] = deployment.cluster.warnings
+
+    assert "usw2-az2" in warning
+    assert "zones that offer it: usw2-az1, usw2-az4" in warning
+
+
+def test_each_stack_sums_itself_up_for_scripts(deployment: Deployment) -> None:
+    network, storage, cluster = (
+        template.summary() for template in (deployment.network, deployment.storage, deployment.cluster)
+    )
+
+    assert network.keys() == {"vpc_id", "public_subnet_id", "private_subnet_id", "zone_id", "nat_addresses"}
+    assert storage.keys() == {
+        *("file_system_id", "dns_name", "mount_name", "mount_dir", "security_group_id", "log_group", "retained"),
+    }
+    assert cluster.keys() == {
+        *("region", "connect", "log_group_prefix", "placement_groups"),
+        *("cluster_name", "cluster_status", "parallelcluster_version", "head_node_instance_id", "head_node_private_ip"),
+        *("vpc_id", "public_subnet_id", "private_subnet_id"),
+        *("file_system_id", "mount_name", "mount_dir"),
+    }
+
+
+def test_the_summary_of_the_cluster_tells_where_everything_is(synth: Synth) -> None:
+    deployment = synth("trn1-16")
+    (cluster, _), (group, _) = (
+        deployment.cluster.one(kind) for kind in ("Custom::PclusterCluster", "AWS::EC2::PlacementGroup")
+    )
+    connect = f"aws ssm start-session --region us-west-2 --target {cluster}|headNode.instanceId"
+
+    summary = deployment.cluster.summary()
+
+    assert summary["connect"] == connect
+    assert summary["cluster_name"] == cluster
+    assert summary["head_node_private_ip"] == f"{cluster}|headNode.privateIpAddress"
+    assert summary["placement_groups"] == {"fleet": f"{group}|GroupName"}
+    assert summary["log_group_prefix"] == "/aws/parallelcluster/trn1-16-"
+    assert summary["mount_dir"] == "/fsx"
+    for key in ("vpc_id", "public_subnet_id", "private_subnet_id"):
+        assert summary[key].startswith("trn1-16-network|")
+    for key in ("file_system_id", "mount_name"):
+        assert summary[key].startswith("trn1-16-storage|")
+
+
+def test_a_bucket_of_the_deployment_is_in_the_outputs(tmp_path: Path) -> None:
+    def link(raw: Raw) -> None:
+        raw["storage"]["file_system"]["backup_retention_days"] = 0
+        raw["storage"]["data_repositories"] = [{"path": "/data"}]
+
+    deployment = deploy(edited("trn1-16", link), tmp_path)
+    bucket, _ = deployment.storage.one("AWS::S3::Bucket")
+
+    assert deployment.storage.summary()["bucket"] == bucket
+    assert deployment.cluster.summary()["bucket"].startswith("trn1-16-storage|")
+
+
+def test_the_validators_messages_are_no_part_of_the_summary_which_could_not_quote_them(deployment: Deployment) -> None:
+    cluster, _ = deployment.cluster.one("Custom::PclusterCluster")
+
+    assert "validationMessages" not in json.dumps(deployment.cluster.output("Summary"))
+    assert deployment.cluster.output("ValidationMessages") == {"Fn::GetAtt": [cluster, "validationMessages"]}
+
+
+def test_people_read_how_to_connect_and_what_was_made(deployment: Deployment) -> None:
+    outputs = {
+        name
+        for template in deployment.templates.values()
+        for name in template.body["Outputs"]
+        if not name.startswith("Publish")
+    }
+
+    assert outputs == {
+        *("Summary", "VpcId", "NatAddresses", "FileSystemId"),
+        *("Connect", "ClusterName", "HeadNodeInstanceId", "LogGroupPrefix", "ValidationMessages"),
+    }

@@ -1,0 +1,206 @@
+"""What users of the construct can do that no deployment of this project does."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+
+from tests.stacks.small_app import ZONE_ID, Template, flat, new_app, synthesize, template_of
+from ultracluster.domain.cluster import ClusterSpec, ComputeResourceSpec, HeadNodeSpec, LoginPoolSpec, QueueSpec
+from ultracluster.network import Network
+from ultracluster.parallel_cluster import NodeScript, ParallelCluster
+
+CLUSTER = "Custom::PclusterCluster"
+PROVIDER = "AWS::CloudFormation::Stack"
+PLACEMENT_GROUP = "AWS::EC2::PlacementGroup"
+POLICY = "AWS::IAM::ManagedPolicy"
+LOGIN = LoginPoolSpec(name="login", instance_type="c6i.2xlarge")
+
+
+def queue(name: str, **choices: Any) -> QueueSpec:
+    resource = ComputeResourceSpec(name="trn1", instance_type="trn1.32xlarge", max_count=2)
+    return QueueSpec(name=name, compute_resources=[resource], **choices)
+
+
+def spec(*queues: QueueSpec, **choices: Any) -> ClusterSpec:
+    return ClusterSpec(
+        **{
+            "name": "fleet",
+            "region": "us-west-2",
+            "version": "3.16.1",
+            "head_node": HeadNodeSpec(instance_type="c6i.xlarge"),
+            "queues": queues or (queue("trn1"),),
+            **choices,
+        }
+    )
+
+
+def cluster(scope: cdk.Stack, of: ClusterSpec, **options: Any) -> ParallelCluster:
+    network = Network.existing(
+        scope,
+        vpc_id="vpc-0123456789abcdef0",
+        cidr="10.0.0.0/16",
+        public_subnet_id="subnet-0123456789abcdef0",
+        private_subnet_id="subnet-0123456789abcdef1",
+        zone_id=ZONE_ID,
+    )
+    return ParallelCluster(scope, "Cluster", spec=of, network=network, **options)
+
+
+def template(outdir: Path, of: ClusterSpec, **options: Any) -> Template:
+    return synthesize(lambda stack: cluster(stack, of, **options), outdir)
+
+
+def configuration(of: Template) -> dict[str, Any]:
+    return dict(of.properties(CLUSTER)["ClusterConfiguration"])
+
+
+def queues(of: Template) -> list[dict[str, Any]]:
+    return list(configuration(of)["Scheduling"]["SlurmQueues"])
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "set_up.sh"
+    path.write_text("#!/bin/bash\n", encoding="utf-8")
+    return path
+
+
+def test_a_cluster_without_scripts_has_nothing_that_reads_them(tmp_path: Path) -> None:
+    bare = template(tmp_path, spec(login_pools=[LOGIN]))
+    text = json.dumps(bare.body)
+
+    types = {item["Type"] for item in bare.body["Resources"].values()}
+
+    assert types == {CLUSTER, PROVIDER, PLACEMENT_GROUP}
+    assert "Parameters" not in bare.properties(PROVIDER)
+    assert "CustomActions" not in text
+    assert "S3Access" not in text
+
+
+def test_a_script_for_one_queue_is_for_no_other(tmp_path: Path, script: Path) -> None:
+    some = template(
+        tmp_path / "out", spec(queue("first"), queue("second")), queue_scripts={"second": NodeScript(script, ["a=b"])}
+    )
+
+    first, second = queues(some)
+
+    assert "CustomActions" not in first
+    assert "S3Access" not in first["Iam"]
+    assert second["CustomActions"]["OnNodeConfigured"]["Args"] == ["a=b"]
+    assert len(second["Iam"]["S3Access"]) == 1
+    assert "CustomActions" not in configuration(some)["HeadNode"]
+    assert len(some.of_type(POLICY)) == 1
+
+
+def test_one_file_for_several_kinds_of_node_is_one_asset(tmp_path: Path, script: Path) -> None:
+    shared = template(
+        tmp_path / "out",
+        spec(queue("first"), queue("second")),
+        queue_scripts={name: NodeScript(script, [name]) for name in ("first", "second")},
+    )
+
+    actions = [item["CustomActions"]["OnNodeConfigured"] for item in queues(shared)]
+
+    assert len({flat(action["Script"]) for action in actions}) == 1
+    assert [action["Args"] for action in actions] == [["first"], ["second"]]
+    assert len(list((tmp_path / "out").glob("asset.*.sh"))) == 1
+
+
+def test_login_nodes_read_their_script_by_a_policy_that_the_provider_may_attach(tmp_path: Path, script: Path) -> None:
+    with_logins = template(
+        tmp_path / "out", spec(login_pools=[LOGIN]), login_script=NodeScript(script, ["mount_dir=/fsx"])
+    )
+    name, policy = with_logins.one(POLICY, ManagedPolicyName="parallelcluster-fleet-login-node-us-west-2")
+
+    [pool] = configuration(with_logins)["LoginNodes"]["Pools"]
+    [statement] = policy["Properties"]["PolicyDocument"]["Statement"]
+
+    assert pool["Iam"]["AdditionalIamPolicies"][1:] == [{"Policy": {"Ref": name}}]
+    assert "S3Access" not in pool["Iam"]
+    key = flat(pool["CustomActions"]["OnNodeConfigured"]["Script"]).rpartition("/")[2]
+    assert flat(statement["Resource"]).endswith(f"/{key}")
+
+
+def test_a_script_for_login_nodes_is_nothing_without_login_nodes(tmp_path: Path, script: Path) -> None:
+    without = template(tmp_path / "out", spec(), login_script=NodeScript(script))
+
+    assert without.of_type(POLICY) == {}
+    assert list((tmp_path / "out").glob("asset.*.sh")) == []
+
+
+def test_queues_of_one_label_share_a_group_and_others_have_their_own(tmp_path: Path) -> None:
+    made = template(
+        tmp_path,
+        spec(
+            queue("first", placement_group="left-wing"),
+            queue("second", placement_group="right-wing"),
+            queue("third", placement_group="left-wing"),
+        ),
+    )
+
+    groups = [item["Networking"]["PlacementGroup"]["Name"]["Fn::GetAtt"][0] for item in queues(made)]
+
+    assert groups[0] == groups[2]
+    assert set(groups) == made.of_type(PLACEMENT_GROUP).keys()
+    assert len(set(groups)) == 2
+
+
+def test_a_group_that_exists_is_named_and_not_made(tmp_path: Path) -> None:
+    made = template(tmp_path, spec(queue("trn1", existing_placement_group="theirs")))
+
+    [found] = queues(made)
+
+    assert found["Networking"]["PlacementGroup"] == {"Name": "theirs"}
+    assert made.of_type(PLACEMENT_GROUP) == {}
+
+
+def test_no_group_is_said_aloud_because_efa_without_a_word_on_it_is_an_error(tmp_path: Path) -> None:
+    made = template(tmp_path, spec(queue("trn1", placement_group="none")))
+
+    [found] = queues(made)
+
+    assert found["Networking"]["PlacementGroup"] == {"Enabled": False}
+    assert "type:EfaPlacementGroupValidator" in made.properties(CLUSTER)["SuppressValidators"]
+
+
+def test_overrides_reach_the_configuration(tmp_path: Path) -> None:
+    made = template(tmp_path, spec(overrides={"DevSettings": {"Timeouts": {"HeadNodeBootstrapTimeout": 3000}}}))
+
+    assert configuration(made)["DevSettings"] == {"Timeouts": {"HeadNodeBootstrapTimeout": 3000}}
+
+
+def test_tags_are_on_everything_but_placement_groups(tmp_path: Path, script: Path) -> None:
+    made = template(tmp_path / "out", spec(tags={"team": "blue"}), head_node_script=NodeScript(script))
+
+    tagged = {kind for kind in (PROVIDER, PLACEMENT_GROUP) if "Tags" in made.properties(kind)}
+
+    assert tagged == {PROVIDER}
+    assert configuration(made)["Tags"] == [{"Key": "team", "Value": "blue"}]
+
+
+def test_a_stack_of_no_particular_account_and_region_passes_the_same_rules(tmp_path: Path, script: Path) -> None:
+    app = new_app(tmp_path / "out")
+    cluster(cdk.Stack(app, "anywhere"), spec(), head_node_script=NodeScript(script))
+
+    made = template_of(app, "anywhere")
+
+    assert flat(made.properties(PROVIDER)["TemplateURL"]).startswith(
+        "https://AWS::Region-aws-parallelcluster.s3.AWS::Region."
+    )
+
+
+def test_a_script_for_a_queue_that_is_not_there_is_refused(tmp_path: Path, script: Path) -> None:
+    stack = cdk.Stack(new_app(tmp_path / "out"), "small", env=cdk.Environment(region="us-west-2"))
+
+    with pytest.raises(ValueError, match=r"queue_scripts: got \['trn2'\]; allowed: \['trn1'\]"):
+        cluster(stack, spec(), queue_scripts={"trn2": NodeScript(script)})
+
+
+def test_the_name_of_the_stack_is_refused_for_the_cluster(tmp_path: Path) -> None:
+    stack = cdk.Stack(new_app(tmp_path), "fleet", env=cdk.Environment(region="us-west-2"))
+
+    with pytest.raises(ValueError, match="'fleet': ParallelCluster makes a stack of that name"):
+        cluster(stack, spec())

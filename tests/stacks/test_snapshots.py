@@ -1,0 +1,58 @@
+"""Golden templates: a change of the code shows as a change of what AWS gets. Rewrite them with `make snapshots`."""
+
+import json
+import re
+import shutil
+from difflib import unified_diff
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from tests.stacks.deployments import CONFIGURATIONS, Deployment
+
+SNAPSHOTS = Path(__file__).parents[1] / "snapshots"
+REWRITE = "If that is meant, run `make snapshots` and review the difference."
+
+
+def golden(deployment: Deployment) -> dict[str, str]:
+    """Return the text of each golden file by its name. Assets have their names in place of their hashes."""
+    texts = {}
+    for stack, template in deployment.templates.items():
+        assets = json.loads((deployment.directory / f"{stack}.assets.json").read_text(encoding="utf-8"))["files"]
+        text = json.dumps(template.body, indent=2) + "\n"
+        for asset_hash, asset in assets.items():
+            text = text.replace(asset_hash, f"<{asset['displayName']}>")
+        texts[f"{stack}.json"] = text
+    return texts
+
+
+def test_templates_are_as_their_golden_files(deployment: Deployment, pytestconfig: pytest.Config) -> None:
+    folder = SNAPSHOTS / deployment.settings.name
+    expected = golden(deployment)
+    if pytestconfig.getoption("update_snapshots"):
+        folder.mkdir(parents=True, exist_ok=True)
+        for stale in folder.iterdir():
+            stale.unlink()
+        for name, text in expected.items():
+            (folder / name).write_text(text, encoding="utf-8")
+    found = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*")}
+
+    assert found.keys() == expected.keys(), f"{folder} has other files than there are stacks. {REWRITE}"
+    for name, text in expected.items():
+        changes = unified_diff(found[name].splitlines(), text.splitlines(), "golden", "now", n=2, lineterm="")
+        assert found[name] == text, "\n".join([f"{folder / name} is out of date. {REWRITE}", *islice(changes, 80)])
+
+
+def test_there_are_golden_files_of_the_deployments_alone(pytestconfig: pytest.Config) -> None:
+    superfluous = [path for path in SNAPSHOTS.iterdir() if path.name not in CONFIGURATIONS]
+    if pytestconfig.getoption("update_snapshots"):
+        while superfluous:
+            shutil.rmtree(superfluous.pop())
+
+    assert superfluous == [], f"There is nothing in config/ of that name. {REWRITE}"
+
+
+def test_golden_files_hold_no_hash_of_an_asset(deployment: Deployment) -> None:
+    for text in golden(deployment).values():
+        assert re.search(r"[0-9a-f]{64}", text) is None

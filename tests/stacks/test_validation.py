@@ -1,0 +1,135 @@
+"""CDK's template validator, the rules of AwsSolutions and cfn-lint find nothing to say about any deployment."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_ec2 as ec2
+from cdk_nag import AwsSolutionsChecks
+
+from stacks.composition import compose
+from tests.stacks.deployments import CONFIGURATIONS, PARTS, Deployment, deploy, edited
+from tests.stacks.small_app import new_app
+from tests.stacks.test_cluster_stack import with_login_nodes
+from tests.stacks.test_composition import use_existing_vpc
+
+Build = Callable[[cdk.App], object]
+
+CHOICES = {
+    "existing VPC": use_existing_vpc,
+    "login nodes": with_login_nodes,
+    "interface endpoints": lambda raw: raw["network"].update(interface_endpoints=["parallelcluster", "ssm"]),
+    "no flow logs": lambda raw: raw["network"].update(flow_log_retention_days=None),
+    "account": lambda raw: raw.update(account="123456789012"),
+    "own bucket": lambda raw: raw["storage"].update(
+        data_repositories=[{"path": "/data"}],
+        file_system={**raw["storage"]["file_system"], "backup_retention_days": 0},
+        retain=False,
+    ),
+}
+
+
+def findings(build: Build, outdir: Path, capfd: pytest.CaptureFixture[str]) -> str:
+    """Return what CDK's validator and AwsSolutions say of an app, errors and warnings; nothing if all is well."""
+    app = new_app(outdir, validate=True)
+    build(app)
+    cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
+    capfd.readouterr()
+    try:
+        app.synth()
+    except RuntimeError as error:
+        assert "ValidationFailed" in str(error)  # noqa: PT017
+    return "".join(capfd.readouterr()) + _violations(outdir)
+
+
+def _violations(outdir: Path) -> str:
+    report = json.loads((outdir / "validation-report.json").read_text(encoding="utf-8"))
+    return "\n".join(
+        f"{plugin['pluginName']} {violation['ruleName']} {violation['description']}"
+        for plugin in report["pluginReports"]
+        for violation in plugin["violations"]
+    )
+
+
+def lint(*templates: Path) -> list[str]:
+    """Return what cfn-lint says of templates.
+
+    W3005 is left out: CDK writes a dependency on a construct as one on each of its resources, some of which follow from
+    a reference, too.
+    """
+    command = ["cfn-lint", "--regions", "us-west-2", "--ignore-checks", "W3005", "--format", "parseable", "--"]
+    done = subprocess.run([*command, *map(str, templates)], capture_output=True, text=True, check=False)
+    assert not done.stderr
+    assert (done.returncode == 0) == (not done.stdout)
+    return done.stdout.splitlines()
+
+
+def test_validators_find_nothing(deployment: Deployment, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert findings(lambda app: compose(app, deployment.settings), tmp_path, capfd) == ""
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_validators_find_nothing_in_what_no_file_of_ours_chooses(
+    choice: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    settings = edited("trn1-16", CHOICES[choice])
+
+    assert findings(lambda app: compose(app, settings), tmp_path, capfd) == ""
+
+
+def test_cfn_lint_finds_nothing(synth: Callable[[str], Deployment]) -> None:
+    templates = [path for name in CONFIGURATIONS for path in synth(name).directory.glob("*.template.json")]
+
+    assert len(templates) == len(CONFIGURATIONS) * len(PARTS)
+    assert lint(*templates) == []
+
+
+@pytest.mark.slow
+def test_cfn_lint_finds_nothing_in_what_no_file_of_ours_chooses(
+    synth: Callable[[str], Deployment], tmp_path: Path
+) -> None:
+    known = synth("trn1-16").templates
+    changed = [
+        tmp_path / choice / f"{name}.template.json"
+        for choice, edit in CHOICES.items()
+        for name, template in deploy(edited("trn1-16", edit), tmp_path / choice).templates.items()
+        if template.body != known[name].body
+    ]
+
+    assert {path.parent.name for path in changed} == CHOICES.keys()
+    assert lint(*changed) == []
+
+
+def open_to_the_world(app: cdk.App) -> None:
+    stack = cdk.Stack(app, "Planted")
+    vpc = ec2.Vpc.from_vpc_attributes(
+        stack, "Vpc", vpc_id="vpc-0123456789abcdef0", availability_zones=["us-west-2a"], vpc_cidr_block="10.0.0.0/16"
+    )
+    ec2.SecurityGroup(stack, "Group", vpc=vpc).add_ingress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(22))
+
+
+def wrong_property(app: cdk.App) -> None:
+    stack = cdk.Stack(app, "Planted")
+    cdk.CfnResource(stack, "Group", type="AWS::EC2::PlacementGroup", properties={"Strategie": "cluster"})
+
+
+def test_aws_solutions_would_find_a_port_open_to_the_world(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert "AwsSolutions-EC23" in findings(open_to_the_world, tmp_path, capfd)
+
+
+def test_the_validator_of_cdk_would_find_a_wrong_property(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert "Strategie" in findings(wrong_property, tmp_path, capfd)
+
+
+def test_cfn_lint_would_find_a_wrong_property(tmp_path: Path) -> None:
+    app = new_app(tmp_path)
+    wrong_property(app)
+    app.synth()
+
+    [finding] = lint(tmp_path / "Planted.template.json")
+
+    assert "E3002" in finding
+    assert "Strategie" in finding

@@ -1,0 +1,325 @@
+"""Rules of a cluster that the tables of test_settings.py do not reach one by one: their edges."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ultracluster.domain.cluster import (
+    ClusterSpec,
+    ComputeResourceSpec,
+    HeadNodeSpec,
+    LoginPoolSpec,
+    OperatingSystem,
+    QueueSpec,
+    SlurmSpec,
+)
+from ultracluster.domain.cluster_rules import MODELLED_KEYS, faults, subnet_faults, zone_warnings
+from ultracluster.domain.faults import Fault, below
+from ultracluster.domain.neuron import PYTORCH_BY_OS
+
+TRN1 = ComputeResourceSpec(name="trn1-32xl", instance_type="trn1.32xlarge", max_count=16)
+QUEUE = QueueSpec(name="trn1", compute_resources=[TRN1])
+CLUSTER = ClusterSpec(
+    name="trn1-16",
+    region="us-west-2",
+    version="3.16.1",
+    head_node=HeadNodeSpec(instance_type="c6i.4xlarge"),
+    queues=[QUEUE],
+)
+BLOCK = replace(TRN1, min_count=16, capacity_reservation_id="cr-0123456789abcdef0")
+BLOCK_QUEUE = QueueSpec(name="block", capacity_type="CAPACITY_BLOCK", compute_resources=[BLOCK])
+GROUP_ARN = "arn:aws:resource-groups:us-west-2:123456789012:group/trn1"
+
+
+def places(found: Iterable[Fault]) -> list[str]:
+    return [".".join(map(str, fault.path)) for fault in found]
+
+
+def with_queue(queue: QueueSpec) -> ClusterSpec:
+    return replace(CLUSTER, queues=[queue])
+
+
+def with_nodes(**changes: Any) -> ClusterSpec:
+    return with_queue(replace(QUEUE, compute_resources=[replace(TRN1, **changes)]))
+
+
+def with_head(**changes: Any) -> ClusterSpec:
+    return replace(CLUSTER, head_node=replace(CLUSTER.head_node, **changes))
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        CLUSTER,
+        with_queue(BLOCK_QUEUE),
+        with_queue(replace(BLOCK_QUEUE, placement_group="none")),
+        with_nodes(min_count=16),
+        with_nodes(efa=False),
+        with_nodes(instance_type="trn1.2xlarge"),
+        with_nodes(instance_type="p5.48xlarge", efa=False),
+        with_nodes(capacity_reservation_group_arn=GROUP_ARN),
+        with_queue(replace(QUEUE, existing_placement_group="mine")),
+        with_head(ssh_cidr="10.0.0.0/8"),
+        with_head(ssh_cidr="203.0.113.5/32", ssh_key_name="mine"),
+        with_head(ssh_cidr="pl-01234567"),
+        with_head(ssh_cidr="pl-0123456789abcdef0"),
+        with_head(instance_type="x2idn.16xlarge"),
+        replace(with_head(instance_type="t3.micro"), os="alinux2023", pytorch="2.8", queues=[]),
+        replace(CLUSTER, tags={f"k{index}": "v" for index in range(39)}),
+        replace(CLUSTER, tags={"k" * 128: "v", "awsome": "v"}),
+        replace(
+            CLUSTER, login_pools=[LoginPoolSpec(name=f"p{index}", instance_type="c6i.large") for index in range(10)]
+        ),
+        replace(CLUSTER, slurm=SlurmSpec(custom_settings={"MessageTimeout": "60", "AccountingStorageHost": "db"})),
+        replace(CLUSTER, queues=[replace(QUEUE, name=f"q{index}") for index in range(50)]),
+    ],
+)
+def test_sound_clusters_have_no_fault(spec: ClusterSpec) -> None:
+    expected = ["queues"] if not spec.queues else []
+    assert places(faults(spec)) == expected
+
+
+@pytest.mark.parametrize("prefix", ["0.0.0.0/0", "0.0.0.0/7", "128.0.0.0/1"])
+def test_ssh_is_never_open_to_the_world(prefix: str) -> None:
+    (fault,) = faults(with_head(ssh_cidr=prefix))
+    assert (fault.path, fault.got) == (("head_node", "ssh_cidr"), prefix)
+
+
+@pytest.mark.parametrize("cidr", ["", "world", "203.0.113.5", "203.0.113.5/24", "fd00::/8", "pl-1", "pl-0123456789"])
+def test_ssh_comes_from_a_block_or_a_prefix_list(cidr: str) -> None:
+    assert places(faults(with_head(ssh_cidr=cidr))) == ["head_node.ssh_cidr"]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "instance_type", "needed"),
+    [
+        (10, "t3.micro", None),
+        (11, "t3.micro", "1.0"),
+        (85, "t3.medium", None),
+        (86, "t3.medium", "4.0"),
+        (1875, "m5.large", "16.0"),
+        (1875, "m5.xlarge", None),
+        (50_000, "m5.xlarge", None),
+    ],
+)
+def test_the_head_node_has_memory_for_the_fleet(nodes: int, instance_type: str, needed: str | None) -> None:
+    spec = replace(
+        with_nodes(max_count=nodes), head_node=HeadNodeSpec(instance_type=instance_type), os="alinux2023", pytorch="2.8"
+    )
+    told = [fault.allowed for fault in faults(spec) if fault.path == ("head_node", "instance_type")]
+    assert [text.partition(" GiB")[0] for text in told] == ([f"a type with at least {needed}"] if needed else [])
+
+
+@pytest.mark.parametrize(("nodes", "sound"), [(999, True), (1000, False)])
+def test_a_node_has_at_most_63_characters(nodes: int, sound: bool) -> None:
+    """Of queue-dy-resource-number.cluster.pcluster: 25 + 4 + 9 + 1 + 3 + 1 + 11 + 9 = 63."""
+    spec = replace(
+        with_queue(QueueSpec(name="q" * 25, compute_resources=[replace(TRN1, max_count=nodes)])), name="c" * 11
+    )
+    assert places(faults(spec)) == ([] if sound else ["queues.0.compute_resources.0.name"])
+
+
+@pytest.mark.parametrize("changes", [{"min_count": 0}, {"min_count": 15}, {"min_count": 17}])
+def test_a_capacity_block_has_all_of_its_nodes_all_the_time(changes: dict[str, int]) -> None:
+    found = places(faults(with_queue(replace(BLOCK_QUEUE, compute_resources=[replace(BLOCK, **changes)]))))
+    assert set(found) == {"queues.0.compute_resources.0.min_count"}
+
+
+def test_a_capacity_block_has_an_id() -> None:
+    spec = with_queue(replace(BLOCK_QUEUE, compute_resources=[replace(BLOCK, capacity_reservation_id=None)]))
+    assert places(faults(spec)) == ["queues.0.compute_resources.0.capacity_reservation_id"]
+
+
+@pytest.mark.parametrize("field", ["placement_group", "existing_placement_group"])
+def test_a_capacity_block_takes_no_placement_group(field: str) -> None:
+    spec = with_queue(replace(BLOCK_QUEUE, **{field: "fleet"}))
+    assert places(faults(spec)) == [f"queues.0.{field}"]
+
+
+def test_a_capacity_block_is_of_a_type_that_is_sold_so() -> None:
+    spec = with_queue(replace(BLOCK_QUEUE, compute_resources=[replace(BLOCK, instance_type="trn1n.32xlarge")]))
+    (fault,) = faults(spec)
+    assert fault.path == ("queues", 0, "compute_resources", 0, "instance_type")
+    assert fault.allowed == "trn1.32xlarge, trn2.3xlarge, trn2.48xlarge, trn2u.48xlarge"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("capacity_reservation_id", "cr-0123456789abcdef0"), ("capacity_reservation_group_arn", GROUP_ARN)],
+)
+def test_spot_takes_no_reservation(field: str, value: str) -> None:
+    resource = replace(TRN1, **{field: value})
+    (fault,) = faults(with_queue(replace(QUEUE, capacity_type="SPOT", compute_resources=[resource])))
+    assert (fault.path[-1], fault.got) == (field, value)
+
+
+@pytest.mark.parametrize("instance_type", ["trn1.2xlarge", "c6i.4xlarge"])
+def test_efa_is_for_types_that_have_it(instance_type: str) -> None:
+    assert places(faults(with_nodes(instance_type=instance_type, efa=True))) == ["queues.0.compute_resources.0.efa"]
+
+
+@pytest.mark.parametrize("instance_type", ["t3.nano", "t3a.micro"])
+def test_ubuntu_does_not_fit_into_the_smallest_types(instance_type: str) -> None:
+    assert places(faults(with_nodes(instance_type=instance_type))) == ["queues.0.compute_resources.0.instance_type"]
+    assert "head_node.instance_type" in places(faults(with_head(instance_type=instance_type)))
+
+
+@pytest.mark.parametrize("system", ["ubuntu2404", "ubuntu2204", "alinux2023"])
+@pytest.mark.parametrize("sdk", [*PYTORCH_BY_OS, "2.30.0", "2.33.0"])
+@pytest.mark.parametrize("pytorch", ["2.6", "2.8", "2.9"])
+def test_system_sdk_and_pytorch_go_together(system: OperatingSystem, sdk: str, pytorch: str) -> None:
+    found = places(faults(replace(CLUSTER, os=system, neuron_sdk=sdk, pytorch=pytorch)))
+    if sdk not in PYTORCH_BY_OS:
+        assert found == ["neuron_sdk"]
+    else:
+        sound = pytorch == "2.8" or (pytorch == "2.9" and system != "alinux2023")
+        assert found == ([] if sound else ["pytorch"])
+
+
+@pytest.mark.parametrize("section", ["Database", "ExternalSlurmdbd"])
+@pytest.mark.parametrize(("length", "sound"), [(40, True), (41, False)])
+def test_accounting_shortens_the_name_of_the_cluster(section: str, length: int, sound: bool) -> None:
+    overrides = {"Scheduling": {"SlurmSettings": {section: {"Uri": "db"}}}}
+    queue = replace(QUEUE, name="q", compute_resources=[replace(TRN1, name="r", max_count=1)])
+    spec = replace(CLUSTER, name="n" * length, overrides=overrides, queues=[queue])
+    assert places(faults(spec)) == ([] if sound else ["name"])
+
+
+@pytest.mark.parametrize("key", ["oversubscribe", "OverSubscribe", "STATE", "Nodes", "SuspendTime"])
+def test_reserved_settings_of_a_queue_are_told_in_any_case(key: str) -> None:
+    spec = with_queue(replace(QUEUE, custom_slurm_settings={key: "x", "MaxNodes": "4"}))
+    assert places(faults(spec)) == [f"queues.0.custom_slurm_settings.{key}"]
+
+
+@pytest.mark.parametrize("key", ["Prolog", "TREEWIDTH", "ResumeProgram"])
+def test_reserved_settings_of_the_cluster_are_told_in_any_case(key: str) -> None:
+    spec = replace(CLUSTER, slurm=SlurmSpec(custom_settings={key: "x"}))
+    assert places(faults(spec)) == [f"slurm.custom_settings.{key}"]
+
+
+def override_of(pattern: str, value: object) -> dict[str, Any]:
+    """Return an override of a key that a pattern of MODELLED_KEYS means."""
+    keys = pattern.replace("M??Count", "MaxCount").replace("*", "").rstrip(".").split(".")
+    for key in reversed(keys):
+        name = {"SlurmQueues": "trn1", "ComputeResources": "trn1-32xl"}.get(key)
+        value = {key: [{"Name": name, **value}] if name and isinstance(value, dict) else value}
+    return value  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("pattern", MODELLED_KEYS)
+def test_an_override_may_not_touch_what_rules_count_on(pattern: str) -> None:
+    (fault,) = faults(replace(CLUSTER, overrides=override_of(pattern, "x")))
+    assert fault.path[0] == "overrides"
+    assert fault.allowed == f"the setting {MODELLED_KEYS[pattern]}"
+
+
+@pytest.mark.parametrize("pattern", [key for key in MODELLED_KEYS if "." in key.replace(".*", "")])
+@pytest.mark.parametrize("value", [None, "x", 1])
+def test_an_override_may_not_hide_what_rules_count_on(pattern: str, value: object) -> None:
+    parent = pattern.replace(".*", "").rpartition(".")[0]
+    found = faults(replace(CLUSTER, overrides=override_of(parent, value)))
+    assert any(fault.allowed.startswith(("the setting ", "a list, ")) for fault in found)
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {},
+        {"Iam": {"PermissionsBoundary": "arn:aws:iam::123456789012:policy/x"}},
+        {"DevSettings": {"Timeouts": {"HeadNodeBootstrapTimeout": 3000}}},
+        {"HeadNode": {"Dcv": {"Enabled": True}, "Networking": {"ElasticIp": True}}},
+        {"HeadNode": {}, "Scheduling": {"SlurmQueues": []}},
+        {"Scheduling": {"SlurmQueues": [{"Name": "trn1", "ComputeResources": [{"Name": "trn1-32xl", "Tags": []}]}]}},
+        {"Scheduling": {"SlurmSettings": {"EnableMemoryBasedScheduling": True, "CustomSlurmSettingsIncludeFile": "s3://b/f"}}},
+    ],
+)  # fmt: skip
+def test_overrides_of_what_is_not_modelled_are_free(overrides: dict[str, Any]) -> None:
+    assert faults(replace(CLUSTER, overrides=overrides)) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        ([{"Name": "other"}], "0.Name"),
+        ([{"AllocationStrategy": "lowest-price"}], "0.Name"),
+        (["trn1"], "0.Name"),
+        ([{"Name": ["trn1"]}], "0.Name"),
+        ({"AllocationStrategy": "lowest-price"}, ""),
+        ([{"Name": "trn1"}, {"Name": "other"}], "1.Name"),
+        ([{"Name": "trn1", "ComputeResources": [{"Name": "other"}]}], "0.ComputeResources.0.Name"),
+        ([{"Name": "trn1", "ComputeResources": [{"Tags": []}]}], "0.ComputeResources.0.Name"),
+        ([{"Name": "trn1", "ComputeResources": {"Name": "trn1-32xl"}}], "0.ComputeResources"),
+    ],
+)
+def test_overrides_of_lists_name_what_they_change(change: Any, place: str) -> None:
+    found = places(faults(replace(CLUSTER, overrides={"Scheduling": {"SlurmQueues": change}})))
+    assert f"overrides.Scheduling.SlurmQueues.{place}".rstrip(".") in found
+
+
+@pytest.mark.parametrize("value", [{1: "x"}, {"a": {None: 1}}, {"a": [b"x"]}, {"a": float("nan")}, {"a": float("inf")}])
+def test_overrides_are_json(value: dict[Any, Any]) -> None:
+    (fault,) = faults(replace(CLUSTER, overrides={"Iam": value}))
+    assert fault.reason == "the configuration becomes JSON"
+    assert all(isinstance(part, str | int) for part in fault.path)
+
+
+@pytest.mark.parametrize(
+    ("interface_type", "cidr", "reserve", "sound"),
+    [
+        ("efa-only", "10.0.0.0/24", 235, True),  # 16 + 235 = 251
+        ("efa-only", "10.0.0.0/24", 236, False),
+        ("efa", "10.0.0.0/24", 123, True),  # 16 x 8 + 123 = 251
+        ("efa", "10.0.0.0/24", 124, False),
+        ("efa", "not a block", 124, True),  # told by another rule
+    ],
+)
+def test_the_private_subnet_holds_every_node(interface_type: Any, cidr: str, reserve: int, sound: bool) -> None:
+    spec = replace(CLUSTER, efa_interface_type=interface_type)
+    found = list(subnet_faults(spec, private_subnet_cidr=cidr, reserve=reserve))
+    assert places(found) == ([] if sound else ["private_subnet_cidr"])
+    assert all(fault.allowed == "a /23 or larger" for fault in found)
+
+
+def test_a_zone_is_told_for_each_type_that_it_does_not_offer() -> None:
+    queue = replace(QUEUE, compute_resources=[TRN1, replace(TRN1, name="n", instance_type="trn1n.32xlarge"),
+                                              replace(TRN1, name="c", instance_type="c6i.large")])  # fmt: skip
+    (fault,) = zone_warnings(with_queue(queue), "usw2-az1")
+    assert fault.path == ("queues", 0, "compute_resources", 1, "instance_type")
+    assert fault.allowed == "zones that offer it: usw2-az4, use1-az6, use2-az3"
+    assert list(zone_warnings(with_queue(queue), "usw2-az4")) == []
+
+
+def test_a_fault_reads_as_a_sentence() -> None:
+    (fault,) = below(("a", 0), [Fault(("b",), "x", "y", "why")])
+    assert fault.path == ("a", 0, "b")
+    assert str(fault) == "got 'x'; allowed: y (why)"
+
+
+def test_placement_groups_are_shared_by_label_and_left_out_for_reservations() -> None:
+    queues = [
+        QUEUE,
+        replace(QUEUE, name="b", placement_group="other"),
+        replace(QUEUE, name="c", placement_group="fleet"),
+        replace(QUEUE, name="d", placement_group="none"),
+        replace(QUEUE, name="e", existing_placement_group="mine"),
+        replace(QUEUE, name="f", compute_resources=[BLOCK]),
+        replace(QUEUE, name="g", compute_resources=[BLOCK], placement_group="reserved"),
+        BLOCK_QUEUE,
+    ]
+    labels = [queue.placement_group_label for queue in queues]
+    assert labels == ["fleet", "other", "fleet", None, None, None, "reserved", None]
+    assert replace(CLUSTER, queues=queues).placement_group_labels == ["fleet", "other", "reserved"]
+
+
+def test_sums_over_the_fleet() -> None:
+    resources = [TRN1, replace(TRN1, name="n", instance_type="trn1n.32xlarge", max_count=2),
+                 replace(TRN1, name="c", instance_type="c6i.large", max_count=3)]  # fmt: skip
+    spec = with_queue(replace(QUEUE, compute_resources=resources))
+    assert spec.max_nodes == 21
+    assert spec.max_trainium_vcpus == 18 * 128
+    assert spec.max_node_addresses == 21
+    assert spec.max_node_interfaces == 16 * 9 + 2 * 17 + 3
+    legacy = replace(spec, efa_interface_type="efa")
+    assert legacy.max_node_addresses == legacy.max_node_interfaces == 16 * 8 + 2 * 16 + 3

@@ -1,0 +1,68 @@
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from config.yaml_source import YamlSource, YamlSourceError
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> YamlSource:
+    path = tmp_path / "a.yaml"
+    path.write_text(
+        dedent("""\
+            # a comment
+            name: x
+
+            network: {cidr: a,
+              nat: 1}
+            queues:
+              - name: q
+                resources:
+                  - name: r
+              - name: p
+            base: &base
+              kind: b
+            merged:
+              <<: *base
+              kind: c
+            """),
+        encoding="utf-8",
+    )
+    return YamlSource.read(path)
+
+
+def test_values_are_those_of_yaml(source: YamlSource) -> None:
+    assert source.value["network"] == {"cidr": "a", "nat": 1}
+    assert source.value["queues"][1] == {"name": "p"}
+    assert source.value["merged"] == {"kind": "c"}
+
+
+@pytest.mark.parametrize(
+    ("place", "line"),
+    [
+        (("name",), 2),
+        (("network",), 4),
+        (("network", "nat"), 5),
+        (("queues", 0), 7),
+        (("queues", 0, "resources", 0, "name"), 9),
+        (("queues", 1, "name"), 10),
+        (("queues", 1, "missing", "below"), 10),
+        (("queues", 2), 6),
+        (("merged", "kind"), 15),
+        (("missing",), 1),
+        ((), 1),
+    ],
+)
+def test_a_place_has_its_line_or_that_of_what_is_around_it(
+    source: YamlSource, place: tuple[str | int, ...], line: int
+) -> None:
+    assert source.line(place) == line
+
+
+def test_the_message_names_file_line_and_key_given_twice(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text("a:\n  b: 1\n  c: 2\n  b: 3\n", encoding="utf-8")
+    with pytest.raises(YamlSourceError) as error:
+        YamlSource.read(path)
+    assert str(error.value) == f"{path}:4: b: given twice, first on line 2"

@@ -11,15 +11,17 @@ from rehearsal.aws import EmulatedAws
 from rehearsal.cluster import ClusterRequest
 from rehearsal.parallelcluster import ParallelCluster, Templates
 from rehearsal.synthesis import synthesize
+from rehearsal.templates import Assembly
 from rehearsal.validation import Report, examine, prepare
 from scripts.validate import CONFIG
 
 
 @dataclass(frozen=True)
 class Deployment:
-    """A file of config/, and the cluster that comes out of its templates."""
+    """A file of config/, its templates, and the cluster that comes out of them."""
 
     settings: Settings
+    assembly: Assembly
     request: ClusterRequest
 
 
@@ -41,7 +43,7 @@ def deployment(aws: EmulatedAws, tmp_path_factory: pytest.TempPathFactory) -> Ca
     def prepared(environment: str) -> Deployment:
         settings = load(CONFIG / f"{environment}.yaml")
         assembly = synthesize(environment, tmp_path_factory.mktemp(environment))
-        return Deployment(settings, prepare(aws, settings, assembly))
+        return Deployment(settings, assembly, prepare(aws, settings, assembly))
 
     return prepared
 

@@ -1,4 +1,4 @@
-"""Entry point of the CDK: `cdk synth -c env=NAME` reads config/NAME.yaml."""
+"""Entry point of the CDK: `cdk synth -c env=NAME` reads config/NAME.yaml; NAME may be an absolute path, too."""
 
 import sys
 from pathlib import Path

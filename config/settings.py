@@ -7,7 +7,7 @@ by the rules of ``ultracluster.domain``.
 import inspect
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -497,24 +497,30 @@ def _subnet_rule(
     return below(("network",), faults)
 
 
-_CROSS_RULES: Sequence[Callable[..., list[Fault]]] = (_zone_rule, _cluster_rule, _mount_rule, _subnet_rule)
-"""Rules over several sections; the parameters of each name the sections that it needs."""
+_CROSS_RULES: dict[Callable[..., list[Fault]], tuple[str, ...]] = {
+    rule: tuple(inspect.signature(rule).parameters) for rule in (_zone_rule, _cluster_rule, _mount_rule, _subnet_rule)
+}
+"""Rules over several sections, and the sections that each needs: its parameters."""
 
 
 def _cross_faults(sections: dict[str, Any]) -> list[Fault]:
     found = []
-    for rule in _CROSS_RULES:
-        needed = inspect.signature(rule).parameters
-        if needed.keys() <= sections.keys():
+    for rule, needed in _CROSS_RULES.items():
+        if sections.keys() >= set(needed):
             found += rule(**{section: sections[section] for section in needed})
     return found
+
+
+@cache
+def _section(name: str) -> TypeAdapter[Any]:
+    return TypeAdapter(Settings.model_fields[name].rebuild_annotation())
 
 
 def _sound_sections(raw: dict[str, Any], error: ValidationError) -> dict[str, Any]:
     """Return the sections of a faulty file that are in order by themselves."""
     broken = {fault["loc"][0] for fault in error.errors() if fault["loc"]}
     return {
-        name: TypeAdapter(field.rebuild_annotation()).validate_python(raw[name]) if name in raw else field.get_default()
+        name: _section(name).validate_python(raw[name]) if name in raw else field.get_default()
         for name, field in Settings.model_fields.items()
         if name not in broken
     }

@@ -5,22 +5,25 @@
 # never changes; what it runs may. Arguments: name of the parameter, AWS Region.
 set -euo pipefail
 exec 2>&1
+trap 'echo "head_node_launcher.sh: failed on line $LINENO"' ERR
 
-parameter=$1
-region=$2
-script=$(mktemp)
+parameter=${1:?name of the SSM parameter}
+region=${2:?AWS Region}
+to_lines='import json, sys; action = json.load(sys.stdin); print(action["script"], *action["arguments"], sep="\n")'
 
 attempt() {
-    local try
-    for try in 1 2 3 4 5; do
+    local pause
+    for pause in 5 10 15 20 0; do
         "$@" && return
-        sleep $((try * 5))
+        sleep "$pause"
     done
     echo "head_node_launcher.sh: failed five times: $*" >&2
     return 1
 }
 
-action=$(attempt aws ssm get-parameter --region "$region" --name "$parameter" --query Parameter.Value --output text)
-attempt aws s3 cp --region "$region" --only-show-errors "$(jq --raw-output .script <<<"$action")" "$script"
-mapfile -t arguments < <(jq --raw-output '.arguments[]' <<<"$action")
-bash "$script" "${arguments[@]}"
+value=$(attempt aws ssm get-parameter --region "$region" --name "$parameter" --query Parameter.Value --output text)
+lines=$(python3 -c "$to_lines" <<<"$value")
+mapfile -t command <<<"$lines"
+script=$(mktemp)
+attempt aws s3 cp --region "$region" --only-show-errors "${command[0]}" "$script"
+bash "$script" "${command[@]:1}"

@@ -18,14 +18,14 @@ CDK_JSON = "cdk.json"
 
 NETWORK_TESTS = "tests/stacks/test_network_construct.py"
 LUSTRE_TESTS = "tests/stacks/test_lustre_construct.py"
-CLUSTER_TESTS = "tests/stacks/test_parallel_cluster_construct.py"
+CONSTRUCT_TESTS = "tests/stacks/test_parallel_cluster_construct.py"
 STACK_TESTS = "tests/stacks/test_cluster_stack.py"
 COMPOSITION_TESTS = "tests/stacks/test_composition.py"
 LUSTRE_RULE_TESTS = "tests/unit/test_lustre.py"
 CLUSTER_RULE_TESTS = "tests/unit/test_cluster_rules.py"
+RENDERING_TESTS = "tests/unit/test_cluster_configuration.py"
 SETTINGS_TESTS = "tests/unit/test_settings.py"
 LAUNCH_TESTS = "tests/validation/test_launch_templates.py"
-VERDICT_TESTS = "tests/validation/test_configurations.py"
 
 
 @dataclass(frozen=True)
@@ -226,10 +226,7 @@ MUTATIONS = (
         RENDERING,
         '"Imds": {"ImdsSupport": "v2.0"},',
         '"Imds": {"ImdsSupport": "v1.0"},',
-        (
-            f"{STACK_TESTS}::test_nodes_take_the_second_version_of_instance_metadata_alone[trn1-16]",
-            f"{LAUNCH_TESTS}::test_imds_v2_alone_and_encrypted_root_volumes_everywhere[trn1-16]",
-        ),
+        (f"{STACK_TESTS}::test_nodes_take_the_second_version_of_instance_metadata_alone[trn1-16]",),
     ),
     Mutation(
         "plain-root-volume",
@@ -253,10 +250,7 @@ MUTATIONS = (
         RENDERING,
         'networking["PlacementGroup"] = {"Name": group}',
         'networking["PlacementGroup"] = {"Enabled": True}',
-        (
-            f"{STACK_TESTS}::test_all_queues_share_a_placement_group_of_ours[trn1-16]",
-            f"{LAUNCH_TESTS}::test_the_placement_group_of_the_queue_and_none_for_a_capacity_block[trn1-16]",
-        ),
+        (f"{STACK_TESTS}::test_all_queues_share_a_placement_group_of_ours[trn1-16]",),
     ),
     Mutation(
         "group-of-a-capacity-block",
@@ -275,12 +269,12 @@ MUTATIONS = (
         (f"{STACK_TESTS}::test_head_nodes_stand_in_the_public_subnet_and_all_others_in_the_private_one",),
     ),
     Mutation(
-        "no-overrides",
-        "overrides are merged into the configuration",
+        "overrides-first",
+        "overrides win over what is modelled",
         RENDERING,
         "_merge(configuration, spec.overrides)",
-        "_merge(configuration, {})",
-        (f"{CLUSTER_TESTS}::test_overrides_reach_the_configuration",),
+        "_merge(spec.overrides, configuration)",
+        (f"{RENDERING_TESTS}::test_overrides_are_merged_last",),
     ),
     Mutation(
         "unmeant-suppression",
@@ -296,10 +290,7 @@ MUTATIONS = (
         CLUSTER,
         '"ValidationFailureLevel": "WARNING"',
         '"ValidationFailureLevel": "ERROR"',
-        (
-            f"{STACK_TESTS}::test_warnings_stop_a_deployment_but_for_those_that_are_meant[trn1-16]",
-            f"{VERDICT_TESTS}::test_a_warning_stops_the_deployment[trn1-16]",
-        ),
+        (f"{STACK_TESTS}::test_warnings_stop_a_deployment_but_for_those_that_are_meant[trn1-16]",),
     ),
     Mutation(
         "rollback-on-failure",
@@ -315,7 +306,7 @@ MUTATIONS = (
         CLUSTER,
         "spec.name == stack.stack_name",
         "spec.name == stack.artifact_id + stack.stack_name",
-        (f"{CLUSTER_TESTS}::test_the_name_of_the_stack_is_refused_for_the_cluster",),
+        (f"{CONSTRUCT_TESTS}::test_the_name_of_the_stack_is_refused_for_the_cluster",),
     ),
     Mutation(
         "policy-name",
@@ -412,7 +403,7 @@ MUTATIONS = (
         CLUSTER_RULES,
         "needed = min(spec.max_nodes / 25 + 0.6, 16)",
         "needed = min(spec.max_nodes / 250 + 0.6, 16)",
-        _settings("rule: small head"),
+        (f"{CLUSTER_RULE_TESTS}::test_the_head_node_has_memory_for_the_fleet",),
     ),
     Mutation(
         "pytorch-of-another-os",
@@ -436,7 +427,7 @@ MUTATIONS = (
         CLUSTER_RULES,
         "needed = spec.max_node_addresses + reserve",
         "needed = spec.max_node_addresses",
-        (f"{SETTINGS_TESTS}::test_other_things_in_the_private_subnet_are_counted",),
+        (f"{CLUSTER_RULE_TESTS}::test_the_private_subnet_holds_every_node",),
     ),
     Mutation(
         "overlapping-subnets",

@@ -277,7 +277,7 @@ def test_the_placement_group_of_a_queue(queue: QueueSpec, group: dict[str, Any] 
         ({"capacity_reservation_group_arn": "arn:x"}, {"CapacityReservationResourceGroupArn": "arn:x"}),
     ],
 )
-def test_the_reservation_of_nodes(changes: dict[str, str], target: dict[str, str] | None) -> None:
+def test_the_reservation_of_nodes(changes: dict[str, Any], target: dict[str, str] | None) -> None:
     (resource,) = queue_of(replace(QUEUE, compute_resources=[replace(TRN1, **changes)]))["ComputeResources"]
     assert resource.get("CapacityReservationTarget") == target
 

@@ -56,6 +56,9 @@ def with_head(**changes: Any) -> ClusterSpec:
         with_queue(BLOCK_QUEUE),
         with_queue(replace(BLOCK_QUEUE, placement_group="none")),
         with_nodes(min_count=16),
+        with_queue(replace(QUEUE, capacity_type="SPOT")),
+        replace(with_queue(replace(QUEUE, name="q", compute_resources=[replace(TRN1, name="r")])), name="n" * 41),
+        with_queue(replace(BLOCK_QUEUE, compute_resources=[replace(BLOCK, instance_type="p5.48xlarge")])),
         with_nodes(efa=False),
         with_nodes(instance_type="trn1.2xlarge"),
         with_nodes(instance_type="p5.48xlarge", efa=False),
@@ -68,7 +71,7 @@ def with_head(**changes: Any) -> ClusterSpec:
         with_head(instance_type="x2idn.16xlarge"),
         replace(with_head(instance_type="t3.micro"), os="alinux2023", pytorch="2.8", queues=[]),
         replace(CLUSTER, tags={f"k{index}": "v" for index in range(39)}),
-        replace(CLUSTER, tags={"k" * 128: "v", "awsome": "v"}),
+        replace(CLUSTER, tags={"k" * 128: "v", "k": "v", "awsome": "v"}),
         replace(
             CLUSTER, login_pools=[LoginPoolSpec(name=f"p{index}", instance_type="c6i.large") for index in range(10)]
         ),
@@ -121,8 +124,10 @@ def test_a_node_has_at_most_63_characters(nodes: int, sound: bool) -> None:
     assert places(faults(spec)) == ([] if sound else ["queues.0.compute_resources.0.name"])
 
 
-@pytest.mark.parametrize("changes", [{"min_count": 0}, {"min_count": 15}, {"min_count": 17}])
-def test_a_capacity_block_has_all_of_its_nodes_all_the_time(changes: dict[str, int]) -> None:
+@pytest.mark.parametrize(
+    "changes", [{"min_count": 0}, {"min_count": 15}, {"min_count": 17}, {"min_count": 0, "max_count": 0}]
+)
+def test_a_capacity_block_has_all_of_its_nodes_all_the_time(changes: dict[str, Any]) -> None:
     found = places(faults(with_queue(replace(BLOCK_QUEUE, compute_resources=[replace(BLOCK, **changes)]))))
     assert set(found) == {"queues.0.compute_resources.0.min_count"}
 
@@ -134,7 +139,8 @@ def test_a_capacity_block_has_an_id() -> None:
 
 @pytest.mark.parametrize("field", ["placement_group", "existing_placement_group"])
 def test_a_capacity_block_takes_no_placement_group(field: str) -> None:
-    spec = with_queue(replace(BLOCK_QUEUE, **{field: "fleet"}))
+    changes: dict[str, Any] = {field: "fleet"}
+    spec = with_queue(replace(BLOCK_QUEUE, **changes))
     assert places(faults(spec)) == [f"queues.0.{field}"]
 
 
@@ -150,7 +156,8 @@ def test_a_capacity_block_is_of_a_type_that_is_sold_so() -> None:
     [("capacity_reservation_id", "cr-0123456789abcdef0"), ("capacity_reservation_group_arn", GROUP_ARN)],
 )
 def test_spot_takes_no_reservation(field: str, value: str) -> None:
-    resource = replace(TRN1, **{field: value})
+    changes: dict[str, Any] = {field: value}
+    resource = replace(TRN1, **changes)
     (fault,) = faults(with_queue(replace(QUEUE, capacity_type="SPOT", compute_resources=[resource])))
     assert (fault.path[-1], fault.got) == (field, value)
 
@@ -215,12 +222,17 @@ def test_an_override_may_not_touch_what_rules_count_on(pattern: str) -> None:
     assert fault.allowed == f"the setting {MODELLED_KEYS[pattern]}"
 
 
-@pytest.mark.parametrize("pattern", [key for key in MODELLED_KEYS if "." in key.replace(".*", "")])
+def test_an_override_of_a_section_is_told_once_for_each_key() -> None:
+    found = faults(replace(CLUSTER, overrides={"Image": {"Os": "x", "CustomAmi": "y"}, "HeadNode": {"Ssh": {}}}))
+    assert places(found) == ["overrides.Image.Os", "overrides.Image.CustomAmi", "overrides.HeadNode.Ssh"]
+
+
 @pytest.mark.parametrize("value", [None, "x", 1])
-def test_an_override_may_not_hide_what_rules_count_on(pattern: str, value: object) -> None:
-    parent = pattern.replace(".*", "").rpartition(".")[0]
-    found = faults(replace(CLUSTER, overrides=override_of(parent, value)))
-    assert any(fault.allowed.startswith(("the setting ", "a list, ")) for fault in found)
+def test_an_override_may_not_hide_what_rules_count_on(value: object) -> None:
+    below_others = [pattern.replace(".*", "") for pattern in MODELLED_KEYS if "." in pattern.replace(".*", "")]
+    for parent in {pattern.rpartition(".")[0] for pattern in below_others}:
+        found = faults(replace(CLUSTER, overrides=override_of(parent, value)))
+        assert any(fault.allowed.startswith(("the setting ", "a list, ")) for fault in found), parent
 
 
 @pytest.mark.parametrize(
@@ -231,6 +243,7 @@ def test_an_override_may_not_hide_what_rules_count_on(pattern: str, value: objec
         {"DevSettings": {"Timeouts": {"HeadNodeBootstrapTimeout": 3000}}},
         {"HeadNode": {"Dcv": {"Enabled": True}, "Networking": {"ElasticIp": True}}},
         {"HeadNode": {}, "Scheduling": {"SlurmQueues": []}},
+        {"DevSettings": {"a": 1.5, "b": None, "c": True, "d": [1, "x"]}},
         {"Scheduling": {"SlurmQueues": [{"Name": "trn1", "ComputeResources": [{"Name": "trn1-32xl", "Tags": []}]}]}},
         {"Scheduling": {"SlurmSettings": {"EnableMemoryBasedScheduling": True, "CustomSlurmSettingsIncludeFile": "s3://b/f"}}},
     ],

@@ -9,7 +9,15 @@ from textwrap import dedent
 import pytest
 from pydantic import ValidationError
 
-from config.settings import NetworkSettings, Settings, SettingsError, StorageSettings, load
+from config.settings import (
+    DataRepositorySettings,
+    LoginPoolSettings,
+    NetworkSettings,
+    Settings,
+    SettingsError,
+    StorageSettings,
+    load,
+)
 
 CONFIG = Path(__file__).parents[2] / "config"
 FILES = sorted(CONFIG.glob("*.yaml"))
@@ -1021,18 +1029,80 @@ def test_the_cluster_is_named_like_the_deployment_unless_it_has_a_name(write: Ca
     assert load(write(changed("name: null", "name: Mine"))).cluster_spec.name == "Mine"
 
 
-def test_sections_that_are_left_out_have_defaults(write: Callable[[str], Path]) -> None:
-    text = dedent("""\
-        name: trn1
-        region: us-west-2
-        zone_id: usw2-az4
-        cluster:
-          queues:
-            - name: trn1
-              compute_resources: [{name: trn1, max_count: 16}]
-        """)
-    loaded = load(write(text))
-    assert loaded.termination_protection == ["network", "storage"]
-    assert loaded.storage.retain
-    assert loaded.cluster_spec.queues[0].compute_resources[0].has_efa
-    assert loaded.cluster_spec.head_node.ssh_cidr is None
+SHORT = dedent("""\
+    name: trn1-16
+    region: us-west-2
+    zone_id: usw2-az4
+    tags: {project: trn1-ultracluster}
+    cluster:
+      queues:
+        - name: trn1
+          placement_group: fleet
+          compute_resources: [{name: trn1-32xl, max_count: 16, efa: true}]
+    """)
+
+
+def test_what_is_left_out_is_what_the_configuration_of_16_nodes_says(write: Callable[[str], Path]) -> None:
+    assert load(write(SHORT)).model_dump() == load(CONFIG / "trn1-16.yaml").model_dump()
+
+
+def test_defaults_that_no_configuration_says() -> None:
+    assert LoginPoolSettings(name="login").model_dump() == {
+        "name": "login",
+        "instance_type": "c6i.2xlarge",
+        "count": 1,
+        "public": False,
+        "grace_minutes": 10,
+    }
+    link = DataRepositorySettings(path="/data")
+    assert (link.bucket, link.prefix) == (None, "")
+    assert link.import_events == link.export_events == ["NEW", "CHANGED", "DELETED"]
+
+
+def test_flow_logs_can_be_off(write: Callable[[str], Path]) -> None:
+    text = changed("nat_addresses: 1", "flow_log_retention_days: null")
+    assert load(write(text)).network.flow_log_retention_days is None
+
+
+def test_sections_that_are_left_out_take_part_in_the_rules_of_a_faulty_file(write: Callable[[str], Path]) -> None:
+    text = (
+        SHORT.replace("region: us-west-2", "region: us-west-2\naccount: 1")
+        .replace("usw2-az4", "use1-az4")
+        .replace("placement_group: fleet", "scratch_dir: /fsx")
+        .replace("tags:", "network: {private_subnet_cidr: 10.0.64.0/28}\ntags:")
+    )
+    assert [line.split(": ")[1] for line in outcome(write(text))] == [
+        "account",
+        "zone_id",
+        "network.private_subnet_cidr",
+        "cluster.queues[0].scratch_dir",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("retain: true", "zzz: true", "storage.zzz: unknown key; allowed: data_repositories, file_system, retain"),
+        ("nat_addresses: 1", "cidr_block: [1]", "allowed: cidr, existing, "),
+        (
+            "zone_id: usw2-az4",
+            "zone_id: [1]",
+            "zone_id: got [1]; should be a valid string (Availability zone id, the same place in every account "
+            "(a zone name such as us-west-2a is not))",
+        ),
+        (
+            "nat_addresses: 1",
+            "nat_addresses: 9",
+            "network.nat_addresses: got 9; should be less than or equal to 8 (Public addresses of the NAT gateway; "
+            "each carries 55,000 connections to one destination)",
+        ),
+        ("{project: trn1}", "{project: 1}", "tags.project: got 1; should be a valid string, put it in quotes"),
+        (GOOD, "", "(file): got None; should be a mapping"),
+    ],
+)
+def test_the_whole_of_a_message(write: Callable[[str], Path], old: str, new: str, told: str) -> None:
+    (line,) = outcome(write(changed(old, new)))
+    if told.startswith("allowed"):
+        assert told in line
+    else:
+        assert line.partition("settings.yaml:")[2].partition(": ")[2] == told

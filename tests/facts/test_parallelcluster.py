@@ -1,0 +1,58 @@
+"""Our limits, compared with ParallelCluster's own."""
+
+import ast
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ultracluster.domain import cluster_rules, names, slurm
+
+pytestmark = pytest.mark.validation
+PROJECT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session")
+def pcluster_constants() -> Callable[[str], dict[str, Any]]:
+    """Read the plain constants of a module of ParallelCluster, which cannot be imported beside our CDK."""
+
+    @cache
+    def constants(module: str) -> dict[str, Any]:
+        (path,) = PROJECT.glob(f".venv-pcluster/lib/python*/site-packages/pcluster/{module}")
+        found = {}
+        for statement in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(statement, ast.Assign):
+                try:
+                    value = ast.literal_eval(statement.value)
+                except ValueError:
+                    continue
+                found.update({target.id: value for target in statement.targets if isinstance(target, ast.Name)})
+        return found
+
+    return constants
+
+
+def test_limits_are_parallelclusters(pcluster_constants: Callable[[str], dict[str, Any]]) -> None:
+    limits = pcluster_constants("constants.py")
+    assert limits["MAX_NUMBER_OF_QUEUES"] == cluster_rules.MAX_QUEUES
+    assert limits["MAX_NUMBER_OF_COMPUTE_RESOURCES_PER_CLUSTER"] == cluster_rules.MAX_COMPUTE_RESOURCES
+    assert limits["MAX_NUMBER_OF_LOGIN_NODE_POOLS"] == cluster_rules.MAX_LOGIN_POOLS
+    assert limits["MAX_TAGS_COUNT"] - 1 == cluster_rules.MAX_TAGS
+    assert limits["PCLUSTER_NAME_MAX_LENGTH"] == names.CLUSTER_NAME_MAX
+    assert limits["PCLUSTER_NAME_MAX_LENGTH_SLURM_ACCOUNTING"] == names.CLUSTER_NAME_MAX_WITH_ACCOUNTING
+    assert limits["PCLUSTER_NAME_REGEX"] == "^([a-zA-Z][a-zA-Z0-9-]{0,%d})$"
+    assert f"[a-zA-Z][a-zA-Z0-9-]{{1,{names.CLUSTER_NAME_MAX - 1}}}" == names.CLUSTER_NAME_PATTERN
+    of_groups = pcluster_constants("validators/cluster_validators.py")
+    assert of_groups["NAME_MAX_LENGTH"] == 25
+    assert of_groups["NAME_REGEX"] == r"^[a-z][a-z0-9\-]*$"
+
+
+def test_reserved_settings_are_those_that_parallelcluster_denies(
+    pcluster_constants: Callable[[str], dict[str, Any]],
+) -> None:
+    denied = pcluster_constants("validators/slurm_settings_validator.py")["SLURM_SETTINGS_DENY_LIST"]
+    assert sorted(slurm.RESERVED_CLUSTER_SETTINGS) == sorted(denied["SlurmConf"]["Global"])
+    assert sorted(slurm.RESERVED_ACCOUNTING_SETTINGS) == sorted(denied["SlurmConf"]["Accounting"])
+    assert sorted(slurm.RESERVED_QUEUE_SETTINGS) == sorted(denied["Queue"]["Global"])

@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export CDK_DISABLE_CLI_TELEMETRY := 1
 
 CDK := cdk --no-notices -c env=$(ENV)
-SHELL_SCRIPTS := .ci/run $(wildcard scripts/nodes/*.sh scripts/jobs/*.sh)
+SHELL_SCRIPTS := .ci/run $(wildcard constructs/ultracluster/*.sh scripts/nodes/*.sh)
 # Only what was asked for: validate looks at every configuration unless ENV is given.
 GIVEN_ENV := $(if $(filter file,$(origin ENV)),,$(ENV))
 
@@ -64,6 +64,10 @@ synth: env setup ## Write the templates of ENV and its ParallelCluster configura
 	@$(CDK) --ci synth --quiet $(ARGS) >/dev/null
 	@python -m scripts.review
 
+.PHONY: bootstrap
+bootstrap: env setup ## Prepare the account and Region of ENV for the CDK: once, needs credentials
+	@$(CDK) bootstrap $(ARGS)
+
 .PHONY: diff
 diff: env setup ## Show what a deployment of ENV would change
 	@$(CDK) diff $(ARGS)
@@ -96,7 +100,7 @@ mutation: setup .venv-pcluster/.complete ## Break the rules one by one; each mus
 	@python -m tests.mutation $(ARGS)
 
 .PHONY: bench
-bench: setup ## Measure synth and tests as docs/performance.md reports them
+bench: setup .venv-pcluster/.complete ## Measure synth and tests as docs/performance.md reports them
 	@python -m scripts.bench $(ARGS)
 
 .PHONY: lint

@@ -1,14 +1,11 @@
 """The typed settings of a deployment, read from one YAML file.
 
 ``load`` reports every fault of a file at once. Types, ranges and unknown keys are checked by the models, combinations
-by the rules of ``ultracluster.domain``.
+by ``config.rules``.
 """
 
-import inspect
 import json
-import re
-from collections.abc import Callable, Iterable
-from difflib import get_close_matches
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -16,20 +13,18 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from config import rules
+from config.messages import RULE, Place, dotted, place_of, text_of
 from config.yaml_source import YamlSource, YamlSourceError
 from ultracluster.domain import cluster as domain
 from ultracluster.domain import cluster_rules, lustre, names, neuron
-from ultracluster.domain.addresses import block_faults
 from ultracluster.domain.faults import Fault, below
-from ultracluster.domain.instance_types import EfaInterfaceType, zone_id_prefix
+from ultracluster.domain.instance_types import EfaInterfaceType
 
 SCHEMA_PATH = Path(__file__).with_name("schema.json")
 PARALLELCLUSTER_ENDPOINTS = ("logs", "cloudformation", "ec2")
 """Interface endpoints that a cluster without internet access needs beside the S3 and DynamoDB gateways (AWS
 ParallelCluster user guide, "AWS ParallelCluster in a single subnet with no internet access")."""
-
-_FIXED_ADDRESS_RESERVE = 32
-_GIB_PER_FILE_SERVER_INTERFACE = 1200
 
 
 class SettingsError(ValueError):
@@ -40,25 +35,16 @@ class _Model(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
 
 
-def _rule_error(title: str, faults: Iterable[Fault]) -> ValidationError:
+def _rule_error(faults: Iterable[Fault]) -> ValidationError:
     return ValidationError.from_exception_data(
-        title,
+        "Settings",
         [
             InitErrorDetails(
-                type=PydanticCustomError("rule", "{text}", {"text": str(fault)}),
-                loc=fault.path,
-                input=fault.got,
+                type=PydanticCustomError(RULE, "{text}", {"text": str(fault)}), loc=fault.path, input=fault.got
             )
             for fault in faults
         ],
     )
-
-
-def _retention_faults(field: str, days: int | None) -> list[Fault]:
-    if days is None or days in domain.LOG_RETENTION_DAYS:
-        return []
-    allowed = "one of " + ", ".join(map(str, domain.LOG_RETENTION_DAYS))
-    return [Fault((field,), days, allowed, "the periods that CloudWatch Logs has")]
 
 
 class ExistingVpc(_Model):
@@ -67,7 +53,7 @@ class ExistingVpc(_Model):
     vpc_id: Annotated[str, Field(pattern=r"^vpc-[0-9a-f]{8,17}$")]
     """Id of the VPC. It must have DNS support and DNS hostnames on."""
     public_subnet_id: Annotated[str, Field(pattern=r"^subnet-[0-9a-f]{8,17}$")]
-    """Subnet of the head node, in zone_id."""
+    """Subnet of the head node, in zone_id, that assigns public addresses."""
     private_subnet_id: Annotated[str, Field(pattern=r"^subnet-[0-9a-f]{8,17}$")]
     """Subnet of compute nodes and file system, in zone_id, with a route to the internet and no public addresses."""
 
@@ -82,7 +68,8 @@ class NetworkSettings(_Model):
     private_subnet_cidr: str = "10.0.64.0/18"
     """Block of the private subnet: compute nodes, file system."""
     nat_addresses: Annotated[int, Field(ge=1, le=8)] = 1
-    """Public addresses of the NAT gateway; each carries 55,000 connections to one destination."""
+    """Public addresses of the NAT gateway; each carries 55,000 connections to one destination. More than 2 need raised
+    quotas of addresses per NAT gateway and, beyond 5, of Elastic IP addresses in the Region."""
     interface_endpoints: list[Annotated[str, Field(pattern=r"^[a-z][a-z0-9.-]+$")]] = []
     """Services with an interface endpoint, such as ssm; `parallelcluster` stands for those a cluster needs."""
     flow_log_retention_days: int | None = 90
@@ -103,29 +90,6 @@ class NetworkSettings(_Model):
         if self.existing is not None:
             return (self.existing.vpc_id, self.existing.private_subnet_id)
         return (self.cidr, self.private_subnet_cidr, zone_id)
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        faults = list(
-            block_faults(
-                {
-                    "cidr": self.cidr,
-                    "public_subnet_cidr": self.public_subnet_cidr,
-                    "private_subnet_cidr": self.private_subnet_cidr,
-                }
-            )
-        )
-        faults += _retention_faults("flow_log_retention_days", self.flow_log_retention_days)
-        if self.existing is not None:
-            made = ("nat_addresses", "interface_endpoints", "flow_log_retention_days")
-            faults += [
-                Fault((field,), getattr(self, field), "leave it out", "an existing VPC is not changed")
-                for field in made
-                if field in self.model_fields_set
-            ]
-        if faults:
-            raise _rule_error("network", faults)
-        return self
 
 
 class FileSystemSettings(_Model):
@@ -154,13 +118,6 @@ class FileSystemSettings(_Model):
     def spec(self) -> lustre.LustreSpec:
         """The facts that the rules and the construct need."""
         return lustre.LustreSpec(**self.model_dump(exclude={"log_retention_days"}))
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        faults = lustre.faults(self.spec) + _retention_faults("log_retention_days", self.log_retention_days)
-        if faults:
-            raise _rule_error("file_system", faults)
-        return self
 
 
 class DataRepositorySettings(_Model):
@@ -197,13 +154,6 @@ class StorageSettings(_Model):
     """Links between directories and S3, at most 8."""
     retain: bool = True
     """Whether file system and bucket stay, and cost, when their stack is destroyed."""
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        faults = lustre.repository_faults(self.file_system.spec, [link.spec for link in self.data_repositories])
-        if faults:
-            raise _rule_error("storage", faults)
-        return self
 
 
 class ComputeResourceSettings(_Model):
@@ -297,6 +247,8 @@ class LoginPoolSettings(_Model):
     """Whether they stand in the public subnet."""
     grace_minutes: Annotated[int, Field(ge=3, le=120)] = 10
     """Notice that users get before a node is terminated."""
+    ssh_cidr: str | None = None
+    """Address block or prefix list that may reach port 22; null: nobody, Session Manager alone."""
 
     @property
     def spec(self) -> domain.LoginPoolSpec:
@@ -341,13 +293,6 @@ class MonitoringSettings(_Model):
     def spec(self) -> domain.MonitoringSpec:
         """The facts that the rules and the construct need."""
         return domain.MonitoringSpec(**self.model_dump())
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        faults = _retention_faults("log_retention_days", self.log_retention_days)
-        if faults:
-            raise _rule_error("monitoring", faults)
-        return self
 
 
 class ClusterSettings(_Model):
@@ -425,9 +370,8 @@ class Settings(_Model):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        faults = _cross_faults(dict(self))
-        if faults:
-            raise _rule_error("settings", faults)
+        if faults := rules.faults(dict(self)):
+            raise _rule_error(faults)
         return self
 
     @property
@@ -436,79 +380,10 @@ class Settings(_Model):
         return self.cluster.spec(name=self.name, region=self.region, tags=self.tags)
 
     @property
-    def address_reserve(self) -> int:
-        """Addresses of the private subnet that are kept for other things than compute nodes."""
-        return _address_reserve(self.network, self.storage, self.cluster)
-
-    @property
     def warnings(self) -> list[str]:
         """What is allowed but worth a second look, one sentence each."""
         found = below(("cluster",), cluster_rules.zone_warnings(self.cluster_spec, self.zone_id))
-        return [f"{_dotted(fault.path)}: {fault}" for fault in found]
-
-
-def _address_reserve(network: NetworkSettings, storage: StorageSettings, cluster: ClusterSettings) -> int:
-    file_servers = -(-storage.file_system.capacity_gib // _GIB_PER_FILE_SERVER_INTERFACE)
-    logins = sum(pool.count for pool in cluster.login_nodes)
-    return _FIXED_ADDRESS_RESERVE + file_servers + len(network.endpoint_services) + logins
-
-
-def _zone_rule(region: str, zone_id: str) -> list[Fault]:
-    prefix = zone_id_prefix(region)
-    if prefix is None or zone_id.startswith(f"{prefix}-"):
-        return []
-    return [Fault(("zone_id",), zone_id, f"{prefix}-az1, {prefix}-az2, ...", f"a zone of {region}")]
-
-
-def _cluster_rule(name: str, region: str, tags: dict[str, str], cluster: ClusterSettings) -> list[Fault]:
-    def as_in_file(fault: Fault) -> Fault:
-        return fault if fault.path[0] == "tags" else below(("cluster",), [fault])[0]
-
-    spec = cluster.spec(name=name, region=region, tags=tags)
-    found = [as_in_file(fault) for fault in cluster_rules.faults(spec)]
-    if spec.name in (stacks := [f"{name}-{part}" for part in ("network", "storage", "cluster")]):
-        allowed = f"another name than {', '.join(stacks)}"
-        found.append(Fault(("cluster", "name"), spec.name, allowed, "ParallelCluster makes a stack of that name"))
-    return found
-
-
-def _mount_rule(storage: StorageSettings, cluster: ClusterSettings) -> list[Fault]:
-    mount_dir = storage.file_system.mount_dir
-    return [
-        Fault(
-            ("cluster", "queues", index, "scratch_dir"),
-            queue.scratch_dir,
-            f"a path neither above nor below {mount_dir}",
-            "the file system is mounted there",
-        )
-        for index, queue in enumerate(cluster.queues)
-        if lustre.overlap(queue.scratch_dir, mount_dir)
-    ]
-
-
-def _subnet_rule(
-    name: str, region: str, network: NetworkSettings, storage: StorageSettings, cluster: ClusterSettings
-) -> list[Fault]:
-    faults = cluster_rules.subnet_faults(
-        cluster.spec(name=name, region=region, tags={}),
-        private_subnet_cidr=network.private_subnet_cidr,
-        reserve=_address_reserve(network, storage, cluster),
-    )
-    return below(("network",), faults)
-
-
-_CROSS_RULES: dict[Callable[..., list[Fault]], tuple[str, ...]] = {
-    rule: tuple(inspect.signature(rule).parameters) for rule in (_zone_rule, _cluster_rule, _mount_rule, _subnet_rule)
-}
-"""Rules over several sections, and the sections that each needs: its parameters."""
-
-
-def _cross_faults(sections: dict[str, Any]) -> list[Fault]:
-    found = []
-    for rule, needed in _CROSS_RULES.items():
-        if sections.keys() >= set(needed):
-            found += rule(**{section: sections[section] for section in needed})
-    return found
+        return [f"{dotted(fault.path)}: {fault}" for fault in found]
 
 
 @cache
@@ -516,14 +391,46 @@ def _section(name: str) -> TypeAdapter[Any]:
     return TypeAdapter(Settings.model_fields[name].rebuild_annotation())
 
 
-def _sound_sections(raw: dict[str, Any], error: ValidationError) -> dict[str, Any]:
-    """Return the sections of a faulty file that are in order by themselves."""
-    broken = {fault["loc"][0] for fault in error.errors() if fault["loc"]}
-    return {
-        name: _section(name).validate_python(raw[name]) if name in raw else field.get_default()
-        for name, field in Settings.model_fields.items()
-        if name not in broken
-    }
+def _sections(raw: dict[str, Any]) -> dict[str, Any]:
+    """Return the sections of a file whose shape is in order."""
+    found = {}
+    for name, field in Settings.model_fields.items():
+        if name not in raw and field.is_required():
+            continue
+        try:
+            found[name] = _section(name).validate_python(raw[name]) if name in raw else field.get_default()
+        except ValidationError:
+            continue
+    return found
+
+
+def _without(raw: Any, places: set[Place]) -> Any:
+    """Return a copy of what a file holds without the keys at some places."""
+
+    def copied(value: Any, place: Place) -> Any:
+        if isinstance(value, dict):
+            return {key: copied(each, (*place, key)) for key, each in value.items() if (*place, key) not in places}
+        return [copied(each, (*place, i)) for i, each in enumerate(value)] if isinstance(value, list) else value
+
+    return copied(raw, ())
+
+
+def _rule_faults_beside(raw: dict[str, Any], misshapen: set[Place]) -> list[Fault]:
+    """Return what else breaks rules in a file with keys that are unknown or have values of a wrong shape.
+
+    The rules see the file without those keys, so with defaults in their place. What they say of the mappings that
+    lack a key is left out: it may be the default's fault.
+    """
+    around = {place[:-1] for place in misshapen} - {()}
+    found = rules.faults(_sections(_without(raw, misshapen)))
+    return [
+        fault for fault in found if not any(fault.path[: len(place)] == place for place in around if len(place) > 1)
+    ]
+
+
+@cache
+def _schema() -> dict[str, Any]:
+    return Settings.model_json_schema()
 
 
 def load(path: Path) -> Settings:
@@ -542,74 +449,13 @@ def load(path: Path) -> Settings:
     try:
         return Settings.model_validate(source.value)
     except ValidationError as error:
-        found = [(_place(detail["loc"]), _text(dict(detail))) for detail in error.errors()]
-        if isinstance(source.value, dict):
-            cross = _cross_faults(_sound_sections(source.value, error))
-            found += [(fault.path, str(fault)) for fault in cross]
-    lines = sorted({(source.line(path_), f"{_dotted(path_)}: {text}") for path_, text in found})
+        details = error.errors()
+    found = [(place_of(detail["loc"]), text_of(dict(detail), _schema())) for detail in details]
+    if isinstance(source.value, dict):
+        misshapen = {place_of(detail["loc"]) for detail in details if detail["type"] != RULE}
+        found += [(fault.path, str(fault)) for fault in _rule_faults_beside(source.value, misshapen)]
+    lines = sorted({(source.line(place), f"{dotted(place)}: {text}") for place, text in found})
     raise SettingsError("\n".join(f"{source.name}:{line}: {text}" for line, text in lines))
-
-
-def _place(loc: tuple[str | int, ...]) -> tuple[str | int, ...]:
-    """Return the place of a fault, without pydantic's mark of a key that is at fault itself."""
-    return loc[:-1] if loc[-1:] == ("[key]",) else loc
-
-
-def _text(detail: dict[str, Any]) -> str:
-    kind, got, place = detail["type"], detail["input"], _place(detail["loc"])
-    if kind == "rule":
-        return str(detail["msg"])
-    if kind == "extra_forbidden":
-        allowed = sorted(_with_fields(_schema_of(place[:-1]))["properties"])
-        close = get_close_matches(str(place[-1]), allowed, n=1)
-        hint = f"did you mean {close[0]}? " if close else ""
-        return f"unknown key; {hint}allowed: {', '.join(allowed)}"
-    if kind == "missing":
-        text = "missing; this key is required"
-    else:
-        expected = _EXPECTED.get(kind) or re.sub(r"^(Input|String|List|Value) should ", "should ", detail["msg"])
-        quotes = ", put it in quotes" if kind == "string_type" and isinstance(got, int | float) else ""
-        text = f"got {got!r}; {expected}{quotes}"
-    meaning = " ".join(_schema_of(place).get("description", "").split()).removesuffix(".")
-    return f"{text} ({meaning})" if place and meaning else text
-
-
-_EXPECTED = {
-    "dict_type": "should be a mapping",
-    "invalid_key": "keys should be text",
-    "list_type": "should be a list",
-    "model_type": "should be a mapping",
-}
-
-
-@cache
-def _schema() -> dict[str, Any]:
-    return Settings.model_json_schema()
-
-
-def _schema_of(place: Iterable[str | int]) -> dict[str, Any]:
-    """Return the JSON Schema of a place, empty where the schema says nothing."""
-    node = _schema()
-    for part in place:
-        holder = _with_fields(node)
-        node = holder.get("items", {}) if isinstance(part, int) else holder.get("properties", {}).get(part, {})
-    return node
-
-
-def _with_fields(node: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a value that is not null, references followed."""
-    for option in (node, *node.get("anyOf", ())):
-        if "$ref" in option:
-            name = option["$ref"].rpartition("/")[2]
-            return dict(_schema()["$defs"][name])
-        if "items" in option:
-            return dict(option)
-    return node
-
-
-def _dotted(path: Iterable[str | int]) -> str:
-    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
-    return text.removeprefix(".") or "(file)"
 
 
 def json_schema() -> str:

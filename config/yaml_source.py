@@ -35,23 +35,24 @@ class YamlSource:
         Raises:
             YamlSourceError: The file cannot be read, is not YAML, or gives a key twice.
         """
+        name = str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise YamlSourceError(f"{path}: cannot be read: {error}") from None
+            raise YamlSourceError(f"{name}: cannot be read: {error}") from None
         try:
             loader = _Loader(text)
             node = loader.get_single_node()
             places = list(_places(node, ()))
             value = None if node is None else loader.construct_document(node)
         except (yaml.YAMLError, ValueError, RecursionError) as error:
-            raise YamlSourceError(f"{path}: not YAML: {error}") from None
+            raise YamlSourceError(f"{name}: not YAML: {error}") from None
         lines: dict[tuple[str | int, ...], int] = {}
         for place, line in places:
             if place in lines:
-                raise YamlSourceError(f"{path}:{line}: {place[-1]}: given twice, first on line {lines[place]}")
+                raise YamlSourceError(f"{name}:{line}: {place[-1]}: given twice, first on line {lines[place]}")
             lines[place] = line
-        return cls(str(path), value, lines)
+        return cls(name, value, lines)
 
     def line(self, place: tuple[str | int, ...]) -> int:
         """Return the line of a value, or of the nearest thing around it that stands in the file."""

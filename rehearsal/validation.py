@@ -15,6 +15,7 @@ from rehearsal.templates import Assembly, Resolver
 UNDERSTOOD: Mapping[str, str] = {
     "KeyPairValidator": "no SSH key: people come in through Session Manager",
     "EfaValidator": "nodes without EFA on a type that has it: the settings say so",
+    "DetailedMonitoringValidator": "detailed monitoring costs, and the settings ask for it",
     "EfaPlacementGroupValidator": "no placement group: the settings say so, or a reservation places the nodes",
 }
 """The warnings that a template may suppress, by validator, and why that is right."""

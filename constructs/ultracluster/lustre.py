@@ -47,8 +47,9 @@ class LustreFileSystem(Construct):
             spec: A file system without ``faults``.
             network: Its private subnet takes the file system.
             vpc_cidr: The VPC's IPv4 range. ParallelCluster wants a rule that covers all of the cluster's subnets.
-            retain: Whether file system, security group and bucket stay when they leave the stack. FSx's network
-                interfaces hold the security group, so it can go only with the file system.
+            retain: Whether file system, security group and bucket stay when they leave the stack, except in a
+                creation that fails. FSx's network interfaces hold the security group, so it can go only with the
+                file system.
             log_retention: How long FSx's reports are kept. They go with the stack in any case.
             repositories: At most 8, without ``repository_faults``. A link goes with the stack in any case; the data
                 stays on both sides. CloudFormation makes a new link before it removes the old one, so the bucket or
@@ -56,7 +57,7 @@ class LustreFileSystem(Construct):
         """
         super().__init__(scope, construct_id)
         stack = Stack.of(self)
-        self._removal_policy = RemovalPolicy.RETAIN if retain else RemovalPolicy.DESTROY
+        self._removal_policy = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE if retain else RemovalPolicy.DESTROY
         Tags.of(self).add("Name", self.node.path)
         self.security_group = self._add_security_group(network, vpc_cidr)
         self.log_group = logs.LogGroup(
@@ -69,7 +70,7 @@ class LustreFileSystem(Construct):
         file_system = self._add_file_system(spec, network)
         self.file_system_id = file_system.ref
         self.mount_name = file_system.attr_lustre_mount_name
-        self.dns_name = f"{file_system.ref}.fsx.{stack.region}.{stack.url_suffix}"
+        self.dns_name = file_system.attr_dns_name
         self.bucket: s3.Bucket | None = None
         links = Construct(self, "DataRepositories")
         for repository in repositories:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from aws_cdk import Acknowledgment, CfnStack, CustomResource, Stack, Tags, Token, Validations
 from aws_cdk import aws_ec2 as ec2
@@ -23,7 +23,7 @@ from ultracluster.domain.cluster_configuration import (
 )
 from ultracluster.network import Network
 
-_HEAD_NODE_LAUNCHER = Path(__file__).with_name("head_node_launcher.sh")
+_LAUNCHER = Path(__file__).with_name("node_launcher.sh")
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,9 @@ class ParallelCluster(Construct):
     One provider per cluster, because the provider may mix up the attributes of two, and because both have the same
     version for life (https://docs.aws.amazon.com/parallelcluster/latest/ug/cloudformation-v3.html).
 
-    Everything carries the cluster's tags but the placement groups: CloudFormation replaces a placement group to change
-    its tags, and ParallelCluster refuses another group for running nodes. So give the stack itself no tags, either,
-    because CloudFormation would hand them down.
+    What can carry tags carries the cluster's, but for the placement groups: CloudFormation replaces a placement group
+    to change its tags, and running nodes hold the old one. So give the stack itself no tags, either, because
+    CloudFormation would hand them down.
 
     A warning of ParallelCluster's validators stops the deployment, except those of ``understood_warnings``.
 
@@ -82,9 +82,9 @@ class ParallelCluster(Construct):
             network: Where the nodes stand.
             security_groups: Groups that all nodes carry beside ParallelCluster's own.
             shared_storage: File systems that all nodes mount.
-            head_node_script: Runs on the head node when it is created and at each update that changes the script.
+            head_node_script: Runs on the head node when it is created and at each update of the cluster.
             queue_scripts: Script of the compute nodes, by queue.
-            login_script: Script of the login nodes.
+            login_script: Script of the login nodes; a changed one reaches new nodes.
 
         Raises:
             ValueError: The cluster has the name of its stack, or a script is for a queue that is not there.
@@ -100,24 +100,28 @@ class ParallelCluster(Construct):
         if unknown:
             raise ValueError(f"queue_scripts: got {sorted(unknown)}; allowed: {[queue.name for queue in spec.queues]}")
 
+        self._scripts = Construct(self, "Scripts")
         self._assets: dict[Path, assets.Asset] = {}
+        groups = Construct(self, "PlacementGroups")
         self.placement_groups = {
-            label: ec2.CfnPlacementGroup(self, f"PlacementGroup{_pascal_case(label)}", strategy="cluster")
-            for label in spec.placement_group_labels
+            label: ec2.CfnPlacementGroup(groups, label, strategy="cluster") for label in spec.placement_group_labels
         }
-        head_node_actions = self._head_node_actions(head_node_script, spec)
-        login_actions = self._on_configured(login_script if spec.login_pools else None)
+        head_node = self._launched("HeadNode", head_node_script, spec)
+        login = self._launched("LoginNodes", login_script if spec.login_pools else None, spec)
         bindings = Bindings(
             public_subnet_id=network.public_subnet.subnet_id,
             private_subnet_id=network.private_subnet.subnet_id,
             security_group_ids=[group.security_group_id for group in security_groups],
             placement_groups={label: group.attr_group_name for label, group in self.placement_groups.items()},
             shared_storage=shared_storage,
-            head_node_actions=head_node_actions,
-            queue_actions={name: self._on_configured(script) for name, script in queue_scripts.items()},
-            login_actions=login_actions,
-            head_node_policy_arns=self._read_policies("head", head_node_actions.on_updated, spec),
-            login_policy_arns=self._read_policies("login", login_actions.on_configured, spec),
+            head_node_actions=head_node.actions,
+            queue_actions={
+                name: NodeActions(on_configured=self._action(script.path, script.arguments))
+                for name, script in queue_scripts.items()
+            },
+            login_actions=login.actions,
+            head_node_policy_arns=head_node.policy_arns,
+            login_policy_arns=login.policy_arns,
         )
         cluster = CustomResource(
             self,
@@ -132,76 +136,58 @@ class ParallelCluster(Construct):
             },
         )
         cluster.node.add_dependency(network.vpc)
-        if parameter := self.node.try_find_child("HeadNodeScript"):
-            cluster.node.add_dependency(parameter)
+        cluster.node.add_dependency(self._scripts)
         self.cluster_name = cluster.ref
         self.head_node_instance_id = cluster.get_att_string("headNode.instanceId")
         self.head_node_private_ip = cluster.get_att_string("headNode.privateIpAddress")
         self.status = cluster.get_att_string("clusterStatus")
         self.validation_messages = cluster.get_att_string("validationMessages")
 
-    def _asset(self, path: Path) -> assets.Asset:
-        if path not in self._assets:
-            self._assets[path] = assets.Asset(self, _pascal_case(path.stem), path=str(path))
-        return self._assets[path]
-
     def _action(self, path: Path, arguments: Sequence[str]) -> Action:
-        asset = self._asset(path)
+        if path not in self._assets:
+            self._assets[path] = assets.Asset(self._scripts, path.name, path=str(path))
+        asset = self._assets[path]
         return Action(asset.s3_object_url, asset.s3_bucket_name, asset.s3_object_key, arguments)
 
-    def _on_configured(self, script: NodeScript | None) -> NodeActions:
-        return NodeActions(on_configured=self._action(script.path, script.arguments)) if script else NodeActions()
-
-    def _head_node_actions(self, script: NodeScript | None, spec: ClusterSpec) -> NodeActions:
-        """Name the script in a parameter: ParallelCluster refuses any change of OnNodeConfigured itself."""
+    def _launched(self, node_kind: str, script: NodeScript | None, spec: ClusterSpec) -> "_Launched":
+        """Name a script in a parameter: ParallelCluster refuses any change of these nodes' OnNodeConfigured itself."""
         if script is None:
-            return NodeActions()
+            return _Launched()
         current = self._action(script.path, script.arguments)
-        parameter_name = f"/ultracluster/{spec.name}/head-node-script"
+        scope = Construct(self._scripts, node_kind)
+        parameter_name = f"/ultracluster/{spec.name}/{node_kind}"
         ssm.StringParameter(
-            self,
-            "HeadNodeScript",
+            scope,
+            "Parameter",
             parameter_name=parameter_name,
             string_value=Stack.of(self).to_json_string({"script": current.uri, "arguments": list(current.arguments)}),
-            description=f"What the head node of {spec.name} runs when it is created",
+            description=f"What {node_kind} of {spec.name} runs when it is created",
         )
-        launcher = self._action(_HEAD_NODE_LAUNCHER, [parameter_name, spec.region])
-        return NodeActions(on_configured=launcher, on_updated=current)
-
-    def _read_policies(self, node_kind: str, action: Action | None, spec: ClusterSpec) -> list[str]:
-        """Return policies that let nodes read a script, where ParallelCluster's S3Access cannot.
-
-        The provider attaches only policies whose names begin with ``parallelcluster``.
-        """
-        if action is None:
-            return []
+        launcher = self._action(_LAUNCHER, [parameter_name, spec.region])
+        # The provider attaches policies of this path. S3Access has room for one object of a bucket, and login nodes
+        # have none; a name of our own would stand in the way of a replacement.
         policy = iam.ManagedPolicy(
-            self,
-            f"{node_kind.capitalize()}NodePolicy",
-            managed_policy_name=f"parallelcluster-{spec.name}-{node_kind}-node-{spec.region}",
-            description=f"The {node_kind} nodes of {spec.name} read their script",
-            statements=[self._read_assets(action.key)],
+            scope, "Policy", path="/parallelcluster/", statements=[self._read_assets(launcher.key, current.key)]
         )
-        return [policy.managed_policy_arn]
+        return _Launched(
+            NodeActions(on_configured=launcher, on_updated=current if node_kind == "HeadNode" else None),
+            [policy.managed_policy_arn],
+        )
 
     def _provider(self, version: str) -> CfnStack:
         stack = Stack.of(self)
         host = f"{stack.region}-aws-parallelcluster.s3.{stack.region}.{stack.url_suffix}"
         provider = CfnStack(
             self,
-            "Provider",
+            # Another version gets another provider, which CloudFormation refuses to put in the place of the first.
+            f"Provider{version.replace('.', '')}",
             template_url=f"https://{host}/parallelcluster/{version}/templates/custom_resource/cluster.yaml",
         )
         if self._assets:
             # It looks for every script before it makes or changes a cluster; what it cannot read it calls missing. By
             # a name that stays: a changed script is looked for before a change of this policy has spread in IAM.
             statement = self._read_assets("*.sh")
-            policy = iam.ManagedPolicy(
-                self,
-                "ProviderPolicy",
-                description="The ParallelCluster provider checks that the scripts of nodes exist",
-                statements=[statement],
-            )
+            policy = iam.ManagedPolicy(self, "ProviderPolicy", statements=[statement])
             [scripts] = map(_as_cdk_nag_writes, stack.resolve(statement.resources))
             Validations.of(policy).acknowledge(
                 Acknowledgment(
@@ -212,13 +198,14 @@ class ParallelCluster(Construct):
             provider.parameters = {"AdditionalIamPolicies": policy.managed_policy_arn}
         return provider
 
-    def _read_assets(self, key: str) -> iam.PolicyStatement:
+    def _read_assets(self, *keys: str) -> iam.PolicyStatement:
         bucket = next(iter(self._assets.values())).bucket
-        return iam.PolicyStatement(actions=["s3:GetObject"], resources=[bucket.arn_for_objects(key)])
+        return iam.PolicyStatement(actions=["s3:GetObject"], resources=[bucket.arn_for_objects(key) for key in keys])
 
 
-def _pascal_case(text: str) -> str:
-    return "".join(part.capitalize() for part in text.replace("_", "-").split("-"))
+class _Launched(NamedTuple):
+    actions: NodeActions = NodeActions()
+    policy_arns: Sequence[str] = ()
 
 
 def _as_cdk_nag_writes(value: Any) -> str:

@@ -10,7 +10,7 @@ declare -- "$@"
 : "${queue:?}" "${neuron_sdk:?}" "${pytorch:?}" "${mount_dir:?}" "${scratch_dir:?}"
 
 mountpoint --quiet "$mount_dir" || { echo "compute_node.sh: $mount_dir is not mounted"; exit 1; }
-[[ -d $scratch_dir ]] || { echo "compute_node.sh: there is no $scratch_dir"; exit 1; }
+[[ -d $scratch_dir ]] || echo "compute_node.sh: there is no $scratch_dir; this type has no local storage"
 mkdir -p "$state_dir"
 printf '%s\n' "$@" >"$state_dir/node.env"
 echo "compute_node.sh: done: $*"

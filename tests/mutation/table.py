@@ -13,6 +13,7 @@ LUSTRE_RULES = "constructs/ultracluster/domain/lustre.py"
 NAMES = "constructs/ultracluster/domain/names.py"
 ADDRESSES = "constructs/ultracluster/domain/addresses.py"
 SETTINGS = "config/settings.py"
+SETTINGS_RULES = "config/rules.py"
 COMPOSITION = "stacks/composition.py"
 CDK_JSON = "cdk.json"
 
@@ -50,7 +51,9 @@ class Mutation:
 
 
 def _settings(*cases: str) -> tuple[str, ...]:
-    return tuple(f"{SETTINGS_TESTS}::test_a_fault_is_told_with_its_place_value_and_what_is_allowed[{c}]" for c in cases)
+    return tuple(
+        f"{SETTINGS_TESTS}::test_a_broken_rule_is_told_with_its_place_value_and_what_is_allowed[{c}]" for c in cases
+    )
 
 
 MUTATIONS = (
@@ -156,8 +159,16 @@ MUTATIONS = (
         "file-system-goes",
         "with retain, data outlive their stack",
         LUSTRE,
-        "RemovalPolicy.RETAIN if retain else RemovalPolicy.DESTROY",
+        "RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE if retain else RemovalPolicy.DESTROY",
         "RemovalPolicy.DESTROY",
+        (f"{LUSTRE_TESTS}::test_the_data_and_what_holds_it_are_kept_or_go_together",),
+    ),
+    Mutation(
+        "failed-creation-stays",
+        "what a failed creation made goes, even with retain",
+        LUSTRE,
+        "RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE",
+        "RemovalPolicy.RETAIN",
         (f"{LUSTRE_TESTS}::test_the_data_and_what_holds_it_are_kept_or_go_together",),
     ),
     Mutation(
@@ -196,9 +207,9 @@ MUTATIONS = (
         "same-storage-name",
         "another file system has another name of shared storage",
         LUSTRE_RULES,
-        "        spec.throughput_mbps_per_tib,\n    ]",
-        "    ]",
-        (f"{LUSTRE_RULE_TESTS}::test_what_makes_a_new_file_system_changes_its_name",),
+        "        spec.throughput_mbps_per_tib,\n        spec.mount_dir,\n    ]",
+        "        spec.mount_dir,\n    ]",
+        (f"{LUSTRE_RULE_TESTS}::test_what_makes_a_new_file_system_or_mount_changes_the_name",),
     ),
     Mutation(
         "unprotected-stacks",
@@ -309,11 +320,11 @@ MUTATIONS = (
         (f"{CONSTRUCT_TESTS}::test_the_name_of_the_stack_is_refused_for_the_cluster",),
     ),
     Mutation(
-        "policy-name",
-        "policies have names that the provider may attach",
+        "policy-path",
+        "policies have paths that the provider may attach",
         CLUSTER,
-        'managed_policy_name=f"parallelcluster-',
-        'managed_policy_name=f"ultracluster-',
+        'path="/parallelcluster/"',
+        'path="/ultracluster/"',
         (f"{STACK_TESTS}::test_nodes_have_only_policies_that_the_provider_may_attach[trn1-16]",),
     ),
     Mutation(
@@ -325,12 +336,42 @@ MUTATIONS = (
         (f"{STACK_TESTS}::test_the_provider_may_read_the_scripts_and_nothing_else_of_ours[trn1-16]",),
     ),
     Mutation(
-        "cluster-before-its-parameter",
+        "cluster-before-its-scripts",
         "the cluster comes after everything that it needs, and goes before it",
         CLUSTER,
-        "            cluster.node.add_dependency(parameter)",
-        "            parameter.node.add_dependency(cluster)",
+        "        cluster.node.add_dependency(self._scripts)\n",
+        "",
         (f"{STACK_TESTS}::test_the_cluster_comes_after_everything_that_it_needs_and_goes_before[trn1-16]",),
+    ),
+    Mutation(
+        "two-entries-of-s3-access",
+        "a node reads one object by S3Access: of two, the update check would see changes that are none",
+        RENDERING,
+        '[{"BucketName": action.bucket, "KeyName": action.key}] if action else []',
+        '[{"BucketName": each.bucket, "KeyName": each.key} for each in (action, actions.on_updated) if each]',
+        (
+            f"{RENDERING_TESTS}::test_a_full_cluster_says_everything",
+            f"{STACK_TESTS}::test_each_node_may_read_its_scripts_and_no_others[trn1-16]",
+        ),
+    ),
+    Mutation(
+        "login-nodes-without-launcher",
+        "login nodes run what never changes: the launcher",
+        CLUSTER,
+        "launcher = self._action(_LAUNCHER, [parameter_name, spec.region])",
+        'launcher = self._action(_LAUNCHER, [parameter_name, spec.region]) if node_kind == "HeadNode" else current',
+        (
+            f"{CONSTRUCT_TESTS}::test_another_login_script_changes_nothing_that_is_for_life",
+            f"{STACK_TESTS}::test_a_change_of_scripts_leaves_what_is_for_life",
+        ),
+    ),
+    Mutation(
+        "one-provider-for-all-versions",
+        "another version of ParallelCluster has another provider",
+        CLUSTER,
+        "f\"Provider{version.replace('.', '')}\"",
+        '"Provider"',
+        (f"{CONSTRUCT_TESTS}::test_another_version_has_another_provider",),
     ),
     # --- rules of the settings ---
     Mutation(
@@ -339,7 +380,7 @@ MUTATIONS = (
         CLUSTER_RULES,
         "block.prefixlen < WIDEST_SSH_PREFIX",
         "block.prefixlen < 0",
-        _settings("rule: ssh from the world", "rule: ssh from half of the world"),
+        _settings("ssh from the world", "ssh from half of the world"),
     ),
     Mutation(
         "51-queues",
@@ -347,7 +388,7 @@ MUTATIONS = (
         CLUSTER_RULES,
         "MAX_QUEUES = 50",
         "MAX_QUEUES = 51",
-        _settings("rule: 51 queues"),
+        _settings("51 queues"),
     ),
     Mutation(
         "min-over-max",
@@ -355,7 +396,7 @@ MUTATIONS = (
         CLUSTER_RULES,
         "resource.min_count > resource.max_count",
         "resource.min_count > resource.max_count + 1",
-        _settings("rule: min over max"),
+        _settings("min over max"),
     ),
     Mutation(
         "block-id",
@@ -363,7 +404,7 @@ MUTATIONS = (
         CLUSTER_RULES,
         "    if resource.capacity_reservation_id is None:\n",
         "    if resource.capacity_reservation_id == '':\n",
-        _settings("rule: no block id"),
+        _settings("no block id"),
     ),
     Mutation(
         "part-of-a-block",
@@ -382,6 +423,27 @@ MUTATIONS = (
         (f"{CLUSTER_RULE_TESTS}::test_a_capacity_block_takes_no_placement_group",),
     ),
     Mutation(
+        "grouped-reservation",
+        "reserved capacity is launched in no placement group of ours",
+        CLUSTER_RULES,
+        "elif queue.placement_group_label and any(resource.reserved",
+        "elif not queue.placement_group_label and any(resource.reserved",
+        (
+            *_settings("reservation in a group of ours"),
+            f"{CLUSTER_RULE_TESTS}::test_reserved_capacity_takes_no_placement_group_of_this_deployment",
+        ),
+    ),
+    Mutation(
+        "existing-vpc-by-default",
+        "an existing VPC comes with its blocks, which are not looked up",
+        SETTINGS_RULES,
+        "if field not in network.model_fields_set:",
+        "if not getattr(network, field):",
+        _settings(
+            "vpc block of an existing vpc", "public block of an existing vpc", "private block of an existing vpc"
+        ),
+    ),
+    Mutation(
         "long-node-names",
         "a node's full domain name has at most 63 characters",
         NAMES,
@@ -395,7 +457,7 @@ MUTATIONS = (
         CLUSTER_RULES,
         "if resource.efa and not has_efa(resource.instance_type):",
         "if resource.efa and not resource.instance_type:",
-        _settings("rule: efa on a small one"),
+        _settings("efa on a small one"),
     ),
     Mutation(
         "small-head-node",
@@ -411,7 +473,7 @@ MUTATIONS = (
         CLUSTER_RULES,
         "if spec.pytorch not in versions:",
         "if spec.pytorch not in versions and not versions:",
-        _settings("rule: pytorch", "rule: pytorch of the os"),
+        _settings("pytorch", "pytorch of the os"),
     ),
     Mutation(
         "override-of-what-rules-check",
@@ -419,7 +481,7 @@ MUTATIONS = (
         CLUSTER_RULES,
         "if fnmatchcase(dotted, pattern) or",
         "if fnmatchcase(pattern, dotted) and",
-        _settings("rule: override of a modelled key"),
+        _settings("override of a modelled key"),
     ),
     Mutation(
         "full-subnet",
@@ -435,15 +497,26 @@ MUTATIONS = (
         ADDRESSES,
         "if blocks[field].overlaps(blocks[other]):",
         "if blocks[field] == blocks[other]:",
-        _settings("rule: overlap"),
+        _settings("overlap"),
     ),
     Mutation(
         "first-fault-only",
         "all faults are told at once",
         SETTINGS,
-        "            found += [(fault.path, str(fault)) for fault in cross]\n",
+        "        found += [(fault.path, str(fault)) for fault in _rule_faults_beside(source.value, misshapen)]\n",
         "",
-        (f"{SETTINGS_TESTS}::test_faults_of_all_sections_are_told_at_once",),
+        (
+            f"{SETTINGS_TESTS}::test_faults_of_all_sections_are_told_at_once",
+            f"{SETTINGS_TESTS}::test_shapes_and_rules_of_one_section_are_told_at_once",
+        ),
+    ),
+    Mutation(
+        "blamed-default",
+        "nobody is told of a rule that only the default of a misspelt key breaks",
+        SETTINGS,
+        "around = {place[:-1] for place in misshapen} - {()}",
+        "around = set[Place]()",
+        (f"{SETTINGS_TESTS}::test_a_default_in_the_place_of_a_wrong_value_is_not_blamed",),
     ),
     Mutation(
         "unknown-keys",

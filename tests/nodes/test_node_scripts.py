@@ -12,8 +12,8 @@ import pytest
 
 PROJECT = Path(__file__).parents[2]
 SCRIPTS = PROJECT / "scripts" / "nodes"
-LAUNCHER = PROJECT / "constructs" / "ultracluster" / "head_node_launcher.sh"
-LAUNCHER_SHA256 = "c52b88208f2dd78767dc56404ff39f50a26e2aa32f698db6eaf2e23d5749c75c"
+LAUNCHER = PROJECT / "constructs" / "ultracluster" / "node_launcher.sh"
+LAUNCHER_SHA256 = "2b4fa7ec09c8642595a9b201b8f4d3960f675d00a6f82582120f42bc53953e98"
 
 MOUNTED = "mount_dir=/proc"
 FACTS = {
@@ -75,11 +75,15 @@ def test_a_file_system_that_is_not_mounted_is_told(kind: str, tmp_path: Path) ->
     assert not (tmp_path / "state").exists()
 
 
-def test_missing_scratch_space_is_told(tmp_path: Path) -> None:
+def test_missing_scratch_space_is_told_and_stops_nothing(tmp_path: Path) -> None:
+    """A type without local storage has none."""
     facts = [*FACTS["compute_node"][:-1], f"scratch_dir={tmp_path}/none"]
     done = run_node_script("compute_node", facts, tmp_path / "state")
-    assert (done.returncode, done.stderr) == (1, "")
-    assert done.stdout == f"compute_node.sh: there is no {tmp_path}/none\n"
+    assert (done.returncode, done.stderr) == (0, "")
+    missing, end = done.stdout.splitlines()
+    assert missing == f"compute_node.sh: there is no {tmp_path}/none; this type has no local storage"
+    assert end.startswith("compute_node.sh: done: ")
+    assert (tmp_path / "state" / "node.env").read_text(encoding="utf-8").splitlines()[: len(facts)] == facts
 
 
 @each_kind
@@ -129,8 +133,8 @@ def calls(node: Path) -> list[str]:
 def test_the_launcher_has_not_changed() -> None:
     found = hashlib.sha256(LAUNCHER.read_bytes()).hexdigest()
     assert found == LAUNCHER_SHA256, (
-        "A change of head_node_launcher.sh changes OnNodeConfigured of every head node, which ParallelCluster refuses: "
-        "every user would need a new cluster. Change what it runs instead."
+        "A change of node_launcher.sh changes OnNodeConfigured of all head and login nodes, which ParallelCluster "
+        "refuses: every user would need a new cluster. Change what it runs instead."
     )
 
 
@@ -164,7 +168,7 @@ def test_the_launcher_gives_up_on_aws_after_five_attempts(node: Path, service: s
     (node / f"failures-{service}").write_text("9", encoding="utf-8")
     done = launch(node)
     assert (done.returncode, done.stderr) == (1, "")
-    assert f"head_node_launcher.sh: failed five times: aws {service} " in done.stdout
+    assert f"node_launcher.sh: failed five times: aws {service} " in done.stdout
     assert sum(call.startswith(f"{service} ") for call in calls(node)) == 5
     assert "<a=1>" not in done.stdout
 
@@ -174,7 +178,7 @@ def test_the_launcher_runs_nothing_when_the_parameter_is_odd(node: Path, paramet
     (node / "parameter").write_text(parameter, encoding="utf-8")
     done = launch(node)
     assert (done.returncode, done.stderr) == (1, "")
-    assert "head_node_launcher.sh: failed on line" in done.stdout
+    assert "node_launcher.sh: failed on line" in done.stdout
     assert len(calls(node)) == 1
 
 

@@ -48,13 +48,31 @@ def script_keys(node: dict[str, Any]) -> dict[str, str]:
     return {event: uri.rpartition("/")[2] for event, uri in uris.items()}
 
 
+def launched(deployment: Deployment, node: dict[str, Any]) -> dict[str, Any]:
+    """Return what the parameter of a node's launcher names: script and arguments. Compute nodes have no launcher."""
+    [parameter] = [
+        item["Properties"]
+        for item in deployment.cluster.of_type(PARAMETER).values()
+        if item["Properties"]["Name"] == node["CustomActions"]["OnNodeConfigured"]["Args"][0]
+    ]
+    return dict(json.loads(flat(parameter["Value"])))
+
+
+def key_of(deployment: Deployment, node: dict[str, Any]) -> str:
+    """Return the object key of the script that a node's launcher runs."""
+    return str(launched(deployment, node)["script"]).removeprefix(f"s3://{BUCKET}/")
+
+
 def policies(node: dict[str, Any]) -> list[Any]:
     return [entry["Policy"] for entry in node["Iam"]["AdditionalIamPolicies"]]
 
 
 def nodes(deployment: Deployment) -> list[dict[str, Any]]:
-    pools = deployment.configuration.get("LoginNodes", {}).get("Pools", [])
-    return [deployment.configuration["HeadNode"], *deployment.queues, *pools]
+    return [deployment.configuration["HeadNode"], *deployment.queues, *pools(deployment)]
+
+
+def pools(deployment: Deployment) -> list[dict[str, Any]]:
+    return list(deployment.configuration.get("LoginNodes", {}).get("Pools", []))
 
 
 # --- the custom resource and its provider ---
@@ -110,13 +128,11 @@ def test_the_provider_follows_the_region(tmp_path: Path) -> None:
 
 def test_the_provider_may_read_the_scripts_and_nothing_else_of_ours(deployment: Deployment) -> None:
     parameters = deployment.cluster.properties(PROVIDER)["Parameters"]
-    name, policy = deployment.cluster.one(
-        POLICY, Description="The ParallelCluster provider checks that the scripts of nodes exist"
-    )
+    policy = deployment.cluster.of_type(POLICY)[parameters["AdditionalIamPolicies"]["Ref"]]
 
     [statement] = policy["Properties"]["PolicyDocument"]["Statement"]
 
-    assert parameters == {"AdditionalIamPolicies": {"Ref": name}}
+    assert parameters.keys() == {"AdditionalIamPolicies"}
     assert (statement["Effect"], statement["Action"]) == ("Allow", "s3:GetObject")
     assert flat(statement["Resource"]) == f"arn:aws:s3:::{BUCKET}/*.sh"
 
@@ -172,8 +188,7 @@ def test_nodes_have_only_policies_that_the_provider_may_attach(deployment: Deplo
             assert aws_policy == SESSION_MANAGER
             for policy in further:
                 properties = own[policy["Ref"]]["Properties"]
-                assert properties["ManagedPolicyName"].startswith("parallelcluster-")
-                assert len(properties["ManagedPolicyName"]) <= 128
+                assert properties["Path"] == "/parallelcluster/"
                 assert [statement["Action"] for statement in properties["PolicyDocument"]["Statement"]] == [
                     "s3:GetObject"
                 ]
@@ -191,38 +206,41 @@ def readable(deployment: Deployment, node: dict[str, Any]) -> set[str]:
     for policy in policies(node)[1:]:
         document = deployment.cluster.of_type(POLICY)[policy["Ref"]]["Properties"]["PolicyDocument"]
         for statement in document["Statement"]:
-            bucket, _, key = flat(statement["Resource"]).rpartition("/")
-            assert bucket == f"arn:aws:s3:::{BUCKET}"
-            keys.add(key)
+            resources = statement["Resource"]
+            for resource in resources if isinstance(resources, list) else [resources]:
+                bucket, _, key = flat(resource).rpartition("/")
+                assert bucket == f"arn:aws:s3:::{BUCKET}"
+                keys.add(key)
     return keys
 
 
 def test_each_node_may_read_its_scripts_and_no_others(deployment: Deployment, with_logins: Deployment) -> None:
     for cluster in (deployment, with_logins):
-        parameter = flat(cluster.cluster.properties(PARAMETER)["Value"])
         for node in nodes(cluster):
             keys = set(script_keys(node).values())
+            if node not in cluster.queues:
+                keys.add(key_of(cluster, node))
             assert keys
             assert readable(cluster, node) == keys
-        assert script_keys(cluster.configuration["HeadNode"])["OnNodeUpdated"] in parameter
 
 
 def test_nodes_run_the_files_of_this_project(with_logins: Deployment) -> None:
     scripts = cluster_stack._NODE_SCRIPTS
+    launcher = parallel_cluster._LAUNCHER.read_bytes()
+    head_node, _, pool = nodes(with_logins)
 
-    contents = [
-        {event: (with_logins.directory / f"asset.{key}").read_bytes() for event, key in script_keys(node).items()}
-        for node in nodes(with_logins)
-    ]
+    def content(key: str) -> bytes:
+        return (with_logins.directory / f"asset.{key}").read_bytes()
+
+    contents = [{event: content(key) for event, key in script_keys(node).items()} for node in nodes(with_logins)]
 
     assert contents == [
-        {
-            "OnNodeConfigured": parallel_cluster._HEAD_NODE_LAUNCHER.read_bytes(),
-            "OnNodeUpdated": (scripts / "head_node.sh").read_bytes(),
-        },
+        {"OnNodeConfigured": launcher, "OnNodeUpdated": (scripts / "head_node.sh").read_bytes()},
         {"OnNodeConfigured": (scripts / "compute_node.sh").read_bytes()},
-        {"OnNodeConfigured": (scripts / "login_node.sh").read_bytes()},
+        {"OnNodeConfigured": launcher},
     ]
+    assert content(key_of(with_logins, head_node)) == (scripts / "head_node.sh").read_bytes()
+    assert content(key_of(with_logins, pool)) == (scripts / "login_node.sh").read_bytes()
 
 
 def test_each_script_is_an_asset_that_a_deployment_uploads(deployment: Deployment) -> None:
@@ -240,7 +258,7 @@ def test_scripts_are_told_the_facts_as_text(synth: Synth) -> None:
     head_node, *queues = nodes(deployment)
 
     assert head_node["CustomActions"]["OnNodeConfigured"]["Args"] == [
-        "/ultracluster/two-queues/head-node-script",
+        "/ultracluster/two-queues/HeadNode",
         "us-west-2",
     ]
     assert head_node["CustomActions"]["OnNodeUpdated"]["Args"] == facts
@@ -249,13 +267,21 @@ def test_scripts_are_told_the_facts_as_text(synth: Synth) -> None:
     ]
 
 
-def test_the_parameter_names_the_script_that_a_new_head_node_runs(synth: Synth) -> None:
-    deployment = synth("trn1-16")
-    parameter = deployment.cluster.properties(PARAMETER)
-    updated = deployment.configuration["HeadNode"]["CustomActions"]["OnNodeUpdated"]
+def test_the_parameter_names_the_script_that_a_new_head_node_runs(deployment: Deployment) -> None:
+    head_node = deployment.configuration["HeadNode"]
+    updated = head_node["CustomActions"]["OnNodeUpdated"]
 
-    assert parameter["Name"] == "/ultracluster/trn1-16/head-node-script"
-    assert json.loads(flat(parameter["Value"])) == {"script": flat(updated["Script"]), "arguments": updated["Args"]}
+    assert deployment.cluster.properties(PARAMETER)["Name"] == f"/ultracluster/{deployment.settings.name}/HeadNode"
+    assert launched(deployment, head_node) == {"script": flat(updated["Script"]), "arguments": updated["Args"]}
+
+
+def test_a_parameter_names_the_script_that_new_login_nodes_run(with_logins: Deployment) -> None:
+    head_node, _, pool = nodes(with_logins)
+    action = pool["CustomActions"]["OnNodeConfigured"]
+
+    assert action["Args"] == ["/ultracluster/trn1-16/LoginNodes", "us-west-2"]
+    assert action["Script"] == head_node["CustomActions"]["OnNodeConfigured"]["Script"]
+    assert launched(with_logins, pool)["arguments"] == ["mount_dir=/fsx"]
 
 
 # --- places ---
@@ -307,22 +333,23 @@ def test_nodes_mount_the_file_system_of_the_storage_stack(deployment: Deployment
 
 
 @pytest.mark.parametrize(
-    ("setting", "value", "new_file_system"),
+    ("setting", "value", "another"),
     [
         ("throughput_mbps_per_tib", 500, True),
         ("kms_key_arn", "arn:aws:kms:us-west-2:123456789012:key/01234567-89ab-cdef-0123-456789abcdef", True),
+        ("mount_dir", "/lustre", True),
         ("capacity_gib", 9600, False),
         ("backup_retention_days", 0, False),
     ],
 )
-def test_another_file_system_has_another_name(
-    setting: str, value: object, new_file_system: bool, synth: Synth, tmp_path: Path
+def test_another_file_system_or_mount_point_has_another_name(
+    setting: str, value: object, another: bool, synth: Synth, tmp_path: Path
 ) -> None:
     after = deploy(edited("trn1-16", lambda raw: raw["storage"]["file_system"].update({setting: value})), tmp_path)
 
     names = {item.configuration["SharedStorage"][0]["Name"] for item in (synth("trn1-16"), after)}
 
-    assert len(names) == (2 if new_file_system else 1)
+    assert len(names) == (2 if another else 1)
 
 
 # --- what CloudFormation does to values ---
@@ -367,7 +394,7 @@ CHANGES: dict[str, Callable[[Raw], object]] = {
     "PyTorch": lambda raw: raw["cluster"].update(pytorch="2.8"),
     "another queue": add_queue,
     "more nodes": grow,
-    "login nodes": with_login_nodes,
+    "more login nodes": lambda raw: raw["cluster"]["login_nodes"][0].update(count=3),
     "tags": lambda raw: raw["tags"].update(team="blue"),
     "file system": lambda raw: raw["storage"]["file_system"].update(throughput_mbps_per_tib=500),
     "mount point": lambda raw: raw["storage"]["file_system"].update(mount_dir="/lustre"),
@@ -390,6 +417,7 @@ def for_life(deployment: Deployment) -> dict[str, Any]:
         "TemplateURL": deployment.cluster.properties(PROVIDER)["TemplateURL"],
         **{key: configuration[key] for key in ("Region", "Image", "Imds")},
         "OnNodeConfigured": head_node["CustomActions"]["OnNodeConfigured"],
+        "LoginNodes": {pool["Name"]: pool["CustomActions"] for pool in pools(deployment)},
         "SubnetId": head_node["Networking"]["SubnetId"],
         "KeyName": head_node["Ssh"].get("KeyName"),
         **{f"HeadNode.{key}": head_node[key] for key in ("InstanceType", "LocalStorage", "Imds")},
@@ -397,27 +425,38 @@ def for_life(deployment: Deployment) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_change_of_settings_leaves_what_is_for_life(change: str, synth: Synth, tmp_path: Path) -> None:
-    before = synth("trn1-16")
+def test_a_change_of_settings_leaves_what_is_for_life(change: str, with_logins: Deployment, tmp_path: Path) -> None:
+    def edit(raw: Raw) -> None:
+        with_login_nodes(raw)
+        CHANGES[change](raw)
 
-    after = deploy(edited("trn1-16", CHANGES[change]), tmp_path)
+    after = deploy(edited("trn1-16", edit), tmp_path)
 
-    assert after.settings != before.settings
-    assert json.dumps(for_life(after)) == json.dumps(for_life(before))
+    assert after.settings != with_logins.settings
+    assert json.dumps(for_life(after)) == json.dumps(for_life(with_logins))
+
+
+def test_login_nodes_come_and_go_without_a_change_of_what_is_for_life(synth: Synth, with_logins: Deployment) -> None:
+    without, having = for_life(synth("trn1-16")), for_life(with_logins)
+
+    assert (without.pop("LoginNodes"), list(having.pop("LoginNodes"))) == ({}, ["login"])
+    assert json.dumps(without) == json.dumps(having)
 
 
 def test_a_change_of_scripts_leaves_what_is_for_life(
-    synth: Synth, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    with_logins: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = synth("trn1-16")
     scripts = tmp_path / "nodes"
     scripts.mkdir()
     for script in cluster_stack._NODE_SCRIPTS.glob("*.sh"):
         (scripts / script.name).write_text(script.read_text(encoding="utf-8") + "# changed\n", encoding="utf-8")
     monkeypatch.setattr(cluster_stack, "_NODE_SCRIPTS", scripts)
 
-    after = deploy(before.settings, tmp_path / "cdk.out")
+    after = deploy(with_logins.settings, tmp_path / "cdk.out")
 
-    assert json.dumps(for_life(after)) == json.dumps(for_life(before))
-    for old, new in zip(nodes(before), nodes(after), strict=True):
-        assert old["CustomActions"] != new["CustomActions"]
+    assert json.dumps(for_life(after)) == json.dumps(for_life(with_logins))
+    for old, new in zip(nodes(with_logins), nodes(after), strict=True):
+        if old in pools(with_logins):
+            assert key_of(after, new) != key_of(with_logins, old)
+        else:
+            assert old["CustomActions"] != new["CustomActions"]

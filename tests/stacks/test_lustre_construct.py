@@ -179,7 +179,7 @@ def test_one_security_group_opens_the_lustre_ports_to_the_vpc_and_everything_out
 def test_the_data_and_what_holds_it_are_kept_or_go_together(
     linked: Template, linked_throw_away: Template, resource_type: str
 ) -> None:
-    assert policies(linked.one(resource_type)[1]) == ("Retain", "Retain")
+    assert policies(linked.one(resource_type)[1]) == ("RetainExceptOnCreate", "Retain")
     assert policies(linked_throw_away.one(resource_type)[1]) == ("Delete", "Delete")
 
 
@@ -318,7 +318,7 @@ def test_the_stack_makes_the_storage_of_its_settings_and_sums_it_up(tmp_path: Pa
     assert template.properties(LINK)["FileSystemPath"] == "/data"
     assert template.summary() == {
         "file_system_id": file_system,
-        "dns_name": f"{file_system}.fsx.us-west-2.AWS::URLSuffix",
+        "dns_name": f"{file_system}|DNSName",
         "mount_name": f"{file_system}|LustreMountName",
         "mount_dir": "/lustre",
         "security_group_id": f"{template.one(SECURITY_GROUP)[0]}|GroupId",
@@ -333,4 +333,4 @@ def test_the_stack_of_plain_storage_names_no_bucket(tmp_path: Path) -> None:
 
     assert "bucket" not in template.summary()
     assert "BucketName" not in template.body["Outputs"]
-    assert policies(template.one(FILE_SYSTEM)[1]) == ("Retain", "Retain")
+    assert policies(template.one(FILE_SYSTEM)[1]) == ("RetainExceptOnCreate", "Retain")

@@ -9,13 +9,14 @@ import pytest
 
 from tests.stacks.small_app import ZONE_ID, Template, flat, new_app, synthesize, template_of
 from ultracluster.domain.cluster import ClusterSpec, ComputeResourceSpec, HeadNodeSpec, LoginPoolSpec, QueueSpec
-from ultracluster.network import Network
+from ultracluster.network import Network, UltraClusterNetwork
 from ultracluster.parallel_cluster import NodeScript, ParallelCluster
 
 CLUSTER = "Custom::PclusterCluster"
 PROVIDER = "AWS::CloudFormation::Stack"
 PLACEMENT_GROUP = "AWS::EC2::PlacementGroup"
 POLICY = "AWS::IAM::ManagedPolicy"
+PARAMETER = "AWS::SSM::Parameter"
 LOGIN = LoginPoolSpec(name="login", instance_type="c6i.2xlarge")
 
 
@@ -113,15 +114,73 @@ def test_login_nodes_read_their_script_by_a_policy_that_the_provider_may_attach(
     with_logins = template(
         tmp_path / "out", spec(login_pools=[LOGIN]), login_script=NodeScript(script, ["mount_dir=/fsx"])
     )
-    name, policy = with_logins.one(POLICY, ManagedPolicyName="parallelcluster-fleet-login-node-us-west-2")
+    name, policy = with_logins.one(POLICY, Path="/parallelcluster/")
 
     [pool] = configuration(with_logins)["LoginNodes"]["Pools"]
     [statement] = policy["Properties"]["PolicyDocument"]["Statement"]
+    launched = json.loads(flat(with_logins.properties(PARAMETER)["Value"]))
 
     assert pool["Iam"]["AdditionalIamPolicies"][1:] == [{"Policy": {"Ref": name}}]
     assert "S3Access" not in pool["Iam"]
-    key = flat(pool["CustomActions"]["OnNodeConfigured"]["Script"]).rpartition("/")[2]
-    assert flat(statement["Resource"]).endswith(f"/{key}")
+    assert launched["arguments"] == ["mount_dir=/fsx"]
+    scripts = [flat(pool["CustomActions"]["OnNodeConfigured"]["Script"]), launched["script"]]
+    readable = [flat(resource) for resource in statement["Resource"]]
+    assert [arn.replace("arn:aws:s3:::", "s3://") for arn in readable] == scripts
+    assert len(set(scripts)) == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "argument"), [("true\n", "mount_dir=/fsx"), ("", "mount_dir=/lustre")], ids=["content", "argument"]
+)
+def test_another_login_script_changes_nothing_that_is_for_life(
+    content: str, argument: str, tmp_path: Path, script: Path
+) -> None:
+    login = tmp_path / "login_node.sh"
+
+    def made(name: str, *, content: str = "", argument: str = "mount_dir=/fsx") -> Template:
+        login.write_text(f"#!/bin/bash\n{content}", encoding="utf-8")
+        return template(
+            tmp_path / name,
+            spec(login_pools=[LOGIN]),
+            head_node_script=NodeScript(script),
+            login_script=NodeScript(login, [argument]),
+        )
+
+    def for_life(of: Template) -> str:
+        head_node, pools = configuration(of)["HeadNode"], configuration(of)["LoginNodes"]["Pools"]
+        return json.dumps([head_node["CustomActions"]["OnNodeConfigured"], [pool["CustomActions"] for pool in pools]])
+
+    before, after = made("before"), made("after", content=content, argument=argument)
+
+    assert for_life(after) == for_life(before)
+    values = [
+        json.loads(flat(of.one(PARAMETER, Name="/ultracluster/fleet/LoginNodes")[1]["Properties"]["Value"]))
+        for of in (before, after)
+    ]
+    assert {key for key in values[0] if values[0][key] != values[1][key]} == {"script" if content else "arguments"}
+
+
+def test_policies_say_nothing_that_would_replace_them_or_stand_in_the_way_of_a_replacement(
+    tmp_path: Path, script: Path
+) -> None:
+    made = template(
+        tmp_path / "out",
+        spec(login_pools=[LOGIN]),
+        head_node_script=NodeScript(script),
+        login_script=NodeScript(script),
+        queue_scripts={"trn1": NodeScript(script)},
+    )
+    of_provider = made.properties(PROVIDER)["Parameters"]["AdditionalIamPolicies"]["Ref"]
+
+    policies = {name: item["Properties"] for name, item in made.of_type(POLICY).items()}
+
+    assert {name for name, each in policies.items() if each["Path"] == "/parallelcluster/"} == (
+        policies.keys() - {of_provider}
+    )
+    assert len(policies) == 3
+    for each in policies.values():
+        assert "ManagedPolicyName" not in each
+        assert each.get("Description", "") == ""
 
 
 def test_a_script_for_login_nodes_is_nothing_without_login_nodes(tmp_path: Path, script: Path) -> None:
@@ -148,6 +207,15 @@ def test_queues_of_one_label_share_a_group_and_others_have_their_own(tmp_path: P
     assert len(set(groups)) == 2
 
 
+def test_labels_that_differ_by_a_hyphen_have_two_groups(tmp_path: Path) -> None:
+    made = template(tmp_path, spec(queue("first", placement_group="node-1"), queue("second", placement_group="node1")))
+
+    groups = [item["Networking"]["PlacementGroup"]["Name"]["Fn::GetAtt"][0] for item in queues(made)]
+
+    assert len(set(groups)) == 2
+    assert set(groups) == made.of_type(PLACEMENT_GROUP).keys()
+
+
 def test_a_group_that_exists_is_named_and_not_made(tmp_path: Path) -> None:
     made = template(tmp_path, spec(queue("trn1", existing_placement_group="theirs")))
 
@@ -164,6 +232,45 @@ def test_no_group_is_said_aloud_because_efa_without_a_word_on_it_is_an_error(tmp
 
     assert found["Networking"]["PlacementGroup"] == {"Enabled": False}
     assert "type:EfaPlacementGroupValidator" in made.properties(CLUSTER)["SuppressValidators"]
+
+
+def test_the_cluster_comes_after_the_routes_of_a_network_in_its_stack(tmp_path: Path) -> None:
+    def build(stack: cdk.Stack) -> None:
+        network = UltraClusterNetwork(
+            stack,
+            "Network",
+            zone_id=ZONE_ID,
+            cidr="10.0.0.0/16",
+            public_subnet_cidr="10.0.0.0/24",
+            private_subnet_cidr="10.0.64.0/18",
+            nat_addresses=1,
+            interface_endpoints=[],
+            flow_log_retention=None,
+        )
+        ParallelCluster(stack, "Cluster", spec=spec(), network=network.network)
+
+    made = synthesize(build, tmp_path)
+    _, resource = made.one(CLUSTER)
+    routes = {
+        name: item["Properties"]
+        for name, item in made.of_type("AWS::EC2::Route").items()
+        if item["Properties"]["DestinationCidrBlock"] == "0.0.0.0/0"
+    }
+
+    assert sorted(key for route in routes.values() for key in route if key.endswith("GatewayId")) == [
+        "GatewayId",
+        "NatGatewayId",
+    ]
+    assert routes.keys() <= set(resource["DependsOn"])
+
+
+def test_another_version_has_another_provider(tmp_path: Path) -> None:
+    made = [template(tmp_path / version, spec(version=version)) for version in ("3.16.1", "3.16.0")]
+
+    names = [each.one(PROVIDER)[0] for each in made]
+
+    assert len(set(names)) == 2
+    assert [each.properties(CLUSTER)["ServiceToken"]["Fn::GetAtt"][0] for each in made] == names
 
 
 def test_overrides_reach_the_configuration(tmp_path: Path) -> None:

@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from ultracluster.domain.cluster import (
     ClusterSpec,
     ComputeResourceSpec,
@@ -236,16 +234,20 @@ def test_login_nodes() -> None:
     assert render(private, FULL_BINDINGS)["LoginNodes"]["Pools"][0]["Networking"]["SubnetIds"] == ["subnet-private"]
 
 
-@pytest.mark.parametrize("key", [None, "mine"])
-def test_port_22_is_open_to_nobody_unless_told(key: str | None) -> None:
-    head = render(replace(MINIMAL, head_node=replace(MINIMAL.head_node, ssh_key_name=key)), SUBNETS)["HeadNode"]
-    assert head["Ssh"]["AllowedIps"] == NOBODY
-    assert head["Ssh"].get("KeyName") == key
+def test_port_22_is_open_to_nobody_unless_told() -> None:
+    for key in (None, "mine"):
+        head = render(replace(MINIMAL, head_node=replace(MINIMAL.head_node, ssh_key_name=key)), SUBNETS)["HeadNode"]
+        assert head["Ssh"]["AllowedIps"] == NOBODY
+        assert head["Ssh"].get("KeyName") == key
+    for cidr, allowed in ((None, NOBODY), ("10.0.0.0/8", "10.0.0.0/8")):
+        pool = replace(FULL.login_pools[0], ssh_cidr=cidr)
+        (rendered,) = render(replace(FULL, login_pools=[pool]), FULL_BINDINGS)["LoginNodes"]["Pools"]
+        assert rendered["Ssh"] == {"AllowedIps": allowed}
 
 
-@pytest.mark.parametrize(
-    ("queue", "group"),
-    [
+def test_the_placement_group_of_a_queue() -> None:
+    """Stated whenever there is EFA, which ParallelCluster demands; never for a Capacity Block."""
+    groups: list[tuple[QueueSpec, dict[str, Any] | None]] = [
         (QUEUE, {"Name": "fleet"}),
         (replace(QUEUE, placement_group="other"), {"Name": "other"}),
         (replace(QUEUE, placement_group="none"), {"Enabled": False}),
@@ -262,35 +264,31 @@ def test_port_22_is_open_to_nobody_unless_told(key: str | None) -> None:
         (replace(QUEUE, capacity_type="CAPACITY_BLOCK"), None),
         (replace(QUEUE, placement_group="none", compute_resources=[replace(TRN1, efa=False)]), None),
         (replace(QUEUE, compute_resources=[replace(TRN1, instance_type="trn1.2xlarge")]), {"Name": "fleet"}),
-    ],
-)
-def test_the_placement_group_of_a_queue(queue: QueueSpec, group: dict[str, Any] | None) -> None:
-    """Stated whenever there is EFA, which ParallelCluster demands; never for a Capacity Block."""
-    assert queue_of(queue)["Networking"].get("PlacementGroup") == group
-
-
-@pytest.mark.parametrize(
-    ("changes", "target"),
-    [
-        ({}, None),
-        ({"capacity_reservation_id": RESERVATION}, {"CapacityReservationId": RESERVATION}),
-        ({"capacity_reservation_group_arn": "arn:x"}, {"CapacityReservationResourceGroupArn": "arn:x"}),
-    ],
-)
-def test_the_reservation_of_nodes(changes: dict[str, Any], target: dict[str, str] | None) -> None:
-    (resource,) = queue_of(replace(QUEUE, compute_resources=[replace(TRN1, **changes)]))["ComputeResources"]
-    assert resource.get("CapacityReservationTarget") == target
-
-
-@pytest.mark.parametrize(
-    ("instance_type", "efa", "enabled"),
-    [("trn1.32xlarge", None, True), ("trn1.32xlarge", False, False), ("trn1.2xlarge", None, False)],
-)
-def test_efa_is_on_where_the_type_has_it_unless_told(instance_type: str, efa: bool | None, enabled: bool) -> None:
-    (resource,) = queue_of(replace(QUEUE, compute_resources=[replace(TRN1, instance_type=instance_type, efa=efa)]))[
-        "ComputeResources"
     ]
-    assert resource["Efa"] == {"Enabled": enabled}
+    for queue, group in groups:
+        assert queue_of(queue)["Networking"].get("PlacementGroup") == group, queue
+
+
+def test_the_reservation_of_nodes() -> None:
+    targets: list[tuple[ComputeResourceSpec, dict[str, str] | None]] = [
+        (TRN1, None),
+        (replace(TRN1, capacity_reservation_id=RESERVATION), {"CapacityReservationId": RESERVATION}),
+        (replace(TRN1, capacity_reservation_group_arn="arn:x"), {"CapacityReservationResourceGroupArn": "arn:x"}),
+    ]
+    for spec, target in targets:
+        (resource,) = queue_of(replace(QUEUE, compute_resources=[spec]))["ComputeResources"]
+        assert resource.get("CapacityReservationTarget") == target
+
+
+def test_efa_is_on_where_the_type_has_it_unless_told() -> None:
+    for instance_type, efa, enabled in (
+        ("trn1.32xlarge", None, True),
+        ("trn1.32xlarge", False, False),
+        ("trn1.2xlarge", None, False),
+    ):
+        spec = replace(TRN1, instance_type=instance_type, efa=efa)
+        (resource,) = queue_of(replace(QUEUE, compute_resources=[spec]))["ComputeResources"]
+        assert resource["Efa"] == {"Enabled": enabled}, spec
 
 
 def test_the_older_interface_type_is_a_development_setting() -> None:
@@ -374,6 +372,17 @@ def test_overrides_of_other_lists_replace_them() -> None:
     assert render(spec, FULL_BINDINGS)["HeadNode"]["Iam"]["S3Access"] == [{"BucketName": "mine"}]
 
 
+def test_policies_of_overrides_are_added_to_those_that_nodes_need() -> None:
+    mine = {"Policy": "arn:aws:iam::123456789012:policy/parallelcluster-mine"}
+    iam = {"Iam": {"AdditionalIamPolicies": [mine]}}
+    overrides = {"HeadNode": iam, "Scheduling": {"SlurmQueues": [{"Name": "trn1", **iam}]}}
+    plain, merged = render(FULL, FULL_BINDINGS), render(replace(FULL, overrides=overrides), FULL_BINDINGS)
+    nodes = [(each["HeadNode"], each["Scheduling"]["SlurmQueues"][0]) for each in (plain, merged)]
+    for before, after in zip(*nodes, strict=True):
+        assert after["Iam"]["AdditionalIamPolicies"] == [*before["Iam"]["AdditionalIamPolicies"], mine]
+        assert after["Iam"]["S3Access"] == before["Iam"]["S3Access"]
+
+
 def test_rendering_leaves_its_input_as_it_is() -> None:
     overrides = {"HeadNode": {"Iam": {"S3Access": [{"BucketName": "mine"}]}}}
     spec = replace(FULL, overrides=overrides)
@@ -381,22 +390,28 @@ def test_rendering_leaves_its_input_as_it_is() -> None:
     assert overrides == {"HeadNode": {"Iam": {"S3Access": [{"BucketName": "mine"}]}}}
 
 
-@pytest.mark.parametrize(
-    ("queue", "validators"),
-    [
+def test_only_warnings_that_are_meant_are_suppressed() -> None:
+    no_efa, no_group = [replace(TRN1, efa=False)], ["EfaPlacementGroupValidator"]
+    cases: list[tuple[QueueSpec, list[str]]] = [
         (QUEUE, []),
         (replace(QUEUE, existing_placement_group="mine"), []),
-        (replace(QUEUE, placement_group="none"), ["EfaPlacementGroupValidator"]),
+        (replace(QUEUE, placement_group="none"), no_group),
         (replace(QUEUE, capacity_type="CAPACITY_BLOCK"), []),
-        (replace(QUEUE, compute_resources=[replace(TRN1, efa=False)]), ["EfaValidator"]),
-        (
-            replace(QUEUE, placement_group="none", compute_resources=[replace(TRN1, efa=False)]),
-            ["EfaValidator"],
-        ),
-    ],
-)
-@pytest.mark.parametrize("key", [None, "mine"])
-def test_only_warnings_that_are_meant_are_suppressed(queue: QueueSpec, validators: list[str], key: str | None) -> None:
-    spec = replace(MINIMAL, queues=[queue], head_node=replace(MINIMAL.head_node, ssh_key_name=key))
-    expected = [*([] if key else ["KeyPairValidator"]), *validators]
-    assert understood_warnings(spec) == [f"type:{validator}" for validator in expected]
+        (replace(QUEUE, compute_resources=no_efa), ["EfaValidator"]),
+        (replace(QUEUE, placement_group="none", compute_resources=no_efa), ["EfaValidator"]),
+        (replace(QUEUE, placement_group="none", compute_resources=[TRN1, *no_efa]), [*no_group, "EfaValidator"]),
+        # The type has none: ParallelCluster does not warn.
+        (replace(QUEUE, compute_resources=[replace(TRN1, instance_type="trn1.2xlarge")]), []),
+    ]
+    for queue, validators in cases:
+        for key in (None, "mine"):
+            for detailed in (False, True):
+                spec = replace(
+                    MINIMAL,
+                    queues=[queue],
+                    head_node=replace(MINIMAL.head_node, ssh_key_name=key),
+                    monitoring=MonitoringSpec(detailed_monitoring=detailed),
+                )
+                expected = [*([] if key else ["KeyPairValidator"]), *validators]
+                expected += ["DetailedMonitoringValidator"] if detailed else []
+                assert understood_warnings(spec) == [f"type:{validator}" for validator in expected], spec

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import product
 from typing import Any
-
-import pytest
 
 from ultracluster.domain.cluster import (
     ClusterSpec,
@@ -17,6 +16,7 @@ from ultracluster.domain.cluster import (
 )
 from ultracluster.domain.cluster_rules import MODELLED_KEYS, faults, subnet_faults, zone_warnings
 from ultracluster.domain.faults import Fault, below
+from ultracluster.domain.instance_types import EfaInterfaceType
 from ultracluster.domain.neuron import PYTORCH_BY_OS
 
 TRN1 = ComputeResourceSpec(name="trn1-32xl", instance_type="trn1.32xlarge", max_count=16)
@@ -30,6 +30,7 @@ CLUSTER = ClusterSpec(
 )
 BLOCK = replace(TRN1, min_count=16, capacity_reservation_id="cr-0123456789abcdef0")
 BLOCK_QUEUE = QueueSpec(name="block", capacity_type="CAPACITY_BLOCK", compute_resources=[BLOCK])
+POLICY_ARN = "arn:aws:iam::123456789012:policy/parallelcluster-x"
 GROUP_ARN = "arn:aws:resource-groups:us-west-2:123456789012:group/trn1"
 
 
@@ -49,87 +50,92 @@ def with_head(**changes: Any) -> ClusterSpec:
     return replace(CLUSTER, head_node=replace(CLUSTER.head_node, **changes))
 
 
-@pytest.mark.parametrize(
-    "spec",
-    [
-        CLUSTER,
-        with_queue(BLOCK_QUEUE),
-        with_queue(replace(BLOCK_QUEUE, placement_group="none")),
-        with_nodes(min_count=16),
-        with_queue(replace(QUEUE, capacity_type="SPOT")),
-        replace(with_queue(replace(QUEUE, name="q", compute_resources=[replace(TRN1, name="r")])), name="n" * 41),
-        with_queue(replace(BLOCK_QUEUE, compute_resources=[replace(BLOCK, instance_type="p5.48xlarge")])),
-        with_nodes(efa=False),
-        with_nodes(instance_type="trn1.2xlarge"),
-        with_nodes(instance_type="p5.48xlarge", efa=False),
-        with_nodes(capacity_reservation_group_arn=GROUP_ARN),
-        with_queue(replace(QUEUE, existing_placement_group="mine")),
-        with_head(ssh_cidr="10.0.0.0/8"),
-        with_head(ssh_cidr="203.0.113.5/32", ssh_key_name="mine"),
-        with_head(ssh_cidr="pl-01234567"),
-        with_head(ssh_cidr="pl-0123456789abcdef0"),
-        with_head(instance_type="x2idn.16xlarge"),
-        replace(with_head(instance_type="t3.micro"), os="alinux2023", pytorch="2.8", queues=[]),
-        replace(CLUSTER, tags={f"k{index}": "v" for index in range(39)}),
-        replace(CLUSTER, tags={"k" * 128: "v", "k": "v", "awsome": "v"}),
-        replace(
-            CLUSTER, login_pools=[LoginPoolSpec(name=f"p{index}", instance_type="c6i.large") for index in range(10)]
-        ),
-        replace(CLUSTER, slurm=SlurmSpec(custom_settings={"MessageTimeout": "60", "AccountingStorageHost": "db"})),
-        replace(CLUSTER, queues=[replace(QUEUE, name=f"q{index}") for index in range(50)]),
-    ],
-)
-def test_sound_clusters_have_no_fault(spec: ClusterSpec) -> None:
-    expected = ["queues"] if not spec.queues else []
-    assert places(faults(spec)) == expected
+SMALL_QUEUE = replace(QUEUE, compute_resources=[replace(TRN1, max_count=10)])
+SOUND = [
+    CLUSTER,
+    with_queue(BLOCK_QUEUE),
+    with_queue(replace(BLOCK_QUEUE, placement_group="none")),
+    with_nodes(min_count=16),
+    with_queue(replace(QUEUE, capacity_type="SPOT")),
+    replace(with_queue(replace(QUEUE, name="q", compute_resources=[replace(TRN1, name="r")])), name="n" * 41),
+    with_queue(replace(BLOCK_QUEUE, compute_resources=[replace(BLOCK, instance_type="p5.48xlarge")])),
+    with_nodes(efa=False),
+    with_nodes(instance_type="trn1.2xlarge"),
+    with_nodes(instance_type="p5.48xlarge", efa=False),
+    with_nodes(capacity_reservation_group_arn=GROUP_ARN),
+    with_queue(replace(QUEUE, existing_placement_group="mine")),
+    with_queue(replace(QUEUE, compute_resources=[BLOCK], existing_placement_group="mine")),
+    with_queue(replace(QUEUE, compute_resources=[BLOCK], placement_group="none")),
+    with_queue(replace(QUEUE, placement_group="none", compute_resources=[replace(TRN1, instance_type="t3.large")])),
+    with_head(ssh_cidr="10.0.0.0/8"),
+    with_head(ssh_cidr="203.0.113.5/32", ssh_key_name="mine"),
+    with_head(ssh_cidr="pl-01234567"),
+    with_head(ssh_cidr="pl-0123456789abcdef0"),
+    with_head(instance_type="x2idn.16xlarge"),
+    replace(with_head(instance_type="t3.micro"), os="alinux2023", pytorch="2.8", queues=[SMALL_QUEUE]),
+    replace(CLUSTER, tags={f"k{index}": "v" for index in range(39)}),
+    replace(CLUSTER, tags={"k" * 128: "v", "k": "v", "awsome": "v"}),
+    replace(CLUSTER, login_pools=[LoginPoolSpec(name=f"p{index}", instance_type="c6i.large") for index in range(10)]),
+    replace(CLUSTER, slurm=SlurmSpec(custom_settings={"MessageTimeout": "60", "AccountingStorageHost": "db"})),
+    replace(CLUSTER, queues=[replace(QUEUE, name=f"q{index}") for index in range(50)]),
+]
 
 
-@pytest.mark.parametrize("prefix", ["0.0.0.0/0", "0.0.0.0/7", "128.0.0.0/1"])
-def test_ssh_is_never_open_to_the_world(prefix: str) -> None:
-    (fault,) = faults(with_head(ssh_cidr=prefix))
-    assert (fault.path, fault.got) == (("head_node", "ssh_cidr"), prefix)
+def test_sound_clusters_have_no_fault() -> None:
+    for spec in SOUND:
+        assert list(map(str, faults(spec))) == [], spec
 
 
-@pytest.mark.parametrize("cidr", ["", "world", "203.0.113.5", "203.0.113.5/24", "fd00::/8", "pl-1", "pl-0123456789"])
-def test_ssh_comes_from_a_block_or_a_prefix_list(cidr: str) -> None:
-    assert places(faults(with_head(ssh_cidr=cidr))) == ["head_node.ssh_cidr"]
+def ssh_places(cidr: str) -> list[str]:
+    """Return what is told of a block for head node and login nodes."""
+    pool = LoginPoolSpec(name="login", instance_type="c6i.large", ssh_cidr=cidr)
+    found = faults(replace(with_head(ssh_cidr=cidr), login_pools=[pool]))
+    assert all(fault.got == cidr for fault in found)
+    return places(found)
 
 
-@pytest.mark.parametrize(
-    ("nodes", "instance_type", "needed"),
-    [
-        (10, "t3.micro", None),
-        (11, "t3.micro", "1.0"),
-        (85, "t3.medium", None),
-        (86, "t3.medium", "4.0"),
-        (1875, "m5.large", "16.0"),
-        (1875, "m5.xlarge", None),
-        (50_000, "m5.xlarge", None),
-    ],
-)
-def test_the_head_node_has_memory_for_the_fleet(nodes: int, instance_type: str, needed: str | None) -> None:
-    spec = replace(
-        with_nodes(max_count=nodes), head_node=HeadNodeSpec(instance_type=instance_type), os="alinux2023", pytorch="2.8"
-    )
-    told = [fault.allowed for fault in faults(spec) if fault.path == ("head_node", "instance_type")]
-    assert [text.partition(" GiB")[0] for text in told] == ([f"a type with at least {needed}"] if needed else [])
+def test_ssh_is_never_open_to_the_world() -> None:
+    for cidr in ("0.0.0.0/0", "0.0.0.0/7", "128.0.0.0/1"):
+        assert ssh_places(cidr) == ["head_node.ssh_cidr", "login_nodes.0.ssh_cidr"], cidr
 
 
-@pytest.mark.parametrize(("nodes", "sound"), [(999, True), (1000, False)])
-def test_a_node_has_at_most_63_characters(nodes: int, sound: bool) -> None:
+def test_ssh_comes_from_a_block_or_a_prefix_list() -> None:
+    for cidr in ("", "world", "203.0.113.5", "203.0.113.5/24", "fd00::/8", "pl-1", "pl-0123456789"):
+        assert ssh_places(cidr) == ["head_node.ssh_cidr", "login_nodes.0.ssh_cidr"], cidr
+    for cidr in ("10.0.0.0/8", "203.0.113.5/32", "pl-01234567", "pl-0123456789abcdef0"):
+        assert ssh_places(cidr) == [], cidr
+
+
+def test_the_head_node_has_memory_for_the_fleet() -> None:
+    expected = {
+        (10, "t3.micro"): [],
+        (11, "t3.micro"): ["a type with at least 1.0"],
+        (85, "t3.medium"): [],
+        (86, "t3.medium"): ["a type with at least 4.0"],
+        (1875, "m5.large"): ["a type with at least 16.0"],
+        (1875, "m5.xlarge"): [],
+        (50_000, "m5.xlarge"): [],
+    }
+    told = {}
+    for nodes, instance_type in expected:
+        head = HeadNodeSpec(instance_type=instance_type)
+        found = faults(replace(with_nodes(max_count=nodes), head_node=head, os="alinux2023", pytorch="2.8"))
+        texts = [fault.allowed for fault in found if fault.path == ("head_node", "instance_type")]
+        told[nodes, instance_type] = [text.partition(" GiB")[0] for text in texts]
+    assert told == expected
+
+
+def test_a_node_has_at_most_63_characters() -> None:
     """Of queue-dy-resource-number.cluster.pcluster: 25 + 4 + 9 + 1 + 3 + 1 + 11 + 9 = 63."""
-    spec = replace(
-        with_queue(QueueSpec(name="q" * 25, compute_resources=[replace(TRN1, max_count=nodes)])), name="c" * 11
-    )
-    assert places(faults(spec)) == ([] if sound else ["queues.0.compute_resources.0.name"])
+    for nodes, expected in ((999, []), (1000, ["queues.0.compute_resources.0.name"])):
+        queue = QueueSpec(name="q" * 25, compute_resources=[replace(TRN1, max_count=nodes)])
+        assert places(faults(replace(with_queue(queue), name="c" * 11))) == expected
 
 
-@pytest.mark.parametrize(
-    "changes", [{"min_count": 0}, {"min_count": 15}, {"min_count": 17}, {"min_count": 0, "max_count": 0}]
-)
-def test_a_capacity_block_has_all_of_its_nodes_all_the_time(changes: dict[str, Any]) -> None:
-    found = places(faults(with_queue(replace(BLOCK_QUEUE, compute_resources=[replace(BLOCK, **changes)]))))
-    assert set(found) == {"queues.0.compute_resources.0.min_count"}
+def test_a_capacity_block_has_all_of_its_nodes_all_the_time() -> None:
+    for counts in ({"min_count": 0}, {"min_count": 15}, {"min_count": 17}, {"min_count": 0, "max_count": 0}):
+        queue = replace(BLOCK_QUEUE, compute_resources=[replace(BLOCK, **counts)])
+        assert set(places(faults(with_queue(queue)))) == {"queues.0.compute_resources.0.min_count"}, counts
 
 
 def test_a_capacity_block_has_an_id() -> None:
@@ -137,11 +143,42 @@ def test_a_capacity_block_has_an_id() -> None:
     assert places(faults(spec)) == ["queues.0.compute_resources.0.capacity_reservation_id"]
 
 
-@pytest.mark.parametrize("field", ["placement_group", "existing_placement_group"])
-def test_a_capacity_block_takes_no_placement_group(field: str) -> None:
-    changes: dict[str, Any] = {field: "fleet"}
-    spec = with_queue(replace(BLOCK_QUEUE, **changes))
-    assert places(faults(spec)) == [f"queues.0.{field}"]
+def test_a_capacity_block_takes_no_placement_group() -> None:
+    for changes in ({"placement_group": "fleet"}, {"existing_placement_group": "fleet"}):
+        found = faults(with_queue(replace(BLOCK_QUEUE, **changes)))  # type: ignore[arg-type]
+        assert places(found) == [f"queues.0.{field}" for field in changes]
+
+
+def test_reserved_capacity_takes_no_placement_group_of_this_deployment() -> None:
+    """EC2 does not launch into a reservation from a placement group other than the one it was made in."""
+    targets = ({"capacity_reservation_id": "cr-0123456789abcdef0"}, {"capacity_reservation_group_arn": GROUP_ARN})
+    for target in targets:
+        for label in ("fleet", "mine"):
+            resources = [replace(TRN1, name="free"), replace(TRN1, **target)]  # type: ignore[arg-type]
+            (fault,) = faults(with_queue(replace(QUEUE, compute_resources=resources, placement_group=label)))
+            assert (fault.path, fault.got) == (("queues", 0, "placement_group"), label)
+            assert fault.allowed.startswith("none, or existing_placement_group")
+
+
+def test_burstable_types_are_in_no_placement_group() -> None:
+    for instance_type in ("t2.medium", "t3.medium", "t3a.2xlarge"):
+        burstable = replace(QUEUE, compute_resources=[TRN1, replace(TRN1, name="t", instance_type=instance_type)])
+        groups = {"fleet": burstable, "mine": replace(burstable, placement_group="mine")}
+        for group, queue in groups.items():
+            (fault,) = faults(with_queue(queue))
+            assert (fault.path, fault.got, fault.allowed) == (("queues", 0, "placement_group"), group, "none")
+        assert len(faults(with_queue(replace(burstable, existing_placement_group="theirs")))) == 1
+        assert faults(with_queue(replace(burstable, placement_group="none"))) == []
+
+
+def test_trn_types_are_those_that_there_are() -> None:
+    for instance_type in ("trn1.16xlarge", "trn2.xlarge", "trn9.48xlarge"):
+        (fault,) = faults(with_nodes(instance_type=instance_type))
+        assert (fault.path[-1], fault.got) == ("instance_type", instance_type)
+        assert fault.allowed == (
+            "another family, or one of "
+            "trn1.2xlarge, trn1.32xlarge, trn1n.32xlarge, trn2.3xlarge, trn2.48xlarge, trn2u.48xlarge"
+        )
 
 
 def test_a_capacity_block_is_of_a_type_that_is_sold_so() -> None:
@@ -151,59 +188,58 @@ def test_a_capacity_block_is_of_a_type_that_is_sold_so() -> None:
     assert fault.allowed == "trn1.32xlarge, trn2.3xlarge, trn2.48xlarge, trn2u.48xlarge"
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [("capacity_reservation_id", "cr-0123456789abcdef0"), ("capacity_reservation_group_arn", GROUP_ARN)],
-)
-def test_spot_takes_no_reservation(field: str, value: str) -> None:
-    changes: dict[str, Any] = {field: value}
-    resource = replace(TRN1, **changes)
-    (fault,) = faults(with_queue(replace(QUEUE, capacity_type="SPOT", compute_resources=[resource])))
-    assert (fault.path[-1], fault.got) == (field, value)
+def test_spot_takes_no_reservation() -> None:
+    targets = {"capacity_reservation_id": "cr-0123456789abcdef0", "capacity_reservation_group_arn": GROUP_ARN}
+    for field, value in targets.items():
+        resource = replace(TRN1, **{field: value})  # type: ignore[arg-type]
+        (fault,) = faults(with_queue(replace(QUEUE, capacity_type="SPOT", compute_resources=[resource])))
+        assert (fault.path[-1], fault.got) == (field, value)
 
 
-@pytest.mark.parametrize("instance_type", ["trn1.2xlarge", "c6i.4xlarge"])
-def test_efa_is_for_types_that_have_it(instance_type: str) -> None:
-    assert places(faults(with_nodes(instance_type=instance_type, efa=True))) == ["queues.0.compute_resources.0.efa"]
+def test_efa_is_for_types_that_have_it() -> None:
+    for instance_type in ("trn1.2xlarge", "c6i.4xlarge"):
+        found = faults(with_nodes(instance_type=instance_type, efa=True))
+        assert places(found) == ["queues.0.compute_resources.0.efa"], instance_type
 
 
-@pytest.mark.parametrize("instance_type", ["t3.nano", "t3a.micro"])
-def test_ubuntu_does_not_fit_into_the_smallest_types(instance_type: str) -> None:
-    assert places(faults(with_nodes(instance_type=instance_type))) == ["queues.0.compute_resources.0.instance_type"]
-    assert "head_node.instance_type" in places(faults(with_head(instance_type=instance_type)))
+def test_ubuntu_does_not_fit_into_the_smallest_types() -> None:
+    for instance_type in ("t3.nano", "t3a.micro"):
+        resources = [replace(TRN1, instance_type=instance_type)]
+        found = faults(with_queue(replace(QUEUE, placement_group="none", compute_resources=resources)))
+        assert places(found) == ["queues.0.compute_resources.0.instance_type"]
+        assert "head_node.instance_type" in places(faults(with_head(instance_type=instance_type)))
 
 
-@pytest.mark.parametrize("system", ["ubuntu2404", "ubuntu2204", "alinux2023"])
-@pytest.mark.parametrize("sdk", [*PYTORCH_BY_OS, "2.30.0", "2.33.0"])
-@pytest.mark.parametrize("pytorch", ["2.6", "2.8", "2.9"])
-def test_system_sdk_and_pytorch_go_together(system: OperatingSystem, sdk: str, pytorch: str) -> None:
-    found = places(faults(replace(CLUSTER, os=system, neuron_sdk=sdk, pytorch=pytorch)))
-    if sdk not in PYTORCH_BY_OS:
-        assert found == ["neuron_sdk"]
-    else:
-        sound = pytorch == "2.8" or (pytorch == "2.9" and system != "alinux2023")
-        assert found == ([] if sound else ["pytorch"])
+def test_system_sdk_and_pytorch_go_together() -> None:
+    systems: list[OperatingSystem] = ["ubuntu2404", "ubuntu2204", "alinux2023"]
+    for system, sdk, pytorch in product(systems, [*PYTORCH_BY_OS, "2.30.0", "2.33.0"], ["2.6", "2.8", "2.9"]):
+        found = places(faults(replace(CLUSTER, os=system, neuron_sdk=sdk, pytorch=pytorch)))
+        if sdk not in PYTORCH_BY_OS:
+            assert found == ["neuron_sdk"], sdk
+        else:
+            sound = pytorch == "2.8" or (pytorch == "2.9" and system != "alinux2023")
+            assert found == ([] if sound else ["pytorch"]), (system, sdk, pytorch)
 
 
-@pytest.mark.parametrize("section", ["Database", "ExternalSlurmdbd"])
-@pytest.mark.parametrize(("length", "sound"), [(40, True), (41, False)])
-def test_accounting_shortens_the_name_of_the_cluster(section: str, length: int, sound: bool) -> None:
-    overrides = {"Scheduling": {"SlurmSettings": {section: {"Uri": "db"}}}}
+def test_accounting_shortens_the_name_of_the_cluster() -> None:
     queue = replace(QUEUE, name="q", compute_resources=[replace(TRN1, name="r", max_count=1)])
-    spec = replace(CLUSTER, name="n" * length, overrides=overrides, queues=[queue])
-    assert places(faults(spec)) == ([] if sound else ["name"])
+    for section in ("Database", "ExternalSlurmdbd"):
+        overrides = {"Scheduling": {"SlurmSettings": {section: {"Uri": "db"}}}}
+        for length, expected in ((40, []), (41, ["name"])):
+            spec = replace(CLUSTER, name="n" * length, overrides=overrides, queues=[queue])
+            assert places(faults(spec)) == expected, section
 
 
-@pytest.mark.parametrize("key", ["oversubscribe", "OverSubscribe", "STATE", "Nodes", "SuspendTime"])
-def test_reserved_settings_of_a_queue_are_told_in_any_case(key: str) -> None:
-    spec = with_queue(replace(QUEUE, custom_slurm_settings={key: "x", "MaxNodes": "4"}))
-    assert places(faults(spec)) == [f"queues.0.custom_slurm_settings.{key}"]
+def test_reserved_settings_of_a_queue_are_told_in_any_case() -> None:
+    for key in ("oversubscribe", "OverSubscribe", "STATE", "Nodes", "SuspendTime"):
+        spec = with_queue(replace(QUEUE, custom_slurm_settings={key: "x", "MaxNodes": "4"}))
+        assert places(faults(spec)) == [f"queues.0.custom_slurm_settings.{key}"]
 
 
-@pytest.mark.parametrize("key", ["Prolog", "TREEWIDTH", "ResumeProgram"])
-def test_reserved_settings_of_the_cluster_are_told_in_any_case(key: str) -> None:
-    spec = replace(CLUSTER, slurm=SlurmSpec(custom_settings={key: "x"}))
-    assert places(faults(spec)) == [f"slurm.custom_settings.{key}"]
+def test_reserved_settings_of_the_cluster_are_told_in_any_case() -> None:
+    for key in ("Prolog", "TREEWIDTH", "ResumeProgram"):
+        spec = replace(CLUSTER, slurm=SlurmSpec(custom_settings={key: "x"}))
+        assert places(faults(spec)) == [f"slurm.custom_settings.{key}"]
 
 
 def override_of(pattern: str, value: object) -> dict[str, Any]:
@@ -215,11 +251,28 @@ def override_of(pattern: str, value: object) -> dict[str, Any]:
     return value  # type: ignore[return-value]
 
 
-@pytest.mark.parametrize("pattern", MODELLED_KEYS)
-def test_an_override_may_not_touch_what_rules_count_on(pattern: str) -> None:
-    (fault,) = faults(replace(CLUSTER, overrides=override_of(pattern, "x")))
-    assert fault.path[0] == "overrides"
-    assert fault.allowed == f"the setting {MODELLED_KEYS[pattern]}"
+def test_an_override_may_not_touch_what_rules_count_on() -> None:
+    for pattern, setting in MODELLED_KEYS.items():
+        found = faults(replace(CLUSTER, overrides=override_of(pattern, "x")))
+        assert [(fault.path[0], fault.allowed) for fault in found] == [("overrides", f"the setting {setting}")], pattern
+
+
+def test_what_an_override_may_not_touch() -> None:
+    """Spelt out where a rule of MODELLED_KEYS is for something other than a setting of ours."""
+    queue = {"Scheduling": {"SlurmQueues": [{"Name": "trn1", "Iam": {"InstanceRole": "arn"}}]}}
+    guarded: list[dict[str, Any]] = [
+        {"HeadNode": {"Iam": {"InstanceProfile": "arn"}}},
+        {"HeadNode": {"Iam": {"InstanceRole": "arn"}}},
+        {"HeadNode": {"Iam": {"S3Access": [{"BucketName": "mine"}]}}},
+        queue,
+        {"Scheduling": {"SlurmQueues": [{"Name": "trn1", "Iam": {"S3Access": [{"BucketName": "mine"}]}}]}},
+        {"Monitoring": {"DetailedMonitoring": True}},
+        {"Monitoring": {"Logs": {"CloudWatch": {"Enabled": False}}}},
+        {"Monitoring": {"Dashboards": {"CloudWatch": {"Enabled": False}}}},
+        {"Monitoring": {"Alarms": {"Enabled": False}}},
+    ]
+    for overrides in guarded:
+        assert [fault.path[0] for fault in faults(replace(CLUSTER, overrides=overrides))] == ["overrides"], overrides
 
 
 def test_an_override_of_a_section_is_told_once_for_each_key() -> None:
@@ -227,34 +280,32 @@ def test_an_override_of_a_section_is_told_once_for_each_key() -> None:
     assert places(found) == ["overrides.Image.Os", "overrides.Image.CustomAmi", "overrides.HeadNode.Ssh"]
 
 
-@pytest.mark.parametrize("value", [None, "x", 1])
-def test_an_override_may_not_hide_what_rules_count_on(value: object) -> None:
+def test_an_override_may_not_hide_what_rules_count_on() -> None:
     below_others = [pattern.replace(".*", "") for pattern in MODELLED_KEYS if "." in pattern.replace(".*", "")]
-    for parent in {pattern.rpartition(".")[0] for pattern in below_others}:
+    for parent, value in product({pattern.rpartition(".")[0] for pattern in below_others}, (None, "x", 1)):
         found = faults(replace(CLUSTER, overrides=override_of(parent, value)))
         assert any(fault.allowed.startswith(("the setting ", "a list, ")) for fault in found), parent
 
 
-@pytest.mark.parametrize(
-    "overrides",
-    [
+def test_overrides_of_what_is_not_modelled_are_free() -> None:
+    free: list[dict[str, Any]] = [
         {},
         {"Iam": {"PermissionsBoundary": "arn:aws:iam::123456789012:policy/x"}},
         {"DevSettings": {"Timeouts": {"HeadNodeBootstrapTimeout": 3000}}},
         {"HeadNode": {"Dcv": {"Enabled": True}, "Networking": {"ElasticIp": True}}},
+        {"HeadNode": {"Iam": {"AdditionalIamPolicies": [{"Policy": POLICY_ARN}]}}},
+        {"Monitoring": {"Logs": {"Rotation": {"Enabled": False}}}},
         {"HeadNode": {}, "Scheduling": {"SlurmQueues": []}},
         {"DevSettings": {"a": 1.5, "b": None, "c": True, "d": [1, "x"]}},
         {"Scheduling": {"SlurmQueues": [{"Name": "trn1", "ComputeResources": [{"Name": "trn1-32xl", "Tags": []}]}]}},
         {"Scheduling": {"SlurmSettings": {"EnableMemoryBasedScheduling": True, "CustomSlurmSettingsIncludeFile": "s3://b/f"}}},
-    ],
-)  # fmt: skip
-def test_overrides_of_what_is_not_modelled_are_free(overrides: dict[str, Any]) -> None:
-    assert faults(replace(CLUSTER, overrides=overrides)) == []
+    ]  # fmt: skip
+    for overrides in free:
+        assert faults(replace(CLUSTER, overrides=overrides)) == []
 
 
-@pytest.mark.parametrize(
-    ("change", "place"),
-    [
+def test_overrides_of_lists_name_what_they_change() -> None:
+    cases: list[tuple[Any, str]] = [
         ([{"Name": "other"}], "0.Name"),
         ([{"AllocationStrategy": "lowest-price"}], "0.Name"),
         (["trn1"], "0.Name"),
@@ -264,35 +315,41 @@ def test_overrides_of_what_is_not_modelled_are_free(overrides: dict[str, Any]) -
         ([{"Name": "trn1", "ComputeResources": [{"Name": "other"}]}], "0.ComputeResources.0.Name"),
         ([{"Name": "trn1", "ComputeResources": [{"Tags": []}]}], "0.ComputeResources.0.Name"),
         ([{"Name": "trn1", "ComputeResources": {"Name": "trn1-32xl"}}], "0.ComputeResources"),
-    ],
-)
-def test_overrides_of_lists_name_what_they_change(change: Any, place: str) -> None:
-    found = places(faults(replace(CLUSTER, overrides={"Scheduling": {"SlurmQueues": change}})))
-    assert f"overrides.Scheduling.SlurmQueues.{place}".rstrip(".") in found
+    ]
+    for change, place in cases:
+        found = places(faults(replace(CLUSTER, overrides={"Scheduling": {"SlurmQueues": change}})))
+        assert f"overrides.Scheduling.SlurmQueues.{place}".rstrip(".") in found
 
 
-@pytest.mark.parametrize("value", [{1: "x"}, {"a": {None: 1}}, {"a": [b"x"]}, {"a": float("nan")}, {"a": float("inf")}])
-def test_overrides_are_json(value: dict[Any, Any]) -> None:
-    (fault,) = faults(replace(CLUSTER, overrides={"Iam": value}))
-    assert fault.reason == "the configuration becomes JSON"
-    assert all(isinstance(part, str | int) for part in fault.path)
+def test_overrides_are_json() -> None:
+    odd: list[dict[Any, Any]] = [
+        {1: "x"},
+        {"a": {None: 1}},
+        {"a": [b"x"]},
+        {"a": float("nan")},
+        {"a": float("inf")},
+    ]
+    for value in odd:
+        found = faults(replace(CLUSTER, overrides={"Iam": value}))
+        assert [fault.reason for fault in found] == ["the configuration becomes JSON"], value
+        assert all(isinstance(part, str | int) for part in found[0].path)
 
 
-@pytest.mark.parametrize(
-    ("interface_type", "cidr", "reserve", "sound"),
-    [
-        ("efa-only", "10.0.0.0/24", 235, True),  # 16 + 235 = 251
-        ("efa-only", "10.0.0.0/24", 236, False),
-        ("efa", "10.0.0.0/24", 123, True),  # 16 x 8 + 123 = 251
-        ("efa", "10.0.0.0/24", 124, False),
-        ("efa", "not a block", 124, True),  # told by another rule
-    ],
-)
-def test_the_private_subnet_holds_every_node(interface_type: Any, cidr: str, reserve: int, sound: bool) -> None:
-    spec = replace(CLUSTER, efa_interface_type=interface_type)
-    found = list(subnet_faults(spec, private_subnet_cidr=cidr, reserve=reserve))
-    assert places(found) == ([] if sound else ["private_subnet_cidr"])
-    assert all(fault.allowed == "a /23 or larger" for fault in found)
+def test_the_private_subnet_holds_every_node() -> None:
+    sound: dict[tuple[EfaInterfaceType, str, int], bool] = {
+        ("efa-only", "10.0.0.0/24", 235): True,  # 16 + 235 = 251
+        ("efa-only", "10.0.0.0/24", 236): False,
+        ("efa", "10.0.0.0/24", 123): True,  # 16 x 8 + 123 = 251
+        ("efa", "10.0.0.0/24", 124): False,
+        ("efa", "not a block", 124): True,  # told by another rule
+    }
+    told = {}
+    for kind, cidr, reserve in sound:
+        spec = replace(CLUSTER, efa_interface_type=kind)
+        found = list(subnet_faults(spec, private_subnet_cidr=cidr, reserve=reserve))
+        assert all(fault.path == ("private_subnet_cidr",) and fault.allowed == "a /23 or larger" for fault in found)
+        told[kind, cidr, reserve] = not found
+    assert told == sound
 
 
 def test_a_zone_is_told_for_each_type_that_it_does_not_offer() -> None:

@@ -60,6 +60,7 @@ GOOD = dedent("""\
 
 RESERVED = "capacity_reservation_id: cr-0123456789abcdef0"
 GROUP = "capacity_reservation_group_arn: arn:aws:resource-groups:us-west-2:123456789012:group/trn1"
+KEY = "arn:aws:kms:us-west-2:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 A_VPC = "{vpc_id: vpc-01234567, public_subnet_id: subnet-01234567, private_subnet_id: subnet-76543210}"
 
 
@@ -392,10 +393,54 @@ RULES = {
     ),
     "flow logs of an existing vpc": (
         "nat_addresses: 1",
-        f"existing: {A_VPC}\n§  flow_log_retention_days: 90",
+        f"existing: {A_VPC}\n§  flow_log_retention_days: 30",
         "network.flow_log_retention_days",
-        "90",
+        "30",
         "leave it out",
+    ),
+    "vpc block of an existing vpc": (
+        "network:\n  cidr: 10.0.0.0/16\n",
+        f"§network:\n  existing: {A_VPC}\n",
+        "network.cidr",
+        "None",
+        "the block of the existing VPC or subnet (it is not looked up)",
+    ),
+    "public block of an existing vpc": (
+        "network:\n  cidr: 10.0.0.0/16\n  public_subnet_cidr: 10.0.0.0/24\n",
+        f"§network:\n  cidr: 10.0.0.0/16\n  existing: {A_VPC}\n",
+        "network.public_subnet_cidr",
+        "None",
+        "the block of the existing VPC or subnet",
+    ),
+    "private block of an existing vpc": (
+        GOOD[GOOD.index("network:") : GOOD.index("  nat_addresses")],
+        f"§network:\n  cidr: 10.0.0.0/16\n  public_subnet_cidr: 10.0.0.0/24\n  existing: {A_VPC}\n",
+        "network.private_subnet_cidr",
+        "None",
+        "the block of the existing VPC or subnet",
+    ),
+    "one subnet of an existing vpc": (
+        "nat_addresses: 1",
+        "§existing: " + A_VPC.replace("subnet-76543210", "subnet-01234567"),
+        "network.existing.private_subnet_id",
+        "'subnet-01234567'",
+        "another subnet (nodes of several interfaces take no public addresses)",
+    ),
+    "region of another partition": (
+        "region: us-west-2",
+        "§region: us-gov-west-1",
+        "region",
+        "'us-gov-west-1'",
+        "a Region of AWS's standard partition",
+    ),
+    "public subnet size": (
+        GOOD[GOOD.index("public_subnet_cidr") : GOOD.index("queues:")],
+        GOOD[GOOD.index("public_subnet_cidr") : GOOD.index("queues:")]
+        .replace("public_subnet_cidr: 10.0.0.0/24", "§public_subnet_cidr: 10.0.0.0/28")
+        .replace("login_nodes: []", "login_nodes: [{name: a, public: true, count: 9}]"),
+        "network.public_subnet_cidr",
+        "'10.0.0.0/28'",
+        "a /27 or larger (head node, NAT gateway and login nodes take 12 addresses; this subnet has 11)",
     ),
     "zone of another region": (
         "zone_id: usw2-az4",
@@ -424,6 +469,13 @@ RULES = {
         "storage.file_system.log_retention_days",
         "2",
         "one of 1, 3, 5, 7",
+    ),
+    "key of another region": (
+        "capacity_gib: 4800",
+        f"§kms_key_arn: {KEY.replace('us-west-2', 'us-east-1')}",
+        "storage.file_system.kms_key_arn",
+        f"'{KEY.replace('us-west-2', 'us-east-1')}'",
+        "one in us-west-2 (it must be in the deployment's Region)",
     ),
     "mount": ("capacity_gib: 4800", "§mount_dir: /home", "storage.file_system.mount_dir", "'/home'", "outside /home"),
     "backups of a linked one": (
@@ -556,6 +608,13 @@ RULES = {
         "cluster.login_nodes[0].instance_type",
         "'m7g.large'",
         "an x86 instance type",
+    ),
+    "ssh from the world to login nodes": (
+        "login_nodes: []",
+        "login_nodes:\n§    - {name: login, ssh_cidr: 0.0.0.0/0}",
+        "cluster.login_nodes[0].ssh_cidr",
+        "'0.0.0.0/0'",
+        "a block of /8 or smaller",
     ),
     "no queue": (*queues("[]"), "cluster.queues", "0", "1 to 50 queues"),
     "51 queues": (*queues(repeated(f"{{name: q#, {NODES}}}", 51)), "cluster.queues", "51", "1 to 50 queues"),
@@ -690,6 +749,38 @@ RULES = {
         f"'{GROUP.partition(': ')[2]}'",
         "this or capacity_reservation_id, not both",
     ),
+    "reservation group of another region": (
+        "max_count: 16",
+        f"{MORE}{GROUP.replace('us-west-2', 'us-east-1')}",
+        f"{RESOURCE}.capacity_reservation_group_arn",
+        f"'{GROUP.replace('us-west-2', 'us-east-1').partition(': ')[2]}'",
+        "one in us-west-2 (it must be in the deployment's Region)",
+    ),
+    "reservation in a group of ours": (
+        GOOD[GOOD.index("capacity_type") : GOOD.index("  slurm:")],
+        GOOD[GOOD.index("capacity_type") : GOOD.index("  slurm:")]
+        .replace("capacity_type: ONDEMAND", "§placement_group: fleet")
+        .replace("max_count: 16", f"max_count: 16\n          {RESERVED}"),
+        f"{QUEUE}.placement_group",
+        "'fleet'",
+        "none, or existing_placement_group: the group that the reservation was made in",
+    ),
+    "burstable nodes in a group": (
+        GOOD[GOOD.index("capacity_type") : GOOD.index("  slurm:")],
+        GOOD[GOOD.index("capacity_type") : GOOD.index("  slurm:")]
+        .replace("capacity_type: ONDEMAND", "§placement_group: fleet")
+        .replace("trn1.32xlarge", "t3.large"),
+        f"{QUEUE}.placement_group",
+        "'fleet'",
+        "none (burstable types take no cluster placement group)",
+    ),
+    "unknown trn type": (
+        "instance_type: trn1.32xlarge",
+        "§instance_type: trn1.16xlarge",
+        f"{RESOURCE}.instance_type",
+        "'trn1.16xlarge'",
+        "another family, or one of trn1.2xlarge, trn1.32xlarge, trn1n.32xlarge, trn2.3xlarge, trn2.48xlarge",
+    ),
     "no block id": (
         "capacity_type: ONDEMAND",
         "capacity_type: CAPACITY_BLOCK",
@@ -703,6 +794,27 @@ RULES = {
         "cluster.overrides.HeadNode.InstanceType",
         "'m6i.large'",
         "the setting cluster.head_node.instance_type (the rules of this stack count on it)",
+    ),
+    "override of the head node's role": (
+        "overrides: {}",
+        "overrides:\n    HeadNode:\n      Iam:\n§        InstanceRole: mine",
+        "cluster.overrides.HeadNode.Iam.InstanceRole",
+        "'mine'",
+        "the setting HeadNode.Iam.AdditionalIamPolicies",
+    ),
+    "override of a queue's access to S3": (
+        "overrides: {}",
+        "overrides: {Scheduling: {SlurmQueues: [{Name: trn1, Iam: {\n§S3Access: []}}]}}",
+        "cluster.overrides.Scheduling.SlurmQueues[0].Iam.S3Access",
+        "[]",
+        "the setting Iam.AdditionalIamPolicies, for a policy whose name begins with parallelcluster",
+    ),
+    "override of the monitoring": (
+        "overrides: {}",
+        "overrides:\n    Monitoring:\n§      DetailedMonitoring: true",
+        "cluster.overrides.Monitoring.DetailedMonitoring",
+        "True",
+        "the setting cluster.monitoring.detailed_monitoring",
     ),
     "override that hides modelled keys": (
         "overrides: {}",
@@ -784,20 +896,28 @@ def test_the_base_of_the_tables_is_in_order(write: Callable[[str], Path]) -> Non
     assert load(write(GOOD)).warnings == []
 
 
-@pytest.mark.parametrize(
-    "case", [*SHAPES.values(), *RULES.values()], ids=[*SHAPES, *(f"rule: {name}" for name in RULES)]
-)
-def test_a_fault_is_told_with_its_place_value_and_what_is_allowed(
-    write: Callable[[str], Path], case: tuple[str, str, str, str, str]
-) -> None:
+def is_told(write: Callable[[str], Path], case: tuple[str, str, str, str, str]) -> None:
     old, new, place, got, allowed = case
     text = changed(old, new)
     path = write(text.replace("§", ""))
     told = outcome(path)
-    (ours,) = [line for line in told if f": {place}: " in line and allowed in line]
-    assert f" {place}: got {got}; " in ours
+    ours = [line for line in told if f": {place}: " in line and allowed in line]
+    assert len(ours) == 1, (case, told)
+    assert f" {place}: got {got}; " in ours[0]
     if "§" in text:
-        assert ours.startswith(f"{path}:{line_of_mark(text)}: ")
+        assert ours[0].startswith(f"{path}:{line_of_mark(text)}: ")
+
+
+def test_a_wrong_shape_is_told_with_its_place_value_and_what_is_allowed(write: Callable[[str], Path]) -> None:
+    for case in SHAPES.values():
+        is_told(write, case)
+
+
+@pytest.mark.parametrize("case", RULES.values(), ids=RULES)
+def test_a_broken_rule_is_told_with_its_place_value_and_what_is_allowed(
+    write: Callable[[str], Path], case: tuple[str, str, str, str, str]
+) -> None:
+    is_told(write, case)
 
 
 def test_faults_of_all_sections_are_told_at_once(write: Callable[[str], Path]) -> None:
@@ -829,26 +949,66 @@ def test_cross_rules_are_told_beside_shape_faults_of_other_sections(write: Calla
     assert [line.split(": ")[1] for line in outcome(write(text))] == ["account", "network.private_subnet_cidr"]
 
 
-@pytest.mark.parametrize(
-    ("key", "near", "place"),
-    [
+def test_shapes_and_rules_of_one_section_are_told_at_once(write: Callable[[str], Path]) -> None:
+    """A wrong shape or an unknown key hides no rule that is broken elsewhere in its section."""
+    text = (
+        GOOD.replace("10.0.64.0/18", "10.0.64.0/27")
+        .replace("name: null", "nome: null")
+        .replace('pytorch: "2.9"', "efa_interface: efa")
+        .replace("ssh_cidr: null", "instance_type: t3.micro")
+        .replace("instance_type: trn1.32xlarge", "instance_type: trn1.16xlarge")
+        .replace("slurm: {custom_settings: {}}", "slurm: {idle_minutes: ten}")
+        .replace("overrides: {}", "overrides: {HeadNode: {InstanceType: m6i.large}}")
+        .replace("retain: true", "retain: perhaps")
+        .replace("backup_retention_days: 7", "backup_retention_days: 91")
+        .replace("nat_addresses: 1", "flow_log_retention_days: 8\n  nat_addresses: 9")
+    )
+    assert [line.split(": ")[1] for line in outcome(write(text))] == [
+        "network.private_subnet_cidr",
+        "network.flow_log_retention_days",
+        "network.nat_addresses",
+        "storage.file_system.backup_retention_days",
+        "storage.retain",
+        "cluster.nome",
+        "cluster.efa_interface",
+        "cluster.head_node.instance_type",
+        "cluster.head_node.instance_type",
+        "cluster.queues[0].compute_resources[0].instance_type",
+        "cluster.slurm.idle_minutes",
+        "cluster.overrides.HeadNode.InstanceType",
+    ]
+
+
+def test_a_default_in_the_place_of_a_wrong_value_is_not_blamed(write: Callable[[str], Path]) -> None:
+    """The default of the left-out key breaks a rule beside what stands in the same mapping; the file may not."""
+    for old, new, place in (
+        ("ssh_cidr: null", "ssh_key_name: mine\n    ssh_cidr: 5", "cluster.head_node.ssh_cidr"),
+        ("ssh_cidr: null", "ssh_key_name: mine\n    ssh_cdir: 10.0.0.0/8", "cluster.head_node.ssh_cdir"),
+        (
+            "backup_retention_days: 7",
+            "deployment_type: PERSISTENT_1\n    throughput_mbps_per_tib: '100'\n    backup_retention_days: 7",
+            "storage.file_system.throughput_mbps_per_tib",
+        ),
+        (
+            "backup_retention_days: 7\n  data_repositories: []",
+            "backup_retention_days: none\n  data_repositories: [{path: /data}]",
+            "storage.file_system.backup_retention_days",
+        ),
+    ):
+        assert [line.split(": ")[1] for line in outcome(write(changed(old, new)))] == [place]
+
+
+def test_an_unknown_key_is_told_with_the_one_that_was_meant(write: Callable[[str], Path]) -> None:
+    for key, near, place in (
         ("nat_addresses: 1", "nat_adresses: 1", "network.nat_adresses"),
         ("retain: true", "retian: true", "storage.retian"),
-        (
-            "max_count: 16",
-            "max_count: 16\n          max_counts: 16",
-            "cluster.queues[0].compute_resources[0].max_counts",
-        ),
+        ("max_count: 16", "max_count: 16\n          max_counts: 16", f"{RESOURCE}.max_counts"),
         ("ssh_cidr: null", "ssh_cdir: null", "cluster.head_node.ssh_cdir"),
-    ],
-)
-def test_an_unknown_key_is_told_with_the_one_that_was_meant(
-    write: Callable[[str], Path], key: str, near: str, place: str
-) -> None:
-    (told,) = outcome(write(changed(key, near)))
-    meant = key.partition(":")[0]
-    assert f" {place}: unknown key; did you mean {meant}? allowed: " in told
-    assert f" {meant}" in told.partition("allowed:")[2]
+    ):
+        (told,) = outcome(write(changed(key, near)))
+        meant = key.partition(":")[0]
+        assert f" {place}: unknown key; did you mean {meant}? allowed: " in told
+        assert f" {meant}" in told.partition("allowed:")[2]
 
 
 def test_a_missing_key_is_told_with_its_meaning(write: Callable[[str], Path]) -> None:
@@ -858,9 +1018,8 @@ def test_a_missing_key_is_told_with_its_meaning(write: Callable[[str], Path]) ->
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
+def test_what_is_no_settings_file_is_told(write: Callable[[str], Path]) -> None:
+    odd = [
         ("", "settings.yaml:1: (file): got None; should be a mapping"),
         ("# nothing", "settings.yaml:1: (file): got None; should be a mapping"),
         ("- name: trn1", "settings.yaml:1: (file): got [{'name': 'trn1'}]; should be a mapping"),
@@ -873,10 +1032,9 @@ def test_a_missing_key_is_told_with_its_meaning(write: Callable[[str], Path]) ->
         ("name: a\nname: b", "settings.yaml:2: name: given twice, first on line 1"),
         ("network:\n  cidr: a\n  cidr: b", "settings.yaml:3: cidr: given twice, first on line 2"),
         ("- {a: 1, a: 2}", "settings.yaml:1: a: given twice, first on line 1"),
-    ],
-)
-def test_what_is_no_settings_file_is_told(write: Callable[[str], Path], text: str, told: str) -> None:
-    assert told in "\n".join(outcome(write(text)))
+    ]
+    for text, told in odd:
+        assert told in "\n".join(outcome(write(text))), text
 
 
 def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
@@ -923,41 +1081,63 @@ def test_the_configurations_are_what_they_are_called() -> None:
     assert fleets["ultracluster"].max_node_interfaces == 16_875
 
 
-@pytest.mark.parametrize(
-    ("interface_type", "subnet", "prefix"),
-    [
+def test_the_private_subnet_holds_an_ultracluster(write: Callable[[str], Path]) -> None:
+    for interface_type, subnet, prefix in (
         ("efa-only", "10.0.128.0/20", None),  # 1875 nodes, 32 + 4 others: 1911 of 4091
         ("efa-only", "10.0.128.0/21", None),  # 1911 of 2043
         ("efa-only", "10.0.128.0/22", 21),
         ("efa", "10.0.128.0/17", None),  # 15000 + 36 of 32763
         ("efa", "10.0.128.0/18", None),  # 15036 of 16379
         ("efa", "10.0.128.0/19", 18),
-    ],
-)
-def test_the_private_subnet_holds_an_ultracluster(
-    write: Callable[[str], Path], interface_type: str, subnet: str, prefix: int | None
-) -> None:
-    text = (
-        GOOD.replace("10.0.64.0/18", subnet)
-        .replace("max_count: 16", "max_count: 1875")
-        .replace('pytorch: "2.9"', f"efa_interface_type: {interface_type}")
-        .replace("ssh_cidr: null", "instance_type: m6i.16xlarge")
-    )
-    path = write(text)
-    if prefix is None:
-        assert load(path).cluster_spec.max_nodes == 1875
-    else:
-        (told,) = outcome(path)
-        assert f"network.private_subnet_cidr: got '{subnet}'; allowed: a /{prefix} or larger (1875 nodes take " in told
+    ):
+        path = write(
+            GOOD.replace("10.0.64.0/18", subnet)
+            .replace("max_count: 16", "max_count: 1875")
+            .replace('pytorch: "2.9"', f"efa_interface_type: {interface_type}")
+            .replace("ssh_cidr: null", "instance_type: m6i.16xlarge")
+        )
+        if prefix is None:
+            assert load(path).cluster_spec.max_nodes == 1875
+        else:
+            allowed = f"allowed: a /{prefix} or larger (1875 nodes take "
+            assert [f"network.private_subnet_cidr: got '{subnet}'; {allowed}" in line for line in outcome(path)] == [
+                True
+            ]
 
 
 def test_other_things_in_the_private_subnet_are_counted(write: Callable[[str], Path]) -> None:
+    """32, file servers, login nodes outside the public subnet, and interface endpoints."""
     text = (
         GOOD.replace("capacity_gib: 4800", "capacity_gib: 96000")
-        .replace("login_nodes: []", "login_nodes: [{name: a, count: 3}, {name: b, count: 4}]")
+        .replace("login_nodes: []", "login_nodes: [{name: a, count: 3}, {name: b, count: 4}, {name: c, public: true}]")
         .replace("nat_addresses: 1", "interface_endpoints: [ssm, parallelcluster, logs]")
+        .replace("10.0.64.0/18", "10.0.64.0/26")
     )
-    assert load(write(text)).address_reserve == 32 + 80 + 7 + 4
+    (told,) = outcome(write(text))
+    assert f"other things {32 + 80 + 7 + 4}; this subnet has 59)" in told
+
+
+def test_what_stands_in_the_public_subnet_is_counted(write: Callable[[str], Path]) -> None:
+    """The head node, addresses of the NAT gateway, login nodes that are public, and a load balancer for each pool."""
+    small = GOOD.replace("10.0.0.0/24", "10.0.0.0/28").replace("nat_addresses: 1", "nat_addresses: 3")
+    pools = "login_nodes: [{name: a, public: true, count: #}, {name: b, count: 9}]"
+    assert load(write(small.replace("login_nodes: []", pools.replace("#", "5")))).network.nat_addresses == 3
+    (told,) = outcome(write(small.replace("login_nodes: []", pools.replace("#", "6"))))
+    assert "network.public_subnet_cidr: got '10.0.0.0/28'; allowed: a /27 or larger (" in told
+    assert "take 12 addresses; this subnet has 11)" in told
+
+
+def test_regions_of_other_partitions_are_told(write: Callable[[str], Path]) -> None:
+    for region in ("cn-north-1", "us-gov-west-1", "us-iso-east-1", "us-isob-east-1", "eu-isoe-west-1"):
+        (told,) = outcome(write(changed("region: us-west-2", f"region: {region}")))
+        assert f" region: got '{region}'; allowed: a Region of AWS's standard partition (" in told
+
+
+def test_keys_and_reservation_groups_of_the_region_are_taken(write: Callable[[str], Path]) -> None:
+    text = changed("max_count: 16", MORE.replace("§", "") + GROUP).replace("retain: true", "retain: false")
+    loaded = load(write(text.replace("capacity_gib: 4800", f"kms_key_arn: {KEY}")))
+    assert loaded.storage.file_system.kms_key_arn == KEY
+    assert loaded.cluster.queues[0].compute_resources[0].capacity_reservation_group_arn is not None
 
 
 def test_a_fleet_that_no_subnet_holds_is_told(write: Callable[[str], Path]) -> None:
@@ -1008,15 +1188,13 @@ def test_an_existing_vpc_is_taken(write: Callable[[str], Path]) -> None:
     assert network.placement("usw2-az4") == ("vpc-01234567", "subnet-76543210")
 
 
-@pytest.mark.parametrize(
-    "change",
-    [("10.0.0.0/16", "10.0.0.0/17"), ("10.0.64.0/18", "10.0.64.0/19"), ("usw2-az4", "usw2-az1")],
-)
-def test_another_private_subnet_has_another_placement(write: Callable[[str], Path], change: tuple[str, str]) -> None:
-    placements = [
-        loaded.network.placement(loaded.zone_id) for loaded in (load(write(GOOD)), load(write(changed(*change))))
-    ]
-    assert placements[0] != placements[1]
+def test_another_private_subnet_has_another_placement(write: Callable[[str], Path]) -> None:
+    def placement(text: str) -> tuple[str, ...]:
+        loaded = load(write(text))
+        return loaded.network.placement(loaded.zone_id)
+
+    changes = [("10.0.0.0/16", "10.0.0.0/17"), ("10.0.64.0/18", "10.0.64.0/19"), ("usw2-az4", "usw2-az1")]
+    assert len({placement(text) for text in (GOOD, *(changed(*change) for change in changes))}) == 4
 
 
 def test_the_preset_of_endpoints_is_written_out_once() -> None:
@@ -1053,6 +1231,7 @@ def test_defaults_that_no_configuration_says() -> None:
         "count": 1,
         "public": False,
         "grace_minutes": 10,
+        "ssh_cidr": None,
     }
     link = DataRepositorySettings(path="/data")
     assert (link.bucket, link.prefix) == (None, "")
@@ -1079,9 +1258,8 @@ def test_sections_that_are_left_out_take_part_in_the_rules_of_a_faulty_file(writ
     ]
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "told"),
-    [
+def test_the_whole_of_a_message(write: Callable[[str], Path]) -> None:
+    messages = [
         ("retain: true", "zzz: true", "storage.zzz: unknown key; allowed: data_repositories, file_system, retain"),
         ("nat_addresses: 1", "cidr_block: [1]", "allowed: cidr, existing, "),
         (
@@ -1094,15 +1272,15 @@ def test_sections_that_are_left_out_take_part_in_the_rules_of_a_faulty_file(writ
             "nat_addresses: 1",
             "nat_addresses: 9",
             "network.nat_addresses: got 9; should be less than or equal to 8 (Public addresses of the NAT gateway; "
-            "each carries 55,000 connections to one destination)",
+            "each carries 55,000 connections to one destination. More than 2 need raised quotas of addresses per NAT "
+            "gateway and, beyond 5, of Elastic IP addresses in the Region)",
         ),
         ("{project: trn1}", "{project: 1}", "tags.project: got 1; should be a valid string, put it in quotes"),
         (GOOD, "", "(file): got None; should be a mapping"),
-    ],
-)
-def test_the_whole_of_a_message(write: Callable[[str], Path], old: str, new: str, told: str) -> None:
-    (line,) = outcome(write(changed(old, new)))
-    if told.startswith("allowed"):
-        assert told in line
-    else:
-        assert line.partition("settings.yaml:")[2].partition(": ")[2] == told
+    ]
+    for old, new, told in messages:
+        (line,) = outcome(write(changed(old, new)))
+        if told.startswith("allowed"):
+            assert told in line
+        else:
+            assert line.partition("settings.yaml:")[2].partition(": ")[2] == told

@@ -38,26 +38,21 @@ def test_values_are_those_of_yaml(source: YamlSource) -> None:
     assert source.value["merged"] == {"kind": "c"}
 
 
-@pytest.mark.parametrize(
-    ("place", "line"),
-    [
-        (("name",), 2),
-        (("network",), 4),
-        (("network", "nat"), 5),
-        (("queues", 0), 7),
-        (("queues", 0, "resources", 0, "name"), 9),
-        (("queues", 1, "name"), 10),
-        (("queues", 1, "missing", "below"), 10),
-        (("queues", 2), 6),
-        (("merged", "kind"), 15),
-        (("missing",), 1),
-        ((), 1),
-    ],
-)
-def test_a_place_has_its_line_or_that_of_what_is_around_it(
-    source: YamlSource, place: tuple[str | int, ...], line: int
-) -> None:
-    assert source.line(place) == line
+def test_a_place_has_its_line_or_that_of_what_is_around_it(source: YamlSource) -> None:
+    lines: dict[tuple[str | int, ...], int] = {
+        ("name",): 2,
+        ("network",): 4,
+        ("network", "nat"): 5,
+        ("queues", 0): 7,
+        ("queues", 0, "resources", 0, "name"): 9,
+        ("queues", 1, "name"): 10,
+        ("queues", 1, "missing", "below"): 10,
+        ("queues", 2): 6,
+        ("merged", "kind"): 15,
+        ("missing",): 1,
+        (): 1,
+    }
+    assert {place: source.line(place) for place in lines} == lines
 
 
 def test_the_message_names_file_line_and_key_given_twice(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from scripts.validate import CONFIG
 
 @dataclass(frozen=True)
 class Deployment:
-    """A file of config/, its templates, and the cluster that comes out of them."""
+    """Settings, their templates, and the cluster that comes out of them."""
 
     settings: Settings
     assembly: Assembly
@@ -39,10 +39,12 @@ def parallelcluster(aws: EmulatedAws) -> Iterator[ParallelCluster]:
 
 @pytest.fixture(scope="session")
 def deployment(aws: EmulatedAws, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Deployment]:
+    """Return the deployment of a file: its name in config/, or its path, without .yaml."""
+
     @cache
     def prepared(environment: str) -> Deployment:
         settings = load(CONFIG / f"{environment}.yaml")
-        assembly = synthesize(environment, tmp_path_factory.mktemp(environment))
+        assembly = synthesize(environment, tmp_path_factory.mktemp(settings.name))
         return Deployment(settings, assembly, prepare(aws, settings, assembly))
 
     return prepared

@@ -1,8 +1,9 @@
-"""A change of the settings, carried through synth, before ParallelCluster's update check: the fleet runs, nothing stops.
+"""A change of the settings, through synth and ParallelCluster's update check: the fleet runs and nothing stops it.
 
 References of the changed template are taken to stand for what they stood for before.
 """
 
+import copy
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal.cluster import as_strings
+from rehearsal.cluster import CLUSTER_TYPE, as_strings
 from rehearsal.parallelcluster import ParallelCluster, Update
 from rehearsal.synthesis import synthesize
 from rehearsal.templates import Assembly
@@ -24,6 +25,11 @@ Edit = Callable[[Settings], object]
 Check = Callable[[Edit], Update]
 
 
+def raw_settings() -> Settings:
+    settings: Settings = yaml.safe_load((CONFIG / "trn1-16.yaml").read_text(encoding="utf-8"))
+    return settings
+
+
 def queues(settings: Settings) -> list[Settings]:
     found: list[Settings] = settings["cluster"]["queues"]
     return found
@@ -31,8 +37,8 @@ def queues(settings: Settings) -> list[Settings]:
 
 def configuration(assembly: Assembly) -> Settings:
     """Return the ClusterConfiguration of the templates, references as they stand there."""
-    resources = assembly.stacks["trn1-16-cluster"].resources.values()
-    [found] = [each["Properties"] for each in resources if each["Type"] == "Custom::PclusterCluster"]
+    resources = [each for stack in assembly.stacks.values() for each in stack.resources.values()]
+    [found] = [each["Properties"] for each in resources if each["Type"] == CLUSTER_TYPE]
     template: Settings = found["ClusterConfiguration"]
     return template
 
@@ -57,22 +63,51 @@ def resolved(template: Any, known: dict[str, Any]) -> Any:
     return [resolved(value, known) for value in template] if isinstance(template, list) else template
 
 
+def checked(parallelcluster: ParallelCluster, before: Any, settings: Settings, folder: Path, **running: bool) -> Update:
+    """Return the answer to other settings of a deployment that exists."""
+    path = folder / "changed.yaml"
+    path.write_text(yaml.safe_dump(settings), encoding="utf-8")
+    old = before.request.configuration
+    known = references(configuration(before.assembly), old)
+    new = resolved(configuration(synthesize(str(path.with_suffix("")), folder / "cdk.out")), known)
+    return parallelcluster.check_update(as_strings(old), as_strings(new), **running)
+
+
 @pytest.fixture
 def check(deployment: Callable[[str], Any], parallelcluster: ParallelCluster, tmp_path: Path) -> Check:
     """Return the answer to an edit of config/trn1-16.yaml while the fleet runs."""
-    settings = yaml.safe_load((CONFIG / "trn1-16.yaml").read_text(encoding="utf-8"))
-    old = deployment("trn1-16").request.configuration
-    known = references(configuration(deployment("trn1-16").assembly), old)
-    path = tmp_path / "changed.yaml"
 
-    def checked(edit: Edit) -> Update:
+    def check_edit(edit: Edit) -> Update:
+        settings = raw_settings()
         edit(settings)
-        path.write_text(yaml.safe_dump(settings), encoding="utf-8")
-        new = resolved(configuration(synthesize(str(path.with_suffix("")), tmp_path / "cdk.out")), known)
-        return parallelcluster.check_update(as_strings(old), as_strings(new), fleet_running=True)
+        return checked(parallelcluster, deployment("trn1-16"), settings, tmp_path, fleet_running=True)
 
-    return checked
+    return check_edit
 
+
+@pytest.fixture(scope="module")
+def with_login_nodes(
+    deployment: Callable[[str], Any], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Settings, Any]:
+    """Return settings with login nodes, and their deployment."""
+    settings = raw_settings()
+    settings["name"] = "logins"
+    settings["cluster"]["login_nodes"] = [{"name": "login", "count": 2}]
+    path = tmp_path_factory.mktemp("logins") / "logins.yaml"
+    path.write_text(yaml.safe_dump(settings), encoding="utf-8")
+    return settings, deployment(str(path.with_suffix("")))
+
+
+def another_mount_point(settings: Settings) -> None:
+    settings["storage"]["file_system"]["mount_dir"] = "/lustre"
+
+
+ANOTHER_MOUNT_POINT = {
+    "HeadNode.CustomActions.OnNodeUpdated.Args",
+    "Scheduling.SlurmQueues[trn1].CustomActions.OnNodeConfigured.Args",
+    "SharedStorage",
+}
+"""What it changes: the file system goes under one name and comes under another."""
 
 CHANGES: dict[str, tuple[Edit, set[str]]] = {
     "no change": (lambda s: None, set()),
@@ -89,6 +124,7 @@ CHANGES: dict[str, tuple[Edit, set[str]]] = {
             "Scheduling.SlurmQueues[trn1].CustomActions.OnNodeConfigured.Args",
         },
     ),
+    "the mount point": (another_mount_point, ANOTHER_MOUNT_POINT),
 }
 
 
@@ -97,3 +133,17 @@ def test_passes_on_a_running_fleet_and_changes_nothing_else(edit: Edit, changed:
     update = check(edit)
     assert update.allowed, [change for change in update.changes if not change.allowed]
     assert {change.path for change in update.changes} == changed
+
+
+def test_another_argument_of_the_login_script_leaves_login_nodes_that_run(
+    parallelcluster: ParallelCluster, with_login_nodes: tuple[Settings, Any], tmp_path: Path
+) -> None:
+    settings, before = with_login_nodes
+    changed = copy.deepcopy(settings)
+    another_mount_point(changed)
+
+    update = checked(parallelcluster, before, changed, tmp_path, fleet_running=True, login_nodes_running=True)
+
+    assert before.request.configuration["LoginNodes"]["Pools"][0]["CustomActions"]
+    assert update.allowed, [change for change in update.changes if not change.allowed]
+    assert {change.path for change in update.changes} == ANOTHER_MOUNT_POINT

@@ -130,6 +130,7 @@ class LoginPoolSpec:
         count: Number of nodes.
         public: Whether they stand in the public subnet.
         grace_minutes: Notice that users get before a node is terminated, 3-120 minutes.
+        ssh_cidr: Who may reach port 22; None: nobody.
     """
 
     name: str
@@ -137,6 +138,7 @@ class LoginPoolSpec:
     count: int = 1
     public: bool = False
     grace_minutes: int = 10
+    ssh_cidr: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

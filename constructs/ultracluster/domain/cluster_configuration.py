@@ -152,9 +152,10 @@ def understood_warnings(spec: ClusterSpec) -> list[str]:
     )
     if any(resource.has_efa for resource in unplaced):
         suppressed.append("type:EfaPlacementGroupValidator")
-    resources = [resource for queue in spec.queues for resource in queue.compute_resources]
-    if not all(resource.has_efa for resource in resources):
+    if any(resource.efa is False for queue in spec.queues for resource in queue.compute_resources):
         suppressed.append("type:EfaValidator")
+    if spec.monitoring.detailed_monitoring:
+        suppressed.append("type:DetailedMonitoringValidator")
     return suppressed
 
 
@@ -180,7 +181,7 @@ def _login_pool(pool: LoginPoolSpec, bindings: Bindings) -> dict[str, Any]:
         Count=pool.count,
         GracetimePeriod=pool.grace_minutes,
         Networking=_networking("SubnetIds", [_subnet(pool.public, bindings)], bindings),
-        Ssh={"AllowedIps": NOBODY},
+        Ssh={"AllowedIps": pool.ssh_cidr or NOBODY},
         CustomActions=_actions(bindings.login_actions),
         Iam={"AdditionalIamPolicies": _policies(bindings.login_policy_arns)},
     )
@@ -288,11 +289,14 @@ def _present(**items: Any) -> dict[str, Any]:
 
 
 def _merge(base: Any, override: Any) -> Any:
-    """Merge mappings key by key and lists of named mappings by their Name; anything else is replaced."""
+    """Merge mappings key by key and lists of named mappings by their Name, add policies; anything else is replaced."""
     if isinstance(base, dict) and isinstance(override, Mapping):
         merged = dict(base)
         for key, value in override.items():
-            merged[key] = _merge(base[key], value) if key in base else value
+            if key == "AdditionalIamPolicies" and isinstance(value, list):
+                merged[key] = [*base.get(key, ()), *value]
+            else:
+                merged[key] = _merge(base[key], value) if key in base else value
         return merged
     if isinstance(base, list) and isinstance(override, list) and _named(base) and _named(override):
         changes = {item["Name"]: item for item in override}

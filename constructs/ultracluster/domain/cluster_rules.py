@@ -23,10 +23,12 @@ MAX_TAGS = 39
 """One fewer than ParallelCluster takes: its CloudFormation provider adds one."""
 MAX_TAG_KEY = 128
 WIDEST_SSH_PREFIX = 8
+_BURSTABLE = re.compile(r"t\d")
 RESERVED_TAG_PREFIXES = ("parallelcluster:", "aws:")
 EFA_TYPES = ", ".join(sorted(name for name, kind in TRAINIUM_TYPES.items() if kind.efa))
 CAPACITY_BLOCK_TYPES = ", ".join(sorted(name for name, kind in TRAINIUM_TYPES.items() if kind.capacity_blocks))
 
+_OWN_POLICY = "Iam.AdditionalIamPolicies, for a policy whose name begins with parallelcluster"
 MODELLED_KEYS = {
     "Region": "region",
     "Image*": "cluster.os or cluster.custom_ami",
@@ -39,6 +41,12 @@ MODELLED_KEYS = {
     "HeadNode.Networking.AdditionalSecurityGroups*": "network",
     "HeadNode.Ssh*": "cluster.head_node.ssh_key_name or cluster.head_node.ssh_cidr",
     "HeadNode.CustomActions*": "cluster.neuron_sdk",
+    "HeadNode.Iam.S3Access*": _OWN_POLICY,
+    "HeadNode.Iam.Instance*": "HeadNode.Iam.AdditionalIamPolicies",
+    "Monitoring.DetailedMonitoring": "cluster.monitoring.detailed_monitoring",
+    "Monitoring.Logs.CloudWatch*": "cluster.monitoring",
+    "Monitoring.Dashboards*": "cluster.monitoring.dashboard",
+    "Monitoring.Alarms*": "cluster.monitoring.alarms",
     "Scheduling.Scheduler": "nothing else than slurm",
     "Scheduling.SlurmSettings.ScaledownIdletime": "cluster.slurm.idle_minutes",
     "Scheduling.SlurmSettings.QueueUpdateStrategy": "cluster.slurm.queue_update_strategy",
@@ -49,6 +57,8 @@ MODELLED_KEYS = {
     "Scheduling.SlurmQueues.Networking*": "cluster.queues",
     "Scheduling.SlurmQueues.ComputeSettings.LocalStorage.EphemeralVolume*": "cluster.queues",
     "Scheduling.SlurmQueues.CustomActions*": "cluster.neuron_sdk",
+    "Scheduling.SlurmQueues.Iam.S3Access*": _OWN_POLICY,
+    "Scheduling.SlurmQueues.Iam.Instance*": "Iam.AdditionalIamPolicies",
     "Scheduling.SlurmQueues.CustomSlurmSettings*": "cluster.queues",
     "Scheduling.SlurmQueues.ComputeResources.InstanceType": "cluster.queues",
     "Scheduling.SlurmQueues.ComputeResources.Instances*": "cluster.queues",
@@ -169,6 +179,8 @@ def _login_pool_faults(pools: Iterable[LoginPoolSpec]) -> Iterator[Fault]:
     yield from below(("login_nodes",), _group_name_faults([pool.name for pool in pools]))
     for index, pool in enumerate(pools):
         yield from below(("login_nodes", index), _x86_faults(pool.instance_type))
+        if pool.ssh_cidr is not None:
+            yield from below(("login_nodes", index), _ssh_faults(pool.ssh_cidr))
 
 
 def _queue_list_faults(spec: ClusterSpec) -> Iterator[Fault]:
@@ -199,6 +211,15 @@ def _queue_faults(queue: QueueSpec, spec: ClusterSpec) -> Iterator[Fault]:
     if queue.capacity_type == "CAPACITY_BLOCK" and placed:
         field = "existing_placement_group" if queue.existing_placement_group else "placement_group"
         yield Fault((field,), placed, "none", "a Capacity Block has its own placement")
+    elif queue.placement_group_label and any(resource.reserved for resource in queue.compute_resources):
+        yield Fault(
+            ("placement_group",),
+            queue.placement_group,
+            "none, or existing_placement_group: the group that the reservation was made in",
+            "reserved capacity lies where the reservation was made",
+        )
+    if placed and any(_BURSTABLE.match(resource.instance_type) for resource in queue.compute_resources):
+        yield Fault(("placement_group",), placed, "none", "burstable types take no cluster placement group")
     yield from lustre.mount_point_faults(("scratch_dir",), queue.scratch_dir, example="/scratch")
     yield from below(
         ("custom_slurm_settings",), _slurm_faults(queue.custom_slurm_settings, slurm.RESERVED_QUEUE_SETTINGS)
@@ -209,6 +230,9 @@ def _compute_resource_faults(resource: ComputeResourceSpec, queue: QueueSpec) ->
     if resource.min_count > resource.max_count:
         yield Fault(("min_count",), resource.min_count, f"at most max_count, {resource.max_count}", "min exceeds max")
     yield from _x86_faults(resource.instance_type)
+    if resource.instance_type.startswith("trn") and resource.instance_type not in TRAINIUM_TYPES:
+        allowed = "another family, or one of " + ", ".join(TRAINIUM_TYPES)
+        yield Fault(("instance_type",), resource.instance_type, allowed, "the Trn types that EC2 has")
     if resource.efa and not has_efa(resource.instance_type):
         yield Fault(
             ("efa",), True, f"false, or one of {EFA_TYPES}", f"{resource.instance_type} is not known to have EFA"

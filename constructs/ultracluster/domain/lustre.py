@@ -192,7 +192,8 @@ def shared_storage_name(spec: LustreSpec, *, stack_name: str, subnet: Sequence[s
     """Return the ``Name`` under which ParallelCluster mounts the file system.
 
     ParallelCluster refuses an update that puts another file system under the same ``Name``, and takes one that
-    changes both. The name is therefore another one whenever CloudFormation would make a new file system: its type,
+    changes both; it also fails on another mount directory under the same ``Name``. The name is therefore another one
+    with another mount directory, and whenever CloudFormation would make a new file system: its type,
     key, throughput, Lustre version, subnet or security group changes
     (https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-fsx-filesystem.html).
 
@@ -213,6 +214,7 @@ def shared_storage_name(spec: LustreSpec, *, stack_name: str, subnet: Sequence[s
         spec.deployment_type,
         spec.kms_key_arn,
         spec.throughput_mbps_per_tib,
+        spec.mount_dir,
     ]
     return f"fsx-{hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:12]}"
 

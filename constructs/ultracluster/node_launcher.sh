@@ -1,11 +1,11 @@
 #!/bin/bash
-# OnNodeConfigured of every head node: runs the script that an SSM parameter names.
+# OnNodeConfigured of head and login nodes: runs the script that an SSM parameter names.
 #
-# ParallelCluster refuses an update that changes a head node's OnNodeConfigured, its arguments among them. So this file
-# never changes; what it runs may. Arguments: name of the parameter, AWS Region.
+# ParallelCluster refuses an update that changes their OnNodeConfigured, its arguments among them. So this file never
+# changes; what it runs may. Arguments: name of the parameter, AWS Region.
 set -euo pipefail
 exec 2>&1
-trap 'echo "head_node_launcher.sh: failed on line $LINENO"' ERR
+trap 'echo "node_launcher.sh: failed on line $LINENO"' ERR
 
 parameter=${1:?name of the SSM parameter}
 region=${2:?AWS Region}
@@ -17,7 +17,7 @@ attempt() {
         "$@" && return
         sleep "$pause"
     done
-    echo "head_node_launcher.sh: failed five times: $*" >&2
+    echo "node_launcher.sh: failed five times: $*" >&2
     return 1
 }
 

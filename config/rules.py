@@ -1,0 +1,145 @@
+"""The rules of a settings file that its models cannot tell: combinations, and limits that hang on other values."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ultracluster.domain import addresses, cluster_rules, lustre
+from ultracluster.domain.cluster import LOG_RETENTION_DAYS
+from ultracluster.domain.faults import Fault, below
+from ultracluster.domain.instance_types import zone_id_prefix
+
+if TYPE_CHECKING:
+    from config.settings import ClusterSettings, NetworkSettings, StorageSettings
+
+_OTHER_PARTITIONS = ("cn-", "us-gov-", "us-iso", "eu-iso")
+_FIXED_ADDRESS_RESERVE = 32
+_GIB_PER_FILE_SERVER_INTERFACE = 1200
+
+
+def faults(sections: Mapping[str, Any]) -> list[Fault]:
+    """Return every rule that the sections break.
+
+    Args:
+        sections: Sections of a file by name, those whose shape is in order. A rule that needs another is left out.
+    """
+    found = []
+    for rule, needed in _RULES.items():
+        if sections.keys() >= needed:
+            found += rule(**{section: sections[section] for section in needed})
+    return found
+
+
+def _zone(region: str, zone_id: str) -> list[Fault]:
+    prefix = zone_id_prefix(region)
+    if region.startswith(_OTHER_PARTITIONS):
+        return [Fault(("region",), region, "a Region of AWS's standard partition", "Trn1 is offered nowhere else")]
+    if prefix is None or zone_id.startswith(f"{prefix}-"):
+        return []
+    return [Fault(("zone_id",), zone_id, f"{prefix}-az1, {prefix}-az2, ...", f"a zone of {region}")]
+
+
+def _network(network: NetworkSettings) -> list[Fault]:
+    blocks = ("cidr", "public_subnet_cidr", "private_subnet_cidr")
+    found = list(addresses.block_faults({field: getattr(network, field) for field in blocks}))
+    found += _retention_faults("flow_log_retention_days", network.flow_log_retention_days)
+    if network.existing is not None:
+        for field in blocks:
+            if field not in network.model_fields_set:
+                found.append(Fault((field,), None, "the block of the existing VPC or subnet", "it is not looked up"))
+        for field, made in (("nat_addresses", 1), ("interface_endpoints", []), ("flow_log_retention_days", 90)):
+            value = getattr(network, field)
+            if value not in (None, made):
+                found.append(Fault((field,), value, "leave it out", "an existing VPC is not changed"))
+        if network.existing.public_subnet_id == network.existing.private_subnet_id:
+            subnet = network.existing.private_subnet_id
+            place = ("existing", "private_subnet_id")
+            found.append(Fault(place, subnet, "another subnet", "nodes of several interfaces take no public addresses"))
+    return below(("network",), found)
+
+
+def _storage(region: str, storage: StorageSettings) -> list[Fault]:
+    file_system = storage.file_system
+    found = below(("file_system",), lustre.faults(file_system.spec))
+    found += below(("file_system",), _retention_faults("log_retention_days", file_system.log_retention_days))
+    found += lustre.repository_faults(file_system.spec, [link.spec for link in storage.data_repositories])
+    found += _region_faults(("file_system", "kms_key_arn"), file_system.kms_key_arn, region)
+    return below(("storage",), found)
+
+
+def _cluster(name: str, region: str, tags: dict[str, str], cluster: ClusterSettings) -> list[Fault]:
+    spec = cluster.spec(name=name, region=region, tags=tags)
+    found = cluster_rules.faults(spec)
+    found += below(("monitoring",), _retention_faults("log_retention_days", cluster.monitoring.log_retention_days))
+    for q, queue in enumerate(cluster.queues):
+        for r, resource in enumerate(queue.compute_resources):
+            place = ("queues", q, "compute_resources", r, "capacity_reservation_group_arn")
+            found += _region_faults(place, resource.capacity_reservation_group_arn, region)
+    if spec.name in (stacks := [f"{name}-{part}" for part in ("network", "storage", "cluster")]):
+        allowed = f"another name than {', '.join(stacks)}"
+        found.append(Fault(("name",), spec.name, allowed, "ParallelCluster makes a stack of that name"))
+    return [fault if fault.path[0] == "tags" else below(("cluster",), [fault])[0] for fault in found]
+
+
+def _mounts(storage: StorageSettings, cluster: ClusterSettings) -> list[Fault]:
+    mount_dir = storage.file_system.mount_dir
+    return [
+        Fault(
+            ("cluster", "queues", index, "scratch_dir"),
+            queue.scratch_dir,
+            f"a path neither above nor below {mount_dir}",
+            "the file system is mounted there",
+        )
+        for index, queue in enumerate(cluster.queues)
+        if lustre.overlap(queue.scratch_dir, mount_dir)
+    ]
+
+
+def _private_subnet(
+    name: str, region: str, network: NetworkSettings, storage: StorageSettings, cluster: ClusterSettings
+) -> list[Fault]:
+    file_servers = -(-storage.file_system.capacity_gib // _GIB_PER_FILE_SERVER_INTERFACE)
+    logins = sum(pool.count for pool in cluster.login_nodes if not pool.public)
+    found = cluster_rules.subnet_faults(
+        cluster.spec(name=name, region=region, tags={}),
+        private_subnet_cidr=network.private_subnet_cidr,
+        reserve=_FIXED_ADDRESS_RESERVE + file_servers + len(network.endpoint_services) + logins,
+    )
+    return below(("network",), found)
+
+
+def _public_subnet(network: NetworkSettings, cluster: ClusterSettings) -> list[Fault]:
+    block = addresses.parse(network.public_subnet_cidr)
+    logins = sum(pool.count for pool in cluster.login_nodes if pool.public)
+    # The head node, and the load balancer of each pool of login nodes.
+    needed = network.nat_addresses + 1 + logins + len(cluster.login_nodes)
+    if block is None or needed <= addresses.usable(block):
+        return []
+    allowed = f"a /{addresses.longest_prefix_for(needed)} or larger"
+    reason = (
+        f"head node, NAT gateway and login nodes take {needed} addresses; this subnet has {addresses.usable(block)}"
+    )
+    return [Fault(("network", "public_subnet_cidr"), network.public_subnet_cidr, allowed, reason)]
+
+
+def _retention_faults(field: str, days: int | None) -> list[Fault]:
+    if days is None or days in LOG_RETENTION_DAYS:
+        return []
+    allowed = "one of " + ", ".join(map(str, LOG_RETENTION_DAYS))
+    return [Fault((field,), days, allowed, "the periods that CloudWatch Logs has")]
+
+
+def _region_faults(place: tuple[str | int, ...], arn: str | None, region: str) -> list[Fault]:
+    _, _, _, arn_region, *_ = (arn or "").split(":") + [""] * 4
+    if arn_region in ("", region):
+        return []
+    return [Fault(place, arn, f"one in {region}", "it must be in the deployment's Region")]
+
+
+_RULES: dict[Callable[..., list[Fault]], frozenset[str]] = {
+    rule: frozenset(inspect.signature(rule).parameters)
+    for rule in (_zone, _network, _storage, _cluster, _mounts, _private_subnet, _public_subnet)
+}
+"""Each rule, and the sections that it needs: its parameters."""

@@ -33,10 +33,17 @@ class NodeScript:
     Attributes:
         path: The file; it becomes a CDK asset.
         arguments: Its command line.
+
+    Raises:
+        ValueError: The file's name does not end in ``.sh``, by which the provider is let to see it.
     """
 
     path: Path
     arguments: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        if self.path.suffix != ".sh":
+            raise ValueError(f"node script: got {str(self.path)!r}; allowed: a file whose name ends in .sh")
 
 
 class ParallelCluster(Construct):
@@ -145,7 +152,7 @@ class ParallelCluster(Construct):
 
     def _action(self, path: Path, arguments: Sequence[str]) -> Action:
         if path not in self._assets:
-            self._assets[path] = assets.Asset(self._scripts, path.name, path=str(path))
+            self._assets[path] = assets.Asset(self._scripts, f"Script{len(self._assets)}", path=str(path))
         asset = self._assets[path]
         return Action(asset.s3_object_url, asset.s3_bucket_name, asset.s3_object_key, arguments)
 

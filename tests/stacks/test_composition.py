@@ -162,6 +162,7 @@ def test_each_stack_sums_itself_up_for_scripts(deployment: Deployment) -> None:
     }
     assert cluster.keys() == {
         *("region", "connect", "log_group_prefix", "placement_groups"),
+        *("max_nodes", "max_trainium_vcpus", "max_node_interfaces"),
         *("cluster_name", "cluster_status", "parallelcluster_version", "head_node_instance_id", "head_node_private_ip"),
         *("vpc_id", "public_subnet_id", "private_subnet_id"),
         *("file_system_id", "mount_name", "mount_dir"),
@@ -183,6 +184,7 @@ def test_the_summary_of_the_cluster_tells_where_everything_is(synth: Synth) -> N
     assert summary["placement_groups"] == {"fleet": f"{group}|GroupName"}
     assert summary["log_group_prefix"] == "/aws/parallelcluster/trn1-16-"
     assert summary["mount_dir"] == "/fsx"
+    assert [summary[f"max_{what}"] for what in ("nodes", "trainium_vcpus", "node_interfaces")] == [16, 2048, 144]
     for key in ("vpc_id", "public_subnet_id", "private_subnet_id"):
         assert summary[key].startswith("trn1-16-network|")
     for key in ("file_system_id", "mount_name"):

@@ -311,3 +311,20 @@ def test_the_name_of_the_stack_is_refused_for_the_cluster(tmp_path: Path) -> Non
 
     with pytest.raises(ValueError, match="'fleet': ParallelCluster makes a stack of that name"):
         cluster(stack, spec())
+
+
+def test_scripts_of_one_name_in_different_folders_are_different_scripts(tmp_path: Path) -> None:
+    scripts = {}
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "node.sh").write_text(f"echo {name}\n", encoding="utf-8")
+        scripts[name] = NodeScript(tmp_path / name / "node.sh")
+    both = template(tmp_path / "out", spec(queue("first"), queue("second")), queue_scripts=scripts)
+    assert len({json.dumps(each["CustomActions"]["OnNodeConfigured"]["Script"]) for each in queues(both)}) == len(
+        scripts
+    )
+
+
+def test_a_script_of_another_ending_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"got 'node\.py'; allowed: a file whose name ends in \.sh"):
+        NodeScript(Path("node.py"))

@@ -133,9 +133,9 @@ def test_a_node_has_at_most_63_characters() -> None:
 
 
 def test_a_capacity_block_has_all_of_its_nodes_all_the_time() -> None:
-    for counts in ({"min_count": 0}, {"min_count": 15}, {"min_count": 17}, {"min_count": 0, "max_count": 0}):
-        queue = replace(BLOCK_QUEUE, compute_resources=[replace(BLOCK, **counts)])
-        assert set(places(faults(with_queue(queue)))) == {"queues.0.compute_resources.0.min_count"}, counts
+    for least, most in ((0, 16), (15, 16), (17, 16), (0, 0)):
+        queue = replace(BLOCK_QUEUE, compute_resources=[replace(BLOCK, min_count=least, max_count=most)])
+        assert set(places(faults(with_queue(queue)))) == {"queues.0.compute_resources.0.min_count"}, (least, most)
 
 
 def test_a_capacity_block_has_an_id() -> None:

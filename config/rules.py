@@ -113,11 +113,12 @@ def _private_subnet(
 def _public_subnet(network: NetworkSettings, cluster: ClusterSettings) -> list[Fault]:
     block = addresses.parse(network.public_subnet_cidr)
     logins = sum(pool.count for pool in cluster.login_nodes if pool.public)
-    # The head node, and the load balancer of each pool of login nodes.
+    # Room for the head node, and for the load balancer of each pool of login nodes.
     needed = network.nat_addresses + 1 + logins + len(cluster.login_nodes)
     if block is None or needed <= addresses.usable(block):
         return []
-    allowed = f"a /{addresses.longest_prefix_for(needed)} or larger"
+    prefix = addresses.longest_prefix_for(needed)
+    allowed = "fewer login nodes: no subnet is that large" if prefix is None else f"a /{prefix} or larger"
     reason = (
         f"head node, NAT gateway and login nodes take {needed} addresses; this subnet has {addresses.usable(block)}"
     )

@@ -802,6 +802,13 @@ RULES = {
         "'mine'",
         "the setting HeadNode.Iam.AdditionalIamPolicies",
     ),
+    "override that drops the head node's policies": (
+        "overrides: {}",
+        "overrides:\n    HeadNode:\n      Iam:\n§        AdditionalIamPolicies: null",
+        "cluster.overrides.HeadNode.Iam.AdditionalIamPolicies",
+        "None",
+        "a list, whose policies are added (nodes need those that they have)",
+    ),
     "override of a queue's access to S3": (
         "overrides: {}",
         "overrides: {Scheduling: {SlurmQueues: [{Name: trn1, Iam: {\n§S3Access: []}}]}}",

@@ -219,7 +219,8 @@ def _queue_faults(queue: QueueSpec, spec: ClusterSpec) -> Iterator[Fault]:
             "reserved capacity lies where the reservation was made",
         )
     if placed and any(_BURSTABLE.match(resource.instance_type) for resource in queue.compute_resources):
-        yield Fault(("placement_group",), placed, "none", "burstable types take no cluster placement group")
+        field = "existing_placement_group" if queue.existing_placement_group else "placement_group"
+        yield Fault((field,), placed, "none", "burstable types take no cluster placement group")
     yield from lustre.mount_point_faults(("scratch_dir",), queue.scratch_dir, example="/scratch")
     yield from below(
         ("custom_slurm_settings",), _slurm_faults(queue.custom_slurm_settings, slurm.RESERVED_QUEUE_SETTINGS)
@@ -305,6 +306,8 @@ def _override_faults(spec: ClusterSpec) -> Iterator[Fault]:
             if fnmatchcase(dotted, pattern) or (hides and pattern.startswith(f"{dotted}.")):
                 yield Fault(path, value, f"the setting {setting}", "the rules of this stack count on it")
                 break
+        if path[-1] == "AdditionalIamPolicies" and value != []:
+            yield Fault(path, value, "a list, whose policies are added", "nodes need those that they have")
     known = {queue.name: {resource.name for resource in queue.compute_resources} for queue in spec.queues}
     path = ("Scheduling", "SlurmQueues")
     yield from _unnamed_faults(path, _at(spec.overrides, path), known, "queue")

@@ -37,10 +37,3 @@ def test_the_domain_is_plain_python() -> None:
                 imported.add(node.module or "")
         foreign = {name for name in imported if name.partition(".")[0] not in sys.stdlib_module_names}
         assert {name for name in foreign if not name.startswith("ultracluster.domain")} == set(), path
-
-
-def test_settings_load_without_cdk_and_boto3() -> None:
-    import config.settings  # noqa: F401
-
-    unwanted = {"aws_cdk", "jsii", "boto3", "botocore", "moto"} & sys.modules.keys()
-    assert unwanted == set()

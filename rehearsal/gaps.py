@@ -25,7 +25,8 @@ from moto.core.responses import ActionResult, BaseResponse, EmptyResult
 from moto.ec2.exceptions import DryRunClientError, EC2ClientError
 from moto.ec2.models import ec2_backends, subnets, vpcs
 from moto.ec2.models.amis import Ami
-from moto.ec2.models.instance_types import INSTANCE_TYPES
+from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend
+from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS, INSTANCE_TYPES
 from moto.ec2.models.security_groups import SecurityGroup
 from moto.ec2.responses import EC2Response
 from moto.ec2.utils import random_ami_id
@@ -52,6 +53,24 @@ def fill() -> None:
         urls.url_paths = dict.fromkeys(urls.url_paths, response.dispatch)
     for action in ("group-resources", "list-group-resources"):
         moto.resourcegroups.urls.url_paths[f"{{0}}/{action}$"] = ResourceGroups.dispatch
+    _place_offerings_by_zone_id()
+
+
+def _place_offerings_by_zone_id() -> None:
+    """Tell by zone id which zone offers an instance type.
+
+    moto's lists by zone name were recorded in an account whose names stand for other zones than in moto's zone table.
+    """
+    zones = [zone for zones in RegionsAndZonesBackend.zones.values() for zone in zones]
+    names = {zone.zone_id: zone.name for zone in zones}
+    INSTANCE_TYPE_OFFERINGS["availability-zone"] = {
+        region: [
+            {**offering, "LocationType": "availability-zone", "Location": names[offering["Location"]]}
+            for offering in offerings
+            if offering["Location"] in names
+        ]
+        for region, offerings in INSTANCE_TYPE_OFFERINGS["availability-zone-id"].items()
+    }
 
 
 class RegisteredAmi(Ami):

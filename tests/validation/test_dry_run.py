@@ -103,3 +103,18 @@ def test_the_answer_to_a_launch(change: Callable[[Any, Launch], Launch], code: s
 def test_a_real_launch_still_works(ec2: Any, good: Launch) -> None:
     launch = {**good, "DryRun": False, "NetworkInterfaces": good["NetworkInterfaces"][:1]}
     assert len(ec2.run_instances(**launch)["Instances"]) == 1
+
+
+@pytest.mark.parametrize("region", ["us-east-1", "us-east-2", "us-west-2", "ap-southeast-2"])
+def test_zones_offer_by_name_what_they_offer_by_id(aws: EmulatedAws, region: str) -> None:
+    ec2 = aws.client("ec2", region)
+    ids = {zone["ZoneName"]: zone["ZoneId"] for zone in ec2.describe_availability_zones()["AvailabilityZones"]}
+    only = [{"Name": "instance-type", "Values": ["trn1.32xlarge"]}]
+
+    def zones(location_type: str) -> set[str]:
+        offered = ec2.describe_instance_type_offerings(LocationType=location_type, Filters=only)
+        return {offer["Location"] for offer in offered["InstanceTypeOfferings"]}
+
+    by_id = zones("availability-zone-id")
+    assert by_id
+    assert {ids[name] for name in zones("availability-zone")} == by_id

@@ -195,7 +195,7 @@ class QueueSettings(_Model):
     """The kinds of node in the queue."""
     placement_group: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,24}$")] | None = None
     """Label of a cluster placement group; queues with one label share the group; none: no group. null: the shared group
-    `fleet`, but none for reserved capacity."""
+    `fleet`, but none for reserved capacity and for nodes without EFA."""
     existing_placement_group: str | None = None
     """Name of a placement group that exists, such as the one a capacity reservation was made in."""
     exclusive_jobs: bool = True

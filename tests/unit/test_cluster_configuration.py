@@ -263,7 +263,7 @@ def test_the_placement_group_of_a_queue() -> None:
         ),
         (replace(QUEUE, capacity_type="CAPACITY_BLOCK"), None),
         (replace(QUEUE, placement_group="none", compute_resources=[replace(TRN1, efa=False)]), None),
-        (replace(QUEUE, compute_resources=[replace(TRN1, instance_type="trn1.2xlarge")]), {"Name": "fleet"}),
+        (replace(QUEUE, compute_resources=[replace(TRN1, instance_type="trn1.2xlarge")]), None),
     ]
     for queue, group in groups:
         assert queue_of(queue)["Networking"].get("PlacementGroup") == group, queue

@@ -71,7 +71,7 @@ class QueueSpec:
         compute_resources: The kinds of node in the queue.
         capacity_type: How EC2 capacity is bought.
         placement_group: Label of a cluster placement group of this deployment; queues with one label share the group;
-            ``none``: no group. None: ``fleet`` for on-demand and Spot nodes outside a reservation, else ``none``.
+            ``none``: no group. None: ``fleet`` for nodes with EFA outside a reservation, else ``none``.
         existing_placement_group: Name of a group that exists already, such as the one a reservation was made in.
         exclusive_jobs: Whether each job has its nodes to itself. Slurm does not see Neuron devices, so sharing a node
             means sharing its NeuronCores unawares.
@@ -97,8 +97,8 @@ class QueueSpec:
             return None
         if self.placement_group:
             return self.placement_group
-        unplaced = self.capacity_type == "CAPACITY_BLOCK" or any(c.reserved for c in self.compute_resources)
-        return None if unplaced else SHARED_PLACEMENT_GROUP
+        reserved = self.capacity_type == "CAPACITY_BLOCK" or any(c.reserved for c in self.compute_resources)
+        return SHARED_PLACEMENT_GROUP if not reserved and any(c.has_efa for c in self.compute_resources) else None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -404,12 +404,17 @@ def _sections(raw: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+_STAND_INS = {"name": "xx", "max_count": 1, "path": "/x"}
+"""Values of required keys, which have no default, for rules that look at the rest of a faulty file."""
+
+
 def _without(raw: Any, places: set[Place]) -> Any:
-    """Return a copy of what a file holds without the keys at some places."""
+    """Return a copy of what a file holds without the keys at some places; required ones get stand-ins."""
 
     def copied(value: Any, place: Place) -> Any:
         if isinstance(value, dict):
-            return {key: copied(each, (*place, key)) for key, each in value.items() if (*place, key) not in places}
+            kept = {key: copied(each, (*place, key)) for key, each in value.items() if (*place, key) not in places}
+            return kept | {key: each for key, each in _STAND_INS.items() if (*place, key) in places}
         return [copied(each, (*place, i)) for i, each in enumerate(value)] if isinstance(value, list) else value
 
     return copied(raw, ())
@@ -418,8 +423,8 @@ def _without(raw: Any, places: set[Place]) -> Any:
 def _rule_faults_beside(raw: dict[str, Any], misshapen: set[Place]) -> list[Fault]:
     """Return what else breaks rules in a file with keys that are unknown or have values of a wrong shape.
 
-    The rules see the file without those keys, so with defaults in their place. What they say of the mappings that
-    lack a key is left out: it may be the default's fault.
+    The rules see the file without those keys, so with defaults or stand-ins in their place. What they say of the
+    mappings that lack a key is left out: it may be the default's fault.
     """
     around = {place[:-1] for place in misshapen} - {()}
     found = rules.faults(_sections(_without(raw, misshapen)))

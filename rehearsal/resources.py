@@ -14,7 +14,7 @@ from typing import Any
 Properties = dict[str, Any]
 
 
-class UnsupportedError(NotImplementedError):
+class UnsupportedError(LookupError):
     """A template uses something that the rehearsal does not know; the message names it."""
 
 

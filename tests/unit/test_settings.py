@@ -986,6 +986,18 @@ def test_shapes_and_rules_of_one_section_are_told_at_once(write: Callable[[str],
     ]
 
 
+def test_a_required_key_of_a_wrong_shape_hides_no_other_fault(write: Callable[[str], Path]) -> None:
+    for old, new, place in (
+        ("max_count: 16", "max_count: four", f"{RESOURCE}.max_count"),
+        ("max_count: 16", "min_count: 0", f"{RESOURCE}.max_count"),
+        ("name: trn1\naccount", "name: TRN1\naccount", "name"),
+    ):
+        assert old in GOOD, old
+        text = changed(old, new).replace("ssh_cidr: null", "ssh_cidr: 0.0.0.0/0").replace("retain: true", "retain: 1")
+        told = [line.split(": ")[1] for line in outcome(write(text))]
+        assert sorted(told) == sorted([place, "cluster.head_node.ssh_cidr", "storage.retain"]), told
+
+
 def test_a_default_in_the_place_of_a_wrong_value_is_not_blamed(write: Callable[[str], Path]) -> None:
     """The default of the left-out key breaks a rule beside what stands in the same mapping; the file may not."""
     for old, new, place in (

@@ -1,0 +1,64 @@
+"""What moto 5.2.5 lacks, and what it lets pass that AWS refuses. Runs inside the server's process.
+
+moto hands each service's requests to one response class; `fill` puts subclasses of some in their place, before
+the server starts. A subclass has one method per API action, named in snake_case. What it has to remember it keeps among
+the attributes of moto's own backend, so that a reset forgets it.
+
+A resource whose id AWS chooses gets a chosen one from a tag `_custom_id_`, moto's name for this
+(moto/utilities/id_generator.py), which its EC2 does not honour. It makes stand-ins for what a user's settings name.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import moto.cloudtrail.urls
+import moto.cloudwatch.urls
+import moto.ec2.models.security_groups
+import moto.ec2.urls
+import moto.fsx.urls
+import moto.logs.urls
+import moto.resourcegroups.urls
+import moto.s3.models
+import moto.ssm.urls
+from moto.core.responses import BaseResponse
+
+from rehearsal.gaps.cloudtrail import CloudTrail
+from rehearsal.gaps.cloudwatch import CloudWatch
+from rehearsal.gaps.faults import FaultyEc2
+from rehearsal.gaps.fsx import Fsx
+from rehearsal.gaps.instances import place_offerings_by_zone_id
+from rehearsal.gaps.launches import complete_launches_of_groups, widen_attachments
+from rehearsal.gaps.logs import Logs
+from rehearsal.gaps.resource_groups import ResourceGroups
+from rehearsal.gaps.s3 import Bucket
+from rehearsal.gaps.security_groups import Rule, SecurityGroups
+from rehearsal.gaps.ssm import Ssm
+
+
+class Ec2(FaultyEc2, SecurityGroups):
+    """EC2 with everything that is added to it here."""
+
+
+def fill() -> None:
+    """Register what is in this package with moto; call it before the server starts."""
+    services: list[tuple[Any, type[BaseResponse]]] = [
+        (moto.cloudtrail.urls, CloudTrail),
+        (moto.cloudwatch.urls, CloudWatch),
+        (moto.ec2.urls, Ec2),
+        (moto.fsx.urls, Fsx),
+        (moto.logs.urls, Logs),
+        (moto.resourcegroups.urls, ResourceGroups),
+        (moto.ssm.urls, Ssm),
+    ]
+    for urls, response in services:
+        urls.url_paths = dict.fromkeys(urls.url_paths, response.dispatch)
+    for action in ("group-resources", "list-group-resources"):
+        moto.resourcegroups.urls.url_paths[f"{{0}}/{action}$"] = ResourceGroups.dispatch
+    moto.ec2.models.security_groups.SecurityGroupRule = Rule  # type: ignore[misc]
+    moto.s3.models.FakeBucket = Bucket  # type: ignore[misc]
+    # S3 delivers access logs hours later, if at all; moto at once, and a bucket that logs itself is never empty.
+    moto.s3.models.S3Backend.log_incoming_request = lambda *_: None  # type: ignore[method-assign]
+    place_offerings_by_zone_id()
+    complete_launches_of_groups()
+    widen_attachments()

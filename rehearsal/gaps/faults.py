@@ -1,0 +1,35 @@
+"""What goes wrong in EC2 on demand (`rehearsal.faults`)."""
+
+# ruff: noqa: D102 - a method is named after the API action that it serves
+from __future__ import annotations
+
+from moto.core.common_types import TYPE_RESPONSE
+from moto.core.responses import ActionResult
+from moto.ec2.exceptions import EC2ClientError
+
+from rehearsal.faults import FAULTS_IN_FORCE
+from rehearsal.gaps.launches import Launches
+
+
+class FaultyEc2(Launches):
+    """EC2, which refuses what a fault in force makes it refuse. Codes and words are EC2's own.
+
+    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
+    """
+
+    def call_action(self) -> TYPE_RESPONSE:
+        if FAULTS_IN_FORCE.throttles(f"ec2:{self._get_action()}"):
+            return self.serialized(ActionResult(EC2ClientError("RequestLimitExceeded", "Request limit exceeded.")))
+        return super().call_action()
+
+    def allocate_address(self) -> ActionResult:
+        if "quota" in FAULTS_IN_FORCE:
+            raise EC2ClientError("AddressLimitExceeded", "The maximum number of addresses has been reached.")
+        return super().allocate_address()
+
+    def delete_placement_group(self) -> ActionResult:
+        if "stopping" in FAULTS_IN_FORCE:
+            name = self._get_param("GroupName")
+            message = f"The placement group '{name}' is in use and may not be deleted."
+            raise EC2ClientError("InvalidPlacementGroup.InUse", message)
+        return super().delete_placement_group()

@@ -1,0 +1,173 @@
+"""What a launch of EC2 instances takes: images, placement groups and capacity reservations."""
+
+# ruff: noqa: D102 - a method is named after the API action that it serves
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+from moto.core.responses import ActionResult, EmptyResult
+from moto.ec2.exceptions import EC2ClientError
+from moto.ec2.models.amis import Ami
+from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend
+from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS
+from moto.ec2.responses import EC2Response
+from moto.ec2.utils import random_ami_id
+from moto.utilities.id_generator import TAG_KEY_CUSTOM_ID
+
+from rehearsal.gaps.tags import listed, requested_tags
+
+CAPACITY_BLOCK_TAG = "aws:ec2capacityreservation:capacityReservationType"
+OWNER_ALIAS_TAG = "rehearsal:owner-alias"
+"""An image with this tag is listed for `Owners=[value]`: the official images belong to `amazon`."""
+
+
+class RegisteredAmi(Ami):
+    """An image with the block devices that it was registered with; moto's have a root volume of 15 GiB."""
+
+    def __init__(self, *args: Any, devices: list[dict[str, Any]], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._devices = devices
+
+    @property
+    def block_device_mappings(self) -> list[dict[str, Any]]:
+        """Return the mappings as DescribeImages lists them."""
+        return self._devices
+
+
+class Instances(EC2Response):
+    """EC2 with image registration, placement groups and capacity reservations."""
+
+    def register_image(self) -> ActionResult:
+        tags = requested_tags(self, "image")
+        image = RegisteredAmi(
+            self.ec2_backend,
+            tags.get(TAG_KEY_CUSTOM_ID) or random_ami_id(),
+            name=self._get_param("Name"),
+            architecture=self._get_param("Architecture", "i386"),
+            root_device_name=self._get_param("RootDeviceName"),
+            root_device_type="ebs",
+            virtualization_type="hvm",
+            owner_alias=tags.get(OWNER_ALIAS_TAG),
+            tags=tags,
+            devices=self._get_param("BlockDeviceMappings", []),
+        )
+        self.ec2_backend.amis[image.id] = image
+        return ActionResult({"ImageId": image.id})
+
+    # Placement groups
+
+    def create_placement_group(self) -> ActionResult:
+        name = self._get_param("GroupName")
+        if name in self._placement_groups:
+            raise EC2ClientError("InvalidPlacementGroup.Duplicate", f"The placement group '{name}' already exists.")
+        group_id = f"pg-{uuid4().hex[:17]}"
+        group = {
+            "GroupName": name,
+            "GroupId": group_id,
+            "GroupArn": f"arn:{self.partition}:ec2:{self.region}:{self.current_account}:placement-group/{name}",
+            "Strategy": self._get_param("Strategy", "cluster"),
+            "State": "available",
+            "Tags": listed(requested_tags(self, "placement-group")),
+        }
+        self._placement_groups[name] = group
+        return ActionResult({"PlacementGroup": group})
+
+    def describe_placement_groups(self) -> ActionResult:
+        groups = list(self._placement_groups.values())
+        names, ids = self._get_param("GroupNames", []), self._get_param("GroupIds", [])
+        for key, wanted in (("GroupName", names), ("GroupId", ids)):
+            for value in wanted:
+                if not any(group[key] == value for group in groups):
+                    raise EC2ClientError("InvalidPlacementGroup.Unknown", f"The Placement Group '{value}' is unknown.")
+        if names or ids:
+            groups = [group for group in groups if group["GroupName"] in names or group["GroupId"] in ids]
+        return ActionResult({"PlacementGroups": groups})
+
+    def delete_placement_group(self) -> ActionResult:
+        name = self._get_param("GroupName")
+        instances = [each for reservation in self.ec2_backend.all_reservations() for each in reservation.instances]
+        if any(each.placement.group_name == name and each.state != "terminated" for each in instances):
+            raise EC2ClientError(
+                "InvalidPlacementGroup.InUse", f"The placement group '{name}' is in use and may not be deleted."
+            )
+        if self._placement_groups.pop(name, None) is None:
+            raise EC2ClientError("InvalidPlacementGroup.Unknown", f"The Placement Group '{name}' is unknown.")
+        return EmptyResult()
+
+    # Capacity reservations
+
+    def create_capacity_reservation(self) -> ActionResult:
+        tags = requested_tags(self, "capacity-reservation")
+        reservation_id = tags.get(TAG_KEY_CUSTOM_ID) or f"cr-{uuid4().hex[:17]}"
+        zone = self._zone(self._get_param("AvailabilityZoneId"), self._get_param("AvailabilityZone"))
+        count = int(self._get_param("InstanceCount"))
+        reservation = {
+            "CapacityReservationId": reservation_id,
+            "OwnerId": self.current_account,
+            "CapacityReservationArn": f"arn:{self.partition}:ec2:{self.region}:{self.current_account}"
+            f":capacity-reservation/{reservation_id}",
+            "AvailabilityZone": zone.name,
+            "AvailabilityZoneId": zone.zone_id,
+            "InstanceType": self._get_param("InstanceType"),
+            "InstancePlatform": self._get_param("InstancePlatform"),
+            "Tenancy": "default",
+            "TotalInstanceCount": count,
+            "AvailableInstanceCount": count,
+            "InstanceMatchCriteria": self._get_param("InstanceMatchCriteria", "open"),
+            "PlacementGroupArn": self._get_param("PlacementGroupArn"),
+            "ReservationType": tags.get(CAPACITY_BLOCK_TAG, "default"),
+            "State": "active",
+            "Tags": listed(tags),
+        }
+        self._reservations[reservation_id] = reservation
+        return ActionResult({"CapacityReservation": reservation})
+
+    def describe_capacity_reservations(self) -> ActionResult:
+        wanted = self._get_param("CapacityReservationIds", [])
+        for reservation_id in wanted:
+            self._reservation(reservation_id)
+        found = [each for key, each in self._reservations.items() if not wanted or key in wanted]
+        return ActionResult({"CapacityReservations": found})
+
+    # Helpers
+
+    @property
+    def _placement_groups(self) -> dict[str, dict[str, Any]]:
+        groups: dict[str, dict[str, Any]] = vars(self.ec2_backend).setdefault("placement_groups", {})
+        return groups
+
+    @property
+    def _reservations(self) -> dict[str, dict[str, Any]]:
+        reservations: dict[str, dict[str, Any]] = vars(self.ec2_backend).setdefault("capacity_reservations", {})
+        return reservations
+
+    def _reservation(self, reservation_id: str) -> dict[str, Any]:
+        if reservation_id not in self._reservations:
+            raise EC2ClientError(
+                "InvalidCapacityReservationId.NotFound", f"The capacity reservation '{reservation_id}' does not exist"
+            )
+        return self._reservations[reservation_id]
+
+    def _zone(self, zone_id: str | None, name: str | None) -> Any:
+        for zone in self.ec2_backend.describe_availability_zones():
+            if zone_id == zone.zone_id or name == zone.name:
+                return zone
+        raise EC2ClientError("InvalidParameterValue", f"Invalid availability zone: [{zone_id or name}]")
+
+
+def place_offerings_by_zone_id() -> None:
+    """Tell by zone id which zone offers an instance type.
+
+    moto's lists by zone name were recorded in an account whose names stand for other zones than in moto's zone table.
+    """
+    zones = [zone for zones in RegionsAndZonesBackend.zones.values() for zone in zones]
+    names = {zone.zone_id: zone.name for zone in zones}
+    INSTANCE_TYPE_OFFERINGS["availability-zone"] = {
+        region: [
+            {**offering, "LocationType": "availability-zone", "Location": names[offering["Location"]]}
+            for offering in offerings
+            if offering["Location"] in names
+        ]
+        for region, offerings in INSTANCE_TYPE_OFFERINGS["availability-zone-id"].items()
+    }

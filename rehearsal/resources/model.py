@@ -1,0 +1,98 @@
+"""What a resource type is to the emulated CloudFormation: how to create, update and delete it over boto3."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Properties = dict[str, Any]
+
+
+class UnsupportedError(LookupError):
+    """A template uses something that the rehearsal does not know; the message names it."""
+
+
+class ResourceError(RuntimeError):
+    """A resource could not be created, updated or deleted; the message is the reason that a stack event gives.
+
+    Attributes:
+        physical: What a failed creation left behind, and a roll-back has to delete; None if there is nothing.
+    """
+
+    def __init__(self, reason: str, physical: Physical | None = None) -> None:
+        super().__init__(reason)
+        self.physical = physical
+
+
+@dataclass(frozen=True)
+class Physical:
+    """A resource that exists: what Ref and Fn::GetAtt give.
+
+    Attributes:
+        ref: What Ref gives, which is the physical id, too.
+        attributes: What Fn::GetAtt gives, by attribute name. A missing one is an error of the template.
+    """
+
+    ref: str
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Context:
+    """Where a resource is, and what AWS would call it.
+
+    Attributes:
+        client: Gives a boto3 client of a service in the stack's region.
+        account: The account's id.
+        region: The stack's region.
+        partition: `aws` or `aws-cn`.
+        stack_name: Name of the stack.
+        stack_id: ARN of the stack.
+        logical_id: Name of the resource in the template.
+        name: The name that CloudFormation would make up: stack, logical id and a random suffix, 64 characters at most.
+        resource_type: Type of the resource in the template, which custom resources are told.
+        metadata: The resource's Metadata, resolved; ParallelCluster's launch templates hold cfn-init's there.
+        previous: The properties that the resource has had until now, when it is updated.
+    """
+
+    client: Callable[[str], Any]
+    account: str
+    region: str
+    partition: str
+    stack_name: str
+    stack_id: str
+    logical_id: str
+    name: str
+    resource_type: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    previous: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Model:
+    """One resource type. A subclass is a few lines over boto3, against the same server as everybody's.
+
+    A model takes the properties that it knows out of the dictionary that it is given; what is left over is a property
+    that it does not know, and an error. So nothing passes in silence. What the API refuses may be raised as it comes
+    (botocore's ClientError); `ResourceError` is for a reason in CloudFormation's own words.
+    """
+
+    def create(self, context: Context, properties: Properties) -> Physical:
+        """Make the resource, and take each property out of `properties`."""
+        raise NotImplementedError
+
+    def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
+        """Change the resource in place, and take each property that was applied out of `changed`.
+
+        Args:
+            context: As for create.
+            physical: The resource as it was.
+            properties: All properties as they are to be. They may be emptied.
+            changed: Names of those that are new, gone or different. Never one that AWS replaces the resource for.
+        """
+        del context, properties, changed
+        return physical
+
+    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
+        """Delete the resource; one that is gone already is no error. `properties` are those it has."""
+        raise NotImplementedError

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import urllib.parse
 import urllib.request
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import boto3
 
@@ -16,21 +17,25 @@ ACCOUNT = "123456789012"
 
 
 class EmulatedAws:
-    """A running server. It ends with `stop`, with the `with` block, or with the process that started it."""
+    """A running server. It ends with `stop`, with the `with` block, or with the process that started it.
 
-    def __init__(self) -> None:
+    Stacks come up as fast as they can, or at speed `real` in about the time that AWS takes.
+    """
+
+    def __init__(self, speed: Literal["fast", "real"] = "fast") -> None:
         own = {
             "MOTO_ACCOUNT_ID": ACCOUNT,
             "MOTO_EC2_LOAD_DEFAULT_AMIS": "false",  # stand_ins declares the images that matter
             "MOTO_IAM_LOAD_MANAGED_POLICIES": "true",
         }
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "rehearsal.server"],
+            [sys.executable, "-m", "rehearsal.server", speed],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             cwd=Path(__file__).parents[1],
             env={**_without_aws(os.environ), **own},
+            start_new_session=True,  # Ctrl-C is for the starter, who may still need the server to clean up
         )
         assert self._process.stdout is not None  # noqa: S101 - stdout=PIPE
         port = self._process.stdout.readline().strip()
@@ -51,8 +56,12 @@ class EmulatedAws:
     @property
     def environment(self) -> dict[str, str]:
         """Return this process's environment with every AWS setting replaced by those that lead to this server."""
+        return {**_without_aws(os.environ), **self.settings}
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """Return the environment variables that lead AWS's tools to this server."""
         return {
-            **_without_aws(os.environ),
             "AWS_ENDPOINT_URL": self.endpoint,
             "AWS_ACCESS_KEY_ID": "testing",
             "AWS_SECRET_ACCESS_KEY": "testing",
@@ -67,16 +76,27 @@ class EmulatedAws:
             self._clients[service, region] = self._session.client(service, region, endpoint_url=self.endpoint)
         return self._clients[service, region]
 
+    def inject(self, fault: str, target: str = "") -> None:
+        """Put one of `rehearsal.faults.FAULTS` in force, instead of any before."""
+        self._post(f"/rehearsal/faults?{urllib.parse.urlencode({fault: target})}")
+
+    def mend(self) -> None:
+        """Take all faults away."""
+        self._post("/rehearsal/faults")
+
     def reset(self) -> None:
-        """Forget every resource."""
-        request = urllib.request.Request(f"{self.endpoint}/moto-api/reset", method="POST")  # noqa: S310 - own server
-        urllib.request.urlopen(request).close()  # noqa: S310
+        """Forget every resource and all faults."""
+        self._post("/moto-api/reset")
 
     def stop(self) -> None:
         """End the server and wait until it is gone."""
         assert self._process.stdin is not None  # noqa: S101 - stdin=PIPE
         self._process.stdin.close()
         self._process.wait()
+
+    def _post(self, path: str) -> None:
+        request = urllib.request.Request(f"{self.endpoint}{path}", method="POST")  # noqa: S310 - own server
+        urllib.request.urlopen(request).close()  # noqa: S310
 
 
 def _without_aws(environment: os._Environ[str]) -> dict[str, str]:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from rehearsal.aws import ACCOUNT, EmulatedAws
+from rehearsal.cloudformation.values import NO_VALUE, Evaluator, Scope
 from rehearsal.resources import COMPANIONS, Context, Physical, UnsupportedError, create, make_bucket
-
-_NO_VALUE: Final = object()
-_PLACEHOLDER = re.compile(r"\$\{([^}]+)\}")
 
 
 class Stack:
@@ -37,7 +35,7 @@ class Stack:
         unique = uuid.uuid5(uuid.NAMESPACE_URL, f"{account}/{region}/{name}")
         self.pseudo_parameters: Mapping[str, Any] = {
             "AWS::AccountId": account,
-            "AWS::NoValue": _NO_VALUE,
+            "AWS::NoValue": NO_VALUE,
             "AWS::Partition": partition,
             "AWS::Region": region,
             "AWS::StackId": f"arn:{partition}:cloudformation:{region}:{account}:stack/{name}/{unique}",
@@ -121,111 +119,64 @@ class Resolver:
         self._assembly = assembly
         self._aws = aws
         self._made: dict[tuple[str, str], Physical] = {}
-        self._intrinsics: Mapping[str, Callable[[Stack, Any], Any]] = {
-            "Ref": self._ref,
-            "Fn::GetAtt": self._get_att,
-            "Fn::GetStackOutput": self._get_stack_output,
-            "Fn::Join": self._join,
-            "Fn::Select": self._select,
-            "Fn::Split": self._split,
-            "Fn::Sub": self._sub,
-        }
 
     def resolve(self, stack: Stack, value: Any) -> Any:
         """Return a value of the stack's template without intrinsic functions.
 
         Raises:
-            UnsupportedError: The value leads to something that is unknown here; the message names it.
+            TemplateError: A function has arguments that it does not take.
+            UnsupportedError: The value leads to something that is unknown here; the message names the way to it.
             botocore.exceptions.ClientError: AWS would refuse a resource.
         """
-        resolved = self._resolve(stack, value)
+        resolved = self.evaluate(stack, value)
         self._add_companions()
         return resolved
 
-    def _resolve(self, stack: Stack, value: Any) -> Any:
-        if isinstance(value, list):
-            return [item for each in value if (item := self._resolve(stack, each)) is not _NO_VALUE]
-        if not isinstance(value, dict):
-            return value
-        name = next(iter(value), "")
-        if len(value) == 1 and (name == "Ref" or name.startswith("Fn::")):
-            if name not in self._intrinsics:
-                raise UnsupportedError(f"{stack.name}: intrinsic function {name}")
-            return self._intrinsics[name](stack, value[name])
-        members = {key: self._resolve(stack, each) for key, each in value.items()}
-        return {key: each for key, each in members.items() if each is not _NO_VALUE}
+    def evaluate(self, stack: Stack, value: Any) -> Any:
+        """Do as `resolve`, but make only what the value refers to."""
+        with _named(stack.name):
+            return self._evaluate(stack, value)
 
-    def _ref(self, stack: Stack, name: str) -> Any:
-        if name in stack.pseudo_parameters:
-            return stack.pseudo_parameters[name]
-        return self._resource(stack, name).ref
-
-    def _get_att(self, stack: Stack, argument: list[str] | str) -> str:
-        logical_id, attribute = argument.split(".", 1) if isinstance(argument, str) else argument
-        attributes = self._resource(stack, logical_id).attributes
-        if attribute not in attributes:
-            resource_type = stack.resources[logical_id]["Type"]
-            raise UnsupportedError(f"{stack.name}: attribute {attribute} of {logical_id} ({resource_type})")
-        return attributes[attribute]
-
-    def _get_stack_output(self, stack: Stack, argument: Mapping[str, Any]) -> Any:
-        producer, output = self._output(stack, argument)
-        return self._resolve(producer, output)
-
-    def _join(self, stack: Stack, argument: list[Any]) -> str:
-        separator, parts = argument
-        return str(separator).join(str(part) for part in self._resolve(stack, parts))
-
-    def _select(self, stack: Stack, argument: list[Any]) -> Any:
-        index, values = self._resolve(stack, argument)
-        return values[int(index)]
-
-    def _split(self, stack: Stack, argument: list[Any]) -> list[str]:
-        separator, text = self._resolve(stack, argument)
-        return str(text).split(separator)
-
-    def _sub(self, stack: Stack, argument: list[Any] | str) -> str:
-        text, variables = (argument, {}) if isinstance(argument, str) else argument
-
-        def value_of(match: re.Match[str]) -> str:
-            name = match[1]
-            if name.startswith("!"):
-                return f"${{{name[1:]}}}"
-            if name in variables:
-                return str(self._resolve(stack, variables[name]))
-            return str(self._get_att(stack, name) if "." in name else self._ref(stack, name))
-
-        return _PLACEHOLDER.sub(value_of, text)
-
-    def _output(self, stack: Stack, argument: Mapping[str, Any]) -> tuple[Stack, Any]:
+    def output(self, stack_name: str, name: str) -> tuple[Stack, Any]:
         """Return the stack that an Fn::GetStackOutput names, and the value of that output in its template."""
-        name, output = self._resolve(stack, argument["StackName"]), argument["OutputName"]
-        producer = self._assembly.stacks.get(name)
-        if producer is None or output not in producer.template.get("Outputs", {}):
-            raise UnsupportedError(f"{stack.name}: output {output} of stack {name}, which the assembly does not have")
-        return producer, producer.template["Outputs"][output]["Value"]
+        producer = self._assembly.stacks.get(stack_name)
+        if producer is None or name not in producer.template.get("Outputs", {}):
+            raise UnsupportedError(f"output {name} of stack {stack_name}, which the assembly does not have")
+        return producer, producer.template["Outputs"][name]["Value"]
 
-    def _resource(self, stack: Stack, logical_id: str) -> Physical:
+    def resource(self, stack: Stack, logical_id: str) -> Physical:
+        """Return a resource, and make it the first time."""
         key = (stack.name, logical_id)
         if key not in self._made:
             if logical_id not in stack.resources:
-                raise UnsupportedError(f"{stack.name}: reference to {logical_id}, which is no resource of the template")
+                raise UnsupportedError(f"reference to {logical_id}, which is no resource of the template")
             resource = stack.resources[logical_id]
             if "Condition" in resource:
-                raise UnsupportedError(f"{stack.name}: {logical_id} has a condition")
-            properties = self._resolve(stack, resource.get("Properties", {}))
-            context = Context(lambda service: self._aws.client(service, stack.region), stack.physical_name(logical_id))
-            try:
+                raise UnsupportedError(f"{logical_id} has a condition")
+            context = Context(
+                client=lambda service: self._aws.client(service, stack.region),
+                account=stack.pseudo_parameters["AWS::AccountId"],
+                region=stack.region,
+                partition=stack.pseudo_parameters["AWS::Partition"],
+                stack_name=stack.name,
+                stack_id=stack.pseudo_parameters["AWS::StackId"],
+                logical_id=logical_id,
+                name=stack.physical_name(logical_id),
+            )
+            with _named(logical_id):
+                properties = self._evaluate(stack, resource.get("Properties", {}))
                 self._made[key] = create(resource["Type"], context, properties)
-            except UnsupportedError as error:
-                raise UnsupportedError(f"{stack.name}: {logical_id}: {error}") from None
         return self._made[key]
+
+    def _evaluate(self, stack: Stack, value: Any) -> Any:
+        return Evaluator(_StackScope(self, stack)).evaluate(value)
 
     def _add_companions(self) -> None:
         """Make the rules of the security groups that were made, the routes of the route tables, and so on."""
         while missing := [key for key in self._companions() if key not in self._made]:
             for stack_name, logical_id in missing:
-                self._resource(self._assembly.stacks[stack_name], logical_id)
+                with _named(stack_name):
+                    self.resource(self._assembly.stacks[stack_name], logical_id)
 
     def _companions(self) -> Iterator[tuple[str, str]]:
         for stack in self._assembly.stacks.values():
@@ -239,6 +190,41 @@ class Resolver:
         match value:
             case {"Ref": str(logical_id)} | {"Fn::GetAtt": [str(logical_id), _]}:
                 return stack.name, logical_id
-            case {"Fn::GetStackOutput": argument}:
-                return self._target(*self._output(stack, argument))
+            case {"Fn::GetStackOutput": {"StackName": str(stack_name), "OutputName": str(name)}}:
+                return self._target(*self.output(stack_name, name))
         return None
+
+
+class _StackScope(Scope):
+    """What the values of one stack refer to; the resources are made on the way."""
+
+    def __init__(self, resolver: Resolver, stack: Stack) -> None:
+        self._resolver = resolver
+        self._stack = stack
+
+    def ref(self, name: str) -> Any:
+        if name in self._stack.pseudo_parameters:
+            return self._stack.pseudo_parameters[name]
+        return self._resolver.resource(self._stack, name).ref
+
+    def attribute(self, logical_id: str, attribute: str) -> Any:
+        attributes = self._resolver.resource(self._stack, logical_id).attributes
+        if attribute not in attributes:
+            resource_type = self._stack.resources[logical_id]["Type"]
+            raise UnsupportedError(f"attribute {attribute} of {logical_id} ({resource_type})")
+        return attributes[attribute]
+
+    def stack_output(self, region: str | None, stack_name: str, output: str) -> Any:
+        producer, value = self._resolver.output(stack_name, output)
+        if (region or self._stack.region) != producer.region:
+            raise UnsupportedError(f"output {output} of stack {stack_name} in region {region}")
+        return self._resolver.evaluate(producer, value)
+
+
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    """Put a name in front of what is unsupported."""
+    try:
+        yield
+    except UnsupportedError as error:
+        raise UnsupportedError(f"{name}: {error}") from None

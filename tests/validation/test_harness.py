@@ -196,8 +196,13 @@ def file_system_behind(aws: EmulatedAws, ec2: Any, make_subnet: Callable[..., st
         first, last = ports
         name = f"lustre-{first}-{cidr}"
         group_id = ec2.create_security_group(GroupName=name, Description=name, VpcId=subnet["VpcId"])["GroupId"]
-        rule = {"IpProtocol": "tcp", "FromPort": first, "ToPort": last, "IpRanges": [{"CidrIp": cidr}]}
-        ec2.authorize_security_group_ingress(GroupId=group_id, IpPermissions=[rule])
+
+        def rule(first: int, last: int, cidr: str) -> list[dict[str, object]]:
+            ranges = [{"CidrIp": cidr}]
+            return [{"IpProtocol": "tcp", "FromPort": first, "ToPort": last, "IpRanges": ranges}]
+
+        # FSx makes no file system without its port, but does not mind what happens to the group afterwards.
+        ec2.authorize_security_group_ingress(GroupId=group_id, IpPermissions=rule(988, 988, "10.0.0.0/16"))
         made.append(
             fsx.create_file_system(
                 FileSystemType="LUSTRE",
@@ -207,6 +212,8 @@ def file_system_behind(aws: EmulatedAws, ec2: Any, make_subnet: Callable[..., st
                 LustreConfiguration={"DeploymentType": "SCRATCH_2"},
             )["FileSystem"]["FileSystemId"]
         )
+        ec2.revoke_security_group_ingress(GroupId=group_id, IpPermissions=rule(988, 988, "10.0.0.0/16"))
+        ec2.authorize_security_group_ingress(GroupId=group_id, IpPermissions=rule(first, last, cidr))
         return str(made[-1])
 
     yield make

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from rehearsal.cluster import as_strings
 from rehearsal.parallelcluster import ParallelCluster, Templates
+from rehearsal.resources.custom import as_strings
 from scripts.validate import environments
 
 pytestmark = pytest.mark.validation

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from rehearsal.aws import EmulatedAws
-from rehearsal.cluster import as_strings, cluster_request
+from rehearsal.cluster import cluster_request
 from rehearsal.resources import UnsupportedError
+from rehearsal.resources.custom import as_strings
 from rehearsal.templates import Assembly, Resolver
 
 pytestmark = pytest.mark.validation
@@ -78,6 +79,13 @@ def test_an_output_of_another_stack_is_followed(aws: EmulatedAws, assembly: Call
     reference = {"Fn::GetStackOutput": {"StackName": "one-stack", "OutputName": "Vpc", "Region": "us-west-2"}}
     vpc_id = Resolver(written, aws).resolve(written.stacks["two-stack"], reference)
     assert aws.client("ec2", "us-west-2").describe_vpcs(VpcIds=[vpc_id])["Vpcs"][0]["CidrBlock"] == "10.7.0.0/16"
+
+
+def test_an_output_of_another_region_is_not_taken_for_it(aws: EmulatedAws, assembly: Callable[..., Assembly]) -> None:
+    written = assembly(one={"Resources": {"V": VPC}, "Outputs": {"Vpc": {"Value": {"Ref": "V"}}}})
+    reference = {"Fn::GetStackOutput": {"StackName": "one-stack", "OutputName": "Vpc", "Region": "eu-west-1"}}
+    with pytest.raises(UnsupportedError, match="output Vpc of stack one-stack in region eu-west-1"):
+        Resolver(written, aws).resolve(written.stacks["one-stack"], reference)
 
 
 def test_rules_of_a_security_group_come_with_it_from_any_stack(

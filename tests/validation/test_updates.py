@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from rehearsal.cluster import as_strings
 from rehearsal.parallelcluster import ParallelCluster, Update
+from rehearsal.resources.custom import as_strings
 
 pytestmark = pytest.mark.validation
 

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal.cluster import CLUSTER_TYPE, as_strings
+from rehearsal.cluster import CLUSTER_TYPE
 from rehearsal.parallelcluster import ParallelCluster, Update
+from rehearsal.resources.custom import as_strings
 from rehearsal.synthesis import synthesize
 from rehearsal.templates import Assembly
 from scripts.validate import CONFIG

@@ -1,0 +1,328 @@
+"""What AWS's resource schemas say: which types and attributes exist, which properties are valid, what replaces.
+
+The schemas are those that cfn-lint ships; nothing is downloaded. Their format is described at
+https://docs.aws.amazon.com/cloudformation-cli/latest/userguide/resource-type-schema.html
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from typing import Any
+
+import regex  # type: ignore[import-untyped]
+from jsonschema import Draft7Validator, ValidationError  # type: ignore[import-untyped]
+from jsonschema.validators import extend  # type: ignore[import-untyped]
+
+from rehearsal.resources.model import ResourceError
+
+_REGION = "us-east-1"
+"""Where every type exists, which is what questions without a region are about."""
+
+_ALSO_CREATE_ONLY: Mapping[str, frozenset[str]] = {
+    # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-budgets-budget-budgetdata.html
+    "AWS::Budgets::Budget": frozenset({"Budget/AutoAdjustData", "Budget/PlannedBudgetLimits"}),
+    # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-capacityreservation.html
+    "AWS::EC2::CapacityReservation": frozenset({"InstanceMatchCriteria", "TagSpecifications"}),
+    # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-eip.html
+    "AWS::EC2::EIP": frozenset({"Domain"}),
+    # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-fsx-filesystem.html and
+    # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-fsx-filesystem-lustreconfiguration.html
+    "AWS::FSx::FileSystem": frozenset(
+        {
+            "FileSystemTypeVersion",
+            "LustreConfiguration/CopyTagsToBackups",
+            "LustreConfiguration/DeploymentType",
+            "LustreConfiguration/DriveCacheType",
+            "LustreConfiguration/ExportPath",
+            "LustreConfiguration/ImportPath",
+            "LustreConfiguration/ImportedFileChunkSize",
+            "LustreConfiguration/PerUnitStorageThroughput",
+        }
+    ),
+    # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-s3-bucket.html
+    "AWS::S3::Bucket": frozenset({"ObjectLockEnabled"}),
+}
+"""Properties with "Update requires: Replacement" in the documentation that the schema does not have as create-only."""
+
+_UPDATED_IN_PLACE: Mapping[str, frozenset[str]] = {
+    # Only an update policy AutoScalingReplacingUpdate replaces the group.
+    # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
+    "AWS::AutoScaling::AutoScalingGroup": frozenset(
+        {"LaunchConfigurationName", "LaunchTemplate", "MixedInstancesPolicy", "PlacementGroup", "VPCZoneIdentifier"}
+    ),
+    # With a root volume on EBS the instance is stopped and started instead.
+    # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-instance.html
+    "AWS::EC2::Instance": frozenset({"EbsOptimized", "InstanceType", "SecurityGroupIds", "UserData"}),
+}
+"""Properties that are create-only under a condition which does not hold here; every other such condition does."""
+
+_TYPE_NAMES = {
+    "array": "JSONArray",
+    "boolean": "Boolean",
+    "integer": "Integer",
+    "number": "Number",
+    "object": "JSONObject",
+    "string": "String",
+}
+
+
+def known(resource_type: str) -> bool:
+    """Return whether CloudFormation has the type, in any region."""
+    return _is_custom(resource_type) or _definition(resource_type, _REGION) is not None
+
+
+def has_attribute(resource_type: str, attribute: str) -> bool:
+    """Return whether Fn::GetAtt has the attribute. A custom resource may have any."""
+    if _is_custom(resource_type):
+        return True
+    definition = _definition(resource_type, _REGION)
+    return definition is not None and definition.get_atts.get(attribute) is not None
+
+
+def check(resource_type: str, region: str, properties: Mapping[str, Any], logical_id: str) -> None:
+    """Check properties against the schema of their type.
+
+    Raises:
+        ResourceError: They do not fit, in CloudFormation's words, or the type does not exist in the region.
+    """
+    if _is_custom(resource_type):
+        return
+    validator = _validator(resource_type, region)
+    if validator is None:
+        raise ResourceError(f"Template format error: Unrecognized resource types: [{resource_type}]")
+    errors = list(validator.iter_errors(coerced(resource_type, properties)))
+    if errors and "handlers" not in validator.schema:
+        raise ResourceError(_message_of_old_type(errors[0]))
+    if errors:
+        listed = ", ".join(dict.fromkeys(_message(error) for error in errors))
+        raise ResourceError(f"Properties validation failed for resource {logical_id} with message: [{listed}]")
+
+
+def coerced(resource_type: str, properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a copy of the properties whose scalars have the schema's types, such as 16 for "16"."""
+    definition = None if _is_custom(resource_type) else _definition(resource_type, _REGION)
+    if definition is None:
+        return dict(properties)
+    copy: dict[str, Any] = _coerced(dict(properties), definition.schema, definition.schema)
+    return copy
+
+
+def needs_replacement(resource_type: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> set[str]:
+    """Return the properties that differ and cannot be changed in an existing resource, as `Name` or `Name/Member`."""
+    definition = None if _is_custom(resource_type) else _definition(resource_type, _REGION)
+    if definition is None:
+        return set()
+    pointers = [
+        *definition.schema.get("createOnlyProperties", []),
+        *definition.schema.get("conditionalCreateOnlyProperties", []),
+    ]
+    create_only = {pointer.removeprefix("/properties/") for pointer in pointers}
+    create_only |= _ALSO_CREATE_ONLY.get(resource_type, frozenset())
+    create_only -= _UPDATED_IN_PLACE.get(resource_type, frozenset())
+    return {path for path in create_only if list(_at(old, path)) != list(_at(new, path))}
+
+
+def with_tags(resource_type: str, properties: Mapping[str, Any], tags: Mapping[str, str]) -> dict[str, Any]:
+    """Return properties with a stack's tags among the resource's; where both have a key, the resource's counts.
+
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-resource-tags.html
+    """
+    definition = None if _is_custom(resource_type) else _definition(resource_type, _REGION)
+    schema = definition.schema if definition else {}
+    tags_schema = _dereferenced(schema.get("properties", {}).get("Tags", {}), schema)
+    if not tags or not tags_schema:
+        return dict(properties)
+    own = properties.get("Tags") or {}
+    if tags_schema.get("type") == "object":
+        return {**properties, "Tags": {**tags, **own}}
+    item = _dereferenced(tags_schema["items"], schema)
+    # An Auto Scaling group passes the stack's tags on to its instances.
+    further = {"PropagateAtLaunch": True} if "PropagateAtLaunch" in item["properties"] else {}
+    taken = {tag["Key"] for tag in own}
+    inherited = [{"Key": key, "Value": value, **further} for key, value in tags.items() if key not in taken]
+    return {**properties, "Tags": [*inherited, *own]}
+
+
+def _is_custom(resource_type: str) -> bool:
+    return resource_type == "AWS::CloudFormation::CustomResource" or resource_type.startswith("Custom::")
+
+
+@cache
+def _definition(resource_type: str, region: str) -> Any:
+    """Return cfn-lint's Schema of a type, or None if the region does not have it."""
+    # cfn-lint takes 0.4 s to import, which a server without stacks need not spend.
+    from cfnlint.schema import ResourceNotFoundError  # type: ignore[import-untyped] # noqa: PLC0415
+    from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER  # type: ignore[import-untyped] # noqa: PLC0415
+
+    try:
+        return PROVIDER_SCHEMA_MANAGER.get_resource_schema(region, resource_type)
+    except ResourceNotFoundError:
+        return None
+
+
+@cache
+def _validator(resource_type: str, region: str) -> Draft7Validator | None:
+    definition = _definition(resource_type, region)
+    return None if definition is None else _Validator(definition.schema)
+
+
+def _coerced(value: Any, schema: Mapping[str, Any], root: Mapping[str, Any]) -> Any:
+    schema = _dereferenced(schema, root)
+    if isinstance(value, dict):
+        members = schema.get("properties", {})
+        others = [*schema.get("patternProperties", {}).values(), {}]
+        return {key: _coerced(each, members.get(key, others[0]), root) for key, each in value.items()}
+    if isinstance(value, list):
+        items = schema.get("items", {})
+        return [_coerced(each, items, root) for each in value] if isinstance(items, dict) else value
+    return _coerced_scalar(value, schema.get("type"))
+
+
+def _dereferenced(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
+    while "$ref" in schema:
+        target: Any = root
+        for part in schema["$ref"].removeprefix("#/").split("/"):
+            target = target[part]
+        schema = target
+    return schema
+
+
+def _coerced_scalar(value: Any, wanted: Any) -> Any:
+    match wanted, value:
+        case "string", bool() | int() | float():
+            return json.dumps(value)
+        case "boolean", "true" | "false":
+            return value == "true"
+        case "integer" | "number", str():
+            return _coerced_number(value, int if wanted == "integer" else float)
+    return value
+
+
+def _coerced_number(value: str, kind: Callable[[str], float]) -> float | str:
+    try:
+        return kind(value)
+    except ValueError:
+        return value
+
+
+def _at(value: Any, path: str) -> Iterator[Any]:
+    """Yield what stands at a path; `*` is every item of a list."""
+    name, _, rest = path.partition("/")
+    if name == "*":
+        found = value if isinstance(value, list) else []
+    else:
+        found = [value[name]] if isinstance(value, dict) and name in value else []
+    for each in found:
+        if rest:
+            yield from _at(each, rest)
+        else:
+            yield each
+
+
+def _message(error: ValidationError) -> str:
+    """Word an error as CloudFormation does, with a pointer to where it is."""
+    where = "/".join(["#", *(str(part) for part in error.absolute_path)])
+    return f"{where}: {_problem(error)}"
+
+
+def _problem(error: ValidationError) -> str:
+    word = _PROBLEMS.get(error.validator)
+    return word(error) if word else f"failed validation constraint for keyword [{error.validator}]"
+
+
+def _message_of_old_type(error: ValidationError) -> str:
+    """Word an error as CloudFormation does for types that are older than its registry, which have no handlers."""
+    path = [str(part) for part in error.absolute_path if isinstance(part, str)]
+    match error.validator:
+        case "additionalProperties":
+            return f"Encountered unsupported property {error.message}"
+        case "required":
+            return f"Property {error.message} cannot be empty."
+        case "type" if path:
+            return f"Value of property {path[-1]} must be of type {_old_type_name(error.validator_value)}"
+    return f"Value of property {'/'.join(path)}: {_problem(error)}"
+
+
+def _type_name(wanted: Any) -> str:
+    return "|".join(_TYPE_NAMES[each] for each in ([wanted] if isinstance(wanted, str) else wanted))
+
+
+def _type_name_of(value: Any) -> str:
+    for kind, name in ((bool, "Boolean"), (int, "Integer"), (float, "Number"), (str, "String"), (list, "JSONArray")):
+        if isinstance(value, kind):
+            return name
+    return "JSONObject"
+
+
+def _old_type_name(wanted: Any) -> str:
+    return {"array": "List", "object": "Object"}.get(wanted, _type_name(wanted))
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _check_pattern(_: Any, pattern: str, value: Any, __: Any) -> Iterator[ValidationError]:
+    if isinstance(value, str) and not regex.search(pattern, value):
+        yield ValidationError(pattern)
+
+
+def _check_pattern_properties(
+    validator: Any, patterns: Mapping[str, Any], value: Any, _: Any
+) -> Iterator[ValidationError]:
+    for key, member in value.items() if isinstance(value, dict) else ():
+        for pattern, schema in patterns.items():
+            if regex.search(pattern, key):
+                yield from validator.descend(member, schema, path=key)
+
+
+def _check_additional_properties(
+    validator: Any, additional: Any, value: Any, schema: Mapping[str, Any]
+) -> Iterator[ValidationError]:
+    for key, member in value.items() if isinstance(value, dict) else ():
+        patterns = schema.get("patternProperties", {})
+        if key in schema.get("properties", {}) or any(regex.search(pattern, key) for pattern in patterns):
+            continue
+        if additional is False:
+            yield ValidationError(key)
+        else:
+            yield from validator.descend(member, additional, path=key)
+
+
+def _check_required(_: Any, required: list[str], value: Any, __: Any) -> Iterator[ValidationError]:
+    for key in required if isinstance(value, dict) else ():
+        if key not in value:
+            yield ValidationError(key)
+
+
+_Validator = extend(
+    Draft7Validator,
+    {
+        "additionalProperties": _check_additional_properties,
+        "pattern": _check_pattern,
+        "patternProperties": _check_pattern_properties,
+        "required": _check_required,
+    },
+)
+r"""The schemas' patterns have classes such as \p{L}, which Python's own regular expressions lack.
+
+The message of an error of these four keywords is the key, or the pattern, that it is about.
+"""
+
+_PROBLEMS: Mapping[str, Callable[[ValidationError], str]] = {
+    "additionalProperties": lambda error: f"extraneous key [{error.message}] is not permitted",
+    "anyOf": lambda error: f"#: no subschema matched out of the total {len(error.validator_value)} subschemas",
+    "enum": lambda error: f"{_text(error.instance)} is not a valid enum value",
+    "maxItems": lambda error: f"expected maximum item count: {error.validator_value}, found: {len(error.instance)}",
+    "maxLength": lambda error: f"expected maxLength: {error.validator_value}, actual: {len(error.instance)}",
+    "maximum": lambda error: f"{_text(error.instance)} is not less or equal to {error.validator_value}",
+    "minItems": lambda error: f"expected minimum item count: {error.validator_value}, found: {len(error.instance)}",
+    "minLength": lambda error: f"expected minLength: {error.validator_value}, actual: {len(error.instance)}",
+    "minimum": lambda error: f"{_text(error.instance)} is not greater or equal to {error.validator_value}",
+    "required": lambda error: f"required key [{error.message}] not found",
+    "type": lambda error: f"expected type: {_type_name(error.validator_value)}, found: {_type_name_of(error.instance)}",
+    "uniqueItems": lambda _: "array items are not unique",
+}
+"""What CloudFormation says of a value that a keyword of the schema refuses."""

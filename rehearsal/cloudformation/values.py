@@ -1,0 +1,461 @@
+"""The values of a template: what intrinsic functions and dynamic references stand for.
+
+https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/intrinsic-function-reference.html
+"""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+import itertools
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, Protocol
+
+from rehearsal.resources.model import UnsupportedError
+
+NO_VALUE: Final = object()
+"""What `AWS::NoValue` stands for: the member that has it is left out."""
+
+_MAXIMUM_BLOCKS = 256
+_PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
+_DYNAMIC_REFERENCE = re.compile(r"\{\{resolve:([^{}]+)\}\}")
+
+
+class TemplateError(ValueError):
+    """A template, or a parameter's value, is wrong; the message is in CloudFormation's words where these are known."""
+
+
+class Scope(Protocol):
+    """What the values of one template may refer to. A subclass defines what it has; the rest it refuses by name."""
+
+    def ref(self, name: str) -> Any:
+        """Return what Ref gives for a parameter, a pseudo parameter or a resource."""
+        raise UnsupportedError(f"Ref of {name}")
+
+    def attribute(self, logical_id: str, attribute: str) -> Any:
+        """Return what Fn::GetAtt gives; the attribute may have dots, as `Outputs.VpcId` has."""
+        raise UnsupportedError(f"Fn::GetAtt of {logical_id}.{attribute}")
+
+    def stack_output(self, region: str | None, stack_name: str, output: str) -> Any:
+        """Return what Fn::GetStackOutput gives; no region is the stack's own."""
+        raise UnsupportedError(f"Fn::GetStackOutput of {stack_name}.{output} in region {region}")
+
+    def import_value(self, name: str) -> str:
+        """Return the value that is exported under the name."""
+        raise UnsupportedError(f"Fn::ImportValue of {name}")
+
+    def zones(self, region: str) -> list[str]:
+        """Return the names of a region's zones; an empty region is the stack's own."""
+        raise UnsupportedError(f"Fn::GetAZs of {region}")
+
+    def secret(self, reference: str) -> str:
+        """Return what a dynamic reference gives, named by what follows `resolve:`, such as `ssm:/name:3`."""
+        raise UnsupportedError(f"dynamic reference to {reference}")
+
+    def condition(self, name: str) -> bool:
+        """Return whether the condition with this name holds."""
+        raise UnsupportedError(f"condition {name}")
+
+    def mapping(self, name: str, top_level_key: str, second_level_key: str) -> Any:
+        """Return what Fn::FindInMap gives."""
+        raise UnsupportedError(f"Fn::FindInMap of {name}::{top_level_key}::{second_level_key}")
+
+
+class Evaluator:
+    """Computes values of one template."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+        self._values: Mapping[str, Callable[[Any], Any]] = {
+            "Ref": scope.ref,
+            "Fn::Base64": self._base64,
+            "Fn::Cidr": self._cidr,
+            "Fn::FindInMap": self._find_in_map,
+            "Fn::GetAZs": self._get_zones,
+            "Fn::GetAtt": self._get_attribute,
+            "Fn::GetStackOutput": self._get_stack_output,
+            "Fn::If": self._if,
+            "Fn::ImportValue": lambda name: scope.import_value(self._evaluate(name)),
+            "Fn::Join": self._join,
+            "Fn::Select": self._select,
+            "Fn::Split": self._split,
+            "Fn::Sub": self._sub,
+        }
+        self._conditions: Mapping[str, Callable[[Any], bool]] = {
+            "Condition": scope.condition,
+            "Fn::And": lambda parts: all(self.condition(part) for part in parts),
+            "Fn::Or": lambda parts: any(self.condition(part) for part in parts),
+            "Fn::Not": lambda parts: not self.condition(parts[0]),
+            "Fn::Equals": self._equals,
+            "Fn::Contains": self._contains,
+            "Fn::EachMemberEquals": self._each_member_equals,
+            "Fn::EachMemberIn": self._each_member_in,
+        }
+
+    def evaluate(self, value: Any) -> Any:
+        """Return a value without intrinsic functions, dynamic references and members that are `AWS::NoValue`.
+
+        Raises:
+            TemplateError: A function has arguments that it does not take.
+            UnsupportedError: A function is unknown here; the message names it.
+        """
+        return self._without_dynamic_references(self._evaluate(value))
+
+    def condition(self, definition: Any) -> bool:
+        """Return whether the condition of a Conditions section, or the assertion of a rule, holds.
+
+        Raises:
+            TemplateError: It is no boolean function, or one with arguments that it does not take.
+            UnsupportedError: A function is unknown here; the message names it.
+        """
+        if not isinstance(definition, dict) or len(definition) != 1:
+            raise TemplateError(NOT_BOOLEAN)
+        function, argument = next(iter(definition.items()))
+        if function in self._values:
+            raise TemplateError(NOT_BOOLEAN)
+        if function not in self._conditions:
+            raise UnsupportedError(f"condition function {function}")
+        check_form(function, argument)
+        return self._conditions[function](argument)
+
+    def _evaluate(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return [item for each in value if (item := self._evaluate(each)) is not NO_VALUE]
+        if not isinstance(value, dict):
+            return value
+        function = intrinsic_function(value)
+        if function is None:
+            members = {key: self._evaluate(each) for key, each in value.items()}
+            return {key: each for key, each in members.items() if each is not NO_VALUE}
+        if function not in self._values:
+            raise UnsupportedError(f"intrinsic function {function}")
+        argument = value[function]
+        check_form(function, argument)
+        return self._values[function](argument)
+
+    def _without_dynamic_references(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self._without_dynamic_references(each) for each in value]
+        if isinstance(value, dict):
+            return {key: self._without_dynamic_references(each) for key, each in value.items()}
+        if isinstance(value, str):
+            return _DYNAMIC_REFERENCE.sub(lambda match: self._scope.secret(match[1]), value)
+        return value
+
+    def _base64(self, argument: Any) -> str:
+        return base64.b64encode(self._text(argument, _FORMS["Fn::Base64"][1]).encode()).decode()
+
+    def _cidr(self, argument: list[Any]) -> list[str]:
+        if len(argument) == 2:  # noqa: PLR2004 - what stands in for the third is not documented
+            raise UnsupportedError("Fn::Cidr without cidrBits")
+        block, count, bits = self._evaluate(argument)
+        try:
+            network = ipaddress.ip_network(block)
+            subnets = network.subnets(new_prefix=network.max_prefixlen - int(bits))
+            found = [str(subnet) for subnet in itertools.islice(subnets, int(count))]
+        except ValueError as error:
+            raise TemplateError(f"Template error: Fn::Cidr: {error}") from None
+        if not 1 <= int(count) <= _MAXIMUM_BLOCKS:
+            raise TemplateError(f"Template error: Fn::Cidr: the count is {count}, which is not from 1 to 256")
+        if len(found) < int(count):
+            raise TemplateError(f"Template error: Fn::Cidr: {block} has no {count} blocks of {bits} bits")
+        return found
+
+    def _find_in_map(self, argument: list[Any]) -> Any:
+        name, top_level_key, second_level_key = (self._text(each, _FORMS["Fn::FindInMap"][1]) for each in argument)
+        return self._scope.mapping(name, top_level_key, second_level_key)
+
+    def _get_zones(self, argument: Any) -> list[str]:
+        return self._scope.zones(self._text(argument, _FORMS["Fn::GetAZs"][1]))
+
+    def _get_attribute(self, argument: list[Any] | str) -> Any:
+        logical_id, attribute = attribute_reference(argument)
+        return self._scope.attribute(logical_id, self._text(attribute, _FORMS["Fn::GetAtt"][1]))
+
+    def _get_stack_output(self, argument: dict[str, Any]) -> Any:
+        if "RoleArn" in argument:
+            raise UnsupportedError("Fn::GetStackOutput with RoleArn")
+        members = self._evaluate(argument)
+        return self._scope.stack_output(members.get("Region"), members["StackName"], members["OutputName"])
+
+    def _if(self, argument: list[Any]) -> Any:
+        name, then, otherwise = argument
+        return self._evaluate(then if self._scope.condition(name) else otherwise)
+
+    def _join(self, argument: list[Any]) -> str:
+        message = _FORMS["Fn::Join"][1]
+        separator, parts = self._evaluate(argument)
+        if not isinstance(parts, list):
+            raise TemplateError(message)
+        return _scalar_text(separator, message).join(_scalar_text(part, message) for part in parts)
+
+    def _select(self, argument: list[Any]) -> Any:
+        index, values = (self._evaluate(each) for each in argument)
+        if not str(index).isdecimal():
+            message = "Fn::Select requires a list argument with a valid index value as its first element"
+            raise TemplateError(f"Template error: {message}")
+        if not isinstance(values, list):
+            raise TemplateError(_FORMS["Fn::Select"][1])
+        if int(index) >= len(values):
+            raise TemplateError(f"Template error: Fn::Select cannot select nonexistent value at index {index}")
+        return values[int(index)]
+
+    def _split(self, argument: list[Any]) -> list[str]:
+        delimiter, text = (self._text(each, _FORMS["Fn::Split"][1]) for each in argument)
+        return text.split(delimiter)
+
+    def _sub(self, argument: list[Any] | str) -> str:
+        text, variables = substitution(argument)
+
+        def value_of(match: re.Match[str]) -> str:
+            name = match[1]
+            if name.startswith("!"):
+                return f"${{{name[1:]}}}"
+            if name in variables:
+                value = self._evaluate(variables[name])
+            elif "." in name:
+                value = self._scope.attribute(*attribute_reference(name))
+            else:
+                value = self._scope.ref(name)
+            message = f"Template error: variable {name} in Fn::Sub expression does not resolve to a string"
+            return _scalar_text(value, message)
+
+        return _PLACEHOLDER.sub(value_of, text)
+
+    def _text(self, value: Any, message: str) -> str:
+        return _scalar_text(self._evaluate(value), message)
+
+    def _equals(self, argument: list[Any]) -> bool:
+        first, second = (_comparable(self._evaluate(each)) for each in argument)
+        return bool(first == second)
+
+    def _contains(self, argument: list[Any]) -> bool:
+        values, value = self._comparables(argument)
+        return value in values
+
+    def _each_member_equals(self, argument: list[Any]) -> bool:
+        values, value = self._comparables(argument)
+        return all(each == value for each in values)
+
+    def _each_member_in(self, argument: list[Any]) -> bool:
+        values, allowed = self._comparables(argument)
+        return all(each in allowed for each in values)
+
+    def _comparables(self, argument: list[Any]) -> list[Any]:
+        return [_comparable(self._evaluate(each)) for each in argument]
+
+
+def intrinsic_function(value: Mapping[str, Any]) -> str | None:
+    """Return the name of the intrinsic function that an object is, or None for a plain object.
+
+    Raises:
+        UnsupportedError: A function stands beside other members.
+    """
+    functions = [key for key in value if str(key).startswith("Fn::")]
+    if functions and len(value) > 1:
+        raise UnsupportedError(f"intrinsic function {functions[0]} beside other members")
+    return "Ref" if list(value) == ["Ref"] else next(iter(functions), None)
+
+
+def intrinsics(value: Any, conditions: Mapping[str, bool] | None = None) -> Iterator[tuple[str, Any]]:
+    """Yield name and argument of every intrinsic function in a value.
+
+    Args:
+        value: Any value of a template.
+        conditions: Of an Fn::If only the branch that its condition takes is looked at, and none if the condition is
+            missing here. Without this argument both are.
+    """
+    if isinstance(value, list):
+        for each in value:
+            yield from intrinsics(each, conditions)
+    elif isinstance(value, dict):
+        function = intrinsic_function(value)
+        if function is None:
+            yield from intrinsics(list(value.values()), conditions)
+            return
+        argument = value[function]
+        yield function, argument
+        if function == "Fn::If" and conditions is not None:
+            name, then, otherwise = argument
+            if name in conditions:
+                yield from intrinsics(then if conditions[name] else otherwise, conditions)
+        else:
+            yield from intrinsics(argument, conditions)
+
+
+def references(value: Any, conditions: Mapping[str, bool] | None = None) -> set[str]:
+    """Return the parameters and logical ids that Ref, Fn::GetAtt and Fn::Sub name; no pseudo parameters.
+
+    Args:
+        value: Any value of a template.
+        conditions: As of `intrinsics`.
+    """
+    found: set[str] = set()
+    for function, argument in intrinsics(value, conditions):
+        match function:
+            case "Ref":
+                found.add(argument)
+            case "Fn::GetAtt":
+                found.add(attribute_reference(argument)[0])
+            case "Fn::Sub":
+                found.update(name.split(".")[0] for name in substituted_names(argument))
+    return {name for name in found if not name.startswith("AWS::")}
+
+
+def condition_names(definition: Any) -> set[str]:
+    """Return the conditions that the definition of a condition names."""
+    match definition:
+        case {"Condition": str(name)}:
+            return {name}
+        case {"Fn::And": list(parts)} | {"Fn::Or": list(parts)} | {"Fn::Not": list(parts)}:
+            return set().union(*(condition_names(part) for part in parts))
+    return set()
+
+
+def attribute_reference(argument: list[Any] | str) -> tuple[str, Any]:
+    """Return logical id and attribute of an Fn::GetAtt; its text form has them on both sides of the first dot."""
+    logical_id, attribute = argument.split(".", 1) if isinstance(argument, str) else argument
+    return logical_id, attribute
+
+
+def substitution(argument: list[Any] | str) -> tuple[str, dict[str, Any]]:
+    """Return text and variables of an Fn::Sub."""
+    text, variables = (argument, {}) if isinstance(argument, str) else argument
+    return text, variables
+
+
+def substituted_names(argument: list[Any] | str) -> set[str]:
+    """Return what an Fn::Sub refers to beside its own variables: `Name`, or `Name.Attribute`."""
+    text, variables = substitution(argument)
+    names = (match[1] for match in _PLACEHOLDER.finditer(text))
+    return {name for name in names if not name.startswith("!") and name not in variables}
+
+
+def check_form(function: str, argument: Any) -> None:
+    """Check the arguments of an intrinsic function as far as they can be told without their values.
+
+    Raises:
+        TemplateError: They are not those that it takes.
+    """
+    if function in _FORMS:
+        fits, message = _FORMS[function]
+        if not fits(argument):
+            raise TemplateError(message)
+
+
+def _scalar_text(value: Any, message: str) -> str:
+    """Return a scalar as CloudFormation writes it into a string; anything else is an error with the message."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str | int | float):
+        return str(value)
+    raise TemplateError(message)
+
+
+def _comparable(value: Any) -> Any:
+    """Return a value with its scalars as strings, which is how CloudFormation compares."""
+    if isinstance(value, list):
+        return [_comparable(each) for each in value]
+    return value if isinstance(value, dict) or value is NO_VALUE else _scalar_text(value, NOT_BOOLEAN)
+
+
+def _is_list_of(*lengths: int) -> Callable[[Any], bool]:
+    return lambda argument: isinstance(argument, list) and len(argument) in lengths
+
+
+def _is_attribute(argument: Any) -> bool:
+    if isinstance(argument, str):
+        return all(argument.partition("."))
+    return (
+        isinstance(argument, list)
+        and len(argument) == 2  # noqa: PLR2004 - logical id and attribute
+        and isinstance(argument[0], str)
+        and all(argument)
+    )
+
+
+def _is_if(argument: Any) -> bool:
+    return isinstance(argument, list) and len(argument) == 3 and isinstance(argument[0], str)  # noqa: PLR2004
+
+
+def _is_scalar_or_function(argument: Any) -> bool:
+    return intrinsic_function(argument) is not None if isinstance(argument, dict) else not isinstance(argument, list)
+
+
+def _is_substitution(argument: Any) -> bool:
+    if isinstance(argument, list):
+        return len(argument) == 2 and isinstance(argument[0], str) and isinstance(argument[1], dict)  # noqa: PLR2004
+    return isinstance(argument, str)
+
+
+def _is_stack_output(argument: Any) -> bool:
+    required, optional = {"StackName", "OutputName"}, {"Region", "RoleArn"}
+    return isinstance(argument, dict) and required <= argument.keys() <= required | optional
+
+
+NOT_BOOLEAN: Final = (
+    "Template format error: Conditions can only be boolean operations on parameters and other conditions"
+)
+_BOOLEANS = "Template error: every {} object requires a list of at least 2 and at most 10 boolean parameters."
+_TWO = "Template error: {} requires a list argument with two elements"
+
+_FORMS: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
+    "Condition": (lambda name: isinstance(name, str), "Template error: All Conditions must be of type string"),
+    "Fn::And": (_is_list_of(*range(2, 11)), _BOOLEANS.format("Fn::And")),
+    "Fn::Base64": (
+        _is_scalar_or_function,
+        "Template error: every Fn::Base64 object must have a String-typed value.",
+    ),
+    "Fn::Cidr": (_is_list_of(2, 3), "Template error: Fn::Cidr requires a list argument with two or three elements"),
+    "Fn::Contains": (_is_list_of(2), _TWO.format("Fn::Contains")),
+    "Fn::EachMemberEquals": (_is_list_of(2), _TWO.format("Fn::EachMemberEquals")),
+    "Fn::EachMemberIn": (_is_list_of(2), _TWO.format("Fn::EachMemberIn")),
+    "Fn::Equals": (_is_list_of(2), _TWO.format("Fn::Equals")),
+    "Fn::FindInMap": (
+        _is_list_of(3),
+        "Template error: every Fn::FindInMap object requires three parameters, "
+        "the map name, map key and the attribute for return value",
+    ),
+    "Fn::GetAZs": (
+        _is_scalar_or_function,
+        "Template error: every Fn::GetAZs object must have a String-typed value.",
+    ),
+    "Fn::GetAtt": (
+        _is_attribute,
+        "Template error: every Fn::GetAtt object requires two non-empty parameters, "
+        "the resource name and the resource attribute",
+    ),
+    "Fn::GetStackOutput": (
+        _is_stack_output,
+        "Template error: every Fn::GetStackOutput object requires StackName and OutputName, and takes Region, RoleArn",
+    ),
+    "Fn::If": (_is_if, "Template error: Fn::If requires a list argument with the first element being a condition"),
+    "Fn::ImportValue": (
+        _is_scalar_or_function,
+        "Template error: every Fn::ImportValue object must have a String-typed value.",
+    ),
+    "Fn::Join": (
+        _is_list_of(2),
+        "Template error: every Fn::Join object requires two parameters, (1) a string delimiter and (2) a list of "
+        "strings to be joined or a function that returns a list of strings (such as Fn::GetAZs) to be joined.",
+    ),
+    "Fn::Not": (_is_list_of(1), "Template error: Fn::Not requires a list argument with one element"),
+    "Fn::Or": (_is_list_of(*range(2, 11)), _BOOLEANS.format("Fn::Or")),
+    "Fn::Select": (
+        _is_list_of(2),
+        "Template error: Fn::Select requires a list argument with two elements: an integer index and a list",
+    ),
+    "Fn::Split": (
+        _is_list_of(2),
+        "Template error: every Fn::Split object requires two parameters, (1) a string delimiter and (2) a string to "
+        "be split or a function that returns a string to be split.",
+    ),
+    "Fn::Sub": (
+        _is_substitution,
+        "Template error: One or more Fn::Sub intrinsic functions don't specify expected arguments. Specify a string "
+        "as first argument, and an optional second argument to specify a mapping of values to replace in the string",
+    ),
+    "Ref": (lambda name: isinstance(name, str), "Template error: All References must be of type string"),
+}
+"""What each function's arguments look like, and what CloudFormation says if they do not."""

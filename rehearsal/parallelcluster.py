@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from rehearsal.aws import EmulatedAws
-from rehearsal.cluster import ClusterRequest, as_strings
+from rehearsal.cluster import ClusterRequest
+from rehearsal.resources.custom import as_strings
 
 PYTHON = Path(__file__).parents[1] / ".venv-pcluster/bin/python"
 Configuration = dict[str, Any]
@@ -100,7 +101,8 @@ class ParallelCluster:
         environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])
         self._errors = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - stop closes it
         self._process = subprocess.Popen(
-            [PYTHON, Path(__file__).with_name("pcluster_runner.py")],
+            [PYTHON, "-m", "rehearsal.pcluster_runner"],
+            cwd=Path(__file__).parents[1],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,

@@ -25,27 +25,15 @@ from pcluster.config.update_policy import UpdatePolicy
 from pcluster.models.cluster import Cluster
 from pcluster.models.s3_bucket import S3Bucket
 from pcluster.templates.cdk_builder import CDKTemplateBuilder
-from pcluster.utils import to_snake_case
 
-_META_PROPERTIES = ("ServiceToken", "DeletionPolicy")
+from rehearsal.provider.request import arguments
 
 
 def create_cluster(region: str, properties: dict[str, Any], stack_tags: dict[str, str]) -> dict[str, Any]:
-    """Dry-run the creation of a cluster as AWS's provider Lambda asks for it.
-
-    The Lambda is in aws/aws-parallelcluster, cloudformation/custom_resource/cluster.yaml: each property but two becomes
-    an argument of `pcluster.lib.create_cluster`, tags of the stack are added to the cluster's, and one of its own.
-    """
+    """Dry-run the creation of a cluster as the provider's Lambda function asks for it."""
     os.environ["AWS_DEFAULT_REGION"] = region
-    arguments = {to_snake_case(key): value for key, value in properties.items() if key not in _META_PROPERTIES}
-    configuration = arguments["cluster_configuration"]
-    tags = configuration.get("Tags", [])
-    own = {tag["Key"] for tag in tags}
-    inherited = [{"Key": key, "Value": value} for key, value in stack_tags.items() if key not in own]
-    provider = {"Key": "parallelcluster:custom_resource", "Value": "cluster"}
-    arguments["cluster_configuration"] = {**configuration, "Tags": [*inherited, *tags, provider]}
     try:
-        pcluster.lib.create_cluster(**arguments, dryrun=True, wait=False)
+        pcluster.lib.create_cluster(**arguments(properties, stack_tags), dryrun=True)
     except ParallelClusterApiException as answer:
         content = json.loads(JSONEncoder().encode(answer.content))
         messages = content.get("validationMessages") or content.get("configurationValidationErrors") or []

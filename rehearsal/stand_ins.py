@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
 from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from config.settings import ComputeResourceSettings, QueueSettings, Settings
@@ -18,6 +22,8 @@ OFFICIAL_IMAGES = {
 }
 """Part of the official images' names by OS (aws-parallelcluster 3.16.1 constants.py); Rocky Linux has none."""
 
+_PROVIDER = Path(__file__).with_name("provider")
+
 IMAGE_ROOT_VOLUME_GIB = 45
 """Root volume of the official images of ParallelCluster 3.16.1 (release notes of 3.16.2, which raised it to 50)."""
 
@@ -27,6 +33,7 @@ def create(aws: EmulatedAws, settings: Settings) -> None:
     ec2 = aws.client("ec2", settings.region)
     version = settings.cluster.parallelcluster_version
     _add_official_images(ec2, version)
+    _add_provider(aws.client("s3", settings.region), settings.region, version)
     if settings.cluster.custom_ami:
         tags = {
             "_custom_id_": settings.cluster.custom_ami,
@@ -50,6 +57,28 @@ def _add_official_images(ec2: Any, version: str) -> None:
             name = f"aws-parallelcluster-{version}-{part}-{architecture}-202609010000"
             if name not in names:
                 _add_image(ec2, name, architecture, {"rehearsal:owner-alias": "amazon"})
+
+
+def _add_provider(s3: Any, region: str, version: str) -> None:
+    """Put the provider of cluster resources where AWS has it: template, code, and a layer that is empty here."""
+    bucket, folder = f"{region}-aws-parallelcluster", f"parallelcluster/{version}"
+    make_bucket(s3, bucket, region)
+    template = (_PROVIDER / "cluster.yaml").read_text(encoding="utf-8").replace("{version}", version)
+    modules = {f"rehearsal/provider/{path.name}": path.read_text(encoding="utf-8") for path in _PROVIDER.glob("*.py")}
+    for key, body in {
+        "templates/custom_resource/cluster.yaml": template.encode(),
+        "templates/custom_resource/cluster.zip": _archive(modules),
+        "layers/aws-parallelcluster/lambda-layer.zip": _archive({"python/README": "This is .venv-pcluster."}),
+    }.items():
+        s3.put_object(Bucket=bucket, Key=f"{folder}/{key}", Body=body)
+
+
+def _archive(files: Mapping[str, str]) -> bytes:
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as opened:
+        for name, text in files.items():
+            opened.writestr(name, text)
+    return archive.getvalue()
 
 
 def _add_image(ec2: Any, name: str, architecture: str, tags: dict[str, str]) -> None:

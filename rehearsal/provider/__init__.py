@@ -1,0 +1,4 @@
+"""A stand-in for AWS's provider of clusters: the nested stack whose Lambda function stands behind a cluster resource.
+
+AWS's own is in aws/aws-parallelcluster, cloudformation/custom_resource/cluster.yaml, and in a bucket of each Region.
+"""

@@ -83,6 +83,10 @@ destroy: env setup ## Delete the stacks of ENV; what the settings retain stays
 
 # --- proof ---
 
+.PHONY: rehearse
+rehearse: env setup .venv-pcluster/.complete ## Create, change and destroy ENV on this machine, without an AWS account
+	@python -m scripts.rehearse $(ENV) $(ARGS)
+
 .PHONY: validate
 validate: $(if $(GIVEN_ENV),env) setup .venv-pcluster/.complete ## Ask the real ParallelCluster about every configuration, or ENV
 	@python -m scripts.validate $(GIVEN_ENV) $(ARGS)

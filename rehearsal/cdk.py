@@ -1,0 +1,59 @@
+"""The real CDK command line, pointed at the emulated AWS."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from rehearsal.aws import ACCOUNT, EmulatedAws
+
+ROOT = Path(__file__).parents[1]
+
+
+class CommandLine:
+    """Runs `cdk` in the project's directory, without questions, telemetry or notices.
+
+    The CDK caches whose account an access key is, in HOME: it gets one of its own, which ends with this object.
+    """
+
+    def __init__(self, aws: EmulatedAws) -> None:
+        self._home = TemporaryDirectory()
+        # Node is looked up on PATH; `make setup` puts it and `cdk` beside this interpreter.
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        self.environment = {
+            **aws.environment,
+            "HOME": self._home.name,
+            "PATH": path,
+            "CDK_DISABLE_CLI_TELEMETRY": "1",
+            "CDK_DEFAULT_ACCOUNT": ACCOUNT,
+        }
+
+    def run(self, *arguments: str, report: Callable[[str], object] = lambda line: None, directory: Path = ROOT) -> int:
+        """Run one command, hand each line of its output to `report`, and return its exit code."""
+        with self.start(*arguments, directory=directory) as process:
+            assert process.stdout is not None  # noqa: S101 - stdout=PIPE
+            for line in process.stdout:
+                report(line.rstrip())
+        return process.returncode
+
+    def bootstrap(self, region: str, report: Callable[[str], object] = lambda line: None) -> int:
+        """Prepare the account and a Region, outside the app's directory: there is nothing to synthesize for it."""
+        with TemporaryDirectory() as elsewhere:
+            target = f"aws://{ACCOUNT}/{region}"
+            return self.run("bootstrap", target, report=report, directory=Path(elsewhere))
+
+    def start(self, *arguments: str, directory: Path = ROOT) -> subprocess.Popen[str]:
+        """Start one command and return its process, whose standard output has everything that it says."""
+        return subprocess.Popen(
+            ["cdk", "--no-notices", "--no-version-reporting", "--progress", "events", *arguments],
+            cwd=directory,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )

@@ -1,0 +1,324 @@
+"""Every configuration in config/, from the CDK's command line to the launch templates of the nodes, and gone again."""
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from config.settings import Settings
+from rehearsal import stand_ins
+from rehearsal.aws import ACCOUNT, EmulatedAws
+from rehearsal.cdk import CommandLine
+from rehearsal.cloudformation.values import Evaluator, Scope
+from rehearsal.cluster import CLUSTER_TYPE
+from rehearsal.inventory import inventory, reason_to_stay
+from rehearsal.parallelcluster import PYTHON
+from rehearsal.resources.custom import as_strings
+from rehearsal.templates import Assembly
+from scripts.rehearse import Deployment, give_up, raise_max_count
+from scripts.validate import environments
+
+pytestmark = pytest.mark.validation
+
+QUICK = "dev"
+TOOL = "parallelcluster:custom_resource"
+"""The tag that the provider gives to its clusters."""
+
+
+@pytest.fixture(params=[pytest.param(name, marks=[] if name == QUICK else pytest.mark.slow) for name in environments()])
+def deployment(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator["Deployed"]:
+    with deployed(request.param, tmp_path, request.getfixturevalue("aws")) as found:
+        yield found
+
+
+@pytest.fixture
+def dev(aws: EmulatedAws, tmp_path: Path) -> Iterator["Deployed"]:
+    with deployed(QUICK, tmp_path, aws) as found:
+        yield found
+
+
+class Deployed:
+    """A deployment, as its APIs and tools show it."""
+
+    def __init__(self, deployment: Deployment, aws: EmulatedAws) -> None:
+        self.settings: Settings = deployment.settings
+        self.name = self.settings.name
+        self._deployment = deployment
+        self._aws = aws
+        self._cdk = CommandLine(aws)
+        self.before: set[tuple[str, str]] = set()
+
+    def prepare(self, largest: Settings) -> None:
+        stand_ins.create(self._aws, largest)
+        assert self._cdk.bootstrap(self.settings.region) == 0
+        self.before = self.inventory()
+
+    def cdk(self, assembly: str, command: str, *arguments: str) -> list[str]:
+        """Run a command of the CDK, which has to succeed, and return what it says."""
+        said: list[str] = []
+        directory = self._deployment.assembly(assembly)
+        code = self._cdk.run(command, *arguments, "--app", directory, report=said.append)
+        assert code == 0, "\n".join(said)
+        return said
+
+    def run(self, tool: str, *arguments: str) -> Any:
+        """Run a command line tool of AWS in ParallelCluster's environment, and return its answer."""
+        done = subprocess.run(
+            [PYTHON.parent / tool, *arguments, "--region", self.settings.region],
+            env=self._aws.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return json.loads(done.stdout)
+
+    def client(self, service: str) -> Any:
+        return self._aws.client(service, self.settings.region)
+
+    def inventory(self) -> set[tuple[str, str]]:
+        return inventory(self._aws, self.settings.region)
+
+    def stacks(self) -> dict[str, dict[str, Any]]:
+        return {stack["StackName"]: stack for stack in self.client("cloudformation").describe_stacks()["Stacks"]}
+
+    def outputs(self, stack_name: str) -> dict[str, str]:
+        return {each["OutputKey"]: each["OutputValue"] for each in self.stacks()[stack_name]["Outputs"]}
+
+    def summary(self, part: str) -> dict[str, Any]:
+        """Return what a stack tells scripts: network, storage or cluster."""
+        found: dict[str, Any] = json.loads(self.outputs(f"{self.name}-{part}")["Summary"])
+        return found
+
+    def events(self) -> set[str]:
+        """Return the ids of all events of all stacks that there are."""
+        cloudformation = self.client("cloudformation")
+        pages = [
+            page
+            for name in self.stacks()
+            for page in cloudformation.get_paginator("describe_stack_events").paginate(StackName=name)
+        ]
+        return {event["EventId"] for page in pages for event in page["StackEvents"]}
+
+    def rendered(self, assembly: str) -> dict[str, Any]:
+        """Return the cluster's configuration in the template, with the values that its references have by now."""
+        template = Assembly(Path(self._deployment.assembly(assembly))).stacks[f"{self.name}-cluster"].template
+        [resource] = [each for each in template["Resources"].values() if each["Type"] == CLUSTER_TYPE]
+        scope = Described(self.client("cloudformation"), f"{self.name}-cluster")
+        configuration: dict[str, Any] = Evaluator(scope).evaluate(resource["Properties"]["ClusterConfiguration"])
+        return configuration
+
+    def stored(self) -> dict[str, Any]:
+        """Return the configuration that ParallelCluster keeps of the cluster."""
+        stack = self.stacks()[self.cluster_name]
+        place = {each["ParameterKey"]: each["ParameterValue"] for each in stack["Parameters"]}
+        key = f"{place['ArtifactS3RootDirectory']}/configs/cluster-config.yaml"
+        answer = self.client("s3").get_object(Bucket=place["ResourcesS3Bucket"], Key=key)
+        found: dict[str, Any] = yaml.safe_load(answer["Body"].read())
+        return found
+
+    @property
+    def cluster_name(self) -> str:
+        return self.settings.cluster.name or self.name
+
+
+class Described(Scope):
+    """What the references of a deployed stack stand for, as CloudFormation describes its stacks."""
+
+    def __init__(self, cloudformation: Any, stack_name: str) -> None:
+        self._cloudformation = cloudformation
+        self._stack_name = stack_name
+
+    def ref(self, name: str) -> str:
+        if name == "AWS::AccountId":
+            return ACCOUNT
+        answer = self._cloudformation.describe_stack_resource(StackName=self._stack_name, LogicalResourceId=name)
+        physical: str = answer["StackResourceDetail"]["PhysicalResourceId"]
+        return physical
+
+    def attribute(self, logical_id: str, attribute: str) -> str:
+        assert attribute == "GroupName", "of a placement group, whose physical id is its name"
+        return self.ref(logical_id)
+
+    def stack_output(self, region: str | None, stack_name: str, output: str) -> str:
+        [stack] = self._cloudformation.describe_stacks(StackName=stack_name)["Stacks"]
+        return {each["OutputKey"]: str(each["OutputValue"]) for each in stack["Outputs"]}[output]
+
+
+@contextmanager
+def deployed(environment: str, directory: Path, aws: EmulatedAws) -> Iterator[Deployed]:
+    """Bring an account into the state that README asks for, and deploy everything."""
+    deployment = Deployment(environment, directory)
+    try:
+        deployment.add("created")
+        largest = deployment.add("changed", raise_max_count, give_up)
+        found = Deployed(deployment, aws)
+        found.prepare(largest)
+        found.cdk("created", "deploy", "--all", "--require-approval", "never")
+        yield found
+    finally:
+        deployment.close()
+
+
+def test_it_deploys_again_without_changes_is_updated_and_goes(deployment: Deployed) -> None:
+    names = {f"{deployment.name}-{part}" for part in ("network", "storage", "cluster")}
+    own = {name: stack for name, stack in deployment.stacks().items() if name in names}
+    assert {name: stack["StackStatus"] for name, stack in own.items()} == dict.fromkeys(names, "CREATE_COMPLETE")
+    protected = {f"{deployment.name}-{part}" for part in deployment.settings.termination_protection}
+    assert {name for name, stack in own.items() if stack["EnableTerminationProtection"]} == protected
+    check_configuration(deployment, "created")
+    check_network(deployment)
+    check_file_system(deployment)
+    check_head_node(deployment)
+    check_nodes(deployment)
+
+    events, resources = deployment.events(), deployment.inventory()
+    said = deployment.cdk("created", "deploy", "--all", "--require-approval", "never")
+    assert {line.split()[1] for line in said if line.endswith("(no changes)")} == names
+    assert deployment.events() == events
+
+    deployment.cdk("changed", "deploy", "--all", "--require-approval", "never")
+    check_configuration(deployment, "changed")
+    assert deployment.stacks()[deployment.cluster_name]["StackStatus"] == "UPDATE_COMPLETE"
+    assert deployment.inventory() == resources, "nothing is replaced by a change of max_count"
+
+    deployment.cdk("changed", "destroy", "--all", "--force")
+    left = deployment.inventory() - deployment.before
+    assert [each for each in left if not reason_to_stay(deployment.settings, *each)] == []
+
+
+def check_configuration(deployment: Deployed, assembly: str) -> None:
+    """What ParallelCluster was given is what the template says, with the tags that the provider adds."""
+    stored, rendered = deployment.stored(), deployment.rendered(assembly)
+    tags = {tag["Key"]: tag["Value"] for tag in rendered.pop("Tags")}
+    assert {tag["Key"]: tag["Value"] for tag in stored.pop("Tags")} == {**tags, TOOL: "cluster"}
+    assert as_strings(stored) == as_strings(rendered)
+
+
+def check_network(deployment: Deployed) -> None:
+    ec2, settings, summary = deployment.client("ec2"), deployment.settings.network, deployment.summary("cluster")
+    inside = [{"Name": "vpc-id", "Values": [summary["vpc_id"]]}]
+    [vpc] = ec2.describe_vpcs(VpcIds=[summary["vpc_id"]])["Vpcs"]
+    assert vpc["CidrBlock"] == settings.cidr
+    subnets = {each["SubnetId"]: each for each in ec2.describe_subnets(Filters=inside)["Subnets"]}
+    assert {name: (each["CidrBlock"], each["AvailabilityZoneId"]) for name, each in subnets.items()} == {
+        summary["public_subnet_id"]: (settings.public_subnet_cidr, deployment.settings.zone_id),
+        summary["private_subnet_id"]: (settings.private_subnet_cidr, deployment.settings.zone_id),
+    }
+    [gateway] = ec2.describe_nat_gateways(Filters=inside)["NatGateways"]
+    assert (gateway["State"], gateway["SubnetId"]) == ("available", summary["public_subnet_id"])
+    assert len(gateway["NatGatewayAddresses"]) == settings.nat_addresses
+    endpoints = ec2.describe_vpc_endpoints(Filters=inside)["VpcEndpoints"]
+    region = deployment.settings.region
+    assert sorted((each["VpcEndpointType"], each["ServiceName"]) for each in endpoints) == [
+        ("Gateway", f"com.amazonaws.{region}.dynamodb"),
+        ("Gateway", f"com.amazonaws.{region}.s3"),
+        *(("Interface", f"com.amazonaws.{region}.{name}") for name in sorted(settings.endpoint_services)),
+    ]
+
+
+def check_file_system(deployment: Deployed) -> None:
+    settings, summary = deployment.settings.storage.file_system, deployment.summary("cluster")
+    [found] = deployment.client("fsx").describe_file_systems()["FileSystems"]
+    assert (found["FileSystemId"], found["Lifecycle"]) == (summary["file_system_id"], "AVAILABLE")
+    assert found["SubnetIds"] == [summary["private_subnet_id"]]
+    assert found["StorageCapacity"] == settings.capacity_gib
+    lustre = found["LustreConfiguration"]
+    assert lustre["DeploymentType"] == settings.deployment_type
+    assert lustre["MountName"] == summary["mount_name"]
+    assert lustre.get("PerUnitStorageThroughput") == settings.throughput_mbps_per_tib
+
+
+def check_head_node(deployment: Deployed) -> None:
+    ec2, settings, summary = deployment.client("ec2"), deployment.settings.cluster, deployment.summary("cluster")
+    [reservation] = ec2.describe_instances(InstanceIds=[summary["head_node_instance_id"]])["Reservations"]
+    [head_node] = reservation["Instances"]
+    assert (head_node["State"]["Name"], head_node["InstanceType"]) == ("running", settings.head_node.instance_type)
+    assert head_node["PrivateIpAddress"] == summary["head_node_private_ip"]
+    subnet = "public_subnet_id" if settings.head_node.public else "private_subnet_id"
+    assert head_node["SubnetId"] == summary[subnet]
+    assert bool(head_node.get("PublicIpAddress")) == settings.head_node.public
+    [image] = ec2.describe_images(ImageIds=[head_node["ImageId"]])["Images"]
+    assert image["Name"].startswith(f"aws-parallelcluster-{settings.parallelcluster_version}-ubuntu-2404-")
+
+
+def check_nodes(deployment: Deployed) -> None:
+    """Each compute resource has its launch template: interfaces, placement group, subnet, image, reservation."""
+    ec2, cluster, summary = deployment.client("ec2"), deployment.settings.cluster_spec, deployment.summary("cluster")
+    groups = {group["GroupName"]: group for group in ec2.describe_placement_groups()["PlacementGroups"]}
+    assert groups.keys() == set(summary["placement_groups"].values())
+    assert {group["Strategy"] for group in groups.values()} <= {"cluster"}
+    for queue in cluster.queues:
+        for resource in queue.compute_resources:
+            data = launch_template(ec2, f"{deployment.cluster_name}-{queue.name}-{resource.name}")
+            assert data["InstanceType"] == resource.instance_type == "trn1.32xlarge"
+            interfaces = data["NetworkInterfaces"]
+            kinds = [each.get("InterfaceType", "interface") for each in interfaces]
+            assert sorted(kinds) == ["efa-only"] * 8 + ["interface"]
+            assert {each["SubnetId"] for each in interfaces} == {summary["private_subnet_id"]}
+            group = data.get("Placement", {}).get("GroupName")
+            label = queue.placement_group_label
+            assert group == (summary["placement_groups"][label] if label else None)
+            target = data.get("CapacityReservationSpecification", {}).get("CapacityReservationTarget", {})
+            assert target.get("CapacityReservationId") == resource.capacity_reservation_id
+            [image] = ec2.describe_images(ImageIds=[data["ImageId"]])["Images"]
+            assert image["Name"].startswith(f"aws-parallelcluster-{cluster.version}-ubuntu-2404-")
+
+
+def launch_template(ec2: Any, name: str) -> dict[str, Any]:
+    [version] = ec2.describe_launch_template_versions(LaunchTemplateName=name, Versions=["$Latest"])[
+        "LaunchTemplateVersions"
+    ]
+    data: dict[str, Any] = version["LaunchTemplateData"]
+    return data
+
+
+@pytest.mark.slow
+def test_the_command_lines_of_aws_and_of_parallelcluster(
+    dev: Deployed, tmp_path: Path, wait_for: Callable[[Callable[[], bool]], None]
+) -> None:
+    summary = dev.summary("cluster")
+    for asked, ids in (
+        (["fsx", "describe-file-systems", "--query", "FileSystems[].FileSystemId"], [summary["file_system_id"]]),
+        (["ec2", "describe-vpcs", "--query", "Vpcs[?!IsDefault].VpcId"], [summary["vpc_id"]]),
+        (["ec2", "describe-nat-gateways", "--query", "NatGateways[].SubnetId"], [summary["public_subnet_id"]]),
+        (
+            ["ec2", "describe-placement-groups", "--query", "PlacementGroups[].GroupName"],
+            list(summary["placement_groups"].values()),
+        ),
+        (
+            ["ec2", "describe-instances", "--query", "Reservations[].Instances[].InstanceId"],
+            [summary["head_node_instance_id"]],
+        ),
+        (["cloudformation", "describe-stacks", "--stack-name", "dev", "--query", "Stacks[].StackName"], ["dev"]),
+    ):
+        assert dev.run("aws", *asked) == ids
+
+    cluster = dev.run("pcluster", "describe-cluster", "--cluster-name", "dev")
+    assert cluster["clusterStatus"] == "CREATE_COMPLETE"
+    assert cluster["computeFleetStatus"] == "RUNNING"
+    assert cluster["headNode"]["instanceId"] == summary["head_node_instance_id"]
+    listed = dev.run("pcluster", "list-clusters")["clusters"]
+    assert [(each["clusterName"], each["clusterStatus"]) for each in listed] == [("dev", "CREATE_COMPLETE")]
+
+    configuration = dev.stored()
+    configuration["Scheduling"]["SlurmQueues"][0]["ComputeResources"][0]["MaxCount"] = 3
+    path = tmp_path / "cluster.yaml"
+    path.write_text(yaml.safe_dump(configuration), encoding="utf-8")
+    arguments = ["--cluster-name", "dev", "--cluster-configuration", str(path)]
+    suppressed = ["--suppress-validators", "type:KeyPairValidator"]
+    [change] = dev.run("pcluster", "update-cluster", *arguments, *suppressed)["changeSet"]
+    assert (change["parameter"].rpartition(".")[2], change["requestedValue"]) == ("MaxCount", "3")
+    wait_for(lambda: dev.stacks()["dev"]["StackStatus"] == "UPDATE_COMPLETE")
+
+    # The cluster goes behind CloudFormation's back; its stack is destroyed all the same.
+    dev.run("pcluster", "delete-cluster", "--cluster-name", "dev")
+    wait_for(lambda: "dev" not in dev.stacks())
+    dev.cdk("changed", "destroy", "--all", "--force")
+    left = dev.inventory() - dev.before
+    assert [each for each in left if not reason_to_stay(dev.settings, *each)] == []

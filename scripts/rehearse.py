@@ -209,9 +209,11 @@ class Rehearsal:
         self._console.print("\nThe emulated AWS runs on. In another shell:\n")
         for name, value in self._aws.settings.items():
             self._say(f"export {name}={value}")
-        self._say(f"export AWS_REGION={self._settings.region}")
+        for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):  # the second is what boto3 and version 1 of `aws` know
+            self._say(f"export {name}={self._settings.region}")
         self._say(f"export PATH={Path(sys.executable).parent}:{PYTHON.parent}:$PATH")
         self._console.print("\nCtrl-C here ends it, and all that is in it.")
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets what runs in the background ignore it
         signal.pause()
 
     # Helpers

@@ -189,7 +189,8 @@ def attempts(rehearsal_server: EmulatedAws, tmp_path_factory: pytest.TempPathFac
         for fault in ("capacity", "head-node", "provider", "killed", "none"):
             if fault in FAULTS:
                 rehearsal_server.inject(fault)
-            began, said = datetime.now(UTC), []
+            began = datetime.now(UTC)
+            said: list[str] = []
             if fault == "killed":
                 code = kill_midway(cdk.start("deploy", *app), cloudformation)
             else:
@@ -210,7 +211,7 @@ def kill_midway(process: subprocess.Popen[str], cloudformation: Any) -> int:
 
     def status() -> str:
         found = {each["StackName"]: each["StackStatus"] for each in cloudformation.describe_stacks()["Stacks"]}
-        return found.get("dev-cluster", "")
+        return str(found.get("dev-cluster"))
 
     while status() != "CREATE_IN_PROGRESS":
         assert process.poll() is None, "the CDK has ended"

@@ -12,6 +12,7 @@ import boto3
 import pytest
 
 from rehearsal.faults import FAULTS
+from rehearsal.parallelcluster import PYTHON
 from scripts import rehearse
 
 ROOT = Path(__file__).parents[2]
@@ -109,8 +110,8 @@ def test_every_step_is_told(run: Callable[..., int], capsys: pytest.CaptureFixtu
         r"dev-network: CREATE_FAILED NetworkVpcNatAddress\w+: .*The maximum number of addresses has been reached",
         r"The same once more",
         r"✅  dev-cluster",
-        r"│ dev-trn1-trn1-32xl +│ trn1.32xlarge +│ 1 interface, 8",
-        r"│ dev-cluster │ Connect +│ aws ssm start-session --region us-west-2 --target i-",
+        r"dev-trn1-trn1-32xl\W+trn1\.32xlarge\W+1 interface, 8",
+        r"dev-cluster\W+Connect\W+aws ssm start-session --region us-west-2 --target i-",
         r"UPDATE_COMPLETE  Custom::PclusterCluster",
         r"UPDATE_FAILED    Custom::PclusterCluster .*Restore 'InstanceType' value to 'c6i.xlarge'",
         r"the cluster runs on unchanged\.",
@@ -126,14 +127,9 @@ def test_every_step_is_told(run: Callable[..., int], capsys: pytest.CaptureFixtu
 @pytest.mark.validation
 def test_it_can_be_kept_and_ends_without_a_trace() -> None:
     command = [sys.executable, "-m", "scripts.rehearse", "dev", "--keep"]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        exported: dict[str, str] = {}
-        for line in process.stdout:
-            if found := re.match(r"  export (\w+)=(.*)", line):
-                exported[found[1]] = found[2]
-            if "Ctrl-C" in line:
-                break
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    try:
+        exported = exports(process)
         session = boto3.Session(
             exported["AWS_ACCESS_KEY_ID"], exported["AWS_SECRET_ACCESS_KEY"], region_name=exported["AWS_REGION"]
         )
@@ -141,8 +137,8 @@ def test_it_can_be_kept_and_ends_without_a_trace() -> None:
         stacks = {stack["StackName"] for stack in cloudformation.describe_stacks()["Stacks"]}
         assert {"dev-network", "dev-storage", "dev-cluster", "dev"} <= stacks
         tool = subprocess.run(
-            ["aws", "ec2", "describe-placement-groups", "--query", "length(PlacementGroups)"],
-            env={**os.environ, **exported, "PATH": exported["PATH"].replace("$PATH", os.environ["PATH"])},
+            [PYTHON.parent / "aws", "ec2", "describe-placement-groups", "--query", "length(PlacementGroups)"],
+            env={**os.environ, **exported},
             capture_output=True,
             text=True,
             check=True,
@@ -152,7 +148,25 @@ def test_it_can_be_kept_and_ends_without_a_trace() -> None:
         assert len(mine) > 1, "the server, and the functions that it runs"
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=30) == 130
+    finally:
+        process.kill()
+        process.communicate()
     assert [pid for pid in mine if Path(f"/proc/{pid}").exists()] == []
+
+
+def exports(process: subprocess.Popen[str]) -> dict[str, str]:
+    """Return the variables that a command tells people to export."""
+    assert process.stdout is not None
+    found = {}
+    for line in process.stdout:
+        if named := re.match(r"  export (\w+)=(.*)", line):
+            found[named[1]] = named[2]
+        if "Ctrl-C" in line:
+            break
+    path = found.pop("PATH")
+    assert path.endswith(":$PATH")
+    assert all(Path(each).is_dir() for each in path.split(":")[:-1])
+    return found
 
 
 def descendants(pid: int) -> set[int]:

@@ -54,6 +54,10 @@ endef
 
 # --- the stacks of one configuration ---
 
+.PHONY: plan
+plan: env setup ## Tell what ENV is, needs and costs, offline: ARGS='--workload bert-large-phase1', --json, --html
+	@python -m scripts.plan $(ENV) $(ARGS)
+
 .PHONY: env
 env:
 	@test -f config/$(ENV).yaml || { echo "There is no config/$(ENV).yaml. ENV is one of: $(basename $(notdir $(wildcard config/*.yaml)))" >&2; exit 2; }

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from datetime import date
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
@@ -15,7 +16,7 @@ from config.settings import Settings, load
 from scripts import plan as command
 from scripts.planning.plan import document, plan, plan_run
 from scripts.planning.prices import Prices
-from scripts.planning.tables import dollars, hours, number
+from scripts.planning.tables import dollars, hours, number, tables
 from scripts.planning.workloads import WORKLOADS
 
 CONFIG = Path(__file__).parents[2] / "config"
@@ -63,7 +64,26 @@ def test_text(run: Any) -> None:
     assert code == 0
     for told in ("30,000", "16,875", "L-2C3B7624", "240,000", "measured", "interpolated", "extrapolated"):
         assert told in text
-    assert "Prices: the dated table, 2026-01-19 to 2026-07-14 (no credentials" in " ".join(text.split())
+    assert "Prices: the dated table, 2026-01-19 to 2026-11-21 (no credentials" in " ".join(text.split())
+
+
+def test_what_was_not_measured_and_what_does_not_fit_is_marked(run: Any) -> None:
+    _, text, _ = run("trn1-16", "--workload", "bert-large-phase1", "--nodes", "16,32")
+    assert re.search(r"16 +measured .* 1,048,576 +440 ", text)
+    assert re.search(r"32 \* +extrapolated .* 2,097,152 ! +220 ", text)
+    assert "* More than the 16 nodes of this deployment's largest queue." in text
+    assert "! A larger batch than any published" in text
+
+
+def test_prices_of_two_sources_are_told_apart() -> None:
+    listed = Prices("us-west-2", {"trn1.32xlarge": Decimal("20")}, date(2026, 11, 20), "kept in a file")
+    [table] = [table for table in tables(plan(settings(), listed)) if table.title.startswith("Costs")]
+    told = {row[0]: row[1] for row in table.rows}
+    assert told["trn1/trn1-32xl, trn1.32xlarge"] == "20.00/hour"
+    assert told["NAT gateway"] == "0.045/hour (t)"
+    assert table.notes[0] == (
+        "Prices: AWS Price List API, us-west-2, 2026-11-20 (kept in a file); (t) marks those of the dated table."
+    )
 
 
 def floats(value: Any) -> Iterator[float]:
@@ -107,6 +127,8 @@ def test_the_page_loads_nothing_and_shows_the_chart(run: Any) -> None:
     assert [text.rpartition(", ")[2] for text in told] == ["measured", *["interpolated"] * 3, "measured"] + [
         "extrapolated"
     ] * 7
+    joined = [path.attrib["class"] for path in charts[0].iter("path")]
+    assert joined == ["joined"] * 4 + ["joined guessed"] * 7
     for mark in (*charts[0].iter("circle"), *charts[1].iter("circle")):
         assert 0 < float(mark.attrib["cx"]) < 960
         assert 0 < float(mark.attrib["cy"]) < 300

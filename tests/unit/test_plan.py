@@ -236,7 +236,7 @@ def test_the_price_list_goes_before_the_table() -> None:
     assert (price.dollars, price.source, price.date) == (Decimal(20), "Price List API", "2026-11-20")
     fallback = listed.of(products.NAT_GATEWAY)
     assert fallback is not None
-    assert (fallback.source, fallback.date) == ("table", "2026-06-01")
+    assert (fallback.source, fallback.date) == ("table", "2026-11-21")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,89 @@
+"""What one instance of a type has.
+
+Chips, their cores, memory and dense BF16: Neuron documentation, about-neuron/arch/neuron-hardware, pages trainium and
+trainium2. The rest: EC2 DescribeInstanceTypes as packed in moto 5.2.5, which a test compares. It tells 512 GiB per
+Trainium2 chip, the Neuron documentation 96 GiB; the latter is taken.
+"""
+
+import re
+from dataclasses import dataclass
+
+from ultracluster.domain.instance_types import TRAINIUM_TYPES, memory_gib
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """What an instance has.
+
+    Attributes:
+        vcpus: Default number of vCPUs, the unit of EC2's quotas.
+        memory_gib: Memory of the host in GiB.
+        chips: Trainium chips.
+        neuron_cores: Physical NeuronCores of all chips.
+        bf16_pflops: Dense BF16 of all chips in PFLOPS.
+        accelerator_memory_gib: Memory of all chips in GiB.
+        efa_gbps: Bandwidth of all EFA devices in Gbps.
+        nvme_tb: Local NVMe storage in TB.
+    """
+
+    vcpus: int
+    memory_gib: float
+    chips: int = 0
+    neuron_cores: int = 0
+    bf16_pflops: float = 0
+    accelerator_memory_gib: int = 0
+    efa_gbps: int = 0
+    nvme_tb: float = 0
+
+
+@dataclass(frozen=True)
+class _Chip:
+    neuron_cores: int
+    bf16_tflops: int
+    memory_gib: int
+
+
+_TRAINIUM = _Chip(neuron_cores=2, bf16_tflops=190, memory_gib=32)
+_TRAINIUM2 = _Chip(neuron_cores=8, bf16_tflops=667, memory_gib=96)
+
+
+def _trainium(name: str, chip: _Chip, *, chips: int, memory_gib: int, nvme_gb: int, gbps_per_card: int = 0) -> Hardware:
+    kind = TRAINIUM_TYPES[name]
+    return Hardware(
+        vcpus=kind.vcpus,
+        memory_gib=memory_gib,
+        chips=chips,
+        neuron_cores=chips * chip.neuron_cores,
+        bf16_pflops=chips * chip.bf16_tflops / 1000,
+        accelerator_memory_gib=chips * chip.memory_gib,
+        efa_gbps=kind.network_cards * gbps_per_card if kind.efa else 0,
+        nvme_tb=nvme_gb / 1000,
+    )
+
+
+TRAINIUM_HARDWARE = {
+    "trn1.2xlarge": _trainium("trn1.2xlarge", _TRAINIUM, chips=1, memory_gib=32, nvme_gb=474),
+    "trn1.32xlarge": _trainium("trn1.32xlarge", _TRAINIUM, chips=16, memory_gib=512, nvme_gb=7600, gbps_per_card=100),
+    "trn1n.32xlarge": _trainium("trn1n.32xlarge", _TRAINIUM, chips=16, memory_gib=512, nvme_gb=7600, gbps_per_card=100),
+    "trn2.3xlarge": _trainium("trn2.3xlarge", _TRAINIUM2, chips=1, memory_gib=128, nvme_gb=470, gbps_per_card=200),
+    "trn2.48xlarge": _trainium("trn2.48xlarge", _TRAINIUM2, chips=16, memory_gib=2048, nvme_gb=7600, gbps_per_card=200),
+    "trn2u.48xlarge": _trainium(
+        "trn2u.48xlarge", _TRAINIUM2, chips=16, memory_gib=2048, nvme_gb=7600, gbps_per_card=200
+    ),
+}
+
+_BURSTABLE_VCPUS = {"xlarge": 4, "2xlarge": 8}
+
+
+def hardware(instance_type: str) -> Hardware | None:
+    """Return what an instance has, or None for a type that is neither Trainium nor a common x86 one."""
+    if instance_type in TRAINIUM_HARDWARE:
+        return TRAINIUM_HARDWARE[instance_type]
+    memory = memory_gib(instance_type)
+    if memory is None:
+        return None
+    size = instance_type.partition(".")[2]
+    if instance_type.startswith("t"):
+        return Hardware(vcpus=_BURSTABLE_VCPUS.get(size, 2), memory_gib=memory)
+    multiple = re.fullmatch(r"(\d*)xlarge", size)
+    return Hardware(vcpus=4 * int(multiple[1] or 1) if multiple else 2, memory_gib=memory)

@@ -1,0 +1,281 @@
+"""Time and cost to train a model, from what AWS published of trn1.32xlarge.
+
+Rows: aws-neuron-sdk, about-neuron/benchmarks/trn1/training_data_encoder.csv and training_data_decoder.csv (older
+releases: general/benchmarks/trn1/), each the latest that was published for its number of nodes. Weak-scaling efficiency
+from 1 to 16 nodes: general/benchmarks/trn1/nlp_data.csv of release 2.6, the only one that has such a pair of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from itertools import pairwise
+from math import ceil, log
+from typing import Final
+
+INSTANCE_TYPE: Final = "trn1.32xlarge"
+NODES_OF_EFFICIENCY: Final = 16
+
+
+class Basis(StrEnum):
+    """How a throughput is known."""
+
+    MEASURED = "measured"
+    INTERPOLATED = "interpolated"
+    EXTRAPOLATED = "extrapolated"
+
+
+class WorkloadError(ValueError):
+    """A workload cannot run as asked; the message says why."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A published measurement.
+
+    Attributes:
+        nodes: Number of trn1.32xlarge.
+        sequences_per_second: Throughput of all nodes.
+        batch: Global batch in sequences.
+        sdk: Neuron SDK release.
+    """
+
+    nodes: int
+    sequences_per_second: float
+    batch: int
+    sdk: str
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A training run.
+
+    Attributes:
+        name: As on the command line.
+        title: For people.
+        rows: Measurements, by number of nodes.
+        sequence_length: Tokens per sequence.
+        sequences: Sequences of the whole run; None: from a number of tokens.
+        tokens: Tokens of the published pre-training, for workloads without a number of sequences.
+        efficiency: Published throughput per node on 16 nodes relative to 1 node, each node with the same batch.
+        efficiency_of: Whose efficiency that is.
+        nodes_per_replica: Nodes that one copy of the model takes; runs have a multiple of it.
+        remark: What a reader must know.
+    """
+
+    name: str
+    title: str
+    rows: Sequence[Row]
+    sequence_length: int
+    efficiency: float
+    efficiency_of: str
+    sequences: int | None = None
+    tokens: int | None = None
+    nodes_per_replica: int = 1
+    remark: str = ""
+
+    def length(self, tokens: int | None) -> int:
+        """Return the sequences of a run.
+
+        Args:
+            tokens: Tokens to train on; None: as published.
+
+        Raises:
+            WorkloadError: The run has a fixed number of sequences.
+        """
+        if self.sequences is not None:
+            if tokens is not None:
+                raise WorkloadError(f"{self.name} has a fixed length of {self.sequences:,} sequences, no --tokens")
+            return self.sequences
+        return ceil((tokens or self.tokens or 0) / self.sequence_length)
+
+    def throughput(self, nodes: int) -> tuple[float, Basis]:
+        """Return sequences per second on a number of nodes, and how they are known.
+
+        Between two rows the throughput follows the power of the number of nodes that joins them. Beyond, it follows the
+        nearest row with the published weak-scaling efficiency, as if each sixteenfold lost as much again.
+        """
+        for row in self.rows:
+            if row.nodes == nodes:
+                return row.sequences_per_second, Basis.MEASURED
+        for below, above in pairwise(self.rows):
+            if below.nodes < nodes < above.nodes:
+                power = log(above.sequences_per_second / below.sequences_per_second) / log(above.nodes / below.nodes)
+                return below.sequences_per_second * (nodes / below.nodes) ** power, Basis.INTERPOLATED
+        nearest = self.rows[0] if nodes < self.rows[0].nodes else self.rows[-1]
+        times = nodes / nearest.nodes
+        lost = self.efficiency ** log(times, NODES_OF_EFFICIENCY)
+        return nearest.sequences_per_second * times * lost, Basis.EXTRAPOLATED
+
+    def batch(self, nodes: int) -> int:
+        """Return the global batch in sequences: the measured one, else as many per node as the largest row has."""
+        largest = self.rows[-1]
+        measured = {row.nodes: row.batch for row in self.rows}
+        return measured.get(nodes, largest.batch * nodes // largest.nodes)
+
+
+_BERT_SOURCE = "BERT-Large phase {} BF16, release 2.6, 1 to 16 nodes"
+_LLM_EFFICIENCY = 122.13 / (16 * 8.23)
+_LLM_SOURCE = "GPT-3 6.7B, release 2.6, 1 to 16 nodes"
+
+WORKLOADS: Final = {
+    workload.name: workload
+    for workload in (
+        Workload(
+            "bert-large-phase1",
+            "BERT-Large pre-training, phase 1 (128 tokens, BF16)",
+            (Row(1, 3826.6, 16_384, "2.28.0"), Row(16, 57_407.9, 1_048_576, "2.28.0")),
+            sequence_length=128,
+            sequences=28_125 * 16_384,
+            efficiency=49_846 / (16 * 3365),
+            efficiency_of=_BERT_SOURCE.format(1),
+            remark="1 node is AdamW at a batch of 16,384, 16 nodes are LAMB at 1,048,576; at a batch of 16,384 "
+            "AWS measured 26,474 sequences/s on 16 nodes (2.22), less than half",
+        ),
+        Workload(
+            "bert-large-phase2",
+            "BERT-Large pre-training, phase 2 (512 tokens, BF16)",
+            (Row(1, 527.95, 32_768, "2.6.0"), Row(16, 7800.9, 524_288, "2.22.0")),
+            sequence_length=512,
+            sequences=1563 * 32_768,
+            efficiency=8084 / (16 * 527.95),
+            efficiency_of=_BERT_SOURCE.format(2),
+            remark="the rows are of two releases; 16 nodes were measured at 8,396 sequences/s with 2.20",
+        ),
+        Workload(
+            "llama-2-7b",
+            "Llama 2 7B pre-training (4,096 tokens)",
+            (Row(16, 101.3, 1024, "2.20.0"),),
+            sequence_length=4096,
+            tokens=2_000_000_000_000,
+            efficiency=_LLM_EFFICIENCY,
+            efficiency_of=_LLM_SOURCE,
+            remark="2 trillion tokens: arXiv 2307.09288",
+        ),
+        Workload(
+            "llama-2-13b",
+            "Llama 2 13B pre-training (4,096 tokens)",
+            (Row(16, 64.7, 1024, "2.17.0"), Row(32, 84.0, 1024, "2.20.0")),
+            sequence_length=4096,
+            tokens=2_000_000_000_000,
+            efficiency=_LLM_EFFICIENCY,
+            efficiency_of=_LLM_SOURCE,
+            nodes_per_replica=2,
+            remark="both rows have a batch of 1,024; 2 trillion tokens: arXiv 2307.09288",
+        ),
+        Workload(
+            "llama-2-70b",
+            "Llama 2 70B pre-training (4,096 tokens)",
+            (Row(32, 14.2, 1024, "2.20.0"),),
+            sequence_length=4096,
+            tokens=2_000_000_000_000,
+            efficiency=_LLM_EFFICIENCY,
+            efficiency_of=_LLM_SOURCE,
+            nodes_per_replica=8,
+            remark="the best row published was 17.9 sequences/s; 2 trillion tokens: arXiv 2307.09288",
+        ),
+        Workload(
+            "llama-3.1-8b",
+            "Llama 3.1 8B pre-training (8,192 tokens)",
+            (Row(32, 47.95, 1024, "2.24.0"),),
+            sequence_length=8192,
+            tokens=15_000_000_000_000,
+            efficiency=_LLM_EFFICIENCY,
+            efficiency_of=_LLM_SOURCE,
+            remark="15 trillion tokens: arXiv 2407.21783",
+        ),
+        Workload(
+            "llama-3.1-70b",
+            "Llama 3.1 70B pre-training (8,192 tokens)",
+            (Row(32, 7.94, 1024, "2.24.0"),),
+            sequence_length=8192,
+            tokens=15_000_000_000_000,
+            efficiency=_LLM_EFFICIENCY,
+            efficiency_of=_LLM_SOURCE,
+            nodes_per_replica=8,
+            remark="15 trillion tokens: arXiv 2407.21783",
+        ),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a run takes on a number of nodes.
+
+    Attributes:
+        nodes: Number of nodes.
+        basis: How the throughput is known.
+        sequences_per_second: Throughput of all nodes.
+        batch: Global batch in sequences.
+        steps: Optimizer steps.
+        hours: Time of training alone.
+        node_dollars: Cost of the nodes for that time; None: their price is not known.
+        all_dollars: Cost of the whole deployment for that time; None: as before.
+        fits: Whether one queue of the deployment has that many nodes.
+    """
+
+    nodes: int
+    basis: Basis
+    sequences_per_second: float
+    batch: int
+    steps: int
+    hours: float
+    node_dollars: Decimal | None
+    all_dollars: Decimal | None
+    fits: bool
+
+
+def node_counts(workload: Workload, largest: int) -> list[int]:
+    """Return numbers of nodes worth looking at: doubling from one replica to the largest job, and those measured."""
+    replica = workload.nodes_per_replica
+    doubling = [replica * 2**power for power in range(largest.bit_length()) if replica * 2**power <= largest]
+    most = largest - largest % replica
+    return sorted({*doubling, *([most] if most else []), *(row.nodes for row in workload.rows)})
+
+
+def estimates(
+    workload: Workload,
+    counts: Sequence[int],
+    *,
+    sequences: int,
+    node_hourly: Decimal | None,
+    other_hourly: Decimal,
+    largest: int,
+) -> Iterator[Estimate]:
+    """Estimate a run on several numbers of nodes.
+
+    Args:
+        workload: What is trained.
+        counts: Numbers of nodes.
+        sequences: Length of the run.
+        node_hourly: Dollars per hour of a node with its volume; None: not known.
+        other_hourly: Dollars per hour of everything else in the deployment.
+        largest: Nodes of the largest job that the deployment can run.
+
+    Raises:
+        WorkloadError: The model cannot be spread over one of the numbers of nodes.
+    """
+    for nodes in counts:
+        if nodes % workload.nodes_per_replica:
+            raise WorkloadError(
+                f"{workload.name} takes a multiple of {workload.nodes_per_replica} nodes: one copy of the model, as it "
+                f"was measured, fills as many; got {nodes}"
+            )
+        throughput, basis = workload.throughput(nodes)
+        hours = sequences / throughput / 3600
+        batch = workload.batch(nodes)
+        paid = None if node_hourly is None else Decimal(hours) * nodes * node_hourly
+        yield Estimate(
+            nodes=nodes,
+            basis=basis,
+            sequences_per_second=throughput,
+            batch=batch,
+            steps=ceil(sequences / batch),
+            hours=hours,
+            node_dollars=paid,
+            all_dollars=None if paid is None else paid + Decimal(hours) * other_hourly,
+            fits=nodes <= largest,
+        )

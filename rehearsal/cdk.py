@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -34,7 +35,7 @@ class CommandLine:
 
     def run(self, *arguments: str, report: Callable[[str], object] = lambda line: None, directory: Path = ROOT) -> int:
         """Run one command, hand each line of its output to `report`, and return its exit code."""
-        with self.start(*arguments, directory=directory) as process:
+        with self._start(*arguments, directory=directory) as process:
             assert process.stdout is not None  # noqa: S101 - stdout=PIPE
             for line in process.stdout:
                 report(line.rstrip())
@@ -46,14 +47,27 @@ class CommandLine:
             target = f"aws://{ACCOUNT}/{region}"
             return self.run("bootstrap", target, report=report, directory=Path(elsewhere))
 
-    def start(self, *arguments: str, directory: Path = ROOT) -> subprocess.Popen[str]:
-        """Start one command and return its process, whose standard output has everything that it says."""
+    def run_until(self, condition: Callable[[], bool], *arguments: str) -> int:
+        """Kill one command once a condition holds, looked at ten times a second, and return its exit code."""
+        with self._start(*arguments, output=subprocess.DEVNULL) as process:
+            while process.poll() is None:
+                if condition():
+                    process.kill()
+                    break
+                time.sleep(0.1)
+        return process.returncode
+
+    def close(self) -> None:
+        """Remove the directory that served as HOME."""
+        self._home.cleanup()
+
+    def _start(self, *arguments: str, directory: Path = ROOT, output: int = subprocess.PIPE) -> subprocess.Popen[str]:
         return subprocess.Popen(
             ["cdk", "--no-notices", "--no-version-reporting", "--progress", "events", *arguments],
             cwd=directory,
             env=self.environment,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdout=output,
             stderr=subprocess.STDOUT,
             text=True,
         )

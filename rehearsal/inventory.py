@@ -128,11 +128,10 @@ def inventory(aws: EmulatedAws, region: str) -> set[tuple[str, str]]:
 
 def reason_to_stay(settings: Settings, resource_type: str, name: str) -> str:
     """Return why AWS, too, keeps this after everything was destroyed; empty: it does not."""
-    if "CDKToolkit" in name or "cdk-hnb659fds" in name or name.startswith("/cdk-bootstrap/"):
-        return "of the CDK's bootstrap stack"
     if resource_type == "AWS::S3::Bucket" and name.startswith("parallelcluster-") and name.endswith("-do-not-delete"):
         return "ParallelCluster's own, one in each Region"
-    if resource_type == "AWS::Logs::LogGroup" and name.startswith("/aws/lambda/"):
+    functions = (f"/aws/lambda/{settings.name}-", "/aws/lambda/pcluster-")
+    if resource_type == "AWS::Logs::LogGroup" and name.startswith(functions):
         return "the log of a Lambda function, which outlives it"
     if resource_type == "AWS::Logs::LogGroup" and settings.cluster.monitoring.retain_logs:
         return "kept by cluster.monitoring.retain_logs"

@@ -87,7 +87,7 @@ def _instances(ec2: Any, cluster_name: str) -> Table:
 
 
 def _launch_templates(ec2: Any, cluster_name: str) -> Table:
-    table = _table("Launch templates", "name", "type", "interfaces", "subnet", "placement group", "image")
+    table = _table("Launch templates", "name", "type", "interfaces", "where, and from what")
     for template in ec2.describe_launch_templates()["LaunchTemplates"]:
         if not template["LaunchTemplateName"].startswith(f"{cluster_name}-"):
             continue
@@ -96,13 +96,16 @@ def _launch_templates(ec2: Any, cluster_name: str) -> Table:
         )["LaunchTemplateVersions"]
         data = version["LaunchTemplateData"]
         interfaces = data.get("NetworkInterfaces", [])
+        where = [
+            *sorted({each["SubnetId"] for each in interfaces if "SubnetId" in each}),
+            data.get("Placement", {}).get("GroupName", ""),
+            data.get("ImageId", ""),
+        ]
         table.add_row(
             template["LaunchTemplateName"],
             data.get("InstanceType", ""),
             _interfaces(interfaces),
-            ", ".join(sorted({each["SubnetId"] for each in interfaces if "SubnetId" in each})),
-            data.get("Placement", {}).get("GroupName", ""),
-            data.get("ImageId", ""),
+            "\n".join(filter(None, where)),
         )
     return table
 

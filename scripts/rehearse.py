@@ -241,17 +241,15 @@ class Rehearsal:
 
     def _kill_midway(self) -> int:
         """Start to deploy, and kill the CDK once the cluster is being created."""
-        directory = self._deployment.assembly("created")
-        process = self._cdk.start("deploy", "--all", "--app", directory, *self._consent("deploy"))
         cloudformation = self._aws.client("cloudformation", self._settings.region)
-        while process.poll() is None:
-            stacks = cloudformation.describe_stacks()["Stacks"]
-            if any(each["StackName"] == self._cluster_name for each in stacks):
-                process.kill()
-                self._say(f"killed while the stack {self._cluster_name} was being created")
-            time.sleep(0.1)
-        process.communicate()
-        return process.returncode
+
+        def cluster_has_begun() -> bool:
+            return any(each["StackName"] == self._cluster_name for each in cloudformation.describe_stacks()["Stacks"])
+
+        directory = self._deployment.assembly("created")
+        code = self._cdk.run_until(cluster_has_begun, "deploy", "--all", "--app", directory, *self._consent("deploy"))
+        self._say(f"killed while the stack {self._cluster_name} was being created")
+        return code
 
     def _explain(self, since: datetime) -> None:
         """List what failed, in all stacks: the CDK knows its own, and what its provider says of the cluster is cut."""
@@ -263,7 +261,7 @@ class Rehearsal:
     def _wait_for_stacks(self) -> None:
         """Wait until nothing is in progress: CloudFormation refuses to change a stack until then."""
         cloudformation = self._aws.client("cloudformation", self._settings.region)
-        while any(each["StackStatus"].endswith("_IN_PROGRESS") for each in cloudformation.describe_stacks()["Stacks"]):
+        while any(_is_busy(each["StackStatus"]) for each in cloudformation.describe_stacks()["Stacks"]):
             time.sleep(0.5)
 
     def _unprotect_failed(self) -> None:
@@ -294,6 +292,10 @@ class Rehearsal:
         self._console.print(f"[green]done[/green] in {time.monotonic() - began:.1f} s")
 
 
+def _is_busy(status: str) -> bool:
+    return status.endswith("_IN_PROGRESS") and status != "REVIEW_IN_PROGRESS"  # that one waits for a change set
+
+
 def rehearse(arguments: argparse.Namespace, console: Console) -> None:
     """Run all steps.
 
@@ -309,13 +311,14 @@ def rehearse(arguments: argparse.Namespace, console: Console) -> None:
         TemporaryDirectory() as directory,
         closing(Deployment(arguments.environment, Path(directory))) as deployment,
         EmulatedAws(speed=arguments.speed) as aws,
+        closing(CommandLine(aws)) as cdk,
         LOG.open("w", encoding="utf-8") as log,
     ):
         deployment.add("created")
         largest = deployment.add("raised", raise_max_count)
         deployment.add("refused", raise_max_count, change_head_node)
         deployment.add("given up", raise_max_count, give_up)
-        rehearsal = Rehearsal(deployment, aws, CommandLine(aws), console, log, step=arguments.step)
+        rehearsal = Rehearsal(deployment, aws, cdk, console, log, step=arguments.step)
         rehearsal.prepare(largest)
         before = inventory(aws, deployment.settings.region)
         if fault and fault != "stopping":
@@ -362,12 +365,15 @@ def main() -> int:
     parser.add_argument("--keep", action="store_true", help="do not destroy: leave the emulated AWS running")
     parser.add_argument("--step", action="store_true", help="wait for Enter before each step")
     arguments = parser.parse_args()
+    if arguments.step and not sys.stdin.isatty():
+        parser.error("--step waits for Enter, and there is no terminal")
     from rich.console import Console
 
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = PLAIN_WIDTH
     LOG.parent.mkdir(exist_ok=True)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: clean up
     began = time.monotonic()
     try:
         rehearse(arguments, console)

@@ -2,7 +2,6 @@
 
 import re
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -192,7 +191,11 @@ def attempts(rehearsal_server: EmulatedAws, tmp_path_factory: pytest.TempPathFac
             began = datetime.now(UTC)
             said: list[str] = []
             if fault == "killed":
-                code = kill_midway(cdk.start("deploy", *app), cloudformation)
+                code = cdk.run_until(
+                    lambda: status(cloudformation, "dev-cluster") == "CREATE_IN_PROGRESS", "deploy", *app
+                )
+                while status(cloudformation, "dev-cluster") == "CREATE_IN_PROGRESS":
+                    time.sleep(0.1)
             else:
                 code = cdk.run("deploy", *app, report=said.append)
             seconds = (datetime.now(UTC) - began).total_seconds()
@@ -206,21 +209,8 @@ def attempts(rehearsal_server: EmulatedAws, tmp_path_factory: pytest.TempPathFac
         rehearsal_server.reset()
 
 
-def kill_midway(process: subprocess.Popen[str], cloudformation: Any) -> int:
-    """Kill the CDK while the stack of the cluster is being created, and wait for the end of that."""
-
-    def status() -> str:
-        found = {each["StackName"]: each["StackStatus"] for each in cloudformation.describe_stacks()["Stacks"]}
-        return str(found.get("dev-cluster"))
-
-    while status() != "CREATE_IN_PROGRESS":
-        assert process.poll() is None, "the CDK has ended"
-        time.sleep(0.1)
-    process.kill()
-    process.communicate()
-    while status() == "CREATE_IN_PROGRESS":
-        time.sleep(0.1)
-    return process.returncode
+def status(cloudformation: Any, name: str) -> str | None:
+    return {each["StackName"]: each["StackStatus"] for each in cloudformation.describe_stacks()["Stacks"]}.get(name)
 
 
 @pytest.mark.slow

@@ -55,12 +55,12 @@ def settings() -> Settings:
 @pytest.mark.parametrize(
     ("resource_type", "name", "reason"),
     [
-        ("AWS::IAM::Role", "cdk-hnb659fds-deploy-role", "of the CDK's bootstrap stack"),
-        ("AWS::SSM::Parameter", "/cdk-bootstrap/hnb659fds/version", "of the CDK's bootstrap stack"),
-        ("AWS::CloudFormation::Stack", "CDKToolkit", "of the CDK's bootstrap stack"),
+        ("AWS::S3::Bucket", "cdk-hnb659fds-assets", ""),
         ("AWS::S3::Bucket", "parallelcluster-0-v1-do-not-delete", "ParallelCluster's own, one in each Region"),
         ("AWS::S3::Bucket", "parallelcluster-mine", ""),
-        ("AWS::Logs::LogGroup", "/aws/lambda/f", "the log of a Lambda function, which outlives it"),
+        ("AWS::Logs::LogGroup", "/aws/lambda/dev-f", "the log of a Lambda function, which outlives it"),
+        ("AWS::Logs::LogGroup", "/aws/lambda/pcluster-f", "the log of a Lambda function, which outlives it"),
+        ("AWS::Logs::LogGroup", "/aws/lambda/f", ""),
         ("AWS::Logs::LogGroup", "/aws/parallelcluster/dev", ""),
         ("AWS::EC2::VPC", "vpc-0", ""),
         ("AWS::CloudFormation::Stack", "dev-network", ""),

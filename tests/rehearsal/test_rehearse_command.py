@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -70,13 +71,13 @@ def test_what_is_left_behind_is_named(
     def forget_something(rehearsal: rehearse.Rehearsal, **_: bool) -> None:
         ec2 = rehearsal._aws.client("ec2", "us-west-2")
         ec2.create_placement_group(GroupName="forgotten", Strategy="cluster")
-        rehearsal._aws.client("logs", "us-west-2").create_log_group(logGroupName="/aws/lambda/f")
+        rehearsal._aws.client("logs", "us-west-2").create_log_group(logGroupName="/aws/lambda/dev-f")
 
     monkeypatch.setattr(rehearse.Rehearsal, "destroy", forget_something)
     assert run("dev") == 1
     said = capsys.readouterr().out
     assert "AWS::EC2::PlacementGroup forgotten: LEFT BEHIND" in said
-    assert "AWS::Logs::LogGroup /aws/lambda/f: the log of a Lambda function, which outlives it" in said
+    assert "AWS::Logs::LogGroup /aws/lambda/dev-f: the log of a Lambda function, which outlives it" in said
     assert "FAILED: destroyed, but left behind: forgotten." in said
 
 
@@ -151,6 +152,9 @@ def test_it_can_be_kept_and_ends_without_a_trace() -> None:
     finally:
         process.kill()
         process.communicate()
+    deadline = time.monotonic() + 10  # a function looks once a second whether its server is there
+    while any(Path(f"/proc/{pid}").exists() for pid in mine) and time.monotonic() < deadline:
+        time.sleep(0.1)
     assert [pid for pid in mine if Path(f"/proc/{pid}").exists()] == []
 
 

@@ -15,6 +15,7 @@ import http.client
 import importlib
 import json
 import os
+import shutil
 import sys
 import threading
 import time
@@ -99,12 +100,18 @@ def speak_plainly_to_this_machine() -> None:
     http.client.HTTPSConnection.connect = plain_or_not  # type: ignore[assignment, method-assign]
 
 
-def end_with(starter: int) -> None:
-    """End this process when its starter has ended without a word; a function may be busy for ever."""
+def end_with(starter: int, directory: str) -> None:
+    """End this process when its starter has ended without a word; a function may be busy for ever.
+
+    Args:
+        starter: Its process id.
+        directory: What nobody else is there to remove then.
+    """
 
     def watch() -> None:
         while os.getppid() == starter:
             threading.Event().wait(1)
+        shutil.rmtree(directory, ignore_errors=True)
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
@@ -129,7 +136,7 @@ def main() -> None:
     arguments = parser.parse_args()
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # nothing else may write among the answers
-    end_with(os.getppid())
+    end_with(os.getppid(), arguments.directory)
     if arguments.longest_sleep is not None:
         cap_sleep(arguments.longest_sleep)
     speak_plainly_to_this_machine()
@@ -140,6 +147,7 @@ def main() -> None:
         return
     put(answers, {"result": "ready"})
     serve(function, answers)
+    shutil.rmtree(arguments.directory, ignore_errors=True)
 
 
 if __name__ == "__main__":

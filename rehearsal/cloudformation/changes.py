@@ -12,7 +12,15 @@ from typing import Any, Final
 from rehearsal.cloudformation import schemas
 from rehearsal.cloudformation.operations import Surroundings, evaluated_outputs
 from rehearsal.cloudformation.scope import StackScope
-from rehearsal.cloudformation.stacks import STACK_TYPE, Detail, ResourceChange, Revision, Stack, StackResource
+from rehearsal.cloudformation.stacks import (
+    STACK_TYPE,
+    Detail,
+    ResourceChange,
+    Revision,
+    Stack,
+    StackResource,
+    is_custom,
+)
 from rehearsal.cloudformation.template import ResourceDefinition
 from rehearsal.cloudformation.values import TemplateError, references
 from rehearsal.resources.model import Physical
@@ -146,4 +154,4 @@ class Comparison:
 
 def _may_give_other_attributes(resource_type: str) -> bool:
     """Tell whether the attributes of a type are made up by what provides it, and may differ after any update."""
-    return resource_type.startswith("Custom::") or resource_type in (STACK_TYPE, "AWS::CloudFormation::CustomResource")
+    return is_custom(resource_type) or resource_type == STACK_TYPE

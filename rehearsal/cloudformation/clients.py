@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from threading import Lock
-from typing import Any
+from typing import Any, Final
 
 import boto3
 
 from rehearsal.resources.model import UnsupportedError
+
+SERVICE: Final = "ServiceName"
+"""Where the metadata of a client's answers say what error messages call its service."""
 
 
 class Clients:
@@ -23,7 +26,9 @@ class Clients:
         """Return the client of a service in a region."""
         with self._lock:  # a session is not safe for use by several threads
             if (service, region) not in self._made:
-                self._made[service, region] = self._session.client(service, region, endpoint_url=self._endpoint)
+                client = self._session.client(service, region, endpoint_url=self._endpoint)
+                client.meta.events.register("after-call", _name_service)
+                self._made[service, region] = client
             return self._made[service, region]
 
     def partition(self, region: str) -> str:
@@ -37,9 +42,6 @@ class Clients:
                 return str(partition)
         raise UnsupportedError(f"region {region}")
 
-    def service_of(self, operation: str) -> str:
-        """Return what error messages call the service that has an operation, of those that have a client."""
-        with self._lock:
-            models = [client.meta.service_model for client in self._made.values()]
-        names = (str(model.service_id).title() for model in models if operation in model.operation_names)
-        return next(names, "AWS")
+
+def _name_service(model: Any, parsed: dict[str, Any], **_: object) -> None:
+    parsed["ResponseMetadata"][SERVICE] = str(model.service_model.service_id).title()

@@ -39,7 +39,7 @@ SECONDS: Final[Mapping[str, float]] = {
     "AWS::CloudFormation::CustomResource": 0.0,
     "AWS::CloudFormation::Stack": 0.0,
     "AWS::CloudFormation::WaitConditionHandle": 0.0,
-    # What it waits for may be any other resource's doing: all that can go on goes on first.
+    # What it waits for may be any other resource's doing: at speed `fast` all that can go on goes on first.
     "AWS::CloudFormation::WaitCondition": math.inf,
 }
 """Seconds by resource type. Orders of magnitude, for the order of events and for progress displays: not measured."""
@@ -58,6 +58,11 @@ class Clock:
 
     def __init__(self, speed: Speed) -> None:
         self._real = speed == "real"
+
+    @property
+    def is_real(self) -> bool:
+        """Tell whether time passes."""
+        return self._real
 
     def sleep(self, duration: float) -> None:
         """Let so many seconds pass."""

@@ -40,7 +40,7 @@ _UPDATABLE: Final = {
 }
 """https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html"""
 
-_UNDELETABLE: Final = re.compile(r"(CREATE|UPDATE|ROLLBACK)_.*IN_PROGRESS|ROLLBACK_IN_PROGRESS")
+_UNDELETABLE: Final = re.compile("UPDATE_.*IN_PROGRESS")
 _LAST_CALL: Final = 5.0
 """Seconds within which a call to AWS that is under way at a reset returns."""
 
@@ -59,7 +59,7 @@ class Engine:
         self._models = models
         self._clock = clock
         self._lock = RLock()
-        self._threads: set[Thread] = set()
+        self._threads: dict[str, Thread] = {}
         self._surroundings = self._fresh()
 
     @property
@@ -74,7 +74,7 @@ class Engine:
     def reset(self) -> None:
         """Abandon what is under way, wait for it, and forget all stacks."""
         self.abandon()
-        for thread in list(self._threads):
+        for thread in list(self._threads.values()):
             thread.join(_LAST_CALL)
         with self._lock:
             self._surroundings = self._fresh()
@@ -116,14 +116,14 @@ class Engine:
         return stack
 
     def delete_stack(self, region: str, name: str, retained: Collection[str], token: str | None) -> None:
-        """Start to delete a stack; one that is not there is no error."""
+        """Start to delete a stack; one that is not there is no error. A creation that is under way is cancelled."""
         with self._lock:
             stack = self.store.find(region, name)
             if stack is None or stack.status in ("DELETE_IN_PROGRESS", "DELETE_COMPLETE"):
                 return
             if stack.termination_protection:
                 raise ValidationError(f"Stack [{stack.name}] cannot be deleted while TerminationProtection is enabled")
-            if _UNDELETABLE.fullmatch(stack.status) and stack.status != "REVIEW_IN_PROGRESS":
+            if _UNDELETABLE.fullmatch(stack.status):
                 raise ValidationError(f"Stack [{stack.name}] cannot be deleted while in status {stack.status}")
             if retained and stack.status != "DELETE_FAILED":
                 raise ValidationError(
@@ -305,8 +305,11 @@ class Engine:
         with self._lock:
             stack, change_set = self.change_set(region, name, stack_name)
             if change_set.execution_status != "AVAILABLE":
+                kind, status = "execution status", change_set.execution_status
+                if change_set.failure:
+                    kind, status = "status", change_set.status
                 raise InvalidChangeSetStatusError(
-                    f"ChangeSet [{change_set.id}] cannot be executed in its current status of [{change_set.status}]"
+                    f"ChangeSet [{change_set.id}] cannot be executed in its current {kind} of [{status}]"
                 )
             request = replace(change_set.request, token=token, keep_failed=keep_failed)
             if change_set.type == "CREATE":
@@ -460,6 +463,9 @@ class Engine:
         # After a failed update that was left as it is, the way back still leads to where it came from.
         stack.origin = stack.origin or Origin(stack.revision, dict(stack.resources))
         stack.revision = revision
+        for change_set in stack.change_sets.values():
+            if change_set.execution_status == "AVAILABLE":
+                change_set.execution_status = "OBSOLETE"
         stack.keep_failed = request.keep_failed
         stack.delete_new = request.delete_new
         stack.token = request.token
@@ -470,11 +476,13 @@ class Engine:
         stack.enter("UPDATE_IN_PROGRESS", "User Initiated")
 
     def _start(self, stack: Stack, work: Callable[[Operation], None]) -> None:
-        """Carry out an operation in a thread, and give it a moment."""
+        """Carry out an operation in a thread as soon as the one before on this stack has ended; give it a moment."""
         surroundings = self._surroundings
 
         def carry_out() -> None:
             try:
+                if previous:
+                    previous.join()
                 work(Operation(stack, surroundings))
             except AbandonedError:
                 pass
@@ -483,14 +491,17 @@ class Engine:
                 kind = stack.status.partition("_")[0]
                 stack.enter(f"{kind}_FAILED", f"Internal failure of the rehearsal: {type(error).__name__}: {error}")
             finally:
-                self._threads.discard(thread)
+                if self._threads.get(stack.id) is thread:
+                    del self._threads[stack.id]
 
         # ParallelCluster asks for a stack of its own once more when it has it deleted, and is lost if that is gone.
         is_asked_for = stack.status == "DELETE_IN_PROGRESS" and _PCLUSTER_TAG in stack.revision.tags
         thread: Thread = Timer(1.0, carry_out) if is_asked_for else Thread(target=carry_out)
         thread.daemon = True
-        self._threads.add(thread)
-        thread.start()
+        with self._lock:
+            previous = self._threads.get(stack.id)
+            self._threads[stack.id] = thread
+            thread.start()
         if not is_asked_for:
             thread.join(self._clock.patience)
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from threading import Event
 from typing import Any, Final
 from uuid import uuid4
@@ -19,17 +20,26 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from rehearsal import resources
 from rehearsal.cloudformation import schemas
-from rehearsal.cloudformation.clients import Clients
+from rehearsal.cloudformation.clients import SERVICE, Clients
 from rehearsal.cloudformation.durations import Clock, seconds
 from rehearsal.cloudformation.scheduler import Step, StepError, run
 from rehearsal.cloudformation.scope import StackScope
-from rehearsal.cloudformation.stacks import Origin, Output, Revision, Stack, StackResource, Store
+from rehearsal.cloudformation.stacks import (
+    Origin,
+    Output,
+    Revision,
+    Stack,
+    StackResource,
+    Store,
+    is_custom,
+)
 from rehearsal.cloudformation.template import ResourceDefinition
-from rehearsal.cloudformation.values import TemplateError
+from rehearsal.cloudformation.values import NO_VALUE, TemplateError
 from rehearsal.faults import FAULTS_IN_FORCE
 from rehearsal.resources.model import Context, Model, Physical, ResourceError, UnsupportedError
 
 _NAME_LIMIT: Final = 64
+_EXPORT_NAME: Final = re.compile("[A-Za-z0-9:-]+")
 _HANDLER_CODES: Final = (
     ("NotFound|NoSuch", "NotFound"),
     ("AlreadyExist|Duplicate", "AlreadyExists"),
@@ -83,23 +93,31 @@ class Operation:
     def create(self) -> None:
         """Create what the stack is asked to have; it is in CREATE_IN_PROGRESS."""
         stack = self.stack
-        reason = self._apply() or self._set_outputs()
-        if not reason:
-            stack.enter("CREATE_COMPLETE")
-        elif stack.on_failure == "DO_NOTHING":
-            stack.enter("CREATE_FAILED", reason)
-        elif stack.on_failure == "DELETE":
-            stack.enter("CREATE_FAILED", f"{reason}Delete requested by user.")
-            stack.enter("DELETE_IN_PROGRESS")
-            self.delete(())
-        else:
-            stack.enter("ROLLBACK_IN_PROGRESS", f"{reason}Rollback requested by user.")
-            self.roll_back_creation()
+        reason = self._apply(self._is_doomed) or self._set_outputs()
+        with stack.lock:
+            if stack.status != "CREATE_IN_PROGRESS":
+                return
+            if not reason:
+                stack.enter("CREATE_COMPLETE")
+                return
+            if stack.on_failure == "DO_NOTHING":
+                stack.enter("CREATE_FAILED", reason)
+                return
+            if stack.on_failure == "DELETE":
+                stack.enter("CREATE_FAILED", f"{reason}Delete requested by user.")
+                stack.enter("DELETE_IN_PROGRESS")
+                work: Callable[[], None] = partial(self.delete, ())
+            else:
+                stack.enter("ROLLBACK_IN_PROGRESS", f"{reason}Rollback requested by user.")
+                work = self.roll_back_creation
+        work()
 
     def roll_back_creation(self) -> None:
         """Delete what a failed creation has made; the stack is in ROLLBACK_IN_PROGRESS."""
-        failed = self._delete(self.stack.resources.values(), created_now=True)
-        self.stack.enter(*_outcome("ROLLBACK", failed))
+        failed = self._delete(self.stack.resources.values(), self._is_doomed, created_now=True)
+        with self.stack.lock:
+            if self.stack.status == "ROLLBACK_IN_PROGRESS":
+                self.stack.enter(*_outcome("ROLLBACK", failed))
 
     def update(self) -> None:
         """Make the stack what it is asked to be; it is in UPDATE_IN_PROGRESS, and its origin is set."""
@@ -228,14 +246,21 @@ class Operation:
 
         return StackScope(self.stack, revision, surroundings.store, surroundings.clients, find)
 
-    def _apply(self) -> str:
+    def _is_doomed(self) -> bool:
+        """Tell whether the stack, or the one that it is nested in, is to be deleted already."""
+        root = self.surroundings.store.find(self.stack.region, self.stack.root_id or self.stack.id)
+        return root is not None and root.status == "DELETE_IN_PROGRESS"
+
+    def _apply(self, is_cancelled: Callable[[], bool] = lambda: False) -> str:
         """Create and update resources, and return why that failed; empty if it did not."""
         definitions = self.stack.revision.template.resources
         steps: dict[str, Step] = {
             logical_id: _Put(self, definitions[logical_id], waits_for)
             for logical_id, waits_for in self.scope.dependencies.items()
         }
-        failed = run(steps, self.surroundings.clock, stop_at_failure=True)
+        failed = run(steps, self.surroundings.clock, stop_at_failure=True, is_cancelled=is_cancelled)
+        if is_cancelled():
+            return "Resource creation cancelled. "
         if self._failure:
             return self._failure
         reason = ""
@@ -282,7 +307,13 @@ class Operation:
         self._delete([*removed, *superseded], created_now=created_now)
         stack.origin = None
 
-    def _delete(self, gone: Iterable[StackResource], *, created_now: bool = False) -> list[str]:
+    def _delete(
+        self,
+        gone: Iterable[StackResource],
+        is_cancelled: Callable[[], bool] = lambda: False,
+        *,
+        created_now: bool = False,
+    ) -> list[str]:
         """Delete resources, what depends on others before these, and return the logical ids of those that failed."""
         doomed = {f"{each.logical_id}/{each.physical_id}": each for each in gone}
         steps = {}
@@ -291,7 +322,7 @@ class Operation:
                 other for other, each in doomed.items() if resource.logical_id in each.dependencies and other != key
             )
             steps[key] = _Delete(self, resource, dependents, created_now)
-        failed = run(steps, self.surroundings.clock, stop_at_failure=False)
+        failed = run(steps, self.surroundings.clock, stop_at_failure=False, is_cancelled=is_cancelled)
         return [doomed[key].logical_id for key in failed]
 
     def _reason(self, error: Exception) -> str:
@@ -301,10 +332,9 @@ class Operation:
         if isinstance(error, ClientError):
             answer = error.response["Error"]
             metadata = error.response["ResponseMetadata"]
-            service = self.surroundings.clients.service_of(error.operation_name)
             message = (
-                f"{answer.get('Message', '')} (Service: {service}, Status Code: {metadata['HTTPStatusCode']}, "
-                f"Request ID: {metadata.get('RequestId', uuid4())})"
+                f"{answer.get('Message', '')} (Service: {metadata[SERVICE]}, "
+                f"Status Code: {metadata['HTTPStatusCode']}, Request ID: {metadata.get('RequestId', uuid4())})"
             )
             code = next(code for part, code in _HANDLER_CODES if re.search(part, answer["Code"]))
         elif isinstance(error, BotoCoreError):
@@ -495,7 +525,7 @@ class _Delete:
             del operation.stack.resources[resource.logical_id]
 
     def cancel(self) -> None:
-        raise AssertionError("deletions go on when one fails")
+        """Say nothing: a roll-back is cancelled only by a deletion of the stack, which tries again."""
 
     @property
     def _kept(self) -> bool:
@@ -515,11 +545,16 @@ def evaluated_outputs(revision: Revision, scope: StackScope) -> dict[str, Output
         if not scope.conditions.get(definition.get("Condition", ""), True):
             continue
         value = scope.evaluate(definition["Value"])
-        if isinstance(value, dict | list):
+        if value is NO_VALUE or isinstance(value, dict | list):
             message = "Template format error: The Value field of every Outputs member must evaluate to a String."
             raise TemplateError(message)
         text = str(value).lower() if isinstance(value, bool) else str(value)
-        export = scope.evaluate(definition.get("Export", {}).get("Name", ""))
+        export = scope.evaluate(definition["Export"].get("Name")) if "Export" in definition else ""
+        if "Export" in definition and not (isinstance(export, str) and _EXPORT_NAME.fullmatch(export)):
+            raise TemplateError(
+                "Template format error: The Name field of every Export member must be specified and consist only of "
+                "alphanumeric characters, colons, or hyphens."
+            )
         outputs[key] = Output(key, text, definition.get("Description", ""), export)
     return outputs
 
@@ -540,6 +575,8 @@ def _change(operation: Operation, now: StackResource, wanted: StackResource) -> 
     """Change a resource in place from the properties that it has now to those that are wanted."""
     assert now.physical is not None  # noqa: S101 - only what exists is changed
     with operation.reported(now, "UPDATE_FAILED"):
+        if is_custom(wanted.type) and now.properties.get("ServiceToken") != wanted.properties.get("ServiceToken"):
+            raise ResourceError("Modifying service token is not allowed.")
         context, models = operation.context(wanted, now.properties), operation.surroundings.models
         return resources.update(wanted.type, context, now.physical, wanted.properties, models)
 

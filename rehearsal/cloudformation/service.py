@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 import moto.cloudformation.urls
+from botocore.session import get_session
 from moto.core.common_types import TYPE_RESPONSE
 from moto.core.responses import ActionResult, BaseResponse, EmptyResult
 
@@ -22,6 +23,7 @@ from rehearsal.faults import FAULTS_IN_FORCE
 
 _PAGE: Final = 100
 _BODY_LIMIT: Final = 51_200
+_STATUSES: Final = get_session().get_service_model("cloudformation").shape_for("StackStatus").enum
 _NO_STACK: Final = "Stack with id {} does not exist"
 
 _UNSUPPORTED: Final = (
@@ -35,7 +37,11 @@ _UNSUPPORTED: Final = (
     "StackPolicyURL",
     "TimeoutInMinutes",
 )
-"""What a request may not ask for here. With ImportExistingResources nothing is taken over: a taken name is an error."""
+"""What a request may not ask for here. With ImportExistingResources nothing is taken over: a taken name is an error.
+
+With IncludeNestedStacks, which the CDK command line always sends for a diff, a change set still tells of its own
+stack's resources only; the answer says so by `IncludeNestedStacks: false`.
+"""
 
 
 def serve(engine: Engine) -> None:
@@ -101,6 +107,12 @@ class CloudFormation(BaseResponse):
 
     def list_stacks(self) -> ActionResult:
         wanted = self._get_param("StackStatusFilter", [])
+        if unknown := [status for status in wanted if status not in _STATUSES]:
+            raise ValidationError(
+                f"1 validation error detected: Value '[{', '.join(unknown)}]' at 'stackStatusFilter' failed to satisfy "
+                "constraint: Member must satisfy constraint: [Member must satisfy enum value set: "
+                f"[{', '.join(_STATUSES)}]]"
+            )
         stacks = [stack for stack in self.engine.store.all(self.region) if not wanted or stack.status in wanted]
         return ActionResult({"StackSummaries": [_summarized_stack(stack) for stack in stacks]})
 

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from threading import RLock
 from typing import Any, Literal
 from uuid import uuid4
 
@@ -14,6 +15,11 @@ from rehearsal.cloudformation.template import Parameter, Template
 from rehearsal.resources.model import Physical
 
 STACK_TYPE = "AWS::CloudFormation::Stack"
+
+
+def is_custom(resource_type: str) -> bool:
+    """Tell whether a function of the account provides the resources of a type."""
+    return resource_type.startswith("Custom::") or resource_type == "AWS::CloudFormation::CustomResource"
 
 
 @dataclass(frozen=True)
@@ -243,6 +249,7 @@ class Stack:
         keep_failed: Whether a failed update is left as it is.
         delete_new: Whether a roll-back deletes what it made, whatever the deletion policy says.
         origin: What there is to return to, from the start of an update until it, or its roll-back, is complete.
+        lock: Held while an event is written: several threads may work on a stack.
     """
 
     id: str
@@ -272,12 +279,16 @@ class Stack:
     created: datetime = field(default_factory=lambda: datetime.now(UTC))
     updated: datetime | None = None
     deleted: datetime | None = None
+    lock: RLock = field(default_factory=RLock, repr=False, compare=False)
 
     def enter(self, status: str, reason: str = "") -> None:
         """Get a status, with an event."""
-        self.status, self.reason = status, reason
-        now = self._now()
-        self.events.append(Event(str(uuid4()), self.name, self.id, STACK_TYPE, status, reason, None, self.token, now))
+        with self.lock:
+            self.status, self.reason = status, reason
+            now = self._now()
+            self.events.append(
+                Event(str(uuid4()), self.name, self.id, STACK_TYPE, status, reason, None, self.token, now)
+            )
 
     def put(self, resource: StackResource, status: str, reason: str = "") -> StackResource:
         """Keep a resource with a new status, with an event, and return it."""
@@ -287,20 +298,21 @@ class Stack:
 
     def announce(self, resource: StackResource, status: str, reason: str = "") -> StackResource:
         """Tell by an event of a resource that is not kept, or not yet, and return it with the status."""
-        now = self._now()
-        self.events.append(
-            Event(
-                event_id=f"{resource.logical_id}-{uuid4()}",
-                logical_id=resource.logical_id,
-                physical_id=resource.physical_id,
-                type=resource.type,
-                status=status,
-                reason=reason,
-                properties=json.dumps(resource.properties) if resource.properties else None,
-                token=self.token,
-                time=now,
+        with self.lock:
+            now = self._now()
+            self.events.append(
+                Event(
+                    event_id=f"{resource.logical_id}-{uuid4()}",
+                    logical_id=resource.logical_id,
+                    physical_id=resource.physical_id,
+                    type=resource.type,
+                    status=status,
+                    reason=reason,
+                    properties=json.dumps(resource.properties) if resource.properties else None,
+                    token=self.token,
+                    time=now,
+                )
             )
-        )
         return replace(resource, status=status, reason=reason, changed=now)
 
     def _now(self) -> datetime:

@@ -75,6 +75,8 @@ _PARAMETER_MEMBERS = {
     "NoEcho",
     "Type",
 }
+_OUTPUT_MEMBERS = {"Condition", "Description", "Export", "Value"}
+_LONGEST_DESCRIPTION = 1024
 _POLICIES = {
     "DeletionPolicy": {"Delete", "Retain", "RetainExceptOnCreate", "Snapshot"},
     "UpdateReplacePolicy": {"Delete", "Retain", "Snapshot"},
@@ -615,12 +617,14 @@ def _check_structure(body: dict[str, Any]) -> None:
         raise TemplateError(f"Template format error: {version} is not a supported value for AWSTemplateFormatVersion")
     if not isinstance(body.get("Description", ""), str):
         raise TemplateError("Template format error: Description must be a string.")
+    if len(body.get("Description", "").encode()) > _LONGEST_DESCRIPTION:
+        raise TemplateError(f"Template format error: 'Description' length is greater than {_LONGEST_DESCRIPTION}.")
     for section in ("Conditions", "Mappings", "Metadata", "Outputs", "Parameters", "Resources", "Rules"):
         if not isinstance(body.get(section, {}), dict):
             raise TemplateError(f"Template format error: {section} must be a JSON object.")
     if not body.get("Resources"):
         raise TemplateError("Template format error: At least one Resources member must be defined.")
-    for section in ("Outputs", "Parameters", "Resources", "Rules"):
+    for section in ("Mappings", "Outputs", "Parameters", "Resources", "Rules"):
         for name, member in body.get(section, {}).items():
             if not isinstance(member, dict):
                 if "Fn::" in str(name):
@@ -631,9 +635,10 @@ def _check_structure(body: dict[str, Any]) -> None:
 
 
 def _check_members(body: dict[str, Any]) -> None:
-    for section, allowed in (("Parameters", _PARAMETER_MEMBERS), ("Resources", _RESOURCE_MEMBERS)):
+    sections = {"Outputs": _OUTPUT_MEMBERS, "Parameters": _PARAMETER_MEMBERS, "Resources": _RESOURCE_MEMBERS}
+    for section, allowed in sections.items():
         for name, member in body.get(section, {}).items():
-            if not isinstance(member.get("Type"), str):
+            if section != "Outputs" and not isinstance(member.get("Type"), str):
                 where = f"[/{section}/{name}] Every {section} object must contain a Type member."
                 raise TemplateError(f"Template format error: {where}")
             for key in sorted(member.keys() - allowed):
@@ -641,6 +646,14 @@ def _check_members(body: dict[str, Any]) -> None:
     for output in body.get("Outputs", {}).values():
         if "Value" not in output:
             raise TemplateError("Template format error: Every Outputs member must contain a Value object")
+        if not isinstance(output.get("Export", {}), dict):
+            raise TemplateError("Template format error: Every Export member must be a JSON object.")
+    attributes = (each for mapping in body.get("Mappings", {}).values() for each in mapping.values())
+    for attribute in attributes:
+        if not isinstance(attribute, dict):
+            raise TemplateError("Template format error: Every Mappings attribute must be a JSON object.")
+        if any(isinstance(value, dict) for value in attribute.values()):
+            raise TemplateError("Template format error: Every Mappings attribute must be a String or a List.")
     for name, rule in body.get("Rules", {}).items():
         assertions = rule.get("Assertions")
         if not isinstance(assertions, list) or not all("Assert" in each for each in assertions):

@@ -17,6 +17,8 @@ import moto.cloudwatch.urls
 import moto.ec2.models.security_groups
 import moto.ec2.urls
 import moto.fsx.urls
+import moto.iam.urls
+import moto.kms.urls
 import moto.logs.urls
 import moto.resourcegroups.urls
 import moto.s3.models
@@ -27,7 +29,9 @@ from rehearsal.gaps.cloudtrail import CloudTrail
 from rehearsal.gaps.cloudwatch import CloudWatch
 from rehearsal.gaps.faults import FaultyEc2
 from rehearsal.gaps.fsx import Fsx
+from rehearsal.gaps.iam import Iam
 from rehearsal.gaps.instances import place_offerings_by_zone_id
+from rehearsal.gaps.kms import Kms
 from rehearsal.gaps.launches import complete_launches_of_groups, widen_attachments
 from rehearsal.gaps.logs import Logs
 from rehearsal.gaps.resource_groups import ResourceGroups
@@ -47,6 +51,8 @@ def fill() -> None:
         (moto.cloudwatch.urls, CloudWatch),
         (moto.ec2.urls, Ec2),
         (moto.fsx.urls, Fsx),
+        (moto.iam.urls, Iam),
+        (moto.kms.urls, Kms),
         (moto.logs.urls, Logs),
         (moto.resourcegroups.urls, ResourceGroups),
         (moto.ssm.urls, Ssm),

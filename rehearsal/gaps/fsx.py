@@ -18,6 +18,20 @@ from moto.s3.models import s3_backends
 
 LUSTRE_PORT = 988
 
+_THROUGHPUTS = {
+    ("PERSISTENT_1", "HDD"): (12, 40),
+    ("PERSISTENT_1", "SSD"): (50, 100, 200),
+    ("PERSISTENT_2", "SSD"): (125, 250, 500, 1000),
+}
+"""Values of PerUnitStorageThroughput, in MB/s/TiB, by deployment and storage type; other types have none.
+
+https://docs.aws.amazon.com/fsx/latest/APIReference/API_CreateFileSystemLustreConfiguration.html
+"""
+
+_SMALLEST = 1200
+_HDD_STEPS = {12: 6000, 40: 1800}
+"""Steps of the capacity in GiB, by throughput."""
+
 
 class Fsx(FSxResponse):
     """FSx whose file systems have a network interface per subnet, a mount name, a VPC and ids of AWS's length.
@@ -26,6 +40,8 @@ class Fsx(FSxResponse):
     """
 
     def create_file_system(self) -> str:
+        if self._body["FileSystemType"] == "LUSTRE":
+            self._check_lustre(self._body)
         self._check_network()
         short = json.loads(super().create_file_system())["FileSystem"]["FileSystemId"]
         file_system = self.fsx_backend.file_systems.pop(short)
@@ -59,6 +75,11 @@ class Fsx(FSxResponse):
 
     def update_file_system(self) -> str:
         file_system = self._file_system(self._body["FileSystemId"])
+        changes = self._body.get("LustreConfiguration", {})
+        if file_system.file_system_type == "LUSTRE":
+            configuration = {**(file_system.lustre_configuration or {}), **changes}
+            now = {"StorageType": file_system.storage_type, "StorageCapacity": file_system.storage_capacity}
+            self._check_lustre({**now, **self._body, "LustreConfiguration": configuration})
         if capacity := self._body.get("StorageCapacity"):
             if capacity <= file_system.storage_capacity:
                 raise JsonRESTError(
@@ -69,7 +90,6 @@ class Fsx(FSxResponse):
             file_system.storage_capacity = capacity
         if version := self._body.get("FileSystemTypeVersion"):
             vars(file_system)["version"] = version
-        changes = self._body.get("LustreConfiguration", {})
         file_system.lustre_configuration = {**(file_system.lustre_configuration or {}), **changes}
         return json.dumps({"FileSystem": self._described(file_system)})
 
@@ -131,6 +151,40 @@ class Fsx(FSxResponse):
         return json.dumps({"AssociationId": association["AssociationId"], "Lifecycle": "DELETING"})
 
     # Helpers
+
+    @staticmethod
+    def _check_lustre(settings: dict[str, Any]) -> None:
+        """Refuse a throughput or a capacity that Lustre file systems of a type do not come with.
+
+        Messages: https://github.com/hashicorp/terraform-provider-aws/issues/24341 (throughput),
+        https://github.com/aws-samples/amazon-eks-autonomous-driving-data-service/issues/12 (capacity).
+        """
+        configuration = settings.get("LustreConfiguration") or {}
+        deployment_type = configuration.get("DeploymentType", "SCRATCH_1")
+        storage_type = settings.get("StorageType") or "SSD"
+        throughput: Any = configuration.get("PerUnitStorageThroughput")
+        if throughput not in _THROUGHPUTS.get((deployment_type, storage_type), (None,)):
+            raise JsonRESTError(
+                "BadRequest",
+                "Invalid Lustre deployment configuration: the provided throughput is invalid or does not meet the "
+                "storage capacity requirement",
+            )
+        capacity = settings.get("StorageCapacity")
+        if capacity is None:
+            if "BackupId" not in settings:
+                raise JsonRESTError("BadRequest", "Storage capacity must be specified for a Lustre file system.")
+            return
+        if storage_type == "HDD":
+            step = _HDD_STEPS[throughput]
+            valid, expected = capacity > 0 and capacity % step == 0, f"a multiple of {step}"
+        elif deployment_type == "SCRATCH_1":
+            valid = capacity in (_SMALLEST, 2400) or (capacity > 0 and capacity % 3600 == 0)
+            expected = "1200, 2400 or a multiple of 3600"
+        else:
+            valid = capacity == _SMALLEST or (capacity > 0 and capacity % 2400 == 0)
+            expected = "1200 or a multiple of 2400"
+        if not valid:
+            raise JsonRESTError("BadRequest", f"Invalid Lustre FS storage capacity: {capacity}. Must be {expected}.")
 
     def _check_network(self) -> None:
         """Refuse subnets and groups of different VPCs, and groups that let no Lustre traffic in.

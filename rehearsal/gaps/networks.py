@@ -16,6 +16,24 @@ from moto.ec2.utils import random_eip_association_id, random_private_ip
 
 from rehearsal.gaps.tags import chosen_id, requested_tags
 
+_SUBNET_PREFIXES = range(16, 29)
+"""How long the prefix of a subnet may be.
+
+https://docs.aws.amazon.com/vpc/latest/userguide/subnet-sizing.html
+"""
+
+_ROUTE_TARGETS = (
+    "CarrierGatewayId",
+    "EgressOnlyInternetGatewayId",
+    "GatewayId",
+    "InstanceId",
+    "NatGatewayId",
+    "NetworkInterfaceId",
+    "TransitGatewayId",
+    "VpcEndpointId",
+    "VpcPeeringConnectionId",
+)
+
 
 class Networks(EC2Response):
     """EC2 that refuses what breaks a network, in the words of AWS.
@@ -52,8 +70,33 @@ class Networks(EC2Response):
         return super().delete_vpc()
 
     def create_subnet(self) -> ActionResult:
+        self._check_subnet()
         with chosen_id(subnets, "random_subnet_id", requested_tags(self, "subnet")):
             return super().create_subnet()
+
+    def _check_subnet(self) -> None:
+        """Refuse a subnet without a range, of a wrong size, or in a zone of another Region.
+
+        Message about zones: https://github.com/crossplane-contrib/provider-aws/issues/1048.
+        """
+        cidr = self._get_param("CidrBlock")
+        if not any(map(self._get_param, ("CidrBlock", "Ipv4IpamPoolId", "Ipv6Native"))):
+            raise EC2ClientError("MissingParameter", "Either 'cidrBlock' or 'ipv4IpamPoolId' should be provided.")
+        prefix = cidr.partition("/")[2] if cidr else ""
+        if prefix.isdecimal() and int(prefix) not in _SUBNET_PREFIXES:
+            raise EC2ClientError("InvalidSubnet.Range", f"The CIDR '{cidr}' is invalid.")
+        zones = self.ec2_backend.describe_availability_zones()
+        for parameter, known in (
+            ("AvailabilityZone", [zone.name for zone in zones]),
+            ("AvailabilityZoneId", [zone.zone_id for zone in zones]),
+        ):
+            value = self._get_param(parameter)
+            if value and value not in known:
+                raise EC2ClientError(
+                    "InvalidParameterValue",
+                    f"Value ({value}) for parameter {parameter[0].lower()}{parameter[1:]} is invalid. Subnets can "
+                    f"currently only be created in the following availability zones: {', '.join(known)}.",
+                )
 
     def delete_subnet(self) -> ActionResult:
         ec2, subnet_id = self.ec2_backend, self._get_param("SubnetId")
@@ -96,6 +139,14 @@ class Networks(EC2Response):
         return super().replace_route()
 
     def _check_route(self) -> None:
+        """Refuse a route without a target, with several, or to a gateway of another network."""
+        targets = [each for each in _ROUTE_TARGETS if self._get_param(each)]
+        if len(targets) != 1:
+            raise EC2ClientError(
+                "InvalidParameterCombination" if targets else "MissingParameter",
+                "The request must contain exactly one of gatewayId, networkInterfaceId, vpcPeeringConnectionId or "
+                "instanceId",
+            )
         ec2 = self.ec2_backend
         table = ec2.get_route_table(self._get_param("RouteTableId"))
         gateway_id = self._get_param("GatewayId") or ""
@@ -243,6 +294,8 @@ class Networks(EC2Response):
 
     def create_vpc_endpoint(self) -> ActionResult:
         vpc_id = self._get_param("VpcId")
+        # It raises InvalidServiceName for a service that the Region does not have.
+        self.ec2_backend.describe_vpc_endpoint_services([self._get_param("ServiceName")], [], None, None, self.region)
         for subnet_id in self._get_param("SubnetIds", []):
             subnet = self.ec2_backend.get_subnet(subnet_id)
             self._check_groups(self._get_param("SecurityGroupIds", []), subnet)

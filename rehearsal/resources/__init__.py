@@ -34,6 +34,7 @@ from rehearsal.resources import (
     ssm,
     vpc,
 )
+from rehearsal.resources.common import check_tags
 from rehearsal.resources.model import Context, Model, Physical, Properties, ResourceError, UnsupportedError
 from rehearsal.resources.s3 import make_bucket
 
@@ -110,6 +111,7 @@ def create(
         botocore.exceptions.ClientError: AWS would refuse it.
     """
     model = find(resource_type, models)
+    _check_tags(resource_type, properties)
     remaining = deepcopy(dict(properties))
     with _checked():
         made = model.create(context, remaining)
@@ -133,6 +135,7 @@ def update(
         ResourceError: It could not be changed; the message is the reason.
         botocore.exceptions.ClientError: AWS would refuse it.
     """
+    _check_tags(resource_type, properties)
     previous = context.previous
     changed = {key for key in properties.keys() | previous.keys() if properties.get(key) != previous.get(key)}
     with _checked():
@@ -156,6 +159,12 @@ def delete(
         botocore.exceptions.ClientError: AWS would refuse it.
     """
     find(resource_type, models).delete(context, physical, deepcopy(dict(properties)))
+
+
+def _check_tags(resource_type: str, properties: Mapping[str, Any]) -> None:
+    """Check the tags of a type of AWS; a custom resource may call anything Tags."""
+    if resource_type.startswith("AWS::") and resource_type != "AWS::CloudFormation::CustomResource":
+        check_tags(properties.get("Tags", []))
 
 
 @contextmanager

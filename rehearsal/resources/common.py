@@ -35,6 +35,27 @@ def as_list(tags: Mapping[str, str]) -> list[dict[str, str]]:
     return [{"Key": key, "Value": value} for key, value in tags.items()]
 
 
+def check_tags(tags: Sequence[Mapping[str, str]] | Mapping[str, str]) -> None:
+    """Refuse tags that no service takes, in the words of EC2; those of other services differ a little.
+
+    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html, InvalidParameterValue;
+    https://github.com/kubernetes-sigs/cluster-api-provider-aws/issues/5120.
+
+    Raises:
+        ResourceError: A key occurs twice, or is AWS's own.
+    """
+    seen = set()
+    for key in [tag if isinstance(tag, str) else tag["Key"] for tag in tags]:
+        if key in seen:
+            raise ResourceError(f"Duplicate tag key '{key}' specified.")
+        if key.lower().startswith("aws:"):
+            raise ResourceError(
+                f"Value ( {key} ) for parameter key is invalid. "
+                "Tag keys starting with 'aws:' are reserved for internal use"
+            )
+        seen.add(key)
+
+
 def removed_tags(context: Context, properties: Properties) -> list[str]:
     """Name the tags that the resource had and is not to have any more."""
     return sorted(as_dictionary(context.previous.get("Tags", [])).keys() - as_dictionary(properties.get("Tags", [])))
@@ -51,6 +72,19 @@ def short_name(context: Context, limit: int) -> str:
 def already_exists(resource_type: str, name: str) -> ResourceError:
     """Return CloudFormation's refusal of a name in use, where the API itself would give what exists under the name."""
     return ResourceError(f"Resource of type '{resource_type}' with identifier '{name}' already exists.")
+
+
+def look_for_provider(context: Context, properties: Properties) -> None:
+    """Look for the function of a custom resource that is not run, and take its ServiceToken out.
+
+    Raises:
+        ResourceError: The resource has no ServiceToken.
+        botocore.exceptions.ClientError: There is no such function.
+    """
+    if "ServiceToken" not in properties:
+        message = "[#: required key [ServiceToken] not found]"
+        raise ResourceError(f"Properties validation failed for resource {context.logical_id} with message: {message}")
+    context.client("lambda").get_function(FunctionName=properties.pop("ServiceToken"))
 
 
 @contextmanager

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from moto.awslambda.exceptions import UnknownFunctionException
+
 from rehearsal.mailbox import Mailbox, mail_url
 from rehearsal.resources.model import Context, Model, Physical, Properties, ResourceError, UnsupportedError
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from rehearsal.functions import Functions
 
 LONGEST = 3600
-"""Seconds that CloudFormation waits for a response, unless ServiceTimeout says less."""
+"""Seconds that CloudFormation waits for a response, unless ServiceTimeout says less; it cannot say more."""
 
 LARGEST = 4096
 """Bytes that a response may have."""
@@ -66,10 +68,15 @@ class CustomResource(Model):
 
     def _request(self, context: Context, request: dict[str, Any], properties: Properties) -> Physical:
         """Send a request to the function that the properties name; they are emptied."""
-        token = properties["ServiceToken"]
+        if "ServiceToken" not in properties:
+            message = "[#: required key [ServiceToken] not found]"
+            raise ResourceError(
+                f"Properties validation failed for resource {context.logical_id} with message: {message}"
+            )
+        token = str(properties["ServiceToken"])
         if ":lambda:" not in token:
             raise UnsupportedError(f"ServiceToken {token}; only Lambda functions provide custom resources here")
-        timeout = float(properties.get("ServiceTimeout", LONGEST))
+        timeout = _timeout(str(properties.get("ServiceTimeout", LONGEST)))
         properties.clear()
         request_id, key = str(uuid4()), self._mailbox.open()
         common = {
@@ -80,7 +87,10 @@ class CustomResource(Model):
             "LogicalResourceId": context.logical_id,
             "ServiceToken": token,
         }
-        self._functions.send(token, {**common, **request})
+        try:
+            self._functions.send(token, {**common, **request})
+        except UnknownFunctionException:
+            raise ResourceError(f"Function not found: {token}") from None
         response = self._response(token, key, timeout) or {}
         if reason := _failure(response, request_id):
             named = response.get("PhysicalResourceId") or context.name
@@ -101,6 +111,12 @@ class CustomResource(Model):
             if response is not None or not hope:
                 return response
         return None
+
+
+def _timeout(value: str) -> int:
+    if not value.isdecimal() or not 1 <= int(value) <= LONGEST:
+        raise ResourceError(f"ServiceTimeout must be an integer from 1 to {LONGEST}.")
+    return int(value)
 
 
 def as_strings(value: Any) -> Any:

@@ -7,7 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rehearsal.resources.common import already_exists, short_name, taken, undone_on_failure, unless_gone
+from rehearsal.resources.common import (
+    already_exists,
+    look_for_provider,
+    short_name,
+    taken,
+    undone_on_failure,
+    unless_gone,
+)
 from rehearsal.resources.model import Context, Model, Physical, Properties, ResourceError, UnsupportedError
 
 _BUCKET_NAME_LENGTH = 63
@@ -97,7 +104,7 @@ class AutoDeleteObjects(Model):
 
     def create(self, context: Context, properties: Properties) -> Physical:
         """Do nothing but look for the function and the bucket."""
-        context.client("lambda").get_function(FunctionName=properties.pop("ServiceToken"))
+        look_for_provider(context, properties)
         bucket = properties.pop("BucketName")
         context.client("s3").head_bucket(Bucket=bucket)
         return Physical(bucket)
@@ -152,7 +159,8 @@ def _resettable(
 
 def _encryption(value: Properties) -> Properties:
     renamed = {"ServerSideEncryptionByDefault": "ApplyServerSideEncryptionByDefault"}
-    rules = value["ServerSideEncryptionConfiguration"]
+    rules = value.pop("ServerSideEncryptionConfiguration")
+    _refuse_others("BucketEncryption", value)
     return {"Rules": [{renamed.get(key, key): rule[key] for key in rule} for rule in rules]}
 
 
@@ -162,7 +170,9 @@ def _refuse_others(name: str, remaining: Properties) -> None:
 
 
 def _lifecycle(value: Properties) -> Properties:
-    return {"Rules": [_lifecycle_rule(rule) for rule in value["Rules"]]}
+    rules = [_lifecycle_rule(rule) for rule in value.pop("Rules")]
+    _refuse_others("LifecycleConfiguration", value)
+    return {"Rules": rules}
 
 
 def _lifecycle_rule(rule: Properties) -> Properties:
@@ -170,19 +180,27 @@ def _lifecycle_rule(rule: Properties) -> Properties:
     if "Id" in rule:
         request["ID"] = rule.pop("Id")
     request["Filter"] = {"Prefix": rule.pop("Prefix", "")}
-    if "ExpirationInDays" in rule:
-        request["Expiration"] = {"Days": rule.pop("ExpirationInDays")}
-    if "ExpiredObjectDeleteMarker" in rule:
-        request["Expiration"] = {"ExpiredObjectDeleteMarker": rule.pop("ExpiredObjectDeleteMarker")}
+    renamed = {"ExpirationDate": "Date", "ExpirationInDays": "Days"}
+    expiration = taken(rule, (*renamed, "ExpiredObjectDeleteMarker"))
+    if expiration:
+        request["Expiration"] = {renamed.get(key, key): each for key, each in expiration.items()}
     if "NoncurrentVersionExpirationInDays" in rule:
         request["NoncurrentVersionExpiration"] = {"NoncurrentDays": rule.pop("NoncurrentVersionExpirationInDays")}
-    for key, days in (("Transitions", "Days"), ("NoncurrentVersionTransitions", "NoncurrentDays")):
-        if key in rule:
-            request[key] = [
-                {days: each["TransitionInDays"], "StorageClass": each["StorageClass"]} for each in rule.pop(key)
-            ]
+    if "Transitions" in rule:
+        request["Transitions"] = [_transition(each, "Days") for each in rule.pop("Transitions")]
+    if "NoncurrentVersionTransitions" in rule:
+        request["NoncurrentVersionTransitions"] = [
+            _transition(each, "NoncurrentDays") for each in rule.pop("NoncurrentVersionTransitions")
+        ]
     _refuse_others("LifecycleConfiguration", rule)
     return request
+
+
+def _transition(value: Properties, days: str) -> Properties:
+    renamed = {"TransitionDate": "Date", "TransitionInDays": days}
+    transition = taken(value, (*renamed, "NewerNoncurrentVersions", "StorageClass"))
+    _refuse_others("LifecycleConfiguration", value)
+    return {renamed.get(key, key): each for key, each in transition.items()}
 
 
 def _notifications(value: Properties) -> Properties:
@@ -193,21 +211,25 @@ def _notifications(value: Properties) -> Properties:
         ("TopicConfigurations", "Topic", "Topic"),
     ):
         if key in value:
-            configurations = [
-                {"Events": [each["Event"]], f"{name}Arn": each[target], **_notification_filter(each)}
-                for each in value.pop(key)
-            ]
-            request[f"{name}Configurations"] = configurations
-    if value.pop("EventBridgeConfiguration", None):
-        request["EventBridgeConfiguration"] = {}
+            request[f"{name}Configurations"] = [_notification(each, target, f"{name}Arn") for each in value.pop(key)]
+    if "EventBridgeConfiguration" in value:
+        event_bridge = value.pop("EventBridgeConfiguration")
+        if event_bridge.pop("EventBridgeEnabled", True):
+            request["EventBridgeConfiguration"] = {}
+        _refuse_others("NotificationConfiguration", event_bridge)
     _refuse_others("NotificationConfiguration", value)
     return request
 
 
-def _notification_filter(configuration: Properties) -> Properties:
-    if "Filter" not in configuration:
-        return {}
-    return {"Filter": {"Key": {"FilterRules": configuration["Filter"]["S3Key"]["Rules"]}}}
+def _notification(value: Properties, target: str, arn: str) -> Properties:
+    request = {"Events": [value.pop("Event")], arn: value.pop(target)}
+    if "Filter" in value:
+        condition = value.pop("Filter")
+        key = condition.pop("S3Key")
+        request["Filter"] = {"Key": {"FilterRules": key.pop("Rules")}}
+        _refuse_others("NotificationConfiguration", {**condition, **key})
+    _refuse_others("NotificationConfiguration", value)
+    return request
 
 
 def _logging(bucket: str, value: Properties) -> Properties:
@@ -220,7 +242,9 @@ def _logging(bucket: str, value: Properties) -> Properties:
 
 def _cors(value: Properties) -> Properties:
     renamed = {"ExposedHeaders": "ExposeHeaders", "Id": "ID", "MaxAge": "MaxAgeSeconds"}
-    return {"CORSRules": [{renamed.get(key, key): rule[key] for key in rule} for rule in value["CorsRules"]]}
+    rules = value.pop("CorsRules")
+    _refuse_others("CorsConfiguration", value)
+    return {"CORSRules": [{renamed.get(key, key): rule[key] for key in rule} for rule in rules]}
 
 
 _CONFIGURATIONS: Mapping[str, _Configuration] = {

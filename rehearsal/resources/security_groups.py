@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from rehearsal.resources.common import Ec2Model, tag_specifications, taken, undone_on_failure, unless_gone
+from rehearsal.resources.common import (
+    Ec2Model,
+    look_for_provider,
+    tag_specifications,
+    taken,
+    undone_on_failure,
+    unless_gone,
+)
 from rehearsal.resources.model import Context, Model, Physical, Properties, UnsupportedError
 
 _DEFAULT_EGRESS = {"IpProtocol": "-1", "CidrIp": "0.0.0.0/0"}
@@ -163,7 +170,7 @@ class RestrictedDefaultGroup(Model):
 
     def create(self, context: Context, properties: Properties) -> Physical:
         """Take the rules away; those that are gone already are no error."""
-        context.client("lambda").get_function(FunctionName=properties.pop("ServiceToken"))
+        look_for_provider(context, properties)
         self._restrict(context, taken(properties, ("DefaultSecurityGroupId", "Account")))
         return Physical(context.name)
 

@@ -233,6 +233,68 @@ FAILED: dict[str, tuple[str, Fault]] = {
             "E3060",
         ),
     ),
+    "subnet in a zone of another Region": (
+        "Subnet",
+        Fault(
+            lambda t: properties(t, "Subnet").update(AvailabilityZone="eu-west-1a"),
+            r"Value \(eu-west-1a\) for parameter availabilityZone is invalid\. Subnets can currently only be created",
+            None,
+        ),
+    ),
+    "subnet without a range": (
+        "Subnet",
+        Fault(
+            lambda t: properties(t, "Subnet").pop("CidrBlock"),
+            "Either 'cidrBlock' or 'ipv4IpamPoolId' should be provided",
+            "E3058",
+        ),
+    ),
+    "route to nowhere": (
+        "Route",
+        Fault(
+            lambda t: properties(t, "Route").pop("GatewayId"),
+            "The request must contain exactly one of gatewayId, ",
+            None,
+        ),
+    ),
+    "rule for nobody": (
+        "Group",
+        Fault(
+            lambda t: properties(t, "Group").update(
+                SecurityGroupIngress=[{"IpProtocol": "tcp", "FromPort": 1, "ToPort": 2}]
+            ),
+            "The request must contain exactly one of: cidrIp, cidrIpv6, prefixListId, or referencedGroupId",
+            "E3014",
+        ),
+    ),
+    "tag of AWS's own": (
+        "Vpc",
+        Fault(
+            lambda t: properties(t, "Vpc").update(Tags=[{"Key": "aws:x", "Value": "y"}]),
+            r"Value \( aws:x \) for parameter key is invalid\. Tag keys starting with 'aws:' are reserved",
+            "E3024",
+        ),
+    ),
+    "notification to a queue that S3 may not use": (
+        "Bucket",
+        Fault(
+            lambda t: t["Resources"].update(
+                Queue={"Type": "AWS::SQS::Queue"},
+                Bucket={
+                    "Type": "AWS::S3::Bucket",
+                    "Properties": {
+                        "NotificationConfiguration": {
+                            "QueueConfigurations": [
+                                {"Event": "s3:ObjectCreated:*", "Queue": {"Fn::GetAtt": ["Queue", "Arn"]}}
+                            ]
+                        }
+                    },
+                },
+            ),
+            "Unable to validate the following destination configurations",
+            None,
+        ),
+    ),
 }
 """Faults that fail a resource, and with it the stack."""
 
@@ -363,6 +425,7 @@ def test_a_template_that_fails(stacks: Stacks, fault: str) -> None:
     [(failed, reason)] = failures(stacks, "network").items()
     assert failed == logical_id
     assert re.search(case.message, reason)
+    assert "InternalFailure" not in reason
     assert errors(template) == ({case.rule} if case.rule else set())
 
 

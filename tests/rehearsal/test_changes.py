@@ -140,6 +140,22 @@ def test_execution_ends_the_other_change_sets(stacks: Stacks) -> None:
     assert [each["ChangeSetName"] for each in stacks.client.list_change_sets(StackName="s")["Summaries"]] == ["c"]
 
 
+def test_a_change_set_of_an_older_state_is_obsolete(stacks: Stacks) -> None:
+    # https://github.com/aws/amazon-chime-sdk-js/issues/1089 has the words.
+    stacks.create("s", {"A": parameter("1")})
+    change_set = stacks.change_set("s", {"A": parameter("2")})
+    stacks.update("s", {"A": parameter("3")})
+    described = stacks.client.describe_change_set(ChangeSetName="c", StackName="s")
+    assert (described["Status"], described["ExecutionStatus"]) == ("CREATE_COMPLETE", "OBSOLETE")
+    with pytest.raises(ClientError) as refused:
+        stacks.client.execute_change_set(ChangeSetName="c", StackName="s")
+    assert code_and_message(refused.value) == (
+        "InvalidChangeSetStatus",
+        f"ChangeSet [{change_set['ChangeSetId']}] cannot be executed in its current execution status of [OBSOLETE]",
+    )
+    assert set(stacks.values().values()) == {"3"}
+
+
 @pytest.mark.parametrize(
     ("stack", "change_set_type", "message"),
     [

@@ -187,25 +187,31 @@ def test_a_schedule_invokes_until_its_target_is_removed(functions: Lambda) -> No
     assert functions.invoke("f")[0] == calls + 1
 
 
-def test_a_function_ends_with_its_server(tmp_path: Path) -> None:
+def test_a_function_ends_with_its_server_and_leaves_nothing(tmp_path: Path) -> None:
     source = """
+        import json
         import os
         import threading
         from pathlib import Path
 
         def handler(event, context):
-            Path(event).write_text(str(os.getpid()))
-            threading.Event().wait()
+            Path(event).write_text(json.dumps([os.getpid(), os.environ["LAMBDA_TASK_ROOT"]]))
+            if event.endswith("busy"):
+                threading.Event().wait()
         """
-    busy = tmp_path / "busy"
+    busy, idle = tmp_path / "busy", tmp_path / "idle"
     with EmulatedAws() as aws:
         functions = Lambda(aws)
         functions.make("f", source, Timeout=900)
+        functions.make("g", source)
+        functions.invoke("g", str(idle))
         functions.invoke("f", str(busy), InvocationType="Event")
         wait_until(lambda: busy.exists() and busy.read_text())
         aws._process.kill()
-    process = int(busy.read_text())
-    wait_until(lambda: not is_alive(process))
+    for place in (busy, idle):
+        process, directory = json.loads(place.read_text())
+        wait_until(lambda process=process: not is_alive(process))
+        assert not Path(directory).exists()
 
 
 @pytest.mark.parametrize(

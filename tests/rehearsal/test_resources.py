@@ -16,6 +16,8 @@ from tests.rehearsal.account import REGION, Account, Resource, statement, tags, 
 
 S3_READ = statement(Action="s3:GetObject", Resource="*")
 EC2_READ = statement(Action="ec2:Describe*", Resource="*")
+PUBLIC_READ = statement(Action="s3:GetObject", Principal="*", Resource="*")
+PUBLIC_LIST = statement(Action="s3:ListBucket", Principal="*", Resource="*")
 
 
 @dataclass(frozen=True)
@@ -761,10 +763,17 @@ def _read(action: Callable[..., Any], member: str, bucket: str) -> Any:
         return None
 
 
+def _queue_for_s3(account: Account) -> str:
+    queue = account.create("AWS::SQS::Queue")
+    sent = statement(Action="sqs:SendMessage", Principal={"Service": "s3.amazonaws.com"}, Resource=queue["Arn"])
+    account.create("AWS::SQS::QueuePolicy", PolicyDocument=sent, Queues=[queue.ref])
+    return str(queue["Arn"])
+
+
 @case("AWS::S3::Bucket")
 def _bucket(account: Account) -> Case:
     s3 = account.client("s3")
-    queue = account.create("AWS::SQS::Queue")["Arn"]
+    queue = _queue_for_s3(account)
     readers = {
         "BucketEncryption": (s3.get_bucket_encryption, "ServerSideEncryptionConfiguration"),
         "CorsConfiguration": (s3.get_bucket_cors, "CORSRules"),
@@ -868,11 +877,11 @@ def _bucket_policy(account: Account) -> Case:
         return json.loads(account.client("s3").get_bucket_policy(Bucket=bucket.ref)["Policy"])
 
     return Case(
-        properties={"Bucket": bucket.ref, "PolicyDocument": S3_READ},
+        properties={"Bucket": bucket.ref, "PolicyDocument": PUBLIC_READ},
         look=look,
-        made=S3_READ,
-        changes={"PolicyDocument": EC2_READ},
-        changed=EC2_READ,
+        made=PUBLIC_READ,
+        changes={"PolicyDocument": PUBLIC_LIST},
+        changed=PUBLIC_LIST,
         attributes={"Bucket"},
     )
 
@@ -1152,7 +1161,34 @@ def test_a_custom_resource_needs_a_model_for_all(account: Account) -> None:
         ),
         ("AWS::S3::Bucket", {"PublicAccessBlockConfiguration": {"Foo": True}}, 'PublicAccessBlockConfiguration: "Foo"'),
         ("AWS::S3::Bucket", {"LifecycleConfiguration": {"Rules": [{"Status": "Enabled", "Foo": 1}]}}, "Foo"),
+        (
+            "AWS::S3::Bucket",
+            {"LifecycleConfiguration": {"Rules": [], "TransitionDefaultMinimumObjectSize": "varies_by_storage_class"}},
+            "TransitionDefaultMinimumObjectSize",
+        ),
+        (
+            "AWS::S3::Bucket",
+            {"LifecycleConfiguration": {"Rules": [{"Status": "Enabled", "Transitions": [{"Foo": 1}]}]}},
+            "Foo",
+        ),
         ("AWS::S3::Bucket", {"NotificationConfiguration": {"Foo": []}}, "Foo"),
+        (
+            "AWS::S3::Bucket",
+            {"NotificationConfiguration": {"QueueConfigurations": [{"Event": "e", "Queue": "q", "Foo": 1}]}},
+            "Foo",
+        ),
+        (
+            "AWS::S3::Bucket",
+            {
+                "NotificationConfiguration": {
+                    "QueueConfigurations": [{"Event": "e", "Queue": "q", "Filter": {"S3Key": {"Rules": [], "Foo": 1}}}]
+                }
+            },
+            "Foo",
+        ),
+        ("AWS::S3::Bucket", {"NotificationConfiguration": {"EventBridgeConfiguration": {"Foo": 1}}}, "Foo"),
+        ("AWS::S3::Bucket", {"CorsConfiguration": {"CorsRules": [], "Foo": 1}}, "Foo"),
+        ("AWS::S3::Bucket", {"BucketEncryption": {"ServerSideEncryptionConfiguration": [], "Foo": 1}}, "Foo"),
         ("AWS::EC2::SecurityGroup", {"GroupDescription": "x", "SecurityGroupIngress": [{"Foo": 1}]}, "Foo"),
     ],
 )
@@ -1166,6 +1202,68 @@ def test_an_unknown_property_within_a_property_fails_by_name(
 
 
 # Particular resources
+
+
+@pytest.mark.parametrize(
+    ("resource_type", "wrong", "message"),
+    [
+        ("AWS::SQS::Queue", [*tags(a="1"), *tags(a="2")], "Duplicate tag key 'a' specified."),
+        ("AWS::EC2::VPC", tags(**{"aws:x": "1"}), "Tag keys starting with 'aws:' are reserved for internal use"),
+        ("AWS::SSM::Parameter", {"AWS:x": "1"}, "Tag keys starting with 'aws:' are reserved for internal use"),
+    ],
+)
+def test_tags_that_no_service_takes(account: Account, resource_type: str, wrong: Any, message: str) -> None:
+    properties = {key: each for key, each in CASES[resource_type](account).properties.items() if key != "Tags"}
+    with pytest.raises(ResourceError, match=message):
+        account.create(resource_type, **properties, Tags=wrong)
+    resource = account.create(resource_type, **properties)
+    with pytest.raises(ResourceError, match=message):
+        account.update(resource, Tags=wrong)
+    account.delete(resource)
+
+
+@pytest.mark.parametrize("resource_type", ["Custom::S3AutoDeleteObjects", "Custom::VpcRestrictDefaultSG"])
+def test_a_custom_resource_needs_its_token(account: Account, resource_type: str) -> None:
+    with pytest.raises(ResourceError, match=r"required key \[ServiceToken\] not found"):
+        account.create(resource_type)
+
+
+@pytest.mark.parametrize(
+    ("configuration", "asked"),
+    [({"EventBridgeEnabled": True}, {"EventBridgeConfiguration": {}}), ({"EventBridgeEnabled": False}, {})],
+)
+def test_events_go_to_the_event_bus_only_if_that_is_wanted(
+    account: Account, configuration: dict[str, Any], asked: dict[str, Any]
+) -> None:
+    requests = []  # moto sets this, but does not tell of it
+    events = account.client("s3").meta.events
+    name = "provide-client-params.s3.PutBucketNotificationConfiguration"
+
+    def note(params: dict[str, Any], **_: Any) -> None:
+        requests.append(params["NotificationConfiguration"])
+
+    events.register(name, note)
+    account.create("AWS::S3::Bucket", NotificationConfiguration={"EventBridgeConfiguration": configuration})
+    events.unregister(name, note)
+    assert requests == [asked]
+
+
+def test_a_life_that_ends_on_a_date(account: Account) -> None:
+    rule = {
+        "Status": "Enabled",
+        "ExpirationDate": "2031-01-01T00:00:00Z",
+        "Transitions": [{"StorageClass": "GLACIER", "TransitionDate": "2030-01-01T00:00:00Z"}],
+    }
+    bucket = account.create("AWS::S3::Bucket", LifecycleConfiguration={"Rules": [rule]})
+    [found] = account.client("s3").get_bucket_lifecycle_configuration(Bucket=bucket.ref)["Rules"]
+    assert found["Expiration"]["Date"].year == 2031
+    assert [(each["StorageClass"], each["Date"].year) for each in found["Transitions"]] == [("GLACIER", 2030)]
+
+
+def test_an_expiration_of_objects_and_of_markers_is_refused(account: Account) -> None:
+    rule = {"Status": "Enabled", "ExpirationInDays": 1, "ExpiredObjectDeleteMarker": True}
+    with pytest.raises(ClientError, match="MalformedXML"):
+        account.create("AWS::S3::Bucket", LifecycleConfiguration={"Rules": [rule]})
 
 
 @pytest.mark.parametrize(
@@ -1191,9 +1289,9 @@ def test_a_name_in_use_is_refused(account: Account, resource_type: str, name: st
 
 def test_a_bucket_has_one_policy(account: Account) -> None:
     bucket = account.create("AWS::S3::Bucket").ref
-    account.create("AWS::S3::BucketPolicy", Bucket=bucket, PolicyDocument=S3_READ)
+    account.create("AWS::S3::BucketPolicy", Bucket=bucket, PolicyDocument=PUBLIC_READ)
     with pytest.raises(ResourceError, match=f"The bucket policy already exists on bucket {bucket}"):
-        account.create("AWS::S3::BucketPolicy", Bucket=bucket, PolicyDocument=S3_READ)
+        account.create("AWS::S3::BucketPolicy", Bucket=bucket, PolicyDocument=PUBLIC_READ)
 
 
 def test_cdk_metadata_is_nothing(account: Account) -> None:

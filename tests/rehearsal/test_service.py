@@ -1,13 +1,16 @@
 """The API of CloudFormation: requests and answers as the API Reference has them, and the speeds of the server."""
 
 import json
+import math
 import time
+from threading import Barrier
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
 from rehearsal.aws import EmulatedAws
+from rehearsal.cloudformation.clients import SERVICE, Clients
 from rehearsal.cloudformation.durations import Clock, seconds
 from rehearsal.cloudformation.scheduler import StepError, run
 from tests.rehearsal.stacks import Stacks, code_and_message, parameter
@@ -111,6 +114,39 @@ def test_refusals(stacks: Stacks, action: str, arguments: dict[str, Any], code: 
         getattr(stacks.client, action)(**arguments)
     assert code_and_message(refused.value) == (code, message)
     assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] == 400
+
+
+def test_stacks_are_listed_by_statuses_that_there_are(stacks: Stacks) -> None:
+    with pytest.raises(ClientError) as refused:
+        stacks.client.list_stacks(StackStatusFilter=["CREATE_COMPLETE", "DONE"])
+    code, message = code_and_message(refused.value)
+    assert code == "ValidationError"
+    assert message.startswith(
+        "1 validation error detected: Value '[DONE]' at 'stackStatusFilter' failed to satisfy constraint: "
+        "Member must satisfy constraint: [Member must satisfy enum value set: ["
+    )
+
+
+def test_a_diff_of_the_cdk_is_told_that_nested_stacks_are_left_out(stacks: Stacks) -> None:
+    stacks.create("s", {"A": parameter("1")})
+    assert stacks.change_set("s", {"A": parameter("2")}, IncludeNestedStacks=True)["IncludeNestedStacks"] is False
+
+
+def test_a_failure_names_the_service_that_was_called(aws: EmulatedAws) -> None:
+    """Lambda and KMS both have an action CreateAlias."""
+    clients = Clients(aws.endpoint)
+    named = {}
+    requests: dict[str, dict[str, str]] = {
+        "kms": {"AliasName": "alias/a", "TargetKeyId": "none"},
+        "lambda": {"FunctionName": "none", "Name": "a", "FunctionVersion": "1"},
+    }
+    for service in requests:
+        clients(service, "us-east-1")
+    for service, request in requests.items():
+        with pytest.raises(ClientError) as refused:
+            clients(service, "us-east-1").create_alias(**request)
+        named[service] = refused.value.response["ResponseMetadata"][SERVICE]
+    assert named == {"kms": "Kms", "lambda": "Lambda"}
 
 
 def test_a_template_in_the_request_is_limited(stacks: Stacks) -> None:
@@ -227,6 +263,49 @@ def test_at_real_speed_operations_take_their_time_and_a_reset_ends_them() -> Non
         assert stacks.values() == {}
 
 
+def test_at_real_speed_a_creation_or_its_roll_back_gives_way_to_a_deletion(wait_for: Any) -> None:
+    # https://github.com/aws-solutions-library-samples/guidance-for-clickstream-analytics-on-aws/issues/573: the words.
+    slow = {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.0.0.0/16"}, "DependsOn": "A"}
+    bad = parameter(Name="aws/refused", DependsOn="A")
+    with EmulatedAws(speed="real") as aws:
+        stacks = Stacks(aws)
+        creating = stacks.create("creating", {"A": parameter(), "Slow": slow})
+        s3 = aws.client("s3", "us-east-1")
+        s3.create_bucket(Bucket="templates")
+        s3.put_object(Bucket="templates", Key="k", Body=json.dumps({"Resources": {"A": parameter(), "Slow": slow}}))
+        child = {
+            "Type": "AWS::CloudFormation::Stack",
+            "Properties": {"TemplateURL": "https://s3.amazonaws.com/templates/k"},
+        }
+        nesting = stacks.create("nesting", {"One": child, "Other": child})
+        stacks.create("updating", {"A": parameter("1")})
+        wait_for(lambda: stacks.status("updating") == "CREATE_COMPLETE")
+        stacks.update("updating", {"A": parameter("2")})
+        with pytest.raises(ClientError) as refused:
+            stacks.delete("updating")
+        message = "Stack [updating] cannot be deleted while in status UPDATE_IN_PROGRESS"
+        assert code_and_message(refused.value) == ("ValidationError", message)
+
+        wait_for(lambda: "Slow" in stacks.resources("creating"))
+        stacks.delete("creating")
+        wait_for(lambda: len(stacks.values()) > 2)
+        nested = [each["StackId"] for each in stacks.client.describe_stacks()["Stacks"] if "ParentId" in each]
+        assert [stacks.status(each) for each in nested] == ["CREATE_IN_PROGRESS"] * 2
+        stacks.delete("nesting")
+        returning = stacks.create("returning", {"A": parameter(), "Bad": bad})
+        wait_for(lambda: stacks.status("returning") == "ROLLBACK_IN_PROGRESS")
+        stacks.delete("returning")
+        for stack_id in (creating, returning, nesting, *nested):
+            wait_for(lambda stack_id=stack_id: stacks.status(stack_id) == "DELETE_COMPLETE")
+            assert stacks.resources(stack_id) == {}
+        assert ("Slow", "CREATE_FAILED", "Resource creation cancelled") in stacks.events(creating)
+        assert not stacks.reasons(returning, "ROLLBACK_COMPLETE")
+        assert (
+            aws.client("ec2", "us-east-1").describe_vpcs(Filters=[{"Name": "is-default", "Values": ["false"]}])["Vpcs"]
+            == []
+        )
+
+
 class _Step:
     """A step that takes so many seconds and writes down when it is carried out."""
 
@@ -269,3 +348,51 @@ def test_steps_are_carried_out_in_the_order_in_which_they_get_done(
     }
     assert run(steps, Clock("fast"), stop_at_failure=stop) == failed
     assert done == log
+
+
+def test_a_cancelled_operation_starts_nothing_more() -> None:
+    done: list[str] = []
+    steps = {
+        "quick": _Step("quick", 1, done, set(), fails=False),
+        "slow": _Step("slow", 10, done, set(), fails=False),
+        "after quick": _Step("after quick", 1, done, {"quick"}, fails=False),
+    }
+    failed = run(steps, Clock("fast"), stop_at_failure=False, is_cancelled=lambda: bool(done))
+    assert (done, failed) == (["quick", "slow cancelled"], ["slow"])
+
+
+class _Meeting(_Step):
+    """A step whose work ends only when that of another one is under way, too."""
+
+    barrier = Barrier(2, timeout=10)
+    longer = 0.0
+
+    def carry_out(self) -> None:
+        self.barrier.wait()
+        time.sleep(self.longer)
+        super().carry_out()
+
+
+def test_at_real_speed_nobody_waits_for_the_work_of_others() -> None:
+    done: list[str] = []
+    steps = {
+        "one": _Meeting("one", 0, done, set(), fails=False),
+        "signal": _Meeting("signal", math.inf, done, set(), fails=False),
+        "after one": _Step("after one", 0.1, done, {"one"}, fails=False),
+    }
+    assert run(steps, Clock("real"), stop_at_failure=True) == []
+    assert sorted(done) == ["after one", "one", "signal"]
+
+
+def test_at_real_speed_what_is_at_work_when_another_step_fails_comes_to_its_end() -> None:
+    done: list[str] = []
+    at_work = _Meeting("at work", 0, done, set(), fails=False)
+    at_work.longer = 0.3
+    steps = {
+        "failing": _Meeting("failing", 0, done, set(), fails=True),
+        "at work": at_work,
+        "due": _Step("due", 60, done, set(), fails=False),
+        "after": _Step("after", 0, done, {"at work"}, fails=False),
+    }
+    assert sorted(run(steps, Clock("real"), stop_at_failure=True)) == ["due", "failing"]
+    assert sorted(done) == ["at work", "due cancelled", "failing"]

@@ -395,6 +395,26 @@ def test_exports_and_imports(stacks: Stacks) -> None:
     assert stacks.values() == {}
 
 
+@pytest.mark.parametrize(
+    ("output", "reason"),
+    [
+        (
+            {"Value": {"Ref": "AWS::NoValue"}},
+            "Template format error: The Value field of every Outputs member must evaluate to a String.",
+        ),
+        (
+            export("v", ""),
+            "Template format error: The Name field of every Export member must be specified and consist only of "
+            "alphanumeric characters, colons, or hyphens.",
+        ),
+    ],
+)
+def test_an_output_that_is_none_fails_the_stack(stacks: Stacks, output: dict[str, Any], reason: str) -> None:
+    stacks.create("s", {"A": parameter()}, template={"Outputs": {"O": output}})
+    assert stacks.status("s") == "ROLLBACK_COMPLETE"
+    assert reason in stacks.reasons("s", "ROLLBACK_IN_PROGRESS")[0]
+
+
 def test_an_import_of_nothing_fails_the_stack(stacks: Stacks) -> None:
     stacks.create("s", {"A": parameter({"Fn::ImportValue": "nothing"})})
     assert stacks.status("s") == "ROLLBACK_COMPLETE"

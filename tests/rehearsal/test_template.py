@@ -65,6 +65,18 @@ def test_short_forms_of_yaml_are_those_of_json() -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        '{"Resources": {"A": {"Type": "AWS::SQS::Queue"}, "A": {"Type": "AWS::S3::Bucket"}}}',
+        "Resources:\n  A: {Type: AWS::SQS::Queue}\n  A: {Type: AWS::S3::Bucket}",
+    ],
+)
+def test_of_two_resources_of_one_name_the_last_counts(text: str) -> None:
+    """https://github.com/aws-cloudformation/cfn-language-discussion/issues/96: CloudFormation says nothing."""
+    assert Template.parse(text).resources["A"].type == "AWS::S3::Bucket"
+
+
+@pytest.mark.parametrize(
     ("text", "message", "source"),
     [
         ('{"Resources": }', "Template format error: JSON not well-formed. (line 1, column 15)", KNOWLEDGE_CENTER),
@@ -158,6 +170,31 @@ def test_text_that_is_no_template(text: str, message: str, source: str) -> None:
             {"Mappings": []},
             "Template format error: Mappings must be a JSON object.",
             f"{GUIDE}/mappings-section-structure.html",
+        ),
+        (
+            {"Mappings": {"M": {"top": {"second": {"Ref": "B"}}}}},
+            "Template format error: Every Mappings attribute must be a String or a List.",
+            f"{GUIDE}/mappings-section-structure.html",
+        ),
+        (
+            {"Mappings": {"M": {"top": "value"}}},
+            "Template format error: Every Mappings attribute must be a JSON object.",
+            f"{GUIDE}/mappings-section-structure.html",
+        ),
+        (
+            {"Outputs": {"O": {"Value": "v", "Name": "n"}}},
+            "Invalid template output property 'Name'",
+            f"{GUIDE}/outputs-section-structure.html",
+        ),
+        (
+            {"Outputs": {"O": {"Value": "v", "Export": "n"}}},
+            "Template format error: Every Export member must be a JSON object.",
+            f"{GUIDE}/outputs-section-structure.html",
+        ),
+        (
+            {"Description": "é" * 512 + "."},
+            "Template format error: 'Description' length is greater than 1024.",
+            f"{GUIDE}/template-description-structure.html",
         ),
         (
             {"Description": {}},

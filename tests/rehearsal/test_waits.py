@@ -15,7 +15,7 @@ from urllib.error import HTTPError
 
 import pytest
 
-from rehearsal.aws import EmulatedAws
+from rehearsal.aws import ACCOUNT, EmulatedAws
 from rehearsal.mailbox import Mailbox, mail_key, mail_url
 from tests.rehearsal.account import REGION
 from tests.rehearsal.stacks import Stacks, parameter
@@ -103,7 +103,13 @@ def test_anything_else_fails_the_stack(waiting: Waiting, signals: list[Any], rea
 
 
 def test_all_that_does_not_wait_goes_on(waiting: Waiting) -> None:
-    slow = {"Type": "AWS::KMS::Key", "Properties": {"KeyPolicy": {"Version": "2012-10-17", "Statement": []}}}
+    statement = {
+        "Effect": "Allow",
+        "Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:root"},
+        "Action": "kms:*",
+        "Resource": "*",
+    }
+    slow = {"Type": "AWS::KMS::Key", "Properties": {"KeyPolicy": {"Version": "2012-10-17", "Statement": [statement]}}}
     resources = {"Handle": HANDLE, "Wait": condition(Timeout=1), "Slow": slow}
     waiting.stacks.create("S", resources)
     events = [(logical_id, status) for logical_id, status, _ in waiting.stacks.events("S")]

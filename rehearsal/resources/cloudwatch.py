@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rehearsal.resources.common import removed_tags, taken, unless_gone
+from rehearsal.resources.common import retag, taken, unless_gone
 from rehearsal.resources.model import Context, Model, Physical, Properties, ResourceError
 
 _ACTIONS = ("ActionsEnabled", "AlarmActions", "AlarmDescription", "InsufficientDataActions", "OKActions")
@@ -51,7 +51,7 @@ class _Alarm(Model):
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
         """Change the alarm, and its tags."""
-        _retag(context, physical.attributes["Arn"], properties, changed)
+        retag(context, "cloudwatch", physical.attributes["Arn"], properties, changed)
         properties.pop("Tags", None)
         self._put(context, physical.ref, properties)
         changed -= {*self.keys}
@@ -93,7 +93,7 @@ class Dashboard(Model):
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
         """Change the dashboard, and its tags."""
         arn = f"arn:{context.partition}:cloudwatch::{context.account}:dashboard/{physical.ref}"
-        _retag(context, arn, properties, changed)
+        retag(context, "cloudwatch", arn, properties, changed)
         properties.pop("Tags", None)
         self._put(context, physical.ref, properties)
         changed -= {"DashboardBody"}
@@ -110,17 +110,6 @@ class Dashboard(Model):
         )
         if messages := answer.get("DashboardValidationMessages"):
             raise ResourceError(str(messages))
-
-
-def _retag(context: Context, arn: str, properties: Properties, changed: set[str]) -> None:
-    if "Tags" not in changed:
-        return
-    cloudwatch = context.client("cloudwatch")
-    if gone := removed_tags(context, properties):
-        cloudwatch.untag_resource(ResourceARN=arn, TagKeys=gone)
-    if properties.get("Tags"):
-        cloudwatch.tag_resource(ResourceARN=arn, Tags=properties["Tags"])
-    changed.remove("Tags")
 
 
 MODELS: Mapping[str, Model] = {

@@ -132,3 +132,15 @@ class Ec2Model(Model):
         """Change the tags."""
         retag_ec2(context, physical.ref, properties, changed)
         return physical
+
+
+def retag(context: Context, service: str, arn: str, properties: Properties, changed: set[str]) -> None:
+    """Change the tags of a resource of a service whose tags go by ARN, if they are to change."""
+    if "Tags" not in changed:
+        return
+    client = context.client(service)
+    if gone := removed_tags(context, properties):
+        client.untag_resource(ResourceARN=arn, TagKeys=gone)
+    if properties.get("Tags"):
+        client.tag_resource(ResourceARN=arn, Tags=properties["Tags"])
+    changed.remove("Tags")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rehearsal.resources.common import removed_tags, taken, unless_gone
+from rehearsal.resources.common import retag, taken, unless_gone
 from rehearsal.resources.model import Context, Model, Physical, Properties, ResourceError
 
 
@@ -31,7 +31,7 @@ class FileSystem(Model):
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
         """Change what UpdateFileSystem can change, and the tags."""
         fsx = context.client("fsx")
-        _retag(context, physical.attributes["ResourceARN"], properties, changed)
+        retag(context, "fsx", physical.attributes["ResourceARN"], properties, changed)
         request = taken(properties, changed.intersection(self._UPDATABLE))
         if "LustreConfiguration" in request:
             old = context.previous.get("LustreConfiguration", {})
@@ -73,7 +73,7 @@ class DataRepositoryAssociation(Model):
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
         """Change the import and export policies, the chunk size and the tags."""
-        _retag(context, physical.attributes["ResourceARN"], properties, changed)
+        retag(context, "fsx", physical.attributes["ResourceARN"], properties, changed)
         if changed.intersection(self._UPDATABLE):
             request = taken(properties, self._UPDATABLE)
             context.client("fsx").update_data_repository_association(AssociationId=physical.ref, **request)
@@ -91,17 +91,6 @@ def _file_system(described: Mapping[str, Any]) -> Physical:
     if "LustreConfiguration" in described:
         attributes["LustreMountName"] = described["LustreConfiguration"]["MountName"]
     return Physical(described["FileSystemId"], attributes)
-
-
-def _retag(context: Context, arn: str, properties: Properties, changed: set[str]) -> None:
-    if "Tags" not in changed:
-        return
-    fsx = context.client("fsx")
-    if gone := removed_tags(context, properties):
-        fsx.untag_resource(ResourceARN=arn, TagKeys=gone)
-    if properties.get("Tags"):
-        fsx.tag_resource(ResourceARN=arn, Tags=properties["Tags"])
-    changed.remove("Tags")
 
 
 MODELS: Mapping[str, Model] = {

@@ -15,8 +15,7 @@ class Iam(IamResponse):
 
     def create_role(self) -> ActionResult:
         policy = json.loads(self._get_param("AssumeRolePolicyDocument"))
-        if policy.get("Statement") != []:
-            # In this place IAM takes the old version of the language, too, which is the default.
-            current = {**policy, "Version": "2012-10-17"}
-            IAMTrustPolicyDocumentValidator(json.dumps(current)).validate()
+        # In this place IAM takes the old version of the language, too, which is the default.
+        current = {**policy, "Version": "2012-10-17"}
+        IAMTrustPolicyDocumentValidator(json.dumps(current)).validate()
         return super().create_role()

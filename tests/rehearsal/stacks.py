@@ -7,6 +7,9 @@ from botocore.exceptions import ClientError
 
 from rehearsal.aws import EmulatedAws
 
+TRUST = {"Statement": [{"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}]}
+"""A trust policy that IAM accepts."""
+
 REGION = "us-east-1"
 
 

@@ -11,7 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from rehearsal.aws import ACCOUNT, EmulatedAws
-from tests.rehearsal.stacks import REGION, Stacks, export, parameter
+from tests.rehearsal.stacks import REGION, TRUST, Stacks, export, parameter
 
 REFUSED = parameter(Name="aws/refused")  # Systems Manager keeps names that begin with "aws" to itself
 
@@ -182,7 +182,7 @@ def test_a_tag_that_the_stack_loses_its_resources_lose(stacks: Stacks) -> None:
 
 def test_an_update_that_adds_iam_resources_needs_a_capability(stacks: Stacks) -> None:
     # https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_UpdateStack.html
-    role = {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": {"Statement": []}}}
+    role = {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": TRUST}}
     stacks.create("s", {"A": parameter()})
     with pytest.raises(ClientError, match=r"Requires capabilities : \[CAPABILITY_IAM\]"):
         stacks.update("s", {"A": parameter(), "R": role})
@@ -340,7 +340,7 @@ class Custom:
     def __init__(self, aws: EmulatedAws) -> None:
         self.stacks = Stacks(aws)
         self._logs = aws.client("logs", REGION)
-        role = {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": {"Statement": []}}}
+        role = {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": TRUST}}
         function = {
             "Type": "AWS::Lambda::Function",
             "Properties": {

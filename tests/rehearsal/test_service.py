@@ -13,10 +13,10 @@ from rehearsal.aws import EmulatedAws
 from rehearsal.cloudformation.clients import SERVICE, Clients
 from rehearsal.cloudformation.durations import Clock, seconds
 from rehearsal.cloudformation.scheduler import StepError, run
-from tests.rehearsal.stacks import Stacks, code_and_message, parameter
+from tests.rehearsal.stacks import TRUST, Stacks, code_and_message, parameter
 
 BODY = json.dumps({"Resources": {"A": parameter()}})
-ROLE = {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": {"Statement": []}}}
+ROLE = {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": TRUST}}
 NAMED_ROLE = {"Type": "AWS::IAM::Role", "Properties": {**ROLE["Properties"], "RoleName": "r"}}  # type: ignore[dict-item]
 
 

@@ -7,7 +7,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from rehearsal.aws import EmulatedAws
-from tests.rehearsal.stacks import Stacks, code_and_message, export, parameter
+from tests.rehearsal.stacks import TRUST, Stacks, code_and_message, export, parameter
 
 REFUSED = parameter(Name="aws/refused")  # Systems Manager keeps names that begin with "aws" to itself
 PROPERTY_ERROR = {"Type": "AWS::SSM::Parameter", "Properties": {"Type": "String", "Value": "v", "Foo": 1}}
@@ -38,7 +38,7 @@ def test_what_a_template_forgets_to_wait_for_is_not_there(stacks: Stacks) -> Non
             "Properties": {"VpcId": {"Ref": "Vpc"}, "InternetGatewayId": {"Ref": "Gateway"}},
             "DependsOn": "Slow",
         },
-        "Slow": {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": {"Statement": []}}},
+        "Slow": {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": TRUST}},
         "Table": {"Type": "AWS::EC2::RouteTable", "Properties": {"VpcId": {"Ref": "Vpc"}}},
         "Route": {
             "Type": "AWS::EC2::Route",
@@ -190,7 +190,7 @@ def test_replaced_and_removed_resources_stay_where_their_policies_say_so(stacks:
 
 def test_a_replacement_of_the_same_name_fails(stacks: Stacks) -> None:
     # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-name.html
-    properties = {"RoleName": "r", "AssumeRolePolicyDocument": {"Statement": []}}
+    properties = {"RoleName": "r", "AssumeRolePolicyDocument": TRUST}
     moved = {"Type": "AWS::IAM::Role", "Properties": {**properties, "Path": "/elsewhere/"}}
     capabilities = {"Capabilities": ["CAPABILITY_NAMED_IAM"]}
     stacks.create("s", {"R": {"Type": "AWS::IAM::Role", "Properties": properties}}, **capabilities)

@@ -12,7 +12,9 @@ from typing import Any, Literal, Self
 
 import boto3
 
-ACCOUNT = "123456789012"
+from toolchain.assembly import EXAMPLE_ACCOUNT
+
+ACCOUNT = EXAMPLE_ACCOUNT
 """The account that every credential belongs to, and the value of AWS::AccountId."""
 
 

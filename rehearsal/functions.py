@@ -34,7 +34,7 @@ from moto.awslambda.models import LambdaFunction, lambda_backends
 
 from rehearsal.cloudformation.durations import Speed
 from rehearsal.faults import FAULTS_IN_FORCE
-from rehearsal.resources.model import UnsupportedError
+from toolchain.values import UnsupportedError
 
 PCLUSTER_PYTHON: Final = Path(__file__).parents[1] / ".venv-pcluster/bin/python"
 PCLUSTER_LAYER: Final = "PCLayer-"

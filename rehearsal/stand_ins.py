@@ -22,7 +22,9 @@ OFFICIAL_IMAGES = {
 }
 """Part of the official images' names by OS (aws-parallelcluster 3.16.1 constants.py); Rocky Linux has none."""
 
-_PROVIDER = Path(__file__).with_name("provider")
+_ROOT = Path(__file__).parents[1]
+_PROVIDER = _ROOT / "rehearsal/provider"
+_PROVIDER_MODULES = (*_PROVIDER.glob("*.py"), _ROOT / "toolchain/provider_request.py")
 
 IMAGE_ROOT_VOLUME_GIB = 45
 """Root volume of the official images of ParallelCluster 3.16.1 (release notes of 3.16.2, which raised it to 50)."""
@@ -64,7 +66,7 @@ def _add_provider(s3: Any, region: str, version: str) -> None:
     bucket, folder = f"{region}-aws-parallelcluster", f"parallelcluster/{version}"
     make_bucket(s3, bucket, region)
     template = (_PROVIDER / "cluster.yaml").read_text(encoding="utf-8").replace("{version}", version)
-    modules = {f"rehearsal/provider/{path.name}": path.read_text(encoding="utf-8") for path in _PROVIDER.glob("*.py")}
+    modules = {str(path.relative_to(_ROOT)): path.read_text(encoding="utf-8") for path in _PROVIDER_MODULES}
     for key, body in {
         "templates/custom_resource/cluster.yaml": template.encode(),
         "templates/custom_resource/cluster.zip": _archive(modules),

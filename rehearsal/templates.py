@@ -1,111 +1,24 @@
-"""A cloud assembly (cdk.out), and the values in its templates as CloudFormation would compute them."""
+"""The values in the templates of a cloud assembly, as CloudFormation would compute them."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from rehearsal.aws import ACCOUNT, EmulatedAws
-from rehearsal.cloudformation.values import NO_VALUE, Evaluator, Scope
-from rehearsal.resources import COMPANIONS, Context, Physical, UnsupportedError, create, make_bucket
+from rehearsal.resources import COMPANIONS, Context, Physical, create, make_bucket
+from toolchain.assembly import Assembly, Stack
+from toolchain.values import Evaluator, Scope, UnsupportedError
 
 
-class Stack:
-    """One stack of an assembly.
-
-    Attributes:
-        name: Name of the stack.
-        region: Its region.
-        template: Its template.
-        tags: Tags of the stack itself.
-        pseudo_parameters: What `AWS::...` stands for in it.
-    """
-
-    def __init__(self, name: str, region: str, account: str, template: dict[str, Any], tags: dict[str, str]) -> None:
-        self.name = name
-        self.region = region
-        self.template = template
-        self.tags = tags
-        partition, suffix = ("aws-cn", "amazonaws.com.cn") if region.startswith("cn-") else ("aws", "amazonaws.com")
-        unique = uuid.uuid5(uuid.NAMESPACE_URL, f"{account}/{region}/{name}")
-        self.pseudo_parameters: Mapping[str, Any] = {
-            "AWS::AccountId": account,
-            "AWS::NoValue": NO_VALUE,
-            "AWS::Partition": partition,
-            "AWS::Region": region,
-            "AWS::StackId": f"arn:{partition}:cloudformation:{region}:{account}:stack/{name}/{unique}",
-            "AWS::StackName": name,
-            "AWS::URLSuffix": suffix,
-        }
-
-    @property
-    def resources(self) -> dict[str, Any]:
-        """Return the resources by logical id."""
-        resources: dict[str, Any] = self.template.get("Resources", {})
-        return resources
-
-    def physical_name(self, logical_id: str) -> str:
-        """Return a name such as CloudFormation makes up for a resource; the same one each time."""
-        suffix = hashlib.sha256(f"{self.name}/{logical_id}".encode()).hexdigest()[:12].upper()
-        return f"{self.name}-{logical_id}-{suffix}"
-
-
-class Assembly:
-    """A directory that `cdk synth` or `app.synth()` wrote.
-
-    Attributes:
-        stacks: Its stacks by name.
-
-    Raises:
-        UnsupportedError: A stack is made for no particular region.
-    """
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        artifacts = self._read("manifest.json")["artifacts"]
-        stacks = [
-            self._stack(name, artifact)
-            for name, artifact in artifacts.items()
-            if artifact["type"] == "aws:cloudformation:stack"
-        ]
-        self.stacks = {stack.name: stack for stack in stacks}
-        self._files = [
-            file
-            for artifact in artifacts.values()
-            if artifact["type"] == "cdk:asset-manifest"
-            for file in self._read(artifact["properties"]["file"]).get("files", {}).values()
-        ]
-
-    def publish_files(self, aws: EmulatedAws) -> None:
-        """Upload the file assets, as `cdk deploy` does before the stacks; archives and templates are left out."""
-        for file in self._files:
-            source = file["source"]
-            if source["packaging"] != "file" or source["path"].endswith(".template.json"):
-                continue
-            for destination in file["destinations"].values():
-                s3 = aws.client("s3", destination["region"])
-                bucket = destination["bucketName"].replace("${AWS::AccountId}", ACCOUNT)
-                make_bucket(s3, bucket, destination["region"])
-                body = (self._directory / source["path"]).read_bytes()
-                s3.put_object(Bucket=bucket, Key=destination["objectKey"], Body=body)
-
-    def _read(self, file: str) -> Any:
-        return json.loads((self._directory / file).read_text(encoding="utf-8"))
-
-    def _stack(self, artifact_id: str, artifact: dict[str, Any]) -> Stack:
-        properties = artifact["properties"]
-        account, region = artifact["environment"].removeprefix("aws://").split("/")
-        name = properties.get("stackName", artifact_id)
-        if region == "unknown-region":
-            raise UnsupportedError(f"{name}: a stack without a region")
-        if account == "unknown-account":
-            account = ACCOUNT
-        return Stack(name, region, account, self._read(properties["templateFile"]), properties.get("tags", {}))
+def publish_files(assembly: Assembly, aws: EmulatedAws) -> None:
+    """Upload the file assets, as `cdk deploy` does before the stacks."""
+    for file in assembly.file_assets():
+        s3 = aws.client("s3", file.region)
+        bucket = file.bucket.replace("${AWS::AccountId}", ACCOUNT)
+        make_bucket(s3, bucket, file.region)
+        s3.put_object(Bucket=bucket, Key=file.key, Body=file.path.read_bytes())
 
 
 class Resolver:

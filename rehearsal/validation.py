@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from config.settings import Settings
 from rehearsal import stand_ins
 from rehearsal.aws import EmulatedAws
-from rehearsal.cluster import ClusterRequest, cluster_request
-from rehearsal.parallelcluster import Message, ParallelCluster
-from rehearsal.templates import Assembly, Resolver
+from rehearsal.templates import Resolver, publish_files
+from toolchain.assembly import Assembly
+from toolchain.cluster import ClusterRequest, cluster_request
+from toolchain.parallelcluster import Message, ParallelCluster
 
 UNDERSTOOD: Mapping[str, str] = {
     "KeyPairValidator": "no SSH key: people come in through Session Manager",
@@ -41,7 +42,7 @@ class Report:
 def prepare(aws: EmulatedAws, settings: Settings, assembly: Assembly) -> ClusterRequest:
     """Make in an emulated AWS what the cluster of an assembly is attached to, and return what its provider gets."""
     stand_ins.create(aws, settings)
-    assembly.publish_files(aws)
+    publish_files(assembly, aws)
     return cluster_request(assembly, Resolver(assembly, aws))
 
 

@@ -163,14 +163,14 @@ def cluster_templates(wide_settings: Path, directory: Path) -> dict[str, dict[st
     """
     from config.settings import SettingsError, load
     from rehearsal.aws import EmulatedAws
-    from rehearsal.parallelcluster import ParallelCluster, RunnerError
-    from rehearsal.synthesis import SynthesisError, synthesize
     from rehearsal.validation import examine, prepare
+    from toolchain.parallelcluster import ParallelCluster, RunnerError
+    from toolchain.synthesis import SynthesisError, synthesize
 
     try:
         settings = load(wide_settings)
         assembly = synthesize(str(wide_settings.with_suffix("")), directory / "cdk.out.templates")
-        with EmulatedAws() as aws, ParallelCluster(aws) as parallelcluster:
+        with EmulatedAws() as aws, ParallelCluster(aws.environment) as parallelcluster:
             request = prepare(aws, settings, assembly)
             if faults := examine(parallelcluster, request).faults:
                 raise BenchError("\n".join(faults))

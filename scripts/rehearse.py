@@ -95,7 +95,7 @@ class Deployment:
         self._pool.shutdown(cancel_futures=True)
 
     def _synthesize(self, path: Path) -> Path:
-        from rehearsal.synthesis import synthesize
+        from toolchain.synthesis import synthesize
 
         directory = path.with_suffix(".out")
         synthesize(str(path.with_suffix("")), directory)
@@ -204,7 +204,7 @@ class Rehearsal:
 
     def keep(self) -> None:
         """Tell how to talk to the emulated AWS, and wait until the person has had enough."""
-        from rehearsal.parallelcluster import PYTHON
+        from toolchain.parallelcluster import PYTHON
 
         self._console.print("\nThe emulated AWS runs on. In another shell:\n")
         for name, value in self._aws.settings.items():

@@ -50,17 +50,17 @@ def outcomes(names: list[str]) -> Iterator[Outcome]:
 
     from config.settings import SettingsError, load
     from rehearsal.aws import EmulatedAws
-    from rehearsal.parallelcluster import ParallelCluster, RunnerError
-    from rehearsal.resources import UnsupportedError
-    from rehearsal.synthesis import SynthesisError, synthesize
     from rehearsal.validation import examine, prepare
+    from toolchain.parallelcluster import ParallelCluster, RunnerError
+    from toolchain.synthesis import SynthesisError, synthesize
+    from toolchain.values import UnsupportedError
 
     no_report = (SettingsError, SynthesisError, UnsupportedError, LookupError, ClientError, BotoCoreError, RunnerError)
     with (
         tempfile.TemporaryDirectory() as directory,
         ThreadPoolExecutor(max_workers=1) as synthesis,
         EmulatedAws() as aws,
-        ParallelCluster(aws) as parallelcluster,
+        ParallelCluster(aws.environment) as parallelcluster,
     ):
         # One deployment is synthesized while the one before it is examined.
         assemblies = {name: synthesis.submit(synthesize, name, Path(directory, name)) for name in names}

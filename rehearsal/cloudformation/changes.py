@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from graphlib import TopologicalSorter
 from typing import Any, Final
 
-from rehearsal.cloudformation import schemas
 from rehearsal.cloudformation.operations import Surroundings, evaluated_outputs
 from rehearsal.cloudformation.scope import StackScope
 from rehearsal.cloudformation.stacks import (
@@ -22,8 +21,9 @@ from rehearsal.cloudformation.stacks import (
     is_custom,
 )
 from rehearsal.cloudformation.template import ResourceDefinition
-from rehearsal.cloudformation.values import TemplateError, references
 from rehearsal.resources.model import Physical
+from toolchain import schemas
+from toolchain.values import TemplateError, references
 
 KNOWN_AFTER_APPLY: Final = "{{changeSet:KNOWN_AFTER_APPLY}}"
 """What AWS writes for a value that does not exist yet."""

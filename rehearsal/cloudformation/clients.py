@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import boto3
 
-from rehearsal.resources.model import UnsupportedError
+from toolchain.values import UnsupportedError
 
 SERVICE: Final = "ServiceName"
 """Where the metadata of a client's answers say what error messages call its service."""

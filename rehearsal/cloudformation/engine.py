@@ -28,7 +28,8 @@ from rehearsal.cloudformation.operations import AbandonedError, Operation, Surro
 from rehearsal.cloudformation.scope import StackScope, ssm_parameter
 from rehearsal.cloudformation.stacks import ChangeSet, Origin, Request, Revision, Stack, Store
 from rehearsal.cloudformation.template import Parameter, Template, TemplateError
-from rehearsal.resources.model import Model, UnsupportedError
+from rehearsal.resources.model import Model
+from toolchain.values import UnsupportedError
 
 _STACK_NAME: Final = re.compile(r"[a-zA-Z][-a-zA-Z0-9]{0,127}")
 _UPDATABLE: Final = {

@@ -19,7 +19,6 @@ from uuid import uuid4
 from botocore.exceptions import BotoCoreError, ClientError
 
 from rehearsal import resources
-from rehearsal.cloudformation import schemas
 from rehearsal.cloudformation.clients import SERVICE, Clients
 from rehearsal.cloudformation.durations import Clock, seconds
 from rehearsal.cloudformation.scheduler import Step, StepError, run
@@ -34,9 +33,10 @@ from rehearsal.cloudformation.stacks import (
     is_custom,
 )
 from rehearsal.cloudformation.template import ResourceDefinition
-from rehearsal.cloudformation.values import NO_VALUE, TemplateError
 from rehearsal.faults import FAULTS_IN_FORCE
-from rehearsal.resources.model import Context, Model, Physical, ResourceError, UnsupportedError
+from rehearsal.resources.model import Context, Model, Physical, ResourceError
+from toolchain import schemas
+from toolchain.values import NO_VALUE, TemplateError, UnsupportedError
 
 _NAME_LIMIT: Final = 64
 _EXPORT_NAME: Final = re.compile("[A-Za-z0-9:-]+")
@@ -403,7 +403,10 @@ class _Put:
             if policy == "Snapshot":
                 raise UnsupportedError(f"policy Snapshot of {definition.logical_id}")
         properties = scope.evaluate(dict(definition.properties))
-        schemas.check(definition.type, self._stack.region, properties, definition.logical_id)
+        try:
+            schemas.check(definition.type, self._stack.region, properties, definition.logical_id)
+        except schemas.SchemaError as error:
+            raise ResourceError(str(error)) from error
         properties = scope.complete(definition.type, properties)
         return replace(
             self._new(),

@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
-from rehearsal.cloudformation import schemas
 from rehearsal.cloudformation.clients import Clients
 from rehearsal.cloudformation.stacks import Revision, Stack, Store
-from rehearsal.cloudformation.values import NO_VALUE, Evaluator, TemplateError
-from rehearsal.resources.model import Physical, UnsupportedError
+from rehearsal.resources.model import Physical
+from toolchain import schemas
+from toolchain.values import NO_VALUE, Evaluator, TemplateError, UnsupportedError
 
 _URL_SUFFIXES: Final = {"aws-cn": "amazonaws.com.cn"}
 

@@ -16,12 +16,13 @@ from typing import Any, Self
 import regex  # type: ignore[import-untyped]
 import yaml
 
-from rehearsal.cloudformation import schemas
-from rehearsal.cloudformation.values import (
+from toolchain import schemas
+from toolchain.values import (
     NOT_BOOLEAN,
     Evaluator,
     Scope,
     TemplateError,
+    UnsupportedError,
     attribute_reference,
     check_form,
     condition_names,
@@ -30,7 +31,6 @@ from rehearsal.cloudformation.values import (
     references,
     substituted_names,
 )
-from rehearsal.resources.model import UnsupportedError
 
 __all__ = ["Parameter", "ParameterDefinition", "ResourceDefinition", "Template", "TemplateError"]
 

@@ -17,7 +17,7 @@ from moto.events.exceptions import ResourceNotFoundException
 from moto.events.responses import EventsHandler
 
 from rehearsal.functions import FunctionError, Functions
-from rehearsal.resources.model import UnsupportedError
+from toolchain.values import UnsupportedError
 
 _RATE = re.compile(r"rate\((\d+) (minute|hour|day)s?\)")
 _SECONDS = {"minute": 60, "hour": 3600, "day": 86400}

@@ -21,7 +21,7 @@ from pcluster.api.encoder import JSONEncoder
 from pcluster.api.errors import NotFoundException, exception_message
 from pcluster.cli.exceptions import APIOperationException, ParameterException
 
-from rehearsal.provider.request import arguments
+from toolchain.provider_request import arguments
 
 sys.path.insert(0, str(Path(pcluster.__file__).parent / "resources/custom_resources/custom_resources_code"))
 from crhelper import CfnResource  # type: ignore[import-not-found]

@@ -35,8 +35,9 @@ from rehearsal.resources import (
     vpc,
 )
 from rehearsal.resources.common import check_tags
-from rehearsal.resources.model import Context, Model, Physical, Properties, ResourceError, UnsupportedError
+from rehearsal.resources.model import Context, Model, Physical, Properties, ResourceError
 from rehearsal.resources.s3 import make_bucket
+from toolchain.values import UnsupportedError
 
 __all__ = [
     "COMPANIONS",
@@ -46,7 +47,6 @@ __all__ = [
     "Physical",
     "Properties",
     "ResourceError",
-    "UnsupportedError",
     "create",
     "delete",
     "find",

@@ -14,7 +14,9 @@ from uuid import uuid4
 from moto.awslambda.exceptions import UnknownFunctionException
 
 from rehearsal.mailbox import Mailbox, mail_url
-from rehearsal.resources.model import Context, Model, Physical, Properties, ResourceError, UnsupportedError
+from rehearsal.resources.model import Context, Model, Physical, Properties, ResourceError
+from toolchain.cluster import as_strings
+from toolchain.values import UnsupportedError
 
 if TYPE_CHECKING:
     from rehearsal.functions import Functions
@@ -117,17 +119,6 @@ def _timeout(value: str) -> int:
     if not value.isdecimal() or not 1 <= int(value) <= LONGEST:
         raise ResourceError(f"ServiceTimeout must be an integer from 1 to {LONGEST}.")
     return int(value)
-
-
-def as_strings(value: Any) -> Any:
-    """Return a value as CloudFormation hands it to a custom resource: scalars as strings, nulls dropped."""
-    if isinstance(value, dict):
-        return {key: as_strings(each) for key, each in value.items() if each is not None}
-    if isinstance(value, list):
-        return [as_strings(each) for each in value if each is not None]
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value)
 
 
 def _as_sent(properties: Mapping[str, Any]) -> dict[str, Any]:

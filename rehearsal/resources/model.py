@@ -9,10 +9,6 @@ from typing import Any
 Properties = dict[str, Any]
 
 
-class UnsupportedError(LookupError):
-    """A template uses something that the rehearsal does not know; the message names it."""
-
-
 class ResourceError(RuntimeError):
     """A resource could not be created, updated or deleted; the message is the reason that a stack event gives.
 

@@ -15,7 +15,8 @@ from rehearsal.resources.common import (
     undone_on_failure,
     unless_gone,
 )
-from rehearsal.resources.model import Context, Model, Physical, Properties, ResourceError, UnsupportedError
+from rehearsal.resources.model import Context, Model, Physical, Properties, ResourceError
+from toolchain.values import UnsupportedError
 
 _BUCKET_NAME_LENGTH = 63
 

@@ -13,7 +13,8 @@ from rehearsal.resources.common import (
     undone_on_failure,
     unless_gone,
 )
-from rehearsal.resources.model import Context, Model, Physical, Properties, UnsupportedError
+from rehearsal.resources.model import Context, Model, Physical, Properties
+from toolchain.values import UnsupportedError
 
 _DEFAULT_EGRESS = {"IpProtocol": "-1", "CidrIp": "0.0.0.0/0"}
 """The rule that EC2 gives to each new group; CloudFormation takes it away once a template has rules of its own."""

@@ -13,10 +13,10 @@ from config.settings import load
 from rehearsal.aws import EmulatedAws
 from rehearsal.functions import PCLUSTER_PYTHON
 from rehearsal.inventory import inventory
-from rehearsal.synthesis import synthesize
 from rehearsal.validation import prepare
 from scripts.validate import CONFIG
 from tests.rehearsal.stacks import Stacks
+from toolchain.synthesis import synthesize
 
 REGION = "us-west-2"
 VERSION = "3.16.1"

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from rehearsal.aws import EmulatedAws
-from rehearsal.resources.custom import as_strings
 from tests.rehearsal.account import REGION, Account, Resource
 from tests.rehearsal.stacks import Stacks
+from toolchain.cluster import as_strings
 
 PROVIDER = """
 import http.client

@@ -14,14 +14,13 @@ from config.settings import Settings
 from rehearsal import stand_ins
 from rehearsal.aws import ACCOUNT, EmulatedAws
 from rehearsal.cdk import CommandLine
-from rehearsal.cloudformation.values import Evaluator, Scope
-from rehearsal.cluster import CLUSTER_TYPE
 from rehearsal.inventory import inventory, reason_to_stay
-from rehearsal.parallelcluster import PYTHON
-from rehearsal.resources.custom import as_strings
-from rehearsal.templates import Assembly
 from scripts.rehearse import Deployment, give_up, raise_max_count
 from scripts.validate import environments
+from toolchain.assembly import Assembly
+from toolchain.cluster import CLUSTER_TYPE, as_strings
+from toolchain.parallelcluster import PYTHON
+from toolchain.values import Evaluator, Scope
 
 pytestmark = pytest.mark.validation
 

@@ -13,8 +13,8 @@ import boto3
 import pytest
 
 from rehearsal.faults import FAULTS
-from rehearsal.parallelcluster import PYTHON
 from scripts import rehearse
+from toolchain.parallelcluster import PYTHON
 
 ROOT = Path(__file__).parents[2]
 STEPS = ("prepare", "deploy", "show", "change", "change_in_vain", "destroy")

@@ -11,8 +11,9 @@ from botocore.exceptions import ClientError
 from rehearsal import resources
 from rehearsal.aws import ACCOUNT, EmulatedAws
 from rehearsal.inventory import inventory
-from rehearsal.resources import ResourceError, UnsupportedError
+from rehearsal.resources import ResourceError
 from tests.rehearsal.account import REGION, Account, Resource, statement, tags, trust
+from toolchain.values import UnsupportedError
 
 S3_READ = statement(Action="s3:GetObject", Resource="*")
 EC2_READ = statement(Action="ec2:Describe*", Resource="*")

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from rehearsal.cloudformation import schemas
-from rehearsal.resources.model import ResourceError
+from toolchain import schemas
+from toolchain.schemas import SchemaError
 
 VPC = "AWS::EC2::VPC"
 FILE_SYSTEM = "AWS::FSx::FileSystem"
@@ -79,7 +79,7 @@ def test_attributes(resource_type: str, attribute: str, expected: bool) -> None:
 )
 def test_wrong_properties(resource_type: str, properties: dict[str, Any], messages: list[str]) -> None:
     """https://github.com/aws-cloudformation/cloudformation-coverage-roadmap/issues/1005 has such words of AWS."""
-    with pytest.raises(ResourceError) as raised:
+    with pytest.raises(SchemaError) as raised:
         check(resource_type, properties)
     expected = f"Properties validation failed for resource L with message: [{', '.join(messages)}]"
     assert str(raised.value) == expected
@@ -96,7 +96,7 @@ def test_wrong_properties(resource_type: str, properties: dict[str, Any], messag
 )
 def test_wrong_properties_of_a_type_older_than_the_registry(properties: dict[str, Any], message: str) -> None:
     """https://repost.aws/knowledge-center/cloudformation-template-validation."""
-    with pytest.raises(ResourceError) as raised:
+    with pytest.raises(SchemaError) as raised:
         check(FILE_SYSTEM, properties)
     assert str(raised.value) == message
 
@@ -116,7 +116,7 @@ def test_right_properties(resource_type: str, properties: dict[str, Any]) -> Non
 
 def test_a_type_that_the_region_lacks() -> None:
     assert schemas.known("AWS::Bedrock::Agent")
-    with pytest.raises(ResourceError, match=r"Unrecognized resource types: \[AWS::Bedrock::Agent\]"):
+    with pytest.raises(SchemaError, match=r"Unrecognized resource types: \[AWS::Bedrock::Agent\]"):
         check("AWS::Bedrock::Agent", {"AgentName": "a"}, region="cn-north-1")
 
 
@@ -191,5 +191,5 @@ def test_what_replaces_a_resource(
 
 
 def test_cfn_lint_is_loaded_only_when_a_schema_is_asked_for() -> None:
-    code = "import sys, rehearsal.cloudformation.schemas; print('cfnlint' in sys.modules)"
+    code = "import sys, toolchain.schemas; print('cfnlint' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"

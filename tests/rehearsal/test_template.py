@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rehearsal.cloudformation.template import Parameter, Template, TemplateError
-from rehearsal.resources.model import UnsupportedError
+from toolchain.values import UnsupportedError
 
 ROOT = Path(__file__).parents[2]
 GUIDE = "https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide"

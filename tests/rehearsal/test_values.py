@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from rehearsal.cloudformation.values import NO_VALUE, Evaluator, Scope, TemplateError, condition_names, references
-from rehearsal.resources.model import UnsupportedError
+from toolchain.values import NO_VALUE, Evaluator, Scope, TemplateError, UnsupportedError, condition_names, references
 
 REFERENCE = "https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference"
 FN = f"{REFERENCE}/intrinsic-function-reference"

@@ -8,12 +8,12 @@ import pytest
 
 from config.settings import Settings, load
 from rehearsal.aws import EmulatedAws
-from rehearsal.cluster import ClusterRequest
-from rehearsal.parallelcluster import ParallelCluster, Templates
-from rehearsal.synthesis import synthesize
-from rehearsal.templates import Assembly
 from rehearsal.validation import Report, examine, prepare
 from scripts.validate import CONFIG
+from toolchain.assembly import Assembly
+from toolchain.cluster import ClusterRequest
+from toolchain.parallelcluster import ParallelCluster, Templates
+from toolchain.synthesis import synthesize
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ def aws() -> Iterator[EmulatedAws]:
 
 @pytest.fixture(scope="session")
 def parallelcluster(aws: EmulatedAws) -> Iterator[ParallelCluster]:
-    with ParallelCluster(aws) as process:
+    with ParallelCluster(aws.environment) as process:
         yield process
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal.cluster import ClusterRequest
-from rehearsal.parallelcluster import ParallelCluster
 from rehearsal.validation import examine
 from scripts.validate import CONFIG
+from toolchain.cluster import ClusterRequest
+from toolchain.parallelcluster import ParallelCluster
 
 pytestmark = pytest.mark.validation
 

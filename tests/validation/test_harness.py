@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from rehearsal.aws import EmulatedAws
-from rehearsal.cluster import ClusterRequest
-from rehearsal.parallelcluster import Message, ParallelCluster
 from rehearsal.validation import examine
+from toolchain.cluster import ClusterRequest
+from toolchain.parallelcluster import Message, ParallelCluster
 
 pytestmark = pytest.mark.validation
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from rehearsal.parallelcluster import ParallelCluster, Templates
-from rehearsal.resources.custom import as_strings
 from scripts.validate import environments
+from toolchain.cluster import as_strings
+from toolchain.parallelcluster import ParallelCluster, Templates
 
 pytestmark = pytest.mark.validation
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from rehearsal.aws import EmulatedAws
-from rehearsal.cluster import cluster_request
-from rehearsal.resources import UnsupportedError
-from rehearsal.resources.custom import as_strings
-from rehearsal.templates import Assembly, Resolver
+from rehearsal.templates import Resolver
+from toolchain.assembly import Assembly
+from toolchain.cluster import as_strings, cluster_request
+from toolchain.values import UnsupportedError
 
 pytestmark = pytest.mark.validation
 

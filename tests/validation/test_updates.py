@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from rehearsal.parallelcluster import ParallelCluster, Update
-from rehearsal.resources.custom import as_strings
+from toolchain.cluster import as_strings
+from toolchain.parallelcluster import ParallelCluster, Update
 
 pytestmark = pytest.mark.validation
 

@@ -12,12 +12,11 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal.cluster import CLUSTER_TYPE
-from rehearsal.parallelcluster import ParallelCluster, Update
-from rehearsal.resources.custom import as_strings
-from rehearsal.synthesis import synthesize
-from rehearsal.templates import Assembly
 from scripts.validate import CONFIG
+from toolchain.assembly import Assembly
+from toolchain.cluster import CLUSTER_TYPE, as_strings
+from toolchain.parallelcluster import ParallelCluster, Update
+from toolchain.synthesis import synthesize
 
 pytestmark = pytest.mark.validation
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal.parallelcluster import Message
 from rehearsal.validation import Report
 from scripts import validate
+from toolchain.parallelcluster import Message
 
 pytestmark = pytest.mark.validation
 

@@ -26,7 +26,7 @@ from pcluster.models.cluster import Cluster
 from pcluster.models.s3_bucket import S3Bucket
 from pcluster.templates.cdk_builder import CDKTemplateBuilder
 
-from rehearsal.provider.request import arguments
+from toolchain.provider_request import arguments
 
 
 def create_cluster(region: str, properties: dict[str, Any], stack_tags: dict[str, str]) -> dict[str, Any]:

@@ -15,8 +15,6 @@ import regex  # type: ignore[import-untyped]
 from jsonschema import Draft7Validator, ValidationError  # type: ignore[import-untyped]
 from jsonschema.validators import extend  # type: ignore[import-untyped]
 
-from rehearsal.resources.model import ResourceError
-
 _REGION = "us-east-1"
 """Where every type exists, which is what questions without a region are about."""
 
@@ -68,6 +66,10 @@ _TYPE_NAMES = {
 }
 
 
+class SchemaError(ValueError):
+    """Properties do not fit their schema; the message is CloudFormation's."""
+
+
 def known(resource_type: str) -> bool:
     """Return whether CloudFormation has the type, in any region."""
     return _is_custom(resource_type) or _definition(resource_type, _REGION) is not None
@@ -85,19 +87,19 @@ def check(resource_type: str, region: str, properties: Mapping[str, Any], logica
     """Check properties against the schema of their type.
 
     Raises:
-        ResourceError: They do not fit, in CloudFormation's words, or the type does not exist in the region.
+        SchemaError: They do not fit, in CloudFormation's words, or the type does not exist in the region.
     """
     if _is_custom(resource_type):
         return
     validator = _validator(resource_type, region)
     if validator is None:
-        raise ResourceError(f"Template format error: Unrecognized resource types: [{resource_type}]")
+        raise SchemaError(f"Template format error: Unrecognized resource types: [{resource_type}]")
     errors = list(validator.iter_errors(coerced(resource_type, properties)))
     if errors and "handlers" not in validator.schema:
-        raise ResourceError(_message_of_old_type(errors[0]))
+        raise SchemaError(_message_of_old_type(errors[0]))
     if errors:
         listed = ", ".join(dict.fromkeys(_message(error) for error in errors))
-        raise ResourceError(f"Properties validation failed for resource {logical_id} with message: [{listed}]")
+        raise SchemaError(f"Properties validation failed for resource {logical_id} with message: [{listed}]")
 
 
 def coerced(resource_type: str, properties: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
-from rehearsal.templates import Assembly, Resolver
+from toolchain.assembly import Assembly, Stack
 
 CLUSTER_TYPE = "Custom::PclusterCluster"
+
+
+class Resolver(Protocol):
+    """Computes values of templates."""
+
+    def resolve(self, stack: Stack, value: Any) -> Any:
+        """Return a value of the stack's template without intrinsic functions."""
 
 
 @dataclass(frozen=True)
@@ -54,3 +61,14 @@ def cluster_request(assembly: Assembly, resolver: Resolver) -> ClusterRequest:
     [(stack, resource)] = found
     properties = {key: value for key, value in resource["Properties"].items() if key != "ServiceToken"}
     return ClusterRequest(stack.region, resolver.resolve(stack, properties), stack.tags)
+
+
+def as_strings(value: Any) -> Any:
+    """Return a value as CloudFormation hands it to a custom resource: scalars as strings, nulls dropped."""
+    if isinstance(value, dict):
+        return {key: as_strings(each) for key, each in value.items() if each is not None}
+    if isinstance(value, list):
+        return [as_strings(each) for each in value if each is not None]
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)

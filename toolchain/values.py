@@ -12,14 +12,16 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Protocol
 
-from rehearsal.resources.model import UnsupportedError
-
 NO_VALUE: Final = object()
 """What `AWS::NoValue` stands for: the member that has it is left out."""
 
 _MAXIMUM_BLOCKS = 256
 _PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
 _DYNAMIC_REFERENCE = re.compile(r"\{\{resolve:([^{}]+)\}\}")
+
+
+class UnsupportedError(LookupError):
+    """A template uses something that is unknown here; the message names it."""
 
 
 class TemplateError(ValueError):

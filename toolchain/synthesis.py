@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from toolchain.assembly import Assembly
+from toolchain.assembly import EXAMPLE_ACCOUNT, Assembly
 
 ROOT = Path(__file__).parents[1]
 
@@ -17,12 +17,13 @@ class SynthesisError(RuntimeError):
     """The app failed; the message is what it wrote to standard error."""
 
 
-def synthesize(environment: str, directory: Path) -> Assembly:
+def synthesize(environment: str, directory: Path, account: str = EXAMPLE_ACCOUNT) -> Assembly:
     """Synthesize a deployment as the CDK CLI does, with the flags of cdk.json but without CDK's own template validator.
 
     Args:
         environment: Name of a file in config/, without .yaml.
         directory: Where the cloud assembly goes.
+        account: Account of the stacks, where the settings name none.
 
     Raises:
         SynthesisError: The app refused the settings, or broke down.
@@ -46,4 +47,4 @@ def synthesize(environment: str, directory: Path) -> Assembly:
     )
     if done.returncode != 0:
         raise SynthesisError(done.stderr.strip())
-    return Assembly(directory)
+    return Assembly(directory, account)

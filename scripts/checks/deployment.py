@@ -1,0 +1,164 @@
+"""What checks look at: the settings of a deployment, and the account that it is for."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future
+from threading import Lock
+from typing import Any
+
+from config.settings import Settings
+
+PARTS = ("network", "storage", "cluster")
+"""The stacks of a deployment, in the order in which they are made."""
+
+
+class Account:
+    """AWS as the credentials in use see it. Every answer is asked for once, whichever checks want it.
+
+    All methods may be called from several threads and raise botocore's exceptions.
+    """
+
+    def __init__(self, region: str) -> None:
+        self._region = region
+        self._lock = Lock()
+        self._session: Any = None
+        self._clients: dict[tuple[str, str], Any] = {}
+        self._answers: dict[Hashable, Future[Any]] = {}
+
+    def client(self, service: str, region: str | None = None) -> Any:
+        """Return a client of a service in the deployment's Region, or another."""
+        import boto3
+        from botocore.config import Config
+
+        config = Config(
+            retries={"mode": "adaptive", "total_max_attempts": 5},
+            connect_timeout=3,
+            read_timeout=10,
+            max_pool_connections=50,
+        )
+        key = (service, region or self._region)
+        with self._lock:  # sessions are not made for threads, clients are
+            self._session = self._session or boto3.Session()
+            if key not in self._clients:
+                self._clients[key] = self._session.client(service, region_name=key[1], config=config)
+            return self._clients[key]
+
+    def ask(self, service: str, operation: str, **parameters: Any) -> Any:
+        """Return the answer of an operation, named as boto3 names its method."""
+        return self._once(
+            ("ask", service, operation, repr(parameters)),
+            lambda: getattr(self.client(service), operation)(**parameters),
+        )
+
+    def list(self, service: str, operation: str, **parameters: Any) -> list[Any]:
+        """Return what an operation lists, of all its pages."""
+
+        def pages() -> list[Any]:
+            paginator = self.client(service).get_paginator(operation)
+            [key] = paginator.paginate(**parameters).result_keys
+            return [each for page in paginator.paginate(**parameters) for each in key.search(page) or []]
+
+        found: list[Any] = self._once(("list", service, operation, repr(parameters)), pages)
+        return found
+
+    def _once(self, key: Hashable, ask: Callable[[], Any]) -> Any:
+        with self._lock:
+            future = self._answers.get(key)
+            mine = future is None
+            if future is None:
+                future = self._answers[key] = Future()
+        if mine:
+            try:
+                future.set_result(ask())
+            except BaseException as error:
+                future.set_exception(error)
+        return future.result()
+
+
+class Deployment:
+    """The settings of a deployment, and what is known of it in the account.
+
+    Attributes:
+        environment: File name in config/ without .yaml.
+        settings: What is in it.
+        account: AWS, as the credentials in use see it.
+    """
+
+    def __init__(self, environment: str, settings: Settings) -> None:
+        self.environment = environment
+        self.settings = settings
+        self.account = Account(settings.region)
+
+    def command(self, *words: str) -> str:
+        """Return an AWS CLI command: what follows ``aws``, with the Region."""
+        return shlex.join(["aws", *words, "--region", self.settings.region])
+
+    def stack(self, name: str) -> dict[str, Any] | None:
+        """Return what CloudFormation tells of a stack; None: there is none of that name.
+
+        Needs cloudformation:DescribeStacks.
+        """
+        from botocore.exceptions import ClientError
+
+        try:
+            found: dict[str, Any] = self.account.ask("cloudformation", "describe_stacks", StackName=name)["Stacks"][0]
+        except ClientError as error:
+            if error.response["Error"]["Code"] == "ValidationError" and "does not exist" in str(error):
+                return None
+            raise
+        return None if found["StackStatus"] == "DELETE_COMPLETE" else found
+
+    def physical_ids(self, stack_name: str) -> dict[str, str]:
+        """Return the physical ids of a stack's resources by logical id; none: there is no such stack.
+
+        Needs cloudformation:DescribeStacks and cloudformation:ListStackResources.
+        """
+        if self.stack(stack_name) is None:
+            return {}
+        listed = self.account.list("cloudformation", "list_stack_resources", StackName=stack_name)
+        return {
+            each["LogicalResourceId"]: each["PhysicalResourceId"]
+            for each in listed
+            if each.get("PhysicalResourceId") and each["ResourceStatus"] != "DELETE_COMPLETE"
+        }
+
+    def outputs(self, stack_name: str) -> dict[str, str]:
+        """Return the outputs of a stack; none: there is no such stack.
+
+        Needs cloudformation:DescribeStacks.
+        """
+        found = self.stack(stack_name) or {}
+        return {each["OutputKey"]: each["OutputValue"] for each in found.get("Outputs", [])}
+
+    def stack_name(self, part: str) -> str:
+        """Return the name of a part's stack."""
+        return f"{self.settings.name}-{part}"
+
+    def own_instances(self) -> list[dict[str, Any]]:
+        """Return the instances of this deployment's cluster that exist, as EC2 describes them.
+
+        Needs ec2:DescribeInstances.
+        """
+        return [each for each in self.instances() if self._is_own(each)]
+
+    def other_instances(self) -> list[dict[str, Any]]:
+        """Return the instances of the Region that are not this deployment's, as EC2 describes them.
+
+        Needs ec2:DescribeInstances.
+        """
+        return [each for each in self.instances() if not self._is_own(each)]
+
+    def instances(self) -> list[dict[str, Any]]:
+        """Return the instances of the Region that are pending or running, as EC2 describes them.
+
+        Needs ec2:DescribeInstances.
+        """
+        filters = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
+        listed = self.account.list("ec2", "describe_instances", Filters=filters, PaginationConfig={"PageSize": 1000})
+        return [instance for reservation in listed for instance in reservation["Instances"]]
+
+    def _is_own(self, instance: dict[str, Any]) -> bool:
+        name = self.settings.cluster_spec.name
+        return {"Key": "parallelcluster:cluster-name", "Value": name} in instance.get("Tags", [])

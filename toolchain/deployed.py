@@ -1,0 +1,69 @@
+"""The values in the templates of a cloud assembly, as they are where its stacks are deployed already."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
+
+from toolchain.assembly import Assembly, Stack
+from toolchain.values import Evaluator, Scope, UnsupportedError
+
+NOT_YET: Final = "(known after deployment)"
+"""What stands in the place of a value, or within one, that only the deployment will make."""
+
+_ATTRIBUTES_THAT_ARE_IDS: Mapping[str, str] = {
+    "AWS::EC2::PlacementGroup": "GroupName",
+    "AWS::EC2::SecurityGroup": "GroupId",
+    "AWS::EC2::Subnet": "SubnetId",
+    "AWS::EC2::VPC": "VpcId",
+}
+"""Attributes whose value is the physical id of the resource."""
+
+
+class Live(Protocol):
+    """Stacks that are deployed."""
+
+    def outputs(self, stack_name: str) -> Mapping[str, str]:
+        """Return the outputs of a stack; none: it does not exist."""
+
+    def physical_ids(self, stack_name: str) -> Mapping[str, str]:
+        """Return the physical ids of a stack's resources by logical id; none: it does not exist."""
+
+
+class DeployedResolver:
+    """Computes template values by what is deployed; it makes nothing. What does not exist yet is `NOT_YET`."""
+
+    def __init__(self, assembly: Assembly, live: Live) -> None:
+        self._assembly = assembly
+        self._live = live
+
+    def resolve(self, stack: Stack, value: Any) -> Any:
+        """Return a value of the stack's template without intrinsic functions.
+
+        Raises:
+            TemplateError: A function has arguments that it does not take.
+            UnsupportedError: The value needs something that is unknown here; the message names it.
+        """
+        return Evaluator(_StackScope(stack, self._live)).evaluate(value)
+
+
+class _StackScope(Scope):
+    def __init__(self, stack: Stack, live: Live) -> None:
+        self._stack = stack
+        self._live = live
+
+    def ref(self, name: str) -> Any:
+        if name in self._stack.pseudo_parameters:
+            return self._stack.pseudo_parameters[name]
+        return self._live.physical_ids(self._stack.name).get(name, NOT_YET)
+
+    def attribute(self, logical_id: str, attribute: str) -> Any:
+        resource_type = self._stack.resources[logical_id]["Type"]
+        if _ATTRIBUTES_THAT_ARE_IDS.get(resource_type) != attribute:
+            raise UnsupportedError(f"{self._stack.name}: attribute {attribute} of {logical_id} ({resource_type})")
+        return self.ref(logical_id)
+
+    def stack_output(self, region: str | None, stack_name: str, output: str) -> Any:
+        if region not in (None, self._stack.region):
+            raise UnsupportedError(f"{self._stack.name}: output {output} of stack {stack_name} in region {region}")
+        return self._live.outputs(stack_name).get(output, NOT_YET)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import urllib.parse
 import urllib.request
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -86,8 +90,31 @@ class EmulatedAws:
         """Take all faults away."""
         self._post("/rehearsal/faults")
 
+    @contextmanager
+    def restricted(self, policy: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+        """Make an IAM user with the rights of one policy and no others, and yield that user's environment variables.
+
+        Meanwhile all other credentials are refused: it is for looking, not for changing. What the policy says of
+        certain resources holds for all, wherever moto does not know what a request is about.
+        """
+        iam = self.client("iam", "us-east-1")
+        name = f"restricted-{uuid.uuid4()}"
+        iam.create_user(UserName=name)
+        iam.put_user_policy(UserName=name, PolicyName=name, PolicyDocument=json.dumps(policy))
+        key = iam.create_access_key(UserName=name)["AccessKey"]
+        self._set_unchecked_calls("0")
+        try:
+            yield {
+                **self.settings,
+                "AWS_ACCESS_KEY_ID": key["AccessKeyId"],
+                "AWS_SECRET_ACCESS_KEY": key["SecretAccessKey"],
+            }
+        finally:
+            self._set_unchecked_calls("inf")
+
     def reset(self) -> None:
-        """Forget every resource and all faults."""
+        """Forget every resource, all faults and all restrictions."""
+        self._set_unchecked_calls("inf")
         self._post("/moto-api/reset")
 
     def stop(self) -> None:
@@ -96,8 +123,13 @@ class EmulatedAws:
         self._process.stdin.close()
         self._process.wait()
 
-    def _post(self, path: str) -> None:
-        request = urllib.request.Request(f"{self.endpoint}{path}", method="POST")  # noqa: S310 - own server
+    def _set_unchecked_calls(self, number: str) -> None:
+        """Let IAM look at every call after so many. https://docs.getmoto.org/en/latest/docs/iam.html."""
+        self._post("/moto-api/reset-auth", number.encode())
+
+    def _post(self, path: str, body: bytes = b"") -> None:
+        headers = {"Content-Type": "text/plain"}  # a form's body would not reach moto's handler
+        request = urllib.request.Request(f"{self.endpoint}{path}", body, headers, method="POST")  # noqa: S310 - own server
         urllib.request.urlopen(request).close()  # noqa: S310
 
 

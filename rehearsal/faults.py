@@ -41,6 +41,11 @@ FAULTS: Mapping[str, Fault] = {
         "EC2 has no instance of the head node's type left in its zone",
         "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/troubleshooting-launch.html",
     ),
+    "offering": Fault(
+        "a zone does not offer an instance type",
+        "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/troubleshooting-launch.html",
+        target="a zone id and a type, such as usw2-az4/c6i.4xlarge",
+    ),
     "quota": Fault(
         "the account has no Elastic IP address left to allocate",
         "https://docs.aws.amazon.com/vpc/latest/userguide/amazon-vpc-limits.html",
@@ -101,6 +106,10 @@ class Faults:
         if self._targets.get("resource") in (logical_id, resource_type):
             message = "Internal Failure, as the rehearsal was asked for"
             raise ResourceError(f'Resource handler returned message: "{message}" (HandlerErrorCode: InternalFailure)')
+
+    def offers(self, zone_id: str, instance_type: str) -> bool:
+        """Tell whether nothing keeps a zone from offering an instance type."""
+        return self._targets.get("offering") != f"{zone_id}/{instance_type}"
 
     def throttles(self, action: str) -> bool:
         """Tell whether this call of an API action is one too many: the first one is."""

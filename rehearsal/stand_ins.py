@@ -6,12 +6,14 @@ import io
 import zipfile
 from collections import defaultdict
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from config.settings import ComputeResourceSettings, QueueSettings, Settings
-from rehearsal.aws import EmulatedAws
+from rehearsal.aws import ACCOUNT, EmulatedAws
 from rehearsal.resources import make_bucket
+from toolchain.bootstrap import VERSION_PARAMETER, assets_bucket, newest_version
 
 OFFICIAL_IMAGES = {
     "alinux2023": "amzn2023-hvm",
@@ -28,6 +30,20 @@ _PROVIDER_MODULES = (*_PROVIDER.glob("*.py"), _ROOT / "toolchain/provider_reques
 
 IMAGE_ROOT_VOLUME_GIB = 45
 """Root volume of the official images of ParallelCluster 3.16.1 (release notes of 3.16.2, which raised it to 50)."""
+
+RAISED_QUOTAS = {
+    ("ec2", "L-2C3B7624"): 300_000,  # vCPUs of on-demand Trn instances: 2,343 trn1.32xlarge
+    ("ec2", "L-6B0D517C"): 300_000,  # the same, Spot
+    ("ec2", "L-2E30FD7D"): 32_768,  # vCPUs of Trn1 Capacity Blocks: 256 instances
+    ("ec2", "L-64569A79"): 49_152,  # the same, Trn2
+    ("ec2", "L-1216C47A"): 5000,  # vCPUs of on-demand Standard instances
+    ("ec2", "L-34B43A08"): 5000,  # the same, Spot
+    ("ec2", "L-0263D0A3"): 20,  # Elastic IP addresses
+    ("vpc", "L-5F53652F"): 8,  # of a NAT gateway, the most that AWS gives
+    ("vpc", "L-DF5E4CA3"): 25_000,  # network interfaces
+    ("ebs", "L-7A658B76"): 500,  # TiB of gp3 volumes
+}
+"""Quotas of an account that has room for 1,875 nodes, by service and code."""
 
 
 def create(aws: EmulatedAws, settings: Settings) -> None:
@@ -46,10 +62,22 @@ def create(aws: EmulatedAws, settings: Settings) -> None:
         _add_image(ec2, "custom", "x86_64", tags)
     if settings.cluster.head_node.ssh_key_name:
         ec2.create_key_pair(KeyName=settings.cluster.head_node.ssh_key_name, KeyType="ed25519")
+    if settings.storage.file_system.kms_key_arn:
+        key_id = settings.storage.file_system.kms_key_arn.rpartition("/")[2]
+        aws.client("kms", settings.region).create_key(Tags=[{"TagKey": "_custom_id_", "TagValue": key_id}])
     for bucket in {link.bucket for link in settings.storage.data_repositories if link.bucket}:
         make_bucket(aws.client("s3", settings.region), bucket, settings.region)
+    _add_service_role(aws.client("iam", settings.region))
     _add_network(ec2, settings)
     _add_reservations(aws, settings)
+    _raise_quotas(aws.client("service-quotas", settings.region))
+
+
+def bootstrap(aws: EmulatedAws, region: str) -> None:
+    """Leave in a Region what the app needs of the CDK's bootstrap stack, in a moment instead of seconds."""
+    version = str(newest_version())
+    aws.client("ssm", region).put_parameter(Name=VERSION_PARAMETER, Value=version, Type="String", Overwrite=True)
+    make_bucket(aws.client("s3", region), assets_bucket(ACCOUNT, region), region)
 
 
 def _add_official_images(ec2: Any, version: str) -> None:
@@ -72,7 +100,7 @@ def _add_provider(s3: Any, region: str, version: str) -> None:
         "templates/custom_resource/cluster.zip": _archive(modules),
         "layers/aws-parallelcluster/lambda-layer.zip": _archive({"python/README": "This is .venv-pcluster."}),
     }.items():
-        s3.put_object(Bucket=bucket, Key=f"{folder}/{key}", Body=body)
+        s3.put_object(Bucket=bucket, Key=f"{folder}/{key}", Body=body, ACL="public-read")
 
 
 def _archive(files: Mapping[str, str]) -> bytes:
@@ -91,6 +119,11 @@ def _add_image(ec2: Any, name: str, architecture: str, tags: dict[str, str]) -> 
         BlockDeviceMappings=[{"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": IMAGE_ROOT_VOLUME_GIB}}],
         **_tagged("image", tags),
     )
+
+
+def _add_service_role(iam: Any) -> None:
+    if not iam.list_roles(PathPrefix="/aws-service-role/fsx.amazonaws.com/")["Roles"]:
+        iam.create_service_linked_role(AWSServiceName="fsx.amazonaws.com")
 
 
 def _add_network(ec2: Any, settings: Settings) -> None:
@@ -112,9 +145,23 @@ def _add_network(ec2: Any, settings: Settings) -> None:
         ec2.modify_subnet_attribute(SubnetId=subnet_id, MapPublicIpOnLaunch={"Value": public})
     gateway_id = ec2.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
     ec2.attach_internet_gateway(VpcId=existing.vpc_id, InternetGatewayId=gateway_id)
-    table_id = ec2.create_route_table(VpcId=existing.vpc_id)["RouteTable"]["RouteTableId"]
-    ec2.create_route(RouteTableId=table_id, DestinationCidrBlock="0.0.0.0/0", GatewayId=gateway_id)
-    ec2.associate_route_table(RouteTableId=table_id, SubnetId=existing.public_subnet_id)
+    _add_route_table(ec2, existing.vpc_id, existing.public_subnet_id, GatewayId=gateway_id)
+    address_id = ec2.allocate_address(Domain="vpc")["AllocationId"]
+    nat_gateway = ec2.create_nat_gateway(SubnetId=existing.public_subnet_id, AllocationId=address_id)["NatGateway"]
+    target = {"NatGatewayId": nat_gateway["NatGatewayId"]}
+    ec2.create_vpc_endpoint(
+        VpcId=existing.vpc_id,
+        ServiceName=f"com.amazonaws.{settings.region}.s3",
+        RouteTableIds=[_add_route_table(ec2, existing.vpc_id, existing.private_subnet_id, **target)],
+    )
+
+
+def _add_route_table(ec2: Any, vpc_id: str, subnet_id: str, **target: str) -> str:
+    """Give a subnet a route table with a default route, and return the table's id."""
+    table_id: str = ec2.create_route_table(VpcId=vpc_id)["RouteTable"]["RouteTableId"]
+    ec2.create_route(RouteTableId=table_id, DestinationCidrBlock="0.0.0.0/0", **target)
+    ec2.associate_route_table(RouteTableId=table_id, SubnetId=subnet_id)
+    return table_id
 
 
 def _add_reservations(aws: EmulatedAws, settings: Settings) -> None:
@@ -134,18 +181,19 @@ def _add_reservations(aws: EmulatedAws, settings: Settings) -> None:
     for (kind, named), users in nodes.items():
         queue, resource = users[0]
         tags = {"_custom_id_": named} if kind == "capacity_reservation_id" else {}
+        options: dict[str, Any] = {}
         if queue.capacity_type == "CAPACITY_BLOCK":
             tags["aws:ec2capacityreservation:capacityReservationType"] = "capacity-block"
-        placement = (
-            {"PlacementGroupArn": group_arns[queue.existing_placement_group]} if queue.existing_placement_group else {}
-        )
+            options["EndDate"] = datetime.now(UTC) + timedelta(days=14)
+        if queue.existing_placement_group:
+            options["PlacementGroupArn"] = group_arns[queue.existing_placement_group]
         made = ec2.create_capacity_reservation(
             InstanceType=resource.instance_type,
             InstancePlatform="Linux/UNIX",
             AvailabilityZoneId=settings.zone_id,
             InstanceCount=sum(user.max_count for _, user in users),
             InstanceMatchCriteria="targeted",
-            **placement,
+            **options,
             **_tagged("capacity-reservation", tags),
         )["CapacityReservation"]
         if kind == "capacity_reservation_group_arn":
@@ -153,6 +201,13 @@ def _add_reservations(aws: EmulatedAws, settings: Settings) -> None:
             name = named.rpartition("/")[2]
             groups.create_group(Name=name, Configuration=[{"Type": "AWS::EC2::CapacityReservationPool"}])
             groups.group_resources(Group=name, ResourceArns=[made["CapacityReservationArn"]])
+
+
+def _raise_quotas(quotas: Any) -> None:
+    for (service, code), value in RAISED_QUOTAS.items():
+        raised = {each["QuotaCode"] for each in quotas.list_service_quotas(ServiceCode=service)["Quotas"]}
+        if code not in raised:
+            quotas.request_service_quota_increase(ServiceCode=service, QuotaCode=code, DesiredValue=value)
 
 
 def _tagged(resource_type: str, tags: dict[str, str]) -> dict[str, Any]:

@@ -204,17 +204,13 @@ class Rehearsal:
 
     def keep(self) -> None:
         """Tell how to talk to the emulated AWS, and wait until the person has had enough."""
-        from toolchain.parallelcluster import PYTHON
+        from rehearsal.shell import exports, wait_for_ctrl_c
 
         self._console.print("\nThe emulated AWS runs on. In another shell:\n")
-        for name, value in self._aws.settings.items():
-            self._say(f"export {name}={value}")
-        for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):  # the second is what boto3 and version 1 of `aws` know
-            self._say(f"export {name}={self._settings.region}")
-        self._say(f"export PATH={Path(sys.executable).parent}:{PYTHON.parent}:$PATH")
+        for line in exports(self._aws.settings, self._settings.region):
+            self._say(line)
         self._console.print("\nCtrl-C here ends it, and all that is in it.")
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets what runs in the background ignore it
-        signal.pause()
+        wait_for_ctrl_c()
 
     # Helpers
 

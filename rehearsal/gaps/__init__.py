@@ -22,21 +22,25 @@ import moto.kms.urls
 import moto.logs.urls
 import moto.resourcegroups.urls
 import moto.s3.models
+import moto.servicequotas.urls
 import moto.ssm.urls
 from moto.core.responses import BaseResponse
 
+from rehearsal.gaps.authorization import refuse_as_services_do
 from rehearsal.gaps.cloudtrail import CloudTrail
 from rehearsal.gaps.cloudwatch import CloudWatch
-from rehearsal.gaps.faults import FaultyEc2
+from rehearsal.gaps.faults import FaultyEc2, withhold_offerings
 from rehearsal.gaps.fsx import Fsx
-from rehearsal.gaps.iam import Iam
+from rehearsal.gaps.iam import Iam, name_service_roles
 from rehearsal.gaps.instances import place_offerings_by_zone_id
 from rehearsal.gaps.kms import Kms
 from rehearsal.gaps.launches import complete_launches_of_groups, widen_attachments
 from rehearsal.gaps.logs import Logs
 from rehearsal.gaps.resource_groups import ResourceGroups
-from rehearsal.gaps.s3 import Bucket
+from rehearsal.gaps.routes import find_black_holes
+from rehearsal.gaps.s3 import Bucket, let_anonymous_requests_in
 from rehearsal.gaps.security_groups import Rule, SecurityGroups
+from rehearsal.gaps.service_quotas import ServiceQuotas
 from rehearsal.gaps.ssm import Ssm
 
 
@@ -55,6 +59,7 @@ def fill() -> None:
         (moto.kms.urls, Kms),
         (moto.logs.urls, Logs),
         (moto.resourcegroups.urls, ResourceGroups),
+        (moto.servicequotas.urls, ServiceQuotas),
         (moto.ssm.urls, Ssm),
     ]
     for urls, response in services:
@@ -65,6 +70,11 @@ def fill() -> None:
     moto.s3.models.FakeBucket = Bucket  # type: ignore[misc]
     # S3 delivers access logs hours later, if at all; moto at once, and a bucket that logs itself is never empty.
     moto.s3.models.S3Backend.log_incoming_request = lambda *_: None  # type: ignore[method-assign]
+    refuse_as_services_do()
     place_offerings_by_zone_id()
+    withhold_offerings()
     complete_launches_of_groups()
     widen_attachments()
+    find_black_holes()
+    let_anonymous_requests_in()
+    name_service_roles()

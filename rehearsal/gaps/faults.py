@@ -3,9 +3,13 @@
 # ruff: noqa: D102 - a method is named after the API action that it serves
 from __future__ import annotations
 
+from typing import Any
+
 from moto.core.common_types import TYPE_RESPONSE
 from moto.core.responses import ActionResult
 from moto.ec2.exceptions import EC2ClientError
+from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend
+from moto.ec2.models.instance_types import InstanceTypeOfferingBackend
 
 from rehearsal.faults import FAULTS_IN_FORCE
 from rehearsal.gaps.launches import Launches
@@ -33,3 +37,15 @@ class FaultyEc2(Launches):
             message = f"The placement group '{name}' is in use and may not be deleted."
             raise EC2ClientError("InvalidPlacementGroup.InUse", message)
         return super().delete_placement_group()
+
+
+def withhold_offerings() -> None:
+    """Let no zone offer what a fault keeps it from offering, whoever asks: a user, or a launch."""
+    matches = InstanceTypeOfferingBackend.matches_filters
+    zone_ids = {zone.name: zone.zone_id for zones in RegionsAndZonesBackend.zones.values() for zone in zones}
+
+    def matches_filters(backend: Any, offering: dict[str, Any], *arguments: Any) -> bool:
+        zone_id = zone_ids.get(offering["Location"], offering["Location"])
+        return FAULTS_IN_FORCE.offers(zone_id, offering["InstanceType"]) and matches(backend, offering, *arguments)
+
+    InstanceTypeOfferingBackend.matches_filters = matches_filters  # type: ignore[assignment,method-assign]

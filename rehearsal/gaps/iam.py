@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 
 from moto.core.responses import ActionResult
+from moto.iam.models import SERVICE_NAME_CONVERSION
 from moto.iam.policy_validation import IAMTrustPolicyDocumentValidator
 from moto.iam.responses import IamResponse
 
@@ -19,3 +20,11 @@ class Iam(IamResponse):
         current = {**policy, "Version": "2012-10-17"}
         IAMTrustPolicyDocumentValidator(json.dumps(current)).validate()
         return super().create_role()
+
+
+def name_service_roles() -> None:
+    """Give FSx's service-linked role the name that AWS gives it.
+
+    https://docs.aws.amazon.com/fsx/latest/LustreGuide/using-service-linked-roles.html
+    """
+    SERVICE_NAME_CONVERSION["fsx"] = "AmazonFSx"

@@ -1,4 +1,4 @@
-"""What a launch of EC2 instances takes: images, placement groups and capacity reservations."""
+"""What a launch of EC2 instances takes: images and placement groups; and which zone offers an instance type."""
 
 # ruff: noqa: D102 - a method is named after the API action that it serves
 from __future__ import annotations
@@ -17,7 +17,6 @@ from moto.utilities.id_generator import TAG_KEY_CUSTOM_ID
 
 from rehearsal.gaps.tags import listed, requested_tags
 
-CAPACITY_BLOCK_TAG = "aws:ec2capacityreservation:capacityReservationType"
 OWNER_ALIAS_TAG = "rehearsal:owner-alias"
 """An image with this tag is listed for `Owners=[value]`: the official images belong to `amazon`."""
 
@@ -36,7 +35,7 @@ class RegisteredAmi(Ami):
 
 
 class Instances(EC2Response):
-    """EC2 with image registration, placement groups and capacity reservations."""
+    """EC2 with image registration and placement groups."""
 
     def register_image(self) -> ActionResult:
         tags = requested_tags(self, "image")
@@ -102,65 +101,12 @@ class Instances(EC2Response):
             raise EC2ClientError("InvalidPlacementGroup.Unknown", f"The Placement Group '{name}' is unknown.")
         return EmptyResult()
 
-    # Capacity reservations
-
-    def create_capacity_reservation(self) -> ActionResult:
-        tags = requested_tags(self, "capacity-reservation")
-        reservation_id = tags.get(TAG_KEY_CUSTOM_ID) or f"cr-{uuid4().hex[:17]}"
-        zone = self._zone(self._get_param("AvailabilityZoneId"), self._get_param("AvailabilityZone"))
-        count = int(self._get_param("InstanceCount"))
-        reservation = {
-            "CapacityReservationId": reservation_id,
-            "OwnerId": self.current_account,
-            "CapacityReservationArn": f"arn:{self.partition}:ec2:{self.region}:{self.current_account}"
-            f":capacity-reservation/{reservation_id}",
-            "AvailabilityZone": zone.name,
-            "AvailabilityZoneId": zone.zone_id,
-            "InstanceType": self._get_param("InstanceType"),
-            "InstancePlatform": self._get_param("InstancePlatform"),
-            "Tenancy": "default",
-            "TotalInstanceCount": count,
-            "AvailableInstanceCount": count,
-            "InstanceMatchCriteria": self._get_param("InstanceMatchCriteria", "open"),
-            "PlacementGroupArn": self._get_param("PlacementGroupArn"),
-            "ReservationType": tags.get(CAPACITY_BLOCK_TAG, "default"),
-            "State": "active",
-            "Tags": listed(tags),
-        }
-        self._reservations[reservation_id] = reservation
-        return ActionResult({"CapacityReservation": reservation})
-
-    def describe_capacity_reservations(self) -> ActionResult:
-        wanted = self._get_param("CapacityReservationIds", [])
-        for reservation_id in wanted:
-            self._reservation(reservation_id)
-        found = [each for key, each in self._reservations.items() if not wanted or key in wanted]
-        return ActionResult({"CapacityReservations": found})
-
     # Helpers
 
     @property
     def _placement_groups(self) -> dict[str, dict[str, Any]]:
         groups: dict[str, dict[str, Any]] = vars(self.ec2_backend).setdefault("placement_groups", {})
         return groups
-
-    @property
-    def _reservations(self) -> dict[str, dict[str, Any]]:
-        reservations: dict[str, dict[str, Any]] = vars(self.ec2_backend).setdefault("capacity_reservations", {})
-        return reservations
-
-    def _reservation(self, reservation_id: str) -> dict[str, Any]:
-        if reservation_id not in self._reservations:
-            raise EC2ClientError(
-                "InvalidCapacityReservationId.NotFound", f"The capacity reservation '{reservation_id}' does not exist"
-            )
-        return self._reservations[reservation_id]
-
-    def _zone(self, zone_id: str | None, name: str | None) -> Any:
-        for zone in self.ec2_backend.describe_availability_zones():
-            if zone_id == zone.zone_id or name == zone.name:
-                return zone
-        raise EC2ClientError("InvalidParameterValue", f"Invalid availability zone: [{zone_id or name}]")
 
 
 def place_offerings_by_zone_id() -> None:

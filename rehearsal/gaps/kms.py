@@ -3,22 +3,29 @@
 # ruff: noqa: D102 - a method is named after the API action that it serves
 from __future__ import annotations
 
+import json
+
 from moto.core.exceptions import JsonRESTError
+from moto.kms import models
 from moto.kms.responses import KmsResponse
 
 from rehearsal.gaps.policies import PolicySyntaxError, allows, statements
+from rehearsal.gaps.tags import chosen_id
 
 
 class Kms(KmsResponse):
-    """KMS that refuses a key policy which nobody could change any more.
+    """KMS that refuses a key policy which nobody could change any more, and knows what a key is for by default.
 
-    https://docs.aws.amazon.com/kms/latest/APIReference/API_CreateKey.html, BypassPolicyLockoutSafetyCheck
+    https://docs.aws.amazon.com/kms/latest/APIReference/API_CreateKey.html, BypassPolicyLockoutSafetyCheck and KeyUsage
     """
 
     def create_key(self) -> str:
         if self._get_param("Policy"):
             self._check_policy()
-        return super().create_key()
+        self.body = json.dumps({"KeyUsage": "ENCRYPT_DECRYPT", **json.loads(self.body)})
+        tags = {each["TagKey"]: each["TagValue"] for each in self._get_param("Tags") or []}
+        with chosen_id(models, "generate_key_id", tags):
+            return super().create_key()
 
     def put_key_policy(self) -> str:
         self._check_policy()

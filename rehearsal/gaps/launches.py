@@ -17,6 +17,7 @@ from moto.ec2.utils import parse_user_data
 from rehearsal.faults import FAULTS_IN_FORCE
 from rehearsal.gaps.instances import Instances
 from rehearsal.gaps.networks import Networks
+from rehearsal.gaps.reservations import Reservations
 
 LISTENERS: list[Callable[[str, str], None]] = []
 """Told the Region and the id of each instance that is launched."""
@@ -32,7 +33,7 @@ class CardAttachment(Attachment):
         self.network_card_index = vars(interface).get("network_card_index", 0)
 
 
-class Launches(Instances, Networks):
+class Launches(Instances, Reservations, Networks):
     """EC2 with launch templates that hold everything that a launch takes, and instances with several network cards."""
 
     def create_launch_template_version(self) -> ActionResult:
@@ -53,6 +54,9 @@ class Launches(Instances, Networks):
                 f"We currently do not have sufficient {self._get_param('InstanceType')} capacity in the Availability "
                 "Zone you requested. Our system will be working on provisioning additional capacity.",
             )
+        target = self._get_param("CapacityReservationSpecification.CapacityReservationTarget", {})
+        count = self._get_int_param("MinCount", 1)
+        reservation_id = self._reserved(target, self._get_param("InstanceType"), count)
         if self._get_param("NetworkInterfaces"):
             # moto knows an instance's interfaces by device index: numbers stand in for their places meanwhile.
             self.params["NetworkInterfaces"] = [
@@ -64,6 +68,9 @@ class Launches(Instances, Networks):
         reservation: Any = launched.result
         for instance in reservation.instances:
             instance.placement.group_name = self._get_param("Placement.GroupName", "")
+            instance.capacity_reservation_id = reservation_id
+            if self._get_param("InstanceMarketOptions.MarketType") == "capacity-block":
+                instance.lifecycle = "capacity-block"
             if self._get_param("NetworkInterfaces"):
                 _place(instance, interfaces)
             else:

@@ -9,6 +9,7 @@ from typing import Any, cast
 from moto.core.responses import ActionResult
 from moto.ec2.exceptions import DependencyViolationError, EC2ClientError
 from moto.ec2.models import subnets, vpcs
+from moto.ec2.models.availability_zones_and_regions import Zone
 from moto.ec2.models.nat_gateways import NatGateway
 from moto.ec2.models.vpcs import VPC, VPCEndPoint
 from moto.ec2.responses import EC2Response
@@ -40,6 +41,12 @@ class Networks(EC2Response):
 
     The codes are those of the EC2 API reference, "Error codes"; the messages are as EC2 writes them to its users.
     """
+
+    def describe_availability_zones(self) -> ActionResult:
+        answer = super().describe_availability_zones()
+        for zone in cast(dict[str, list[Zone]], answer.result)["AvailabilityZones"]:
+            vars(zone).setdefault("opt_in_status", "opt-in-not-required")  # as EC2 says of all but Local Zones
+        return answer
 
     def create_vpc(self) -> ActionResult:
         with chosen_id(vpcs, "random_vpc_id", requested_tags(self, "vpc")):
@@ -279,6 +286,17 @@ class Networks(EC2Response):
         self._check_groups(self._get_param("Groups", []), subnet)
         return super().create_network_interface()
 
+    def describe_network_interfaces(self) -> ActionResult:
+        """List interfaces, in pages where they are asked for."""
+        answer = super().describe_network_interfaces()
+        size = self._get_int_param("MaxResults")
+        if size is None:
+            return answer
+        found = cast(dict[str, list[Any]], answer.result)["NetworkInterfaces"]
+        end = int(self._get_param("NextToken", 0)) + size
+        rest = {"NextToken": str(end)} if end < len(found) else {}
+        return ActionResult({"NetworkInterfaces": found[end - size : end], **rest})
+
     def _check_groups(self, group_ids: list[str], subnet: Any) -> None:
         for group_id in group_ids:
             group = self.ec2_backend.get_security_group_from_id(group_id)
@@ -291,6 +309,11 @@ class Networks(EC2Response):
                 )
 
     # Endpoints
+
+    def describe_vpc_endpoint_services(self) -> ActionResult:
+        if "Filters" in self.params:  # whose values moto looks for under another name
+            self.params["Filters"] = [{**each, "Value": each["Values"]} for each in self.params["Filters"]]
+        return super().describe_vpc_endpoint_services()
 
     def create_vpc_endpoint(self) -> ActionResult:
         vpc_id = self._get_param("VpcId")
@@ -307,7 +330,9 @@ class Networks(EC2Response):
         if self._get_param("VpcEndpointType") == "Interface" and self._get_bool_param("PrivateDnsEnabled", True):
             self._check_private_dns(vpc_id)
         answer = super().create_vpc_endpoint()
-        self._arrange_interfaces(cast(dict[str, VPCEndPoint], answer.result)["VpcEndpoint"])
+        endpoint = cast(dict[str, VPCEndPoint], answer.result)["VpcEndpoint"]
+        endpoint.vpc_endpoint_type = endpoint.vpc_endpoint_type or "Gateway"
+        self._arrange_interfaces(endpoint)
         return answer
 
     def modify_vpc_endpoint(self) -> ActionResult:

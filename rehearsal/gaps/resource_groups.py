@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 
 from moto.resourcegroups.exceptions import NotFoundException
+from moto.resourcegroups.models import ResourceGroupsBackend, resourcegroups_backends
 from moto.resourcegroups.responses import ResourceGroupsResponse
 
 
@@ -36,5 +37,14 @@ class ResourceGroups(ResourceGroupsResponse):
 
     @property
     def _members(self) -> dict[str, list[str]]:
-        members: dict[str, list[str]] = vars(self.resourcegroups_backend).setdefault("members", {})
-        return members
+        return _members(self.resourcegroups_backend)
+
+
+def members(account: str, region: str, group_arn: str) -> list[str]:
+    """Return the ARNs of what is in a group."""
+    return _members(resourcegroups_backends[account][region]).get(group_arn.rpartition("/")[2], [])
+
+
+def _members(backend: ResourceGroupsBackend) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = vars(backend).setdefault("members", {})
+    return found

@@ -9,6 +9,7 @@ from moto.awslambda.models import lambda_backends
 from moto.iam.access_control import IAMPolicy, PermissionResult
 from moto.s3.exceptions import S3ClientError
 from moto.s3.models import FakeBucket, NotificationConfiguration
+from moto.s3.responses import S3Response
 from moto.sns.models import sns_backends
 from moto.sqs.models import sqs_backends
 
@@ -90,6 +91,20 @@ class Bucket(FakeBucket):
     def _policy_of_function(self, arn: str) -> list[dict[str, Any]]:
         functions = lambda_backends[self.account_id][self.region_name].list_functions()
         return [each for function in functions if function.function_arn == arn for each in function.policy.statements]
+
+
+def let_anonymous_requests_in() -> None:
+    """Let IAM judge signed requests only. What is public moto finds out by itself, but only after IAM.
+
+    https://docs.aws.amazon.com/AmazonS3/latest/userguide/access-control-block-public-access.html
+    """
+    authorize = S3Response._authenticate_and_authorize_s3_action
+
+    def authorize_signed(request: S3Response, *names: str | None, **named: str | None) -> None:
+        if "Authorization" in request.headers:
+            authorize(request, *names, **named)
+
+    S3Response._authenticate_and_authorize_s3_action = authorize_signed  # type: ignore[assignment,method-assign]
 
 
 def _check_policy(document: str) -> None:

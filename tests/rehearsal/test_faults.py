@@ -107,6 +107,33 @@ def test_who_tries_again_gets_by_throttling(aws: EmulatedAws, stacks: Stacks) ->
     assert stacks.status("s") == "CREATE_COMPLETE"
 
 
+def test_a_zone_does_not_offer_a_type(aws: EmulatedAws) -> None:
+    # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/troubleshooting-launch.html
+    ec2 = aws.client("ec2", REGION)
+
+    def offering(location_type: str) -> set[str]:
+        wanted = [{"Name": "instance-type", "Values": ["c6i.xlarge"]}]
+        offers = ec2.describe_instance_type_offerings(LocationType=location_type, Filters=wanted)
+        return {offer["Location"] for offer in offers["InstanceTypeOfferings"]}
+
+    zones = ec2.describe_availability_zones()["AvailabilityZones"]
+    names = {zone["ZoneId"]: zone["ZoneName"] for zone in zones}
+    image_id = ec2.register_image(Name="image", RootDeviceName="/dev/xvda")["ImageId"]
+    vpc_id = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+    subnet = ec2.create_subnet(VpcId=vpc_id, CidrBlock="10.0.0.0/24", AvailabilityZoneId="use1-az4")["Subnet"]
+    once = {"MinCount": 1, "MaxCount": 1}
+    launch = {"ImageId": image_id, "InstanceType": "c6i.xlarge", "SubnetId": subnet["SubnetId"], **once}
+    ids, by_name = offering("availability-zone-id"), offering("availability-zone")
+    aws.inject("offering", "use1-az4/c6i.xlarge")
+    assert ids - offering("availability-zone-id") == {"use1-az4"}
+    assert by_name - offering("availability-zone") == {names["use1-az4"]}
+    with pytest.raises(ClientError) as refused:
+        ec2.run_instances(**launch)
+    assert refused.value.response["Error"]["Code"] == "Unsupported"
+    aws.mend()
+    ec2.run_instances(**launch)
+
+
 def test_instances_are_still_stopping(aws: EmulatedAws, stacks: Stacks) -> None:
     # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/delete-placement-group.html
     stack_id = stacks.create("s", {"Group": GROUP, "A": parameter()})

@@ -13,7 +13,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import boto3
 import pytest
+from botocore import UNSIGNED
+from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from rehearsal.aws import ACCOUNT, EmulatedAws
@@ -696,3 +699,34 @@ def test_resources_get_the_ids_that_their_tags_choose(account: Account) -> None:
         TagSpecifications=chosen("subnet", "subnet-0123456789abcdef0"),
     )["Subnet"]
     assert (vpc["VpcId"], subnet["SubnetId"]) == ("vpc-0123456789abcdef0", "subnet-0123456789abcdef0")
+
+
+def test_zones_need_no_opting_in(account: Account) -> None:
+    zones = account.client("ec2").describe_availability_zones()["AvailabilityZones"]
+    assert {zone["OptInStatus"] for zone in zones} == {"opt-in-not-required"}
+
+
+def test_services_of_endpoints_by_name_and_type(account: Account) -> None:
+    names = {short: f"com.amazonaws.{REGION}.{short}" for short in ("s3", "ssm", "nothing")}
+
+    def found(*types: str) -> list[str]:
+        filters = [{"Name": "service-name", "Values": list(names.values())}]
+        filters += [{"Name": "service-type", "Values": list(types)}] if types else []
+        return list(account.client("ec2").describe_vpc_endpoint_services(Filters=filters)["ServiceNames"])
+
+    assert found() == [names["s3"], names["s3"], names["ssm"]]
+    assert found("Interface") == [names["s3"], names["ssm"]]
+    assert found("Gateway") == [names["s3"]]
+
+
+def test_anybody_sees_what_is_public_and_nothing_else(account: Account) -> None:
+    bucket = account.create("AWS::S3::Bucket").ref
+    account.client("s3").put_object(Bucket=bucket, Key="public", ACL="public-read")
+    account.client("s3").put_object(Bucket=bucket, Key="private")
+    unsigned = Config(signature_version=UNSIGNED)
+    nobody = boto3.client("s3", REGION, endpoint_url=account.aws.endpoint, config=unsigned)
+    statement = {"Effect": "Allow", "Action": "s3:GetObject", "Resource": "*"}
+    with account.aws.restricted({"Version": "2012-10-17", "Statement": [statement]}):
+        nobody.head_object(Bucket=bucket, Key="public")
+        with pytest.raises(ClientError, match="403"):
+            nobody.head_object(Bucket=bucket, Key="private")

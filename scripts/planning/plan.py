@@ -186,7 +186,10 @@ def document(found: Plan) -> dict[str, Any]:
             "not_in_the_sums": found.costs.unpriced,
             "by_use": [{"name": product.name, "price": _price(price)} for product, price in found.costs.by_use],
         },
-        "quotas": [{**asdict(quota), "to_ask_for": quota.to_ask_for} for quota in found.quotas],
+        "quotas": [
+            {key: getattr(quota, key) for key in ("service", "code", "name", "unit", "needed", "default", "to_ask_for")}
+            for quota in found.quotas
+        ],
         "remarks": list(found.remarks),
         "run": None if found.run is None else _run(found.run),
     }

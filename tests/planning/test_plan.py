@@ -18,7 +18,7 @@ from scripts.planning.costs import Costs, costs, paid_by_use, parts
 from scripts.planning.plan import plan, plan_run
 from scripts.planning.prices import Prices
 from scripts.planning.products import SOURCES, TABLE_REGIONS, instance, table_price
-from scripts.planning.quotas import quotas
+from scripts.planning.quotas import Quota, Share, is_standard, quotas
 from scripts.planning.sizes import GIB_PER_FILE_SERVER, automatic_metadata_iops, file_system, fleet, others, subnets
 from scripts.planning.workloads import WORKLOADS, Basis, WorkloadError, node_counts
 
@@ -293,6 +293,18 @@ def test_an_ultracluster_needs_more_than_a_new_account_has() -> None:
     }
 
 
+def test_capacity_blocks_have_quotas_of_their_own() -> None:
+    found = {quota.name: (quota.code, quota.needed, quota.to_ask_for) for quota in quotas(settings("reserved"))}
+    assert found["Concurrent Trn1 Capacity Blocks per account"] == ("L-2E30FD7D", 4 * 128, True)
+    assert found["Capacity Blocks, instances of all together"] == ("", 4, False)
+    assert found["Running On-Demand Trn instances"] == ("L-2C3B7624", 8 * 128, True)
+    second = json.loads(raw("reserved"))
+    second["cluster"]["queues"][1]["compute_resources"][0]["instance_type"] = "trn2.48xlarge"
+    needed = {quota.code: quota.needed for quota in quotas(Settings.model_validate(second))}
+    assert needed["L-64569A79"] == 4 * 192
+    assert "L-2E30FD7D" not in needed
+
+
 def test_spot_and_plain_nodes_have_quotas_of_their_own() -> None:
     spot = changed(queue={"capacity_type": "SPOT"})
     assert {quota.code: quota.needed for quota in quotas(spot)}["L-6B0D517C"] == 2048
@@ -306,15 +318,41 @@ def test_spot_and_plain_nodes_have_quotas_of_their_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("keys", "code"),
+    ("keys", "storage", "number"),
     [
-        ({"deployment_type": "SCRATCH_2", "throughput_mbps_per_tib": None, "backup_retention_days": 0}, "L-AD2FC696"),
-        ({"deployment_type": "PERSISTENT_1", "throughput_mbps_per_tib": 100}, "L-C8640C82"),
-        ({}, "L-8F1B9C74"),
+        (
+            {"deployment_type": "SCRATCH_2", "throughput_mbps_per_tib": None, "backup_retention_days": 0},
+            "L-AD2FC696",
+            "L-C48231E5",
+        ),
+        ({"deployment_type": "PERSISTENT_1", "throughput_mbps_per_tib": 100}, "L-C8640C82", "L-9AFA1F09"),
+        ({}, "L-8F1B9C74", "L-FD6F2F22"),
     ],
 )
-def test_each_type_of_file_system_has_a_quota_of_its_own(keys: dict[str, Any], code: str) -> None:
-    assert {quota.code: quota.needed for quota in quotas(changed(file_system=keys))}[code] == 4800
+def test_each_type_of_file_system_has_quotas_of_its_own(keys: dict[str, Any], storage: str, number: str) -> None:
+    found = {quota.code: quota.needed for quota in quotas(changed(file_system=keys)) if quota.service == "fsx"}
+    assert found == {storage: 4800, number: 1}
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "standard"),
+    [
+        *((name, True) for name in ("c6i.4xlarge", "a1.large", "t3.micro", "im4gn.large", "is4gen.large", "i4i.large")),
+        *((name, False) for name in ("trn1.32xlarge", "inf2.xlarge", "hpc7a.96xlarge", "mac2.metal", "dl1.24xlarge")),
+        *((name, False) for name in ("g5.xlarge", "p4d.24xlarge", "x2idn.metal", "u-6tb1.56xlarge", "vt1.3xlarge")),
+    ],
+)
+def test_families_of_the_standard_quotas_are_told_by_all_of_their_name(instance_type: str, standard: bool) -> None:
+    assert is_standard(instance_type) is standard
+
+
+@pytest.mark.parametrize(
+    ("limit", "nodes"), [(0, 0), (105, 0), (106, 0), (107, 1), (114, 8), (115, 8), (123, 9), (178, 15), (179, 16)]
+)
+def test_nodes_within_a_limit_are_filled_up_in_order(limit: float, nodes: int) -> None:
+    quota = Quota("s", "c", "n", "u", None, (Share(8, 1), Share(8, 8.125)), fixed=106)
+    assert (quota.amount, quota.needed, quota.nodes) == (179, 179, 16)
+    assert quota.nodes_within(limit) == nodes
 
 
 # --- workloads ---

@@ -11,7 +11,7 @@ from toolchain.values import Evaluator, Scope, UnsupportedError
 NOT_YET: Final = "(known after deployment)"
 """What stands in the place of a value, or within one, that only the deployment will make."""
 
-_ATTRIBUTES_THAT_ARE_IDS: Mapping[str, str] = {
+ATTRIBUTES_THAT_ARE_IDS: Mapping[str, str] = {
     "AWS::EC2::PlacementGroup": "GroupName",
     "AWS::EC2::SecurityGroup": "GroupId",
     "AWS::EC2::Subnet": "SubnetId",
@@ -59,7 +59,7 @@ class _StackScope(Scope):
 
     def attribute(self, logical_id: str, attribute: str) -> Any:
         resource_type = self._stack.resources[logical_id]["Type"]
-        if _ATTRIBUTES_THAT_ARE_IDS.get(resource_type) != attribute:
+        if ATTRIBUTES_THAT_ARE_IDS.get(resource_type) != attribute:
             raise UnsupportedError(f"{self._stack.name}: attribute {attribute} of {logical_id} ({resource_type})")
         return self.ref(logical_id)
 

@@ -79,6 +79,26 @@ class Update:
     changes: tuple[Change, ...]
 
 
+@dataclass(frozen=True)
+class RunningCluster:
+    """A cluster that exists.
+
+    Attributes:
+        configuration: What it was last given, as ParallelCluster keeps it: the scalars that CloudFormation sent are
+            strings.
+        fleet_status: Status of its compute fleet, such as RUNNING or STOPPED; UNKNOWN: it could not be read.
+        login_nodes_running: Whether there are login nodes.
+    """
+
+    configuration: Configuration
+    fleet_status: str
+    login_nodes_running: bool
+
+
+class UnreadableClusterError(LookupError):
+    """There is no such cluster, or not the right to read what ParallelCluster keeps of it; the message says which."""
+
+
 class RunnerError(RuntimeError):
     """ParallelCluster's code broke down instead of answering; the message is its traceback."""
 
@@ -173,6 +193,24 @@ class ParallelCluster:
             login_nodes_running=login_nodes_running,
         )
         return Update(answer["allowed"], tuple(Change(**change) for change in answer["changes"]))
+
+    def requested_configuration(self, request: ClusterRequest) -> Configuration:
+        """Return the configuration that ParallelCluster gets: from CloudFormation, by way of the provider."""
+        configuration: Configuration = self._ask(
+            "requested_configuration", properties=as_strings(request.properties), stack_tags=request.stack_tags
+        )
+        return configuration
+
+    def describe_cluster(self, region: str, cluster_name: str) -> RunningCluster:
+        """Look at a cluster that exists.
+
+        Raises:
+            UnreadableClusterError: There is none, or the credentials may not read it.
+        """
+        answer = self._ask("describe_cluster", region=region, cluster_name=cluster_name)
+        if "unreadable" in answer:
+            raise UnreadableClusterError(answer["unreadable"])
+        return RunningCluster(**answer)
 
     def stop(self) -> None:
         """End the process and wait until it is gone."""

@@ -18,11 +18,11 @@ import yaml
 from pcluster.api.encoder import JSONEncoder
 from pcluster.api.errors import DryrunOperationException, ParallelClusterApiException
 from pcluster.aws.aws_api import AWSApi
-from pcluster.aws.common import Cache
+from pcluster.aws.common import AWSClientError, Cache
 from pcluster.cli.exceptions import APIOperationException, ParameterException
 from pcluster.config.config_patch import ConfigPatch
 from pcluster.config.update_policy import UpdatePolicy
-from pcluster.models.cluster import Cluster
+from pcluster.models.cluster import Cluster, ClusterActionError
 from pcluster.models.s3_bucket import S3Bucket
 from pcluster.templates.cdk_builder import CDKTemplateBuilder
 
@@ -80,6 +80,25 @@ def check_update(
     }
 
 
+def requested_configuration(properties: dict[str, Any], stack_tags: dict[str, str]) -> Any:
+    """Return the configuration that the provider's Lambda function makes of the properties of a cluster."""
+    return arguments(properties, stack_tags)["cluster_configuration"]
+
+
+def describe_cluster(region: str, cluster_name: str) -> dict[str, Any]:
+    """Tell what a cluster was last given, as its update check reads it, and whether its nodes are on."""
+    os.environ["AWS_DEFAULT_REGION"] = region
+    cluster = Cluster(cluster_name)
+    try:
+        return {
+            "configuration": yaml.safe_load(cluster.source_config_text),
+            "fleet_status": str(cluster.compute_fleet_status_manager.get_status()),
+            "login_nodes_running": cluster.has_running_login_nodes(),
+        }
+    except (AWSClientError, ClusterActionError) as refusal:
+        return {"unreadable": str(refusal)}
+
+
 class _Bucket(S3Bucket):  # type: ignore[misc]  # pcluster ships no types
     """A bucket that keeps the nested templates instead of uploading them."""
 
@@ -108,7 +127,10 @@ class _RunningCluster:
         return self._login_nodes_running
 
 
-OPERATIONS = {function.__name__: function for function in (create_cluster, build_templates, check_update)}
+OPERATIONS = {
+    function.__name__: function
+    for function in (create_cluster, build_templates, check_update, requested_configuration, describe_cluster)
+}
 
 
 def main() -> None:

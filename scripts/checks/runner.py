@@ -12,12 +12,31 @@ from typing import TYPE_CHECKING
 from scripts.checks.check import Check, Finding, Status
 
 if TYPE_CHECKING:
+    from botocore.exceptions import ClientError
+
     from scripts.checks.deployment import Deployment
 
 _REFUSALS = frozenset(
     {"403", "AccessDenied", "AccessDeniedException", "AuthorizationError", "Forbidden", "UnauthorizedOperation"}
 )
-"""Error codes of AWS for a right that is missing; 403 is S3's, for requests without a body."""
+"""Error codes of AWS for a right that is missing; 403 is S3's, for requests whose answer has no body.
+
+https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html,
+https://docs.aws.amazon.com/IAM/latest/APIReference/CommonErrors.html,
+https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html
+"""
+_NO_LONGER_KNOWN = frozenset(
+    {
+        "AuthFailure",
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "InvalidAccessKeyId",
+        "InvalidClientTokenId",
+        "RequestExpired",
+        "UnrecognizedClientException",
+    }
+)
+"""Error codes for credentials that have expired or were taken back (the same pages)."""
 
 
 @dataclass(frozen=True)
@@ -47,62 +66,73 @@ def run(checks: Sequence[Check], deployment: Deployment, *, first: Check | None 
     Args:
         checks: What to look at.
         deployment: Where to look.
-        first: What has to pass before any check that calls AWS; others are skipped where it fails. It is not repeated.
+        first: If it is among them, it is looked at before the others; where it fails, those that call AWS are skipped.
     """
-    blocked = ""
-    if first is not None and any(each.permissions for each in checks):
-        [results] = run([first], deployment)
-        if first in checks:
-            yield results
-        blocked = next((result.id for result in results if result.finding.status is Status.FAIL), "")
     left = [each for each in checks if each is not first]
-    if blocked:
-        for each in left:
-            if each.permissions:
-                yield [Result(each, Finding(Status.SKIP, f"needs an account that can be asked: see {blocked}"), 0)]
-        left = [each for each in left if not each.permissions]
+    if first is not None and first in checks:
+        for results in _run_all([first], deployment):
+            yield results
+            if any(result.finding.status is Status.FAIL for result in results):
+                skipped = Finding(Status.SKIP, f"needs an account that can be asked: see {first.id}")
+                yield from ([Result(each, skipped, 0)] for each in left if each.permissions)
+                left = [each for each in left if not each.permissions]
     yield from _run_all(left, deployment)
 
 
 def _run_all(checks: Iterable[Check], deployment: Deployment) -> Iterator[Sequence[Result]]:
-    answers: queue.Queue[tuple[Check, Sequence[Finding]]] = queue.Queue()
+    answers: queue.Queue[Sequence[Result]] = queue.Queue()
     began = time.monotonic()
     waiting = {each.id: each for each in checks}
 
+    def elapsed() -> float:
+        return time.monotonic() - began
+
     def look(each: Check) -> None:
-        answers.put((each, findings(each, deployment)))
+        found = findings(each, deployment)
+        answers.put([Result(each, finding, elapsed()) for finding in found])
 
     for each in waiting.values():
         threading.Thread(target=look, args=(each,), daemon=True, name=each.id).start()
     while waiting:
-        now = time.monotonic() - began
-        late = [each for each in waiting.values() if each.seconds <= now]
-        for each in late:
-            del waiting[each.id]
-            yield [Result(each, Finding(Status.UNKNOWN, f"no answer within {each.seconds:g} s", "run it again"), now)]
-        if not waiting:
-            return
+        patience = min(each.seconds for each in waiting.values()) - elapsed()
         try:
-            each, found = answers.get(timeout=min(each.seconds for each in waiting.values()) - now)
-        except (queue.Empty, ValueError):
-            continue
-        if waiting.pop(each.id, None) is not None:
-            yield [Result(each, finding, time.monotonic() - began) for finding in found]
+            results = answers.get(timeout=max(patience, 0))
+        except queue.Empty:
+            for each in [each for each in waiting.values() if each.seconds <= elapsed()]:
+                del waiting[each.id]
+                late = Finding(Status.UNKNOWN, f"no answer within {each.seconds:g} s", "run it again")
+                yield [Result(each, late, elapsed())]
+        else:
+            if waiting.pop(results[0].check.id, None):
+                yield results
 
 
 def findings(each: Check, deployment: Deployment) -> Sequence[Finding]:
-    """Return what a check finds; what keeps it from looking is a finding, too."""
+    """Return what a check finds, at least one answer; what keeps it from looking further is one, too."""
     from botocore.exceptions import BotoCoreError, ClientError
 
+    found = []
     try:
-        return list(each.look(deployment)) or [Finding(Status.SKIP, "nothing of this kind in these settings")]
+        for finding in each.look(deployment):
+            found.append(finding)  # one by one: what was found before an error stays
     except ClientError as error:
-        code, message = error.response["Error"]["Code"], error.response["Error"].get("Message", "")
-        if code in _REFUSALS:
-            rights = ", ".join(permission.action for permission in each.permissions)
-            return [Finding(Status.UNKNOWN, "the right to look is missing", f"needs {rights} (--print-policy)")]
-        return [Finding(Status.UNKNOWN, f"{error.operation_name} was refused: {code}: {message}", "run it again")]
+        found.append(_refusal(each, error))
     except BotoCoreError as error:
-        return [Finding(Status.UNKNOWN, f"AWS could not be asked: {error}", "run it again")]
+        found.append(Finding(Status.UNKNOWN, f"AWS could not be asked: {error}", "run it again"))
     except Exception as error:  # one check that breaks down must not hide the others' answers
-        return [Finding(Status.UNKNOWN, f"the check broke down: {type(error).__name__}: {error}", "please report this")]
+        reason = f"the check broke down: {type(error).__name__}: {error}"
+        found.append(Finding(Status.UNKNOWN, reason, "please report this"))
+    return found or [Finding(Status.SKIP, "nothing of this kind in these settings")]
+
+
+def _refusal(each: Check, error: ClientError) -> Finding:
+    code = error.response["Error"]["Code"]
+    refused = f"{error.operation_name} was refused"
+    if code in _REFUSALS:
+        rights = ", ".join(permission.action for permission in each.permissions)
+        hint = f"the check needs {rights}; --print-policy prints what all of them need"
+        return Finding(Status.UNKNOWN, f"the right to look is missing: {refused} ({code})", hint)
+    reason = f"{refused}: {code}: {error.response['Error'].get('Message', '')}"
+    if code in _NO_LONGER_KNOWN:
+        return Finding(Status.UNKNOWN, reason, "renew the credentials, look at this machine's clock, and run it again")
+    return Finding(Status.UNKNOWN, reason, "run it again")

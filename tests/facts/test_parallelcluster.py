@@ -4,11 +4,14 @@ import ast
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
-from ultracluster.domain import cluster_rules, names, slurm
+from rehearsal import stand_ins
+from scripts.checks import images
+from ultracluster.domain import cluster_rules, names, neuron, slurm
+from ultracluster.domain.cluster import OperatingSystem
 
 pytestmark = pytest.mark.validation
 PROJECT = Path(__file__).parents[2]
@@ -56,3 +59,20 @@ def test_reserved_settings_are_those_that_parallelcluster_denies(
     assert sorted(slurm.RESERVED_CLUSTER_SETTINGS) == sorted(denied["SlurmConf"]["Global"])
     assert sorted(slurm.RESERVED_ACCOUNTING_SETTINGS) == sorted(denied["SlurmConf"]["Accounting"])
     assert sorted(slurm.RESERVED_QUEUE_SETTINGS) == sorted(denied["Queue"]["Global"])
+
+
+def test_people_log_in_as_the_user_that_parallelcluster_makes(
+    pcluster_constants: Callable[[str], dict[str, Any]],
+) -> None:
+    systems = pcluster_constants("constants.py")["OS_MAPPING"]
+    users = {os: system.user for os, system in neuron.SYSTEMS.items()}
+    assert users == {os: systems[os]["user"] for os in neuron.SYSTEMS}
+
+
+def test_official_images_are_named_as_parallelcluster_looks_for_them(
+    pcluster_constants: Callable[[str], dict[str, Any]],
+) -> None:
+    parts = pcluster_constants("constants.py")["OS_TO_IMAGE_NAME_PART_MAP"]
+    assert set(images.NAME_PARTS) == set(get_args(OperatingSystem))
+    for ours in (images.NAME_PARTS, stand_ins.OFFICIAL_IMAGES):
+        assert ours == {system: parts[system] for system in ours}

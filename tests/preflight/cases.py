@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
+
 from config.settings import Settings, load
 from scripts.checks.check import Check, Status
 from scripts.validate import CONFIG
@@ -30,6 +32,8 @@ class Case:
         environment: The configuration.
         edit: What is changed in it, as the dictionary that the YAML file is.
         name: What is special about the account, in a word or two.
+        patch: What is changed of this machine, for as long as the test lasts.
+        marks: Marks of the test.
     """
 
     check: Check
@@ -40,6 +44,8 @@ class Case:
     edit: Edit = nothing
     name: str = "good"
     environment_variables: Mapping[str, str] = field(default_factory=dict)
+    patch: Callable[[pytest.MonkeyPatch], object] = nothing
+    marks: tuple[pytest.MarkDecorator, ...] = ()
 
     @property
     def id(self) -> str:

@@ -31,6 +31,7 @@ class GoodAccount:
         self.settings = settings
         self._environment = environment
         stand_ins.create(aws, settings)
+        stand_ins.bootstrap(aws, settings.region)
 
     def client(self, service: str) -> Any:
         return self.aws.client(service, self.settings.region)

@@ -1,4 +1,4 @@
-"""Every check passes in a good account, and says what is wrong with a spoilt one."""
+"""With the rights that it names, every check passes in a good account, and says what is wrong with a spoilt one."""
 
 from __future__ import annotations
 
@@ -8,19 +8,32 @@ import pytest
 
 from scripts.checks.check import Status
 from tests.preflight.cases import Case
+from tests.preflight.cases_access import CASES as ACCESS
+from tests.preflight.cases_capacity import CASES as CAPACITY
+from tests.preflight.cases_cluster import CASES as CLUSTER
+from tests.preflight.cases_data import CASES as DATA
+from tests.preflight.cases_images import CASES as IMAGES
+from tests.preflight.cases_names import CASES as NAMES
+from tests.preflight.cases_network import CASES as NETWORK
+from tests.preflight.cases_quotas import CASES as QUOTAS
+from tests.preflight.cases_tools import CASES as TOOLS
+from tests.preflight.cases_zones import CASES as ZONES
 from tests.preflight.conftest import GoodAccount
+from tests.preflight.rights import only_what_it_names
 
-CASES: tuple[Case, ...] = ()
+CASES: tuple[Case, ...] = (*ACCESS, *CAPACITY, *CLUSTER, *DATA, *IMAGES, *NAMES, *NETWORK, *QUOTAS, *TOOLS, *ZONES)
 ORDER = (Status.SKIP, Status.PASS, Status.UNKNOWN, Status.WARN, Status.FAIL)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+@pytest.mark.parametrize("case", [pytest.param(each, id=each.id, marks=each.marks) for each in CASES])
 def test_case(case: Case, good_account: Callable[..., GoodAccount], monkeypatch: pytest.MonkeyPatch) -> None:
     account = good_account(case.environment, case.settings())
-    for name, value in case.environment_variables.items():
-        monkeypatch.setenv(name, value)
+    case.patch(monkeypatch)
     case.spoil(account)
-    found = account.look(case.check)
+    with only_what_it_names(case.check, account, monkeypatch):
+        for name, value in case.environment_variables.items():
+            monkeypatch.setenv(name, value)
+        found = account.look(case.check)
     worst = max(found, key=lambda finding: ORDER.index(finding.status))
     assert worst.status is case.status, found
     for text in case.says:

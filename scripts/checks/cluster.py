@@ -1,0 +1,158 @@
+"""What the pinned ParallelCluster says of the cluster, asked of the account that the credentials lead to."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from scripts.checks.check import Finding, Status, check
+from scripts.checks.deployment import Deployment
+from toolchain.cluster import ClusterRequest, cluster_request
+from toolchain.deployed import NOT_YET, DeployedResolver
+from toolchain.parallelcluster import Message, ParallelCluster, Verdict
+from toolchain.synthesis import synthesize
+
+_LISTS = {
+    "AdditionalIamPolicies": "policies",
+    "AdditionalSecurityGroups": "security groups",
+    "SharedStorage": "file system",
+}
+"""Keys of lists that can do without some of their members, and what those are."""
+
+_REFUSED = re.compile(r"not authorized|lack of permissions|forbidden|access ?denied", re.IGNORECASE)
+"""Words of AWS, and of validators/common.py, for a right that is missing; `Forbidden` is S3's HeadObject."""
+
+_FREE_NAME = "preflight"
+"""Stands for the name of a cluster that exists: ParallelCluster creates none of a name that is taken."""
+
+
+@check(
+    "parallelcluster",
+    "ParallelCluster's own dry run",
+    prevents="The provider would refuse the cluster, after network and file system were made.",
+    calls=(
+        "sts:GetCallerIdentity",
+        "cloudformation:DescribeStacks",
+        "cloudformation:ListStackResources",
+        "ec2:DescribeCapacityReservations",
+        "ec2:DescribeImages",
+        "ec2:DescribeInstanceTypeOfferings",
+        "ec2:DescribeInstanceTypes",
+        "ec2:DescribeKeyPairs",
+        "ec2:DescribeNetworkInterfaces",
+        "ec2:DescribePlacementGroups",
+        "ec2:DescribeSecurityGroups",
+        "ec2:DescribeSubnets",
+        "ec2:DescribeVpcAttribute",
+        "fsx:DescribeFileSystems",
+        "iam:GetPolicy",
+        "resource-groups:GetGroupConfiguration",
+        "resource-groups:ListGroupResources",
+    ),
+    seconds=60,
+)
+def parallelcluster(deployment: Deployment) -> Iterator[Finding]:
+    """Dry-run the creation of the cluster, validators included, with what exists of all that it refers to.
+
+    It makes nothing. A cluster that exists is put forward as a new one of another name: what its update would do is
+    told elsewhere, and the dry run of an update makes ParallelCluster's bucket if it is not there
+    (aws-parallelcluster 3.16.1, models/s3_bucket.py, init_s3_bucket).
+    """
+    request, left_out = _request(deployment)
+    if NOT_YET in str(request.configuration):
+        yield _too_early(deployment)
+        return
+    if deployment.stack(request.name) is not None:
+        request = replace(request, properties={**request.properties, "ClusterName": _FREE_NAME})
+    try:
+        process = ParallelCluster({**os.environ, "AWS_RETRY_MODE": "adaptive"})
+    except FileNotFoundError as error:
+        yield Finding(Status.UNKNOWN, str(error), f"`make preflight ENV={deployment.environment}` sets it up")
+        return
+    with process:
+        yield from _findings(deployment, process.create(request, strings=True), left_out)
+
+
+def _request(deployment: Deployment) -> tuple[ClusterRequest, list[str]]:
+    """Return what the provider would get, without what does not exist yet, and the names of what that is."""
+    account = deployment.settings.account or deployment.account.ask("sts", "get_caller_identity")["Account"]
+    with TemporaryDirectory() as directory:
+        assembly = synthesize(deployment.environment, Path(directory), account)
+        request = cluster_request(assembly, DeployedResolver(assembly, deployment))
+    left_out: set[str] = set()
+    configuration = _existing(request.configuration, left_out)
+    return replace(request, properties={**request.properties, "ClusterConfiguration": configuration}), sorted(left_out)
+
+
+def _existing(value: Any, left_out: set[str]) -> Any:
+    """Return a part of a configuration without what does not exist yet, as far as it can do without.
+
+    Args:
+        value: The part.
+        left_out: Gets the names of what is taken out.
+    """
+    if isinstance(value, list):
+        return [_existing(each, left_out) for each in value]
+    if not isinstance(value, dict):
+        return value
+    kept: dict[str, Any] = {}
+    for key, member in value.items():
+        if key in _LISTS:
+            if there := [each for each in member if NOT_YET not in str(each)]:
+                kept[key] = there
+            if len(there) < len(member):
+                left_out.add(_LISTS[key])
+        elif key == "CustomActions":  # the CDK uploads the scripts of this version just before it deploys
+            left_out.add("node scripts")
+        elif key == "PlacementGroup" and NOT_YET in str(member):
+            left_out.add("placement groups")
+            kept[key] = {"Enabled": True}
+        else:
+            kept[key] = _existing(member, left_out)
+    return kept
+
+
+def _too_early(deployment: Deployment) -> Finding:
+    environment = deployment.environment
+    made = f"cdk deploy -c env={environment} {deployment.stack_name('network')} {deployment.stack_name('storage')}"
+    hint = (
+        f"run it again after `{made}`; until then `make validate ENV={environment}` asks the same validators about "
+        "these settings, in an emulated AWS"
+    )
+    return Finding(Status.SKIP, "the subnets do not exist yet", hint)
+
+
+def _findings(deployment: Deployment, verdict: Verdict, left_out: list[str]) -> Iterator[Finding]:
+    objections = [each for each in verdict.messages if each.level != "INFO"]
+    if not verdict.accepted and not objections:
+        objections = [Message("ERROR", "", verdict.reason)]
+    for message in objections:
+        yield _objection(deployment, message)
+    if not objections:
+        version = deployment.settings.cluster.parallelcluster_version
+        sentence = f"the validators of ParallelCluster {version} have no objection; left out is what the deployment "
+        yield Finding(Status.PASS, f"{sentence}brings: {', '.join(left_out)}")
+
+
+def _objection(deployment: Deployment, message: Message) -> Finding:
+    if not _REFUSED.search(message.text):
+        hint = (
+            "ParallelCluster would refuse the cluster, for a warning too; if `make validate "
+            f"ENV={deployment.environment}` does not say the same, the account is to be mended, else the settings"
+        )
+        return Finding(Status.FAIL, f"{message.level}: {message.text}", hint, subject=message.validator)
+    hint = "grant what it names, or leave it to the deployment, which asks again"
+    if message.validator.endswith("LaunchTemplateValidator"):
+        hint = (
+            "ec2:RunInstances, with which this validator asks EC2 for a dry run, is more than a right to look; "
+            "the deployment asks again"
+        )
+    return Finding(Status.UNKNOWN, message.text, hint, subject=message.validator)
+
+
+CHECKS = (parallelcluster,)

@@ -1,0 +1,73 @@
+"""What came of a run of checks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from scripts.checks.check import Status
+
+if TYPE_CHECKING:
+    from scripts.checks.runner import Result
+
+FAULTS: Mapping[str, tuple[Status, ...]] = {
+    "fail": (Status.FAIL,),
+    "warn": (Status.FAIL, Status.WARN, Status.UNKNOWN),
+}
+"""What counts as a fault, by the least that is to be one."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What came of a run.
+
+    Attributes:
+        environment: The configuration.
+        account: The account that was asked; None: it is not known.
+        results: In the order of the checks.
+        fail_on: Key of `FAULTS`.
+        seconds: How long it all took.
+    """
+
+    environment: str
+    account: str | None
+    results: Sequence[Result]
+    fail_on: str
+    seconds: float
+
+    @property
+    def counts(self) -> dict[Status, int]:
+        """How many results there are of each status."""
+        counter = Counter(result.finding.status for result in self.results)
+        return {status: counter[status] for status in Status}
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is no fault."""
+        return not any(self.counts[status] for status in FAULTS[self.fail_on])
+
+    def document(self) -> dict[str, Any]:
+        """Return it for programs, as docs/preflight.md describes it."""
+        return {
+            "environment": self.environment,
+            "account": self.account,
+            "results": [_as_json(result) for result in self.results],
+            "counts": self.counts,
+            "ok": self.ok,
+        }
+
+
+def _as_json(result: Result) -> dict[str, Any]:
+    finding = result.finding
+    return {
+        "id": result.id,
+        "check": result.check.id,
+        "subject": finding.subject,
+        "status": finding.status,
+        "sentence": finding.sentence,
+        "hint": finding.hint,
+        "command": finding.command,
+        "seconds": round(result.seconds, 2),
+    }

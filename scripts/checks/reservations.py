@@ -1,0 +1,124 @@
+"""Capacity reservations: those of the account, and the compute resources that are launched into them."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from config.settings import ComputeResourceSettings, QueueSettings, Settings
+    from scripts.checks.deployment import Deployment
+
+CAPACITY_BLOCK = "capacity-block"
+"""ReservationType of a Capacity Block, and InstanceLifecycle of the instances in it."""
+
+_QUANTITY_TAG = "aws:ec2capacityreservation:incrementalRequestedQuantity"
+
+
+@dataclass(frozen=True)
+class User:
+    """A compute resource that is launched into a reservation, or a group of them.
+
+    Attributes:
+        path: Its place in the settings.
+        queue: Its queue.
+        resource: What the settings say of it.
+    """
+
+    path: str
+    queue: QueueSettings
+    resource: ComputeResourceSettings
+
+
+def users(
+    settings: Settings, key: Literal["capacity_reservation_id", "capacity_reservation_group_arn"]
+) -> dict[str, list[User]]:
+    """Return the compute resources by the reservation, or by the group, that the settings name for them."""
+    found = defaultdict(list)
+    for q, queue in enumerate(settings.cluster.queues):
+        for r, resource in enumerate(queue.compute_resources):
+            if named := getattr(resource, key):
+                found[named].append(User(f"cluster.queues[{q}].compute_resources[{r}]", queue, resource))
+    return found
+
+
+def reservations(deployment: Deployment) -> dict[str, dict[str, Any]]:
+    """Return all reservations that the account can use, by id, as EC2 describes them.
+
+    Needs ec2:DescribeCapacityReservations.
+    """
+    listed = deployment.account.list("ec2", "describe_capacity_reservations")
+    return {each["CapacityReservationId"]: each for each in listed}
+
+
+def members(deployment: Deployment, group_arn: str) -> list[str]:
+    """Return the ids of the reservations in a group; none: there is no such group.
+
+    Needs resource-groups:ListGroupResources.
+    """
+    from botocore.exceptions import ClientError
+
+    try:
+        arns = [each["Identifier"]["ResourceArn"] for page in _pages(deployment, group_arn) for each in page]
+    except ClientError as error:
+        if error.response["Error"]["Code"] == "NotFoundException":
+            return []
+        raise
+    return [arn.rpartition("/")[2] for arn in arns]
+
+
+def _pages(deployment: Deployment, group_arn: str) -> Iterator[Sequence[dict[str, Any]]]:
+    token: dict[str, str] = {}
+    while True:
+        answer = deployment.account.ask("resource-groups", "list_group_resources", Group=group_arn, **token)
+        yield answer["Resources"]
+        if "NextToken" not in answer:
+            return
+        token = {"NextToken": answer["NextToken"]}
+
+
+def size(reservation: dict[str, Any]) -> int:
+    """Return for how many instances a reservation was made, which EC2 tells elsewhere as long as it has not begun."""
+    tags = {tag["Key"]: tag["Value"] for tag in reservation.get("Tags", [])}
+    total: int = reservation["TotalInstanceCount"]
+    committed: int = reservation.get("CommitmentInfo", {}).get("CommittedInstanceCount", 0)
+    return max(total, int(tags.get(_QUANTITY_TAG, 0)), committed)
+
+
+def still_to_launch(deployment: Deployment, using: Sequence[User], reservation_ids: Collection[str]) -> int:
+    """Return how many nodes of compute resources, at MaxCount, do not run in one of their reservations yet.
+
+    Needs ec2:DescribeInstances.
+    """
+    running = sum(each.get("CapacityReservationId") in reservation_ids for each in deployment.own_instances())
+    return max(0, sum(user.resource.max_count for user in using) - running)
+
+
+def unused_by_type(deployment: Deployment) -> Counter[str]:
+    """Return the instances by type that reservations hold free, beyond those that this deployment will take.
+
+    Capacity Blocks are left out, as in the quotas of on-demand instances.
+
+    Needs ec2:DescribeCapacityReservations, ec2:DescribeInstances and resource-groups:ListGroupResources.
+    """
+    known = reservations(deployment)
+    free = {
+        key: each["AvailableInstanceCount"]
+        for key, each in known.items()
+        if each["State"] == "active" and each.get("ReservationType") != CAPACITY_BLOCK
+    }
+    targets = [([key], using) for key, using in users(deployment.settings, "capacity_reservation_id").items()]
+    for group_arn, using in users(deployment.settings, "capacity_reservation_group_arn").items():
+        targets.append((members(deployment, group_arn), using))
+    for reservation_ids, using in targets:
+        wanted = still_to_launch(deployment, using, reservation_ids)
+        for key in free.keys() & set(reservation_ids):
+            taken = min(wanted, free[key])
+            free[key] -= taken
+            wanted -= taken
+    unused: Counter[str] = Counter()
+    for key, count in free.items():
+        unused[known[key]["InstanceType"]] += count
+    return unused

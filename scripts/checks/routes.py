@@ -1,0 +1,193 @@
+"""What the subnets of a VPC that exists already lead to, and what they let pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from config.settings import PARALLELCLUSTER_ENDPOINTS
+from scripts.checks.check import Finding, Status, check
+from scripts.checks.deployment import Deployment
+from scripts.checks.existing_vpc import ANYWHERE, ExistingSubnet, existing_subnets, route_table, unseen, vpc_endpoints
+from scripts.planning.sizes import others
+
+_ROUTE_TARGETS = (
+    "NatGatewayId",
+    "GatewayId",
+    "TransitGatewayId",
+    "VpcPeeringConnectionId",
+    "NetworkInterfaceId",
+    "InstanceId",
+    "CoreNetworkArn",
+    "LocalGatewayId",
+    "CarrierGatewayId",
+)
+"""Where a route may lead to (https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_Route.html)."""
+
+_RIGHT_TARGETS = {"private": "a NAT gateway in a public subnet", "public": "an internet gateway of the VPC"}
+
+Judgement = tuple[Status, str, str]
+"""Status, what is so (of which a table and a subnet are the subject), and what mends it."""
+
+
+@check(
+    "routes",
+    "Way to the internet from the existing subnets",
+    prevents="Nodes would not reach AWS's services, and the wait for the head node would end after 35 minutes.",
+    calls=("ec2:DescribeSubnets", "ec2:DescribeRouteTables", "ec2:DescribeNatGateways", "ec2:DescribeVpcEndpoints"),
+)
+def routes(deployment: Deployment) -> Iterator[Finding]:
+    """Follow the default route of the subnets that are used."""
+    for subnet in existing_subnets(deployment):
+        if not subnet.used:
+            continue
+        if subnet.found is None:
+            yield unseen(subnet)
+            continue
+        table = route_table(deployment, subnet)
+        table_id = table["RouteTableId"]
+        route = next((each for each in table["Routes"] if each.get("DestinationCidrBlock") == ANYWHERE), None)
+        status, sentence, hint = (
+            _along(deployment, subnet, route) if route else _without_route(deployment, subnet, table_id)
+        )
+        command = deployment.command("ec2", "describe-route-tables", "--route-table-ids", table_id)
+        yield Finding(status, f"{table_id} of {subnet.id} {sentence}", hint, command, subnet.label)
+
+
+def _along(deployment: Deployment, subnet: ExistingSubnet, route: dict[str, Any]) -> Judgement:
+    """Tell where a default route leads to; a black hole is a route whose target is gone."""
+    target = next(route[each] for each in _ROUTE_TARGETS if each in route)
+    right = _RIGHT_TARGETS[subnet.label]
+    other = f"let its route to {ANYWHERE} lead to {right}"
+    if route["State"] == "blackhole":
+        return Status.FAIL, f"leads to {target}, which is gone (blackhole)", other
+    if target.startswith("nat-") and subnet.label == "private":
+        return _through_nat_gateway(deployment, target)
+    if target.startswith("igw-"):
+        if subnet.label == "public":
+            return Status.PASS, f"leads to the internet gateway {target}", ""
+        return Status.FAIL, f"leads to the internet gateway {target}, which serves public addresses only", other
+    sentence = f"leads to {target}; whether that leads to the internet cannot be seen from here"
+    return Status.WARN, sentence, f"see that it does; known to work is {right}"
+
+
+def _through_nat_gateway(deployment: Deployment, gateway_id: str) -> Judgement:
+    [gateway] = deployment.account.list("ec2", "describe_nat_gateways", NatGatewayIds=[gateway_id])
+    if gateway["State"] != "available":
+        sentence = f"leads to the NAT gateway {gateway_id}, which is {gateway['State']}; allowed: available"
+        return Status.FAIL, sentence, "wait if it is pending; otherwise route to another one"
+    if gateway["ConnectivityType"] != "public":
+        hint = "see that the route of its own subnet leads to the internet"
+        return Status.WARN, f"leads to the private NAT gateway {gateway_id}", hint
+    return Status.PASS, f"leads to the NAT gateway {gateway_id}, which is available", ""
+
+
+def _without_route(deployment: Deployment, subnet: ExistingSubnet, table_id: str) -> Judgement:
+    """Tell whether endpoints make up for a default route.
+
+    https://docs.aws.amazon.com/parallelcluster/latest/ug/aws-parallelcluster-in-a-single-public-subnet-no-internet-v3.html;
+    head and login nodes take the names of their scripts from Systems Manager.
+    """
+    right = _RIGHT_TARGETS[subnet.label]
+    if subnet.label == "public":
+        return Status.FAIL, f"has no route to {ANYWHERE}", f"add one to {right}"
+    standing = others(deployment.settings, public=False)
+    needed = {*PARALLELCLUSTER_ENDPOINTS, "s3", "dynamodb"}
+    if standing.head_nodes or standing.login_nodes:
+        needed.add("ssm")
+    if deployment.settings.cluster.login_nodes:
+        needed.add("elasticloadbalancing")
+    present = {
+        each["ServiceName"].removeprefix(f"com.amazonaws.{deployment.settings.region}.")
+        for each in vpc_endpoints(deployment, subnet)
+        if each["VpcEndpointType"] == "Interface" or table_id in each["RouteTableIds"]
+    }
+    if missing := sorted(needed - present):
+        sentence = f"has no route to {ANYWHERE}, nor are there endpoints for {', '.join(missing)}"
+        return Status.FAIL, sentence, f"add a route to {right}, or those endpoints"
+    sentence = f"has no route to {ANYWHERE}; there are the endpoints that ParallelCluster needs, and nothing else"
+    return Status.WARN, sentence, "see that all software comes with the image or from S3"
+
+
+@check(
+    "s3-endpoint",
+    "Gateway endpoint for S3",
+    prevents="What nodes read from S3 would go through the NAT gateway, which takes $0.045 per GB.",
+    calls=("ec2:DescribeSubnets", "ec2:DescribeRouteTables", "ec2:DescribeVpcEndpoints"),
+)
+def s3_endpoint(deployment: Deployment) -> Iterator[Finding]:
+    """Look for S3 in the private subnet's route table; such an endpoint costs nothing.
+
+    https://docs.aws.amazon.com/vpc/latest/privatelink/vpc-endpoints-s3.html, https://aws.amazon.com/vpc/pricing/
+    """
+    for subnet in existing_subnets(deployment):
+        if subnet.label == "public":
+            continue
+        if subnet.found is None:
+            yield unseen(subnet)
+            continue
+        vpc_id, table_id = subnet.found["VpcId"], route_table(deployment, subnet)["RouteTableId"]
+        service = f"com.amazonaws.{deployment.settings.region}.s3"
+        gateways = {
+            each["VpcEndpointId"]: each["RouteTableIds"]
+            for each in vpc_endpoints(deployment, subnet)
+            if (each["ServiceName"], each["VpcEndpointType"]) == (service, "Gateway")
+        }
+        command = deployment.command("ec2", "describe-vpc-endpoints", "--filters", f"Name=vpc-id,Values={vpc_id}")
+        if here := [each for each, tables in gateways.items() if table_id in tables]:
+            yield Finding(Status.PASS, f"{here[0]} serves {table_id} of {subnet.id}", "", command)
+            continue
+        words = (
+            ("modify-vpc-endpoint", "--vpc-endpoint-id", next(iter(gateways)), "--add-route-table-ids", table_id)
+            if gateways
+            else ("create-vpc-endpoint", "--vpc-id", vpc_id, "--service-name", service, "--route-table-ids", table_id)
+        )
+        sentence = f"no gateway endpoint for S3 serves {table_id} of {subnet.id}"
+        yield Finding(Status.WARN, sentence, f"`{deployment.command('ec2', *words)}`, which is free", command)
+
+
+@check(
+    "network-acl",
+    "Network ACLs of the existing subnets",
+    prevents="Lustre, Slurm or answers from the internet would be dropped without a trace.",
+    calls=("ec2:DescribeSubnets", "ec2:DescribeNetworkAcls"),
+)
+def network_acl(deployment: Deployment) -> Iterator[Finding]:
+    """Look whether all IPv4 traffic passes, as in a VPC's default ACL; a narrower one is not judged.
+
+    https://docs.aws.amazon.com/vpc/latest/userguide/nacl-rules.html
+    """
+    for subnet in existing_subnets(deployment):
+        if not subnet.used:
+            continue
+        if subnet.found is None:
+            yield unseen(subnet)
+            continue
+        filters = [{"Name": "association.subnet-id", "Values": [subnet.id]}]
+        [acl] = deployment.account.list("ec2", "describe_network_acls", Filters=filters)
+        acl_id = acl["NetworkAclId"]
+        narrow = [way for way, egress in (("in", False), ("out", True)) if not _passes_all(acl["Entries"], egress)]
+        command = deployment.command("ec2", "describe-network-acls", "--network-acl-ids", acl_id)
+        if narrow:
+            sentence = f"{acl_id} of {subnet.id} does not let all traffic {' and '.join(narrow)}"
+            hint = (
+                "see that these pass: between the subnets all TCP (Lustre 988 and 1018-1023, NFS, Slurm, SSH); to the "
+                "internet TCP 443, and from it answers to ports 1024-65535"
+            )
+            yield Finding(Status.WARN, sentence, hint, command, subnet.label)
+        else:
+            yield Finding(Status.PASS, f"{acl_id} of {subnet.id} lets all traffic pass", "", command, subnet.label)
+
+
+def _passes_all(entries: Iterable[dict[str, Any]], egress: bool) -> bool:
+    """Tell whether nothing is denied in a direction: of the entries that fit, the one of the lowest number decides."""
+    of_direction = [each for each in entries if each["Egress"] is egress and "CidrBlock" in each]
+    for entry in sorted(of_direction, key=lambda each: int(each["RuleNumber"])):
+        if entry["RuleAction"] == "deny":
+            return False
+        if (entry["Protocol"], entry["CidrBlock"]) == ("-1", ANYWHERE):
+            return True
+    return False
+
+
+CHECKS = (routes, s3_endpoint, network_acl)

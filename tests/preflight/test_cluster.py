@@ -1,0 +1,171 @@
+"""The dry run of ParallelCluster: its rights, what it leaves out, and that it leaves nothing behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from config.settings import load
+from rehearsal import stand_ins
+from rehearsal.aws import ACCOUNT, EmulatedAws
+from rehearsal.cdk import CommandLine
+from rehearsal.inventory import inventory
+from scripts.checks import cluster
+from scripts.checks.check import Finding, Status
+from scripts.checks.cluster import parallelcluster
+from scripts.checks.deployment import Deployment
+from scripts.checks.runner import findings
+from scripts.validate import CONFIG
+from tests.preflight.cases_data import SECRET, accounting, with_secret
+from tests.preflight.cases_network import existing
+from tests.preflight.conftest import REGION, GoodAccount
+from tests.preflight.deployed import assembly, deployed, stack
+from toolchain import parallelcluster as toolchain_parallelcluster
+from toolchain.synthesis import synthesize
+
+pytestmark = pytest.mark.validation
+
+LAUNCHES = {"HeadNodeLaunchTemplateValidator", "ComputeResourceLaunchTemplateValidator"}
+"""Validators that ask for more than the right to look."""
+
+Configured = Callable[..., GoodAccount]
+
+
+@pytest.fixture
+def configured(good_account: Callable[..., GoodAccount], tmp_path: Path) -> Configured:
+    """Return a function that makes the good account of an edited configuration, by default with network and storage."""
+
+    def make(edit: Callable[[dict[str, Any]], object], base: str = "trn1-16", *, deploy: bool = True) -> GoodAccount:
+        raw = yaml.safe_load((CONFIG / f"{base}.yaml").read_text())
+        edit(raw)
+        path = tmp_path / "edited.yaml"
+        path.write_text(yaml.safe_dump(raw))
+        environment = str(path.with_suffix(""))
+        account = good_account(environment, load(path))
+        if deploy:
+            deployed(environment)(account)
+        return account
+
+    return make
+
+
+def everything(raw: dict[str, Any]) -> None:
+    """Use whatever settings have for which validators look at something else."""
+    cluster = raw["cluster"]
+    cluster["custom_ami"] = "ami-0123456789abcdef0"
+    cluster["head_node"].update(ssh_key_name="mine", ssh_cidr="203.0.113.0/24")
+    cluster["login_nodes"] = [{"name": "login"}]
+    grouped, placed = ({**cluster["queues"][0], "name": name} for name in ("grouped", "placed"))
+    group = f"arn:aws:resource-groups:{REGION}:{ACCOUNT}:group/reservations"
+    small = {"name": "trn1-32xl", "max_count": 1}
+    grouped["compute_resources"] = [{**small, "capacity_reservation_group_arn": group}]
+    placed.update(placement_group=None, existing_placement_group="theirs", compute_resources=[small])
+    cluster["queues"] += [grouped, placed]
+
+
+def restricted(account: GoodAccount, monkeypatch: pytest.MonkeyPatch, *actions: str) -> list[Finding]:
+    """Return what is found with certain rights only."""
+    statement = {"Effect": "Allow", "Action": list(actions), "Resource": "*"}
+    with account.aws.restricted({"Version": "2012-10-17", "Statement": [statement]}) as settings:
+        for name, value in settings.items():
+            monkeypatch.setenv(name, value)
+        return list(account.look(parallelcluster))
+
+
+def answered(found: list[Finding]) -> set[tuple[str, Status]]:
+    return {(each.subject, each.status) for each in found}
+
+
+def test_the_rights_suffice_but_for_launches(configured: Configured, monkeypatch: pytest.MonkeyPatch) -> None:
+    account = configured(everything, "reserved")
+    rights = [permission.action for permission in parallelcluster.permissions]
+    found = restricted(account, monkeypatch, *rights)
+    assert answered(found) == {(each, Status.UNKNOWN) for each in LAUNCHES}
+    assert all("ec2:RunInstances" in each.hint for each in found)
+    assert answered(restricted(account, monkeypatch, *rights, "ec2:RunInstances")) == {("", Status.PASS)}
+
+
+@pytest.mark.slow
+def test_each_right_is_needed(configured: Configured, monkeypatch: pytest.MonkeyPatch) -> None:
+    account = configured(everything, "reserved")
+    stack(account, "reserved-cluster")
+    monkeypatch.setattr(cluster, "synthesize", lambda environment, *_: assembly(environment))
+    rights = {permission.action for permission in parallelcluster.permissions} | {"ec2:RunInstances"}
+    superfluous = {
+        right
+        for right in rights
+        if answered(restricted(account, monkeypatch, *(rights - {right}))) == {("", Status.PASS)}
+    }
+    assert superfluous == {"sts:GetCallerIdentity"}  # which needs no right, but has a name
+
+
+def test_it_leaves_nothing_behind(configured: Configured) -> None:
+    account = configured(lambda _: None)
+    before = inventory(account.aws, REGION)
+    assert account.statuses(parallelcluster) == [Status.PASS]
+    assert inventory(account.aws, REGION) == before
+
+
+def test_an_existing_vpc_is_enough(configured: Configured) -> None:
+    [found] = configured(existing, deploy=False).look(parallelcluster)
+    assert found.status is Status.PASS
+    assert "brings: file system, node scripts, placement groups, policies, security groups" in found.sentence
+
+
+def test_a_warning_is_a_fault(configured: Configured) -> None:
+    def with_missing_file(raw: dict[str, Any]) -> None:
+        settings = {"CustomSlurmSettingsIncludeFile": "s3://nowhere/slurm.conf"}
+        raw["cluster"]["overrides"] = {"Scheduling": {"SlurmSettings": settings}}
+
+    [found] = configured(with_missing_file).look(parallelcluster)
+    assert (found.status, found.subject) == (Status.FAIL, "UrlValidator")
+    assert found.sentence.startswith("WARNING: ")
+
+
+def test_a_secret_that_may_not_be_read_stops_the_deployment(
+    configured: Configured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account = configured(accounting)
+    with_secret()(account)
+    rights = [permission.action for permission in parallelcluster.permissions]
+    found = restricted(account, monkeypatch, *rights, "ec2:RunInstances")
+    assert answered(found) == {("PasswordSecretArnValidator", Status.UNKNOWN)}
+    assert SECRET in found[0].sentence
+    assert answered(list(account.look(parallelcluster))) == {("", Status.PASS)}
+
+
+def test_without_the_package(good_account: Callable[..., GoodAccount], monkeypatch: pytest.MonkeyPatch) -> None:
+    account = good_account()
+    deployed()(account)
+    monkeypatch.setattr(toolchain_parallelcluster, "PYTHON", Path("/nowhere/python"))
+    [found] = account.look(parallelcluster)
+    assert (found.status, found.hint) == (Status.UNKNOWN, "`make preflight ENV=trn1-16` sets it up")
+
+
+def test_a_running_cluster_is_not_touched(
+    rehearsed_aws: EmulatedAws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in rehearsed_aws.settings.items():
+        monkeypatch.setenv(name, value)
+    settings = load(CONFIG / "dev.yaml")
+    stand_ins.create(rehearsed_aws, settings)
+    command_line = CommandLine(rehearsed_aws)
+    assert command_line.bootstrap(settings.region) == 0
+    synthesize("dev", tmp_path)
+    assert command_line.run("deploy", "--all", "--app", str(tmp_path), "--require-approval", "never") == 0
+    before, events = inventory(rehearsed_aws, settings.region), stack_events(rehearsed_aws, settings.region)
+    [found] = findings(parallelcluster, Deployment("dev", settings))
+    assert found.status is Status.PASS
+    assert found.sentence.endswith("brings: node scripts")
+    assert inventory(rehearsed_aws, settings.region) == before
+    assert stack_events(rehearsed_aws, settings.region) == events
+
+
+def stack_events(aws: EmulatedAws, region: str) -> list[str]:
+    """Return the ids of all that happened to the cluster's own stack."""
+    pages = aws.client("cloudformation", region).get_paginator("describe_stack_events").paginate(StackName="dev")
+    return [event["EventId"] for page in pages for event in page["StackEvents"]]

@@ -1,0 +1,50 @@
+"""ParallelCluster itself refuses the images that the check refuses, and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from rehearsal.aws import EmulatedAws
+from rehearsal.templates import Resolver, publish_files
+from scripts.checks import images
+from scripts.checks.check import Status
+from tests.preflight.cases import Case, nothing
+from tests.preflight.cases_images import CASES, IMAGE, own_image
+from tests.preflight.conftest import GoodAccount
+from tests.preflight.deployed import assembly
+from toolchain.cluster import ClusterRequest, cluster_request
+from toolchain.parallelcluster import ParallelCluster
+
+pytestmark = [pytest.mark.slow, pytest.mark.validation]
+
+OWN = [case for case in CASES if case.check is images.custom_image and case.edit is own_image]
+REAL = [case for case in OWN if case.patch is nothing]
+"""The images that can be made, not only told of."""
+
+
+@pytest.fixture(scope="module")
+def parallelcluster(rehearsal_server: EmulatedAws) -> Iterator[ParallelCluster]:
+    with ParallelCluster(rehearsal_server.environment) as process:
+        yield process
+
+
+def request_with_own_image(aws: EmulatedAws) -> ClusterRequest:
+    publish_files(assembly("trn1-16"), aws)
+    request = cluster_request(assembly("trn1-16"), Resolver(assembly("trn1-16"), aws))
+    image = {**request.configuration["Image"], "CustomAmi": IMAGE}
+    configuration = {**request.configuration, "Image": image}
+    return replace(request, properties={**request.properties, "ClusterConfiguration": configuration})
+
+
+@pytest.mark.parametrize("case", REAL, ids=lambda case: case.name)
+def test_parallelcluster_agrees(
+    case: Case, good_account: Callable[..., GoodAccount], parallelcluster: ParallelCluster
+) -> None:
+    account = good_account(case.environment, case.settings())
+    request = request_with_own_image(account.aws)
+    case.spoil(account)
+    verdict = parallelcluster.create(request, strings=True)
+    assert verdict.accepted is (case.status is Status.PASS), verdict

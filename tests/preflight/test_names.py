@@ -1,0 +1,44 @@
+"""A deployment that exists already is ours to update."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rehearsal.cdk import CommandLine
+from scripts.checks import names
+from scripts.checks.check import Status
+from scripts.checks.deployment import PARTS
+from tests.preflight.conftest import GoodAccount
+from tests.rehearsal.stacks import Stacks, parameter
+from toolchain.synthesis import synthesize
+
+SNAPSHOTS = Path(__file__).parents[1] / "snapshots"
+
+
+@pytest.mark.parametrize("environment", ["two-queues", "ultracluster"])
+def test_stacks_are_known_by_their_descriptions(environment: str, good_account: Callable[..., GoodAccount]) -> None:
+    account = good_account(environment)
+    stacks = Stacks(account.aws, account.settings.region)
+    for part in PARTS:
+        template = json.loads((SNAPSHOTS / environment / f"{environment}-{part}.json").read_text(encoding="utf-8"))
+        described = {"Description": template["Description"]}
+        stacks.create(f"{environment}-{part}", {"R": parameter()}, template=described)
+    assert [finding.sentence for finding in account.look(names.stack_names)] == [
+        f"{environment}-{part} is CREATE_COMPLETE, and ours to update" for part in PARTS
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.validation
+def test_what_the_cdk_deployed(good_account: Callable[..., GoodAccount], tmp_path: Path) -> None:
+    account = good_account("dev")
+    synthesize("dev", tmp_path)
+    cdk = CommandLine(account.aws)
+    assert cdk.run("deploy", "--all", "--app", str(tmp_path), "--require-approval", "never") == 0
+    cdk.close()
+    found = [*account.look(names.stack_names), *account.look(names.cluster_name)]
+    assert [(finding.status, "ours to update" in finding.sentence) for finding in found] == [(Status.PASS, True)] * 4

@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export CDK_DISABLE_CLI_TELEMETRY := 1
 
 CDK := cdk --no-notices -c env=$(ENV)
-SHELL_SCRIPTS := .ci/run $(wildcard constructs/ultracluster/*.sh scripts/nodes/*.sh)
+SHELL_SCRIPTS := .ci/run $(wildcard constructs/ultracluster/*.sh scripts/nodes/*.sh scripts/nodes/*/*.sh tests/nodes/*.sh tests/nodes/stand_ins/*)
 # Only what was asked for: validate looks at every configuration unless ENV is given.
 GIVEN_ENV := $(if $(filter file,$(origin ENV)),,$(ENV))
 
@@ -58,6 +58,10 @@ endef
 plan: env setup ## Tell what ENV is, needs and costs, offline: ARGS='--workload bert-large-phase1', --json, --html
 	@python -m scripts.plan $(ENV) $(ARGS)
 
+.PHONY: preflight
+preflight: env setup .venv-pcluster/.complete ## Look whether the account has what ENV needs; nothing is changed: ARGS='--only quota-'
+	@python -m scripts.preflight $(ENV) $(ARGS)
+
 .PHONY: env
 env:
 	@test -f config/$(ENV).yaml || { echo "There is no config/$(ENV).yaml. ENV is one of: $(basename $(notdir $(wildcard config/*.yaml)))" >&2; exit 2; }
@@ -72,14 +76,18 @@ synth: env setup ## Write the templates of ENV and its ParallelCluster configura
 bootstrap: env setup ## Prepare the account and Region of ENV for the CDK: once, needs credentials
 	@$(CDK) bootstrap $(ARGS)
 
+.PHONY: changes
+changes: env setup .venv-pcluster/.complete ## Tell what a deployment of ENV would do to what is running: ARGS='--against DIRECTORY', --json, --markdown
+	@python -m scripts.changes $(ENV) $(ARGS)
+
 .PHONY: diff
-diff: env setup ## Show what a deployment of ENV would change
+diff: env setup .venv-pcluster/.complete ## Show line by line what a deployment of ENV would change, and what that does
 	@$(CDK) diff $(ARGS)
+	@python -m scripts.changes $(ENV) --assembly cdk.out
 
 .PHONY: deploy
-deploy: env setup ## Create or update the stacks of ENV; their outputs go to build/outputs-ENV.json
-	@mkdir -p build
-	@$(CDK) deploy --all --require-approval broadening --outputs-file build/outputs-$(ENV).json $(ARGS)
+deploy: env setup .venv-pcluster/.complete ## Show the changes of ENV, ask, and make them; outputs go to build/outputs-ENV.json: ARGS=--yes
+	@python -m scripts.deploy $(ENV) $(ARGS)
 
 .PHONY: destroy
 destroy: env setup ## Delete the stacks of ENV; what the settings retain stays
@@ -90,6 +98,10 @@ destroy: env setup ## Delete the stacks of ENV; what the settings retain stays
 .PHONY: rehearse
 rehearse: env setup .venv-pcluster/.complete ## Create, change and destroy ENV on this machine, without an AWS account
 	@python -m scripts.rehearse $(ENV) $(ARGS)
+
+.PHONY: emulate
+emulate: env setup .venv-pcluster/.complete ## An emulated account for ENV until Ctrl-C, to try preflight and deploy on: ARGS='--spoil no-quota'
+	@python -m scripts.emulate $(ENV) $(ARGS)
 
 .PHONY: validate
 validate: $(if $(GIVEN_ENV),env) setup .venv-pcluster/.complete ## Ask the real ParallelCluster about every configuration, or ENV

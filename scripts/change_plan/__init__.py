@@ -1,0 +1,1 @@
+"""What a deployment would do to what is running, found out without changing it."""

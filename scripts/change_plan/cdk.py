@@ -1,0 +1,25 @@
+"""The CDK command line, as `make` calls it, for the account of the credentials in use."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def command(*arguments: str) -> list[str]:
+    """Return a command line of the CDK."""
+    return ["cdk", "--no-notices", *arguments]
+
+
+def environment() -> dict[str, str]:
+    """Return the environment in which it finds itself and Node: `make setup` puts both beside this interpreter."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    return {**os.environ, "PATH": path, "CDK_DISABLE_CLI_TELEMETRY": "1"}
+
+
+def synthesis(name: str, directory: Path) -> list[str]:
+    """Return the command that synthesizes a configuration into a directory, with the CDK's own validation."""
+    return command("--context", f"env={name}", "synth", "--quiet", "--output", str(directory))

@@ -1,0 +1,134 @@
+"""The stacks of a deployment as CloudFormation has them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from config.settings import Settings
+from scripts.checks.deployment import Account, Deployment
+from toolchain.assembly import Assembly, Stack
+
+MANIFEST: Final = "manifest.json"
+NOT_THERE: Final = frozenset({"REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED"})
+"""Statuses of a stack without resources: the CDK makes it anew, after it has deleted what is left of it."""
+READY: Final = frozenset(
+    {"CREATE_COMPLETE", "IMPORT_COMPLETE", "IMPORT_ROLLBACK_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE"}
+)
+"""Statuses of a stack that can be updated.
+
+https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
+"""
+
+
+class AccountError(RuntimeError):
+    """The credentials are for another account than the settings name; the message says which."""
+
+
+class CdkAccount(Account):
+    """AWS as the CDK sees it: CloudFormation is asked in the role that the CDK deploys in, if it may be assumed.
+
+    https://docs.aws.amazon.com/cdk/v2/guide/bootstrapping-env.html
+    """
+
+    def __init__(self, region: str, role: str) -> None:
+        super().__init__(region)
+        self._role = role
+        self._cloudformation: Any = None
+
+    def client(self, service: str, region: str | None = None) -> Any:
+        """Return a client of a service in the deployment's Region, or another."""
+        if service != "cloudformation":
+            return super().client(service, region)
+        self._cloudformation = self._cloudformation or self._in_role()
+        return self._cloudformation
+
+    def _in_role(self) -> Any:
+        import boto3
+        from botocore.exceptions import ClientError
+
+        try:
+            assumed = self.ask("sts", "assume_role", RoleArn=self._role, RoleSessionName="change-plan")
+        except ClientError:
+            return super().client("cloudformation")
+        keys = assumed["Credentials"]
+        return boto3.client(
+            "cloudformation",
+            region_name=self._region,
+            aws_access_key_id=keys["AccessKeyId"],
+            aws_secret_access_key=keys["SecretAccessKey"],
+            aws_session_token=keys["SessionToken"],
+        )
+
+
+class LiveStacks:
+    """What is deployed of an assembly.
+
+    Attributes:
+        account_id: The account of the credentials.
+        new: The stacks of the assembly, as they are for this account.
+        statuses: Statuses of the stacks that exist.
+        old: Those that hold resources.
+        physical_ids: Physical ids of their resources, by stack and logical id.
+        protected: Stacks that are protected against deletion.
+        to_be_protected: Those that the assembly wants to be protected.
+
+    Raises:
+        AccountError: The settings name another account.
+        botocore.exceptions.BotoCoreError: AWS could not be asked.
+        botocore.exceptions.ClientError: AWS refused to answer.
+    """
+
+    def __init__(self, environment: str, settings: Settings, directory: Path) -> None:
+        self._deployment = Deployment(environment, settings)
+        self.account_id: str = self._deployment.account.ask("sts", "get_caller_identity")["Account"]
+        if settings.account not in (None, self.account_id):
+            raise AccountError(f"the credentials are for account {self.account_id}; allowed: {settings.account}")
+        self.new = Assembly(directory, self.account_id).stacks
+        properties = stack_properties(directory)
+        self.to_be_protected = {name for name, each in properties.items() if each.get("terminationProtection")}
+        self._deployment.account = CdkAccount(settings.region, self._role(properties))
+        described = {name: self._deployment.stack(name) for name in self.new}
+        self.statuses = {name: found["StackStatus"] for name, found in described.items() if found}
+        present = {name: found for name, found in described.items() if found and _has_resources(found)}
+        self.old = {name: self._stack(name, found) for name, found in present.items()}
+        self.physical_ids = {name: self._deployment.physical_ids(name) for name in present}
+        self.protected = {name for name, found in described.items() if found and found["EnableTerminationProtection"]}
+
+    @property
+    def cloudformation(self) -> Any:
+        """The client to ask CloudFormation with."""
+        return self._deployment.account.client("cloudformation")
+
+    def command(self, *words: str) -> str:
+        """Return an AWS CLI command: what follows ``aws``, with the Region."""
+        return self._deployment.command(*words)
+
+    def _role(self, properties: Mapping[str, Mapping[str, Any]]) -> str:
+        """Return the role in which the CDK deploys, the same one for all stacks."""
+        name, stack = next(iter(self.new.items()))
+        role: str = properties[name]["assumeRoleArn"]
+        for placeholder in ("AWS::AccountId", "AWS::Partition"):
+            role = role.replace(f"${{{placeholder}}}", str(stack.pseudo_parameters[placeholder]))
+        return role
+
+    def _stack(self, name: str, description: Mapping[str, Any]) -> Stack:
+        template = self._deployment.account.ask("cloudformation", "get_template", StackName=name)["TemplateBody"]
+        tags = {tag["Key"]: tag["Value"] for tag in description.get("Tags", [])}
+        return Stack(name, self.new[name].region, self.account_id, json.loads(json.dumps(template)), tags)
+
+
+def _has_resources(description: Mapping[str, Any]) -> bool:
+    return description["StackStatus"] not in NOT_THERE
+
+
+def stack_properties(directory: Path) -> dict[str, dict[str, Any]]:
+    """Return what the manifest of an assembly says of each stack: role, protection."""
+    manifest = json.loads((directory / MANIFEST).read_text(encoding="utf-8"))
+    return {
+        artifact["properties"].get("stackName", name): artifact["properties"]
+        for name, artifact in manifest["artifacts"].items()
+        if artifact["type"] == "aws:cloudformation:stack"
+    }

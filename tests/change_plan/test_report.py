@@ -1,0 +1,233 @@
+"""What a plan looks like: on a terminal, in a comment, as JSON."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from scripts.change_plan import findings, report, text
+from scripts.change_plan.cluster import Target
+from scripts.change_plan.markdown import as_markdown
+from scripts.change_plan.model import (
+    ClusterChange,
+    ClusterPlan,
+    Effect,
+    Kind,
+    Plan,
+    PropertyChange,
+    ResourceChange,
+    Source,
+    StackPlan,
+)
+from scripts.checks.check import Finding, Status
+
+TARGET = Target("mine", "mine-cluster", "mine", "us-west-2")
+SUBNET = ResourceChange(
+    "Subnet",
+    "AWS::EC2::Subnet",
+    Effect.REPLACED,
+    "subnet-1",
+    ("CidrBlock",),
+    (PropertyChange("CidrBlock", "10.0.0.0/24", "10.0.1.0/24"),),
+)
+CLUSTER = ClusterPlan("mine", exists=True, source="its template")
+
+
+def plan(*changes: ResourceChange, cluster: ClusterPlan = CLUSTER, **stack: Any) -> Plan:
+    """Return the plan of one stack, with all that is to be said of it."""
+    told = StackPlan("mine-network", **{"source": Source.CHANGE_SET, **stack}, changes=changes)
+    found = [*findings.of_stack(told, accepted=False), *findings.of_cluster(cluster, TARGET)]
+    return Plan("mine", "us-west-2", "account 123456789012", [told], cluster, found)
+
+
+def policy(**statement: Any) -> ResourceChange:
+    before = {"Statement": [{"Effect": "Allow", "Action": "a:B", "Resource": "*"}]}
+    after = {"Statement": [*before["Statement"], {"Effect": "Allow", **statement}]}
+    properties = (PropertyChange("PolicyDocument", before, after), PropertyChange("Path", "/", "/other/"))
+    return ResourceChange("Policy", "AWS::IAM::ManagedPolicy", Effect.CHANGED, "", ("PolicyDocument",), properties)
+
+
+def key(kind: Kind, passes_now: bool | None, **further: Any) -> ClusterPlan:
+    """Return a cluster of which one key changes."""
+    change = ClusterChange("Scheduling.Key", 1, 2, kind, passes_now, "because", ("a way",), "a command")
+    return ClusterPlan("mine", exists=True, source="its template", changes=(change,), **further)
+
+
+def printed(found: Plan, width: int = 120) -> str:
+    console = Console(file=io.StringIO(), width=width, highlight=False)
+    text.show(found, console)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("statement", "line"),
+    [
+        ({"Action": ["s3:GetObject", "s3:PutObject"], "Resource": "*"}, "Allow s3:GetObject, s3:PutObject on *"),
+        ({"NotAction": "iam:*", "NotResource": "a"}, "Allow all but iam:* on all but a"),
+        ({"Action": "a", "Principal": {"AWS": "1"}}, 'Allow a to {"AWS": "1"}'),
+        ({"Action": "a", "Condition": {"Bool": {"b": "c"}}}, 'Allow a if {"Bool": {"b": "c"}}'),
+    ],
+)
+def test_a_new_right_is_told_in_words(statement: dict[str, Any], line: str) -> None:
+    [found] = report.rights(plan(policy(**statement)))
+    assert (found.subject, found.lost, found.gained) == ("mine-network/Policy (changed in place)", [], [line])
+
+
+def test_what_says_nothing_of_rights_is_left_out() -> None:
+    tagged = ResourceChange(
+        "Role", "AWS::IAM::Role", Effect.CHANGED, "", ("Tags",), (PropertyChange("Tags", [], [{"Key": "a"}]),)
+    )
+    assert report.rights(plan(tagged)) == []
+    assert report.rights(plan(SUBNET)) == []
+
+
+def test_rights_of_the_cluster() -> None:
+    change = ClusterChange("HeadNode.Iam.AdditionalIamPolicies", [{"Policy": "a"}], [{"Policy": "b"}], Kind.LIVE, True)
+    [found] = report.rights(plan(cluster=ClusterPlan("mine", True, "", changes=(change,))))
+    assert (found.lost, found.gained) == (['{"Policy": "a"}'], ['{"Policy": "b"}'])
+
+
+def test_a_stack_in_a_line() -> None:
+    def line(*changes: ResourceChange, **stack: Any) -> str:
+        return report.sections(plan(*changes, **stack))[0].remark
+
+    silent = ResourceChange("A", "AWS::EC2::VPC", Effect.CHANGED, causes=("Metadata",))
+    assert line() == "no changes, from a CloudFormation change set"
+    assert line(other=("outputs",)) == "from a CloudFormation change set; changed, too: outputs"
+    assert line(silent) == "from a CloudFormation change set; changed, too: metadata of 1 resource"
+    assert line(source=Source.STORED_TEMPLATE, reason="no right") == "no changes, from the stored template (no right)"
+    new = ResourceChange("A", "AWS::EC2::VPC", Effect.ADDED)
+    assert line(new, new, source=Source.NEW) == "the stack does not exist yet: 2 resources are added"
+    assert line(SUBNET) == "from a CloudFormation change set"
+
+
+@pytest.mark.parametrize(
+    ("cluster", "status", "answer", "sentence"),
+    [
+        (key(Kind.LIVE, True), None, "applied live", ""),
+        (key(Kind.DRAINS, True), None, "drains nodes", ""),
+        (key(Kind.REFUSED, False), Status.FAIL, "refused", "is refused as long as the cluster lives: because"),
+        (
+            key(Kind.FLEET_STOPPED, False, fleet_status="RUNNING"),
+            Status.FAIL,
+            "needs the fleet stopped; not now",
+            "needs the fleet STOPPED, and it is RUNNING",
+        ),
+        (
+            key(Kind.FLEET_STOPPED, None),
+            Status.WARN,
+            "needs the fleet stopped",
+            "needs the fleet STOPPED, and whether it is could not be asked",
+        ),
+        (
+            key(Kind.FLEET_STOPPED, True, fleet_status="STOPPED"),
+            Status.WARN,
+            "needs the fleet stopped; passes now",
+            "the fleet is STOPPED, as this deployment needs it, and stays so",
+        ),
+        (
+            key(Kind.LOGIN_NODES_STOPPED, False),
+            Status.FAIL,
+            "needs the login nodes stopped; not now",
+            "needs the login nodes gone, and there are some",
+        ),
+        (
+            key(Kind.ALL_STOPPED, False),
+            Status.FAIL,
+            "needs fleet and login nodes stopped; not now",
+            "needs the fleet STOPPED and the login nodes gone",
+        ),
+    ],
+)
+def test_a_key_of_the_cluster(cluster: ClusterPlan, status: Status | None, answer: str, sentence: str) -> None:
+    found = plan(cluster=cluster)
+    [row] = report.sections(found)[1].rows
+    assert row == ("Scheduling.Key", "1", "2", answer)
+    assert [each.status for each in found.findings] == ([status] if status else [])
+    assert all(each.sentence.endswith(sentence) for each in found.findings)
+    assert found.ok == (status is not Status.FAIL)
+
+
+def test_of_long_lists_only_the_difference_is_shown() -> None:
+    assert findings.shown_difference(["a", "b"], ["a", "c"]) == ("[b]", "[c]")
+    assert findings.shown_difference(["a"], ["a", "c"]) == ("[a]", "[c]")
+    assert findings.shown_difference(None, {"Name": "second", "More": 1}) == ("none", "second")
+    assert findings.shown_difference(True, "x" * 70) == ("true", "x" * 57 + "...")
+
+
+def test_a_fault_says_what_becomes_of_the_old_one() -> None:
+    [fault] = plan(SUBNET).findings
+    assert fault.sentence == (
+        "Subnet (AWS::EC2::Subnet subnet-1) is replaced, because of CidrBlock from 10.0.0.0/24 to 10.0.1.0/24: "
+        "file system and nodes stand in it; the old one is deleted"
+    )
+    removed = ResourceChange("Bucket", "AWS::S3::Bucket", Effect.REMOVED, "bucket", stays=True)
+    [fault] = plan(removed).findings
+    assert fault.sentence.endswith("is removed: it holds data; it stays, outside of the stack, and costs on")
+    link = ResourceChange("Link", "AWS::FSx::DataRepositoryAssociation", Effect.REPLACED, causes=("FileSystemPath",))
+    [fault] = plan(link).findings
+    assert fault.hint.startswith("two deployments")
+
+
+@pytest.mark.parametrize("resource_type", ["AWS::EC2::NatGateway", "AWS::IAM::Role", "AWS::EC2::PlacementGroup"])
+def test_other_types_may_be_replaced(resource_type: str) -> None:
+    change = ResourceChange("A", resource_type, Effect.REPLACED, causes=("B",))
+    assert plan(change).findings == []
+
+
+def test_text() -> None:
+    out = printed(plan(SUBNET, policy(Action="s3:PutObject", Resource="*")))
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    assert lines[0] == "Changes of mine, us-west-2, against account 123456789012"
+    assert "Subnet EC2::Subnet replaced CidrBlock" in lines
+    assert "+ Allow s3:PutObject on *" in lines
+    assert "what helps: take the change back, or say that it is meant: --accept-replacement" in lines
+    assert lines[-1] == "1 thing must be settled before this can be deployed."
+    assert max(map(len, printed(plan(SUBNET), 80).splitlines())) <= 80
+
+
+def test_verdicts() -> None:
+    assert report.verdict(plan()) == "Nothing would change."
+    assert report.verdict(plan(other=("outputs",))) == "Nothing stands against this deployment."
+    assert report.verdict(plan(SUBNET, SUBNET)).startswith("2 things must be settled")
+
+
+def test_a_comment_takes_any_text_as_it_is() -> None:
+    odd = ResourceChange("A", "AWS::EC2::VPC", Effect.CHANGED, causes=("a|b", "<img>", "_c_", "`d`"))
+    assert "a\\|b, \\<img>, \\_c\\_, \\`d\\`" in as_markdown(plan(odd))
+
+
+def test_json_holds_everything() -> None:
+    found = plan(SUBNET, cluster=key(Kind.REFUSED, False))
+    document = json.loads(json.dumps(report.document(found)))
+    assert document["stacks"][0]["changes"] == [
+        {
+            "logical_id": "Subnet",
+            "type": "AWS::EC2::Subnet",
+            "physical_id": "subnet-1",
+            "effect": "replaced",
+            "causes": ["CidrBlock"],
+            "old_stays": False,
+            "security": False,
+            "properties": [{"path": "CidrBlock", "before": "10.0.0.0/24", "after": "10.0.1.0/24"}],
+        }
+    ]
+    assert document["cluster"]["changes"] == [
+        {
+            "path": "Scheduling.Key",
+            "before": 1,
+            "after": 2,
+            "kind": "refused",
+            "passes_now": False,
+            "security": False,
+            "reason": "because",
+            "ways": ["a way"],
+            "command": "a command",
+        }
+    ]
+    assert [Finding(**each) for each in document["findings"]] == found.findings

@@ -303,7 +303,7 @@ class ClusterSettings(_Model):
     parallelcluster_version: Literal["3.16.1"] = "3.16.1"
     """Version of ParallelCluster; another one means a new cluster."""
     os: domain.OperatingSystem = "ubuntu2404"
-    """Operating system of all nodes."""
+    """Operating system of all nodes, one that AWS makes the Neuron SDK for."""
     custom_ami: Annotated[str, Field(pattern=r"^ami-(?:[0-9a-f]{8}|[0-9a-f]{17})$")] | None = None
     """Image made with the same ParallelCluster version and OS; null: ParallelCluster's own."""
     neuron_sdk: str = neuron.DEFAULT_SDK

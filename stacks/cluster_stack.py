@@ -1,16 +1,19 @@
 """The stack of the cluster. It can be destroyed and made again without touching network and data."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import aws_cdk as cdk
 from constructs import Construct
 
+from stacks import node_facts
 from ultracluster.domain.cluster import ClusterSpec
 from ultracluster.domain.cluster_configuration import LustreMount
 from ultracluster.lustre import LustreFileSystem
 from ultracluster.network import Network
-from ultracluster.parallel_cluster import NodeScript, ParallelCluster
+from ultracluster.node_scripts import NodeScript
+from ultracluster.parallel_cluster import ParallelCluster
 
 _NODE_SCRIPTS = Path(__file__).parents[1] / "scripts" / "nodes"
 
@@ -47,7 +50,6 @@ class ClusterStack(cdk.Stack):
             **stack_options: As of ``cdk.Stack``: env, termination_protection and so on, but no tags: the cluster's do.
         """
         super().__init__(scope, construct_id, **stack_options)
-        facts = [f"neuron_sdk={spec.neuron_sdk}", f"pytorch={spec.pytorch}", f"mount_dir={mount_dir}"]
         self.cluster = ParallelCluster(
             self,
             "Cluster",
@@ -55,15 +57,12 @@ class ClusterStack(cdk.Stack):
             network=network,
             security_groups=[file_system.security_group],
             shared_storage=[LustreMount(shared_storage_name, mount_dir, file_system.file_system_id)],
-            head_node_script=NodeScript(_NODE_SCRIPTS / "head_node.sh", facts),
+            head_node_script=_node_script("head_node.sh", node_facts.head_node(spec, mount_dir)),
             queue_scripts={
-                queue.name: NodeScript(
-                    _NODE_SCRIPTS / "compute_node.sh",
-                    [f"queue={queue.name}", *facts, f"scratch_dir={queue.scratch_dir}"],
-                )
+                queue.name: _node_script("compute_node.sh", node_facts.compute_node(spec, queue, mount_dir))
                 for queue in spec.queues
             },
-            login_script=NodeScript(_NODE_SCRIPTS / "login_node.sh", [f"mount_dir={mount_dir}"]),
+            login_script=_node_script("login_node.sh", node_facts.login_node(spec, mount_dir)),
         )
         self._add_outputs(spec, network, file_system, mount_dir)
 
@@ -102,3 +101,7 @@ class ClusterStack(cdk.Stack):
         if file_system.bucket is not None:
             summary["bucket"] = file_system.bucket.bucket_name
         cdk.CfnOutput(self, "Summary", value=self.to_json_string(summary), description="For scripts")
+
+
+def _node_script(entry: str, facts: Mapping[str, str]) -> NodeScript:
+    return NodeScript(_NODE_SCRIPTS, entry, [f"{name}={value}" for name, value in facts.items()])

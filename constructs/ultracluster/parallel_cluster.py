@@ -1,20 +1,13 @@
 """AWS ParallelCluster as a construct: a Slurm cluster made, changed and deleted with its stack."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, NamedTuple
 
-from aws_cdk import Acknowledgment, CfnStack, CustomResource, Stack, Tags, Token, Validations
+from aws_cdk import CfnStack, CustomResource, Stack, Tags, Token
 from aws_cdk import aws_ec2 as ec2
-from aws_cdk import aws_iam as iam
-from aws_cdk import aws_s3_assets as assets
-from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from ultracluster.domain.cluster import ClusterSpec
 from ultracluster.domain.cluster_configuration import (
-    Action,
     Bindings,
     LustreMount,
     NodeActions,
@@ -22,28 +15,7 @@ from ultracluster.domain.cluster_configuration import (
     understood_warnings,
 )
 from ultracluster.network import Network
-
-_LAUNCHER = Path(__file__).with_name("node_launcher.sh")
-
-
-@dataclass(frozen=True)
-class NodeScript:
-    """A local file that nodes run as root while they start.
-
-    Attributes:
-        path: The file; it becomes a CDK asset.
-        arguments: Its command line.
-
-    Raises:
-        ValueError: The file's name does not end in ``.sh``, by which the provider is let to see it.
-    """
-
-    path: Path
-    arguments: Sequence[str] = ()
-
-    def __post_init__(self) -> None:
-        if self.path.suffix != ".sh":
-            raise ValueError(f"node script: got {str(self.path)!r}; allowed: a file whose name ends in .sh")
+from ultracluster.node_scripts import NodeScript, NodeScripts
 
 
 class ParallelCluster(Construct):
@@ -107,33 +79,27 @@ class ParallelCluster(Construct):
         if unknown:
             raise ValueError(f"queue_scripts: got {sorted(unknown)}; allowed: {[queue.name for queue in spec.queues]}")
 
-        self._scripts = Construct(self, "Scripts")
-        self._assets: dict[Path, assets.Asset] = {}
+        scripts = NodeScripts(self, "Scripts", cluster_name=spec.name, region=spec.region)
         groups = Construct(self, "PlacementGroups")
         self.placement_groups = {
             label: ec2.CfnPlacementGroup(groups, label, strategy="cluster") for label in spec.placement_group_labels
         }
-        head_node = self._launched("HeadNode", head_node_script, spec)
-        login = self._launched("LoginNodes", login_script if spec.login_pools else None, spec)
         bindings = Bindings(
             public_subnet_id=network.public_subnet.subnet_id,
             private_subnet_id=network.private_subnet.subnet_id,
             security_group_ids=[group.security_group_id for group in security_groups],
             placement_groups={label: group.attr_group_name for label, group in self.placement_groups.items()},
             shared_storage=shared_storage,
-            head_node_actions=head_node.actions,
-            queue_actions={
-                name: NodeActions(on_configured=self._action(script.path, script.arguments))
-                for name, script in queue_scripts.items()
-            },
-            login_actions=login.actions,
-            head_node_policy_arns=head_node.policy_arns,
-            login_policy_arns=login.policy_arns,
+            head_node_actions=scripts.launched("HeadNode", head_node_script) if head_node_script else NodeActions(),
+            queue_actions={name: scripts.of_queue(script) for name, script in queue_scripts.items()},
+            login_actions=(
+                scripts.launched("LoginNodes", login_script) if login_script and spec.login_pools else NodeActions()
+            ),
         )
         cluster = CustomResource(
             self,
             "Resource",
-            service_token=self._provider(spec.version).get_att("Outputs.ServiceToken").to_string(),
+            service_token=self._provider(spec.version, scripts).get_att("Outputs.ServiceToken").to_string(),
             resource_type="Custom::PclusterCluster",
             properties={
                 "ClusterName": spec.name,
@@ -143,83 +109,21 @@ class ParallelCluster(Construct):
             },
         )
         cluster.node.add_dependency(network.vpc)
-        cluster.node.add_dependency(self._scripts)
+        cluster.node.add_dependency(scripts)
         self.cluster_name = cluster.ref
         self.head_node_instance_id = cluster.get_att_string("headNode.instanceId")
         self.head_node_private_ip = cluster.get_att_string("headNode.privateIpAddress")
         self.status = cluster.get_att_string("clusterStatus")
         self.validation_messages = cluster.get_att_string("validationMessages")
 
-    def _action(self, path: Path, arguments: Sequence[str]) -> Action:
-        if path not in self._assets:
-            self._assets[path] = assets.Asset(self._scripts, f"Script{len(self._assets)}", path=str(path))
-        asset = self._assets[path]
-        return Action(asset.s3_object_url, asset.s3_bucket_name, asset.s3_object_key, arguments)
-
-    def _launched(self, node_kind: str, script: NodeScript | None, spec: ClusterSpec) -> "_Launched":
-        """Name a script in a parameter: ParallelCluster refuses any change of these nodes' OnNodeConfigured itself."""
-        if script is None:
-            return _Launched()
-        current = self._action(script.path, script.arguments)
-        scope = Construct(self._scripts, node_kind)
-        parameter_name = f"/ultracluster/{spec.name}/{node_kind}"
-        ssm.StringParameter(
-            scope,
-            "Parameter",
-            parameter_name=parameter_name,
-            string_value=Stack.of(self).to_json_string({"script": current.uri, "arguments": list(current.arguments)}),
-            description=f"What {node_kind} of {spec.name} runs when it is created",
-        )
-        launcher = self._action(_LAUNCHER, [parameter_name, spec.region])
-        # The provider attaches policies of this path. S3Access has room for one object of a bucket, and login nodes
-        # have none; a name of our own would stand in the way of a replacement.
-        policy = iam.ManagedPolicy(
-            scope, "Policy", path="/parallelcluster/", statements=[self._read_assets(launcher.key, current.key)]
-        )
-        return _Launched(
-            NodeActions(on_configured=launcher, on_updated=current if node_kind == "HeadNode" else None),
-            [policy.managed_policy_arn],
-        )
-
-    def _provider(self, version: str) -> CfnStack:
+    def _provider(self, version: str, scripts: NodeScripts) -> CfnStack:
         stack = Stack.of(self)
         host = f"{stack.region}-aws-parallelcluster.s3.{stack.region}.{stack.url_suffix}"
-        provider = CfnStack(
+        policy = scripts.provider_policy()
+        return CfnStack(
             self,
             # Another version gets another provider, which CloudFormation refuses to put in the place of the first.
             f"Provider{version.replace('.', '')}",
             template_url=f"https://{host}/parallelcluster/{version}/templates/custom_resource/cluster.yaml",
+            parameters=None if policy is None else {"AdditionalIamPolicies": policy.managed_policy_arn},
         )
-        if self._assets:
-            # It looks for every script before it makes or changes a cluster; what it cannot read it calls missing. By
-            # a name that stays: a changed script is looked for before a change of this policy has spread in IAM.
-            statement = self._read_assets("*.sh")
-            policy = iam.ManagedPolicy(self, "ProviderPolicy", statements=[statement])
-            [scripts] = map(_as_cdk_nag_writes, stack.resolve(statement.resources))
-            Validations.of(policy).acknowledge(
-                Acknowledgment(
-                    id=f"AwsSolutions::AwsSolutions-IAM5[Resource::{scripts}]",
-                    reason="scripts among the account's CDK assets, by a name that stays when their contents change",
-                )
-            )
-            provider.parameters = {"AdditionalIamPolicies": policy.managed_policy_arn}
-        return provider
-
-    def _read_assets(self, *keys: str) -> iam.PolicyStatement:
-        bucket = next(iter(self._assets.values())).bucket
-        return iam.PolicyStatement(actions=["s3:GetObject"], resources=[bucket.arn_for_objects(key) for key in keys])
-
-
-class _Launched(NamedTuple):
-    actions: NodeActions = NodeActions()
-    policy_arns: Sequence[str] = ()
-
-
-def _as_cdk_nag_writes(value: Any) -> str:
-    """Return a resolved ARN as cdk-nag 3 has it in the id of a finding."""
-    if isinstance(value, str):
-        return value.replace("${", "<").replace("}", ">")
-    [(function, argument)] = value.items()
-    if function == "Fn::Join":
-        return "".join(map(_as_cdk_nag_writes, argument[1]))
-    return f"<{argument}>" if function == "Ref" else _as_cdk_nag_writes(argument)

@@ -1,16 +1,41 @@
 #!/bin/bash
-# Runs on each compute node, when it starts. Installs nothing: checks what the node was given, and
-# records it. Arguments are name=value.
+# Makes a compute node ready to train: limits, names and storage, Neuron's driver and libraries, and a look at whether
+# all devices are there. Runs as root when a node starts; a second run changes nothing. Arguments are name=value:
+#
+# queue, cluster, region: where the node stands
+# sdk: release of the Neuron SDK; driver, runtime, collectives, tools: the versions of its packages
+# mount_dir: the file system that all nodes share; scratch_dir: local disks
+# pytorch: version of PyTorch, of the training environment
+# without_efa: compute resources of the queue whose nodes have no EFA, separated by commas
 set -euo pipefail
 exec 2>&1
-trap 'echo "compute_node.sh: failed on line $LINENO"' ERR
 
-state_dir=/var/lib/ultracluster
-declare -- "$@"
-: "${queue:?}" "${neuron_sdk:?}" "${pytorch:?}" "${mount_dir:?}" "${scratch_dir:?}"
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+source "$here/lib/common.sh"
+source "$here/lib/instance_types.sh"
+source "$here/install/system.sh"
+source "$here/install/lustre_client.sh"
+source "$here/install/neuron.sh"
+source "$here/install/verification.sh"
 
-mountpoint --quiet "$mount_dir" || { echo "compute_node.sh: $mount_dir is not mounted"; exit 1; }
-[[ -d $scratch_dir ]] || echo "compute_node.sh: there is no $scratch_dir; this type has no local storage"
-mkdir -p "$state_dir"
-printf '%s\n' "$@" >"$state_dir/node.env"
-echo "compute_node.sh: done: $*"
+without_efa='' pytorch=''
+parse_arguments "queue cluster region sdk driver runtime collectives tools mount_dir scratch_dir" \
+    "pytorch without_efa" "$@"
+use_system
+get_metadata instance-type
+instance_type=$metadata
+look_up_instance_type "$instance_type"
+
+check_mounted "$mount_dir"
+check_scratch
+set_limits
+set_kernel_settings
+set_host_name
+write_profile
+tune_lustre_client
+if ((devices)); then
+    install_neuron
+    verify_neuron
+fi
+verify_efa
+record "$@" "instance_type=$instance_type"

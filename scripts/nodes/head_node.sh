@@ -1,15 +1,28 @@
 #!/bin/bash
-# Runs on the head node, when it is created and at each update of the cluster. Installs nothing: checks what the node was given, and
-# records it. Arguments are name=value.
+# Makes the head node ready: limits, the Python environment of the training jobs, health checks around jobs. Runs as
+# root when the node is created and at each update of the cluster; a second run changes nothing. Arguments are
+# name=value:
+#
+# cluster, region: where the node stands; user: who people log in as
+# sdk: release of the Neuron SDK; python: minor version of Python
+# pytorch, torch_xla, torch_neuronx, compiler, libneuronxla: versions of the Python packages torch, torch-xla,
+# torch-neuronx, neuronx-cc and libneuronxla
+# mount_dir: the file system that all nodes share
 set -euo pipefail
 exec 2>&1
-trap 'echo "head_node.sh: failed on line $LINENO"' ERR
 
-state_dir=/var/lib/ultracluster
-declare -- "$@"
-: "${neuron_sdk:?}" "${pytorch:?}" "${mount_dir:?}"
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+source "$here/lib/common.sh"
+source "$here/install/system.sh"
+source "$here/install/slurm_hooks.sh"
+source "$here/install/python_environment.sh"
 
-mountpoint --quiet "$mount_dir" || { echo "head_node.sh: $mount_dir is not mounted"; exit 1; }
-mkdir -p "$state_dir"
-printf '%s\n' "$@" >"$state_dir/node.env"
-echo "head_node.sh: done: $*"
+parse_arguments "cluster region user sdk python pytorch torch_xla torch_neuronx compiler libneuronxla mount_dir" \
+    "" "$@"
+use_system
+check_mounted "$mount_dir"
+set_limits
+write_profile
+add_slurm_hooks
+make_python_environment
+record "$@"

@@ -1,15 +1,19 @@
 #!/bin/bash
-# Runs on each login node, when it starts. Installs nothing: checks what the node was given, and
-# records it. Arguments are name=value.
+# Makes a login node ready to submit jobs: limits and paths. Runs as root when a node starts; a second run changes
+# nothing. Arguments are name=value:
+#
+# sdk, pytorch: release of the Neuron SDK and version of PyTorch, of the training environment
+# mount_dir: the file system that all nodes share
 set -euo pipefail
 exec 2>&1
-trap 'echo "login_node.sh: failed on line $LINENO"' ERR
 
-state_dir=/var/lib/ultracluster
-declare -- "$@"
-: "${mount_dir:?}"
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+source "$here/lib/common.sh"
+source "$here/install/system.sh"
 
-mountpoint --quiet "$mount_dir" || { echo "login_node.sh: $mount_dir is not mounted"; exit 1; }
-mkdir -p "$state_dir"
-printf '%s\n' "$@" >"$state_dir/node.env"
-echo "login_node.sh: done: $*"
+parse_arguments "sdk pytorch mount_dir" "" "$@"
+use_system
+check_mounted "$mount_dir"
+set_limits
+write_profile
+record "$@"

@@ -7,14 +7,18 @@ from dataclasses import dataclass
 NETWORK = "constructs/ultracluster/network.py"
 LUSTRE = "constructs/ultracluster/lustre.py"
 CLUSTER = "constructs/ultracluster/parallel_cluster.py"
+NODE_SCRIPTS = "constructs/ultracluster/node_scripts.py"
+RUN_BUNDLE = "constructs/ultracluster/run_bundle.sh"
 RENDERING = "constructs/ultracluster/domain/cluster_configuration.py"
 CLUSTER_RULES = "constructs/ultracluster/domain/cluster_rules.py"
+NEURON = "constructs/ultracluster/domain/neuron.py"
 LUSTRE_RULES = "constructs/ultracluster/domain/lustre.py"
 NAMES = "constructs/ultracluster/domain/names.py"
 ADDRESSES = "constructs/ultracluster/domain/addresses.py"
 SETTINGS = "config/settings.py"
 SETTINGS_RULES = "config/rules.py"
 COMPOSITION = "stacks/composition.py"
+NODE_FACTS = "stacks/node_facts.py"
 CDK_JSON = "cdk.json"
 
 NETWORK_TESTS = "tests/stacks/test_network_construct.py"
@@ -27,6 +31,7 @@ CLUSTER_RULE_TESTS = "tests/unit/test_cluster_rules.py"
 RENDERING_TESTS = "tests/unit/test_cluster_configuration.py"
 SETTINGS_TESTS = "tests/unit/test_settings.py"
 LAUNCH_TESTS = "tests/validation/test_launch_templates.py"
+BUNDLE_TESTS = "tests/nodes/test_run_bundle.py"
 
 
 @dataclass(frozen=True)
@@ -322,7 +327,7 @@ MUTATIONS = (
     Mutation(
         "policy-path",
         "policies have paths that the provider may attach",
-        CLUSTER,
+        NODE_SCRIPTS,
         'path="/parallelcluster/"',
         'path="/ultracluster/"',
         (f"{STACK_TESTS}::test_nodes_have_only_policies_that_the_provider_may_attach[trn1-16]",),
@@ -330,7 +335,7 @@ MUTATIONS = (
     Mutation(
         "all-assets",
         "the provider may read scripts, and no other asset",
-        CLUSTER,
+        NODE_SCRIPTS,
         'self._read_assets("*.sh")',
         'self._read_assets("*")',
         (f"{STACK_TESTS}::test_the_provider_may_read_the_scripts_and_nothing_else_of_ours[trn1-16]",),
@@ -339,7 +344,7 @@ MUTATIONS = (
         "cluster-before-its-scripts",
         "the cluster comes after everything that it needs, and goes before it",
         CLUSTER,
-        "        cluster.node.add_dependency(self._scripts)\n",
+        "        cluster.node.add_dependency(scripts)\n",
         "",
         (f"{STACK_TESTS}::test_the_cluster_comes_after_everything_that_it_needs_and_goes_before[trn1-16]",),
     ),
@@ -357,14 +362,99 @@ MUTATIONS = (
     Mutation(
         "login-nodes-without-launcher",
         "login nodes run what never changes: the launcher",
-        CLUSTER,
-        "launcher = self._action(_LAUNCHER, [parameter_name, spec.region])",
-        'launcher = self._action(_LAUNCHER, [parameter_name, spec.region]) if node_kind == "HeadNode" else current',
+        NODE_SCRIPTS,
+        "on_configured=self._action(_LAUNCHER, [parameter_name, self._region])",
+        'on_configured=self._action(_LAUNCHER, [parameter_name, self._region]) if node_kind == "HeadNode" else run',
         (
             f"{CONSTRUCT_TESTS}::test_another_login_script_changes_nothing_that_is_for_life",
             f"{STACK_TESTS}::test_a_change_of_scripts_leaves_what_is_for_life",
         ),
     ),
+    Mutation(
+        "unreadable-bundle",
+        "compute nodes may read the bundle that they run",
+        NODE_SCRIPTS,
+        'on_configured=self._run(script), policy_arns=[self._policy_arn("Bundle", script.directory)]',
+        "on_configured=self._run(script)",
+        (f"{STACK_TESTS}::test_each_node_may_read_its_scripts_and_no_others[trn1-16]",),
+    ),
+    Mutation(
+        "a-policy-for-each-queue",
+        "nodes that read the same share a policy",
+        NODE_SCRIPTS,
+        "if paths not in self._policies:",
+        "if paths:",
+        (f"{CONSTRUCT_TESTS}::test_one_directory_for_several_kinds_of_node_is_one_asset_with_one_policy",),
+    ),
+    Mutation(
+        "leftovers-in-the-bundle",
+        "a bundle changes with its scripts alone",
+        NODE_SCRIPTS,
+        'exclude=["__pycache__"]',
+        "exclude=[]",
+        (f"{CONSTRUCT_TESTS}::test_a_bundle_holds_the_directory_without_what_python_leaves_in_it",),
+    ),
+    Mutation(
+        "runtime-of-another-release",
+        "nodes are told the exact versions of the release",
+        NODE_FACTS,
+        '"runtime": release.runtime',
+        '"runtime": release.collectives',
+        (f"{STACK_TESTS}::test_scripts_are_told_the_facts_as_text",),
+    ),
+    Mutation(
+        "fact-that-no-script-takes",
+        "scripts are told what they ask for",
+        NODE_FACTS,
+        '"tools": release.tools',
+        '"tool": release.tools',
+        (f"{STACK_TESTS}::test_scripts_are_told_what_they_ask_for_and_nothing_that_they_refuse",),
+    ),
+    Mutation(
+        "no-efa-where-there-is-none",
+        "a queue is told of EFA that is off only where the type has it",
+        NODE_FACTS,
+        "if has_efa(r.instance_type) and not r.has_efa",
+        "if not r.has_efa",
+        (f"{STACK_TESTS}::test_a_queue_is_told_where_efa_is_off_on_a_type_that_has_it",),
+    ),
+    # --- the bundle on a node ---
+    Mutation(
+        "unpacked-in-place",
+        "a bundle is there whole or not at all",
+        RUN_BUNDLE,
+        'python3 -m zipfile -e "$new/bundle.zip" "$new/files"',
+        'new=$home/bundles; mkdir "$bundle"; python3 -m zipfile -e "$new/new/bundle.zip" "$bundle"',
+        (
+            f"{BUNDLE_TESTS}::test_a_bundle_that_breaks_off_while_it_is_unpacked_is_not_kept",
+            f"{BUNDLE_TESTS}::test_a_run_that_is_killed_while_it_unpacks_leaves_nothing_that_the_next_one_takes",
+        ),
+    ),
+    Mutation(
+        "fetched-each-time",
+        "another run changes nothing",
+        RUN_BUNDLE,
+        "if [[ ! -d $bundle ]]; then",
+        'if rm -rf "$bundle"; then',
+        (f"{BUNDLE_TESTS}::test_another_run_fetches_and_changes_nothing",),
+    ),
+    Mutation(
+        "fetched-once",
+        "a failed download is tried again",
+        RUN_BUNDLE,
+        "for pause in 5 10 15 20 0; do",
+        "for pause in 0; do",
+        (f"{BUNDLE_TESTS}::test_it_waits_for_s3",),
+    ),
+    Mutation(
+        "always-well",
+        "run_bundle.sh ends like its script",
+        RUN_BUNDLE,
+        'exec bash "$home/current/$script" "${@:4}"',
+        'bash "$home/current/$script" "${@:4}" || true',
+        (f"{BUNDLE_TESTS}::test_it_ends_like_its_script",),
+    ),
+    # --- the provider ---
     Mutation(
         "one-provider-for-all-versions",
         "another version of ParallelCluster has another provider",
@@ -468,12 +558,36 @@ MUTATIONS = (
         (f"{CLUSTER_RULE_TESTS}::test_the_head_node_has_memory_for_the_fleet",),
     ),
     Mutation(
-        "pytorch-of-another-os",
-        "OS, Neuron SDK and PyTorch go together",
+        "pytorch-of-another-release",
+        "PyTorch is one that the Neuron SDK has",
         CLUSTER_RULES,
-        "if spec.pytorch not in versions:",
-        "if spec.pytorch not in versions and not versions:",
-        _settings("pytorch", "pytorch of the os"),
+        "reason = obstacles.get(spec.pytorch, f",
+        "reason = obstacles.get(spec.pytorch) and (f",
+        _settings("pytorch"),
+    ),
+    Mutation(
+        "pytorch-of-another-os",
+        "PyTorch loads with the C library of the OS",
+        NEURON,
+        "if system.glibc < pytorch.glibc:",
+        "if system.glibc > pytorch.glibc:",
+        _settings("pytorch of the os"),
+    ),
+    Mutation(
+        "pytorch-of-another-python",
+        "PyTorch has wheels for the Python of the OS",
+        NEURON,
+        "if system.python not in pytorch.pythons:",
+        "if not pytorch.pythons:",
+        (f"{CLUSTER_RULE_TESTS}::test_system_sdk_and_pytorch_go_together",),
+    ),
+    Mutation(
+        "slow-torch-xla",
+        "PyTorch 2.8 has torch-xla 2.8.1",
+        NEURON,
+        'torch_xla="2.8.1"',
+        'torch_xla="2.8.0"',
+        ("tests/unit/test_neuron.py::test_pytorch_2_8_comes_without_the_slow_torch_xla",),
     ),
     Mutation(
         "override-of-what-rules-check",

@@ -1,8 +1,12 @@
-"""The scripts of the nodes, run by bash as ParallelCluster runs them: with arguments, output in one stream."""
+"""The scripts of the nodes, run by bash as ParallelCluster runs them: with arguments, output in one stream.
+
+What they do to a whole node is tested in test_compute_node.py and test_head_node.py.
+"""
 
 import hashlib
 import json
 import os
+import re
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,17 +14,18 @@ from textwrap import dedent
 
 import pytest
 
+from scripts.planning.hardware import TRAINIUM_HARDWARE
+from tests.nodes.facts import FACTS
+from ultracluster.domain.instance_types import TRAINIUM_TYPES
+
 PROJECT = Path(__file__).parents[2]
 SCRIPTS = PROJECT / "scripts" / "nodes"
 LAUNCHER = PROJECT / "constructs" / "ultracluster" / "node_launcher.sh"
 LAUNCHER_SHA256 = "2b4fa7ec09c8642595a9b201b8f4d3960f675d00a6f82582120f42bc53953e98"
 
-MOUNTED = "mount_dir=/proc"
-FACTS = {
-    "head_node": ["neuron_sdk=2.28.1", "pytorch=2.9", MOUNTED],
-    "login_node": [MOUNTED],
-    "compute_node": ["queue=trn1", "neuron_sdk=2.28.1", "pytorch=2.9", MOUNTED, "scratch_dir=/usr"],
-}
+OPTIONAL: dict[str, set[str]] = {"compute_node": {"pytorch", "without_efa"}, "head_node": set(), "login_node": set()}
+"""What the scripts understand beside what the cluster of config/trn1-16.yaml tells them."""
+
 each_kind = pytest.mark.parametrize("kind", FACTS)
 each_fact = pytest.mark.parametrize(("kind", "fact"), [(kind, fact) for kind, facts in FACTS.items() for fact in facts])
 
@@ -32,8 +37,11 @@ def run(script: Path, arguments: Sequence[str], path: Path | None = None) -> sub
     )
 
 
-def run_node_script(kind: str, facts: Sequence[str], state: Path) -> subprocess.CompletedProcess[str]:
-    return run(SCRIPTS / f"{kind}.sh", [*facts, f"state_dir={state}"])
+def call(commands: str, *libraries: str) -> subprocess.CompletedProcess[str]:
+    """Run commands as a script that has the common library and others."""
+    sources = "".join(f"source {SCRIPTS}/{library}\n" for library in ("lib/common.sh", *libraries))
+    script = f"set -euo pipefail\nexec 2>&1\n{sources}{dedent(commands)}"
+    return subprocess.run(["bash", "-c", script, "test.sh"], capture_output=True, text=True, check=False)
 
 
 def test_every_script_is_tested() -> None:
@@ -41,58 +49,149 @@ def test_every_script_is_tested() -> None:
 
 
 @each_kind
-def test_a_node_records_what_it_was_given_each_time_it_runs(kind: str, tmp_path: Path) -> None:
-    state = tmp_path / "below" / "state"
-    given = [*FACTS[kind], f"state_dir={state}"]
-    for _ in range(2):
-        done = run_node_script(kind, FACTS[kind], state)
-        assert (done.returncode, done.stderr) == (0, "")
-        assert done.stdout == f"{kind}.sh: done: {' '.join(given)}\n"
-        assert (state / "node.env").read_text(encoding="utf-8").splitlines() == given
-
-
-@each_kind
-def test_a_later_run_records_what_is_given_then(kind: str, tmp_path: Path) -> None:
-    run_node_script(kind, [*FACTS[kind], "more=1"], tmp_path)
-    run_node_script(kind, FACTS[kind], tmp_path)
-    assert "more=1" not in (tmp_path / "node.env").read_text(encoding="utf-8")
+def test_a_script_asks_for_what_the_cdk_tells_it(kind: str) -> None:
+    text = (SCRIPTS / f"{kind}.sh").read_text(encoding="utf-8")
+    call = r'^parse_arguments "([^"]*)"\s+(?:\\\n\s+)?"([^"]*)" "\$@"$'
+    [(required, optional)] = re.findall(call, text, re.MULTILINE)
+    assert set(required.split()) == FACTS[kind].keys()
+    assert set(optional.split()) == OPTIONAL[kind]
 
 
 @each_fact
-def test_a_missing_fact_is_told(kind: str, fact: str, tmp_path: Path) -> None:
-    done = run_node_script(kind, [given for given in FACTS[kind] if given != fact], tmp_path / "state")
-    assert done.returncode != 0
-    assert f"{fact.partition('=')[0]}: parameter null or not set" in done.stdout
-    assert not (tmp_path / "state").exists()
+def test_a_missing_fact_is_told(kind: str, fact: str) -> None:
+    done = run(SCRIPTS / f"{kind}.sh", [f"{name}={value}" for name, value in FACTS[kind].items() if name != fact])
+    assert (done.returncode, done.stderr) == (2, "")
+    assert done.stdout == f"{kind}.sh: failed (2): the argument {fact}= is missing. To do: give it a value.\n"
 
 
 @each_kind
-def test_a_file_system_that_is_not_mounted_is_told(kind: str, tmp_path: Path) -> None:
-    facts = [f"mount_dir={tmp_path}" if fact == MOUNTED else fact for fact in FACTS[kind]]
-    done = run_node_script(kind, facts, tmp_path / "state")
-    assert (done.returncode, done.stderr) == (1, "")
-    assert done.stdout == f"{kind}.sh: {tmp_path} is not mounted\n"
-    assert not (tmp_path / "state").exists()
+@pytest.mark.parametrize("argument", ["mount_dirr=/fsx", "mount_dir", "=x", "required=1"])
+def test_an_odd_argument_is_told_with_those_that_are_allowed(kind: str, argument: str) -> None:
+    done = run(SCRIPTS / f"{kind}.sh", [argument])
+    assert (done.returncode, done.stderr) == (2, "")
+    assert done.stdout.startswith(f"{kind}.sh: failed (2): got the argument '{argument}'. To do: name one of: ")
+    assert all(f" {fact} " in done.stdout.replace(",", " ") for fact in FACTS[kind])
 
 
-def test_missing_scratch_space_is_told_and_stops_nothing(tmp_path: Path) -> None:
-    """A type without local storage has none."""
-    facts = [*FACTS["compute_node"][:-1], f"scratch_dir={tmp_path}/none"]
-    done = run_node_script("compute_node", facts, tmp_path / "state")
-    assert (done.returncode, done.stderr) == (0, "")
-    missing, end = done.stdout.splitlines()
-    assert missing == f"compute_node.sh: there is no {tmp_path}/none; this type has no local storage"
-    assert end.startswith("compute_node.sh: done: ")
-    assert (tmp_path / "state" / "node.env").read_text(encoding="utf-8").splitlines()[: len(facts)] == facts
+def test_values_are_taken_as_they_are() -> None:
+    done = call("parse_arguments 'a b' 'c' a='x y' b='$(id)=\"' c=\nprintf '<%s>' \"$a\" \"$b\" \"$c\"")
+    assert (done.returncode, done.stdout) == (0, '<x y><$(id)="><>')
 
 
-@each_kind
-def test_any_other_failure_is_told_in_the_log(kind: str, tmp_path: Path) -> None:
-    """Of a script's streams ParallelCluster logs standard output alone."""
-    (tmp_path / "file").touch()
-    done = run_node_script(kind, FACTS[kind], tmp_path / "file" / "state")
-    assert (done.returncode, done.stderr) == (1, "")
-    assert f"\n{kind}.sh: failed on line " in done.stdout
+def test_a_command_is_tried_again_after_longer_and_longer_pauses() -> None:
+    done = call("""\
+        sleep() { echo "pause $1"; }
+        count=0
+        fickle() { count=$((count + 1)); ((count > 6)); }
+        retry 10 "no answer" "look" fickle
+        echo "after $count"
+        """)
+    assert done.returncode == 0
+    assert [line for line in done.stdout.splitlines() if "once more" not in line] == [
+        *(f"pause {seconds}" for seconds in (5, 10, 20, 40, 60, 60)),
+        "after 7",
+    ]
+    assert "test.sh: 0 s: no answer; once more in 5 s\n" in done.stdout
+
+
+def test_no_pause_goes_beyond_the_time_limit_which_leaves_room_within_parallelclusters() -> None:
+    done = call("""\
+        sleep() { SECONDS=$((SECONDS + $1)); }
+        trap 'echo "$SECONDS of $TIME_LIMIT"' EXIT
+        retry 10 "no answer" "look" false
+        """)
+    assert done.returncode == 10
+    failure, times = done.stdout.splitlines()[-2:]
+    assert failure == "test.sh: failed (10): no answer. To do: look."
+    spent, limit = map(int, re.findall(r"\d+", times))
+    assert limit - 60 <= spent < limit <= 2100 - 600
+
+
+def test_a_program_is_ended_at_the_time_limit() -> None:
+    done = call("SECONDS=$((TIME_LIMIT - 1)); limited sleep 30 || echo $?")
+    assert done.stdout == "124\n"
+
+
+def test_an_unforeseen_failure_is_told_with_its_place() -> None:
+    done = call("broken() {\n    grep nothing /dev/null\n}\nbroken\necho not reached")
+    assert done.returncode == 1
+    place = r"line \d+ of \S*: grep nothing /dev/null"
+    assert re.fullmatch(rf"test\.sh: failed \(1\): {place}\. To do: .* run test\.sh again\.\n", done.stdout)
+
+
+def test_every_kind_of_failure_has_a_code_of_its_own() -> None:
+    text = (SCRIPTS / "lib" / "common.sh").read_text(encoding="utf-8")
+    codes = dict(re.findall(r"\b([A-Z_]+)=(\d+)", text[text.index("readonly BAD_ARGUMENT") : text.index("# Seconds")]))
+    assert len(codes) > 10
+    assert len(set(codes.values())) == len(codes)
+    used = {name for path in SCRIPTS.rglob("*.sh") for name in re.findall(r'"\$([A-Z_]+)"', path.read_text("utf-8"))}
+    assert codes.keys() <= used
+
+
+def test_a_file_is_written_once(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "file.conf"
+    commands = f"printf 'a\\nb\\n\\n' | write_file {file} 640"
+    assert call(commands).stdout == f"test.sh: 0 s: wrote {file}\n"
+    assert (file.read_text(encoding="utf-8"), file.stat().st_mode & 0o777) == ("a\nb\n\n", 0o640)
+    os.utime(file, ns=(0, 0))
+    assert call(commands).stdout == ""
+    assert file.stat().st_mtime_ns == 0
+    assert call(commands.replace("640", "600")).stdout.endswith(f"wrote {file}\n")
+    assert list(tmp_path.rglob("*")) == [file.parent, file]
+
+
+@pytest.mark.parametrize(
+    ("found", "same"),
+    [
+        ("2.30.51.0", True),
+        ("2.30.51.0-faafe26f0", True),
+        ("2.30.51.0_faafe26f0-1", True),
+        ("2.30.51.01", False),
+        ("2.30.51.0.1", False),
+        ("2.30.5", False),
+        ("", False),
+    ],
+)
+def test_a_version_is_the_wanted_one_whatever_build_a_repository_adds(found: str, same: bool) -> None:
+    done = call(f"is_version 2.30.51.0 '{found}' && echo yes || echo no", "install/neuron.sh")
+    assert done.stdout == ("yes\n" if same else "no\n")
+
+
+def test_the_table_of_instance_types_is_the_one_in_python() -> None:
+    """But for Trn2, of which neuron-ls counts two cores as one."""
+    each = 'look_up_instance_type "$type"; echo "$type" "$devices" "$cores" "$efa_devices"'
+    done = call(f'for type in "${{!INSTANCE_TYPES[@]}}"; do {each}; done', "lib/instance_types.sh")
+    assert {line.split()[0]: [int(word) for word in line.split()[1:]] for line in done.stdout.splitlines()} == {
+        name: [
+            TRAINIUM_HARDWARE[name].chips,
+            TRAINIUM_HARDWARE[name].neuron_cores // (2 if name.startswith("trn2") else 1),
+            kind.network_cards if kind.efa else 0,
+        ]
+        for name, kind in TRAINIUM_TYPES.items()
+    }
+
+
+def test_a_type_outside_the_table_has_no_devices() -> None:
+    done = call("look_up_instance_type c6i.4xlarge; echo $devices $cores $efa_devices", "lib/instance_types.sh")
+    assert done.stdout == "0 0 0\n"
+
+
+def test_efa_devices_are_told_from_others_of_amazon(tmp_path: Path) -> None:
+    for name, vendor, device in (("a", "0x1d0f", "0xefa1"), ("b", "0x1d0f", "0xefa0"), ("c", "0x1d0f", "0xec20")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "vendor").write_text(f"{vendor}\n", encoding="utf-8")
+        (tmp_path / name / "device").write_text(f"{device}\n", encoding="utf-8")
+    (tmp_path / "d").mkdir()
+    assert call(f"count_amazon {tmp_path}/* {tmp_path}/none", "install/verification.sh").stdout == "2\n"
+
+
+def test_the_requirements_of_the_training_are_exact_and_of_known_content() -> None:
+    text = (SCRIPTS / "requirements-training.txt").read_text(encoding="utf-8")
+    requirements = [line for line in text.replace("\\\n", "").splitlines() if not line.startswith("#")]
+    assert all(re.fullmatch(r"[a-z0-9-]+==[\w.]+( +--hash=sha256:[0-9a-f]{64})+", line) for line in requirements)
+    names = {line.partition("==")[0] for line in requirements}
+    assert {"transformers", "h5py", "tensorboard", "pytorch-optimizer", "numpy"} <= names
+    assert not {name for name in names if name.startswith(("torch", "nvidia", "neuron", "libneuron"))}
 
 
 @pytest.fixture
@@ -199,4 +298,7 @@ def test_scripts_stop_at_the_first_failure_and_log_both_streams(script: Path) ->
     text = script.read_text(encoding="utf-8")
     assert text.startswith("#!/bin/bash\n")
     assert "\nset -euo pipefail\nexec 2>&1\n" in text
-    assert "\r" not in text
+
+
+def test_files_of_the_bundle_have_lines_as_bash_wants_them() -> None:
+    assert not [path for path in SCRIPTS.rglob("*") if path.is_file() and b"\r" in path.read_bytes()]

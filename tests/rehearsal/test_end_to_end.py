@@ -1,7 +1,9 @@
 """Every configuration in config/, from the CDK's command line to the launch templates of the nodes, and gone again."""
 
+import io
 import json
 import subprocess
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +26,9 @@ from toolchain.values import Evaluator, Scope
 
 pytestmark = pytest.mark.validation
 
+ROOT = Path(__file__).parents[2]
+NODE_SCRIPTS = ROOT / "scripts" / "nodes"
+RUNNER = ROOT / "constructs" / "ultracluster" / "run_bundle.sh"
 QUICK = "dev"
 TOOL = "parallelcluster:custom_resource"
 """The tag that the provider gives to its clusters."""
@@ -121,6 +126,12 @@ class Deployed:
         found: dict[str, Any] = yaml.safe_load(answer["Body"].read())
         return found
 
+    def content(self, address: str) -> bytes:
+        """Return the object at an S3 address."""
+        bucket, _, key = address.removeprefix("s3://").partition("/")
+        content: bytes = self.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
+        return content
+
     @property
     def cluster_name(self) -> str:
         return self.settings.cluster.name or self.name
@@ -175,6 +186,7 @@ def test_it_deploys_again_without_changes_is_updated_and_goes(deployment: Deploy
     check_file_system(deployment)
     check_head_node(deployment)
     check_nodes(deployment)
+    check_scripts(deployment)
 
     events, resources = deployment.events(), deployment.inventory()
     said = deployment.cdk("created", "deploy", "--all", "--require-approval", "never")
@@ -267,6 +279,22 @@ def check_nodes(deployment: Deployed) -> None:
             assert target.get("CapacityReservationId") == resource.capacity_reservation_id
             [image] = ec2.describe_images(ImageIds=[data["ImageId"]])["Images"]
             assert image["Name"].startswith(f"aws-parallelcluster-{cluster.version}-ubuntu-2404-")
+
+
+def check_scripts(deployment: Deployed) -> None:
+    """What the CDK's command line uploaded is what nodes fetch: the runner, and the scripts of this project."""
+    configuration = deployment.stored()
+    for node in (configuration["HeadNode"], *configuration["Scheduling"]["SlurmQueues"]):
+        action = node["CustomActions"].get("OnNodeUpdated") or node["CustomActions"]["OnNodeConfigured"]
+        address, _, entry, *_ = action["Args"]
+        assert deployment.content(action["Script"]) == RUNNER.read_bytes()
+        with zipfile.ZipFile(io.BytesIO(deployment.content(address))) as bundle:
+            assert {name: bundle.read(name) for name in bundle.namelist()} == {
+                str(path.relative_to(NODE_SCRIPTS)): path.read_bytes()
+                for path in NODE_SCRIPTS.rglob("*")
+                if path.is_file() and "__pycache__" not in path.parts
+            }
+            assert entry in bundle.namelist()
 
 
 def launch_template(ec2: Any, name: str) -> dict[str, Any]:

@@ -1,6 +1,8 @@
 """What ParallelCluster's provider is asked for, and every trap on the way there."""
 
 import json
+import re
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ import pytest
 from stacks import cluster_stack
 from tests.stacks.deployments import Deployment, Raw, deploy, edited
 from tests.stacks.small_app import flat
-from ultracluster import parallel_cluster
+from ultracluster import node_scripts
 
 Synth = Callable[[str], Deployment]
 
@@ -43,9 +45,14 @@ def scalars(value: Any) -> Iterator[object]:
 
 def script_keys(node: dict[str, Any]) -> dict[str, str]:
     """Return the object key of a node's script by event."""
-    uris = {event: action["Script"]["Fn::Sub"] for event, action in node["CustomActions"].items()}
-    assert all(uri.startswith(f"s3://{BUCKET}/") for uri in uris.values())
-    return {event: uri.rpartition("/")[2] for event, uri in uris.items()}
+    return {event: key_of(action["Script"]) for event, action in node["CustomActions"].items()}
+
+
+def key_of(address: Any) -> str:
+    """Return the object key of an S3 address in the bucket of assets."""
+    bucket, _, key = flat(address).removeprefix("s3://").rpartition("/")
+    assert bucket == BUCKET
+    return key
 
 
 def launched(deployment: Deployment, node: dict[str, Any]) -> dict[str, Any]:
@@ -58,9 +65,16 @@ def launched(deployment: Deployment, node: dict[str, Any]) -> dict[str, Any]:
     return dict(json.loads(flat(parameter["Value"])))
 
 
-def key_of(deployment: Deployment, node: dict[str, Any]) -> str:
-    """Return the object key of the script that a node's launcher runs."""
-    return str(launched(deployment, node)["script"]).removeprefix(f"s3://{BUCKET}/")
+def run_with(deployment: Deployment, node: dict[str, Any]) -> list[str]:
+    """Return the arguments of run_bundle.sh on a node: bundle, Region, script and the script's facts."""
+    if node in deployment.queues:
+        return [flat(argument) for argument in node["CustomActions"]["OnNodeConfigured"]["Args"]]
+    return list(launched(deployment, node)["arguments"])
+
+
+def facts_of(deployment: Deployment, node: dict[str, Any]) -> dict[str, str]:
+    """Return what a node's script is told."""
+    return dict(argument.split("=", 1) for argument in run_with(deployment, node)[3:])
 
 
 def policies(node: dict[str, Any]) -> list[Any]:
@@ -217,16 +231,15 @@ def readable(deployment: Deployment, node: dict[str, Any]) -> set[str]:
 def test_each_node_may_read_its_scripts_and_no_others(deployment: Deployment, with_logins: Deployment) -> None:
     for cluster in (deployment, with_logins):
         for node in nodes(cluster):
-            keys = set(script_keys(node).values())
+            keys = {*script_keys(node).values(), key_of(run_with(cluster, node)[0])}
             if node not in cluster.queues:
-                keys.add(key_of(cluster, node))
-            assert keys
+                keys.add(key_of(launched(cluster, node)["script"]))
             assert readable(cluster, node) == keys
+            assert len(keys) == (2 if node in cluster.queues else 3)
 
 
 def test_nodes_run_the_files_of_this_project(with_logins: Deployment) -> None:
-    scripts = cluster_stack._NODE_SCRIPTS
-    launcher = parallel_cluster._LAUNCHER.read_bytes()
+    launcher, runner = node_scripts._LAUNCHER.read_bytes(), node_scripts._RUNNER.read_bytes()
     head_node, _, pool = nodes(with_logins)
 
     def content(key: str) -> bytes:
@@ -235,36 +248,116 @@ def test_nodes_run_the_files_of_this_project(with_logins: Deployment) -> None:
     contents = [{event: content(key) for event, key in script_keys(node).items()} for node in nodes(with_logins)]
 
     assert contents == [
-        {"OnNodeConfigured": launcher, "OnNodeUpdated": (scripts / "head_node.sh").read_bytes()},
-        {"OnNodeConfigured": (scripts / "compute_node.sh").read_bytes()},
+        {"OnNodeConfigured": launcher, "OnNodeUpdated": runner},
+        {"OnNodeConfigured": runner},
         {"OnNodeConfigured": launcher},
     ]
-    assert content(key_of(with_logins, head_node)) == (scripts / "head_node.sh").read_bytes()
-    assert content(key_of(with_logins, pool)) == (scripts / "login_node.sh").read_bytes()
+    for node in (head_node, pool):
+        assert content(key_of(launched(with_logins, node)["script"])) == runner
+
+
+def assets(deployment: Deployment) -> list[dict[str, Any]]:
+    """Return the assets that a deployment of the cluster's stack uploads."""
+    path = deployment.directory / f"{deployment.stack_name('cluster')}.assets.json"
+    return list(json.loads(path.read_text(encoding="utf-8"))["files"].values())
+
+
+def object_keys(asset: dict[str, Any]) -> set[str]:
+    return {target["objectKey"] for target in asset["destinations"].values()}
 
 
 def test_each_script_is_an_asset_that_a_deployment_uploads(deployment: Deployment) -> None:
-    stack = deployment.stack_name("cluster")
-    assets = json.loads((deployment.directory / f"{stack}.assets.json").read_text(encoding="utf-8"))["files"].values()
-    uploaded = {target["objectKey"] for asset in assets for target in asset["destinations"].values()}
+    uploaded = set().union(*map(object_keys, assets(deployment)))
 
     for node in nodes(deployment):
         assert set(script_keys(node).values()) <= uploaded
 
 
+def test_the_bundle_is_the_directory_of_scripts(deployment: Deployment) -> None:
+    [key] = {key_of(run_with(deployment, node)[0]) for node in nodes(deployment)}
+    [asset] = [each for each in assets(deployment) if key in object_keys(each)]
+    bundle = deployment.directory / asset["source"]["path"]
+
+    def files(directory: Path) -> dict[str, bytes]:
+        paths = [path for path in directory.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+        return {str(path.relative_to(directory)): path.read_bytes() for path in paths}
+
+    assert asset["source"]["packaging"] == "zip"
+    assert files(bundle) == files(cluster_stack._NODE_SCRIPTS)
+    assert {run_with(deployment, node)[2] for node in nodes(deployment)} <= files(bundle).keys()
+
+
 def test_scripts_are_told_the_facts_as_text(synth: Synth) -> None:
-    facts = ["neuron_sdk=2.28.1", "pytorch=2.9", "mount_dir=/fsx"]
     deployment = synth("two-queues")
     head_node, *queues = nodes(deployment)
+    everywhere = {"cluster": "two-queues", "region": "us-west-2", "sdk": "2.28.1", "mount_dir": "/fsx"}
 
     assert head_node["CustomActions"]["OnNodeConfigured"]["Args"] == [
         "/ultracluster/two-queues/HeadNode",
         "us-west-2",
     ]
-    assert head_node["CustomActions"]["OnNodeUpdated"]["Args"] == facts
-    assert [queue["CustomActions"]["OnNodeConfigured"]["Args"] for queue in queues] == [
-        [f"queue={name}", *facts, "scratch_dir=/scratch"] for name in ("trn1-a", "trn1-b")
-    ]
+    assert run_with(deployment, head_node)[1:3] == ["us-west-2", "head_node.sh"]
+    assert facts_of(deployment, head_node) == {
+        **everywhere,
+        "python": "3.12",
+        "pytorch": "2.9.0",
+        "torch_xla": "2.9.0",
+        "torch_neuronx": "2.9.0.2.12.22436",
+        "compiler": "2.23.6484.0",
+        "libneuronxla": "2.2.15515.0",
+        "user": "ubuntu",
+    }
+    for queue, name in zip(queues, ("trn1-a", "trn1-b"), strict=True):
+        assert run_with(deployment, queue)[1:3] == ["us-west-2", "compute_node.sh"]
+        assert facts_of(deployment, queue) == {
+            **everywhere,
+            "queue": name,
+            "driver": "2.26.10.0",
+            "runtime": "2.30.51.0",
+            "collectives": "2.30.59.0",
+            "tools": "2.28.23.0",
+            "scratch_dir": "/scratch",
+        }
+
+
+def test_scripts_are_told_what_they_ask_for_and_nothing_that_they_refuse(with_logins: Deployment) -> None:
+    for node in nodes(with_logins):
+        script = (cluster_stack._NODE_SCRIPTS / run_with(with_logins, node)[2]).read_text(encoding="utf-8")
+        declared = re.search(r'^parse_arguments "(.*?)"[\s\\]+"(.*?)"', script, re.MULTILINE)
+        assert declared is not None
+        required, optional = (set(names.split()) for names in declared.groups())
+        assert required <= facts_of(with_logins, node).keys() <= required | optional
+
+
+def test_versions_are_those_of_the_release_and_of_the_system(tmp_path: Path) -> None:
+    def older(raw: Raw) -> None:
+        raw["cluster"].update(os="alinux2023", neuron_sdk="2.27.1", pytorch="2.8", login_nodes=[{"name": "login"}])
+
+    deployment = deploy(edited("trn1-16", older), tmp_path)
+    head_node, queue, pool = (facts_of(deployment, node) for node in nodes(deployment))
+
+    assert (head_node["torch_neuronx"], head_node["torch_xla"]) == ("2.8.0.2.11.19912", "2.8.1")
+    assert (head_node["user"], head_node["python"]) == ("ec2-user", "3.12")
+    assert (queue["driver"], queue["runtime"]) == ("2.25.4.0", "2.29.40.0")
+    assert pool == {"sdk": "2.27.1", "pytorch": "2.8.0", "mount_dir": "/fsx"}
+
+
+def test_a_queue_is_told_where_efa_is_off_on_a_type_that_has_it(tmp_path: Path) -> None:
+    def mixed(raw: Raw) -> None:
+        [queue] = raw["cluster"]["queues"]
+        [resource] = queue["compute_resources"]
+        queue["compute_resources"] = [
+            {**resource, "name": "on", "efa": True},
+            {**resource, "name": "off", "efa": False},
+            {**resource, "name": "left-out", "efa": None},
+            {**resource, "name": "off-too", "efa": False},
+            {**resource, "name": "none", "efa": False, "instance_type": "trn1.2xlarge"},
+        ]
+
+    deployment = deploy(edited("trn1-16", mixed), tmp_path)
+    _, queue = nodes(deployment)
+
+    assert facts_of(deployment, queue)["without_efa"] == "off,off-too"
 
 
 def test_the_parameter_names_the_script_that_a_new_head_node_runs(deployment: Deployment) -> None:
@@ -272,7 +365,10 @@ def test_the_parameter_names_the_script_that_a_new_head_node_runs(deployment: De
     updated = head_node["CustomActions"]["OnNodeUpdated"]
 
     assert deployment.cluster.properties(PARAMETER)["Name"] == f"/ultracluster/{deployment.settings.name}/HeadNode"
-    assert launched(deployment, head_node) == {"script": flat(updated["Script"]), "arguments": updated["Args"]}
+    assert launched(deployment, head_node) == {
+        "script": flat(updated["Script"]),
+        "arguments": [flat(argument) for argument in updated["Args"]],
+    }
 
 
 def test_a_parameter_names_the_script_that_new_login_nodes_run(with_logins: Deployment) -> None:
@@ -281,7 +377,8 @@ def test_a_parameter_names_the_script_that_new_login_nodes_run(with_logins: Depl
 
     assert action["Args"] == ["/ultracluster/trn1-16/LoginNodes", "us-west-2"]
     assert action["Script"] == head_node["CustomActions"]["OnNodeConfigured"]["Script"]
-    assert launched(with_logins, pool)["arguments"] == ["mount_dir=/fsx"]
+    assert run_with(with_logins, pool)[2] == "login_node.sh"
+    assert facts_of(with_logins, pool) == {"sdk": "2.28.1", "pytorch": "2.9.0", "mount_dir": "/fsx"}
 
 
 # --- places ---
@@ -447,16 +544,15 @@ def test_a_change_of_scripts_leaves_what_is_for_life(
     with_logins: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripts = tmp_path / "nodes"
-    scripts.mkdir()
-    for script in cluster_stack._NODE_SCRIPTS.glob("*.sh"):
-        (scripts / script.name).write_text(script.read_text(encoding="utf-8") + "# changed\n", encoding="utf-8")
+    shutil.copytree(cluster_stack._NODE_SCRIPTS, scripts)
+    with (scripts / "compute_node.sh").open("a", encoding="utf-8") as script:
+        script.write("# changed\n")
     monkeypatch.setattr(cluster_stack, "_NODE_SCRIPTS", scripts)
 
     after = deploy(with_logins.settings, tmp_path / "cdk.out")
 
     assert json.dumps(for_life(after)) == json.dumps(for_life(with_logins))
     for old, new in zip(nodes(with_logins), nodes(after), strict=True):
-        if old in pools(with_logins):
-            assert key_of(after, new) != key_of(with_logins, old)
-        else:
-            assert old["CustomActions"] != new["CustomActions"]
+        assert run_with(after, new)[0] != run_with(with_logins, old)[0]
+        assert run_with(after, new)[1:] == run_with(with_logins, old)[1:]
+        assert readable(after, new) != readable(with_logins, old)

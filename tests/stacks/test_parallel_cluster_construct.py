@@ -10,7 +10,8 @@ import pytest
 from tests.stacks.small_app import ZONE_ID, Template, flat, new_app, synthesize, template_of
 from ultracluster.domain.cluster import ClusterSpec, ComputeResourceSpec, HeadNodeSpec, LoginPoolSpec, QueueSpec
 from ultracluster.network import Network, UltraClusterNetwork
-from ultracluster.parallel_cluster import NodeScript, ParallelCluster
+from ultracluster.node_scripts import NodeScript
+from ultracluster.parallel_cluster import ParallelCluster
 
 CLUSTER = "Custom::PclusterCluster"
 PROVIDER = "AWS::CloudFormation::Stack"
@@ -62,11 +63,29 @@ def queues(of: Template) -> list[dict[str, Any]]:
     return list(configuration(of)["Scheduling"]["SlurmQueues"])
 
 
+def policies(node: dict[str, Any]) -> list[str]:
+    """Return the logical names of a node's policies that this project makes."""
+    return [entry["Policy"]["Ref"] for entry in node["Iam"]["AdditionalIamPolicies"][1:]]
+
+
+def readable(of: Template, policy: str) -> list[str]:
+    """Return the S3 addresses that a policy lets nodes read."""
+    [statement] = of.of_type(POLICY)[policy]["Properties"]["PolicyDocument"]["Statement"]
+    resources = statement["Resource"]
+    assert statement["Action"] == "s3:GetObject"
+    return [
+        flat(arn).replace("arn:aws:s3:::", "s3://")
+        for arn in (resources if isinstance(resources, list) else [resources])
+    ]
+
+
 @pytest.fixture
-def script(tmp_path: Path) -> Path:
-    path = tmp_path / "set_up.sh"
-    path.write_text("#!/bin/bash\n", encoding="utf-8")
-    return path
+def bundle(tmp_path: Path) -> Path:
+    """A directory of scripts."""
+    directory = tmp_path / "nodes"
+    directory.mkdir()
+    (directory / "set_up.sh").write_text("#!/bin/bash\n", encoding="utf-8")
+    return directory
 
 
 def test_a_cluster_without_scripts_has_nothing_that_reads_them(tmp_path: Path) -> None:
@@ -81,69 +100,91 @@ def test_a_cluster_without_scripts_has_nothing_that_reads_them(tmp_path: Path) -
     assert "S3Access" not in text
 
 
-def test_a_script_for_one_queue_is_for_no_other(tmp_path: Path, script: Path) -> None:
-    some = template(
-        tmp_path / "out", spec(queue("first"), queue("second")), queue_scripts={"second": NodeScript(script, ["a=b"])}
-    )
+def test_a_script_for_one_queue_is_for_no_other(tmp_path: Path, bundle: Path) -> None:
+    script = NodeScript(bundle, "set_up.sh", ["a=b"])
+    some = template(tmp_path / "out", spec(queue("first"), queue("second")), queue_scripts={"second": script})
 
     first, second = queues(some)
 
     assert "CustomActions" not in first
     assert "S3Access" not in first["Iam"]
-    assert second["CustomActions"]["OnNodeConfigured"]["Args"] == ["a=b"]
+    assert policies(first) == []
+    assert second["CustomActions"]["OnNodeConfigured"]["Args"][1:] == ["us-west-2", "set_up.sh", "a=b"]
     assert len(second["Iam"]["S3Access"]) == 1
+    assert len(policies(second)) == 1
     assert "CustomActions" not in configuration(some)["HeadNode"]
-    assert len(some.of_type(POLICY)) == 1
+    assert len(some.of_type(POLICY)) == 2, "the queue's and the provider's"
 
 
-def test_one_file_for_several_kinds_of_node_is_one_asset(tmp_path: Path, script: Path) -> None:
+def test_one_directory_for_several_kinds_of_node_is_one_asset_with_one_policy(tmp_path: Path, bundle: Path) -> None:
     shared = template(
         tmp_path / "out",
-        spec(queue("first"), queue("second")),
-        queue_scripts={name: NodeScript(script, [name]) for name in ("first", "second")},
+        spec(queue("first"), queue("second"), login_pools=[LOGIN]),
+        queue_scripts={name: NodeScript(bundle, "set_up.sh", [name]) for name in ("first", "second")},
+        head_node_script=NodeScript(bundle, "set_up.sh", ["head"]),
+        login_script=NodeScript(bundle, "set_up.sh", ["login"]),
     )
 
     actions = [item["CustomActions"]["OnNodeConfigured"] for item in queues(shared)]
+    [pool] = configuration(shared)["LoginNodes"]["Pools"]
 
-    assert len({flat(action["Script"]) for action in actions}) == 1
-    assert [action["Args"] for action in actions] == [["first"], ["second"]]
-    assert len(list((tmp_path / "out").glob("asset.*.sh"))) == 1
+    [address] = {flat(action["Args"][0]) for action in actions}
+    assert [action["Args"][1:] for action in actions] == [
+        ["us-west-2", "set_up.sh", name] for name in ("first", "second")
+    ]
+    assert [path.name for path in (tmp_path / "out").glob("asset.*") if path.is_dir()] == [
+        f"asset.{address.rpartition('/')[2].removesuffix('.zip')}"
+    ]
+    [policy] = {name for item in queues(shared) for name in policies(item)}
+    assert readable(shared, policy) == [address]
+    assert policy in policies(configuration(shared)["HeadNode"])
+    assert policies(pool) == policies(configuration(shared)["HeadNode"])
 
 
-def test_login_nodes_read_their_script_by_a_policy_that_the_provider_may_attach(tmp_path: Path, script: Path) -> None:
+def test_a_bundle_holds_the_directory_without_what_python_leaves_in_it(tmp_path: Path, bundle: Path) -> None:
+    (bundle / "lib").mkdir()
+    (bundle / "lib" / "common.sh").write_text("true\n", encoding="utf-8")
+    clean = template(tmp_path / "clean", spec(), head_node_script=NodeScript(bundle, "set_up.sh"))
+    for directory in (bundle, bundle / "lib"):
+        (directory / "__pycache__").mkdir()
+        (directory / "__pycache__" / "x.pyc").touch()
+    used = template(tmp_path / "used", spec(), head_node_script=NodeScript(bundle, "set_up.sh"))
+
+    [copied] = (path for path in (tmp_path / "used").glob("asset.*") if path.is_dir())
+
+    assert used.body == clean.body
+    assert {str(path.relative_to(copied)) for path in copied.rglob("*")} == {"set_up.sh", "lib", "lib/common.sh"}
+
+
+def test_login_nodes_read_their_scripts_by_policies_that_the_provider_may_attach(tmp_path: Path, bundle: Path) -> None:
     with_logins = template(
-        tmp_path / "out", spec(login_pools=[LOGIN]), login_script=NodeScript(script, ["mount_dir=/fsx"])
+        tmp_path / "out", spec(login_pools=[LOGIN]), login_script=NodeScript(bundle, "set_up.sh", ["mount_dir=/fsx"])
     )
-    name, policy = with_logins.one(POLICY, Path="/parallelcluster/")
 
     [pool] = configuration(with_logins)["LoginNodes"]["Pools"]
-    [statement] = policy["Properties"]["PolicyDocument"]["Statement"]
     launched = json.loads(flat(with_logins.properties(PARAMETER)["Value"]))
+    launcher, runner = flat(pool["CustomActions"]["OnNodeConfigured"]["Script"]), launched["script"]
+    bundle_address, *rest = launched["arguments"]
 
-    assert pool["Iam"]["AdditionalIamPolicies"][1:] == [{"Policy": {"Ref": name}}]
+    assert rest == ["us-west-2", "set_up.sh", "mount_dir=/fsx"]
+    assert [readable(with_logins, policy) for policy in policies(pool)] == [[launcher, runner], [bundle_address]]
+    assert len({launcher, runner, bundle_address}) == 3
     assert "S3Access" not in pool["Iam"]
-    assert launched["arguments"] == ["mount_dir=/fsx"]
-    scripts = [flat(pool["CustomActions"]["OnNodeConfigured"]["Script"]), launched["script"]]
-    readable = [flat(resource) for resource in statement["Resource"]]
-    assert [arn.replace("arn:aws:s3:::", "s3://") for arn in readable] == scripts
-    assert len(set(scripts)) == 2
 
 
 @pytest.mark.parametrize(
     ("content", "argument"), [("true\n", "mount_dir=/fsx"), ("", "mount_dir=/lustre")], ids=["content", "argument"]
 )
 def test_another_login_script_changes_nothing_that_is_for_life(
-    content: str, argument: str, tmp_path: Path, script: Path
+    content: str, argument: str, tmp_path: Path, bundle: Path
 ) -> None:
-    login = tmp_path / "login_node.sh"
-
     def made(name: str, *, content: str = "", argument: str = "mount_dir=/fsx") -> Template:
-        login.write_text(f"#!/bin/bash\n{content}", encoding="utf-8")
+        (bundle / "login_node.sh").write_text(f"#!/bin/bash\n{content}", encoding="utf-8")
         return template(
             tmp_path / name,
             spec(login_pools=[LOGIN]),
-            head_node_script=NodeScript(script),
-            login_script=NodeScript(login, [argument]),
+            head_node_script=NodeScript(bundle, "set_up.sh"),
+            login_script=NodeScript(bundle, "login_node.sh", [argument]),
         )
 
     def for_life(of: Template) -> str:
@@ -153,41 +194,43 @@ def test_another_login_script_changes_nothing_that_is_for_life(
     before, after = made("before"), made("after", content=content, argument=argument)
 
     assert for_life(after) == for_life(before)
-    values = [
+    old, new = (
         json.loads(flat(of.one(PARAMETER, Name="/ultracluster/fleet/LoginNodes")[1]["Properties"]["Value"]))
         for of in (before, after)
+    )
+    assert old["script"] == new["script"]
+    changed = [
+        index for index, pair in enumerate(zip(old["arguments"], new["arguments"], strict=True)) if pair[0] != pair[1]
     ]
-    assert {key for key in values[0] if values[0][key] != values[1][key]} == {"script" if content else "arguments"}
+    assert changed == ([0] if content else [3])
 
 
 def test_policies_say_nothing_that_would_replace_them_or_stand_in_the_way_of_a_replacement(
-    tmp_path: Path, script: Path
+    tmp_path: Path, bundle: Path
 ) -> None:
     made = template(
         tmp_path / "out",
         spec(login_pools=[LOGIN]),
-        head_node_script=NodeScript(script),
-        login_script=NodeScript(script),
-        queue_scripts={"trn1": NodeScript(script)},
+        head_node_script=NodeScript(bundle, "set_up.sh"),
+        login_script=NodeScript(bundle, "set_up.sh"),
+        queue_scripts={"trn1": NodeScript(bundle, "set_up.sh")},
     )
     of_provider = made.properties(PROVIDER)["Parameters"]["AdditionalIamPolicies"]["Ref"]
 
-    policies = {name: item["Properties"] for name, item in made.of_type(POLICY).items()}
+    found = {name: item["Properties"] for name, item in made.of_type(POLICY).items()}
 
-    assert {name for name, each in policies.items() if each["Path"] == "/parallelcluster/"} == (
-        policies.keys() - {of_provider}
-    )
-    assert len(policies) == 3
-    for each in policies.values():
+    assert {name for name, each in found.items() if each["Path"] == "/parallelcluster/"} == found.keys() - {of_provider}
+    assert len(found) == 3
+    for each in found.values():
         assert "ManagedPolicyName" not in each
         assert each.get("Description", "") == ""
 
 
-def test_a_script_for_login_nodes_is_nothing_without_login_nodes(tmp_path: Path, script: Path) -> None:
-    without = template(tmp_path / "out", spec(), login_script=NodeScript(script))
+def test_a_script_for_login_nodes_is_nothing_without_login_nodes(tmp_path: Path, bundle: Path) -> None:
+    without = template(tmp_path / "out", spec(), login_script=NodeScript(bundle, "set_up.sh"))
 
     assert without.of_type(POLICY) == {}
-    assert list((tmp_path / "out").glob("asset.*.sh")) == []
+    assert list((tmp_path / "out").glob("asset.*")) == []
 
 
 def test_queues_of_one_label_share_a_group_and_others_have_their_own(tmp_path: Path) -> None:
@@ -279,8 +322,8 @@ def test_overrides_reach_the_configuration(tmp_path: Path) -> None:
     assert configuration(made)["DevSettings"] == {"Timeouts": {"HeadNodeBootstrapTimeout": 3000}}
 
 
-def test_tags_are_on_everything_but_placement_groups(tmp_path: Path, script: Path) -> None:
-    made = template(tmp_path / "out", spec(tags={"team": "blue"}), head_node_script=NodeScript(script))
+def test_tags_are_on_everything_but_placement_groups(tmp_path: Path, bundle: Path) -> None:
+    made = template(tmp_path / "out", spec(tags={"team": "blue"}), head_node_script=NodeScript(bundle, "set_up.sh"))
 
     tagged = {kind for kind in (PROVIDER, PLACEMENT_GROUP) if "Tags" in made.properties(kind)}
 
@@ -288,9 +331,9 @@ def test_tags_are_on_everything_but_placement_groups(tmp_path: Path, script: Pat
     assert configuration(made)["Tags"] == [{"Key": "team", "Value": "blue"}]
 
 
-def test_a_stack_of_no_particular_account_and_region_passes_the_same_rules(tmp_path: Path, script: Path) -> None:
+def test_a_stack_of_no_particular_account_and_region_passes_the_same_rules(tmp_path: Path, bundle: Path) -> None:
     app = new_app(tmp_path / "out")
-    cluster(cdk.Stack(app, "anywhere"), spec(), head_node_script=NodeScript(script))
+    cluster(cdk.Stack(app, "anywhere"), spec(), head_node_script=NodeScript(bundle, "set_up.sh"))
 
     made = template_of(app, "anywhere")
 
@@ -299,11 +342,11 @@ def test_a_stack_of_no_particular_account_and_region_passes_the_same_rules(tmp_p
     )
 
 
-def test_a_script_for_a_queue_that_is_not_there_is_refused(tmp_path: Path, script: Path) -> None:
+def test_a_script_for_a_queue_that_is_not_there_is_refused(tmp_path: Path, bundle: Path) -> None:
     stack = cdk.Stack(new_app(tmp_path / "out"), "small", env=cdk.Environment(region="us-west-2"))
 
     with pytest.raises(ValueError, match=r"queue_scripts: got \['trn2'\]; allowed: \['trn1'\]"):
-        cluster(stack, spec(), queue_scripts={"trn2": NodeScript(script)})
+        cluster(stack, spec(), queue_scripts={"trn2": NodeScript(bundle, "set_up.sh")})
 
 
 def test_the_name_of_the_stack_is_refused_for_the_cluster(tmp_path: Path) -> None:
@@ -313,18 +356,24 @@ def test_the_name_of_the_stack_is_refused_for_the_cluster(tmp_path: Path) -> Non
         cluster(stack, spec())
 
 
-def test_scripts_of_one_name_in_different_folders_are_different_scripts(tmp_path: Path) -> None:
+def test_scripts_of_one_name_in_different_directories_are_different_scripts(tmp_path: Path) -> None:
     scripts = {}
     for name in ("first", "second"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "node.sh").write_text(f"echo {name}\n", encoding="utf-8")
-        scripts[name] = NodeScript(tmp_path / name / "node.sh")
+        directory = tmp_path / name / "nodes"
+        directory.mkdir(parents=True)
+        (directory / "node.sh").write_text(f"echo {name}\n", encoding="utf-8")
+        scripts[name] = NodeScript(directory, "node.sh")
     both = template(tmp_path / "out", spec(queue("first"), queue("second")), queue_scripts=scripts)
-    assert len({json.dumps(each["CustomActions"]["OnNodeConfigured"]["Script"]) for each in queues(both)}) == len(
-        scripts
-    )
+
+    addresses = [flat(each["CustomActions"]["OnNodeConfigured"]["Args"][0]) for each in queues(both)]
+
+    assert len(set(addresses)) == 2
+    assert [readable(both, policy) for each in queues(both) for policy in policies(each)] == [
+        [address] for address in addresses
+    ]
 
 
-def test_a_script_of_another_ending_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"got 'node\.py'; allowed: a file whose name ends in \.sh"):
-        NodeScript(Path("node.py"))
+def test_a_script_that_is_not_there_is_refused(bundle: Path) -> None:
+    for entry in ("node.sh", "."):
+        with pytest.raises(ValueError, match=rf"got '{entry}'; allowed: a file in {bundle}"):
+            NodeScript(bundle, entry)

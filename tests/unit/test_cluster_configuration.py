@@ -35,6 +35,7 @@ MINIMAL = ClusterSpec(
 )
 SUBNETS = Bindings(public_subnet_id="subnet-public", private_subnet_id="subnet-private")
 RESERVATION = "cr-0123456789abcdef0"
+POLICIES = "arn:aws:iam::123456789012:policy/parallelcluster"
 
 
 def script(name: str, *arguments: str) -> Action:
@@ -75,11 +76,15 @@ FULL_BINDINGS = Bindings(
     security_group_ids=["sg-1"],
     placement_groups={"fleet": "group-of-cloudformation"},
     shared_storage=[LustreMount("fsx-0123456789ab", "/fsx", "fs-1")],
-    head_node_actions=NodeActions(on_configured=script("launcher", "p"), on_updated=script("head", "a=1", "b=2")),
-    queue_actions={"trn1": NodeActions(on_configured=script("compute", "queue=trn1"))},
-    login_actions=NodeActions(on_configured=script("login")),
-    head_node_policy_arns=["arn:aws:iam::123456789012:policy/parallelcluster-head"],
-    login_policy_arns=["arn:aws:iam::123456789012:policy/parallelcluster-login"],
+    head_node_actions=NodeActions(
+        on_configured=script("launcher", "p"),
+        on_updated=script("head", "a=1", "b=2"),
+        policy_arns=[f"{POLICIES}-head", f"{POLICIES}-bundle"],
+    ),
+    queue_actions={
+        "trn1": NodeActions(on_configured=script("compute", "queue=trn1"), policy_arns=[f"{POLICIES}-bundle"])
+    },
+    login_actions=NodeActions(on_configured=script("login"), policy_arns=[f"{POLICIES}-login"]),
 )
 
 
@@ -168,7 +173,8 @@ def test_a_full_cluster_says_everything() -> None:
         "Iam": {
             "AdditionalIamPolicies": [
                 {"Policy": SESSION_MANAGER_POLICY},
-                {"Policy": "arn:aws:iam::123456789012:policy/parallelcluster-head"},
+                {"Policy": f"{POLICIES}-head"},
+                {"Policy": f"{POLICIES}-bundle"},
             ],
             "S3Access": [{"BucketName": "assets", "KeyName": "launcher.sh"}],
         },
@@ -204,7 +210,10 @@ def test_the_queue_of_a_full_cluster() -> None:
     assert queue["CustomActions"] == {
         "OnNodeConfigured": {"Script": "s3://assets/compute.sh", "Args": ["queue=trn1"]},
     }
-    assert queue["Iam"]["S3Access"] == [{"BucketName": "assets", "KeyName": "compute.sh"}]
+    assert queue["Iam"] == {
+        "AdditionalIamPolicies": [{"Policy": SESSION_MANAGER_POLICY}, {"Policy": f"{POLICIES}-bundle"}],
+        "S3Access": [{"BucketName": "assets", "KeyName": "compute.sh"}],
+    }
     (resource,) = queue["ComputeResources"]
     assert (resource["MinCount"], resource["MaxCount"]) == (2, 16)
     assert resource["DisableSimultaneousMultithreading"] is True
@@ -224,7 +233,7 @@ def test_login_nodes() -> None:
                 "Iam": {
                     "AdditionalIamPolicies": [
                         {"Policy": SESSION_MANAGER_POLICY},
-                        {"Policy": "arn:aws:iam::123456789012:policy/parallelcluster-login"},
+                        {"Policy": f"{POLICIES}-login"},
                     ]
                 },
             }

@@ -17,7 +17,7 @@ from ultracluster.domain.cluster import (
 from ultracluster.domain.cluster_rules import MODELLED_KEYS, faults, subnet_faults, zone_warnings
 from ultracluster.domain.faults import Fault, below
 from ultracluster.domain.instance_types import EfaInterfaceType
-from ultracluster.domain.neuron import PYTORCH_BY_OS
+from ultracluster.domain.neuron import RELEASES
 
 TRN1 = ComputeResourceSpec(name="trn1-32xl", instance_type="trn1.32xlarge", max_count=16)
 QUEUE = QueueSpec(name="trn1", compute_resources=[TRN1])
@@ -211,14 +211,41 @@ def test_ubuntu_does_not_fit_into_the_smallest_types() -> None:
 
 
 def test_system_sdk_and_pytorch_go_together() -> None:
+    sound = {
+        ("ubuntu2404", "2.8"),
+        ("ubuntu2404", "2.9"),
+        ("ubuntu2204", "2.7"),
+        ("ubuntu2204", "2.8"),
+        ("ubuntu2204", "2.9"),
+        ("alinux2023", "2.8"),
+    }
     systems: list[OperatingSystem] = ["ubuntu2404", "ubuntu2204", "alinux2023"]
-    for system, sdk, pytorch in product(systems, [*PYTORCH_BY_OS, "2.30.0", "2.33.0"], ["2.6", "2.8", "2.9"]):
-        found = places(faults(replace(CLUSTER, os=system, neuron_sdk=sdk, pytorch=pytorch)))
-        if sdk not in PYTORCH_BY_OS:
-            assert found == ["neuron_sdk"], sdk
-        else:
-            sound = pytorch == "2.8" or (pytorch == "2.9" and system != "alinux2023")
-            assert found == ([] if sound else ["pytorch"]), (system, sdk, pytorch)
+    for sdk, system, pytorch in product(RELEASES, systems, ["2.6", "2.7", "2.8", "2.9", "2.10", "2.9.0"]):
+        found = faults(replace(CLUSTER, os=system, neuron_sdk=sdk, pytorch=pytorch))
+        assert places(found) == ([] if (system, pytorch) in sound else ["pytorch"]), (system, sdk, pytorch)
+        for fault in found:
+            assert fault.allowed == " or ".join(version for on, version in sorted(sound) if on == system)
+
+
+def test_pytorch_that_does_not_run_is_told_with_its_obstacle() -> None:
+    reasons = {
+        ("alinux2023", "2.9"): "PyTorch 2.9.0 needs glibc 2.35, and alinux2023 has 2.34",
+        ("alinux2023", "2.7"): "PyTorch 2.7.0 has no wheels for Python 3.12, which alinux2023 has",
+        ("ubuntu2404", "2.7"): "PyTorch 2.7.0 has no wheels for Python 3.12, which ubuntu2404 has",
+        ("ubuntu2204", "2.6"): "what Neuron SDK 2.28.1 has for ubuntu2204",
+    }
+    told = {}
+    for system, pytorch in reasons:
+        (fault,) = faults(replace(CLUSTER, os=system, pytorch=pytorch))  # type: ignore[arg-type]
+        told[system, pytorch] = fault.reason
+    assert told == reasons
+
+
+def test_releases_that_do_not_train_on_trn1_are_told_so() -> None:
+    for sdk in ("2.29.0", "2.30.0", "2.33.0", "2.28.0", "2.21.0", "latest"):
+        (fault,) = faults(replace(CLUSTER, neuron_sdk=sdk))
+        assert (fault.path, fault.got, fault.allowed) == (("neuron_sdk",), sdk, "2.27.1 or 2.28.1")
+        assert fault.reason.startswith("2.28 is the last line that trains with PyTorch on Trn1")
 
 
 def test_accounting_shortens_the_name_of_the_cluster() -> None:

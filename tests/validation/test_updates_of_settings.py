@@ -5,6 +5,7 @@ References of the changed template are taken to stand for what they stood for be
 
 import copy
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,12 @@ from typing import Any
 import pytest
 import yaml
 
+from config.settings import load
 from scripts.validate import CONFIG
+from tests.stacks.deployments import deploy
 from toolchain.assembly import Assembly
 from toolchain.cluster import CLUSTER_TYPE, as_strings
 from toolchain.parallelcluster import ParallelCluster, Update
-from toolchain.synthesis import synthesize
 
 pytestmark = pytest.mark.validation
 
@@ -69,7 +71,8 @@ def checked(parallelcluster: ParallelCluster, before: Any, settings: Settings, f
     path.write_text(yaml.safe_dump(settings), encoding="utf-8")
     old = before.request.configuration
     known = references(configuration(before.assembly), old)
-    new = resolved(configuration(synthesize(str(path.with_suffix("")), folder / "cdk.out")), known)
+    assembly = Assembly(deploy(load(path), folder / "cdk.out").directory)
+    new = resolved(configuration(assembly), known)
     return parallelcluster.check_update(as_strings(old), as_strings(new), **running)
 
 
@@ -124,6 +127,10 @@ CHANGES: dict[str, tuple[Edit, set[str]]] = {
             "Scheduling.SlurmQueues[trn1].CustomActions.OnNodeConfigured.Args",
         },
     ),
+    "PyTorch": (
+        lambda s: s["cluster"].update(pytorch="2.8"),
+        {"HeadNode.CustomActions.OnNodeUpdated.Args"},
+    ),
     "the mount point": (another_mount_point, ANOTHER_MOUNT_POINT),
 }
 
@@ -133,6 +140,24 @@ def test_passes_on_a_running_fleet_and_changes_nothing_else(edit: Edit, changed:
     update = check(edit)
     assert update.allowed, [change for change in update.changes if not change.allowed]
     assert {change.path for change in update.changes} == changed
+
+
+def test_another_bundle_of_scripts_drains_the_queues_and_changes_nothing_else_but_the_head_nodes_update(
+    deployment: Callable[[str], Any], parallelcluster: ParallelCluster
+) -> None:
+    """Nodes are replaced for it: under the strategy that does not drain them, the fleet has to be stopped."""
+
+    def update(strategy: str) -> Update:
+        old = json.dumps(as_strings(deployment("two-queues").request.configuration)).replace("DRAIN", strategy)
+        [bundle] = set(re.findall(r"[0-9a-f]{64}\.zip", old))
+        return parallelcluster.check_update(json.loads(old), json.loads(old.replace(bundle, "another.zip")))
+
+    queues = {f"Scheduling.SlurmQueues[{name}].CustomActions.OnNodeConfigured.Args" for name in ("trn1-a", "trn1-b")}
+    drained, refused = update("DRAIN"), update("COMPUTE_FLEET_STOP")
+
+    assert drained.allowed
+    assert {change.path for change in drained.changes} == queues | {"HeadNode.CustomActions.OnNodeUpdated.Args"}
+    assert {change.path for change in refused.changes if not change.allowed} == queues
 
 
 def test_another_argument_of_the_login_script_leaves_login_nodes_that_run(

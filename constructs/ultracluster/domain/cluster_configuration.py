@@ -48,11 +48,13 @@ class NodeActions:
 
     Attributes:
         on_configured: Runs once a node is set up. On a head node it can never change in the life of a cluster.
-        on_updated: Runs on the head node at each update of the cluster. Its policies let it read the script.
+        on_updated: Runs on the head node at each update of the cluster.
+        policy_arns: Policies that let the nodes read what ``S3Access``, which is of ``on_configured``, does not.
     """
 
     on_configured: Action | None = None
     on_updated: Action | None = None
+    policy_arns: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -82,9 +84,7 @@ class Bindings:
         shared_storage: File systems that all nodes mount.
         head_node_actions: Scripts of the head node.
         queue_actions: Scripts of the compute nodes, by queue.
-        login_actions: Scripts of the login nodes.
-        head_node_policy_arns: Further policies of the head node.
-        login_policy_arns: Further policies of the login nodes, which have no ``S3Access``.
+        login_actions: Scripts of the login nodes, which have no ``S3Access``.
     """
 
     public_subnet_id: str
@@ -95,8 +95,6 @@ class Bindings:
     head_node_actions: NodeActions = NodeActions()
     queue_actions: Mapping[str, NodeActions] = field(default_factory=dict)
     login_actions: NodeActions = NodeActions()
-    head_node_policy_arns: Sequence[str] = ()
-    login_policy_arns: Sequence[str] = ()
 
 
 def render(spec: ClusterSpec, bindings: Bindings) -> dict[str, Any]:
@@ -167,7 +165,7 @@ def _head_node(head: HeadNodeSpec, bindings: Bindings) -> dict[str, Any]:
         LocalStorage={"RootVolume": _root_volume(head.root_volume_gib)},
         CustomActions=_actions(bindings.head_node_actions),
         Iam=_present(
-            AdditionalIamPolicies=_policies(bindings.head_node_policy_arns),
+            AdditionalIamPolicies=_policies(bindings.head_node_actions),
             S3Access=_s3_access(bindings.head_node_actions),
         ),
         Imds={"Secured": True},
@@ -183,7 +181,7 @@ def _login_pool(pool: LoginPoolSpec, bindings: Bindings) -> dict[str, Any]:
         Networking=_networking("SubnetIds", [_subnet(pool.public, bindings)], bindings),
         Ssh={"AllowedIps": pool.ssh_cidr or NOBODY},
         CustomActions=_actions(bindings.login_actions),
-        Iam={"AdditionalIamPolicies": _policies(bindings.login_policy_arns)},
+        Iam={"AdditionalIamPolicies": _policies(bindings.login_actions)},
     )
 
 
@@ -208,7 +206,7 @@ def _queue(queue: QueueSpec, bindings: Bindings) -> dict[str, Any]:
         },
         CustomActions=_actions(actions),
         Iam=_present(
-            AdditionalIamPolicies=_policies(),
+            AdditionalIamPolicies=_policies(actions),
             S3Access=_s3_access(actions),
         ),
         CustomSlurmSettings=dict(queue.custom_slurm_settings),
@@ -273,8 +271,8 @@ def _actions(actions: NodeActions) -> dict[str, Any]:
     }
 
 
-def _policies(further: Sequence[str] = ()) -> list[dict[str, Any]]:
-    return [{"Policy": arn} for arn in (SESSION_MANAGER_POLICY, *further)]
+def _policies(actions: NodeActions) -> list[dict[str, Any]]:
+    return [{"Policy": arn} for arn in (SESSION_MANAGER_POLICY, *actions.policy_arns)]
 
 
 def _s3_access(actions: NodeActions) -> list[dict[str, Any]]:

@@ -106,21 +106,20 @@ def _name_faults(spec: ClusterSpec) -> Iterator[Fault]:
 
 
 def _software_faults(spec: ClusterSpec) -> Iterator[Fault]:
-    releases = neuron.PYTORCH_BY_OS
-    if spec.neuron_sdk not in releases:
-        allowed = " or ".join(releases)
+    release = neuron.RELEASES.get(spec.neuron_sdk)
+    if release is None:
         yield Fault(
-            ("neuron_sdk",), spec.neuron_sdk, allowed, "releases whose PyTorch trains on Trn1, as verified here"
+            ("neuron_sdk",),
+            spec.neuron_sdk,
+            " or ".join(neuron.RELEASES),
+            "2.28 is the last line that trains with PyTorch on Trn1; others are not verified here",
         )
         return
-    versions = releases[spec.neuron_sdk].get(spec.os, ())
-    if spec.pytorch not in versions:
-        yield Fault(
-            ("pytorch",),
-            spec.pytorch,
-            " or ".join(versions),
-            f"what Neuron SDK {spec.neuron_sdk} has for {spec.os}",
-        )
+    obstacles = {version: neuron.obstacle(pytorch, spec.os) for version, pytorch in release.pytorch.items()}
+    reason = obstacles.get(spec.pytorch, f"what Neuron SDK {spec.neuron_sdk} has for {spec.os}")
+    if reason is not None:
+        allowed = [version for version, obstacle in obstacles.items() if obstacle is None]
+        yield Fault(("pytorch",), spec.pytorch, " or ".join(allowed), reason)
 
 
 def _tag_faults(tags: Iterable[str]) -> Iterator[Fault]:

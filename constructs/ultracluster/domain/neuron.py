@@ -1,23 +1,154 @@
-"""Which Neuron SDK, operating system and PyTorch go together for training on Trn1.
+"""What nodes get of the AWS Neuron SDK: exact versions by release, and what goes together for training on Trn1.
 
-Sources: the release manifest of aws-neuron-sdk (src/helperscripts/n2-manifest.json at tags v2.27.1 and v2.28.1) for
-wheels; its page deploy/environments/dlami for the glibc that PyTorch 2.9 needs (2.35; Amazon Linux 2023 has 2.34);
-the announcement of 2026-05-20 that PyTorch training on Trn1 ends with release 2.30.
+Versions of packages, and the Pythons of their wheels, are those of src/helperscripts/n2-manifest.json in
+https://github.com/aws-neuron/aws-neuron-sdk (tag v2.28.1). The repositories add a build to most of them: apt has
+``2.30.51.0-faafe26f0`` of the runtime 2.30.51.0, dnf ``2.30.51.0_<build>-1``, pip ``2.23.6484.0+3b612583`` of the
+compiler 2.23.6484.0; the driver has none. ``=VERSION*`` of apt, ``-VERSION*`` of dnf and ``==VERSION`` of pip match.
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 DEFAULT_SDK = "2.28.1"
+"""The last line of releases that trains with PyTorch on Trn1, with its fix of the driver for kernel 6.18.
+
+"Neuron SDK release 2.28 (PyTorch 2.9) will be the last": https://awsdocs-neuron.readthedocs-hosted.com/en/latest/, page
+about-neuron/announcements/neuron2.x/announce-eos-nxdt-nxd-core-training.html; for 2.30 and later also
+announce-no-support-pytorch-xla-training.html. The PyTorch of 2.33 is for Trn2 and Trn3 alone (v2.33.0,
+setup/pytorch/index.html)."""
 DEFAULT_PYTORCH = "2.9"
 
-PYTORCH_BY_OS = {
-    "2.27.1": {
-        "ubuntu2404": ("2.7", "2.8", "2.9"),
-        "ubuntu2204": ("2.7", "2.8", "2.9"),
-        "alinux2023": ("2.7", "2.8"),
-    },
-    "2.28.1": {
-        "ubuntu2404": ("2.7", "2.8", "2.9"),
-        "ubuntu2204": ("2.7", "2.8", "2.9"),
-        "alinux2023": ("2.7", "2.8"),
-    },
+
+@dataclass(frozen=True, kw_only=True)
+class System:
+    """What an operating system brings.
+
+    Attributes:
+        python: Python of the training environment; the system has packages of it.
+        glibc: Version of the C library.
+        user: The user that people log in as (aws-parallelcluster 3.16.1, constants.py).
+    """
+
+    python: str
+    glibc: tuple[int, int]
+    user: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PyTorch:
+    """PyTorch wheels that go together.
+
+    Attributes:
+        torch: Version of ``torch``.
+        torch_xla: Version of ``torch-xla``.
+        torch_neuronx: Version of ``torch-neuronx``.
+        pythons: Pythons that all of them have wheels for.
+        glibc: Oldest C library that they load with.
+    """
+
+    torch: str
+    torch_xla: str
+    torch_neuronx: str
+    pythons: tuple[str, ...]
+    glibc: tuple[int, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Release:
+    """A release of the SDK. Its driver, runtime and collectives are tested with each other, not with another's.
+
+    Attributes:
+        driver: Version of ``aws-neuronx-dkms``.
+        runtime: Version of ``aws-neuronx-runtime-lib``.
+        collectives: Version of ``aws-neuronx-collectives``.
+        tools: Version of ``aws-neuronx-tools``.
+        compiler: Version of the wheel ``neuronx-cc``.
+        libneuronxla: Version of the wheel ``libneuronxla``, of which ``torch-neuronx`` by itself may bring a newer one
+            (https://github.com/aws-neuron/aws-neuron-sdk/issues/1012).
+        pytorch: PyTorch wheels by PyTorch's minor version.
+    """
+
+    driver: str
+    runtime: str
+    collectives: str
+    tools: str
+    compiler: str
+    libneuronxla: str
+    pytorch: Mapping[str, PyTorch]
+
+
+SYSTEMS: Mapping[str, System] = {
+    "ubuntu2404": System(python="3.12", glibc=(2, 39), user="ubuntu"),
+    "ubuntu2204": System(python="3.10", glibc=(2, 35), user="ubuntu"),
+    "alinux2023": System(python="3.12", glibc=(2, 34), user="ec2-user"),
 }
-"""PyTorch minor versions by SDK release and ParallelCluster's name of the operating system."""
+"""The systems that AWS installs the SDK on, by ParallelCluster's name. Of the others that ParallelCluster has, Rocky
+Linux 9 was given up and RHEL never was one (https://awsdocs-neuron.readthedocs-hosted.com/en/latest/, page
+archive/setup/setup-rocky-linux-9.html). Python of Amazon Linux: v2.30.0, page
+frameworks/torch/torch-neuronx/setup/pytorch-install-prev-al2023.html."""
+
+
+def _pytorch(build: str) -> dict[str, PyTorch]:
+    """Return the PyTorch wheels of a release; ``build`` is its own part of the version of ``torch-neuronx``.
+
+    Sources: https://awsdocs-neuron.readthedocs-hosted.com/en/v2.28.1/, page release-notes/components/pytorch.html for
+    torch-xla 2.8.1, without which BERT is slower; page deploy/environments/dlami.html of /en/latest/ for the glibc of
+    2.9; platform tags and Pythons of the torch-xla wheels on PyPI for the rest.
+    """
+    pythons = ("3.10", "3.11", "3.12")
+    return {
+        "2.7": PyTorch(
+            torch="2.7.0",
+            torch_xla="2.7.0",
+            torch_neuronx=f"2.7.0.{build}",
+            pythons=("3.10", "3.11"),
+            glibc=(2, 28),
+        ),
+        "2.8": PyTorch(
+            torch="2.8.0",
+            torch_xla="2.8.1",
+            torch_neuronx=f"2.8.0.{build}",
+            pythons=pythons,
+            glibc=(2, 28),
+        ),
+        "2.9": PyTorch(
+            torch="2.9.0",
+            torch_xla="2.9.0",
+            torch_neuronx=f"2.9.0.{build}",
+            pythons=pythons,
+            glibc=(2, 35),
+        ),
+    }
+
+
+RELEASES: Mapping[str, Release] = {
+    "2.27.1": Release(
+        driver="2.25.4.0",
+        runtime="2.29.40.0",
+        collectives="2.29.41.0",
+        tools="2.27.33.0",
+        compiler="2.22.12471.0",
+        libneuronxla="2.2.14584.0",
+        pytorch=_pytorch("2.11.19912"),
+    ),
+    "2.28.1": Release(
+        driver="2.26.10.0",
+        runtime="2.30.51.0",
+        collectives="2.30.59.0",
+        tools="2.28.23.0",
+        compiler="2.23.6484.0",
+        libneuronxla="2.2.15515.0",
+        pytorch=_pytorch("2.12.22436"),
+    ),
+}
+
+
+def obstacle(pytorch: PyTorch, os: str) -> str | None:
+    """Return why PyTorch wheels do not run on an operating system, or None if they do."""
+    system = SYSTEMS[os]
+    if system.python not in pytorch.pythons:
+        return f"PyTorch {pytorch.torch} has no wheels for Python {system.python}, which {os} has"
+    if system.glibc < pytorch.glibc:
+        needed, found = (".".join(map(str, version)) for version in (pytorch.glibc, system.glibc))
+        return f"PyTorch {pytorch.torch} needs glibc {needed}, and {os} has {found}"
+    return None

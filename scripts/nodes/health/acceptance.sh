@@ -1,0 +1,143 @@
+#!/bin/bash
+#SBATCH --job-name=acceptance
+#SBATCH --exclusive
+#SBATCH --time=2:00:00
+# Measures the network between nodes with an all-reduce over all of them, and looks for the nodes that spoil it. A job
+# of two nodes or more, best of four or more, for anybody, from the head node or a login node:
+#
+#   sbatch --nodes=16 /opt/ultracluster/current/health/acceptance.sh
+#
+# It prints a table of its runs and writes acceptance-JOB.json. Exit code 0: the floor is reached. 1: these nodes are
+# bad. 2: it cannot run. 3: the floor is not reached, but no single nodes are the reason.
+#
+# Environment: ACCEPTANCE_FLOOR is another floor in GB/s, ACCEPTANCE_TIMEOUT another limit in seconds for one run.
+set -uo pipefail
+
+# shellcheck source=../lib/instance_types.sh
+source /opt/ultracluster/current/lib/instance_types.sh # Slurm runs a copy of this script
+
+# Least bus bandwidth in GB/s (in fact 2^30 bytes) by instance type, for all-reduces of 1 GiB. ASSUMPTIONS, not measured
+# by us: 60 % of the 47.09 GB/s that AWS's example shows for two trn1.32xlarge
+# (https://awsdocs-neuron.readthedocs-hosted.com/en/latest/tools/neuron-sys-tools/nccom-test.html), and twice as much
+# with twice the EFA devices. Set ACCEPTANCE_FLOOR to what your good nodes reach.
+declare -Ar FLOORS=([trn1.32xlarge]=28 [trn1n.32xlarge]=56)
+
+export PATH=$PATH:/opt/aws/neuron/bin:/opt/amazon/openmpi/bin
+# As AWS sets it for training on several nodes (https://github.com/aws-neuron/aws-neuron-samples, dp_bert_hf_pretrain).
+export FI_PROVIDER=efa FI_EFA_USE_DEVICE_RDMA=1 FI_EFA_FORK_SAFE=1
+readonly PORT=48620 # no outgoing connection takes it: compute_node.sh reserves it
+
+refuse() {
+    echo "acceptance.sh: $1"
+    exit 2
+}
+
+# measure NODE...: runs an all-reduce over nodes and keeps it in `runs`. Succeeds if the floor is reached.
+measure() {
+    local output bandwidth passed=false
+    output=$(NEURON_RT_ROOT_COMM_ID="$(address "$1"):$PORT" timeout --kill-after=10 "$limit" \
+        nccom-test --nworkers $((cores * $#)) --nnodes $# --minbytes 1GB --maxbytes 1GB --datatype fp32 \
+        --non-interactive all_reduce --hosts "$@" 2>&1)
+    bandwidth=$(sed -nE 's|^Avg bus bandwidth:\s*([0-9.]+)GB/s\s*$|\1|p' <<<"$output")
+    if [[ -z $bandwidth ]]; then
+        echo "$output"
+        end_processes "$@"
+    elif awk "BEGIN { exit !($bandwidth >= $floor) }"; then
+        passed=true
+    fi
+    printf '%-8s %8s GB/s  %s\n' "$([[ $passed == true ]] && echo good || echo bad)" "${bandwidth:--}" "$*"
+    runs+=("{\"nodes\": $(json_list "$@"), \"bandwidth\": ${bandwidth:-null}, \"passed\": $passed}")
+    [[ $passed == true ]]
+}
+
+# address NODE: prints its IPv4 address, which the runtime wants for the first node.
+address() {
+    getent ahostsv4 "$1" | awk 'NR == 1 { print $1 }'
+}
+
+# end_processes NODE...: ends what a run that failed may have left on its nodes.
+end_processes() {
+    srun --overlap --nodes=$# --ntasks-per-node=1 --nodelist="$(IFS=, && echo "$*")" \
+        pkill -KILL --exact --uid "$(id --user)" neuron-bench
+}
+
+# search NODE...: divides nodes that are bad together, until what is bad is a pair or a single node.
+search() {
+    local half=$((($# + 1) / 2))
+    if (($# <= 2)); then
+        suspects+=("$@")
+        return
+    fi
+    look_into "${@:1:half}"
+    look_into "${@:half+1}"
+}
+
+look_into() {
+    if (($# == 1)); then
+        suspects+=("$1")
+    elif measure "$@"; then
+        good+=("$@")
+    else
+        search "$@"
+    fi
+}
+
+# judge: tries each suspect together with a good node.
+judge() {
+    local node
+    ((${#good[@]})) || return
+    for node in "${suspects[@]}"; do
+        measure "$node" "${good[0]}" || bad+=("$node")
+    done
+}
+
+json_list() {
+    local list
+    printf -v list ', "%s"' "$@"
+    echo "[${list:2}]"
+}
+
+# report VERDICT: writes the results for programs.
+report() {
+    local list
+    printf -v list ',\n    %s' "${runs[@]}"
+    cat >"acceptance-$SLURM_JOB_ID.json" <<JSON
+{
+  "job": $SLURM_JOB_ID,
+  "instance_type": "$instance_type",
+  "floor": $floor,
+  "verdict": "$1",
+  "bad": $( ((${#bad[@]})) && json_list "${bad[@]}" || echo "[]"),
+  "runs": [${list:1}
+  ]
+}
+JSON
+}
+
+[[ -n ${SLURM_JOB_ID:-} ]] || refuse "this is a job: sbatch --nodes=4 $0"
+((SLURM_JOB_NUM_NODES >= 2)) || refuse "got 1 node; it takes 2 to measure between, and 4 to tell which one is bad"
+command -v nccom-test >/dev/null || refuse "nccom-test is not installed: are these nodes with Neuron devices?"
+instance_type=$(sed -n 's/^instance_type=//p' /var/lib/ultracluster/node.env)
+look_up_instance_type "${instance_type:-none}"
+floor=${ACCEPTANCE_FLOOR:-${FLOORS[${instance_type:-none}]:-}}
+limit=${ACCEPTANCE_TIMEOUT:-600}
+[[ $floor =~ ^[0-9]+(\.[0-9]+)?$ ]] ||
+    refuse "got the floor '$floor' for ${instance_type:-an unknown type}; set ACCEPTANCE_FLOOR to a number of GB/s"
+
+mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
+runs=() good=() bad=() suspects=()
+echo "All-reduce of 1 GiB over ${#nodes[@]} $instance_type, floor $floor GB/s"
+if measure "${nodes[@]}"; then
+    report good
+    exit 0
+fi
+search "${nodes[@]}"
+judge
+if ((${#bad[@]})); then
+    report bad-nodes
+    echo "Bad nodes: ${bad[*]}. As root: scontrol update nodename=$(IFS=, && echo "${bad[*]}") state=drain reason=acceptance"
+    exit 1
+fi
+report unknown
+echo "The floor is not reached, but no single nodes are the reason. With 4 nodes or more, see docs/health.md."
+exit 3

@@ -1,0 +1,118 @@
+#!/bin/bash
+# The Python environment of the training jobs, on the file system that all nodes share. Sourced by the head node.
+#
+# An environment is made once, in a directory of its own, and never changed: jobs run from it. Another release, or other
+# requirements, make another one, and the link that jobs start from moves to it.
+# shellcheck disable=SC2154 # the entry scripts have these variables from their arguments
+
+# GiB that an environment takes, about 7 for PyTorch and what it brings, 3 for the compiler, and as much to spare; and
+# that its wheels take in /tmp before they are unpacked.
+readonly ENVIRONMENT_GIB=20 WHEELS_GIB=8
+# Seconds to wait for another cluster on the same file system that makes the same environment.
+readonly LOCK_WAIT=600
+
+# make_python_environment: makes the environment for $sdk, $pytorch and the other versions, unless it is there.
+make_python_environment() {
+    local link wanted
+    link=$(environment_path)
+    wanted=$({ echo "$python $pytorch $torch_xla $torch_neuronx $compiler $libneuronxla"
+        cat "$here/requirements-training.txt"; } | sha256sum)
+    install --directory --mode=755 "${link%/*}"
+    if ! is_complete "$link" "$wanted"; then
+        lock_environments "${link%/*}/.lock"
+        # Another cluster may have made it in the meantime.
+        is_complete "$link" "$wanted" || build_environment "$link" "$wanted"
+    fi
+    log "the Python environment is $link"
+    tell_old_environments "$link"
+}
+
+is_complete() {
+    [[ -f $1/.complete && $(<"$1/.complete") == "$2" ]]
+}
+
+# lock_environments FILE: waits for the lock, which holds until this script and all that it started have ended.
+#
+# flock: ParallelCluster mounts Lustre with -o flock, which makes it hold between nodes, and the lock of a process or
+# node that dies is given up by the kernel or the server. Nothing has to guess from clocks whether a holder still lives.
+lock_environments() {
+    local lock status=0
+    exec {lock}>>"$1"
+    limited flock --wait "$LOCK_WAIT" --conflict-exit-code 75 "$lock" || status=$?
+    case $status in
+        0) echo "$(uname -n), process $$, since $(date --utc +%FT%TZ)" >"$1" ;;
+        75 | 124) fail "$LOCKED" "$(<"$1") holds $1" "wait until it is done, or end it, then run $PROGRAM again" ;;
+        *) fail "$LOCKED" "$1 cannot be locked" "see whether the file system is mounted with -o flock" ;;
+    esac
+}
+
+# build_environment LINK WANTED: makes an environment and lets the link lead to it.
+build_environment() {
+    local link=$1 directory packages
+    remove_unfinished "$link"
+    check_space "${link%/*}" "$ENVIRONMENT_GIB"
+    check_space /tmp "$WHEELS_GIB"
+    read -ra packages <<<"$(python_packages "$python")"
+    install_from_system "${packages[@]}"
+    directory=$(mktemp --directory "$link.build-XXXXXX")
+    chmod 755 "$directory"
+    "python$python" -m venv "$directory" ||
+        fail "$BAD_PYTHON" "python$python makes no environment" "see the lines above"
+    log "installing packages into $directory"
+    # First what training needs, of known content; then Neuron's packages, which have the last word on versions.
+    pip_install "$directory" --require-hashes --no-deps --requirement "$here/requirements-training.txt"
+    pip_install "$directory" --extra-index-url https://pip.repos.neuron.amazonaws.com "torch==$pytorch" \
+        "torch-xla==$torch_xla" "torch-neuronx==$torch_neuronx" "neuronx-cc==$compiler" "libneuronxla==$libneuronxla"
+    check_environment "$directory"
+    echo "$2" >"$directory/.complete"
+    ln --symbolic --force --no-dereference "${directory##*/}" "$link.new"
+    mv --no-target-directory "$link.new" "$link"
+}
+
+# remove_unfinished LINK: removes what killed runs left. Nobody uses it: no link ever led to it.
+remove_unfinished() {
+    local directory
+    for directory in "$1".build-*; do
+        if [[ -d $directory && ! -f $directory/.complete ]]; then
+            log "removing $directory, which was never finished"
+            rm --recursive "$directory"
+        fi
+    done
+}
+
+# pip_install ENVIRONMENT ARGUMENT...: installs packages.
+pip_install() {
+    retry "$NO_NETWORK" "pip cannot download the packages" \
+        "see whether this subnet reaches the package indexes, by NAT or proxy" try_pip_install "$@"
+}
+
+try_pip_install() {
+    local directory=$1 output
+    shift
+    output=$(limited "$directory/bin/python" -m pip install --quiet --no-input --no-cache-dir --timeout 30 --retries 2 \
+        --disable-pip-version-check "$@" 2>&1) && return
+    (($? != 124)) || return 1 # out of time
+    echo "$output"
+    [[ $output != *"No space left"* ]] || fail "$NO_SPACE" "$directory or /tmp is full" "make room, then run $PROGRAM again"
+    [[ $output =~ "connection broken"|"Connection"|"timed out"|"5"[0-9][0-9]" Server Error" ]] ||
+        fail "$BAD_PYTHON" "pip cannot install the packages" "see the lines above; then mend the versions or the hashes"
+    return 1
+}
+
+# check_environment DIRECTORY: the versions are right, and what needs no Neuron device can be imported.
+check_environment() {
+    "$1/bin/python" -m pip freeze --quiet >"$1/installed.txt"
+    "$1/bin/python" -m pip check || log "pip finds these packages at odds; Neuron's own requirements have been met"
+    "$1/bin/python" "$here/lib/check_environment.py" "torch-neuronx==$torch_neuronx" "neuronx-cc==$compiler" \
+        "libneuronxla==$libneuronxla" || fail "$BAD_PYTHON" "the environment in $1 does not work" "see the lines above"
+}
+
+# tell_old_environments LINK: names environments that no new job starts from.
+tell_old_environments() {
+    local current directory
+    current=$(readlink --canonicalize "$1")
+    for directory in "${1%/*}"/*.build-*; do
+        [[ $directory == "$current" ]] ||
+            log "$directory is another environment; once no job uses it: sudo rm -r $directory"
+    done
+}

@@ -1,0 +1,82 @@
+#!/bin/bash
+# What training needs of the operating system. Sourced.
+# shellcheck disable=SC2154 # the entry scripts have these variables from their arguments
+
+# set_limits: open files and locked memory of those who submit and run jobs.
+#
+# Slurm hands jobs the soft limits of the shell that submits. The last file wins (man pam_limits): ParallelCluster's
+# 00_all_limits.conf gives 10,000 open files, the EFA installer's 01_efa.conf its own number. 131,072 is the hard limit
+# of slurmd (aws-parallelcluster-cookbook, slurmd.service.erb), and large jobs need 65,535 to 131,071
+# (https://github.com/aws-neuron/neuronx-nemo-megatron, train_setup.sh; https://github.com/awslabs/HLAT). The stack
+# stays as it is: slurmd does not limit it.
+set_limits() {
+    write_file /etc/security/limits.d/99_ultracluster.conf 644 <<'LIMITS'
+* soft nofile 131072
+* hard nofile 131072
+* soft memlock unlimited
+* hard memlock unlimited
+LIMITS
+}
+
+# set_kernel_settings: ports that no outgoing connection may take, and the length of the queue of incoming ones.
+#
+# The file holds all ports at once, because a setting replaces the one before: 48620 of Neuron's collectives, 41000,
+# 44000 and 23456 of the launchers of NeMo, NeuronX Distributed and HLAT, 2022 and 2023 of AWS's BERT scripts
+# (https://github.com/aws-neuron/aws-neuron-samples, dp_bert_hf_pretrain). Queue of 65,535: HLAT.
+set_kernel_settings() {
+    write_file /etc/sysctl.d/99-ultracluster.conf 644 <<'SETTINGS'
+net.ipv4.ip_local_reserved_ports = 2022-2023,23456,41000,44000,48620
+net.core.somaxconn = 65535
+SETTINGS
+    sysctl --quiet --load=/etc/sysctl.d/99-ultracluster.conf
+}
+
+# set_host_name: makes the name of the node lead to its primary address. On nodes with several interfaces the first boot
+# may leave another one in /etc/hosts, and collectives then wait for each other
+# (https://github.com/aws-neuron/aws-neuron-parallelcluster-samples, examples/cluster-configs).
+set_host_name() {
+    local full
+    full=$(uname -n)
+    get_metadata local-ipv4
+    awk -v address="$metadata" -v name="${full%%.*}" '
+        NF == 0 || /^[ \t]*#/ { print; next }
+        $1 == address { for (i = 2; i <= NF; i++) known = known || $i == name; print; next }
+        {
+            rest = ""
+            for (i = 2; i <= NF; i++) if ($i != name && index($i, name ".") != 1) rest = rest " " $i
+            if (split(rest, kept) == NF - 1) print
+            else if (rest != "") print $1 rest
+        }
+        END { if (!known) print address, name }
+    ' /etc/hosts | write_file /etc/hosts 644
+}
+
+# check_scratch: node-local storage is there for everybody. ParallelCluster makes it of the NVMe disks of the instance.
+check_scratch() {
+    if ! mountpoint --quiet "$scratch_dir"; then
+        ((devices == 0)) || fail "$NO_SCRATCH" "nothing is mounted on $scratch_dir, but $instance_type has local disks" \
+            "see lsblk and systemctl status setup-ephemeral; $(how_to_replace)"
+        log "nothing is mounted on $scratch_dir: $instance_type has no local disks"
+        return
+    fi
+    [[ -w $scratch_dir/. ]] || fail "$NO_SCRATCH" "$scratch_dir is read-only" "see dmesg; $(how_to_replace)"
+    [[ $(stat --format=%a "$scratch_dir") == 1777 ]] || chmod 1777 "$scratch_dir"
+}
+
+# write_profile: what shells know of Neuron's tools and, where $pytorch is given, of the training environment.
+write_profile() {
+    local environment=''
+    [[ -z $pytorch ]] || environment="export ULTRACLUSTER_PYTHON=$(environment_path)"
+    write_file /etc/profile.d/ultracluster.sh 644 <<PROFILE
+case ":\$PATH:" in
+    *:/opt/aws/neuron/bin:*) ;;
+    *) export PATH="/opt/aws/neuron/bin:\$PATH" ;;
+esac
+$environment
+PROFILE
+}
+
+# environment_path: prints where the training environment is, on the file system that all nodes share.
+environment_path() {
+    echo "$mount_dir/ultracluster/python/$sdk-pytorch$pytorch-$os"
+}

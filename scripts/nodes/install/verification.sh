@@ -1,0 +1,64 @@
+#!/bin/bash
+# The node has what its type should have. Sourced.
+# shellcheck disable=SC2154 # the entry scripts have these variables from their arguments
+
+# verify_neuron: compares packages, driver, devices and cores with what was asked for and what the type has.
+verify_neuron() {
+    local found
+    verify_package aws-neuronx-runtime-lib "$runtime"
+    verify_package aws-neuronx-collectives "$collectives"
+    verify_package aws-neuronx-tools "$tools"
+    found=$(loaded_driver)
+    [[ $found == "$driver" ]] ||
+        fail "$BAD_DRIVER" "the driver that is loaded is ${found:-none}, not $driver" "see dmesg and dkms status"
+    found=$(/opt/aws/neuron/bin/neuron-ls --json-output | count_devices) ||
+        fail "$BAD_DEVICES" "neuron-ls does not tell which devices there are" "see the lines above, and dmesg"
+    [[ $found == "$devices $cores" ]] ||
+        fail "$BAD_DEVICES" "${found/ / devices with } NeuronCores, but $instance_type has $devices with $cores" \
+            "see dmesg | grep -i neuron; $(how_to_replace)"
+    log "driver $driver, $devices devices, $cores NeuronCores"
+}
+
+verify_package() {
+    local found
+    found=$(installed_version "$1")
+    is_version "$2" "$found" ||
+        fail "$NOT_INSTALLED" "$1 is ${found:-not installed}, not $2" "see what else installs packages on this node"
+}
+
+# count_devices: prints the numbers of devices and cores of what `neuron-ls --json-output` prints.
+count_devices() {
+    python3 -c 'import json, sys; d = json.load(sys.stdin); print(len(d), sum(device["nc_count"] for device in d))'
+}
+
+# verify_efa: compares the EFA devices that the driver serves with those that the type has.
+verify_efa() {
+    local compute_resource expected=$efa_devices found fitted to_do
+    if [[ $(uname -n) =~ ^$queue-(st|dy)-(.+)-[0-9]+(\.|$) ]]; then
+        compute_resource=${BASH_REMATCH[2]}
+        [[ ",$without_efa," != *",$compute_resource,"* ]] || expected=0
+    fi
+    found=$(count_amazon /sys/class/infiniband/*/device)
+    if ((found < expected)); then
+        fitted=$(count_amazon /sys/bus/pci/devices/*)
+        to_do="see dmesg | grep efa and modinfo efa; do not install another EFA than the image has"
+        ((fitted == expected)) || to_do="see the network interfaces of the launch template; $(how_to_replace)"
+        fail "$BAD_EFA" "$found of $expected EFA devices work, and $fitted are on the PCI bus" "$to_do"
+    fi
+    log "$found EFA devices"
+}
+
+# count_amazon DIRECTORY...: prints how many of these devices are EFA devices of Amazon (PCI 1d0f:efa0 and following).
+count_amazon() {
+    local directory count=0
+    for directory in "$@"; do
+        if [[ $(cat "$directory/vendor" "$directory/device" 2>/dev/null) == 0x1d0f$'\n'0xefa? ]]; then
+            count=$((count + 1))
+        fi
+    done
+    echo "$count"
+}
+
+how_to_replace() {
+    echo "replace the node: scontrol update nodename=$(uname -n) state=power_down_force reason=hardware"
+}

@@ -1,0 +1,127 @@
+#!/bin/bash
+# What the scripts of all nodes share: how they fail, wait, write files and ask EC2. Sourced by the entry scripts.
+#
+# A failure ends the script with one of these codes, and its last line says what failed and what to do. 1 is anything
+# else.
+# shellcheck disable=SC2034,SC2154 # shared with the scripts that source this
+readonly BAD_ARGUMENT=2 NO_NETWORK=10 BAD_KEY=11 NO_PACKAGE=12 NOT_INSTALLED=13 NO_HEADERS=14 BAD_DRIVER=15 \
+    BAD_DEVICES=16 BAD_EFA=17 NO_SPACE=18 LOCKED=19 BAD_PYTHON=20 NOT_MOUNTED=21 NO_SCRATCH=22 WRONG_SYSTEM=23
+
+# Seconds that a script may take. ParallelCluster gives a node 2,100 to start (aws-parallelcluster 3.16.1,
+# pcluster/constants.py, NODE_BOOTSTRAP_TIMEOUT), and its own recipes take some of them.
+readonly TIME_LIMIT=1200
+readonly PROGRAM=${0##*/}
+
+umask 022
+set -E
+trap 'failed_on "${BASH_SOURCE[0]##*/}" "$LINENO" "$BASH_COMMAND"' ERR
+
+# failed_on FILE LINE COMMAND: tells of a failure that nothing here foresees.
+failed_on() {
+    echo "$PROGRAM: failed (1): line $2 of $1: $3. To do: mend what the lines above tell, then run $PROGRAM again."
+    exit 1
+}
+
+# fail CODE WHAT TO_DO: ends the script. Not for command substitutions, which are processes of their own.
+fail() {
+    echo "$PROGRAM: failed ($1): $2. To do: $3."
+    exit "$1"
+}
+
+# log TEXT: writes a line of the log, with the seconds that have passed.
+log() {
+    printf '%s: %d s: %s\n' "$PROGRAM" "$SECONDS" "$1"
+}
+
+# parse_arguments "REQUIRED..." "OPTIONAL..." NAME=VALUE...: makes a global variable of each argument.
+parse_arguments() {
+    local required=$1 optional=$2 argument name
+    shift 2
+    for argument in "$@"; do
+        name=${argument%%=*}
+        [[ $argument == ?*=* && " $required $optional " == *" $name "* ]] ||
+            fail "$BAD_ARGUMENT" "got the argument '$argument'" "name one of: $required $optional, as name=value"
+        printf -v "$name" '%s' "${argument#*=}"
+    done
+    for name in $required; do
+        [[ -n ${!name:-} ]] || fail "$BAD_ARGUMENT" "the argument $name= is missing" "give it a value"
+    done
+}
+
+# limited COMMAND...: runs a program, to the time limit at the longest.
+limited() {
+    timeout "$((TIME_LIMIT > SECONDS ? TIME_LIMIT - SECONDS : 1))" "$@"
+}
+
+# retry CODE WHAT TO_DO COMMAND...: runs a command until it succeeds, after longer and longer pauses; fails when the
+# time limit leaves no room for another one.
+retry() {
+    local code=$1 what=$2 to_do=$3 pause=5
+    shift 3
+    until "$@"; do
+        ((SECONDS + pause < TIME_LIMIT)) || fail "$code" "$what" "$to_do"
+        log "$what; once more in $pause s"
+        sleep "$pause"
+        pause=$((pause < 30 ? 2 * pause : 60))
+    done
+}
+
+# write_file PATH MODE: makes standard input, a text, the content of a file, at once, unless it already is.
+write_file() {
+    local text new="${1%/*}/.${1##*/}.new"
+    text=$(cat && echo .) # the dot keeps the last newlines
+    if [[ ! -f $1 || $(cat "$1" && echo .) != "$text" || $(stat --format=%a "$1") != "$2" ]]; then
+        install --directory --mode=755 "${1%/*}"
+        printf '%s' "${text%.}" >"$new"
+        chmod "$2" "$new"
+        mv "$new" "$1"
+        log "wrote $1"
+    fi
+}
+
+# get_metadata PATH: sets `metadata` to what EC2 tells of this instance
+# (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html).
+get_metadata() {
+    retry "$NO_NETWORK" "the instance metadata service does not tell $1" \
+        "see whether the instance has it switched off (aws ec2 modify-instance-metadata-options)" request_metadata "$1"
+}
+
+request_metadata() {
+    local service=http://169.254.169.254/latest token
+    token=$(curl --silent --show-error --fail --max-time 5 --request PUT \
+        --header "X-aws-ec2-metadata-token-ttl-seconds: 60" "$service/api/token") &&
+        metadata=$(curl --silent --show-error --fail --max-time 5 \
+            --header "X-aws-ec2-metadata-token: $token" "$service/meta-data/$1")
+}
+
+# check_space DIRECTORY GIB: fails unless the file system of a directory has that much space left.
+check_space() {
+    local available
+    available=$(df --output=avail --block-size=1G "$1" | tail -n 1)
+    ((available >= $2)) || fail "$NO_SPACE" "$1 has ${available// /} GiB left, $2 are needed" \
+        "delete what nobody needs there, or make it larger"
+}
+
+# check_mounted DIRECTORY: fails unless a file system is mounted there and can be written.
+check_mounted() {
+    mountpoint --quiet "$1" && [[ -w $1/. ]] || fail "$NOT_MOUNTED" "the file system $1 is not mounted, or read-only" \
+        "see whether the file system exists and its security group lets nodes in: journalctl -b, mount -v $1"
+}
+
+# use_system: sets `os` to name and version of the operating system and loads the functions for its packages.
+use_system() {
+    # shellcheck source=/dev/null
+    os=$(source /etc/os-release && echo "$ID$VERSION_ID")
+    source "$here/lib/packages.sh"
+    case $os in
+        ubuntu22.04 | ubuntu24.04) source "$here/lib/packages_apt.sh" ;;
+        amzn2023) source "$here/lib/packages_dnf.sh" ;;
+        *) fail "$WRONG_SYSTEM" "this is $os" "use Ubuntu 24.04, Ubuntu 22.04 or Amazon Linux 2023" ;;
+    esac
+}
+
+# record NAME=VALUE...: keeps what is known of the node, for health checks; the last step of each script.
+record() {
+    printf '%s\n' "$@" | write_file /var/lib/ultracluster/node.env 644
+    log "done"
+}

@@ -1,0 +1,55 @@
+"""What the scripts of nodes (``scripts/nodes``) are told of their cluster. Versions are exact."""
+
+from ultracluster.domain import neuron
+from ultracluster.domain.cluster import ClusterSpec, QueueSpec
+from ultracluster.domain.instance_types import has_efa
+
+
+def compute_node(spec: ClusterSpec, queue: QueueSpec, mount_dir: str) -> dict[str, str]:
+    """Return the facts for the compute nodes of a queue.
+
+    Args:
+        spec: A cluster without faults.
+        queue: One of its queues.
+        mount_dir: Where nodes mount the shared file system.
+    """
+    release = neuron.RELEASES[spec.neuron_sdk]
+    facts = {
+        "queue": queue.name,
+        "cluster": spec.name,
+        "region": spec.region,
+        "sdk": spec.neuron_sdk,
+        "driver": release.driver,
+        "runtime": release.runtime,
+        "collectives": release.collectives,
+        "tools": release.tools,
+        "mount_dir": mount_dir,
+        "scratch_dir": queue.scratch_dir,
+    }
+    switched_off = [r.name for r in queue.compute_resources if has_efa(r.instance_type) and not r.has_efa]
+    return facts | ({"without_efa": ",".join(switched_off)} if switched_off else {})
+
+
+def head_node(spec: ClusterSpec, mount_dir: str) -> dict[str, str]:
+    """Return the facts for the head node, which makes the training environment."""
+    release, system = neuron.RELEASES[spec.neuron_sdk], neuron.SYSTEMS[spec.os]
+    pytorch = release.pytorch[spec.pytorch]
+    return {
+        "cluster": spec.name,
+        "region": spec.region,
+        "sdk": spec.neuron_sdk,
+        "python": system.python,
+        "pytorch": pytorch.torch,
+        "torch_neuronx": pytorch.torch_neuronx,
+        "compiler": release.compiler,
+        "torch_xla": pytorch.torch_xla,
+        "libneuronxla": release.libneuronxla,
+        "mount_dir": mount_dir,
+        "user": system.user,
+    }
+
+
+def login_node(spec: ClusterSpec, mount_dir: str) -> dict[str, str]:
+    """Return the facts for login nodes, which use the training environment."""
+    pytorch = neuron.RELEASES[spec.neuron_sdk].pytorch[spec.pytorch]
+    return {"sdk": spec.neuron_sdk, "pytorch": pytorch.torch, "mount_dir": mount_dir}

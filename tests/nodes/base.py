@@ -1,0 +1,163 @@
+"""What all machines under test have in common, made once: a root directory with package managers, and repositories.
+
+The root is Debian, which has apt as well as dnf; os-release says what a machine claims to be. The repositories have the
+packages that the scripts ask for, of the right names and versions, but with stand-ins in them. They are served over TLS
+under the names of the real ones, signed with a key of our own, so that the real scripts run: all that is changed in
+them is the fingerprint of the key, and the hashes of Python packages.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.nodes.packages import (
+    APT,
+    ARCHIVE,
+    DNF,
+    HERE,
+    PIP,
+    PYTHON,
+    STAND_INS,
+    amazon_packages,
+    neuron_packages,
+    ubuntu_packages,
+    write_deb,
+    write_spec,
+    write_wheels,
+)
+from ultracluster.domain.neuron import RELEASES
+
+NODES = HERE.parents[1] / "scripts" / "nodes"
+REAL_KEY = "00FA2C1079260870A76D2C285749CAD8646D9185"
+
+_DEBIAN_PACKAGES = (
+    "apt-utils",
+    "ca-certificates",
+    "createrepo-c",
+    "curl",
+    "dnf",
+    "gnupg",
+    "iproute2",
+    "openssl",
+    "procps",
+    f"python{PYTHON}-venv",
+    "rpm",
+)
+_COMMANDS = ("sbin/lctl", "sbin/modinfo", "sbin/modprobe", "bin/nproc", "bin/systemctl", "bin/uname")
+"""What stand-ins take the place of, below /usr."""
+
+
+class BaseError(RuntimeError):
+    """The machine that runs the tests lacks something; the message says what."""
+
+
+@dataclass(frozen=True)
+class Base:
+    """Where things are on the machine that runs the tests.
+
+    Attributes:
+        workspace: Directory of everything.
+    """
+
+    workspace: Path
+
+    @property
+    def root(self) -> Path:
+        """The root directory, which no machine writes to."""
+        return self.workspace / "base"
+
+    @property
+    def build(self) -> Path:
+        """What was made for the machines: sites, keys and a certificate."""
+        return self.root / "build"
+
+
+def create(workspace: Path) -> Base:
+    """Make everything below a directory.
+
+    Raises:
+        BaseError: Something is missing.
+    """
+    if os.geteuid() != 0:
+        raise BaseError("these tests make root directories and namespaces: run them as root, or leave them to others")
+    _provide_mmdebstrap()
+    base = Base(workspace)
+    lean = [f"--dpkgopt=path-exclude=/usr/share/{what}/*" for what in ("doc", "man")]
+    packages = f"--include={','.join(_DEBIAN_PACKAGES)}"
+    options = ["--quiet", "--variant=apt", "--dpkgopt=force-unsafe-io", *lean, packages]
+    _run("mmdebstrap", *options, "bookworm", str(base.root))
+    _prepare_root(base.root)
+    _prepare_repositories(base.build)
+    _run("unshare", "--mount", "chroot", str(base.root), "bash", "/build/make_repositories.sh")
+    write_bundle(base, write_wheels(base.build / "sites"))
+    return base
+
+
+def _provide_mmdebstrap() -> None:
+    if shutil.which("mmdebstrap"):
+        return
+    if not shutil.which("apt-get"):
+        raise BaseError("these tests need mmdebstrap, and there is no apt-get to install it with")
+    _run("apt-get", "--quiet=2", "update")
+    _run("apt-get", "--quiet=2", "--yes", "install", "--no-install-recommends", "mmdebstrap")
+
+
+def _run(*command: str) -> None:
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if done.returncode:
+        raise BaseError(f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}")
+
+
+def _prepare_root(root: Path) -> None:
+    (root / "usr/bin/uname").rename(root / "usr/bin/uname.real")
+    for command in _COMMANDS:
+        target = root / "usr" / command
+        shutil.copy(STAND_INS / target.name, target)
+        target.chmod(0o755)
+    for directory in ("fsx", "scratch", "opt/slurm", "etc/yum.repos.d", "etc/dnf/vars"):
+        (root / directory).mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(root / "var/lib/apt/lists")
+    shutil.rmtree(root / "etc/apt/sources.list.d")
+    hosts = "".join(f"127.0.0.1 {host}\n" for host in (APT, DNF, PIP, ARCHIVE))
+    for path, text in {
+        "etc/hosts": f"127.0.0.1 localhost\n{hosts}",
+        "etc/apt/sources.list": f"deb [signed-by=/build/keys/neuron.asc] https://{ARCHIVE} test main\n",
+        "etc/yum.repos.d/amazonlinux.repo": (
+            f"[amazonlinux]\nname=Amazon Linux\nbaseurl=https://{ARCHIVE}/amazon\ngpgcheck=0\n"
+        ),
+        "etc/dnf/vars/releasever": "2023.9.20260101\n",
+        "etc/pip.conf": (
+            f"[global]\nindex-url = https://{ARCHIVE}/simple\ncert = /etc/ssl/certs/ca-certificates.crt\n"
+        ),
+    }.items():
+        (root / path).write_text(text, encoding="utf-8")
+
+
+def _prepare_repositories(build: Path) -> None:
+    (build / "rpms").mkdir(parents=True)
+    (build / "hosts").write_text(",".join(f"DNS:{host}" for host in (APT, DNF, PIP, ARCHIVE)), encoding="utf-8")
+    for sdk in RELEASES:
+        write_spec(build / "rpms", sdk, neuron_packages(sdk))
+        for package in neuron_packages(sdk):
+            write_deb(build / "debs" / APT, package)
+    write_spec(build / "rpms", "amazon", amazon_packages())
+    for package in ubuntu_packages():
+        write_deb(build / "debs" / ARCHIVE, package)
+    shutil.copy(HERE / "make_repositories.sh", build)
+
+
+def write_bundle(base: Base, requirements: str) -> None:
+    """Copy the scripts as a node has them, but for the key and the hashes, which are of our own packages here."""
+    bundle = base.workspace / "bundle"
+    shutil.copytree(NODES, bundle)
+    (bundle / "requirements-training.txt").write_text(requirements, encoding="utf-8")
+    script = bundle / "lib/packages.sh"
+    text = script.read_text(encoding="utf-8")
+    if text.count(f"NEURON_KEY={REAL_KEY}") != 1:
+        raise BaseError(f"{script} has no line with the fingerprint of the real key")
+    key = (base.build / "keys/fingerprint").read_text(encoding="utf-8").strip()
+    script.write_text(text.replace(REAL_KEY, key), encoding="utf-8")

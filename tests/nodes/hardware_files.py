@@ -1,0 +1,32 @@
+"""What a healthy node shows in its file system of the instance that it is, by path: for the health checks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+SHAPES = Path(__file__).parent / "shapes"
+DEVICES = "/sys/devices/virtual/neuron_device"
+NODE_FACTS = "/var/lib/ultracluster/node.env"
+COUNTERS = ("sram_ecc_uncorrected", "mem_ecc_uncorrected", "mem_ecc_repairable_uncorrected")
+
+
+def hardware_files(instance_type: str) -> dict[str, str]:
+    """Return sysfs: the driver, each Neuron device with its error counters, each EFA device."""
+    shape = SHAPES / instance_type
+    devices = json.loads((shape / "neuron-ls.json").read_text(encoding="utf-8"))
+    adapters = (shape / "lspci.txt").read_text(encoding="utf-8").count("Elastic Fabric Adapter")
+    files = {"/sys/module/neuron/version": "2.26.5.0\n"}
+    for device in devices:
+        for counter in COUNTERS:
+            files[f"{DEVICES}/neuron{device['neuron_device']}/stats/hardware/{counter}"] = "0\n"
+    for index in range(adapters):
+        files[f"/sys/class/infiniband/rdmap{index}s26/device/vendor"] = "0x1d0f\n"
+        files[f"/sys/class/infiniband/rdmap{index}s26/device/device"] = "0xefa1\n"
+    return files
+
+
+def node_facts(instance_type: str, mount_dir: str = "/fsx", scratch_dir: str = "/scratch", **more: str) -> str:
+    """Return what compute_node.sh keeps of its arguments, for a node of the queue trn1."""
+    facts = {"queue": "trn1", "cluster": "test", "mount_dir": mount_dir, "scratch_dir": scratch_dir}
+    return "".join(f"{name}={value}\n" for name, value in {**facts, **more, "instance_type": instance_type}.items())

@@ -1,0 +1,386 @@
+"""compute_node.sh, for real: with the package managers, keys, repositories and limits of an operating system.
+
+What is not real is told in base.py: the content of packages, the kernel's modules and the hardware.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.nodes.base import Base
+from tests.nodes.facts import COMPUTE_NODE
+from tests.nodes.machine import ADDRESS, NO_INTERNET, SITES, Machine, Outcome
+from tests.nodes.packages import APT, DNF, KERNELS
+from ultracluster.domain.neuron import RELEASES
+
+pytestmark = [pytest.mark.slow, pytest.mark.system]
+
+Machines = Callable[..., Machine]
+each_os = pytest.mark.parametrize("os_name", KERNELS)
+each_manager = pytest.mark.parametrize("os_name", ["ubuntu2404", "alinux2023"])
+
+OLDER = RELEASES["2.27.1"]
+OLDER_VERSIONS = {
+    "driver": OLDER.driver,
+    "runtime": OLDER.runtime,
+    "collectives": OLDER.collectives,
+    "tools": OLDER.tools,
+}
+PACKAGES = ("dkms", "runtime-lib", "collectives", "tools")
+SCRIPT = "compute_node.sh"
+IN_USE = "/sys/module/neuron/in-use"
+LIMITS = "/etc/security/limits.d/99_ultracluster.conf"
+
+
+def run(machine: Machine, *, sites: str = SITES, seconds_left: int = 1200, **changes: str) -> Outcome:
+    return machine.run(SCRIPT, COMPUTE_NODE | changes, sites=sites, seconds_left=seconds_left)
+
+
+def output_of(machine: Machine, command: str) -> str:
+    with machine.execute(["bash", "-c", command], sites=NO_INTERNET) as process:
+        output, errors = process.communicate(timeout=30)
+    assert (process.returncode, errors) == (0, ""), errors
+    return output
+
+
+def assert_failed(outcome: Outcome, code: int, what: str, to_do: str) -> None:
+    """The last line says what failed and what to do."""
+    start, _, end = outcome.last_line.partition(". To do: ")
+    assert (outcome.code, start) == (code, f"{SCRIPT}: failed ({code}): {what}"), outcome.output
+    assert to_do in end
+
+
+def versions(machine: Machine) -> list[str]:
+    """Return the versions of Neuron's packages, in the order of PACKAGES, without what a repository adds to them."""
+    ask = "rpm -q --qf '%{VERSION}\\n'" if machine.os_name == "alinux2023" else "dpkg-query -W -f '${Version}\\n'"
+    found = output_of(machine, "; ".join(f"{ask} aws-neuronx-{name}" for name in PACKAGES))
+    return [line.replace("-", "_").partition("_")[0] for line in found.splitlines()]
+
+
+def wanted_versions() -> list[str]:
+    return [COMPUTE_NODE[name] for name in OLDER_VERSIONS]
+
+
+@contextmanager
+def altered_sites(base: Base, name: str) -> Iterator[tuple[str, Path]]:
+    """Give a copy of what is on the internet."""
+    directory = base.build / name
+    shutil.copytree(base.build / SITES, directory)
+    yield name, directory
+    shutil.rmtree(directory)
+
+
+def changes(before: dict[str, str], after: dict[str, str]) -> set[str]:
+    """Return what is not as it was. What a stand-in writes and what SQLite needs to read its database do not count."""
+    return {
+        path
+        for path in before | after
+        if before.get(path) != after.get(path) and not path.endswith(("/var/log/lctl", "rpmdb.sqlite-shm"))
+    }
+
+
+@each_os
+def test_a_node_gets_what_the_settings_name_and_a_second_run_changes_nothing(
+    os_name: str, compute_node: Machines
+) -> None:
+    machine = compute_node(os_name)
+    assert versions(machine) == wanted_versions()
+    assert machine.read("/sys/module/neuron/version").strip() == COMPUTE_NODE["driver"]
+    assert machine.read("/var/lib/ultracluster/node.env").splitlines() == [
+        *(f"{name}={value}" for name, value in COMPUTE_NODE.items()),
+        "instance_type=trn1.32xlarge",
+    ]
+    before = machine.manifest()
+    again = run(machine, sites=NO_INTERNET)
+    assert again.code == 0, again.output
+    assert "wrote" not in again.output
+    assert re.sub(r"\d+ s: ", "", again.output).splitlines()[-3:] == [
+        f"{SCRIPT}: driver {COMPUTE_NODE['driver']}, 16 devices, 32 NeuronCores",
+        f"{SCRIPT}: 8 EFA devices",
+        f"{SCRIPT}: done",
+    ]
+    assert changes(before, machine.manifest()) == set()
+
+
+def test_neuron_packages_are_held_and_come_from_a_repository_with_its_own_key(compute_node: Machines) -> None:
+    machine = compute_node()
+    assert output_of(machine, "apt-mark showhold").split() == sorted(f"aws-neuronx-{name}" for name in PACKAGES)
+    assert "signed-by=/etc/apt/keyrings/aws-neuron.asc" in machine.read("/etc/apt/sources.list.d/neuron.list")
+
+
+def test_an_upgrade_of_amazon_linux_leaves_neuron_alone(machine: Machines) -> None:
+    """Nothing newer than the older release comes from a repository that is not enabled."""
+    older = machine("alinux2023")
+    assert older.run(SCRIPT, COMPUTE_NODE | OLDER_VERSIONS).code == 0
+    with older.execute(["dnf", "--assumeyes", "upgrade"]) as process:
+        output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, output
+    assert versions(older) == list(OLDER_VERSIONS.values())
+
+
+@each_manager
+def test_an_image_with_an_older_release_is_brought_to_the_wanted_one(os_name: str, machine: Machines) -> None:
+    image = machine(os_name)
+    assert image.run(SCRIPT, COMPUTE_NODE | OLDER_VERSIONS).code == 0
+    outcome = run(image)
+    assert outcome.code == 0, outcome.output
+    assert f"loaded the driver {COMPUTE_NODE['driver']}" in outcome.output
+
+
+def test_a_node_that_runs_another_kernel_than_its_image_gets_a_driver_for_it(compute_node: Machines) -> None:
+    machine = compute_node("ubuntu2404")
+    machine.write("/etc/kernel-release", KERNELS["ubuntu2204"] + "\n")
+    machine.remove("/sys/module/neuron")
+    outcome = run(machine)
+    assert outcome.code == 0, outcome.output
+    assert machine.read(f"/usr/lib/modules/{KERNELS['ubuntu2204']}/updates/neuron.ko").strip() == COMPUTE_NODE["driver"]
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "told"),
+    [
+        ("trn1n.32xlarge", ["16 devices, 32 NeuronCores", "16 EFA devices"]),
+        ("trn1.2xlarge", ["1 devices, 2 NeuronCores", "0 EFA devices"]),
+    ],
+)
+def test_each_type_is_held_to_what_it_has(instance_type: str, told: list[str], compute_node: Machines) -> None:
+    machine = compute_node(instance_type=instance_type)
+    outcome = run(machine, sites=NO_INTERNET)
+    assert outcome.code == 0, outcome.output
+    assert all(line in outcome.output for line in told)
+
+
+def test_a_type_without_neuron_devices_gets_the_rest(machine: Machines) -> None:
+    plain = machine(instance_type="c6i.4xlarge")
+    plain.unmount("scratch")
+    outcome = run(plain, sites=NO_INTERNET)
+    assert outcome.code == 0, outcome.output
+    assert f"nothing is mounted on {COMPUTE_NODE['scratch_dir']}: c6i.4xlarge has no local disks" in outcome.output
+    assert plain.path(LIMITS).exists()
+    assert not plain.path("/etc/apt/sources.list.d/neuron.list").exists()
+    assert not plain.path("/sys/module/neuron").exists()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "code", "what", "to_do"),
+    [
+        (
+            lambda machine: machine.change_devices(count=15),
+            16,
+            "15 devices with 30 NeuronCores, but trn1.32xlarge has 16 with 32",
+            "scontrol update nodename=trn1-dy-trn1-32xl-1 state=power_down_force",
+        ),
+        (
+            lambda machine: machine.change_devices({3: 1}),
+            16,
+            "16 devices with 31 NeuronCores, but trn1.32xlarge has 16 with 32",
+            "dmesg",
+        ),
+        (
+            lambda machine: machine.write("/etc/neuron-ls.json", "error"),
+            16,
+            "neuron-ls does not tell which devices there are",
+            "dmesg",
+        ),
+        (
+            lambda machine: machine.remove_efa(from_bus=True),
+            17,
+            "7 of 8 EFA devices work, and 7 are on the PCI bus",
+            "launch template",
+        ),
+        (
+            lambda machine: machine.remove_efa(from_bus=False),
+            17,
+            "7 of 8 EFA devices work, and 8 are on the PCI bus",
+            "modinfo efa",
+        ),
+        (
+            lambda machine: (machine.write("/sys/module/neuron/version", "2.25.4.0\n"), machine.write(IN_USE, "")),
+            15,
+            f"the driver 2.25.4.0 is in use and cannot make room for {COMPUTE_NODE['driver']}",
+            "fuser",
+        ),
+        (
+            lambda machine: machine.unmount("scratch"),
+            22,
+            "nothing is mounted on /scratch, but trn1.32xlarge has local disks",
+            "lsblk",
+        ),
+        (
+            lambda machine: machine.unmount("fsx"),
+            21,
+            "the file system /fsx is not mounted, or read-only",
+            "security group",
+        ),
+        (
+            lambda machine: machine.write("/etc/os-release", 'ID=debian\nVERSION_ID="12"\n'),
+            23,
+            "this is debian12",
+            "Ubuntu 24.04",
+        ),
+    ],
+    ids=["15-devices", "31-cores", "neuron-ls", "7-efa", "7-efa-work", "driver", "scratch", "fsx", "system"],
+)  # fmt: skip
+def test_what_is_wrong_with_a_node_is_told(
+    spoil: Callable[[Machine], object], code: int, what: str, to_do: str, compute_node: Machines
+) -> None:
+    machine = compute_node()
+    spoil(machine)
+    assert_failed(run(machine, sites=NO_INTERNET), code, what, to_do)
+
+
+def test_a_compute_resource_without_efa_needs_none(compute_node: Machines) -> None:
+    machine = compute_node()
+    machine.remove("/sys/class/infiniband")
+    assert run(machine, sites=NO_INTERNET, without_efa="other,trn1-32xl").code == 0
+    assert run(machine, sites=NO_INTERNET, without_efa="other,trn1").code == 17
+
+
+@each_manager
+def test_without_a_network_it_gives_up_in_time(os_name: str, machine: Machines) -> None:
+    offline = machine(os_name)
+    offline.write(f"/usr/lib/modules/{KERNELS[os_name]}/build/Makefile", "")
+    outcome = run(offline, sites=NO_INTERNET, seconds_left=4)
+    host = DNF if os_name == "alinux2023" else APT
+    assert_failed(outcome, 10, "the key of Neuron's repository cannot be read", f"reaches https://{host}, by NAT")
+
+
+@each_manager
+def test_without_headers_for_the_kernel_it_says_so(os_name: str, machine: Machines) -> None:
+    node = machine(os_name)
+    node.write("/etc/kernel-release", "6.99.0-1-aws\n")
+    what = "kernel-devel-uname-r = 6.99.0-1-aws" if os_name == "alinux2023" else "linux-headers-6.99.0-1-aws"
+    assert_failed(run(node), 14, f"no repository has {what}, the headers of the kernel that runs", "image")
+
+
+@each_manager
+def test_a_version_that_no_repository_has_is_told_with_those_it_has(os_name: str, machine: Machines) -> None:
+    outcome = run(machine(os_name), runtime="2.99.0.0")
+    assert outcome.code == 12
+    assert "no repository has aws-neuronx-runtime-lib 2.99.0.0 (there are: 2." in outcome.last_line
+    assert OLDER.runtime in outcome.last_line
+
+
+@each_manager
+def test_another_key_is_not_trusted(os_name: str, machine: Machines, base: Base) -> None:
+    host = DNF if os_name == "alinux2023" else APT
+    with altered_sites(base, "other-key") as (sites, directory):
+        shutil.copy(base.build / "keys/other.asc", directory / host / "GPG-PUB-KEY-AMAZON-AWS-NEURON.PUB")
+        outcome = run(machine(os_name), sites=sites)
+    assert outcome.code == 11
+    assert "the key of Neuron's repository has the fingerprint '" in outcome.last_line
+    assert "trust no package" in outcome.last_line
+
+
+@each_manager
+def test_what_another_key_signed_is_not_installed(os_name: str, machine: Machines, base: Base) -> None:
+    node = machine(os_name)
+    with altered_sites(base, "other-signature") as (sites, directory):
+        if os_name == "alinux2023":
+            shutil.rmtree(directory / DNF / "repodata")
+            shutil.copytree(base.build / "otherwise-signed", directory / DNF, dirs_exist_ok=True)
+        else:
+            shutil.copy(directory / APT / "dists/noble/InRelease.other", directory / APT / "dists/noble/InRelease")
+        outcome = run(node, sites=sites)
+    key = (base.build / "keys/fingerprint").read_text(encoding="utf-8").strip()
+    assert_failed(outcome, 11, f"Neuron's repository is not signed with the key {key}", "ask AWS")
+
+
+def test_a_root_directory_without_room_is_told_before_anything_is_installed(machine: Machines) -> None:
+    node = machine()
+    node.limit("root", "64m")
+    assert_failed(run(node, sites=NO_INTERNET), 18, "/ has 1 GiB left, 4 are needed", "delete what nobody needs")
+
+
+@each_manager
+def test_a_run_that_was_killed_half_way_is_finished_by_the_next(os_name: str, machine: Machines) -> None:
+    node = machine(os_name)
+    node.run_killed(SCRIPT, COMPUTE_NODE)
+    outcome = run(node)
+    assert outcome.code == 0, outcome.output
+    assert versions(node) == wanted_versions()
+
+
+def test_any_other_failure_is_told_with_its_line(compute_node: Machines) -> None:
+    machine = compute_node()
+    machine.write("/usr/bin/systemctl", "#!/bin/bash\nexit 7\n")
+    machine.path("/usr/bin/systemctl").chmod(0o755)
+    outcome = run(machine, sites=NO_INTERNET)
+    assert outcome.code == 1
+    assert ": failed (1): line " in outcome.last_line
+    assert "of lustre_client.sh: systemctl --quiet enable" in outcome.last_line
+
+
+def test_the_name_of_the_node_leads_to_its_primary_address(compute_node: Machines) -> None:
+    machine = compute_node()
+    name = machine.name
+    machine.write(
+        "/etc/hosts",
+        f"127.0.0.1 localhost\n127.0.1.1 {name}.trn1-16.pcluster {name}\n# {name}\n10.0.64.99 {name} other\n::1 ip6\n",
+    )
+    assert run(machine, sites=NO_INTERNET).code == 0
+    assert machine.read("/etc/hosts") == (
+        f"127.0.0.1 localhost\n# {name}\n10.0.64.99 other\n::1 ip6\n{ADDRESS} {name}\n"
+    )
+    addresses = output_of(machine, f"getent ahostsv4 {name}").splitlines()
+    assert {line.split()[0] for line in addresses} == {ADDRESS}
+
+
+def test_users_get_the_limits_whatever_other_files_say(compute_node: Machines) -> None:
+    """As a login does, by PAM. Numbers are scaled down, because whoever runs the tests may be unable to raise them."""
+    machine = compute_node()
+    limits = machine.read(LIMITS)
+    assert limits == (
+        "* soft nofile 131072\n* hard nofile 131072\n* soft memlock unlimited\n* hard memlock unlimited\n"
+    )
+    machine.write(LIMITS, limits.replace("131072", "4096").replace("unlimited", "2048"))
+    machine.write("/etc/security/limits.d/00_all_limits.conf", "* - nofile 1000\n")
+    machine.write("/etc/security/limits.d/01_efa.conf", "* soft memlock 1024\n* hard memlock 1024\n* - nofile 800\n")
+    found = output_of(machine, "useradd trainee; su trainee --command 'ulimit -Sn; ulimit -Hn; ulimit -Sl; ulimit -Hl'")
+    assert found.split() == ["4096", "4096", "2048", "2048"]
+
+
+def test_the_kernel_has_the_settings(compute_node: Machines) -> None:
+    arguments = " ".join(f"{name}={value}" for name, value in COMPUTE_NODE.items())
+    settings = "/proc/sys/net/ipv4/ip_local_reserved_ports /proc/sys/net/core/somaxconn"
+    script = f"bash /opt/ultracluster/current/{SCRIPT} {arguments} >/dev/null"
+    found = output_of(compute_node(), f"{script}; cat {settings}")
+    assert found.split() == ["2022-2023,23456,41000,44000,48620", "65535"]
+
+
+def test_the_lustre_client_is_tuned_for_the_size_of_the_node(compute_node: Machines) -> None:
+    machine = compute_node()
+    assert set(machine.read("/var/log/lctl").split()) == {
+        "osc.*.max_dirty_mb=64",
+        "llite.*.statahead_max=512",
+        "llite.*.statahead_agl=1",
+        "ldlm.namespaces.*.lru_max_age=600000",
+        "ldlm.namespaces.*.lru_size=12800",
+        "osc.*OST*.max_rpcs_in_flight=32",
+        "mdc.*.max_rpcs_in_flight=64",
+        "mdc.*.max_mod_rpcs_in_flight=50",
+    }
+    small = compute_node(instance_type="trn1.2xlarge")
+    small.remove("/var/log/lctl")
+    assert run(small, sites=NO_INTERNET).code == 0
+    assert set(small.read("/var/log/lctl").split()) == {
+        "osc.*.max_dirty_mb=64",
+        "llite.*.statahead_max=512",
+        "llite.*.statahead_agl=1",
+    }
+    assert machine.path("/etc/systemd/system/multi-user.target.wants/ultracluster-lustre.service").is_symlink()
+
+
+def test_shells_find_the_tools_and_the_environment(compute_node: Machines) -> None:
+    machine = compute_node()
+    assert run(machine, sites=NO_INTERNET, pytorch="2.9.0").code == 0
+    shell = ". /etc/profile.d/ultracluster.sh; . /etc/profile.d/ultracluster.sh; echo $PATH $ULTRACLUSTER_PYTHON"
+    path, environment = output_of(machine, shell).split()
+    assert path.split(":").count("/opt/aws/neuron/bin") == 1
+    assert environment == f"/fsx/ultracluster/python/{COMPUTE_NODE['sdk']}-pytorch2.9.0-ubuntu24.04"

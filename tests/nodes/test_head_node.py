@@ -1,0 +1,221 @@
+"""head_node.sh and login_node.sh, for real: venv, pip with its hashes, the lock and the link to the environment.
+
+What is not real is told in base.py: the content of the Python packages.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.nodes.base import Base
+from tests.nodes.facts import HEAD_NODE, LOGIN_NODE
+from tests.nodes.machine import NO_INTERNET, SITES, Machine, Outcome
+from tests.nodes.packages import PYTHON
+
+pytestmark = [pytest.mark.slow, pytest.mark.system]
+
+Machines = Callable[..., Machine]
+SCRIPT = "head_node.sh"
+ENVIRONMENTS = "/fsx/ultracluster/python"
+TYPE = "c6i.4xlarge"
+
+
+def run(machine: Machine, *, sites: str = SITES, seconds_left: int = 1200, **changes: str) -> Outcome:
+    return machine.run(SCRIPT, HEAD_NODE | {"python": PYTHON} | changes, sites=sites, seconds_left=seconds_left)
+
+
+def output_of(machine: Machine, command: str) -> str:
+    with machine.execute(["bash", "-c", command], sites=NO_INTERNET) as process:
+        output, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (0, ""), errors
+    return output
+
+
+def link(machine: Machine) -> Path:
+    """Return the link to the environment of the machine's system."""
+    [found] = [path for path in machine.path(ENVIRONMENTS).iterdir() if path.is_symlink()]
+    return found
+
+
+def environments(machine: Machine) -> set[str]:
+    return {path.name for path in machine.path(ENVIRONMENTS).iterdir() if path.is_dir() and not path.is_symlink()}
+
+
+def fingerprints(directory: Path) -> dict[str, tuple[int, int]]:
+    """Return what shows whether anything in an environment was changed."""
+    return {str(path): (path.lstat().st_mtime_ns, path.lstat().st_size) for path in sorted(directory.rglob("*"))}
+
+
+@pytest.fixture(scope="module")
+def _head_node(base: Base) -> Iterator[Machine]:
+    machine = Machine(base, "ubuntu2404", TYPE, "ip-10-0-0-9")
+    outcome = run(machine)
+    assert outcome.code == 0, outcome.output
+    yield machine
+    machine.discard()
+
+
+@pytest.fixture
+def head_node(_head_node: Machine) -> Iterator[Machine]:
+    """A head node on which the script has run, and its shared file system."""
+    copy = _head_node.clone()
+    yield copy
+    copy.discard()
+
+
+def test_the_environment_has_neurons_packages_and_those_of_the_training(head_node: Machine) -> None:
+    found = dict(line.split("==") for line in (link(head_node) / "installed.txt").read_text(encoding="utf-8").split())
+    assert {name: version.partition("+")[0] for name, version in found.items()} == {
+        "torch": HEAD_NODE["pytorch"],
+        "torch_xla": HEAD_NODE["torch_xla"],
+        "torch_neuronx": HEAD_NODE["torch_neuronx"],
+        "neuronx_cc": HEAD_NODE["compiler"],
+        "libneuronxla": HEAD_NODE["libneuronxla"],
+        "numpy": "1.26.4",
+        "h5py": "3.16.0",
+        "transformers": "4.57.6",
+        "tensorboard": "2.21.0",
+        "pytorch_optimizer": "4.1.0",
+    }
+    name = f"{HEAD_NODE['sdk']}-pytorch{HEAD_NODE['pytorch']}-ubuntu24.04"
+    assert link(head_node).name == name
+    head_node.write(
+        "/job.sh",
+        ". /etc/profile.d/ultracluster.sh; . $ULTRACLUSTER_PYTHON/bin/activate\n"
+        "python -c 'import sys, torch; print(sys.prefix)'\n",
+    )
+    prefix = output_of(head_node, "useradd trainee; su trainee --command 'sh /job.sh'").strip()
+    assert re.fullmatch(rf"{ENVIRONMENTS}/{re.escape(name)}\.build-\w+", prefix)
+
+
+def test_a_second_run_changes_nothing_and_needs_no_network(head_node: Machine) -> None:
+    before = head_node.manifest()
+    outcome = run(head_node, sites=NO_INTERNET)
+    assert outcome.code == 0, outcome.output
+    assert "wrote" not in outcome.output
+    assert head_node.manifest() == before
+
+
+def test_another_release_gets_an_environment_of_its_own_and_the_old_one_stays(head_node: Machine) -> None:
+    """As an update of the cluster does it: the head node's OnNodeUpdated."""
+    [old] = environments(head_node)
+    before = fingerprints(link(head_node).resolve())
+    outcome = run(head_node, sdk="2.99.0")
+    assert outcome.code == 0, outcome.output
+    assert f"{ENVIRONMENTS}/{old} is another environment; once no job uses it: sudo rm -r" in outcome.output
+    assert len(environments(head_node)) == 2
+    assert fingerprints(head_node.path(ENVIRONMENTS) / old) == before
+
+
+def test_other_requirements_of_the_same_release_move_the_link_and_change_nothing_in_place(
+    head_node: Machine, base: Base
+) -> None:
+    [old] = environments(head_node)
+    before = fingerprints(link(head_node).resolve())
+    requirements = base.workspace / "bundle" / "requirements-training.txt"
+    text = requirements.read_text(encoding="utf-8")
+    requirements.write_text(f"{text}# more\n", encoding="utf-8")
+    try:
+        outcome = run(head_node)
+    finally:
+        requirements.write_text(text, encoding="utf-8")
+    assert outcome.code == 0, outcome.output
+    assert link(head_node).resolve().name != old
+    assert environments(head_node) == {old, link(head_node).resolve().name}
+    assert fingerprints(head_node.path(ENVIRONMENTS) / old) == before
+
+
+def test_the_environment_of_amazon_linux(machine: Machines) -> None:
+    node = machine("alinux2023", TYPE)
+    outcome = run(node)
+    assert outcome.code == 0, outcome.output
+    assert link(node).name.endswith("-amzn2023")
+    assert (
+        output_of(node, "rpm --query --queryformat '%{NAME} ' gcc-c++ libxcrypt-compat") == "gcc-c++ libxcrypt-compat "
+    )
+
+
+def test_a_run_that_was_killed_half_way_leaves_nothing_that_is_used(machine: Machines) -> None:
+    node = machine(instance_type=TYPE)
+    with node.start(SCRIPT, HEAD_NODE | {"python": PYTHON}) as process:
+        assert process.stdout
+        for line in process.stdout:
+            if "installing packages into" in line:
+                break
+        process.kill()
+    [unfinished] = environments(node)
+    outcome = run(node)
+    assert outcome.code == 0, outcome.output
+    assert f"removing {ENVIRONMENTS}/{unfinished}, which was never finished" in outcome.output
+    assert environments(node) == {link(node).resolve().name}
+
+
+def test_it_waits_for_another_node_that_makes_an_environment_and_says_for_which(head_node: Machine) -> None:
+    lock = head_node.path(f"{ENVIRONMENTS}/.lock")
+    holder = "ip-10-0-0-77, process 4711, since 2026-11-20T08:00:00Z"
+    lock.write_text(f"{holder}\n", encoding="utf-8")
+    with lock.open("a") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        outcome = run(head_node, sites=NO_INTERNET, seconds_left=4, sdk="2.99.0")
+    assert outcome.code == 19
+    assert outcome.last_line.startswith(f"{SCRIPT}: failed (19): {holder} holds {ENVIRONMENTS}/.lock. To do: ")
+
+
+def test_a_full_file_system_is_told_before_anything_is_made(machine: Machines) -> None:
+    node = machine(instance_type=TYPE)
+    node.limit("fsx", "64m")
+    outcome = run(node, sites=NO_INTERNET)
+    assert outcome.code == 18
+    assert outcome.last_line == (
+        f"{SCRIPT}: failed (18): {ENVIRONMENTS} has 1 GiB left, 20 are needed. "
+        "To do: delete what nobody needs there, or make it larger."
+    )
+
+
+def test_a_package_with_another_content_is_refused(head_node: Machine, base: Base) -> None:
+    wheel = next((base.build / SITES / "archive.test/simple/h5py").glob("*.whl"))
+    content = wheel.read_bytes()
+    wheel.write_bytes(content + b"more")
+    try:
+        outcome = run(head_node, sdk="2.99.0")
+    finally:
+        wheel.write_bytes(content)
+    assert outcome.code == 20
+    assert "THESE PACKAGES DO NOT MATCH THE HASHES" in outcome.output
+    assert outcome.last_line.startswith(f"{SCRIPT}: failed (20): pip cannot install the packages. To do: ")
+    assert len(environments(head_node)) == 2, "the new one, unfinished, without a link"
+    assert link(head_node).resolve().name in environments(head_node)
+
+
+def test_without_a_network_it_gives_up_in_time(head_node: Machine) -> None:
+    outcome = run(head_node, sites=NO_INTERNET, seconds_left=6, sdk="2.99.0")
+    assert outcome.code == 10
+    assert outcome.last_line.startswith(f"{SCRIPT}: failed (10): pip cannot download the packages. To do: ")
+
+
+def test_jobs_get_the_health_checks(head_node: Machine) -> None:
+    """The hooks run what is in the bundle of the compute node, and nothing on one without it."""
+    head_node.write("/opt/ultracluster-of-test/health/check.sh", 'echo "checked $1"; exit 3')
+    for when in ("prolog", "epilog"):
+        hook = f"/opt/slurm/etc/scripts/{when}.d/50_ultracluster"
+        assert head_node.path(hook).stat().st_mode & 0o777 == 0o755
+        elsewhere = f"sed s:/opt/ultracluster/current:/opt/ultracluster-of-test: {hook} | bash; echo $?"
+        assert output_of(head_node, elsewhere) == f"checked {when}\n3\n"
+        nowhere = f"sed s:/opt/ultracluster/current:/nowhere: {hook} | bash; echo $?"
+        assert output_of(head_node, nowhere) == "0\n"
+
+
+def test_a_login_node_gets_limits_and_the_way_to_the_environment(machine: Machines) -> None:
+    node = machine(instance_type="t3.large")
+    for _ in range(2):
+        outcome = node.run("login_node.sh", LOGIN_NODE, sites=NO_INTERNET)
+        assert outcome.code == 0, outcome.output
+    assert "wrote" not in outcome.output
+    assert node.path("/etc/security/limits.d/99_ultracluster.conf").exists()
+    name = f"{LOGIN_NODE['sdk']}-pytorch{LOGIN_NODE['pytorch']}-ubuntu24.04"
+    assert output_of(node, ". /etc/profile.d/ultracluster.sh; echo $ULTRACLUSTER_PYTHON") == f"{ENVIRONMENTS}/{name}\n"

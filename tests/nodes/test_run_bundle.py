@@ -1,0 +1,210 @@
+"""run_bundle.sh, run by bash as on a node: with stand-ins for the AWS command line and for the pauses."""
+
+import os
+import signal
+import stat
+import subprocess
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+RUNNER = Path(__file__).parents[2] / "constructs" / "ultracluster" / "run_bundle.sh"
+ADDRESS = "s3://assets/0123456789abcdef.zip"
+ENTRY = """\
+here=$(dirname "$0")
+source "$here/lib/common.sh"
+printf '<%s>' "$@"
+echo "to stderr" >&2
+exit "${code:-0}"
+"""
+FILES = {"node.sh": ENTRY, "lib/common.sh": "echo sourced\n", "lib/table.txt": "a b\n"}
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Path:
+    """A node whose S3 holds a bundle; `failures` is how often it cannot be fetched, `calls` and `sleeps` are told."""
+    stand_ins = {
+        "aws": """\
+            echo "$*" >>"$here/calls"
+            left=$(cat "$here/failures" 2>/dev/null || echo 0)
+            if ((left > 0)); then echo $((left - 1)) >"$here/failures"; echo "AccessDenied" >&2; exit 1; fi
+            cp "$here/bundle.zip" "${@: -1}"
+            """,
+        "sleep": """\
+            echo "$1" >>"$here/sleeps"
+            """,
+    }
+    for name, body in stand_ins.items():
+        (tmp_path / name).write_text(f"#!/bin/bash\nhere={tmp_path}\n{dedent(body)}", encoding="utf-8")
+        (tmp_path / name).chmod(0o755)
+    upload(tmp_path, FILES)
+    return tmp_path
+
+
+def upload(node: Path, files: Mapping[str, str]) -> None:
+    with zipfile.ZipFile(node / "bundle.zip", "w") as bundle:
+        for name, text in files.items():
+            bundle.writestr(name, text)
+
+
+def run(
+    node: Path, *arguments: str, address: str = ADDRESS, script: str = "node.sh", code: int = 0
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["bash", str(RUNNER), address, "us-west-2", script, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        umask=0o077,
+        env={"PATH": f"{node}:{os.environ['PATH']}", "ULTRACLUSTER_HOME": str(home(node)), "code": str(code)},
+    )
+
+
+def home(node: Path) -> Path:
+    return node / "opt" / "ultracluster"
+
+
+def contents(node: Path) -> dict[str, object]:
+    """Return the target of each link below the home, and the time of change of everything else."""
+    return {
+        str(path.relative_to(home(node))): path.readlink() if path.is_symlink() else path.stat().st_mtime_ns
+        for path in home(node).rglob("*")
+    }
+
+
+def calls(node: Path) -> list[str]:
+    return (node / "calls").read_text(encoding="utf-8").splitlines()
+
+
+def test_a_script_runs_from_its_bundle_with_its_arguments(node: Path) -> None:
+    done = run(node, "a=1", "b=two words", "c='\"$(x)")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "sourced\n<a=1><b=two words><c='\"$(x)>to stderr\n"
+    [call] = calls(node)
+    assert call.startswith(f"s3 cp --region us-west-2 --only-show-errors {ADDRESS} {home(node)}/")
+    assert not (node / "sleeps").exists()
+
+
+def test_the_bundle_is_unpacked_under_its_name_for_all_to_read(node: Path) -> None:
+    run(node)
+    bundle = home(node) / "bundles" / "0123456789abcdef"
+    assert (home(node) / "current").readlink() == bundle
+    assert [path.name for path in (home(node) / "bundles").iterdir()] == [bundle.name]
+    modes = {str(path.relative_to(bundle)): stat.S_IMODE(path.stat().st_mode) for path in bundle.rglob("*")}
+    assert modes == {"node.sh": 0o755, "lib": 0o755, "lib/common.sh": 0o755, "lib/table.txt": 0o644}
+
+
+def test_a_script_runs_without_arguments(node: Path) -> None:
+    upload(node, {"node.sh": 'echo "$#"'})
+    assert run(node).stdout == "0\n"
+
+
+def test_it_ends_like_its_script(node: Path) -> None:
+    assert run(node, code=7).returncode == 7
+
+
+def test_another_run_fetches_and_changes_nothing(node: Path) -> None:
+    run(node)
+    before = contents(node)
+    done = run(node, "again")
+    assert done.stdout.startswith("sourced\n<again>")
+    assert contents(node) == before
+    assert len(calls(node)) == 1
+
+
+def test_another_bundle_takes_the_place_of_the_current_one(node: Path) -> None:
+    run(node)
+    upload(node, {"node.sh": "echo new"})
+    assert run(node, address="s3://assets/fedcba9876543210.zip").stdout == "new\n"
+    assert (home(node) / "current").resolve().name == "fedcba9876543210"
+    upload(node, {})
+    assert run(node, "back").stdout.startswith("sourced\n<back>")
+    assert (home(node) / "current").resolve().name == "0123456789abcdef"
+    assert len(calls(node)) == 2
+
+
+def test_it_waits_for_s3(node: Path) -> None:
+    (node / "failures").write_text("4", encoding="utf-8")
+    done = run(node)
+    assert done.returncode == 0
+    assert done.stdout.startswith("AccessDenied\n" * 4 + "sourced\n")
+    assert (node / "sleeps").read_text(encoding="utf-8").split() == ["5", "10", "15", "20"]
+
+
+def test_it_gives_up_on_s3_after_five_attempts_and_leaves_no_bundle(node: Path) -> None:
+    (node / "failures").write_text("5", encoding="utf-8")
+    done = run(node)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.splitlines()[-1] == (
+        f"run_bundle.sh: {ADDRESS} could not be fetched in five attempts; may this node read it, and does it reach S3?"
+    )
+    assert len(calls(node)) == 5
+    assert not (home(node) / "bundles" / "0123456789abcdef").exists()
+    assert run(node).returncode == 0
+
+
+@pytest.mark.parametrize("size", [0, 200])
+def test_a_broken_bundle_is_told_and_not_kept(node: Path, size: int) -> None:
+    whole = (node / "bundle.zip").read_bytes()
+    (node / "bundle.zip").write_bytes(whole[:size])
+    done = run(node)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.splitlines()[-1] == f"run_bundle.sh: {ADDRESS} could not be unpacked"
+    assert not (home(node) / "bundles" / "0123456789abcdef").exists()
+    (node / "bundle.zip").write_bytes(whole)
+    assert run(node).returncode == 0
+
+
+def test_a_bundle_that_breaks_off_while_it_is_unpacked_is_not_kept(node: Path) -> None:
+    """The second file's checksum is wrong; the first one is unpacked by then."""
+    whole = (node / "bundle.zip").read_bytes()
+    (node / "bundle.zip").write_bytes(whole.replace(b"echo sourced", b"echo sOurced"))
+    assert run(node).returncode == 1
+    assert (home(node) / "bundles" / "new" / "files" / "node.sh").exists()
+    assert not (home(node) / "bundles" / "0123456789abcdef").exists()
+
+
+def test_a_run_that_is_killed_while_it_unpacks_leaves_nothing_that_the_next_one_takes(node: Path) -> None:
+    killer = node / "python3"
+    half = 'echo exit 1 >"${@: -1}/node.sh"; touch "${@: -1}/old"'
+    killer.write_text(f'#!/bin/bash\n{half}; kill -KILL "$PPID"\n', encoding="utf-8")
+    killer.chmod(0o755)
+    assert run(node).returncode == -signal.SIGKILL
+    assert not (home(node) / "bundles" / "0123456789abcdef").exists()
+    killer.unlink()
+    assert run(node).returncode == 0
+    assert not (home(node) / "current" / "old").exists()
+    assert not (home(node) / "bundles" / "new").exists()
+
+
+def test_a_script_that_the_bundle_does_not_have_is_told_and_the_current_bundle_stays(node: Path) -> None:
+    run(node)
+    done = run(node, address="s3://assets/fedcba9876543210.zip", script="other.sh")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout == "run_bundle.sh: there is no other.sh in s3://assets/fedcba9876543210.zip\n"
+    assert (home(node) / "current").resolve().name == "0123456789abcdef"
+
+
+def test_any_other_failure_is_told_in_the_log(node: Path) -> None:
+    home(node).parent.write_text("a file", encoding="utf-8")
+    done = run(node)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "\nrun_bundle.sh: failed on line " in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((), "s3:// address of the bundle"),
+        ((ADDRESS,), "AWS Region"),
+        ((ADDRESS, "us-west-2"), "script in the bundle"),
+    ],
+)
+def test_missing_arguments_are_told(node: Path, arguments: tuple[str, ...], told: str) -> None:
+    done = subprocess.run(["bash", str(RUNNER), *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert told in done.stdout
+    assert not home(node).exists()

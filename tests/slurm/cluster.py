@@ -1,0 +1,299 @@
+"""A real Slurm of several nodes on this machine, in namespaces of its own, for tests of what runs on nodes and in jobs.
+
+Each node has a host name, an address, processes and a root directory of its own, and can be switched off. Nothing of
+the machine that runs the tests is touched. It takes root and mmdebstrap.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+import shlex
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+HERE = Path(__file__).parent
+NODES = HERE.parents[1] / "scripts" / "nodes"
+USER, USER_ID = "trainee", 1001
+"""Who submits jobs."""
+
+_PACKAGES = "slurmctld,slurmd,slurm-client,munge,iproute2,procps,kmod"
+_MOUNTS = ("fsx", "home", "etc/slurm", "opt/slurm", "opt/ultracluster/current")
+_NAMESPACES = ("--mount", "--uts", "--ipc", "--net", "--pid")
+_FINAL = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "TIMEOUT"}
+
+
+class ClusterError(RuntimeError):
+    """Something is missing, or a command failed; the message says what."""
+
+
+def create_base(directory: Path) -> None:
+    """Make the root directory that all machines start from: Debian 13, whose Slurm is 24.11.
+
+    Raises:
+        ClusterError: Something is missing.
+    """
+    if os.geteuid() != 0:
+        raise ClusterError("A Slurm of several nodes needs namespaces: run these tests as root, or leave them out.")
+    if not shutil.which("mmdebstrap"):
+        if not shutil.which("apt-get"):
+            raise ClusterError("These tests need mmdebstrap, and here is no apt-get to install it with.")
+        _call("apt-get", "--quiet=2", "update")
+        _call("apt-get", "--quiet=2", "--yes", "install", "--no-install-recommends", "mmdebstrap")
+    _call(
+        "mmdebstrap", "--quiet", "--variant=minbase", "--dpkgopt=force-unsafe-io", f"--include={_PACKAGES}", "trixie",
+        str(directory),
+    )  # fmt: skip
+    _complete(directory)
+
+
+def _complete(base: Path) -> None:
+    for mount in (*_MOUNTS, "scratch", "var/spool/slurmctld", "var/spool/slurmd", "var/log/slurm", "run/munge"):
+        (base / mount).mkdir(parents=True, exist_ok=True)
+    slurm = re.search(r"^slurm:x:(\d+):(\d+):", (base / "etc/passwd").read_text(encoding="utf-8"), re.MULTILINE)
+    assert slurm
+    for path in ("var/spool/slurmctld", "var/log/slurm"):
+        os.chown(base / path, int(slurm[1]), int(slurm[2]))
+    with (base / "etc/passwd").open("a", encoding="utf-8") as passwd:
+        passwd.write(f"{USER}:x:{USER_ID}:{USER_ID}::/home/{USER}:/bin/bash\n")
+    with (base / "etc/group").open("a", encoding="utf-8") as group:
+        group.write(f"{USER}:x:{USER_ID}:\n")
+    key = base / "etc/munge/munge.key"
+    key.write_bytes(secrets.token_bytes(128))
+    key.chmod(0o400)
+    os.chown(key, 0, 0)
+
+
+def _call(*command: str, timeout: float = 600) -> str:
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        timeout=timeout, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        raise ClusterError(f"{shlex.join(command)}: exit code {done.returncode}\n{done.stdout}")
+    return done.stdout
+
+
+class Node:
+    """A node of a cluster.
+
+    Attributes:
+        name: Its host name, and what Slurm knows it as.
+    """
+
+    def __init__(self, cluster: SlurmCluster, name: str) -> None:
+        self.name = name
+        self._cluster = cluster
+
+    def sh(self, command: str, timeout: float = 30) -> str:
+        """Run a shell command on the node, as root, and return what it prints.
+
+        Raises:
+            ClusterError: The command failed.
+        """
+        root = f"{self._directory}/root"
+        inside = ["nsenter", "--target", self._processes[1], *_NAMESPACES, "chroot", root, "bash", "-c", command]
+        return self._cluster.outside(*inside, timeout=timeout)
+
+    def write(self, files: Mapping[str, str]) -> None:
+        """Write files, of text by path, and the directories that they are in. What is in a bin is executable."""
+        lines = ["set -e"]
+        for path, text in files.items():
+            mode = 755 if "/bin/" in path else 644
+            lines.append(f"install -D --mode={mode} /dev/null {shlex.quote(path)}")
+            lines.append(f"printf %s {shlex.quote(text)} >{shlex.quote(path)}")
+        self.sh("\n".join(lines))
+
+    def power_off(self) -> None:
+        """End the node and all that runs on it, at once."""
+        self._cluster.outside("kill", "-KILL", self._processes[0])
+
+    @property
+    def states(self) -> set[str]:
+        """What Slurm says of it, such as IDLE and DRAIN."""
+        return set(self._shown["State"].split("+"))
+
+    @property
+    def reason(self) -> str:
+        """Why it is drained; empty if it is not."""
+        return re.sub(r" \[\S+@\S+\]$", "", self._shown.get("Reason", ""))
+
+    @property
+    def _shown(self) -> dict[str, str]:
+        return parse(self._cluster.run(f"scontrol show node --oneliner {self.name}"))
+
+    @property
+    def _directory(self) -> str:
+        return f"{self._cluster.directory}/machines/{self.name}"
+
+    @property
+    def _processes(self) -> list[str]:
+        return self._cluster.outside("cat", f"{self._directory}/processes").split()
+
+
+class SlurmCluster:
+    """A Slurm cluster, which runs within a ``with`` block.
+
+    Attributes:
+        directory: Where its files are, among them ``shared/fsx`` and ``shared/home``, which are on all nodes.
+        nodes: Its nodes, ``trn1-st-trn1-32xl-1`` and following.
+    """
+
+    def __init__(self, base: Path, directory: Path, nodes: int = 4, settings: Mapping[str, str] | None = None) -> None:
+        """Describe a cluster.
+
+        Args:
+            base: Root directory made by ``create_base``.
+            directory: Where its files go; an empty directory.
+            nodes: How many nodes.
+            settings: Lines of slurm.conf in place of those in the file next to this one.
+        """
+        self.directory = directory
+        self.nodes = [Node(self, f"trn1-st-trn1-32xl-{index}") for index in range(1, nodes + 1)]
+        (directory / "base").symlink_to(base)
+        (directory / "machines").mkdir()
+        for mount in _MOUNTS[:-1]:
+            (directory / "shared" / mount).mkdir(parents=True)
+        (directory / "shared/fsx").chmod(0o1777)
+        home = directory / "shared/home" / USER
+        home.mkdir()
+        os.chown(home, USER_ID, USER_ID)
+        shutil.copytree(NODES, directory / "shared" / _MOUNTS[-1])
+        addresses = {"127.0.0.1": "localhost", "10.99.1.254": "head"}
+        addresses |= {f"10.99.1.{index}": node.name for index, node in enumerate(self.nodes, start=1)}
+        hosts = "".join(f"{address} {name}\n" for address, name in addresses.items())
+        (directory / "hosts").write_text(hosts, encoding="utf-8")
+        self._write_configuration(settings or {})
+
+    def _write_configuration(self, settings: Mapping[str, str]) -> None:
+        lines = [
+            line
+            for line in (HERE / "slurm.conf").read_text(encoding="utf-8").splitlines()
+            if line.partition("=")[0] not in settings
+        ]
+        lines += [f"{name}={value}" for name, value in settings.items()]
+        last = len(self.nodes)
+        lines += [
+            f"NodeName=trn1-st-trn1-32xl-[1-{last}] NodeAddr=10.99.1.[1-{last}] CPUs=4",
+            "PartitionName=trn1 Nodes=ALL Default=YES",
+        ]
+        configuration = self.directory / "shared/etc/slurm"
+        (configuration / "slurm.conf").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        (configuration / "cgroup.conf").write_text("CgroupPlugin=disabled\n", encoding="utf-8")
+        for when in ("prolog", "epilog"):
+            hook = self.directory / f"shared/opt/slurm/etc/scripts/{when}.d/90_pcluster"
+            hook.parent.mkdir(parents=True)
+            hook.write_text("#!/bin/bash\n", encoding="utf-8")
+            hook.chmod(0o755)
+
+    def __enter__(self) -> Self:
+        names = [node.name for node in self.nodes]
+        log = (self.directory / "log").open("wb")
+        script = ["bash", str(HERE / "cluster.sh"), str(self.directory), *names]
+        self._process = subprocess.Popen(
+            ["unshare", *_NAMESPACES, "--fork", "--kill-child", *script],
+            stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        log.close()
+        try:
+            self._wait_until_ready()
+        except BaseException:
+            self._stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop()
+
+    def _stop(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def _wait_until_ready(self) -> None:
+        self.wait_until(lambda: (self.directory / "ready").exists() or self._process.poll() is not None)
+        if self._process.poll() is not None:
+            log = (self.directory / "log").read_text(encoding="utf-8")
+            raise ClusterError(f"The cluster did not start:\n{log}")
+        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
+        self._init = children.read_text(encoding="utf-8").split()[0]
+        self.wait_until(lambda: self._idle_nodes() == len(self.nodes))
+
+    def _idle_nodes(self) -> int:
+        with contextlib.suppress(ClusterError):
+            return len(self.run("sinfo --Node --noheader --states=idle --responding").splitlines())
+        return 0
+
+    def outside(self, *command: str, timeout: float = 60) -> str:
+        """Run a command in the cluster's namespaces, but in the root directory of the machine that runs the tests."""
+        return _call("nsenter", "--target", self._init, *_NAMESPACES, "env", "-C", "/", *command, timeout=timeout)
+
+    def run(self, command: str, *, user: str = "root", timeout: float = 60) -> str:
+        """Run a shell command on the head node and return what it prints.
+
+        Raises:
+            ClusterError: The command failed.
+        """
+        root = f"{self.directory}/machines/head/root"
+        inside = (
+            "chroot",
+            f"--userspec={user}:{user}",
+            root,
+            "env",
+            f"HOME=/home/{user}",
+            "bash",
+            "-c",
+            f"cd /home/{USER}; {command}",
+        )
+        return self.outside(*inside, timeout=timeout)
+
+    def add_hooks(self) -> None:
+        """Let Slurm check the nodes before and after each job, as the head node's script sets it."""
+        scripts = "/opt/ultracluster/current"
+        self.run(f"set -e; source {scripts}/lib/common.sh; source {scripts}/install/slurm_hooks.sh; add_slurm_hooks")
+
+    def submit(self, script: str, options: str = "") -> int:
+        """Submit a batch job of bash as the user, whose output goes to ``/home/USER``, and return its number."""
+        text = script if script.startswith("#!") else f"#!/bin/bash\n{script}\n"
+        answer = self.run(
+            f"sbatch --parsable --open-mode=append {options} <<'END-OF-SCRIPT'\n{text}\nEND-OF-SCRIPT", user=USER
+        )
+        return int(answer)
+
+    def job(self, number: int) -> dict[str, str]:
+        """Return what Slurm says of a job, as ``scontrol show job`` names it."""
+        return parse(self.run(f"scontrol show job --oneliner {number}"))
+
+    def wait(self, number: int, timeout: float = 120) -> dict[str, str]:
+        """Wait until a job has ended, and return what Slurm says of it."""
+        self.wait_until(lambda: self.job(number)["JobState"] in _FINAL, timeout)
+        return self.job(number)
+
+    def output(self, number: int) -> str:
+        """Return what a batch job printed."""
+        return (self.directory / f"shared/home/{USER}/slurm-{number}.out").read_text(encoding="utf-8")
+
+    def wait_until(self, condition: Callable[[], bool], timeout: float = 60) -> None:
+        """Wait until something holds.
+
+        Raises:
+            ClusterError: It does not in time.
+        """
+        end = time.monotonic() + timeout
+        while not condition():
+            if time.monotonic() > end:
+                raise ClusterError(f"This does not hold after {timeout} s")
+            time.sleep(0.1)
+
+
+def parse(line: str) -> dict[str, str]:
+    """Return the values of a line of ``scontrol show --oneliner`` by name; values may have spaces."""
+    return dict(re.findall(r"(\S+?)=(.*?)(?=\s+[A-Z][\w:/]*=|\s*$)", line))

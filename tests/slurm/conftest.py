@@ -1,0 +1,41 @@
+"""Slurm clusters. Their root directory takes half a minute, once for all tests."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.slurm.cluster import SlurmCluster, create_base
+
+_MEMORY = Path("/dev/shm")  # noqa: S108
+
+
+@pytest.fixture(scope="session")
+def slurm_workspace() -> Iterator[Path]:
+    """Directory for clusters, with their root directory; in memory where there is room."""
+    in_memory = _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > 2 * 1024**3
+    workspace = Path(tempfile.mkdtemp(prefix="ultracluster-slurm-", dir=_MEMORY if in_memory else None))
+    workspace.chmod(0o755)
+    try:
+        create_base(workspace / "base")
+        yield workspace
+    finally:
+        shutil.rmtree(workspace)
+
+
+@pytest.fixture
+def start_cluster(slurm_workspace: Path) -> Iterator[Callable[..., SlurmCluster]]:
+    """Return a function that starts a cluster: number of nodes, settings. It ends with the test."""
+    with ExitStack() as clusters:
+
+        def start(nodes: int = 4, **settings: str) -> SlurmCluster:
+            directory = Path(tempfile.mkdtemp(prefix="cluster-", dir=slurm_workspace))
+            directory.chmod(0o755)
+            return clusters.enter_context(SlurmCluster(slurm_workspace / "base", directory, nodes, settings))
+
+        yield start

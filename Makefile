@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export CDK_DISABLE_CLI_TELEMETRY := 1
 
 CDK := cdk --no-notices -c env=$(ENV)
-SHELL_SCRIPTS := .ci/run $(wildcard constructs/ultracluster/*.sh scripts/nodes/*.sh scripts/nodes/*/*.sh tests/nodes/*.sh tests/nodes/stand_ins/*)
+SHELL_SCRIPTS := .ci/run $(wildcard constructs/ultracluster/*.sh scripts/nodes/*.sh scripts/nodes/*/*.sh tests/nodes/*.sh tests/nodes/stand_ins/* tests/slurm/*.sh)
 # Only what was asked for: validate looks at every configuration unless ENV is given.
 GIVEN_ENV := $(if $(filter file,$(origin ENV)),,$(ENV))
 
@@ -107,13 +107,17 @@ emulate: env setup .venv-pcluster/.complete ## An emulated account for ENV until
 validate: $(if $(GIVEN_ENV),env) setup .venv-pcluster/.complete ## Ask the real ParallelCluster about every configuration, or ENV
 	@python -m scripts.validate $(GIVEN_ENV) $(ARGS)
 
+# A worker per core, 8 at most: each takes a gigabyte and a half with its servers. The tests of a module stay together, for
+# what they share. xdist would begin with the modules of most tests; those of fewest take longest and must not come last.
+PARALLEL := --numprocesses auto --maxprocesses 8 --dist loadscope --no-loadscope-reorder
+
 .PHONY: test
 test: setup .venv-pcluster/.complete ## Run the tests, without the slow ones
-	@pytest -m "not slow" $(ARGS)
+	@pytest $(PARALLEL) -m "not slow" $(ARGS)
 
 .PHONY: test-all
 test-all: setup .venv-pcluster/.complete ## Run all tests and measure coverage
-	@pytest --cov --cov-report=term:skip-covered $(ARGS)
+	@pytest $(PARALLEL) --cov --cov-report=term:skip-covered $(ARGS)
 
 .PHONY: mutation
 mutation: setup .venv-pcluster/.complete ## Break the rules one by one; each must make a test fail

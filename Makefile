@@ -82,7 +82,7 @@ changes: env setup .venv-pcluster/.complete ## Tell what a deployment of ENV wou
 
 .PHONY: diff
 diff: env setup .venv-pcluster/.complete ## Show line by line what a deployment of ENV would change, and what that does
-	@$(CDK) diff $(ARGS)
+	@$(CDK) diff
 	@python -m scripts.changes $(ENV) --assembly cdk.out
 
 .PHONY: deploy

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
 import sys
 from pathlib import Path
 
 from scripts.change_plan.command import INTERRUPTED, UNUSABLE, PlanError, make_plan, show
+from scripts.change_plan.interrupts import clean_up_as_after_ctrl_c
 
 
 def parser() -> argparse.ArgumentParser:
@@ -37,7 +37,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main() -> int:
     """Plan the changes that the command line asks for, and return the exit code."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: clean up
+    clean_up_as_after_ctrl_c()
     given = parser().parse_args()
     try:
         plan = make_plan(given.environment, given.assembly, given.against, accepted=given.accept_replacement)

@@ -7,16 +7,17 @@ no; 2: the settings or arguments cannot be used, AWS did not answer, or nobody c
 from __future__ import annotations
 
 import argparse
-import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from scripts.change_plan import cdk
 from scripts.change_plan.command import INTERRUPTED, UNUSABLE, PlanError, make_plan, settings_of, show, synthesize
+from scripts.change_plan.interrupts import clean_up_as_after_ctrl_c, handled
 
-ASSEMBLY = cdk.ROOT / "cdk.out"
 BUILD = cdk.ROOT / "build"
 
 
@@ -32,22 +33,21 @@ def parser() -> argparse.ArgumentParser:
     return found
 
 
-def deploy(environment: str, arguments: Sequence[str]) -> int:
-    """Let the CDK deploy the assembly, and return its exit code."""
+def deploy(environment: str, assembly: Path, arguments: Sequence[str]) -> int:
+    """Let the CDK deploy an assembly, and return its exit code."""
     BUILD.mkdir(exist_ok=True)
     outputs = BUILD / f"outputs-{environment}.json"
-    command = cdk.command("deploy", "--all", "--app", str(ASSEMBLY), "--require-approval", "never")
+    command = cdk.command("deploy", "--all", "--app", str(assembly), "--require-approval", "never")
     with subprocess.Popen(
         [*command, "--outputs-file", str(outputs), *arguments], cwd=cdk.ROOT, env=cdk.environment()
     ) as process:
+
+        def end(*_: object) -> None:
+            process.terminate()
+
         # A terminal sends Ctrl-C to both. The CDK decides what becomes of it; ending first would leave it alone.
-        interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)
-        end = signal.signal(signal.SIGTERM, lambda *_: process.terminate())
-        try:
+        with handled({signal.SIGINT: signal.SIG_IGN, signal.SIGTERM: end, signal.SIGHUP: end}):
             code = process.wait()
-        finally:
-            signal.signal(signal.SIGINT, interrupt)
-            signal.signal(signal.SIGTERM, end)
     if code < 0:
         print(
             "The CDK was ended. CloudFormation goes on with what it has begun; deploy again to follow.", file=sys.stderr
@@ -56,37 +56,68 @@ def deploy(environment: str, arguments: Sequence[str]) -> int:
     return code
 
 
+def main() -> int:
+    """Deploy what the command line names, and return the exit code."""
+    own, further = _split(sys.argv[1:])
+    given = parser().parse_args(own)
+    _check(further)
+    clean_up_as_after_ctrl_c()
+    with TemporaryDirectory() as directory:  # nothing else writes to it while somebody thinks about the question
+        assembly = Path(directory) / "cdk.out"
+        try:
+            if not _is_wanted(given, assembly):
+                return 1
+        except PlanError as error:
+            print(error, file=sys.stderr)
+            return UNUSABLE
+        except (EOFError, KeyboardInterrupt):
+            print("\nNothing was changed.", file=sys.stderr)
+            return INTERRUPTED
+        return deploy(given.environment, assembly, further)
+
+
+def _is_wanted(given: argparse.Namespace, assembly: Path) -> bool:
+    """Synthesize what is to be deployed, show what that changes, and tell whether to do it."""
+    settings_of(given.environment)
+    if not given.yes and not sys.stdin.isatty():
+        raise PlanError("got no terminal to ask at; allowed: --yes")
+    synthesize(given.environment, assembly)
+    plan = make_plan(given.environment, assembly, accepted=given.accept_replacement)
+    show(plan)
+    if not plan.ok:
+        return False
+    if not plan.empty and not given.yes and input("\nDeploy? [y/N] ").strip().lower() not in ("y", "yes"):
+        print("Nothing was changed.")
+        return False
+    return True
+
+
 def _split(arguments: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
     """Return the arguments before and after the first `--`."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
     return arguments[:end], arguments[end + 1 :]
 
 
-def main() -> int:
-    """Deploy what the command line names, and return the exit code."""
-    own, further = _split(sys.argv[1:])
-    given = parser().parse_args(own)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: clean up
-    try:
-        settings_of(given.environment)
-        if not given.yes and not sys.stdin.isatty():
-            raise PlanError("got no terminal to ask at; allowed: --yes")
-        shutil.rmtree(ASSEMBLY, ignore_errors=True)
-        synthesize(given.environment, ASSEMBLY)
-        plan = make_plan(given.environment, ASSEMBLY, accepted=given.accept_replacement)
-        show(plan)
-        if not plan.ok:
-            return 1
-        if not plan.empty and not given.yes and input("\nDeploy? [y/N] ").strip().lower() not in ("y", "yes"):
-            print("Nothing was changed.")
-            return 1
-    except PlanError as error:
-        print(error, file=sys.stderr)
-        return UNUSABLE
-    except (EOFError, KeyboardInterrupt):
-        print("\nNothing was changed.", file=sys.stderr)
-        return INTERRUPTED
-    return deploy(given.environment, further)
+def _further() -> argparse.ArgumentParser:
+    """Return the parser of the CDK's arguments that change neither what is deployed nor where.
+
+    https://docs.aws.amazon.com/cdk/v2/guide/ref-cli-cmd-deploy.html
+    """
+    found = argparse.ArgumentParser(prog="python -m scripts.deploy ENV --", add_help=False, allow_abbrev=False)
+    found.add_argument("--verbose", "-v", action="count")
+    for switch in ("--debug", "--ci", "--no-color"):
+        found.add_argument(switch, action="store_true")
+    found.add_argument("--progress", choices=("bar", "events"))
+    found.add_argument("--concurrency", type=int, metavar="STACKS")
+    return found
+
+
+def _check(further: Sequence[str]) -> None:
+    """End with exit code 2 if an argument of the CDK could lead to another deployment than the planned one."""
+    allowed = _further()
+    _, refused = allowed.parse_known_args(further)
+    if refused:
+        allowed.error(f"got {' '.join(refused)}; allowed: what stands above; AWS_PROFILE names other credentials")
 
 
 if __name__ == "__main__":

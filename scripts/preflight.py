@@ -1,13 +1,14 @@
 """Look whether an account has what a deployment needs, before money is spent in it. Nothing is changed.
 
 Exit code 0: there is no fault; 1: there is one; 2: the settings or arguments cannot be used. UNKNOWN, which means that
-nobody could look, is a fault with --fail-on warn only.
+nobody could look, is a fault unless --fail-on fail is given.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -43,9 +44,9 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--skip", type=names, default=[], metavar="ID,ID", help="do not look at these")
     found.add_argument(
         "--fail-on",
-        choices=("fail", "warn"),
-        default="fail",
-        help="what counts as a fault: FAIL alone, or WARN and UNKNOWN, too (default: %(default)s)",
+        choices=("fail", "unknown", "warn"),
+        default="unknown",
+        help="what counts as a fault: FAIL alone; UNKNOWN, too; or WARN and UNKNOWN, too (default: %(default)s)",
     )
     output = found.add_mutually_exclusive_group()
     output.add_argument("--json", action="store_true", help="print one JSON document")
@@ -98,16 +99,20 @@ def look(checks: Sequence[Check], first: Check, deployment: Deployment, argument
     """
     from rich.console import Console
 
+    from scripts.change_plan.command import PLAIN_WIDTH
     from scripts.checks.report import Report
     from scripts.checks.runner import run
     from scripts.checks.screen import show, watch
 
     console = Console(highlight=False, quiet=arguments.json)
+    if not console.is_terminal:
+        console.width = PLAIN_WIDTH
     began = time.monotonic()
     results = watch(checks, run(checks, deployment, first=first), console)
     seconds = time.monotonic() - began
     account = account_of(deployment, first, results)
-    report = Report(arguments.environment, account, results, arguments.fail_on, seconds)
+    endpoint = os.environ.get("AWS_ENDPOINT_URL")
+    report = Report(arguments.environment, endpoint, account, results, arguments.fail_on, seconds)
     if arguments.json:
         print(json.dumps(report.document(), indent=2))
     else:

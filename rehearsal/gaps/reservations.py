@@ -45,7 +45,7 @@ class Reservations(EC2Response):
             "AvailabilityZoneId": zone.zone_id,
             "InstanceType": self._get_param("InstanceType"),
             "InstancePlatform": self._get_param("InstancePlatform"),
-            "Tenancy": "default",
+            "Tenancy": self._get_param("Tenancy", "default"),
             "TotalInstanceCount": count,
             "StartDate": start,
             "CommitmentInfo": {"CommittedInstanceCount": count} if start and _TYPE_TAG not in tags else None,

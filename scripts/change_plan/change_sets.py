@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import json
 import shutil
-import signal
 import subprocess
 import time
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,6 +18,7 @@ from typing import Any, Final
 
 from scripts.change_plan import cdk
 from scripts.change_plan.comparison import awaited
+from scripts.change_plan.interrupts import uninterrupted
 from scripts.change_plan.model import Effect, ResourceChange
 
 _EMPTY: Final = ("didn't contain changes", "No updates are to be performed")
@@ -69,7 +68,7 @@ def describe(
         ended = True
         return {name: _described(made, name, complaint) for name in stack_names}
     finally:
-        with _uninterrupted():
+        with uninterrupted():
             made.delete_all(stack_names, settled=time.monotonic() + (0 if ended else _LATE))
 
 
@@ -252,14 +251,3 @@ def _recreates(target: Mapping[str, Any]) -> bool:
 
 def _severity(change: ResourceChange | None) -> int:
     return -1 if change is None else _SEVERITY.index(change.effect)
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Let neither Ctrl-C nor a request to end come between."""
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

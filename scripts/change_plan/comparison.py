@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from scripts.change_plan.model import Effect, PropertyChange, ResourceChange
+from scripts.change_plan.model import REPLACING, Effect, PropertyChange, ResourceChange
 from toolchain import schemas
 from toolchain.assembly import Stack
 from toolchain.deployed import ATTRIBUTES_THAT_ARE_IDS, NOT_YET
@@ -30,7 +30,6 @@ PhysicalIds = Mapping[str, Mapping[str, str]]
 """Physical ids by stack and logical id."""
 _Resource = tuple[str, str]
 """Stack and logical id."""
-_REPLACING: Final = (Effect.MAY_BE_REPLACED, Effect.REPLACED)
 
 
 class _StackScope(Scope):
@@ -149,7 +148,7 @@ class Comparison:
     def _learn(self) -> bool:
         """Note what the changes make unknown, and tell whether that is more than before."""
         changed = [(name, change) for name, changes in self.changes.items() for change in changes]
-        unknown = self._unknown | {(name, each.logical_id) for name, each in changed if each.effect in _REPLACING}
+        unknown = self._unknown | {(name, each.logical_id) for name, each in changed if each.effect in REPLACING}
         unsteady = self._unsteady | {
             (name, each.logical_id)
             for name, each in changed
@@ -221,7 +220,7 @@ class Comparison:
             physical_id,
             causes=tuple(path for path in paths if effect is Effect.CHANGED or _replaces(path, replacing)),
             properties=tuple(differences),
-            stays=effect in _REPLACING and before.get("UpdateReplacePolicy") in _RETAINING,
+            stays=effect in REPLACING and before.get("UpdateReplacePolicy") in _RETAINING,
         )
 
 

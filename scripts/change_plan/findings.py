@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
 from scripts.change_plan.cluster import NEED_A_STOPPED_FLEET, STOPPED, Target
 from scripts.change_plan.comparison import awaited
-from scripts.change_plan.model import ClusterChange, ClusterPlan, Effect, Kind, ResourceChange, StackPlan
+from scripts.change_plan.model import REPLACING, ClusterChange, ClusterPlan, Effect, Kind, ResourceChange, StackPlan
 from scripts.checks.check import Finding, Status
 from toolchain.cluster import CLUSTER_TYPE
 
@@ -20,8 +21,25 @@ GUARDED: Final[Mapping[str, str]] = {
     CLUSTER_TYPE: "the cluster goes, with its jobs and what is on the head node",
 }
 """The types that nobody replaces or removes without saying so, and why."""
+NOTED: Final[Mapping[str, str]] = {
+    "AWS::EC2::EIP": "the address that others see the nodes come from changes",
+    "AWS::EC2::NatGateway": "the nodes' connections to the internet break, and the address they come from may change",
+    "AWS::EC2::PlacementGroup": "it can be deleted only when no instance is in it any more",
+    "AWS::Logs::LogGroup": "its logs do not move to another one",
+}
+"""The types whose replacement or removal somebody should know of, and why.
+
+https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DeletePlacementGroup.html
+"""
 ACCEPT: Final = "--accept-replacement"
 _LONGEST_VALUE: Final = 60
+_BACKUPS: Final = "AutomaticBackupRetentionDays"
+"""0, the default, turns backups off.
+
+https://docs.aws.amazon.com/fsx/latest/APIReference/API_CreateFileSystemLustreConfiguration.html
+"""
+_REASONS: Final = {**GUARDED, **NOTED}
+_IN_A_QUEUE: Final = re.compile(r"SlurmQueues\[([^]]+)\]")
 _LINK: Final = "AWS::FSx::DataRepositoryAssociation"
 _RETAINED: Final = ("Retain", "RetainExceptOnCreate")
 
@@ -34,19 +52,21 @@ def of_stack(stack: StackPlan, accepted: bool) -> Iterator[Finding]:
         accepted: Whether somebody has said that replacing and removing is right.
     """
     for change in stack.changes:
-        if change.type not in GUARDED:
-            continue
         subject = f"{stack.name}/{change.logical_id}"
-        if change.effect in (Effect.MAY_BE_REPLACED, Effect.REPLACED, Effect.REMOVED):
+        if change.type in _REASONS and change.effect in (*REPLACING, Effect.REMOVED):
+            stands_against = change.type in GUARDED and not accepted
             yield Finding(
-                Status.WARN if accepted else Status.FAIL,
+                Status.FAIL if stands_against else Status.WARN,
                 f"{_named(change)} {_fate(change)}",
-                "" if accepted else _hint(change),
+                _hint(change) if stands_against else "",
                 subject=subject,
             )
-        for each in change.properties:
+        for each in change.properties if change.type in GUARDED else ():
             if each.path == "DeletionPolicy" and each.before in _RETAINED and each.after not in _RETAINED:
                 sentence = f"{_named(change)} is no longer retained: from now on it is deleted with its stack"
+                yield Finding(Status.WARN, sentence, subject=subject)
+            if each.path.endswith(_BACKUPS) and each.before and not each.after:
+                sentence = f"{_named(change)} is no longer backed up: {_BACKUPS} from {each.before} to 0"
                 yield Finding(Status.WARN, sentence, subject=subject)
 
 
@@ -77,10 +97,26 @@ def of_cluster(cluster: ClusterPlan, target: Target) -> Iterator[Finding]:
             change.command if known else target.fleet_command(),
             subject,
         )
+    if cluster.fleet_status != STOPPED:
+        ending = [change for change in cluster.changes if change.kind is Kind.TERMINATES]
+        for queue in dict.fromkeys(queue for change in ending for queue in _queues(change)):
+            sentence = f"{queue}: nodes are terminated, and the jobs on these nodes end at once"
+            yield Finding(Status.WARN, sentence, "deploy when no job runs on them", subject=subject)
     if cluster.fleet_status == STOPPED and any(each.kind in NEED_A_STOPPED_FLEET for each in cluster.changes):
         sentence = "the fleet is STOPPED, as this deployment needs it, and stays so"
         command = target.fleet_command("START_REQUESTED")
         yield Finding(Status.WARN, sentence, "start it again after the deployment", command, subject)
+
+
+def _queues(change: ClusterChange) -> list[str]:
+    """Return the queues whose nodes a change concerns: one that it is in, those that it removes, or all of them."""
+    within = _IN_A_QUEUE.search(change.path)
+    if within:
+        return [f"queue {within[1]}"]
+    if change.path.endswith("SlurmQueues"):
+        removed = change.before if isinstance(change.before, list) else [change.before]
+        return [f"queue {queue['Name']}" for queue in removed]
+    return ["all queues"]
 
 
 def shown_difference(before: object, after: object, longest: int = _LONGEST_VALUE) -> tuple[str, str]:
@@ -131,14 +167,14 @@ def _fate(change: ResourceChange) -> str:
     stays = "the old one stays, outside of the stack, and costs on" if change.stays else "the old one is deleted"
     if change.effect is Effect.REMOVED:
         stays = "it stays, outside of the stack, and costs on" if change.stays else "it is deleted"
-        return f"is removed: {GUARDED[change.type]}; {stays}"
+        return f"is removed: {_REASONS[change.type]}; {stays}"
     values = {each.path: each for each in change.properties}
     causes = [
         "{} from {} to {}".format(cause, *shown_difference(*values[cause][1:])) if cause in values else cause
         for cause in change.causes
     ]
     will = "may be" if change.effect is Effect.MAY_BE_REPLACED else "is"
-    return f"{will} replaced, because of {', '.join(causes)}: {GUARDED[change.type]}; {stays}"
+    return f"{will} replaced, because of {', '.join(causes)}: {_REASONS[change.type]}; {stays}"
 
 
 def _hint(change: ResourceChange) -> str:

@@ -32,6 +32,9 @@ class Effect(StrEnum):
     REMOVED = "removed"
 
 
+REPLACING = (Effect.MAY_BE_REPLACED, Effect.REPLACED)
+
+
 class Source(StrEnum):
     """How the changes of a stack are known."""
 

@@ -9,12 +9,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from scripts.change_plan.findings import shown_difference
-from scripts.change_plan.model import ClusterChange, ClusterPlan, Kind, Plan, ResourceChange, Source, StackPlan
+from scripts.change_plan.model import (
+    REPLACING,
+    ClusterChange,
+    ClusterPlan,
+    Kind,
+    Plan,
+    ResourceChange,
+    Source,
+    StackPlan,
+)
 from scripts.checks.check import Finding, Status
 
 _LONGEST_CELL = 30
 NOTHING = "no changes"
-_NO_RIGHTS = frozenset({"Description", "GroupDescription", "Metadata", "Path", "Tags", "VpcId"})
+_NO_RIGHTS = frozenset({"Description", "GroupDescription", "Metadata", "Path", "PolicyName", "Roles", "Tags", "VpcId"})
 """Properties that say nothing of rights."""
 _WORDS: Mapping[str, str] = {
     "Effect": "",
@@ -143,11 +152,24 @@ def _stack(stack: StackPlan) -> Section:
             change.logical_id,
             change.type.removeprefix("AWS::"),
             change.effect + (", the old one stays" if change.stays else ""),
-            ", ".join(change.causes),
+            _because(change),
         )
         for change in told
     ]
     return Section(stack.name, remark, ("Resource", "Type", "What happens", "Because of"), rows)
+
+
+def _because(change: ResourceChange) -> str:
+    """Return what causes a change, and what else a new resource will have otherwise than the one it replaces."""
+    causes = ", ".join(change.causes)
+    if change.effect not in REPLACING:
+        return causes
+    others = [
+        "{} from {} to {}".format(each.path, *shown_difference(each.before, each.after, _LONGEST_CELL))
+        for each in change.properties
+        if each.path not in change.causes
+    ]
+    return f"{causes}; changed, too: {', '.join(others)}" if others else causes
 
 
 def _cluster(cluster: ClusterPlan) -> Section:

@@ -1,43 +1,38 @@
-"""Whether reserved capacity is there: on-demand capacity reservations, groups of them, and Capacity Blocks.
-
-What makes a reservation unfit for a queue is what aws-parallelcluster 3.16.1 checks (validators/ec2_validators.py), and
-what it does not: that it is active, has instances free at this moment, and does not end soon.
-"""
+"""Whether reserved capacity is there: on-demand capacity reservations, groups of them, and Capacity Blocks."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+import json
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from scripts.checks.check import Finding, Status, check
-from scripts.checks.reservations import CAPACITY_BLOCK, members, reservations, size, still_to_launch, users
+from scripts.checks.reservation_faults import Fault, reservation_faults, time_text, unplaced_faults, wants_block
+from scripts.checks.reservations import (
+    BEFORE_ITS_START,
+    CAPACITY_BLOCK,
+    by_type,
+    members,
+    reservations,
+    size,
+    still_to_launch,
+    users,
+    with_named,
+)
 
 if TYPE_CHECKING:
-    from config.settings import Settings
     from scripts.checks.deployment import Deployment
     from scripts.checks.reservations import User
 
-PLATFORM = "Linux/UNIX"
-"""Platform of reservations for every OS that the settings know (CAPACITY_RESERVATION_OS_MAP in its constants.py)."""
-
-SOON = timedelta(hours=24)
-_BEFORE_ITS_START = frozenset({"assessing", "delayed", "payment-pending", "pending", "scheduled"})
 _GROUP_TYPE = "AWS::EC2::CapacityReservationPool"
-
-
-class Fault(NamedTuple):
-    """What is wrong with a reservation, as the parts of a finding."""
-
-    status: Status
-    sentence: str
-    hint: str
-
-
-def now() -> datetime:
-    """Return the time that starts and ends of reservations are compared with."""
-    return datetime.now(UTC)
+_GROUP_CONFIGURATION: tuple[dict[str, Any], ...] = (
+    {"Type": _GROUP_TYPE},
+    {
+        "Type": "AWS::ResourceGroups::Generic",
+        "Parameters": [{"Name": "allowed-resource-types", "Values": ["AWS::EC2::CapacityReservation"]}],
+    },
+)
+"""What makes a group one of reservations (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/create-group.html)."""
 
 
 @check(
@@ -81,17 +76,14 @@ def capacity_reservation_group(deployment: Deployment) -> Iterator[Finding]:
         if fault:
             yield Finding(*fault, command, group_arn)
             continue
-        by_type = defaultdict(list)
-        for user in using:
-            by_type[user.resource.instance_type].append(user)
-        for same_type in by_type.values():
+        for same_type in by_type(using).values():
             yield _group_finding(deployment, group_arn, same_type, command)
 
 
 def _findings(deployment: Deployment, *, blocks: bool) -> Iterator[Finding]:
     known = reservations(deployment)
     for reservation_id, using in users(deployment.settings, "capacity_reservation_id").items():
-        if not any(_wants_block(user) is blocks for user in using):
+        if not any(wants_block(user) is blocks for user in using):
             continue
         command = deployment.command(
             "ec2", "describe-capacity-reservations", "--capacity-reservation-ids", reservation_id
@@ -105,7 +97,7 @@ def _findings(deployment: Deployment, *, blocks: bool) -> Iterator[Finding]:
         reservation = known[reservation_id]
         more = still_to_launch(deployment, using, [reservation_id])
         faults = [
-            *_faults(deployment.settings, reservation, using),
+            *reservation_faults(deployment, reservation, using),
             *_count_faults(deployment, reservation, more, using),
         ]
         yield _joined(faults, _summary(reservation, more), command, reservation_id)
@@ -129,8 +121,10 @@ def _group_fault(deployment: Deployment, group_arn: str, user: User) -> Fault | 
     types = [each["Type"] for each in answer["GroupConfiguration"].get("Configuration", [])]
     if _GROUP_TYPE not in types:
         sentence = f"no group to launch into: its types are {', '.join(types) or 'none'}, not {_GROUP_TYPE}"
-        creation = ("create-group", "--name", "NAME", "--configuration", f"Type={_GROUP_TYPE}")
-        hint = f"{deployment.command('resource-groups', *creation)}, put the reservations into it, and name it here"
+        creation = ("create-group", "--name", "NAME", "--configuration")
+        configuration = map(json.dumps, _GROUP_CONFIGURATION)
+        command = deployment.command("resource-groups", *creation, *configuration)
+        hint = f"`{command}`, put the reservations into it, and name it here"
         return Fault(Status.FAIL, sentence, hint)
     return None
 
@@ -141,94 +135,36 @@ def _group_finding(deployment: Deployment, group_arn: str, using: Sequence[User]
     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/create-cr-group.html
     """
     known, reservation_ids = reservations(deployment), members(deployment, group_arn)
-    faults = {each: list(_faults(deployment.settings, known[each], using)) for each in reservation_ids if each in known}
+    faults = {
+        each: list(reservation_faults(deployment, known[each], using)) for each in reservation_ids if each in known
+    }
     fit = [known[each] for each in faults if all(fault.status is not Status.FAIL for fault in faults[each])]
     free = sum(_free(each) for each in fit)
-    more = still_to_launch(deployment, using, reservation_ids)
     instance_type = using[0].resource.instance_type
+    sharing = by_type(with_named(deployment.settings, using, reservation_ids))[instance_type]
+    more = still_to_launch(deployment, sharing, reservation_ids)
     summary = f"{len(fit)} of {len(reservation_ids)} reservations fit, {free} {instance_type} free, {more} more needed"
     of_members = [fault._replace(sentence=f"{each}: {fault.sentence}") for each in faults for fault in faults[each]]
     if not fit:
         hint = f"put a reservation for {instance_type} in {deployment.settings.zone_id} into it"
         return _joined([Fault(Status.FAIL, summary, hint), *of_members], summary, command, group_arn)
+    place = (instance_type, deployment.settings.zone_id)
+    matching = (known[each] for each in faults if _place(known[each]) == place)
+    if unplaced := [fault for each in matching for fault in unplaced_faults(each, using)]:
+        return _joined(unplaced, summary, command, group_arn)
     warnings = [fault for fault in of_members if fault.status is Status.WARN]
     if free < more:
         sentence = f"{summary}; the rest starts on demand, as far as there is capacity"
-        hint = f"a larger reservation in the group, or max_count of {_paths(using)}: {more - free} less"
+        hint = f"a larger reservation in the group, or max_count of {_paths(sharing)}: {more - free} less"
         warnings.insert(0, Fault(Status.WARN, sentence, hint))
     return _joined(warnings, summary, command, group_arn)
-
-
-def _faults(settings: Settings, reservation: dict[str, Any], using: Sequence[User]) -> Iterator[Fault]:
-    """Yield what is wrong with a reservation, however many instances it has."""
-    yield from _state_faults(reservation, using)
-    zone_id = reservation["AvailabilityZoneId"]
-    if zone_id != settings.zone_id:
-        sentence = f"it is in {zone_id}, the deployment in {settings.zone_id}"
-        yield Fault(Status.FAIL, sentence, f"zone_id: {zone_id}, or a reservation in {settings.zone_id}")
-    if reservation["InstancePlatform"] != PLATFORM:
-        sentence = f"it is for {reservation['InstancePlatform']}; {settings.cluster.os} needs {PLATFORM}"
-        yield Fault(Status.FAIL, sentence, f"a reservation for {PLATFORM}")
-    for user in using:
-        yield from _user_faults(reservation, user)
-
-
-def _state_faults(reservation: dict[str, Any], using: Sequence[User]) -> Iterator[Fault]:
-    state, start, end = reservation["State"], reservation.get("StartDate"), reservation.get("EndDate")
-    another = "another reservation, or take this one out of the settings"
-    if state in _BEFORE_ITS_START:
-        begins = f"it is {state}" + (f" and starts {_time(start)}" if start else "")
-        static = next((user for user in using if user.resource.min_count and not _wants_block(user)), None)
-        if static:
-            hint = f"{static.path}.min_count: 0, or deploy later"
-            yield Fault(Status.FAIL, f"{begins}; the creation of the cluster waits for static nodes", hint)
-        else:
-            yield Fault(Status.WARN, f"{begins}; its nodes cannot start before", "deploy later, or wait for the nodes")
-    elif state != "active":
-        since = f" since {_time(end)}" if end and end <= now() else ""
-        yield Fault(Status.FAIL, f"it is {state}{since}", another)
-    elif end and end <= now():
-        yield Fault(Status.FAIL, f"it ended {_time(end)}", another)
-    elif end and end - now() < SOON:
-        yield Fault(Status.WARN, f"it ends {_time(end)}, and its nodes with it", f"extend it, or {another}")
-
-
-def _user_faults(reservation: dict[str, Any], user: User) -> Iterator[Fault]:
-    """Yield what does not fit between a reservation and a compute resource."""
-    queue_path = user.path.rpartition(".")[0]
-    of_type, instance_type = reservation["InstanceType"], user.resource.instance_type
-    if of_type != instance_type:
-        sentence = f"it is for {of_type}, and {user.path} has {instance_type}"
-        yield Fault(
-            Status.FAIL, sentence, f"{user.path}.instance_type: {of_type}, or a reservation for {instance_type}"
-        )
-    is_block = reservation.get("ReservationType") == CAPACITY_BLOCK
-    if is_block is not _wants_block(user):
-        is_what, is_not = ("a Capacity Block", "no") if is_block else ("no Capacity Block", "a")
-        wanted = "CAPACITY_BLOCK" if is_block else "ONDEMAND"
-        yield Fault(
-            Status.FAIL,
-            f"it is {is_what}, and {queue_path} has capacity_type {user.queue.capacity_type}",
-            f"{queue_path}.capacity_type: {wanted}, or a reservation that is {is_not} Capacity Block",
-        )
-    chosen = user.queue.existing_placement_group
-    made_in = reservation.get("PlacementGroupArn", "").rpartition("/")[2]
-    if chosen and not made_in:
-        yield Fault(
-            Status.WARN,
-            f"it was made outside of placement groups, and {queue_path} is in {chosen}: it may lie too far apart",
-            f"{queue_path}.existing_placement_group: null and placement_group: none",
-        )
-    elif chosen and chosen != made_in:
-        sentence = f"it was made in placement group {made_in}, and {queue_path} is in {chosen}"
-        yield Fault(Status.FAIL, sentence, f"{queue_path}.existing_placement_group: {made_in}")
 
 
 def _count_faults(
     deployment: Deployment, reservation: dict[str, Any], more: int, using: Sequence[User]
 ) -> Iterator[Fault]:
     free, missing = _free(reservation), more - _free(reservation)
-    if missing <= 0 or (reservation["State"] not in _BEFORE_ITS_START and reservation["State"] != "active"):
+    if missing <= 0 or (reservation["State"] not in BEFORE_ITS_START and reservation["State"] != "active"):
         return
     less = f"max_count of {_paths(using)}: {missing} less"
     if reservation.get("ReservationType") == CAPACITY_BLOCK:
@@ -242,7 +178,7 @@ def _count_faults(
 
 def _free(reservation: dict[str, Any]) -> int:
     """Return the instances that are free; of a reservation that has not begun, all."""
-    if reservation["State"] in _BEFORE_ITS_START:
+    if reservation["State"] in BEFORE_ITS_START:
         return size(reservation)
     free: int = reservation["AvailableInstanceCount"]
     return free
@@ -250,7 +186,7 @@ def _free(reservation: dict[str, Any]) -> int:
 
 def _summary(reservation: dict[str, Any], more: int) -> str:
     end = reservation.get("EndDate")
-    until = f"until {_time(end)}" if end else "without end"
+    until = f"until {time_text(end)}" if end else "without end"
     who = "" if reservation["InstanceMatchCriteria"] == "targeted" else "; open to any instance of its type"
     free = f"{_free(reservation)} of {size(reservation)} {reservation['InstanceType']} free"
     where = reservation["AvailabilityZoneId"]
@@ -267,16 +203,12 @@ def _joined(faults: Sequence[Fault], summary: str, command: str, subject: str) -
     return Finding(status, sentence, hint, command, subject)
 
 
-def _wants_block(user: User) -> bool:
-    return user.queue.capacity_type == "CAPACITY_BLOCK"
+def _place(reservation: dict[str, Any]) -> tuple[str, str]:
+    return reservation["InstanceType"], reservation["AvailabilityZoneId"]
 
 
 def _paths(using: Sequence[User]) -> str:
     return ", ".join(user.path for user in using)
-
-
-def _time(moment: datetime) -> str:
-    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 CHECKS = (capacity_reservation, capacity_block, capacity_reservation_group)

@@ -27,6 +27,9 @@ _LISTS = {
 _REFUSED = re.compile(r"not authorized|lack of permissions|forbidden|access ?denied", re.IGNORECASE)
 """Words of AWS, and of validators/common.py, for a right that is missing; `Forbidden` is S3's HeadObject."""
 
+_OTHER_RIGHT = re.compile(r"authorized to perform: (?!ec2:RunInstances\b)")
+"""Words of AWS where a launch is not refused for want of the right to launch; older messages name no right."""
+
 _FREE_NAME = "preflight"
 """Stands for the name of a cluster that exists: ParallelCluster creates none of a name that is taken."""
 
@@ -119,17 +122,18 @@ def _existing(value: Any, left_out: set[str]) -> Any:
 
 def _too_early(deployment: Deployment) -> Finding:
     environment = deployment.environment
-    made = f"cdk deploy -c env={environment} {deployment.stack_name('network')} {deployment.stack_name('storage')}"
     hint = (
-        f"run it again after `{made}`; until then `make validate ENV={environment}` asks the same validators about "
-        "these settings, in an emulated AWS"
+        f"for now, `make validate ENV={environment}` asks the same validators of these settings, in an emulated AWS; "
+        f"once `make deploy ENV={environment}` has made network and storage, the provider asks them in this account "
+        "before it makes the cluster, and so does this check from then on"
     )
     return Finding(Status.SKIP, "the subnets do not exist yet", hint)
 
 
 def _findings(deployment: Deployment, verdict: Verdict, left_out: list[str]) -> Iterator[Finding]:
-    objections = [each for each in verdict.messages if each.level != "INFO"]
-    if not verdict.accepted and not objections:
+    messages = [each for each in verdict.messages if each.level != "INFO"]
+    objections = [each for each in messages if not _launch_refused(each)]
+    if not verdict.accepted and not messages:
         objections = [Message("ERROR", "", verdict.reason)]
     for message in objections:
         yield _objection(deployment, message)
@@ -137,6 +141,16 @@ def _findings(deployment: Deployment, verdict: Verdict, left_out: list[str]) -> 
         version = deployment.settings.cluster.parallelcluster_version
         sentence = f"the validators of ParallelCluster {version} have no objection; left out is what the deployment "
         yield Finding(Status.PASS, f"{sentence}brings: {', '.join(left_out)}")
+    if len(objections) < len(messages):
+        sentence = "EC2 was not asked to dry-run launches: that takes ec2:RunInstances, more than a right to look"
+        hint = "leave it to the deployment, which asks with its own rights"
+        yield Finding(Status.SKIP, sentence, hint, subject="launches")
+
+
+def _launch_refused(message: Message) -> bool:
+    """Return whether a validator lacks the right with which it asks EC2 for a dry run of a launch template."""
+    of_a_launch = message.validator.endswith("LaunchTemplateValidator")
+    return of_a_launch and bool(_REFUSED.search(message.text)) and not _OTHER_RIGHT.search(message.text)
 
 
 def _objection(deployment: Deployment, message: Message) -> Finding:
@@ -147,11 +161,6 @@ def _objection(deployment: Deployment, message: Message) -> Finding:
         )
         return Finding(Status.FAIL, f"{message.level}: {message.text}", hint, subject=message.validator)
     hint = "grant what it names, or leave it to the deployment, which asks again"
-    if message.validator.endswith("LaunchTemplateValidator"):
-        hint = (
-            "ec2:RunInstances, with which this validator asks EC2 for a dry run, is more than a right to look; "
-            "the deployment asks again"
-        )
     return Finding(Status.UNKNOWN, message.text, hint, subject=message.validator)
 
 

@@ -158,10 +158,12 @@ def _secret(deployment: Deployment, arn: str, place: str) -> tuple[Status, str, 
     if "DeletedDate" in found:
         hint = f"`{deployment.command('secretsmanager', 'restore-secret', '--secret-id', arn)}`, or {another}"
         return Status.FAIL, f"{arn} is scheduled for deletion on {found['DeletedDate']:%Y-%m-%d}", hint
-    if "KmsKeyId" in found:
-        hint = "let it allow kms:Decrypt to the cluster's head node role, or encrypt the secret with aws/secretsmanager"
-        return Status.WARN, f"{arn} is encrypted with {found['KmsKeyId']}, which the head node must be let use", hint
-    return _secret_policy(deployment, arn, place)
+    status, sentence, hint = _secret_policy(deployment, arn, place)
+    if key := found.get("KmsKeyId"):
+        allowing = f"let {key} allow kms:Decrypt to whoever reads it, or encrypt the secret with aws/secretsmanager"
+        status, hint = (Status.WARN if status is Status.PASS else status), "; ".join(filter(None, (hint, allowing)))
+        sentence = f"{sentence}; reading it also takes kms:Decrypt on {key}"
+    return status, sentence, hint
 
 
 def _secret_policy(deployment: Deployment, arn: str, place: str) -> tuple[Status, str, str]:
@@ -177,19 +179,36 @@ def _secret_policy(deployment: Deployment, arn: str, place: str) -> tuple[Status
     if any(each["Effect"] == "Deny" for each in statements):
         sentence = f"the policy of {arn} denies something"
         return Status.WARN, sentence, "see that it is neither the provider nor the head node that is denied"
-    action = f"secretsmanager:{'GetSecretValue' if place.endswith('MungeKeySecretArn') else 'DescribeSecret'}"
-    if any(_allows(each, action) for each in statements):
-        return Status.PASS, f"{arn} exists, and its policy allows {action}; the head node's role may read it", ""
     account = arn.split(":")[4]
+    provider = f"arn:aws:iam::{account}:role/*ParallelClusterLambdaRole-*"
+    action = f"secretsmanager:{'GetSecretValue' if place.endswith('MungeKeySecretArn') else 'DescribeSecret'}"
+    allowing = [each for each in statements if _allows(each, action)]
+    if any(_covers(each, account, provider) for each in allowing):
+        return Status.PASS, f"{arn} exists, and its policy allows {action}; the head node's role may read it", ""
     hint = (
-        f"give the secret a policy that allows {action} to Principal * where aws:PrincipalArn is like "
-        f"arn:aws:iam::{account}:role/*ParallelClusterLambdaRole-*"
+        f"give the secret a policy that allows {action} to Principal * on the only condition (ArnLike) that "
+        f"aws:PrincipalArn is like {provider}"
     )
+    if allowing:
+        sentence = f"{arn} exists; whether its policy allows {action} to ParallelCluster's provider cannot be judged"
+        return Status.WARN, sentence, hint
     sentence = (
         f"{arn} exists, and the head node's role may read it; but ParallelCluster's provider, which validates the "
         "cluster, has no right to secrets, and its warning of that stops the deployment"
     )
-    return Status.WARN, sentence, hint
+    return Status.FAIL, sentence, hint
+
+
+def _covers(statement: dict[str, Any], account: str, provider: str) -> bool:
+    """Tell whether a statement is for the provider's role, for its account or for all, on no unknown condition."""
+    if statement.get("Condition") == {"ArnLike": {"aws:PrincipalArn": provider}}:
+        statement = {key: value for key, value in statement.items() if key != "Condition"}
+    if _is_of_account(statement, account):
+        return True
+    principal = statement.get("Principal", {})
+    named = _listed(principal.get("AWS", [])) if isinstance(principal, dict) else []
+    roles = f"arn:aws:iam::{account}:role/parallelcluster/"
+    return "Condition" not in statement and any(each.startswith(roles) for each in named)
 
 
 def _listed(value: Any) -> list[Any]:

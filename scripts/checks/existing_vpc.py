@@ -54,22 +54,22 @@ def unseen(subnet: ExistingSubnet) -> Finding:
     return Finding(Status.SKIP, f"there is no {subnet.id} to look at: see subnets", subject=subnet.label)
 
 
-def route_table(deployment: Deployment, subnet: ExistingSubnet) -> dict[str, Any]:
-    """Return the route table of a subnet that exists: the VPC's main one, if none is associated with it.
+def route_table(deployment: Deployment, vpc_id: str, subnet_id: str) -> dict[str, Any]:
+    """Return the route table of a subnet of a VPC: the VPC's main one, if none is associated with it.
 
     Needs ec2:DescribeRouteTables. https://docs.aws.amazon.com/vpc/latest/userguide/subnet-route-tables.html
     """
-    tables = deployment.account.list("ec2", "describe_route_tables", Filters=[_in_vpc(subnet)])
+    tables = deployment.account.list("ec2", "describe_route_tables", Filters=[_in_vpc(vpc_id)])
     associated = {each.get("SubnetId", "main"): table for table in tables for each in table["Associations"]}
-    found: dict[str, Any] = associated.get(subnet.id) or associated["main"]
+    found: dict[str, Any] = associated.get(subnet_id) or associated["main"]
     return found
 
 
-def vpc_endpoints(deployment: Deployment, subnet: ExistingSubnet) -> list[dict[str, Any]]:
-    """Return the endpoints of the VPC that a subnet is in. Needs ec2:DescribeVpcEndpoints."""
+def vpc_endpoints(deployment: Deployment, vpc_id: str) -> list[dict[str, Any]]:
+    """Return the endpoints of a VPC. Needs ec2:DescribeVpcEndpoints."""
     available = {"Name": "vpc-endpoint-state", "Values": ["available"]}
-    return deployment.account.list("ec2", "describe_vpc_endpoints", Filters=[_in_vpc(subnet), available])
+    return deployment.account.list("ec2", "describe_vpc_endpoints", Filters=[_in_vpc(vpc_id), available])
 
 
-def _in_vpc(subnet: ExistingSubnet) -> dict[str, Any]:
-    return {"Name": "vpc-id", "Values": [subnet.found["VpcId"] if subnet.found else ""]}
+def _in_vpc(vpc_id: str) -> dict[str, Any]:
+    return {"Name": "vpc-id", "Values": [vpc_id]}

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 FAULTS: Mapping[str, tuple[Status, ...]] = {
     "fail": (Status.FAIL,),
+    "unknown": (Status.FAIL, Status.UNKNOWN),
     "warn": (Status.FAIL, Status.WARN, Status.UNKNOWN),
 }
 """What counts as a fault, by the least that is to be one."""
@@ -25,6 +26,7 @@ class Report:
 
     Attributes:
         environment: The configuration.
+        endpoint: What was asked instead of AWS's own endpoints; None: nothing.
         account: The account that was asked; None: it is not known.
         results: In the order of the checks.
         fail_on: Key of `FAULTS`.
@@ -32,6 +34,7 @@ class Report:
     """
 
     environment: str
+    endpoint: str | None
     account: str | None
     results: Sequence[Result]
     fail_on: str
@@ -47,6 +50,15 @@ class Report:
     def ok(self) -> bool:
         """Whether there is no fault."""
         return not any(self.counts[status] for status in FAULTS[self.fail_on])
+
+    @property
+    def verdict(self) -> str:
+        """What it comes to, in a sentence."""
+        if not self.ok:
+            return "Not ready to deploy."
+        if unknown := self.counts[Status.UNKNOWN]:
+            return f"Ready, but {unknown} could not be judged."
+        return "Ready to deploy."
 
     def document(self) -> dict[str, Any]:
         """Return it for programs, as docs/preflight.md describes it."""

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 CAPACITY_BLOCK = "capacity-block"
 """ReservationType of a Capacity Block, and InstanceLifecycle of the instances in it."""
 
+BEFORE_ITS_START = frozenset({"assessing", "delayed", "payment-pending", "pending", "scheduled"})
+"""States of a reservation that is made, and has not begun."""
+
 _QUANTITY_TAG = "aws:ec2capacityreservation:incrementalRequestedQuantity"
 
 
@@ -92,8 +95,29 @@ def still_to_launch(deployment: Deployment, using: Sequence[User], reservation_i
 
     Needs ec2:DescribeInstances.
     """
-    running = sum(each.get("CapacityReservationId") in reservation_ids for each in deployment.own_instances())
-    return max(0, sum(user.resource.max_count for user in using) - running)
+    wanted: Counter[str] = Counter()
+    for user in using:
+        wanted[user.resource.instance_type] += user.resource.max_count
+    running = Counter(
+        each["InstanceType"]
+        for each in deployment.own_instances()
+        if each.get("CapacityReservationId") in reservation_ids
+    )
+    return (wanted - running).total()
+
+
+def by_type(using: Sequence[User]) -> dict[str, list[User]]:
+    """Return compute resources by instance type."""
+    found = defaultdict(list)
+    for user in using:
+        found[user.resource.instance_type].append(user)
+    return found
+
+
+def with_named(settings: Settings, using: Sequence[User], reservation_ids: Collection[str]) -> list[User]:
+    """Return the users of a group and those that name a reservation in it by its id, which take from it as well."""
+    named = users(settings, "capacity_reservation_id")
+    return [*using, *(user for each in reservation_ids for user in named.get(each, ()))]
 
 
 def unused_by_type(deployment: Deployment) -> Counter[str]:
@@ -109,15 +133,21 @@ def unused_by_type(deployment: Deployment) -> Counter[str]:
         for key, each in known.items()
         if each["State"] == "active" and each.get("ReservationType") != CAPACITY_BLOCK
     }
-    targets = [([key], using) for key, using in users(deployment.settings, "capacity_reservation_id").items()]
+    targets = []
     for group_arn, using in users(deployment.settings, "capacity_reservation_group_arn").items():
-        targets.append((members(deployment, group_arn), using))
+        in_group = members(deployment, group_arn)
+        targets.append((in_group, with_named(deployment.settings, using, in_group)))
+    grouped = {key for in_group, _ in targets for key in in_group}
+    named = users(deployment.settings, "capacity_reservation_id").items()
+    targets += [([key], using) for key, using in named if key not in grouped]
     for reservation_ids, using in targets:
-        wanted = still_to_launch(deployment, using, reservation_ids)
-        for key in free.keys() & set(reservation_ids):
-            taken = min(wanted, free[key])
-            free[key] -= taken
-            wanted -= taken
+        for instance_type, same_type in by_type(using).items():
+            wanted = still_to_launch(deployment, same_type, reservation_ids)
+            for key in free.keys() & set(reservation_ids):
+                if known[key]["InstanceType"] == instance_type:
+                    taken = min(wanted, free[key])
+                    free[key] -= taken
+                    wanted -= taken
     unused: Counter[str] = Counter()
     for key, count in free.items():
         unused[known[key]["InstanceType"]] += count

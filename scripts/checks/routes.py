@@ -44,19 +44,28 @@ def routes(deployment: Deployment) -> Iterator[Finding]:
         if subnet.found is None:
             yield unseen(subnet)
             continue
-        table = route_table(deployment, subnet)
-        table_id = table["RouteTableId"]
-        route = next((each for each in table["Routes"] if each.get("DestinationCidrBlock") == ANYWHERE), None)
+        vpc_id = subnet.found["VpcId"]
+        table = route_table(deployment, vpc_id, subnet.id)
+        table_id, route = table["RouteTableId"], _default_route(table)
         status, sentence, hint = (
-            _along(deployment, subnet, route) if route else _without_route(deployment, subnet, table_id)
+            _along(deployment, subnet, route) if route else _without_route(deployment, subnet, vpc_id, table_id)
         )
         command = deployment.command("ec2", "describe-route-tables", "--route-table-ids", table_id)
         yield Finding(status, f"{table_id} of {subnet.id} {sentence}", hint, command, subnet.label)
 
 
+def _default_route(table: dict[str, Any]) -> dict[str, Any] | None:
+    return next((each for each in table["Routes"] if each.get("DestinationCidrBlock") == ANYWHERE), None)
+
+
+def _target(route: dict[str, Any]) -> str:
+    target: str = next(route[each] for each in _ROUTE_TARGETS if each in route)
+    return target
+
+
 def _along(deployment: Deployment, subnet: ExistingSubnet, route: dict[str, Any]) -> Judgement:
     """Tell where a default route leads to; a black hole is a route whose target is gone."""
-    target = next(route[each] for each in _ROUTE_TARGETS if each in route)
+    target = _target(route)
     right = _RIGHT_TARGETS[subnet.label]
     other = f"let its route to {ANYWHERE} lead to {right}"
     if route["State"] == "blackhole":
@@ -72,17 +81,32 @@ def _along(deployment: Deployment, subnet: ExistingSubnet, route: dict[str, Any]
 
 
 def _through_nat_gateway(deployment: Deployment, gateway_id: str) -> Judgement:
+    """Follow the way on from a NAT gateway, by the routes of the subnet that it is in.
+
+    Through an internet gateway, a private one reaches nothing.
+    https://docs.aws.amazon.com/vpc/latest/userguide/vpc-nat-gateway.html
+    """
     [gateway] = deployment.account.list("ec2", "describe_nat_gateways", NatGatewayIds=[gateway_id])
     if gateway["State"] != "available":
         sentence = f"leads to the NAT gateway {gateway_id}, which is {gateway['State']}; allowed: available"
         return Status.FAIL, sentence, "wait if it is pending; otherwise route to another one"
+    table = route_table(deployment, gateway["VpcId"], gateway["SubnetId"])
+    route = _default_route(table)
+    onward = _target(route) if route and route["State"] == "active" else None
+    where = f"{table['RouteTableId']} of its subnet {gateway['SubnetId']}"
     if gateway["ConnectivityType"] != "public":
-        hint = "see that the route of its own subnet leads to the internet"
-        return Status.WARN, f"leads to the private NAT gateway {gateway_id}", hint
-    return Status.PASS, f"leads to the NAT gateway {gateway_id}, which is available", ""
+        sentence = f"leads to the private NAT gateway {gateway_id}"
+        if onward is None or onward.startswith("igw-"):
+            hint = f"let the route to {ANYWHERE} lead to {_RIGHT_TARGETS['private']} that is a public one"
+            return Status.FAIL, f"{sentence}, which has no way to the internet by {where}", hint
+        return Status.WARN, f"{sentence}, and {where} to {onward}", f"see that {onward} leads to the internet"
+    if onward is None or not onward.startswith("igw-"):
+        sentence = f"leads to the NAT gateway {gateway_id}, but {where} leads to {onward or 'nothing'}"
+        return Status.FAIL, sentence, f"let the route of {where} to {ANYWHERE} lead to {_RIGHT_TARGETS['public']}"
+    return Status.PASS, f"leads to the NAT gateway {gateway_id}, which is available, and from there to {onward}", ""
 
 
-def _without_route(deployment: Deployment, subnet: ExistingSubnet, table_id: str) -> Judgement:
+def _without_route(deployment: Deployment, subnet: ExistingSubnet, vpc_id: str, table_id: str) -> Judgement:
     """Tell whether endpoints make up for a default route.
 
     https://docs.aws.amazon.com/parallelcluster/latest/ug/aws-parallelcluster-in-a-single-public-subnet-no-internet-v3.html;
@@ -99,7 +123,7 @@ def _without_route(deployment: Deployment, subnet: ExistingSubnet, table_id: str
         needed.add("elasticloadbalancing")
     present = {
         each["ServiceName"].removeprefix(f"com.amazonaws.{deployment.settings.region}.")
-        for each in vpc_endpoints(deployment, subnet)
+        for each in vpc_endpoints(deployment, vpc_id)
         if each["VpcEndpointType"] == "Interface" or table_id in each["RouteTableIds"]
     }
     if missing := sorted(needed - present):
@@ -126,11 +150,12 @@ def s3_endpoint(deployment: Deployment) -> Iterator[Finding]:
         if subnet.found is None:
             yield unseen(subnet)
             continue
-        vpc_id, table_id = subnet.found["VpcId"], route_table(deployment, subnet)["RouteTableId"]
+        vpc_id = subnet.found["VpcId"]
+        table_id = route_table(deployment, vpc_id, subnet.id)["RouteTableId"]
         service = f"com.amazonaws.{deployment.settings.region}.s3"
         gateways = {
             each["VpcEndpointId"]: each["RouteTableIds"]
-            for each in vpc_endpoints(deployment, subnet)
+            for each in vpc_endpoints(deployment, vpc_id)
             if (each["ServiceName"], each["VpcEndpointType"]) == (service, "Gateway")
         }
         command = deployment.command("ec2", "describe-vpc-endpoints", "--filters", f"Name=vpc-id,Values={vpc_id}")

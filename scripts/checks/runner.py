@@ -66,13 +66,14 @@ def run(checks: Sequence[Check], deployment: Deployment, *, first: Check | None 
     Args:
         checks: What to look at.
         deployment: Where to look.
-        first: If it is among them, it is looked at before the others; where it fails, those that call AWS are skipped.
+        first: If it is among them, it is looked at before the others; where it fails or is UNKNOWN, those that call AWS
+            are skipped.
     """
     left = [each for each in checks if each is not first]
     if first is not None and first in checks:
         for results in _run_all([first], deployment):
             yield results
-            if any(result.finding.status is Status.FAIL for result in results):
+            if any(result.finding.status in (Status.FAIL, Status.UNKNOWN) for result in results):
                 skipped = Finding(Status.SKIP, f"needs an account that can be asked: see {first.id}")
                 yield from ([Result(each, skipped, 0)] for each in left if each.permissions)
                 left = [each for each in left if not each.permissions]
@@ -116,7 +117,7 @@ def findings(each: Check, deployment: Deployment) -> Sequence[Finding]:
         for finding in each.look(deployment):
             found.append(finding)  # one by one: what was found before an error stays
     except ClientError as error:
-        found.append(_refusal(each, error))
+        found.append(_refusal(each, deployment, error))
     except BotoCoreError as error:
         found.append(Finding(Status.UNKNOWN, f"AWS could not be asked: {error}", "run it again"))
     except Exception as error:  # one check that breaks down must not hide the others' answers
@@ -125,12 +126,13 @@ def findings(each: Check, deployment: Deployment) -> Sequence[Finding]:
     return found or [Finding(Status.SKIP, "nothing of this kind in these settings")]
 
 
-def _refusal(each: Check, error: ClientError) -> Finding:
+def _refusal(each: Check, deployment: Deployment, error: ClientError) -> Finding:
     code = error.response["Error"]["Code"]
     refused = f"{error.operation_name} was refused"
     if code in _REFUSALS:
         rights = ", ".join(permission.action for permission in each.permissions)
-        hint = f"the check needs {rights}; --print-policy prints what all of them need"
+        command = f"python -m scripts.preflight {deployment.environment} --print-policy"
+        hint = f"the check needs {rights}; `{command}` prints what all of them need"
         return Finding(Status.UNKNOWN, f"the right to look is missing: {refused} ({code})", hint)
     reason = f"{refused}: {code}: {error.response['Error'].get('Message', '')}"
     if code in _NO_LONGER_KNOWN:

@@ -27,6 +27,7 @@ _STYLES: Mapping[Status, str] = {
     Status.UNKNOWN: "bold magenta",
 }
 _FINE = (Status.PASS, Status.SKIP)
+_ANY_WIDTH = 10_000
 _OTHER_LINES = 3
 """Title, column names, and the line of the cursor."""
 Row = tuple[Text, Text, Text]
@@ -50,15 +51,19 @@ def watch(checks: Sequence[Check], answers: Iterable[Sequence[Result]], console:
 
 def show(report: Report, console: Console) -> None:
     """Print the table of results, what is to be done about those that are not fine, and a summary."""
-    console.print(_table(_row(result) for result in report.results if result.finding.status is not Status.SKIP))
+    table = _table(_row(result) for result in report.results if not _says_it_all(result))
+    if not console.is_terminal:  # an ARN or a path that is broken can be neither copied nor searched for
+        unbroken = console.measure(table, options=console.options.update(width=_ANY_WIDTH)).minimum
+        table.width = max(console.width, unbroken)
+    console.print(table, crop=False)
     for reason, ids in _skipped(report.results).items():
         console.print()
         console.print(Text(f"SKIP  {reason}: {', '.join(ids)}", _STYLES[Status.SKIP]))
     for result in report.results:
-        if result.finding.status not in _FINE:
+        if result.finding.status is not Status.PASS and not _says_it_all(result):
             _show_details(result, console)
     console.print()
-    console.print(_summary(report))
+    console.print(_summary(report), soft_wrap=True)
 
 
 def _meanwhile(checks: Sequence[Check], found: Mapping[str, Sequence[Result]], height: int) -> Table:
@@ -92,11 +97,16 @@ def _row(result: Result) -> Row:
     return Text(finding.status, _STYLES[finding.status]), Text(result.check.id), Text(f"{about}{finding.sentence}")
 
 
+def _says_it_all(result: Result) -> bool:
+    """Return whether the reason for which it was skipped is all there is to say."""
+    return result.finding.status is Status.SKIP and not result.finding.hint
+
+
 def _skipped(results: Iterable[Result]) -> dict[str, list[str]]:
-    """Return the ids of what was skipped, by the reason."""
+    """Return the ids of what was skipped with nothing more to say, by the reason."""
     found: dict[str, list[str]] = defaultdict(list)
     for result in results:
-        if result.finding.status is Status.SKIP:
+        if _says_it_all(result):
             found[result.finding.sentence].append(result.id)
     return found
 
@@ -114,11 +124,10 @@ def _show_details(result: Result, console: Console) -> None:
 
 def _summary(report: Report) -> Text:
     counted = [Text(f"{count} {status}", _STYLES[status]) for status, count in report.counts.items() if count]
-    text = Text.assemble(
-        f"{report.environment}: {len(report.results)} answers in {report.seconds:.1f} s: ",
+    endpoint = f" (endpoint {report.endpoint})" if report.endpoint else ""
+    return Text.assemble(
+        f"{report.environment}{endpoint}: {len(report.results)} answers in {report.seconds:.1f} s: ",
         Text(", ").join(counted),
         ". ",
+        (report.verdict, "bold"),
     )
-    if unknown := report.counts[Status.UNKNOWN]:
-        text.append(f"{unknown} UNKNOWN: nobody could look, so it may still fail. ", _STYLES[Status.UNKNOWN])
-    return text.append("Nothing that was found is a fault." if report.ok else "Not ready to deploy.", "bold")

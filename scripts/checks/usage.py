@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scripts.checks.reservations import CAPACITY_BLOCK, reservations, size, unused_by_type, users
+from scripts.checks.reservations import BEFORE_ITS_START, CAPACITY_BLOCK, reservations, size, unused_by_type, users
 
 if TYPE_CHECKING:
     from scripts.checks.deployment import Deployment
@@ -167,11 +167,15 @@ def _running(deployment: Deployment, lifecycle: str | None) -> tuple[Counter[str
 
 
 def _blocks(deployment: Deployment) -> tuple[Counter[str], Counter[str]]:
-    """Return the instances by type of the Capacity Blocks that the settings name, and of others that have begun."""
+    """Return the instances by type of the Capacity Blocks that the settings name, and of others that have begun.
+
+    Blocks that are over, cancelled or failed count for nobody.
+    """
     named = users(deployment.settings, "capacity_reservation_id")
     own, others = Counter[str](), Counter[str]()
     for key, each in reservations(deployment).items():
-        if each.get("ReservationType") == CAPACITY_BLOCK and (key in named or each["State"] == "active"):
+        counted = each["State"] == "active" or (key in named and each["State"] in BEFORE_ITS_START)
+        if each.get("ReservationType") == CAPACITY_BLOCK and counted:
             (own if key in named else others)[each["InstanceType"]] += size(each)
     return own, others
 

@@ -293,7 +293,7 @@ def test_without_the_right_to_read_the_cluster_its_template_tells(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_look_leaves_nothing(number: signal.Signals, cluster: DeployedCluster) -> None:
     before = cluster.traces()
     _, assembly = cluster.assembly("everything", everything)

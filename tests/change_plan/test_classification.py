@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from scripts.change_plan import findings
 from scripts.change_plan.cluster import CHECK_BREAKS_DOWN, Target, classify
-from scripts.change_plan.model import ClusterChange, Kind
+from scripts.change_plan.model import ClusterChange, ClusterPlan, Kind
 from toolchain.cluster import as_strings
 from toolchain.parallelcluster import Configuration, ParallelCluster
 
@@ -340,6 +341,13 @@ def test_what_a_change_needs_of_login_nodes(edit: Edit, kind: Kind, form: str, c
     if kind is not Kind.LIVE:
         assert {change.passes_now for change in worst} <= {False, None}
         assert all("count: 0 in cluster.login_nodes" in change.ways[0] for change in worst)
+
+
+def test_jobs_on_a_queue_that_is_removed_end(classified: Classified) -> None:
+    row = ROWS["remove queue"]
+    changes = tuple(classified(row.edit, row.before, "TERMINATE"))
+    [warning] = findings.of_cluster(ClusterPlan("trn1-16", True, "", "RUNNING", changes), TARGET)
+    assert warning.sentence.startswith("queue second: nodes are terminated")
 
 
 def test_the_strategy_alone_is_no_change(classified: Classified) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import filecmp
 import json
 import shutil
+import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +15,7 @@ from typing import Any
 import pytest
 
 from scripts import changes, deploy
-from scripts.change_plan import command
+from scripts.change_plan import cdk, command
 from tests.change_plan.account import DeployedCluster, compute_resource, file_system, unchanged
 from tests.change_plan.conftest import SNAPSHOTS, find, golden
 
@@ -212,13 +215,13 @@ class Deploying:
         self._monkeypatch = monkeypatch
         self.build = directory / "build"
         self.started: list[list[str]] = []
-        monkeypatch.setattr(deploy, "ASSEMBLY", directory / "cdk.out")
         monkeypatch.setattr(deploy, "BUILD", self.build)
 
-    def edit(self, name: str, change: Callable[[dict[str, Any]], object]) -> None:
-        """Have edited settings synthesized."""
+    def edit(self, name: str, change: Callable[[dict[str, Any]], object]) -> Path:
+        """Have edited settings synthesized, and return their assembly."""
         _, assembly = self._cluster.assembly(name, change)
         self._monkeypatch.setattr(deploy, "synthesize", lambda _, to: shutil.copytree(assembly, to))
+        return assembly
 
     def answer(self, *answers: str) -> None:
         """Have a person at a terminal, who answers."""
@@ -229,7 +232,7 @@ class Deploying:
     def leave_the_cdk_out(self) -> None:
         """Note what would be started instead of starting it."""
 
-        def note(name: str, arguments: list[str]) -> int:
+        def note(name: str, _: Path, arguments: list[str]) -> int:
             self.started.append([name, *arguments])
             return 0
 
@@ -290,6 +293,78 @@ def test_it_does_not_deploy_what_something_stands_against(deploying: Deploying, 
     assert deploying.started == [["trn1-16", "--verbose"]]
 
 
+@pytest.mark.usefixtures("without_change_sets")
+def test_what_is_deployed_is_the_planned_directory(
+    deploying: Deploying, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config").symlink_to(cdk.ROOT / "config")
+    (tmp_path / "cdk.out").mkdir()
+    (tmp_path / "cdk.out/manifest.json").write_text("of another command")
+    monkeypatch.setattr(cdk, "ROOT", tmp_path)
+    copy = "import shutil, sys; shutil.copytree(sys.argv[sys.argv.index('--app') + 1], 'deployed')"
+    monkeypatch.setattr(cdk, "command", lambda *arguments: [sys.executable, "-c", copy, *arguments])
+    planned = deploying.edit("more_nodes", more_nodes)
+    deploying.answer("y")
+    assert run(deploy, "trn1-16")[0] == 0
+    names = [path.name for path in planned.iterdir() if path.is_file()]
+    assert filecmp.cmpfiles(planned, tmp_path / "deployed", names, shallow=False) == (names, [], [])
+    assert [path.read_text() for path in (tmp_path / "cdk.out").iterdir()] == ["of another command"]
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [
+        ("--profile", "other"),
+        ("--app", "other"),
+        ("--role-arn=other",),
+        ("--hotswap",),
+        ("--method", "direct"),
+        ("--import-existing-resources",),
+        ("-c", "env=dev"),
+        ("-vc", "env=dev"),
+        ("--prog", "events"),
+        ("other-stack",),
+        ("--", "--profile=other"),
+    ],
+    ids=" ".join,
+)
+def test_the_cdk_is_not_led_elsewhere(argument: tuple[str, ...], run: Run) -> None:
+    code, out, err = run(deploy, "nowhere", "--", "--verbose", *argument)
+    assert (code, out) == (2, "")
+    assert "[--verbose] [--debug] [--ci] [--no-color] [--progress {bar,events}]" in " ".join(err.split())
+    assert "ignored explicit argument 'c'" in err or f"got {' '.join(argument)}; allowed: " in err
+    assert "-vc" in argument or "AWS_PROFILE" in err
+
+
+def test_what_leads_the_cdk_nowhere_else_is_allowed(run: Run) -> None:
+    allowed = ("-vv", "--verbose", "--debug", "--ci", "--no-color", "--progress", "bar", "--concurrency=3")
+    code, _, err = run(deploy, "nowhere", "--", *allowed)
+    assert code == 2
+    assert "no such file in config/: nowhere" in err
+
+
+def test_make_diff_compares_with_one_account_only() -> None:
+    make = ["make", "--dry-run", "diff", "ENV=trn1-16", "ARGS=--profile other"]
+    said = subprocess.run(make, cwd=cdk.ROOT, check=True, capture_output=True, text=True).stdout
+    assert "cdk --no-notices -c env=trn1-16 diff" in said
+    assert "--profile" not in said
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
+def test_the_cdk_ends_with_the_command(
+    number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    ask = f"import os, time\nfor _ in range(100): os.kill(os.getppid(), {int(number)}); time.sleep(0.1)"
+    monkeypatch.setattr(deploy, "BUILD", tmp_path)
+    monkeypatch.setattr(cdk, "command", lambda *_: [sys.executable, "-c", ask])
+    before = signal.signal(number, lambda *_: None)  # until the command listens
+    try:
+        assert deploy.deploy("trn1-16", tmp_path, ()) == 128 + signal.SIGTERM
+    finally:
+        signal.signal(number, before)
+    assert "The CDK was ended." in capfd.readouterr().err
+
+
 @pytest.mark.slow
 def test_it_deploys_what_it_showed(deploying: Deploying, run: Run, cluster: DeployedCluster) -> None:
     deploying.edit("tagged", lambda settings: settings["cluster"]["monitoring"].update(log_retention_days=30))
@@ -303,9 +378,7 @@ def test_it_deploys_what_it_showed(deploying: Deploying, run: Run, cluster: Depl
     assert cluster.plan("unchanged", unchanged).empty
 
 
-@pytest.mark.slow
-def test_the_exit_code_is_that_of_the_cdk(deploying: Deploying, run: Run) -> None:
-    deploying.edit("unchanged", unchanged)
-    code, _, err = run(deploy, "trn1-16", "--yes", "--", "--method", "nonsense")
-    assert code == 1
-    assert "nonsense" in err
+def test_the_exit_code_is_that_of_the_cdk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deploy, "BUILD", tmp_path)
+    monkeypatch.setattr(cdk, "command", lambda *_: [sys.executable, "-c", "raise SystemExit(3)"])
+    assert deploy.deploy("trn1-16", tmp_path, ()) == 3

@@ -47,7 +47,12 @@ def plan(*changes: ResourceChange, cluster: ClusterPlan = CLUSTER, **stack: Any)
 def policy(**statement: Any) -> ResourceChange:
     before = {"Statement": [{"Effect": "Allow", "Action": "a:B", "Resource": "*"}]}
     after = {"Statement": [*before["Statement"], {"Effect": "Allow", **statement}]}
-    properties = (PropertyChange("PolicyDocument", before, after), PropertyChange("Path", "/", "/other/"))
+    properties = (
+        PropertyChange("PolicyDocument", before, after),
+        PropertyChange("Path", "/", "/other/"),
+        PropertyChange("PolicyName", "a", "b"),
+        PropertyChange("Roles", ["a"], ["b"]),
+    )
     return ResourceChange("Policy", "AWS::IAM::ManagedPolicy", Effect.CHANGED, "", ("PolicyDocument",), properties)
 
 
@@ -174,10 +179,69 @@ def test_a_fault_says_what_becomes_of_the_old_one() -> None:
     assert fault.hint.startswith("two deployments")
 
 
-@pytest.mark.parametrize("resource_type", ["AWS::EC2::NatGateway", "AWS::IAM::Role", "AWS::EC2::PlacementGroup"])
-def test_other_types_may_be_replaced(resource_type: str) -> None:
-    change = ResourceChange("A", resource_type, Effect.REPLACED, causes=("B",))
-    assert plan(change).findings == []
+def test_other_types_may_be_replaced() -> None:
+    assert plan(ResourceChange("A", "AWS::IAM::Role", Effect.REPLACED, causes=("B",))).findings == []
+
+
+@pytest.mark.parametrize("effect", [Effect.REMOVED, Effect.REPLACED, Effect.MAY_BE_REPLACED])
+@pytest.mark.parametrize(
+    ("resource_type", "reason"),
+    [
+        ("AWS::EC2::EIP", "the address that others see"),
+        ("AWS::EC2::NatGateway", "connections to the internet break"),
+        ("AWS::EC2::PlacementGroup", "no instance is in it"),
+        ("AWS::Logs::LogGroup", "its logs"),
+    ],
+)
+def test_what_somebody_should_know_of_is_told(resource_type: str, reason: str, effect: Effect) -> None:
+    [warning] = plan(ResourceChange("A", resource_type, effect, causes=("B",))).findings
+    assert (warning.status, warning.hint) == (Status.WARN, "")
+    assert reason in warning.sentence
+    assert plan(ResourceChange("A", resource_type, Effect.CHANGED, causes=("B",))).findings == []
+
+
+BACKUPS = "LustreConfiguration.AutomaticBackupRetentionDays"
+
+
+@pytest.mark.parametrize(("before", "after", "told"), [(7, 0, True), (7, None, True), (7, 1, False), (0, None, False)])
+def test_backups_that_end_are_told(before: int, after: int | None, told: bool) -> None:
+    properties = (PropertyChange(BACKUPS, before, after),)
+    system = ResourceChange("Lustre", "AWS::FSx::FileSystem", Effect.CHANGED, "", (BACKUPS,), properties)
+    found = [(each.status, each.sentence) for each in plan(system).findings]
+    sentence = "Lustre (AWS::FSx::FileSystem) is no longer backed up: AutomaticBackupRetentionDays from 7 to 0"
+    assert found == ([(Status.WARN, sentence)] if told else [])
+
+
+def test_what_is_replaced_shows_what_else_changes() -> None:
+    properties = (PropertyChange("SubnetIds", ["a"], ["b"]), PropertyChange(BACKUPS, 7, 0))
+    system = ResourceChange("Lustre", "AWS::FSx::FileSystem", Effect.REPLACED, "", ("SubnetIds",), properties)
+    found = plan(system)
+    [row] = report.sections(found)[0].rows
+    assert row[-1] == f"SubnetIds; changed, too: {BACKUPS} from 7 to 0"
+    assert [each.status for each in found.findings] == [Status.FAIL, Status.WARN]
+    [row] = report.sections(plan(SUBNET))[0].rows
+    assert row[-1] == "CidrBlock"
+
+
+def ending(path: str, before: Any, fleet_status: str = "RUNNING") -> list[str]:
+    """Return what is to be said of a change that terminates nodes."""
+    changes = (ClusterChange(path, before, None, Kind.TERMINATES, True),) * 2
+    cluster = ClusterPlan("mine", True, "its template", fleet_status, changes)
+    found = plan(cluster=cluster).findings
+    assert {each.status for each in found} <= {Status.WARN}
+    return [each.sentence for each in found]
+
+
+@pytest.mark.parametrize("fleet_status", ["RUNNING", "UNKNOWN"])
+def test_jobs_that_end_are_told_queue_by_queue(fleet_status: str) -> None:
+    end = "nodes are terminated, and the jobs on these nodes end at once"
+    assert ending("Scheduling.SlurmQueues[a].ComputeResources[b].MaxCount", 2, fleet_status) == [f"queue a: {end}"]
+    assert ending("Scheduling.SlurmQueues", {"Name": "a"}, fleet_status) == [f"queue a: {end}"]
+    assert ending("SharedStorage", {"Name": "a"}, fleet_status) == [f"all queues: {end}"]
+
+
+def test_on_a_stopped_fleet_no_job_ends() -> None:
+    assert ending("Scheduling.SlurmQueues[a].ComputeResources[b].MaxCount", 2, "STOPPED") == []
 
 
 def test_text() -> None:

@@ -106,8 +106,14 @@ def _provide_mmdebstrap() -> None:
     _run("apt-get", "--quiet=2", "--yes", "install", "--no-install-recommends", "mmdebstrap")
 
 
+ENVIRONMENT = {**os.environ, "PATH": f"{os.environ['PATH']}:/usr/local/sbin:/usr/sbin:/sbin"}
+"""The one of the tests, with the programs of root in reach."""
+
+
 def _run(*command: str) -> None:
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, env=ENVIRONMENT
+    )
     if done.returncode:
         raise BaseError(f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}")
 

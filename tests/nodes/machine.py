@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scripts.planning.hardware import TRAINIUM_HARDWARE
-from tests.nodes.base import Base
+from tests.nodes.base import ENVIRONMENT, Base
 from tests.nodes.packages import HERE, KERNELS
 
 SHAPES = HERE / "shapes"
@@ -197,6 +197,7 @@ class Machine:
             ["unshare", *namespaces, "bash", str(HERE / "enter.sh"), str(self._base.workspace), str(self._directory),
              self.name, shlex.join(internet), *command],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env=ENVIRONMENT,
         )  # fmt: skip
 
     def manifest(self) -> dict[str, str]:

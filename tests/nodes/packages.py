@@ -82,7 +82,7 @@ def ubuntu_packages() -> list[Package]:
         for os_name, kernel in KERNELS.items()
         if os_name.startswith("ubuntu")
     ]
-    return [_dkms(), Package("g++"), *headers]
+    return [_dkms(), Package("g++"), Package("linux-aws"), *headers]
 
 
 def amazon_packages() -> list[Package]:

@@ -108,10 +108,19 @@ def test_a_node_gets_what_the_settings_name_and_a_second_run_changes_nothing(
     assert changes(before, machine.manifest()) == set()
 
 
-def test_neuron_packages_are_held_and_come_from_a_repository_with_its_own_key(compute_node: Machines) -> None:
+def test_neuron_packages_and_the_kernel_are_held(compute_node: Machines) -> None:
     machine = compute_node()
-    assert output_of(machine, "apt-mark showhold").split() == sorted(f"aws-neuronx-{name}" for name in PACKAGES)
-    assert "signed-by=/etc/apt/keyrings/aws-neuron.asc" in machine.read("/etc/apt/sources.list.d/neuron.list")
+    neuron = [f"aws-neuronx-{name}" for name in PACKAGES]
+    assert output_of(machine, "apt-mark showhold").split() == sorted(neuron)
+    with machine.execute(["bash", "-c", "apt-get update && apt-get install --yes linux-aws"]) as process:
+        output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, output
+    assert run(machine, sites=NO_INTERNET).code == 0
+    assert output_of(machine, "apt-mark showhold").split() == sorted([*neuron, "linux-aws"])
+
+
+def test_neurons_repository_is_bound_to_its_key(compute_node: Machines) -> None:
+    assert "signed-by=/etc/apt/keyrings/aws-neuron.asc" in compute_node().read("/etc/apt/sources.list.d/neuron.list")
 
 
 def test_an_upgrade_of_amazon_linux_leaves_neuron_alone(machine: Machines) -> None:

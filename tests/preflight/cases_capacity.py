@@ -100,6 +100,34 @@ def grouped(raw: dict[str, Any]) -> None:
     }
 
 
+def placed_group(raw: dict[str, Any]) -> None:
+    """Launch the queue into a group of reservations, and into the placement group that its reservation is in."""
+    grouped(raw)
+    placed(raw)
+
+
+def unplaced_member(account: GoodAccount) -> None:
+    """Put a reservation outside of placement groups beside the one that fits."""
+    made = make_reservation(account, "cr-0000000000000000a")
+    account.client("resource-groups").group_resources(Group="pool", ResourceArns=[made["CapacityReservationArn"]])
+
+
+def shared(raw: dict[str, Any]) -> None:
+    """Launch a second compute resource into the group, by the id of a reservation that is in it."""
+    grouped(raw)
+    [resource] = raw["cluster"]["queues"][0]["compute_resources"]
+    by_id = {"name": "more", "capacity_reservation_group_arn": None, "capacity_reservation_id": RESERVATION}
+    raw["cluster"]["queues"][0]["compute_resources"].append({**resource, **by_id})
+
+
+def only_member(account: GoodAccount) -> None:
+    """Leave one reservation in the group: the one that is named by its id, too."""
+    groups, first = account.client("resource-groups"), member(account)
+    account.client("ec2").cancel_capacity_reservation(CapacityReservationId=first)
+    made = make_reservation(account, RESERVATION)
+    groups.group_resources(Group="pool", ResourceArns=[made["CapacityReservationArn"]])
+
+
 def member(account: GoodAccount) -> str:
     """Return the id of the reservation in the group."""
     listed = account.client("resource-groups").list_group_resources(Group=GROUP)["Resources"]
@@ -129,7 +157,7 @@ def second_member(account: GoodAccount) -> None:
 
 def later(**span: float) -> Callable[[pytest.MonkeyPatch], object]:
     """Set the clock of the checks forward."""
-    return lambda monkeypatch: monkeypatch.setattr("scripts.checks.capacity.now", partial(from_now, **span))
+    return lambda monkeypatch: monkeypatch.setattr("scripts.checks.reservation_faults.now", partial(from_now, **span))
 
 
 CASES = (
@@ -161,7 +189,7 @@ CASES = (
     Case(
         capacity_reservation,
         Status.FAIL,
-        ("it is expired since 20", "take this one out of the settings"),
+        ("it is expired since 20", "cluster.queues[0].compute_resources[0].capacity_reservation_id: another"),
         remade(EndDate=from_now(hours=-1)),
         "reserved",
         name="expired",
@@ -221,6 +249,14 @@ CASES = (
     Case(
         capacity_reservation,
         Status.FAIL,
+        ("its tenancy is dedicated", "a reservation of default tenancy"),
+        remade(Tenancy="dedicated"),
+        "reserved",
+        name="tenancy",
+    ),
+    Case(
+        capacity_reservation,
+        Status.FAIL,
         ("it is a Capacity Block", "cluster.queues[0].capacity_type: CAPACITY_BLOCK"),
         remade(block=True),
         "reserved",
@@ -269,7 +305,7 @@ CASES = (
     ),
     Case(
         capacity_reservation,
-        Status.WARN,
+        Status.FAIL,
         ("made outside of placement groups", "cluster.queues[0].existing_placement_group: null"),
         remade(),
         "reserved",
@@ -295,7 +331,12 @@ CASES = (
     Case(
         capacity_block,
         Status.FAIL,
-        ("it is expired since 20",),
+        (
+            "it is expired since 20",
+            "cluster.queues[1].compute_resources[0].capacity_reservation_id: another",
+            "describe-capacity-block-offerings --instance-type trn1.32xlarge --instance-count 4 "
+            "--capacity-duration-hours 24",
+        ),
         remade_block(EndDate=from_now(hours=-1)),
         "reserved",
         name="expired",
@@ -353,7 +394,10 @@ CASES = (
     Case(
         capacity_reservation_group,
         Status.FAIL,
-        ("its types are AWS::EC2::HostManagement", "Type=AWS::EC2::CapacityReservationPool"),
+        (
+            "its types are AWS::EC2::HostManagement",
+            '"Type": "AWS::ResourceGroups::Generic", "Parameters": [{"Name": "allowed-resource-types"',
+        ),
         group_of_another_kind,
         "reserved",
         grouped,
@@ -385,5 +429,31 @@ CASES = (
         "reserved",
         grouped,
         name="ends-soon",
+    ),
+    Case(
+        capacity_reservation_group,
+        Status.PASS,
+        ("1 of 1 reservations fit",),
+        environment="reserved",
+        edit=placed_group,
+        name="placed",
+    ),
+    Case(
+        capacity_reservation_group,
+        Status.FAIL,
+        ("made outside of placement groups", "cluster.queues[0].existing_placement_group: null"),
+        unplaced_member,
+        "reserved",
+        placed_group,
+        name="one-not-placed",
+    ),
+    Case(
+        capacity_reservation_group,
+        Status.WARN,
+        ("1 of 2 reservations fit, 8 trn1.32xlarge free, 16 more needed", "8 less"),
+        only_member,
+        "reserved",
+        shared,
+        name="shared",
     ),
 )

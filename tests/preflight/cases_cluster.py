@@ -33,7 +33,7 @@ def without_images(account: GoodAccount) -> None:
 _case = partial(Case, parallelcluster, marks=(pytest.mark.validation,))
 
 CASES = (
-    _case(Status.SKIP, ("do not exist yet", "make validate", "trn1-16-storage"), name="too-early"),
+    _case(Status.SKIP, ("do not exist yet", "make validate ENV=trn1-16", "make deploy ENV=trn1-16"), name="too-early"),
     _case(Status.PASS, ("brings: node scripts, placement groups, policies",), deployed()),
     _case(Status.PASS, spoil=deployed("reserved"), environment="reserved", name="reserved"),
     _case(

@@ -19,6 +19,7 @@ KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/{KEY_ID}"
 SECRET = f"arn:aws:secretsmanager:{REGION}:{ACCOUNT}:secret:slurmdb-AbCdEf"
 OWNER = f"arn:aws:iam::{ACCOUNT}:user/owner"
 ROOT = f"arn:aws:iam::{ACCOUNT}:root"
+PROVIDER = f"arn:aws:iam::{ACCOUNT}:role/parallelcluster/pcluster-ParallelClusterLambdaRole-0123456789ab"
 FSX = f"fsx.{REGION}.amazonaws.com"
 
 
@@ -125,6 +126,12 @@ def letting(action: str) -> dict[str, Any]:
     return {"Effect": "Allow", "Principal": "*", "Action": action, "Resource": "*", "Condition": condition}
 
 
+def letting_only(principal: str) -> dict[str, Any]:
+    """Return a statement that lets somebody read the secret, on no condition."""
+    action = "secretsmanager:DescribeSecret"
+    return {"Effect": "Allow", "Principal": {"AWS": principal}, "Action": action, "Resource": "*"}
+
+
 _bucket = partial(Case, data_bucket, edit=linked)
 _key = partial(Case, kms_key, edit=encrypted)
 _secret = partial(Case, secrets, edit=accounting)
@@ -170,13 +177,13 @@ CASES = (
         with_secret(letting("secretsmanager:DescribeSecret")),
     ),
     _secret(
-        Status.WARN,
+        Status.FAIL,
         ("no right to secrets", "secretsmanager:DescribeSecret", "ParallelClusterLambdaRole"),
         with_secret(),
         name="no-policy",
     ),
     _secret(
-        Status.WARN,
+        Status.FAIL,
         ("no right to secrets", "secretsmanager:GetSecretValue"),
         with_secret(letting("secretsmanager:DescribeSecret")),
         edit=munge_key,
@@ -188,7 +195,22 @@ CASES = (
         with_secret({**letting("secretsmanager:*"), "Effect": "Deny"}),
         name="denying",
     ),
-    _secret(Status.WARN, (f"encrypted with {KEY}", "kms:Decrypt"), with_secret(KmsKeyId=KEY), name="encrypted"),
+    _secret(
+        Status.WARN,
+        (f"kms:Decrypt on {KEY}", f"let {KEY} allow kms:Decrypt"),
+        with_secret(letting("secretsmanager:DescribeSecret"), KmsKeyId=KEY),
+        name="encrypted",
+    ),
+    _secret(Status.FAIL, ("no right to secrets", "kms:Decrypt"), with_secret(KmsKeyId=KEY), name="encrypted-no-policy"),
+    _secret(
+        Status.WARN,
+        ("cannot be judged", "ArnLike"),
+        with_secret({**letting("secretsmanager:*"), "Condition": {"Bool": {"aws:SecureTransport": "true"}}}),
+        name="condition",
+    ),
+    _secret(Status.WARN, ("cannot be judged",), with_secret(letting_only(OWNER)), name="another-principal"),
+    _secret(Status.PASS, spoil=with_secret(letting_only("*")), name="anybody"),
+    _secret(Status.PASS, spoil=with_secret(letting_only(PROVIDER)), name="provider"),
     _secret(Status.FAIL, ("no secret", "Database.PasswordSecretArn"), name="missing"),
     _secret(Status.FAIL, ("scheduled for deletion", "restore-secret"), dying_secret, name="dying"),
     _secret(

@@ -143,6 +143,18 @@ def private_nat_gateway(account: GoodAccount) -> dict[str, str]:
     return {"NatGatewayId": made["NatGateway"]["NatGatewayId"]}
 
 
+def public_behind_nat(account: GoodAccount) -> None:
+    """Lead the public subnet to the NAT gateway, and the private one past it."""
+    routed(PUBLIC, nat_gateway)(account)
+    routed(PRIVATE, transit_gateway)(account)
+
+
+def private_nat_gateway_to_transit(account: GoodAccount) -> dict[str, str]:
+    """Make a private NAT gateway whose subnet leads to a transit gateway."""
+    routed(PUBLIC, transit_gateway)(account)
+    return private_nat_gateway(account)
+
+
 def failed_nat_gateway(account: GoodAccount) -> dict[str, str]:
     """Make a NAT gateway that fails, because the VPC has lost its internet gateway."""
     ec2 = account.client("ec2")
@@ -339,7 +351,23 @@ CASES = (
         edit=private_head_node,
         name="failed-nat-gateway",
     ),
-    _case(routes, Status.WARN, ("private NAT gateway",), routed(PRIVATE, private_nat_gateway), name="private-nat"),
+    _case(routes, Status.FAIL, ("private NAT gateway",), routed(PRIVATE, private_nat_gateway), name="private-nat"),
+    _case(
+        routes,
+        Status.WARN,
+        ("private NAT gateway", "tgw-"),
+        routed(PRIVATE, private_nat_gateway_to_transit),
+        edit=private_head_node,
+        name="private-nat-onward",
+    ),
+    _case(
+        routes,
+        Status.FAIL,
+        ("leads to the NAT gateway", "leads to nothing", "an internet gateway"),
+        without_route(PUBLIC),
+        edit=private_head_node,
+        name="nat-without-internet",
+    ),
     _case(
         routes,
         Status.FAIL,
@@ -354,8 +382,9 @@ CASES = (
     ),
     _case(routes, Status.FAIL, ("endpoints for dynamodb",), half_isolated, name="half-isolated"),
     _case(routes, Status.FAIL, ("internet gateway",), without_route(PUBLIC), name="no-public-route"),
-    _case(routes, Status.WARN, ("nat-",), routed(PUBLIC, nat_gateway), name="public-behind-nat"),
-    _case(routes, Status.PASS, spoil=without_route(PUBLIC), edit=private_head_node, name="private-head-node"),
+    _case(routes, Status.WARN, ("nat-",), public_behind_nat, name="public-behind-nat"),
+    _case(routes, Status.FAIL, ("but rtb-", "leads to nat-"), routed(PUBLIC, nat_gateway), name="nat-behind-itself"),
+    _case(routes, Status.PASS, edit=private_head_node, name="private-head-node"),
     Case(s3_endpoint, Status.SKIP, name="own-vpc"),
     _case(s3_endpoint, Status.PASS, ("vpce-",)),
     _case(s3_endpoint, Status.PASS, spoil=in_the_main_table, name="main-table"),

@@ -11,7 +11,7 @@ from config.settings import Settings, load
 from scripts.checks.capacity import CHECKS, capacity_block, capacity_reservation, capacity_reservation_group
 from scripts.checks.check import Status
 from scripts.checks.deployment import Deployment
-from scripts.checks.reservations import members
+from scripts.checks.reservations import members, still_to_launch, users
 from scripts.validate import CONFIG
 from tests.preflight.cases_capacity import (
     BLOCK,
@@ -70,6 +70,14 @@ def test_nodes_that_run_in_a_group_need_no_place_in_it(good_account: MakeAccount
     [finding] = account.look(capacity_reservation_group)
     assert finding.status is Status.PASS
     assert finding.sentence == "1 of 1 reservations fit, 5 trn1.32xlarge free, 5 more needed"
+
+
+def test_nodes_of_one_type_leave_no_more_room_for_another(good_account: MakeAccount) -> None:
+    account = good_account("reserved", reserved(two_types))
+    launch(account, 8, {"CapacityReservationResourceGroupArn": GROUP}, **OURS)
+    deployment = Deployment("reserved", reserved(two_types))
+    [using] = users(deployment.settings, "capacity_reservation_group_arn").values()
+    assert still_to_launch(deployment, using[1:], members(deployment, GROUP)) == 3
 
 
 def test_compute_resources_share_their_reservation(good_account: MakeAccount) -> None:

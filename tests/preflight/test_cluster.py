@@ -25,12 +25,10 @@ from tests.preflight.cases_network import existing
 from tests.preflight.conftest import REGION, GoodAccount
 from tests.preflight.deployed import assembly, deployed, stack
 from toolchain import parallelcluster as toolchain_parallelcluster
+from toolchain.parallelcluster import Message, ParallelCluster, Verdict
 from toolchain.synthesis import synthesize
 
 pytestmark = pytest.mark.validation
-
-LAUNCHES = {"HeadNodeLaunchTemplateValidator", "ComputeResourceLaunchTemplateValidator"}
-"""Validators that ask for more than the right to look."""
 
 Configured = Callable[..., GoodAccount]
 
@@ -84,9 +82,25 @@ def test_the_rights_suffice_but_for_launches(configured: Configured, monkeypatch
     account = configured(everything, "reserved")
     rights = [permission.action for permission in parallelcluster.permissions]
     found = restricted(account, monkeypatch, *rights)
-    assert answered(found) == {(each, Status.UNKNOWN) for each in LAUNCHES}
-    assert all("ec2:RunInstances" in each.hint for each in found)
+    assert answered(found) == {("", Status.PASS), ("launches", Status.SKIP)}
+    assert "ec2:RunInstances" in found[-1].sentence
     assert answered(restricted(account, monkeypatch, *rights, "ec2:RunInstances")) == {("", Status.PASS)}
+
+
+def test_other_rights_than_that_to_launch_are_missing_too(
+    configured: Configured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(text: str) -> Message:
+        return Message("ERROR", "HeadNodeLaunchTemplateValidator", text)
+
+    launching = "You are not authorized to perform this operation."
+    account = configured(lambda _: None)
+    refused = (refuse(launching), refuse("User: u is not authorized to perform: ec2:DescribeImages"))
+    monkeypatch.setattr(ParallelCluster, "create", lambda *_, **__: Verdict(False, refused, "refused"))
+    assert answered(list(account.look(parallelcluster))) == {
+        ("HeadNodeLaunchTemplateValidator", Status.UNKNOWN),
+        ("launches", Status.SKIP),
+    }
 
 
 @pytest.mark.slow

@@ -92,7 +92,7 @@ def test_all_is_well(run: Run, catalog: Callable[..., None]) -> None:
         ["PASS", "local", "found"],
         ["SKIP", "not", "begun:", "reservation[cr-2]"],
     ]
-    assert re.search(r"trn1-16: 4 answers in \d+\.\d s: 3 PASS, 1 SKIP\. Nothing that was found is a fault\.", output)
+    assert re.search(r"trn1-16 .*: 4 answers in \d+\.\d s: 3 PASS, 1 SKIP\. Ready to deploy\.", output)
     assert "\x1b" not in output
 
 
@@ -105,13 +105,16 @@ def test_a_fault_comes_with_what_mends_it_and_with_a_command_on_one_line(
     assert f"\nFAIL  quota-nodes\n  ask for more\n  $ aws {'x' * 100} --region us-west-2\n" in output
     assert "1 FAIL. Not ready to deploy." in " ".join(output.split())
     table = output.partition("\n\n")[0]
-    assert max(map(len, table.splitlines())) <= 80
+    assert max(map(len, table.splitlines())) <= 120
 
 
 @pytest.mark.parametrize(
     ("checks", "fail_on", "code"),
     [
         ((DOUBTFUL, UNSEEN), "fail", 0),
+        ((DOUBTFUL,), "unknown", 0),
+        ((UNSEEN,), "unknown", 1),
+        ((BROKEN,), "unknown", 1),
         ((DOUBTFUL,), "warn", 1),
         ((UNSEEN,), "warn", 1),
         ((TWOFOLD,), "warn", 0),
@@ -125,9 +128,39 @@ def test_what_counts_as_a_fault(
     assert run("trn1-16", "--fail-on", fail_on).code == code
 
 
-def test_what_nobody_could_see_is_said_loudly(run: Run, catalog: Callable[..., None]) -> None:
+def test_what_nobody_could_see_is_a_fault_unless_it_is_let_pass(run: Run, catalog: Callable[..., None]) -> None:
     catalog(UNSEEN)
-    assert "1 UNKNOWN: nobody could look, so it may still fail." in " ".join(run("trn1-16").output.split())
+    code, output, _ = run("trn1-16")
+    assert (code, output.splitlines()[-1].endswith("1 UNKNOWN. Not ready to deploy.")) == (1, True)
+    assert run("trn1-16", "--fail-on", "fail").output.endswith("1 UNKNOWN. Ready, but 1 could not be judged.\n")
+
+
+def test_what_is_skipped_for_now_says_what_to_do(run: Run, catalog: Callable[..., None]) -> None:
+    catalog(finding("later", Finding(Status.SKIP, "there is no subnet yet", "ask again")))
+    output = run("trn1-16").output
+    assert re.search(r"^SKIP +later +there is no subnet yet *$", output, re.MULTILINE)
+    assert "\nSKIP  later\n  ask again\n" in output
+
+
+@pytest.mark.parametrize("length", [60, 200])
+def test_without_a_terminal_nothing_is_broken_within_a_word(
+    length: int, run: Run, catalog: Callable[..., None]
+) -> None:
+    arn = f"arn:aws:{'x' * length}"
+    catalog(finding("role", Finding(Status.PASS, f"the role that is assumed by the nodes of this cluster is {arn}")))
+    lines = run("trn1-16").output.splitlines()
+    assert any(arn in line for line in lines)
+    assert max(map(len, lines)) == max(120, 30 + length)
+
+
+def test_who_was_asked_instead_of_aws_is_said(
+    run: Run, catalog: Callable[..., None], rehearsed_aws: EmulatedAws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog(LOCAL)
+    endpoint = rehearsed_aws.settings["AWS_ENDPOINT_URL"]
+    assert run("trn1-16").output.splitlines()[-1].startswith(f"trn1-16 (endpoint {endpoint}): ")
+    monkeypatch.delenv("AWS_ENDPOINT_URL")
+    assert run("trn1-16", "--only", "local").output.splitlines()[-1].startswith("trn1-16: ")
 
 
 def test_json(run: Run, catalog: Callable[..., None]) -> None:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from config.settings import load
+from rehearsal.aws import EmulatedAws
 from rehearsal.cdk import CommandLine
 from rehearsal.spoils import SPOILS
 from scripts import emulate
@@ -47,6 +52,35 @@ def test_what_cannot_be_emulated(run: Any, arguments: list[str], complaint: str)
     code, error = run(*arguments)
     assert code == 2
     assert complaint in error
+
+
+@pytest.mark.parametrize("name", [name for name, spoil in SPOILS.items() if spoil.needs])
+def test_what_is_missing_can_be_put_in(name: str, tmp_path: Path) -> None:
+    raw = yaml.safe_load((emulate.CONFIG / "trn1-16.yaml").read_text(encoding="utf-8"))
+    for path, value in emulate.EXAMPLES[SPOILS[name].needs].items():
+        *parents, key = re.findall(r"\w+", path)
+        reduce(lambda part, each: part[int(each) if each.isdigit() else each], parents, raw)[key] = value
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(raw), encoding="utf-8")
+    assert SPOILS[name].target(load(tmp_path / "mine.yaml")) is not None
+
+
+def test_it_names_keys_values_and_file_of_what_is_missing(run: Any) -> None:
+    said = run("dev", "--spoil", "rsa-key")[1]
+    assert "In config/dev.yaml, or in a copy, set for example:" in said
+    assert '\n  cluster.head_node.ssh_key_name: "somebody"\n' in said
+
+
+def test_it_says_at_once_what_it_does(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    said: list[str] = []
+
+    def start(_: EmulatedAws) -> EmulatedAws:
+        said.append(capsys.readouterr().out)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(EmulatedAws, "__enter__", start)
+    monkeypatch.setattr(sys, "argv", ["emulate", "dev"])
+    assert emulate.main() == 130
+    assert said == ["Bootstrapping an emulated account, some seconds ...\n"]
 
 
 def test_settings_that_cannot_be_used(run: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from scripts.checks.reservations import unused_by_type
 from scripts.checks.runner import findings
 from scripts.planning.quotas import quotas
 from scripts.validate import CONFIG
-from tests.preflight.cases_capacity import RESERVATION, grouped, launch, make_reservation
+from tests.preflight.cases_capacity import BLOCK, RESERVATION, grouped, launch, make_reservation
 from tests.preflight.cases_quotas import (
     SPOT,
     STANDARD_SPOT,
@@ -285,6 +285,13 @@ def test_capacity_blocks_of_others_count_while_they_last(good_account: MakeAccou
     make_reservation(account, "cr-00000000000000004", InstanceCount=9, block=True, EndDate=over)
     assert says(account, "capacity-block-instances").startswith("66 of 256")
     assert says(account, "trn1-capacity-blocks").startswith("8,192 of 32,768")
+
+
+def test_a_capacity_block_that_is_over_does_not_count_for_its_replacement(good_account: MakeAccount) -> None:
+    account = good_account("reserved")
+    assert says(account, "capacity-block-instances") == "4 of 256 instances in use, 0 more needed"
+    make_reservation(account, BLOCK, InstanceCount=4, block=True, EndDate=datetime.now(UTC) - timedelta(days=1))
+    assert says(account, "capacity-block-instances") == "0 of 256 instances in use, 4 more needed"
 
 
 def test_interfaces_of_the_zone_are_counted_from_all_pages(

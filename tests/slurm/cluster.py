@@ -71,10 +71,14 @@ def _complete(base: Path) -> None:
     os.chown(key, 0, 0)
 
 
+ENVIRONMENT = {**os.environ, "LANG": "C.UTF-8", "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+"""That of a machine, whatever the tests are started with: jobs inherit what their submitter has."""
+
+
 def _call(*command: str, timeout: float = 600) -> str:
     done = subprocess.run(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        timeout=timeout, check=False,
+        timeout=timeout, check=False, env=ENVIRONMENT,
     )  # fmt: skip
     if done.returncode:
         raise ClusterError(f"{shlex.join(command)}: exit code {done.returncode}\n{done.stdout}")
@@ -199,7 +203,7 @@ class SlurmCluster:
         script = ["bash", str(HERE / "cluster.sh"), str(self.directory), *names]
         self._process = subprocess.Popen(
             ["unshare", *_NAMESPACES, "--fork", "--kill-child", *script],
-            stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=ENVIRONMENT,
         )  # fmt: skip
         log.close()
         try:

@@ -1,0 +1,41 @@
+"""What becomes of Ctrl-C, a request to end and a terminal that goes: what is begun is cleaned up.
+
+What was ignored from the beginning, as SIGHUP is under nohup, stays ignored.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from types import FrameType
+
+Handler = Callable[[int, FrameType | None], object] | signal.Handlers
+
+
+def clean_up_as_after_ctrl_c() -> None:
+    """Let a request to end and a terminal that goes raise KeyboardInterrupt, as Ctrl-C does."""
+    for number in (signal.SIGHUP, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler)
+
+
+@contextmanager
+def handled(handlers: Mapping[signal.Signals, Handler]) -> Iterator[None]:
+    """Handle signals in other ways for a while."""
+    before = {number: signal.getsignal(number) for number in handlers}
+    try:
+        for number, handler in handlers.items():
+            if before[number] is not signal.SIG_IGN:
+                signal.signal(number, handler)
+        yield
+    finally:
+        for number, handler_before in before.items():
+            signal.signal(number, handler_before)
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Let nothing of the kind come between."""
+    with handled(dict.fromkeys((signal.SIGHUP, signal.SIGINT, signal.SIGTERM), signal.SIG_IGN)):
+        yield

@@ -31,7 +31,7 @@ from rehearsal.gaps.cloudtrail import CloudTrail
 from rehearsal.gaps.cloudwatch import CloudWatch
 from rehearsal.gaps.faults import FaultyEc2, withhold_offerings
 from rehearsal.gaps.fsx import Fsx
-from rehearsal.gaps.iam import Iam, name_service_roles
+from rehearsal.gaps.iam import Iam, name_service_roles, read_managed_policies_once
 from rehearsal.gaps.instances import place_offerings_by_zone_id
 from rehearsal.gaps.kms import Kms
 from rehearsal.gaps.launches import complete_launches_of_groups, widen_attachments
@@ -75,6 +75,7 @@ def fill() -> None:
     withhold_offerings()
     complete_launches_of_groups()
     widen_attachments()
+    read_managed_policies_once()
     find_black_holes()
     let_anonymous_requests_in()
     name_service_roles()

@@ -16,7 +16,8 @@ from rehearsal.inventory import inventory
 from rehearsal.validation import prepare
 from scripts.validate import CONFIG
 from tests.rehearsal.stacks import Stacks
-from toolchain.synthesis import synthesize
+from tests.stacks.deployments import deploy
+from toolchain.assembly import Assembly
 
 REGION = "us-west-2"
 VERSION = "3.16.1"
@@ -34,7 +35,8 @@ class Clusters:
     def __init__(self, aws: EmulatedAws, directory: Path, settings: Path = CONFIG / "trn1-16.yaml") -> None:
         self.aws = aws
         aws.reset()
-        request = prepare(aws, load(settings), synthesize(str(settings.with_suffix("")), directory))
+        loaded = load(settings)
+        request = prepare(aws, loaded, Assembly(deploy(loaded, directory).directory))
         self.name, self.configuration = request.name, request.configuration
         self.before = inventory(aws, REGION)
         self.stacks = Stacks(aws, REGION)

@@ -37,6 +37,20 @@ def refused(code: str, message: str) -> Iterator[None]:
     assert caught.value.response["Error"]["Message"] == message
 
 
+def test_a_reset_detaches_the_policies_of_aws(account: Account) -> None:
+    iam = account.client("iam")
+
+    def attached() -> list[str]:
+        pages = iam.get_paginator("list_policies").paginate(Scope="AWS", OnlyAttached=True)
+        return [policy["Arn"] for page in pages for policy in page["Policies"]]
+
+    arn = "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"
+    account.role(ManagedPolicyArns=[arn])
+    assert attached() == [arn]
+    account.aws.reset()
+    assert attached() == []
+
+
 # What something else depends on is not deleted
 
 

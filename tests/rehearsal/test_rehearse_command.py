@@ -7,11 +7,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import boto3
 import pytest
 
+from rehearsal.aws import EmulatedAws
 from rehearsal.faults import FAULTS
 from scripts import rehearse
 from toolchain.parallelcluster import PYTHON
@@ -33,10 +35,12 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., int]:
 
 
 @pytest.fixture
-def without_stacks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the steps that take their time do nothing."""
+def without_stacks(monkeypatch: pytest.MonkeyPatch, aws: EmulatedAws) -> None:
+    """Let the steps that take their time do nothing, and what they would have needed not be made for them."""
     for step in STEPS:
         monkeypatch.setattr(rehearse.Rehearsal, step, lambda *_, **__: None)
+    monkeypatch.setattr(rehearse.Deployment, "_synthesize", lambda *_: None)
+    monkeypatch.setattr("rehearsal.aws.EmulatedAws", lambda **_: nullcontext(aws))
 
 
 @pytest.mark.parametrize(

@@ -121,7 +121,11 @@ def test_a_bucket_that_tells_a_queue_of_uploads(aws: EmulatedAws, stacks: Stacks
 
 
 @pytest.mark.slow
-def test_the_cdk_s_own_sample(aws: EmulatedAws, stacks: Stacks, tmp_path: Path) -> None:
+def test_the_cdk_s_own_sample(
+    aws: EmulatedAws, stacks: Stacks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # With the home that `CommandLine` gives it, the app would unpack the CDK anew, which takes longer than all else.
+    monkeypatch.setenv("JSII_RUNTIME_PACKAGE_CACHE_ROOT", str(Path.home() / ".cache/aws/jsii/package-cache"))
     directory = tmp_path / "sample"
     directory.mkdir()
     cdk = CommandLine(aws)

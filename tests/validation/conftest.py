@@ -10,10 +10,10 @@ from config.settings import Settings, load
 from rehearsal.aws import EmulatedAws
 from rehearsal.validation import Report, examine, prepare
 from scripts.validate import CONFIG
+from tests.stacks.deployments import deploy
 from toolchain.assembly import Assembly
 from toolchain.cluster import ClusterRequest
 from toolchain.parallelcluster import ParallelCluster, Templates
-from toolchain.synthesis import synthesize
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def deployment(aws: EmulatedAws, tmp_path_factory: pytest.TempPathFactory) -> Ca
     @cache
     def prepared(environment: str) -> Deployment:
         settings = load(CONFIG / f"{environment}.yaml")
-        assembly = synthesize(environment, tmp_path_factory.mktemp(settings.name))
+        assembly = Assembly(deploy(settings, tmp_path_factory.mktemp(settings.name)).directory)
         return Deployment(settings, assembly, prepare(aws, settings, assembly))
 
     return prepared

@@ -1,6 +1,6 @@
 """RunInstances in dry-run mode refuses what EC2 refuses, with EC2's error codes."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -20,9 +20,9 @@ def interface_in_a_vpc_of_its_own(ec2: Any, block: str, zone_id: str) -> Launch:
 
 
 @pytest.fixture(scope="module")
-def ec2() -> Iterator[Any]:
-    with EmulatedAws() as server:
-        yield server.client("ec2", "us-west-2")
+def ec2(rehearsal_server: EmulatedAws) -> Any:
+    rehearsal_server.reset()
+    return rehearsal_server.client("ec2", "us-west-2")
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,6 @@
 """What settings name in a user's account exists in the emulated one, under the same id."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,9 @@ pytestmark = pytest.mark.validation
 GROUP_ARN = "arn:aws:resource-groups:us-west-2:111122223333:group/reservations"
 
 
-@pytest.fixture(scope="module")
-def account() -> Iterator[EmulatedAws]:
-    """Return an emulated AWS that no other test uses."""
-    with EmulatedAws() as server:
-        yield server
+@pytest.fixture
+def account(rehearsed_aws: EmulatedAws) -> EmulatedAws:
+    return rehearsed_aws
 
 
 @pytest.fixture
@@ -29,7 +27,6 @@ def made(account: EmulatedAws, tmp_path: Path) -> Callable[..., Any]:
     """Return a function that edits the trn1-16 settings, makes the stand-ins and gives an EC2 client."""
 
     def make(edit: Callable[[dict[str, Any]], object]) -> Any:
-        account.reset()
         document = yaml.safe_load((CONFIG / "trn1-16.yaml").read_text())
         edit(document)
         (tmp_path / "edited.yaml").write_text(yaml.safe_dump(document))

@@ -151,10 +151,9 @@ def test_scalars_become_cloudformations_strings() -> None:
     assert as_strings(value) == {"a": "true", "b": ["16", "0.5", "x"], "d": {"e": "false"}}
 
 
-def test_a_reset_forgets_everything(aws: EmulatedAws) -> None:
-    with EmulatedAws() as other:
-        ec2 = other.client("ec2", "us-west-2")
-        ec2.create_placement_group(GroupName="group", Strategy="cluster")
-        other.reset()
-        assert ec2.describe_placement_groups()["PlacementGroups"] == []
-        assert other.endpoint != aws.endpoint
+def test_a_reset_forgets_everything(aws: EmulatedAws, rehearsed_aws: EmulatedAws) -> None:
+    ec2 = rehearsed_aws.client("ec2", "us-west-2")
+    ec2.create_placement_group(GroupName="group", Strategy="cluster")
+    rehearsed_aws.reset()
+    assert ec2.describe_placement_groups()["PlacementGroups"] == []
+    assert rehearsed_aws.endpoint != aws.endpoint

@@ -3,10 +3,12 @@
 import json
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
+from rehearsal.aws import EmulatedAws
 from rehearsal.validation import Report
 from scripts import validate
 from toolchain.parallelcluster import Message
@@ -37,8 +39,13 @@ def test_a_deployment_in_order(run: Callable[..., int], capsys: pytest.CaptureFi
 
 
 def test_settings_that_cannot_be_read(
-    run: Callable[..., int], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    run: Callable[..., int],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    rehearsed_aws: EmulatedAws,
 ) -> None:
+    monkeypatch.setattr("rehearsal.aws.EmulatedAws", lambda: nullcontext(rehearsed_aws))
     (tmp_path / "broken.yaml").write_text("name: [")
     monkeypatch.setattr(validate, "CONFIG", tmp_path)
     assert run() == 2

@@ -301,6 +301,8 @@ def test_an_interrupted_look_leaves_nothing(number: signal.Signals, cluster: Dep
         [sys.executable, "-m", "scripts.changes", "trn1-16", "--assembly", str(assembly)],
         stdout=subprocess.DEVNULL,
         start_new_session=True,
+        # A shell lets what runs in the background ignore Ctrl-C, these tests among it.
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # noqa: PLW1509
     )
     while cluster.traces() == before:
         assert process.poll() is None, "it was over before it could be interrupted"

@@ -45,10 +45,11 @@ _SESSION: Final = boto3.Session("testing", "testing")
 _PATIENCE: Final[dict[Speed, int]] = {"real": 1, "fast": 3}
 _LONGEST_SLEEP: Final = "0.1"
 _SHORTEST_INTERVAL: Final = 0.5
-_GRACE: Final = 10.0
 _LOADING_SECONDS: Final = 60.0
 _OUT_OF_TIME: Final = 1.0
 """Seconds of a function that a fault makes run out of time: enough for its last words, and for nothing else."""
+_GRACE: Final = 2.0
+"""Seconds more for these words: they are due half a second before the end, which a busy machine may miss."""
 
 
 class FunctionError(RuntimeError):
@@ -252,7 +253,6 @@ class _Process:
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.write(json.dumps(invocation).encode() + b"\n")
             self._process.stdin.flush()
-        # Its last words are due half a second before the end, which a busy machine may miss.
         return self._answer(request_id, seconds + (_GRACE if runs_out_of_time else 0))
 
     def _answer(self, request_id: str, seconds: float) -> dict[str, Any]:

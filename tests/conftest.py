@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,7 +17,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture(scope="session")
-def rehearsal_server() -> Iterator[EmulatedAws]:
+def boto3_data() -> Iterator[None]:
+    """Let boto3's sessions share what they read of its data, which takes a short test longer than all else."""
+    from botocore.loaders import create_loader
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("botocore.session.create_loader", cache(create_loader))
+        yield
+
+
+@pytest.fixture(scope="session")
+def rehearsal_server(boto3_data: None) -> Iterator[EmulatedAws]:
     """One server for the whole run, started when the first test asks for it."""
     from rehearsal.aws import EmulatedAws  # boto3 takes its time, and most tests need none
 

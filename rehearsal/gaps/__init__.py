@@ -31,11 +31,12 @@ from rehearsal.gaps.cloudtrail import CloudTrail
 from rehearsal.gaps.cloudwatch import CloudWatch
 from rehearsal.gaps.faults import FaultyEc2, withhold_offerings
 from rehearsal.gaps.fsx import Fsx
-from rehearsal.gaps.iam import Iam, name_service_roles, read_managed_policies_once
+from rehearsal.gaps.iam import Iam, name_service_roles
 from rehearsal.gaps.instances import place_offerings_by_zone_id
 from rehearsal.gaps.kms import Kms
 from rehearsal.gaps.launches import complete_launches_of_groups, widen_attachments
 from rehearsal.gaps.logs import Logs
+from rehearsal.gaps.repetitions import avoid_repetitions
 from rehearsal.gaps.resource_groups import ResourceGroups
 from rehearsal.gaps.routes import find_black_holes
 from rehearsal.gaps.s3 import Bucket, let_anonymous_requests_in
@@ -75,7 +76,7 @@ def fill() -> None:
     withhold_offerings()
     complete_launches_of_groups()
     widen_attachments()
-    read_managed_policies_once()
+    avoid_repetitions()
     find_black_holes()
     let_anonymous_requests_in()
     name_service_roles()

@@ -1,0 +1,31 @@
+"""What moto finds out anew with every request or reset, though it stays the same: here it is found out once."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Final
+
+import moto.backends
+import moto.core.responses
+from moto.core.utils import method_names_from_class
+from moto.iam.models import IAMBackend, ManagedPolicy
+
+_read_managed_policies: Final = IAMBackend._init_aws_policies
+_managed_policies: Final[dict[tuple[str, str], list[ManagedPolicy]]] = {}
+
+
+def avoid_repetitions() -> None:
+    """Keep the names of moto's modules and of its response classes' methods, and AWS's managed policies."""
+    modules = frozenset(moto.backends.list_of_moto_modules())
+    moto.backends.list_of_moto_modules = lambda: modules
+    moto.core.responses.method_names_from_class = cache(method_names_from_class)  # type: ignore[attr-defined]
+    IAMBackend._init_aws_policies = _unattached_policies  # type: ignore[assignment,method-assign]
+
+
+def _unattached_policies(backend: IAMBackend) -> list[ManagedPolicy]:
+    place = (backend.account_id, backend.region_name)
+    if place not in _managed_policies:
+        _managed_policies[place] = _read_managed_policies(backend)
+    for policy in _managed_policies[place]:
+        policy.attachment_count = 0  # all else of it is AWS's, and nobody's to change
+    return _managed_policies[place]

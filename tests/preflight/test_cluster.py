@@ -34,8 +34,12 @@ Configured = Callable[..., GoodAccount]
 
 
 @pytest.fixture
-def configured(good_account: Callable[..., GoodAccount], tmp_path: Path) -> Configured:
-    """Return a function that makes the good account of an edited configuration, by default with network and storage."""
+def configured(good_account: Callable[..., GoodAccount], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Configured:
+    """Return a function that makes the good account of an edited configuration, by default with network and storage.
+
+    The check finds its app synthesized.
+    """
+    monkeypatch.setattr(cluster, "synthesize", lambda environment, *_: assembly(environment))
 
     def make(edit: Callable[[dict[str, Any]], object], base: str = "trn1-16", *, deploy: bool = True) -> GoodAccount:
         raw = yaml.safe_load((CONFIG / f"{base}.yaml").read_text())
@@ -107,7 +111,6 @@ def test_other_rights_than_that_to_launch_are_missing_too(
 def test_each_right_is_needed(configured: Configured, monkeypatch: pytest.MonkeyPatch) -> None:
     account = configured(everything, "reserved")
     stack(account, "reserved-cluster")
-    monkeypatch.setattr(cluster, "synthesize", lambda environment, *_: assembly(environment))
     rights = {permission.action for permission in parallelcluster.permissions} | {"ec2:RunInstances"}
     superfluous = {
         right

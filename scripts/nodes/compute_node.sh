@@ -3,10 +3,12 @@
 # all devices are there. Runs as root when a node starts; a second run changes nothing. Arguments are name=value:
 #
 # queue, cluster, region: where the node stands
-# sdk: release of the Neuron SDK; driver, runtime, collectives, tools: the versions of its packages
+# sdk: release of the Neuron SDK; driver, runtime, collectives, tools: the versions of its packages; python: minor
+# version of Python
 # mount_dir: the file system that all nodes share; scratch_dir: local disks
 # pytorch: version of PyTorch, of the training environment
 # without_efa: compute resources of the queue whose nodes have no EFA, separated by commas
+# metrics: on, if the node is to send metrics to CloudWatch
 set -euo pipefail
 exec 2>&1
 
@@ -17,10 +19,11 @@ source "$here/install/system.sh"
 source "$here/install/lustre_client.sh"
 source "$here/install/neuron.sh"
 source "$here/install/verification.sh"
+source "$here/install/metrics.sh"
 
-without_efa='' pytorch=''
-parse_arguments "queue cluster region sdk driver runtime collectives tools mount_dir scratch_dir" \
-    "pytorch without_efa" "$@"
+without_efa='' pytorch='' metrics=''
+parse_arguments "queue cluster region sdk driver runtime collectives tools python mount_dir scratch_dir" \
+    "pytorch without_efa metrics" "$@"
 use_system
 get_metadata instance-type
 instance_type=$metadata
@@ -35,7 +38,10 @@ write_profile
 tune_lustre_client
 if ((devices)); then
     install_neuron
+    load_driver
     verify_neuron
 fi
 verify_efa
+install_python
+set_metrics compute_node
 record "$@" "instance_type=$instance_type"

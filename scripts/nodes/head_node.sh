@@ -8,6 +8,8 @@
 # pytorch, torch_xla, torch_neuronx, compiler, libneuronxla: versions of the Python packages torch, torch-xla,
 # torch-neuronx, neuronx-cc and libneuronxla
 # mount_dir: the file system that all nodes share
+# metrics: on, if the node is to send metrics to CloudWatch
+# jobs: s3:// address of the programs of the training jobs, a zip file
 set -euo pipefail
 exec 2>&1
 
@@ -16,13 +18,18 @@ source "$here/lib/common.sh"
 source "$here/install/system.sh"
 source "$here/install/slurm_hooks.sh"
 source "$here/install/python_environment.sh"
+source "$here/install/training_jobs.sh"
+source "$here/install/metrics.sh"
 
+metrics='' jobs=''
 parse_arguments "cluster region user sdk python pytorch torch_xla torch_neuronx compiler libneuronxla mount_dir" \
-    "" "$@"
+    "metrics jobs" "$@"
 use_system
 check_mounted "$mount_dir"
 set_limits
 write_profile
 add_slurm_hooks
 make_python_environment
+install_training_jobs
+set_metrics head_node
 record "$@"

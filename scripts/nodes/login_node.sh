@@ -2,7 +2,8 @@
 # Makes a login node ready to submit jobs: limits and paths. Runs as root when a node starts; a second run changes
 # nothing. Arguments are name=value:
 #
-# sdk, pytorch: release of the Neuron SDK and version of PyTorch, of the training environment
+# sdk, python, pytorch: release of the Neuron SDK, minor version of Python and version of PyTorch, of the training
+# environment
 # mount_dir: the file system that all nodes share
 set -euo pipefail
 exec 2>&1
@@ -11,9 +12,10 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source "$here/lib/common.sh"
 source "$here/install/system.sh"
 
-parse_arguments "sdk pytorch mount_dir" "" "$@"
+parse_arguments "sdk python pytorch mount_dir" "" "$@"
 use_system
 check_mounted "$mount_dir"
 set_limits
 write_profile
+install_python
 record "$@"

@@ -1,10 +1,11 @@
-"""What the CDK tells the scripts of nodes, for a cluster of config/trn1-16.yaml."""
+"""What the scripts of nodes are told by the CDK, and image.sh by `make image`, for a cluster of config/trn1-16.yaml."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from config.settings import load
+from scripts import node_image
 from stacks import node_facts
 
 PROJECT = Path(__file__).parents[2]
@@ -15,6 +16,7 @@ _MOUNT_DIR = _SETTINGS.storage.file_system.mount_dir
 COMPUTE_NODE = node_facts.compute_node(_SPEC, _SPEC.queues[0], _MOUNT_DIR)
 HEAD_NODE = node_facts.head_node(_SPEC, _MOUNT_DIR)
 LOGIN_NODE = node_facts.login_node(_SPEC, _MOUNT_DIR)
+IMAGE = node_image.facts(_SETTINGS)
 
-FACTS = {"compute_node": COMPUTE_NODE, "head_node": HEAD_NODE, "login_node": LOGIN_NODE}
+FACTS = {"compute_node": COMPUTE_NODE, "head_node": HEAD_NODE, "login_node": LOGIN_NODE, "image": IMAGE}
 """By name of the script."""

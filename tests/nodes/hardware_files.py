@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 SHAPES = Path(__file__).parent / "shapes"
 DEVICES = "/sys/devices/virtual/neuron_device"
 NODE_FACTS = "/var/lib/ultracluster/node.env"
 COUNTERS = ("sram_ecc_uncorrected", "mem_ecc_uncorrected", "mem_ecc_repairable_uncorrected")
+EFA_COUNTERS = ("rx_bytes", "tx_bytes", "recv_bytes", "send_bytes", "rdma_read_bytes", "retrans_bytes")
 
 
 def hardware_files(instance_type: str) -> dict[str, str]:
-    """Return sysfs: the driver, each Neuron device with its error counters, each EFA device."""
+    """Return sysfs: the driver, each Neuron device with its error counters, each EFA device, which has sent before."""
     shape = SHAPES / instance_type
     devices = json.loads((shape / "neuron-ls.json").read_text(encoding="utf-8"))
     adapters = (shape / "lspci.txt").read_text(encoding="utf-8").count("Elastic Fabric Adapter")
@@ -23,7 +25,14 @@ def hardware_files(instance_type: str) -> dict[str, str]:
     for index in range(adapters):
         files[f"/sys/class/infiniband/rdmap{index}s26/device/vendor"] = "0x1d0f\n"
         files[f"/sys/class/infiniband/rdmap{index}s26/device/device"] = "0xefa1\n"
+        for counter in EFA_COUNTERS:
+            files[f"/sys/class/infiniband/rdmap{index}s26/ports/1/hw_counters/{counter}"] = "1000\n"
     return files
+
+
+def neuron_monitor_report(instance_type: str) -> dict[str, Any]:
+    """Return what neuron-monitor prints of an instance that is used."""
+    return dict(json.loads((SHAPES / instance_type / "neuron-monitor.json").read_text(encoding="utf-8")))
 
 
 def node_facts(instance_type: str, mount_dir: str = "/fsx", scratch_dir: str = "/scratch", **more: str) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ultracluster.domain.neuron import DEFAULT_SDK, RELEASES
+from ultracluster.domain.neuron import DEFAULT_SDK, RELEASES, SYSTEMS
 
 HERE = Path(__file__).parent
 STAND_INS = HERE / "stand_ins"
@@ -26,6 +26,8 @@ KERNELS = {
 """What `uname -r` says."""
 PYTHON = "3.11"
 """Python of the root directory, which is Debian's; the scripts are told which one to take."""
+SYSTEM_PYTHON = SYSTEMS["ubuntu2404"].python
+"""The one that nodes are told, of which there is no more than a package here."""
 
 _POST_INSTALLATION = """\
 if [ -e /hold ]; then touch /held; sleep 60; fi
@@ -82,7 +84,7 @@ def ubuntu_packages() -> list[Package]:
         for os_name, kernel in KERNELS.items()
         if os_name.startswith("ubuntu")
     ]
-    return [_dkms(), Package("g++"), Package("linux-aws"), *headers]
+    return [_dkms(), *(Package(name) for name in ("g++", "linux-aws", f"python{SYSTEM_PYTHON}-venv")), *headers]
 
 
 def amazon_packages() -> list[Package]:
@@ -94,7 +96,7 @@ def amazon_packages() -> list[Package]:
         _dkms(),
         Package("kernel-devel", version, release=release, provides=provides, files=_headers(kernel)),
         Package("bash", provides="/bin/sh"),
-        *(Package(name) for name in ("gcc-c++", "libxcrypt-compat", f"python{PYTHON}")),
+        *(Package(name) for name in ("gcc-c++", "libxcrypt-compat", f"python{PYTHON}", f"python{SYSTEM_PYTHON}")),
     ]
 
 

@@ -16,7 +16,7 @@ import pytest
 from tests.nodes.base import Base
 from tests.nodes.facts import COMPUTE_NODE
 from tests.nodes.machine import ADDRESS, NO_INTERNET, SITES, Machine, Outcome
-from tests.nodes.packages import APT, DNF, KERNELS
+from tests.nodes.packages import APT, DNF, KERNELS, SYSTEM_PYTHON
 from ultracluster.domain.neuron import RELEASES
 
 pytestmark = [pytest.mark.slow, pytest.mark.system]
@@ -35,6 +35,7 @@ OLDER_VERSIONS = {
 PACKAGES = ("dkms", "runtime-lib", "collectives", "tools")
 SCRIPT = "compute_node.sh"
 IN_USE = "/sys/module/neuron/in-use"
+_NO_CHANGES = ("/var/log/lctl", "/var/log/systemctl", "rpmdb.sqlite-shm")
 LIMITS = "/etc/security/limits.d/99_ultracluster.conf"
 
 
@@ -78,11 +79,7 @@ def altered_sites(base: Base, name: str) -> Iterator[tuple[str, Path]]:
 
 def changes(before: dict[str, str], after: dict[str, str]) -> set[str]:
     """Return what is not as it was. What a stand-in writes and what SQLite needs to read its database do not count."""
-    return {
-        path
-        for path in before | after
-        if before.get(path) != after.get(path) and not path.endswith(("/var/log/lctl", "rpmdb.sqlite-shm"))
-    }
+    return {path for path in before | after if before.get(path) != after.get(path) and not path.endswith(_NO_CHANGES)}
 
 
 @each_os
@@ -106,6 +103,16 @@ def test_a_node_gets_what_the_settings_name_and_a_second_run_changes_nothing(
         f"{SCRIPT}: done",
     ]
     assert changes(before, machine.manifest()) == set()
+
+
+@pytest.mark.parametrize(
+    ("os_name", "ask"),
+    [("ubuntu2404", "dpkg-query -W python{}-venv g++"), ("alinux2023", "rpm -q python{} gcc-c++ libxcrypt-compat")],
+)
+def test_a_node_has_the_python_that_the_shared_environment_starts(
+    os_name: str, ask: str, compute_node: Machines
+) -> None:
+    assert len(output_of(compute_node(os_name), ask.format(SYSTEM_PYTHON)).splitlines()) == ask.count(" ") - 1
 
 
 def test_neuron_packages_and_the_kernel_are_held(compute_node: Machines) -> None:
@@ -168,7 +175,7 @@ def test_each_type_is_held_to_what_it_has(instance_type: str, told: list[str], c
 def test_a_type_without_neuron_devices_gets_the_rest(machine: Machines) -> None:
     plain = machine(instance_type="c6i.4xlarge")
     plain.unmount("scratch")
-    outcome = run(plain, sites=NO_INTERNET)
+    outcome = run(plain)
     assert outcome.code == 0, outcome.output
     assert f"nothing is mounted on {COMPUTE_NODE['scratch_dir']}: c6i.4xlarge has no local disks" in outcome.output
     assert plain.path(LIMITS).exists()

@@ -9,6 +9,7 @@ import fcntl
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -210,7 +211,21 @@ def test_jobs_get_the_health_checks(head_node: Machine) -> None:
         assert output_of(head_node, nowhere) == "0\n"
 
 
-def test_a_login_node_gets_limits_and_the_way_to_the_environment(machine: Machines) -> None:
+def test_users_find_the_programs_of_training_jobs(head_node: Machine) -> None:
+    """Of which test_training_jobs.py has the failures."""
+    with ZipFile(head_node.path("/fsx") / "stored.zip", "w") as archive:
+        archive.writestr("job.sh", "echo trained\n")
+    aws = '#!/bin/bash\n[[ $* == *" s3://assets/0123.zip /"* ]] && cp /fsx/stored.zip "${!#}"\n'
+    head_node.write("/usr/local/bin/aws", aws)
+    head_node.path("/usr/local/bin/aws").chmod(0o755)
+    outcome = run(head_node, sites=NO_INTERNET, jobs="s3://assets/0123.zip")
+    assert outcome.code == 0, outcome.output
+    job = ". /etc/profile.d/ultracluster.sh; . $ULTRACLUSTER_JOBS/job.sh\n"
+    head_node.write("/job.sh", job)
+    assert output_of(head_node, "useradd trainee; su trainee --command 'sh /job.sh'") == "trained\n"
+
+
+def test_a_login_node_gets_limits_and_the_way_to_the_environment_and_the_jobs(machine: Machines) -> None:
     node = machine(instance_type="t3.large")
     for _ in range(2):
         outcome = node.run("login_node.sh", LOGIN_NODE, sites=NO_INTERNET)
@@ -219,3 +234,7 @@ def test_a_login_node_gets_limits_and_the_way_to_the_environment(machine: Machin
     assert node.path("/etc/security/limits.d/99_ultracluster.conf").exists()
     name = f"{LOGIN_NODE['sdk']}-pytorch{LOGIN_NODE['pytorch']}-ubuntu24.04"
     assert output_of(node, ". /etc/profile.d/ultracluster.sh; echo $ULTRACLUSTER_PYTHON") == f"{ENVIRONMENTS}/{name}\n"
+    assert (
+        output_of(node, ". /etc/profile.d/ultracluster.sh; echo $ULTRACLUSTER_JOBS")
+        == "/fsx/ultracluster/jobs/current\n"
+    )

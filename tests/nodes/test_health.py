@@ -41,6 +41,9 @@ STAND_INS = {
             listpids) cat "$HEALTH_ROOT/listpids" ;;
             update) shift; printf '%s\\n' "$@" >"$HEALTH_ROOT/update" ;;
         esac""",
+    "systemctl": """
+        [[ $2 != is-enabled ]] || exec test -e "$HEALTH_ROOT/metrics"
+        echo "systemctl $*" >>"$HEALTH_ROOT/calls\"""",
 }
 
 
@@ -264,6 +267,22 @@ def test_an_epilog_loads_the_driver_anew(node: Node, fault: str) -> None:
     assert (done.returncode, node.reason) == (0, "")
     assert done.stdout.count("reload-driver") == 1
     assert node.read("/calls").splitlines()[1:] == ["modprobe --remove neuron", "modprobe neuron"]
+
+
+@pytest.mark.parametrize("in_use", [False, True])
+def test_the_service_of_the_metrics_makes_room_for_the_driver_and_comes_back(node: Node, in_use: bool) -> None:
+    node.write("/metrics", "")
+    if in_use:
+        node.write("/in-use", "")
+    node.remove("/sys/module/neuron")
+    done = node.check("epilog")
+    assert (done.returncode, done.stdout.count("reload-driver")) == (in_use, 1), "and nothing is looked at twice"
+    assert [call for call in node.read("/calls").splitlines() if not call.startswith("pkill")] == [
+        "systemctl stop ultracluster-metrics.service",
+        "modprobe --remove neuron",
+        *([] if in_use else ["modprobe neuron"]),
+        "systemctl --no-block start ultracluster-metrics.service",
+    ]
 
 
 def test_a_prolog_does_not(node: Node) -> None:

@@ -34,11 +34,17 @@ end_processes_of_user() {
     done
 }
 
-# reload_driver: loads the driver anew, which sets its counters to 0. AWS's monitors make room for it; their services
-# start them again.
+# reload_driver: loads the driver anew, which sets its counters to 0. AWS's monitors make room for it. The service of
+# the metrics, where there is one, tells of the counters as it stops, and starts again.
 reload_driver() {
+    local service=ultracluster-metrics.service status
+    systemctl --quiet is-enabled "$service" 2>/dev/null || service=''
+    [[ -z $service ]] || timeout 30 systemctl stop "$service"
     if pkill -TERM --exact 'neuron-(monitor|top)'; then
         sleep 0.5
     fi
     timeout 60 modprobe --remove neuron && timeout 60 modprobe neuron
+    status=$?
+    [[ -z $service ]] || systemctl --no-block start "$service"
+    return "$status"
 }

@@ -13,7 +13,7 @@ is_version() {
     [[ $2 == "$1" || $2 == "$1"[-_]* ]]
 }
 
-# install_neuron: installs the versions in $driver, $runtime, $collectives and $tools, and loads the driver.
+# install_neuron: installs the versions in $driver, $runtime, $collectives and $tools.
 install_neuron() {
     local -A wanted=([aws-neuronx-dkms]=$driver [aws-neuronx-runtime-lib]=$runtime
         [aws-neuronx-collectives]=$collectives [aws-neuronx-tools]=$tools)
@@ -34,7 +34,6 @@ install_neuron() {
         log "installed ${exact[*]}"
     fi
     hold "${NEURON_PACKAGES[@]}"
-    load_driver
 }
 
 add_neuron_repository() {
@@ -70,7 +69,7 @@ load_driver() {
     local loaded
     loaded=$(loaded_driver)
     [[ $loaded != "$driver" ]] || return 0
-    [[ $(modinfo --field=version neuron 2>/dev/null) == "$driver" ]] || build_driver
+    build_driver
     [[ -z $loaded ]] || modprobe --remove neuron ||
         fail "$BAD_DRIVER" "the driver $loaded is in use and cannot make room for $driver" \
             "end what uses it (fuser --verbose /dev/neuron*), then run $PROGRAM again"
@@ -82,13 +81,18 @@ loaded_driver() {
     cat /sys/module/neuron/version 2>/dev/null || true
 }
 
-# build_driver: builds the driver for the kernel that runs. The package skips that in silence where headers are missing,
-# and a node may have started with another kernel than its image was made with
+# build_driver: builds the driver for the kernel that runs, unless it is there. The package skips that in silence where
+# headers are missing, and a node may have started with another kernel than its image was made with
 # (https://awsdocs-neuron.readthedocs-hosted.com/en/latest/neuron-runtime/nrt-troubleshoot.html).
 build_driver() {
+    ! is_built || return 0
     install_headers
     limited dkms autoinstall --kernelver "$(uname -r)" || true
-    [[ $(modinfo --field=version neuron 2>/dev/null) == "$driver" ]] ||
+    is_built ||
         fail "$BAD_DRIVER" "there is no driver $driver for the kernel $(uname -r)" \
             "see dkms status and /var/lib/dkms/*/*/build/make.log; choose a system whose kernel the release is tested with"
+}
+
+is_built() {
+    [[ $(modinfo --field=version neuron 2>/dev/null) == "$driver" ]]
 }

@@ -48,12 +48,11 @@ lock_environments() {
 
 # build_environment LINK WANTED: makes an environment and lets the link lead to it.
 build_environment() {
-    local link=$1 directory packages
+    local link=$1 directory
     remove_unfinished "$link"
     check_space "${link%/*}" "$ENVIRONMENT_GIB"
     check_space /tmp "$WHEELS_GIB"
-    read -ra packages <<<"$(python_packages "$python")"
-    install_from_system "${packages[@]}"
+    install_python
     directory=$(mktemp --directory "$link.build-XXXXXX")
     chmod 755 "$directory"
     "python$python" -m venv "$directory" ||

@@ -63,16 +63,25 @@ check_scratch() {
     [[ $(stat --format=%a "$scratch_dir") == 1777 ]] || chmod 1777 "$scratch_dir"
 }
 
-# write_profile: what shells know of Neuron's tools and, where $pytorch is given, of the training environment.
+# install_python: installs the Python of the system that the training environment starts, and what its compiler needs.
+# Amazon Linux comes with an older one.
+install_python() {
+    local packages
+    read -ra packages <<<"$(python_packages "$python")"
+    install_from_system "${packages[@]}"
+}
+
+# write_profile: what shells know of Neuron's tools and, where $pytorch is given, of the training environment and jobs.
 write_profile() {
-    local environment=''
-    [[ -z $pytorch ]] || environment="export ULTRACLUSTER_PYTHON=$(environment_path)"
+    local training=''
+    [[ -z $pytorch ]] || training="export ULTRACLUSTER_PYTHON=$(environment_path)
+export ULTRACLUSTER_JOBS=$mount_dir/ultracluster/jobs/current"
     write_file /etc/profile.d/ultracluster.sh 644 <<PROFILE
 case ":\$PATH:" in
     *:/opt/aws/neuron/bin:*) ;;
     *) export PATH="/opt/aws/neuron/bin:\$PATH" ;;
 esac
-$environment
+$training
 PROFILE
 }
 

@@ -5,7 +5,8 @@
 # else.
 # shellcheck disable=SC2034,SC2154 # shared with the scripts that source this
 readonly BAD_ARGUMENT=2 NO_NETWORK=10 BAD_KEY=11 NO_PACKAGE=12 NOT_INSTALLED=13 NO_HEADERS=14 BAD_DRIVER=15 \
-    BAD_DEVICES=16 BAD_EFA=17 NO_SPACE=18 LOCKED=19 BAD_PYTHON=20 NOT_MOUNTED=21 NO_SCRATCH=22 WRONG_SYSTEM=23
+    BAD_DEVICES=16 BAD_EFA=17 NO_SPACE=18 LOCKED=19 BAD_PYTHON=20 NOT_MOUNTED=21 NO_SCRATCH=22 WRONG_SYSTEM=23 \
+    BAD_ARCHIVE=24
 
 # Seconds that a script may take. ParallelCluster gives a node 2,100 to start (aws-parallelcluster 3.16.1,
 # pcluster/constants.py, NODE_BOOTSTRAP_TIMEOUT), and its own recipes take some of them.

@@ -1,0 +1,87 @@
+"""The service of a compute node. Arguments: Region, cluster, queue."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+from . import counters, service
+from .cloudwatch import CloudWatch, Metric
+from .neuron_monitor import NeuronMonitor, execution_errors, summarize
+
+UNITS = {
+    "NeuronCoreUtilization": "Percent",
+    "NeuronDeviceMemoryUsed": "Bytes",
+    "UncorrectableErrors": "Count",
+    "ExecutionErrors": "Count",
+    "EfaReceivedBytes": "Bytes",
+    "EfaSentBytes": "Bytes",
+    "EfaRetransmittedBytes": "Bytes",
+    "NodesReporting": "Count",
+}
+"""All metrics, and their units."""
+
+
+class ComputeNode:
+    """What is known of the node since the last report that arrived."""
+
+    def __init__(self, cloudwatch: CloudWatch, dimensions: dict[str, str], root: Path) -> None:
+        """Begin to count now.
+
+        Args:
+            cloudwatch: Where metrics go.
+            dimensions: Cluster, queue and node.
+            root: Root directory.
+        """
+        self._cloudwatch = cloudwatch
+        self._dimensions = dimensions
+        self._root = root
+        self._reported = counters.read(root)
+        self._execution_errors = 0
+        self.monitor = NeuronMonitor(root)
+
+    def report(self, timestamp: float) -> None:
+        """Send everything, at the node's turn, and see to it that neuron-monitor runs."""
+        self._send(timestamp, {"NodesReporting": 1})
+        self.monitor.keep_running()
+
+    def report_last(self) -> None:
+        """Send what was counted since the last report, as the service ends: the errors that end it above all."""
+        self._send(time.time(), {})
+
+    def _send(self, timestamp: float, values: dict[str, float]) -> None:
+        reading = counters.read(self._root)
+        values.update(counters.increases(self._reported, reading))
+        reports = self.monitor.take()
+        self._execution_errors += execution_errors(reports)
+        summary = summarize(reports)
+        if summary or self._execution_errors:
+            values.update(summary, ExecutionErrors=self._execution_errors)
+        if self._cloudwatch.send(self._metrics(values), timestamp):
+            self._reported = reading
+            self._execution_errors = 0
+
+    def _metrics(self, values: dict[str, float]) -> list[Metric]:
+        queue = {name: value for name, value in self._dimensions.items() if name != "Node"}
+        return [
+            Metric(name, value, UNITS[name], dimensions)
+            for name, value in values.items()
+            for dimensions in (self._dimensions, queue)
+        ]
+
+
+def main() -> None:
+    """Report until the service is stopped."""
+    region, cluster, queue = sys.argv[1:]
+    name = os.uname().nodename.partition(".")[0]
+    node = ComputeNode(CloudWatch(region), {"Cluster": cluster, "Queue": queue, "Node": name}, Path("/"))
+    node.monitor.keep_running()
+    service.run(name, node.report)
+    node.report_last()
+    node.monitor.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+"""The component of an image, for real, and the nodes that start from the image."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+
+import pytest
+
+from config.settings import load
+from scripts import node_image
+from scripts.validate import CONFIG
+from tests.nodes.base import Base
+from tests.nodes.facts import COMPUTE_NODE, IMAGE
+from tests.nodes.machine import NO_INTERNET, SITES, Machine, Outcome
+from tests.nodes.packages import KERNELS
+
+pytestmark = [pytest.mark.slow, pytest.mark.system]
+
+Machines = Callable[..., Machine]
+each_os = pytest.mark.parametrize("os_name", KERNELS)
+each_manager = pytest.mark.parametrize("os_name", ["ubuntu2404", "alinux2023"])
+
+
+def build(machine: Machine, base: Base, *, sites: str = SITES) -> Outcome:
+    """Run the component as EC2 Image Builder does, with the scripts that know the key of the tests' repositories."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(node_image, "_NODES", base.workspace / "bundle")
+        machine.write("/component.sh", node_image.component(load(CONFIG / "trn1-16.yaml")))
+    machine.path("/component.sh").chmod(0o755)
+    with machine.execute(["/component.sh"], sites=sites) as process:
+        output, errors = process.communicate(timeout=100)
+    assert errors == "", errors
+    return Outcome(process.returncode, output)
+
+
+@pytest.fixture(scope="module")
+def _images(base: Base) -> Callable[[str], Machine]:
+    @cache
+    def built(os_name: str) -> Machine:
+        machine = Machine(base, os_name, "c6i.4xlarge")
+        outcome = build(machine, base)
+        assert outcome.code == 0, outcome.output
+        assert outcome.last_line.endswith(f": Neuron SDK {IMAGE['sdk']} for the kernel {KERNELS[os_name]}")
+        return machine
+
+    return built
+
+
+@pytest.fixture
+def instance(_images: Callable[[str], Machine]) -> Iterator[Machines]:
+    """Return a function that starts an instance of a type from the image of an operating system."""
+    made: list[Machine] = []
+
+    def start(os_name: str, instance_type: str = "trn1.32xlarge") -> Machine:
+        made.append(_images(os_name).clone(instance_type=instance_type))
+        return made[-1]
+
+    yield start
+    for each in made:
+        each.discard()
+
+
+@each_os
+def test_an_image_holds_the_driver_of_its_kernel_and_nothing_is_loaded(os_name: str, instance: Machines) -> None:
+    image = instance(os_name, "c6i.4xlarge")
+    assert image.read(f"/usr/lib/modules/{KERNELS[os_name]}/updates/neuron.ko").strip() == IMAGE["driver"]
+    assert not image.path("/sys/module/neuron").exists()
+    assert not image.path("/var/lib/ultracluster").exists()
+    assert not list(image.path("/tmp").glob("tmp.*"))  # noqa: S108 - of the machine under test
+    for directory in ("/var/cache/apt/archives", "/var/cache/dnf"):
+        assert not {".deb", ".rpm", ".solv"} & {path.suffix for path in image.path(directory).rglob("*")}
+
+
+@each_os
+def test_a_node_that_starts_from_the_image_downloads_and_installs_nothing(os_name: str, instance: Machines) -> None:
+    node = instance(os_name)
+    outcome = node.run("compute_node.sh", COMPUTE_NODE, sites=NO_INTERNET)
+    assert outcome.code == 0, outcome.output
+    assert "installed" not in outcome.output
+    assert f"driver {COMPUTE_NODE['driver']}, 16 devices, 32 NeuronCores" in outcome.output
+
+
+@each_manager
+def test_building_upon_an_image_that_has_everything_downloads_nothing(
+    os_name: str, instance: Machines, base: Base
+) -> None:
+    assert build(instance(os_name, "c6i.4xlarge"), base, sites=NO_INTERNET).code == 0
+
+
+def test_the_driver_is_built_for_the_kernel_that_runs_where_the_packages_are_there_already(
+    instance: Machines, base: Base
+) -> None:
+    image = instance("ubuntu2404", "c6i.4xlarge")
+    image.write("/etc/kernel-release", KERNELS["ubuntu2204"] + "\n")
+    outcome = build(image, base)
+    assert outcome.code == 0, outcome.output
+    assert image.read(f"/usr/lib/modules/{KERNELS['ubuntu2204']}/updates/neuron.ko").strip() == IMAGE["driver"]
+
+
+@pytest.mark.parametrize(("os_name", "manager"), [("ubuntu2404", "apt-get"), ("alinux2023", "dnf")])
+def test_a_kernel_that_comes_with_the_packages_makes_no_image(
+    os_name: str, manager: str, machine: Machines, base: Base
+) -> None:
+    image = machine(os_name, "c6i.4xlarge")
+    image.write(f"/boot/vmlinuz-{KERNELS[os_name]}", "")
+    image.write(f"/usr/local/sbin/{manager}", f'#!/bin/bash\n>/boot/vmlinuz-6.99.0\nexec /usr/bin/{manager} "$@"\n')
+    image.path(f"/usr/local/sbin/{manager}").chmod(0o755)
+    outcome = build(image, base)
+    assert outcome.code == 15
+    said = f"vmlinuz-6.99.0 came with the packages, and the driver is built for {KERNELS[os_name]}. To do: "
+    assert outcome.last_line.startswith(f"image.sh: failed (15): {said}")
+
+
+def test_a_build_that_fails_says_why_and_makes_no_image(machine: Machines, base: Base) -> None:
+    image = machine("ubuntu2404", "c6i.4xlarge")
+    image.write("/etc/kernel-release", "6.99.0-1-aws\n")
+    outcome = build(image, base)
+    assert outcome.code == 14
+    assert outcome.last_line.startswith("image.sh: failed (14): no repository has linux-headers-6.99.0-1-aws")

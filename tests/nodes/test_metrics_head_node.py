@@ -1,0 +1,102 @@
+"""The metrics of the head node, but for Slurm itself, which tests/slurm/test_node_metrics.py has."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from scripts.nodes.metrics import slurm
+from scripts.nodes.metrics.slurm import ControllerLog
+
+LINES = """\
+[2026-11-20T08:00:00.000] update_node: node trn1-dy-trn1-32xl-1 reason set to: ultracluster: SCRATCH: full
+[2026-11-20T08:00:00.000] update_node: node trn1-dy-trn1-32xl-1 state set to DRAINED
+[2026-11-20T08:00:01.000] update_node: node trn1-dy-trn1-32xl-2 reason set to: Scheduler health check failed
+"""
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "slurmctld.log"
+    path.write_text("before\n", encoding="utf-8")
+    return path
+
+
+def append(log: Path, text: str) -> None:
+    with log.open("a", encoding="utf-8") as file:
+        file.write(text)
+
+
+def test_the_log_is_read_from_now_on_and_once(log: Path) -> None:
+    reader = ControllerLog(log)
+    assert reader.read() == ""
+    append(log, LINES)
+    assert reader.read() == LINES
+    assert reader.read() == ""
+
+
+def test_a_log_that_is_rotated_is_read_from_its_beginning(log: Path) -> None:
+    reader = ControllerLog(log)
+    log.rename(log.with_suffix(".1"))
+    append(log, "a new file, longer than before\n")
+    assert reader.read() == "a new file, longer than before\n"
+    log.write_text("cut\n", encoding="utf-8")  # copytruncate
+    assert reader.read() == "cut\n"
+    log.unlink()
+    assert reader.read() == ""
+
+
+def test_a_log_that_comes_later_is_read_whole(tmp_path: Path) -> None:
+    reader = ControllerLog(tmp_path / "slurmctld.log")
+    (tmp_path / "slurmctld.log").write_text(LINES, encoding="utf-8")
+    assert reader.read() == LINES
+
+
+def test_other_bytes_do_no_harm(log: Path) -> None:
+    reader = ControllerLog(log)
+    with log.open("ab") as file:
+        file.write(b"\xff\xfe\n")
+    assert reader.read().endswith("\n")
+
+
+def test_only_health_checks_count() -> None:
+    assert slurm.drained_in_log(LINES) == {"trn1-dy-trn1-32xl-1"}
+
+
+def test_nodes_belong_to_the_queue_that_their_names_begin_with() -> None:
+    nodes = {"trn1-st-a-1", "trn1-dy-a-1", "trn1-large-dy-a-1", "trn-dy-a-1"}
+    assert {queue: slurm.count_of(queue, nodes) for queue in ("trn1", "trn1-large", "trn", "large")} == {
+        "trn1": 2,
+        "trn1-large": 1,
+        "trn": 1,
+        "large": 0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        *((json.dumps({"status": status}), set()) for status in ("STOPPED", "STOPPING", "STOP_REQUESTED", "STARTING")),
+        *((json.dumps({"status": status}), {"b"}) for status in ("PROTECTED", "RUNNING")),
+        ("{}", {"b"}),
+        ("no JSON", {"b"}),
+        ("", {"b"}),
+    ],
+)
+def test_a_queue_is_not_protected_where_somebody_stopped_the_fleet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str, expected: set[str]
+) -> None:
+    program = tmp_path / "get-compute-fleet-status.sh"
+    program.write_text(f"#!/bin/bash\necho '{answer}'\n", encoding="utf-8")
+    program.chmod(0o755)
+    monkeypatch.setattr(slurm, "_FLEET_STATUS", str(program))
+    assert slurm.protected({"a": "UP", "b": "INACTIVE", "c": "DOWN"}) == expected
+
+
+def test_the_fleet_is_asked_only_where_a_queue_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slurm, "_FLEET_STATUS", "/bin/false")
+    assert slurm.fleet_status() == ""
+    monkeypatch.setattr(slurm, "fleet_status", lambda: pytest.fail("asked"))
+    assert slurm.protected({"a": "UP", "c": "DOWN"}) == set()

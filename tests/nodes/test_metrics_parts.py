@@ -1,0 +1,134 @@
+"""The parts of the metrics: how they are counted, asked for and sent."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from scripts.nodes.metrics import cloudwatch, counters, neuron_monitor, service
+from scripts.nodes.metrics.cloudwatch import CloudWatch, Metric, Trouble
+from tests.nodes.hardware_files import neuron_monitor_report
+from ultracluster.domain import metrics
+
+PROJECT = Path(__file__).parents[2]
+
+
+def test_a_command_that_is_not_there_or_hangs_ends_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    some = [Metric("NodesReporting", 1, "Count", {"Cluster": "a"})]
+    assert not CloudWatch("us-west-2").send(some, 0)
+    (tmp_path / "aws").write_text("#!/bin/bash\nexec /bin/sleep 60\n", encoding="utf-8")
+    (tmp_path / "aws").chmod(0o755)
+    monkeypatch.setattr(cloudwatch, "_TIME_LIMIT", 0.2)
+    assert not CloudWatch("us-west-2").send(some, 0)
+    assert [each.partition(":")[0] for each in capfd.readouterr().out.splitlines()] == [
+        "FileNotFoundError",
+        "TimeoutExpired",
+    ]
+
+
+def test_a_request_has_what_cloudwatch_asks_for() -> None:
+    some = [Metric("EfaSentBytes", 5, "Bytes", {"Cluster": "a"})]
+    assert cloudwatch.request(some, 1_800_000_000.9) == {
+        "Namespace": metrics.NAMESPACE,
+        "MetricData": [
+            {
+                "MetricName": "EfaSentBytes",
+                "Dimensions": [{"Name": "Cluster", "Value": "a"}],
+                "Timestamp": "2027-01-15T08:00:00Z",
+                "Value": 5,
+                "Unit": "Bytes",
+            }
+        ],
+    }
+
+
+def test_an_outage_is_told_when_it_begins_and_when_it_ends(capsys: pytest.CaptureFixture[str]) -> None:
+    trouble = Trouble()
+    for error in ("", "no network", "no network", "throttled", "", "", "no network"):
+        trouble.tell(error)
+    assert capsys.readouterr().out.splitlines() == ["no network", "It works again.", "no network"]
+
+
+def test_a_device_that_appears_is_counted_from_then_on() -> None:
+    before = {"EfaSentBytes": {"a": 5}}
+    assert counters.increases(before, {"EfaSentBytes": {"a": 6, "b": 1000}}) == {"EfaSentBytes": 1}
+    assert counters.increases({}, {"EfaSentBytes": {"b": 1000}}) == {"EfaSentBytes": 0}
+
+
+def test_a_counter_that_cannot_be_read_is_left_out(tmp_path: Path) -> None:
+    counter = tmp_path / "sys/class/infiniband/rdmap0s26/ports/1/hw_counters/rx_bytes"
+    counter.parent.mkdir(parents=True)
+    counter.write_text("", encoding="ascii")
+    assert counters.read(tmp_path) == {}
+
+
+def test_several_reports_in_a_minute_are_averaged_and_their_errors_added() -> None:
+    first = neuron_monitor_report("trn1.2xlarge")
+    second = json.loads(json.dumps(first))
+    report = second["neuron_runtime_data"][0]["report"]
+    report["neuroncore_counters"]["neuroncores_in_use"]["1"]["neuroncore_utilization"] = 50
+    report["memory_used"]["neuron_runtime_used_bytes"]["neuron_device"] = 5
+    assert neuron_monitor.summarize([first, second]) == {
+        "NeuronCoreUtilization": pytest.approx((1.3560819560861623 * 2 + 50) / 2 / 2),
+        "NeuronDeviceMemoryUsed": 5,
+    }
+    assert neuron_monitor.execution_errors([first, second]) == 2 * 23692
+
+
+@pytest.mark.parametrize("hardware", [None, {"neuron_device_count": 0, "error": "no driver"}])
+def test_without_devices_there_is_no_utilization(hardware: object) -> None:
+    assert neuron_monitor.summarize([{**neuron_monitor_report("trn1.2xlarge"), "neuron_hardware_info": hardware}]) == {}
+
+
+def test_a_minute_in_which_a_job_ends_has_the_utilization_of_the_job() -> None:
+    used = neuron_monitor_report("trn1.2xlarge")
+    unused = {**used, "neuron_runtime_data": []}
+    assert neuron_monitor.summarize([used, unused]) == neuron_monitor.summarize([used])
+
+
+@pytest.mark.parametrize("data", [[{"report": None}], [{"report": {"execution_stats": None}}]])
+def test_groups_may_be_missing(data: object) -> None:
+    report = {**neuron_monitor_report("trn1.2xlarge"), "neuron_runtime_data": data}
+    assert neuron_monitor.execution_errors([report]) == 0
+    assert neuron_monitor.summarize([report]) == {"NeuronCoreUtilization": 0, "NeuronDeviceMemoryUsed": 0}
+
+
+def test_nodes_spread_their_calls_over_the_minute() -> None:
+    turns = [service.next_turn(1_800_000_000, f"trn1-dy-trn1-32xl-{number}") % 60 for number in range(1875)]
+    of_seconds = Counter(map(int, turns))
+    assert len(of_seconds) == 60
+    assert max(of_seconds.values()) < 60, "of 1,875 nodes, 31 a second in the mean"
+
+
+def test_a_node_keeps_its_moment_of_the_minute() -> None:
+    first = service.next_turn(1_800_000_000, "a")
+    assert 0 < first - 1_800_000_000 <= 60
+    assert service.next_turn(first, "a") == pytest.approx(first + 60)
+    assert service.next_turn(first + 59, "a") == pytest.approx(first + 60)
+    assert service.next_turn(first + 61, "a") == pytest.approx(first + 120)
+
+
+def test_it_asks_neuron_monitor_once_a_minute_for_what_it_uses() -> None:
+    path = PROJECT / "scripts/nodes/metrics/neuron_monitor.json"
+    configuration = json.loads(path.read_text(encoding="utf-8"))
+    assert configuration["period"] == f"{service.PERIOD:.0f}s"
+    [runtimes] = configuration["neuron_runtimes"]
+    assert {metric["type"] for metric in runtimes["metrics"]} == {
+        "neuroncore_counters", "memory_used", "execution_stats"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("path", sorted((PROJECT / "scripts/nodes").rglob("*.py")), ids=lambda path: path.stem)
+def test_programs_of_nodes_are_python_3_9(path: Path) -> None:
+    """As far as syntax goes. What only newer Pythons know in annotations is never evaluated."""
+    text = path.read_text(encoding="utf-8")
+    ast.parse(text, feature_version=(3, 9))
+    if "def " in text:
+        assert "from __future__ import annotations" in text

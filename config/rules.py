@@ -12,7 +12,7 @@ from ultracluster.domain.faults import Fault, below
 from ultracluster.domain.instance_types import zone_id_prefix
 
 if TYPE_CHECKING:
-    from config.settings import ClusterSettings, NetworkSettings, StorageSettings
+    from config.settings import ClusterSettings, MonitoringSettings, NetworkSettings, StorageSettings
 
 _OTHER_PARTITIONS = ("cn-", "us-gov-", "us-iso", "eu-iso")
 _FIXED_ADDRESS_RESERVE = 32
@@ -77,10 +77,19 @@ def _cluster(name: str, region: str, tags: dict[str, str], cluster: ClusterSetti
         for r, resource in enumerate(queue.compute_resources):
             place = ("queues", q, "compute_resources", r, "capacity_reservation_group_arn")
             found += _region_faults(place, resource.capacity_reservation_group_arn, region)
-    if spec.name in (stacks := [f"{name}-{part}" for part in ("network", "storage", "cluster")]):
+    if spec.name in (stacks := [f"{name}-{part}" for part in ("network", "storage", "cluster", "monitoring")]):
         allowed = f"another name than {', '.join(stacks)}"
         found.append(Fault(("name",), spec.name, allowed, "ParallelCluster makes a stack of that name"))
     return [fault if fault.path[0] == "tags" else below(("cluster",), [fault])[0] for fault in found]
+
+
+def _monitoring(monitoring: MonitoringSettings) -> list[Fault]:
+    emails = monitoring.emails
+    return [
+        Fault(("monitoring", "emails", index), email, "each address once", "two subscriptions would be one")
+        for index, email in enumerate(emails)
+        if email.lower() in [each.lower() for each in emails[:index]]
+    ]
 
 
 def _mounts(storage: StorageSettings, cluster: ClusterSettings) -> list[Fault]:
@@ -141,6 +150,6 @@ def _region_faults(place: tuple[str | int, ...], arn: str | None, region: str) -
 
 _RULES: dict[Callable[..., list[Fault]], frozenset[str]] = {
     rule: frozenset(inspect.signature(rule).parameters)
-    for rule in (_zone, _network, _storage, _cluster, _mounts, _private_subnet, _public_subnet)
+    for rule in (_zone, _network, _storage, _cluster, _monitoring, _mounts, _private_subnet, _public_subnet)
 }
 """Each rule, and the sections that it needs: its parameters."""

@@ -267,7 +267,7 @@ class SlurmSettings(_Model):
     scaling_strategy: domain.ScalingStrategy = "all-or-nothing"
     """Whether a job that does not get all of its nodes gets none."""
     custom_settings: dict[str, str] = {}
-    """Further slurm.conf parameters."""
+    """Further slurm.conf parameters; what SchedulerParameters lists here wins over the stack's own list, one by one."""
 
     @property
     def spec(self) -> domain.SlurmSpec:
@@ -275,8 +275,8 @@ class SlurmSettings(_Model):
         return domain.SlurmSpec(**self.model_dump())
 
 
-class MonitoringSettings(_Model):
-    """Logs, dashboard and alarms of the cluster."""
+class ClusterMonitoringSettings(_Model):
+    """Logs, dashboard and alarms that ParallelCluster makes with the cluster."""
 
     log_retention_days: int = 180
     """Days that CloudWatch keeps the cluster's logs."""
@@ -318,7 +318,7 @@ class ClusterSettings(_Model):
     queues: list[QueueSettings]
     """Slurm queues, 1 to 50."""
     slurm: SlurmSettings = SlurmSettings()
-    monitoring: MonitoringSettings = MonitoringSettings()
+    monitoring: ClusterMonitoringSettings = ClusterMonitoringSettings()
     overrides: dict[str, Any] = {}
     """Raw ParallelCluster keys for what is not modelled here, merged last; queues and compute resources by Name."""
 
@@ -349,11 +349,29 @@ class ClusterSettings(_Model):
         )
 
 
+_LABEL = "[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?"
+_EMAIL = rf"^[A-Za-z0-9_%+-]+(\.[A-Za-z0-9_%+-]+)*@({_LABEL}\.)+[A-Za-z][A-Za-z0-9-]*[A-Za-z0-9]$"
+"""An address of letters without accents, digits, dots and ``_%+-``, without a name or brackets around it."""
+
+
+class MonitoringSettings(_Model):
+    """Alarms and a dashboard of nodes, file system and NAT gateway, which outlive the cluster."""
+
+    emails: list[Annotated[str, Field(pattern=_EMAIL, max_length=254)]] = []
+    """Addresses that alarms are sent to, such as me@example.com. Each gets a mail first, with a link to confirm."""
+    node_metrics: bool = True
+    """Whether nodes send the counters of Neuron devices and EFA to CloudWatch once a minute; it costs by the node."""
+    dashboard: bool = True
+    """CloudWatch dashboard of nodes, file system and NAT gateway."""
+    file_system_full_percent: Annotated[int, Field(ge=50, le=99)] = 85
+    """The alarm of a nearly full file system is raised from there on; percent of its nominal capacity, capacity_gib."""
+
+
 class Settings(_Model):
-    """A deployment: network, storage and cluster."""
+    """A deployment: network, storage, cluster and monitoring."""
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{1,39}$")]
-    """Name of the deployment; its stacks are NAME-network, NAME-storage and NAME-cluster."""
+    """Name of the deployment; its stacks are NAME-network, NAME-storage, NAME-cluster and NAME-monitoring."""
     account: Annotated[str, Field(pattern=r"^\d{12}$")] | None = None
     """AWS account, in quotes; null: the one of the credentials in use."""
     region: Annotated[str, Field(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$")]
@@ -362,11 +380,12 @@ class Settings(_Model):
     """Availability zone id, the same place in every account (a zone name such as us-west-2a is not)."""
     tags: dict[str, Annotated[str, Field(max_length=256)]] = {}
     """Tags of everything that is made."""
-    termination_protection: list[Literal["network", "storage", "cluster"]] = ["network", "storage"]
+    termination_protection: list[Literal["network", "storage", "cluster", "monitoring"]] = ["network", "storage"]
     """Stacks that cannot be deleted until they are taken off this list and deployed once more."""
     network: NetworkSettings = NetworkSettings()
     storage: StorageSettings = StorageSettings()
     cluster: ClusterSettings
+    monitoring: MonitoringSettings = MonitoringSettings()
 
     @model_validator(mode="after")
     def _check(self) -> Self:

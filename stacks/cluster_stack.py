@@ -15,7 +15,9 @@ from ultracluster.network import Network
 from ultracluster.node_scripts import NodeScript
 from ultracluster.parallel_cluster import ParallelCluster
 
-_NODE_SCRIPTS = Path(__file__).parents[1] / "scripts" / "nodes"
+_SCRIPTS = Path(__file__).parents[1] / "scripts"
+_NODE_SCRIPTS = _SCRIPTS / "nodes"
+_JOB_SCRIPTS = _SCRIPTS / "jobs"
 
 
 class ClusterStack(cdk.Stack):
@@ -35,6 +37,7 @@ class ClusterStack(cdk.Stack):
         file_system: LustreFileSystem,
         shared_storage_name: str,
         mount_dir: str,
+        node_metrics: bool,
         **stack_options: Any,
     ) -> None:
         """Define the stack.
@@ -47,6 +50,7 @@ class ClusterStack(cdk.Stack):
             file_system: What all nodes mount.
             shared_storage_name: ParallelCluster's name of the file system; a new file system needs a new one.
             mount_dir: Where nodes mount it.
+            node_metrics: Whether nodes send metrics.
             **stack_options: As of ``cdk.Stack``: env, termination_protection and so on, but no tags: the cluster's do.
         """
         super().__init__(scope, construct_id, **stack_options)
@@ -57,9 +61,13 @@ class ClusterStack(cdk.Stack):
             network=network,
             security_groups=[file_system.security_group],
             shared_storage=[LustreMount(shared_storage_name, mount_dir, file_system.file_system_id)],
-            head_node_script=_node_script("head_node.sh", node_facts.head_node(spec, mount_dir)),
+            head_node_script=_node_script(
+                "head_node.sh", node_facts.head_node(spec, mount_dir, metrics=node_metrics), {"jobs": _JOB_SCRIPTS}
+            ),
             queue_scripts={
-                queue.name: _node_script("compute_node.sh", node_facts.compute_node(spec, queue, mount_dir))
+                queue.name: _node_script(
+                    "compute_node.sh", node_facts.compute_node(spec, queue, mount_dir, metrics=node_metrics)
+                )
                 for queue in spec.queues
             },
             login_script=_node_script("login_node.sh", node_facts.login_node(spec, mount_dir)),
@@ -103,5 +111,5 @@ class ClusterStack(cdk.Stack):
         cdk.CfnOutput(self, "Summary", value=self.to_json_string(summary), description="For scripts")
 
 
-def _node_script(entry: str, facts: Mapping[str, str]) -> NodeScript:
-    return NodeScript(_NODE_SCRIPTS, entry, [f"{name}={value}" for name, value in facts.items()])
+def _node_script(entry: str, facts: Mapping[str, str], bundles: Mapping[str, Path] | None = None) -> NodeScript:
+    return NodeScript(_NODE_SCRIPTS, entry, [f"{name}={value}" for name, value in facts.items()], bundles or {})

@@ -7,9 +7,11 @@ import aws_cdk as cdk
 
 from config.settings import Settings
 from stacks.cluster_stack import ClusterStack
+from stacks.monitoring_stack import MonitoringStack
 from stacks.network_stack import NetworkStack
 from stacks.storage_stack import StorageStack
 from ultracluster.domain.lustre import shared_storage_name
+from ultracluster.watched import WatchedCluster, WatchedFileSystem, WatchedNatGateway
 
 
 @dataclass(frozen=True)
@@ -19,6 +21,7 @@ class Deployment:
     network: NetworkStack
     storage: StorageStack
     cluster: ClusterStack
+    monitoring: MonitoringStack
 
 
 def compose(app: cdk.App, settings: Settings) -> Deployment:
@@ -48,19 +51,34 @@ def compose(app: cdk.App, settings: Settings) -> Deployment:
         tags=settings.tags,
         **options("storage"),
     )
-    file_system = settings.storage.file_system
+    file_system, spec = settings.storage.file_system, settings.cluster_spec
+    storage_name = shared_storage_name(
+        file_system.spec, stack_name=storage.stack_name, subnet=settings.network.placement(settings.zone_id)
+    )
     cluster = ClusterStack(
         app,
         f"{settings.name}-cluster",
-        spec=settings.cluster_spec,
+        spec=spec,
         network=network.network,
         file_system=storage.file_system,
-        shared_storage_name=shared_storage_name(
-            file_system.spec, stack_name=storage.stack_name, subnet=settings.network.placement(settings.zone_id)
-        ),
+        shared_storage_name=storage_name,
         mount_dir=file_system.mount_dir,
+        node_metrics=settings.monitoring.node_metrics,
         **options("cluster"),
+    )
+    nat_gateway_id = network.network.nat_gateway_id
+    monitoring = MonitoringStack(
+        app,
+        f"{settings.name}-monitoring",
+        settings=settings.monitoring,
+        cluster=WatchedCluster(spec.name, [queue.name for queue in spec.queues], settings.monitoring.node_metrics),
+        file_system=WatchedFileSystem(storage.file_system.file_system_id, storage_name, file_system.capacity_gib),
+        nat_gateway=(
+            None if nat_gateway_id is None else WatchedNatGateway(nat_gateway_id, settings.network.public_subnet_cidr)
+        ),
+        tags=settings.tags,
+        **options("monitoring"),
     )
     for warning in settings.warnings:
         cdk.Annotations.of(cluster).add_warning_v2("ultracluster:settings", warning)
-    return Deployment(network, storage, cluster)
+    return Deployment(network, storage, cluster, monitoring)

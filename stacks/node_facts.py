@@ -5,13 +5,14 @@ from ultracluster.domain.cluster import ClusterSpec, QueueSpec
 from ultracluster.domain.instance_types import has_efa
 
 
-def compute_node(spec: ClusterSpec, queue: QueueSpec, mount_dir: str) -> dict[str, str]:
+def compute_node(spec: ClusterSpec, queue: QueueSpec, mount_dir: str, *, metrics: bool = False) -> dict[str, str]:
     """Return the facts for the compute nodes of a queue.
 
     Args:
         spec: A cluster without faults.
         queue: One of its queues.
         mount_dir: Where nodes mount the shared file system.
+        metrics: Whether nodes send metrics.
     """
     release = neuron.RELEASES[spec.neuron_sdk]
     facts = {
@@ -23,14 +24,17 @@ def compute_node(spec: ClusterSpec, queue: QueueSpec, mount_dir: str) -> dict[st
         "runtime": release.runtime,
         "collectives": release.collectives,
         "tools": release.tools,
+        "python": neuron.SYSTEMS[spec.os].python,
         "mount_dir": mount_dir,
         "scratch_dir": queue.scratch_dir,
     }
     switched_off = [r.name for r in queue.compute_resources if has_efa(r.instance_type) and not r.has_efa]
-    return facts | ({"without_efa": ",".join(switched_off)} if switched_off else {})
+    if switched_off:
+        facts["without_efa"] = ",".join(switched_off)
+    return facts | _metrics(metrics)
 
 
-def head_node(spec: ClusterSpec, mount_dir: str) -> dict[str, str]:
+def head_node(spec: ClusterSpec, mount_dir: str, *, metrics: bool = False) -> dict[str, str]:
     """Return the facts for the head node, which makes the training environment."""
     release, system = neuron.RELEASES[spec.neuron_sdk], neuron.SYSTEMS[spec.os]
     pytorch = release.pytorch[spec.pytorch]
@@ -46,10 +50,20 @@ def head_node(spec: ClusterSpec, mount_dir: str) -> dict[str, str]:
         "libneuronxla": release.libneuronxla,
         "mount_dir": mount_dir,
         "user": system.user,
+        **_metrics(metrics),
     }
 
 
 def login_node(spec: ClusterSpec, mount_dir: str) -> dict[str, str]:
     """Return the facts for login nodes, which use the training environment."""
     pytorch = neuron.RELEASES[spec.neuron_sdk].pytorch[spec.pytorch]
-    return {"sdk": spec.neuron_sdk, "pytorch": pytorch.torch, "mount_dir": mount_dir}
+    return {
+        "sdk": spec.neuron_sdk,
+        "python": neuron.SYSTEMS[spec.os].python,
+        "pytorch": pytorch.torch,
+        "mount_dir": mount_dir,
+    }
+
+
+def _metrics(on: bool) -> dict[str, str]:
+    return {"metrics": "on"} if on else {}

@@ -17,11 +17,18 @@ class Network:
 
     Whatever is launched in a subnet and needs the internet must depend on ``vpc``: the gateways and routes are ready
     only then. Across stacks that makes a dependency between the stacks.
+
+    Attributes:
+        vpc: The VPC.
+        public_subnet: Has a route to an internet gateway.
+        private_subnet: Has a route to a NAT gateway, or the endpoints that nodes need.
+        nat_gateway_id: The NAT gateway, None if it is not ours.
     """
 
     vpc: ec2.IVpc
     public_subnet: ec2.ISubnet
     private_subnet: ec2.ISubnet
+    nat_gateway_id: str | None = None
 
     @classmethod
     def existing(
@@ -117,8 +124,10 @@ class UltraClusterNetwork(Construct):
         for subnet in (public_subnet, private_subnet):
             _place_by_zone_id(subnet, zone_id)
 
-        self.network = Network(vpc=vpc, public_subnet=public_subnet, private_subnet=private_subnet)
-        self.nat_addresses = self._connect(vpc, public_subnet, private_subnet, nat_addresses)
+        nat_gateway_id, self.nat_addresses = self._connect(vpc, public_subnet, private_subnet, nat_addresses)
+        self.network = Network(
+            vpc=vpc, public_subnet=public_subnet, private_subnet=private_subnet, nat_gateway_id=nat_gateway_id
+        )
         self._add_gateway_endpoints(vpc, [public_subnet, private_subnet])
         if interface_endpoints:
             self._add_interface_endpoints(vpc, private_subnet, cidr, interface_endpoints)
@@ -131,7 +140,8 @@ class UltraClusterNetwork(Construct):
 
     def _connect(
         self, vpc: ec2.Vpc, public_subnet: ec2.PublicSubnet, private_subnet: ec2.PrivateSubnet, nat_addresses: int
-    ) -> list[str]:
+    ) -> tuple[str, list[str]]:
+        """Add the ways out, and return the NAT gateway's id and public addresses."""
         gateway = ec2.CfnInternetGateway(vpc, "InternetGateway")
         attachment = ec2.CfnVPCGatewayAttachment(
             vpc, "InternetGatewayAttachment", vpc_id=vpc.vpc_id, internet_gateway_id=gateway.ref
@@ -146,7 +156,7 @@ class UltraClusterNetwork(Construct):
         if others:
             nat_gateway.secondary_allocation_ids = others
         private_subnet.add_default_nat_route(nat_gateway.ref)
-        return [address.attr_public_ip for address in addresses]
+        return nat_gateway.ref, [address.attr_public_ip for address in addresses]
 
     def _add_gateway_endpoints(self, vpc: ec2.Vpc, subnets: Sequence[ec2.ISubnet]) -> None:
         for construct_id, service in (

@@ -1,7 +1,7 @@
 """The scripts that nodes run while they start: in S3, with what lets nodes and ParallelCluster's provider read them."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,8 @@ class NodeScript:
         directory: Holds the script and what it needs; it becomes one CDK asset, a zip file.
         entry: The script, relative to the directory.
         arguments: Its command line.
+        bundles: Further directories, each a zip file of its own, by the name under which the script is told its
+            address: ``name=s3://...``, after the arguments. Only nodes with this script may read them.
 
     Raises:
         ValueError: The directory has no such script.
@@ -33,6 +35,7 @@ class NodeScript:
     directory: Path
     entry: str
     arguments: Sequence[str] = ()
+    bundles: Mapping[str, Path] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not (self.directory / self.entry).is_file():
@@ -59,7 +62,7 @@ class NodeScripts(Construct):
 
     def of_queue(self, script: NodeScript) -> NodeActions:
         """Return what compute nodes do for a script. Another script changes their OnNodeConfigured, in place."""
-        return NodeActions(on_configured=self._run(script), policy_arns=[self._policy_arn("Bundle", script.directory)])
+        return NodeActions(on_configured=self._run(script), policy_arns=self._bundle_policy_arns(script))
 
     def launched(self, node_kind: str, script: NodeScript) -> NodeActions:
         """Return what head or login nodes do for a script, which is named in an SSM parameter.
@@ -79,10 +82,7 @@ class NodeScripts(Construct):
         return NodeActions(
             on_configured=self._action(_LAUNCHER, [parameter_name, self._region]),
             on_updated=run if node_kind == "HeadNode" else None,
-            policy_arns=[
-                self._policy_arn("Launcher", _LAUNCHER, _RUNNER),
-                self._policy_arn("Bundle", script.directory),
-            ],
+            policy_arns=[self._policy_arn("Launcher", _LAUNCHER, _RUNNER), *self._bundle_policy_arns(script)],
         )
 
     def provider_policy(self) -> iam.ManagedPolicy | None:
@@ -106,7 +106,8 @@ class NodeScripts(Construct):
 
     def _run(self, script: NodeScript) -> Action:
         bundle = self._asset(script.directory)
-        return self._action(_RUNNER, [bundle.s3_object_url, self._region, script.entry, *script.arguments])
+        further = [f"{name}={self._asset(path).s3_object_url}" for name, path in script.bundles.items()]
+        return self._action(_RUNNER, [bundle.s3_object_url, self._region, script.entry, *script.arguments, *further])
 
     def _action(self, path: Path, arguments: Sequence[str]) -> Action:
         asset = self._asset(path)
@@ -117,6 +118,9 @@ class NodeScripts(Construct):
             name = f"{path.stem}{len(self._assets)}"
             self._assets[path] = assets.Asset(self, name, path=str(path), exclude=["__pycache__"])
         return self._assets[path]
+
+    def _bundle_policy_arns(self, script: NodeScript) -> list[str]:
+        return [self._policy_arn("Bundle", path) for path in (script.directory, *script.bundles.values())]
 
     def _policy_arn(self, label: str, *paths: Path) -> str:
         """Return one policy for all nodes that read the same: S3Access has room for one object of a bucket only.

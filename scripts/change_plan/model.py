@@ -15,6 +15,7 @@ SECURITY_TYPES = (
     "AWS::KMS::Key",
     "AWS::Lambda::Permission",
     "AWS::S3::BucketPolicy",
+    "AWS::SNS::TopicPolicy",
 )
 """Beginnings of the resource types that say who may do or reach what."""
 _SECURITY_KEYS = frozenset({"AdditionalSecurityGroups", "AllowedIps", "Iam", "SecurityGroups"})

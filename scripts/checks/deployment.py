@@ -10,7 +10,7 @@ from typing import Any
 
 from config.settings import Settings
 
-PARTS = ("network", "storage", "cluster")
+PARTS = ("network", "storage", "cluster", "monitoring")
 """The stacks of a deployment, in the order in which they are made."""
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from config.settings import ClusterSettings
 from scripts.checks.check import Finding, Status, check
-from scripts.checks.deployment import Deployment
+from scripts.checks.deployment import Account, Deployment
 
 NAME_PARTS: Mapping[str, str] = {
     "alinux2023": "amzn2023-hvm",
@@ -16,6 +17,8 @@ NAME_PARTS: Mapping[str, str] = {
 """Part of the official images' names by OS (aws-parallelcluster 3.16.1, constants.py, OS_TO_IMAGE_NAME_PART_MAP)."""
 _ARCHITECTURE = "x86_64"
 """That of all Trn instances."""
+SDK_TAG = "ultracluster:neuron-sdk"
+"""Tag of an image that `make image` made: the release of the Neuron SDK in it."""
 _PUBLISHED = ("templates/custom_resource/cluster.yaml", "layers/aws-parallelcluster/lambda-layer.zip")
 """The provider's template and the layer of its function, below `parallelcluster/VERSION/`.
 
@@ -31,19 +34,15 @@ https://github.com/aws/aws-parallelcluster/blob/develop/cloudformation/custom_re
     calls=("ec2:DescribeImages",),
 )
 def official_image(deployment: Deployment) -> Iterator[Finding]:
-    """Look for the image as ParallelCluster does (pcluster/aws/ec2.py, get_official_image_id)."""
+    """Look for the image that ParallelCluster takes."""
     cluster = deployment.settings.cluster
     if cluster.custom_ami:
         return
-    name = f"aws-parallelcluster-{cluster.parallelcluster_version}-{NAME_PARTS[cluster.os]}-{_ARCHITECTURE}*"
-    filters = [{"Name": "name", "Values": [name]}, {"Name": "state", "Values": ["available"]}]
-    found = deployment.account.list(
-        "ec2", "describe_images", Owners=["amazon"], Filters=filters, IncludeDeprecated=True
-    )
+    name = official_name(cluster)
+    newest = newest_official_image(deployment.account, cluster)
     words = ("--owners", "amazon", "--include-deprecated", "--filters", f"Name=name,Values={name}")
     command = deployment.command("ec2", "describe-images", *words)
-    if found:
-        newest = max(found, key=lambda image: image["CreationDate"])
+    if newest:
         yield Finding(Status.PASS, f"{newest['ImageId']}, {newest['Name']}", command=command)
     else:
         sentence = f"Amazon has no image {name} in {deployment.settings.region}"
@@ -81,6 +80,7 @@ def custom_image(deployment: Deployment) -> Iterator[Finding]:
         yield Finding(Status.FAIL, sentence, hint, command, subject)
     if not faults:
         yield Finding(Status.PASS, f"{image_id} ({images[0]['Name']}) fits version, OS and volumes", command=command)
+    yield from _other_release(deployment, images[0], command)
 
 
 @check(
@@ -118,6 +118,18 @@ def provider_template(deployment: Deployment) -> Iterator[Finding]:
             yield Finding(Status.PASS, f"s3://{bucket}/{key} is there", command=command, subject=subject)
 
 
+def official_name(cluster: ClusterSettings) -> str:
+    """Return what the names of ParallelCluster's own images for version and OS match."""
+    return f"aws-parallelcluster-{cluster.parallelcluster_version}-{NAME_PARTS[cluster.os]}-{_ARCHITECTURE}*"
+
+
+def newest_official_image(account: Account, cluster: ClusterSettings) -> Mapping[str, Any] | None:
+    """Look for the image as ParallelCluster does (pcluster/aws/ec2.py, get_official_image_id)."""
+    filters = [{"Name": "name", "Values": [official_name(cluster)]}, {"Name": "state", "Values": ["available"]}]
+    found = account.list("ec2", "describe_images", Owners=["amazon"], Filters=filters, IncludeDeprecated=True)
+    return max(found, key=lambda image: str(image["CreationDate"]), default=None)
+
+
 def _faults(deployment: Deployment, image: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     """Yield what is wrong with an image: about what, in a sentence, and what mends it.
 
@@ -151,6 +163,16 @@ def _faults(deployment: Deployment, image: Mapping[str, Any]) -> Iterator[tuple[
     for place, gib in {"cluster.head_node.root_volume_gib": cluster.head_node.root_volume_gib, **volumes}.items():
         if gib is not None and gib < size:
             yield place, f"{place} is {gib}; allowed: {size}, the size of the image, or more", f"change it in {file}"
+
+
+def _other_release(deployment: Deployment, image: Mapping[str, Any], command: str) -> Iterator[Finding]:
+    """Warn of an image with another Neuron SDK than the settings ask for."""
+    wanted = deployment.settings.cluster.neuron_sdk
+    for tag in image.get("Tags", []):
+        if tag["Key"] == SDK_TAG and tag["Value"] != wanted:
+            sentence = f"the image has the Neuron SDK {tag['Value']}, so each node installs {wanted} when it starts"
+            hint = f"make another: `make image ENV={deployment.environment}`"
+            yield Finding(Status.WARN, sentence, hint, command, "neuron-sdk")
 
 
 def _root_volume_gib(image: Mapping[str, Any]) -> int:

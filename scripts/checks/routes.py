@@ -110,7 +110,7 @@ def _without_route(deployment: Deployment, subnet: ExistingSubnet, vpc_id: str, 
     """Tell whether endpoints make up for a default route.
 
     https://docs.aws.amazon.com/parallelcluster/latest/ug/aws-parallelcluster-in-a-single-public-subnet-no-internet-v3.html;
-    head and login nodes take the names of their scripts from Systems Manager.
+    head and login nodes take the names of their scripts from Systems Manager, all send metrics where these are wanted.
     """
     right = _RIGHT_TARGETS[subnet.label]
     if subnet.label == "public":
@@ -121,6 +121,8 @@ def _without_route(deployment: Deployment, subnet: ExistingSubnet, vpc_id: str, 
         needed.add("ssm")
     if deployment.settings.cluster.login_nodes:
         needed.add("elasticloadbalancing")
+    if deployment.settings.monitoring.node_metrics:
+        needed.add("monitoring")
     present = {
         each["ServiceName"].removeprefix(f"com.amazonaws.{deployment.settings.region}.")
         for each in vpc_endpoints(deployment, vpc_id)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from scripts.planning import products
 from scripts.planning.products import HOURS_PER_MONTH, Product
 from scripts.planning.sizes import file_system, fleet, others
+from ultracluster.domain import metrics
 
 if TYPE_CHECKING:
     from config.settings import Settings
@@ -137,6 +138,7 @@ def parts(settings: Settings) -> list[Part]:
         *_head_and_login_nodes(settings),
         *_file_system(settings),
         *_network(settings),
+        *_monitoring_of_the_cluster(settings),
         *_monitoring(settings),
     ]
 
@@ -220,7 +222,7 @@ def _network(settings: Settings) -> Iterator[Part]:
         yield _always("public IPv4 addresses", products.PUBLIC_ADDRESS, public)
 
 
-def _monitoring(settings: Settings) -> Iterator[Part]:
+def _monitoring_of_the_cluster(settings: Settings) -> Iterator[Part]:
     monitoring = settings.cluster.monitoring
     yield _always("private DNS zone", products.HOSTED_ZONE, 1)
     if monitoring.dashboard:
@@ -236,6 +238,33 @@ def _monitoring(settings: Settings) -> Iterator[Part]:
             at_min=(sizes.at_min.nodes + 1) * METRICS_OF_DETAILED_MONITORING,
             at_max=(sizes.at_max.nodes + 1) * METRICS_OF_DETAILED_MONITORING,
         )
+
+
+def _monitoring(settings: Settings) -> Iterator[Part]:
+    queues = len(settings.cluster.queues)
+    alarms = 1 if settings.network.existing else 2  # of the file system, and of a NAT gateway of ours
+    if settings.monitoring.node_metrics:
+        alarms += 3 + queues  # of the head node's metrics, and of each queue
+        sizes = fleet(settings.cluster_spec)
+        least, most = sizes.at_min.nodes, sizes.at_max.nodes
+        of_node = len(metrics.OF_COMPUTE_NODES)
+        yield Part(
+            name="metrics of compute nodes",
+            product=products.METRIC,
+            at_min=least * of_node,
+            at_max=most * of_node,
+            of_nodes=True,
+            remark="at most; more than 10,000 cost less each, by the hour in which they are sent",
+        )
+        requests = "requests of compute nodes that send metrics"
+        yield Part(requests, products.METRIC_REQUESTS, at_min=least, at_max=most, of_nodes=True)
+        of_queues = queues * of_node + (queues + 1) * len(metrics.OF_HEAD_NODE)
+        yield _always("metrics of queues and head node", products.METRIC, of_queues)
+        yield _always("requests of the head node that send metrics", products.METRIC_REQUESTS, 1)
+    yield _always("alarms of nodes, file system and NAT gateway", products.ALARM, alarms)
+    yield _always("key of alarm notifications", products.KMS_KEY, 1)
+    if settings.monitoring.dashboard:
+        yield _always("dashboard of nodes, file system and NAT gateway", products.DASHBOARD, 1)
 
 
 def _always(name: str, product: Product, units: int, remark: str = "") -> Part:

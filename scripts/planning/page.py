@@ -8,7 +8,8 @@ from itertools import pairwise
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING, NamedTuple
 
-from scripts.planning.tables import Table, dollars, hours, number, tables
+from scripts.pages import STEPS, document, even_ticks, table_lines
+from scripts.planning.tables import dollars, hours, number, tables
 from scripts.planning.workloads import Basis
 
 if TYPE_CHECKING:
@@ -16,21 +17,8 @@ if TYPE_CHECKING:
     from scripts.planning.workloads import Estimate
 
 _STYLE = """
-:root { color-scheme: light dark; --text: #1b1f24; --dim: #59636e; --line: #d1d9e0; --back: #ffffff; --first: #0a62c9;
-  --second: #b35900; }
-@media (prefers-color-scheme: dark) { :root { --text: #e6edf3; --dim: #9198a1; --line: #3d444d; --back: #0d1117;
-  --first: #6cb6ff; --second: #f0a35e; } }
-body { background: var(--back); color: var(--text); font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto;
-  max-width: 66rem; padding: 0 1rem; }
-h1 { font-size: 1.6rem; margin-bottom: 0; } h2 { font-size: 1.15rem; margin: 2rem 0 .5rem; }
-p { color: var(--dim); margin: .3rem 0; max-width: 60rem; }
-div.wide { overflow-x: auto; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; white-space: nowrap; }
-th, td { border-bottom: 1px solid var(--line); padding: .2rem .9rem .2rem 0; text-align: left; vertical-align: bottom; }
-th { color: var(--dim); font-weight: 600; white-space: pre; } .right { text-align: right; }
-tr.sum td { border-top: 2px solid var(--text); font-weight: 600; }
-svg { display: block; height: auto; max-width: 100%; } svg text { fill: var(--text); font-size: 13px; }
-svg .dim { fill: var(--dim); } svg .grid { stroke: var(--line); stroke-width: 1; }
+:root { --first: #0a62c9; --second: #b35900; }
+@media (prefers-color-scheme: dark) { :root { --first: #6cb6ff; --second: #f0a35e; } }
 svg .first { --ink: var(--first); } svg .second { --ink: var(--second); }
 svg .joined { fill: none; stroke: var(--ink); stroke-width: 2; } svg .guessed { stroke-dasharray: 5 5; }
 svg .mark { fill: var(--back); stroke: var(--ink); stroke-width: 2; } svg .measured { fill: var(--ink); }
@@ -39,8 +27,6 @@ svg .title { font-weight: 600; } svg .name { fill: var(--ink); font-weight: 600;
 
 _WIDTH, _HEIGHT = 960, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 80, 150, 34, 46
-_TICKS = 5
-_STEPS = (1, 2, 5, 10)
 
 
 class _Series(NamedTuple):
@@ -59,32 +45,11 @@ def page(plan: Plan) -> str:
     body = [f"<h1>Plan of {escape(plan.name)}</h1>", f"<p>{escape(where)}</p>"]
     if plan.run is not None:
         *shown, run = shown
-        body += [f"<h2>{escape(run.title)}</h2>", *_charts(plan.run), *_table(run)]
+        body += [f"<h2>{escape(run.title)}</h2>", *_charts(plan.run), *table_lines(run)]
     for table in shown:
-        body += [f"<h2>{escape(table.title)}</h2>", *_table(table)]
+        body += [f"<h2>{escape(table.title)}</h2>", *table_lines(table)]
     body += [f"<p>Note: {escape(remark)}</p>" for remark in plan.remarks]
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>Plan of {escape(where)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
-        + "\n".join(body)
-        + "\n</body>\n</html>\n"
-    )
-
-
-def _table(table: Table) -> Iterator[str]:
-    def cells(tag: str, texts: Sequence[str]) -> str:
-        sides = ["right" if column.right else "left" for column in table.columns]
-        return "".join(f'<{tag} class="{side}">{escape(text)}</{tag}>' for side, text in zip(sides, texts, strict=True))
-
-    yield '<div class="wide"><table>'
-    yield f"<thead><tr>{cells('th', [column.title for column in table.columns])}</tr></thead><tbody>"
-    for index, row in enumerate(table.rows):
-        kind = ' class="sum"' if index >= len(table.rows) - table.sums else ""
-        yield f"<tr{kind}>{cells('td', row)}</tr>"
-    yield "</tbody></table></div>"
-    for note in table.notes:
-        yield f"<p>{escape(note)}</p>"
+    return document(f"Plan of {where}", _STYLE, body)
 
 
 def _charts(run: Run) -> Iterator[str]:
@@ -104,7 +69,7 @@ def _charts(run: Run) -> Iterator[str]:
 def _chart(title: str, points: Sequence[Estimate], lines: Sequence[_Series], *, logarithmic: bool) -> Iterator[str]:
     """Draw lines over the numbers of nodes, which are apart by their logarithm."""
     values = [line.value(point) for line in lines for point in points]
-    ticks = _log_ticks(min(values), max(values)) if logarithmic else _even_ticks(max(values))
+    ticks = _log_ticks(min(values), max(values)) if logarithmic else even_ticks(0, max(values))
     scale = log10 if logarithmic else float
     low, high = scale(ticks[0]), scale(ticks[-1])
     first, last = log10(points[0].nodes), log10(points[-1].nodes)
@@ -161,15 +126,8 @@ def _apart(heights: Sequence[float]) -> list[float]:
 def _log_ticks(low: float, high: float) -> list[float]:
     """Return 1, 2 and 5 times powers of ten, from below the lowest value to above the highest."""
     powers = range(floor(log10(low)), ceil(log10(high)) + 1)
-    all_ticks = [step * 10.0**power for power in powers for step in _STEPS[:-1]]
+    all_ticks = [step * 10.0**power for power in powers for step in STEPS[:-1]]
     start = max(tick for tick in all_ticks if tick <= low)
     end = min(tick for tick in all_ticks if tick >= high)
     chosen = [tick for tick in all_ticks if start <= tick <= end]
     return chosen if len(chosen) > 1 else [start, start * 10]
-
-
-def _even_ticks(high: float) -> list[float]:
-    """Return about five even steps from zero to above the highest value."""
-    power = 10.0 ** floor(log10(high / _TICKS))
-    step = next(step * power for step in _STEPS if step * power * _TICKS >= high)
-    return [count * step for count in range(ceil(high / step) + 1)]

@@ -80,6 +80,9 @@ METRIC = Product("CloudWatch metric", "month")
 ALARM = Product("CloudWatch alarm", "month")
 COMPOSITE_ALARM = Product("CloudWatch composite alarm", "month")
 DASHBOARD = Product("CloudWatch dashboard", "month")
+METRIC_REQUESTS = Product("CloudWatch request a minute", "hour")
+"""An hour of PutMetricData once a minute: 60 requests."""
+KMS_KEY = Product("KMS key", "month")
 HOSTED_ZONE = Product("Route 53 hosted zone", "month")
 
 
@@ -110,7 +113,8 @@ SOURCES: Final = {
     "other": Source(
         "2026-11-21",
         "as commonly reported, to be compared with https://aws.amazon.com/ebs/pricing/, "
-        "https://aws.amazon.com/elasticloadbalancing/pricing/, https://aws.amazon.com/cloudwatch/pricing/ and https://aws.amazon.com/route53/pricing/",
+        "https://aws.amazon.com/elasticloadbalancing/pricing/, https://aws.amazon.com/cloudwatch/pricing/, "
+        "https://aws.amazon.com/kms/pricing/ and https://aws.amazon.com/route53/pricing/",
     ),
 }
 
@@ -144,6 +148,8 @@ _TABLE: Final = {
         ALARM.name: "0.1",
         COMPOSITE_ALARM.name: "0.5",
         DASHBOARD.name: "3",
+        METRIC_REQUESTS.name: "0.0006",
+        KMS_KEY.name: "1",
         HOSTED_ZONE.name: "0.5",
     },
 }

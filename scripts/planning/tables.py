@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from scripts.pages import Column, Table
 from scripts.planning.costs import EXAMPLE_GB
 from scripts.planning.products import HOURS_PER_MONTH, SOURCES
 from scripts.planning.workloads import INSTANCE_TYPE
@@ -22,32 +21,6 @@ _MINUTES_PER_HOUR = 60
 NONE = "-"
 TABLE_MARK = "(t)"
 LARGE_BATCH_MARK = "!"
-
-
-class Column(NamedTuple):
-    """A column; numbers stand to the right."""
-
-    title: str
-    right: bool = True
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table.
-
-    Attributes:
-        title: What it shows.
-        columns: Its columns.
-        rows: Cells by row.
-        sums: How many rows at the end are sums of those above.
-        notes: Sentences below it.
-    """
-
-    title: str
-    columns: Sequence[Column]
-    rows: Sequence[Sequence[str]]
-    sums: int = 0
-    notes: Sequence[str] = ()
 
 
 def tables(plan: Plan) -> list[Table]:

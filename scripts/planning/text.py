@@ -8,7 +8,8 @@ from rich import box
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from scripts.planning.tables import Table, tables
+from scripts.pages import Table
+from scripts.planning.tables import tables
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -21,7 +21,7 @@ from toolchain.parallelcluster import ParallelCluster
 
 ENVIRONMENT = "trn1-16"
 REGION = "us-west-2"
-PARTS = ("network", "storage", "cluster")
+PARTS = ("network", "storage", "cluster", "monitoring")
 
 Edit = Callable[[dict[str, Any]], object]
 

@@ -20,7 +20,7 @@ from tests.change_plan.account import PARTS, DeployedCluster, Edit, compute_reso
 pytestmark = pytest.mark.validation
 
 STACKS = tuple(f"trn1-16-{part}" for part in PARTS)
-NETWORK, STORAGE, CLUSTER = STACKS
+NETWORK, STORAGE, CLUSTER, MONITORING = STACKS
 
 
 def add_queue(settings: dict[str, Any]) -> None:
@@ -83,9 +83,23 @@ def of_status(plan: Plan, status: Status) -> list[str]:
 CUSTOM = {"Custom::PclusterCluster": Effect.CHANGED}
 IN_PLACE: dict[str, tuple[Edit, dict[str, Any], dict[str, str]]] = {
     "nothing": (unchanged, {}, {}),
-    "another queue": (add_queue, {CLUSTER: CUSTOM}, {"SlurmQueues": Kind.LIVE}),
+    "another queue": (
+        add_queue,
+        {
+            CLUSTER: CUSTOM,
+            MONITORING: {"AWS::CloudWatch::Alarm": Effect.ADDED, "AWS::CloudWatch::Dashboard": Effect.CHANGED},
+        },
+        {"SlurmQueues": Kind.LIVE},
+    ),
     "more nodes": (more_nodes, {CLUSTER: CUSTOM}, {"MaxCount": Kind.LIVE}),
-    "bigger file system": (bigger_file_system, {STORAGE: {"AWS::FSx::FileSystem": Effect.CHANGED}}, {}),
+    "bigger file system": (
+        bigger_file_system,
+        {
+            STORAGE: {"AWS::FSx::FileSystem": Effect.CHANGED},
+            MONITORING: {"AWS::CloudWatch::Alarm": Effect.CHANGED},
+        },
+        {},
+    ),
 }
 
 
@@ -99,8 +113,7 @@ def test_nothing_stands_against_what_is_changed_in_place(
     assert plan.ok
     assert plan.findings == []
     assert plan.empty == (edit is unchanged)
-    changed = {stack.name for stack in plan.stacks if stack.source is not Source.SAME}
-    assert changed == ({CLUSTER} if keys else stacks.keys())
+    assert {stack.name for stack in plan.stacks if stack.source is not Source.SAME} == stacks.keys()
 
 
 @pytest.mark.usefixtures("without_change_sets")

@@ -133,6 +133,17 @@ def test_whether_what_goes_stays_behind_is_what_the_stored_template_says() -> No
     assert stays == {"AWS::FSx::FileSystem": (Effect.REMOVED, True), "AWS::Logs::LogGroup": (Effect.REMOVED, False)}
 
 
+def test_what_holds_a_policy_says_who_may_do_what() -> None:
+    holders = {
+        resource["Type"]
+        for stack in golden().values()
+        for resource in stack.resources.values()
+        if any(key.endswith(("Policy", "PolicyDocument")) for key in resource.get("Properties", {}))
+    }
+    assert {"AWS::IAM::ManagedPolicy", "AWS::KMS::Key", "AWS::SNS::TopicPolicy"} <= holders
+    assert [each for each in sorted(holders) if not ResourceChange("A", each, Effect.CHANGED).security] == []
+
+
 def test_a_policy_and_a_type_are_properties_too() -> None:
     def edit(stacks: Stacks) -> None:
         find(stacks, "storage", "AWS::FSx::FileSystem")[1]["DeletionPolicy"] = "Delete"
@@ -183,7 +194,7 @@ def test_what_hangs_on_a_replaced_resource_may_be_replaced() -> None:
 def test_what_hangs_on_another_stack_follows_if_its_stack_is_updated() -> None:
     def edit(stacks: Stacks) -> None:
         move_private_subnet(stacks)
-        touch(stacks, "storage", "cluster")
+        touch(stacks, "storage", "cluster", "monitoring")
 
     comparison = compared(edit)
     [change] = comparison.changes[STORAGE]

@@ -19,19 +19,27 @@ SETTINGS = "config/settings.py"
 SETTINGS_RULES = "config/rules.py"
 COMPOSITION = "stacks/composition.py"
 NODE_FACTS = "stacks/node_facts.py"
+MONITORING = "constructs/ultracluster/monitoring.py"
+WATCHED = "constructs/ultracluster/watched.py"
+DASHBOARD = "constructs/ultracluster/dashboard.py"
 CDK_JSON = "cdk.json"
+CLUSTER_SUBMIT = "scripts/jobs/submit.py"
+SUBMIT = "scripts/submit.py"
 
 NETWORK_TESTS = "tests/stacks/test_network_construct.py"
 LUSTRE_TESTS = "tests/stacks/test_lustre_construct.py"
 CONSTRUCT_TESTS = "tests/stacks/test_parallel_cluster_construct.py"
 STACK_TESTS = "tests/stacks/test_cluster_stack.py"
 COMPOSITION_TESTS = "tests/stacks/test_composition.py"
+MONITORING_TESTS = "tests/stacks/test_monitoring_stack.py"
 LUSTRE_RULE_TESTS = "tests/unit/test_lustre.py"
 CLUSTER_RULE_TESTS = "tests/unit/test_cluster_rules.py"
 RENDERING_TESTS = "tests/unit/test_cluster_configuration.py"
 SETTINGS_TESTS = "tests/unit/test_settings.py"
 LAUNCH_TESTS = "tests/validation/test_launch_templates.py"
 BUNDLE_TESTS = "tests/nodes/test_run_bundle.py"
+CLUSTER_SUBMIT_TESTS = "tests/jobs/test_cluster_submit.py"
+SUBMIT_TESTS = "tests/jobs/test_submit.py"
 
 
 @dataclass(frozen=True)
@@ -374,7 +382,7 @@ MUTATIONS = (
         "unreadable-bundle",
         "compute nodes may read the bundle that they run",
         NODE_SCRIPTS,
-        'on_configured=self._run(script), policy_arns=[self._policy_arn("Bundle", script.directory)]',
+        "on_configured=self._run(script), policy_arns=self._bundle_policy_arns(script)",
         "on_configured=self._run(script)",
         (f"{STACK_TESTS}::test_each_node_may_read_its_scripts_and_no_others[trn1-16]",),
     ),
@@ -606,6 +614,105 @@ MUTATIONS = (
         (f"{CLUSTER_RULE_TESTS}::test_the_private_subnet_holds_every_node",),
     ),
     Mutation(
+        "anybody-may-publish",
+        "alarms of other stacks may neither publish nor use the key",
+        MONITORING,
+        "iam.ServicePrincipal(_CLOUDWATCH, conditions=from_us)",
+        "iam.ServicePrincipal(_CLOUDWATCH)",
+        (
+            f"{MONITORING_TESTS}::test_our_alarms_may_publish_and_nothing_without_tls",
+            f"{MONITORING_TESTS}::test_notifications_are_encrypted_with_a_key_that_our_alarms_may_use",
+        ),
+    ),
+    Mutation(
+        "managed-key",
+        "notifications are encrypted with a key that alarms may use",
+        MONITORING,
+        "kms:GenerateDataKey*",
+        "kms:Encrypt",
+        (f"{MONITORING_TESTS}::test_notifications_are_encrypted_with_a_key_that_our_alarms_may_use",),
+    ),
+    Mutation(
+        "plain-notifications",
+        "nothing is published without TLS",
+        MONITORING,
+        "enforce_ssl=True",
+        "enforce_ssl=False",
+        (f"{MONITORING_TESTS}::test_our_alarms_may_publish_and_nothing_without_tls",),
+    ),
+    Mutation(
+        "alarm-before-the-first-cluster",
+        "the head node's silence is told only once it has spoken",
+        MONITORING,
+        "cloudwatch.TreatMissingData.MISSING",
+        "cloudwatch.TreatMissingData.BREACHING",
+        (f"{MONITORING_TESTS}::test_an_alarm_is_raised_when_it_should_be[HeadNodeSilent]",),
+    ),
+    Mutation(
+        "unheard-silence",
+        "the head node's silence is told",
+        MONITORING,
+        "        silent.add_insufficient_data_action(actions.SnsAction(self.topic))\n",
+        "",
+        (f"{MONITORING_TESTS}::test_silence_is_told_once_there_was_a_word_and_of_the_head_node_alone",),
+    ),
+    Mutation(
+        "stale-file-system",
+        "another file system changes the template of its alarm, so that its id is read anew",
+        MONITORING,
+        "The file system {file_system.name} is",
+        "The file system is",
+        (f"{MONITORING_TESTS}::test_what_is_replaced_changes_the_template_so_that_its_id_is_read_anew",),
+    ),
+    Mutation(
+        "stale-nat-gateway",
+        "another NAT gateway changes the template of its alarm, so that its id is read anew",
+        MONITORING,
+        "The NAT gateway in {nat_gateway.subnet_cidr} had",
+        "The NAT gateway had",
+        (f"{MONITORING_TESTS}::test_what_is_replaced_changes_the_template_so_that_its_id_is_read_anew",),
+    ),
+    Mutation(
+        "free-space-times-five",
+        "free space is added up over storage targets, not over minutes",
+        WATCHED,
+        "period=Duration.minutes(1)",
+        "period=Duration.minutes(5)",
+        (f"{MONITORING_TESTS}::test_an_alarm_is_raised_when_it_should_be[FileSystemNearlyFull]",),
+    ),
+    Mutation(
+        "one-dashboard-for-two-regions",
+        "dashboards of two Regions have two names",
+        DASHBOARD,
+        "{stack.stack_name}-{stack.region}",
+        "{stack.stack_name}",
+        (f"{MONITORING_TESTS}::test_dashboards_of_one_name_in_two_regions_are_two",),
+    ),
+    Mutation(
+        "unwanted-metrics",
+        "nodes send metrics only where they are wanted",
+        NODE_FACTS,
+        'return {"metrics": "on"} if on else {}',
+        'return {"metrics": "on"}',
+        (f"{STACK_TESTS}::test_nodes_are_not_told_to_send_metrics_where_nobody_wants_them",),
+    ),
+    Mutation(
+        "unreadable-jobs",
+        "the head node may read the jobs that it is told of",
+        NODE_SCRIPTS,
+        "for path in (script.directory, *script.bundles.values())",
+        "for path in (script.directory,)",
+        (f"{STACK_TESTS}::test_each_node_may_read_its_scripts_and_no_others[trn1-16]",),
+    ),
+    Mutation(
+        "an-address-twice",
+        "nobody is subscribed twice",
+        SETTINGS_RULES,
+        "if email.lower() in [each.lower() for each in emails[:index]]",
+        "if not email",
+        _settings("an address twice"),
+    ),
+    Mutation(
         "overlapping-subnets",
         "subnets do not overlap",
         ADDRESSES,
@@ -639,6 +746,46 @@ MUTATIONS = (
         'extra="forbid"',
         'extra="ignore"',
         (f"{SETTINGS_TESTS}::test_an_unknown_key_is_told_with_the_one_that_was_meant",),
+    ),
+    Mutation(
+        "submit-unchecked",
+        "nothing is submitted that the training program refuses",
+        CLUSTER_SUBMIT,
+        "    check_program(given.nodes, options)\n",
+        "",
+        (f"{CLUSTER_SUBMIT_TESTS}::test_what_cannot_work_is_refused_before_anything_is_submitted",),
+    ),
+    Mutation(
+        "train-uncompiled",
+        "training begins when the compilation has ended well",
+        CLUSTER_SUBMIT,
+        "afterok",
+        "afterany",
+        (f"{CLUSTER_SUBMIT_TESTS}::test_training_waits_for_the_compilation",),
+    ),
+    Mutation(
+        "two-jobs-in-a-directory",
+        "a run's directory is for one job",
+        CLUSTER_SUBMIT,
+        "        if comment == str(output):\n",
+        "        if comment == output:\n",
+        (f"{CLUSTER_SUBMIT_TESTS}::test_what_cannot_work_is_refused_before_anything_is_submitted",),
+    ),
+    Mutation(
+        "compilation-alone",
+        "a compilation whose training Slurm refuses is cancelled",
+        CLUSTER_SUBMIT,
+        '            ask("scancel", job)\n',
+        "            pass\n",
+        (f"{CLUSTER_SUBMIT_TESTS}::test_a_compilation_is_not_left_alone",),
+    ),
+    Mutation(
+        "command-lost",
+        "a command that the head node did not run is no success",
+        SUBMIT,
+        '    if answer["ResponseCode"] < 0:\n',
+        "    if False:\n",
+        (f"{SUBMIT_TESTS}::test_a_command_that_never_ran_is_no_success",),
     ),
 )
 """Each must be noticed by `make mutation`."""

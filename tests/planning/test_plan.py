@@ -207,8 +207,27 @@ def test_everything_that_can_be_switched_on_is_paid() -> None:
 def test_detailed_monitoring_is_paid_by_instance() -> None:
     found = json.loads(raw())
     found["cluster"]["monitoring"]["detailed_monitoring"] = True
-    [part] = [part for part in parts(Settings.model_validate(found)) if part.product == products.METRIC]
+    [part] = [part for part in parts(Settings.model_validate(found)) if part.name == "metrics of detailed monitoring"]
     assert (part.at_min, part.at_max) == (7, 17 * 7)
+    assert part.product == products.METRIC
+
+
+def test_metrics_of_nodes_are_paid_by_running_node_and_by_queue() -> None:
+    found = {part.name: part for part in parts(settings("two-queues"))}
+    of_nodes = found["metrics of compute nodes"]
+    assert (of_nodes.at_min, of_nodes.at_max, of_nodes.of_nodes) == (0, 16 * 8, True)
+    assert found["requests of compute nodes that send metrics"].at_max == 16
+    assert found["metrics of queues and head node"].at_min == 2 * (8 + 2) + 2
+
+
+def test_without_metrics_of_nodes_little_of_the_monitoring_is_paid() -> None:
+    raw_settings = json.loads(raw())
+    raw_settings["monitoring"] = {"node_metrics": False, "dashboard": False}
+    found = {part.name: part.at_max for part in parts(Settings.model_validate(raw_settings))}
+    assert not [name for name in found if "metrics" in name]
+    assert found["alarms of nodes, file system and NAT gateway"] == 2
+    assert found["key of alarm notifications"] == 1
+    assert "dashboard of nodes, file system and NAT gateway" not in found
 
 
 def test_an_existing_vpc_costs_nothing_here() -> None:

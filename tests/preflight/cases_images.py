@@ -56,9 +56,16 @@ def without_anything(account: GoodAccount) -> None:
 
 
 def with_tag(name: str, value: str) -> Callable[[GoodAccount], None]:
+    return tagged(f"parallelcluster:{name}", value)
+
+
+def with_neuron_sdk(release: str) -> Callable[[GoodAccount], None]:
+    return tagged("ultracluster:neuron-sdk", release)
+
+
+def tagged(key: str, value: str) -> Callable[[GoodAccount], None]:
     def spoil(account: GoodAccount) -> None:
-        tag = {"Key": f"parallelcluster:{name}", "Value": value}
-        account.client("ec2").create_tags(Resources=[IMAGE], Tags=[tag])
+        account.client("ec2").create_tags(Resources=[IMAGE], Tags=[{"Key": key, "Value": value}])
 
     return spoil
 
@@ -166,6 +173,22 @@ CASES = (
         edit=own_image,
         patch=answering("describe_images", large_image),
         name="large",
+    ),
+    Case(
+        images.custom_image,
+        Status.PASS,
+        (IMAGE, "fits"),
+        with_neuron_sdk("2.28.1"),
+        edit=own_image,
+        name="baked",
+    ),
+    Case(
+        images.custom_image,
+        Status.WARN,
+        ("has the Neuron SDK 2.27.1, so each node installs 2.28.1", "`make image ENV=trn1-16`"),
+        with_neuron_sdk("2.27.1"),
+        edit=own_image,
+        name="other-sdk",
     ),
     Case(images.provider_template, Status.PASS, (f"s3://{BUCKET}/parallelcluster/3.16.1/",)),
     Case(

@@ -187,16 +187,27 @@ def in_the_main_table(account: GoodAccount) -> None:
     ec2.modify_vpc_endpoint(VpcEndpointId=endpoint["VpcEndpointId"], AddRouteTableIds=[table["RouteTableId"]])
 
 
-def isolated(account: GoodAccount) -> None:
-    """Give the private subnet endpoints in the place of a route to the internet."""
+def isolated(account: GoodAccount, *, metrics: bool = True) -> None:
+    """Give the private subnet endpoints in the place of a route to the internet, one for metrics among them or not."""
     ec2, region = account.client("ec2"), account.settings.region
     without_route(PRIVATE)(account)
     table_id = table_of(account, PRIVATE)
     ec2.create_vpc_endpoint(VpcId=VPC, ServiceName=f"com.amazonaws.{region}.dynamodb", RouteTableIds=[table_id])
-    for name in ("logs", "cloudformation", "ec2"):
+    for name in ("logs", "cloudformation", "ec2", *(["monitoring"] if metrics else [])):
         ec2.create_vpc_endpoint(
             VpcId=VPC, ServiceName=f"com.amazonaws.{region}.{name}", VpcEndpointType="Interface", SubnetIds=[PRIVATE]
         )
+
+
+def isolated_without_metrics(account: GoodAccount) -> None:
+    """Do as `isolated`, but leave no way for metrics."""
+    isolated(account, metrics=False)
+
+
+def no_metrics(raw: dict[str, Any]) -> None:
+    """Use a VPC that exists, and have nodes send no metrics."""
+    existing(raw)
+    raw["monitoring"]["node_metrics"] = False
 
 
 def half_isolated(account: GoodAccount) -> None:
@@ -376,6 +387,8 @@ CASES = (
         name="no-route",
     ),
     _case(routes, Status.WARN, ("no route to 0.0.0.0/0", "endpoints"), isolated, name="isolated"),
+    _case(routes, Status.FAIL, ("endpoints for monitoring",), isolated_without_metrics, name="isolated-metrics"),
+    _case(routes, Status.WARN, ("endpoints",), isolated_without_metrics, edit=no_metrics, name="isolated-no-metrics"),
     _case(routes, Status.FAIL, ("endpoints for ssm",), isolated, edit=private_head_node, name="isolated-head-node"),
     _case(
         routes, Status.FAIL, ("endpoints for elastic",), isolated, edit=with_login_nodes, name="isolated-login-nodes"

@@ -47,4 +47,4 @@ def test_parallelcluster_agrees(
     request = request_with_own_image(account.aws)
     case.spoil(account)
     verdict = parallelcluster.create(request, strings=True)
-    assert verdict.accepted is (case.status is Status.PASS), verdict
+    assert verdict.accepted is (case.status is not Status.FAIL), verdict

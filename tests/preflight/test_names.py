@@ -41,4 +41,4 @@ def test_what_the_cdk_deployed(good_account: Callable[..., GoodAccount], tmp_pat
     assert cdk.run("deploy", "--all", "--app", str(tmp_path), "--require-approval", "never") == 0
     cdk.close()
     found = [*account.look(names.stack_names), *account.look(names.cluster_name)]
-    assert [(finding.status, "ours to update" in finding.sentence) for finding in found] == [(Status.PASS, True)] * 4
+    assert [(finding.status, "ours to update" in finding.sentence) for finding in found] == [(Status.PASS, True)] * 5

@@ -160,13 +160,17 @@ class Described(Scope):
         return {each["OutputKey"]: str(each["OutputValue"]) for each in stack["Outputs"]}[output]
 
 
+def tell_somebody(settings: dict[str, Any]) -> None:
+    settings["monitoring"]["emails"] = ["me@example.com"]
+
+
 @contextmanager
 def deployed(environment: str, directory: Path, aws: EmulatedAws) -> Iterator[Deployed]:
     """Bring an account into the state that README asks for, and deploy everything."""
     deployment = Deployment(environment, directory)
     try:
         deployment.add("created")
-        largest = deployment.add("changed", raise_max_count, give_up)
+        largest = deployment.add("changed", raise_max_count, give_up, tell_somebody)
         found = Deployed(deployment, aws)
         found.prepare(largest)
         found.cdk("created", "deploy", "--all", "--require-approval", "never")
@@ -176,7 +180,7 @@ def deployed(environment: str, directory: Path, aws: EmulatedAws) -> Iterator[De
 
 
 def test_it_deploys_again_without_changes_is_updated_and_goes(deployment: Deployed) -> None:
-    names = {f"{deployment.name}-{part}" for part in ("network", "storage", "cluster")}
+    names = {f"{deployment.name}-{part}" for part in ("network", "storage", "cluster", "monitoring")}
     own = {name: stack for name, stack in deployment.stacks().items() if name in names}
     assert {name: stack["StackStatus"] for name, stack in own.items()} == dict.fromkeys(names, "CREATE_COMPLETE")
     protected = {f"{deployment.name}-{part}" for part in deployment.settings.termination_protection}
@@ -187,6 +191,7 @@ def test_it_deploys_again_without_changes_is_updated_and_goes(deployment: Deploy
     check_head_node(deployment)
     check_nodes(deployment)
     check_scripts(deployment)
+    check_monitoring(deployment, [])
 
     events, resources = deployment.events(), deployment.inventory()
     said = deployment.cdk("created", "deploy", "--all", "--require-approval", "never")
@@ -195,6 +200,7 @@ def test_it_deploys_again_without_changes_is_updated_and_goes(deployment: Deploy
 
     deployment.cdk("changed", "deploy", "--all", "--require-approval", "never")
     check_configuration(deployment, "changed")
+    check_monitoring(deployment, ["me@example.com"])
     assert deployment.stacks()[deployment.cluster_name]["StackStatus"] == "UPDATE_COMPLETE"
     assert deployment.inventory() == resources, "nothing is replaced by a change of max_count"
 
@@ -243,6 +249,22 @@ def check_file_system(deployment: Deployed) -> None:
     assert lustre["DeploymentType"] == settings.deployment_type
     assert lustre["MountName"] == summary["mount_name"]
     assert lustre.get("PerUnitStorageThroughput") == settings.throughput_mbps_per_tib
+
+
+def check_monitoring(deployment: Deployed, emails: list[str]) -> None:
+    summary, sns = deployment.summary("monitoring"), deployment.client("sns")
+    cloudwatch = deployment.client("cloudwatch")
+    alarms = cloudwatch.describe_alarms(AlarmNamePrefix=summary["alarm_prefix"])["MetricAlarms"]
+    assert all(alarm["AlarmActions"] == [summary["topic_arn"]] for alarm in alarms)
+    watched = {each["Name"]: each["Value"] for alarm in alarms for each in alarm["Dimensions"]}
+    [gateway] = deployment.client("ec2").describe_nat_gateways()["NatGateways"]
+    assert watched["Cluster"] == deployment.cluster_name
+    assert watched["FileSystemId"] == deployment.summary("storage")["file_system_id"]
+    assert watched["NatGatewayId"] == gateway["NatGatewayId"]
+    body = cloudwatch.get_dashboard(DashboardName=summary["dashboard"])["DashboardBody"]
+    assert watched["FileSystemId"] in json.dumps(json.loads(body))
+    subscriptions = sns.list_subscriptions_by_topic(TopicArn=summary["topic_arn"])["Subscriptions"]
+    assert [each["Endpoint"] for each in subscriptions] == emails
 
 
 def check_head_node(deployment: Deployed) -> None:

@@ -46,7 +46,7 @@ def without_stacks(monkeypatch: pytest.MonkeyPatch, aws: EmulatedAws) -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["nowhere"], "argument ENV: invalid choice: 'nowhere'"),
+        (["nowhere"], "argument ENV: no such file in config/: nowhere"),
         (["dev", "--fault", "fire"], f"got 'fire'; there is {', '.join(FAULTS)}"),
         (["dev", "--fault", "resource"], "resource takes a logical id or a resource type after a colon"),
         (["dev", "--fault", "quota:Address"], "quota takes nothing after a colon"),
@@ -140,7 +140,7 @@ def test_it_can_be_kept_and_ends_without_a_trace() -> None:
         )
         cloudformation = session.client("cloudformation", endpoint_url=exported["AWS_ENDPOINT_URL"])
         stacks = {stack["StackName"] for stack in cloudformation.describe_stacks()["Stacks"]}
-        assert {"dev-network", "dev-storage", "dev-cluster", "dev"} <= stacks
+        assert {"dev-network", "dev-storage", "dev-cluster", "dev-monitoring", "dev"} <= stacks
         tool = subprocess.run(
             [PYTHON.parent / "aws", "ec2", "describe-placement-groups", "--query", "length(PlacementGroups)"],
             env={**os.environ, **exported},

@@ -15,7 +15,7 @@ from tests.stacks.small_app import Template, new_app, read_template
 
 CONFIG = Path(__file__).parents[2] / "config"
 CONFIGURATIONS = sorted(path.stem for path in CONFIG.glob("*.yaml"))
-PARTS = ("network", "storage", "cluster")
+PARTS = ("network", "storage", "cluster", "monitoring")
 
 Raw = dict[str, Any]
 
@@ -49,6 +49,10 @@ class Deployment:
     @property
     def cluster(self) -> Template:
         return self.templates[self.stack_name("cluster")]
+
+    @property
+    def monitoring(self) -> Template:
+        return self.templates[self.stack_name("monitoring")]
 
     @property
     def request(self) -> dict[str, Any]:

@@ -35,6 +35,8 @@ def with_logins(tmp_path_factory: pytest.TempPathFactory) -> Deployment:
 
 
 def scalars(value: Any) -> Iterator[object]:
+    if isinstance(value, dict) and any(key.startswith("Fn::") for key in value):
+        value = flat(value)
     children = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
     if children is None:
         yield value
@@ -234,8 +236,10 @@ def test_each_node_may_read_its_scripts_and_no_others(deployment: Deployment, wi
             keys = {*script_keys(node).values(), key_of(run_with(cluster, node)[0])}
             if node not in cluster.queues:
                 keys.add(key_of(launched(cluster, node)["script"]))
+            if node is cluster.configuration["HeadNode"]:
+                keys.add(key_of(facts_of(cluster, node)["jobs"]))
             assert readable(cluster, node) == keys
-            assert len(keys) == (2 if node in cluster.queues else 3)
+            assert len(keys) == (2 if node in cluster.queues else 3 if node in pools(cluster) else 4)
 
 
 def test_nodes_run_the_files_of_this_project(with_logins: Deployment) -> None:
@@ -273,24 +277,38 @@ def test_each_script_is_an_asset_that_a_deployment_uploads(deployment: Deploymen
         assert set(script_keys(node).values()) <= uploaded
 
 
+def files(directory: Path) -> dict[str, bytes]:
+    paths = [path for path in directory.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    return {str(path.relative_to(directory)): path.read_bytes() for path in paths}
+
+
+def unpacked(deployment: Deployment, key: str) -> dict[str, bytes]:
+    """Return what is in the zip file that a deployment uploads under an object key."""
+    [asset] = [each for each in assets(deployment) if key in object_keys(each)]
+    assert asset["source"]["packaging"] == "zip"
+    return files(deployment.directory / asset["source"]["path"])
+
+
 def test_the_bundle_is_the_directory_of_scripts(deployment: Deployment) -> None:
     [key] = {key_of(run_with(deployment, node)[0]) for node in nodes(deployment)}
-    [asset] = [each for each in assets(deployment) if key in object_keys(each)]
-    bundle = deployment.directory / asset["source"]["path"]
+    bundle = unpacked(deployment, key)
 
-    def files(directory: Path) -> dict[str, bytes]:
-        paths = [path for path in directory.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
-        return {str(path.relative_to(directory)): path.read_bytes() for path in paths}
+    assert bundle == files(cluster_stack._NODE_SCRIPTS)
+    assert {run_with(deployment, node)[2] for node in nodes(deployment)} <= bundle.keys()
 
-    assert asset["source"]["packaging"] == "zip"
-    assert files(bundle) == files(cluster_stack._NODE_SCRIPTS)
-    assert {run_with(deployment, node)[2] for node in nodes(deployment)} <= files(bundle).keys()
+
+def test_the_head_node_alone_is_told_of_the_jobs(with_logins: Deployment) -> None:
+    head_node, *others = nodes(with_logins)
+    key = key_of(facts_of(with_logins, head_node)["jobs"])
+
+    assert unpacked(with_logins, key) == files(cluster_stack._JOB_SCRIPTS)
+    assert all("jobs" not in facts_of(with_logins, node) for node in others)
 
 
 def test_scripts_are_told_the_facts_as_text(synth: Synth) -> None:
     deployment = synth("two-queues")
     head_node, *queues = nodes(deployment)
-    everywhere = {"cluster": "two-queues", "region": "us-west-2", "sdk": "2.28.1", "mount_dir": "/fsx"}
+    everywhere = {"cluster": "two-queues", "region": "us-west-2", "sdk": "2.28.1", "mount_dir": "/fsx", "metrics": "on"}
 
     assert head_node["CustomActions"]["OnNodeConfigured"]["Args"] == [
         "/ultracluster/two-queues/HeadNode",
@@ -299,6 +317,7 @@ def test_scripts_are_told_the_facts_as_text(synth: Synth) -> None:
     assert run_with(deployment, head_node)[1:3] == ["us-west-2", "head_node.sh"]
     assert facts_of(deployment, head_node) == {
         **everywhere,
+        "jobs": flat(head_node["CustomActions"]["OnNodeUpdated"]["Args"][-1]).removeprefix("jobs="),
         "python": "3.12",
         "pytorch": "2.9.0",
         "torch_xla": "2.9.0",
@@ -316,6 +335,7 @@ def test_scripts_are_told_the_facts_as_text(synth: Synth) -> None:
             "runtime": "2.30.51.0",
             "collectives": "2.30.59.0",
             "tools": "2.28.23.0",
+            "python": "3.12",
             "scratch_dir": "/scratch",
         }
 
@@ -339,7 +359,13 @@ def test_versions_are_those_of_the_release_and_of_the_system(tmp_path: Path) -> 
     assert (head_node["torch_neuronx"], head_node["torch_xla"]) == ("2.8.0.2.11.19912", "2.8.1")
     assert (head_node["user"], head_node["python"]) == ("ec2-user", "3.12")
     assert (queue["driver"], queue["runtime"]) == ("2.25.4.0", "2.29.40.0")
-    assert pool == {"sdk": "2.27.1", "pytorch": "2.8.0", "mount_dir": "/fsx"}
+    assert pool == {"sdk": "2.27.1", "python": "3.12", "pytorch": "2.8.0", "mount_dir": "/fsx"}
+
+
+def test_nodes_are_not_told_to_send_metrics_where_nobody_wants_them(tmp_path: Path) -> None:
+    deployment = deploy(edited("trn1-16", lambda raw: raw["monitoring"].update(node_metrics=False)), tmp_path)
+
+    assert all("metrics" not in facts_of(deployment, node) for node in nodes(deployment))
 
 
 def test_a_queue_is_told_where_efa_is_off_on_a_type_that_has_it(tmp_path: Path) -> None:
@@ -378,7 +404,7 @@ def test_a_parameter_names_the_script_that_new_login_nodes_run(with_logins: Depl
     assert action["Args"] == ["/ultracluster/trn1-16/LoginNodes", "us-west-2"]
     assert action["Script"] == head_node["CustomActions"]["OnNodeConfigured"]["Script"]
     assert run_with(with_logins, pool)[2] == "login_node.sh"
-    assert facts_of(with_logins, pool) == {"sdk": "2.28.1", "pytorch": "2.9.0", "mount_dir": "/fsx"}
+    assert facts_of(with_logins, pool) == {"sdk": "2.28.1", "python": "3.12", "pytorch": "2.9.0", "mount_dir": "/fsx"}
 
 
 # --- places ---
@@ -461,7 +487,7 @@ def test_free_mappings_hold_strings_because_parallelcluster_does_not_read_them_b
     slurm = deployment.configuration["Scheduling"]["SlurmSettings"]["CustomSlurmSettings"]
     [queue] = deployment.queues
 
-    assert slurm == [{"MessageTimeout": "60"}]
+    assert slurm[1:] == [{"MessageTimeout": "60"}]
     assert queue["CustomSlurmSettings"] == {"GraceTime": "30"}
 
 
@@ -495,7 +521,8 @@ CHANGES: dict[str, Callable[[Raw], object]] = {
     "tags": lambda raw: raw["tags"].update(team="blue"),
     "file system": lambda raw: raw["storage"]["file_system"].update(throughput_mbps_per_tib=500),
     "mount point": lambda raw: raw["storage"]["file_system"].update(mount_dir="/lustre"),
-    "monitoring": no_alarms,
+    "ParallelCluster's monitoring": no_alarms,
+    "monitoring": lambda raw: raw["monitoring"].update(node_metrics=False, emails=["a@example.com"]),
     "SSH source": lambda raw: raw["cluster"]["head_node"].update(ssh_cidr="203.0.113.0/24"),
     "EFA interfaces": lambda raw: raw["cluster"].update(efa_interface_type="efa"),
     "interface endpoints": lambda raw: raw["network"].update(interface_endpoints=["ssm"]),
@@ -556,3 +583,20 @@ def test_a_change_of_scripts_leaves_what_is_for_life(
         assert run_with(after, new)[0] != run_with(with_logins, old)[0]
         assert run_with(after, new)[1:] == run_with(with_logins, old)[1:]
         assert readable(after, new) != readable(with_logins, old)
+
+
+def test_a_changed_job_runs_the_head_nodes_script_again_and_concerns_no_other_node(
+    with_logins: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = tmp_path / "jobs"
+    shutil.copytree(cluster_stack._JOB_SCRIPTS, jobs)
+    (jobs / "changed.sh").write_text("true\n", encoding="utf-8")
+    monkeypatch.setattr(cluster_stack, "_JOB_SCRIPTS", jobs)
+
+    after = deploy(with_logins.settings, tmp_path / "cdk.out")
+    (old_head, *old), (new_head, *new) = nodes(with_logins), nodes(after)
+
+    assert json.dumps(for_life(after)) == json.dumps(for_life(with_logins))
+    assert json.dumps(new) == json.dumps(old)
+    assert new_head["CustomActions"]["OnNodeUpdated"] != old_head["CustomActions"]["OnNodeUpdated"]
+    assert launched(after, new_head) != launched(with_logins, old_head)

@@ -41,7 +41,7 @@ def test_the_five_deployments_are_there() -> None:
     assert CONFIGURATIONS == ["dev", "reserved", "trn1-16", "two-queues", "ultracluster"]
 
 
-def test_a_deployment_has_three_stacks_named_after_it(deployment: Deployment) -> None:
+def test_a_deployment_has_four_stacks_named_after_it(deployment: Deployment) -> None:
     assert list(deployment.templates) == [f"{deployment.settings.name}-{part}" for part in PARTS]
     for part in PARTS:
         description = deployment.templates[deployment.stack_name(part)].body["Description"]
@@ -49,7 +49,7 @@ def test_a_deployment_has_three_stacks_named_after_it(deployment: Deployment) ->
 
 
 def test_synth_asks_the_account_nothing(deployment: Deployment) -> None:
-    assert [template.missing_context for template in deployment.templates.values()] == [None] * 3
+    assert [template.missing_context for template in deployment.templates.values()] == [None] * 4
 
 
 def test_without_an_account_the_stacks_go_where_the_credentials_are(synth: Synth) -> None:
@@ -70,8 +70,8 @@ def test_with_an_account_the_stacks_go_nowhere_else(tmp_path: Path) -> None:
     assert {entry["BucketName"] for entry in access} == {"cdk-hnb659fds-assets-210987654321-us-west-2"}
 
 
-def test_network_and_storage_are_tagged_as_stacks(deployment: Deployment) -> None:
-    for part in ("network", "storage"):
+def test_all_stacks_but_the_clusters_are_tagged_as_stacks(deployment: Deployment) -> None:
+    for part in set(PARTS) - {"cluster"}:
         assert deployment.stack_properties(part)["tags"] == deployment.settings.tags
     assert deployment.settings.tags
 
@@ -90,7 +90,7 @@ def test_the_cluster_stack_has_no_tags_because_they_would_reach_its_placement_gr
     assert deployment.configuration["Tags"] == [tag]
 
 
-@pytest.mark.parametrize("protected", [[], ["network", "storage"], ["cluster"]])
+@pytest.mark.parametrize("protected", [[], ["network", "storage"], ["cluster"], ["monitoring"]])
 def test_the_stacks_of_the_list_are_protected_and_no_others(protected: list[str], tmp_path: Path) -> None:
     deployment = deploy(edited("dev", lambda raw: raw.update(termination_protection=protected)), tmp_path)
 
@@ -99,7 +99,7 @@ def test_the_stacks_of_the_list_are_protected_and_no_others(protected: list[str]
     assert found == protected
 
 
-def test_the_cluster_comes_after_the_storage_and_both_after_the_network(deployment: Deployment) -> None:
+def test_stacks_come_after_what_they_need_and_the_alarms_do_without_a_cluster(deployment: Deployment) -> None:
     stacks = {deployment.stack_name(part): part for part in PARTS}
 
     dependencies = {
@@ -107,14 +107,19 @@ def test_the_cluster_comes_after_the_storage_and_both_after_the_network(deployme
         for stack, part in stacks.items()
     }
 
-    assert dependencies == {"network": set(), "storage": {"network"}, "cluster": {"network", "storage"}}
+    assert dependencies == {
+        "network": set(),
+        "storage": {"network"},
+        "cluster": {"network", "storage"},
+        "monitoring": {"network", "storage"},
+    }
 
 
 def test_stacks_refer_to_each_other_weakly(deployment: Deployment) -> None:
     for template in deployment.templates.values():
         assert list(parts_of(template.body, "Fn::ImportValue")) == []
         assert list(parts_of(template.body["Outputs"], "Export")) == []
-    for template in (deployment.storage, deployment.cluster):
+    for template in (deployment.storage, deployment.cluster, deployment.monitoring):
         references = list(parts_of(template.body, "Fn::GetStackOutput"))
         assert references
         for reference in references:
@@ -125,7 +130,7 @@ def test_in_an_existing_vpc_nothing_of_a_network_is_made(in_existing_vpc: Deploy
     types = {item["Type"] for item in in_existing_vpc.network.body["Resources"].values()}
 
     assert types == {"AWS::CloudFormation::WaitConditionHandle"}
-    assert [template.missing_context for template in in_existing_vpc.templates.values()] == [None] * 3
+    assert [template.missing_context for template in in_existing_vpc.templates.values()] == [None] * 4
 
 
 def test_in_an_existing_vpc_everything_stands_in_its_subnets(in_existing_vpc: Deployment) -> None:
@@ -139,7 +144,7 @@ def test_in_an_existing_vpc_everything_stands_in_its_subnets(in_existing_vpc: De
 
 
 def test_a_deployment_of_ours_warns_of_nothing(deployment: Deployment) -> None:
-    assert [template.warnings for template in deployment.templates.values()] == [[], [], []]
+    assert [template.warnings for template in deployment.templates.values()] == [[], [], [], []]
 
 
 def test_a_zone_that_was_not_seen_to_offer_the_type_is_a_warning(tmp_path: Path) -> None:
@@ -152,9 +157,7 @@ def test_a_zone_that_was_not_seen_to_offer_the_type_is_a_warning(tmp_path: Path)
 
 
 def test_each_stack_sums_itself_up_for_scripts(deployment: Deployment) -> None:
-    network, storage, cluster = (
-        template.summary() for template in (deployment.network, deployment.storage, deployment.cluster)
-    )
+    network, storage, cluster, monitoring = (template.summary() for template in deployment.templates.values())
 
     assert network.keys() == {"vpc_id", "public_subnet_id", "private_subnet_id", "zone_id", "nat_addresses"}
     assert storage.keys() == {
@@ -167,6 +170,7 @@ def test_each_stack_sums_itself_up_for_scripts(deployment: Deployment) -> None:
         *("vpc_id", "public_subnet_id", "private_subnet_id"),
         *("file_system_id", "mount_name", "mount_dir"),
     }
+    assert monitoring.keys() == {"topic_arn", "alarm_prefix", "dashboard"}
 
 
 def test_the_summary_of_the_cluster_tells_where_everything_is(synth: Synth) -> None:
@@ -221,4 +225,5 @@ def test_people_read_how_to_connect_and_what_was_made(deployment: Deployment) ->
     assert outputs == {
         *("Summary", "VpcId", "NatAddresses", "FileSystemId"),
         *("Connect", "ClusterName", "HeadNodeInstanceId", "LogGroupPrefix", "ValidationMessages"),
+        *("AlarmTopic", "Dashboard"),
     }

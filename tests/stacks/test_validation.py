@@ -23,6 +23,8 @@ CHOICES = {
     "login nodes": with_login_nodes,
     "interface endpoints": lambda raw: raw["network"].update(interface_endpoints=["parallelcluster", "ssm"]),
     "no flow logs": lambda raw: raw["network"].update(flow_log_retention_days=None),
+    "alarms by e-mail": lambda raw: raw["monitoring"].update(emails=["me@example.com"]),
+    "no metrics of nodes": lambda raw: raw["monitoring"].update(node_metrics=False, dashboard=False),
     "account": lambda raw: raw.update(account="123456789012"),
     "own bucket": lambda raw: raw["storage"].update(
         data_repositories=[{"path": "/data"}],

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from ultracluster.domain import slurm
 from ultracluster.domain.cluster import (
     ClusterSpec,
     ComputeResourceSpec,
@@ -109,7 +110,11 @@ def test_a_minimal_cluster_says_what_it_must_and_no_more() -> None:
         "Scheduling": {
             "Scheduler": "slurm",
             "ScalingStrategy": "all-or-nothing",
-            "SlurmSettings": {"ScaledownIdletime": 10, "QueueUpdateStrategy": "DRAIN"},
+            "SlurmSettings": {
+                "ScaledownIdletime": 10,
+                "QueueUpdateStrategy": "DRAIN",
+                "CustomSlurmSettings": [slurm.custom_settings({})],
+            },
             "SlurmQueues": [
                 {
                     "Name": "trn1",
@@ -184,7 +189,7 @@ def test_a_full_cluster_says_everything() -> None:
     assert full["Scheduling"]["SlurmSettings"] == {
         "ScaledownIdletime": -1,
         "QueueUpdateStrategy": "TERMINATE",
-        "CustomSlurmSettings": [{"MessageTimeout": "60"}, {"TCPTimeout": "30"}],
+        "CustomSlurmSettings": [slurm.custom_settings({}), {"MessageTimeout": "60"}, {"TCPTimeout": "30"}],
     }
     assert full["Monitoring"] == {
         "DetailedMonitoring": True,
@@ -192,6 +197,13 @@ def test_a_full_cluster_says_everything() -> None:
         "Dashboards": {"CloudWatch": {"Enabled": False}},
         "Alarms": {"Enabled": False},
     }
+
+
+def test_beside_an_included_file_there_are_no_slurm_settings_of_the_stack() -> None:
+    overrides = {"Scheduling": {"SlurmSettings": {"CustomSlurmSettingsIncludeFile": "s3://b/slurm.conf"}}}
+    settings = render(replace(MINIMAL, overrides=overrides), SUBNETS)["Scheduling"]["SlurmSettings"]
+    assert settings["CustomSlurmSettingsIncludeFile"] == "s3://b/slurm.conf"
+    assert "CustomSlurmSettings" not in settings
 
 
 def test_the_queue_of_a_full_cluster() -> None:
@@ -322,7 +334,7 @@ def test_what_parallelcluster_does_not_read_back_from_strings_is_a_string() -> N
         for place, value in scalars(render(FULL, FULL_BINDINGS))
         if {"CustomSlurmSettings", "Args", "Tags"} & set(place)
     ]
-    assert len(free) == 3 + 4 + 4
+    assert len(free) == 3 + 5 + 4
     assert all(isinstance(value, str) for value in free)
 
 

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from config.settings import (
     DataRepositorySettings,
     LoginPoolSettings,
+    MonitoringSettings,
     NetworkSettings,
     Settings,
     SettingsError,
@@ -55,6 +56,7 @@ GOOD = dedent("""\
               max_count: 16
       slurm: {custom_settings: {}}
       overrides: {}
+    monitoring: {}
     """)
 """A file that is in order. The tables change a line or two of it; § stands before the line that is at fault."""
 
@@ -136,7 +138,7 @@ SHAPES = {
         "\n§  - all",
         "termination_protection[0]",
         "'all'",
-        "'network', 'storage' or 'cluster'",
+        "'network', 'storage', 'cluster' or 'monitoring'",
     ),
     "protection of one": ("[network]", "network", "termination_protection", "'network'", "should be a list"),
     "too many nats": ("nat_addresses: 1", "§nat_addresses: 9", "network.nat_addresses", "9", "less than or equal to 8"),
@@ -171,6 +173,34 @@ SHAPES = {
         "network.existing.private_subnet_id",
         "'private'",
         "'^subnet-[0-9a-f]{8,17}$'",
+    ),
+    "email": (
+        "monitoring: {}",
+        "monitoring:\n§  emails: [nobody]",
+        "monitoring.emails[0]",
+        "'nobody'",
+        r"should match pattern '^[A-Za-z0-9_%+-]+(\.",
+    ),
+    "long email": (
+        "monitoring: {}",
+        f"monitoring:\n§  emails: [{'a' * 243}@example.com]",
+        "monitoring.emails[0]",
+        f"'{'a' * 243}@example.com'",
+        "at most 254 characters",
+    ),
+    "full percent": (
+        "monitoring: {}",
+        "monitoring:\n§  file_system_full_percent: 100",
+        "monitoring.file_system_full_percent",
+        "100",
+        "less than or equal to 99",
+    ),
+    "empty percent": (
+        "monitoring: {}",
+        "monitoring:\n§  file_system_full_percent: 49",
+        "monitoring.file_system_full_percent",
+        "49",
+        "greater than or equal to 50",
     ),
     "retain": ("retain: true", "§retain: keep", "storage.retain", "'keep'", "a valid boolean"),
     "section": ("slurm: {custom_settings: {}}", "§slurm: []", "cluster.slurm", "[]", "should be a mapping"),
@@ -503,7 +533,7 @@ RULES = {
         "§name: trn1-cluster",
         "cluster.name",
         "'trn1-cluster'",
-        "another name than trn1-network, trn1-storage, trn1-cluster",
+        "another name than trn1-network, trn1-storage, trn1-cluster, trn1-monitoring",
     ),
     "name with accounting": (
         GOOD[GOOD.index("name: null") :],
@@ -891,6 +921,13 @@ RULES = {
         "1",
         "keys of text, in quotes if need be",
     ),
+    "an address twice": (
+        "monitoring: {}",
+        "monitoring:\n  emails:\n    - a@example.com\n§    - A@example.com",
+        "monitoring.emails[1]",
+        "'A@example.com'",
+        "each address once",
+    ),
     "cluster logs": (
         "overrides: {}",
         "monitoring:\n§    log_retention_days: 100",
@@ -937,6 +974,24 @@ def test_a_broken_rule_is_told_with_its_place_value_and_what_is_allowed(
     write: Callable[[str], Path], case: tuple[str, str, str, str, str]
 ) -> None:
     is_told(write, case)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("mailto:a@b.com", "<a@b.com>", "Me <a@b.com>", "a;b@c.de", "a,b@c.de", "mé@x.de", "a@é.de"),
+        *("a", "@b.de", "a@b", "a@b.c", "a@b..de", "a@-b.de", "a@b-.de", "a@b.de.", ".a@b.de", "a..b@c.de", "a.@b.de"),
+        *("a@b@c.de", "a@b.de ", "a@b.de\n", f"a@{'b' * 250}.de"),
+    ],
+)
+def test_what_is_no_address_is_refused(address: str) -> None:
+    with pytest.raises(ValidationError, match="emails"):
+        MonitoringSettings(emails=[address])
+
+
+def test_addresses_of_companies_and_lists_are_accepted() -> None:
+    addresses = ["a@b.de", "First.Last+trn1@mail.example.co.uk", "on_call-2@x-1.xn--p1ai", f"a@{'b' * 249}.de"]
+    assert MonitoringSettings(emails=addresses).emails == addresses
 
 
 def test_faults_of_all_sections_are_told_at_once(write: Callable[[str], Path]) -> None:

@@ -4,3 +4,26 @@ from ultracluster.domain import slurm
 def test_reserved_settings_are_in_lower_case_in_which_they_are_compared() -> None:
     reserved = slurm.RESERVED_CLUSTER_SETTINGS | slurm.RESERVED_ACCOUNTING_SETTINGS | slurm.RESERVED_QUEUE_SETTINGS
     assert [name for name in reserved if name != name.lower()] == []
+
+
+OWN = ",".join(f"{name}={value}" if value else name for name, value in slurm.SCHEDULER_PARAMETERS.items())
+
+
+def test_the_scheduler_has_parallelclusters_parameter_and_the_stacks_own() -> None:
+    assert slurm.custom_settings({}) == {"SchedulerParameters": OWN}
+    assert OWN.startswith("nohold_on_prolog_fail,default_queue_depth=2000,")
+
+
+def test_other_settings_are_taken_as_they_are() -> None:
+    given = {"MessageTimeout": "60", "JobRequeue": "0"}
+    assert slurm.custom_settings(given) == {"SchedulerParameters": OWN, **given}
+
+
+def test_a_parameter_of_the_scheduler_that_is_given_wins_and_the_others_stay() -> None:
+    given = {"schedulerparameters": "defer, Default_Queue_Depth=50,"}
+    expected = OWN.replace("default_queue_depth=2000", "default_queue_depth=50")
+    assert slurm.custom_settings(given) == {"SchedulerParameters": f"{expected},defer"}
+
+
+def test_no_setting_of_the_stack_is_one_that_parallelcluster_keeps() -> None:
+    assert not {name.lower() for name in slurm.custom_settings({})} & slurm.RESERVED_CLUSTER_SETTINGS

@@ -65,6 +65,9 @@ CHOICES: dict[str, Choice] = {
     "Amazon Linux": amazon_linux,
     "further policies of the head node": own_policies,
     "a bucket of the deployment": own_bucket,
+    "another depth of the queue": lambda s: s["cluster"]["slurm"].update(
+        custom_settings={"SchedulerParameters": "default_queue_depth=500,defer"}
+    ),
 }
 
 

@@ -8,6 +8,7 @@ from ipaddress import ip_network
 from typing import Any
 
 import pytest
+from moto.iam.aws_managed_policies import aws_managed_policies_data
 
 from scripts.validate import environments
 from toolchain.cluster import as_strings
@@ -69,6 +70,23 @@ def test_eight_efa_devices_and_the_expected_addresses(
         addressed = [each for each in interfaces if each.get("InterfaceType") != "efa-only"]
         assert sorted(each["NetworkCardIndex"] for each in efa) == list(range(8))
         assert (len(interfaces), len(addressed)) == ((9, 1) if one_address else (8, 8))
+
+
+def test_nodes_may_send_metrics_by_a_policy_that_parallelcluster_gives_them(
+    environment: str, templates: Callable[[str], Templates]
+) -> None:
+    # https://docs.aws.amazon.com/aws-managed-policy/latest/reference/CloudWatchAgentServerPolicy.html
+    [statement, *_] = json.loads(aws_managed_policies_data)["CloudWatchAgentServerPolicy"]["Document"]["Statement"]
+    assert "cloudwatch:PutMetricData" in statement["Action"]
+    assert statement["Resource"] == "*"
+    roles = [
+        role
+        for role in resources(templates(environment), "AWS::IAM::Role")
+        if "ec2." in json.dumps(role["AssumeRolePolicyDocument"])
+    ]
+    assert len(roles) > 1
+    for role in roles:
+        assert any("policy/CloudWatchAgentServerPolicy" in json.dumps(arn) for arn in role["ManagedPolicyArns"])
 
 
 def test_the_placement_group_of_the_queue_and_none_for_a_capacity_block(

@@ -63,6 +63,9 @@ ALLOWED: dict[str, Edit] = {
     "a tag": lambda c: c["Tags"].append({"Key": "team", "Value": "blue"}),
     "who may use SSH": lambda c: c["HeadNode"]["Ssh"].update(AllowedIps="203.0.113.0/24"),
     "log retention": lambda c: c["Monitoring"]["Logs"]["CloudWatch"].update(RetentionInDays=30),
+    "how Slurm schedules": lambda c: c["Scheduling"]["SlurmSettings"].update(
+        CustomSlurmSettings=[{"SchedulerParameters": "defer"}]
+    ),
     "exclusive jobs": lambda c: queue(c).update(JobExclusiveAllocation=False),
     "another file system under another name": another_file_system_of_another_name,
     "what the head node runs when it is updated": lambda c: actions(c["HeadNode"])["OnNodeUpdated"].update(

@@ -149,7 +149,7 @@ class SlurmSpec:
         idle_minutes: Minutes without a job after which a dynamic node is terminated; -1: never.
         queue_update_strategy: What happens to running nodes when a change concerns them.
         scaling_strategy: Whether a job that does not get all of its nodes gets none.
-        custom_settings: Further ``slurm.conf`` parameters.
+        custom_settings: Further ``slurm.conf`` parameters; those in its SchedulerParameters win over the stack's own.
     """
 
     idle_minutes: int = 10

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ultracluster.domain import slurm
 from ultracluster.domain.cluster import (
     ClusterSpec,
     ComputeResourceSpec,
@@ -110,7 +111,7 @@ def render(spec: ClusterSpec, bindings: Bindings) -> dict[str, Any]:
             "SlurmSettings": _present(
                 ScaledownIdletime=spec.slurm.idle_minutes,
                 QueueUpdateStrategy=spec.slurm.queue_update_strategy,
-                CustomSlurmSettings=[{key: value} for key, value in spec.slurm.custom_settings.items()],
+                CustomSlurmSettings=[{key: value} for key, value in _custom_slurm_settings(spec).items()],
             ),
             "SlurmQueues": [_queue(queue, bindings) for queue in spec.queues],
         },
@@ -155,6 +156,14 @@ def understood_warnings(spec: ClusterSpec) -> list[str]:
     if spec.monitoring.detailed_monitoring:
         suppressed.append("type:DetailedMonitoringValidator")
     return suppressed
+
+
+def _custom_slurm_settings(spec: ClusterSpec) -> Mapping[str, str]:
+    """Return the settings of slurm.conf; beside a file that an override includes, ParallelCluster allows none."""
+    overridden = spec.overrides.get("Scheduling", {}).get("SlurmSettings", {})
+    if "CustomSlurmSettingsIncludeFile" in overridden:
+        return spec.slurm.custom_settings
+    return slurm.custom_settings(spec.slurm.custom_settings)
 
 
 def _head_node(head: HeadNodeSpec, bindings: Bindings) -> dict[str, Any]:

@@ -1,0 +1,165 @@
+"""A CloudWatch dashboard of an UltraCluster.
+
+Graphs have a line or two per queue, however many nodes there are: CloudWatch draws 500 metrics in a widget and 2,500
+on a dashboard at most (https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_limits.html). The
+worst nodes are found by Metrics Insights, which looks at 10,000 metrics at most
+(https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch-metrics-insights-limits.html).
+"""
+
+from collections.abc import Sequence
+
+from aws_cdk import Duration, Stack
+from aws_cdk import aws_cloudwatch as cloudwatch
+from constructs import Construct
+
+from ultracluster.domain import metrics
+from ultracluster.watched import WatchedCluster, WatchedFileSystem, WatchedNatGateway
+
+_ROW = 24
+_HEIGHT = 6
+_WORST = 10
+
+
+class Dashboard(Construct):
+    """Define the dashboard. Its graphs are by the minute, which CloudWatch keeps for 15 days.
+
+    Attributes:
+        name: Its name.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        cluster: WatchedCluster,
+        file_system: WatchedFileSystem,
+        nat_gateway: WatchedNatGateway | None,
+        alarms: Sequence[cloudwatch.IAlarm],
+    ) -> None:
+        """Define the dashboard.
+
+        Args:
+            scope: Parent.
+            construct_id: Name in the tree.
+            cluster: Graphs of its nodes are left out if these send no metrics.
+            file_system: What the cluster mounts.
+            nat_gateway: None for no graphs of it.
+            alarms: Shown on top.
+        """
+        super().__init__(scope, construct_id)
+        rows: list[list[cloudwatch.IWidget]] = [
+            [cloudwatch.AlarmStatusWidget(title="Alarms", alarms=alarms, width=_ROW, height=3)]
+        ]
+        if cluster.node_metrics:
+            rows += _rows_of_nodes(cluster)
+        rows.append(_row_of_file_system(file_system))
+        if nat_gateway is not None:
+            rows.append(_row_of_nat_gateway(nat_gateway))
+        stack = Stack.of(self)
+        dashboard = cloudwatch.Dashboard(
+            self,
+            "Resource",
+            # One name is one dashboard in all Regions of an account.
+            dashboard_name=f"{stack.stack_name}-{stack.region}",
+            period_override=cloudwatch.PeriodOverride.INHERIT,
+            widgets=rows,
+        )
+        self.name = dashboard.dashboard_name
+
+
+def _rows_of_nodes(cluster: WatchedCluster) -> list[list[cloudwatch.IWidget]]:
+    def graph(title: str, *lines: tuple[str, str, str]) -> cloudwatch.GraphWidget:
+        """Draw for each queue the metrics that are given by name, statistic and what to call them."""
+        drawn = [
+            cluster.metric(name, statistic, queue=queue, label=f"{queue} {called}".strip())
+            for name, statistic, called in lines
+            for queue in cluster.queues
+        ]
+        return _graph(title, drawn)
+
+    return [
+        [
+            graph("Nodes that report", (metrics.NODES_REPORTING, "Sum", "")),
+            graph(
+                "NeuronCore utilization of nodes in use, %",
+                (metrics.CORE_UTILIZATION, "Average", "mean"),
+                (metrics.CORE_UTILIZATION, "Minimum", "lowest node"),
+            ),
+            graph(
+                "Device memory of nodes in use, bytes per node",
+                (metrics.DEVICE_MEMORY, "Average", "mean"),
+                (metrics.DEVICE_MEMORY, "Maximum", "highest node"),
+            ),
+        ],
+        [
+            graph(
+                "Errors of Neuron devices",
+                (metrics.UNCORRECTABLE_ERRORS, "Sum", "uncorrectable"),
+                (metrics.EXECUTION_ERRORS, "Sum", "executions"),
+            ),
+            graph(
+                "Nodes drained, queues closed",
+                (metrics.NODES_DRAINED, "Maximum", "drained"),
+                (metrics.QUEUES_PROTECTED, "Maximum", "closed"),
+            ),
+            _worst(cluster, "Nodes with most uncorrectable errors", metrics.UNCORRECTABLE_ERRORS, "SUM", "DESC"),
+        ],
+        [
+            graph(
+                "EFA, bytes per minute",
+                (metrics.EFA_RECEIVED, "Sum", "received"),
+                (metrics.EFA_SENT, "Sum", "sent"),
+            ),
+            graph("EFA, bytes sent again per minute", (metrics.EFA_RETRANSMITTED, "Sum", "")),
+            _worst(cluster, "Nodes that send most again", metrics.EFA_RETRANSMITTED, "SUM", "DESC"),
+        ],
+        [_worst(cluster, "Nodes in use, lowest utilization", metrics.CORE_UTILIZATION, "AVG", "ASC", width=_ROW)],
+    ]
+
+
+def _row_of_file_system(file_system: WatchedFileSystem) -> list[cloudwatch.IWidget]:
+    return [
+        _graph("File system, free bytes", [file_system.metric("FreeDataStorageCapacity", "Sum", label="all")]),
+        _graph(
+            "File system, free bytes of the fullest storage target",
+            [file_system.metric("FreeDataStorageCapacity", "Minimum", label="fullest")],
+        ),
+        _graph(
+            "File system, bytes per minute",
+            [file_system.metric(f"Data{way}Bytes", "Sum", label=way.lower()) for way in ("Read", "Write")],
+        ),
+    ]
+
+
+def _row_of_nat_gateway(nat_gateway: WatchedNatGateway) -> list[cloudwatch.IWidget]:
+    return [
+        _graph("NAT gateway, connections", [nat_gateway.metric("ActiveConnectionCount", "Maximum", label="open")]),
+        _graph("NAT gateway, connections without a port", [nat_gateway.metric("ErrorPortAllocation", "Sum")]),
+        _graph(
+            "NAT gateway, bytes per minute",
+            [
+                nat_gateway.metric("BytesInFromDestination", "Sum", label="in"),
+                nat_gateway.metric("BytesOutToDestination", "Sum", label="out"),
+            ],
+        ),
+    ]
+
+
+def _graph(title: str, drawn: Sequence[cloudwatch.IMetric], *, width: int = _ROW // 3) -> cloudwatch.GraphWidget:
+    return cloudwatch.GraphWidget(
+        title=title, left=drawn, left_y_axis=cloudwatch.YAxisProps(min=0), width=width, height=_HEIGHT
+    )
+
+
+def _worst(
+    cluster: WatchedCluster, title: str, metric: str, function: str, order: str, *, width: int = _ROW // 3
+) -> cloudwatch.GraphWidget:
+    # All names in double quotes: CLUSTER is a keyword, in any case of its letters
+    # (https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch-metrics-insights-reserved-keywords.html).
+    query = (
+        f'SELECT {function}("{metric}") FROM SCHEMA("{metrics.NAMESPACE}", "Cluster", "Node", "Queue") '  # noqa: S608 no SQL
+        f"""WHERE "Cluster" = '{cluster.name}' GROUP BY "Queue", "Node" ORDER BY {function}() {order} LIMIT {_WORST}"""
+    )
+    found = cloudwatch.MathExpression(expression=query, using_metrics={}, label="", period=Duration.minutes(1))
+    return _graph(title, [found], width=width)

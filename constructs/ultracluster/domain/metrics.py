@@ -1,0 +1,42 @@
+"""The metrics that nodes send to CloudWatch once a minute: their names, and how they are told apart.
+
+To CloudWatch each combination of dimensions is a metric of its own
+(https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_concepts.html#dimension-combinations). So
+compute nodes send each value twice: with the dimensions Cluster, Queue and Node, and with Cluster and Queue, where the
+values of all nodes of a queue come together. The head node sends its own with Cluster, and with Cluster and Queue.
+"""
+
+NAMESPACE = "UltraCluster"
+
+CORE_UTILIZATION = "NeuronCoreUtilization"
+"""Percent, mean over the NeuronCores of a node."""
+DEVICE_MEMORY = "NeuronDeviceMemoryUsed"
+"""Bytes of all Neuron devices of a node."""
+UNCORRECTABLE_ERRORS = "UncorrectableErrors"
+"""Uncorrectable errors in SRAM and memory of the devices since the last minute."""
+EXECUTION_ERRORS = "ExecutionErrors"
+"""Executions that failed on the devices since the last minute."""
+EFA_RECEIVED = "EfaReceivedBytes"
+"""Bytes since the last minute."""
+EFA_SENT = "EfaSentBytes"
+"""Bytes since the last minute."""
+EFA_RETRANSMITTED = "EfaRetransmittedBytes"
+"""Bytes since the last minute."""
+NODES_REPORTING = "NodesReporting"
+"""1 from each node."""
+OF_COMPUTE_NODES = (
+    CORE_UTILIZATION,
+    DEVICE_MEMORY,
+    UNCORRECTABLE_ERRORS,
+    EXECUTION_ERRORS,
+    EFA_RECEIVED,
+    EFA_SENT,
+    EFA_RETRANSMITTED,
+    NODES_REPORTING,
+)
+
+NODES_DRAINED = "NodesDrainedByHealth"
+"""Nodes that are drained because a health check found a fault."""
+QUEUES_PROTECTED = "QueuesProtected"
+"""Queues that ParallelCluster closed because nodes kept failing to start."""
+OF_HEAD_NODE = (NODES_DRAINED, QUEUES_PROTECTED)

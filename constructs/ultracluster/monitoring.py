@@ -1,0 +1,210 @@
+"""Alarms and a dashboard for an UltraCluster: its nodes, its file system and its NAT gateway."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from aws_cdk import Duration, RemovalPolicy, Stack
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_cloudwatch_actions as actions
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sns_subscriptions as subscriptions
+from constructs import Construct
+
+from ultracluster.dashboard import Dashboard
+from ultracluster.domain import metrics
+from ultracluster.watched import WatchedCluster, WatchedFileSystem, WatchedNatGateway
+
+_BYTES_PER_GIB = 1024**3
+_CLOUDWATCH = "cloudwatch.amazonaws.com"
+
+
+@dataclass(frozen=True)
+class _Trigger:
+    """When an alarm is raised.
+
+    Attributes:
+        threshold: Compared with each period's value.
+        periods: Periods in a row that must breach it.
+        missing: What a period without a value counts as
+            (https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarms-and-missing-data.html).
+        below: Whether values below the threshold breach it, instead of those that reach it.
+    """
+
+    threshold: float
+    periods: int
+    missing: cloudwatch.TreatMissingData
+    below: bool = False
+
+
+class Monitoring(Construct):
+    """Define an SNS topic, the alarms that notify it, and a dashboard.
+
+    Attributes:
+        topic: Told of every alarm that is raised.
+        alarms: All alarms.
+        dashboard_name: Name of the dashboard, None without one.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        cluster: WatchedCluster,
+        file_system: WatchedFileSystem,
+        nat_gateway: WatchedNatGateway | None,
+        file_system_full_percent: int,
+        emails: Sequence[str],
+        dashboard: bool,
+    ) -> None:
+        """Define alarms and dashboard.
+
+        Args:
+            scope: Parent.
+            construct_id: Name in the tree.
+            cluster: Its metrics are looked for by name; it need not exist.
+            file_system: What the cluster mounts.
+            nat_gateway: None where it is not ours to change.
+            file_system_full_percent: The file system is nearly full from there on, of its nominal capacity.
+            emails: Addresses that the topic writes to. SNS asks each of them for a confirmation first.
+            dashboard: Whether there is one.
+        """
+        super().__init__(scope, construct_id)
+        stack = Stack.of(self)
+        self._alarm_prefix = stack.stack_name
+        self.topic = self._add_topic(emails)
+        self.alarms: list[cloudwatch.Alarm] = []
+        if cluster.node_metrics:
+            self._add_compute_node_alarms(cluster)
+            self._add_head_node_alarms(cluster, stack.region)
+        self._add_file_system_alarm(file_system, file_system_full_percent)
+        if nat_gateway is not None:
+            self._add_nat_gateway_alarm(nat_gateway)
+        self.dashboard_name = None
+        if dashboard:
+            self.dashboard_name = Dashboard(
+                self, "Dashboard", cluster=cluster, file_system=file_system, nat_gateway=nat_gateway, alarms=self.alarms
+            ).name
+
+    def _add_topic(self, emails: Sequence[str]) -> sns.Topic:
+        """Define the topic, with a key of its own: CloudWatch may not use the one that AWS manages for SNS.
+
+        https://repost.aws/knowledge-center/cloudwatch-configure-alarm-sns. The key's policy is that of
+        https://docs.aws.amazon.com/sns/latest/dg/sns-key-management.html#compatibility-with-aws-services, the topic's
+        that of https://docs.aws.amazon.com/sns/latest/dg/sns-access-policy-use-cases.html.
+        """
+        stack = Stack.of(self)
+        alarms_of_ours = stack.format_arn(service="cloudwatch", resource=f"alarm:{self._alarm_prefix}-*")
+        from_us = {
+            "StringEquals": {"aws:SourceAccount": stack.account},
+            "ArnLike": {"aws:SourceArn": alarms_of_ours},
+        }
+        cloud_watch = iam.ServicePrincipal(_CLOUDWATCH, conditions=from_us)
+        key = kms.Key(
+            self,
+            "Key",
+            description=f"Notifications of {self._alarm_prefix}",
+            enable_key_rotation=True,
+            removal_policy=RemovalPolicy.DESTROY,
+            pending_window=Duration.days(7),
+        )
+        key.add_to_resource_policy(
+            iam.PolicyStatement(
+                actions=["kms:Decrypt", "kms:GenerateDataKey*"], principals=[cloud_watch], resources=["*"]
+            )
+        )
+        topic = sns.Topic(self, "Topic", master_key=key, enforce_ssl=True)
+        topic.add_to_resource_policy(
+            iam.PolicyStatement(actions=["sns:Publish"], principals=[cloud_watch], resources=[topic.topic_arn])
+        )
+        for address in emails:
+            topic.add_subscription(subscriptions.EmailSubscription(address))
+        return topic
+
+    def _add_compute_node_alarms(self, cluster: WatchedCluster) -> None:
+        for queue in cluster.queues:
+            self._add_alarm(
+                f"UncorrectableErrors-{queue}",
+                cluster.metric(metrics.UNCORRECTABLE_ERRORS, "Sum", queue=queue, minutes=5),
+                # Nodes come and go: none that reports is none that is at fault.
+                _Trigger(1, 1, cloudwatch.TreatMissingData.NOT_BREACHING),
+                f"A Neuron device in queue {queue} of {cluster.name} has uncorrectable errors: what was computed since "
+                "may be wrong. When its job ends, the node is drained and replaced, or its driver loaded anew where "
+                "that repairs it. Restart the job from a checkpoint of before. Which node: see the dashboard, or "
+                f"`sinfo --list-reasons --partition={queue}`.",
+            )
+
+    def _add_head_node_alarms(self, cluster: WatchedCluster, region: str) -> None:
+        # While the head node is silent nobody knows, which is an alarm of its own: these two stay as they are.
+        unknown = cloudwatch.TreatMissingData.IGNORE
+        self._add_alarm(
+            "NodesDrained",
+            cluster.metric(metrics.NODES_DRAINED, "Maximum", minutes=5),
+            _Trigger(1, 1, unknown),
+            f"Health checks took nodes of {cluster.name} out of service. ParallelCluster replaces them, and jobs are "
+            "requeued. Which and why: `sinfo --list-reasons` on the head node; later, `reason set to: ultracluster` in "
+            "/var/log/slurmctld.log. Many nodes with one reason: `scontrol update partition=QUEUE state=down` first.",
+        )
+        self._add_alarm(
+            "QueuesProtected",
+            cluster.metric(metrics.QUEUES_PROTECTED, "Maximum", minutes=5),
+            _Trigger(1, 1, unknown),
+            f"ParallelCluster closed a queue of {cluster.name}, because nodes kept failing to start. Why: "
+            "/var/log/parallelcluster/clustermgtd on the head node, and the nodes' own logs, cloud-init-output, in the "
+            "cluster's log group. Then: `pcluster update-compute-fleet --status START_REQUESTED "
+            f"--cluster-name {cluster.name} --region {region}`.",
+        )
+        # By the way into INSUFFICIENT_DATA, where it also begins: silence before the first cluster alarms nobody.
+        silent = self._add_alarm(
+            "HeadNodeSilent",
+            cluster.metric(metrics.QUEUES_PROTECTED, "SampleCount", minutes=5),
+            _Trigger(1, 1, cloudwatch.TreatMissingData.MISSING, below=True),
+            f"INSUFFICIENT_DATA: the head node of {cluster.name} sends no metrics any more. If the cluster was "
+            "destroyed, that is why. Else open a shell on it (output Connect of the cluster's stack): `journalctl "
+            "--unit=ultracluster-metrics`. If it cannot be reached, its logs are in the newest log group of the output "
+            f"LogGroupPrefix: `aws logs tail --region {region} ...`.",
+        )
+        silent.add_insufficient_data_action(actions.SnsAction(self.topic))
+
+    def _add_file_system_alarm(self, file_system: WatchedFileSystem, full_percent: int) -> None:
+        free_bytes = file_system.capacity_gib * _BYTES_PER_GIB * (100 - full_percent) / 100
+        self._add_alarm(
+            "FileSystemNearlyFull",
+            file_system.metric("FreeDataStorageCapacity", "Sum"),
+            # A file system that is being changed reports nothing for a while, and is as full as it was.
+            _Trigger(free_bytes, 5, cloudwatch.TreatMissingData.IGNORE, below=True),
+            # With its name: another file system makes another template, so that its id is read anew.
+            f"The file system {file_system.name} is more than {full_percent} % full, of its nominal capacity; jobs "
+            "fail when it is full. Delete what is not needed, or raise `storage.file_system.capacity_gib` and deploy. "
+            "What is full: `lfs df -h` on any node.",
+        )
+
+    def _add_nat_gateway_alarm(self, nat_gateway: WatchedNatGateway) -> None:
+        self._add_alarm(
+            "NatPortsExhausted",
+            nat_gateway.metric("ErrorPortAllocation", "Sum", minutes=5),
+            _Trigger(1, 1, cloudwatch.TreatMissingData.NOT_BREACHING),
+            # With its subnet's block: another subnet makes another gateway, and another template.
+            f"The NAT gateway in {nat_gateway.subnet_cidr} had no port left for a new connection: nodes fail to fetch "
+            "packages when many start at once. Raise `network.nat_addresses` and deploy.",
+        )
+
+    def _add_alarm(self, name: str, metric: cloudwatch.Metric, trigger: _Trigger, description: str) -> cloudwatch.Alarm:
+        operators = cloudwatch.ComparisonOperator
+        alarm = metric.create_alarm(
+            self,
+            name,
+            alarm_name=f"{self._alarm_prefix}-{name}",
+            alarm_description=description,
+            threshold=trigger.threshold,
+            evaluation_periods=trigger.periods,
+            comparison_operator=(
+                operators.LESS_THAN_THRESHOLD if trigger.below else operators.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
+            ),
+            treat_missing_data=trigger.missing,
+        )
+        alarm.add_alarm_action(actions.SnsAction(self.topic))
+        self.alarms.append(alarm)
+        return alarm

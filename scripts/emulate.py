@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rehearsal.spoils import GOOD, SPOILS, NothingToSpoilError
+from scripts import environments
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,18 +72,14 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="spoilt accounts:\n" + "\n".join(f"  {name:21} {spoil.what}" for name, spoil in SPOILS.items()),
     )
-    found.add_argument("environment", metavar="ENV", help="file name in config/ without .yaml")
+    environments.add_argument(found, CONFIG)
     found.add_argument("--spoil", choices=SPOILS, metavar="NAME", help="spoil the account in this way; see below")
     return found
 
 
 def main() -> int:
     """Emulate what the command line asks for, and return the exit code."""
-    arguments_parser = parser()
-    arguments = arguments_parser.parse_args()
-    known = sorted(path.stem for path in CONFIG.glob("*.yaml"))
-    if arguments.environment not in known:
-        arguments_parser.error(f"no such file in config/: {arguments.environment}; there is {', '.join(known)}")
+    arguments = parser().parse_args()
 
     from config.settings import SettingsError, load
 

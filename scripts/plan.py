@@ -14,6 +14,7 @@ import sys
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
+from scripts import environments
 from scripts.planning.workloads import WORKLOADS
 
 ROOT = Path(__file__).parents[1]
@@ -49,7 +50,7 @@ def token_count(text: str) -> int:
 def parser() -> argparse.ArgumentParser:
     """Return the command line's parser."""
     found = argparse.ArgumentParser(prog="python -m scripts.plan", description=__doc__)
-    found.add_argument("environment", metavar="ENV", help="file name in config/ without .yaml")
+    environments.add_argument(found, CONFIG)
     found.add_argument("--workload", choices=WORKLOADS, help="also estimate time and cost to train this")
     found.add_argument("--nodes", type=node_list, default=[], help="numbers of nodes to train on, such as 1,2,4")
     found.add_argument("--tokens", type=token_count, help="length of a Llama run, such as 300B (default: as published)")
@@ -75,9 +76,6 @@ def main() -> int:
     arguments = arguments_parser.parse_args()
     if not arguments.workload and not arguments.html and (arguments.nodes or arguments.tokens):
         arguments_parser.error("--nodes and --tokens need a --workload")
-    known = sorted(path.stem for path in CONFIG.glob("*.yaml"))
-    if arguments.environment not in known:
-        arguments_parser.error(f"no such file in config/: {arguments.environment}; there is {', '.join(known)}")
 
     from config.settings import SettingsError, load
     from scripts.planning.plan import document, plan, plan_run, wanted_products

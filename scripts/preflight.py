@@ -14,6 +14,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from scripts import environments
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -33,7 +35,7 @@ def names(text: str) -> list[str]:
 def parser() -> argparse.ArgumentParser:
     """Return the command line's parser."""
     found = argparse.ArgumentParser(prog="python -m scripts.preflight", description=__doc__)
-    found.add_argument("environment", metavar="ENV", help="file name in config/ without .yaml")
+    environments.add_argument(found, CONFIG)
     found.add_argument(
         "--only",
         type=names,
@@ -57,11 +59,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main() -> int:
     """Look at what the command line asks for, and return the exit code."""
-    arguments_parser = parser()
-    arguments = arguments_parser.parse_args()
-    known = sorted(path.stem for path in CONFIG.glob("*.yaml"))
-    if arguments.environment not in known:
-        arguments_parser.error(f"no such file in config/: {arguments.environment}; there is {', '.join(known)}")
+    arguments = parser().parse_args()
 
     from config.settings import SettingsError, load
     from scripts.checks.catalog import CATALOG

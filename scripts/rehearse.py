@@ -22,6 +22,7 @@ from typing import IO, TYPE_CHECKING, Any
 import yaml
 
 from rehearsal.faults import FAULTS
+from scripts import environments
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -354,8 +355,7 @@ def main() -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="faults:\n" + "\n".join(_fault_help()),
     )
-    known = sorted(path.stem for path in CONFIG.glob("*.yaml"))
-    parser.add_argument("environment", metavar="ENV", choices=known, help=f"one of: {', '.join(known)}")
+    environments.add_argument(parser, CONFIG)
     parser.add_argument("--speed", choices=("fast", "real"), default="fast", help="real: as slow as AWS")
     parser.add_argument("--fault", type=_fault, metavar="NAME", help="let this go wrong, then mend it; see below")
     parser.add_argument("--keep", action="store_true", help="do not destroy: leave the emulated AWS running")

@@ -29,10 +29,10 @@ class Message:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a request to create a cluster would have led to.
+    """What a request to create a cluster, or to build an image, would have led to.
 
     Attributes:
-        accepted: Whether the cluster would have been created.
+        accepted: Whether it would have been made.
         messages: What the validators found.
         reason: ParallelCluster's own summary; all there is of a request that fails before the validators run.
     """
@@ -147,8 +147,17 @@ class ParallelCluster:
         answer = self._ask(
             "create_cluster", region=request.region, properties=properties, stack_tags=request.stack_tags
         )
-        messages = tuple(sorted(Message(*each) for each in answer["messages"]))
-        return Verdict(answer["accepted"], messages, answer["reason"])
+        return _verdict(answer)
+
+    def build_image(self, image_id: str, configuration: Configuration) -> Verdict:
+        """Dry-run the build of an image. It leaves ParallelCluster's cleanup role of such builds in the account.
+
+        Args:
+            image_id: ParallelCluster's name of it.
+            configuration: What `pcluster build-image` gets.
+        """
+        region = configuration["Region"]
+        return _verdict(self._ask("build_image", region=region, image_id=image_id, configuration=configuration))
 
     def validate(self, configuration: Configuration) -> list[Message]:
         """Return everything that the schema and all validators have to say, nothing suppressed."""
@@ -167,6 +176,14 @@ class ParallelCluster:
             configuration=configuration,
         )
         return Templates(answer["root"], answer["nested"])
+
+    def build_image_template(self, image_id: str, configuration: Configuration) -> dict[str, Any]:
+        """Build the template that ParallelCluster would create for a valid configuration of an image."""
+        region = configuration["Region"]
+        template: dict[str, Any] = self._ask(
+            "build_image_template", region=region, image_id=image_id, configuration=configuration
+        )
+        return template
 
     def check_update(
         self,
@@ -232,3 +249,8 @@ class ParallelCluster:
         if "error" in answer:
             raise RunnerError(answer["error"])
         return answer["result"]
+
+
+def _verdict(answer: dict[str, Any]) -> Verdict:
+    messages = tuple(sorted(Message(*each) for each in answer["messages"]))
+    return Verdict(answer["accepted"], messages, answer["reason"])

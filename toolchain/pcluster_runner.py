@@ -11,6 +11,7 @@ import json
 import os
 import sys
 import traceback
+from collections.abc import Callable
 from typing import Any
 
 import pcluster.lib
@@ -24,6 +25,7 @@ from pcluster.config.config_patch import ConfigPatch
 from pcluster.config.update_policy import UpdatePolicy
 from pcluster.models.cluster import Cluster, ClusterActionError
 from pcluster.models.s3_bucket import S3Bucket
+from pcluster.schemas.imagebuilder_schema import ImageBuilderSchema
 from pcluster.templates.cdk_builder import CDKTemplateBuilder
 
 from toolchain.provider_request import arguments
@@ -32,8 +34,19 @@ from toolchain.provider_request import arguments
 def create_cluster(region: str, properties: dict[str, Any], stack_tags: dict[str, str]) -> dict[str, Any]:
     """Dry-run the creation of a cluster as the provider's Lambda function asks for it."""
     os.environ["AWS_DEFAULT_REGION"] = region
+    return _dry_run(pcluster.lib.create_cluster, arguments(properties, stack_tags))
+
+
+def build_image(region: str, image_id: str, configuration: dict[str, Any]) -> dict[str, Any]:
+    """Dry-run the build of an image as `pcluster build-image` asks for it."""
+    os.environ["AWS_DEFAULT_REGION"] = region
+    return _dry_run(pcluster.lib.build_image, {"image_id": image_id, "image_configuration": configuration})
+
+
+def _dry_run(operation: Callable[..., Any], parameters: dict[str, Any]) -> dict[str, Any]:
+    """Ask for a cluster or an image without making it, and tell what came of it."""
     try:
-        pcluster.lib.create_cluster(**arguments(properties, stack_tags), dryrun=True)
+        operation(**parameters, dryrun=True)
     except ParallelClusterApiException as answer:
         content = json.loads(JSONEncoder().encode(answer.content))
         messages = content.get("validationMessages") or content.get("configurationValidationErrors") or []
@@ -55,6 +68,13 @@ def build_templates(region: str, cluster_name: str, configuration: dict[str, Any
     bucket = _Bucket(cluster_name)
     root, _ = CDKTemplateBuilder().build_cluster_template(cluster.config, bucket, cluster_name)
     return {"root": root, "nested": bucket.assets}
+
+
+def build_image_template(region: str, image_id: str, configuration: dict[str, Any]) -> Any:
+    """Build the template that `pcluster build-image` would create (as JSON values)."""
+    os.environ["AWS_DEFAULT_REGION"] = region
+    config = ImageBuilderSchema().load(configuration)
+    return CDKTemplateBuilder().build_imagebuilder_template(config, image_id, _Bucket(image_id))
 
 
 def check_update(
@@ -129,7 +149,15 @@ class _RunningCluster:
 
 OPERATIONS = {
     function.__name__: function
-    for function in (create_cluster, build_templates, check_update, requested_configuration, describe_cluster)
+    for function in (
+        create_cluster,
+        build_image,
+        build_templates,
+        build_image_template,
+        check_update,
+        requested_configuration,
+        describe_cluster,
+    )
 }
 
 

@@ -1,0 +1,131 @@
+"""An image with the Neuron software of a deployment in it: what `pcluster build-image` gets for it."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import io
+import shlex
+import tarfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from config.settings import Settings
+from scripts.checks.images import SDK_TAG
+from ultracluster.domain import neuron
+
+_NODES = Path(__file__).with_name("nodes")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an image is built, and upon what.
+
+    Attributes:
+        parent_image: Id of the image to build upon.
+        bucket: The bucket that has the component.
+        subnet: Id of the subnet of the build instance; None: one of the default VPC.
+        security_group: Id of its security group, given if and only if there is a subnet.
+    """
+
+    parent_image: str
+    bucket: str
+    subnet: str | None = None
+    security_group: str | None = None
+
+
+def facts(settings: Settings) -> dict[str, str]:
+    """Return what image.sh is told."""
+    sdk = settings.cluster.neuron_sdk
+    release = neuron.RELEASES[sdk]
+    return {
+        "sdk": sdk,
+        "driver": release.driver,
+        "runtime": release.runtime,
+        "collectives": release.collectives,
+        "tools": release.tools,
+        "python": neuron.SYSTEMS[settings.cluster.os].python,
+    }
+
+
+def component(settings: Settings) -> str:
+    """Return the script that EC2 Image Builder runs on the build instance, without arguments, as root."""
+    files = base64.encodebytes(_archive(_NODES)).decode()
+    arguments = shlex.join(f"{name}={value}" for name, value in facts(settings).items())
+    return (
+        "#!/bin/bash\n"
+        "# Made by `make image`: unpacks scripts/nodes, and runs image.sh.\n"
+        "set -euo pipefail\n"
+        "directory=$(mktemp --directory)\n"
+        "base64 --decode <<'FILES' | tar --extract --gzip --directory \"$directory\"\n"
+        f"{files}"
+        "FILES\n"
+        f'bash "$directory/image.sh" {arguments}\n'
+        'rm -r "$directory"\n'
+    )
+
+
+def component_key(script: str) -> str:
+    """Return the key of a component in its bucket: another script, another key."""
+    return f"ultracluster-images/{_digest(script, 16)}.sh"
+
+
+def configuration(settings: Settings, place: Place, key: str) -> dict[str, Any]:
+    """Return the configuration of `pcluster build-image`.
+
+    ParallelCluster's official image of the same version may be the parent
+    (https://docs.aws.amazon.com/parallelcluster/latest/ug/Build-v3.html, ParentImage), and packages of the system are
+    not updated. ParallelCluster's own component runs first. Its last step, RemoveKernelPinAndCleanup, lets go of the
+    kernel that it held, and cleans up; ours comes after it, and the one for tags only when the image is tested
+    (aws-parallelcluster 3.16.1, resources/imagebuilder/parallelcluster.yaml and parallelcluster_tag.yaml,
+    templates/imagebuilder_stack.py, _add_imagebuilder_components). So image.sh looks itself whether a kernel came.
+    ParallelCluster lets the build instance read the component (_add_default_instance_role there). The instance is of
+    the head node's type, which the Region has.
+
+    Args:
+        settings: Those of the deployment.
+        place: Where the image is built.
+        key: That of the component in the bucket.
+    """
+    network = {}
+    if place.subnet:
+        network = {"SubnetId": place.subnet, "SecurityGroupIds": [place.security_group]}
+    return {
+        "Region": settings.region,
+        "Image": {"Tags": _tags(settings.tags | {SDK_TAG: settings.cluster.neuron_sdk})},
+        "Build": {
+            "InstanceType": settings.cluster.head_node.instance_type,
+            "ParentImage": place.parent_image,
+            **network,
+            "Components": [{"Type": "script", "Value": f"s3://{place.bucket}/{key}"}],
+            "Tags": _tags(settings.tags),
+        },
+    }
+
+
+def image_id(settings: Settings, configuration: dict[str, Any]) -> str:
+    """Return ParallelCluster's name of an image: another configuration, another name."""
+    release = settings.cluster.neuron_sdk.replace(".", "-")
+    return f"ultracluster-{settings.cluster.os}-neuron-{release}-{_digest(repr(configuration), 8)}"
+
+
+def _tags(tags: Mapping[str, str]) -> list[dict[str, str]]:
+    return [{"Key": name, "Value": value} for name, value in tags.items()]
+
+
+def _archive(directory: Path) -> bytes:
+    """Return a tar file of the scripts in a directory, compressed, and the same for the same scripts."""
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w") as archive:
+        for path in sorted(directory.rglob("*.sh")):
+            entry = tarfile.TarInfo(str(path.relative_to(directory)))
+            entry.size = path.stat().st_size
+            archive.addfile(entry, io.BytesIO(path.read_bytes()))
+    return gzip.compress(content.getvalue(), mtime=0)
+
+
+def _digest(text: str, length: int) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:length]

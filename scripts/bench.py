@@ -1,4 +1,4 @@
-"""Measure synth, unit tests and the largest cluster, and hold them against the goals of docs/performance.md.
+"""Measure synth, unit tests, the largest cluster and its Slurm controller against the goals of docs/performance.md.
 
 Commands are measured as whole processes with all their children, in turns, so that a busy machine slows all alike.
 Exit code 0: every goal is met; 1: one is missed; 2: something could not be measured.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import re
 import resource
 import subprocess
@@ -18,16 +17,17 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import yaml
 
-ROOT = Path(__file__).parents[1]
+from scripts.benchmarks import controller
+from scripts.benchmarks.machine import ROOT, environment, machine
+from scripts.benchmarks.tables import BenchError, Row, table, verdict
+
 PAGE = ROOT / "docs/performance.md"
-PLACE = re.compile(r"(?<=<!-- make bench -->\n).*(?=<!-- end -->)", re.DOTALL)
 
 MAX_TIMES = 1.5
 MAX_UNIT_TEST_SECONDS = 1.0
@@ -49,10 +49,6 @@ app.synth()
 """
 
 
-class BenchError(RuntimeError):
-    """Something could not be measured; the message says why."""
-
-
 @dataclass(frozen=True)
 class Command:
     """A command line, and the directory where it runs."""
@@ -67,26 +63,6 @@ class Sample:
 
     cpu: float
     wall: float
-
-
-@dataclass(frozen=True)
-class Row:
-    """A line of a table; `met` is None where there is no goal."""
-
-    cells: tuple[str, ...]
-    met: bool | None = None
-
-
-def environment() -> dict[str, str]:
-    """Return the environment of what is measured: a person's, without account and without switches."""
-    switches = ("AWS_", "CDK_", "JSII_", "NODE_", "PYTEST_", "PYTHON")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(switches)}
-    return {
-        **kept,
-        "AWS_EC2_METADATA_DISABLED": "true",
-        "CDK_DISABLE_CLI_TELEMETRY": "1",
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
-    }
 
 
 def run(command: Command) -> Sample:
@@ -207,76 +183,58 @@ def template_rows(templates: Mapping[str, dict[str, Any]]) -> list[Row]:
     return rows
 
 
-def verdict(met: bool | None) -> str:
-    """Return the last cell of a row."""
-    return {None: "", True: "met", False: "MISSED"}[met]
+def report_synth(rounds: int) -> tuple[str, list[Row]]:
+    """Measure everything but the controller, and return what there is to say and the rows of its tables.
 
-
-def table(header: Sequence[str], rows: Sequence[Row]) -> str:
-    """Return a Markdown table whose source reads as a table, too."""
-    lines = [tuple(header), *(row.cells for row in rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
-    text = [
-        "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines
+    Raises:
+        BenchError: Something could not be measured.
+    """
+    load, *_ = os.getloadavg()
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        wide_settings = write_wide_settings(directory)
+        templates = template_rows(cluster_templates(wide_settings, directory))
+        times = time_rows(measure(commands(directory, wide_settings), rounds))
+    parts = [
+        f"Medians of {rounds} rounds on {machine()}; load average {load:.1f} before the start.",
+        table(("Command", "CPU s", "wall s", "ratio of CPU", "goal", ""), times),
+        f"ParallelCluster's templates of {QUEUES} queues; goal: each under {MAX_TEMPLATE_BYTES:,} bytes "
+        f"(without white space) and under {MAX_TEMPLATE_RESOURCES} resources.",
+        table(("Template", "bytes", "resources", ""), templates),
     ]
-    return "\n".join([text[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *text[1:]])
+    return "\n\n".join(parts), [*times, *templates]
 
 
-def machine() -> str:
-    """Return what the figures depend on."""
-    try:
-        [model, *_] = re.findall(
-            r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.MULTILINE
-        )
-    except (OSError, ValueError):
-        model = platform.processor() or platform.machine()
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    pinned = re.search(r"^aws-parallelcluster==(\S+)", (ROOT / "requirements-pcluster.txt").read_text(), re.MULTILINE)
-    node, cli = (
-        subprocess.run(
-            [name, "--version"], env=environment(), capture_output=True, text=True, check=True
-        ).stdout.split()[0]
-        for name in ("node", "cdk")
-    )
-    return (
-        f"{os.cpu_count()} cores ({model}), {memory:.0f} GiB of memory, {platform.system()}, "
-        f"Python {platform.python_version()}, Node {node.removeprefix('v')}, aws-cdk {cli}, "
-        f"aws-cdk-lib {version('aws-cdk-lib')}, aws-parallelcluster {pinned[1] if pinned else 'unknown'}"
-    )
+def write(part: str, report: str) -> None:
+    """Put a report into its place on the page."""
+    place = re.compile(rf"(?<=<!-- make bench: {part} -->\n).*?(?=<!-- end -->)", re.DOTALL)
+    page = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(place.sub(lambda _: f"\n{report}\n\n", page), encoding="utf-8")
 
 
 def main() -> int:
     """Measure, print, and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m scripts.bench", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="how often each command is measured (default: 5)")
+    parser.add_argument("--only", choices=("synth", "controller"), help="measure one part (default: both)")
     parser.add_argument("--write", action="store_true", help="also put the tables into docs/performance.md")
     options = parser.parse_args()
     if options.rounds < 1:
         parser.error("--rounds: at least 1")
-    load, *_ = os.getloadavg()
-    with tempfile.TemporaryDirectory() as name:
-        directory = Path(name)
-        wide_settings = write_wide_settings(directory)
+    parts = {"synth": lambda: report_synth(options.rounds), "controller": controller.report}
+    codes = [0]
+    for part in [options.only] if options.only else parts:
         try:
-            templates = template_rows(cluster_templates(wide_settings, directory))
-            times = time_rows(measure(commands(directory, wide_settings), options.rounds))
+            report, rows = parts[part]()
         except BenchError as error:
             print(error, file=sys.stderr)
-            return 2
-    report = "\n\n".join(
-        [
-            f"Medians of {options.rounds} rounds on {machine()}; load average {load:.1f} before the start.",
-            table(("Command", "CPU s", "wall s", "ratio of CPU", "goal", ""), times),
-            f"ParallelCluster's templates of {QUEUES} queues; goal: each under {MAX_TEMPLATE_BYTES:,} bytes "
-            f"(without white space) and under {MAX_TEMPLATE_RESOURCES} resources.",
-            table(("Template", "bytes", "resources", ""), templates),
-        ]
-    )
-    print(report)
-    if options.write:
-        page = PAGE.read_text(encoding="utf-8")
-        PAGE.write_text(PLACE.sub(lambda _: f"\n{report}\n\n", page), encoding="utf-8")
-    return 1 if any(row.met is False for row in [*times, *templates]) else 0
+            codes.append(2)
+            continue
+        print(report, end="\n\n")
+        codes.append(1 if any(row.met is False for row in rows) else 0)
+        if options.write:
+            write(part, report)
+    return max(codes)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import secrets
 import shlex
 import shutil
 import subprocess
@@ -19,70 +18,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.slurm.base import ENVIRONMENT, MOUNTS, USER, USER_ID, ClusterError, call
+
 HERE = Path(__file__).parent
 NODES = HERE.parents[1] / "scripts" / "nodes"
-USER, USER_ID = "trainee", 1001
-"""Who submits jobs."""
 
-_PACKAGES = "slurmctld,slurmd,slurm-client,munge,iproute2,procps,kmod"
-_MOUNTS = ("fsx", "home", "etc/slurm", "opt/slurm", "opt/ultracluster/current")
+
 _NAMESPACES = ("--mount", "--uts", "--ipc", "--net", "--pid")
 _FINAL = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "TIMEOUT"}
-
-
-class ClusterError(RuntimeError):
-    """Something is missing, or a command failed; the message says what."""
-
-
-def create_base(directory: Path) -> None:
-    """Make the root directory that all machines start from: Debian 13, whose Slurm is 24.11.
-
-    Raises:
-        ClusterError: Something is missing.
-    """
-    if os.geteuid() != 0:
-        raise ClusterError("A Slurm of several nodes needs namespaces: run these tests as root, or leave them out.")
-    if not shutil.which("mmdebstrap"):
-        if not shutil.which("apt-get"):
-            raise ClusterError("These tests need mmdebstrap, and here is no apt-get to install it with.")
-        _call("apt-get", "--quiet=2", "update")
-        _call("apt-get", "--quiet=2", "--yes", "install", "--no-install-recommends", "mmdebstrap")
-    _call(
-        "mmdebstrap", "--quiet", "--variant=minbase", "--dpkgopt=force-unsafe-io", f"--include={_PACKAGES}", "trixie",
-        str(directory),
-    )  # fmt: skip
-    _complete(directory)
-
-
-def _complete(base: Path) -> None:
-    for mount in (*_MOUNTS, "scratch", "var/spool/slurmctld", "var/spool/slurmd", "var/log/slurm", "run/munge"):
-        (base / mount).mkdir(parents=True, exist_ok=True)
-    slurm = re.search(r"^slurm:x:(\d+):(\d+):", (base / "etc/passwd").read_text(encoding="utf-8"), re.MULTILINE)
-    assert slurm
-    for path in ("var/spool/slurmctld", "var/log/slurm"):
-        os.chown(base / path, int(slurm[1]), int(slurm[2]))
-    with (base / "etc/passwd").open("a", encoding="utf-8") as passwd:
-        passwd.write(f"{USER}:x:{USER_ID}:{USER_ID}::/home/{USER}:/bin/bash\n")
-    with (base / "etc/group").open("a", encoding="utf-8") as group:
-        group.write(f"{USER}:x:{USER_ID}:\n")
-    key = base / "etc/munge/munge.key"
-    key.write_bytes(secrets.token_bytes(128))
-    key.chmod(0o400)
-    os.chown(key, 0, 0)
-
-
-ENVIRONMENT = {**os.environ, "LANG": "C.UTF-8", "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
-"""That of a machine, whatever the tests are started with: jobs inherit what their submitter has."""
-
-
-def _call(*command: str, timeout: float = 600) -> str:
-    done = subprocess.run(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        timeout=timeout, check=False, env=ENVIRONMENT,
-    )  # fmt: skip
-    if done.returncode:
-        raise ClusterError(f"{shlex.join(command)}: exit code {done.returncode}\n{done.stdout}")
-    return done.stdout
 
 
 class Node:
@@ -150,7 +93,14 @@ class SlurmCluster:
         nodes: Its nodes, ``trn1-st-trn1-32xl-1`` and following.
     """
 
-    def __init__(self, base: Path, directory: Path, nodes: int = 4, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        base: Path,
+        directory: Path,
+        nodes: int = 4,
+        settings: Mapping[str, str] | None = None,
+        borrowed: Mapping[str, Path] | None = None,
+    ) -> None:
         """Describe a cluster.
 
         Args:
@@ -158,22 +108,25 @@ class SlurmCluster:
             directory: Where its files go; an empty directory.
             nodes: How many nodes.
             settings: Lines of slurm.conf in place of those in the file next to this one.
+            borrowed: Directories of this machine to mount on all machines, read-only, by absolute path there.
         """
         self.directory = directory
         self.nodes = [Node(self, f"trn1-st-trn1-32xl-{index}") for index in range(1, nodes + 1)]
         (directory / "base").symlink_to(base)
         (directory / "machines").mkdir()
-        for mount in _MOUNTS[:-1]:
+        for mount in MOUNTS[:-1]:
             (directory / "shared" / mount).mkdir(parents=True)
         (directory / "shared/fsx").chmod(0o1777)
         home = directory / "shared/home" / USER
         home.mkdir()
         os.chown(home, USER_ID, USER_ID)
-        shutil.copytree(NODES, directory / "shared" / _MOUNTS[-1])
+        shutil.copytree(NODES, directory / "shared" / MOUNTS[-1])
         addresses = {"127.0.0.1": "localhost", "10.99.1.254": "head"}
         addresses |= {f"10.99.1.{index}": node.name for index, node in enumerate(self.nodes, start=1)}
         hosts = "".join(f"{address} {name}\n" for address, name in addresses.items())
         (directory / "hosts").write_text(hosts, encoding="utf-8")
+        mounts = "".join(f"{path} {source}\n" for path, source in (borrowed or {}).items())
+        (directory / "borrowed").write_text(mounts, encoding="utf-8")
         self._write_configuration(settings or {})
 
     def _write_configuration(self, settings: Mapping[str, str]) -> None:
@@ -233,12 +186,12 @@ class SlurmCluster:
 
     def _idle_nodes(self) -> int:
         with contextlib.suppress(ClusterError):
-            return len(self.run("sinfo --Node --noheader --states=idle --responding").splitlines())
+            return len(set(self.run("sinfo --Node --noheader --format=%N --states=idle --responding").splitlines()))
         return 0
 
     def outside(self, *command: str, timeout: float = 60) -> str:
         """Run a command in the cluster's namespaces, but in the root directory of the machine that runs the tests."""
-        return _call("nsenter", "--target", self._init, *_NAMESPACES, "env", "-C", "/", *command, timeout=timeout)
+        return call("nsenter", "--target", self._init, *_NAMESPACES, "env", "-C", "/", *command, timeout=timeout)
 
     def run(self, command: str, *, user: str = "root", timeout: float = 60) -> str:
         """Run a shell command on the head node and return what it prints.

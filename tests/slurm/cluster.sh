@@ -1,7 +1,8 @@
 #!/bin/bash
 # Runs a Slurm cluster in namespaces of its own: this process is the first of them, and whatever runs in them ends with
 # it. Arguments: directory of the cluster, names of the nodes. The directory has a root directory "base", "shared" with
-# what is mounted on all machines, their "hosts", and gets "machines" and a file "ready".
+# what is mounted on all machines, their "hosts", "borrowed" with what else to mount (path there, path here), and gets
+# "machines" and a file "ready".
 set -euo pipefail
 here=$(cd "${BASH_SOURCE[0]%/*}" && pwd)
 directory=$1
@@ -9,12 +10,16 @@ shift
 
 # make_root NAME: makes the root directory of a machine.
 make_root() {
-    local machine=$directory/machines/$1 mount
+    local machine=$directory/machines/$1 mount source
     mkdir -p "$machine/upper" "$machine/work" "$machine/root"
     mount -t overlay -o "lowerdir=$directory/base,upperdir=$machine/upper,workdir=$machine/work" overlay "$machine/root"
     for mount in fsx home etc/slurm opt/slurm opt/ultracluster/current; do
         mount --bind "$directory/shared/$mount" "$machine/root/$mount"
     done
+    while read -r mount source; do
+        mkdir -p "$machine/root$mount"
+        mount --bind -o ro "$source" "$machine/root$mount"
+    done <"$directory/borrowed"
     cp "$directory/hosts" "$machine/root/etc/hosts"
     mount -t tmpfs -o mode=1777 tmpfs "$machine/root/scratch"
 }

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.slurm.cluster import SlurmCluster, create_base
+from tests.slurm import training
+from tests.slurm.base import create_base
+from tests.slurm.cluster import SlurmCluster
 
 _MEMORY = Path("/dev/shm")  # noqa: S108
 
@@ -34,8 +36,29 @@ def start_cluster(slurm_workspace: Path) -> Iterator[Callable[..., SlurmCluster]
     with ExitStack() as clusters:
 
         def start(nodes: int = 4, **settings: str) -> SlurmCluster:
-            directory = Path(tempfile.mkdtemp(prefix="cluster-", dir=slurm_workspace))
-            directory.chmod(0o755)
+            directory = new_directory(slurm_workspace)
             return clusters.enter_context(SlurmCluster(slurm_workspace / "base", directory, nodes, settings))
 
         yield start
+
+
+@pytest.fixture(scope="module")
+def training_cluster(slurm_workspace: Path) -> Iterator[SlurmCluster]:
+    """Four nodes with what training jobs need, for all tests of a module. Jobs in the queue "urgent" preempt others."""
+    directory = new_directory(slurm_workspace)
+    settings = {
+        "PreemptType": "preempt/partition_prio",
+        "PreemptMode": "REQUEUE",
+        "PartitionName": "urgent Nodes=ALL PriorityTier=10",
+    }
+    cluster = SlurmCluster(slurm_workspace / "base", directory, settings=settings, borrowed=training.borrowed())
+    training.install(cluster)
+    with cluster:
+        yield cluster
+
+
+def new_directory(workspace: Path) -> Path:
+    """Return an empty directory for a cluster, which its users may look into."""
+    directory = Path(tempfile.mkdtemp(prefix="cluster-", dir=workspace))
+    directory.chmod(0o755)
+    return directory

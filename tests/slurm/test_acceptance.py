@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from tests.nodes.hardware_files import NODE_FACTS, node_facts
-from tests.slurm.cluster import USER, SlurmCluster
+from tests.slurm.base import USER
+from tests.slurm.cluster import SlurmCluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.system]
 

@@ -9,7 +9,8 @@ from textwrap import dedent
 import pytest
 
 from tests.nodes.hardware_files import DEVICES, NODE_FACTS, hardware_files, node_facts
-from tests.slurm.cluster import ClusterError, Node, SlurmCluster
+from tests.slurm.base import ClusterError
+from tests.slurm.cluster import Node, SlurmCluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.system]
 

@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export CDK_DISABLE_CLI_TELEMETRY := 1
 
 CDK := cdk --no-notices -c env=$(ENV)
-SHELL_SCRIPTS := .ci/run $(wildcard constructs/ultracluster/*.sh scripts/nodes/*.sh scripts/nodes/*/*.sh tests/nodes/*.sh tests/nodes/stand_ins/* tests/slurm/*.sh)
+SHELL_SCRIPTS := .ci/run $(wildcard constructs/ultracluster/*.sh scripts/nodes/*.sh scripts/nodes/*/*.sh tests/nodes/*.sh tests/nodes/stand_ins/* tests/slurm/*.sh scripts/jobs/*.sh scripts/jobs/*.sbatch)
 # Only what was asked for: validate looks at every configuration unless ENV is given.
 GIVEN_ENV := $(if $(filter file,$(origin ENV)),,$(ENV))
 
@@ -42,6 +42,10 @@ setup: .venv/.complete ## Build .venv: Python packages, Node and the CDK command
 	@$(call build-venv,.venv-pcluster,requirements-pcluster.txt)
 	@touch $@
 
+.venv-training/.complete: requirements-training.txt
+	@$(call build-venv,.venv-training,requirements-training.txt)
+	@touch $@
+
 # $(call build-venv,directory,requirements): a complete environment is brought up to date, any other is made anew.
 define build-venv
 $(PYTHON) -c "" 2>/dev/null || { echo "$(PYTHON) does not run. Install Python 3.11 or newer, or name one: make setup PYTHON=..." >&2; exit 1; }
@@ -66,6 +70,10 @@ preflight: env setup .venv-pcluster/.complete ## Look whether the account has wh
 env:
 	@test -f config/$(ENV).yaml || { echo "There is no config/$(ENV).yaml. ENV is one of: $(basename $(notdir $(wildcard config/*.yaml)))" >&2; exit 2; }
 
+.PHONY: image
+image: env setup .venv-pcluster/.complete ## Write what `pcluster build-image` needs for nodes that have Neuron already: ARGS=--help
+	@python -m scripts.image $(ENV) $(ARGS)
+
 .PHONY: synth
 synth: env setup ## Write the templates of ENV and its ParallelCluster configuration to cdk.out, for review
 	@rm -rf cdk.out
@@ -89,9 +97,18 @@ diff: env setup .venv-pcluster/.complete ## Show line by line what a deployment 
 deploy: env setup .venv-pcluster/.complete ## Show the changes of ENV, ask, and make them; outputs go to build/outputs-ENV.json: ARGS=--yes
 	@python -m scripts.deploy $(ENV) $(ARGS)
 
+.PHONY: submit
+submit: env setup ## Submit a training run to the cluster of ENV: ARGS='--nodes 16 --output /fsx/runs/phase1 --phase 1'
+	@python -m scripts.submit $(ENV) $(ARGS)
+
 .PHONY: destroy
 destroy: env setup ## Delete the stacks of ENV; what the settings retain stays
 	@$(CDK) destroy --all $(ARGS)
+
+.PHONY: report
+report: setup ## Show training runs on one page, build/report.html: RUN='/fsx/runs/a /fsx/runs/b'
+	@test -n "$(RUN)" || { echo "RUN: got nothing; allowed: directories of runs, such as make report RUN='/fsx/runs/a /fsx/runs/b'" >&2; exit 2; }
+	@python -m scripts.report $(RUN) $(ARGS)
 
 # --- proof ---
 
@@ -115,9 +132,15 @@ PARALLEL := --numprocesses auto --maxprocesses 8 --dist loadscope --no-loadscope
 test: setup .venv-pcluster/.complete ## Run the tests, without the slow ones
 	@pytest $(PARALLEL) -m "not slow" $(ARGS)
 
+.PHONY: test-training
+test-training: .venv-training/.complete ## Run the tests of the training program, in an environment with PyTorch: ARGS=-x
+	@.venv-training/bin/python -m pytest tests/training $(ARGS)
+
+# Those of the training program come first, and the others add their coverage to it.
 .PHONY: test-all
-test-all: setup .venv-pcluster/.complete ## Run all tests and measure coverage
-	@pytest $(PARALLEL) --cov --cov-report=term:skip-covered $(ARGS)
+test-all: setup .venv-pcluster/.complete .venv-training/.complete ## Run all tests and measure coverage
+	@.venv-training/bin/python -m pytest tests/training --cov --cov-report= --cov-fail-under=0
+	@pytest $(PARALLEL) --cov --cov-append --cov-report=term:skip-covered $(ARGS)
 
 .PHONY: mutation
 mutation: setup .venv-pcluster/.complete ## Break the rules one by one; each must make a test fail

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
     from rehearsal.aws import EmulatedAws
+
+
+collect_ignore = ["training"] if find_spec("torch") is None else []
+"""The tests of the training program run in .venv-training: `make test-training`, and a step of `make test-all`."""
+
+
+def pytest_report_header() -> str:
+    return "tests/training: left to .venv-training" if collect_ignore else "tests/training: here"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

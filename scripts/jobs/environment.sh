@@ -1,0 +1,67 @@
+#!/bin/bash
+# The environment of a training program on Trainium nodes, whichever program it is. A step of a job sources it on each
+# of its nodes, then starts the workers (docs/training.md has an example):
+#
+#   source /fsx/ultracluster/jobs/current/environment.sh
+#
+# It takes $ULTRACLUSTER_PYTHON, the environment directory, from the shell that submitted. What else is set already
+# stays. Not here, on purpose: XLA_USE_BF16 and XLA_DOWNCAST_BF16 (torch-xla 2.6 deprecated them), BUCKET_CAP_MB (its
+# new name is ALLREDUCE_GRADIENTS_BUCKET_SIZE_MB), NEURON_RT_ASYNC_EXEC_MAX_INFLIGHT_REQUESTS (gone with Neuron 2.32),
+# and FI_EFA_FORK_SAFE, which kernels before 5.15 need: no supported operating system has one.
+: "${SLURM_JOB_NODELIST:?environment.sh: this is for steps of Slurm jobs}"
+: "${ULTRACLUSTER_PYTHON:?environment.sh: log in anew, or set it to the directory of the Python environment}"
+
+# first_node_address: prints the IPv4 address of the job's first node. The runtime resolves no names of more than 63
+# characters (https://awsdocs-neuron.readthedocs-hosted.com/en/latest/neuron-runtime/nrt-troubleshoot.html).
+first_node_address() {
+    local first address
+    read -r first < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
+    read -r address _ < <(getent ahostsv4 "$first") && echo "$address"
+}
+
+# default_interface: prints the interface of the default route. Nodes have up to 16, whose names differ by system.
+default_interface() {
+    ip -4 -oneline route show default | sed -nE '1s/.* dev (\S+).*/\1/p'
+}
+
+# --- Network: EFA with access to the memory of devices
+# (https://awsdocs-neuron.readthedocs-hosted.com/en/latest/frameworks/torch/torch-neuronx/setup-trn1-multi-node-execution.html).
+export FI_PROVIDER=${FI_PROVIDER:-efa}
+export FI_EFA_USE_DEVICE_RDMA=${FI_EFA_USE_DEVICE_RDMA:-1}
+
+# --- Where nodes meet: ports that scripts/nodes/install/system.sh keeps free; 48620 is the collectives' own
+# (https://github.com/aws-neuron/aws-neuron-samples, dp_bert_hf_pretrain). The interfaces: of Neuron's collectives
+# (https://github.com/aws-neuron/neuronx-nemo-megatron, train_setup.sh), and of gloo
+# (https://docs.pytorch.org/docs/stable/distributed.html).
+MASTER_ADDR=$(first_node_address) || {
+    echo "environment.sh: the first of the nodes $SLURM_JOB_NODELIST has no address: see /etc/hosts and DNS"
+    return 1
+}
+export MASTER_ADDR
+export MASTER_PORT=${MASTER_PORT:-41000}
+export NEURON_RT_ROOT_COMM_ID=$MASTER_ADDR:48620
+CCOM_SOCKET_IFNAME=${CCOM_SOCKET_IFNAME:-$(default_interface)}
+export CCOM_SOCKET_IFNAME
+export GLOO_SOCKET_IFNAME=${GLOO_SOCKET_IFNAME:-$CCOM_SOCKET_IFNAME}
+
+# --- Runtime: seconds that an execution may take. 30, the default, is too short where one node waits for another
+# (AWS's BERT scripts: 600).
+export NEURON_RT_EXEC_TIMEOUT=${NEURON_RT_EXEC_TIMEOUT:-600}
+
+# --- Compiler. It is found on PATH. A failure is in the cache, too, unless it is tried again (AWS's BERT scripts).
+export PATH=$ULTRACLUSTER_PYTHON/bin:/opt/aws/neuron/bin:$PATH
+export NEURON_CC_FLAGS=${NEURON_CC_FLAGS:---model-type=transformer --retry_failed_compilation}
+# A cache that several nodes write at once can break where file locks are limited, as on Lustre
+# (https://awsdocs-neuron.readthedocs-hosted.com, training-troubleshooting). So each node has its own on local disks, of
+# one user and one release; compile_cache.sh carries what is compiled from and to the one on the shared file system.
+release=${ULTRACLUSTER_PYTHON##*/}
+scratch=$(sed -n 's/^scratch_dir=//p' /var/lib/ultracluster/node.env 2>/dev/null) || true
+export NEURON_COMPILE_CACHE_URL=${NEURON_COMPILE_CACHE_URL:-${scratch:-/scratch}/compile-cache-$UID/$release}
+shared=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+export ULTRACLUSTER_COMPILE_CACHE=${ULTRACLUSTER_COMPILE_CACHE:-$shared/compile-cache/$release}
+unset release scratch shared
+
+# --- Limits: as many open files as slurmd allows, 131,072, where Slurm hands on the submitter's soft limit; and the
+# arenas of glibc, which take host memory by the number of threads (https://github.com/awslabs/HLAT: 64).
+ulimit -S -n "$(ulimit -H -n)"
+export MALLOC_ARENA_MAX=${MALLOC_ARENA_MAX:-64}

@@ -1,0 +1,44 @@
+#!/bin/bash
+# What the jobs share. Sourced by compile.sbatch and train.sbatch, which have set `jobs`.
+# shellcheck disable=SC2034,SC2154 # shared with the scripts that source this
+jobs=$(cd -P "$jobs" && pwd) # one version from now on, even if the link moves on
+
+say() {
+    printf '%s %s: %s\n' "$(date --utc +%FT%TZ)" "$SLURM_JOB_NAME" "$1"
+}
+
+# use_output OPTION...: sets `output` to the run directory that the options name, which then exists, and `outcome` to the
+# file with which nodes tell how the program ended.
+use_output() {
+    local options=("$@") index
+    output=''
+    for index in "${!options[@]}"; do
+        case ${options[index]} in
+            --output) output=${options[index + 1]:-} ;;
+            --output=*) output=${options[index]#*=} ;;
+        esac
+    done
+    if [[ -z $output ]] || ! mkdir --parents "$output"; then
+        say "--output: got '$output'; allowed: a directory on the shared file system that you may write"
+        exit 2
+    fi
+    outcome=$output/.outcome-$SLURM_JOB_ID
+}
+
+# run_step PURPOSE OPTION...: runs the program on all nodes and sets `status` to how it ended.
+run_step() {
+    local step
+    rm --force "$outcome"
+    srun --kill-on-bad-exit=1 --cpu-bind=none bash "$jobs/run_node.sh" "$1" "$outcome" "${@:2}" &
+    step=$!
+    while true; do
+        status=0
+        wait "$step" || status=$?
+        # A signal that the job catches ends the waiting, too.
+        if ((status <= 128)) || ! kill -0 "$step" 2>/dev/null; then
+            break
+        fi
+    done
+    [[ ! -s $outcome ]] || read -r status <"$outcome"
+    rm --force "$outcome"
+}

@@ -1,0 +1,51 @@
+"""``python -m pretraining train|check``: see ``options.py``.
+
+Exit codes: 0 finished, 2 bad input, 75 stopped on request with a checkpoint, others a failure.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Sequence
+
+from .backend import leave, place
+from .options import BadInputError, parse
+
+BAD_INPUT, FAILED = 2, 1
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Do what the arguments ask for, and return the exit code."""
+    try:
+        options = parse(arguments)
+        if options.command == "check":
+            from .check import check
+
+            print("\n".join(check(options)))
+            return 0
+        from .loop import TrainingError, train
+
+        try:
+            return train(options)
+        except TrainingError as error:
+            _tell([str(error)])
+            return FAILED
+    except BadInputError as error:
+        _tell(error.faults)
+        return BAD_INPUT
+
+
+def _tell(lines: Sequence[str]) -> None:
+    """Tell once what all ranks found."""
+    if place().rank == 0:
+        print("\n".join(lines), file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    try:
+        code = main(sys.argv[1:])
+    except Exception:  # the process must end at once: the other ranks wait for it
+        traceback.print_exc()
+        code = FAILED
+    leave(code)

@@ -1,0 +1,210 @@
+"""All that can be refused before a node-hour is spent."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .batch import Batch, NotDivisibleError, divide
+from .options import BadInputError, Options
+from .summary import RunError, read_run
+
+if TYPE_CHECKING:
+    from .checkpoint import Checkpoint
+    from .shards import Shard
+
+CHECKPOINTS = "checkpoints"
+IDENTITY = "identity"
+"""Under which a checkpoint tells what it is of."""
+
+_NODES = 1
+_WORKERS_PER_NODE = 32  # NeuronCores of a trn1.32xlarge
+_GB = 1e9
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a run will start with.
+
+    Attributes:
+        shards: Its data; None for a generated corpus.
+        resumed: The checkpoint that it goes on from, if any.
+        first: The checkpoint of another run whose weights it takes, if any.
+    """
+
+    shards: Sequence[Shard] | None = None
+    resumed: Checkpoint | None = None
+    first: Checkpoint | None = None
+
+
+@dataclass
+class _Faults:
+    lines: list[str] = field(default_factory=list)
+
+    def add(self, option: str, got: object, allowed: str) -> None:
+        self.lines.append(f"--{option}: got {got}; allowed: {allowed}")
+
+
+def check(options: Options) -> list[str]:
+    """Return the plan for a job, in lines.
+
+    Raises:
+        BadInputError: With all that stands in its way.
+    """
+    nodes, workers = options.nodes or _NODES, options.workers_per_node or _WORKERS_PER_NODE
+    faults: list[str] = []
+    try:
+        batch = batch_of(options, nodes, workers)
+    except BadInputError as error:
+        faults += error.faults
+        batch = Batch(options.global_batch, options.micro_batch, nodes * workers)  # to look at the rest
+    try:
+        findings = examine(options, batch)
+    except BadInputError as error:
+        faults += error.faults
+    if faults:
+        raise BadInputError(faults)
+    return describe(options, batch, nodes, findings)
+
+
+def batch_of(options: Options, nodes: int, workers_per_node: int) -> Batch:
+    """Return the division of the global batch.
+
+    Raises:
+        BadInputError: It cannot be divided.
+    """
+    try:
+        return divide(
+            global_batch=options.global_batch,
+            micro_batch=options.micro_batch,
+            nodes=nodes,
+            workers_per_node=workers_per_node,
+            scaling=options.scaling,
+        )
+    except NotDivisibleError as error:
+        raise BadInputError([str(error)]) from None
+
+
+def examine(options: Options, batch: Batch) -> Findings:
+    """Return what a run would start with.
+
+    Raises:
+        BadInputError: With all that is wrong with its directories.
+    """
+    faults = _Faults()
+    shards = _shards(options.data, options, batch, faults) if options.data else None
+    _check_output(options, faults)
+    _check_reference(options, faults)
+    resumed = _newest(options.output)
+    if resumed:
+        _compare(f"output {options.output}", resumed, identity(options, batch), faults)
+    first = None
+    if options.start_from and not resumed:
+        first = _newest(options.start_from)
+        if first:
+            _compare(f"start-from {options.start_from}", first, options.sizes_by_option, faults)
+        else:
+            faults.add("start-from", options.start_from, "the directory of a run with a complete checkpoint")
+    if faults.lines:
+        raise BadInputError(faults.lines)
+    return Findings(shards, resumed, first)
+
+
+def identity(options: Options, batch: Batch) -> dict[str, Any]:
+    """Return what a run may not change when it goes on from its checkpoint, which would mean something else."""
+    same = ("phase", "optimizer", "seed", "sequence_length")
+    return {
+        "global-batch": batch.sequences,
+        **{name.replace("_", "-"): getattr(options, name) for name in same},
+        **options.sizes_by_option,
+    }
+
+
+def _shards(directory: Path, options: Options, batch: Batch, faults: _Faults) -> Sequence[Shard]:
+    from . import shards
+
+    found, lines = shards.inspect(
+        directory, sequence_length=options.sequence_length, max_predictions=options.max_predictions
+    )
+    faults.lines += lines
+    rows = sum(shard.rows for shard in found)
+    if not lines and rows < batch.sequences:
+        faults.add("data", f"{directory} with {rows} sequences", f"one global batch, {batch.sequences}, or more")
+    return found
+
+
+def _check_output(options: Options, faults: _Faults) -> None:
+    """Tell if the directory cannot be written to, or has no space for the checkpoints and one more."""
+    standing = next(path for path in (options.output, *options.output.absolute().parents) if path.exists())
+    if not standing.is_dir() or not os.access(standing, os.W_OK | os.X_OK):
+        faults.add("output", options.output, f"a directory that can be written to, which {standing} is not")
+        return
+    there = len(list((options.output / CHECKPOINTS).glob("step-*")))
+    needed = max(1, options.keep + 1 - there) * options.sizes.checkpoint_bytes
+    free = shutil.disk_usage(standing).free
+    if free < needed:
+        faults.add("output", f"{options.output} with {free / _GB:.1f} GB free", f"{needed / _GB:.1f} GB or more")
+
+
+def _check_reference(options: Options, faults: _Faults) -> None:
+    try:
+        if options.reference:
+            read_run(options.reference)
+    except RunError as error:
+        faults.add("reference", options.reference, f"the directory of a run ({error})")
+
+
+def _newest(directory: Path) -> Checkpoint | None:
+    if not (directory / CHECKPOINTS).is_dir():
+        return None
+    from .checkpoint import Checkpoints
+
+    return Checkpoints(directory / CHECKPOINTS, keep=1).newest()
+
+
+def _compare(option: str, checkpoint: Checkpoint, wanted: Mapping[str, Any], faults: _Faults) -> None:
+    """Tell in what a checkpoint is one of another run. Its tensors are not read."""
+    import torch
+
+    from .checkpoint import STATE
+
+    state = torch.load(checkpoint.path / STATE, map_location="cpu", weights_only=True, mmap=True)
+    for name, value in wanted.items():
+        if state[IDENTITY].get(name) != value:
+            faults.add(name, value, f"{state[IDENTITY].get(name)}, as in the checkpoint of --{option}")
+
+
+def describe(options: Options, batch: Batch, nodes: int, findings: Findings) -> list[str]:
+    """Return what a run will do, in lines."""
+    return [
+        f"nodes: {nodes}, workers: {batch.ranks}",
+        f"global batch: {batch.sequences} = {batch.ranks} workers x {batch.accumulation} micro-batches x {batch.micro}",
+        f"steps: {options.steps}, sequences: {options.steps * batch.sequences}",
+        f"model: {options.sizes.parameters / 1e6:.1f} million parameters",
+        f"checkpoint: {options.sizes.checkpoint_bytes / _GB:.2f} GB, every {options.checkpoint_interval} steps, "
+        f"{options.keep} kept",
+        *_data_lines(batch, findings),
+        f"start: {_beginning(options, findings)}",
+    ]
+
+
+def _data_lines(batch: Batch, findings: Findings) -> list[str]:
+    if findings.shards is None:
+        return ["data: a generated corpus"]
+    rows = sum(shard.rows for shard in findings.shards)
+    lines = [f"data: {rows} sequences in {len(findings.shards)} shards"]
+    if len(findings.shards) < batch.ranks:
+        lines.append(f"note: fewer shards than the {batch.ranks} workers, which share all sequences evenly")
+    return lines
+
+
+def _beginning(options: Options, findings: Findings) -> str:
+    if findings.resumed:
+        return f"from step {findings.resumed.step} of {options.output}"
+    if findings.first:
+        return f"with the weights of step {findings.first.step} of {options.start_from}"
+    return "with new weights"

@@ -1,0 +1,247 @@
+"""Checkpoints of a training run: each is there whole or not at all, whatever kills the program that writes it.
+
+A checkpoint is a directory ``step-00000010`` with ``state.pt`` (torch.save) and ``manifest.json`` (size and SHA-256 of
+the state). It is written under a hidden name, brought to the disk, and only then renamed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Thread
+from typing import Any, BinaryIO
+
+import torch
+
+from . import files
+
+STATE = "state.pt"
+MANIFEST = "manifest.json"
+_NAME = re.compile(r"step-(\d{8,})")
+_CHUNK = 1 << 20
+_OVERHEAD = 1 << 24  # bytes for all that is not tensors: torch's index, the manifest, the directory
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint in its directory.
+
+    Attributes:
+        step: The optimizer steps that are in it.
+        path: Its directory.
+    """
+
+    step: int
+    path: Path
+
+    def load(self) -> dict[str, Any]:
+        """Return the state, with its tensors in host memory. Nothing in the file is executed."""
+        state: dict[str, Any] = torch.load(self.path / STATE, map_location="cpu", weights_only=True)
+        return state
+
+    def fault(self) -> str | None:
+        """Read the whole checkpoint and return what is wrong with it, or None."""
+        try:
+            manifest = json.loads((self.path / MANIFEST).read_bytes())
+            wanted_size, wanted_digest = manifest["size"], manifest["sha256"]
+            size = (self.path / STATE).stat().st_size
+            if size != wanted_size:
+                return f"{STATE} has {size} bytes instead of {wanted_size}"
+            if _digest(self.path / STATE) != wanted_digest:
+                return f"{STATE} has not the SHA-256 that {MANIFEST} tells"
+        except OSError as error:
+            return str(error)
+        except (KeyError, TypeError, ValueError):
+            return f"{MANIFEST} is damaged"
+        return None
+
+
+class Checkpoints:
+    """The checkpoints of a run. One process of a run saves; any may look for the newest.
+
+    Attributes:
+        failure: Why the save that ended last failed, in a sentence; None if it did not.
+    """
+
+    def __init__(self, directory: Path, keep: int) -> None:
+        """Take the directory, which need not exist, and how many complete checkpoints stay in it, from 1 on."""
+        if keep < 1:
+            raise ValueError(f"keep: got {keep}; allowed: a number from 1 on")
+        self.failure: str | None = None
+        self._directory = directory
+        self._keep = keep
+        self._known: set[Path] = set()  # found or made complete by this object, and not read again
+        self._writer: Thread | None = None
+
+    def newest(self) -> Checkpoint | None:
+        """Return the newest complete checkpoint, or None; tell on standard error of damaged ones passed over.
+
+        It reads the whole file: let one process look, and tell the others the step.
+
+        Raises:
+            OSError: The directory is there but cannot be listed. To start anew then would lose what is in it.
+        """
+        for found in self._found():
+            fault = found.fault()
+            if fault is None:
+                self._known.add(found.path)
+                return found
+            print(f"Checkpoint {found.path} is passed over: {fault}", file=sys.stderr, flush=True)
+        return None
+
+    def save(self, step: int, state: Mapping[str, Any]) -> None:
+        """Begin to save, in a thread of its own, after the save before has ended.
+
+        Args:
+            step: The optimizer steps that are in the state.
+            state: Tensors in host memory and plain values, in mappings and lists. It must not be changed any more.
+        """
+        self.wait()
+        self._writer = Thread(target=self._save, args=(step, state), name=f"checkpoint of step {step}")
+        self._writer.start()
+
+    def wait(self) -> str | None:
+        """Wait for the save under way, if any, and return the failure of the last."""
+        if self._writer is not None:
+            self._writer.join()
+            self._writer = None
+        return self.failure
+
+    def _save(self, step: int, state: Mapping[str, Any]) -> None:
+        self.failure = None
+        try:
+            self._write(step, state)
+        except Exception as error:  # whatever it was: training goes on, and tries again at the next interval
+            self.failure = f"The checkpoint of step {step} was not saved: {error}"
+            return
+        try:
+            self._remove_old(step)
+        except OSError as error:
+            print(f"An old checkpoint was not removed: {error}", file=sys.stderr, flush=True)
+
+    def _write(self, step: int, state: Mapping[str, Any]) -> None:
+        self._directory.mkdir(parents=True, exist_ok=True)
+        for leftover in self._directory.glob(".step-*"):
+            _delete(leftover)
+        target = Checkpoint(step, self._directory / f"step-{step:08}")
+        if target.path.exists() and target.fault() is None:
+            self._known.add(target.path)
+            return
+        self._check_space(state)
+        hidden = self._directory / f".{target.path.name}"
+        try:
+            _write_files(hidden, state)
+            self._remove(target.path)
+            hidden.rename(target.path)
+        except BaseException:
+            shutil.rmtree(hidden, ignore_errors=True)
+            raise
+        files.synchronize(self._directory)
+        self._known.add(target.path)
+
+    def _check_space(self, state: Mapping[str, Any]) -> None:
+        needed = sum(_sizes(state)) + _OVERHEAD
+        free = shutil.disk_usage(self._directory).free
+        if needed > free:
+            raise OSError(f"{self._directory} has {free / 1e9:.2f} GB free, and {needed / 1e9:.2f} GB are needed")
+
+    def _remove_old(self, step: int) -> None:
+        """Remove what is damaged, and the older ones beyond the newest; a complete one that is newer stays."""
+        places = self._keep - 1
+        for found in self._found():
+            if found.step == step:
+                continue
+            newer = found.step > step
+            if (newer or places) and (found.path in self._known or found.fault() is None):
+                self._known.add(found.path)
+                places -= 0 if newer else 1
+            else:
+                self._known.discard(found.path)
+                self._remove(found.path)
+
+    def _remove(self, path: Path) -> None:
+        """Remove a checkpoint, so that a half removed one is never seen under its name."""
+        if path.exists():
+            hidden = self._directory / f".{path.name}.removed"
+            path.rename(hidden)
+            _delete(hidden)
+
+    def _found(self) -> list[Checkpoint]:
+        """Return what has the name of a checkpoint, the newest first."""
+        try:
+            paths = list(self._directory.iterdir())
+        except FileNotFoundError:
+            return []
+        named = ((_NAME.fullmatch(path.name), path) for path in paths)
+        found = [Checkpoint(int(match[1]), path) for match, path in named if match]
+        return sorted(found, key=lambda checkpoint: checkpoint.step, reverse=True)
+
+
+class _HashingFile:
+    """A file that torch.save may write to, which knows the size and digest of what it was given."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._sha256 = hashlib.sha256()
+        self._size = 0
+
+    def write(self, data: bytes) -> int:
+        self._sha256.update(data)
+        self._size += len(data)
+        return self._file.write(data)
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def manifest(self) -> dict[str, Any]:
+        return {"size": self._size, "sha256": self._sha256.hexdigest()}
+
+
+def _write_files(directory: Path, state: Mapping[str, Any]) -> None:
+    """Write the files of a checkpoint and bring them to the disk."""
+    directory.mkdir()
+    with (directory / STATE).open("wb") as file:
+        hashing = _HashingFile(file)
+        try:
+            torch.save(dict(state), hashing)
+        except RuntimeError as error:  # torch's, about its position in the file, for the OSError that came first
+            raise error.__context__ or error from None
+        hashing.flush()
+        os.fsync(file.fileno())
+    files.write(directory / MANIFEST, json.dumps(hashing.manifest()).encode())
+    files.synchronize(directory)
+
+
+def _delete(path: Path) -> None:
+    """Delete a directory, or the file that someone put in its place."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
+def _sizes(value: Any) -> Iterator[int]:
+    """Yield the bytes of each tensor in nested mappings and sequences."""
+    if isinstance(value, torch.Tensor):
+        yield value.nbytes
+    elif isinstance(value, Mapping):
+        for part in value.values():
+            yield from _sizes(part)
+    elif isinstance(value, (list, tuple)):
+        for part in value:
+            yield from _sizes(part)
+
+
+def _digest(path: Path) -> str:
+    sha256 = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            sha256.update(chunk)
+    return sha256.hexdigest()

@@ -1,0 +1,123 @@
+"""One optimizer step on one rank: micro-batches add up gradients, then all ranks' mean updates the weights.
+
+Weights and gradients are kept in float32 beside a model in bf16, which AWS recommends as standard mixed precision:
+https://awsdocs-neuron.readthedocs-hosted.com/en/latest/libraries/neuronx-distributed/standard_mixed_precision.html. So
+hundreds of micro-batches can be added up without loss, and a small update is never rounded away.
+
+On XLA each call of ``accumulate`` is one graph and each call of ``update`` another, the same for every step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from . import model as models
+from . import optimizer as optimizers
+from .backend import Backend
+from .phases import MAX_GRADIENT_NORM
+
+_DTYPES = {"bf16": torch.bfloat16, "fp32": torch.float32}
+
+
+class Learner:
+    """A model with its optimizer, on the device of this rank."""
+
+    def __init__(self, model: Any, backend: Backend, *, optimizer: str, precision: str, accumulation: int) -> None:
+        """Take a model in host memory and float32.
+
+        Args:
+            model: The model; it is moved, and changed.
+            backend: The hardware.
+            optimizer: ``adamw`` or ``lamb``.
+            precision: ``bf16`` or ``fp32``, of the model's arithmetic.
+            accumulation: Micro-batches of a step.
+        """
+        self._backend, self._accumulation = backend, accumulation
+        # Clones first: in fp32 on a CPU moving the model would leave them the same tensors.
+        copies = {name: weight.detach().clone().to(backend.device) for name, weight in model.named_parameters()}
+        self._model = models.place(model, backend.device, _DTYPES[precision])
+        self._parameters = dict(self._model.named_parameters())
+        self._weights = {name: torch.nn.Parameter(copy, requires_grad=False) for name, copy in copies.items()}
+        self._gradients = {name: torch.zeros_like(weight) for name, weight in self._weights.items()}
+        self._losses = torch.zeros(2, device=backend.device)
+        self._optimizer = optimizers.create(optimizer, self._weights, capturable=backend.capturable)
+        backend.execute()
+
+    def accumulate(self, batch: Mapping[str, Any], seed: int) -> None:
+        """Add a micro-batch's losses and gradients to those of the step.
+
+        Args:
+            batch: Tensors of ``feed.tensors``.
+            seed: What dropout follows from.
+        """
+        self._backend.seed(seed)
+        mlm, nsp = models.losses(self._model, self._backend.send(batch))
+        ((mlm + nsp) / self._accumulation).backward()
+        with torch.no_grad():
+            for name, parameter in self._parameters.items():
+                self._gradients[name] += parameter.grad.float()
+                parameter.grad = None
+            self._losses += torch.stack([mlm.detach(), nsp.detach()]) / self._accumulation
+        self._backend.execute()
+
+    def update(self, learning_rate: float, contribution: Sequence[float]) -> Any:
+        """Make the optimizer step.
+
+        Args:
+            learning_rate: Of this step.
+            contribution: Numbers of this rank.
+
+        Returns:
+            A tensor on the device: the norm of the mean gradient before it was clipped, the two losses, means over all
+            ranks, and the sums over all ranks of the contributed numbers.
+        """
+        with torch.no_grad():
+            return self._update(learning_rate, contribution)
+
+    def _update(self, learning_rate: float, contribution: Sequence[float]) -> Any:
+        for name, weight in self._weights.items():
+            weight.grad = self._gradients[name]
+        self._backend.reduce_gradients(self._optimizer)
+        norm = torch.nn.utils.clip_grad_norm_(self._weights.values(), MAX_GRADIENT_NORM, foreach=False)
+        sent = self._backend.send({"numbers": torch.tensor([learning_rate, *contribution])})["numbers"]
+        optimizers.set_learning_rate(self._optimizer, sent[0])
+        self._optimizer.step()
+        for name, weight in self._weights.items():
+            self._parameters[name].copy_(weight)
+            self._gradients[name].zero_()
+            weight.grad = None
+        vector = torch.cat([self._losses / self._backend.place.ranks, sent[1:]])
+        result = torch.cat([norm.reshape(1), self._backend.reduce_vector(vector)])
+        self._losses.zero_()
+        self._backend.execute()
+        return result
+
+    def state(self) -> dict[str, Any]:
+        """Return all that the next steps depend on, in host memory."""
+        return self._backend.to_host({"weights": dict(self._weights), "optimizer": optimizers.state(self._optimizer)})
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over what ``state`` returned."""
+        self.restore_weights(state["weights"])
+        optimizers.restore(self._optimizer, state["optimizer"])
+        self._backend.execute()
+
+    def restore_weights(self, weights: Mapping[str, Any]) -> None:
+        """Take over weights by their names.
+
+        Raises:
+            ValueError: They are those of another model.
+        """
+        shapes = {name: tuple(weight.shape) for name, weight in self._weights.items()}
+        given = {name: tuple(weight.shape) for name, weight in weights.items()}
+        if shapes != given:
+            differing = sorted(name for name in shapes.keys() | given.keys() if shapes.get(name) != given.get(name))
+            raise ValueError(f"{len(differing)} weights differ in name or shape, such as {differing[0]}")
+        with torch.no_grad():
+            for name, weight in self._weights.items():
+                weight.copy_(weights[name])
+                self._parameters[name].copy_(weights[name].to(self._parameters[name].dtype))
+        self._backend.execute()

@@ -1,0 +1,259 @@
+"""The training run: steps, records, checkpoints, and how it ends.
+
+On XLA the host is one step ahead of the device: the numbers of a step are fetched while the next is under way. All
+ranks see the same numbers at the same step, and so decide alike whether to stop.
+"""
+
+from __future__ import annotations
+
+import platform
+import socket
+import sys
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from math import isfinite
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from . import model as models
+from .backend import Backend, create, gather_hosts
+from .backend import place as find_place
+from .batch import Batch
+from .check import CHECKPOINTS, IDENTITY, Findings, batch_of, describe, identity
+from .checkpoint import Checkpoints
+from .corpus import Corpus, GeneratedCorpus
+from .feed import Feed
+from .flops import flops_per_sequence
+from .learner import Learner
+from .options import Options
+from .phases import learning_rate
+from .recorder import Recorder, RunFacts, StepRecord
+from .shards import ShardedCorpus
+from .start import agree
+
+FINISHED, STOPPED = 0, 75
+_SECONDS_BETWEEN_LINES = 10
+STOP = "stop"
+"""A file of this name in the run's directory asks for a checkpoint and an end with STOPPED."""
+
+_VERSIONS = ("torch", "torch-xla", "torch-neuronx", "neuronx-cc", "libneuronxla", "transformers", "pytorch-optimizer")
+
+
+class TrainingError(Exception):
+    """The run cannot go on; the message is for the user."""
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A step whose numbers are still on the device.
+
+    Attributes:
+        number: From 1 on.
+        learning_rate: What it was made with.
+        numbers: What ``Learner.update`` returned: the norm of the gradient, two losses, how many ranks took part, how
+            many of them were asked to stop, and of each rank the seconds of computing and those of waiting for data.
+    """
+
+    number: int
+    learning_rate: float
+    numbers: Any
+
+
+def train(options: Options) -> int:
+    """Train, and return the exit code: FINISHED or STOPPED.
+
+    Raises:
+        BadInputError: Something is wrong with the options or the directories.
+        TrainingError: The run cannot go on.
+    """
+    place = find_place()
+    batch = batch_of(options, place.nodes, place.workers_per_node)
+    backend = create(options.backend, place)
+    findings = agree(options, batch, backend)
+    if place.rank == 0:
+        print("\n".join(describe(options, batch, place.nodes, findings)), flush=True)
+    return Run(options, batch, backend, findings).go()
+
+
+class Run:
+    """One start of a run, on one rank."""
+
+    def __init__(self, options: Options, batch: Batch, backend: Backend, findings: Findings) -> None:
+        """Build the model, and take over the checkpoint if there is one."""
+        self._options, self._batch, self._backend = options, batch, backend
+        self._learner = Learner(
+            models.build(options.sizes, dropout=options.dropout, seed=options.seed),
+            backend,
+            optimizer=options.optimizer,
+            precision=options.precision,
+            accumulation=batch.accumulation,
+        )
+        self._done = 0
+        if findings.resumed:
+            self._learner.restore(findings.resumed.load())
+            self._done = findings.resumed.step
+        elif findings.first:
+            self._learner.restore_weights(findings.first.load()["weights"])
+        self._end = min(options.steps, self._done + (options.stop_after or options.steps))
+        self._feed = Feed(
+            _corpus(options, findings),
+            batch,
+            rank=backend.place.rank,
+            seed=options.seed,
+            steps=range(self._done, self._end),
+        )
+        self._under_way: deque[_Step] = deque()
+        self._stopping = False
+        hosts = gather_hosts(backend, socket.gethostname())
+        self._keeps = backend.place.rank == 0 and not backend.extracting
+        if self._keeps:
+            self._checkpoints = Checkpoints(options.output / CHECKPOINTS, options.keep)
+            self._recorder = Recorder(options.output, _facts(options, batch, backend, hosts), self._done)
+        self._settled = perf_counter()
+        self._told = 0.0
+        self._told_failure: str | None = None
+        self._checkpoint_seconds = 0.0
+
+    def go(self) -> int:
+        """Make all steps, and return the exit code."""
+        while self._done < self._end and not self._stopping:
+            self._under_way.append(self._make_step())
+            self._done += 1
+            if len(self._under_way) > self._backend.ahead:
+                self._settle()
+            if self._stopping or self._done == self._end or self._done % self._options.checkpoint_interval == 0:
+                while self._under_way:
+                    self._settle()
+                self._save()
+        return self._finish()
+
+    def _make_step(self) -> _Step:
+        options, batch, place = self._options, self._batch, self._backend.place
+        begin, waited = perf_counter(), 0.0
+        for micro_batch in range(batch.accumulation):
+            asked = perf_counter()
+            tensors = next(self._feed)
+            waited += perf_counter() - asked
+            index = batch.first(place.rank, micro_batch) // batch.micro
+            self._learner.accumulate(tensors, _seed(options.seed, self._done, index))
+        computed = perf_counter() - begin
+        rate = learning_rate(
+            self._done, peak=options.learning_rate, warmup_steps=options.warmup_steps, steps=options.steps
+        )
+        of_ranks = [0.0] * (2 * place.ranks)
+        of_ranks[place.rank], of_ranks[place.ranks + place.rank] = computed, waited
+        asked_to_stop = place.rank == 0 and (options.output / STOP).exists()
+        return _Step(self._done + 1, rate, self._learner.update(rate, [1.0, float(asked_to_stop), *of_ranks]))
+
+    def _settle(self) -> None:
+        """Fetch the numbers of the oldest step under way, and act on them."""
+        step = self._under_way.popleft()
+        numbers = self._backend.fetch(step.numbers)
+        if self._backend.extracting:
+            return
+        norm, mlm, nsp, participants, stop, *of_ranks = numbers
+        if participants != self._backend.place.ranks:
+            raise TrainingError(f"{participants:g} ranks took part in a reduction, of {self._backend.place.ranks}")
+        if not isfinite(mlm + nsp + norm):
+            raise TrainingError(
+                f"Step {step.number}: the loss is {mlm + nsp}, the norm of the gradient {norm}. The run ends here; no "
+                f"checkpoint has this step. A lower --learning-rate or more --warmup-steps may help."
+            )
+        self._stopping = self._stopping or stop > 0
+        if self._keeps:
+            self._record(step, norm, mlm, nsp, of_ranks)
+
+    def _record(self, step: _Step, norm: float, mlm: float, nsp: float, of_ranks: Sequence[float]) -> None:
+        ranks, now = self._backend.place.ranks, perf_counter()
+        record = StepRecord(
+            step=step.number,
+            loss=mlm + nsp,
+            mlm_loss=mlm,
+            nsp_loss=nsp,
+            learning_rate=step.learning_rate,
+            gradient_norm=norm,
+            step_seconds=now - self._settled,
+            compute_seconds=of_ranks[:ranks],
+            data_seconds=max(of_ranks[ranks:]),
+            checkpoint_seconds=self._checkpoint_seconds,
+        )
+        self._recorder.step(record)
+        self._settled, self._checkpoint_seconds = now, 0.0
+        self._tell(record)
+
+    def _tell(self, record: StepRecord) -> None:
+        """Tell of a step, unless another was told of a moment ago, and of a checkpoint that was not saved."""
+        if self._settled - self._told > _SECONDS_BETWEEN_LINES or record.step == self._end:
+            self._told = self._settled
+            speed = self._batch.sequences / record.step_seconds
+            print(
+                f"step {record.step} of {self._options.steps}: loss {record.loss:.4f}, learning rate "
+                f"{record.learning_rate:.2e}, {speed:,.1f} sequences/s",
+                flush=True,
+            )
+        if self._checkpoints.failure != self._told_failure:
+            self._told_failure = self._checkpoints.failure
+            print(self._told_failure or "Checkpoints are saved again.", file=sys.stderr, flush=True)
+
+    def _save(self) -> None:
+        """Begin to write a checkpoint. All its steps are settled, so that it has no loss that is not finite."""
+        if not self._keeps:
+            return
+        begin = perf_counter()
+        self._recorder.synchronize()
+        self._checkpoints.save(self._done, {IDENTITY: identity(self._options, self._batch), **self._learner.state()})
+        self._checkpoint_seconds += perf_counter() - begin
+
+    def _finish(self) -> int:
+        """Wait for the last checkpoint, and return the exit code."""
+        if self._keeps:
+            failure = self._checkpoints.wait()
+            self._recorder.finish(self._options.reference)
+            if failure:
+                raise TrainingError(failure)
+        self._backend.barrier()
+        return STOPPED if self._stopping and self._done < self._options.steps else FINISHED
+
+
+def _corpus(options: Options, findings: Findings) -> Corpus:
+    if options.data is not None and findings.shards is not None:
+        return ShardedCorpus(options.data, findings.shards)
+    return GeneratedCorpus(options.seed, options.vocabulary, options.sequence_length, options.max_predictions)
+
+
+def _facts(options: Options, batch: Batch, backend: Backend, hosts: Sequence[str]) -> RunFacts:
+    return RunFacts(
+        nodes=backend.place.nodes,
+        workers=backend.place.ranks,
+        hosts=hosts,
+        global_batch=batch.sequences,
+        sequence_length=options.sequence_length,
+        flops_per_sequence=flops_per_sequence(
+            layers=options.layers,
+            hidden=options.hidden,
+            intermediate=options.intermediate,
+            sequence_length=options.sequence_length,
+        ),
+        peak_flops=backend.peak_flops,
+        options=asdict(options),
+        versions=_versions(),
+    )
+
+
+def _versions() -> Mapping[str, str]:
+    found = {"python": platform.python_version()}
+    for name in _VERSIONS:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _seed(*numbers: int) -> int:
+    """Return a seed that follows from numbers."""
+    return int(np.random.SeedSequence(numbers).generate_state(1)[0])

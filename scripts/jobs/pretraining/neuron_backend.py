@@ -1,0 +1,86 @@
+"""Training on NeuronCores through PyTorch/XLA: the one module that imports torch_xla.
+
+More than one process needs Trn1: on a CPU torch_xla makes each a world of its own, where a reduction does nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+# Before torch_xla, which reads it. Rounding to bf16 is stochastic unless the environment says otherwise:
+# https://awsdocs-neuron.readthedocs-hosted.com/en/latest/about-neuron/appnotes/torch-neuronx/migration-from-xla-downcast-bf16.html
+os.environ.setdefault("NEURON_RT_STOCHASTIC_ROUNDING_EN", "1")
+
+import torch
+import torch_xla
+import torch_xla.core.xla_model as xm
+import torch_xla.distributed.xla_backend  # registers "xla" with torch.distributed
+import torch_xla.runtime as xr
+
+from .backend import Place
+from .flops import NEURON_CORE_V2_PEAK
+
+
+class NeuronBackend:
+    """See ``backend.Backend``."""
+
+    name = "neuron"
+    capturable = True
+    ahead = 1
+    peak_flops: float | None = NEURON_CORE_V2_PEAK
+
+    def __init__(self, place: Place) -> None:
+        """Connect to the other ranks.
+
+        Raises:
+            RuntimeError: PyTorch/XLA sees another number of ranks, so that its reductions would leave some out.
+        """
+        self.place = place
+        if place.ranks > 1:
+            torch.distributed.init_process_group("xla")
+        self.device = torch_xla.device()
+        # neuron_parallel_compile sets it: https://awsdocs-neuron.readthedocs-hosted.com/en/latest/frameworks/torch/
+        # torch-neuronx/api-reference-guide/training/pytorch-neuron-parallel-compile.html
+        self.extracting = bool(os.environ.get("NEURON_EXTRACT_GRAPHS_ONLY"))
+        if (xr.world_size(), xr.global_ordinal()) != (place.ranks, place.rank):
+            seen = f"rank {xr.global_ordinal()} of {xr.world_size()}"
+            raise RuntimeError(f"PyTorch/XLA takes this process for {seen}, torchrun for {place.rank} of {place.ranks}")
+
+    def send(self, tensors: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the tensors on the NeuronCore; they travel with the next execution."""
+        return {name: tensor.to(self.device) for name, tensor in tensors.items()}
+
+    def seed(self, number: int) -> None:
+        """Start the NeuronCore's random numbers anew. The number is an input of the graph, not part of it."""
+        torch_xla.manual_seed(number)
+
+    def execute(self) -> None:
+        """Hand the graph to the runtime."""
+        torch_xla.sync()
+
+    def reduce_gradients(self, optimizer: Any) -> None:
+        """Average the gradients over all ranks, within the graph.
+
+        ALLREDUCE_GRADIENTS_BUCKET_SIZE_MB tells how many go together (torch_xla/core/xla_model.py).
+        """
+        xm.reduce_gradients(optimizer)
+
+    def reduce_vector(self, vector: Any) -> Any:
+        """Return the sum over all ranks, within the graph."""
+        return xm.all_reduce(xm.REDUCE_SUM, vector)
+
+    def fetch(self, vector: Any) -> list[float]:
+        """Wait for a tensor, and return its numbers."""
+        numbers: list[float] = vector.cpu().tolist()
+        return numbers
+
+    def to_host(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a copy in host memory, all tensors in one transfer, as AWS's sample does."""
+        copy: dict[str, Any] = xm._maybe_convert_to_cpu(dict(state))
+        return copy
+
+    def barrier(self) -> None:
+        """Wait for all ranks."""
+        xm.rendezvous("pretraining")

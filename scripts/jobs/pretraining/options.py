@@ -1,0 +1,257 @@
+"""The command line: every option is checked, and all faults are told at once. Standard library alone."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from . import vocabulary
+from .phases import RECIPES
+from .sizes import Sizes
+
+NEURON_DEVICE = Path("/dev/neuron0")
+
+
+class BadInputError(Exception):
+    """What was asked for cannot be done.
+
+    Attributes:
+        faults: A line for each.
+    """
+
+    def __init__(self, faults: Sequence[str]) -> None:
+        super().__init__("\n".join(faults))
+        self.faults = faults
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the program is asked to do. Help for each is in the table below."""
+
+    command: str
+    backend: str
+    precision: str
+    phase: int
+    optimizer: str
+    scaling: str
+    nodes: int | None
+    workers_per_node: int | None
+    global_batch: int
+    micro_batch: int
+    steps: int
+    stop_after: int | None
+    learning_rate: float
+    warmup_steps: int
+    seed: int
+    data: Path | None
+    tokenizer: Path | None
+    output: Path
+    checkpoint_interval: int
+    keep: int
+    start_from: Path | None
+    reference: Path | None
+    layers: int
+    hidden: int
+    heads: int
+    intermediate: int
+    vocabulary: int
+    dropout: float
+    sequence_length: int
+    max_predictions: int
+
+    @property
+    def sizes(self) -> Sizes:
+        """The sizes of the model. A sequence longer than the published 512 tokens makes the model larger."""
+        positions = max(512, self.sequence_length)
+        return Sizes(self.layers, self.hidden, self.heads, self.intermediate, self.vocabulary, positions)
+
+    @property
+    def sizes_by_option(self) -> dict[str, int]:
+        """The sizes by the names of the options that set them."""
+        return {name: getattr(self, name) for name in ("layers", "hidden", "heads", "intermediate", "vocabulary")}
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """How a value is read.
+
+    Attributes:
+        symbol: What stands for it in the help.
+        read: Makes the value of its text; raises ValueError for what is not allowed.
+        allowed: What is, in words.
+    """
+
+    symbol: str
+    read: Callable[[str], Any]
+    allowed: str
+
+
+def _number(least: int) -> _Kind:
+    def read(text: str) -> int:
+        value = int(text)
+        if value < least:
+            raise ValueError
+        return value
+
+    return _Kind("N", read, f"a whole number from {least} on")
+
+
+def _real(accepts: Callable[[float], bool], allowed: str) -> _Kind:
+    def read(text: str) -> float:
+        value = float(text)
+        if not accepts(value):
+            raise ValueError
+        return value
+
+    return _Kind("X", read, allowed)
+
+
+def _one_of(*values: Any) -> _Kind:
+    by_text = {str(value): value for value in values}
+
+    def read(text: str) -> Any:
+        if text not in by_text:
+            raise ValueError
+        return by_text[text]
+
+    return _Kind("|".join(by_text), read, " or ".join(by_text))
+
+
+_DIRECTORY = _Kind("DIR", Path, "a directory")
+
+_OPTIONS: Mapping[str, tuple[_Kind, str]] = {
+    "backend": (_one_of("neuron", "cpu"), "hardware to train on (default: neuron, which needs Neuron devices)"),
+    "precision": (_one_of("bf16", "fp32"), "of the model's arithmetic (default: bf16 on neuron, fp32 on cpu)"),
+    "phase": (_one_of(1, 2), "1 with sequences of 128 tokens, 2 with 512 (default: 1)"),
+    "optimizer": (_one_of("adamw", "lamb"), "default: adamw"),
+    "scaling": (
+        _one_of("strong", "weak"),
+        "strong keeps the global batch on any number of nodes, weak multiplies it by them (default: strong)",
+    ),
+    "nodes": (_number(1), "for check: how many nodes the job will have (default: 1)"),
+    "workers-per-node": (_number(1), "for check: workers on each node (default: 32)"),
+    "global-batch": (_number(1), "sequences of an optimizer step; with --scaling weak, of a node (default: published)"),
+    "micro-batch": (_number(1), "sequences that a worker takes at once (default: published)"),
+    "steps": (_number(1), "optimizer steps of the whole run (default: published)"),
+    "stop-after": (_number(1), "optimizer steps of this start, then end (default: go on to the end of the run)"),
+    "learning-rate": (_real(lambda value: 0 < value < 1, "a number between 0 and 1"), "its peak (default: published)"),
+    "warmup-steps": (_number(0), "optimizer steps until the peak of the learning rate (default: published)"),
+    "seed": (_number(0), "of weights, dropout, order of the data and generated data (default: 1234)"),
+    "data": (_DIRECTORY, "directory of HDF5 shards (default: a generated corpus)"),
+    "tokenizer": (_DIRECTORY, "directory of a tokenizer, whose vocabulary the model takes"),
+    "output": (_DIRECTORY, "directory of the run, on storage that all nodes share"),
+    "checkpoint-interval": (_number(1), "optimizer steps between checkpoints (default: 500)"),
+    "keep": (_number(1), "checkpoints to keep (default: 3)"),
+    "start-from": (_DIRECTORY, "directory of a run whose newest weights this run starts with"),
+    "reference": (_DIRECTORY, "directory of a run on one node, for the scaling efficiency"),
+    "layers": (_number(1), "default: 24"),
+    "hidden": (_number(1), "default: 1024"),
+    "heads": (_number(1), "default: 16"),
+    "intermediate": (_number(1), "default: 4096"),
+    "vocabulary": (_number(32), "default: 30522"),
+    "dropout": (_real(lambda value: 0 <= value < 1, "a number from 0 to below 1"), "default: 0.1"),
+    "sequence-length": (_number(16), "tokens of a sequence (default: published)"),
+    "max-predictions": (_number(1), "masked tokens of a sequence, at most (default: published)"),
+}
+
+# The model's sizes are those of BERT-Large, uncased: https://huggingface.co/google-bert/bert-large-uncased
+_DEFAULTS: Mapping[str, Any] = {
+    "backend": "neuron",
+    "phase": 1,
+    "optimizer": "adamw",
+    "scaling": "strong",
+    "seed": 1234,
+    "checkpoint_interval": 500,
+    "keep": 3,
+    "layers": 24,
+    "hidden": 1024,
+    "heads": 16,
+    "intermediate": 4096,
+    "vocabulary": 30_522,
+    "dropout": 0.1,
+}
+
+
+def parse(arguments: Sequence[str]) -> Options:
+    """Return the options of a command line.
+
+    Raises:
+        BadInputError: With all that is wrong with it.
+    """
+    parser = argparse.ArgumentParser(
+        prog="python -m pretraining", description="BERT pre-training on many nodes.", allow_abbrev=False
+    )
+    parser.add_argument("command", choices=("train", "check"), help="train, or tell beforehand what would go wrong")
+    for name, (kind, meaning) in _OPTIONS.items():
+        parser.add_argument(f"--{name}", metavar=kind.symbol, help=meaning)
+    given, unknown = parser.parse_known_args(arguments)
+    faults = [f"got {' '.join(unknown)}; allowed: the options that --help tells of"] if unknown else []
+    values: dict[str, Any] = {}
+    for option, (kind, _) in _OPTIONS.items():
+        text = getattr(given, _name(option))
+        try:
+            values[_name(option)] = None if text is None else kind.read(text)
+        except ValueError:
+            faults.append(f"--{option}: got {text!r}; allowed: {kind.allowed}")
+    if not faults:
+        faults += _take_vocabulary(values)
+    if faults:
+        raise BadInputError(faults)
+    options = _completed(given.command, values)
+    if faults := _contradictions(options):
+        raise BadInputError(faults)
+    return options
+
+
+def _name(option: str) -> str:
+    return option.replace("-", "_")
+
+
+def _take_vocabulary(values: dict[str, Any]) -> list[str]:
+    """Take the size of the vocabulary from the tokenizer, if there is one, and return what is wrong with it."""
+    tokenizer, given = values["tokenizer"], values["vocabulary"]
+    if tokenizer is None:
+        return []
+    try:
+        words = vocabulary.size(tokenizer)
+    except (OSError, ValueError) as error:
+        return [f"--tokenizer: got {tokenizer}; allowed: a directory with tokenizer.json or vocab.txt ({error})"]
+    if given not in (None, words):
+        return [f"--vocabulary: got {given}; allowed with --tokenizer {tokenizer}: {words}"]
+    values["vocabulary"] = words
+    return []
+
+
+def _completed(command: str, given: Mapping[str, Any]) -> Options:
+    """Return the options with the published values where nothing else was given."""
+    known = {name: value for name, value in given.items() if value is not None}
+    values = {**_DEFAULTS, **known}
+    published = asdict(RECIPES[values["phase"], values["optimizer"]])
+    precision = "bf16" if values["backend"] == "neuron" else "fp32"
+    return Options(command=command, **{**given, "precision": precision, **published, **values})
+
+
+def _contradictions(options: Options) -> list[str]:
+    """Return what is wrong with the options taken together."""
+    faults = []
+    if options.output is None:
+        faults.append("--output: got nothing; allowed: a directory on storage that all nodes share")
+    if options.hidden % options.heads:
+        faults.append(f"--heads: got {options.heads}; allowed: a divisor of --hidden {options.hidden}")
+    if options.warmup_steps > options.steps:
+        faults.append(f"--warmup-steps: got {options.warmup_steps}; allowed: at most --steps {options.steps}")
+    if options.max_predictions >= options.sequence_length:
+        allowed = f"less than --sequence-length {options.sequence_length}"
+        faults.append(f"--max-predictions: got {options.max_predictions}; allowed: {allowed}")
+    if options.command == "train":
+        faults += [
+            f"--{name}: got it with train; allowed: with check (train has it from torchrun)"
+            for name, value in (("nodes", options.nodes), ("workers-per-node", options.workers_per_node))
+            if value is not None
+        ]
+    if options.command == "train" and options.backend == "neuron" and not NEURON_DEVICE.exists():
+        faults.append(f"--backend: got neuron, but there is no {NEURON_DEVICE}; allowed: cpu, on purpose")
+    return faults

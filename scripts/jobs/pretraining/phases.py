@@ -1,0 +1,62 @@
+"""The two phases of BERT pre-training as AWS publishes them for trn1.32xlarge, and their learning rate.
+
+Values: the scripts run_dp_bert_large_hf_pretrain_bf16_s128.sh, ..._s128_lamb.sh, ..._s512_phase2.sh and
+..._s512_lamb_phase2.sh, and dp_bert_large_hf_pretrain_hdf5.py (warm-up of phase 1, weight decay, norm of gradients), in
+https://github.com/aws-neuron/aws-neuron-samples/tree/master/torch-neuronx/training/dp_bert_hf_pretrain. The scripts
+give the global batch as 32 workers x micro-batch x accumulation on one node.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+WEIGHT_DECAY = 0.01
+MAX_GRADIENT_NORM = 1.0
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How one phase is trained with one optimizer.
+
+    Attributes:
+        sequence_length: Tokens of a sequence.
+        max_predictions: Masked tokens of a sequence, at most.
+        micro_batch: Sequences that a NeuronCore takes at once.
+        global_batch: Sequences of an optimizer step, over all nodes.
+        learning_rate: Its peak, at the end of the warm-up.
+        warmup_steps: Optimizer steps until the peak.
+        steps: Optimizer steps of the phase.
+    """
+
+    sequence_length: int
+    max_predictions: int
+    micro_batch: int
+    global_batch: int
+    learning_rate: float
+    warmup_steps: int
+    steps: int
+
+
+RECIPES = {
+    (1, "adamw"): Recipe(128, 20, 16, 16_384, 4e-4, 2_000, 28_125),
+    (1, "lamb"): Recipe(128, 20, 16, 65_536, 6e-3, 2_000, 7_032),
+    (2, "adamw"): Recipe(512, 80, 2, 32_768, 2.8e-4, 781, 1_563),
+    (2, "lamb"): Recipe(512, 80, 2, 32_768, 4e-3, 781, 1_563),
+}
+
+
+def learning_rate(step: int, *, peak: float, warmup_steps: int, steps: int) -> float:
+    """Return the learning rate of an optimizer step: up in a straight line to the peak, then down to 0 at the end.
+
+    Both optimizers are published with this schedule, get_linear_schedule_with_warmup of transformers
+    (https://huggingface.co/docs/transformers/main_classes/optimizer_schedules). The rate of its first step is 0.
+
+    Args:
+        step: The optimizer steps that are done.
+        peak: The highest rate.
+        warmup_steps: Steps until the peak.
+        steps: Steps of the whole run.
+    """
+    if step < warmup_steps:
+        return peak * step / warmup_steps
+    return peak * max(0, steps - step) / max(1, steps - warmup_steps)

@@ -1,0 +1,226 @@
+"""The records of a run: a line per optimizer step, TensorBoard, the attempts made, and a summary at the end.
+
+They never stop a run: what cannot be written is told on standard error. ``summary.py`` reads them back.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from . import files
+from .summary import METRICS, RUN, SUMMARY, Attempt, Run, RunError, Step, Summary, parse_step, read_run, summarize
+
+BOARD = "tensorboard"
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """What is the same in all steps of an attempt.
+
+    Attributes:
+        nodes: How many.
+        workers: Processes on all nodes together.
+        hosts: Names of the nodes, in the order of the ranks on them.
+        global_batch: Sequences of one optimizer step.
+        sequence_length: Tokens of a sequence.
+        flops_per_sequence: Floating-point operations that a sequence takes: see ``flops.flops_per_sequence``.
+        peak_flops: What one worker's hardware could do, FLOP/s; None where that is not known.
+        options: The program's options.
+        versions: Names and versions of what it runs on.
+    """
+
+    nodes: int
+    workers: int
+    hosts: Sequence[str]
+    global_batch: int
+    sequence_length: int
+    flops_per_sequence: float
+    peak_flops: float | None
+    options: Mapping[str, Any]
+    versions: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class StepRecord:
+    """What was measured in one optimizer step; ``summary.Step`` tells what each is.
+
+    Attributes:
+        compute_seconds: One for each rank.
+    """
+
+    step: int
+    loss: float
+    mlm_loss: float
+    nsp_loss: float
+    learning_rate: float
+    gradient_norm: float
+    step_seconds: float
+    compute_seconds: Sequence[float]
+    data_seconds: float
+    checkpoint_seconds: float
+
+
+class Recorder:
+    """Writes the records of a run; for rank 0 alone."""
+
+    def __init__(self, directory: Path, facts: RunFacts, resumed_step: int) -> None:
+        """Note a new attempt, and drop the steps that it will do again.
+
+        Args:
+            directory: The directory of the run.
+            facts: What is the same in all steps.
+            resumed_step: The step of the checkpoint that the attempt starts from; 0 from the beginning.
+
+        Raises:
+            OSError: The directory cannot be written to.
+        """
+        from torch.utils.tensorboard import SummaryWriter
+
+        self._directory = directory
+        self._facts = facts
+        directory.mkdir(parents=True, exist_ok=True)
+        self._note_attempt(resumed_step)
+        self._drop_steps_beyond(resumed_step)
+        self._file = (directory / METRICS).open("ab", buffering=0)
+        # TensorBoard hides what earlier attempts told of this step and later ones.
+        self._board: SummaryWriter | None = SummaryWriter(directory / BOARD, purge_step=resumed_step + 1)
+
+    def step(self, record: StepRecord) -> Step:
+        """Write a step's line, and return what is in it."""
+        step = self._derive(record)
+        self._append(json.dumps(asdict(step)).encode() + b"\n")
+        self._show(step)
+        return step
+
+    def synchronize(self) -> None:
+        """Bring the lines to the disk. Call it before a checkpoint is saved, so that no line before it can be lost."""
+        try:
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            _complain(f"{METRICS} was not brought to the disk: {error}")
+
+    def finish(self, reference: Path | None = None) -> Summary | None:
+        """Write the summary and end; return it, or None if no step was recorded.
+
+        Args:
+            reference: Directory of a run on one node, to tell the scaling efficiency.
+        """
+        self.synchronize()
+        self._file.close()
+        self._close_board()
+        try:
+            summary = summarize(read_run(self._directory), _read_reference(reference))
+            files.replace(self._directory / SUMMARY, _json(asdict(summary)))
+        except (OSError, RunError) as error:
+            _complain(f"{SUMMARY} was not written: {error}")
+            return None
+        return summary
+
+    def _note_attempt(self, resumed_step: int) -> None:
+        path = self._directory / RUN
+        try:
+            attempts = json.loads(path.read_bytes())["attempts"]
+        except FileNotFoundError:
+            attempts = []
+        except (KeyError, TypeError, ValueError):
+            _complain(f"{path} is damaged, and written anew")
+            attempts = []
+        facts = asdict(self._facts)
+        attempt = Attempt(
+            started=time.time(),
+            resumed_step=resumed_step,
+            nodes=facts.pop("nodes"),
+            workers=facts.pop("workers"),
+            hosts=facts.pop("hosts"),
+            job=os.environ.get("SLURM_JOB_ID"),
+            restarts=int(os.environ.get("SLURM_RESTART_COUNT", "0")),
+        )
+        files.replace(path, _json({**facts, "attempts": [*attempts, asdict(attempt)]}))
+
+    def _drop_steps_beyond(self, resumed_step: int) -> None:
+        path = self._directory / METRICS
+        lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
+        steps = ((parse_step(line), line) for line in lines)
+        files.replace(path, b"".join(line for step, line in steps if step and step.step <= resumed_step))
+
+    def _derive(self, record: StepRecord) -> Step:
+        facts, compute = self._facts, record.compute_seconds
+        sequences_per_second = facts.global_batch / record.step_seconds
+        peak = facts.peak_flops and facts.peak_flops * facts.workers
+        slowest = max(range(len(compute)), key=compute.__getitem__)
+        return Step(
+            step=record.step,
+            time=time.time(),
+            loss=record.loss,
+            mlm_loss=record.mlm_loss,
+            nsp_loss=record.nsp_loss,
+            learning_rate=record.learning_rate,
+            gradient_norm=record.gradient_norm,
+            step_seconds=record.step_seconds,
+            compute_seconds_min=min(compute),
+            compute_seconds_mean=fmean(compute),
+            compute_seconds_max=compute[slowest],
+            slowest_rank=slowest,
+            slowest_host=facts.hosts[slowest * facts.nodes // facts.workers],
+            data_seconds=record.data_seconds,
+            checkpoint_seconds=record.checkpoint_seconds,
+            sequences=record.step * facts.global_batch,
+            tokens=record.step * facts.global_batch * facts.sequence_length,
+            sequences_per_second=sequences_per_second,
+            sequences_per_second_per_node=sequences_per_second / facts.nodes,
+            mfu=sequences_per_second * facts.flops_per_sequence / peak if peak else None,
+        )
+
+    def _append(self, line: bytes) -> None:
+        """Append a line, or leave the file as it is."""
+        size = self._file.seek(0, os.SEEK_END)
+        try:
+            if self._file.write(line) != len(line):
+                raise OSError("the file system took a part of the line only")
+        except OSError as error:
+            self._file.truncate(size)
+            _complain(f"A line of {METRICS} was not written: {error}")
+
+    def _show(self, step: Step) -> None:
+        """Hand the numbers of a step to TensorBoard's own thread."""
+        if self._board is None:
+            return
+        try:
+            for field in fields(step):
+                value = getattr(step, field.name)
+                if field.name not in ("step", "time", "slowest_host") and value is not None:
+                    self._board.add_scalar(field.name, value, step.step, walltime=step.time)
+        except OSError as error:
+            self._board = None
+            _complain(f"TensorBoard gets no further steps of this attempt: {error}")
+
+    def _close_board(self) -> None:
+        try:
+            if self._board is not None:
+                self._board.close()
+        except OSError as error:
+            _complain(f"TensorBoard did not get the last steps: {error}")
+
+
+def _read_reference(path: Path | None) -> Run | None:
+    try:
+        return read_run(path) if path else None
+    except RunError as error:
+        _complain(f"No scaling efficiency: {error}")
+        return None
+
+
+def _json(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, indent=2, default=str).encode() + b"\n"
+
+
+def _complain(sentence: str) -> None:
+    print(sentence, file=sys.stderr, flush=True)

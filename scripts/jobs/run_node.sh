@@ -1,0 +1,32 @@
+#!/bin/bash
+# What each node of a job does, as a step of it: srun bash run_node.sh compile|train OUTCOME OPTION...
+#
+# It starts a worker for each NeuronCore (WORKERS_PER_NODE, 32 unless set). The node where the program ended first writes
+# its exit code to the file OUTCOME: srun mixes the codes of all nodes. A stop with a checkpoint (75) ends the step well,
+# because srun must not kill nodes that are a moment slower.
+set -euo pipefail
+
+here=$(cd "${BASH_SOURCE[0]%/*}" && pwd)
+purpose=$1 outcome=$2
+shift 2
+
+source "$here/environment.sh"
+export PYTHONPATH=$here
+bash "$here/compile_cache.sh" fetch || echo "run_node.sh: no compiled graphs were fetched: this node compiles what it needs"
+
+command=("$ULTRACLUSTER_PYTHON/bin/python" "$here/launch.py" --nnodes "$SLURM_JOB_NUM_NODES" --node-rank "$SLURM_NODEID"
+    --master-addr "$MASTER_ADDR" --master-port "$MASTER_PORT" --nproc-per-node "${WORKERS_PER_NODE:-32}"
+    --max-restarts 0 --module pretraining train "$@")
+# The CPU has no compiler to feed: the same steps run by themselves.
+if [[ $purpose == compile && ! " $* " =~ " --backend"[\ =]"cpu " ]]; then
+    command=("$ULTRACLUSTER_PYTHON/bin/neuron_parallel_compile" "${command[@]}")
+fi
+
+status=0
+"${command[@]}" || status=$?
+if ((status)); then
+    (set -o noclobber && echo "$status" >"$outcome") 2>/dev/null || true
+elif [[ $purpose == compile ]]; then
+    bash "$here/compile_cache.sh" publish
+fi
+((status == 75)) || exit "$status"

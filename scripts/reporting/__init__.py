@@ -1,0 +1,1 @@
+"""What `make report` shows of training runs."""

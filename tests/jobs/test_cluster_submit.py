@@ -1,0 +1,154 @@
+"""The cluster's submit.py, with stand-ins for Slurm's commands and the training program."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from scripts.jobs import submit
+
+STAND_INS = {
+    "sinfo": "echo 'trn1* 12'; echo 'trn1* 4'; echo 'small 2'",
+    "squeue": 'echo "7 /fsx/runs/taken"; echo "8 (null)"',
+    "sbatch": 'printf "%s\\n" "$*" >>"$CALLS"; [[ "$*" != *"${REFUSED:-nothing}"* ]] || exit 1; wc -l <"$CALLS"',
+    "scancel": 'echo "scancel $*" >>"$CALLS"',
+    "python": '[[ " $* " != *" --phase 3 "* ]] || { echo "--phase: got 3" >&2; exit 2; }; echo "plan: $*"',
+}
+
+
+class Submitted(NamedTuple):
+    """What a call of submit.py left behind."""
+
+    code: int
+    output: str
+    error: str
+    calls: list[str]
+
+
+class Cluster:
+    """A login shell on a cluster."""
+
+    def __init__(self, directory: Path, patch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+        self._capfd, self._patch = capfd, patch
+        self.calls = directory / "calls"
+        self.run = directory / "runs/phase1"
+        bin_directory = directory / "environment/bin"
+        bin_directory.mkdir(parents=True)
+        for name, body in STAND_INS.items():
+            (bin_directory / name).write_text(f"#!/bin/bash\n{body}\n", encoding="utf-8")
+            (bin_directory / name).chmod(0o755)
+        patch.setenv("PATH", f"{bin_directory}:/usr/bin:/bin")
+        patch.setenv("CALLS", str(self.calls))
+        patch.setenv("ULTRACLUSTER_PYTHON", str(bin_directory.parent))
+
+    def submit(self, *arguments: str) -> Submitted:
+        self._patch.setattr(sys, "argv", ["submit.py", *arguments])
+        try:
+            code = submit.main()
+        except SystemExit as end:
+            code = int(end.code or 0)
+        output, error = self._capfd.readouterr()
+        calls = self.calls.read_text(encoding="utf-8").splitlines() if self.calls.exists() else []
+        return Submitted(code, output, error, calls)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Cluster:
+    return Cluster(tmp_path, monkeypatch, capfd)
+
+
+def test_training_waits_for_the_compilation(cluster: Cluster) -> None:
+    run, jobs = cluster.run, submit.HERE
+    found = cluster.submit(
+        "--nodes", "16", "--output", str(run), "--time", "8:00:00", "--phase", "2", "--optimizer=lamb"
+    )
+    assert found.code == 0, found.error
+    options = f"--phase 2 --optimizer=lamb --output {run}"
+    assert found.calls == [
+        f"--parsable --nodes=16 --output={run}/compile-%j.log --comment={run} {jobs}/compile.sbatch {options}",
+        f"--dependency=afterok:1 --kill-on-invalid-dep=yes --parsable --nodes=16 --output={run}/train-%j.log "
+        f"--comment={run} --time=8:00:00 {jobs}/train.sbatch {options}",
+    ]
+    assert found.output.splitlines() == [
+        f"plan: -m pretraining check --nodes 16 --workers-per-node 32 {options}",
+        f"compile      job 1, log {run}/compile-1.log",
+        f"train        job 2, log {run}/train-2.log",
+        f"metrics      {run}/metrics.jsonl, a line for each step; for TensorBoard {run}/tensorboard",
+        f"checkpoints  {run}/checkpoints",
+        f"watch        squeue --jobs 1,2; tail -F {run}/train-2.log",
+        f"report       make report RUN={run}, in a checkout of the project",
+    ]
+    assert run.is_dir()
+
+
+def test_without_compilation_training_waits_for_nothing(cluster: Cluster) -> None:
+    found = cluster.submit("--nodes=2", f"--output={cluster.run}", "--no-compile", "--queue=small")
+    assert found.code == 0
+    [call] = found.calls
+    assert "--dependency" not in call
+    assert "--partition=small" in call
+
+
+def test_a_dry_run_prints_the_commands_and_leaves_nothing(cluster: Cluster) -> None:
+    found = cluster.submit("--nodes=2", f"--output={cluster.run}", "--dry-run")
+    assert (found.code, found.calls) == (0, [])
+    _, first, second = found.output.splitlines()
+    assert first.startswith("sbatch --parsable --nodes=2 ")
+    assert second.startswith("sbatch --dependency=afterok:JOB --kill-on-invalid-dep=yes --parsable ")
+    assert not cluster.run.exists()
+    assert (
+        len(cluster.submit("--nodes=2", f"--output={cluster.run}", "--dry-run", "--no-compile").output.splitlines())
+        == 2
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--nodes=17"], "submit.py: --nodes: got 17; allowed: 1 to 16, the size of queue trn1\n"),
+        (["--nodes=0"], "submit.py: --nodes: got 0; allowed: 1 to 16, the size of queue trn1\n"),
+        (["--nodes=3", "--queue=small"], "submit.py: --nodes: got 3; allowed: 1 to 2, the size of queue small\n"),
+        (["--nodes=3", "--queue=gpu"], "submit.py: --queue: got 'gpu'; allowed: small, trn1\n"),
+        (["--nodes=3", "--output=run"], "submit.py: --output: got run; allowed: an absolute path "),
+        (["--nodes=3", "--output=/fsx/runs/taken"], "submit.py: --output: got /fsx/runs/taken, which job 7 uses; "),
+        (["--nodes=3", "--phase", "3"], "--phase: got 3\n"),
+        (["--output=/fsx/runs/a"], "the following arguments are required: --nodes"),
+        (["--nodes=many"], "argument --nodes: invalid int value: 'many'"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_anything_is_submitted(
+    cluster: Cluster, arguments: list[str], message: str
+) -> None:
+    found = cluster.submit(f"--output={cluster.run}", *arguments)
+    assert (found.code, found.calls) == (2, [])
+    assert message in found.error
+    assert not cluster.run.exists()
+
+
+def test_without_an_environment_it_says_so(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ULTRACLUSTER_PYTHON")
+    found = cluster.submit("--nodes=2", f"--output={cluster.run}")
+    assert (found.code, found.calls) == (2, [])
+    assert "ULTRACLUSTER_PYTHON is not set" in found.error
+
+
+def test_a_compilation_is_not_left_alone(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REFUSED", "train.sbatch")
+    found = cluster.submit("--nodes=2", f"--output={cluster.run}")
+    assert found.code == 1
+    assert re.search(r"sbatch .*train.sbatch .*: exit code 1", found.error)
+    assert found.calls[-1] == "scancel 1"
+
+
+def test_it_runs_with_the_pythons_of_head_nodes() -> None:
+    """Amazon Linux 2023 has Python 3.9."""
+    text = Path(submit.__file__).read_text(encoding="utf-8")
+    tree = ast.parse(text, feature_version=(3, 9))
+    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    imported |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert imported - {"__future__"} <= sys.stdlib_module_names

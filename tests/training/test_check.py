@@ -1,0 +1,279 @@
+"""Bad input is refused before a job is submitted, each fault with its line."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from scripts.jobs.pretraining import options as options_module
+from scripts.jobs.pretraining.__main__ import main
+from scripts.jobs.pretraining.batch import Batch
+from scripts.jobs.pretraining.check import CHECKPOINTS, IDENTITY, identity
+from scripts.jobs.pretraining.checkpoint import STATE, Checkpoints
+from scripts.jobs.pretraining.options import BadInputError, Options, parse
+from tests.training.runs import TINY
+from tests.training.shard_files import write_shards
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., list[str]]:
+    """What a check tells when it refuses."""
+
+    def run(*given: str, command: str = "check", tiny: bool = False) -> list[str]:
+        sizes = (*TINY, "--workers-per-node", "2") if tiny else ()
+        assert main([command, *sizes, "--output", str(tmp_path / "run"), *given]) == 2
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        return captured.err.splitlines()
+
+    return run
+
+
+def plan(capsys: pytest.CaptureFixture[str], *given: str) -> list[str]:
+    assert main(["check", *given]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def parsed(*given: str) -> Options:
+    return parse(["check", "--output", "run", *given])
+
+
+def save_checkpoint(run: Path, options: Options, batch: Batch, **changes: object) -> None:
+    checkpoints = Checkpoints(run / CHECKPOINTS, keep=1)
+    checkpoints.save(3, {IDENTITY: {**identity(options, batch), **changes}, "weights": {"a": torch.zeros(1000)}})
+    assert checkpoints.wait() is None
+
+
+TINY_BATCH = Batch(sequences=16, micro=4, ranks=2)
+
+
+def test_defaults_are_the_published_ones() -> None:
+    one, two = parsed(), parsed("--phase", "2", "--optimizer", "lamb")
+    assert (one.backend, one.precision, one.optimizer, one.scaling) == ("neuron", "bf16", "adamw", "strong")
+    assert (one.sequence_length, one.global_batch, one.steps, one.learning_rate) == (128, 16_384, 28_125, 4e-4)
+    assert (two.sequence_length, two.global_batch, two.steps, two.learning_rate) == (512, 32_768, 1_563, 4e-3)
+    assert (two.max_predictions, two.micro_batch, two.warmup_steps) == (80, 2, 781)
+    assert (one.layers, one.hidden, one.heads, one.intermediate, one.vocabulary) == (24, 1024, 16, 4096, 30_522)
+
+
+def test_what_is_given_wins_over_what_is_published() -> None:
+    given = parsed("--learning-rate", "1e-5", "--warmup-steps", "0", "--backend", "cpu", "--dropout", "0")
+    assert (given.learning_rate, given.warmup_steps, given.dropout, given.precision) == (1e-5, 0, 0.0, "fp32")
+
+
+def test_plan_of_the_published_run_on_sixteen_nodes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert plan(capsys, "--nodes", "16", "--output", str(tmp_path)) == [
+        "nodes: 16, workers: 512",
+        "global batch: 16384 = 512 workers x 2 micro-batches x 16",
+        "steps: 28125, sequences: 460800000",
+        "model: 336.2 million parameters",
+        "checkpoint: 4.03 GB, every 500 steps, 3 kept",
+        "data: a generated corpus",
+        "start: with new weights",
+    ]
+
+
+def test_all_faults_of_options_are_told_at_once(refused: Callable[..., list[str]]) -> None:
+    bad = [
+        "--phase",
+        "3",
+        "--micro-batch",
+        "0",
+        "--learning-rate",
+        "2",
+        "--dropout",
+        "x",
+        "--seed",
+        "-1",
+        "--sleep",
+        "1",
+    ]
+    assert refused(*bad) == [
+        "got --sleep 1; allowed: the options that --help tells of",
+        "--phase: got '3'; allowed: 1 or 2",
+        "--micro-batch: got '0'; allowed: a whole number from 1 on",
+        "--learning-rate: got '2'; allowed: a number between 0 and 1",
+        "--seed: got '-1'; allowed: a whole number from 0 on",
+        "--dropout: got 'x'; allowed: a number from 0 to below 1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "fault"),
+    [
+        (["--heads", "3"], "--heads: got 3; allowed: a divisor of --hidden 1024"),
+        (["--steps", "100"], "--warmup-steps: got 2000; allowed: at most --steps 100"),
+        (["--max-predictions", "128"], "--max-predictions: got 128; allowed: less than --sequence-length 128"),
+        (["--vocabulary", "31"], "--vocabulary: got '31'; allowed: a whole number from 32 on"),
+        (["--learning-rate", "nan"], "--learning-rate: got 'nan'; allowed: a number between 0 and 1"),
+        (["--sequence-length", "15"], "--sequence-length: got '15'; allowed: a whole number from 16 on"),
+        (
+            ["--nodes", "3"],
+            "--nodes: got 3; allowed: 1, 2, 4, 8, 16 or 32 (--global-batch 16384 = --micro-batch 16 x 32 workers per "
+            "node x 32), or any number with --scaling weak",
+        ),
+        (
+            ["--data", "/nowhere"],
+            "--data: got /nowhere, which cannot be read (No such file or directory); allowed: a directory of shards",
+        ),
+        (
+            ["--tokenizer", "/nowhere"],
+            "--tokenizer: got /nowhere; allowed: a directory with tokenizer.json or vocab.txt "
+            "([Errno 2] No such file or directory: '/nowhere/vocab.txt')",
+        ),
+        (
+            ["--start-from", "/nowhere"],
+            "--start-from: got /nowhere; allowed: the directory of a run with a complete checkpoint",
+        ),
+        (
+            ["--output", "/proc/version/run"],
+            "--output: got /proc/version/run; allowed: a directory that can be written to, which /proc/version is not",
+        ),
+    ],
+)
+def test_one_fault_has_one_line(refused: Callable[..., list[str]], given: list[str], fault: str) -> None:
+    assert refused(*given) == [fault]
+
+
+def test_output_is_needed() -> None:
+    with pytest.raises(BadInputError) as refusal:
+        parse(["check"])
+    assert refusal.value.faults == ["--output: got nothing; allowed: a directory on storage that all nodes share"]
+
+
+def test_nodes_are_not_given_to_train_which_has_them_from_torchrun(refused: Callable[..., list[str]]) -> None:
+    faults = refused("--backend", "cpu", "--nodes", "2", command="train")
+    assert faults == ["--nodes: got it with train; allowed: with check (train has it from torchrun)"]
+
+
+def test_the_cpu_is_never_taken_by_surprise(
+    refused: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(options_module, "NEURON_DEVICE", tmp_path / "neuron0")
+    assert refused(command="train") == [
+        f"--backend: got neuron, but there is no {tmp_path}/neuron0; allowed: cpu, on purpose"
+    ]
+    (tmp_path / "neuron0").touch()
+    assert parse(["train", "--output", "run"]).backend == "neuron"
+
+
+def test_no_space_for_the_checkpoints_is_told_with_what_is_needed(
+    refused: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    usage = shutil.disk_usage(tmp_path)._replace(free=16_000_000_000)
+    monkeypatch.setattr("shutil.disk_usage", lambda path: usage)
+    assert refused() == [f"--output: got {tmp_path}/run with 16.0 GB free; allowed: 16.1 GB or more"]
+    for step in (1, 2, 3):  # those that are there need no more space; one more does before the oldest goes
+        (tmp_path / "run" / CHECKPOINTS / f"step-{step:08}").mkdir(parents=True)
+    assert main(["check", "--output", str(tmp_path / "run")]) == 0
+
+
+def test_faults_of_the_batch_and_of_the_directories_are_told_together(refused: Callable[..., list[str]]) -> None:
+    faults = refused("--nodes", "3", "--data", "/nowhere", "--reference", "/nowhere")
+    assert [fault.split(":")[0] for fault in faults] == ["--nodes", "--data", "--reference"]
+
+
+def test_too_few_sequences_for_one_global_batch(refused: Callable[..., list[str]], tmp_path: Path) -> None:
+    write_shards(tmp_path / "data", (10, 5))
+    assert refused("--data", str(tmp_path / "data"), tiny=True) == [
+        f"--data: got {tmp_path}/data with 15 sequences; allowed: one global batch, 16, or more"
+    ]
+
+
+def test_fewer_shards_than_workers_are_noted_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_shards(tmp_path / "data", (16,))
+    given = (*TINY, "--workers-per-node", "2", "--data", str(tmp_path / "data"), "--output", str(tmp_path))
+    assert plan(capsys, *given)[-3:] == [
+        "data: 16 sequences in 1 shards",
+        "note: fewer shards than the 2 workers, which share all sequences evenly",
+        "start: with new weights",
+    ]
+
+
+def test_the_tokenizer_gives_the_vocabulary(tmp_path: Path) -> None:
+    (tmp_path / "vocab.txt").write_text("".join(f"word{number}\n" for number in range(77)))
+    assert parsed("--tokenizer", str(tmp_path)).vocabulary == 77
+    model = {"vocab": {f"word{number}": number for number in range(90)}}
+    added = [{"id": 95, "content": "[NEW]"}]
+    (tmp_path / "tokenizer.json").write_text(json.dumps({"model": model, "added_tokens": added}))
+    assert parsed("--tokenizer", str(tmp_path), "--vocabulary", "96").vocabulary == 96
+
+
+def test_a_vocabulary_that_is_not_the_tokenizers_is_refused(refused: Callable[..., list[str]], tmp_path: Path) -> None:
+    (tmp_path / "vocab.txt").write_text("word\n" * 77)
+    assert refused("--tokenizer", str(tmp_path), "--vocabulary", "80") == [
+        f"--vocabulary: got 80; allowed with --tokenizer {tmp_path}: 77"
+    ]
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"model": {}}', '{"model": {"vocab": {}}}'])
+def test_a_damaged_tokenizer_is_refused(refused: Callable[..., list[str]], tmp_path: Path, content: str) -> None:
+    (tmp_path / "tokenizer.json").write_text(content)
+    (fault,) = refused("--tokenizer", str(tmp_path))
+    assert fault.endswith(f"({tmp_path}/tokenizer.json is damaged)")
+
+
+def test_a_run_that_can_go_on_says_from_where(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = parsed(*TINY)
+    save_checkpoint(tmp_path, options, TINY_BATCH)
+    given = (*TINY, "--workers-per-node", "2", "--output", str(tmp_path))
+    assert plan(capsys, *given)[-1] == f"start: from step 3 of {tmp_path}"
+
+
+def test_a_run_does_not_go_on_from_a_checkpoint_of_another(refused: Callable[..., list[str]], tmp_path: Path) -> None:
+    changes = {"optimizer": "lamb", "global-batch": 32, "hidden": 128}
+    save_checkpoint(tmp_path / "run", parsed(*TINY), TINY_BATCH, **changes)
+    assert refused(tiny=True) == [
+        f"--global-batch: got 16; allowed: 32, as in the checkpoint of --output {tmp_path}/run",
+        f"--optimizer: got adamw; allowed: lamb, as in the checkpoint of --output {tmp_path}/run",
+        f"--hidden: got 64; allowed: 128, as in the checkpoint of --output {tmp_path}/run",
+    ]
+
+
+def test_weights_to_start_with_must_be_of_the_same_sizes_only(
+    refused: Callable[..., list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save_checkpoint(tmp_path / "first", parsed(*TINY), TINY_BATCH, phase=2, seed=99)
+    given = (
+        *TINY,
+        "--workers-per-node",
+        "2",
+        "--output",
+        str(tmp_path / "run"),
+        "--start-from",
+        str(tmp_path / "first"),
+    )
+    assert plan(capsys, *given)[-1] == f"start: with the weights of step 3 of {tmp_path}/first"
+    save_checkpoint(tmp_path / "other", parsed(*TINY), TINY_BATCH, layers=3)
+    assert refused("--start-from", str(tmp_path / "other"), tiny=True) == [
+        f"--layers: got 2; allowed: 3, as in the checkpoint of --start-from {tmp_path}/other"
+    ]
+
+
+def test_a_damaged_checkpoint_is_not_started_from(refused: Callable[..., list[str]], tmp_path: Path) -> None:
+    save_checkpoint(tmp_path / "first", parsed(*TINY), TINY_BATCH)
+    state = tmp_path / "first" / CHECKPOINTS / "step-00000003" / STATE
+    state.write_bytes(state.read_bytes()[:-1])
+    *_, fault = refused("--start-from", str(tmp_path / "first"), tiny=True)
+    assert fault == (f"--start-from: got {tmp_path}/first; allowed: the directory of a run with a complete checkpoint")
+
+
+def test_bad_options_and_plain_checks_need_neither_torch_nor_data(tmp_path: Path) -> None:
+    program = (
+        "import sys\n"
+        "from scripts.jobs.pretraining.__main__ import main\n"
+        f"codes = main(['check', '--output', {str(tmp_path)!r}]), main(['train', '--phase', '3'])\n"
+        "assert codes == (0, 2), codes\n"
+        "loaded = {'torch', 'transformers', 'numpy', 'h5py'} & set(sys.modules)\n"
+        "assert not loaded, loaded\n"
+    )
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True)

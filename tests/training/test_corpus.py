@@ -1,0 +1,134 @@
+"""Shards are found, checked and read; the generated corpus is like them; labels stand where words are masked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from scripts.jobs.pretraining.batch import Batch
+from scripts.jobs.pretraining.corpus import KEYS, GeneratedCorpus
+from scripts.jobs.pretraining.feed import IGNORED, Feed, tensors
+from scripts.jobs.pretraining.order import Rows
+from scripts.jobs.pretraining.shards import Shard, ShardedCorpus, inspect
+from tests.training.shard_files import LENGTH, PREDICTIONS, TYPES, VOCABULARY, arrays, write_shard, write_shards
+
+
+def inspected(directory: Path, length: int = LENGTH, predictions: int = PREDICTIONS) -> tuple[list[Shard], list[str]]:
+    return inspect(directory, sequence_length=length, max_predictions=predictions)
+
+
+def test_shards_are_found_by_name_and_other_files_left_alone(tmp_path: Path) -> None:
+    write_shards(tmp_path, (3, 5))
+    (tmp_path / "README.md").write_text("not a shard")
+    assert inspected(tmp_path) == (
+        [Shard("wikicorpus_training_0.hdf5", 3), Shard("wikicorpus_training_1.hdf5", 5)],
+        [],
+    )
+
+
+def test_shards_are_read_as_they_were_written(tmp_path: Path) -> None:
+    write_shards(tmp_path, (3, 5))
+    corpus = ShardedCorpus(tmp_path, inspected(tmp_path)[0])
+    read, written = corpus.read(Rows(1, 1, 3)), arrays(4, 3)
+    for key in KEYS:
+        np.testing.assert_array_equal(read[key], written[key])
+
+
+def test_few_files_stay_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scripts.jobs.pretraining.shards._OPEN_FILES", 2)
+    write_shards(tmp_path, (2, 2, 2))
+    corpus = ShardedCorpus(tmp_path, inspected(tmp_path)[0])
+    for shard in (0, 1, 2, 0, 1):
+        np.testing.assert_array_equal(corpus.read(Rows(shard, 0, 2))["input_ids"], arrays(2 * shard, 2)["input_ids"])
+    held = [path for path in Path("/proc/self/fd").iterdir() if str(tmp_path) in str(path.resolve())]
+    assert len(held) == 2
+
+
+def test_a_directory_that_is_missing_or_empty_is_refused(tmp_path: Path) -> None:
+    allowed = "allowed: a directory of shards"
+    assert inspected(tmp_path / "nowhere")[1] == [
+        f"--data: got {tmp_path}/nowhere, which cannot be read (No such file or directory); {allowed}"
+    ]
+    assert inspected(tmp_path)[1] == [
+        f"--data: got {tmp_path}, which has no file *.hdf5; allowed: a directory of shards"
+    ]
+
+
+def test_each_faulty_shard_has_its_line(tmp_path: Path) -> None:
+    good = arrays(0, 4)
+    write_shard(tmp_path / "a.hdf5", good)
+    write_shard(tmp_path / "b.hdf5", {key: good[key] for key in KEYS if key != "segment_ids"})
+    write_shard(tmp_path / "c.hdf5", {**good, "masked_lm_ids": good["masked_lm_ids"][:3]})
+    write_shard(tmp_path / "d.hdf5", good, {**TYPES, "input_ids": "f4"})
+    (tmp_path / "e.hdf5").write_bytes(b"cut off")
+    found, faults = inspected(tmp_path)
+    assert found == [Shard("a.hdf5", 4)]
+    b, c, d, e = faults
+    assert b.startswith(f"--data: shard {tmp_path}/b.hdf5: has no dataset segment_ids; it has input_ids, input_mask, ")
+    assert c.startswith(f"--data: shard {tmp_path}/c.hdf5: dataset masked_lm_ids has the shape (3, 5); allowed: (4, 5)")
+    assert d == f"--data: shard {tmp_path}/d.hdf5: dataset input_ids has the type float32; allowed: integers"
+    assert e.startswith(f"--data: shard {tmp_path}/e.hdf5: ")
+
+
+@pytest.mark.parametrize(("length", "predictions", "key"), [(64, 5, "input_ids"), (32, 20, "masked_lm_positions")])
+def test_shards_of_another_phase_are_refused(tmp_path: Path, length: int, predictions: int, key: str) -> None:
+    write_shards(tmp_path, (4,))
+    (fault,) = inspected(tmp_path, length, predictions)[1]
+    assert f"dataset {key} has the shape" in fault
+    assert f"--sequence-length {length} and --max-predictions {predictions}" in fault
+
+
+def test_labels_are_the_hidden_words_and_nothing_else() -> None:
+    rows = arrays(0, 8)
+    batch = tensors(rows)
+    for line in range(8):
+        masked = rows["masked_lm_positions"][line]
+        labels = dict(zip(masked[masked > 0], rows["masked_lm_ids"][line][masked > 0], strict=True))
+        assert len(labels) > 0
+        for place, label in enumerate(batch["labels"][line].tolist()):
+            assert label == labels.get(place, IGNORED)
+    assert batch["next_sentence_label"].tolist() == rows["next_sentence_labels"].tolist()
+
+
+def test_the_generated_corpus_has_the_shape_of_a_shard() -> None:
+    rows = arrays(0, 200)
+    words, places = rows["input_ids"], np.arange(LENGTH)
+    lengths = rows["input_mask"].sum(axis=1)
+    assert set(lengths) <= set(range(LENGTH // 2, LENGTH + 1))
+    np.testing.assert_array_equal(rows["input_mask"], places < lengths[:, None])
+    np.testing.assert_array_equal(words == 0, places >= lengths[:, None])
+    assert (words < VOCABULARY).all()
+    assert ((words == 2).sum(axis=1) == 2).all()  # two separators, of which none is masked
+    assert set(rows["next_sentence_labels"]) == {0, 1}
+    counts = (rows["masked_lm_positions"] > 0).sum(axis=1)
+    assert counts.min() >= 1
+    assert ((words == 3).sum(axis=1) == counts).all()
+
+
+def test_the_generated_corpus_follows_from_the_seed_and_the_row() -> None:
+    corpus = GeneratedCorpus(7, VOCABULARY, LENGTH, PREDICTIONS)
+    np.testing.assert_array_equal(corpus.read(Rows(0, 5, 2))["input_ids"], arrays(4, 4)["input_ids"][1:3])
+    other = GeneratedCorpus(8, VOCABULARY, LENGTH, PREDICTIONS)
+    assert (corpus.read(Rows(0, 5, 2))["input_ids"] != other.read(Rows(0, 5, 2))["input_ids"]).any()
+
+
+def test_a_rank_gets_its_micro_batches_in_the_order_of_the_steps(tmp_path: Path) -> None:
+    write_shards(tmp_path, (20, 20))
+    corpus = ShardedCorpus(tmp_path, inspected(tmp_path)[0])
+
+    def fed(ranks: int, steps: range) -> list[list[int]]:
+        batch = Batch(sequences=8, micro=2, ranks=ranks)
+        feeds = [Feed(corpus, batch, rank=rank, seed=1, steps=steps) for rank in range(ranks)]
+        return [next(feed)["input_ids"].tolist() for _ in steps for feed in feeds for _ in range(batch.accumulation)]
+
+    alone = fed(1, range(6))
+    assert fed(2, range(6)) == fed(4, range(6)) == alone
+    assert fed(1, range(3, 6)) == alone[12:]
+
+
+def test_what_goes_wrong_while_reading_ahead_is_raised_where_the_data_is_used(tmp_path: Path) -> None:
+    corpus = ShardedCorpus(tmp_path, [Shard("gone.hdf5", 8)])
+    with pytest.raises(FileNotFoundError, match=r"gone\.hdf5"):
+        next(Feed(corpus, Batch(8, 2, 1), rank=0, seed=1, steps=range(1)))

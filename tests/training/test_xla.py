@@ -1,0 +1,66 @@
+"""The Neuron back end on a CPU, in one process: what PyTorch/XLA makes of the program. Skipped without torch_xla.
+
+To run it, make an environment with torch and torch_xla 2.9, the packages of scripts/nodes/requirements-training.txt and
+pytest, and call ``PYTHON -m pytest tests/training/test_xla.py``. Nothing here tells of more than one process: on a CPU
+torch_xla makes each process a world of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.training.runs import TINY, in_ranks, losses, train
+
+pytest.importorskip("torch_xla")
+
+
+def counted(report: Path, command: Sequence[str]) -> int:
+    """Train on XLA, and write how many graphs were compiled and how many tensors fetched by the end of each step."""
+    os.environ["PJRT_DEVICE"] = "CPU"
+    from torch_xla.debug import metrics
+
+    from scripts.jobs.pretraining import loop, options
+    from scripts.jobs.pretraining.__main__ import main
+
+    options.NEURON_DEVICE = Path("/")
+    counts, make_step = [], loop.Run._make_step
+
+    def count(self: loop.Run) -> loop._Step:
+        step = make_step(self)
+        measured = [metrics.metric_data(name) for name in ("CompileTime", "TransferFromDeviceTime")]
+        counts.append([each[0] if each else 0 for each in measured])
+        return step
+
+    loop.Run._make_step = count  # type: ignore[method-assign]
+    code = main(command)
+    report.write_text(json.dumps(counts))
+    return code
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "lamb"])
+@pytest.mark.parametrize(("precision", "tolerance"), [("fp32", 1e-3), ("bf16", 0.03)])
+def test_graphs_are_the_same_for_each_step_and_numbers_are_fetched_once(
+    tmp_path: Path, optimizer: str, precision: str, tolerance: float
+) -> None:
+    xla, cpu, report = tmp_path / "xla", tmp_path / "cpu", tmp_path / "report.json"
+    same = ("--optimizer", optimizer, "--dropout", "0", "--checkpoint-interval", "8", "--precision", precision)
+    command = ["train", *TINY, *same, "--backend", "neuron", "--output", str(xla)]
+
+    assert in_ranks(1, counted, report, [*command, "--stop-after", "8"]) == [0]
+    compiled, fetched = zip(*json.loads(report.read_text()), strict=True)
+    assert set(compiled[1:]) == {compiled[1]}
+    assert {later - earlier for earlier, later in pairwise(fetched[1:])} == {1}
+
+    assert in_ranks(1, counted, report, command) == [0]
+    compiled, fetched = zip(*json.loads(report.read_text()), strict=True)
+    assert len(compiled) == 4
+    assert set(compiled) == {compiled[0]}
+
+    assert train(cpu, *same) == [0]
+    assert losses(xla) == pytest.approx(losses(cpu), abs=tolerance)

@@ -46,6 +46,10 @@ setup: .venv/.complete ## Build .venv: Python packages, Node and the CDK command
 	@$(call build-venv,.venv-training,requirements-training.txt)
 	@touch $@
 
+.venv-xla/.complete: requirements-xla.txt
+	@$(call build-venv,.venv-xla,requirements-xla.txt)
+	@touch $@
+
 # $(call build-venv,directory,requirements): a complete environment is brought up to date, any other is made anew.
 define build-venv
 $(PYTHON) -c "" 2>/dev/null || { echo "$(PYTHON) does not run. Install Python 3.11 or newer, or name one: make setup PYTHON=..." >&2; exit 1; }
@@ -134,12 +138,16 @@ test: setup .venv-pcluster/.complete ## Run the tests, without the slow ones
 
 .PHONY: test-training
 test-training: .venv-training/.complete ## Run the tests of the training program, in an environment with PyTorch: ARGS=-x
-	@.venv-training/bin/python -m pytest tests/training $(ARGS)
+	@.venv-training/bin/python -m pytest $(PARALLEL) tests/training -m "not xla" $(ARGS)
+
+.PHONY: test-xla
+test-xla: .venv-xla/.complete ## Run the training program's Neuron back end on PyTorch/XLA and a CPU: a download of some GB
+	@.venv-xla/bin/python -m pytest tests/training/test_xla.py $(ARGS)
 
 # Those of the training program come first, and the others add their coverage to it.
 .PHONY: test-all
 test-all: setup .venv-pcluster/.complete .venv-training/.complete ## Run all tests and measure coverage
-	@.venv-training/bin/python -m pytest tests/training --cov --cov-report= --cov-fail-under=0
+	@.venv-training/bin/python -m pytest $(PARALLEL) tests/training -m "not xla" --cov=scripts --cov-report= --cov-fail-under=0
 	@pytest $(PARALLEL) --cov --cov-append --cov-report=term:skip-covered $(ARGS)
 
 .PHONY: mutation

@@ -48,6 +48,11 @@ export GLOO_SOCKET_IFNAME=${GLOO_SOCKET_IFNAME:-$CCOM_SOCKET_IFNAME}
 # (AWS's BERT scripts: 600).
 export NEURON_RT_EXEC_TIMEOUT=${NEURON_RT_EXEC_TIMEOUT:-600}
 
+# --- Gradients: megabytes that PyTorch/XLA reduces at a time. 50 unless set
+# (https://github.com/pytorch/xla/blob/v2.9.0/torch_xla/_internal/neuron.py); AWS's BERT scripts take 512 on several
+# nodes, by the old name BUCKET_CAP_MB.
+export ALLREDUCE_GRADIENTS_BUCKET_SIZE_MB=${ALLREDUCE_GRADIENTS_BUCKET_SIZE_MB:-512}
+
 # --- Compiler. It is found on PATH. A failure is in the cache, too, unless it is tried again (AWS's BERT scripts).
 export PATH=$ULTRACLUSTER_PYTHON/bin:/opt/aws/neuron/bin:$PATH
 export NEURON_CC_FLAGS=${NEURON_CC_FLAGS:---model-type=transformer --retry_failed_compilation}

@@ -18,11 +18,11 @@ use_output() {
             --output=*) output=${options[index]#*=} ;;
         esac
     done
-    if [[ -z $output ]] || ! mkdir --parents "$output"; then
-        say "--output: got '$output'; allowed: a directory on the shared file system that you may write"
+    outcome=$output/.outcome-$SLURM_JOB_ID
+    if [[ -z $output ]] || ! mkdir --parents "$output" || ! echo >"$outcome"; then
+        say "--output: got '$output'; allowed: a directory on the shared file system that you may write, with space left"
         exit 2
     fi
-    outcome=$output/.outcome-$SLURM_JOB_ID
 }
 
 # run_step PURPOSE OPTION...: runs the program on all nodes and sets `status` to how it ended.

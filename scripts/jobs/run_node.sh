@@ -26,7 +26,13 @@ status=0
 "${command[@]}" || status=$?
 if ((status)); then
     (set -o noclobber && echo "$status" >"$outcome") 2>/dev/null || true
-elif [[ $purpose == compile ]]; then
-    bash "$here/compile_cache.sh" publish
+fi
+# What was compiled is kept, however the program ended. A compile job is there for that; a training job must not wait
+# longer than a minute for it: other nodes wait, or the time limit is near.
+if [[ $purpose == compile ]]; then
+    bash "$here/compile_cache.sh" publish || status=$((status ? status : 1))
+else
+    timeout 60 bash "$here/compile_cache.sh" publish ||
+        echo "run_node.sh: not all graphs were kept: other nodes may compile them again"
 fi
 ((status == 75)) || exit "$status"

@@ -72,7 +72,8 @@ def check_directory(output: Path) -> None:
     """Refuse the directory of a run that is in the queue already."""
     for line in ask("squeue", "--noheader", "--format=%i %k").splitlines():
         job, _, comment = line.partition(" ")
-        if comment == str(output):
+        # A path of ours is absolute; other jobs may have any comment.
+        if comment.startswith("/") and os.path.realpath(comment) == os.path.realpath(output):
             refuse(f"--output: got {output}, which job {job} uses; allowed: another directory, or: scancel {job}")
 
 

@@ -14,7 +14,7 @@ from scripts.jobs import submit
 
 STAND_INS = {
     "sinfo": "echo 'trn1* 12'; echo 'trn1* 4'; echo 'small 2'",
-    "squeue": 'echo "7 /fsx/runs/taken"; echo "8 (null)"',
+    "squeue": 'echo "7 ${TAKEN:-/fsx/runs/taken}"; echo "8 (null)"',
     "sbatch": 'printf "%s\\n" "$*" >>"$CALLS"; [[ "$*" != *"${REFUSED:-nothing}"* ]] || exit 1; wc -l <"$CALLS"',
     "scancel": 'echo "scancel $*" >>"$CALLS"',
     "python": '[[ " $* " != *" --phase 3 "* ]] || { echo "--phase: got 3" >&2; exit 2; }; echo "plan: $*"',
@@ -128,6 +128,25 @@ def test_what_cannot_work_is_refused_before_anything_is_submitted(
     assert (found.code, found.calls) == (2, [])
     assert message in found.error
     assert not cluster.run.exists()
+
+
+@pytest.mark.parametrize(("taken", "asked"), [("link", "runs/phase1"), ("runs/phase1", "link/../phase1/")])
+def test_a_directory_is_the_same_by_another_name(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, taken: str, asked: str
+) -> None:
+    (tmp_path / "link").symlink_to("runs/phase1")
+    monkeypatch.setenv("TAKEN", str(tmp_path / taken))
+    found = cluster.submit("--nodes=2", f"--output={tmp_path}/{asked}")
+    assert (found.code, found.calls) == (2, [])
+    assert "which job 7 uses" in found.error
+
+
+def test_the_comment_of_another_job_is_no_directory(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TAKEN", "phase1")
+    monkeypatch.chdir(tmp_path)
+    assert cluster.submit("--nodes=2", f"--output={tmp_path}/phase1").code == 0
 
 
 def test_without_an_environment_it_says_so(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -227,8 +227,8 @@ def test_users_find_the_programs_of_training_jobs(head_node: Machine) -> None:
 
 def test_a_login_node_gets_limits_and_the_way_to_the_environment_and_the_jobs(machine: Machines) -> None:
     node = machine(instance_type="t3.large")
-    for _ in range(2):
-        outcome = node.run("login_node.sh", LOGIN_NODE, sites=NO_INTERNET)
+    for sites in (SITES, NO_INTERNET):
+        outcome = node.run("login_node.sh", LOGIN_NODE, sites=sites)
         assert outcome.code == 0, outcome.output
     assert "wrote" not in outcome.output
     assert node.path("/etc/security/limits.d/99_ultracluster.conf").exists()

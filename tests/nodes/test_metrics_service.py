@@ -31,7 +31,7 @@ SERVICE = {"metrics": "on"}
 
 
 def run(machine: Machine, script: str = "compute_node.sh", facts: Mapping[str, str] = COMPUTE_NODE) -> Outcome:
-    return machine.run(script, facts, sites=NO_INTERNET)
+    return machine.run(script, facts)
 
 
 def unit_of(machine: Machine) -> dict[str, str]:

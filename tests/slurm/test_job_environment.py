@@ -31,6 +31,7 @@ VERSION = "neuronxcc-2.23.6484.0+3b612583"
 """As in https://huggingface.co/aws-neuron/optimum-neuron-cache."""
 
 ENVIRONMENT = {
+    "ALLREDUCE_GRADIENTS_BUCKET_SIZE_MB": "512",
     "CCOM_SOCKET_IFNAME": "eth0",
     "FI_EFA_USE_DEVICE_RDMA": "1",
     "FI_PROVIDER": "efa",

@@ -16,7 +16,7 @@ import pytest
 
 from tests.slurm.base import USER, USER_ID, ClusterError
 from tests.slurm.cluster import Node, SlurmCluster
-from tests.slurm.training import PYTHON, TINY, Run, submit
+from tests.slurm.training import PYTHON, SETTINGS, TINY, Run, submit, write_data
 
 pytestmark = [pytest.mark.slow, pytest.mark.system]
 
@@ -94,7 +94,7 @@ def test_one_node_learns_the_same(training_cluster: SlurmCluster, start: Submit,
 
 
 def test_lamb_learns(training_cluster: SlurmCluster, start: Submit, undisturbed: Run) -> None:
-    run, job = start("lamb", f"{LONG} --optimizer lamb")
+    run, job = start("lamb", f"{LONG} --optimizer lamb", nodes=1)
     assert training_cluster.wait(job)["JobState"] == "COMPLETED", run.log
     losses = list(run.losses.values())
     assert losses[-1] < losses[0] - 0.2
@@ -104,7 +104,7 @@ def test_lamb_learns(training_cluster: SlurmCluster, start: Submit, undisturbed:
 def test_a_killed_rank(training_cluster: SlurmCluster, start: Submit, undisturbed: Run) -> None:
     run, job = start("rank")
     with paused(training_cluster, run, job) as nodes:
-        nodes[1].sh(f"pkill -KILL --full '{WORKER}'")
+        nodes[1].sh(f"pkill -KILL --full '{WORKER}'; until [[ -s {run.path}/.outcome-{job} ]]; do sleep 0.02; done")
     ends_as(training_cluster, job, run, undisturbed)
     again = f"back into the queue, to go on from step-{2 * INTERVAL:08}"
     assert f"failed (137), with a new checkpoint since this start: {again}" in run.log
@@ -114,7 +114,8 @@ def test_preemption(training_cluster: SlurmCluster, start: Submit, undisturbed: 
     run, job = start("preempted")
     with paused(training_cluster, run, job):
         urgent = training_cluster.submit("true", "--partition=urgent --nodes=4 --exclusive")
-        training_cluster.wait(urgent)
+        training_cluster.wait_until(lambda: training_cluster.job(job)["JobState"] != "RUNNING")
+    training_cluster.wait(urgent)
     ends_as(training_cluster, job, run, undisturbed)
     assert "what comes next is Slurm's decision" in run.log
 
@@ -158,21 +159,33 @@ def test_a_truncated_newest_checkpoint(training_cluster: SlurmCluster, start: Su
     assert re.search(rf"step-{STEPS:08} is passed over: .*bytes instead of", run.log)
 
 
-def by_hand(cluster: SlurmCluster, script: str, options: str) -> tuple[dict[str, str], str]:
+def by_hand(cluster: SlurmCluster, options: str, python: str = PYTHON) -> tuple[dict[str, str], str]:
     """Submit a job without submit.py, wait, and return what Slurm says of it and what it printed."""
-    environment = f"export ULTRACLUSTER_PYTHON={PYTHON} WORKERS_PER_NODE=1"
-    job = int(cluster.run(f"{environment}; sbatch --parsable --nodes=2 {script} --backend cpu {options}", user=USER))
+    command = f"sbatch --parsable --nodes=1 /fsx/ultracluster/jobs/current/train.sbatch --backend cpu {options}"
+    job = int(cluster.run(f"export {SETTINGS} ULTRACLUSTER_PYTHON={python}; {command}", user=USER))
     return cluster.wait(job, 240), cluster.output(job)
 
 
+def ending_with(cluster: SlurmCluster, code: int) -> str:
+    """Return the directory of an environment whose Python ends at once with an exit code."""
+    python = cluster.directory / f"shared/fsx/ending-with-{code}/bin/python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f"#!/bin/bash\nexit {code}\n", encoding="utf-8")
+    python.chmod(0o755)
+    return f"/fsx/ending-with-{code}"
+
+
 def test_failures_without_progress_come_to_an_end(training_cluster: SlurmCluster) -> None:
-    """The program cannot even start: its module is missing."""
-    shared = training_cluster.directory / "shared/fsx"
-    shutil.copytree(shared / "ultracluster/jobs/1", shared / "broken", ignore=shutil.ignore_patterns("pretraining"))
-    job, log = by_hand(training_cluster, "/fsx/broken/train.sbatch", "--output /fsx/runs/broken")
+    job, log = by_hand(training_cluster, "--output /fsx/runs/broken", ending_with(training_cluster, 1))
     assert (job["JobState"], job["Restarts"]) == ("FAILED", "3"), log
     assert "failed (1), 3 times in a row without a new checkpoint: back into the queue" in log
     assert "as at 3 starts before: given up, see the lines above" in log
+
+
+def test_a_loss_that_is_not_finite_ends_it(training_cluster: SlurmCluster) -> None:
+    job, log = by_hand(training_cluster, "--output /fsx/runs/diverged", ending_with(training_cluster, 3))
+    assert (job["JobState"], job["ExitCode"], job["Restarts"]) == ("FAILED", "3:0", "0"), log
+    assert "a loss is not finite, see the lines above: not requeued" in log
 
 
 @pytest.mark.parametrize(
@@ -183,13 +196,13 @@ def test_failures_without_progress_come_to_an_end(training_cluster: SlurmCluster
     ],
 )
 def test_bad_input_in_a_job_ends_it(training_cluster: SlurmCluster, options: str, message: str) -> None:
-    job, log = by_hand(training_cluster, "/fsx/ultracluster/jobs/current/train.sbatch", options)
+    job, log = by_hand(training_cluster, options)
     assert (job["JobState"], job["ExitCode"], job["Restarts"]) == ("FAILED", "2:0", "0"), log
     assert message in log
 
 
 def test_a_cancelled_job_stays_cancelled(training_cluster: SlurmCluster, start: Submit) -> None:
-    run, job = start("cancelled")
+    run, job = start("cancelled", nodes=1)
     with paused(training_cluster, run, job):
         training_cluster.run(f"scancel {job}")
     assert training_cluster.wait(job)["JobState"] == "CANCELLED"
@@ -197,26 +210,45 @@ def test_a_cancelled_job_stays_cancelled(training_cluster: SlurmCluster, start: 
     assert training_cluster.job(job)["JobState"] == "CANCELLED"
 
 
+@pytest.fixture(scope="module")
+def data(training_cluster: SlurmCluster) -> None:
+    """Shards in /fsx/data, and a file system without much space in /fsx/full."""
+    write_data(training_cluster.directory / "shared/fsx/data")
+    training_cluster.run("mkdir /fsx/full; mount -t tmpfs -o size=64m,mode=1777 tmpfs /fsx/full")
+
+
+DATA = f"{TINY} --vocabulary 512 --nodes 2 --data /fsx/data"
+LARGE = f"{TINY} --nodes 2 --layers 8 --hidden 1024"
 BAD_INPUT = {
     "an option": (f"{TINY} --nodes 2 --steps many --optimiser lamb", "--steps: got 'many'; allowed: a whole number"),
-    "nodes that do not divide the batch": (f"{TINY} --nodes 3", "--nodes"),
+    "nodes that do not divide the batch": (f"{TINY} --nodes 3", "--nodes: got 3; allowed: 1, 2 or 4"),
     "a missing tokenizer": (f"{TINY} --nodes 2 --tokenizer /fsx/none", "--tokenizer: got /fsx/none; allowed: "),
     "missing data": (f"{TINY} --nodes 2 --data /fsx/none", "--data: got /fsx/none"),
-    "no space": (f"{TINY} --nodes 2 --hidden 32768 --layers 1000", "GB free; allowed: "),
+    "a shard with wrong keys": (f"{DATA}/wrong", "has no dataset segment_ids"),
+    "fewer sequences than a global batch": (f"{DATA}/few", "with 16 sequences; allowed: one global batch, 32, or more"),
+    "no space": (f"{LARGE} --output /fsx/full/run", "--output: got /fsx/full/run with 0.1 GB free; allowed: "),
     "nodes that there are not": (f"{TINY} --nodes 5", "--nodes: got 5; allowed: 1 to 4, the size of queue trn1"),
     "a queue that there is not": (f"{TINY} --nodes 2 --queue gpu", "--queue: got 'gpu'; allowed: trn1, urgent"),
 }
 
 
 @pytest.mark.parametrize("fault", BAD_INPUT)
+@pytest.mark.usefixtures("data")
 def test_bad_input_is_told_before_anything_is_submitted(training_cluster: SlurmCluster, fault: str) -> None:
     options, message = BAD_INPUT[fault]
     before = training_cluster.run("scontrol show config | grep NEXT_JOB_ID")
     with pytest.raises(ClusterError, match="exit code 2") as error:
-        submit(training_cluster, f"{options} --output /fsx/runs/bad")
+        submit(training_cluster, f"--output /fsx/runs/bad {options}")
     assert message in str(error.value)
     assert training_cluster.run("scontrol show config | grep NEXT_JOB_ID") == before
     assert not (training_cluster.directory / "shared/fsx/runs/bad").exists()
+    assert training_cluster.run("ls /fsx/full") == ""
+
+
+@pytest.mark.usefixtures("data")
+def test_fewer_shards_than_workers_are_told_and_no_fault(training_cluster: SlurmCluster) -> None:
+    printed = submit(training_cluster, f"--output /fsx/runs/planned {DATA}/good --dry-run")
+    assert "data: 32 sequences in 1 shards\nnote: fewer shards than the 2 workers" in printed
 
 
 def test_a_directory_is_for_one_job(training_cluster: SlurmCluster, start: Submit) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,9 @@ JOBS = PROJECT / "scripts" / "jobs"
 ENVIRONMENT = PROJECT / ".venv-training"
 PYTHON = "/fsx/ultracluster/python/cpu"
 """A link to the environment, as the head node makes it of each release."""
+
+SETTINGS = f"ULTRACLUSTER_PYTHON={PYTHON} WORKERS_PER_NODE=1 OMP_NUM_THREADS=1"
+"""What jobs are submitted with. Workers of more than one thread would wait for each other's turn at the processors."""
 
 TINY = (
     "--backend cpu --layers 2 --hidden 32 --heads 2 --intermediate 64 --vocabulary 256 --sequence-length 32 "
@@ -49,11 +53,28 @@ def install(cluster: SlurmCluster) -> None:
     (shared / "compile-cache").chmod(0o1777)
 
 
-def submit(cluster: SlurmCluster, options: str, environment: str = "") -> str:
+def write_data(directory: Path) -> None:
+    """Make directories with one shard each: ``good``, ``few`` with half a global batch, ``wrong`` without a dataset.
+
+    They are for the sizes of ``TINY``, but for a vocabulary of 512.
+    """
+    script = """\
+import sys
+from pathlib import Path
+from tests.training.shard_files import arrays, write_shard, write_shards
+directory, content = Path(sys.argv[1]), dict(arrays(0, 32))
+write_shards(directory / "good", (32,))
+write_shards(directory / "few", (16,))
+del content["segment_ids"]
+write_shard(directory / "wrong/wikicorpus_training_0.hdf5", content)
+"""
+    subprocess.run([ENVIRONMENT / "bin/python", "-c", script, directory], cwd=PROJECT, check=True)
+
+
+def submit(cluster: SlurmCluster, options: str) -> str:
     """Run submit.py as the user on the head node, with one worker for each node, and return what it prints."""
     command = f"{PYTHON}/bin/python /fsx/ultracluster/jobs/current/submit.py {options} 2>&1"
-    settings = f"ULTRACLUSTER_PYTHON={PYTHON} WORKERS_PER_NODE=1 LANG=C.UTF-8 {environment}"
-    return cluster.run(f"export {settings}; {command}", user=USER, timeout=120)
+    return cluster.run(f"export {SETTINGS} LANG=C.UTF-8; {command}", user=USER, timeout=120)
 
 
 class Run:

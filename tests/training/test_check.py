@@ -6,8 +6,9 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -18,7 +19,9 @@ from scripts.jobs.pretraining.batch import Batch
 from scripts.jobs.pretraining.check import CHECKPOINTS, IDENTITY, identity
 from scripts.jobs.pretraining.checkpoint import STATE, Checkpoints
 from scripts.jobs.pretraining.options import BadInputError, Options, parse
-from tests.training.runs import TINY
+from scripts.jobs.pretraining.shards import Shard
+from scripts.jobs.pretraining.summary import METRICS, RUN
+from tests.training.runs import TINY, train
 from tests.training.shard_files import write_shards
 
 ROOT = Path(__file__).parents[2]
@@ -47,9 +50,12 @@ def parsed(*given: str) -> Options:
     return parse(["check", "--output", "run", *given])
 
 
-def save_checkpoint(run: Path, options: Options, batch: Batch, **changes: object) -> None:
+def save_checkpoint(
+    run: Path, options: Options, batch: Batch, shards: Sequence[Shard] | None = None, **changes: object
+) -> None:
     checkpoints = Checkpoints(run / CHECKPOINTS, keep=1)
-    checkpoints.save(3, {IDENTITY: {**identity(options, batch), **changes}, "weights": {"a": torch.zeros(1000)}})
+    same = identity(options, batch, shards)
+    checkpoints.save(3, {IDENTITY: {**same, **changes}, "weights": {"a": torch.zeros(1000)}})
     assert checkpoints.wait() is None
 
 
@@ -76,7 +82,8 @@ def test_plan_of_the_published_run_on_sixteen_nodes(tmp_path: Path, capsys: pyte
         "global batch: 16384 = 512 workers x 2 micro-batches x 16",
         "steps: 28125, sequences: 460800000",
         "model: 336.2 million parameters",
-        "checkpoint: 4.03 GB, every 500 steps, 3 kept",
+        "checkpoint: 4.03 GB, every 6152 steps, 3 kept",
+        "a failure loses: at most 6152 steps, 100794368 sequences, 30 minutes at 3500 sequences/s per node",
         "data: a generated corpus",
         "start: with new weights",
     ]
@@ -144,6 +151,34 @@ def test_one_fault_has_one_line(refused: Callable[..., list[str]], given: list[s
     assert refused(*given) == [fault]
 
 
+def test_the_default_interval_follows_from_the_scale(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert parsed().checkpoint_interval == 384
+    assert parsed("--nodes", "16", "--optimizer", "lamb").checkpoint_interval == 1_538
+    assert parsed("--nodes", "16", "--scaling", "weak", "--steps", "2000").checkpoint_interval == 384
+    assert parsed("--phase", "2", "--steps", "20", "--warmup-steps", "1").checkpoint_interval == 20
+    assert parsed("--checkpoint-interval", "7").checkpoint_interval == 7
+    monkeypatch.setenv("GROUP_WORLD_SIZE", "4")  # of torchrun
+    assert parse(["train", "--backend", "cpu", "--output", "run"]).checkpoint_interval == 1_538
+
+
+def test_an_interval_above_the_steps_is_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = (*TINY, "--workers-per-node", "2", "--output", str(tmp_path), "--checkpoint-interval")
+    note = "note: --checkpoint-interval 13 is above --steps 12: the only checkpoint is the last"
+    assert note in plan(capsys, *given, "13")
+    assert not any("note:" in line for line in plan(capsys, *given, "12"))
+
+
+def test_phase_two_from_random_weights_is_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = (*TINY, "--workers-per-node", "2", "--output", str(tmp_path / "run"), "--phase")
+    note = "note: phase 2 without --start-from starts from random weights, not from those of phase 1"
+    assert note in plan(capsys, *given, "2")
+    assert note not in plan(capsys, *given, "1")
+    save_checkpoint(tmp_path / "first", parsed(*TINY), TINY_BATCH)
+    assert note not in plan(capsys, *given, "2", "--start-from", str(tmp_path / "first"))
+    save_checkpoint(tmp_path / "run", parsed(*TINY, "--phase", "2"), TINY_BATCH)
+    assert note not in plan(capsys, *given, "2")
+
+
 def test_output_is_needed() -> None:
     with pytest.raises(BadInputError) as refusal:
         parse(["check"])
@@ -180,6 +215,11 @@ def test_no_space_for_the_checkpoints_is_told_with_what_is_needed(
 def test_faults_of_the_batch_and_of_the_directories_are_told_together(refused: Callable[..., list[str]]) -> None:
     faults = refused("--nodes", "3", "--data", "/nowhere", "--reference", "/nowhere")
     assert [fault.split(":")[0] for fault in faults] == ["--nodes", "--data", "--reference"]
+
+
+def test_contradictions_and_faults_of_the_directories_are_told_together(refused: Callable[..., list[str]]) -> None:
+    faults = refused("--nodes", "12", "--heads", "7", "--data", "/nowhere", "--tokenizer", "/nowhere")
+    assert [fault.split(":")[0] for fault in faults] == ["--tokenizer", "--heads", "--nodes", "--data"]
 
 
 def test_too_few_sequences_for_one_global_batch(refused: Callable[..., list[str]], tmp_path: Path) -> None:
@@ -230,13 +270,76 @@ def test_a_run_that_can_go_on_says_from_where(tmp_path: Path, capsys: pytest.Cap
 
 
 def test_a_run_does_not_go_on_from_a_checkpoint_of_another(refused: Callable[..., list[str]], tmp_path: Path) -> None:
-    changes = {"optimizer": "lamb", "global-batch": 32, "hidden": 128}
+    changes: dict[str, Any] = {"optimizer": "lamb", "global-batch": 32, "hidden": 128}
     save_checkpoint(tmp_path / "run", parsed(*TINY), TINY_BATCH, **changes)
     assert refused(tiny=True) == [
         f"--global-batch: got 16; allowed: 32, as in the checkpoint of --output {tmp_path}/run",
         f"--optimizer: got adamw; allowed: lamb, as in the checkpoint of --output {tmp_path}/run",
         f"--hidden: got 64; allowed: 128, as in the checkpoint of --output {tmp_path}/run",
     ]
+
+
+def test_a_run_does_not_go_on_with_other_data(
+    refused: Callable[..., list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_shards(tmp_path / "data", (10, 6))
+    shards = [Shard("wikicorpus_training_0.hdf5", 10), Shard("wikicorpus_training_1.hdf5", 6)]
+    save_checkpoint(tmp_path / "run", parsed(*TINY), TINY_BATCH, shards)
+    same = (*TINY, "--workers-per-node", "2", "--output", str(tmp_path / "run"), "--data", str(tmp_path / "data"))
+    assert plan(capsys, *same)[-1] == f"start: from step 3 of {tmp_path}/run"
+    (fault,) = refused(tiny=True)
+    assert fault.startswith("--data: got a generated corpus; allowed: 16 sequences in 2 shards, ")
+    (tmp_path / "data/wikicorpus_training_1.hdf5").rename(tmp_path / "data/wikicorpus_training_2.hdf5")
+    (fault,) = refused("--data", str(tmp_path / "data"), tiny=True)
+    assert fault.startswith("--data: got 16 sequences in 2 shards, ")
+    assert fault.endswith(f", as in the checkpoint of --output {tmp_path}/run")
+    (fault,) = refused("--data", "/nowhere", tiny=True)
+    assert fault.startswith("--data: got /nowhere, which cannot be read")
+
+
+def test_a_run_does_not_go_on_with_more_masked_tokens(refused: Callable[..., list[str]], tmp_path: Path) -> None:
+    save_checkpoint(tmp_path / "run", parsed(*TINY), TINY_BATCH)
+    assert refused("--max-predictions", "6", tiny=True) == [
+        f"--max-predictions: got 6; allowed: 5, as in the checkpoint of --output {tmp_path}/run"
+    ]
+
+
+def test_what_a_run_goes_on_with_otherwise_is_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = (*TINY, "--workers-per-node", "2", "--output", str(tmp_path))
+    assert train(tmp_path, "--stop-after", "1") == [0]
+    same = plan(capsys, *given)
+    assert not any("note:" in line for line in same)
+    changed = ("--steps", "20", "--learning-rate", "1e-4", "--warmup-steps", "3", "--dropout", "0.2")
+    lines = plan(capsys, *given, *changed, "--precision", "bf16")
+    assert [line for line in lines if line.startswith("note:")] == [
+        "note: --steps was 12, and is 20 now",
+        "note: --learning-rate was 0.002, and is 0.0001 now",
+        "note: --warmup-steps was 2, and is 3 now",
+        "note: --dropout was 0.1, and is 0.2 now",
+        "note: --precision was fp32, and is bf16 now",
+    ]
+    (tmp_path / "run.json").unlink()
+    (note,) = (line for line in plan(capsys, *given) if line.startswith("note:"))
+    assert note.startswith("note: whether options have changed is not known: ")
+
+
+@pytest.mark.parametrize(("name", "kind"), [(CHECKPOINTS, "directory"), (METRICS, "file"), (RUN, "file")])
+def test_what_the_run_writes_in_its_directory_can_be_written_to(
+    refused: Callable[..., list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, kind: str
+) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    told = [f"--output: got {run}; allowed: one in which {name} is a {kind} that can be read and written to"]
+    right, wrong = (Path.mkdir, Path.touch) if kind == "directory" else (Path.touch, Path.mkdir)
+    wrong(run / name)
+    (run / name).chmod(0o755)
+    assert refused() == told
+    (run / name).rename(tmp_path / "away")
+    right(run / name)
+    with monkeypatch.context() as patch:
+        patch.setattr("os.access", lambda path, mode: path != run / name)
+        assert refused() == told
+    assert main(["check", "--output", str(run)]) == 0
 
 
 def test_weights_to_start_with_must_be_of_the_same_sizes_only(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from tests.training.shard_files import LENGTH, PREDICTIONS, TYPES, VOCABULARY, a
 
 
 def inspected(directory: Path, length: int = LENGTH, predictions: int = PREDICTIONS) -> tuple[list[Shard], list[str]]:
-    return inspect(directory, sequence_length=length, max_predictions=predictions)
+    return inspect(directory, sequence_length=length, max_predictions=predictions, vocabulary=VOCABULARY)
 
 
 def test_shards_are_found_by_name_and_other_files_left_alone(tmp_path: Path) -> None:
@@ -30,16 +31,28 @@ def test_shards_are_found_by_name_and_other_files_left_alone(tmp_path: Path) -> 
 
 def test_shards_are_read_as_they_were_written(tmp_path: Path) -> None:
     write_shards(tmp_path, (3, 5))
-    corpus = ShardedCorpus(tmp_path, inspected(tmp_path)[0])
+    corpus = ShardedCorpus(tmp_path, inspected(tmp_path)[0], VOCABULARY)
     read, written = corpus.read(Rows(1, 1, 3)), arrays(4, 3)
     for key in KEYS:
         np.testing.assert_array_equal(read[key], written[key])
 
 
+def test_test_data_is_not_trained_on(tmp_path: Path) -> None:
+    write_shards(tmp_path, (3,))
+    write_shard(tmp_path / "wikicorpus_test_0.hdf5", arrays(0, 3))
+    assert inspected(tmp_path) == (
+        [],
+        [
+            f"--data: got {tmp_path} with 1 files such as wikicorpus_test_0.hdf5; allowed: shards to train on alone, "
+            "*_training_*.hdf5"
+        ],
+    )
+
+
 def test_few_files_stay_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scripts.jobs.pretraining.shards._OPEN_FILES", 2)
     write_shards(tmp_path, (2, 2, 2))
-    corpus = ShardedCorpus(tmp_path, inspected(tmp_path)[0])
+    corpus = ShardedCorpus(tmp_path, inspected(tmp_path)[0], VOCABULARY)
     for shard in (0, 1, 2, 0, 1):
         np.testing.assert_array_equal(corpus.read(Rows(shard, 0, 2))["input_ids"], arrays(2 * shard, 2)["input_ids"])
     held = [path for path in Path("/proc/self/fd").iterdir() if str(tmp_path) in str(path.resolve())]
@@ -80,6 +93,49 @@ def test_shards_of_another_phase_are_refused(tmp_path: Path, length: int, predic
     assert f"--sequence-length {length} and --max-predictions {predictions}" in fault
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "allowed"),
+    [
+        ("input_ids", VOCABULARY, "0 to 511, with --vocabulary 512"),
+        ("input_ids", -1, "0 to 511, with --vocabulary 512"),
+        ("masked_lm_ids", VOCABULARY, "0 to 511, with --vocabulary 512"),
+        ("masked_lm_positions", LENGTH, "0 to 31"),
+        ("masked_lm_positions", -1, "0 to 31"),
+        ("input_mask", 2, "0 to 1"),
+        ("segment_ids", -1, "0 to 1"),
+        ("next_sentence_labels", 2, "0 to 1"),
+    ],
+)
+def test_values_that_the_model_has_no_place_for_are_refused(tmp_path: Path, key: str, value: int, allowed: str) -> None:
+    content = {name: array.copy() for name, array in arrays(0, 100).items()}
+    content[key].reshape(100, -1)[2, -1] = value
+    write_shard(tmp_path / "a.hdf5", content)
+    told = f"--data: shard {tmp_path}/a.hdf5: dataset {key} has the value {value} in row 2; allowed: {allowed}"
+    assert inspected(tmp_path)[1] == [told]
+    corpus = ShardedCorpus(tmp_path, [Shard("a.hdf5", 100)], VOCABULARY)
+    corpus.read(Rows(0, 3, 97))
+    with pytest.raises(ValueError, match=re.escape(told)):
+        corpus.read(Rows(0, 1, 2))
+
+
+def test_each_fault_of_a_shard_has_its_line(tmp_path: Path) -> None:
+    content = {name: array.copy() for name, array in arrays(0, 4).items()}
+    content["input_ids"][3] += VOCABULARY
+    content["masked_lm_positions"][1] = 0
+    write_shard(tmp_path / "a.hdf5", content)
+    first, second = inspected(tmp_path)[1]
+    assert first.endswith("in row 3; allowed: 0 to 511, with --vocabulary 512")
+    assert second == (
+        f"--data: shard {tmp_path}/a.hdf5: dataset masked_lm_positions has no masked token in row 1; allowed: one or "
+        "more in each row"
+    )
+
+
+def test_an_empty_shard_is_no_fault(tmp_path: Path) -> None:
+    write_shard(tmp_path / "a.hdf5", {key: array[:0] for key, array in arrays(0, 1).items()})
+    assert inspected(tmp_path) == ([Shard("a.hdf5", 0)], [])
+
+
 def test_labels_are_the_hidden_words_and_nothing_else() -> None:
     rows = arrays(0, 8)
     batch = tensors(rows)
@@ -116,7 +172,7 @@ def test_the_generated_corpus_follows_from_the_seed_and_the_row() -> None:
 
 def test_a_rank_gets_its_micro_batches_in_the_order_of_the_steps(tmp_path: Path) -> None:
     write_shards(tmp_path, (20, 20))
-    corpus = ShardedCorpus(tmp_path, inspected(tmp_path)[0])
+    corpus = ShardedCorpus(tmp_path, inspected(tmp_path)[0], VOCABULARY)
 
     def fed(ranks: int, steps: range) -> list[list[int]]:
         batch = Batch(sequences=8, micro=2, ranks=ranks)
@@ -129,6 +185,6 @@ def test_a_rank_gets_its_micro_batches_in_the_order_of_the_steps(tmp_path: Path)
 
 
 def test_what_goes_wrong_while_reading_ahead_is_raised_where_the_data_is_used(tmp_path: Path) -> None:
-    corpus = ShardedCorpus(tmp_path, [Shard("gone.hdf5", 8)])
+    corpus = ShardedCorpus(tmp_path, [Shard("gone.hdf5", 8)], VOCABULARY)
     with pytest.raises(FileNotFoundError, match=r"gone\.hdf5"):
         next(Feed(corpus, Batch(8, 2, 1), rank=0, seed=1, steps=range(1)))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from transformers import BertForPreTraining
@@ -105,25 +107,61 @@ def test_adamw_with_its_count_on_the_device_is_the_same_from_a_rate_of_zero_on(m
         torch.testing.assert_close(one, other)
 
 
-def test_lamb_is_that_of_the_paper_without_correction_of_bias() -> None:
-    """Algorithm 2 of https://arxiv.org/abs/1904.00962, with decay and trust ratio for the first weight only."""
-    rates = [1e-2, 3e-2, 2e-2]
+def published_lamb(rates: list[float]) -> tuple[list[Any], list[float]]:
+    """Return the two weights after steps as in lamb.py of the sample, and how far the first went in each step.
+
+    https://github.com/aws-neuron/aws-neuron-samples/tree/master/torch-neuronx/training/dp_bert_hf_pretrain
+    """
     torch.manual_seed(1)
-    weights = [torch.randn(4, 3) * 1.0, torch.randn(3)]
-    first, second = [torch.zeros_like(weight) for weight in weights], [torch.zeros_like(weight) for weight in weights]
-    for rate in rates:
+    weights = [torch.randn(4, 3).numpy(), torch.randn(3).numpy()]
+    first, second = [np.zeros_like(weight) for weight in weights], [np.zeros_like(weight) for weight in weights]
+    ways = []
+    for step, rate in enumerate(rates, start=1):
         for index, weight in enumerate(weights):
-            gradient = torch.randn_like(weight)
-            gradient.view(-1)[0] = 0.0
+            gradient = torch.randn(weight.shape).numpy()
+            gradient.reshape(-1)[0] = 0.0
             first[index] = 0.9 * first[index] + 0.1 * gradient
             second[index] = 0.999 * second[index] + 0.001 * gradient**2
-            change = first[index] / (second[index].sqrt() + 1e-6)
+            change = first[index] / (1 - 0.9**step) / (np.sqrt(second[index] / (1 - 0.999**step)) + 1e-6)
             if index == 0:
                 change = change + 0.01 * weight
-                change = change * weight.norm() / change.norm()
+                change = change * np.linalg.norm(weight) / np.linalg.norm(change)
+                ways.append(rate * float(np.linalg.norm(change)))
             weights[index] = weight - rate * change
-    for expected, found in zip(weights, stepped("lamb", rates), strict=True):
-        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    return weights, ways
+
+
+def test_lamb_is_the_published_one() -> None:
+    """What has a trust ratio differs by the weight of the decay alone."""
+    rates = [1e-2, 3e-2, 2e-2, *[1e-2] * 20]
+    (weight, bias), ways = published_lamb(rates)
+    found_weight, found_bias = (found.numpy() for found in stepped("lamb", rates))
+    np.testing.assert_allclose(found_bias, bias, rtol=1e-4, atol=1e-5)
+    assert np.linalg.norm(found_weight - weight) / sum(ways) < 0.02
+
+
+def test_a_bias_moves_by_the_learning_rate_in_the_first_step_of_lamb() -> None:
+    before, after = (stepped("lamb", rates)[1] for rates in ([], [1e-2]))
+    assert (before - after).abs()[1:].tolist() == pytest.approx([1e-2, 1e-2], rel=1e-3)
+
+
+def test_lamb_goes_on_with_its_count_of_steps() -> None:
+    def stepping(weight: Any, optimizer: Any) -> None:
+        weight.grad = torch.ones(3)
+        optimizers.set_learning_rate(optimizer, torch.tensor(0.01))
+        optimizer.step()
+
+    weights = [torch.nn.Parameter(torch.zeros(3)) for _ in range(2)]
+    whole, resumed = (optimizers.create("lamb", {"bias": weight}, capturable=False) for weight in weights)
+    for _ in range(10):
+        stepping(weights[0], whole)
+    with torch.no_grad():
+        weights[1].copy_(weights[0])
+    optimizers.restore(resumed, deepcopy(optimizers.state(whole)))
+    stepping(weights[0], whole)
+    stepping(weights[1], resumed)
+    assert torch.equal(weights[0], weights[1])
+    assert weights[0].tolist() == pytest.approx([-0.11] * 3, rel=1e-3)
 
 
 def test_lamb_does_not_limit_the_norm_of_large_weights() -> None:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from transformers.optimization import get_linear_schedule_with_warmup
 
-from scripts.jobs.pretraining.phases import RECIPES, Recipe, learning_rate
+from scripts.jobs.pretraining.phases import RECIPES, Recipe, checkpoint_interval, learning_rate
 
 
 # From the sample's scripts and its program; nothing here is computed from the table that is tested.
@@ -41,3 +41,18 @@ def test_learning_rate_begins_at_zero_peaks_and_ends_above_zero() -> None:
 
 def test_learning_rate_without_warm_up_begins_at_the_peak() -> None:
     assert learning_rate(0, peak=1.0, warmup_steps=0, steps=10) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("phase", "sequences", "nodes", "steps", "expected"),
+    [
+        (1, 16_384, 1, 28_125, 384),  # 1800 s x 3500 sequences/s / 16,384 sequences
+        (1, 16 * 16_384, 16, 440, 384),  # weak scaling
+        (1, 65_536, 16, 7_032, 1_538),
+        (2, 32_768, 1, 1_563, 29),
+        (1, 16_384, 1, 100, 100),
+        (2, 10_000_000, 1, 100, 1),
+    ],
+)
+def test_checkpoints_are_half_an_hour_apart(phase: int, sequences: int, nodes: int, steps: int, expected: int) -> None:
+    assert checkpoint_interval(phase=phase, sequences=sequences, nodes=nodes, steps=steps) == expected

@@ -83,7 +83,7 @@ def rows(built: Path) -> dict[str, Any]:
 
 
 def test_the_layout_is_that_of_the_published_shards(built: Path) -> None:
-    shards, faults = inspect(built, sequence_length=128, max_predictions=20)
+    shards, faults = inspect(built, sequence_length=128, max_predictions=20, vocabulary=30_522)
     assert (len(shards), faults) == (3, [])
     assert all(shard.rows > 50 for shard in shards)
     with h5py.File(built / shards[0].name) as file:
@@ -191,9 +191,9 @@ def test_a_vocabulary_alone_will_do(text: Path, tokenizer: Path, built: Path, tm
 
 def test_phase_2_and_lengths_of_ones_own(text: Path, tokenizer: Path, tmp_path: Path) -> None:
     assert build(text, tokenizer, tmp_path / "2", "--phase", "2", "--dupe-factor", "1") == 0
-    assert inspect(tmp_path / "2", sequence_length=512, max_predictions=80)[1] == []
+    assert inspect(tmp_path / "2", sequence_length=512, max_predictions=80, vocabulary=30_522)[1] == []
     assert build(text, tokenizer, tmp_path / "own", "--sequence-length", "32", "--max-predictions", "5") == 0
-    assert inspect(tmp_path / "own", sequence_length=32, max_predictions=5)[1] == []
+    assert inspect(tmp_path / "own", sequence_length=32, max_predictions=5, vocabulary=30_522)[1] == []
 
 
 BAD_TEXTS = {

@@ -71,6 +71,7 @@ def endpoint(shards: Path) -> Iterator[str]:
     archive = shards.with_suffix(".tar")
     with tarfile.open(archive, "w") as tar:
         tar.add(shards, shards.name)
+        tar.add(shards / "wikicorpus_training_0.hdf5", f"{shards.name}/wikicorpus_test_0.hdf5")
     server = subprocess.Popen(
         [MOTO_SERVER, "-H", "127.0.0.1", "-p", "0"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
@@ -147,7 +148,9 @@ def contents(directory: Path) -> dict[str, bytes]:
 
 def test_the_published_shards_come_whole_and_once(site: Site, shards: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert fetch(site) == 0
-    assert f"{site.target}: {SHARDS} shards, {SHARDS * ROWS:,} sequences" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert f"{site.target}: {SHARDS} shards, {SHARDS * ROWS:,} sequences" in told
+    assert "1 shards of the archive are not to train on, and were left out" in told
     assert contents(site.target) == contents(shards)
     assert [path.name for path in site.output.iterdir()] == [NAME]
     assert site.gets() == PIECES

@@ -122,7 +122,7 @@ def test_a_stop_request_at_the_last_step_and_later_changes_nothing(tmp_path: Pat
 @pytest.mark.parametrize("optimizer", ["adamw", "lamb"])
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_loss_falls(tmp_path: Path, optimizer: str, precision: str) -> None:
-    rate = {"adamw": "2e-3", "lamb": "1e-2"}[optimizer]
+    rate = {"adamw": "2e-3", "lamb": "3e-2"}[optimizer]
     options = ("--optimizer", optimizer, "--precision", precision, "--steps", "50", "--learning-rate", rate)
     assert train(tmp_path, *options, "--global-batch", "32", "--micro-batch", "16") == [0]
     assert fmean(losses(tmp_path)[:10]) - fmean(losses(tmp_path)[40:]) > 0.6
@@ -165,7 +165,8 @@ def test_a_run_is_recorded(tmp_path: Path) -> None:
     for number, step in enumerate(steps(output), start=1):
         assert step["step"] == number
         assert step["loss"] == pytest.approx(step["mlm_loss"] + step["nsp_loss"])
-        assert 0 < step["compute_seconds_min"] <= step["compute_seconds_max"] <= step["step_seconds"]
+        assert 0 < step["compute_seconds_min"] <= step["compute_seconds_max"]
+        assert step["step_seconds"] > 0  # rank 0's own: that of another may begin earlier
         assert 0 <= step["data_seconds"] <= step["compute_seconds_max"]
         assert step["slowest_rank"] in (0, 1)
         assert step["sequences"] == number * 16

@@ -1,8 +1,6 @@
-"""The Neuron back end on a CPU, in one process: what PyTorch/XLA makes of the program. Skipped without torch_xla.
+"""The Neuron back end on a CPU, in one process: what PyTorch/XLA makes of the program (``make test-xla``).
 
-To run it, make an environment with torch and torch_xla 2.9, the packages of scripts/nodes/requirements-training.txt and
-pytest, and call ``PYTHON -m pytest tests/training/test_xla.py``. Nothing here tells of more than one process: on a CPU
-torch_xla makes each process a world of its own.
+Nothing here tells of more than one process: on a CPU torch_xla makes each process a world of its own.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ import pytest
 
 from tests.training.runs import TINY, in_ranks, losses, train
 
-pytest.importorskip("torch_xla")
+pytestmark = pytest.mark.xla
 
 
 def counted(report: Path, command: Sequence[str]) -> int:

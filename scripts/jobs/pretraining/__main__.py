@@ -1,6 +1,7 @@
 """``python -m pretraining train|check``: see ``options.py``.
 
-Exit codes: 0 finished, 2 bad input, 75 stopped on request with a checkpoint, others a failure.
+Exit codes: 0 finished, 2 bad input, 3 a loss that is not finite, 75 stopped on request with a checkpoint, others a
+failure. To start again as it is would not help after 2 and 3.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 from .backend import leave, place
 from .options import BadInputError, parse
 
-BAD_INPUT, FAILED = 2, 1
+BAD_INPUT, DIVERGED, FAILED = 2, 3, 1
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -24,13 +25,13 @@ def main(arguments: Sequence[str]) -> int:
 
             print("\n".join(check(options)))
             return 0
-        from .loop import TrainingError, train
+        from .loop import DivergedError, TrainingError, train
 
         try:
             return train(options)
         except TrainingError as error:
             _tell([str(error)])
-            return FAILED
+            return DIVERGED if isinstance(error, DivergedError) else FAILED
     except BadInputError as error:
         _tell(error.faults)
         return BAD_INPUT

@@ -89,9 +89,6 @@ class Backend(Protocol):
     def to_host(self, state: Mapping[str, Any]) -> dict[str, Any]:
         """Return a copy of nested tensors in host memory."""
 
-    def barrier(self) -> None:
-        """Wait for all ranks."""
-
 
 def create(name: str, place: Place) -> Backend:
     """Return a back end that is connected to the other ranks."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import shutil
 from collections.abc import Mapping, Sequence
@@ -10,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .batch import Batch, NotDivisibleError, divide
-from .options import BadInputError, Options
-from .summary import RunError, read_run
+from .options import BadInputError, Options, contradictions
+from .phases import PUBLISHED_SPEED
+from .summary import METRICS, RUN, RunError, read_run
 
 if TYPE_CHECKING:
     from .checkpoint import Checkpoint
@@ -21,9 +24,14 @@ CHECKPOINTS = "checkpoints"
 IDENTITY = "identity"
 """Under which a checkpoint tells what it is of."""
 
+_OWN = {CHECKPOINTS: "directory", METRICS: "file", RUN: "file"}
+"""What a run writes to in its directory."""
+
 _NODES = 1
 _WORKERS_PER_NODE = 32  # NeuronCores of a trn1.32xlarge
 _GB = 1e9
+_FREE_TO_CHANGE = ("steps", "learning_rate", "warmup_steps", "dropout", "precision")
+"""Options that a run may go on with other values of, which is told."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +64,7 @@ def check(options: Options) -> list[str]:
         BadInputError: With all that stands in its way.
     """
     nodes, workers = options.nodes or _NODES, options.workers_per_node or _WORKERS_PER_NODE
-    faults: list[str] = []
+    faults = contradictions(options)
     try:
         batch = batch_of(options, nodes, workers)
     except BadInputError as error:
@@ -97,11 +105,13 @@ def examine(options: Options, batch: Batch) -> Findings:
     """
     faults = _Faults()
     shards = _shards(options.data, options, batch, faults) if options.data else None
-    _check_output(options, faults)
+    wanted = identity(options, batch, shards)
+    if faults.lines:
+        del wanted["data"]  # it is not known
     _check_reference(options, faults)
-    resumed = _newest(options.output)
+    resumed = _newest(options.output) if _is_writable_output(options, faults) else None
     if resumed:
-        _compare(f"output {options.output}", resumed, identity(options, batch), faults)
+        _compare(f"output {options.output}", resumed, wanted, faults)
     first = None
     if options.start_from and not resumed:
         first = _newest(options.start_from)
@@ -114,21 +124,34 @@ def examine(options: Options, batch: Batch) -> Findings:
     return Findings(shards, resumed, first)
 
 
-def identity(options: Options, batch: Batch) -> dict[str, Any]:
+def identity(options: Options, batch: Batch, shards: Sequence[Shard] | None) -> dict[str, Any]:
     """Return what a run may not change when it goes on from its checkpoint, which would mean something else."""
-    same = ("phase", "optimizer", "seed", "sequence_length")
+    same = ("phase", "optimizer", "seed", "sequence_length", "max_predictions")
     return {
+        "data": _told_data(shards),
         "global-batch": batch.sequences,
         **{name.replace("_", "-"): getattr(options, name) for name in same},
         **options.sizes_by_option,
     }
 
 
+def _told_data(shards: Sequence[Shard] | None) -> str:
+    """Return a line that is another for other data: the order of sequences follows from what is in it."""
+    if shards is None:
+        return "a generated corpus"
+    names_and_rows = json.dumps([(shard.name, shard.rows) for shard in shards])
+    digest = hashlib.sha256(names_and_rows.encode()).hexdigest()[:12]
+    return f"{sum(shard.rows for shard in shards)} sequences in {len(shards)} shards, {digest} by names and rows"
+
+
 def _shards(directory: Path, options: Options, batch: Batch, faults: _Faults) -> Sequence[Shard]:
     from . import shards
 
     found, lines = shards.inspect(
-        directory, sequence_length=options.sequence_length, max_predictions=options.max_predictions
+        directory,
+        sequence_length=options.sequence_length,
+        max_predictions=options.max_predictions,
+        vocabulary=options.vocabulary,
     )
     faults.lines += lines
     rows = sum(shard.rows for shard in found)
@@ -137,17 +160,32 @@ def _shards(directory: Path, options: Options, batch: Batch, faults: _Faults) ->
     return found
 
 
-def _check_output(options: Options, faults: _Faults) -> None:
-    """Tell if the directory cannot be written to, or has no space for the checkpoints and one more."""
+def _is_writable_output(options: Options, faults: _Faults) -> bool:
+    """Tell what cannot be written to, or if there is no space for the checkpoints and one more."""
     standing = next(path for path in (options.output, *options.output.absolute().parents) if path.exists())
     if not standing.is_dir() or not os.access(standing, os.W_OK | os.X_OK):
         faults.add("output", options.output, f"a directory that can be written to, which {standing} is not")
-        return
+        return False
+    blocked = [(name, kind) for name, kind in _OWN.items() if not _is_usable(options.output / name, kind)]
+    for name, kind in blocked:
+        faults.add("output", options.output, f"one in which {name} is a {kind} that can be read and written to")
+    if blocked:
+        return False
     there = len(list((options.output / CHECKPOINTS).glob("step-*")))
     needed = max(1, options.keep + 1 - there) * options.sizes.checkpoint_bytes
     free = shutil.disk_usage(standing).free
     if free < needed:
         faults.add("output", f"{options.output} with {free / _GB:.1f} GB free", f"{needed / _GB:.1f} GB or more")
+    return True
+
+
+def _is_usable(path: Path, kind: str) -> bool:
+    """Return whether what a run writes to is as it needs it, or not there."""
+    if not path.exists():
+        return True
+    if kind == "directory":
+        return path.is_dir() and os.access(path, os.R_OK | os.W_OK | os.X_OK)
+    return path.is_file() and os.access(path, os.R_OK | os.W_OK)
 
 
 def _check_reference(options: Options, faults: _Faults) -> None:
@@ -180,6 +218,9 @@ def _compare(option: str, checkpoint: Checkpoint, wanted: Mapping[str, Any], fau
 
 def describe(options: Options, batch: Batch, nodes: int, findings: Findings) -> list[str]:
     """Return what a run will do, in lines."""
+    lost = min(options.checkpoint_interval, options.steps)
+    speed = PUBLISHED_SPEED[options.phase]
+    minutes = lost * batch.sequences / (speed * nodes) / 60
     return [
         f"nodes: {nodes}, workers: {batch.ranks}",
         f"global batch: {batch.sequences} = {batch.ranks} workers x {batch.accumulation} micro-batches x {batch.micro}",
@@ -187,9 +228,42 @@ def describe(options: Options, batch: Batch, nodes: int, findings: Findings) -> 
         f"model: {options.sizes.parameters / 1e6:.1f} million parameters",
         f"checkpoint: {options.sizes.checkpoint_bytes / _GB:.2f} GB, every {options.checkpoint_interval} steps, "
         f"{options.keep} kept",
+        f"a failure loses: at most {lost} steps, {lost * batch.sequences} sequences, {minutes:.0f} minutes at "
+        f"{speed} sequences/s per node",
+        *_interval_lines(options),
         *_data_lines(batch, findings),
+        *_change_lines(options, findings),
         f"start: {_beginning(options, findings)}",
+        *_phase_lines(options, findings),
     ]
+
+
+def _interval_lines(options: Options) -> list[str]:
+    if options.checkpoint_interval <= options.steps:
+        return []
+    return [f"note: --checkpoint-interval {options.checkpoint_interval} is above --steps {options.steps}: the only "
+            "checkpoint is the last"]  # fmt: skip
+
+
+def _change_lines(options: Options, findings: Findings) -> list[str]:
+    """Return in what a run that goes on differs from its last attempt."""
+    if not findings.resumed:
+        return []
+    try:
+        before = read_run(options.output).options
+    except RunError as error:
+        return [f"note: whether options have changed is not known: {error}"]
+    return [
+        f"note: --{name.replace('_', '-')} was {before.get(name)}, and is {getattr(options, name)} now"
+        for name in _FREE_TO_CHANGE
+        if before.get(name) != getattr(options, name)
+    ]
+
+
+def _phase_lines(options: Options, findings: Findings) -> list[str]:
+    if options.phase == 1 or findings.resumed or findings.first:
+        return []
+    return ["note: phase 2 without --start-from starts from random weights, not from those of phase 1"]
 
 
 def _data_lines(batch: Batch, findings: Findings) -> list[str]:

@@ -42,8 +42,12 @@ class Checkpoint:
     path: Path
 
     def load(self) -> dict[str, Any]:
-        """Return the state, with its tensors in host memory. Nothing in the file is executed."""
-        state: dict[str, Any] = torch.load(self.path / STATE, map_location="cpu", weights_only=True)
+        """Return the state. Nothing in the file is executed.
+
+        Its tensors are the file itself, mapped: all ranks of a node read the same pages, and none has a copy of its own
+        in host memory. What is written into them stays in this process.
+        """
+        state: dict[str, Any] = torch.load(self.path / STATE, map_location="cpu", weights_only=True, mmap=True)
         return state
 
     def fault(self) -> str | None:

@@ -68,11 +68,6 @@ class CpuBackend:
         """Return a copy of nested tensors."""
         return deepcopy(dict(state))
 
-    def barrier(self) -> None:
-        """Wait for all ranks."""
-        if self.place.ranks > 1:
-            distributed.barrier()
-
 
 def _buckets(gradients: list[Any]) -> list[list[Any]]:
     """Return the gradients in lists of some 32 MiB each."""

@@ -26,14 +26,15 @@ from .batch import Batch
 from .check import CHECKPOINTS, IDENTITY, Findings, batch_of, describe, identity
 from .checkpoint import Checkpoints
 from .corpus import Corpus, GeneratedCorpus
+from .exchange import Exchange
 from .feed import Feed
 from .flops import flops_per_sequence
 from .learner import Learner
-from .options import Options
+from .options import BadInputError, Options
 from .phases import learning_rate
 from .recorder import Recorder, RunFacts, StepRecord
 from .shards import ShardedCorpus
-from .start import agree
+from .start import agree, unusable
 
 FINISHED, STOPPED = 0, 75
 _SECONDS_BETWEEN_LINES = 10
@@ -45,6 +46,10 @@ _VERSIONS = ("torch", "torch-xla", "torch-neuronx", "neuronx-cc", "libneuronxla"
 
 class TrainingError(Exception):
     """The run cannot go on; the message is for the user."""
+
+
+class DivergedError(TrainingError):
+    """A number of a step is not finite, and would be so again: the same step is made of the same numbers."""
 
 
 @dataclass(frozen=True)
@@ -69,22 +74,31 @@ def train(options: Options) -> int:
     Raises:
         BadInputError: Something is wrong with the options or the directories.
         TrainingError: The run cannot go on.
+        DivergedError: It would come to the same end if it were started again as it is.
     """
     place = find_place()
     batch = batch_of(options, place.nodes, place.workers_per_node)
     backend = create(options.backend, place)
-    findings = agree(options, batch, backend)
+    exchange = Exchange(place)
+    findings = agree(options, batch, backend, exchange)
     if place.rank == 0:
         print("\n".join(describe(options, batch, place.nodes, findings)), flush=True)
-    return Run(options, batch, backend, findings).go()
+    return Run(options, batch, backend, exchange, findings).go()
 
 
 class Run:
     """One start of a run, on one rank."""
 
-    def __init__(self, options: Options, batch: Batch, backend: Backend, findings: Findings) -> None:
-        """Build the model, and take over the checkpoint if there is one."""
-        self._options, self._batch, self._backend = options, batch, backend
+    def __init__(
+        self, options: Options, batch: Batch, backend: Backend, exchange: Exchange, findings: Findings
+    ) -> None:
+        """Build the model, and take over the checkpoint if there is one.
+
+        Raises:
+            BadInputError: The records cannot be written.
+        """
+        self._options, self._batch, self._backend, self._exchange = options, batch, backend, exchange
+        self._identity = identity(options, batch, findings.shards)
         self._learner = Learner(
             models.build(options.sizes, dropout=options.dropout, seed=options.seed),
             backend,
@@ -112,11 +126,23 @@ class Run:
         self._keeps = backend.place.rank == 0 and not backend.extracting
         if self._keeps:
             self._checkpoints = Checkpoints(options.output / CHECKPOINTS, options.keep)
-            self._recorder = Recorder(options.output, _facts(options, batch, backend, hosts), self._done)
+        self._open_records(hosts)
         self._settled = perf_counter()
         self._told = 0.0
         self._told_failure: str | None = None
         self._checkpoint_seconds = 0.0
+
+    def _open_records(self, hosts: Sequence[str]) -> None:
+        """Open the records on rank 0; all ranks end alike if that fails."""
+        fault = ""
+        if self._keeps:
+            facts = _facts(self._options, self._batch, self._backend, hosts)
+            try:
+                self._recorder = Recorder(self._options.output, facts, self._done)
+            except OSError as error:
+                fault = unusable(self._options.output, error)
+        if fault := self._exchange.share("records", fault):
+            raise BadInputError([fault])
 
     def go(self) -> int:
         """Make all steps, and return the exit code."""
@@ -159,9 +185,10 @@ class Run:
         if participants != self._backend.place.ranks:
             raise TrainingError(f"{participants:g} ranks took part in a reduction, of {self._backend.place.ranks}")
         if not isfinite(mlm + nsp + norm):
-            raise TrainingError(
-                f"Step {step.number}: the loss is {mlm + nsp}, the norm of the gradient {norm}. The run ends here; no "
-                f"checkpoint has this step. A lower --learning-rate or more --warmup-steps may help."
+            raise DivergedError(
+                f"Step {step.number}: the loss is {mlm + nsp}, the norm of the gradient {norm}. The run ends here, and "
+                f"would again: the newest checkpoint is from before this step. To go on from there, submit it with a "
+                f"lower --learning-rate or more --warmup-steps."
             )
         self._stopping = self._stopping or stop > 0
         if self._keeps:
@@ -205,23 +232,23 @@ class Run:
             return
         begin = perf_counter()
         self._recorder.synchronize()
-        self._checkpoints.save(self._done, {IDENTITY: identity(self._options, self._batch), **self._learner.state()})
+        self._checkpoints.save(self._done, {IDENTITY: self._identity, **self._learner.state()})
         self._checkpoint_seconds += perf_counter() - begin
 
     def _finish(self) -> int:
         """Wait for the last checkpoint, and return the exit code."""
+        failure = None
         if self._keeps:
             failure = self._checkpoints.wait()
             self._recorder.finish(self._options.reference)
-            if failure:
-                raise TrainingError(failure)
-        self._backend.barrier()
+        if failure := self._exchange.share("end", failure or ""):
+            raise TrainingError(failure)
         return STOPPED if self._stopping and self._done < self._options.steps else FINISHED
 
 
 def _corpus(options: Options, findings: Findings) -> Corpus:
     if options.data is not None and findings.shards is not None:
-        return ShardedCorpus(options.data, findings.shards)
+        return ShardedCorpus(options.data, findings.shards, options.vocabulary)
     return GeneratedCorpus(options.seed, options.vocabulary, options.sequence_length, options.max_predictions)
 
 

@@ -80,7 +80,3 @@ class NeuronBackend:
         """Return a copy in host memory, all tensors in one transfer, as AWS's sample does."""
         copy: dict[str, Any] = xm._maybe_convert_to_cpu(dict(state))
         return copy
-
-    def barrier(self) -> None:
-        """Wait for all ranks."""
-        xm.rendezvous("pretraining")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from . import vocabulary
-from .phases import RECIPES
+from .backend import place
+from .phases import RECIPES, checkpoint_interval
 from .sizes import Sizes
 
 NEURON_DEVICE = Path("/dev/neuron0")
@@ -143,7 +145,7 @@ _OPTIONS: Mapping[str, tuple[_Kind, str]] = {
     "data": (_DIRECTORY, "directory of HDF5 shards (default: a generated corpus)"),
     "tokenizer": (_DIRECTORY, "directory of a tokenizer, whose vocabulary the model takes"),
     "output": (_DIRECTORY, "directory of the run, on storage that all nodes share"),
-    "checkpoint-interval": (_number(1), "optimizer steps between checkpoints (default: 500)"),
+    "checkpoint-interval": (_number(1), "optimizer steps between checkpoints (default: about half an hour's)"),
     "keep": (_number(1), "checkpoints to keep (default: 3)"),
     "start-from": (_DIRECTORY, "directory of a run whose newest weights this run starts with"),
     "reference": (_DIRECTORY, "directory of a run on one node, for the scaling efficiency"),
@@ -164,7 +166,6 @@ _DEFAULTS: Mapping[str, Any] = {
     "optimizer": "adamw",
     "scaling": "strong",
     "seed": 1234,
-    "checkpoint_interval": 500,
     "keep": 3,
     "layers": 24,
     "hidden": 1024,
@@ -177,6 +178,8 @@ _DEFAULTS: Mapping[str, Any] = {
 
 def parse(arguments: Sequence[str]) -> Options:
     """Return the options of a command line.
+
+    What contradicts in them is left to ``check``, which tells of it with all else that it finds.
 
     Raises:
         BadInputError: With all that is wrong with it.
@@ -196,12 +199,12 @@ def parse(arguments: Sequence[str]) -> Options:
             values[_name(option)] = None if text is None else kind.read(text)
         except ValueError:
             faults.append(f"--{option}: got {text!r}; allowed: {kind.allowed}")
-    if not faults:
-        faults += _take_vocabulary(values)
+    if given.output is None:
+        faults.append("--output: got nothing; allowed: a directory on storage that all nodes share")
     if faults:
         raise BadInputError(faults)
     options = _completed(given.command, values)
-    if faults := _contradictions(options):
+    if options.command == "train" and (faults := contradictions(options)):
         raise BadInputError(faults)
     return options
 
@@ -210,35 +213,31 @@ def _name(option: str) -> str:
     return option.replace("-", "_")
 
 
-def _take_vocabulary(values: dict[str, Any]) -> list[str]:
-    """Take the size of the vocabulary from the tokenizer, if there is one, and return what is wrong with it."""
-    tokenizer, given = values["tokenizer"], values["vocabulary"]
-    if tokenizer is None:
-        return []
-    try:
-        words = vocabulary.size(tokenizer)
-    except (OSError, ValueError) as error:
-        return [f"--tokenizer: got {tokenizer}; allowed: a directory with tokenizer.json or vocab.txt ({error})"]
-    if given not in (None, words):
-        return [f"--vocabulary: got {given}; allowed with --tokenizer {tokenizer}: {words}"]
-    values["vocabulary"] = words
-    return []
-
-
 def _completed(command: str, given: Mapping[str, Any]) -> Options:
-    """Return the options with the published values where nothing else was given."""
+    """Return the options with the tokenizer's and the published values where nothing else was given."""
     known = {name: value for name, value in given.items() if value is not None}
-    values = {**_DEFAULTS, **known}
-    published = asdict(RECIPES[values["phase"], values["optimizer"]])
-    precision = "bf16" if values["backend"] == "neuron" else "fp32"
-    return Options(command=command, **{**given, "precision": precision, **published, **values})
+    chosen = {**_DEFAULTS, **known}
+    values = {**given, **asdict(RECIPES[chosen["phase"], chosen["optimizer"]]), **chosen}
+    nodes = values["nodes"] or place().nodes
+    interval = checkpoint_interval(
+        phase=values["phase"],
+        sequences=values["global_batch"] * (nodes if values["scaling"] == "weak" else 1),
+        nodes=nodes,
+        steps=values["steps"],
+    )
+    derived: dict[str, Any] = {
+        "precision": "bf16" if values["backend"] == "neuron" else "fp32",
+        "checkpoint_interval": interval,
+    }
+    if values["tokenizer"]:
+        with suppress(OSError, ValueError):  # which contradictions tell of
+            derived["vocabulary"] = vocabulary.size(values["tokenizer"])
+    return Options(command=command, **{**values, **derived, **known})
 
 
-def _contradictions(options: Options) -> list[str]:
+def contradictions(options: Options) -> list[str]:
     """Return what is wrong with the options taken together."""
-    faults = []
-    if options.output is None:
-        faults.append("--output: got nothing; allowed: a directory on storage that all nodes share")
+    faults = _tokenizer_faults(options)
     if options.hidden % options.heads:
         faults.append(f"--heads: got {options.heads}; allowed: a divisor of --hidden {options.hidden}")
     if options.warmup_steps > options.steps:
@@ -255,3 +254,16 @@ def _contradictions(options: Options) -> list[str]:
     if options.command == "train" and options.backend == "neuron" and not NEURON_DEVICE.exists():
         faults.append(f"--backend: got neuron, but there is no {NEURON_DEVICE}; allowed: cpu, on purpose")
     return faults
+
+
+def _tokenizer_faults(options: Options) -> list[str]:
+    if options.tokenizer is None:
+        return []
+    try:
+        words = vocabulary.size(options.tokenizer)
+    except (OSError, ValueError) as error:
+        allowed = "a directory with tokenizer.json or vocab.txt"
+        return [f"--tokenizer: got {options.tokenizer}; allowed: {allowed} ({error})"]
+    if options.vocabulary != words:
+        return [f"--vocabulary: got {options.vocabulary}; allowed with --tokenizer {options.tokenizer}: {words}"]
+    return []

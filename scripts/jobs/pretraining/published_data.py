@@ -24,11 +24,12 @@ from typing import Any
 
 from . import files
 from .options import BadInputError
-from .shards import SUFFIX, Shard, inspect
+from .shards import SUFFIX, Shard, inspect, is_for_training
 
 BUCKET = "neuron-s3"
 PREFIX = "training_datasets/bert_pretrain_wikicorpus_tokenized_hdf5"
 PIECE_BYTES = 256 * 1024**2
+VOCABULARY = 30_522  # of bert-large-uncased, whose tokenizer made the data
 _PIECES_AT_ONCE = 8
 _CLUSTER_FACTS = Path("/etc/parallelcluster/cfnconfig")
 _NAT_DOLLARS_PER_GB = 0.045
@@ -75,8 +76,9 @@ def fetch(output: Path, *, sequence_length: int, max_predictions: int) -> tuple[
     """
     name = f"bert_pretrain_wikicorpus_tokenized_hdf5_seqlen{sequence_length}"
     target, work = output / name, output / f".{name}.fetching"
+    layout = {"sequence_length": sequence_length, "max_predictions": max_predictions, "vocabulary": VOCABULARY}
     if target.exists():
-        shards, faults = inspect(target, sequence_length=sequence_length, max_predictions=max_predictions)
+        shards, faults = inspect(target, **layout)
         if faults:
             raise BadInputError([*faults, f"--output: got {output}, with {name} in it; allowed: sound shards or none"])
         shutil.rmtree(work, ignore_errors=True)  # left by a call that was killed in its last moment
@@ -93,7 +95,7 @@ def fetch(output: Path, *, sequence_length: int, max_predictions: int) -> tuple[
         _check_room(output, work, archive)
         _download(work, archive, region)
         _unpack(work, archive)
-        shards, faults = inspect(work / "shards", sequence_length=sequence_length, max_predictions=max_predictions)
+        shards, faults = inspect(work / "shards", **layout)
         if faults:
             raise FetchError("\n".join(["the archive is whole, but is not what this program reads:", *faults]))
         (work / "shards").rename(target)
@@ -225,16 +227,18 @@ def _fetch_piece(path: Path, first: int, last: int, archive: Archive, region: st
 
 
 def _unpack(work: Path, archive: Archive) -> None:
-    """Unpack the pieces into ``shards``, and compare what they are with the ETag."""
+    """Unpack the pieces into ``shards``, but those to test with, and compare what they are with the ETag."""
     (work / "shards").mkdir()
     reader = _PiecesReader(sorted((work / "pieces").iterdir()), archive.part_bytes)
-    damage = None
+    damage, left_out = None, 0
     try:
         with tarfile.open(fileobj=io.BufferedReader(reader, 1024**2), mode="r|") as tar:
             for member in tar:
-                content = tar.extractfile(member) if member.isfile() and member.name.endswith(SUFFIX) else None
+                name = Path(member.name).name
+                content = tar.extractfile(member) if member.isfile() and is_for_training(name) else None
+                left_out += member.isfile() and name.endswith(SUFFIX) and not content
                 if content:
-                    with (work / "shards" / Path(member.name).name).open("xb") as file:
+                    with (work / "shards" / name).open("xb") as file:
                         shutil.copyfileobj(content, file, 1024**2)
                         file.flush()
                         os.fsync(file.fileno())
@@ -246,6 +250,8 @@ def _unpack(work: Path, archive: Archive) -> None:
     if damage:
         shutil.rmtree(work / "pieces")
         raise FetchError(f"the archive came damaged ({damage}), and was removed; fetch it again")
+    if left_out:
+        print(f"{left_out} shards of the archive are not to train on, and were left out", flush=True)
 
 
 class _PiecesReader(io.RawIOBase):

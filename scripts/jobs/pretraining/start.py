@@ -1,4 +1,4 @@
-"""How all ranks start alike: rank 0 looks at the directories, and the others read what it found."""
+"""How all ranks start alike: rank 0 looks at the directories, and tells the others what it found."""
 
 from __future__ import annotations
 
@@ -7,39 +7,55 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from . import files
+from . import lock
 from .backend import Backend
 from .batch import Batch
 from .check import Findings, examine
 from .checkpoint import Checkpoint
+from .exchange import Exchange
 from .options import BadInputError, Options
 from .shards import Shard
 
-_FILE = "start.json"
 
-
-def agree(options: Options, batch: Batch, backend: Backend) -> Findings:
+def agree(options: Options, batch: Batch, backend: Backend, exchange: Exchange) -> Findings:
     """Return what the run starts with, the same on all ranks, which must all call it.
 
     Thousands of ranks that each open all shards and read a checkpoint twice would be a load on the file system.
 
     Raises:
-        BadInputError: Something is wrong with the directories.
+        BadInputError: Something is wrong with the directories, or another run has the one for the output.
     """
-    path = options.output / _FILE
-    if backend.place.rank == 0:
-        options.output.mkdir(parents=True, exist_ok=True)
-        try:
-            found = {"faults": [], **asdict(examine(options, batch))}
-        except BadInputError as error:
-            found = {"faults": error.faults}
-        files.replace(path, json.dumps(found, default=str).encode())
-    backend.barrier()
-    return _read(path)
+    found = _look(options, batch, backend) if backend.place.rank == 0 else {}
+    return _read(exchange.share("start", json.dumps(found, default=str)))
 
 
-def _read(path: Path) -> Findings:
-    found = json.loads(path.read_bytes())
+def unusable(output: Path, error: OSError) -> str:
+    """Return the line for a run directory whose files cannot be written."""
+    return f"--output: got {output}; allowed: a directory that can be written to and locked ({error})"
+
+
+def _look(options: Options, batch: Batch, backend: Backend) -> dict[str, Any]:
+    try:
+        if not backend.extracting:  # which writes nothing
+            _take(options.output)
+        return {"faults": [], **asdict(examine(options, batch))}
+    except BadInputError as error:
+        return {"faults": error.faults}
+
+
+def _take(output: Path) -> None:
+    """Make the run directory, and let no other run into it."""
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        lock.hold(output)
+    except lock.HeldError as error:
+        raise BadInputError([f"--output: got {output}, where a run is at work ({error}); allowed: another"]) from None
+    except OSError as error:
+        raise BadInputError([unusable(output, error)]) from None
+
+
+def _read(text: str) -> Findings:
+    found = json.loads(text)
     if found["faults"]:
         raise BadInputError(found["faults"])
     shards = found["shards"]

@@ -767,8 +767,8 @@ MUTATIONS = (
         "two-jobs-in-a-directory",
         "a run's directory is for one job",
         CLUSTER_SUBMIT,
-        "        if comment == str(output):\n",
-        "        if comment == output:\n",
+        "os.path.realpath(comment) == os.path.realpath(output)",
+        "comment == output",
         (f"{CLUSTER_SUBMIT_TESTS}::test_what_cannot_work_is_refused_before_anything_is_submitted",),
     ),
     Mutation(

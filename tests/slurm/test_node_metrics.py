@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 from scripts.nodes.metrics.cloudwatch import CloudWatch, Metric
 from scripts.nodes.metrics.head_node import HeadNode
 from tests.nodes.hardware_files import NODE_FACTS, hardware_files, node_facts
+from tests.slurm.base import ENVIRONMENT
 from tests.slurm.cluster import SlurmCluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.system]
@@ -60,7 +60,7 @@ def head(start_cluster: Callable[..., SlurmCluster], tmp_path: Path, monkeypatch
         node.write({**hardware_files("trn1.32xlarge"), NODE_FACTS: node_facts("trn1.32xlarge")})
         node.write({"/usr/local/bin/journalctl": "#!/bin/bash\n"})
     cluster.add_hooks()
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("PATH", f"{tmp_path}:{ENVIRONMENT['PATH']}")
     return Head(cluster, tmp_path)
 
 

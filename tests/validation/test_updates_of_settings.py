@@ -149,7 +149,7 @@ def test_another_bundle_of_scripts_drains_the_queues_and_changes_nothing_else_bu
 
     def update(strategy: str) -> Update:
         old = json.dumps(as_strings(deployment("two-queues").request.configuration)).replace("DRAIN", strategy)
-        [bundle] = set(re.findall(r"[0-9a-f]{64}\.zip", old))
+        [bundle] = set(re.findall(r"[0-9a-f]{64}\.zip(?=\", \"us-west-2\", \"compute_node)", old))
         return parallelcluster.check_update(json.loads(old), json.loads(old.replace(bundle, "another.zip")))
 
     queues = {f"Scheduling.SlurmQueues[{name}].CustomActions.OnNodeConfigured.Args" for name in ("trn1-a", "trn1-b")}

@@ -19,8 +19,15 @@ _LIBRARIES = "libbz2-1.0,libffi8,liblzma5,libreadline8t64,libsqlite3-0,libssl3t6
 MOUNTS = ("fsx", "home", "etc/slurm", "opt/slurm", "opt/ultracluster/current")
 """What all machines of a cluster share."""
 
-ENVIRONMENT = {**os.environ, "LANG": "C.UTF-8", "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
-"""That of a machine, whatever the tests are started with: jobs inherit what their submitter has."""
+ENVIRONMENT = {
+    **{name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")},
+    "LANG": "C.UTF-8",
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+}
+"""That of a machine, whatever the tests are started with: jobs inherit what their submitter has.
+
+What coverage would measure there, it would write to where nobody looks.
+"""
 
 
 class ClusterError(RuntimeError):

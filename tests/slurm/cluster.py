@@ -11,20 +11,15 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
-from tests.slurm.base import ENVIRONMENT, MOUNTS, USER, USER_ID, ClusterError, call
+from tests.slurm.base import MOUNTS, USER, USER_ID, ClusterError, call
+from tests.slurm.namespaces import NAMESPACES, Namespaces
 
 HERE = Path(__file__).parent
 NODES = HERE.parents[1] / "scripts" / "nodes"
 
-
-_NAMESPACES = ("--mount", "--uts", "--ipc", "--net", "--pid")
 _FINAL = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "TIMEOUT"}
 
 
@@ -46,7 +41,7 @@ class Node:
             ClusterError: The command failed.
         """
         root = f"{self._directory}/root"
-        inside = ["nsenter", "--target", self._processes[1], *_NAMESPACES, "chroot", root, "bash", "-c", command]
+        inside = ["nsenter", "--target", self._processes[1], *NAMESPACES, "chroot", root, "bash", "-c", command]
         return self._cluster.outside(*inside, timeout=timeout)
 
     def write(self, files: Mapping[str, str]) -> None:
@@ -85,7 +80,7 @@ class Node:
         return self._cluster.outside("cat", f"{self._directory}/processes").split()
 
 
-class SlurmCluster:
+class SlurmCluster(Namespaces):
     """A Slurm cluster, which runs within a ``with`` block.
 
     Attributes:
@@ -110,8 +105,8 @@ class SlurmCluster:
             settings: Lines of slurm.conf in place of those in the file next to this one.
             borrowed: Directories of this machine to mount on all machines, read-only, by absolute path there.
         """
-        self.directory = directory
         self.nodes = [Node(self, f"trn1-st-trn1-32xl-{index}") for index in range(1, nodes + 1)]
+        super().__init__(directory, HERE / "cluster.sh", *(node.name for node in self.nodes))
         (directory / "base").symlink_to(base)
         (directory / "machines").mkdir()
         for mount in MOUNTS[:-1]:
@@ -150,39 +145,9 @@ class SlurmCluster:
             hook.write_text("#!/bin/bash\n", encoding="utf-8")
             hook.chmod(0o755)
 
-    def __enter__(self) -> Self:
-        names = [node.name for node in self.nodes]
-        log = (self.directory / "log").open("wb")
-        script = ["bash", str(HERE / "cluster.sh"), str(self.directory), *names]
-        self._process = subprocess.Popen(
-            ["unshare", *_NAMESPACES, "--fork", "--kill-child", *script],
-            stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=ENVIRONMENT,
-        )  # fmt: skip
-        log.close()
-        try:
-            self._wait_until_ready()
-        except BaseException:
-            self._stop()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stop()
-
-    def _stop(self) -> None:
-        self._process.kill()
-        self._process.wait()
-
-    def _wait_until_ready(self) -> None:
-        self.wait_until(lambda: (self.directory / "ready").exists() or self._process.poll() is not None)
-        if self._process.poll() is not None:
-            log = (self.directory / "log").read_text(encoding="utf-8")
-            raise ClusterError(f"The cluster did not start:\n{log}")
-        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
-        self._init = children.read_text(encoding="utf-8").split()[0]
-        self.wait_until(lambda: self._idle_nodes() == len(self.nodes))
+    def is_up(self) -> bool:
+        """Return whether all nodes can take jobs."""
+        return self._idle_nodes() == len(self.nodes)
 
     def _idle_nodes(self) -> int:
         with contextlib.suppress(ClusterError):
@@ -191,7 +156,7 @@ class SlurmCluster:
 
     def outside(self, *command: str, timeout: float = 60) -> str:
         """Run a command in the cluster's namespaces, but in the root directory of the machine that runs the tests."""
-        return call("nsenter", "--target", self._init, *_NAMESPACES, "env", "-C", "/", *command, timeout=timeout)
+        return call(*self.inside(*command), timeout=timeout)
 
     def run(self, command: str, *, user: str = "root", timeout: float = 60) -> str:
         """Run a shell command on the head node and return what it prints.
@@ -237,18 +202,6 @@ class SlurmCluster:
     def output(self, number: int) -> str:
         """Return what a batch job printed."""
         return (self.directory / f"shared/home/{USER}/slurm-{number}.out").read_text(encoding="utf-8")
-
-    def wait_until(self, condition: Callable[[], bool], timeout: float = 60) -> None:
-        """Wait until something holds.
-
-        Raises:
-            ClusterError: It does not in time.
-        """
-        end = time.monotonic() + timeout
-        while not condition():
-            if time.monotonic() > end:
-                raise ClusterError(f"This does not hold after {timeout} s")
-            time.sleep(0.1)
 
 
 def parse(line: str) -> dict[str, str]:

@@ -12,18 +12,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from tests.slurm.base import ENVIRONMENT, USER, ClusterError, create_base
+from tests.slurm.namespaces import Namespaces
 from ultracluster.domain import slurm
 
 HERE = Path(__file__).parent
 NODES = 1875
-_NAMESPACES = ("--mount", "--uts", "--ipc", "--net", "--pid")
 _CALLS = "/var/log/slurm/resume"
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -72,7 +70,7 @@ class Measurement:
     cpu: float
 
 
-class Controller:
+class Controller(Namespaces):
     """A controller, which runs within a ``with`` block that begins when it has looked for nodes to power up."""
 
     def __init__(self, base: Path, directory: Path, settings: Mapping[str, str]) -> None:
@@ -83,7 +81,7 @@ class Controller:
             directory: Where its files go; an empty directory.
             settings: What ParallelCluster would get as CustomSlurmSettings.
         """
-        self._directory = directory
+        super().__init__(directory, HERE / "controller.sh")
         directory.chmod(0o755)
         (directory / "base").symlink_to(base)
         custom = "".join(f"{name}={value}\n" for name, value in settings.items())
@@ -103,33 +101,9 @@ class Controller:
             path.write_text(text, encoding="utf-8")
             path.chmod(0o755 if name in programs else 0o644)
 
-    def __enter__(self) -> Self:
-        script = ["bash", str(HERE / "controller.sh"), str(self._directory)]
-        with (self._directory / "log").open("wb") as log:
-            self._process = subprocess.Popen(
-                ["unshare", *_NAMESPACES, "--fork", "--kill-child", *script],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=ENVIRONMENT,
-            )  # fmt: skip
-        try:
-            self._wait(lambda: (self._directory / "ready").exists() or self._process.poll() is not None)
-            if self._process.poll() is not None:
-                raise ClusterError((self._directory / "log").read_text(encoding="utf-8"))
-            children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
-            self._init = children.read_text(encoding="utf-8").split()[0]
-            self._wait(lambda: any(line.startswith("POWER: Power save mode") for line in self.log()))
-        except BaseException:
-            self._stop()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stop()
-
-    def _stop(self) -> None:
-        self._process.kill()
-        self._process.wait()
+    def is_up(self) -> bool:
+        """Return whether it has looked for nodes to power up."""
+        return any(line.startswith("POWER: Power save mode") for line in self.log())
 
     def run(self, command: str, *, user: str = "root", timeout: float = 120) -> str:
         """Run a shell command on the head node and return what it prints, without what it prints of errors.
@@ -137,10 +111,10 @@ class Controller:
         Raises:
             ClusterError: The command failed.
         """
-        root = f"{self._directory}/machine/root"
-        inside = ["chroot", f"--userspec={user}:{user}", root, "bash", "-c", f"cd /tmp; {command}"]
+        root = f"{self.directory}/machine/root"
+        command_line = ["chroot", f"--userspec={user}:{user}", root, "bash", "-c", f"cd /tmp; {command}"]
         done = subprocess.run(
-            ["nsenter", "--target", self._init, *_NAMESPACES, "env", "-C", "/", *inside],
+            self.inside(*command_line),
             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout, check=False, env=ENVIRONMENT,
         )  # fmt: skip
         if done.returncode:
@@ -160,9 +134,9 @@ class Controller:
         start = time.time()
         self.run(load.command, user=USER, timeout=timeout)
         submitted = time.time() - start
-        self._wait(lambda: not self.run("squeue --noheader --states=PENDING"), timeout)
+        self.wait_until(lambda: not self.run("squeue --noheader --states=PENDING"), timeout)
         allocated = time.time() - start
-        self._wait(lambda: sum(nodes for _, nodes in self._calls()) >= load.nodes, timeout)
+        self.wait_until(lambda: sum(nodes for _, nodes in self._calls()) >= load.nodes, timeout)
         calls = self._calls()
         ticks = self.run("cut --delimiter=' ' --fields=14,15 /proc/$(pidof slurmctld)/stat").split()
         return Measurement(submitted, allocated, calls[-1][0] - start, len(calls), sum(map(int, ticks)) / _TICKS)
@@ -171,14 +145,6 @@ class Controller:
         """Return when ResumeProgram was called, and for how many nodes."""
         lines = self.run(f"cat {_CALLS} 2>/dev/null || true").splitlines()
         return [(float(when), int(count)) for when, count in (line.split() for line in lines)]
-
-    @staticmethod
-    def _wait(condition: Callable[[], bool], timeout: float = 30) -> None:
-        end = time.monotonic() + timeout
-        while not condition():
-            if time.monotonic() > end:
-                raise ClusterError(f"This does not hold after {timeout} s")
-            time.sleep(0.2)
 
 
 def measure_all() -> dict[str, object]:

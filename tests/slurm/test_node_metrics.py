@@ -34,12 +34,12 @@ class Head:
 
     def __init__(self, cluster: SlurmCluster, commands: Path) -> None:
         self.cluster = cluster
-        inside = shlex.join(["nsenter", "--target", cluster._init, "--all", "chroot"])
+        inside = shlex.join(["nsenter", "--target", cluster.init, "--all", "chroot"])
         root = f"{cluster.directory}/machines/head/root"
         for name in ("scontrol", "sinfo"):
             (commands / name).write_text(f'#!/bin/bash\nexec {inside} {root} {name} "$@"\n', encoding="utf-8")
             (commands / name).chmod(0o755)
-        log = Path(f"/proc/{cluster._init}/root{root}/var/log/slurm/slurmctld.log")
+        log = Path(f"/proc/{cluster.init}/root{root}/var/log/slurm/slurmctld.log")
         assert log.stat().st_size > 0
         self._cloudwatch = Recorder("us-west-2")
         self._service = HeadNode(self._cloudwatch, "trn1-16", log)

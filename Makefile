@@ -105,9 +105,43 @@ deploy: env setup .venv-pcluster/.complete ## Show the changes of ENV, ask, and 
 submit: env setup ## Submit a training run to the cluster of ENV: ARGS='--nodes 16 --output /fsx/runs/phase1 --phase 1'
 	@python -m scripts.submit $(ENV) $(ARGS)
 
+# --- a deployment that exists ---
+
+.PHONY: status
+status: env setup ## Show ENV on one screen: stacks, nodes, queues, file system, cost: ARGS='--watch', --json
+	@python -m scripts.status $(ENV) $(ARGS)
+
+.PHONY: diagnose
+diagnose: env setup ## Tell why ENV failed, from its stacks and logs, and what to do
+	@python -m scripts.diagnose $(ENV) $(ARGS)
+
+.PHONY: connect
+connect: env setup ## Open a shell on the head node of ENV by Session Manager
+	@python -m scripts.connect $(ENV) $(ARGS)
+
+.PHONY: run
+run: env setup ## Run a command on the head node of ENV: ARGS='-- sinfo'
+	@python -m scripts.run $(ENV) $(ARGS)
+
+.PHONY: logs
+logs: env setup ## Show logs of a node or a job of ENV: ARGS='head-node --follow', ARGS='--job 12'
+	@python -m scripts.logs $(ENV) $(ARGS)
+
+.PHONY: fleet
+fleet: env setup .venv-pcluster/.complete ## Stop, start or scale the compute nodes of ENV: ARGS=stop, ARGS='scale --max 32'
+	@python -m scripts.fleet $(ENV) $(ARGS)
+
+.PHONY: inventory
+inventory: env setup ## List every resource of ENV with its stack, age and cost: ARGS=--markdown, --json
+	@python -m scripts.inventory $(ENV) $(ARGS)
+
+.PHONY: upgrade
+upgrade: env setup .venv-pcluster/.complete ## Replace the cluster of ENV by a second one beside it, on the same file system
+	@python -m scripts.upgrade $(ENV) $(ARGS)
+
 .PHONY: destroy
-destroy: env setup ## Delete the stacks of ENV; what the settings retain stays
-	@$(CDK) destroy --all $(ARGS)
+destroy: env setup .venv-pcluster/.complete ## Delete the cluster of ENV, on request storage and network too: ARGS='--storage --network'
+	@python -m scripts.destroy $(ENV) $(ARGS)
 
 .PHONY: report
 report: setup ## Show training runs on one page, build/report.html: RUN='/fsx/runs/a /fsx/runs/b'

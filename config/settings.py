@@ -398,6 +398,10 @@ class Settings(_Model):
         """The facts of the cluster that the rules and the construct need."""
         return self.cluster.spec(name=self.name, region=self.region, tags=self.tags)
 
+    def stack_name(self, part: str) -> str:
+        """Return the name of the stack of a part: network, storage, cluster or monitoring."""
+        return f"{self.name}-{part}"
+
     @property
     def warnings(self) -> list[str]:
         """What is allowed but worth a second look, one sentence each."""

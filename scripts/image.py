@@ -70,8 +70,8 @@ def find_place(settings: Settings, arguments: argparse.Namespace) -> Place:
     Raises:
         NoImageError: Amazon has no image of ParallelCluster's for version and OS.
     """
-    from scripts.checks.deployment import Account
     from scripts.checks.images import newest_official_image, official_name
+    from scripts.deployment import Account
     from scripts.node_image import Place
     from toolchain.bootstrap import assets_bucket
 

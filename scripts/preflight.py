@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from scripts.checks.check import Check
-    from scripts.checks.deployment import Deployment
     from scripts.checks.report import Report
     from scripts.checks.runner import Result
+    from scripts.deployment import Deployment
 
 CONFIG = Path(__file__).parents[1] / "config"
 
@@ -63,8 +63,8 @@ def main() -> int:
 
     from config.settings import SettingsError, load
     from scripts.checks.catalog import CATALOG
-    from scripts.checks.deployment import Deployment
     from scripts.checks.selection import SelectionError, policy, select
+    from scripts.deployment import Deployment
 
     try:
         settings = load(CONFIG / f"{arguments.environment}.yaml")

@@ -36,7 +36,7 @@ def compose(app: cdk.App, settings: Settings) -> Deployment:
 
     network = NetworkStack(
         app,
-        f"{settings.name}-network",
+        settings.stack_name("network"),
         settings=settings.network,
         zone_id=settings.zone_id,
         tags=settings.tags,
@@ -44,7 +44,7 @@ def compose(app: cdk.App, settings: Settings) -> Deployment:
     )
     storage = StorageStack(
         app,
-        f"{settings.name}-storage",
+        settings.stack_name("storage"),
         settings=settings.storage,
         network=network.network,
         vpc_cidr=settings.network.cidr,
@@ -57,7 +57,7 @@ def compose(app: cdk.App, settings: Settings) -> Deployment:
     )
     cluster = ClusterStack(
         app,
-        f"{settings.name}-cluster",
+        settings.stack_name("cluster"),
         spec=spec,
         network=network.network,
         file_system=storage.file_system,
@@ -69,7 +69,7 @@ def compose(app: cdk.App, settings: Settings) -> Deployment:
     nat_gateway_id = network.network.nat_gateway_id
     monitoring = MonitoringStack(
         app,
-        f"{settings.name}-monitoring",
+        settings.stack_name("monitoring"),
         settings=settings.monitoring,
         cluster=WatchedCluster(spec.name, [queue.name for queue in spec.queues], settings.monitoring.node_metrics),
         file_system=WatchedFileSystem(storage.file_system.file_system_id, storage_name, file_system.capacity_gib),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from config.settings import Settings
-from scripts.checks.deployment import Account, Deployment
+from scripts.deployment import Account, Deployment
 from toolchain.assembly import Assembly, Stack
 
 MANIFEST: Final = "manifest.json"

@@ -15,7 +15,7 @@ from scripts.change_plan.comparison import Comparison
 from scripts.change_plan.live import MANIFEST, NOT_THERE, READY, LiveStacks
 from scripts.change_plan.model import Plan, Source, StackPlan
 from scripts.checks.check import Finding, Status
-from scripts.checks.deployment import PARTS
+from scripts.deployment import PARTS
 from toolchain.assembly import EXAMPLE_ACCOUNT, Assembly, Stack
 from toolchain.parallelcluster import ParallelCluster
 

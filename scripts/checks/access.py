@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from scripts.checks.check import Finding, Permission, Status, check
-from scripts.checks.deployment import Deployment
+from scripts.deployment import Deployment
 from toolchain import bootstrap
 
 if TYPE_CHECKING:
-    from botocore.exceptions import ClientError
+    from botocore.exceptions import BotoCoreError, ClientError
 
 _ALWAYS_ENABLED = "us-east-1"
 """A Region that needs no opting in, in the partition of all Regions with Trn instances.
@@ -72,11 +72,10 @@ def credentials(deployment: Deployment) -> Iterator[Finding]:
         else:
             raise
     except BotoCoreError as error:
-        classes = [each.__name__ for each in type(error).__mro__]
-        hints = [_HINTS_BY_EXCEPTION[name] for name in classes if name in _HINTS_BY_EXCEPTION]
-        if not hints:
+        hint = hint_about(error)
+        if not hint:
             raise
-        yield Finding(Status.FAIL, str(error), hints[0], command)
+        yield Finding(Status.FAIL, str(error), hint, command)
     else:
         yield Finding(Status.PASS, f"{identity['Arn']}, of account {identity['Account']}", command=command)
 
@@ -153,6 +152,17 @@ def cdk_bootstrap(deployment: Deployment) -> Iterator[Finding]:
         yield Finding(Status.WARN, sentence, hint, command)
     else:
         yield Finding(Status.PASS, f"bootstrap version {version}, bucket {bucket}", command=command)
+
+
+def hint_about(error: BotoCoreError | ClientError) -> str:
+    """Return what helps against an error that is one of the credentials; empty: it is not."""
+    from botocore.exceptions import ClientError
+
+    if isinstance(error, ClientError):
+        code = error.response["Error"]["Code"]
+        return _UNKNOWN_KEY if code in _CODES_OF_UNKNOWN_KEYS else _HINTS_BY_CODE.get(code, "")
+    classes = [each.__name__ for each in type(error).__mro__]
+    return next((_HINTS_BY_EXCEPTION[name] for name in classes if name in _HINTS_BY_EXCEPTION), "")
 
 
 def _identity(deployment: Deployment) -> dict[str, str]:

@@ -21,8 +21,8 @@ from scripts.checks.reservations import (
 )
 
 if TYPE_CHECKING:
-    from scripts.checks.deployment import Deployment
     from scripts.checks.reservations import User
+    from scripts.deployment import Deployment
 
 _GROUP_TYPE = "AWS::EC2::CapacityReservationPool"
 _GROUP_CONFIGURATION: tuple[dict[str, Any], ...] = (

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from scripts.checks.deployment import Deployment
+    from scripts.deployment import Deployment
 
 SECONDS = 20
 """How long a check may take, unless it says otherwise."""

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from scripts.checks.check import Finding, Status, check
-from scripts.checks.deployment import Deployment
+from scripts.deployment import Deployment
 from toolchain.cluster import ClusterRequest, cluster_request
 from toolchain.deployed import NOT_YET, DeployedResolver
 from toolchain.parallelcluster import Message, ParallelCluster, Verdict

@@ -9,7 +9,7 @@ from typing import Any
 
 from config.messages import dotted
 from scripts.checks.check import Finding, Status, check
-from scripts.checks.deployment import Deployment
+from scripts.deployment import Deployment
 
 _SERVICE_ROLE = "AWSServiceRoleForAmazonFSx"
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from scripts.checks.check import Finding, Status
-from scripts.checks.deployment import Deployment
+from scripts.deployment import Deployment
 from scripts.planning.sizes import others
 
 ANYWHERE = "0.0.0.0/0"

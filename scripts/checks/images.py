@@ -7,7 +7,7 @@ from typing import Any
 
 from config.settings import ClusterSettings
 from scripts.checks.check import Finding, Status, check
-from scripts.checks.deployment import Account, Deployment
+from scripts.deployment import Account, Deployment
 
 NAME_PARTS: Mapping[str, str] = {
     "alinux2023": "amzn2023-hvm",

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from scripts.checks.check import Finding, Status, check
-from scripts.checks.deployment import PARTS, Deployment
+from scripts.deployment import PARTS, Deployment
 
 _UPDATABLE = frozenset(
     {"CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "IMPORT_COMPLETE", "IMPORT_ROLLBACK_COMPLETE"}

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from scripts.checks.check import Finding, Status, check
-from scripts.checks.deployment import Deployment
 from scripts.checks.existing_vpc import ExistingSubnet, existing_subnets, unseen
+from scripts.deployment import Deployment
 from scripts.planning.sizes import fleet, others
 from scripts.planning.sizes import subnets as planned_subnets
 from ultracluster.domain.instance_types import network_cards

@@ -23,7 +23,7 @@ from scripts.planning.quotas import (
 from scripts.planning.tables import number
 
 if TYPE_CHECKING:
-    from scripts.checks.deployment import Deployment
+    from scripts.deployment import Deployment
 
 _LIMIT = ("servicequotas:GetServiceQuota", "servicequotas:GetAWSDefaultServiceQuota")
 _MADE = ("cloudformation:DescribeStacks", "cloudformation:ListStackResources")

@@ -14,8 +14,8 @@ from scripts.checks.check import Status
 from scripts.checks.reservations import BEFORE_ITS_START, CAPACITY_BLOCK
 
 if TYPE_CHECKING:
-    from scripts.checks.deployment import Deployment
     from scripts.checks.reservations import User
+    from scripts.deployment import Deployment
 
 PLATFORM = "Linux/UNIX"
 """Platform of reservations for every OS that the settings know (CAPACITY_RESERVATION_OS_MAP in its constants.py)."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from config.settings import ComputeResourceSettings, QueueSettings, Settings
-    from scripts.checks.deployment import Deployment
+    from scripts.deployment import Deployment
 
 CAPACITY_BLOCK = "capacity-block"
 """ReservationType of a Capacity Block, and InstanceLifecycle of the instances in it."""

@@ -7,8 +7,8 @@ from typing import Any
 
 from config.settings import PARALLELCLUSTER_ENDPOINTS
 from scripts.checks.check import Finding, Status, check
-from scripts.checks.deployment import Deployment
 from scripts.checks.existing_vpc import ANYWHERE, ExistingSubnet, existing_subnets, route_table, unseen, vpc_endpoints
+from scripts.deployment import Deployment
 from scripts.planning.sizes import others
 
 _ROUTE_TARGETS = (

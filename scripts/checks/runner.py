@@ -14,7 +14,7 @@ from scripts.checks.check import Check, Finding, Status
 if TYPE_CHECKING:
     from botocore.exceptions import ClientError
 
-    from scripts.checks.deployment import Deployment
+    from scripts.deployment import Deployment
 
 _REFUSALS = frozenset(
     {"403", "AccessDenied", "AccessDeniedException", "AuthorizationError", "Forbidden", "UnauthorizedOperation"}

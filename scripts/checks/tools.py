@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from scripts.checks.check import Finding, Status, check
-from scripts.checks.deployment import Deployment
+from scripts.deployment import Deployment
 
 ROOT = Path(__file__).parents[2]
 OLDEST_PYTHON = (3, 11)

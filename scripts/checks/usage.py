@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from scripts.checks.reservations import BEFORE_ITS_START, CAPACITY_BLOCK, reservations, size, unused_by_type, users
 
 if TYPE_CHECKING:
-    from scripts.checks.deployment import Deployment
+    from scripts.deployment import Deployment
 
 PAGE_SIZE = 1000
 """Interfaces or volumes in one answer of EC2, the most that it gives."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from scripts.checks.check import Finding, Status, check
-from scripts.checks.deployment import Deployment
+from scripts.deployment import Deployment
 
 
 @check(

@@ -12,7 +12,7 @@ import pytest
 from botocore.stub import Stubber
 
 from scripts import submit
-from scripts.checks.deployment import Account
+from scripts.deployment import Account
 
 INSTANCE, COMMAND = "i-0123456789abcdef0", "01234567-89ab-cdef-0123-456789abcdef"
 LOGIN = (

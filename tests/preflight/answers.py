@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from scripts.checks.deployment import Account
+from scripts.deployment import Account
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 

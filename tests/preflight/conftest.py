@@ -11,8 +11,8 @@ from config.settings import Settings, load
 from rehearsal import stand_ins
 from rehearsal.aws import EmulatedAws
 from scripts.checks.check import Check, Finding, Status
-from scripts.checks.deployment import Deployment
 from scripts.checks.runner import findings
+from scripts.deployment import Deployment
 from scripts.validate import CONFIG
 
 REGION = "us-west-2"

@@ -10,8 +10,8 @@ import pytest
 
 from scripts.checks.check import Check
 from scripts.checks.cluster import parallelcluster
-from scripts.checks.deployment import Account
 from scripts.checks.selection import policy
+from scripts.deployment import Account
 from tests.preflight.conftest import GoodAccount
 
 FREE = "sts:GetCallerIdentity"

@@ -15,8 +15,8 @@ from rehearsal.aws import ACCOUNT, EmulatedAws
 from rehearsal.cdk import CommandLine
 from scripts.checks import access
 from scripts.checks.check import Check, Finding, Status
-from scripts.checks.deployment import Deployment
 from scripts.checks.runner import findings
+from scripts.deployment import Deployment
 from scripts.validate import CONFIG
 from tests.preflight.answers import failing
 from tests.preflight.conftest import GoodAccount

@@ -10,8 +10,8 @@ import pytest
 from config.settings import Settings, load
 from scripts.checks.capacity import CHECKS, capacity_block, capacity_reservation, capacity_reservation_group
 from scripts.checks.check import Status
-from scripts.checks.deployment import Deployment
 from scripts.checks.reservations import members, still_to_launch, users
+from scripts.deployment import Deployment
 from scripts.validate import CONFIG
 from tests.preflight.cases_capacity import (
     BLOCK,

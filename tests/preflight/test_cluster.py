@@ -17,8 +17,8 @@ from rehearsal.inventory import inventory
 from scripts.checks import cluster
 from scripts.checks.check import Finding, Status
 from scripts.checks.cluster import parallelcluster
-from scripts.checks.deployment import Deployment
 from scripts.checks.runner import findings
+from scripts.deployment import Deployment
 from scripts.validate import CONFIG
 from tests.preflight.cases_data import SECRET, accounting, with_secret
 from tests.preflight.cases_network import existing

@@ -18,10 +18,10 @@ from rich.live import Live
 from rehearsal.aws import ACCOUNT, EmulatedAws
 from scripts import preflight
 from scripts.checks.check import Check, Finding, Permission, Status, check
-from scripts.checks.deployment import Deployment
 from scripts.checks.runner import Result
 from scripts.checks.screen import watch
 from scripts.checks.selection import SelectionError, policy, select
+from scripts.deployment import Deployment
 
 
 class Printed(NamedTuple):

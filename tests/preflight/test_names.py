@@ -11,7 +11,7 @@ import pytest
 from rehearsal.cdk import CommandLine
 from scripts.checks import names
 from scripts.checks.check import Status
-from scripts.checks.deployment import PARTS
+from scripts.deployment import PARTS
 from tests.preflight.conftest import GoodAccount
 from tests.rehearsal.stacks import Stacks, parameter
 from toolchain.synthesis import synthesize

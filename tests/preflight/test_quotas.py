@@ -11,10 +11,10 @@ import pytest
 from config.settings import Settings, load
 from scripts.checks import usage
 from scripts.checks.check import Finding, Status
-from scripts.checks.deployment import Deployment
 from scripts.checks.quotas import CHECKS, LOOKS
 from scripts.checks.reservations import unused_by_type
 from scripts.checks.runner import findings
+from scripts.deployment import Deployment
 from scripts.planning.quotas import quotas
 from scripts.validate import CONFIG
 from tests.preflight.cases_capacity import BLOCK, RESERVATION, grouped, launch, make_reservation

@@ -8,9 +8,9 @@ import pytest
 
 from scripts.checks.catalog import CATALOG
 from scripts.checks.check import Check, Status
-from scripts.checks.deployment import Deployment
 from scripts.checks.runner import run
 from scripts.checks.selection import policy
+from scripts.deployment import Deployment
 from tests.preflight.cases import Case
 from tests.preflight.conftest import GoodAccount
 from tests.preflight.rights import FREE, actions, allowed

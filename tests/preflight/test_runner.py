@@ -11,8 +11,8 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from config.settings import load
 from rehearsal.aws import EmulatedAws
 from scripts.checks.check import SECONDS, Check, Finding, Status, check
-from scripts.checks.deployment import Deployment
 from scripts.checks.runner import Result, findings, run
+from scripts.deployment import Deployment
 from scripts.validate import CONFIG
 from tests.preflight.conftest import GoodAccount
 

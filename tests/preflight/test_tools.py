@@ -12,8 +12,8 @@ import pytest
 from config.settings import load
 from scripts.checks import tools
 from scripts.checks.check import Check, Status
-from scripts.checks.deployment import Deployment
 from scripts.checks.runner import findings
+from scripts.deployment import Deployment
 from scripts.validate import CONFIG
 
 

@@ -1,4 +1,4 @@
-"""What checks look at: the settings of a deployment, and the account that it is for."""
+"""The settings of a deployment, and the account that it is for, as programs look at them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PARTS = ("network", "storage", "cluster", "monitoring")
 
 
 class Account:
-    """AWS as the credentials in use see it. Every answer is asked for once, whichever checks want it.
+    """AWS as the credentials in use see it. Every answer is asked for once, whoever wants it, until `forget`.
 
     All methods may be called from several threads and raise botocore's exceptions.
     """
@@ -62,6 +62,11 @@ class Account:
 
         found: list[Any] = self._once(("list", service, operation, repr(parameters)), pages)
         return found
+
+    def forget(self) -> None:
+        """Ask for everything anew from now on."""
+        with self._lock:
+            self._answers = {}
 
     def _once(self, key: Hashable, ask: Callable[[], Any]) -> Any:
         with self._lock:
@@ -134,7 +139,20 @@ class Deployment:
 
     def stack_name(self, part: str) -> str:
         """Return the name of a part's stack."""
-        return f"{self.settings.name}-{part}"
+        return self.settings.stack_name(part)
+
+    def nodes(self) -> list[dict[str, Any]]:
+        """Return the instances of this deployment's cluster that are not terminated, as EC2 describes them.
+
+        1,000 in each call. Needs ec2:DescribeInstances.
+        """
+        states = ["pending", "running", "shutting-down", "stopping", "stopped"]
+        filters = [
+            {"Name": "tag:parallelcluster:cluster-name", "Values": [self.settings.cluster_spec.name]},
+            {"Name": "instance-state-name", "Values": states},
+        ]
+        listed = self.account.list("ec2", "describe_instances", Filters=filters, PaginationConfig={"PageSize": 1000})
+        return [instance for reservation in listed for instance in reservation["Instances"]]
 
     def own_instances(self) -> list[dict[str, Any]]:
         """Return the instances of this deployment's cluster that exist, as EC2 describes them.

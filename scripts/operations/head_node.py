@@ -1,0 +1,114 @@
+"""Shell commands on the head node, through Systems Manager: no open port and no key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scripts.deployment import Deployment
+from scripts.operations.clock import Clock
+from scripts.operations.command import OperationError
+
+SECONDS_TO_START = 60
+"""How long the head node may take to begin."""
+SECONDS_BETWEEN_LOOKS = 2.0
+OUTPUT_LIMIT = 24_000
+"""Characters of a command's output that Systems Manager gives back, of each of its two kinds.
+
+https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_GetCommandInvocation.html
+"""
+_UNDER_WAY = frozenset({"Pending", "InProgress", "Delayed", "Cancelling"})
+
+
+class HeadNodeError(OperationError):
+    """The head node could not be reached, or did not run a command; the message says why."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of a command.
+
+    Attributes:
+        code: Its exit code.
+        output: What it printed, cut off after `OUTPUT_LIMIT`.
+        errors: The same of standard error.
+    """
+
+    code: int
+    output: str
+    errors: str
+
+
+class HeadNode:
+    """The head node of a deployment's cluster.
+
+    Attributes:
+        instance_id: Its EC2 instance.
+    """
+
+    def __init__(self, deployment: Deployment, clock: Clock | None = None) -> None:
+        """Find it. Needs ec2:DescribeInstances.
+
+        Raises:
+            HeadNodeError: There is none that runs.
+        """
+        mine = {"Key": "parallelcluster:node-type", "Value": "HeadNode"}
+        running = [
+            each["InstanceId"]
+            for each in deployment.nodes()
+            if each["State"]["Name"] == "running" and mine in each.get("Tags", [])
+        ]
+        if not running:
+            name, region = deployment.settings.cluster_spec.name, deployment.settings.region
+            raise HeadNodeError(f"The cluster {name} has no head node that runs in {region}. First: make deploy")
+        self.instance_id: str = running[0]
+        self._client = deployment.account.client("ssm")
+        self._clock = clock or Clock()
+
+    def start(self, script: str, *, seconds: int = 3600) -> str:
+        """Begin to run a shell script as root, and return the id of the command. Needs ssm:SendCommand.
+
+        Args:
+            script: For /bin/sh.
+            seconds: How long it may take; it is ended then.
+        """
+        sent = self._client.send_command(
+            InstanceIds=[self.instance_id],
+            DocumentName="AWS-RunShellScript",
+            Parameters={"commands": [script], "executionTimeout": [str(seconds)]},
+            TimeoutSeconds=SECONDS_TO_START,
+        )
+        return str(sent["Command"]["CommandId"])
+
+    def answer(self, command_id: str) -> Answer | None:
+        """Return what came of a command; None: it has not ended. One call; needs ssm:GetCommandInvocation.
+
+        Raises:
+            HeadNodeError: The head node did not run it.
+        """
+        try:
+            found = self._client.get_command_invocation(CommandId=command_id, InstanceId=self.instance_id)
+        except self._client.exceptions.InvocationDoesNotExist:
+            return None  # not yet: the answer to SendCommand comes first
+        if found["Status"] in _UNDER_WAY:
+            return None
+        if found["ResponseCode"] < 0:
+            raise HeadNodeError(f"The head node {self.instance_id} did not run the command: {found['StatusDetails']}")
+        return Answer(found["ResponseCode"], found["StandardOutputContent"], found["StandardErrorContent"])
+
+    def run(self, script: str, *, seconds: int = 60) -> Answer:
+        """Run a shell script as root, wait for its end, and return what came of it.
+
+        Raises:
+            HeadNodeError: The head node did not run it, or it did not end in time.
+        """
+        command_id = self.start(script, seconds=seconds)
+        found: list[Answer] = []
+
+        def ended() -> bool:
+            answer = self.answer(command_id)
+            found.extend([answer] if answer else [])
+            return bool(found)
+
+        if not self._clock.until(ended, every=SECONDS_BETWEEN_LOOKS, limit=SECONDS_TO_START + seconds):
+            raise HeadNodeError(f"The head node {self.instance_id} did not answer within {seconds} s")
+        return found[0]

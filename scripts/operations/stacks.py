@@ -1,0 +1,73 @@
+"""The stacks of a deployment and those nested in them, as CloudFormation has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from scripts.deployment import PARTS, Deployment
+
+NESTED = "AWS::CloudFormation::Stack"
+CLUSTER = "Custom::PclusterCluster"
+
+
+@dataclass(frozen=True)
+class StackResource:
+    """A resource of a stack.
+
+    Attributes:
+        stack: Name of the stack.
+        logical_id: Its name in the stack's template.
+        physical_id: Its id or name; empty: there is none (yet).
+        type: Its type, such as AWS::EC2::VPC.
+        status: As CloudFormation has it.
+        reason: Why it has this status; empty: nothing to say.
+        changed: When it got this status.
+    """
+
+    stack: str
+    logical_id: str
+    physical_id: str
+    type: str
+    status: str
+    reason: str
+    changed: datetime
+
+
+def names(deployment: Deployment) -> list[str]:
+    """Return the names of the stacks that a deployment may have, in the order in which they are made.
+
+    The last but one is the cluster's own, which ParallelCluster makes while the stack before it is made.
+    """
+    stacks = [deployment.stack_name(part) for part in PARTS]
+    return [*stacks[:-1], deployment.settings.cluster_spec.name, stacks[-1]]
+
+
+def resources(deployment: Deployment, stack: str) -> list[StackResource]:
+    """Return the resources of a stack, given by name or id. 100 in each call; needs cloudformation:ListStackResources.
+
+    Raises:
+        botocore.exceptions.ClientError: There is no such stack.
+    """
+    name = stack.split("/")[1] if stack.startswith("arn:") else stack
+    return [
+        StackResource(
+            name,
+            each["LogicalResourceId"],
+            each.get("PhysicalResourceId", ""),
+            each["ResourceType"],
+            each["ResourceStatus"],
+            each.get("ResourceStatusReason", ""),
+            each["LastUpdatedTimestamp"],
+        )
+        for each in deployment.account.list("cloudformation", "list_stack_resources", StackName=stack)
+    ]
+
+
+def all_resources(deployment: Deployment, stack: str) -> Iterator[StackResource]:
+    """Yield the resources of a stack and of those nested in it, the nested ones after the stack that has them."""
+    for each in resources(deployment, stack):
+        yield each
+        if each.type == NESTED and each.physical_id and each.status != "DELETE_COMPLETE":
+            yield from all_resources(deployment, each.physical_id)

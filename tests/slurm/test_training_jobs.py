@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -67,10 +67,11 @@ def paused(cluster: SlurmCluster, run: Run, job: int) -> Iterator[list[Node]]:
     nodes[0].sh(f"pkill -CONT --full '{WORKER}' || true")
 
 
-def ends_as(cluster: SlurmCluster, job: int, run: Run, reference: Run, restarts: int = 1) -> None:
-    """A run comes to the same end as another, after so many restarts, with each step there once."""
+def ends_as(cluster: SlurmCluster, job: int, run: Run, reference: Run, restarts: Container[int] = (1,)) -> None:
+    """A run comes to the same end as another, after one of these numbers of restarts, with each step there once."""
     found = cluster.wait(job)
-    assert (found["JobState"], found["Restarts"]) == ("COMPLETED", str(restarts)), run.log
+    assert found["JobState"] == "COMPLETED", run.log
+    assert int(found["Restarts"]) in restarts, run.log
     assert run.losses == pytest.approx(reference.losses, rel=1e-5)
     assert [line["step"] for line in run.metrics] == list(range(1, STEPS + 1))
 
@@ -143,7 +144,7 @@ def test_a_full_disk_during_a_checkpoint(training_cluster: SlurmCluster, start: 
         nodes[0].sh(f"cat /dev/zero >{checkpoints}/filler 2>/dev/null || true")
     told = f"grep -q 'was not saved' {run.path}/train-*.log"
     nodes[0].sh(f"until {told}; do sleep 0.02; done; rm {checkpoints}/filler", timeout=120)
-    ends_as(training_cluster, job, run, undisturbed, restarts=0)
+    ends_as(training_cluster, job, run, undisturbed, restarts=(0,))
     assert nodes[0].sh(f"ls {checkpoints}").split()[-1] == f"step-{STEPS:08}"
 
 
@@ -155,7 +156,7 @@ def test_a_truncated_newest_checkpoint(training_cluster: SlurmCluster, start: Su
     [state] = (damaged / f"checkpoints/step-{STEPS:08}").glob("*.pt")
     os.truncate(state, state.stat().st_size // 2)
     run, job = start("damaged")
-    ends_as(training_cluster, job, run, undisturbed, restarts=0)
+    ends_as(training_cluster, job, run, undisturbed, restarts=(0,))
     assert re.search(rf"step-{STEPS:08} is passed over: .*bytes instead of", run.log)
 
 
@@ -263,5 +264,6 @@ def test_a_lost_node(training_cluster: SlurmCluster, start: Submit, undisturbed:
     run, job = start("lost")
     with paused(training_cluster, run, job) as nodes:
         nodes[1].power_off()
-    ends_as(training_cluster, job, run, undisturbed)
+    # The job fails before Slurm knows that the node is gone, and may get it once more.
+    ends_as(training_cluster, job, run, undisturbed, restarts=(1, 2))
     assert f"from step-{2 * INTERVAL:08}" in run.log

@@ -162,10 +162,10 @@ emulate: env setup .venv-pcluster/.complete ## An emulated account for ENV until
 validate: $(if $(GIVEN_ENV),env) setup .venv-pcluster/.complete ## Ask the real ParallelCluster about every configuration, or ENV
 	@python -m scripts.validate $(GIVEN_ENV) $(ARGS)
 
-# Three workers for two cores, 8 at most: many tests wait, for Slurm or a server; each worker takes a gigabyte and a half
+# Two workers for each core, 8 at most: many tests wait, for Slurm or a server; each worker takes a gigabyte and a half
 # with its servers. The tests of a module stay together, for what they share. xdist would begin with the modules of most
 # tests; those of fewest take longest and must not come last.
-WORKERS = $$($(PYTHON) -c "import os; print(min(8, (os.cpu_count() or 1) * 3 // 2))")
+WORKERS = $$($(PYTHON) -c "import os; print(min(8, (os.cpu_count() or 1) * 2))")
 PARALLEL = --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder
 
 .PHONY: test

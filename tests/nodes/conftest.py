@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from functools import cache
-from pathlib import Path
 
 import pytest
 
 from tests.nodes import base as bases
 from tests.nodes.facts import COMPUTE_NODE
 from tests.nodes.machine import Machine
-
-_MEMORY = Path("/dev/shm")  # noqa: S108
+from tests.shared import shared_directory
 
 
 @pytest.fixture(scope="session")
 def base() -> Iterator[bases.Base]:
-    """What all machines share; in memory where there is room, which halves the time."""
-    in_memory = _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > 2 * 1024**3
-    workspace = Path(tempfile.mkdtemp(prefix="ultracluster-nodes-", dir=_MEMORY if in_memory else None))
-    workspace.chmod(0o755)
-    try:
-        yield bases.create(workspace)
-    finally:
-        shutil.rmtree(workspace)
+    """What all machines share."""
+    with shared_directory("nodes", bases.create) as workspace:
+        yield bases.Base(workspace)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -10,24 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from tests.shared import shared_directory
 from tests.slurm import training
 from tests.slurm.base import create_base
 from tests.slurm.cluster import SlurmCluster
 
-_MEMORY = Path("/dev/shm")  # noqa: S108
-
 
 @pytest.fixture(scope="session")
 def slurm_workspace() -> Iterator[Path]:
-    """Directory for clusters, with their root directory; in memory where there is room."""
-    in_memory = _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > 2 * 1024**3
-    workspace = Path(tempfile.mkdtemp(prefix="ultracluster-slurm-", dir=_MEMORY if in_memory else None))
-    workspace.chmod(0o755)
-    try:
-        create_base(workspace / "base")
+    """Directory for clusters, with their root directory."""
+    with shared_directory("slurm", lambda workspace: create_base(workspace / "base")) as workspace:
         yield workspace
-    finally:
-        shutil.rmtree(workspace)
 
 
 @pytest.fixture

@@ -1,0 +1,51 @@
+"""What takes long to make, made once for all workers of a test run."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_MEMORY = Path("/dev/shm")  # noqa: S108
+
+
+@contextmanager
+def shared_directory(name: str, make: Callable[[Path], object]) -> Iterator[Path]:
+    """Yield a directory that the first worker to ask for it makes, and the last to leave it deletes.
+
+    It is in memory where there is room, which halves the time of what works in it.
+    """
+    in_memory = _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > 2 * 1024**3
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", f"{os.getpid()}")
+    directory = Path(_MEMORY if in_memory else tempfile.gettempdir()) / f"ultracluster-{name}-{run}"
+    with _one_at_a_time(name):
+        users = directory / "users"
+        if not users.exists():
+            directory.mkdir(mode=0o755)
+            try:
+                make(directory)
+            except BaseException:
+                shutil.rmtree(directory)
+                raise
+            users.touch()
+        with users.open("a", encoding="utf-8") as file:
+            file.write(f"{os.getpid()}\n")
+    try:
+        yield directory
+    finally:
+        with _one_at_a_time(name):
+            others = [each for each in users.read_text(encoding="utf-8").splitlines() if each != f"{os.getpid()}"]
+            users.write_text("".join(f"{each}\n" for each in others), encoding="utf-8")
+            if not others:
+                shutil.rmtree(directory)
+
+
+@contextmanager
+def _one_at_a_time(name: str) -> Iterator[None]:
+    with Path(tempfile.gettempdir(), f"ultracluster-{name}.lock").open("w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -16,6 +16,7 @@ from typing import Any, Literal, Self
 
 import boto3
 
+from rehearsal.calls import OWN_KEY
 from toolchain.assembly import EXAMPLE_ACCOUNT
 
 ACCOUNT = EXAMPLE_ACCOUNT
@@ -50,7 +51,7 @@ class EmulatedAws:
             raise RuntimeError(f"the emulated AWS did not start (exit code {self._process.returncode})")
         # An IP address, not a name: botocore then addresses buckets by path.
         self.endpoint = f"http://127.0.0.1:{port}"
-        self._session = boto3.Session("testing", "testing")
+        self._session = boto3.Session(OWN_KEY, "testing")
         self._clients: dict[tuple[str, str], Any] = {}
 
     def __enter__(self) -> Self:
@@ -69,7 +70,7 @@ class EmulatedAws:
         """Return the environment variables that lead AWS's tools to this server."""
         return {
             "AWS_ENDPOINT_URL": self.endpoint,
-            "AWS_ACCESS_KEY_ID": "testing",
+            "AWS_ACCESS_KEY_ID": OWN_KEY,
             "AWS_SECRET_ACCESS_KEY": "testing",
             "AWS_EC2_METADATA_DISABLED": "true",
             "AWS_CONFIG_FILE": os.devnull,
@@ -89,6 +90,19 @@ class EmulatedAws:
     def mend(self) -> None:
         """Take all faults away."""
         self._post("/rehearsal/faults")
+
+    def set_shell(self, program: str) -> None:
+        """Have a program run every command that Systems Manager sends to a node (`rehearsal.agents`).
+
+        Args:
+            program: bash text; empty: no node answers any more.
+        """
+        self._post("/rehearsal/shell", program.encode())
+
+    def calls(self) -> list[str]:
+        """Return the calls since the last time, such as ``ec2:DescribeInstances``, but for the emulator's own."""
+        found: list[str] = json.loads(self._post("/rehearsal/calls"))
+        return found
 
     @contextmanager
     def restricted(self, policy: Mapping[str, Any]) -> Iterator[dict[str, str]]:
@@ -127,10 +141,12 @@ class EmulatedAws:
         """Let IAM look at every call after so many. https://docs.getmoto.org/en/latest/docs/iam.html."""
         self._post("/moto-api/reset-auth", number.encode())
 
-    def _post(self, path: str, body: bytes = b"") -> None:
+    def _post(self, path: str, body: bytes = b"") -> bytes:
         headers = {"Content-Type": "text/plain"}  # a form's body would not reach moto's handler
         request = urllib.request.Request(f"{self.endpoint}{path}", body, headers, method="POST")  # noqa: S310 - own server
-        urllib.request.urlopen(request).close()  # noqa: S310
+        with urllib.request.urlopen(request) as answer:  # noqa: S310
+            content: bytes = answer.read()
+        return content
 
 
 def _without_aws(environment: os._Environ[str]) -> dict[str, str]:

@@ -59,7 +59,7 @@ FAULTS: Mapping[str, Fault] = {
         "https://docs.aws.amazon.com/lambda/latest/dg/configuration-timeout.html",
     ),
     "stopping": Fault(
-        "instances are still stopping when their placement group is to go",
+        "compute nodes that are terminated keep shutting down, when their placement group is to go",
         "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/delete-placement-group.html",
     ),
     "killed": Fault(

@@ -32,7 +32,8 @@ from uuid import uuid4
 import boto3
 from moto.awslambda.models import LambdaFunction, lambda_backends
 
-from rehearsal.cloudformation.durations import Speed
+from rehearsal.calls import OWN_KEY
+from rehearsal.cloudformation.clock import Speed
 from rehearsal.faults import FAULTS_IN_FORCE
 from toolchain.values import UnsupportedError
 
@@ -41,7 +42,7 @@ PCLUSTER_LAYER: Final = "PCLayer-"
 """How the name of the layer with ParallelCluster's package begins, on AWS and in `rehearsal.provider`."""
 
 _RUNTIME: Final = Path(__file__).with_name("lambda_runtime.py")
-_SESSION: Final = boto3.Session("testing", "testing")
+_SESSION: Final = boto3.Session(OWN_KEY, "testing")
 _PATIENCE: Final[dict[Speed, int]] = {"real": 1, "fast": 3}
 _LONGEST_SLEEP: Final = "0.1"
 _SHORTEST_INTERVAL: Final = 0.5
@@ -289,7 +290,7 @@ class _Process:
         return {
             **os.environ,
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),  # the CDK looks for `node`
-            "AWS_ACCESS_KEY_ID": "testing",
+            "AWS_ACCESS_KEY_ID": OWN_KEY,
             "AWS_SECRET_ACCESS_KEY": "testing",
             "AWS_ENDPOINT_URL": endpoint,
             "AWS_EC2_METADATA_DISABLED": "true",

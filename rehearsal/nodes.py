@@ -1,4 +1,4 @@
-"""The head nodes of clusters: what they report and record, without being there.
+"""The head nodes of clusters: what they report, record and end, without being there.
 
 A node of ParallelCluster learns from its user data and from the metadata of its launch template what to do, and reports
 to a URL that it finds there. So does the one here (aws-parallelcluster, pcluster/resources/head_node/user_data.sh and
@@ -19,14 +19,9 @@ from typing import Any, Final
 from botocore.exceptions import ClientError
 
 from rehearsal.cloudformation.clients import Clients
-from rehearsal.cloudformation.durations import Clock
+from rehearsal.cloudformation.clock import Clock
 from rehearsal.faults import Faults
-
-BOOT_SECONDS: Final = 300.0
-"""From the launch of a head node until it reports; AWS gives it 35 minutes. An order of magnitude, not measured."""
-
-UPDATE_SECONDS: Final = 60.0
-"""From a change of the metadata until the node has followed it."""
+from toolchain.durations import BOOT_SECONDS, UPDATE_SECONDS
 
 SCRIPT_FAILURE: Final = (
     "fetch_and_run - Failed to execute OnNodeConfigured script 1, return code: 1. Please check /var/log/cfn-init.log "
@@ -41,7 +36,6 @@ _TYPE_TAG, _NAME_TAG = "parallelcluster:node-type", "parallelcluster:cluster-nam
 _HANDLE_FILE = "/opt/parallelcluster/tmp/wait_condition_handle.txt"
 _CFN_INIT = re.compile(r"cfn-init -s (?P<stack>\S+) .*?-r (?P<resource>\S+)")
 _FLEET = {"Id": {"S": "COMPUTE_FLEET"}}
-_FLEET_FOLLOWS: Mapping[str, str] = {"START_REQUESTED": "RUNNING", "STOP_REQUESTED": "STOPPED"}
 
 
 class Nodes:
@@ -53,13 +47,15 @@ class Nodes:
         self._faults = faults
         self._stopped = threading.Event()
 
-    def launched(self, region: str, instance_id: str) -> None:
+    def launched(self, region: str, instance_id: str, tags: Mapping[str, str]) -> None:
         """Take notice of an instance that started; only head nodes have something to do."""
         stopped = self._stopped
+        if tags.get(_TYPE_TAG) != "HeadNode":
+            return
 
         def live() -> None:
             try:
-                self._live(region, instance_id, stopped)
+                self._live(region, instance_id, tags[_NAME_TAG], stopped)
             except Exception:
                 if not stopped.is_set():  # a reset takes everything away, also what a node is about to ask
                     raise
@@ -71,15 +67,11 @@ class Nodes:
         self._stopped.set()
         self._stopped = threading.Event()
 
-    def _live(self, region: str, instance_id: str, stopped: threading.Event) -> None:
+    def _live(self, region: str, instance_id: str, cluster_name: str, stopped: threading.Event) -> None:
         ec2 = self._clients("ec2", region)
-        instance = ec2.describe_instances(InstanceIds=[instance_id])["Reservations"][0]["Instances"][0]
-        tags = {tag["Key"]: tag["Value"] for tag in instance.get("Tags", [])}
-        if tags.get(_TYPE_TAG) != "HeadNode":
-            return
         user_data = ec2.describe_instance_attribute(InstanceId=instance_id, Attribute="userData")["UserData"]["Value"]
         script = base64.b64decode(user_data).decode()
-        node = _HeadNode(self._clients, region, instance_id, tags[_NAME_TAG], script)
+        node = _HeadNode(self._clients, region, instance_id, cluster_name, script)
         self._clock.sleep(BOOT_SECONDS)
         handle = node.handle()
         if "head-node" in self._faults:
@@ -107,6 +99,7 @@ class _HeadNode:
         self._dynamodb = clients("dynamodb", region)
         self._ec2 = clients("ec2", region)
         self._instance_id = instance_id
+        self._cluster_name = cluster_name
         self._table = f"parallelcluster-{cluster_name}"
 
     def runs(self) -> bool:
@@ -137,8 +130,26 @@ class _HeadNode:
         self._dynamodb.put_item(TableName=self._table, Item={**_FLEET, "Data": {"M": data}})
 
     def follow_fleet_requests(self) -> None:
-        """Start or stop the fleet, which has no nodes, when that was requested."""
+        """Start or stop the fleet when that was requested; what is stopped is terminated.
+
+        https://docs.aws.amazon.com/parallelcluster/latest/ug/pcluster.update-compute-fleet-v3.html
+        """
         item: dict[str, Any] = self._dynamodb.get_item(TableName=self._table, Key=_FLEET).get("Item", {})
         status = item.get("Data", {}).get("M", {}).get("status", {}).get("S", "")
-        if status in _FLEET_FOLLOWS:
-            self.set_fleet(_FLEET_FOLLOWS[status])
+        if status == "START_REQUESTED":
+            self.set_fleet("RUNNING")
+        elif status == "STOP_REQUESTED":
+            self.set_fleet("STOPPING")
+            self._terminate_compute_nodes()
+            self.set_fleet("STOPPED")
+
+    def _terminate_compute_nodes(self) -> None:
+        filters = [
+            {"Name": f"tag:{_NAME_TAG}", "Values": [self._cluster_name]},
+            {"Name": f"tag:{_TYPE_TAG}", "Values": ["Compute"]},
+            {"Name": "instance-state-name", "Values": ["pending", "running", "stopping", "stopped"]},
+        ]
+        for page in self._ec2.get_paginator("describe_instances").paginate(Filters=filters):
+            ids = [each["InstanceId"] for reservation in page["Reservations"] for each in reservation["Instances"]]
+            if ids:
+                self._ec2.terminate_instances(InstanceIds=ids)

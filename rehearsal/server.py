@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import cast
 from urllib.parse import parse_qsl
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
@@ -18,16 +19,19 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoReque
 from werkzeug.serving import make_server
 
 from rehearsal import gaps, mailbox
+from rehearsal.agents import Agents
 from rehearsal.aws import ACCOUNT
+from rehearsal.calls import CALLS, NODE_KEY
 from rehearsal.cloudformation import service
 from rehearsal.cloudformation.clients import Clients
-from rehearsal.cloudformation.durations import Clock, Speed
+from rehearsal.cloudformation.clock import Clock, Speed
 from rehearsal.cloudformation.engine import Engine
 from rehearsal.cloudformation.nested import NestedStack
 from rehearsal.cloudformation.stacks import STACK_TYPE
 from rehearsal.faults import FAULTS_IN_FORCE
 from rehearsal.functions import Functions
 from rehearsal.gaps import invocations, launches
+from rehearsal.gaps.ssm import Ssm
 from rehearsal.mailbox import Mailbox
 from rehearsal.nodes import Nodes
 from rehearsal.resources import MODELS
@@ -36,27 +40,40 @@ from rehearsal.resources.model import Model
 from rehearsal.resources.waits import WaitCondition, WaitConditionHandle
 
 _RESET = "/moto-api/reset"
-_FAULTS = "/rehearsal/faults"
+
+Control = Callable[[str, str], str]
+"""What a path of the emulator's own does with the query and the body of a request, and what it answers.
+
+Raises:
+    ValueError: It makes no sense of them.
+"""
 
 
 class Front:
-    """The first to see a request: letters go to the mailbox, a reset is everybody's, all else is moto's."""
+    """The first to see a request: a letter is the mailbox's, a control ours, a reset everybody's, the rest moto's."""
 
-    def __init__(self, application: WSGIApplication, letters: Mailbox, resets: Iterable[Callable[[], None]]) -> None:
+    def __init__(
+        self,
+        application: WSGIApplication,
+        letters: Mailbox,
+        resets: Iterable[Callable[[], None]],
+        controls: Mapping[str, Control],
+    ) -> None:
         self._application = application
         self._letters = letters
         self._resets = tuple(resets)
+        self._controls = controls
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Serve one request."""
         path = environ["PATH_INFO"]
         if path.startswith(mailbox.PATH):
-            body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
-            start_response(self._deliver(mailbox.mail_key(path), body), [("Content-Length", "0")])
+            start_response(self._deliver(mailbox.mail_key(path), _body(environ)), [("Content-Length", "0")])
             return []
-        if path == _FAULTS:
-            start_response(_set_faults(environ["QUERY_STRING"]), [("Content-Length", "0")])
-            return []
+        if path in self._controls:
+            status, answer = self._control(path, environ["QUERY_STRING"], _body(environ).decode())
+            start_response(status, [("Content-Length", str(len(answer)))])
+            return [answer]
         if path == _RESET:
             for reset in self._resets:
                 reset()
@@ -69,20 +86,32 @@ class Front:
             return "404 Not Found"
         return "200 OK"
 
+    def _control(self, path: str, query: str, body: str) -> tuple[str, bytes]:
+        try:
+            return "200 OK", self._controls[path](query, body).encode()
+        except ValueError as error:
+            return "400 Bad Request", str(error).encode()
 
-def _set_faults(query: str) -> str:
+
+def _body(environ: WSGIEnvironment) -> bytes:
+    body: bytes = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+    return body
+
+
+def _set_faults(query: str, _: str) -> str:
     """Mend everything, then put in force what the query says: name=target."""
     FAULTS_IN_FORCE.clear()
-    try:
-        for name, target in parse_qsl(query, keep_blank_values=True):
-            FAULTS_IN_FORCE.inject(name, target)
-    except ValueError:
-        return "400 Bad Request"
-    return "200 OK"
+    for name, target in parse_qsl(query, keep_blank_values=True):
+        FAULTS_IN_FORCE.inject(name, target)
+    return ""
 
 
-def assemble(endpoint: str, speed: Speed) -> tuple[Front, Functions]:
-    """Return the application that serves this endpoint, and what runs its functions."""
+def _take_calls(*_: str) -> str:
+    return json.dumps(CALLS.take())
+
+
+def assemble(endpoint: str, speed: Speed) -> tuple[Front, Callable[[], None]]:
+    """Return the application that serves this endpoint, and what ends the processes that it has started."""
     letters = Mailbox()
     clock = Clock(speed)
     functions = Functions(endpoint, speed)
@@ -97,12 +126,33 @@ def assemble(endpoint: str, speed: Speed) -> tuple[Front, Functions]:
     models[STACK_TYPE] = NestedStack(engine)
     gaps.fill()
     invocations.fill(functions)
-    nodes = Nodes(clients, clock, FAULTS_IN_FORCE)
+    clients_of_nodes = Clients(endpoint, NODE_KEY)
+    nodes = Nodes(clients_of_nodes, clock, FAULTS_IN_FORCE)
     launches.LISTENERS.append(nodes.launched)
     service.serve(engine)
+    Ssm.agents = agents = Agents(clients_of_nodes)
+
+    def set_shell(_: str, program: str) -> str:
+        agents.reset()
+        agents.shell = program or None
+        return ""
+
+    def stop() -> None:
+        functions.stop()
+        agents.reset()
+
+    controls = {"/rehearsal/faults": _set_faults, "/rehearsal/shell": set_shell, "/rehearsal/calls": _take_calls}
     # Who waits for a letter or a function is sent away before the engine waits for what is under way.
-    resets = (FAULTS_IN_FORCE.clear, engine.abandon, letters.reset, functions.reset, nodes.reset, engine.reset)
-    return Front(DomainDispatcherApplication(create_backend_app), letters, resets), functions
+    resets = (
+        FAULTS_IN_FORCE.clear,
+        engine.abandon,
+        letters.reset,
+        functions.reset,
+        nodes.reset,
+        agents.reset,
+        engine.reset,
+    )
+    return Front(DomainDispatcherApplication(create_backend_app), letters, resets, controls), stop
 
 
 def main() -> None:
@@ -111,7 +161,7 @@ def main() -> None:
     # The address has to be known before anything is made that is served there.
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        application, functions = assemble(f"http://127.0.0.1:{port}", cast(Speed, sys.argv[1]))
+        application, stop = assemble(f"http://127.0.0.1:{port}", cast(Speed, sys.argv[1]))
         server = make_server(
             "127.0.0.1",
             port,
@@ -123,7 +173,7 @@ def main() -> None:
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print(port, flush=True)
     sys.stdin.read()
-    functions.stop()
+    stop()
 
 
 if __name__ == "__main__":

@@ -9,14 +9,16 @@ from typing import Any
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
+from config.settings import Settings
 from rehearsal.aws import EmulatedAws
 
 
-def tables(aws: EmulatedAws, region: str, name: str) -> Iterator[Table]:
-    """Describe the deployment of this name: stacks, network, file system, cluster, launch templates, outputs."""
+def tables(aws: EmulatedAws, settings: Settings) -> Iterator[Table]:
+    """Describe the deployment of settings: stacks, network, file system, cluster, launch templates, outputs."""
+    region = settings.region
     stacks = aws.client("cloudformation", region).describe_stacks()["Stacks"]
     summaries = {stack["StackName"]: _outputs(stack) for stack in stacks if "Summary" in _outputs(stack)}
-    cluster = json.loads(summaries[f"{name}-cluster"]["Summary"])
+    cluster = json.loads(summaries[settings.stack_name("cluster")]["Summary"])
     ec2 = aws.client("ec2", region)
     yield _stacks(aws.client("cloudformation", region), stacks)
     yield _network(ec2, cluster["vpc_id"])

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import boto3
 
+from rehearsal.calls import OWN_KEY
 from toolchain.values import UnsupportedError
 
 SERVICE: Final = "ServiceName"
@@ -16,9 +17,9 @@ SERVICE: Final = "ServiceName"
 class Clients:
     """Clients by service and region, each made once; calling it gives one."""
 
-    def __init__(self, endpoint: str) -> None:
+    def __init__(self, endpoint: str, key: str = OWN_KEY) -> None:
         self._endpoint = endpoint
-        self._session = boto3.Session("testing", "testing")
+        self._session = boto3.Session(key, "testing")
         self._lock = Lock()
         self._made: dict[tuple[str, str], Any] = {}
 

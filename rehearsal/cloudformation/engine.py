@@ -16,7 +16,7 @@ from botocore.exceptions import ClientError
 
 from rehearsal.cloudformation.changes import Comparison
 from rehearsal.cloudformation.clients import Clients
-from rehearsal.cloudformation.durations import Clock
+from rehearsal.cloudformation.clock import Clock
 from rehearsal.cloudformation.errors import (
     AlreadyExistsError,
     ChangeSetNotFoundError,
@@ -26,9 +26,9 @@ from rehearsal.cloudformation.errors import (
 )
 from rehearsal.cloudformation.operations import AbandonedError, Operation, Surroundings, listed
 from rehearsal.cloudformation.scope import StackScope, ssm_parameter
-from rehearsal.cloudformation.stacks import ChangeSet, Origin, Request, Revision, Stack, Store
+from rehearsal.cloudformation.stacks import INITIATED, ChangeSet, Origin, Request, Revision, Stack, Store
 from rehearsal.cloudformation.template import Parameter, Template, TemplateError
-from rehearsal.resources.model import Model
+from rehearsal.resources.model import Model, Physical
 from toolchain.values import UnsupportedError
 
 _STACK_NAME: Final = re.compile(r"[a-zA-Z][-a-zA-Z0-9]{0,127}")
@@ -194,8 +194,12 @@ class Engine:
 
     # Nested stacks: their parent's operation waits for them.
 
-    def create_nested(self, parent_id: str, name: str, request: Request) -> Stack:
-        """Create a nested stack; what fails is left for the parent to delete."""
+    def create_nested(self, parent_id: str, logical_id: str, name: str, request: Request) -> Stack:
+        """Create a nested stack; what fails is left for the parent to delete.
+
+        The parent tells of it before the nested stack does:
+        https://github.com/aws-samples/aws-scalable-big-blue-button-example/issues/36 has such events.
+        """
         with self._lock:
             parent = self._by_id(parent_id)
             request = replace(
@@ -205,6 +209,8 @@ class Engine:
                 termination_protection=parent.termination_protection,
             )
             stack = self._new_stack(parent.region, name, request, parent)
+            resource = replace(parent.resources[logical_id], physical=Physical(stack.id))
+            parent.put(resource, resource.status, INITIATED)
             stack.enter("CREATE_IN_PROGRESS", "User Initiated")
         Operation(stack, self._surroundings).create()
         return stack

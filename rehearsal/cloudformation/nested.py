@@ -22,7 +22,9 @@ class NestedStack(Model):
     def create(self, context: Context, properties: Properties) -> Physical:
         """Create the stack, and wait until it is complete."""
         try:
-            stack = self._engine.create_nested(context.stack_id, context.name, self._request(context, properties))
+            stack = self._engine.create_nested(
+                context.stack_id, context.logical_id, context.name, self._request(context, properties)
+            )
         except _FAILURES as error:
             raise ResourceError(error.message) from None
         if stack.status != "CREATE_COMPLETE":

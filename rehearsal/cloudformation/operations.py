@@ -20,10 +20,12 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from rehearsal import resources
 from rehearsal.cloudformation.clients import SERVICE, Clients
-from rehearsal.cloudformation.durations import Clock, seconds
+from rehearsal.cloudformation.clock import Clock
 from rehearsal.cloudformation.scheduler import Step, StepError, run
 from rehearsal.cloudformation.scope import StackScope
 from rehearsal.cloudformation.stacks import (
+    INITIATED,
+    STACK_TYPE,
     Origin,
     Output,
     Revision,
@@ -36,6 +38,7 @@ from rehearsal.cloudformation.template import ResourceDefinition
 from rehearsal.faults import FAULTS_IN_FORCE
 from rehearsal.resources.model import Context, Model, Physical, ResourceError
 from toolchain import schemas
+from toolchain.durations import seconds
 from toolchain.values import NO_VALUE, TemplateError, UnsupportedError
 
 _NAME_LIMIT: Final = 64
@@ -446,7 +449,9 @@ class _Put:
         with operation.reported(wanted, self._failure):
             FAULTS_IN_FORCE.check_creation(wanted.logical_id, wanted.type)
             made = resources.create(wanted.type, operation.context(wanted), wanted.properties, models)
-        resource = stack.put(replace(wanted, physical=made), f"{verb}_IN_PROGRESS", "Resource creation Initiated")
+        resource = replace(wanted, physical=made)
+        if wanted.type != STACK_TYPE:  # a nested stack has been told of since it began
+            stack.put(resource, f"{verb}_IN_PROGRESS", INITIATED)
         stack.put(resource, f"{verb}_COMPLETE")
 
     def _update(self) -> None:
@@ -510,7 +515,9 @@ class _Delete:
         if resource.physical is None:
             return 0
         if self._retained:
-            stack.announce(resource, "DELETE_SKIPPED")
+            skipped = stack.announce(resource, "DELETE_SKIPPED")
+            if self._kept:
+                stack.gone[resource.logical_id] = skipped
             return 0
         announced = stack.announce(resource, "DELETE_IN_PROGRESS")
         if self._kept:
@@ -523,7 +530,9 @@ class _Delete:
             with operation.reported(resource, "DELETE_FAILED", kept=self._kept):
                 context, models = operation.context(resource), operation.surroundings.models
                 resources.delete(resource.type, context, resource.physical, resource.properties, models)
-            operation.stack.announce(resource, "DELETE_COMPLETE")
+            deleted = operation.stack.announce(resource, "DELETE_COMPLETE")
+            if self._kept:
+                operation.stack.gone[resource.logical_id] = deleted
         if self._kept:
             del operation.stack.resources[resource.logical_id]
 

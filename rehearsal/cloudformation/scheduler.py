@@ -16,7 +16,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Final, Protocol
 
-from rehearsal.cloudformation.durations import Clock
+from rehearsal.cloudformation.clock import Clock
 
 _LOOK: Final = 0.5
 """Seconds after which who waits looks whether the operation was cancelled."""

@@ -170,7 +170,7 @@ class CloudFormation(BaseResponse):
         stack = self._stack()
         summaries = [
             {**_described_resource(stack, resource), "LastUpdatedTimestamp": resource.changed}
-            for resource in stack.resources.values()
+            for resource in {**stack.gone, **stack.resources}.values()
         ]
         page, token = self._page(summaries)
         return ActionResult({"StackResourceSummaries": page, "NextToken": token})

@@ -15,6 +15,8 @@ from rehearsal.cloudformation.template import Parameter, Template
 from rehearsal.resources.model import Physical
 
 STACK_TYPE = "AWS::CloudFormation::Stack"
+INITIATED = "Resource creation Initiated"
+"""The reason in the first event that has a resource's physical id."""
 
 
 def is_custom(resource_type: str) -> bool:
@@ -241,6 +243,7 @@ class Stack:
         status: As DescribeStacks gives it.
         reason: Why it has this status; empty if there is nothing to say.
         resources: By logical id; what was deleted is not here.
+        gone: By logical id; what was deleted or left behind with the stack, or when its creation was rolled back.
         outputs: By key.
         imports: Names of the exports that it uses.
         events: Oldest first.
@@ -261,6 +264,7 @@ class Stack:
     status: str = ""
     reason: str = ""
     resources: dict[str, StackResource] = field(default_factory=dict)
+    gone: dict[str, StackResource] = field(default_factory=dict)
     outputs: dict[str, Output] = field(default_factory=dict)
     imports: frozenset[str] = frozenset()
     events: list[Event] = field(default_factory=list)

@@ -27,10 +27,11 @@ import moto.ssm.urls
 from moto.core.responses import BaseResponse
 
 from rehearsal.gaps.authorization import refuse_as_services_do
+from rehearsal.gaps.backups import Fsx
+from rehearsal.gaps.calls import count_calls
 from rehearsal.gaps.cloudtrail import CloudTrail
 from rehearsal.gaps.cloudwatch import CloudWatch
 from rehearsal.gaps.faults import FaultyEc2, withhold_offerings
-from rehearsal.gaps.fsx import Fsx
 from rehearsal.gaps.iam import Iam, name_service_roles
 from rehearsal.gaps.instances import place_offerings_by_zone_id
 from rehearsal.gaps.kms import Kms
@@ -72,6 +73,7 @@ def fill() -> None:
     # S3 delivers access logs hours later, if at all; moto at once, and a bucket that logs itself is never empty.
     moto.s3.models.S3Backend.log_incoming_request = lambda *_: None  # type: ignore[method-assign]
     refuse_as_services_do()
+    count_calls()
     place_offerings_by_zone_id()
     withhold_offerings()
     complete_launches_of_groups()

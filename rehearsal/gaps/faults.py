@@ -10,9 +10,12 @@ from moto.core.responses import ActionResult
 from moto.ec2.exceptions import EC2ClientError
 from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend
 from moto.ec2.models.instance_types import InstanceTypeOfferingBackend
+from moto.ec2.models.instances import Instance
 
 from rehearsal.faults import FAULTS_IN_FORCE
 from rehearsal.gaps.launches import Launches
+
+_COMPUTE = ("parallelcluster:node-type", "Compute")
 
 
 class FaultyEc2(Launches):
@@ -24,7 +27,25 @@ class FaultyEc2(Launches):
     def call_action(self) -> TYPE_RESPONSE:
         if FAULTS_IN_FORCE.throttles(f"ec2:{self._get_action()}"):
             return self.serialized(ActionResult(EC2ClientError("RequestLimitExceeded", "Request limit exceeded.")))
+        if "stopping" not in FAULTS_IN_FORCE:
+            for instance in self._shutting_down:
+                instance._state.name, instance._state.code = "terminated", 48
+            self._shutting_down.clear()
         return super().call_action()
+
+    def terminate_instances(self) -> ActionResult:
+        answer = super().terminate_instances()
+        if "stopping" in FAULTS_IN_FORCE:
+            for instance in self.ec2_backend.get_multi_instances_by_id(self._get_param("InstanceIds")):
+                if _COMPUTE in ((tag["key"], tag["value"]) for tag in instance.get_tags()):
+                    instance._state.name, instance._state.code = "shutting-down", 32
+                    self._shutting_down.append(instance)
+        return answer
+
+    @property
+    def _shutting_down(self) -> list[Instance]:
+        held: list[Instance] = vars(self.ec2_backend).setdefault("shutting_down", [])
+        return held
 
     def allocate_address(self) -> ActionResult:
         if "quota" in FAULTS_IN_FORCE:

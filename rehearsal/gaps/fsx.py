@@ -33,7 +33,7 @@ _HDD_STEPS = {12: 6000, 40: 1800}
 """Steps of the capacity in GiB, by throughput."""
 
 
-class Fsx(FSxResponse):
+class FileSystems(FSxResponse):
     """FSx whose file systems have a network interface per subnet, a mount name, a VPC and ids of AWS's length.
 
     They can be updated, and linked to buckets.

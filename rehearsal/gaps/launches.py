@@ -19,8 +19,8 @@ from rehearsal.gaps.instances import Instances
 from rehearsal.gaps.networks import Networks
 from rehearsal.gaps.reservations import Reservations
 
-LISTENERS: list[Callable[[str, str], None]] = []
-"""Told the Region and the id of each instance that is launched."""
+LISTENERS: list[Callable[[str, str, Mapping[str, str]], None]] = []
+"""Told the Region, the id and the tags of each instance that is launched."""
 
 _ADDRESSLESS = "efa-only"
 
@@ -77,7 +77,7 @@ class Launches(Instances, Reservations, Networks):
                 instance.nics[0].delete_on_termination = True  # EC2 made it for the instance
             instance.security_groups = list(instance.nics[0].group_set)
             for listener in LISTENERS:
-                listener(self.region, instance.id)
+                listener(self.region, instance.id, {tag["key"]: tag["value"] for tag in instance.get_tags()})
         return launched
 
     def terminate_instances(self) -> ActionResult:

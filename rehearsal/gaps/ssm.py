@@ -9,8 +9,8 @@ from typing import Any, cast
 from moto.core.exceptions import JsonRESTError
 from moto.core.responses import ActionResult
 from moto.ec2.models import ec2_backends
-from moto.ssm.responses import SimpleSystemManagerResponse
 
+from rehearsal.gaps.commands import Commands
 from rehearsal.gaps.instances import RegisteredAmi
 
 _PUBLIC = "/aws/service/"
@@ -25,7 +25,7 @@ https://docs.aws.amazon.com/systems-manager/latest/userguide/parameter-store-adv
 """
 
 
-class Ssm(SimpleSystemManagerResponse):
+class Ssm(Commands):
     """Parameter Store that looks at values.
 
     Its public parameters name images that exist, and are not listed among the account's own.

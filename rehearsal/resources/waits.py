@@ -13,7 +13,7 @@ from rehearsal.mailbox import Mailbox, mail_key, mail_url
 from rehearsal.resources.model import Context, Model, Physical, Properties, ResourceError
 
 if TYPE_CHECKING:
-    from rehearsal.cloudformation.durations import Clock
+    from rehearsal.cloudformation.clock import Clock
 
 LONGEST = 43200
 """Seconds that a wait condition may wait at most, and waits unless told otherwise."""

@@ -87,11 +87,15 @@ def test_parallelclusters_command_line_sees_it(cluster: Clusters) -> None:
 
 
 def test_the_fleet_stops_and_starts(cluster: Clusters) -> None:
+    head_node = {each["InstanceId"] for each in cluster.instances()}
+    template = {"LaunchTemplateName": f"{cluster.name}-trn1-trn1-32xl", "Version": "$Latest"}
+    cluster.ec2.run_instances(LaunchTemplate=template, MinCount=2, MaxCount=2)
     for request, status in (("STOP_REQUESTED", "STOPPED"), ("START_REQUESTED", "RUNNING")):
         cluster.pcluster("update-compute-fleet", "-n", cluster.name, "--status", request)
         deadline = time.monotonic() + 20
         while cluster.pcluster("describe-compute-fleet", "-n", cluster.name)["status"] != status:
             assert time.monotonic() < deadline
+        assert {each["InstanceId"] for each in cluster.instances()} == head_node, "compute nodes are terminated"
 
 
 @pytest.mark.slow

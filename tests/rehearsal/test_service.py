@@ -11,9 +11,10 @@ from botocore.exceptions import ClientError
 
 from rehearsal.aws import EmulatedAws
 from rehearsal.cloudformation.clients import SERVICE, Clients
-from rehearsal.cloudformation.durations import Clock, seconds
+from rehearsal.cloudformation.clock import Clock
 from rehearsal.cloudformation.scheduler import StepError, run
 from tests.rehearsal.stacks import TRUST, Stacks, code_and_message, parameter
+from toolchain.durations import seconds
 
 BODY = json.dumps({"Resources": {"A": parameter()}})
 ROLE = {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": TRUST}}

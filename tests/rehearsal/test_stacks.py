@@ -340,9 +340,17 @@ def test_deletion_policy_retain(stacks: Stacks) -> None:
         "B": parameter(Name="b", DeletionPolicy="RetainExceptOnCreate"),
         "C": parameter(),
     }
-    stacks.create("s", resources)
+    stack_id = stacks.create("s", resources)
     stacks.delete("s")
     assert set(stacks.values()) == {"a", "b"}
+    listed = stacks.client.list_stack_resources(StackName=stack_id)["StackResourceSummaries"]
+    assert {each["LogicalResourceId"]: each["ResourceStatus"] for each in listed} == {
+        "A": "DELETE_SKIPPED",
+        "B": "DELETE_SKIPPED",
+        "C": "DELETE_COMPLETE",
+    }
+    [deleted] = stacks.client.list_stacks(StackStatusFilter=["DELETE_COMPLETE"])["StackSummaries"]
+    assert (deleted["StackId"], deleted["StackName"]) == (stack_id, "s")
 
 
 def test_termination_protection(stacks: Stacks) -> None:
@@ -478,6 +486,19 @@ def test_a_nested_stack_gives_its_outputs_and_goes_with_its_parent(stacks: Stack
     stacks.delete("root")
     assert stacks.status(child_id) == "DELETE_COMPLETE"
     assert stacks.values() == {}
+
+
+def test_a_parent_tells_the_id_of_a_nested_stack_before_that_begins(stacks: Stacks, nested: Any) -> None:
+    # https://github.com/aws-samples/aws-scalable-big-blue-button-example/issues/36 has such events.
+    stacks.create("root", {"Child": nested({"A": parameter()})})
+    [initiated] = [
+        each
+        for each in stacks.client.describe_stack_events(StackName="root")["StackEvents"]
+        if each.get("ResourceStatusReason") == "Resource creation Initiated"
+    ]
+    *_, first = stacks.client.describe_stack_events(StackName=initiated["PhysicalResourceId"])["StackEvents"]
+    assert first["ResourceStatusReason"] == "User Initiated"
+    assert initiated["Timestamp"] <= first["Timestamp"]
 
 
 def test_a_failed_nested_stack_fails_its_parent(stacks: Stacks, nested: Any) -> None:

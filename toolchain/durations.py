@@ -1,13 +1,10 @@
-"""How long AWS takes to create, update and delete resources, and a clock that lets that time pass or not."""
+"""How long AWS takes to create, update and delete resources, and head nodes to follow."""
 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping
-from typing import Final, Literal
-
-Speed = Literal["fast", "real"]
+from typing import Final
 
 DEFAULT: Final = 2.0
 """Seconds of a type that the table does not name: one call of an API and a look whether it is done."""
@@ -44,39 +41,12 @@ SECONDS: Final[Mapping[str, float]] = {
 }
 """Seconds by resource type. Orders of magnitude, for the order of events and for progress displays: not measured."""
 
+BOOT_SECONDS: Final = 300.0
+"""From the launch of a head node until it reports; AWS gives it 35 minutes. An order of magnitude, not measured."""
+UPDATE_SECONDS: Final = 60.0
+"""From a change of a head node's metadata until the node has followed it. An order of magnitude, too."""
+
 
 def seconds(resource_type: str) -> float:
     """Return how long an operation on a resource of this type takes."""
     return SECONDS.get(resource_type, 0.0 if resource_type.startswith("Custom::") else DEFAULT)
-
-
-class Clock:
-    """Time as stacks see it: at speed `real` it passes, at speed `fast` nothing is waited for."""
-
-    _FAST_LIMIT: Final = 30.0
-    _FAST_PATIENCE: Final = 4.0
-
-    def __init__(self, speed: Speed) -> None:
-        self._real = speed == "real"
-
-    @property
-    def is_real(self) -> bool:
-        """Tell whether time passes."""
-        return self._real
-
-    def sleep(self, duration: float) -> None:
-        """Let so many seconds pass."""
-        if self._real:
-            time.sleep(duration)
-
-    def limit(self, duration: float) -> float:
-        """Return how many seconds to wait for an answer that AWS would wait `duration` for."""
-        return duration if self._real else min(duration, self._FAST_LIMIT)
-
-    @property
-    def patience(self) -> float:
-        """Return how many seconds a request may wait for the operation that it starts.
-
-        The tools look at a stack every five seconds. An operation that takes less is done when they look first.
-        """
-        return 0.0 if self._real else self._FAST_PATIENCE

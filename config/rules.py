@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -77,7 +78,8 @@ def _cluster(name: str, region: str, tags: dict[str, str], cluster: ClusterSetti
         for r, resource in enumerate(queue.compute_resources):
             place = ("queues", q, "compute_resources", r, "capacity_reservation_group_arn")
             found += _region_faults(place, resource.capacity_reservation_group_arn, region)
-    if spec.name in (stacks := [f"{name}-{part}" for part in ("network", "storage", "cluster", "monitoring")]):
+    stacks = [f"{name}-{part}" for part in ("network", "storage", "cluster", "monitoring")]
+    if re.fullmatch(rf"{name}-(network|storage|cluster(-\d+)?|monitoring)", spec.name):
         allowed = f"another name than {', '.join(stacks)}"
         found.append(Fault(("name",), spec.name, allowed, "ParallelCluster makes a stack of that name"))
     return [fault if fault.path[0] == "tags" else below(("cluster",), [fault])[0] for fault in found]

@@ -300,6 +300,9 @@ class ClusterSettings(_Model):
 
     name: Annotated[str, Field(pattern=rf"^{names.CLUSTER_NAME_PATTERN}$")] | None = None
     """ParallelCluster's name of it; null: the name of the deployment."""
+    generation: Annotated[int, Field(ge=1)] = 1
+    """Which of the clusters that follow one another on this network and file system. From 2 on, the names of cluster
+    and stack end in -2 and so on. `make upgrade` counts it up."""
     parallelcluster_version: Literal["3.16.1"] = "3.16.1"
     """Version of ParallelCluster; another one means a new cluster."""
     os: domain.OperatingSystem = "ubuntu2404"
@@ -323,7 +326,7 @@ class ClusterSettings(_Model):
     """Raw ParallelCluster keys for what is not modelled here, merged last; queues and compute resources by Name."""
 
     def spec(self, *, name: str, region: str, tags: dict[str, str]) -> domain.ClusterSpec:
-        """Return the facts that the rules and the construct need.
+        """Return the facts that the rules and the construct need; the name is that of the generation.
 
         Args:
             name: Name of the deployment, for a cluster without a name of its own.
@@ -331,7 +334,7 @@ class ClusterSettings(_Model):
             tags: Tags of the deployment.
         """
         return domain.ClusterSpec(
-            name=self.name or name,
+            name=names.of_generation(self.name or name, self.generation),
             region=region,
             tags=tags,
             version=self.parallelcluster_version,
@@ -371,7 +374,8 @@ class Settings(_Model):
     """A deployment: network, storage, cluster and monitoring."""
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{1,39}$")]
-    """Name of the deployment; its stacks are NAME-network, NAME-storage, NAME-cluster and NAME-monitoring."""
+    """Name of the deployment; its stacks are NAME-network, NAME-storage, NAME-cluster and NAME-monitoring. That of
+    the cluster ends in -N in generation N, from 2 on."""
     account: Annotated[str, Field(pattern=r"^\d{12}$")] | None = None
     """AWS account, in quotes; null: the one of the credentials in use."""
     region: Annotated[str, Field(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$")]
@@ -400,7 +404,13 @@ class Settings(_Model):
 
     def stack_name(self, part: str) -> str:
         """Return the name of the stack of a part: network, storage, cluster or monitoring."""
-        return f"{self.name}-{part}"
+        name = f"{self.name}-{part}"
+        return names.of_generation(name, self.cluster.generation) if part == "cluster" else name
+
+    def of_generation(self, generation: int) -> Self:
+        """Return the same settings for another cluster of this deployment, whose stack and names they give."""
+        cluster = self.cluster.model_copy(update={"generation": generation})
+        return self.model_copy(update={"cluster": cluster})
 
     @property
     def warnings(self) -> list[str]:

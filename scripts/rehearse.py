@@ -111,7 +111,7 @@ class Rehearsal:
     ) -> None:
         self._deployment = deployment
         self._settings = deployment.settings
-        self._cluster_name = self._settings.cluster.name or self._settings.name
+        self._cluster_name = self._settings.cluster_spec.name
         self._aws = aws
         self._cdk = cdk
         self._console = console
@@ -158,7 +158,7 @@ class Rehearsal:
         from rehearsal.tables import tables
 
         with self._told("What exists now, as AWS's APIs tell it"):
-            for table in tables(self._aws, self._settings.region, self._settings.name):
+            for table in tables(self._aws, self._settings):
                 self._console.print(table)
 
     def change(self) -> None:
@@ -177,7 +177,7 @@ class Rehearsal:
     def destroy(self, *, stopping: bool = False) -> None:
         """Destroy everything in the way that README describes, and look for leftovers."""
         with self._told("Give it all up: protection off, as README says, then cdk destroy --all"):
-            protected = [f"{self._settings.name}-{stack}" for stack in ("network", "storage")]
+            protected = [self._settings.stack_name(part) for part in ("network", "storage")]
             self._succeed(self._run_cdk("given up", "deploy", *protected))
             if stopping:
                 self._aws.inject("stopping")

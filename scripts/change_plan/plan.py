@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -165,5 +166,5 @@ def _read(directory: Path, region: str) -> dict[str, Stack]:
 
 def _place(stack_name: str) -> int:
     """Return the place of a stack in the order of deployment; others come last."""
-    part = stack_name.rpartition("-")[2]
-    return PARTS.index(part) if part in PARTS else len(PARTS)
+    found = re.search(rf"-({'|'.join(PARTS)})(-\d+)?$", stack_name)
+    return PARTS.index(found[1]) if found else len(PARTS)

@@ -42,6 +42,10 @@ def stack_names(deployment: Deployment) -> Iterator[Finding]:
     """Look whether each stack can be made or updated."""
     for part in PARTS:
         yield _about_stack(deployment, part)
+    for generation in range(1, deployment.settings.cluster.generation):
+        name = deployment.settings.of_generation(generation).stack_name("cluster")
+        if deployment.stack(name) is not None:
+            yield _about_older_cluster(deployment, name)
 
 
 @check(
@@ -136,6 +140,12 @@ def _about_stack(deployment: Deployment, part: str) -> Finding:
         return _about_failed_creation(deployment, found)
     hint = _way_out(deployment, name, status)
     return Finding(Status.FAIL, f"{name} is {status}: it cannot be updated", hint, events, name)
+
+
+def _about_older_cluster(deployment: Deployment, name: str) -> Finding:
+    sentence = f"{name} still holds a cluster of an earlier generation, which costs and has a place in the quotas"
+    hint = f"`make upgrade ENV={deployment.environment}` goes on to drain and destroy it"
+    return Finding(Status.WARN, sentence, hint, _describe(deployment, name), name)
 
 
 def _about_failed_creation(deployment: Deployment, found: Mapping[str, Any]) -> Finding:

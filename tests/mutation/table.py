@@ -705,6 +705,27 @@ MUTATIONS = (
         (f"{STACK_TESTS}::test_each_node_may_read_its_scripts_and_no_others[trn1-16]",),
     ),
     Mutation(
+        "cluster-named-like-the-stack-of-a-generation",
+        "a cluster is not called like the stack of any generation",
+        SETTINGS_RULES,
+        r"cluster(-\d+)?|",
+        "cluster|",
+        _settings("cluster named like the stack of a generation", "generation named like its stack"),
+    ),
+    Mutation(
+        "generations-with-one-name",
+        "clusters of two generations share no name",
+        SETTINGS,
+        "name=names.of_generation(self.name or name, self.generation),",
+        "name=self.name or name,",
+        (
+            f"{SETTINGS_TESTS}::test_a_generation_has_names_of_its_own",
+            f"{SETTINGS_TESTS}::test_node_names_are_counted_with_the_generation",
+            f"{COMPOSITION_TESTS}::test_clusters_of_two_generations_share_no_name",
+            f"{COMPOSITION_TESTS}::test_alarms_and_dashboard_follow_the_generation",
+        ),
+    ),
+    Mutation(
         "an-address-twice",
         "nobody is subscribed twice",
         SETTINGS_RULES,

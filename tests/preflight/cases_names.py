@@ -68,6 +68,10 @@ def in_state(status: str, name: str = NETWORK) -> Patch:
     return answering("describe_stacks", alter)
 
 
+def in_generation(number: int) -> Callable[[dict[str, Any]], None]:
+    return lambda raw: raw["cluster"].update(generation=number)
+
+
 def with_key(name: str, **facts: object) -> Callable[[dict[str, Any]], None]:
     def edit(raw: dict[str, Any]) -> None:
         raw["cluster"]["head_node"].update(ssh_key_name=name, ssh_cidr="203.0.113.0/24")
@@ -117,6 +121,14 @@ CASES = (
         ("trn1-16-network is UPDATE_ROLLBACK_COMPLETE, and ours to update",),
         has_undone_update,
         name="rolled-back",
+    ),
+    Case(
+        names.stack_names,
+        Status.WARN,
+        ("trn1-16-cluster still holds a cluster of an earlier generation", "make upgrade ENV=trn1-16"),
+        has_cluster,
+        edit=in_generation(2),
+        name="older-generation",
     ),
     Case(
         names.stack_names,

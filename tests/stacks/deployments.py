@@ -69,7 +69,7 @@ class Deployment:
         return list(self.configuration["Scheduling"]["SlurmQueues"])
 
     def stack_name(self, part: str) -> str:
-        return f"{self.settings.name}-{part}"
+        return self.settings.stack_name(part)
 
     def stack_properties(self, part: str) -> dict[str, Any]:
         return dict(self.artifacts[self.stack_name(part)]["properties"])

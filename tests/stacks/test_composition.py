@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.stacks.deployments import CONFIGURATIONS, PARTS, Deployment, Raw, deploy, edited
+from tests.stacks.small_app import Template
 
 Synth = Callable[[str], Deployment]
 
@@ -18,6 +19,12 @@ VPC = {
 
 def use_existing_vpc(raw: Raw) -> None:
     raw["network"] = {**{key: raw["network"][key] for key in raw["network"] if key.endswith("cidr")}, "existing": VPC}
+
+
+@pytest.fixture(scope="module")
+def second_generation(tmp_path_factory: pytest.TempPathFactory) -> Deployment:
+    settings = edited("two-queues", lambda raw: raw["cluster"].update(generation=2))
+    return deploy(settings, tmp_path_factory.mktemp("generation"))
 
 
 @pytest.fixture(scope="module")
@@ -227,3 +234,48 @@ def test_people_read_how_to_connect_and_what_was_made(deployment: Deployment) ->
         *("Connect", "ClusterName", "HeadNodeInstanceId", "LogGroupPrefix", "ValidationMessages"),
         *("AlarmTopic", "Dashboard"),
     }
+
+
+def test_clusters_of_two_generations_stand_on_one_network_and_file_system(
+    synth: Synth, second_generation: Deployment
+) -> None:
+    first = synth("two-queues")
+
+    assert second_generation.network.body == first.network.body
+    assert second_generation.storage.body == first.storage.body
+    assert list(second_generation.templates) == [
+        *("two-queues-network", "two-queues-storage", "two-queues-cluster-2", "two-queues-monitoring"),
+    ]
+    assert second_generation.configuration["SharedStorage"] == first.configuration["SharedStorage"]
+
+
+def test_clusters_of_two_generations_share_no_name(synth: Synth, second_generation: Deployment) -> None:
+    def names(template: Template) -> set[str]:
+        """Return what a template names that AWS would name otherwise; what is in a cluster has the cluster's name."""
+        resources = template.body["Resources"].values()
+        named = {
+            value
+            for resource in resources
+            for key, value in resource.get("Properties", {}).items()
+            if key.endswith("Name") and isinstance(value, str)
+        }
+        return named | {template.summary()["log_group_prefix"]}
+
+    first, second = names(synth("two-queues").cluster), names(second_generation.cluster)
+
+    assert second == {"two-queues-2", "/aws/parallelcluster/two-queues-2-", "/ultracluster/two-queues-2/HeadNode"}
+    assert not first & second
+
+
+def test_alarms_and_dashboard_follow_the_generation(synth: Synth, second_generation: Deployment) -> None:
+    def watched(deployment: Deployment) -> set[str]:
+        dimensions = [
+            dimension
+            for alarm in deployment.monitoring.of_type("AWS::CloudWatch::Alarm").values()
+            for dimension in alarm["Properties"].get("Dimensions", [])
+        ]
+        return {str(dimension["Value"]) for dimension in dimensions if dimension["Name"] == "Cluster"}
+
+    assert watched(synth("two-queues")) == {"two-queues"}
+    assert watched(second_generation) == {"two-queues-2"}
+    assert '"two-queues"' not in json.dumps(second_generation.monitoring.body)

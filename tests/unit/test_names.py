@@ -19,6 +19,14 @@ def test_names_of_clusters() -> None:
     assert [name for name in tried if re.fullmatch(names.CLUSTER_NAME_PATTERN, name)] == sound
 
 
+def test_names_of_generations() -> None:
+    assert [names.of_generation("trn1-16", generation) for generation in (1, 2, 10)] == [
+        "trn1-16",
+        "trn1-16-2",
+        "trn1-16-10",
+    ]
+
+
 def test_the_longest_name_of_a_node_is_that_of_the_last_dynamic_one() -> None:
     fqdn = names.longest_node_fqdn("trn1-16", "trn1", "trn1-32xl", 1875)
     assert fqdn == "trn1-dy-trn1-32xl-1875.trn1-16.pcluster"

@@ -535,6 +535,20 @@ RULES = {
         "'trn1-cluster'",
         "another name than trn1-network, trn1-storage, trn1-cluster, trn1-monitoring",
     ),
+    "cluster named like the stack of a generation": (
+        "name: null",
+        "§name: trn1-cluster-2",
+        "cluster.name",
+        "'trn1-cluster-2'",
+        "another name than trn1-network, trn1-storage, trn1-cluster, trn1-monitoring",
+    ),
+    "generation named like its stack": (
+        "name: null",
+        "§name: trn1-cluster\n  generation: 2",
+        "cluster.name",
+        "'trn1-cluster-2'",
+        "another name than trn1-network, trn1-storage, trn1-cluster, trn1-monitoring",
+    ),
     "name with accounting": (
         GOOD[GOOD.index("name: null") :],
         GOOD[GOOD.index("name: null") :]
@@ -1304,6 +1318,28 @@ SHORT = dedent("""\
           placement_group: fleet
           compute_resources: [{name: trn1-32xl, max_count: 16, efa: true}]
     """)
+
+
+def test_a_generation_has_names_of_its_own(write: Callable[[str], Path]) -> None:
+    first = load(write(changed("name: null", "name: null\n  generation: 1")))
+    second = load(write(changed("name: null", "name: null\n  generation: 2")))
+    named = load(write(changed("name: null", "name: mine\n  generation: 3")))
+
+    assert first == load(write(GOOD))
+    assert (first.cluster_spec.name, first.stack_name("cluster")) == ("trn1", "trn1-cluster")
+    assert (second.cluster_spec.name, second.stack_name("cluster")) == ("trn1-2", "trn1-cluster-2")
+    assert (named.cluster_spec.name, named.stack_name("cluster")) == ("mine-3", "trn1-cluster-3")
+    assert {each.stack_name("storage") for each in (first, second, named)} == {"trn1-storage"}
+    assert second.of_generation(1) == first
+
+
+def test_node_names_are_counted_with_the_generation(write: Callable[[str], Path]) -> None:
+    def text(name: str) -> str:
+        return changed("name: null", f"name: {name}\n  generation: 10")
+
+    assert load(write(text("a" * 30)))
+    with pytest.raises(SettingsError, match=r"shorter names: .* has 64 characters, 63 are allowed"):
+        load(write(text("a" * 31)))
 
 
 def test_what_is_left_out_is_what_the_configuration_of_16_nodes_says(write: Callable[[str], Path]) -> None:

@@ -10,6 +10,11 @@ NODE_FQDN_MAX = 63
 """The Neuron runtime does not resolve a longer name (Neuron documentation, neuron-runtime/nrt-troubleshoot)."""
 
 
+def of_generation(name: str, generation: int) -> str:
+    """Return what a cluster or its stack is called that has this name in the first generation."""
+    return name if generation == 1 else f"{name}-{generation}"
+
+
 def longest_node_fqdn(cluster: str, queue: str, compute_resource: str, max_count: int) -> str:
     """Return the longest full domain name that a node of a compute resource gets."""
     return f"{queue}-dy-{compute_resource}-{max_count}.{cluster}.pcluster"

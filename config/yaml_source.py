@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The fast one, where PyYAML was built with libyaml."""
 
 
@@ -41,7 +41,7 @@ class YamlSource:
         except (OSError, UnicodeDecodeError) as error:
             raise YamlSourceError(f"{name}: cannot be read: {error}") from None
         try:
-            loader = _Loader(text)
+            loader = LOADER(text)
             node = loader.get_single_node()
             places = list(_places(node, ()))
             value = None if node is None else loader.construct_document(node)

@@ -99,6 +99,10 @@ class UnreadableClusterError(LookupError):
     """There is no such cluster, or not the right to read what ParallelCluster keeps of it; the message says which."""
 
 
+class FleetRequestError(RuntimeError):
+    """ParallelCluster does not start or stop the compute nodes of a cluster; the message is its own."""
+
+
 class RunnerError(RuntimeError):
     """ParallelCluster's code broke down instead of answering; the message is its traceback."""
 
@@ -228,6 +232,21 @@ class ParallelCluster:
         if "unreadable" in answer:
             raise UnreadableClusterError(answer["unreadable"])
         return RunningCluster(**answer)
+
+    def update_compute_fleet(self, region: str, cluster_name: str, status: str) -> None:
+        """Request that the compute nodes of a cluster are started or stopped, as `pcluster update-compute-fleet` does.
+
+        Args:
+            region: Region of the cluster.
+            cluster_name: ParallelCluster's name of it.
+            status: START_REQUESTED or STOP_REQUESTED.
+
+        Raises:
+            FleetRequestError: There is no such cluster, it is being changed, or the credentials may not do it.
+        """
+        answer = self._ask("update_compute_fleet", region=region, cluster_name=cluster_name, status=status)
+        if answer is not None:
+            raise FleetRequestError(answer["refused"])
 
     def stop(self) -> None:
         """End the process and wait until it is gone."""

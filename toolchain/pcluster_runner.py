@@ -119,6 +119,15 @@ def describe_cluster(region: str, cluster_name: str) -> dict[str, Any]:
         return {"unreadable": str(refusal)}
 
 
+def update_compute_fleet(region: str, cluster_name: str, status: str) -> dict[str, str] | None:
+    """Request a status of a cluster's compute nodes; None: the request is left."""
+    try:
+        pcluster.lib.update_compute_fleet(cluster_name=cluster_name, region=region, status=status)
+    except ParallelClusterApiException as refusal:
+        return {"refused": str(refusal.content.message)}
+    return None
+
+
 class _Bucket(S3Bucket):  # type: ignore[misc]  # pcluster ships no types
     """A bucket that keeps the nested templates instead of uploading them."""
 
@@ -157,6 +166,7 @@ OPERATIONS = {
         check_update,
         requested_configuration,
         describe_cluster,
+        update_compute_fleet,
     )
 }
 

@@ -1,0 +1,127 @@
+"""Changes of a settings file that leave its comments and its layout alone."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from config.messages import Place, dotted
+from config.yaml_source import LOADER
+
+Scalar = str | int | float | bool | None
+
+
+class EditError(ValueError):
+    """A value that cannot be set; the message says which and why. The file is as before."""
+
+
+def set_value(path: Path, place: Place, value: Scalar) -> None:
+    """Change one scalar of a settings file: `set_values` with one."""
+    set_values(path, {place: value})
+
+
+def set_values(path: Path, values: Mapping[Place, Scalar]) -> None:
+    """Change scalars of a settings file, or add keys to mappings; every other character stays.
+
+    The file is replaced as a whole: who reads it sees the old or the new one.
+
+    Args:
+        path: A YAML file.
+        values: The new values by place, which is keys and indices: ``("cluster", "queues", 0, "name")``.
+
+    Raises:
+        EditError: There is no such place, something else than a scalar is there, or it is written in a way that cannot
+            be changed without changing more (an anchor with aliases).
+        OSError: The file cannot be read or written.
+    """
+    text = path.read_bytes().decode("utf-8")  # without read_text's translation of line ends
+    for place, value in values.items():
+        text = _changed(text, place, value)
+    temporary = path.with_name(f".{path.name}.new")
+    try:
+        temporary.write_bytes(text.encode("utf-8"))
+        temporary.chmod(path.stat().st_mode)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _changed(text: str, place: Place, value: Scalar) -> str:
+    """Return a YAML text with another value at a place. A candidate counts only if nothing else in it changes."""
+    try:
+        node = yaml.compose(text, Loader=LOADER)
+        wanted = _with(yaml.load(text, Loader=LOADER), place, value)  # noqa: S506 - a safe one
+        start, end, frames = _span(node, place)
+    except yaml.YAMLError as error:
+        raise EditError(f"not YAML: {error}") from None
+    except (IndexError, KeyError, TypeError):
+        raise EditError(f"{dotted(place)}: there is no such value") from None
+    for written in _writings(value, text[start:end]):
+        for before, after in frames:
+            candidate = f"{text[:start]}{before}{written}{after}{text[end:]}"
+            if _holds(candidate, wanted):
+                return candidate
+    raise EditError(f"{dotted(place)}: cannot be set to {value!r} without changing more than that")
+
+
+def _with(data: Any, place: Place, value: Scalar) -> Any:
+    """Return data with another value at a place; of mappings, the last key of the place may be missing."""
+    if not place:
+        if isinstance(data, dict | list):
+            raise TypeError(data)
+        return value
+    key, below = place[0], place[1:]
+    if isinstance(data, dict) and key not in data and not below:
+        return {**data, key: value}
+    changed = dict(data) if isinstance(data, dict) else list(data)
+    changed[key] = _with(data[key], below, value)  # type: ignore[index]  # an index of a list, or a key
+    return changed
+
+
+def _span(node: yaml.Node | None, place: Place) -> tuple[int, int, list[tuple[str, str]]]:
+    """Return begin and end of what is to be replaced, and what may stand around the new value."""
+    for depth, key in enumerate(place):
+        if isinstance(node, yaml.SequenceNode):
+            node = node.value[key]  # `_with` has tried it
+            continue
+        assert isinstance(node, yaml.MappingNode)  # noqa: S101 - `_with` has tried it
+        found = [child for name, child in node.value if name.value == key]
+        if not found:
+            assert depth == len(place) - 1  # noqa: S101 - `_with` has tried it
+            return _span_of_new_key(node, key)
+        node = found[0]
+    assert node is not None  # noqa: S101 - `_with` has tried it
+    return node.start_mark.index, node.end_mark.index, [("", ""), (" ", "")]
+
+
+def _span_of_new_key(mapping: yaml.MappingNode, key: str | int) -> tuple[int, int, list[tuple[str, str]]]:
+    """Return where a key is added: before the last one."""
+    mark = mapping.value[-1][0].start_mark
+    after = ", " if mapping.flow_style else f"\n{' ' * mark.column}"
+    return mark.index, mark.index, [(f"{key}: ", after)]
+
+
+def _writings(value: Scalar, before: str) -> Iterator[str]:
+    """Yield ways to write a value, the one that is like the old one first."""
+    if not isinstance(value, str):
+        yield json.dumps(value)
+        return
+    if before.startswith("'"):
+        yield "'" + value.replace("'", "''") + "'"
+    elif not before.startswith('"'):
+        yield value
+    yield json.dumps(value, ensure_ascii=False)
+
+
+def _holds(text: str, wanted: Any) -> bool:
+    """Tell whether a text says what is wanted, types included: 1 is neither true nor 1.0."""
+    try:
+        return _canonical(yaml.load(text, Loader=LOADER)) == _canonical(wanted)  # noqa: S506 - a safe one
+    except (yaml.YAMLError, ValueError):
+        return False
+
+
+def _canonical(data: Any) -> str:
+    return json.dumps(data, sort_keys=True, default=repr)

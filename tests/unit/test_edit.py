@@ -1,0 +1,161 @@
+"""A value of a settings file can be changed, and nothing else of the file changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from config.edit import EditError, set_value
+from config.yaml_source import LOADER
+
+FILES = sorted((Path(__file__).parents[2] / "config").glob("*.yaml"))
+Place = tuple[str | int, ...]
+
+
+def parsed(text: str) -> Any:
+    return yaml.load(text, Loader=LOADER)  # noqa: S506 - a safe one
+
+
+def scalars(value: Any, place: Place = ()) -> Iterator[Place]:
+    if isinstance(value, dict):
+        for key, child in value.items():
+            yield from scalars(child, (*place, key))
+    elif isinstance(value, list):
+        for index, child in enumerate(value):
+            yield from scalars(child, (*place, index))
+    else:
+        yield place
+
+
+def with_value(data: Any, place: Place, value: Any) -> Any:
+    inner = data
+    for key in place[:-1]:
+        inner = inner[key]
+    inner[place[-1]] = value
+    return data
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "settings.yaml"
+
+
+def edited(path: Path, text: str, place: Place, value: Any) -> str:
+    path.write_text(text, encoding="utf-8", newline="")
+    set_value(path, place, value)
+    assert list(path.parent.iterdir()) == [path]
+    return path.read_bytes().decode("utf-8")
+
+
+def refusal(path: Path, text: str, place: Place, value: Any) -> str:
+    with pytest.raises(EditError) as refused:
+        edited(path, text, place, value)
+    assert path.read_text(encoding="utf-8") == text
+    assert list(path.parent.iterdir()) == [path]
+    return str(refused.value)
+
+
+PLACES = [(file, place) for file in FILES for place in scalars(parsed(file.read_text(encoding="utf-8")))]
+VALUES = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.text(st.characters(exclude_categories=("C", "Zl", "Zp")), max_size=8)
+    | st.sampled_from(["null", "1", "a: b", "a #b", "#", "- a", "'", '"', "[", "a,b", " a ", "a\nb", "\U0001f600"])
+)
+
+
+@settings(max_examples=120, deadline=None, derandomize=True, database=None)
+@given(where=st.sampled_from(PLACES), value=VALUES)
+def test_every_scalar_of_every_file_can_be_set(
+    where: tuple[Path, Place], value: Any, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    file, place = where
+    text = file.read_text(encoding="utf-8")
+    changed = edited(tmp_path_factory.mktemp("edit") / "settings.yaml", text, place, value)
+    assert repr(parsed(changed)) == repr(with_value(parsed(text), place, value))
+    before, after = text.splitlines(), changed.splitlines()
+    different = [number for number, lines in enumerate(zip(before, after, strict=True)) if lines[0] != lines[1]]
+    assert len(different) <= 1
+    for number in different:
+        comment = before[number].rpartition("  #")
+        assert not comment[1] or after[number].endswith("".join(comment[1:]))
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_setting_what_is_there_already_changes_nothing(file: Path, path: Path) -> None:
+    text = file.read_text(encoding="utf-8")
+    settings = parsed(text)
+    for place in scalars(settings):
+        value = settings
+        for key in place:
+            value = value[key]
+        assert edited(path, text, place, value) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "value", "expected"),
+    [
+        ("a: [1, 2, 3]  # c\n", ("a", 1), 20, "a: [1, 20, 3]  # c\n"),
+        ("a: [{b: 1, c: x}]\n", ("a", 0, "c"), "y z", "a: [{b: 1, c: y z}]\n"),
+        ("a: [x, y]\n", ("a", 0), "p, q", 'a: ["p, q", y]\n'),
+        ("a: null  # none\n", ("a",), 3, "a: 3  # none\n"),
+        ("a:  # none\nb: 1\n", ("a",), 3, "a: 3  # none\nb: 1\n"),
+        ("a: ~\n", ("a",), "x", "a: x\n"),
+        ('a: "2.9"  # c\n', ("a",), "2.8", 'a: "2.8"  # c\n'),
+        ("a: '2.9'\n", ("a",), "it's", "a: 'it''s'\n"),
+        ("a: x\n", ("a",), "2.8", 'a: "2.8"\n'),
+        ('a: "x"\n', ("a",), 3, "a: 3\n"),
+        ("a: 1\r\nb: 2\r\n", ("a",), 3, "a: 3\r\nb: 2\r\n"),
+        ("ä: 1 # ö \U0001f600\nb: 2", ("b",), "ü", "ä: 1 # ö \U0001f600\nb: ü"),
+        ("- n: x\n  b: 1\n", (0, "m"), 2, "- n: x\n  m: 2\n  b: 1\n"),
+        ("- n: x # c\n", (0, "m"), 2, "- m: 2\n  n: x # c\n"),
+        ("a: {b: 1, c: 2}\n", ("a", "d"), True, "a: {b: 1, d: true, c: 2}\n"),
+        ("a: |\n  text\nb: 1\n", ("b",), 2, "a: |\n  text\nb: 2\n"),
+    ],
+)  # fmt: skip
+def test_how_it_is_written(path: Path, text: str, place: Place, value: Any, expected: str) -> None:
+    assert edited(path, text, place, value) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "said"),
+    [
+        ("a: 1\n", ("b", "c"), "b.c: there is no such value"),
+        ("a: [1]\n", ("a", 1), "a[1]: there is no such value"),
+        ("a: [1]\n", ("a",), "a: there is no such value"),
+        ("a: {}\n", ("a", "b"), "a.b: there is no such value"),
+        ("a: 1\n", ("a", "b"), "a.b: there is no such value"),
+        ("a: &x 1\nb: *x\n", ("b",), "b: cannot be set to 5 without changing more than that"),
+        ("a: 1\na: 2\n", ("a",), "a: cannot be set to 5 without changing more than that"),
+        ("a: [\n", ("a",), "not YAML"),
+    ],
+)
+def test_what_cannot_be_set_is_refused(path: Path, text: str, place: Place, said: str) -> None:
+    assert refusal(path, text, place, 5).startswith(said)
+
+
+def test_the_file_keeps_its_mode(path: Path) -> None:
+    path.write_text("a: 1\n", encoding="utf-8")
+    path.chmod(0o640)
+    set_value(path, ("a",), 2)
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_write_that_fails_leaves_the_file_as_it_was(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path.write_text("a: 1\n", encoding="utf-8")
+
+    def fail(*_: object) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        set_value(path, ("a",), 2)
+    assert path.read_text(encoding="utf-8") == "a: 1\n"
+    assert list(path.parent.iterdir()) == [path]

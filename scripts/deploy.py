@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import IO
 
 from scripts.change_plan import cdk
 from scripts.change_plan.command import INTERRUPTED, UNUSABLE, PlanError, make_plan, settings_of, show, synthesize
@@ -33,13 +34,28 @@ def parser() -> argparse.ArgumentParser:
     return found
 
 
-def deploy(environment: str, assembly: Path, arguments: Sequence[str]) -> int:
-    """Let the CDK deploy an assembly, and return its exit code."""
+def deploy(
+    environment: str,
+    assembly: Path,
+    arguments: Sequence[str],
+    *,
+    stacks: Sequence[str] = ("--all",),
+    output: IO[str] | None = None,
+) -> int:
+    """Let the CDK deploy an assembly, and return its exit code.
+
+    Args:
+        environment: File name in config/ without .yaml, for the file of outputs.
+        assembly: What is deployed.
+        arguments: Further ones of the CDK.
+        stacks: Names of the stacks; those that they need come along.
+        output: Where the CDK's standard output goes; None: to this program's.
+    """
     BUILD.mkdir(exist_ok=True)
     outputs = BUILD / f"outputs-{environment}.json"
-    command = cdk.command("deploy", "--all", "--app", str(assembly), "--require-approval", "never")
+    command = cdk.command("deploy", *stacks, "--app", str(assembly), "--require-approval", "never")
     with subprocess.Popen(
-        [*command, "--outputs-file", str(outputs), *arguments], cwd=cdk.ROOT, env=cdk.environment()
+        [*command, "--outputs-file", str(outputs), *arguments], cwd=cdk.ROOT, env=cdk.environment(), stdout=output
     ) as process:
 
         def end(*_: object) -> None:

@@ -1,15 +1,14 @@
 """Submit a training run to a cluster: compile, then train. Run it anywhere; the cluster's own submit.py does the work.
 
 On a head or login node it is called directly. From elsewhere the same command goes to the head node through Session
-Manager, which needs ssm:SendCommand, ssm:GetCommandInvocation and ec2:DescribeInstances. Exit code: that of
-submit.py (0: submitted, 1: Slurm refused, 2: the arguments or the input cannot be used); 1 also if the head node cannot
-be reached.
+Manager, which needs ssm:SendCommand, ssm:GetCommandInvocation and ec2:DescribeInstances, and logs:GetLogEvents to show
+what it prints as it comes. Exit code: that of submit.py (0: submitted, 1: Slurm refused, 2: the arguments or the input
+cannot be used); 1 also if the head node cannot be reached.
 """
 
 from __future__ import annotations
 
 import argparse
-import shlex
 import shutil
 import subprocess
 import sys
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
     from config.settings import Settings
 
 CONFIG = Path(__file__).parents[1] / "config"
+LONGEST_LOOK_AT_THE_DATA = 3600
+"""Seconds that submit.py may take, which looks at the data before anything is submitted."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -42,21 +43,23 @@ def command(settings: Settings, arguments: Sequence[str]) -> list[str]:
 
 
 def send(settings: Settings, words: Sequence[str]) -> int:
-    """Run a command as the cluster's user on the head node, print what it prints, and return its exit code.
+    """Run a command as the cluster's user on the head node, show what it prints as it comes, and return its exit code.
+
+    Ctrl-C ends it there, too.
 
     Raises:
         HeadNodeError: The head node cannot be reached.
     """
     from scripts.deployment import Deployment
+    from scripts.operations.clock import Clock
     from scripts.operations.head_node import HeadNode
+    from scripts.operations.streamed_command import print_output, print_remark, start
     from ultracluster.domain import neuron
 
+    deployment = Deployment(settings.name, settings)
     user = neuron.SYSTEMS[settings.cluster_spec.os].user
-    login = shlex.join(["runuser", "--login", user, "--command", shlex.join(words)])
-    answer = HeadNode(Deployment(settings.name, settings)).run(login, seconds=600)
-    sys.stdout.write(answer.output)
-    sys.stderr.write(answer.errors)
-    return answer.code
+    sent = start(deployment, HeadNode(deployment), words, user=user, seconds=LONGEST_LOOK_AT_THE_DATA)
+    return sent.follow_or_cancel(print_output, print_remark, Clock())
 
 
 def main() -> int:
@@ -66,7 +69,7 @@ def main() -> int:
     from botocore.exceptions import BotoCoreError, ClientError
 
     from config.settings import SettingsError, load
-    from scripts.operations.command import OperationError
+    from scripts.operations.command import INTERRUPTED, OperationError
 
     try:
         settings = load(CONFIG / f"{given.environment}.yaml")
@@ -81,6 +84,8 @@ def main() -> int:
     except (BotoCoreError, ClientError, OperationError) as error:
         print(error, file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        return INTERRUPTED
 
 
 if __name__ == "__main__":

@@ -11,8 +11,13 @@ from scripts.operations.command import OperationError
 SECONDS_TO_START = 60
 """How long the head node may take to begin."""
 SECONDS_BETWEEN_LOOKS = 2.0
-OUTPUT_LIMIT = 24_000
-"""Characters of a command's output that Systems Manager gives back, of each of its two kinds.
+LONGEST = 172_800
+"""Seconds that Systems Manager lets a command run at most: 48 hours.
+
+https://docs.aws.amazon.com/systems-manager/latest/userguide/documents-command-ssm-plugin-reference.html
+"""
+OUTPUT_LIMIT, ERRORS_LIMIT = 24_000, 8_000
+"""Characters of a command's standard output and standard error that Systems Manager gives back.
 
 https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_GetCommandInvocation.html
 """
@@ -30,7 +35,7 @@ class Answer:
     Attributes:
         code: Its exit code.
         output: What it printed, cut off after `OUTPUT_LIMIT`.
-        errors: The same of standard error.
+        errors: The same of standard error, cut off after `ERRORS_LIMIT`.
     """
 
     code: int
@@ -64,26 +69,46 @@ class HeadNode:
         self._client = deployment.account.client("ssm")
         self._clock = clock or Clock()
 
-    def start(self, script: str, *, seconds: int = 3600) -> str:
+    def start(self, script: str, *, seconds: int = 3600, log_group: str = "", comment: str = "") -> str:
         """Begin to run a shell script as root, and return the id of the command. Needs ssm:SendCommand.
 
         Args:
             script: For /bin/sh.
-            seconds: How long it may take; it is ended then.
+            seconds: How long it may take, at most `LONGEST`; it is ended then.
+            log_group: Where its output goes while it runs; empty: nowhere.
+            comment: Goes with a command that has a log group, and `comment` returns it; up to 100 characters.
         """
+        streamed = {"CloudWatchOutputEnabled": True, "CloudWatchLogGroupName": log_group}
         sent = self._client.send_command(
             InstanceIds=[self.instance_id],
             DocumentName="AWS-RunShellScript",
             Parameters={"commands": [script], "executionTimeout": [str(seconds)]},
             TimeoutSeconds=SECONDS_TO_START,
+            **({"CloudWatchOutputConfig": streamed, "Comment": comment} if log_group else {}),
         )
         return str(sent["Command"]["CommandId"])
+
+    def comment(self, command_id: str) -> str:
+        """Return the comment of a command of the last 30 days. Needs ssm:GetCommandInvocation.
+
+        Raises:
+            HeadNodeError: No such command was sent to this head node.
+        """
+        try:
+            found = self._client.get_command_invocation(CommandId=command_id, InstanceId=self.instance_id)
+        except self._client.exceptions.InvocationDoesNotExist as error:
+            raise HeadNodeError(f"The head node {self.instance_id} knows no command {command_id}") from error
+        return str(found["Comment"])
+
+    def cancel(self, command_id: str) -> None:
+        """End a command. Needs ssm:CancelCommand."""
+        self._client.cancel_command(CommandId=command_id, InstanceIds=[self.instance_id])
 
     def answer(self, command_id: str) -> Answer | None:
         """Return what came of a command; None: it has not ended. One call; needs ssm:GetCommandInvocation.
 
         Raises:
-            HeadNodeError: The head node did not run it.
+            HeadNodeError: The head node did not run it to its end.
         """
         try:
             found = self._client.get_command_invocation(CommandId=command_id, InstanceId=self.instance_id)
@@ -91,8 +116,9 @@ class HeadNode:
             return None  # not yet: the answer to SendCommand comes first
         if found["Status"] in _UNDER_WAY:
             return None
-        if found["ResponseCode"] < 0:
-            raise HeadNodeError(f"The head node {self.instance_id} did not run the command: {found['StatusDetails']}")
+        if found["Status"] not in ("Success", "Failed") or found["ResponseCode"] < 0:
+            details = found["StatusDetails"]
+            raise HeadNodeError(f"The head node {self.instance_id} did not run the command to its end: {details}")
         return Answer(found["ResponseCode"], found["StandardOutputContent"], found["StandardErrorContent"])
 
     def run(self, script: str, *, seconds: int = 60) -> Answer:

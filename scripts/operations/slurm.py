@@ -7,28 +7,53 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-JOBS_LISTED = 100
+JOBS_LISTED = 40
+PROBLEMS_LISTED = 25
+_WIDTH = 120
+"""Characters of names of nodes, and of a reason. With the two numbers above, 50 queues stay below what Systems Manager
+gives back of a command's output (`head_node.OUTPUT_LIMIT`)."""
+ACTIVE = frozenset({"COMPLETING", "CONFIGURING", "RESIZING", "RUNNING", "STAGE_OUT", "STOPPED", "SUSPENDED"})
+"""States of jobs that have nodes (https://slurm.schedmd.com/squeue.html#SECTION_JOB-STATE-CODES)."""
+WAITING = frozenset({"PENDING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT"})
+"""States of jobs that wait for nodes (the same page)."""
 SCRIPT = f"""\
-export PATH=/opt/slurm/bin:$PATH LC_ALL=C SLURM_TIME_FORMAT=standard
+export PATH=/opt/slurm/bin:$PATH LC_ALL=C TZ=UTC SLURM_TIME_FORMAT=standard
 set -e
-echo '# nodes'
-sinfo --noheader --format='%R|%T|%D'
-echo '# problems'
-sinfo --noheader --list-reasons --format='%N|%T|%H|%E'
-echo '# counts'
-squeue --noheader --states=all --format='%T' | sort | uniq --count
-echo '# jobs'
-squeue --noheader --format='%A|%u|%P|%T|%D|%M|%r|%j' | head --lines={JOBS_LISTED}
+jobs_in() {{
+    squeue --noheader --states="$1" --sort=-p,i --format='%A|%20u|%25P|%T|%D|%M|%60r|%40j'
+}}
+section() {{
+    echo "# $1"
+    sed 's/^/ /'
+}}
+nodes=$(sinfo --noheader --format='%R|%T|%D|%a')
+problems=$(sinfo --noheader --list-reasons --format='%D|%T|%H|%{_WIDTH}N|%{_WIDTH}E')
+states=$(squeue --noheader --array --states=all --format='%P|%T')
+active=$(jobs_in {",".join(sorted(ACTIVE))})
+waiting=$(jobs_in PENDING)
+printf '%s\\n' "$nodes" | section nodes
+printf '%s\\n' "$problems" | head --lines={PROBLEMS_LISTED} | section problems
+printf '%s' "$states" | sort | uniq --count | section counts
+printf '%s\\n%s\\n' "$active" "$waiting" | head --lines={JOBS_LISTED} | section jobs
 echo '# end'
 """
 """For a shell on the head node; `parse` reads what it prints.
 
-https://slurm.schedmd.com/sinfo.html, https://slurm.schedmd.com/squeue.html
+Reasons and names of jobs may hold any character, line ends as well, so each line within a section begins with a space.
+Jobs that have nodes come first. https://slurm.schedmd.com/sinfo.html, https://slurm.schedmd.com/squeue.html
 """
-ACTIVE = frozenset({"COMPLETING", "CONFIGURING", "RESIZING", "RUNNING", "STAGE_OUT", "STOPPED", "SUSPENDED"})
-"""States of jobs that have nodes (https://slurm.schedmd.com/squeue.html#SECTION_JOB-STATE-CODES)."""
+_USABLE = frozenset({"allocated", "completing", "idle", "mixed", "planned", "reserved"})
 _FLAGS = {"~": "power saving", "#": "powering up", "%": "powering down", "!": "powering down", "*": "not responding"}
-"""What the character after a node's state means, for those that are more than the state."""
+"""What the character after such a state means, for those that are more than the state.
+
+Not ``$@^-+``: in a maintenance reservation, to be rebooted, being rebooted, planned for a job, ending a job
+(https://slurm.schedmd.com/sinfo.html#SECTION_NODE-STATE-CODES).
+"""
+_NODES = re.compile(r"([^|]+)\|([^|]+)\|(\d+)\|([^|]+)")
+_COUNT = re.compile(r"\s*(\d+) ([^|]+)\|(\w+)")
+_PROBLEM = re.compile(r"^(\d+)\|([a-z]\w*\W?)\|([^|\n]*)\|([^|\n]*)\|", re.MULTILINE)
+_JOB = re.compile(r"^(\d+)\|([^|\n]*)\|([^|\n]*)\|([A-Z_]+)\|(\d+)\|([^|\n]*)\|([^|\n]*)\|", re.MULTILINE)
+"""How these begin; what comes last, up to the next of them, may hold any character."""
 
 
 class SlurmError(ValueError):
@@ -40,15 +65,17 @@ class Problem:
     """Nodes that take no jobs, for one reason.
 
     Attributes:
-        nodes: Their names, as Slurm folds them: ``trn1-dy-trn1-32xl-[1-3,7]``.
+        count: How many they are.
         state: Their state, such as ``drained``.
-        since: When it was set, ISO 8601 without a zone: the head node's clock.
-        reason: Why.
+        since: When it was set, ISO 8601 in UTC without a zone, or a word of Slurm's for none.
+        nodes: Their names, as Slurm folds them, such as ``trn1-dy-trn1-32xl-[1-3,7]``, cut off after 120 characters.
+        reason: Why, on one line, cut off after 120 bytes.
     """
 
-    nodes: str
+    count: int
     state: str
     since: str
+    nodes: str
     reason: str
 
 
@@ -59,12 +86,12 @@ class Job:
     Attributes:
         number: Its number.
         user: Whose it is.
-        queue: Where it waits or runs.
+        queue: Where it waits or runs; several with commas.
         state: As Slurm has it, such as RUNNING.
         nodes: How many it has or wants.
         elapsed: How long it has run, as Slurm writes it.
         reason: Why it waits; ``None``: it does not.
-        name: Its name.
+        name: Its name, on one line, cut off after 40 bytes.
     """
 
     number: int
@@ -82,22 +109,41 @@ class SlurmState:
     """Nodes and jobs of a cluster.
 
     Attributes:
-        nodes: Numbers of nodes by state, by queue. Nodes that are off or on their way are ``power saving``,
-            ``powering up`` and ``powering down``; the other states are Slurm's, such as ``idle`` and ``drained``.
-        problems: Nodes that take no jobs.
-        counts: Numbers of jobs by state.
-        jobs: The first `JOBS_LISTED` of them.
+        nodes: Numbers of nodes by state, by queue. Nodes that could be used but are off, on their way or silent are
+            ``power saving``, ``powering up``, ``powering down`` and ``not responding``; the other states are Slurm's,
+            such as ``idle`` and ``drained``.
+        availability: Whether a queue takes jobs: ``up``, ``down``, ``drain`` or ``inactive``, by queue. ParallelCluster
+            makes those inactive that it protects, and all while the fleet is stopped.
+        problems: The first `PROBLEMS_LISTED` groups of nodes that take no jobs.
+        counts: Numbers of jobs by state; each task of an array is one.
+        queue_counts: The same by queue; a job that waits in several counts in each.
+        jobs: The first `JOBS_LISTED` of those that wait or run; an array that waits is one.
     """
 
     nodes: Mapping[str, Mapping[str, int]]
+    availability: Mapping[str, str]
     problems: tuple[Problem, ...]
     counts: Mapping[str, int]
+    queue_counts: Mapping[str, Mapping[str, int]]
     jobs: tuple[Job, ...]
 
     @property
     def active_jobs(self) -> int:
         """How many jobs have nodes."""
-        return sum(count for state, count in self.counts.items() if state in ACTIVE)
+        return _among(self.counts, ACTIVE)
+
+    @property
+    def waiting_jobs(self) -> int:
+        """How many jobs wait for nodes."""
+        return _among(self.counts, WAITING)
+
+    def active_in(self, queue: str) -> int:
+        """Return how many jobs have nodes in a queue."""
+        return _among(self.queue_counts.get(queue, {}), ACTIVE)
+
+    def waiting_in(self, queue: str) -> int:
+        """Return how many jobs wait for nodes in a queue."""
+        return _among(self.queue_counts.get(queue, {}), WAITING)
 
 
 def parse(text: str) -> SlurmState:
@@ -106,30 +152,57 @@ def parse(text: str) -> SlurmState:
     Raises:
         SlurmError: It did not come to its end, or something else was printed.
     """
-    sections = dict(re.findall(r"^# (\w+)\n((?:(?!# ).*\n?)*)", text, re.MULTILINE))
-    if "end" not in sections:
+    sections = dict(re.findall(r"^# (\w+)\n((?: .*\n?)*)", text, re.MULTILINE))
+    if sections.keys() != {"nodes", "problems", "counts", "jobs", "end"}:
         raise SlurmError(text)
-    lines = {name: body.splitlines() for name, body in sections.items()}
-    try:
-        nodes: dict[str, Counter[str]] = {}
-        for line in lines["nodes"]:
-            queue, state, count = line.split("|")
-            nodes.setdefault(queue, Counter())[_state(state)] += int(count)
-        return SlurmState(
-            nodes,
-            tuple(Problem(*line.split("|", 3)) for line in lines["problems"]),
-            {state: int(count) for count, state in (line.split() for line in lines["counts"])},
-            tuple(_job(line) for line in lines["jobs"]),
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise SlurmError(text) from error
+    lines = {name: re.sub(r"^ ", "", body, flags=re.MULTILINE) for name, body in sections.items()}
+    nodes: dict[str, Counter[str]] = {}
+    availability = {}
+    for queue, state, count, available in _matches(_NODES, lines["nodes"]):
+        nodes.setdefault(queue, Counter())[_state(state)] += int(count)
+        availability[queue] = available
+    counts: Counter[str] = Counter()
+    queue_counts: dict[str, Counter[str]] = {}
+    for count, queues, state in _matches(_COUNT, lines["counts"]):
+        counts[state] += int(count)
+        for queue in queues.split(","):
+            queue_counts.setdefault(queue, Counter())[state] += int(count)
+    return SlurmState(
+        nodes,
+        availability,
+        tuple(Problem(int(count), *rest) for count, *rest in _records(_PROBLEM, lines["problems"])),
+        counts,
+        queue_counts,
+        tuple(
+            Job(int(number), user, queue, state, int(count), *rest)
+            for number, user, queue, state, count, *rest in _records(_JOB, lines["jobs"])
+        ),
+    )
+
+
+def _matches(pattern: re.Pattern[str], lines: str) -> list[tuple[str, ...]]:
+    found = [pattern.fullmatch(line) for line in lines.splitlines() if line]
+    if None in found:
+        raise SlurmError(lines)
+    return [match.groups() for match in found if match]
+
+
+def _records(beginning: re.Pattern[str], lines: str) -> list[list[str]]:
+    """Return the fields of records, with single spaces for all white space."""
+    found = list(beginning.finditer(lines))
+    ends = [*(match.start() for match in found), len(lines)][1:]
+    rows = [[*match.groups(), lines[match.end() : end]] for match, end in zip(found, ends, strict=True)]
+    return [[" ".join(field.split()) for field in row] for row in rows]
 
 
 def _state(written: str) -> str:
+    """Return a state without flags, or what they say; a node that is off and that a job has is to be switched on."""
     state = written.rstrip("~#!%$@^*-+")
-    return _FLAGS.get(written[len(state) : len(state) + 1], state) if state in ("idle", "allocated") else state
+    flag = written[len(state) : len(state) + 1]
+    if state not in _USABLE or flag not in _FLAGS:
+        return state
+    return "powering up" if flag == "~" and state != "idle" else _FLAGS[flag]
 
 
-def _job(line: str) -> Job:
-    number, user, queue, state, nodes, elapsed, reason, name = line.split("|", 7)
-    return Job(int(number), user, queue, state, int(nodes), elapsed, reason, name)
+def _among(counts: Mapping[str, int], states: frozenset[str]) -> int:
+    return sum(count for state, count in counts.items() if state in states)

@@ -97,9 +97,8 @@ def find_prices(region: str, products: Iterable[Product], mode: Mode, today: dat
     if mode == "table":
         return Prices(region, remark="as asked for")
     if mode == "auto":
-        kept = _read_cache(region)
-        if kept is not None and kept.names.issuperset(wanted) and timedelta() <= today - kept.day <= CACHED_FOR:
-            return Prices(region, kept.dollars, kept.day, f"kept in {_cache_path(region)}")
+        if kept := kept_prices(region, wanted.values(), today):
+            return kept
         if not _credentials_are_likely():
             return Prices(region, remark="no credentials for the Price List API")
         if not _is_reachable():
@@ -112,6 +111,14 @@ def find_prices(region: str, products: Iterable[Product], mode: Mode, today: dat
         return Prices(region, remark=str(error))
     _write_cache(region, _Kept(today, frozenset(wanted), listed))
     return Prices(region, listed, today)
+
+
+def kept_prices(region: str, products: Iterable[Product], today: date) -> Prices | None:
+    """Return the answer that the Price List API gave some days ago; None: it is too old, or lacks a product."""
+    kept, wanted = _read_cache(region), {product.name for product in products if product.service}
+    if kept is None or not kept.names.issuperset(wanted) or not timedelta() <= today - kept.day <= CACHED_FOR:
+        return None
+    return Prices(region, kept.dollars, kept.day, f"kept in {_cache_path(region)}")
 
 
 def fetch(client: Any, region: str, products: Collection[Product]) -> dict[str, Decimal]:

@@ -1,0 +1,192 @@
+"""Stop, start and scale the compute nodes of a cluster, or tell how they are.
+
+stop waits until EC2 has every compute node terminated; the head node stays. scale changes min_count or max_count in the
+settings file, deploys it, and stops and starts the fleet where the change needs that. Where jobs have nodes, nothing is
+stopped without --drain or --force. Interrupted, the same command goes on where it was.
+
+Exit code: 0: it is as asked for; 1: it is not, the message says why; 2: arguments, settings or credentials cannot be
+used, or nobody can be asked; 130: Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from scripts.operations.command import DONE, OperationError, UnusableError, parser, run
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from scripts.deployment import Deployment
+    from scripts.operations.clock import Clock
+    from scripts.operations.fleet_report import Scaled
+    from scripts.operations.jobs import Say
+
+_EXAMPLES = """\
+  fleet trn1-16 status                   how the fleet and its queues are
+  fleet trn1-16 stop                     terminate all compute nodes, if no job has any
+  fleet trn1-16 stop --drain --limit 90  let jobs end first, 90 minutes at most
+  fleet trn1-16 start                    take jobs again
+  fleet trn1-16 scale --max 32           up to 32 nodes in the only queue
+  fleet two-queues scale trn1-a --min 2 --max 4 --dry-run
+                                         only show what that needs"""
+_ONLY = {
+    "target": ("scale",),
+    "min": ("scale",),
+    "max": ("scale",),
+    "dry_run": ("scale",),
+    "no_preflight": ("scale",),
+    "drain": ("scale", "stop"),
+    "force": ("scale", "stop"),
+    "yes": ("scale", "stop"),
+    "limit": ("stop",),
+}
+"""The actions that an argument is for."""
+
+
+def arguments() -> argparse.ArgumentParser:
+    """Return the command line's parser."""
+    found = parser("fleet", __doc__, _EXAMPLES)
+    found.add_argument("action", choices=("status", "stop", "start", "scale"), help="what to do")
+    found.add_argument(
+        "target", nargs="?", metavar="QUEUE[/COMPUTE-RESOURCE]", help="scale: which nodes; not needed where it is clear"
+    )
+    found.add_argument("--min", type=int, metavar="N", help="scale: nodes that always run (min_count)")
+    found.add_argument("--max", type=int, metavar="N", help="scale: nodes at most (max_count)")
+    jobs = found.add_mutually_exclusive_group()
+    jobs.add_argument("--drain", action="store_true", help="take no new jobs, and let all others come to their end")
+    jobs.add_argument(
+        "--force", action="store_true", help="end jobs that have nodes; go on where Slurm cannot be asked"
+    )
+    found.add_argument("--limit", type=float, metavar="MINUTES", help="stop --drain: wait for jobs so long at most")
+    found.add_argument("--dry-run", action="store_true", help="scale: show what would be done, and do nothing")
+    found.add_argument("--no-preflight", action="store_true", help="scale: do not look at quotas and capacity first")
+    found.add_argument("--yes", action="store_true", help="do not ask: for pipelines")
+    return found
+
+
+def check(found: argparse.ArgumentParser, given: argparse.Namespace) -> None:
+    """End with exit code 2 if arguments do not go together."""
+    for name, actions in _ONLY.items():
+        if getattr(given, name) not in (None, False) and given.action not in actions:
+            shown = getattr(given, name) if name == "target" else f"--{name.replace('_', '-')}"
+            found.error(f"got {shown} with {given.action}; allowed: with {' or '.join(actions)}")
+    if given.limit is not None and not given.drain:
+        found.error("got --limit without --drain")
+    if given.action == "scale" and given.min is None and given.max is None:
+        found.error("scale needs --min, --max or both")
+
+
+def program(deployment: Deployment, given: argparse.Namespace, console: Console) -> int:
+    """Do what is asked for, and return the exit code."""
+    from scripts.change_plan.interrupts import clean_up_as_after_ctrl_c
+    from scripts.operations import fleet
+    from scripts.operations.clock import Clock
+
+    clean_up_as_after_ctrl_c()
+    clock, say = Clock(), _say(given, console)
+    scaled = None
+    if given.action == "stop":
+        _agree_to_force(deployment, given, clock)
+        if given.drain and fleet.status(deployment) not in fleet.STOP_STATUSES:
+            fleet.drain(deployment, clock=clock, say=say, limit=None if given.limit is None else given.limit * 60)
+        fleet.stop(deployment, clock=clock, say=say, force=given.force)
+    elif given.action == "start":
+        fleet.start(deployment, clock=clock, say=say)
+    elif given.action == "scale":
+        with TemporaryDirectory() as directory:
+            scaled = _scale(deployment, given, console, Path(directory))
+    _report(deployment, given, console, scaled)
+    return DONE
+
+
+def _say(given: argparse.Namespace, console: Console) -> Say:
+    if given.json:
+        return lambda text: print(text, file=sys.stderr)
+    return lambda text: console.print(text, markup=False)
+
+
+def _report(deployment: Deployment, given: argparse.Namespace, console: Console, scaled: Scaled | None) -> None:
+    from scripts.operations.fleet_report import look, show
+
+    found = look(deployment)
+    if given.json:
+        print(json.dumps(found.document(scaled), indent=2))
+    else:
+        show(found, console)
+
+
+def _agree_to_force(deployment: Deployment, given: argparse.Namespace, clock: Clock) -> None:
+    """List the jobs that --force ends, and ask."""
+    from scripts.operations.head_node import HeadNode, HeadNodeError
+    from scripts.operations.jobs import listed, slurm_state
+
+    if not given.force or given.yes:
+        return
+    if not sys.stdin.isatty():
+        raise UnusableError("got --force, and no terminal to ask at; allowed: with --yes")
+    try:
+        state = slurm_state(HeadNode(deployment, clock))
+    except HeadNodeError as error:
+        question = f"{error}\nJobs end that nobody can list. Go on? [y/N] "
+    else:
+        if not state.active_jobs:
+            return
+        question = f"These jobs end:\n{listed(state, waiting=False)}\nGo on? [y/N] "
+    _ask(question)
+
+
+def _ask(question: str) -> None:
+    try:
+        answer = input(question)
+    except EOFError:
+        answer = ""
+    if answer.strip().lower() not in ("y", "yes"):
+        raise OperationError("Nothing was changed.")
+
+
+def _scale(deployment: Deployment, given: argparse.Namespace, console: Console, directory: Path) -> Scaled:
+    """Show what other counts need, ask, and bring them about."""
+    from scripts.operations import scaling
+    from scripts.operations.clock import Clock
+    from scripts.operations.fleet_report import Scaled, steps
+
+    if not (given.yes or given.dry_run or sys.stdin.isatty()):
+        raise UnusableError("got no terminal to ask at; allowed: --yes, --dry-run")
+    clock, say = Clock(), _say(given, console)
+    counts = {key: value for key, value in (("min_count", given.min), ("max_count", given.max)) if value is not None}
+    change = scaling.prepare(deployment, given.target, counts, directory)
+    if change.grows and not given.no_preflight:
+        scaling.check(change, say)
+    plan = scaling.plan(change)
+    if not given.json:
+        from scripts.change_plan.command import show
+
+        show(plan)
+    found = Scaled(change, plan, done=not given.dry_run)
+    say(steps(found, drain=given.drain, force=given.force))
+    if obstacles := scaling.obstacles(plan):
+        raise OperationError("\n".join(["This cannot be deployed:", *obstacles]))
+    if not given.dry_run:
+        if not given.yes:
+            _agree_to_force(deployment, given, clock)
+            _ask("Go on? [y/N] ")
+        scaling.apply(change, plan, clock=clock, say=say, drain=given.drain, force=given.force, output=not given.json)
+    return found
+
+
+def main() -> int:
+    """Run the program on the command line's arguments, and return the exit code."""
+    found = arguments()
+    given = found.parse_intermixed_args()
+    check(found, given)
+    return run(given, program)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,113 @@
+"""What a leftover is, and whether it is still there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from scripts.deployment import Deployment
+
+if TYPE_CHECKING:
+    from botocore.exceptions import ClientError
+
+PREFIX = "prefix of a bucket"
+"""The type of what ParallelCluster keeps of one cluster in its bucket, which all clusters of a Region share."""
+
+FINAL_BACKUP = "ultracluster:final-backup-of"
+"""Tag of a backup that was made before its file system was deleted; its value is the deployment."""
+
+_HOLDS_DATA = ("AWS::EC2::Volume", "AWS::FSx::Backup", "AWS::FSx::FileSystem", "AWS::S3::Bucket")
+_PROVIDER_BUCKET = "-pclustercustomresourcebu"
+"""Within the name that CloudFormation makes for the bucket of ParallelCluster's provider, which keeps its requests."""
+
+
+def holds_data(kind: str, name: str) -> bool:
+    """Tell whether a resource holds data of people, so that only who asked for it may remove it."""
+    return kind in _HOLDS_DATA and _PROVIDER_BUCKET not in name
+
+
+REFUSALS = frozenset({"403", "AccessDenied", "AccessDeniedException", "Forbidden", "UnauthorizedOperation"})
+"""Error codes of AWS for a right that is missing.
+
+https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html,
+https://docs.aws.amazon.com/IAM/latest/APIReference/CommonErrors.html
+"""
+
+
+@dataclass(frozen=True)
+class Found:
+    """Something that is left.
+
+    Attributes:
+        type: As CloudFormation names it, or `PREFIX`.
+        id: What its service calls it.
+        reason: Why it is taken for something of the deployment.
+        kept: Whether it was left on purpose, by the settings or by a policy of its stack.
+        stack: Name of the deleted stack that kept it; empty: it is not known by that.
+    """
+
+    type: str
+    id: str
+    reason: str
+    kept: bool = False
+    stack: str = ""
+
+    @property
+    def data(self) -> bool:
+        """Whether it holds data of people, so that only who asked for it may remove it."""
+        return holds_data(self.type, self.id)
+
+
+def is_refusal(error: Exception) -> bool:
+    """Tell whether AWS refused a call for want of a right."""
+    from botocore.exceptions import ClientError
+
+    return isinstance(error, ClientError) and error.response["Error"]["Code"] in REFUSALS
+
+
+def _described(
+    service: str, operation: str, parameter: str, *, many: bool = False
+) -> Callable[[Deployment, str], bool]:
+    """Return a test whether something exists: a call that fails if it does not."""
+
+    def exists(deployment: Deployment, name: str) -> bool:
+        from botocore.exceptions import ClientError
+
+        client = deployment.account.client(service)
+        try:
+            getattr(client, operation)(**{parameter: [name] if many else name})
+        except ClientError as error:
+            if _is_gone(error):
+                return False
+            raise
+        return True
+
+    return exists
+
+
+def _is_gone(error: ClientError) -> bool:
+    code = error.response["Error"]["Code"]
+    return code in ("404", "NoSuchBucket", "NoSuchEntity", "NoSuchHostedZone", "ResourceNotFoundException") or (
+        code.endswith(("NotFound", "Unknown", ".Malformed"))
+    )
+
+
+def _log_group_exists(deployment: Deployment, name: str) -> bool:
+    groups = deployment.account.list("logs", "describe_log_groups", logGroupNamePrefix=name)
+    return name in [each["logGroupName"] for each in groups]
+
+
+EXISTS: dict[str, Callable[[Deployment, str], bool]] = {
+    "AWS::DynamoDB::Table": _described("dynamodb", "describe_table", "TableName"),
+    "AWS::EC2::NetworkInterface": _described("ec2", "describe_network_interfaces", "NetworkInterfaceIds", many=True),
+    "AWS::EC2::PlacementGroup": _described("ec2", "describe_placement_groups", "GroupNames", many=True),
+    "AWS::EC2::SecurityGroup": _described("ec2", "describe_security_groups", "GroupIds", many=True),
+    "AWS::FSx::FileSystem": _described("fsx", "describe_file_systems", "FileSystemIds", many=True),
+    "AWS::IAM::InstanceProfile": _described("iam", "get_instance_profile", "InstanceProfileName"),
+    "AWS::IAM::Role": _described("iam", "get_role", "RoleName"),
+    "AWS::Lambda::Function": _described("lambda", "get_function", "FunctionName"),
+    "AWS::Logs::LogGroup": _log_group_exists,
+    "AWS::S3::Bucket": _described("s3", "head_bucket", "Bucket"),
+}
+"""How to tell whether something exists that a stack kept, by type; other types of ours are not kept."""

@@ -1,0 +1,40 @@
+"""The deployment that the tests here work with is left as it was found."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tests.operations.account import Operated
+
+
+@pytest.mark.parametrize("time", ["first", "second"])
+def test_what_a_test_adds_is_gone_for_the_next(time: str, operated: Operated) -> None:
+    assert [each["InstanceId"] for each in operated.deployment().nodes()] == [operated.head_node]
+    logs = operated.client("logs")
+    assert not logs.describe_log_streams(logGroupName=operated.log_group, logStreamNamePrefix="ip-")["logStreams"]
+    operated.launch(2)
+    operated.log("ip-10-0-0-1.i-0.slurmctld", "one", "two")
+    operated.set_fleet("STOPPED")
+    assert len(operated.deployment().nodes()) == 3
+
+
+def test_only_the_calls_of_this_process_are_counted(operated: Operated) -> None:
+    operated.calls()
+    operated.client("ec2").describe_vpcs()
+    operated.deployment().nodes()
+    assert operated.calls() == ["ec2:DescribeInstances"]
+
+
+def test_metrics_that_were_put_are_told(operated: Operated) -> None:
+    cloudwatch, now = operated.client("cloudwatch"), datetime.now(UTC)
+    dimensions = [{"Name": "FileSystemId", "Value": "fs-0"}]
+    data = {"MetricName": "FreeDataStorageCapacity", "Dimensions": dimensions, "Timestamp": now, "Value": 5.0}
+    cloudwatch.put_metric_data(Namespace="AWS/FSx", MetricData=[data])
+    metric = {"Namespace": "AWS/FSx", "MetricName": "FreeDataStorageCapacity", "Dimensions": dimensions}
+    query = {"Id": "free", "MetricStat": {"Metric": metric, "Period": 60, "Stat": "Sum"}}
+    [result] = cloudwatch.get_metric_data(
+        MetricDataQueries=[query], StartTime=now - timedelta(minutes=5), EndTime=now + timedelta(minutes=1)
+    )["MetricDataResults"]
+    assert result["Values"] == [5.0]

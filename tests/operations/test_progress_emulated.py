@@ -1,0 +1,138 @@
+"""`status --watch` on stacks in an emulated AWS."""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import WaiterError
+from rich.console import Console
+
+from config.settings import load
+from rehearsal.aws import EmulatedAws
+from scripts.deployment import Deployment
+from scripts.operations.clock import Clock
+from scripts.operations.command import CONFIG, UnusableError
+from scripts.operations.progress import watch
+from scripts.operations.progress_stacks import BUDGET, Tracker
+from tests.operations.account import Operated
+from tests.rehearsal.stacks import Stacks, parameter
+
+_READING = {
+    "Version": "2012-10-17",
+    "Statement": [{"Effect": "Allow", "Action": "cloudformation:DescribeStackEvents", "Resource": "*"}],
+}
+
+
+class QuickClock(Clock):
+    """The machine's clock, which waits a tenth of a second wherever somebody wants to wait longer."""
+
+    def sleep(self, seconds: float) -> None:
+        super().sleep(min(seconds, 0.1))
+
+
+@pytest.fixture
+def stacks(rehearsed_aws: EmulatedAws, monkeypatch: pytest.MonkeyPatch) -> Stacks:
+    act_as(rehearsed_aws.settings, monkeypatch)
+    return Stacks(rehearsed_aws, "us-west-2")
+
+
+def act_as(settings: Mapping[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+
+
+def look(**limits: Any) -> tuple[int, str]:
+    console = Console(file=io.StringIO(), width=80, record=True)
+    deployment = Deployment("trn1-16", load(CONFIG / "trn1-16.yaml"))
+    code = watch(deployment, console, clock=QuickClock(), as_json=False, **limits)
+    return code, console.export_text()
+
+
+def test_a_failing_stack(stacks: Stacks, rehearsed_aws: EmulatedAws) -> None:
+    rehearsed_aws.inject("resource", "Bad")
+    stacks.create("trn1-16-network", {"Good": parameter(), "Bad": parameter(DependsOn="Good")})
+    code, text = look()
+    assert code == 1
+    assert "trn1-16-network Bad (AWS::SSM::Parameter) failed:\n  Resource handler returned message" in text
+
+
+def test_an_update_and_a_deletion(stacks: Stacks) -> None:
+    stacks.create("trn1-16-network", {"A": parameter("1")})
+    stacks.update("trn1-16-network", {"A": parameter("2"), "B": parameter()})
+    code, text = look(grace=0.2)
+    assert code == 0
+    assert "trn1-16-network  UPDATE_COMPLETE" in text
+    tracker = Tracker(Deployment("trn1-16", load(CONFIG / "trn1-16.yaml")))
+    tracker.refresh()
+    stacks.delete("trn1-16-network")
+    tracker.refresh()
+    found = tracker.roots["network"].operation
+    assert found
+    assert found.status == "DELETE_COMPLETE"
+    code, text = look(grace=0.2)
+    assert code == 0
+    assert "there is no stack of it in us-west-2" in text
+
+
+def test_throttling_only_slows_it_down(stacks: Stacks, rehearsed_aws: EmulatedAws) -> None:
+    stacks.create("trn1-16-network", {"A": parameter("1")})
+    rehearsed_aws.inject("throttling")
+    tracker = Tracker(Deployment("trn1-16", load(CONFIG / "trn1-16.yaml")))
+    tracker.refresh()
+    assert tracker.retries == 1
+    tracker.refresh()
+    assert tracker.retries == 0
+
+
+def test_the_missing_right_is_named(
+    stacks: Stacks, rehearsed_aws: EmulatedAws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stacks.create("trn1-16-network", {"A": parameter("1")})
+    with rehearsed_aws.restricted(_READING) as settings:
+        act_as(settings, monkeypatch)
+        assert look(grace=0.2)[0] == 0
+    nothing = {**_READING, "Statement": [{"Effect": "Allow", "Action": "s3:ListAllMyBuckets", "Resource": "*"}]}
+    with rehearsed_aws.restricted(nothing) as settings:
+        act_as(settings, monkeypatch)
+        with pytest.raises(UnusableError, match="cloudformation:DescribeStackEvents"):
+            look()
+
+
+def test_a_deployment_that_is_done(operated: Operated) -> None:
+    tracker = Tracker(operated.deployment())
+    operated.calls()
+    tracker.refresh()
+    assert len(operated.calls()) <= BUDGET
+    code, text = look()
+    assert code == 0
+    assert "  trn1-16 " in text, "the cluster's own stack, in that of the cluster"
+    assert "trn1-16: complete after" in text
+
+
+@pytest.fixture
+def failing_deployment(boto3_data: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Thread]:
+    """A deployment whose head node will not come up, about to begin."""
+    with EmulatedAws() as aws:
+        act_as(aws.settings, monkeypatch)
+        aws.inject("head-node")
+
+        def deploy() -> None:
+            with pytest.raises(WaiterError):
+                Operated(aws, load(CONFIG / "trn1-16.yaml"), tmp_path)
+
+        yield threading.Thread(target=deploy)
+
+
+@pytest.mark.slow
+def test_a_head_node_that_fails_is_followed_into_the_clusters_own_stack(failing_deployment: threading.Thread) -> None:
+    failing_deployment.start()
+    code, text = look()
+    failing_deployment.join()
+    assert code == 1
+    assert "trn1-16-cluster  ROLLBACK_COMPLETE" in text
+    assert "Failed to execute OnNodeConfigured script" in text

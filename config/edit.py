@@ -1,6 +1,7 @@
 """Changes of a settings file that leave its comments and its layout alone."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,7 @@ def set_values(path: Path, values: Mapping[Place, Scalar]) -> None:
             be changed without changing more (an anchor with aliases).
         OSError: The file cannot be read or written.
     """
+    path = path.resolve()  # of a link, what it leads to is replaced
     text = path.read_bytes().decode("utf-8")  # without read_text's translation of line ends
     for place, value in values.items():
         text = _changed(text, place, value)
@@ -53,7 +55,7 @@ def _changed(text: str, place: Place, value: Scalar) -> str:
     try:
         node = yaml.compose(text, Loader=LOADER)
         wanted = _with(yaml.load(text, Loader=LOADER), place, value)  # noqa: S506 - a safe one
-        start, end, frames = _span(node, place)
+        start, end, frames = _span(text, node, place)
     except yaml.YAMLError as error:
         raise EditError(f"not YAML: {error}") from None
     except (IndexError, KeyError, TypeError):
@@ -80,7 +82,7 @@ def _with(data: Any, place: Place, value: Scalar) -> Any:
     return changed
 
 
-def _span(node: yaml.Node | None, place: Place) -> tuple[int, int, list[tuple[str, str]]]:
+def _span(text: str, node: yaml.Node | None, place: Place) -> tuple[int, int, list[tuple[str, str]]]:
     """Return begin and end of what is to be replaced, and what may stand around the new value."""
     for depth, key in enumerate(place):
         if isinstance(node, yaml.SequenceNode):
@@ -90,17 +92,21 @@ def _span(node: yaml.Node | None, place: Place) -> tuple[int, int, list[tuple[st
         found = [child for name, child in node.value if name.value == key]
         if not found:
             assert depth == len(place) - 1  # noqa: S101 - `_with` has tried it
-            return _span_of_new_key(node, key)
+            return _span_of_new_key(text, node, key)
         node = found[0]
     assert node is not None  # noqa: S101 - `_with` has tried it
     return node.start_mark.index, node.end_mark.index, [("", ""), (" ", "")]
 
 
-def _span_of_new_key(mapping: yaml.MappingNode, key: str | int) -> tuple[int, int, list[tuple[str, str]]]:
-    """Return where a key is added: before the last one."""
+def _span_of_new_key(text: str, mapping: yaml.MappingNode, key: str | int) -> tuple[int, int, list[tuple[str, str]]]:
+    """Return where a key is added: before the last one and the comment above that."""
     mark = mapping.value[-1][0].start_mark
-    after = ", " if mapping.flow_style else f"\n{' ' * mark.column}"
-    return mark.index, mark.index, [(f"{key}: ", after)]
+    if mapping.flow_style:
+        return mark.index, mark.index, [(f"{key}: ", ", ")]
+    indent = " " * mark.column
+    lines = re.search(rf"^(?:{indent}#.*\n)*{indent}\Z", text[: mark.index], re.MULTILINE)
+    start = lines.start() + mark.column if lines else mark.index  # after "- " there is no comment of the key's own
+    return start, start, [(f"{key}: ", f"\n{indent}")]
 
 
 def _writings(value: Scalar, before: str) -> Iterator[str]:

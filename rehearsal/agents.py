@@ -139,6 +139,10 @@ class Run:
         self._logs.put_log_events(logGroupName=group, logStreamName=name, logEvents=[event])
 
     def _stop(self, status: str) -> None:
+        """End the process group of the shell; what has left that goes on, as with the real agent.
+
+        https://github.com/aws/amazon-ssm-agent/blob/mainline/agent/executers/executers_unix.go
+        """
         self._stopped_as = status
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)

@@ -26,6 +26,7 @@ class Account:
         self._session: Any = None
         self._clients: dict[tuple[str, str], Any] = {}
         self._answers: dict[Hashable, Future[Any]] = {}
+        self._lasting: set[Hashable] = set()
 
     def client(self, service: str, region: str | None = None) -> Any:
         """Return a client of a service in the deployment's Region, or another."""
@@ -52,21 +53,31 @@ class Account:
             lambda: getattr(self.client(service), operation)(**parameters),
         )
 
-    def list(self, service: str, operation: str, **parameters: Any) -> list[Any]:
-        """Return what an operation lists, of all its pages."""
+    def list(self, service: str, operation: str, *, lasting: bool = False, **parameters: Any) -> list[Any]:
+        """Return what an operation lists, of all its pages.
+
+        Args:
+            service: As boto3 names its client.
+            operation: As boto3 names its method.
+            lasting: Whether the answer never changes, so that `forget` leaves it.
+            **parameters: Of the operation.
+        """
 
         def pages() -> list[Any]:
             paginator = self.client(service).get_paginator(operation)
             [key] = paginator.paginate(**parameters).result_keys
             return [each for page in paginator.paginate(**parameters) for each in key.search(page) or []]
 
-        found: list[Any] = self._once(("list", service, operation, repr(parameters)), pages)
+        key = ("list", service, operation, repr(parameters))
+        found: list[Any] = self._once(key, pages)
+        if lasting:
+            self._lasting.add(key)
         return found
 
     def forget(self) -> None:
-        """Ask for everything anew from now on."""
+        """Ask for everything anew from now on, but for what never changes."""
         with self._lock:
-            self._answers = {}
+            self._answers = {key: each for key, each in self._answers.items() if key in self._lasting}
 
     def _once(self, key: Hashable, ask: Callable[[], Any]) -> Any:
         with self._lock:
@@ -95,6 +106,12 @@ class Deployment:
         self.environment = environment
         self.settings = settings
         self.account = Account(settings.region)
+
+    def of_generation(self, generation: int) -> Deployment:
+        """Return the same deployment with another of its clusters; what is known of the account is shared."""
+        found = Deployment(self.environment, self.settings.of_generation(generation))
+        found.account = self.account
+        return found
 
     def command(self, *words: str) -> str:
         """Return an AWS CLI command: what follows ``aws``, with the Region."""

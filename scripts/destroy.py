@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from scripts.deployment import Deployment
     from scripts.operations.clock import Clock
+    from scripts.operations.command import Say
     from scripts.operations.destruction import Outcome
 
 _EXAMPLES = """\
@@ -31,7 +32,8 @@ _EXAMPLES = """\
   destroy trn1-16 --dry-run              only show what would be deleted
   destroy trn1-16 --drain                the same, after all jobs have ended
   destroy trn1-16 --storage --unprotect  cluster and file system, after a backup
-  destroy dev --all --sweep --yes        everything, leftovers too, without a question"""
+  destroy dev --all --no-final-backup --sweep --yes
+                                         everything, leftovers too, without a question"""
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -41,7 +43,11 @@ def arguments() -> argparse.ArgumentParser:
     found.add_argument("--network", action="store_true", help="delete the network, too")
     found.add_argument("--monitoring", action="store_true", help="delete alarms and dashboard, too")
     found.add_argument("--all", action="store_true", help="the three above")
-    found.add_argument("--no-final-backup", action="store_true", help="delete the file system without a last backup")
+    found.add_argument(
+        "--no-final-backup",
+        action="store_true",
+        help="delete the file system without a last backup, even if none can be",
+    )
     found.add_argument("--bucket", action="store_true", help="with --storage: delete a bucket that was retained, too")
     found.add_argument(
         "--unprotect",
@@ -70,23 +76,36 @@ def program(deployment: Deployment, given: argparse.Namespace, console: Console)
 
     if not (given.yes or given.dry_run or sys.stdin.isatty()):
         raise UnusableError("got no terminal to ask at; allowed: --yes, --dry-run")
+    if given.json and not (given.yes or given.dry_run):
+        raise UnusableError("got --json, which shows and asks nobody anything; allowed: with --yes or --dry-run")
     if given.bucket and not (given.storage or given.all):
         raise UnusableError("got --bucket alone; allowed: with --storage")
     clock, outcome = Clock(), None
     parts = [part for part in destruction_plan.ORDER if part == "cluster" or given.all or getattr(given, part)]
     present = inventory(deployment)
     plan = destruction_plan.plan(
-        deployment, parts, unprotect=given.unprotect, final_backup=not given.no_final_backup, bucket=given.bucket
+        deployment,
+        parts,
+        unprotect=given.unprotect,
+        final_backup=not given.no_final_backup,
+        bucket=given.bucket,
+        sweep=given.sweep,
     )
     destruction_report.show_plan(deployment, present, plan, console, clock.now())
-    if not plan.obstacles and not given.dry_run and (given.sweep or not plan.empty):
+    if not (plan.obstacles or given.dry_run or plan.empty):
         if not given.yes:
             _ask(deployment.settings.name)
-        outcome = _destroy(deployment, given, parts, clock, console)
+        outcome = _destroy(deployment, given, parts, clock, _say(given, console))
         destruction_report.show_outcome(outcome, console)
     if given.json:
         print(json.dumps(destruction_report.document(deployment, present, plan, outcome), indent=2))
     return FAILED if plan.obstacles or (outcome is not None and outcome.failures) else DONE
+
+
+def _say(given: argparse.Namespace, console: Console) -> Say:
+    if given.json:
+        return lambda text: print(text, file=sys.stderr)
+    return lambda text: console.print(text, markup=False, soft_wrap=True)
 
 
 def _ask(name: str) -> None:
@@ -97,7 +116,7 @@ def _ask(name: str) -> None:
 
 
 def _destroy(
-    deployment: Deployment, given: argparse.Namespace, parts: Sequence[str], clock: Clock, console: Console
+    deployment: Deployment, given: argparse.Namespace, parts: Sequence[str], clock: Clock, say: Say
 ) -> Outcome:
     from botocore.exceptions import BotoCoreError, ClientError
 
@@ -109,7 +128,7 @@ def _destroy(
             deployment,
             parts=parts,
             clock=clock,
-            say=lambda text: console.print(text, markup=False, soft_wrap=True),
+            say=say,
             final_backup=not given.no_final_backup,
             drain=given.drain,
             force=given.force,

@@ -1,8 +1,9 @@
 """Tell why a deployment failed, or why nodes of its cluster do not come, and what to do.
 
 It goes from the newest operation that failed, through the stacks nested in it and the cluster's own stack, also if that
-is deleted, to what failed first, and reads the logs that belong to it. Nothing is changed. Exit code 0: nothing failed;
-1: a cause, or a failure of unknown cause, was found; 2: arguments, settings or credentials cannot be used.
+is deleted, to what failed first, and reads the logs that belong to it. Of a cluster that runs it looks at the head node
+and the logs of the last hours. Nothing is changed. Exit code 0: nothing failed; 1: a cause, or a failure of unknown
+cause, was found, or what would tell of one may not be read; 2: arguments, settings or credentials cannot be used.
 """
 
 from __future__ import annotations

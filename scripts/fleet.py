@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from scripts.operations.command import DONE, OperationError, UnusableError, parser, run
+from scripts.operations.command import DONE, OperationError, Say, UnusableError, above_zero, going_on, parser, run
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from scripts.deployment import Deployment
     from scripts.operations.clock import Clock
     from scripts.operations.fleet_report import Scaled
-    from scripts.operations.jobs import Say
 
 _EXAMPLES = """\
   fleet trn1-16 status                   how the fleet and its queues are
@@ -47,6 +46,16 @@ _ONLY = {
     "limit": ("stop",),
 }
 """The actions that an argument is for."""
+_FATE = (
+    "Batch jobs are put back into the queue and begin again once the fleet is started, unless they were submitted with "
+    "--no-requeue; those and interactive ones end."
+)
+"""Of jobs whose nodes go: JobRequeue is 1 by default, and ParallelCluster's slurm.conf leaves it so.
+
+https://slurm.schedmd.com/slurm.conf.html#OPT_JobRequeue,
+https://github.com/aws/aws-parallelcluster-cookbook/blob/develop/cookbooks/aws-parallelcluster-slurm/templates/default/slurm/slurm.conf.erb
+"""
+_GOES_ON = "A {} that was requested goes on in AWS. The same command goes on waiting for it, or does what is left."
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -61,9 +70,11 @@ def arguments() -> argparse.ArgumentParser:
     jobs = found.add_mutually_exclusive_group()
     jobs.add_argument("--drain", action="store_true", help="take no new jobs, and let all others come to their end")
     jobs.add_argument(
-        "--force", action="store_true", help="end jobs that have nodes; go on where Slurm cannot be asked"
+        "--force", action="store_true", help="take nodes from jobs that have some; go on where Slurm cannot be asked"
     )
-    found.add_argument("--limit", type=float, metavar="MINUTES", help="stop --drain: wait for jobs so long at most")
+    found.add_argument(
+        "--limit", type=above_zero, metavar="MINUTES", help="stop --drain: wait for jobs so long at most"
+    )
     found.add_argument("--dry-run", action="store_true", help="scale: show what would be done, and do nothing")
     found.add_argument("--no-preflight", action="store_true", help="scale: do not look at quotas and capacity first")
     found.add_argument("--yes", action="store_true", help="do not ask: for pipelines")
@@ -80,24 +91,29 @@ def check(found: argparse.ArgumentParser, given: argparse.Namespace) -> None:
         found.error("got --limit without --drain")
     if given.action == "scale" and given.min is None and given.max is None:
         found.error("scale needs --min, --max or both")
+    if given.json and _asks(given):
+        found.error("got --json with what asks a question; allowed: with --yes, or scale --dry-run")
+
+
+def _asks(given: argparse.Namespace) -> bool:
+    return (given.action == "scale" or given.force) and not (given.yes or given.dry_run)
 
 
 def program(deployment: Deployment, given: argparse.Namespace, console: Console) -> int:
     """Do what is asked for, and return the exit code."""
-    from scripts.change_plan.interrupts import clean_up_as_after_ctrl_c
     from scripts.operations import fleet
     from scripts.operations.clock import Clock
 
-    clean_up_as_after_ctrl_c()
     clock, say = Clock(), _say(given, console)
     scaled = None
     if given.action == "stop":
         _agree_to_force(deployment, given, clock)
-        if given.drain and fleet.status(deployment) not in fleet.STOP_STATUSES:
-            fleet.drain(deployment, clock=clock, say=say, limit=None if given.limit is None else given.limit * 60)
-        fleet.stop(deployment, clock=clock, say=say, force=given.force)
+        limit = None if given.limit is None else given.limit * 60
+        with going_on(_GOES_ON.format("stop")):
+            fleet.stop(deployment, clock=clock, say=say, drain=given.drain, force=given.force, drain_limit=limit)
     elif given.action == "start":
-        fleet.start(deployment, clock=clock, say=say)
+        with going_on(_GOES_ON.format("start")):
+            fleet.start(deployment, clock=clock, say=say)
     elif given.action == "scale":
         with TemporaryDirectory() as directory:
             scaled = _scale(deployment, given, console, Path(directory))
@@ -122,7 +138,7 @@ def _report(deployment: Deployment, given: argparse.Namespace, console: Console,
 
 
 def _agree_to_force(deployment: Deployment, given: argparse.Namespace, clock: Clock) -> None:
-    """List the jobs that --force ends, and ask."""
+    """List the jobs that --force takes nodes from, and ask."""
     from scripts.operations.head_node import HeadNode, HeadNodeError
     from scripts.operations.jobs import listed, slurm_state
 
@@ -133,11 +149,11 @@ def _agree_to_force(deployment: Deployment, given: argparse.Namespace, clock: Cl
     try:
         state = slurm_state(HeadNode(deployment, clock))
     except HeadNodeError as error:
-        question = f"{error}\nJobs end that nobody can list. Go on? [y/N] "
+        question = f"{error}\nJobs that nobody can list lose their nodes. {_FATE}\nGo on? [y/N] "
     else:
         if not state.active_jobs:
             return
-        question = f"These jobs end:\n{listed(state, waiting=False)}\nGo on? [y/N] "
+        question = f"These jobs lose their nodes:\n{listed(state, waiting=False)}\n{_FATE}\nGo on? [y/N] "
     _ask(question)
 
 
@@ -152,7 +168,7 @@ def _ask(question: str) -> None:
 
 def _scale(deployment: Deployment, given: argparse.Namespace, console: Console, directory: Path) -> Scaled:
     """Show what other counts need, ask, and bring them about."""
-    from scripts.operations import scaling
+    from scripts.operations import scaling, scaling_needs
     from scripts.operations.clock import Clock
     from scripts.operations.fleet_report import Scaled, steps
 
@@ -162,7 +178,7 @@ def _scale(deployment: Deployment, given: argparse.Namespace, console: Console, 
     counts = {key: value for key, value in (("min_count", given.min), ("max_count", given.max)) if value is not None}
     change = scaling.prepare(deployment, given.target, counts, directory)
     if change.grows and not given.no_preflight:
-        scaling.check(change, say)
+        scaling_needs.check(change, say)
     plan = scaling.plan(change)
     if not given.json:
         from scripts.change_plan.command import show
@@ -170,7 +186,7 @@ def _scale(deployment: Deployment, given: argparse.Namespace, console: Console, 
         show(plan)
     found = Scaled(change, plan, done=not given.dry_run)
     say(steps(found, drain=given.drain, force=given.force))
-    if obstacles := scaling.obstacles(plan):
+    if obstacles := scaling_needs.obstacles(plan):
         raise OperationError("\n".join(["This cannot be deployed:", *obstacles]))
     if not given.dry_run:
         if not given.yes:

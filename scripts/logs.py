@@ -3,7 +3,7 @@
 WHAT is head-node (the default), an instance id, an address or ip-10-0-1-2, Slurm's name of a node such as
 trn1-dy-trn1-32xl-3, or what --list calls a kind: slurmctld, clustermgtd, slurm_resume, cfn-init, slurmd,
 cloud-init-output and so on; "health" are the lines of the health checks in slurmctld's log. --job shows the output file
-of a job and the logs of its nodes. Lines of several files come in the order of their time.
+of a job and the logs of its nodes. Lines of several files come in the order of their time, which is UTC.
 
 Exit code: 0, 1: there are no such logs, 2: arguments, settings or credentials cannot be used, 130: Ctrl-C.
 """
@@ -32,13 +32,13 @@ def parser() -> argparse.ArgumentParser:
     """Return the command line's parser."""
     found = command.parser("logs", __doc__, EXAMPLES)
     found.add_argument("what", metavar="WHAT", nargs="?", help="a node or a kind (default: head-node)")
-    found.add_argument("--job", type=_positive, metavar="N", help="a job's output file, and slurmd of its nodes")
+    found.add_argument("--job", type=_job, metavar="N", help="output and nodes' slurmd of a job; N_M: of an array")
     found.add_argument("--follow", action="store_true", help="go on with what comes, until Ctrl-C")
     found.add_argument(
         "--since",
         type=_age,
         metavar="30m",
-        help="how far back, in s, m, h or d (default: the hour before the newest)",
+        help="how far back, in s, m, h or d (default: the hour before the newest line, of a job 7d)",
     )
     found.add_argument("--grep", default="", metavar="TEXT", help="only lines that contain it, as it is")
     found.add_argument("--lines", type=_positive, default=100, metavar="N", help="the last N of them (default: 100)")
@@ -62,6 +62,12 @@ def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"got {text}; allowed: a whole number from 1 on")
     return int(text)
+
+
+def _job(text: str) -> str:
+    if not re.fullmatch(r"[1-9]\d*(_\d+)?", text, re.ASCII):
+        raise argparse.ArgumentTypeError(f"got {text}; allowed: a job's number, or 12_3 of an array")
+    return text
 
 
 def _age(text: str) -> timedelta:

@@ -1,7 +1,8 @@
 """Run a command on the head node, as the cluster's user in a login shell, and show its output as it comes.
 
 No SSH and no key: Systems Manager takes the command, CloudWatch Logs brings back what it prints. The words after -- are
-the command's own, quoted by nobody: ENV -- bash -c 'A && B' for more than one command. Ctrl-C ends it there, too.
+the command's own, quoted by nobody: ENV -- bash -c 'A && B' for more than one command. Ctrl-C ends it there, too; so
+do a terminal that goes, and a pipe that is closed. AWS keeps the words and the output: no secrets.
 
 Exit code: the command's own once it ran; before that 1: it cannot be run, 2: arguments, settings or credentials cannot
 be used; 130: Ctrl-C.
@@ -70,8 +71,7 @@ def program(deployment: Deployment, parsed: argparse.Namespace, _: Console) -> i
         user = parsed.user or neuron.SYSTEMS[deployment.settings.cluster_spec.os].user
         streamed = start(deployment, head_node, parsed.words, user=user, seconds=parsed.timeout * 60)
         if sys.stderr.isatty():
-            again = f"python -m scripts.run {deployment.environment} --attach {streamed.command_id}"
-            print_remark(f"Should this terminal go away, the command goes on. To look again: {again}")
+            print_remark(f"Should this machine go away, the command goes on. {streamed.hint}")
     follow = streamed.follow if parsed.attach else streamed.follow_or_cancel
     if not parsed.json:
         return follow(print_output, print_remark, Clock())

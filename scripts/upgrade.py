@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from scripts.operations import command
-from scripts.operations.command import DONE, FAILED, UnusableError
+from scripts.operations.command import DONE, FAILED, OperationError, UnusableError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -49,7 +49,10 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--yes", action="store_true", help="do not ask: for pipelines")
     found.add_argument("--dry-run", action="store_true", help="look and tell the steps; change nothing")
     found.add_argument(
-        "--drain-limit", type=_hours, metavar="HOURS", help="wait so long for jobs at most (default: until they end)"
+        "--drain-limit",
+        type=command.above_zero,
+        metavar="HOURS",
+        help="wait so long for jobs at most (default: until they end)",
     )
     found.add_argument(
         "--skip", type=_names, default=[], metavar="ID,ID", help="checks of preflight that are not to be looked at"
@@ -86,10 +89,11 @@ def upgrade(deployment: Deployment, given: argparse.Namespace, console: Console)
         work = Upgrade(path, deployment.settings, Path(directory), site, options)
         try:
             outcome = work.abandon() if given.abandon else work.run()
-        except BaseException:
-            if work.steps:
-                done = ", ".join(each.name for each in work.steps)
-                print(f"Done so far: {done}. The same command goes on there.", file=sys.stderr)
+        except BaseException as error:
+            if work.steps or not isinstance(error, OperationError | UnusableError):
+                done = ", ".join(each.name for each in work.steps) or "no step"
+                rest = "What AWS has begun goes on there. The same command goes on where this one stopped."
+                print(f"Done so far: {done}. {rest}", file=sys.stderr)
             raise
     if outcome in (COMPLETE, ABANDONED):
         say(f"{outcome.capitalize()}. The cluster is {work.cluster}: make connect ENV={given.environment}")
@@ -98,22 +102,12 @@ def upgrade(deployment: Deployment, given: argparse.Namespace, console: Console)
     return FAILED if outcome == STOPPED else DONE
 
 
-def _hours(text: str) -> float:
-    found = float(text)
-    if not 0 < found < float("inf"):
-        raise argparse.ArgumentTypeError(f"got {text}; allowed: hours above 0")
-    return found
-
-
 def _names(text: str) -> list[str]:
     return [name for name in text.split(",") if name]
 
 
 def main() -> int:
     """Do what the command line asks for, and return the exit code."""
-    from scripts.change_plan.interrupts import clean_up_as_after_ctrl_c
-
-    clean_up_as_after_ctrl_c()
     return command.run(parser().parse_args(), upgrade)
 
 

@@ -68,6 +68,11 @@ class Engine:
         """Return all stacks."""
         return self._surroundings.store
 
+    @property
+    def clients(self) -> Clients:
+        """Return the clients that resources are made with."""
+        return self._clients
+
     def abandon(self) -> None:
         """Have operations under way end as soon as the call that they wait for returns."""
         self._surroundings.abandoned.set()

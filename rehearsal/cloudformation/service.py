@@ -15,6 +15,7 @@ from botocore.session import get_session
 from moto.core.common_types import TYPE_RESPONSE
 from moto.core.responses import ActionResult, BaseResponse, EmptyResult
 
+from rehearsal.cloudformation.drift import Detection, Difference, ResourceDrift, detect
 from rehearsal.cloudformation.engine import Engine
 from rehearsal.cloudformation.errors import InvalidActionError, ThrottlingError, ValidationError
 from rehearsal.cloudformation.stacks import ChangeSet, Request, ResourceChange, Stack, StackResource
@@ -25,6 +26,14 @@ _PAGE: Final = 100
 _BODY_LIMIT: Final = 51_200
 _STATUSES: Final = get_session().get_service_model("cloudformation").shape_for("StackStatus").enum
 _NO_STACK: Final = "Stack with id {} does not exist"
+
+_CHECKED_FOR_DRIFT: Final = (
+    "CREATE_COMPLETE",
+    "UPDATE_COMPLETE",
+    "UPDATE_ROLLBACK_COMPLETE",
+    "UPDATE_ROLLBACK_FAILED",
+)
+"""https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-stack-drift.html"""
 
 _UNSUPPORTED: Final = (
     "DeploymentMode",
@@ -54,6 +63,8 @@ class CloudFormation(BaseResponse):
     """CloudFormation's actions. Each reads its request, asks the engine, and words the answer."""
 
     engine: ClassVar[Engine]
+    detections: ClassVar[dict[str, Detection]] = {}
+    """The looks at drift by id of the stack, and by their own."""
 
     def __init__(self) -> None:
         super().__init__(service_name="cloudformation")
@@ -189,6 +200,39 @@ class CloudFormation(BaseResponse):
         if not importers:
             raise ValidationError(f"Export '{name}' is not imported by any stack.")
         return ActionResult({"Imports": importers})
+
+    # Drift
+
+    def detect_stack_drift(self) -> ActionResult:
+        stack = self._stack("Stack [{}] does not exist")
+        if stack.status not in _CHECKED_FOR_DRIFT:
+            raise ValidationError(f"Drift detection cannot be performed on stack [{stack.id}] in {stack.status} state")
+        detection = detect(stack, lambda service: self.engine.clients(service, stack.region))
+        self.detections[stack.id] = self.detections[detection.id] = detection
+        return ActionResult({"StackDriftDetectionId": detection.id})
+
+    def describe_stack_drift_detection_status(self) -> ActionResult:
+        detection = self.detections.get(self._get_param("StackDriftDetectionId"))
+        if detection is None:
+            raise ValidationError("Drift detection operation was not found")
+        return ActionResult(
+            {
+                "StackId": detection.stack.id,
+                "StackDriftDetectionId": detection.id,
+                "StackDriftStatus": "DRIFTED" if detection.drifted else "IN_SYNC",
+                "DetectionStatus": "DETECTION_COMPLETE",
+                "DriftedStackResourceCount": detection.drifted,
+                "Timestamp": detection.time,
+            }
+        )
+
+    def describe_stack_resource_drifts(self) -> ActionResult:
+        stack = self._stack("Stack [{}] does not exist")
+        detection = self.detections.get(stack.id)
+        wanted = self._get_param("StackResourceDriftStatusFilters", [])
+        drifts = [each for each in detection.drifts if not wanted or each.status in wanted] if detection else []
+        page, token = self._page([_described_drift(stack, each) for each in drifts])
+        return ActionResult({"StackResourceDrifts": page, "NextToken": token})
 
     # Templates
 
@@ -431,6 +475,24 @@ def _described_resource(stack: Stack, resource: StackResource) -> dict[str, Any]
         "ResourceStatusReason": resource.reason or None,
         "DriftInformation": {"StackResourceDriftStatus": "NOT_CHECKED"},
     }
+
+
+def _described_drift(stack: Stack, drift: ResourceDrift) -> dict[str, Any]:
+    return {
+        "StackId": stack.id,
+        "LogicalResourceId": drift.resource.logical_id,
+        "PhysicalResourceId": drift.resource.physical_id,
+        "ResourceType": drift.resource.type,
+        "StackResourceDriftStatus": drift.status,
+        "PropertyDifferences": [_described_difference(each) for each in drift.differences],
+        "Timestamp": drift.time,
+    }
+
+
+def _described_difference(difference: Difference) -> dict[str, Any]:
+    values = {"ExpectedValue": difference.expected, "ActualValue": difference.actual}
+    texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in values.items()}
+    return {"PropertyPath": difference.path, "DifferenceType": difference.type, **texts}
 
 
 def _described_parameters(template: Template, parameters: Iterable[Parameter]) -> list[dict[str, Any]]:

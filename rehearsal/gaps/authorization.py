@@ -48,7 +48,7 @@ class _Request(IAMRequest):
 
 
 def _authorize(self: BaseResponse, resource: str = _UNKNOWN) -> None:
-    """Ask IAM, but for what nodes do. It answers in the words of most services that talk XML; the others have their own.
+    """Ask IAM, but for what nodes do. Its words are those of most services that talk XML; the others have their own.
 
     https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html,
     https://docs.aws.amazon.com/systems-manager/latest/APIReference/CommonErrors.html

@@ -10,7 +10,7 @@ import copy
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from scripts.change_plan.model import ClusterChange, Kind
 from toolchain.parallelcluster import Change, Configuration, ParallelCluster
@@ -48,20 +48,21 @@ class Target:
 
     Attributes:
         environment: The configuration in config/.
-        stack_name: The stack that holds the cluster.
-        cluster_name: ParallelCluster's name of it.
-        region: Its Region.
     """
 
     environment: str
-    stack_name: str
-    cluster_name: str
-    region: str
 
-    def fleet_command(self, status: str = "") -> str:
-        """Return the command that requests a status of the fleet, or asks for it."""
-        request = f"update-compute-fleet --status {status}" if status else "describe-compute-fleet"
-        return f".venv-pcluster/bin/pcluster {request} --cluster-name {self.cluster_name} --region {self.region}"
+    def fleet_command(self, action: Literal["start", "status", "stop"]) -> str:
+        """Return the command that starts or stops the fleet, or tells how it is."""
+        return f"make fleet ENV={self.environment} ARGS={action}"
+
+    @property
+    def replacement(self) -> str:
+        """The way to what a cluster can never change in, after "take this change back, or"."""
+        return (
+            f"make upgrade ENV={self.environment}: another cluster takes the place of this one "
+            "(network and file system stay; what is on the head node goes)"
+        )
 
 
 class _Answers:
@@ -136,7 +137,7 @@ def classify(
                 passes_now=passes_now,
                 reason="" if change.allowed else f"{change.reason}. {change.action_needed}".strip(". "),
                 ways=tuple(_ways(change, kind, passing, target)),
-                command=target.fleet_command("STOP_REQUESTED") if kind in NEED_A_STOPPED_FLEET else "",
+                command=target.fleet_command("stop") if kind in NEED_A_STOPPED_FLEET else "",
             )
         )
     return found
@@ -145,7 +146,7 @@ def classify(
 def _ways(change: Change, kind: Kind, passing: list[str], target: Target) -> list[str]:
     match kind:
         case Kind.FLEET_STOPPED:
-            return _ways_past_the_fleet(change, passing)
+            return _ways_past_the_fleet(change, passing, target)
         case Kind.LOGIN_NODES_STOPPED:
             return ["two deployments: first with count: 0 in cluster.login_nodes, then with this change"]
         case Kind.ALL_STOPPED:
@@ -157,8 +158,8 @@ def _ways(change: Change, kind: Kind, passing: list[str], target: Target) -> lis
     return []
 
 
-def _ways_past_the_fleet(change: Change, passing: list[str]) -> list[str]:
-    ways = ["stop the fleet, deploy when it is STOPPED, start it again (START_REQUESTED)"]
+def _ways_past_the_fleet(change: Change, passing: list[str], target: Target) -> list[str]:
+    ways = [f"stop the fleet, deploy, start it again ({target.fleet_command('start')})"]
     if DRAINS in passing:
         ways.append(f"{_SETTING}: {DRAINS} in the same change, which replaces nodes as their jobs end")
     elif TERMINATES in passing:
@@ -173,10 +174,7 @@ def _ways_past_a_refusal(change: Change, target: Target) -> list[str]:
         return ["another Name for the storage: ParallelCluster mounts another file system under another name"]
     if change.path.startswith("SharedStorage"):
         return ["take this change back"]
-    return [
-        f"take this change back, or make a new cluster: cdk destroy -c env={target.environment} {target.stack_name}, "
-        f"then make deploy ENV={target.environment} (network and file system stay; what is on the head node goes)"
-    ]
+    return [f"take this change back, or {target.replacement}"]
 
 
 def _identity(change: Change) -> str:

@@ -70,8 +70,8 @@ def plan_cluster(
         return ClusterPlan(after.name, exists=False, source="there is none yet"), []
     if not _changes(stacks, before):
         return ClusterPlan(before.name, exists=True, source="its resource does not change"), []
-    target = Target(environment, before.stack.name, before.name, before.stack.region)
-    refused = tuple(_refused_by_the_provider(before, after))
+    target = Target(environment)
+    refused = tuple(_refused_by_the_provider(before, after, target))
     if refused:
         plan = ClusterPlan(before.name, exists=True, source="its resource", changes=refused)
         return plan, list(findings.of_cluster(plan, target))
@@ -113,21 +113,21 @@ def _running(
     return RunningCluster(configuration, UNKNOWN, logins), f"the template of {cluster.stack.name}{reason}"
 
 
-def _refused_by_the_provider(before: _Cluster, after: _Cluster) -> Iterator[ClusterChange]:
+def _refused_by_the_provider(before: _Cluster, after: _Cluster, target: Target) -> Iterator[ClusterChange]:
     """Yield changes that do not reach ParallelCluster.
 
     The provider takes no other name. CloudFormation takes no other provider, and each ParallelCluster version has its
     own.
     https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-cloudformation-customresource.html
     """
-    way = ("take this change back, or destroy the stack of the cluster and deploy again; network and file system stay",)
-    for key, reason in (
-        ("ServiceToken", "CloudFormation takes no other provider, and each ParallelCluster version has its own"),
-        ("ClusterName", "Cannot update the ClusterName in the properties"),
-    ):
+    no_provider = "CloudFormation takes no other provider, and each ParallelCluster version has its own"
+    no_name = "Cannot update the ClusterName in the properties"
+    anew = f"make destroy ENV={target.environment}, then make deploy; network and file system stay"
+    for key, reason, way in (("ServiceToken", no_provider, target.replacement), ("ClusterName", no_name, anew)):
         old, new = before.properties[key], after.properties[key]
         if old != new:
-            yield ClusterChange(key, old, new, Kind.REFUSED, passes_now=False, reason=reason, ways=way)
+            ways = (f"take this change back, or {way}",)
+            yield ClusterChange(key, old, new, Kind.REFUSED, passes_now=False, reason=reason, ways=ways)
 
 
 def _changes(stacks: Iterable[StackPlan], cluster: _Cluster) -> bool:

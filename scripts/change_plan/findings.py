@@ -94,7 +94,7 @@ def of_cluster(cluster: ClusterPlan, target: Target) -> Iterator[Finding]:
             Status.FAIL if known else Status.WARN,
             f"{change.path} from {before} to {after} {_need(change, cluster.fleet_status)}",
             "; or ".join(change.ways),
-            change.command if known else target.fleet_command(),
+            change.command if known else target.fleet_command("status"),
             subject,
         )
     if cluster.fleet_status != STOPPED:
@@ -104,7 +104,7 @@ def of_cluster(cluster: ClusterPlan, target: Target) -> Iterator[Finding]:
             yield Finding(Status.WARN, sentence, "deploy when no job runs on them", subject=subject)
     if cluster.fleet_status == STOPPED and any(each.kind in NEED_A_STOPPED_FLEET for each in cluster.changes):
         sentence = "the fleet is STOPPED, as this deployment needs it, and stays so"
-        command = target.fleet_command("START_REQUESTED")
+        command = target.fleet_command("start")
         yield Finding(Status.WARN, sentence, "start it again after the deployment", command, subject)
 
 

@@ -49,25 +49,25 @@ def plan_of_account(environment: str, settings: Settings, directory: Path, *, ac
     return Plan(environment, settings.region, f"account {live.account_id}", stacks, cluster, found)
 
 
-def plan_of_directories(environment: str, settings: Settings, old: Path, new: Path, *, accepted: bool) -> Plan:
+def plan_of_directories(environment: str, settings: Settings, old: Path | None, new: Path, *, accepted: bool) -> Plan:
     """Return what a deployment would do where other templates are deployed; needs no account.
 
     Args:
         environment: File name in config/ without .yaml.
         settings: What is in it.
-        old: An assembly, or a directory of templates named after their stacks.
+        old: An assembly, or a directory of templates named after their stacks; None: nothing is deployed.
         new: Another of the same kind.
         accepted: Whether replacing and removing what holds data is meant.
 
     Raises:
         InputError: A directory holds no templates, one is an assembly and the other is not, or there is no cluster.
     """
-    if (old / MANIFEST).exists() != (new / MANIFEST).exists():
+    if old is not None and (old / MANIFEST).exists() != (new / MANIFEST).exists():
         raise InputError(
             f"got {old} and {new}; allowed: two assemblies, or two directories of golden templates, which name no "
             "assets (--assembly says which is the other one)"
         )
-    before, after = _read(old, settings.region), _read(new, settings.region)
+    before, after = _read(old, settings.region) if old else {}, _read(new, settings.region)
     comparison = Comparison(before, after)
     stacks = [
         StackPlan(
@@ -81,7 +81,7 @@ def plan_of_directories(environment: str, settings: Settings, old: Path, new: Pa
     with ParallelCluster(os.environ) as parallelcluster:
         cluster, of_cluster = plan_cluster(parallelcluster, environment, comparison, stacks, live=False)
     found = [*_findings_of_stacks(stacks, comparison, accepted=accepted), *of_cluster]
-    return Plan(environment, settings.region, str(old), stacks, cluster, found)
+    return Plan(environment, settings.region, str(old or "nothing"), stacks, cluster, found)
 
 
 def _stacks_of_account(live: LiveStacks, comparison: Comparison, directory: Path) -> list[StackPlan]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from scripts.checks.check import Finding, Status, check
 from scripts.deployment import PARTS, Deployment
+from scripts.operations import generations
 
 _UPDATABLE = frozenset(
     {"CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "IMPORT_COMPLETE", "IMPORT_ROLLBACK_COMPLETE"}
@@ -35,17 +36,19 @@ _NO_RSA = ("ubuntu2204", "ubuntu2404")
 @check(
     "stack-names",
     "Names and states of the stacks",
-    prevents="A stack of somebody else would be overwritten, or CloudFormation would refuse to touch one of ours.",
+    prevents=(
+        "A stack of somebody else would be overwritten, CloudFormation would refuse to touch one of ours, or a cluster "
+        "would be made that an upgrade has replaced."
+    ),
     calls=("cloudformation:DescribeStacks",),
 )
 def stack_names(deployment: Deployment) -> Iterator[Finding]:
     """Look whether each stack can be made or updated."""
     for part in PARTS:
         yield _about_stack(deployment, part)
-    for generation in range(1, deployment.settings.cluster.generation):
-        name = deployment.settings.of_generation(generation).stack_name("cluster")
-        if deployment.stack(name) is not None:
-            yield _about_older_cluster(deployment, name)
+    for generation in generations.existing(deployment):
+        if generation != deployment.settings.cluster.generation:
+            yield _about_other_cluster(deployment, generation)
 
 
 @check(
@@ -142,10 +145,18 @@ def _about_stack(deployment: Deployment, part: str) -> Finding:
     return Finding(Status.FAIL, f"{name} is {status}: it cannot be updated", hint, events, name)
 
 
-def _about_older_cluster(deployment: Deployment, name: str) -> Finding:
-    sentence = f"{name} still holds a cluster of an earlier generation, which costs and has a place in the quotas"
-    hint = f"`make upgrade ENV={deployment.environment}` goes on to drain and destroy it"
-    return Finding(Status.WARN, sentence, hint, _describe(deployment, name), name)
+def _about_other_cluster(deployment: Deployment, generation: int) -> Finding:
+    name = deployment.settings.of_generation(generation).stack_name("cluster")
+    command, upgrade = _describe(deployment, name), f"make upgrade ENV={deployment.environment}"
+    if generation < deployment.settings.cluster.generation:
+        sentence = f"{name} still holds a cluster of an earlier generation, which costs and has a place in the quotas"
+        return Finding(Status.WARN, sentence, f"`{upgrade}` goes on to drain and destroy it", command, name)
+    sentence = (
+        f"{name} holds a cluster of a later generation than config/{deployment.environment}.yaml names "
+        f"({deployment.settings.cluster.generation}): a deployment would make, or watch, one that was replaced"
+    )
+    hint = f"take the file as the upgrade left it; `{upgrade} ARGS=--abandon` destroys the later one"
+    return Finding(Status.FAIL, sentence, hint, command, name)
 
 
 def _about_failed_creation(deployment: Deployment, found: Mapping[str, Any]) -> Finding:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from scripts.checks.check import Check
+from scripts.checks.check import Check, Permission
 
 
 class SelectionError(ValueError):
@@ -38,10 +38,14 @@ def select(checks: Sequence[Check], only: Sequence[str], skip: Sequence[str]) ->
 
 def policy(checks: Sequence[Check]) -> dict[str, Any]:
     """Return the IAM policy that lets these checks look, and nothing more."""
+    return allowing(permission for each in checks for permission in each.permissions)
+
+
+def allowing(permissions: Iterable[Permission]) -> dict[str, Any]:
+    """Return an IAM policy with these rights, and nothing more."""
     actions: dict[str, set[str]] = defaultdict(set)
-    for each in checks:
-        for permission in each.permissions:
-            actions[permission.resource].add(permission.action)
+    for permission in permissions:
+        actions[permission.resource].add(permission.action)
     statements = [
         {"Effect": "Allow", "Action": sorted(actions[resource]), "Resource": resource} for resource in sorted(actions)
     ]

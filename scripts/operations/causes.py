@@ -14,7 +14,9 @@ TABLE = Path(__file__).with_name("causes.yaml")
 SEEN = {
     "event": "events of the stacks",
     "provider": "the provider's log",
+    "instance": "the head node's state",
     "boot": "start-up logs of nodes",
+    "system": "syslog of nodes",
     "daemon": "logs of ParallelCluster's daemons",
     "slurm": "Slurm's logs",
 }

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,8 @@ CONFIG = Path(__file__).parents[2] / "config"
 DONE, FAILED, UNUSABLE, INTERRUPTED = 0, 1, 2, 130
 """Exit codes: it is as asked for; it is not; arguments, settings or credentials cannot be used; Ctrl-C."""
 
+Say = Callable[[str], None]
+"""Is told what happens, a sentence at a time."""
 Program = Callable[["Deployment", argparse.Namespace, "Console"], int]
 
 
@@ -50,20 +53,47 @@ def parser(name: str, description: str | None, examples: str) -> argparse.Argume
     return found
 
 
+def above_zero(text: str) -> float:
+    """Return the number that an argument gives, for argparse, which names the argument and ends with exit code 2."""
+    found = float(text)
+    if not 0 < found < float("inf"):
+        raise argparse.ArgumentTypeError(f"got {text}; allowed: numbers above 0")
+    return found
+
+
+@contextmanager
+def going_on(sentence: str) -> Iterator[None]:
+    """Say where things stand when Ctrl-C, credentials that expire or the network end what AWS goes on with.
+
+    Args:
+        sentence: What AWS goes on with, and what to do.
+    """
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        yield
+    except (BotoCoreError, ClientError, KeyboardInterrupt):
+        print(sentence, file=sys.stderr)
+        raise
+
+
 def run(parsed: argparse.Namespace, program: Program) -> int:
     """Run a program on the deployment that its command line names, and return the exit code.
 
-    What people read goes to a console, which is silent with --json; faults go to standard error.
+    What people read goes to a console, which is silent with --json; faults go to standard error. A request to end, and
+    a terminal that goes away, are as Ctrl-C: what a program has begun on a node it can end there.
     """
     from botocore.exceptions import BotoCoreError, ClientError
     from rich.console import Console
 
     from config.settings import SettingsError, load
+    from scripts.change_plan.interrupts import clean_up_as_after_ctrl_c
     from scripts.deployment import Deployment
 
+    clean_up_as_after_ctrl_c()
     try:
         settings = load(CONFIG / f"{parsed.environment}.yaml")
-        console = Console(highlight=False, quiet=parsed.json)
+        console = Console(highlight=False, emoji=False, quiet=parsed.json)
         return program(Deployment(parsed.environment, settings), parsed, console)
     except (SettingsError, UnusableError) as error:
         print(error, file=sys.stderr)

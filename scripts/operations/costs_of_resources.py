@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -48,7 +48,9 @@ _FIXED = {
 _BY_USE = ("AWS::DynamoDB::Table", "AWS::Lambda::Function", "AWS::S3::Bucket", "AWS::SNS::Topic")
 
 
-def facts(deployment: Deployment, keys: Collection[Key]) -> Iterator[Callable[[], Iterator[tuple[Key, Facts]]]]:
+def facts(
+    deployment: Deployment, clusters: Sequence[Deployment], keys: Collection[Key]
+) -> Iterator[Callable[[], Iterator[tuple[Key, Facts]]]]:
     """Yield the questions that tell what resources cost, each of one service.
 
     Prices are of the table, without a call. Needs ec2:DescribeInstances (500 in each call), :DescribeVolumes (200) and
@@ -56,11 +58,14 @@ def facts(deployment: Deployment, keys: Collection[Key]) -> Iterator[Callable[[]
 
     Args:
         deployment: Whose resources.
+        clusters: The same with each of its clusters.
         keys: The resources.
     """
     prices = Prices(deployment.settings.region)
     ids = {kind: [name for each, name in keys if each == kind] for kind, _ in keys}
     yield partial(_without_asking, prices, keys)
+    for each in clusters:
+        yield partial(_instances, each, prices, ids.get("AWS::EC2::Instance", []))
     for kind, ask in _ASKED.items():
         if kind in ids:
             yield partial(ask, deployment, prices, ids[kind])
@@ -128,14 +133,15 @@ def _file_systems(deployment: Deployment, prices: Prices, ids: list[str]) -> Ite
 
 
 def _log_groups(deployment: Deployment, prices: Prices, ids: list[str]) -> Iterator[tuple[Key, Facts]]:
-    name, cluster = deployment.settings.name, deployment.settings.cluster_spec.name
+    name = deployment.settings.name
+    cluster = deployment.settings.of_generation(1).cluster_spec.name  # the names of others begin with it
     begins = (
         f"{name}-",
         f"/aws/fsx/lustre/{name}-",
         "/aws/lambda/pcluster-",
         f"/aws/lambda/{name}-",
         f"/aws/parallelcluster/{cluster}-",
-        f"/ultracluster/{cluster}/",
+        f"/ultracluster/{cluster}",
     )
     for begin in begins:
         for each in deployment.account.list("logs", "describe_log_groups", logGroupNamePrefix=begin):
@@ -147,7 +153,6 @@ def _log_groups(deployment: Deployment, prices: Prices, ids: list[str]) -> Itera
 
 
 _ASKED: dict[str, Callable[[Deployment, Prices, list[str]], Iterator[tuple[Key, Facts]]]] = {
-    "AWS::EC2::Instance": _instances,
     "AWS::EC2::VPCEndpoint": _endpoints,
     "AWS::EC2::Volume": _volumes,
     "AWS::FSx::FileSystem": _file_systems,

@@ -13,13 +13,12 @@ from functools import partial
 from scripts.deployment import Deployment
 from scripts.operations import destruction_stacks, fleet, leftovers
 from scripts.operations.clock import Clock
-from scripts.operations.command import OperationError
+from scripts.operations.command import OperationError, Say
 from scripts.operations.destruction_plan import plan
-from scripts.operations.destruction_storage import back_up, file_systems, hindrance, remove_kept
+from scripts.operations.destruction_storage import back_up, going, hindrance, is_freed, look, remove_kept
+from scripts.operations.head_node import HeadNode, HeadNodeError
 from scripts.operations.leftovers_model import Found, is_refusal
 from scripts.operations.leftovers_removal import remove, terminate
-
-Say = Callable[[str], None]
 
 _HEALTHY = ("CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE")
 """Statuses of a cluster's own stack in which ParallelCluster stops its fleet."""
@@ -60,6 +59,7 @@ def destroy(
     final_backup: bool = True,
     drain: bool = False,
     force: bool = False,
+    drain_limit: float | None = None,
     unprotect: bool = False,
     bucket: bool = False,
     sweep: bool = False,
@@ -76,7 +76,8 @@ def destroy(
         say: Told what happens, a sentence at a time.
         final_backup: Whether to back up each file system before anything of the storage is deleted.
         drain: Whether to let jobs end first.
-        force: Whether to end jobs, and to go on where the head node cannot be asked.
+        force: Whether to take nodes from jobs, and to go on where the head node cannot be asked.
+        drain_limit: Seconds to wait for the jobs at most; None: as long as they take.
         unprotect: Whether to take termination protection away, and to delete what ``storage.retain`` keeps.
         bucket: Whether to delete the deployment's bucket, too, which ``storage.retain`` kept.
         sweep: Whether to remove leftovers that nothing keeps on purpose.
@@ -85,15 +86,15 @@ def destroy(
         OperationError: Something stands against it, jobs have nodes, or the fleet does not stop; nothing is deleted.
         botocore.exceptions.ClientError: The credentials are no longer good; what is deleted is deleted.
     """
-    planned = plan(deployment, parts, unprotect=unprotect, final_backup=final_backup, bucket=bucket)
+    planned = plan(deployment, parts, unprotect=unprotect, final_backup=final_backup, bucket=bucket, sweep=sweep)
     if planned.obstacles:
         raise OperationError("\n".join(planned.obstacles))
-    work = _Work(deployment, clock, say, unprotect=unprotect)
+    work = _Work(deployment, clock, say, unprotect=unprotect, final_backup=final_backup)
     if "cluster" in planned.parts:
-        _stop_fleet(deployment, clock, say, drain=drain, force=force)
+        _stop_fleet(deployment, clock, say, drain=drain, force=force, drain_limit=drain_limit)
     for part in planned.parts:
         if part == "storage":
-            work.delete_storage(final_backup=final_backup, bucket=bucket)
+            work.delete_storage(bucket=bucket)
         else:
             work.delete_part(part)
     if sweep:
@@ -103,21 +104,21 @@ def destroy(
     return work.outcome
 
 
-def _stop_fleet(deployment: Deployment, clock: Clock, say: Say, *, drain: bool, force: bool) -> None:
+def _stop_fleet(
+    deployment: Deployment, clock: Clock, say: Say, *, drain: bool, force: bool, drain_limit: float | None
+) -> None:
     """Let ParallelCluster stop its fleet; where it cannot any more, terminate the compute nodes.
 
     Raises:
-        OperationError: Jobs have nodes, or the fleet does not stop.
+        OperationError: Jobs have nodes, or nobody can tell, or the fleet does not stop.
     """
-    deployment.account.forget()
-    own = destruction_stacks.of_cluster(deployment)
-    if own is not None and own["StackStatus"] in _HEALTHY:
-        try:
-            fleet.stop(deployment, clock=clock, say=say, drain=drain, force=force)
-        except OperationError as error:
-            if not force:
-                raise
-            say(f"{error} Going on, as asked for.")
+    try:
+        _end_jobs(deployment, clock, say, drain=drain, force=force, drain_limit=drain_limit)
+    except OperationError as error:
+        if not force:
+            advice = "\n--force deletes it all the same." if isinstance(error, HeadNodeError) else ""
+            raise OperationError(f"{error}{advice}") from error
+        say(f"{error} Going on, as asked for.")
     deployment.account.forget()
     nodes = [each["InstanceId"] for each in fleet.instances(deployment)]
     if nodes:
@@ -125,15 +126,31 @@ def _stop_fleet(deployment: Deployment, clock: Clock, say: Say, *, drain: bool, 
         terminate(deployment, nodes, clock)
 
 
+def _end_jobs(
+    deployment: Deployment, clock: Clock, say: Say, *, drain: bool, force: bool, drain_limit: float | None
+) -> None:
+    """Let ParallelCluster stop its fleet; where it cannot any more, see at least that no job has nodes."""
+    deployment.account.forget()
+    own = destruction_stacks.of_cluster(deployment)
+    if own is not None and own["StackStatus"] in _HEALTHY:
+        fleet.stop(deployment, clock=clock, say=say, drain=drain, force=force, drain_limit=drain_limit)
+    elif fleet.instances(deployment) and drain:
+        fleet.drain(deployment, clock=clock, say=say, limit=drain_limit)
+    elif fleet.instances(deployment) and not force:
+        fleet.pass_jobs(HeadNode(deployment, clock), say, force=False)
+
+
 class _Work:
     """The steps of one destruction. What fails for want of a right, or in AWS, is noted, and hides nothing else."""
 
-    def __init__(self, deployment: Deployment, clock: Clock, say: Say, *, unprotect: bool) -> None:
+    def __init__(self, deployment: Deployment, clock: Clock, say: Say, *, unprotect: bool, final_backup: bool) -> None:
         self._deployment = deployment
         self._clock = clock
         self._say = say
         self._unprotect = unprotect
+        self._final_backup = final_backup
         self._standing: list[str] = []
+        self._backed_up: set[str] = set()
         self.outcome = Outcome(clock.now())
 
     def delete_part(self, part: str) -> bool:
@@ -147,42 +164,61 @@ class _Work:
         gone = [self._delete_stack(name) for name in names]
         return all(gone)
 
-    def delete_storage(self, *, final_backup: bool, bucket: bool) -> None:
-        """Back up each file system, then delete stack and file systems, and the bucket if wanted."""
+    def delete_storage(self, *, bucket: bool) -> None:
+        """Back up each file system, then delete stack and file systems, and the bucket if wanted.
+
+        What is linked to S3 by the stack, and outlives it, is backed up after the stack, for its links go with that.
+        """
         storage = self._deployment.stack_name("storage")
         if self._standing:
             self._fail(f"{storage} stays, for {', '.join(self._standing)} stands on it.")
             return
-        self._deployment.account.forget()
-        if not self._attempt(storage, lambda: self._back_up(storage) if final_backup else None):
+        if not self._attempt(storage, partial(self._back_up, linked_later=True)):
             self._standing.append(storage)
             return
         if not self.delete_part("storage"):
             return
-        for each in self._kept(storage):
-            if each.type in _OF_STORAGE or (bucket and each.type == "AWS::S3::Bucket"):
-                self._say(f"{each.id} is being deleted.")
-                if self._attempt(each.id, partial(remove_kept, self._deployment, each, self._clock)):
-                    self.outcome.deleted.append(each.id)
-                elif each.type in _OF_STORAGE:
-                    self._standing.append(each.id)
+        steps = (partial(self._back_up, linked_later=False), partial(self._delete_kept, bucket=bucket))
+        if not all(self._attempt(storage, step) for step in steps):
+            self._standing.append(f"what {storage} left behind")
 
     def sweep(self) -> None:
         """Remove the leftovers that nothing keeps on purpose, and that hold no data."""
         for each in leftovers.find(self._deployment, missing=self.outcome.failures):
-            if each.kept or each.data:
+            if each.is_swept:
+                self._say(f"{each.id} is being removed ({each.reason}).")
+                if self._attempt(each.id, partial(remove, self._deployment, each, self._clock)):
+                    self.outcome.deleted.append(each.id)
+
+    def _back_up(self, *, linked_later: bool) -> None:
+        """Back up the file systems that are not backed up yet, unless it is to be done without.
+
+        Args:
+            linked_later: Whether to leave out for now what is linked to S3 until its stack is gone.
+        """
+        if not self._final_backup:
+            return
+        self._deployment.account.forget()
+        storage = look(self._deployment)
+        for each in storage.file_systems:
+            name = each["FileSystemId"]
+            if each["Lifecycle"] == "DELETING" or name in self._backed_up:
                 continue
-            self._say(f"{each.id} is being removed ({each.reason}).")
-            if self._attempt(each.id, partial(remove, self._deployment, each, self._clock)):
+            if why := hindrance(self._deployment, each):
+                if linked_later and is_freed(self._deployment, storage, each):
+                    continue
+                raise OperationError(f"{name} stays: {why}.")
+            self.outcome.backups.append(back_up(self._deployment, each, self._clock, self._say))
+            self._backed_up.add(name)
+
+    def _delete_kept(self, *, bucket: bool) -> None:
+        self._deployment.account.forget()
+        for each in going(look(self._deployment).kept, bucket=bucket):
+            self._say(f"{each.id} is being deleted.")
+            if self._attempt(each.id, partial(remove_kept, self._deployment, each, self._clock)):
                 self.outcome.deleted.append(each.id)
-
-    def _back_up(self, storage: str) -> None:
-        for each in file_systems(self._deployment, self._kept(storage)):
-            if each["Lifecycle"] != "DELETING" and not hindrance(self._deployment, each):
-                self.outcome.backups.append(back_up(self._deployment, each, self._clock, self._say))
-
-    def _kept(self, stack: str) -> list[Found]:
-        return [each for each in leftovers.find(self._deployment, missing=[]) if each.stack == stack]
+            elif each.type != "AWS::S3::Bucket":  # that stands in no network
+                self._standing.append(each.id)
 
     def _delete_stack(self, name: str) -> bool:
         self._deployment.account.forget()
@@ -224,6 +260,3 @@ class _Work:
     def _fail(self, text: str) -> None:
         self._say(text)
         self.outcome.failures.append(text)
-
-
-_OF_STORAGE = ("AWS::FSx::FileSystem", "AWS::EC2::SecurityGroup")

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from scripts.deployment import Deployment
-from scripts.operations import destruction_stacks, leftovers, stacks
-from scripts.operations.destruction_storage import file_systems, hindrance
-from scripts.operations.leftovers_model import Found
+from scripts.operations import destruction_obstacles as against
+from scripts.operations import destruction_stacks, generations, leftovers
+from scripts.operations.destruction_storage import DRAINING, LINKED, Storage, going, hindrance, is_freed, look
+from scripts.operations.leftovers_model import Found, allowed
 
 ORDER = ("cluster", "monitoring", "storage", "network")
 """The parts in the order in which they go."""
@@ -23,24 +24,26 @@ class Plan:
         parts: Parts to delete, in order.
         stacks: Names of the stacks that stand, in the order in which they go.
         file_systems: Ids of the file systems that go.
+        left_behind: What the storage stack has left behind and goes, too, file systems among it.
         unprotected: Stacks whose protection is taken away.
+        sweep: Leftovers that go.
         obstacles: What stands against it, a sentence each; none: it can be done.
         remarks: What a person must know before, a sentence each.
-        left: What stacks that are gone have left behind.
     """
 
     parts: tuple[str, ...]
     stacks: tuple[str, ...]
     file_systems: tuple[str, ...]
+    left_behind: tuple[Found, ...]
     unprotected: tuple[str, ...]
+    sweep: tuple[Found, ...]
     obstacles: tuple[str, ...]
     remarks: tuple[str, ...]
-    left: tuple[Found, ...]
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing to delete; leftovers may be there."""
-        return not self.stacks and not self.file_systems
+        """Whether there is nothing to delete."""
+        return not (self.stacks or self.left_behind or self.sweep)
 
 
 def plan(
@@ -50,38 +53,59 @@ def plan(
     unprotect: bool = False,
     final_backup: bool = True,
     bucket: bool = False,
+    sweep: bool = False,
 ) -> Plan:
-    """Return what a destruction would do, and all that stands against it.
+    """Return what a destruction would do, and all that stands against it. The arguments are those of `destroy`.
 
-    About 25 calls. Needs what `leftovers.find` needs.
+    About 40 calls. Needs what `leftovers.find` and `generations.existing` need; storage and network also what
+    `destruction_storage.look`, `hindrance` and `destruction_obstacles.of_others` need: without a look at them they
+    cannot go.
     """
     deployment.account.forget()
     ordered = tuple(part for part in ORDER if part in parts)
+    beneath = "storage" in ordered or "network" in ordered
     missing: list[str] = []
-    left = leftovers.find(deployment, missing=missing)
-    kept = [each for each in left if each.stack == deployment.stack_name("storage")]
-    found = file_systems(deployment, kept)
+    refused: list[str] = []
+    left = leftovers.find(deployment, missing)
+    others = dict(allowed(lambda: generations.existing(deployment).items(), refused if beneath else missing))
+    others.pop(deployment.settings.cluster.generation, None)
+    storage = _storage(deployment, refused) if beneath else Storage()
+    doomed = storage if "storage" in ordered else Storage()
     standing = _standing(deployment, ordered)
     protected = [each["StackName"] for each in standing if each.get("EnableTerminationProtection")]
-    doomed = found if "storage" in ordered else []
-    obstacles = [
-        *_busy(standing),
-        *_dependents(deployment, ordered, kept, found),
-        *([] if unprotect else _protections(deployment, protected, doomed)),
+    looks = [
+        lambda: against.of_status(standing),
+        lambda: against.of_clusters(deployment, others if beneath else {}),
+        lambda: against.of_network(deployment, storage) if beneath and "storage" not in ordered else (),
+        lambda: against.of_others(deployment, ordered, storage),
+        lambda: against.of_protection(protected, doomed) if not unprotect else (),
+        lambda: against.of_backup(deployment, doomed) if final_backup else (),
+    ]
+    obstacles = [each for one in looks for each in allowed(one, refused)]
+    remarks = [
+        *_about_cluster(deployment, standing),
+        *allowed(lambda: _about_file_systems(deployment, doomed, final_backup=final_backup), refused),
+        *_about_buckets(doomed, bucket=bucket),
+        *([] if beneath else [against.about_cluster(deployment, *each) for each in others.items()]),
+        *(["Leftovers that come of it, such as logs of functions, are swept, too."] if sweep and standing else []),
+        *missing,
     ]
     return Plan(
         ordered,
         tuple(each["StackName"] for each in standing),
-        tuple(each["FileSystemId"] for each in doomed),
+        tuple(each["FileSystemId"] for each in doomed.file_systems),
+        tuple(going(doomed.kept, bucket=bucket)),
         tuple(protected) if unprotect else (),
-        tuple(obstacles),
-        (
-            *_remarks(deployment, doomed, final_backup=final_backup),
-            *(_about_buckets(deployment, kept, bucket=bucket) if "storage" in ordered else ()),
-            *missing,
-        ),
-        tuple(left),
+        tuple(each for each in left if sweep and each.is_swept),
+        (*obstacles, *(f"It cannot be looked at: {each}" for each in refused)),
+        tuple(remarks),
     )
+
+
+def _storage(deployment: Deployment, refused: list[str]) -> Storage:
+    """Return what there is of the storage; nothing, and a note, where it may not be looked at."""
+    found = allowed(lambda: [look(deployment)], refused)
+    return found[0] if found else Storage()
 
 
 def _standing(deployment: Deployment, parts: Sequence[str]) -> list[dict[str, Any]]:
@@ -93,63 +117,30 @@ def _standing(deployment: Deployment, parts: Sequence[str]) -> list[dict[str, An
     return [each for each in found if each is not None]
 
 
-def _busy(standing: Sequence[dict[str, Any]]) -> Iterator[str]:
-    for each in standing:
-        status = each["StackStatus"]
-        if status.endswith("_IN_PROGRESS") and status not in ("DELETE_IN_PROGRESS", "REVIEW_IN_PROGRESS"):
-            yield f"{each['StackName']} is {status}: wait until that has ended."
+def _about_cluster(deployment: Deployment, standing: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yield what goes with a cluster beside its resources."""
+    names = {each["StackName"] for each in standing}
+    if names & {deployment.stack_name("cluster"), deployment.settings.cluster_spec.name}:
+        yield "All that is on the head node is lost, /home with it: first copy what is to stay."
+        yield "Jobs that wait for nodes are lost, unless --drain lets them end first."
 
 
-def _dependents(
-    deployment: Deployment, parts: Sequence[str], kept: Sequence[Found], found: Sequence[dict[str, Any]]
-) -> Iterator[str]:
-    """Yield who still uses what is to go: the storage in the network, and instances that are not the cluster's."""
-    if "network" in parts and "storage" not in parts and deployment.settings.network.existing is None:
-        for each in found:
-            yield f"File system {each['FileSystemId']} stands in the network: name --storage, too."
-    claimed: set[str] = set()
-    if "storage" in parts:
-        claimed |= {each.id for each in kept if each.type == "AWS::EC2::SecurityGroup"}
-        claimed.update(deployment.physical_ids(deployment.stack_name("storage")).values())
-    if "network" in parts:
-        claimed.update(deployment.physical_ids(deployment.stack_name("network")).values())
-    users = {
-        each["InstanceId"]
-        for each in deployment.other_instances()
-        if claimed & {each.get("VpcId"), *(group["GroupId"] for group in each["SecurityGroups"])}
-    }
-    if users:
-        yield f"Instances that are not the cluster's use what would go: {', '.join(sorted(users))}."
-
-
-def _protections(deployment: Deployment, protected: Sequence[str], doomed: Sequence[dict[str, Any]]) -> Iterator[str]:
-    for name in protected:
-        yield f"{name} has termination protection: --unprotect takes it away."
-    if doomed and deployment.settings.storage.retain:
-        ids = ", ".join(each["FileSystemId"] for each in doomed)
-        yield f"storage.retain keeps file system {ids}: --unprotect deletes it all the same."
-
-
-def _remarks(deployment: Deployment, doomed: Sequence[dict[str, Any]], *, final_backup: bool) -> Iterator[str]:
-    for each in doomed:
-        name = each["FileSystemId"]
-        why = hindrance(deployment, each)
+def _about_file_systems(deployment: Deployment, storage: Storage, *, final_backup: bool) -> Iterator[str]:
+    for each in storage.file_systems:
+        begin, why = f"File system {each['FileSystemId']} is deleted", hindrance(deployment, each)
         if not final_backup:
-            yield f"File system {name} is deleted with all its data, without a backup, as asked for."
+            how = f"with all its data, without a backup, as asked for.{DRAINING if why == LINKED else ''}"
+        elif is_freed(deployment, storage, each):
+            how = f"after a last backup, once its links to S3 are gone with the stack.{DRAINING}"
         elif why:
-            yield f"File system {name} is deleted with all its data, without a backup: {why}."
+            continue  # stands against it
         else:
-            yield f"File system {name} is deleted after a last backup."
+            how = "after a last backup."
+        yield f"{begin} {how} Its automatic backups go with it, those that somebody made stay."
 
 
-def _about_buckets(deployment: Deployment, kept: Sequence[Found], *, bucket: bool) -> Iterator[str]:
-    """Yield what becomes of the bucket: one that its stack does not keep goes with it, objects and all."""
-    for each in kept:
-        if each.type == "AWS::S3::Bucket":
-            yield f"Bucket {each.id} {'is deleted with all objects' if bucket else 'stays; --bucket deletes it'}."
-    storage = deployment.stack_name("storage")
-    for found in stacks.resources(deployment, storage) if deployment.stack(storage) is not None else []:
-        if found.type == "AWS::S3::Bucket":
-            goes = bucket or not deployment.settings.storage.retain
-            end = "is deleted with all objects" if goes else "stays; --bucket deletes it"
-            yield f"Bucket {found.physical_id} {end}."
+def _about_buckets(storage: Storage, *, bucket: bool) -> Iterator[str]:
+    """Yield what becomes of buckets: one that its stack does not keep goes with it, objects and all."""
+    for each in storage.buckets:
+        stays = each in storage.retained and not bucket
+        yield f"Bucket {each} {'stays; --bucket deletes it' if stays else 'is deleted with all objects'}."

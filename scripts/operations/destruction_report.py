@@ -28,6 +28,10 @@ def show_plan(deployment: Deployment, present: Inventory, plan: Plan, console: C
     for name in plan.stacks:
         note = " (its termination protection is taken away)" if name in plan.unprotected else ""
         console.print(f"To delete: stack {name}{note}", markup=False)
+    for one in plan.left_behind:
+        console.print(f"To delete: {one.id}, which {one.stack} left behind", markup=False)
+    for one in plan.sweep:
+        console.print(f"To sweep: {one.id} ({one.reason})", markup=False)
     for each in plan.remarks:
         console.print(each, markup=False, style="bold")
     for each in plan.obstacles:
@@ -63,7 +67,9 @@ def document(deployment: Deployment, present: Inventory, plan: Plan, outcome: Ou
             "parts": list(plan.parts),
             "stacks": list(plan.stacks),
             "file_systems": list(plan.file_systems),
+            "left_behind": [_found(each) for each in plan.left_behind],
             "unprotected": list(plan.unprotected),
+            "sweep": [_found(each) for each in plan.sweep],
             "obstacles": list(plan.obstacles),
             "remarks": list(plan.remarks),
         },

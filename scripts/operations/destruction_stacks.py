@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 from scripts.deployment import Deployment
 from scripts.operations import stacks
 from scripts.operations.clock import Clock
-from scripts.operations.command import OperationError
-
-Say = Callable[[str], None]
+from scripts.operations.command import OperationError, Say
+from scripts.operations.jobs import Changes
 
 TRIES = 6
 LOOK, PAUSE, LIMIT = 10.0, 120.0, 5400.0
@@ -82,30 +80,29 @@ def _delete_once(
             cloudformation.update_termination_protection(StackName=stack, EnableTerminationProtection=False)
         cloudformation.delete_stack(StackName=stack)
     say(f"{name}: is being deleted.")
-    told = ""
+    told = Changes(say)
 
     def ended() -> bool:
-        nonlocal told
         deployment.account.forget()
         now = deployment.stack(stack)
         if now is None:
             return True
         listed = stacks.resources(deployment, stack)
         left = [each for each in listed if each.status not in ("DELETE_COMPLETE", "DELETE_SKIPPED")]
-        text = f"{name}: {len(left)} of {len(listed)} resources left."
-        if text != told:
-            say(text)
-            told = text
-        return bool(now["StackStatus"] == "DELETE_FAILED")
+        told(f"{name}: {len(left)} of {len(listed)} resources left.")
+        return bool(now["StackStatus"] != "DELETE_IN_PROGRESS")
 
     if not clock.until(ended, every=LOOK, limit=LIMIT):
         raise OperationError(
             f"{name} is still being deleted after {LIMIT / 60:.0f} minutes; the same command goes on waiting."
         )
-    if deployment.stack(stack) is None:
+    now = deployment.stack(stack)
+    if now is None:
         say(f"{name}: deleted.")
         return []
     failed = [each for each in stacks.all_resources(deployment, stack) if each.status == "DELETE_FAILED"]
+    if not failed:
+        raise OperationError(f"{name} is {now['StackStatus']}: {now.get('StackStatusReason', 'without a reason')}")
     return [each for each in failed if each.type != stacks.NESTED] or failed
 
 

@@ -2,38 +2,92 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from scripts.deployment import Deployment
-from scripts.operations import leftovers, stacks
+from scripts.operations import generations, leftovers_stacks, stacks
 from scripts.operations.clock import Clock
-from scripts.operations.command import OperationError
+from scripts.operations.command import OperationError, Say
 from scripts.operations.leftovers_model import EXISTS, FINAL_BACKUP, Found
 from scripts.operations.leftovers_removal import remove
-
-Say = Callable[[str], None]
 
 _LOOK, _LIMIT = 30.0, 12 * 3600.0
 _HELD, _RELEASED_WITHIN = 15.0, 900.0
 """Seconds between two tries to delete a security group, and until FSx has given its interfaces back."""
-_FILE_SYSTEM = "AWS::FSx::FileSystem"
+_FILE_SYSTEM, _GROUP, _BUCKET = "AWS::FSx::FileSystem", "AWS::EC2::SecurityGroup", "AWS::S3::Bucket"
+_KEEPS = ("Retain", "RetainExceptOnCreate")
+"""https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-attribute-deletionpolicy.html"""
+LINKED = "FSx backs up no file system that is linked to S3"
+DRAINING = (
+    " First wait until what was written is exported to S3: its CloudWatch metric AgeOfOldestQueuedMessage is zero, or "
+    "an export data repository task has ended."
+)
+"""https://docs.aws.amazon.com/fsx/latest/APIReference/API_DeleteFileSystem.html"""
 
 
-def file_systems(deployment: Deployment, left: list[Found]) -> list[dict[str, Any]]:
-    """Return the file systems of the storage stack, as FSx describes them, those that it left behind included.
+@dataclass(frozen=True)
+class Storage:
+    """What there is of the storage of a deployment, whatever the settings file says by now.
 
-    Needs cloudformation:DescribeStacks and :ListStackResources, fsx:DescribeFileSystems.
+    Attributes:
+        file_systems: File systems of the stack and those that it left behind, as FSx describes them.
+        groups: Ids of the security groups, in the same way.
+        buckets: Names of the buckets, in the same way.
+        retained: Ids of what the stack, as it was deployed, leaves behind when it is deleted, or has left behind.
+        kept: What it has left behind.
     """
-    storage = deployment.stack_name("storage")
-    ids = [each.id for each in left if each.type == _FILE_SYSTEM]
-    if deployment.stack(storage) is not None:
-        standing = [each for each in stacks.resources(deployment, storage) if each.type == _FILE_SYSTEM]
-        ids += [each.physical_id for each in standing if each.status != "DELETE_COMPLETE" and each.physical_id]
-    client = deployment.account.client("fsx")
-    present = [each for each in dict.fromkeys(ids) if EXISTS[_FILE_SYSTEM](deployment, each)]
-    return [client.describe_file_systems(FileSystemIds=[each])["FileSystems"][0] for each in present]
+
+    file_systems: tuple[dict[str, Any], ...] = ()
+    groups: tuple[str, ...] = ()
+    buckets: tuple[str, ...] = ()
+    retained: frozenset[str] = frozenset()
+    kept: tuple[Found, ...] = ()
+
+
+def look(deployment: Deployment) -> Storage:
+    """Return what there is of the storage.
+
+    Needs what `leftovers_stacks.kept_by_storage` needs, and cloudformation:GetTemplate.
+    """
+    stack = deployment.stack_name("storage")
+    kept = leftovers_stacks.kept_by_storage(deployment)
+    there = stacks.resources(deployment, stack) if deployment.stack(stack) is not None else []
+    present = [(each.type, each.physical_id) for each in there if each.physical_id and each.status != "DELETE_COMPLETE"]
+    present += [(each.type, each.id) for each in kept]
+
+    def of(kind: str) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for each, name in present if each == kind))
+
+    described = deployment.account.client("fsx").describe_file_systems
+    return Storage(
+        tuple(
+            described(FileSystemIds=[each])["FileSystems"][0]
+            for each in of(_FILE_SYSTEM)
+            if EXISTS[_FILE_SYSTEM](deployment, each)
+        ),
+        of(_GROUP),
+        of(_BUCKET),
+        frozenset({each.id for each in kept} | _retained(deployment, stack)),
+        tuple(kept),
+    )
+
+
+def going(kept: Sequence[Found], *, bucket: bool) -> list[Found]:
+    """Return what of that which the storage stack left behind goes with it: a bucket only if that is wanted."""
+    return [each for each in kept if each.type in (_FILE_SYSTEM, _GROUP) or (bucket and each.type == _BUCKET)]
+
+
+def _retained(deployment: Deployment, stack: str) -> set[str]:
+    """Return the ids of what a stack leaves behind by the policies that are deployed."""
+    ids = deployment.physical_ids(stack)
+    if not ids:
+        return set()
+    template = deployment.account.ask("cloudformation", "get_template", StackName=stack)["TemplateBody"]
+    policies = {name: each.get("DeletionPolicy") for name, each in template["Resources"].items()}
+    return {physical_id for name, physical_id in ids.items() if policies.get(name) in _KEEPS}
 
 
 def hindrance(deployment: Deployment, file_system: dict[str, Any]) -> str:
@@ -45,16 +99,30 @@ def hindrance(deployment: Deployment, file_system: dict[str, Any]) -> str:
     lustre = file_system["LustreConfiguration"]
     if lustre["DeploymentType"].startswith("SCRATCH"):
         return f"FSx backs up no {lustre['DeploymentType']} file system"
+    return LINKED if _links(deployment, file_system) else ""
+
+
+def is_freed(deployment: Deployment, storage: Storage, file_system: dict[str, Any]) -> bool:
+    """Tell whether the stack takes the links of a file system away and leaves it behind, so that it can be backed up.
+
+    Needs what `hindrance` needs.
+    """
+    links = _links(deployment, file_system)
+    own = deployment.physical_ids(deployment.stack_name("storage")).values()
+    return bool(links) and file_system["FileSystemId"] in storage.retained and links <= {*own}
+
+
+def _links(deployment: Deployment, file_system: dict[str, Any]) -> set[str]:
     own = [{"Name": "file-system-id", "Values": [file_system["FileSystemId"]]}]
-    links = deployment.account.ask("fsx", "describe_data_repository_associations", Filters=own)["Associations"]
-    return "FSx backs up no file system that is linked to S3" if links else ""
+    found = deployment.account.ask("fsx", "describe_data_repository_associations", Filters=own)["Associations"]
+    return {each["AssociationId"] for each in found}
 
 
 def back_up(deployment: Deployment, file_system: dict[str, Any], clock: Clock, say: Say) -> str:
     """Make the last backup of a file system, wait until it is there, and return its id.
 
-    One that was begun since the cluster is gone is taken up again: nothing wrote to the file system after that.
-    Needs fsx:CreateBackup, fsx:TagResource, fsx:DescribeBackups and cloudformation:ListStacks.
+    One that was begun since the last cluster is gone is taken up again: nothing wrote to the file system after that.
+    Needs fsx:CreateBackup, fsx:TagResource, fsx:DescribeBackups, and cloudformation:DescribeStacks and :ListStacks.
 
     Raises:
         OperationError: FSx could not make it, or not within 12 hours.
@@ -84,11 +152,11 @@ def back_up(deployment: Deployment, file_system: dict[str, Any], clock: Clock, s
 
 
 def _begun(deployment: Deployment, file_system_id: str) -> str | None:
-    """Return the backup that an interrupted call began; None: there is none, or the cluster wrote after it."""
-    since = _end_of_cluster(deployment)
+    """Return the backup that an interrupted call began; None: there is none, or a cluster may have written since."""
+    deployment.account.forget()
+    since = _end_of_clusters(deployment)
     if since is None:
         return None
-    deployment.account.forget()
     own = [{"Name": "file-system-id", "Values": [file_system_id]}]
     for each in deployment.account.list("fsx", "describe_backups", Filters=own):
         tag = {"Key": FINAL_BACKUP, "Value": deployment.settings.name}
@@ -97,10 +165,13 @@ def _begun(deployment: Deployment, file_system_id: str) -> str | None:
     return None
 
 
-def _end_of_cluster(deployment: Deployment) -> datetime | None:
-    own = deployment.settings.cluster_spec.name
-    deleted = leftovers.deleted_stacks(deployment, [own])
-    ends: list[datetime] = [each["DeletionTime"] for each in deleted if each["StackName"] == own]
+def _end_of_clusters(deployment: Deployment) -> datetime | None:
+    """Return when the last cluster of whichever generation was gone; None: one is there, or there was none."""
+    if generations.existing(deployment):
+        return None
+    own = [each.settings.cluster_spec.name for each in leftovers_stacks.known(deployment)]
+    deleted = leftovers_stacks.deleted(deployment, own)
+    ends: list[datetime] = [each["DeletionTime"] for each in deleted if each["StackName"] in own]
     return max(ends, default=None)
 
 

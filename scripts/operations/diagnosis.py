@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from scripts.deployment import Deployment
-from scripts.operations.causes import Finding, find
+from scripts.operations.causes import Finding
 from scripts.operations.clock import Clock
-from scripts.operations.evidence import Evidence, Reader
-from scripts.operations.failures import Operation, operations, window
+from scripts.operations.diagnosis_reasons import of_cluster, of_operation
+from scripts.operations.evidence import PROVIDER_GROUP, Evidence, Reader
+from scripts.operations.failures import Operation, operations
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-LOOK_BACK = (timedelta(minutes=30), timedelta(hours=6))
-"""Of which time the logs of a cluster that runs are read: the longer one if the shorter one shows nothing."""
-LINES_OF_UNKNOWN = 5
-"""The lines before the end of an unknown failure that are shown."""
 _SHOWN = 500
 _WIDTH = 74
 
@@ -31,35 +27,51 @@ class Diagnosis:
 
     Attributes:
         deployment: Of what.
-        operation: The operation that failed; None: none did.
-        findings: Known causes, the one that began it first; if that is not known, those of later failures.
-        unknown: If what began it is not known: the first failure, and the last lines of the logs.
+        operation: The newest operation that failed; None: none did.
+        current: Known causes that the cluster shows now, the first of `findings`.
+        findings: Known causes, the one to begin with first; if `unknown` is that, those of later failures.
+        unknown: If what began the operation's failure is not known: the first failure, and the last lines of the logs.
         read: What was read: stacks and log groups.
-        unread: What could not be read, and why.
+        unread: What could not be read, and the action that is not allowed.
+        cut_off: Of what only a part was read, as there is too much of it.
     """
 
     deployment: Deployment
     operation: Operation | None
+    current: tuple[Finding, ...]
     findings: tuple[Finding, ...]
     unknown: tuple[Evidence, ...]
     read: tuple[str, ...]
     unread: tuple[str, ...]
+    cut_off: tuple[str, ...]
+
+    @property
+    def outcome(self) -> str:
+        """``cause``, ``unknown``, or ``nothing failed``, which can be said only of what may be read."""
+        if self.current or (self.findings and not self.unknown):
+            return "cause"
+        return "unknown" if self.unknown or self.unread else "nothing failed"
 
     @property
     def failed(self) -> bool:
-        """Whether there is something to mend."""
-        return bool(self.findings or self.unknown)
+        """Whether there is something to mend, or may be."""
+        return self.outcome != "nothing failed"
 
     @property
     def read_on(self) -> tuple[str, ...]:
         """Commands that show more than was read, for an unknown failure."""
         if not self.unknown:
             return ()
-        groups = [each for each in self.read if each.startswith("/")]
+        first, environment = self.unknown[0], self.deployment.environment
+        is_there = self.operation is not None and self.operation.stack == first.place
+        stack = first.place if is_there else first.names["stack_id"]  # those below may be deleted, and go by id then
+        has_nodes = any(each.startswith("/aws/parallelcluster/") for each in self.read)
+        providers = [each for each in self.read if PROVIDER_GROUP.fullmatch(each)]
         return (
-            self.deployment.command("cloudformation", "describe-stack-events", "--stack-name", self.unknown[0].place),
-            *(self.deployment.command("logs", "tail", group, "--since", "6h") for group in groups),
-            f"make preflight ENV={self.deployment.environment}",
+            self.deployment.command("cloudformation", "describe-stack-events", "--stack-name", stack),
+            *([f"make logs ENV={environment} ARGS='head-node --since 6h'"] if has_nodes else []),
+            *(self.deployment.command("logs", "filter-log-events", "--log-group-name", each) for each in providers),
+            f"make preflight ENV={environment}",
         )
 
     def document(self) -> dict[str, Any]:
@@ -67,7 +79,7 @@ class Diagnosis:
         return {
             "environment": self.deployment.environment,
             "region": self.deployment.settings.region,
-            "outcome": "unknown" if self.unknown else "cause" if self.findings else "nothing failed",
+            "outcome": self.outcome,
             "operation": self.operation
             and {
                 "stack": self.operation.stack,
@@ -88,106 +100,37 @@ class Diagnosis:
             "unknown": [_document(each) for each in self.unknown],
             "read_on": list(self.read_on),
             "read": list(self.read),
-            "unread": list(self.unread),
+            "unread": [*self.unread, *self.cut_off],
         }
 
 
 def diagnose(deployment: Deployment, clock: Clock | None = None) -> Diagnosis:
-    """Tell why the newest operation that failed did; if none did, what keeps nodes of the cluster from coming.
+    """Tell why the newest operation that failed did, and what keeps nodes of a cluster that runs from coming.
+
+    The cluster that runs comes first, unless the operation is one of its own and of the last hours.
 
     Calls: one for each stack, then for what failed one per 100 events of a stack (5,000 at most) and per 100 deleted
-    stacks (2,000 at most). One for the log groups; at most 10 for each of the cluster's and the provider's, and for a
-    cluster that runs 10 for each time of `LOOK_BACK`.
+    stacks (2,000 at most). One for the log groups, and per 1,000 instances; at most 20 for the cluster's logs and 10
+    for the provider's, and for a cluster that runs 20 for each time of `LOOK_BACK`.
 
     Raises:
         botocore.exceptions.ClientError: Credentials are not valid; what they do not allow is told in `unread`.
     """
     reader = Reader(deployment)
     failed = operations(reader)
-    unknown: Sequence[Evidence] = ()
-    if failed:
-        findings, unknown = _of_operation(reader, failed[0])
-    else:
-        findings = list(_of_running(reader, clock or Clock()))
+    operation = failed[0] if failed else None
+    findings, unknown = of_operation(reader, operation) if operation else ([], [])
+    current = of_cluster(reader, operation, (clock or Clock()).now())
     return Diagnosis(
         deployment,
-        failed[0] if failed else None,
-        _distinct(findings),
+        operation,
+        _distinct(current),
+        _distinct([*current, *findings]),
         tuple(unknown),
         tuple(dict.fromkeys(reader.read)),
-        tuple(reader.unread),
+        tuple(dict.fromkeys(reader.unread)),
+        tuple(dict.fromkeys(reader.cut_off)),
     )
-
-
-def _of_operation(reader: Reader, operation: Operation) -> tuple[list[Finding], list[Evidence]]:
-    """Return causes, that of the first failure or what is behind it first; or else what is known without a cause.
-
-    Of what logs tell, the line nearest to the failure counts: what was before may have been tried again with success.
-    """
-    events = operation.events
-    first, others = _find(reader, events[0]), list(_known(reader, events[1:]))
-    if first and first.cause.logs is None:
-        return [first, *others], []
-    lines = _logs(reader, operation)
-    kinds = first.cause.logs if first else None
-    causes, symptoms = _parted(each for each in _known(reader, reversed(lines)) if _is_of(each, kinds))
-    behind = [replace(each, evidence=(events[0], *each.evidence)) for each in causes]
-    explained = [*behind, *([first] if first else []), *symptoms]
-    return [*explained, *others], [] if explained else [events[0], *lines[-LINES_OF_UNKNOWN:]]
-
-
-def _of_running(reader: Reader, clock: Clock) -> Iterator[Finding]:
-    """Yield what the logs of a cluster that runs tell, the newest first, symptoms last."""
-    stack = reader.deployment.stack_name("cluster")
-    if stack not in reader.read or not (group := reader.cluster_group()):
-        return
-    now = clock.now()
-    for length in LOOK_BACK:
-        found = list(_known(reader, reversed(reader.lines(group, now - length, now))))
-        if found:
-            causes, symptoms = _parted(found)
-            yield from (*causes, *symptoms)
-            return
-
-
-def _logs(reader: Reader, operation: Operation) -> list[Evidence]:
-    """Return what the logs of the cluster and of the provider tell, if the operation was about the cluster."""
-    if operation.stack != reader.deployment.stack_name("cluster"):
-        return []
-    groups = [group for group in (reader.cluster_group(), operation.provider_group) if group]
-    lines = [line for group in groups for line in reader.lines(group, *window(operation))]
-    return sorted(lines, key=lambda line: line.time)
-
-
-def _known(reader: Reader, evidence: Iterable[Evidence]) -> Iterator[Finding]:
-    return (found for each in evidence if (found := _find(reader, each)))
-
-
-def _find(reader: Reader, evidence: Evidence) -> Finding | None:
-    deployment = reader.deployment
-    cluster_stack = deployment.stack_name("cluster")
-    return find(
-        evidence,
-        {
-            "env": deployment.environment,
-            "cluster": deployment.settings.cluster_spec.name,
-            "region": deployment.settings.region,
-            "stack": evidence.place if evidence.kind == "event" else cluster_stack,
-            "resource": evidence.resource or cluster_stack,
-            "type": "the type",
-            "zone": "the zone",
-        },
-    )
-
-
-def _is_of(finding: Finding, kinds: Sequence[str] | None) -> bool:
-    return kinds is None or finding.evidence[0].kind in kinds
-
-
-def _parted(findings: Iterable[Finding]) -> tuple[list[Finding], list[Finding]]:
-    """Return causes, and symptoms."""
-    found = list(findings)
-    return [each for each in found if each.cause.logs is None], [each for each in found if each.cause.logs is not None]
 
 
 def _distinct(findings: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -209,30 +152,38 @@ def _document(evidence: Evidence) -> dict[str, str]:
 
 def show(diagnosis: Diagnosis, console: Console) -> None:
     """Print what was found, for a terminal of 80 columns or more."""
-    operation = diagnosis.operation
+    operation, others = diagnosis.operation, list(diagnosis.findings)
+    if diagnosis.current:
+        _show_cause(others.pop(0), console)
+        if operation:
+            _title(console, "Failed as well")
     if operation:
         _print(console, f"{operation.stack}: {operation.status}, begun {operation.began:%Y-%m-%d %H:%M} UTC")
-    others = diagnosis.findings
     if diagnosis.unknown:
-        _print(console, "No known cause. This failed first:", "bold red")
-        _show_evidence(diagnosis.unknown, console)
-        _title(console, "Read on")
-        for command in diagnosis.read_on:
-            _show_command(command, console)
-    elif diagnosis.findings:
-        _show_cause(diagnosis.findings[0], console)
-        others = diagnosis.findings[1:]
-    else:
-        seen = ", ".join(diagnosis.read) or ("nothing" if diagnosis.unread else "there are no stacks")
+        _show_unknown(diagnosis, console)
+    elif diagnosis.findings and not diagnosis.current:
+        _show_cause(others.pop(0), console)
+    elif diagnosis.outcome == "unknown":
+        _print(console, "Whether something failed is not known: not everything may be read.", "bold red")
+    elif not diagnosis.findings:
+        seen = ", ".join(diagnosis.read) or "there are no stacks"
         _print(console, f"Nothing failed, as far as was read: {seen}.")
     if others:
         _title(console, "Also seen")
         for each in others:
             _print(console, f"- {each.cause.title}: {each.why}")
-    if diagnosis.unread:
+    if not_read := (*diagnosis.unread, *diagnosis.cut_off):
         _title(console, "Not read")
-        for line in diagnosis.unread:
+        for line in not_read:
             _print(console, f"- {line}")
+
+
+def _show_unknown(diagnosis: Diagnosis, console: Console) -> None:
+    _print(console, "No known cause. This failed first:", "bold red")
+    _show_evidence(diagnosis.unknown, console)
+    _title(console, "Read on")
+    for command in diagnosis.read_on:
+        _show_command(command, console)
 
 
 def _show_cause(finding: Finding, console: Console) -> None:
@@ -264,9 +215,10 @@ def _print(console: Console, text: str, style: str = "") -> None:
 
 
 def _show_command(command: str, console: Console) -> None:
-    """Print a command so that it can be copied: broken between words, with a backslash."""
+    """Print a command so that it can be copied: broken between words, with a backslash; within those that are long."""
     lines = [""]
     for word in re.findall(r"(?:'[^']*'|[^\s'])+", command):
         joined = f"{lines[-1]} {word}".strip()
         lines[-1:] = [joined] if len(joined) <= _WIDTH or not lines[-1] else [lines[-1], word]
-    _print(console, "  " + " \\\n    ".join(lines), "green")
+    text = "  " + " \\\n    ".join(lines)
+    _print(console, re.sub(rf"(.{{{_WIDTH + 5}}})(?=..)", r"\1\\\n", text), "green")

@@ -231,7 +231,7 @@ def operation(events: Collection[Event]) -> StackOperation | None:
     resources: dict[str, Resource] = {}
     failures: list[Event] = []
     for event in ordered:
-        if event.time < first.time or event.is_own:
+        if event.is_own:
             continue
         resources[event.logical_id] = _followed(resources.get(event.logical_id), event)
         failures += [event] if event.is_failure else []

@@ -6,45 +6,36 @@ What may not be read is left out and told in `Reader.unread`; other errors are r
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any, TypeVar
 
 from scripts.deployment import Deployment
+from scripts.operations import nodes, streams
+from scripts.operations.command import OperationError
 
 LOG_PAGES = 10
-"""Calls of FilterLogEvents for a group and a time at most, of up to 1 MB or 10,000 events each.
+"""Calls of FilterLogEvents for a group or a node and a time at most, of up to 1 MB or 10,000 events each.
 
 https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_FilterLogEvents.html
 """
+NEWEST_SLICE = timedelta(minutes=5)
+"""Logs are read from the end back: so much first, then twice as much each time, as each answer goes oldest first."""
 LOG_TERMS = (
     "ERROR", "Error", "error", "WARNING", "FATAL", "FAILED", "failed", "Failed", "failure", "Failure", "timed out",
     "reason set to", "No space", "unreachable", "not baked", "AMI was created", "PROTECTED", "hung",
 )  # fmt: skip
 """A line is read if one of these is in it. All patterns of causes.yaml meant for logs are on such lines."""
+_BOOT = frozenset({"bootstrap_error_msg", "cfn-init", "chef-client", "cloud-init", "cloud-init-output"})
+_SYSTEM = frozenset({"syslog", "system-messages"})
+_SLURM = frozenset({"slurmctld", "slurmd", "slurmdbd"})
 KINDS = {
-    "boot": (
-        "bootstrap_error_msg",
-        "cfn-init",
-        "chef-client",
-        "cloud-init",
-        "cloud-init-output",
-        "syslog",
-        "system-messages",
-    ),
-    "daemon": (
-        "clustermgtd",
-        "clustermgtd_events",
-        "clusterstatusmgtd",
-        "compute_console_output",
-        "computemgtd",
-        "slurm_fleet_status_manager",
-        "slurm_resume",
-        "slurm_suspend",
-    ),
-    "slurm": ("slurmctld", "slurmd"),
+    "boot": _BOOT,
+    "system": _SYSTEM,
+    "daemon": (streams.HEAD_KINDS | streams.NODE_KINDS) - _BOOT - _SYSTEM - _SLURM,
+    "slurm": _SLURM,
 }
 """The ends of the names of log streams, IP.INSTANCE.END, by what kind of log they are.
 
@@ -60,18 +51,18 @@ class Evidence:
     """One thing that AWS recorded.
 
     Attributes:
-        kind: ``event``, ``provider``, or one of `KINDS`.
+        kind: ``event``, ``provider``, ``instance``, or one of `KINDS`.
         place: The stack, or log group and stream.
         time: When.
         text: What. Of an event: status, type and name of the resource, and the reason.
-        resource: Of an event the logical id of the resource.
+        names: What else an event tells, by the names of placeholders in causes.yaml.
     """
 
     kind: str
     place: str
     time: datetime
     text: str
-    resource: str = ""
+    names: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -80,53 +71,89 @@ class Reader:
 
     Attributes:
         deployment: Of this deployment.
-        unread: What could not be read, and the action that is missing; a log group is cut off after `LOG_PAGES`.
         read: What was read: stacks and log groups.
+        unread: What could not be read, and the action that is not allowed.
+        cut_off: Of what only a part was read, as there is too much of it.
     """
 
     deployment: Deployment
-    unread: list[str] = field(default_factory=list)
     read: list[str] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+    cut_off: list[str] = field(default_factory=list)
 
     def cluster_group(self) -> str:
-        """Return the newest log group of the cluster; empty: there is none. Needs logs:DescribeLogGroups.
+        """Return the newest log group of the cluster; empty: there is none. Needs logs:DescribeLogGroups."""
+        try:
+            return self.tried("log groups", "logs:DescribeLogGroups", lambda: streams.group(self.deployment), "")
+        except OperationError:
+            return ""
 
-        Its name is that of the cluster with the time of its creation.
+    def instances(self) -> list[dict[str, Any]] | None:
+        """Return the cluster's instances, as EC2 describes them; None: it may not be asked. 1,000 in each call.
+
+        Needs ec2:DescribeInstances.
         """
-        prefix = f"/aws/parallelcluster/{self.deployment.settings.cluster_spec.name}-"
-        groups: list[Any] = self.tried(
-            "log groups",
-            "logs:DescribeLogGroups",
-            lambda: self.deployment.account.list("logs", "describe_log_groups", logGroupNamePrefix=prefix),
-            [],
-        )
-        names = [each["logGroupName"] for each in groups]
-        return max((each for each in names if re.fullmatch(r"\d{12}", each.removeprefix(prefix))), default="")
+        return self.tried("instances", "ec2:DescribeInstances", self.deployment.nodes, None)
 
-    def lines(self, group: str, since: datetime, until: datetime) -> list[Evidence]:
+    def cluster_lines(self, since: datetime, until: datetime) -> list[Evidence]:
+        """Return what `lines` does of the cluster's log group; however much other nodes log, the head node's come, too.
+
+        At most two times `LOG_PAGES` calls, and one for the log groups.
+        """
+        group = self.cluster_group()
+        if not group:
+            return []
+        heads = nodes.present(self.deployment)[:1] if self.instances() else []
+        prefixes = [each.prefix for each in heads if each.name == nodes.HEAD_NODE]
+        found = [line for prefix in (*prefixes, "") for line in self.lines(group, since, until, prefix)]
+        return sorted({(line.place, line.time, line.text): line for line in found}.values(), key=lambda line: line.time)
+
+    def lines(self, group: str, since: datetime, until: datetime, prefix: str = "") -> list[Evidence]:
         """Return the lines of a log group that tell of trouble, oldest first. Needs logs:FilterLogEvents.
 
-        At most `LOG_PAGES` calls; lines without any of `LOG_TERMS`, and streams of no known kind, are left out.
+        At most `LOG_PAGES` calls, the newest lines first; lines without any of `LOG_TERMS`, and streams of no known
+        kind, are left out.
+
+        Args:
+            group: Its name.
+            since: The first time that counts.
+            until: The last one.
+            prefix: Only streams whose names begin so.
         """
-        pages = (
-            self.deployment.account.client("logs")
-            .get_paginator("filter_log_events")
-            .paginate(
+        events = self.tried(
+            f"log group {group}",
+            "logs:FilterLogEvents",
+            lambda: list(self._newest_events(group, prefix, since, until)),
+            None,
+        )
+        if events is None:
+            return []
+        self.read.append(group)
+        return sorted((line for each in events if (line := _line(group, each))), key=lambda line: line.time)
+
+    def _newest_events(self, group: str, prefix: str, since: datetime, until: datetime) -> Iterator[dict[str, Any]]:
+        paginator = self.deployment.account.client("logs").get_paginator("filter_log_events")
+        options = {"logStreamNamePrefix": prefix} if prefix else {}
+        calls, length = 0, NEWEST_SLICE
+        while until > since:
+            begin = max(until - length, since)
+            pages = paginator.paginate(
                 logGroupName=group,
-                startTime=int(since.timestamp() * 1000),
+                startTime=int(begin.timestamp() * 1000),
                 endTime=int(until.timestamp() * 1000),
                 filterPattern=" ".join(f'?"{each}"' for each in LOG_TERMS),
+                **options,
             )
-        )
-        taken: list[Any] = self.tried(
-            f"log group {group}", "logs:FilterLogEvents", lambda: list(islice(pages, LOG_PAGES)), []
-        )
-        if taken:
-            self.read.append(group)
-        if len(taken) == LOG_PAGES and "nextToken" in taken[-1]:
-            self.unread.append(f"log group {group}: only the first {LOG_PAGES} pages since {since:%Y-%m-%d %H:%M} UTC")
-        found = [line for page in taken for each in page["events"] if (line := _line(group, each))]
-        return sorted(found, key=lambda line: line.time)
+            is_whole = False
+            for page in islice(pages, LOG_PAGES - calls):
+                calls += 1
+                yield from page["events"]
+                is_whole = "nextToken" not in page
+            if not is_whole:
+                what = f"log group {group}" + (f", {prefix}*" if prefix else "")
+                self.cut_off.append(f"{what}: everything only since {until:%Y-%m-%d %H:%M} UTC")
+                return
+            until, length = begin, 2 * length
 
     def tried(self, what: str, action: str, ask: Callable[[], _T], otherwise: _T) -> _T:
         """Return an answer; where there is none for lack of a right, or as nothing is there, what else is given."""
@@ -139,7 +166,7 @@ class Reader:
             if _DENIED.search(code):
                 missing = f"{what}: {action} is not allowed"
                 self.unread.extend([missing] if missing not in self.unread else [])
-            elif code != "ResourceNotFoundException":
+            elif code != "ResourceNotFoundException" and "does not exist" not in str(error):
                 raise
             return otherwise
 

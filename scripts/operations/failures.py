@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
 
-from scripts.deployment import PARTS
+from scripts.operations import stacks
 from scripts.operations.evidence import PROVIDER_GROUP, Evidence, Reader
 from scripts.operations.stacks import CLUSTER, NESTED
 
@@ -18,6 +18,7 @@ EVENT_PAGES = 50
 STACK_PAGES = 20
 """Pages of 100 deleted stacks that are looked through at most, newest first."""
 _FAILED = re.compile(r"FAILED|ROLLBACK")
+_VPC = re.compile(r"\bvpc-[0-9a-f]+")
 _BEGINNINGS = ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS")
 _CONSEQUENCES = re.compile(
     r"Resource (creation|update|deletion) cancelled|The following resource\(s\) failed to|"
@@ -35,7 +36,7 @@ class Operation:
         began: When.
         failures: What failed by itself, oldest first.
         consequences: What failed because of that, oldest first.
-        provider_group: The log group of the provider's function; empty: not seen.
+        provider_group: The log group of the provider's function; empty: no event names it.
     """
 
     stack: str
@@ -57,7 +58,10 @@ def operations(reader: Reader) -> list[Operation]:
     A call for each stack; for those that failed one per 100 events, and those of the stacks below. Needs
     cloudformation:DescribeStacks, DescribeStackEvents, ListStacks and ListChangeSets.
     """
-    found = [_operation(reader, reader.deployment.stack_name(part)) for part in PARTS]
+    found = []
+    for stack in stacks.names(reader.deployment):
+        if stack not in reader.read:  # the cluster's own was gone through with the stack that has the cluster
+            found.append(_operation(reader, stack))
     return sorted((each for each in found if each), key=lambda operation: operation.began, reverse=True)
 
 
@@ -82,7 +86,7 @@ def _operation(reader: Reader, stack: str) -> Operation | None:
     operation.consequences.sort(key=lambda each: each.time)
     if _FAILED.search(status) and not operation.events:  # events are not to be read
         reason = described.get("StackStatusReason", "")
-        operation.consequences.append(Evidence("event", stack, began, f"{status} {NESTED} {stack}: {reason}", stack))
+        operation.consequences.append(Evidence("event", stack, began, f"{status} {NESTED} {stack}: {reason}"))
     return operation if operation.events else None
 
 
@@ -119,12 +123,20 @@ def _events(reader: Reader, stack: str, since: datetime | None = None) -> Iterat
             yield event
             if since is None and _begins(event):
                 return
-    reader.unread.append(f"events of {name}: only the newest {EVENT_PAGES * 100:,}")
+    reader.cut_off.append(f"events of {name}: only the newest {EVENT_PAGES * 100:,}")
 
 
-def _sort(reader: Reader, operation: Operation, stack: str, events: list[dict[str, Any]]) -> None:
-    """Put the events of a stack, and of the stacks below that failed, where they belong."""
+def _sort(reader: Reader, operation: Operation, root: str, events: list[dict[str, Any]]) -> None:
+    """Put the events of a stack, and of the stacks below that failed, where they belong.
+
+    Args:
+        reader: How they are read.
+        operation: What they belong to.
+        root: The name of the stack, or of the one that it is nested in.
+        events: The events, newest first.
+    """
     below: set[str] = set()
+    own: list[str] = []
     is_cluster_among = False
     for event in events:
         reason, physical = event.get("ResourceStatusReason", ""), event.get("PhysicalResourceId", "")
@@ -132,19 +144,23 @@ def _sort(reader: Reader, operation: Operation, stack: str, events: list[dict[st
         operation.provider_group = group[0] if group else operation.provider_group
         if not event["ResourceStatus"].endswith("_FAILED"):
             continue
-        evidence = _event(stack, event)
+        evidence = _event(root, event)
         is_own = physical == event["StackId"]
+        if is_own and evidence.place != root:
+            continue  # the stack that it is nested in says the same
         is_consequence = is_own or _CONSEQUENCES.search(reason)
         (operation.consequences if is_consequence else operation.failures).append(evidence)
         if event["ResourceType"] == NESTED and not is_own and physical.startswith("arn:"):
             below.add(physical)
         is_cluster_among = is_cluster_among or event["ResourceType"] == CLUSTER
     if is_cluster_among:
-        below.update(_cluster_stacks(reader, operation.began))
+        own = _cluster_stacks(reader, operation.began)
+        below.update(own)
     for stack_id in sorted(below):
         name = stack_id.split("/")[1]
         reader.read.append(name)
-        _sort(reader, operation, name, list(_events(reader, stack_id, operation.began)))
+        top = name if stack_id in own else root
+        _sort(reader, operation, top, list(_events(reader, stack_id, operation.began)))
 
 
 def _cluster_stacks(reader: Reader, since: datetime) -> list[str]:
@@ -161,6 +177,8 @@ def _cluster_stacks(reader: Reader, since: datetime) -> list[str]:
     deleted: list[Any] = reader.tried(
         "deleted stacks", "cloudformation:ListStacks", lambda: list(islice(pages, STACK_PAGES)), []
     )
+    if len(deleted) == STACK_PAGES and "NextToken" in deleted[-1]:
+        reader.cut_off.append(f"deleted stacks: only the newest {STACK_PAGES * 100:,}")
     return [
         *([alive["StackId"]] if alive else []),
         *(
@@ -176,10 +194,35 @@ def _begins(event: dict[str, Any]) -> bool:
     return event["PhysicalResourceId"] == event["StackId"] and event["ResourceStatus"] in _BEGINNINGS
 
 
-def _event(stack: str, event: dict[str, Any]) -> Evidence:
+def _event(root: str, event: dict[str, Any]) -> Evidence:
     resource, reason = event["LogicalResourceId"], event.get("ResourceStatusReason", "")
+    stack = event["StackId"].split("/")[1]
     text = f"{event['ResourceStatus']} {event['ResourceType']} {resource}: {reason}"
-    return Evidence("event", stack, event["Timestamp"], text, resource)
+    names = {"resource": resource, "root": root, "stack_id": event["StackId"]}
+    vpc = _VPC.search(f"{event.get('PhysicalResourceId')} {event.get('ResourceProperties')} {reason}")
+    return Evidence("event", stack, event["Timestamp"], text, names | ({"vpc": vpc[0]} if vpc else {}))
+
+
+def provider_group(reader: Reader, operation: Operation) -> str:
+    """Return the log group of the function that makes the cluster; empty: not found.
+
+    If no event names it, a call for the stack and one for each that is nested in it. Needs
+    cloudformation:ListStackResources.
+    """
+    if operation.provider_group:
+        return operation.provider_group
+    nested = [each for each in _resources(reader, operation.stack) if each.type == NESTED and each.physical_id]
+    found = [inner.physical_id for each in nested for inner in _resources(reader, each.physical_id)]
+    return next((each for each in found if PROVIDER_GROUP.fullmatch(each)), "")
+
+
+def _resources(reader: Reader, stack: str) -> list[stacks.StackResource]:
+    return reader.tried(
+        f"resources of {stack}",
+        "cloudformation:ListStackResources",
+        lambda: stacks.resources(reader.deployment, stack),
+        [],
+    )
 
 
 def window(operation: Operation) -> tuple[datetime, datetime]:

@@ -18,16 +18,16 @@ from typing import Any, Final
 from scripts.deployment import Deployment
 from scripts.operations import queues
 from scripts.operations.clock import Clock
-from scripts.operations.command import OperationError
+from scripts.operations.command import OperationError, Say
 from scripts.operations.head_node import HeadNode, HeadNodeError
 from scripts.operations.jobs import (
     LISTED,
     Changes,
-    Say,
     close_queues,
     listed,
     nodes,
     open_queues,
+    patiently,
     slurm_state,
     unfinished,
     wait_for_end,
@@ -71,6 +71,20 @@ def status(deployment: Deployment) -> str:
     return str(found.get("Item", {}).get("Data", {}).get("M", {}).get("status", {}).get("S", UNKNOWN))
 
 
+def known_status(deployment: Deployment) -> str:
+    """Return the `status` of the fleet of a cluster that there is.
+
+    Raises:
+        OperationError: There is none.
+    """
+    found = status(deployment)
+    if found == UNKNOWN:
+        name, region = deployment.settings.cluster_spec.name, deployment.settings.region
+        first = f"make deploy ENV={deployment.environment}"
+        raise OperationError(f"There is no fleet of a cluster {name} in {region}. First: {first}")
+    return found
+
+
 def request(deployment: Deployment, wanted: str) -> None:
     """Leave a request as ParallelCluster does.
 
@@ -98,6 +112,7 @@ def stop(
     say: Say,
     drain: bool = False,
     force: bool = False,
+    drain_limit: float | None = None,
     limit: float = 3600,
 ) -> None:
     """Stop the fleet, and wait until EC2 has every compute node terminated. Run again, it goes on where it was.
@@ -108,15 +123,16 @@ def stop(
         deployment: Whose fleet.
         clock: Time.
         say: Told what is waited for, a sentence at a time.
-        drain: Whether to let all jobs come to their end first, however long that takes.
-        force: Whether to end jobs, and to go on where Slurm cannot be asked for them.
+        drain: Whether to let all jobs come to their end first.
+        force: Whether to take nodes from jobs, and to go on where Slurm cannot be asked for them.
+        drain_limit: Seconds to wait for the jobs at most; None: as long as they take.
         limit: Seconds to wait at most once the stop is requested.
 
     Raises:
         OperationError: Jobs have nodes, Slurm or ParallelCluster refuses, or the nodes are not gone in time.
     """
     deployment.account.forget()
-    before = _known_status(deployment)
+    before = known_status(deployment)
     if before == STOPPED and not instances(deployment):
         say("The fleet is STOPPED and has no node.")
         return
@@ -124,7 +140,7 @@ def stop(
         head_node = HeadNode(deployment, clock)  # nobody else follows a request
     if before not in STOP_STATUSES:
         if drain:
-            _drain(deployment, head_node, clock, say, None)
+            _drain(deployment, head_node, clock, say, drain_limit)
         else:
             pass_jobs(head_node, say, force=force)
         request(deployment, STOP_STATUSES[0])
@@ -147,7 +163,7 @@ def start(deployment: Deployment, *, clock: Clock, say: Say, limit: float = 3600
         OperationError: Slurm or ParallelCluster refuses, or the nodes are not there in time.
     """
     deployment.account.forget()
-    before = _known_status(deployment)
+    before = known_status(deployment)
     head_node = HeadNode(deployment, clock)
     if before not in START_STATUSES:
         request(deployment, START_STATUSES[0])
@@ -190,7 +206,7 @@ def drain(deployment: Deployment, *, clock: Clock, say: Say, limit: float | None
     deployment.account.forget()
     head_node = HeadNode(deployment, clock)
     left = unfinished(slurm_state(head_node))
-    if left and (now := _known_status(deployment)) in STOP_STATUSES:
+    if left and (now := known_status(deployment)) in STOP_STATUSES:
         raise OperationError(f"The fleet is {now}: {left} jobs that wait cannot come to their end. First start it.")
     _drain(deployment, head_node, clock, say, limit)
 
@@ -219,16 +235,8 @@ def pass_jobs(head_node: HeadNode, say: Say, *, force: bool) -> None:
     if state.active_jobs and not force:
         raise OperationError(
             f"Jobs with nodes: {state.active_jobs}\n{listed(state, waiting=False)}\n"
-            "--drain waits until all jobs have ended, --force ends those with nodes."
+            "--drain waits until all jobs have ended, --force takes their nodes away."
         )
-
-
-def _known_status(deployment: Deployment) -> str:
-    found = status(deployment)
-    if found == UNKNOWN:
-        name, region = deployment.settings.cluster_spec.name, deployment.settings.region
-        raise OperationError(f"There is no fleet of a cluster {name} in {region}. First: make deploy")
-    return found
 
 
 def _drain(deployment: Deployment, head_node: HeadNode, clock: Clock, say: Say, limit: float | None) -> None:
@@ -262,19 +270,20 @@ def _wait_until_gone(deployment: Deployment, clock: Clock, say: Say, limit: floa
 
 
 def _wait_for_static_nodes(head_node: HeadNode, clock: Clock, told: Changes, limit: float) -> None:
+    found: list[queues.Queues] = []
+
     def there() -> bool:
-        missing = queues.ask(head_node).missing_static
-        if missing:
+        found.append(queues.ask(head_node))
+        if missing := found[-1].missing_static:
             told(f"Nodes that always run, still to come: {missing:,}")
         return not missing
 
-    in_time = clock.until(there, every=SECONDS_BETWEEN_LOOKS, limit=limit)
-    found = queues.ask(head_node)
-    if not in_time:
+    if not clock.until(patiently(there, clock, told), every=SECONDS_BETWEEN_LOOKS, limit=limit):
+        missing = nodes(found[-1].missing_static) if found else "not known how many"
         raise OperationError(
-            f"After {limit / 60:.0f} min {nodes(found.missing_static)} of those that always run are not there. "
+            f"After {limit / 60:.0f} min {missing} of those that always run are not there. "
             "The same command goes on waiting; make diagnose tells why nodes fail."
         )
-    closed = [f"{queue} ({state})" for queue, state in found.states.items() if state != queues.UP]
+    closed = [f"{queue} ({state})" for queue, state in found[-1].states.items() if state != queues.UP]
     if closed:
         raise OperationError(f"The fleet is {RUNNING}, but takes no jobs in: {', '.join(closed)}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from scripts.deployment import Deployment
-from scripts.operations import fleet, queues, scaling
+from scripts.operations import fleet, queues, scaling, scaling_needs
 from scripts.operations.head_node import HeadNode, HeadNodeError
 from scripts.operations.jobs import nodes
 
@@ -38,8 +38,8 @@ class Scaled:
             "compute_resource": self.change.compute_resource,
             "before": self.change.before._asdict(),
             "after": self.change.after._asdict(),
-            "stops_fleet": scaling.needs_stopped_fleet(self.plan),
-            "ends_jobs": scaling.ends_jobs(self.plan),
+            "stops_fleet": scaling_needs.needs_stopped_fleet(self.plan),
+            "ends_jobs": scaling_needs.ends_jobs(self.plan),
             "done": self.done,
         }
 
@@ -51,7 +51,7 @@ class Report:
     Attributes:
         environment: File name in config/ without .yaml.
         cluster: ParallelCluster's name of the cluster.
-        status: As `fleet.status` has it.
+        status: As `fleet.known_status` has it.
         instances: Numbers of EC2 instances that are not terminated, by state.
         queues: The queues; None: Slurm could not be asked.
         reason: Why it could not be asked; empty: it was.
@@ -99,11 +99,14 @@ def look(deployment: Deployment) -> Report:
     """Look how a fleet is, with about six calls, and one more for each 1,000 nodes.
 
     Needs what `fleet.status`, `fleet.instances` and `HeadNode` need; without the last, the queues are not known.
+
+    Raises:
+        OperationError: There is no cluster.
     """
     from botocore.exceptions import ClientError
 
     deployment.account.forget()
-    status = fleet.status(deployment)
+    status = fleet.known_status(deployment)
     states = Counter(each["State"]["Name"] for each in fleet.instances(deployment))
     known, reason = None, ""
     try:
@@ -140,16 +143,16 @@ def show(report: Report, console: Console) -> None:
 def steps(scaled: Scaled, *, drain: bool, force: bool) -> str:
     """Return what is going to be done, a line each."""
     change, plan = scaled.change, scaled.plan
-    jobs = "after all jobs have ended" if drain else "ending jobs" if force else "unless jobs have nodes"
+    jobs = "after all jobs have ended" if drain else "although jobs have nodes" if force else "unless jobs have nodes"
     edits = ", ".join(f"{key} from {before} to {after}" for key, (before, after) in change.edits.items())
     found = [f"config/{change.deployment.environment}.yaml, {change.name}: {edits or 'as it is'}"]
-    if scaling.needs_stopped_fleet(plan):
+    if scaling_needs.needs_stopped_fleet(plan):
         stopped = plan.cluster.fleet_status == fleet.STOPPED
         found.insert(0, "the fleet is STOPPED already" if stopped else f"stop the fleet, {jobs}")
-    elif scaling.ends_jobs(plan):
+    elif scaling_needs.ends_jobs(plan):
         found.insert(0, f"nodes are terminated while the fleet runs: go on {jobs}")
     found.append("nothing to deploy" if plan.empty else "deploy")
-    if scaling.needs_stopped_fleet(plan) or plan.cluster.fleet_status == fleet.STOPPED:
+    if scaling_needs.needs_stopped_fleet(plan) or plan.cluster.fleet_status == fleet.STOPPED:
         found.append("start the fleet")
     found.append("ask Slurm for the nodes")
     return "\n".join(["Steps:", *(f"  {number}. {step}" for number, step in enumerate(found, start=1))])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from scripts.deployment import Deployment
 from scripts.operations.clock import Clock
@@ -28,6 +31,19 @@ class HeadNodeError(OperationError):
     """The head node could not be reached, or did not run a command; the message says why."""
 
 
+class NotRunError(HeadNodeError):
+    """A command did not come to its end: nobody took it, its time was over, or it was cancelled.
+
+    Attributes:
+        began: Whether it ran at all.
+    """
+
+    def __init__(self, message: str, *, began: bool) -> None:
+        """Keep whether it ran."""
+        super().__init__(message)
+        self.began = began
+
+
 @dataclass(frozen=True)
 class Answer:
     """What came of a command.
@@ -43,6 +59,11 @@ class Answer:
     errors: str
 
 
+def is_head_node(instance: Mapping[str, Any]) -> bool:
+    """Tell whether an instance, as EC2 describes it, is a head node."""
+    return {"Key": "parallelcluster:node-type", "Value": "HeadNode"} in instance.get("Tags", [])
+
+
 class HeadNode:
     """The head node of a deployment's cluster.
 
@@ -56,16 +77,15 @@ class HeadNode:
         Raises:
             HeadNodeError: There is none that runs.
         """
-        mine = {"Key": "parallelcluster:node-type", "Value": "HeadNode"}
-        running = [
-            each["InstanceId"]
-            for each in deployment.nodes()
-            if each["State"]["Name"] == "running" and mine in each.get("Tags", [])
-        ]
+        states = {each["InstanceId"]: each["State"]["Name"] for each in deployment.nodes() if is_head_node(each)}
+        running = [instance_id for instance_id, state in states.items() if state == "running"]
         if not running:
             name, region = deployment.settings.cluster_spec.name, deployment.settings.region
-            raise HeadNodeError(f"The cluster {name} has no head node that runs in {region}. First: make deploy")
+            found = [f"The head node {instance_id} of {name} is {state}." for instance_id, state in states.items()]
+            found = found or [f"The cluster {name} has no head node in {region}."]
+            raise HeadNodeError(f"{' '.join(found)} How it is: {status_command(deployment)}")
         self.instance_id: str = running[0]
+        self._deployment = deployment
         self._client = deployment.account.client("ssm")
         self._clock = clock or Clock()
 
@@ -108,7 +128,7 @@ class HeadNode:
         """Return what came of a command; None: it has not ended. One call; needs ssm:GetCommandInvocation.
 
         Raises:
-            HeadNodeError: The head node did not run it to its end.
+            NotRunError: The head node did not run it to its end.
         """
         try:
             found = self._client.get_command_invocation(CommandId=command_id, InstanceId=self.instance_id)
@@ -118,16 +138,20 @@ class HeadNode:
             return None
         if found["Status"] not in ("Success", "Failed") or found["ResponseCode"] < 0:
             details = found["StatusDetails"]
-            raise HeadNodeError(f"The head node {self.instance_id} did not run the command to its end: {details}")
+            raise NotRunError(
+                f"The head node {self.instance_id} did not run the command to its end: {details}",
+                began=bool(found["ExecutionStartDateTime"]),
+            )
         return Answer(found["ResponseCode"], found["StandardOutputContent"], found["StandardErrorContent"])
 
     def run(self, script: str, *, seconds: int = 60) -> Answer:
         """Run a shell script as root, wait for its end, and return what came of it.
 
         Raises:
-            HeadNodeError: The head node did not run it, or it did not end in time.
+            HeadNodeError: Systems Manager does not reach the head node, it did not run it, or it did not end in time.
         """
-        command_id = self.start(script, seconds=seconds)
+        with reaching(self._deployment, self.instance_id):
+            command_id = self.start(script, seconds=seconds)
         found: list[Answer] = []
 
         def ended() -> bool:
@@ -138,3 +162,31 @@ class HeadNode:
         if not self._clock.until(ended, every=SECONDS_BETWEEN_LOOKS, limit=SECONDS_TO_START + seconds):
             raise HeadNodeError(f"The head node {self.instance_id} did not answer within {seconds} s")
         return found[0]
+
+
+def status_command(deployment: Deployment) -> str:
+    """Return the command that shows what there is of a deployment."""
+    return f"make status ENV={deployment.environment}"
+
+
+@contextmanager
+def reaching(deployment: Deployment, instance_id: str) -> Iterator[None]:
+    """Say what helps when Systems Manager answers that it does not reach an instance that runs.
+
+    https://docs.aws.amazon.com/systems-manager/latest/userguide/troubleshooting-ssm-agent.html
+
+    Raises:
+        HeadNodeError: It does not.
+    """
+    from botocore.exceptions import ClientError
+
+    try:
+        yield
+    except ClientError as error:
+        if error.response["Error"]["Code"] not in ("InvalidInstanceId", "TargetNotConnected"):
+            raise
+        raise HeadNodeError(
+            f"Systems Manager does not reach {instance_id}. If it was started minutes ago, it still boots: try again. "
+            "Else its agent is down, it has no route to Systems Manager (a NAT gateway or VPC endpoints), or its role "
+            f"lacks AmazonSSMManagedInstanceCore. How it is: {status_command(deployment)}"
+        ) from error

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from functools import partial
-from typing import TypeVar
 
 from scripts.deployment import Deployment
-from scripts.operations import fleet, leftovers, stacks
+from scripts.operations import fleet, leftovers, leftovers_stacks, stacks
 from scripts.operations.costs_of_resources import Facts, facts
-from scripts.operations.leftovers_model import FINAL_BACKUP, holds_data, is_refusal
-
-_T = TypeVar("_T")
+from scripts.operations.leftovers_model import FINAL_BACKUP, allowed, holds_data
 
 KEPT = "(kept)"
 LEFT = "(left over)"
@@ -79,7 +76,7 @@ class Inventory:
 
 
 def inventory(deployment: Deployment) -> Inventory:
-    """Return every resource of a deployment.
+    """Return every resource of a deployment, with all clusters that there are of it.
 
     With 1,875 nodes about 120 calls, 90 of them for tags (100 resources in each). Prices are those of the table of
     `scripts.planning`. Needs what `leftovers.find` and `costs_of_resources.facts` need, fsx:DescribeBackups and
@@ -87,36 +84,25 @@ def inventory(deployment: Deployment) -> Inventory:
     """
     missing: list[str] = []
     deployment.account.forget()
+    clusters = leftovers_stacks.present(deployment, missing)
     found: dict[tuple[str, str], Resource] = {}
     looks: list[Callable[[], Iterable[Resource]]] = [
-        *(partial(_of_stack, deployment, name) for name in stacks.names(deployment)),
-        partial(_of_fleet, deployment),
+        *(partial(_of_stack, deployment, name) for name in leftovers_stacks.names(clusters)),
+        *(partial(_of_fleet, each) for each in clusters),
         partial(_without_stack, deployment, missing),
     ]
     for look in looks:
-        for each in _allowed(look, missing):
+        for each in allowed(look, missing):
             found.setdefault((each.type, each.id), each)
-    for each in _allowed(partial(_backups, deployment, list(found.values())), missing):
+    for each in allowed(partial(_backups, deployment, list(found.values())), missing):
         found[each.type, each.id] = each
     known: dict[tuple[str, str], Facts] = {}
-    for ask in facts(deployment, found.keys()):
-        known.update(_allowed(ask, missing))
-    tags = dict(_allowed(partial(_tags, deployment), missing))
+    for ask in facts(deployment, clusters, found.keys()):
+        known.update(allowed(ask, missing))
+    tags = dict(allowed(partial(_tags, deployment, clusters), missing))
     resources = [_with(each, known.get(each_key), tags.get(each.id)) for each_key, each in found.items()]
     resources.sort(key=lambda each: (each.service, each.type, each.root or each.stack, each.id))
-    return Inventory(deployment.settings.name, tuple(resources), tuple(dict.fromkeys(missing)))
-
-
-def _allowed(look: Callable[[], Iterable[_T]], missing: list[str]) -> list[_T]:
-    """Return what was found; nothing, and a note, where a right is missing."""
-    found: list[_T] = []
-    try:
-        found.extend(look())
-    except Exception as error:
-        if not is_refusal(error):
-            raise
-        missing.append(str(error))
-    return found
+    return Inventory(deployment.settings.name, tuple(resources), tuple(missing))
 
 
 def _with(resource: Resource, known: Facts | None, tags: Mapping[str, str] | None) -> Resource:
@@ -155,23 +141,29 @@ def _without_stack(deployment: Deployment, missing: list[str]) -> Iterator[Resou
 
 
 def _backups(deployment: Deployment, found: Iterable[Resource]) -> Iterator[Resource]:
-    """Yield the backups of file systems, those of deleted ones included, and those made before a deletion."""
-    names = [each.id for each in found if each.type == "AWS::FSx::FileSystem"]
+    """Yield the backups of file systems, those of deleted ones included, and those made before a deletion.
+
+    Automatic ones go with their file system.
+    https://docs.aws.amazon.com/fsx/latest/APIReference/API_DeleteFileSystem.html
+    """
+    stack_of = {each.id: each.stack for each in found if each.type == "AWS::FSx::FileSystem"}
     for each in deployment.account.list("fsx", "describe_backups"):
         tags = {tag["Key"]: tag["Value"] for tag in each.get("Tags", [])}
-        last = tags.get(FINAL_BACKUP) == deployment.settings.name
-        if each["FileSystem"]["FileSystemId"] in names or last:
-            yield Resource("AWS::FSx::Backup", each["BackupId"], KEPT, each["CreationTime"], tags, None)
+        last, name = tags.get(FINAL_BACKUP) == deployment.settings.name, each["FileSystem"]["FileSystemId"]
+        if name in stack_of or last:
+            stack = stack_of.get(name, KEPT) if each["Type"] == "AUTOMATIC" else KEPT
+            yield Resource("AWS::FSx::Backup", each["BackupId"], stack, each["CreationTime"], tags, None)
 
 
-def _tags(deployment: Deployment) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """Yield id and tags of all that carries the tags of the settings, or the cluster's; an ARN ends with the id."""
-    settings = deployment.settings
+def _tags(deployment: Deployment, clusters: Sequence[Deployment]) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Yield id and tags of all that carries the tags of the settings, or a cluster's; an ARN ends with the id."""
     client = deployment.account.client("resourcegroupstaggingapi")
-    for wanted in (settings.tags, {"parallelcluster:cluster-name": settings.cluster_spec.name}):
+    of_settings = {key: [value] for key, value in deployment.settings.tags.items()}
+    of_clusters = {"parallelcluster:cluster-name": [each.settings.cluster_spec.name for each in clusters]}
+    for wanted in (of_settings, of_clusters):
         if not wanted:
             continue
-        filters = [{"Key": key, "Values": [value]} for key, value in wanted.items()]
+        filters = [{"Key": key, "Values": values} for key, values in wanted.items()]
         for page in client.get_paginator("get_resources").paginate(TagFilters=filters, ResourcesPerPage=100):
             for each in page["ResourceTagMappingList"]:
                 tags = {tag["Key"]: tag["Value"] for tag in each["Tags"]}

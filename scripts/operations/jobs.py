@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from math import inf
 from typing import Final
 
 from scripts.operations import queues
 from scripts.operations.clock import Clock
-from scripts.operations.command import OperationError
+from scripts.operations.command import OperationError, Say
 from scripts.operations.head_node import HeadNode, HeadNodeError
 from scripts.operations.slurm import ACTIVE, SCRIPT, SlurmError, SlurmState, parse
 
-SECONDS_BETWEEN_LOOKS: Final = 15.0
+SECONDS_BETWEEN_LOOKS: Final = 60.0
+SECONDS_OF_SILENCE: Final = 600.0
+"""How long a head node may give no answer before a wait for what it says is given up."""
 LISTED: Final = 10
 """Jobs and nodes that a message names."""
-
-Say = Callable[[str], None]
 
 
 class Changes:
@@ -31,6 +32,39 @@ class Changes:
         if sentence != self._last:
             self._say(sentence)
         self._last = sentence
+
+
+def patiently(holds: Callable[[], bool], clock: Clock, told: Changes) -> Callable[[], bool]:
+    """Return a look that takes no answer for "not yet", for `SECONDS_OF_SILENCE` on end.
+
+    Whatever it raises after that, and at once if the credentials are no longer good, is what the last look raised.
+
+    Args:
+        holds: Looks, by asking the head node.
+        clock: Time.
+        told: Told that there was no answer.
+    """
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    from scripts.checks.access import hint_about
+
+    silent_since: datetime | None = None
+
+    def look() -> bool:
+        nonlocal silent_since
+        try:
+            found = holds()
+        except (BotoCoreError, ClientError, HeadNodeError) as error:
+            silent_since = silent_since or clock.now()
+            gives_up = (clock.now() - silent_since).total_seconds() >= SECONDS_OF_SILENCE
+            if gives_up or (not isinstance(error, HeadNodeError) and hint_about(error)):
+                raise
+            told(f"No answer, which is asked for again: {error}")
+            return False
+        silent_since = None
+        return found
+
+    return look
 
 
 def slurm_state(head_node: HeadNode) -> SlurmState:
@@ -87,17 +121,21 @@ def wait_for_end(head_node: HeadNode, clock: Clock, say: Say, limit: float | Non
         limit: Seconds to wait at most; None: as long as the jobs take.
 
     Raises:
-        OperationError: Some are left, or Slurm cannot be asked.
+        OperationError: Some are left, or Slurm cannot be asked for `SECONDS_OF_SILENCE`.
     """
     told = Changes(say)
+    left = "not known: Slurm does not answer"
 
     def ended() -> bool:
+        nonlocal left
         state = slurm_state(head_node)
         told(_described(state))
+        left = listed(state, waiting=True)
         return not unfinished(state)
 
-    if not clock.until(ended, every=SECONDS_BETWEEN_LOOKS, limit=inf if limit is None else limit):
-        raise OperationError(f"Jobs have not come to their end:\n{listed(slurm_state(head_node), waiting=True)}")
+    look = patiently(ended, clock, told)
+    if not clock.until(look, every=SECONDS_BETWEEN_LOOKS, limit=inf if limit is None else limit):
+        raise OperationError(f"Jobs have not come to their end:\n{left}")
 
 
 def _move(head_node: HeadNode, before: str, after: str, say: Say) -> None:

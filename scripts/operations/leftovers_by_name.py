@@ -1,8 +1,4 @@
-"""What is left of a deployment, found by tag and by name.
-
-Whatever could belong to somebody else is not found: names are compared whole, with the random parts that AWS and
-ParallelCluster append, so that nothing of ``trn1-16-2`` is taken for something of ``trn1-16``.
-"""
+"""What is left of a deployment (`scripts.operations.leftovers`), found by tag and by name."""
 
 from __future__ import annotations
 
@@ -29,48 +25,30 @@ _TAGGED = {
 
 
 def looks(
-    deployment: Deployment, clusters: Sequence[str], gone: Sequence[str], deleted: Set[str]
+    deployment: Deployment, clusters: Sequence[Deployment], deleted: Set[str]
 ) -> Iterator[Callable[[], Iterator[Found]]]:
     """Yield the ways to look; those for a cluster only where its own stack is gone, for else that has it all.
 
     Args:
         deployment: What it is left of.
-        clusters: ParallelCluster's names of its clusters.
-        gone: Those of them that have no stack.
+        clusters: The same with each of its clusters.
         deleted: Last parts of the ids of deleted stacks, of which ParallelCluster makes names of functions.
     """
-    yield partial(_storage, deployment)
-    yield partial(_log_groups, deployment, clusters, deleted)
-    for name in gone:
-        for kind in _TAGGED:
-            yield partial(_tagged, deployment, name, kind)
-        for look in (_launch_templates, _tables, _zones, _roles, _profiles, _prefixes):
-            yield partial(look, deployment, name)
-    if deployment.stack(deployment.stack_name("cluster")) is None:
-        yield partial(_placement_groups, deployment)
-        for name in gone:
-            yield partial(_parameters, deployment, name)
-
-
-_STORAGE = {
-    "file-system": "AWS::FSx::FileSystem",
-    "security-group": "AWS::EC2::SecurityGroup",
-    "s3": "AWS::S3::Bucket",
-}
-"""What the storage stack can leave behind, by what its ARN has in front of its name (of a bucket: the service)."""
-
-
-def _storage(deployment: Deployment) -> Iterator[Found]:
-    """Yield file system, security group and bucket of the storage stack, by the tag Name that the construct gives."""
-    stack = deployment.stack_name("storage")
-    path = f"{stack}/Lustre"
-    wanted = [{"Key": "Name", "Values": [path]}]
-    for each in deployment.account.list("resourcegroupstaggingapi", "get_resources", TagFilters=wanted):
-        _, _, service, _, _, name = each["ResourceARN"].split(":", 5)
-        kind = _STORAGE.get(service if service == "s3" else name.partition("/")[0])
-        found = name.rpartition("/")[2]
-        if kind is not None and EXISTS[kind](deployment, found):  # deleted ones are listed for a while
-            yield Found(kind, found, f"tag Name={path}", kept=True, stack=stack)
+    stacks = {each.stack_name(part) for each in clusters for part in PARTS}
+    yield partial(_logs_of_functions, deployment, stacks, deleted)
+    for each in clusters:
+        name, stack = each.settings.cluster_spec.name, each.stack_name("cluster")
+        yield partial(_logs_of_cluster, each, name)
+        if each.stack(name) is None:
+            for kind in _TAGGED:
+                yield partial(_tagged, each, name, kind)
+            for look in (_launch_templates, _tables, _zones, _prefixes):
+                yield partial(look, each, name)
+        if each.stack(stack) is None:
+            yield partial(_placement_groups, each, stack)
+        if each.stack(name) is None and each.stack(stack) is None:
+            yield partial(_commands, each, name)
+            yield partial(_parameters, each, name)
 
 
 def _tagged(deployment: Deployment, cluster: str, kind: str) -> Iterator[Found]:
@@ -99,8 +77,8 @@ def _launch_templates(deployment: Deployment, cluster: str) -> Iterator[Found]:
             yield Found("AWS::EC2::LaunchTemplate", template, f"tags its instances with cluster-name={cluster}")
 
 
-def _placement_groups(deployment: Deployment) -> Iterator[Found]:
-    begin = f"{deployment.stack_name('cluster')}-ClusterPlacementGroups"  # as CloudFormation makes names of ours
+def _placement_groups(deployment: Deployment, stack: str) -> Iterator[Found]:
+    begin = f"{stack}-ClusterPlacementGroups"  # as CloudFormation makes names of ours
     for each in deployment.account.client("ec2").describe_placement_groups()["PlacementGroups"]:
         if each["GroupName"].startswith(begin) and each["State"] != "deleted":
             yield Found("AWS::EC2::PlacementGroup", each["GroupName"], "its name")
@@ -118,24 +96,13 @@ def _tables(deployment: Deployment, cluster: str) -> Iterator[Found]:
 
 
 def _zones(deployment: Deployment, cluster: str) -> Iterator[Found]:
+    """Yield the cluster's zone; zones are global, and one of that name can be of a cluster in another Region."""
     for each in deployment.account.list("route53", "list_hosted_zones"):
         if each["Name"] == f"{cluster}.pcluster.":
-            yield Found("AWS::Route53::HostedZone", each["Id"].rpartition("/")[2], f"its name, {each['Name']}")
-
-
-def _roles(deployment: Deployment, cluster: str) -> Iterator[Found]:
-    """Yield ParallelCluster's roles: those of nodes have a path of their own, those of clean-up functions a name."""
-    cleaners = re.compile(rf"{re.escape(cluster)}-Cleanup(Resources|Route53)FunctionExecutionRole-\w{{12,13}}")
-    for each in deployment.account.list("iam", "list_roles", PathPrefix="/parallelcluster/"):
-        if each["Path"] == f"/parallelcluster/{cluster}/" or cleaners.fullmatch(each["RoleName"]):
-            yield Found("AWS::IAM::Role", each["RoleName"], f"its name and path {each['Path']}")
-
-
-def _profiles(deployment: Deployment, cluster: str) -> Iterator[Found]:
-    path = f"/parallelcluster/{cluster}/"
-    for each in deployment.account.list("iam", "list_instance_profiles", PathPrefix=path):
-        if each["Path"] == path:
-            yield Found("AWS::IAM::InstanceProfile", each["InstanceProfileName"], f"its path {path}")
+            zone = deployment.account.ask("route53", "get_hosted_zone", Id=each["Id"])
+            if {vpc["VPCRegion"] for vpc in zone.get("VPCs", [])} == {deployment.settings.region}:
+                reason = f"its name, {each['Name']}, and Region"
+                yield Found("AWS::Route53::HostedZone", each["Id"].rpartition("/")[2], reason)
 
 
 def _parameters(deployment: Deployment, cluster: str) -> Iterator[Found]:
@@ -155,39 +122,47 @@ def parallelcluster_bucket(deployment: Deployment) -> str:
 
 
 def _prefixes(deployment: Deployment, cluster: str) -> Iterator[Found]:
-    """Yield what the bucket that all clusters share still has of one, in whichever version of an object."""
+    """Yield what the bucket that all clusters share still has of one, of whichever ParallelCluster and object version.
+
+    One call for each version of ParallelCluster that the account has used in the Region.
+    """
     bucket = parallelcluster_bucket(deployment)
     if not EXISTS["AWS::S3::Bucket"](deployment, bucket):
         return
-    version = deployment.settings.cluster.parallelcluster_version
-    pages = (
-        deployment.account.client("s3")
-        .get_paginator("list_object_versions")
-        .paginate(Bucket=bucket, Prefix=f"parallelcluster/{version}/clusters/{cluster}-", Delimiter="/")
-    )
-    own = re.compile(rf"parallelcluster/{re.escape(version)}/clusters/{re.escape(cluster)}-[a-z0-9]{{16}}/")
-    for each in pages.search("CommonPrefixes[].Prefix"):
-        if each and own.fullmatch(each):
-            yield Found(PREFIX, f"s3://{bucket}/{each}", "the cluster's name in it")
+    own = re.compile(rf"parallelcluster/[^/]+/clusters/{re.escape(cluster)}-[a-z0-9]{{16}}/")
+    for version in _folders(deployment, bucket, "parallelcluster/"):
+        for each in _folders(deployment, bucket, f"{version}clusters/{cluster}-"):
+            if own.fullmatch(each):
+                yield Found(PREFIX, f"s3://{bucket}/{each}", "the cluster's name in it")
 
 
-def _log_groups(deployment: Deployment, clusters: Sequence[str], deleted: Set[str]) -> Iterator[Found]:
-    """Yield log groups. Those of functions are named after them, and they after their stack (the id of it, or name)."""
-    settings = deployment.settings
-    for cluster in clusters:
-        own = re.compile(rf"/aws/parallelcluster/{re.escape(cluster)}-\d{{12}}")
-        for name in log_group_names(deployment, f"/aws/parallelcluster/{cluster}-"):
-            if own.fullmatch(name):
-                kept = settings.cluster.monitoring.retain_logs
-                yield Found("AWS::Logs::LogGroup", name, "logs of the cluster", kept=kept)
-        if COMMANDS.format(cluster) in log_group_names(deployment, COMMANDS.format(cluster)):
-            yield Found("AWS::Logs::LogGroup", COMMANDS.format(cluster), "commands run on the head node")
+def _folders(deployment: Deployment, bucket: str, begin: str) -> Iterator[str]:
+    listed = deployment.account.client("s3").get_paginator("list_object_versions")
+    pages = listed.paginate(Bucket=bucket, Prefix=begin, Delimiter="/")
+    return (each for each in pages.search("CommonPrefixes[].Prefix") if each)
+
+
+def _logs_of_cluster(deployment: Deployment, cluster: str) -> Iterator[Found]:
+    own = re.compile(rf"/aws/parallelcluster/{re.escape(cluster)}-\d{{12}}")
+    kept = deployment.settings.cluster.monitoring.retain_logs
+    for name in log_group_names(deployment, f"/aws/parallelcluster/{cluster}-"):
+        if own.fullmatch(name):
+            yield Found("AWS::Logs::LogGroup", name, "logs of the cluster", kept=kept)
+
+
+def _commands(deployment: Deployment, cluster: str) -> Iterator[Found]:
+    name = COMMANDS.format(cluster)
+    if name in log_group_names(deployment, name):
+        yield Found("AWS::Logs::LogGroup", name, "commands run on the head node")
+
+
+def _logs_of_functions(deployment: Deployment, stacks: Set[str], deleted: Set[str]) -> Iterator[Found]:
+    """Yield logs of functions; these are named after their stack, the id of it or its name."""
     for name in log_group_names(deployment, "/aws/lambda/pcluster-"):
         if name[-_UUID:] in deleted:
             yield Found("AWS::Logs::LogGroup", name, "log of a Lambda function of a deleted stack")
-    parts = "|".join(re.escape(deployment.stack_name(part)) for part in PARTS)
-    own = re.compile(rf"/aws/lambda/(?:{parts})-[A-Z].*")  # CloudFormation goes on with the logical id
-    for name in log_group_names(deployment, f"/aws/lambda/{settings.name}-"):
+    own = re.compile(rf"/aws/lambda/(?:{'|'.join(map(re.escape, stacks))})-[A-Z].*")  # then comes the logical id
+    for name in log_group_names(deployment, f"/aws/lambda/{deployment.settings.name}-"):
         if own.fullmatch(name):
             yield Found("AWS::Logs::LogGroup", name, "log of a Lambda function")
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from scripts.deployment import Deployment
 
 if TYPE_CHECKING:
     from botocore.exceptions import ClientError
+
+_T = TypeVar("_T")
 
 PREFIX = "prefix of a bucket"
 """The type of what ParallelCluster keeps of one cluster in its bucket, which all clusters of a Region share."""
@@ -58,12 +60,36 @@ class Found:
         """Whether it holds data of people, so that only who asked for it may remove it."""
         return holds_data(self.type, self.id)
 
+    @property
+    def is_swept(self) -> bool:
+        """Whether it may be removed without a word of its own: nothing keeps it on purpose, and it holds no data."""
+        return not (self.kept or self.data)
+
 
 def is_refusal(error: Exception) -> bool:
     """Tell whether AWS refused a call for want of a right."""
     from botocore.exceptions import ClientError
 
     return isinstance(error, ClientError) and error.response["Error"]["Code"] in REFUSALS
+
+
+def allowed(look: Callable[[], Iterable[_T]], missing: list[str] | None) -> list[_T]:
+    """Return what a look finds; where a right is missing, what it had found until then.
+
+    Args:
+        look: Asks AWS.
+        missing: Takes the refusal; None: it is raised.
+    """
+    found: list[_T] = []
+    try:
+        for each in look():
+            found.append(each)
+    except Exception as error:
+        if missing is None or not is_refusal(error):
+            raise
+        if str(error) not in missing:
+            missing.append(str(error))
+    return found
 
 
 def _described(

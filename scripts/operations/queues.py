@@ -18,18 +18,18 @@ Others are ``down`` (jobs wait) and ``inact`` (ParallelCluster has stopped the f
 _PATH = "export PATH=/opt/slurm/bin:$PATH LC_ALL=C\nset -e\n"
 QUERY = (
     _PATH
-    + """\
-echo '# queues'
-sinfo --noheader --format='%R|%a'
-echo '# nodes'
-sinfo --noheader --Node --format='%R|%N|%T' | sed 's/-[0-9]*|/|/' | sort | uniq --count
+    + r"""
+queues=$(sinfo --noheader --format='%R|%a')
+nodes=$(sinfo --noheader --Node --format='%R|%N|%T')
+printf '# queues\n%s\n# nodes\n' "$queues"
+printf '%s' "$nodes" | sed -E 's/-[0-9]+\|([^|]*)$/|\1/' | sort | uniq --count
 echo '# end'
 """
 )
 """For a shell on the head node. Its answer has a line for each kind and state of node, not for each node."""
 _THERE = frozenset({"allocated", "completing", "idle", "mixed", "planned", "reserved"})
-_NOT_THERE = "~#%!*"
-"""Flags of nodes that are off, on their way, or do not answer (https://slurm.schedmd.com/sinfo.html)."""
+"""States of nodes that take jobs or run them. A node that is off, on its way or silent has a flag as well: one of ~#%!*
+(https://slurm.schedmd.com/sinfo.html)."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def parse(text: str) -> Queues:
     if not text.rstrip().endswith("# end"):
         raise ValueError(text)
     queues, nodes = re.findall(r"^# (?:queues|nodes)\n((?:(?!# ).*\n)*)", text, re.MULTILINE)
-    states = dict(line.split("|") for line in queues.splitlines())
+    states = dict(line.split("|") for line in queues.split())
     counts: Counter[tuple[str, str, bool]] = Counter()
     ready: Counter[tuple[str, str, bool]] = Counter()
     for line in nodes.splitlines():

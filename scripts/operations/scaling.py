@@ -18,27 +18,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from scripts.deployment import Deployment
 from scripts.operations import fleet, queues
 from scripts.operations.clock import Clock
-from scripts.operations.command import CONFIG, OperationError, UnusableError
+from scripts.operations.command import CONFIG, OperationError, Say, UnusableError
 from scripts.operations.head_node import HeadNode
-from scripts.operations.jobs import Say
+from scripts.operations.jobs import Changes, patiently
+from scripts.operations.scaling_needs import ends_jobs, needs_stopped_fleet
 
 if TYPE_CHECKING:
     from config.settings import Settings
     from scripts.change_plan.model import Plan
 
-CHECKS: Final = (
-    "instance-types",
-    "quota-trn-on-demand",
-    "quota-trn-spot",
-    "quota-trn1-capacity-blocks",
-    "quota-trn2-capacity-blocks",
-    "quota-capacity-block-instances",
-    "quota-interfaces",
-    "quota-gp3",
-    "capacity-",
-    "free-addresses",
-)
-"""The checks of preflight that more nodes may fail."""
 SECONDS_TO_RELOAD: Final = 300.0
 """How long Slurm may take to know its new nodes once the cluster is updated."""
 
@@ -101,6 +89,7 @@ def prepare(deployment: Deployment, target: str | None, counts: dict[str, int], 
         directory: Where the copy is put.
 
     Raises:
+        OperationError: There is no cluster; a deployment would make one.
         UnusableError: There is no such compute resource, or the settings break rules with these counts.
     """
     from config.edit import EditError, set_values
@@ -119,6 +108,7 @@ def prepare(deployment: Deployment, target: str | None, counts: dict[str, int], 
     except (EditError, SettingsError) as error:
         text = str(error).replace(str(copy), f"config/{path.name}")
         raise UnusableError(f"{text}\nconfig/{path.name} is as it was.") from None
+    fleet.known_status(deployment)
     return Scaling(
         deployment,
         deployment.settings.cluster.queues[queue].name,
@@ -145,55 +135,6 @@ def plan(scaling: Scaling) -> Plan:
         return make_plan(environment, scaling.assembly)
     except PlanError as error:
         raise UnusableError(str(error)) from None
-
-
-def needs_stopped_fleet(found: Plan) -> bool:
-    """Tell whether a plan needs the fleet stopped."""
-    from scripts.change_plan.model import Kind
-
-    return any(change.kind is Kind.FLEET_STOPPED for change in found.cluster.changes)
-
-
-def ends_jobs(found: Plan) -> bool:
-    """Tell whether a plan terminates nodes while the fleet runs (queue_update_strategy TERMINATE)."""
-    from scripts.change_plan.model import Kind
-
-    return any(change.kind is Kind.TERMINATES for change in found.cluster.changes)
-
-
-def obstacles(found: Plan) -> list[str]:
-    """Return what stands against a plan, but for a fleet that runs: `apply` stops it."""
-    from scripts.change_plan.model import Kind
-    from scripts.checks.check import Status
-
-    passed_over = tuple(f"{change.path} from " for change in found.cluster.changes if change.kind is Kind.FLEET_STOPPED)
-    return [
-        f"{each.subject}: {each.sentence}"
-        for each in found.findings
-        if each.status is Status.FAIL and not each.sentence.startswith(passed_over)
-    ]
-
-
-def check(scaling: Scaling, say: Say) -> None:
-    """Let preflight look whether the account has room for more nodes. Needs what these checks need.
-
-    Raises:
-        OperationError: It has not.
-    """
-    from scripts.checks.catalog import CATALOG
-    from scripts.checks.check import Status
-    from scripts.checks.runner import run
-    from scripts.checks.selection import select
-
-    deployment = Deployment(scaling.deployment.environment, scaling.settings)
-    results = [each for found in run(select(CATALOG, CHECKS, []), deployment, first=CATALOG[0]) for each in found]
-    for result in results:
-        if result.finding.status in (Status.WARN, Status.UNKNOWN):
-            say(f"{result.finding.status} {result.id}: {result.finding.sentence}")
-    faults = [result for result in results if result.finding.status is Status.FAIL]
-    if faults:
-        lines = [f"{each.id}: {each.finding.sentence}. {each.finding.hint}" for each in faults]
-        raise OperationError("\n".join(["The account has no room for this:", *lines, "--no-preflight goes on anyway."]))
 
 
 def apply(
@@ -233,13 +174,13 @@ def apply(
         deployment.account.forget()
         if stops or drains or fleet.status(deployment) not in (fleet.RUNNING, fleet.PROTECTED):
             fleet.start(deployment, clock=clock, say=say)
-        verify(scaling, clock)
+        verify(scaling, clock, say)
     except BaseException:
         _tell_where_it_stands(scaling, say)
         raise
 
 
-def verify(scaling: Scaling, clock: Clock) -> None:
+def verify(scaling: Scaling, clock: Clock, say: Say) -> None:
     """Ask Slurm whether it has the nodes that the settings say.
 
     Raises:
@@ -248,15 +189,19 @@ def verify(scaling: Scaling, clock: Clock) -> None:
     head_node = HeadNode(scaling.deployment, clock)
     always, at_most = scaling.after
     expected = (always, at_most - always)
+    counted: tuple[int | str, ...] = ("an unknown number of",) * 2
 
-    def counted() -> tuple[int, ...]:
-        known = queues.ask(head_node)
-        return tuple(known.count(scaling.queue, scaling.compute_resource, static=static) for static in (True, False))
+    def known() -> bool:
+        nonlocal counted
+        asked = queues.ask(head_node)
+        counted = tuple(asked.count(scaling.queue, scaling.compute_resource, static=static) for static in (True, False))
+        return counted == expected
 
-    if not clock.until(lambda: counted() == expected, every=fleet.SECONDS_BETWEEN_LOOKS, limit=SECONDS_TO_RELOAD):
+    look = patiently(known, clock, Changes(say))
+    if not clock.until(look, every=fleet.SECONDS_BETWEEN_LOOKS, limit=SECONDS_TO_RELOAD):
         raise OperationError(
             "Slurm has {} static and {} dynamic nodes of {}; deployed: {} and {}".format(
-                *counted(), scaling.name, *expected
+                *counted, scaling.name, *expected
             )
         )
 
@@ -297,4 +242,5 @@ def _tell_where_it_stands(scaling: Scaling, say: Say) -> None:
     with suppress(SettingsError):
         written = load(CONFIG / f"{deployment.environment}.yaml") == scaling.settings
     counts = "has the new counts" if written else "does not have the new counts"
-    say(f"config/{deployment.environment}.yaml {counts}; the fleet is {status}. The same command goes on from here.")
+    where = f"config/{deployment.environment}.yaml {counts}; the fleet is {status}."
+    say(f"{where} What AWS has begun goes on there. The same command goes on from here.")

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 from scripts.deployment import Deployment
 from scripts.operations.command import UnusableError
+from scripts.operations.head_node import reaching
 
 PLUGIN = "session-manager-plugin"
 _INSTALL = (
@@ -54,13 +55,15 @@ def open_shell(deployment: Deployment, instance_id: str, user: str) -> NoReturn:
 
     Raises:
         UnusableError: The plugin is not installed.
+        HeadNodeError: Session Manager does not reach the instance.
     """
     plugin = shutil.which(PLUGIN)
     if plugin is None:
         raise UnusableError(f"There is no {PLUGIN} on PATH. Install it: {_INSTALL}")
     client = deployment.account.client("ssm")
     asked = request(instance_id, user)
-    answer = client.start_session(**asked)
+    with reaching(deployment, instance_id):
+        answer = client.start_session(**asked)
     response = json.dumps({key: answer[key] for key in ("SessionId", "TokenValue", "StreamUrl")})
     environment = dict(os.environ)
     if _version(plugin) > _LAST_WITHOUT_VARIABLE:

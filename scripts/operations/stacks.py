@@ -44,8 +44,13 @@ def names(deployment: Deployment) -> list[str]:
     return [*stacks[:-1], deployment.settings.cluster_spec.name, stacks[-1]]
 
 
-def resources(deployment: Deployment, stack: str) -> list[StackResource]:
+def resources(deployment: Deployment, stack: str, *, deleted: bool = False) -> list[StackResource]:
     """Return the resources of a stack, given by name or id. 100 in each call; needs cloudformation:ListStackResources.
+
+    Args:
+        deployment: Whose stack.
+        stack: Its name; of one that is deleted its id.
+        deleted: Whether it is deleted, and so is asked for once alone.
 
     Raises:
         botocore.exceptions.ClientError: There is no such stack.
@@ -61,7 +66,7 @@ def resources(deployment: Deployment, stack: str) -> list[StackResource]:
             each.get("ResourceStatusReason", ""),
             each["LastUpdatedTimestamp"],
         )
-        for each in deployment.account.list("cloudformation", "list_stack_resources", StackName=stack)
+        for each in deployment.account.list("cloudformation", "list_stack_resources", lasting=deleted, StackName=stack)
     ]
 
 

@@ -1,38 +1,45 @@
 """A command on the head node whose output is read while it runs, and whole, from CloudWatch Logs.
 
-The agent on the node sends both outputs to log streams, each second and in whole lines. A mark ends each of them, and
-is not shown: without it nobody could tell whether the last lines are still on their way. What the agent adds of its own
-comes after the mark, and is not shown either.
+The agent on the node sends both outputs to log streams while the command runs. A mark ends each of them, and is not
+shown: without it nobody could tell whether the last lines are still on their way. What the agent adds of its own comes
+after the mark, and is not shown either. A command that is ended from outside leaves no mark.
 https://docs.aws.amazon.com/systems-manager/latest/userguide/sysman-rc-setting-up-cwlogs.html (names of the streams),
-https://github.com/aws/amazon-ssm-agent, agentlogstocloudwatch/cloudwatchlogspublisher/cloudwatchlogsservice.go (how the
-agent cuts output into events).
+https://github.com/aws/amazon-ssm-agent.
 """
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 import uuid
 from collections.abc import Callable, Sequence
-from typing import Any
 
+from scripts.change_plan.interrupts import uninterrupted
 from scripts.deployment import Deployment
 from scripts.operations.clock import Clock
-from scripts.operations.head_node import ERRORS_LIMIT, OUTPUT_LIMIT, Answer, HeadNode, HeadNodeError
+from scripts.operations.command import Say, UnusableError
+from scripts.operations.head_node import (
+    ERRORS_LIMIT,
+    OUTPUT_LIMIT,
+    Answer,
+    HeadNode,
+    HeadNodeError,
+    NotRunError,
+    reaching,
+)
+from scripts.operations.output_stream import OutputStream, prepare
 
-RETENTION_DAYS = 7
 SECONDS_BETWEEN_READS = 1.0
 SECONDS_OF_GRACE = 20.0
 """How long after a command's end its last lines may be on their way."""
-_LARGEST_EVENT = 200_000
-"""Bytes of an event, at which the agent cuts a line that is longer."""
 _COMMENT = "ultracluster-end-of-output-"
+_PARAMETER = re.compile(r"\{\{\s*ssm(-secure)?:")
+"""https://docs.aws.amazon.com/systems-manager/latest/userguide/sysman-paramstore-securestring.html"""
 OUTPUT, ERRORS = "stdout", "stderr"
 
 Write = Callable[[str, str], None]
 """Takes `OUTPUT` or `ERRORS`, and what came on it."""
-Say = Callable[[str], None]
-"""Takes what there is to say about a command, for people."""
 
 
 def log_group(deployment: Deployment) -> str:
@@ -41,8 +48,22 @@ def log_group(deployment: Deployment) -> str:
 
 
 def login_command(user: str, words: Sequence[str]) -> str:
-    """Return what runs a command in a login shell of a user, its words as they are."""
-    return shlex.join(["runuser", "--login", user, "--command", shlex.join(words)])
+    """Return what runs a command in a login shell of a user, its words as they are.
+
+    In the session that runs it, not one of its own as by ``--command``: the agent ends a command by SIGKILL to the
+    process group of its shell, and what had left that would go on.
+    https://github.com/aws/amazon-ssm-agent/blob/mainline/agent/executers/executers_unix.go,
+    https://man7.org/linux/man-pages/man1/runuser.1.html
+
+    Raises:
+        UnusableError: Systems Manager would replace a part of the words.
+    """
+    if found := _PARAMETER.search(" ".join(words)):
+        raise UnusableError(
+            f"got {found[0]} in the command, which Systems Manager replaces by a parameter's value; "
+            "allowed: words without it, such as a script on the file system that has it"
+        )
+    return shlex.join(["runuser", "--login", user, "--session-command", shlex.join(words)])
 
 
 def print_output(stream: str, text: str) -> None:
@@ -60,14 +81,17 @@ class StreamedCommand:
 
     Attributes:
         command_id: Its id.
+        hint: How to look at it again.
     """
 
     def __init__(self, deployment: Deployment, head_node: HeadNode, command_id: str, mark: str) -> None:
         """Know of a command; ``mark`` stands at the end of both outputs."""
         self.command_id = command_id
+        self.hint = f"To look again: make run ENV={deployment.environment} ARGS='--attach {command_id}'"
         self._head_node = head_node
+        self._is_readable = True
         self._streams = [
-            _Stream(
+            OutputStream(
                 deployment.account.client("logs"),
                 log_group(deployment),
                 f"{command_id}/{head_node.instance_id}/aws-runShellScript/{name}",
@@ -93,61 +117,78 @@ class StreamedCommand:
             clock: Waits.
 
         Raises:
-            HeadNodeError: The head node did not run the command to its end.
+            NotRunError: The head node did not run the command to its end; the output until then was handed on.
         """
-        readable = True
-        while (answer := self._answer(write, say)) is None:
-            readable = readable and self._read(write, say)
-            clock.sleep(SECONDS_BETWEEN_READS)
-
-        def complete() -> bool:
-            return self._read(write, say) and all(each.complete for each in self._streams)
-
-        if readable and clock.until(complete, every=SECONDS_BETWEEN_READS, limit=SECONDS_OF_GRACE):
+        try:
+            while (answer := self._head_node.answer(self.command_id)) is None:
+                self._read(write, say)
+                clock.sleep(SECONDS_BETWEEN_READS)
+        except NotRunError as error:
+            if error.began:
+                self._read_to_the_end(write, say, clock)
+            raise
+        if self._read_to_the_end(write, say, clock):
             return answer.code
         if any(each.began for each in self._streams):
-            say(f"The end of the output has not come. Look again: run --attach {self.command_id}")
+            say(f"The end of the output has not come. {self.hint}")
         else:
             self._write_answer(answer, write, say)
         return answer.code
 
     def follow_or_cancel(self, write: Write, say: Say, clock: Clock) -> int:
-        """Do as `follow` does, and end the command on Ctrl-C. That needs ssm:CancelCommand."""
+        """Do as `follow` does, and end the command if its output can be shown no more: Ctrl-C, a pipe that is closed.
+
+        After an error of AWS, as when credentials have expired, it goes on, and this tells how to look again.
+        """
         from botocore.exceptions import BotoCoreError, ClientError
 
         try:
             return self.follow(write, say, clock)
-        except KeyboardInterrupt:
-            self.cancel()
-            say(f"The command {self.command_id} is cancelled.")
+        except HeadNodeError:
             raise
         except (BotoCoreError, ClientError):
-            say(f"The command goes on, unseen. To look again: run --attach {self.command_id}")
+            say(self._goes_on())
+            raise
+        except BaseException:
+            self.cancel(say)
             raise
 
-    def cancel(self) -> None:
-        """End the command. Needs ssm:CancelCommand."""
-        self._head_node.cancel(self.command_id)
+    def cancel(self, say: Say) -> None:
+        """End the command, and say whether it was possible. Needs ssm:CancelCommand."""
+        from botocore.exceptions import BotoCoreError, ClientError
 
-    def _answer(self, write: Write, say: Say) -> Answer | None:
         try:
-            return self._head_node.answer(self.command_id)
-        except HeadNodeError:
-            self._read(write, say)
-            raise
+            with uninterrupted():
+                self._head_node.cancel(self.command_id)
+        except (BotoCoreError, ClientError) as error:
+            say(f"The command {self.command_id} could not be cancelled: {error}\n{self._goes_on()}")
+        else:
+            say(f"The command {self.command_id} is cancelled.")
 
-    def _read(self, write: Write, say: Say) -> bool:
-        """Hand on what is new, and return whether it may be read."""
+    def _goes_on(self) -> str:
+        return f"The command goes on, unseen. {self.hint}"
+
+    def _read_to_the_end(self, write: Write, say: Say, clock: Clock) -> bool:
+        """Hand on the last lines, which may be on their way after a command's end; return whether these are all."""
+
+        def complete() -> bool:
+            self._read(write, say)
+            return not self._is_readable or all(each.complete for each in self._streams)
+
+        return clock.until(complete, every=SECONDS_BETWEEN_READS, limit=SECONDS_OF_GRACE) and self._is_readable
+
+    def _read(self, write: Write, say: Say) -> None:
+        """Hand on what is new, if it may be read."""
         from botocore.exceptions import ClientError
 
         try:
-            self.new(write)
+            if self._is_readable:
+                self.new(write)
         except ClientError as error:
             if error.response["Error"]["Code"] != "AccessDeniedException":
                 raise
+            self._is_readable = False
             say("logs:GetLogEvents is not allowed: the output comes at the end, and not all of it if it is long.")
-            return False
-        return True
 
     def _write_answer(self, answer: Answer, write: Write, say: Say) -> None:
         """Hand on what Systems Manager itself has of the output."""
@@ -163,7 +204,7 @@ def start(
 ) -> StreamedCommand:
     """Begin to run a command in a login shell of a user.
 
-    Needs ssm:SendCommand; logs:CreateLogGroup and logs:PutRetentionPolicy to have the outputs
+    Needs ssm:SendCommand; logs:CreateLogGroup, logs:DescribeLogGroups and logs:PutRetentionPolicy to have the outputs
     deleted after `RETENTION_DAYS`: without them the node makes the log group, and its events stay.
 
     Args:
@@ -172,11 +213,16 @@ def start(
         words: The command and its arguments, as they are.
         user: Whose login shell it is.
         seconds: How long it may take.
+
+    Raises:
+        UnusableError: Systems Manager would replace a part of the words.
+        HeadNodeError: Systems Manager does not reach the head node.
     """
-    _prepare(deployment.account.client("logs"), log_group(deployment))
     mark = f"{_COMMENT}{uuid.uuid4().hex}"
     script = f"{login_command(user, words)}\ncode=$?\necho {mark}\necho {mark} >&2\nexit $code\n"
-    command_id = head_node.start(script, seconds=seconds, log_group=log_group(deployment), comment=mark)
+    prepare(deployment.account.client("logs"), log_group(deployment))
+    with reaching(deployment, head_node.instance_id):
+        command_id = head_node.start(script, seconds=seconds, log_group=log_group(deployment), comment=mark)
     return StreamedCommand(deployment, head_node, command_id, mark)
 
 
@@ -190,56 +236,3 @@ def attach(deployment: Deployment, head_node: HeadNode, command_id: str) -> Stre
     if not mark.startswith(_COMMENT):
         raise HeadNodeError(f"The command {command_id} was not sent by `run`: its output is in no logs")
     return StreamedCommand(deployment, head_node, command_id, mark)
-
-
-def _prepare(logs: Any, group: str) -> None:
-    """Make a log group that forgets, unless it exists or this may not."""
-    from botocore.exceptions import ClientError
-
-    try:
-        logs.create_log_group(logGroupName=group)
-        logs.put_retention_policy(logGroupName=group, retentionInDays=RETENTION_DAYS)
-    except ClientError as error:
-        if error.response["Error"]["Code"] not in ("ResourceAlreadyExistsException", "AccessDeniedException"):
-            raise
-
-
-class _Stream:
-    """One output of a command, as it reaches its log stream.
-
-    Attributes:
-        mark: What stands at its end.
-        began: Whether anything came.
-        complete: Whether the mark came.
-    """
-
-    def __init__(self, logs: Any, group: str, name: str, mark: str) -> None:
-        self.mark = mark
-        self.began = self.complete = False
-        self._logs = logs
-        self._place = {"logGroupName": group, "logStreamName": name}
-        self._token: dict[str, str] = {}
-
-    def new(self) -> str:
-        """Return what has come since the last call."""
-        found = ""
-        while not self.complete:
-            try:
-                page = self._logs.get_log_events(**self._place, **self._token, startFromHead=True)
-            except self._logs.exceptions.ResourceNotFoundException:
-                break  # there is no stream before the first line
-            for event in page["events"]:
-                found += "" if self.complete else self._text(event["message"])
-            token = {"nextToken": page["nextForwardToken"]}
-            if token == self._token:
-                break
-            self._token = token
-        return found
-
-    def _text(self, message: str) -> str:
-        """Return what an event stands for: whole lines, maybe without the last one's end, or a part of a long line."""
-        self.began = True
-        shown, mark, _ = message.partition(self.mark)
-        self.complete = bool(mark)
-        part = mark or shown.endswith("\n") or len(shown.encode()) >= _LARGEST_EVENT
-        return shown if part else f"{shown}\n"

@@ -8,12 +8,14 @@ node.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import Any
 
 from scripts.deployment import Deployment
+from scripts.operations.clock import Clock
 from scripts.operations.command import OperationError
 
 HEAD_KINDS = frozenset(
@@ -30,7 +32,10 @@ HEAD_KINDS = frozenset(
         "slurmdbd",
     }
 )
-"""Those that head nodes alone have."""
+"""Kinds of logs that head nodes alone have.
+
+https://docs.aws.amazon.com/parallelcluster/latest/ug/cloudwatch-logs-v3.html
+"""
 NODE_KINDS = frozenset(
     {
         "bootstrap_error_msg",
@@ -55,8 +60,13 @@ https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_FilterL
 """
 MOST_LOOKED_AT = 500
 """Streams that `newest` looks at: 10 calls."""
-_OVERLAP = timedelta(minutes=1)
-"""How late an event may reach the log after one that is younger."""
+MOST_CALLS = 20
+"""Calls of FilterLogEvents that look at a time: of up to 1 MB each, all together."""
+EVENTS_PER_CALL = 10_000
+_FIRST_WINDOW = timedelta(minutes=5)
+_GROWTH = 4
+_OVERLAP = timedelta(minutes=2)
+"""How late an event may reach the log and still be seen by who follows it."""
 
 
 @dataclass(frozen=True)
@@ -118,10 +128,10 @@ def of_prefix(deployment: Deployment, log_group: str, prefix: str) -> list[Strea
     return _streams(paginator.paginate(logGroupName=log_group, logStreamNamePrefix=prefix))
 
 
-def newest(deployment: Deployment, log_group: str) -> list[Stream]:
-    """Return the streams with the newest events, newest first: `MOST_LOOKED_AT`, 50 a call.
+def newest(deployment: Deployment, log_group: str) -> tuple[list[Stream], bool]:
+    """Return the streams with the newest events, newest first, and whether these are all there are.
 
-    Needs logs:DescribeLogStreams.
+    `MOST_LOOKED_AT`, 50 a call. Needs logs:DescribeLogStreams.
     """
     paginator = deployment.account.client("logs").get_paginator("describe_log_streams")
     pages = paginator.paginate(
@@ -130,58 +140,107 @@ def newest(deployment: Deployment, log_group: str) -> list[Stream]:
         descending=True,
         PaginationConfig={"MaxItems": MOST_LOOKED_AT, "PageSize": 50},
     )
-    return _streams(pages)
+    return _streams(pages), pages.resume_token is None
 
 
-def events(
-    deployment: Deployment, log_group: str, names: Sequence[str], *, since: datetime | None = None, text: str = ""
-) -> list[Event]:
-    """Return events in the order of their time. 10,000 or 1 MB a call; needs logs:FilterLogEvents.
+@dataclass(frozen=True)
+class Found:
+    """The events of a time.
 
-    Args:
-        deployment: Whose account it is.
-        log_group: Where they are.
-        names: The streams, `MOST_STREAMS` at most.
-        since: Only those from then on.
-        text: Only those that contain it.
+    Attributes:
+        events: In the order of their time.
+        calls: How many calls it took.
+        gap: From when to when it was not looked, for there was too much; None: all was looked at.
     """
-    options: dict[str, Any] = {"logGroupName": log_group, "logStreamNames": list(names)}
-    if since:
-        options["startTime"] = int(since.timestamp() * 1000)
-    if text:
-        escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-        options["filterPattern"] = f'"{escaped}"'
-    paginator = deployment.account.client("logs").get_paginator("filter_log_events")
-    found = [
-        Event(each["eventId"], _time(each["timestamp"]), each["logStreamName"], each["message"].rstrip("\n"))
-        for page in paginator.paginate(**options)
-        for each in page["events"]
-    ]
-    return sorted(found, key=lambda event: event.time)
+
+    events: Sequence[Event]
+    calls: int
+    gap: tuple[datetime, datetime] | None
+
+
+@dataclass(frozen=True)
+class Source:
+    """Log streams, and which of their events are wanted.
+
+    Attributes:
+        deployment: Whose account it is.
+        log_group: Where the streams are.
+        names: The streams, 1 to `MOST_STREAMS`.
+        text: Only events that contain it; CloudWatch looks for it.
+        wanted: Tells of an event's message whether it is wanted, further.
+    """
+
+    deployment: Deployment
+    log_group: str
+    names: Sequence[str]
+    text: str = ""
+    wanted: Callable[[str], bool] = lambda _: True
+
+    def events(self, since: datetime, until: datetime, most_calls: int = MOST_CALLS) -> Found:
+        """Return the events of a time, the oldest of them if it takes too many calls. Needs logs:FilterLogEvents.
+
+        Args:
+            since: From then on.
+            until: Up to then.
+            most_calls: How many calls it may take.
+        """
+        options: dict[str, Any] = {
+            "logGroupName": self.log_group,
+            "logStreamNames": list(self.names),
+            "startTime": _milliseconds(since),
+            "endTime": _milliseconds(until),
+            "PaginationConfig": {"PageSize": EVENTS_PER_CALL},
+        }
+        if self.text:
+            escaped = self.text.replace("\\", "\\\\").replace('"', '\\"')
+            options["filterPattern"] = f'"{escaped}"'
+        paginator = self.deployment.account.client("logs").get_paginator("filter_log_events")
+        pages = list(islice(paginator.paginate(**options), most_calls))
+        found = sorted((_event(each) for page in pages for each in page["events"]), key=lambda event: event.time)
+        is_whole = pages and "nextToken" not in pages[-1]
+        gap = None if is_whole else (found[-1].time if found else since, until)
+        return Found([each for each in found if self.wanted(each.message)], len(pages), gap)
+
+    def last(self, count: int, since: datetime, until: datetime) -> Found:
+        """Return the newest events of a time, ``count`` or more if there are so many. Needs logs:FilterLogEvents.
+
+        Looks at some minutes, and at longer times before until there are enough: `MOST_CALLS` calls at most.
+        """
+        found = Found([], 0, None)
+        width = _FIRST_WINDOW
+        while until >= since and len(found.events) < count and not found.gap:
+            begin = max(since, until - width)
+            older = self.events(begin, until, MOST_CALLS - found.calls)
+            found = Found([*older.events, *found.events], found.calls + older.calls, older.gap)
+            until, width = begin - timedelta(milliseconds=1), width * _GROWTH
+        return found
 
 
 class Tail:
     """The events that are new, call by call."""
 
-    def __init__(self, deployment: Deployment, log_group: str, *, since: datetime, text: str = "") -> None:
-        """Begin with the events from a time on, of those that contain a text."""
-        self._deployment = deployment
-        self._log_group = log_group
-        self._since = since
-        self._text = text
-        self._seen: dict[str, datetime] = {}
+    def __init__(self, clock: Clock, seen: Sequence[Event]) -> None:
+        """Begin now, with what was seen already."""
+        self._clock = clock
+        self._since = clock.now() - _OVERLAP
+        self._seen = {event.id: event.time for event in seen}
 
-    def new(self, names: Sequence[str]) -> list[Event]:
-        """Return the events of streams that no call has returned yet. One call or more; needs logs:FilterLogEvents."""
-        if not names:
-            return []
-        listed = events(self._deployment, self._log_group, names, since=self._since, text=self._text)
-        found = [event for event in listed if event.id not in self._seen]
+    def new(self, source: Source) -> Found:
+        """Return the events that no call has returned yet: those of the last minutes. `MOST_CALLS` calls at most.
+
+        Needs logs:FilterLogEvents.
+        """
+        now = self._clock.now()
+        listed = source.events(self._since, now)
+        found = [event for event in listed.events if event.id not in self._seen]
+        self._since = now - _OVERLAP
         self._seen |= {event.id: event.time for event in found}
-        if found:
-            self._since = max(self._since, found[-1].time - _OVERLAP)
         self._seen = {id_: time for id_, time in self._seen.items() if time >= self._since}
-        return found
+        return Found(found, listed.calls, listed.gap)
+
+
+def _event(told: dict[str, Any]) -> Event:
+    return Event(told["eventId"], _time(told["timestamp"]), told["logStreamName"], told["message"].rstrip("\n"))
 
 
 def _streams(pages: Iterable[Any]) -> list[Stream]:
@@ -198,3 +257,7 @@ def _streams(pages: Iterable[Any]) -> list[Stream]:
 
 def _time(milliseconds: int) -> datetime:
     return datetime.fromtimestamp(milliseconds / 1000, UTC)
+
+
+def _milliseconds(time: datetime) -> int:
+    return int(time.timestamp() * 1000)

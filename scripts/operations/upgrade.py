@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from scripts.change_plan.live import NOT_THERE
-from scripts.operations.command import OperationError, UnusableError
+from scripts.operations.command import OperationError, Say, UnusableError
 from scripts.operations.upgrade_file import Candidate, Edit, candidate, write
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ DONE, ALREADY, PLANNED = "done", "already", "planned"
 """What becomes of a step."""
 COMPLETE, NOTHING, STOPPED, ABANDONED, TRIED = "complete", "nothing to do", "stopped", "abandoned", "dry run"
 """What becomes of an upgrade."""
-
-Say = Callable[[str], None]
 
 
 class Site(Protocol):
@@ -174,6 +172,10 @@ class Upgrade:
             self.options.say(f"The cluster is {self.cluster} by now; alarms are still set on {', '.join(watched)}.")
             return self._finish(self._candidate(first))
         plan = self.site.plan(self._candidate(first))
+        if not plan.cluster.exists:
+            why = f"Why: make diagnose ENV={self.path.stem}. Then: make deploy ENV={self.path.stem}"
+            name = self.settings.stack_name("cluster")
+            raise OperationError(f"{name} has no cluster: its creation failed, or it is being deleted. {why}")
         reasons = [each.path for each in plan.cluster.changes if each.kind == "refused"]
         if not reasons and not self.options.anyway:
             self.options.say("Nothing needs a new cluster. A deployment makes in place whatever is to be changed.")
@@ -214,7 +216,7 @@ class Upgrade:
             self.site.check(new)
         generation = new.cluster.generation
         text = f"Write generation {generation} to config/{self.path.name}"
-        self._step("settings", text, lambda: write(second, self.path), already=written)
+        self._step("settings", text, lambda: write(self.path, self.options.edits, generation), already=written)
         text = f"Deploy {stacks[-1]}, with the cluster {self.cluster}"
         self._step("deploy", text, lambda: self.site.deploy(second, stacks[-1]), already=not pending)
         text = f"Look whether {self.cluster} works: fleet, head node, file system"
@@ -240,9 +242,10 @@ class Upgrade:
             case _:
                 raise OperationError(f"There is no upgrade to go back from. {self._odd(there)}")
         self.cluster = self.settings.of_generation(first).cluster_spec.name
-        back = self._candidate(first)
+        self._candidate(first)  # before anything is written: whether it breaks rules
         text = f"Write generation {first} to config/{self.path.name}; other values stay unless --set gives them back"
-        self._step("settings", text, lambda: write(back, self.path), already=here == first and not self.options.edits)
+        edits = self.options.edits
+        self._step("settings", text, lambda: write(self.path, edits, first), already=here == first and not edits)
         return ABANDONED
 
     def _destroy_second(self, first: int, there: Mapping[int, str]) -> None:
@@ -293,6 +296,5 @@ class Upgrade:
 _DRAIN = "Let {old} take no new jobs, and wait until its last job has ended; from now on people work on {new}"
 _DESTROY = (
     "Destroy the cluster {old}, with all that is on its head node (/home!), also if it is protected. Network and file "
-    "system stay. "
-    "From here on there is no way back"
+    "system stay. From here on there is no way back"
 )

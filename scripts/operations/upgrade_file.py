@@ -78,14 +78,13 @@ def candidate(path: Path, directory: Path, edits: Sequence[Edit], generation: in
     Raises:
         UnusableError: The copy breaks rules; all of them are named, a line each.
     """
-    from config.edit import EditError, set_value
+    from config.edit import EditError
     from config.settings import SettingsError, load
 
     copy = directory / path.name
     shutil.copy(path, copy)
     try:
-        for each in (*edits, Edit(GENERATION, generation)):
-            set_value(copy, each.place, each.value)
+        _set(copy, edits, generation)
         return Candidate(copy, load(copy))
     except (EditError, SettingsError) as error:
         hint = ""
@@ -95,8 +94,21 @@ def candidate(path: Path, directory: Path, edits: Sequence[Edit], generation: in
         raise UnusableError(f"{faults}{hint}\nThe settings file is as it was.") from None
 
 
-def write(found: Candidate, path: Path) -> None:
-    """Put a candidate in the place of the settings file, at once."""
-    new = path.with_name(f".{path.name}.new")
-    shutil.copy(found.path, new)
-    new.replace(path)
+def write(path: Path, edits: Sequence[Edit], generation: int) -> None:
+    """Write other values and another generation into a settings file; what was changed in it meanwhile stays.
+
+    Raises:
+        UnusableError: It was changed so that they can no longer be written.
+    """
+    from config.edit import EditError
+
+    try:
+        _set(path, edits, generation)
+    except EditError as error:
+        raise UnusableError(f"config/{path.name} was changed meanwhile: {error}") from None
+
+
+def _set(path: Path, edits: Sequence[Edit], generation: int) -> None:
+    from config.edit import set_values
+
+    set_values(path, {each.place: each.value for each in (*edits, Edit(GENERATION, generation))})

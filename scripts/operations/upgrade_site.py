@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scripts.deployment import Deployment
-from scripts.operations import fleet
+from scripts.operations import fleet, generations
 from scripts.operations.clock import Clock
-from scripts.operations.command import OperationError, UnusableError
-from scripts.operations.head_node import HeadNode
+from scripts.operations.command import OperationError, Say, UnusableError
+from scripts.operations.head_node import Answer, HeadNode
+from scripts.operations.jobs import Changes, patiently
 from scripts.operations.stacks import CLUSTER, resources
-from scripts.operations.upgrade import Say
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -62,21 +63,19 @@ class AwsSite:
         self._drain_limit = drain_limit
 
     def clusters(self, settings: Settings) -> Mapping[int, str]:
-        """Return the statuses of the clusters' stacks that exist, by generation.
+        """Return the statuses of the clusters' stacks that exist, by generation, as `generations.existing` does.
 
-        One call for each generation, and one for each that exists. Needs cloudformation:DescribeStacks and
-        cloudformation:ListStackResources.
+        Two calls more for each that exists. Needs cloudformation:DescribeStacks and cloudformation:ListStackResources.
 
         Raises:
             OperationError: A cluster has another name than the settings give it.
         """
-        found = {}
-        for generation in range(1, settings.cluster.generation + 2):
+        found = generations.existing(self._deployment(settings))
+        for generation in found:
             deployment = self._deployment(settings.of_generation(generation))
-            name, wanted = deployment.stack_name("cluster"), deployment.settings.cluster_spec.name
-            if stack := deployment.stack(name):
-                found[generation] = str(stack["StackStatus"])
-                _check_name(deployment, name, wanted)
+            name = deployment.stack_name("cluster")
+            if deployment.stack(name) is not None:  # else only ParallelCluster's own is left
+                _check_name(deployment, name, deployment.settings.cluster_spec.name)
         return found
 
     def watched(self, settings: Settings) -> set[str]:
@@ -178,7 +177,7 @@ class AwsSite:
 
         if not self._clock.until(runs, every=_SECONDS_BETWEEN_LOOKS, limit=_SECONDS_OF_A_FLEET):
             raise OperationError(f"The fleet of {name} is {fleet.status(deployment)}; allowed: RUNNING")
-        answer = HeadNode(deployment, self._clock).run(_verification(new.storage.file_system.mount_dir))
+        answer = self._ask(deployment, _verification(new.storage.file_system.mount_dir))
         if answer.code != 0:
             raise OperationError(f"The head node of {name} is not as it should be: {answer.errors or answer.output}")
         self._say(f"{name} is RUNNING, its head node answers, and mounts {answer.output.strip()}.")
@@ -202,7 +201,14 @@ class AwsSite:
         from scripts.operations.destruction import destroy
 
         self._settle(old)
-        outcome = destroy(self._deployment(old), clock=self._clock, say=self._say, drain=True, unprotect=True)
+        outcome = destroy(
+            self._deployment(old),
+            clock=self._clock,
+            say=self._say,
+            drain=True,
+            drain_limit=self._drain_limit,
+            unprotect=True,
+        )
         if outcome.failures:
             raise OperationError("\n".join(outcome.failures))
 
@@ -214,17 +220,30 @@ class AwsSite:
     def _deployment(self, settings: Settings) -> Deployment:
         return Deployment(self._environment, settings)
 
+    def _ask(self, deployment: Deployment, script: str) -> Answer:
+        """Return what a script says on the head node, asked for again while there is no answer."""
+        answers: list[Answer] = []
+
+        def answered() -> bool:
+            answers.append(HeadNode(deployment, self._clock).run(script))
+            return True
+
+        look = patiently(answered, self._clock, Changes(self._say))
+        self._clock.until(look, every=_SECONDS_BETWEEN_LOOKS, limit=inf)
+        return answers[0]
+
     def _settle(self, settings: Settings) -> None:
         """Wait until CloudFormation has ended what it does with a cluster's stack: it takes no change until then."""
         deployment = self._deployment(settings)
         name = deployment.stack_name("cluster")
+        told = Changes(self._say)
 
         def settled() -> bool:
             deployment.account.forget()
             status = (deployment.stack(name) or {}).get("StackStatus", "")
             busy = status.endswith("_IN_PROGRESS") and status != "REVIEW_IN_PROGRESS"
             if busy:
-                self._say(f"{name} is {status}: waiting for its end.")
+                told(f"{name} is {status}: waiting for its end.")
             return not busy
 
         if not self._clock.until(settled, every=_SECONDS_BETWEEN_LOOKS, limit=_SECONDS_OF_A_STACK):

@@ -163,7 +163,7 @@ def test_the_fleet_is_asked_whether_it_runs(cluster: DeployedCluster) -> None:
     running = cluster.plan("fewer_nodes", fewer_nodes)
     [fault] = [each for each in running.findings if each.status is Status.FAIL]
     assert "needs the fleet STOPPED, and it is RUNNING" in fault.sentence
-    assert "update-compute-fleet --status STOP_REQUESTED" in fault.command
+    assert fault.command == "make fleet ENV=trn1-16 ARGS=stop"
     cluster.set_fleet("STOPPED")
     try:
         stopped = cluster.plan("fewer_nodes", fewer_nodes)
@@ -172,7 +172,7 @@ def test_the_fleet_is_asked_whether_it_runs(cluster: DeployedCluster) -> None:
     assert stopped.ok
     assert [change.passes_now for change in stopped.cluster.changes] == [True]
     [advice] = stopped.findings
-    assert "update-compute-fleet --status START_REQUESTED" in advice.command
+    assert advice.command == "make fleet ENV=trn1-16 ARGS=start"
 
 
 @pytest.mark.usefixtures("without_change_sets")
@@ -302,7 +302,7 @@ def test_without_the_right_to_read_the_cluster_its_template_tells(
     assert plan.ok
     [warning] = plan.findings
     assert "whether it is could not be asked" in warning.sentence
-    assert "describe-compute-fleet" in warning.command
+    assert warning.command == "make fleet ENV=trn1-16 ARGS=status"
 
 
 @pytest.mark.slow

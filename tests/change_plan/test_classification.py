@@ -20,7 +20,7 @@ pytestmark = pytest.mark.validation
 Edit = Callable[[Configuration], object]
 Classified = Callable[..., list[ClusterChange]]
 
-TARGET = Target("trn1-16", "trn1-16-cluster", "trn1-16", "us-west-2")
+TARGET = Target("trn1-16")
 STRATEGIES = ("COMPUTE_FLEET_STOP", "DRAIN", "TERMINATE")
 
 LIVE = (Kind.LIVE, Kind.LIVE, Kind.LIVE)
@@ -271,10 +271,8 @@ def test_whether_it_passes_now_hangs_on_the_fleet(classified: Classified) -> Non
 
 def test_ways_name_only_what_would_help(classified: Classified) -> None:
     [size] = classified(ROWS["MaxCount down"].edit)
-    assert size.command == (
-        ".venv-pcluster/bin/pcluster update-compute-fleet --status STOP_REQUESTED --cluster-name trn1-16 "
-        "--region us-west-2"
-    )
+    assert size.command == "make fleet ENV=trn1-16 ARGS=stop"
+    assert size.ways[0] == "stop the fleet, deploy, start it again (make fleet ENV=trn1-16 ARGS=start)"
     assert any("queue_update_strategy: TERMINATE in the same change" in way for way in size.ways)
     assert any("add a new queue instead" in way for way in size.ways)
     [instance_type] = classified(ROWS["InstanceType"].edit)
@@ -288,7 +286,7 @@ def test_ways_name_only_what_would_help(classified: Classified) -> None:
         "another Name for the storage: ParallelCluster mounts another file system under another name",
     )
     [head_node] = classified(ROWS["head node type"].edit)
-    assert "cdk destroy -c env=trn1-16 trn1-16-cluster, then make deploy ENV=trn1-16" in head_node.ways[0]
+    assert "make upgrade ENV=trn1-16: another cluster takes the place of this one" in head_node.ways[0]
 
 
 def test_a_check_that_breaks_down_hides_no_other_change(classified: Classified) -> None:

@@ -119,7 +119,7 @@ def test_markdown_is_short_and_leads_with_the_verdict(run: Run, tmp_path: Path) 
     assert code == 1
     assert lines[:3] == ["### Changes of `trn1-16`", "", "**1 thing must be settled before this can be deployed.**"]
     assert any(line.startswith("| FAIL | trn1-16-storage/Lustre") for line in lines)
-    assert any("| FSx::FileSystem | replaced, the old one stays |" in line for line in lines)
+    assert any("| FSx::FileSystem | **replaced, the old one stays** |" in line for line in lines)
     assert "+ Allow s3:PutObject on *" in lines
     assert all(line.count("|") in (0, 4, 5) for line in lines if line.startswith("|"))
     code, out, _ = run(changes, *arguments, "--accept-replacement")

@@ -25,7 +25,7 @@ from scripts.change_plan.model import (
 )
 from scripts.checks.check import Finding, Status
 
-TARGET = Target("mine", "mine-cluster", "mine", "us-west-2")
+TARGET = Target("mine")
 SUBNET = ResourceChange(
     "Subnet",
     "AWS::EC2::Subnet",

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from scripts import submit
+from scripts.operations import command
 
 
 def test_on_the_cluster_it_is_called_directly(
@@ -34,7 +35,7 @@ def test_settings_that_cannot_be_used_are_told(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "mine.yaml").write_text("name: 1\n", encoding="utf-8")
-    monkeypatch.setattr(submit, "CONFIG", tmp_path)
+    monkeypatch.setattr(command, "CONFIG", tmp_path)
     monkeypatch.setattr(sys, "argv", ["submit", "mine"])
     assert submit.main() == 2
     assert "mine.yaml" in capsys.readouterr().err

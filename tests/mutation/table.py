@@ -19,18 +19,22 @@ SETTINGS = "config/settings.py"
 SETTINGS_RULES = "config/rules.py"
 COMPOSITION = "stacks/composition.py"
 NODE_FACTS = "stacks/node_facts.py"
+ACCESS_STACK = "stacks/pipeline_access_stack.py"
+GITHUB_ROLE = "constructs/ultracluster/github.py"
 MONITORING = "constructs/ultracluster/monitoring.py"
 WATCHED = "constructs/ultracluster/watched.py"
 DASHBOARD = "constructs/ultracluster/dashboard.py"
 CDK_JSON = "cdk.json"
 CLUSTER_SUBMIT = "scripts/jobs/submit.py"
-SUBMIT = "scripts/submit.py"
+OPERATIONS_HEAD_NODE = "scripts/operations/head_node.py"
 
 NETWORK_TESTS = "tests/stacks/test_network_construct.py"
 LUSTRE_TESTS = "tests/stacks/test_lustre_construct.py"
 CONSTRUCT_TESTS = "tests/stacks/test_parallel_cluster_construct.py"
 STACK_TESTS = "tests/stacks/test_cluster_stack.py"
 COMPOSITION_TESTS = "tests/stacks/test_composition.py"
+ACCESS_TESTS = "tests/stacks/test_pipeline_access_stack.py"
+PIPELINE_TESTS = "tests/stacks/test_pipeline_stack.py"
 MONITORING_TESTS = "tests/stacks/test_monitoring_stack.py"
 LUSTRE_RULE_TESTS = "tests/unit/test_lustre.py"
 CLUSTER_RULE_TESTS = "tests/unit/test_cluster_rules.py"
@@ -39,7 +43,7 @@ SETTINGS_TESTS = "tests/unit/test_settings.py"
 LAUNCH_TESTS = "tests/validation/test_launch_templates.py"
 BUNDLE_TESTS = "tests/nodes/test_run_bundle.py"
 CLUSTER_SUBMIT_TESTS = "tests/jobs/test_cluster_submit.py"
-SUBMIT_TESTS = "tests/jobs/test_submit.py"
+RUN_SUBMIT_TESTS = "tests/operations/test_run_submit.py"
 
 
 @dataclass(frozen=True)
@@ -803,10 +807,43 @@ MUTATIONS = (
     Mutation(
         "command-lost",
         "a command that the head node did not run is no success",
-        SUBMIT,
-        '    if answer["ResponseCode"] < 0:\n',
-        "    if False:\n",
-        (f"{SUBMIT_TESTS}::test_a_command_that_never_ran_is_no_success",),
+        OPERATIONS_HEAD_NODE,
+        '        if found["Status"] not in ("Success", "Failed") or found["ResponseCode"] < 0:\n',
+        "        if False:\n",
+        (f"{RUN_SUBMIT_TESTS}::test_a_command_that_never_ran_is_no_success",),
+    ),
+    # --- access of pipelines ---
+    Mutation(
+        "any-branch-deploys",
+        "a stage is deployed from the branch alone",
+        ACCESS_STACK,
+        '"environment": stage.name, "ref": self._ref',
+        '"environment": stage.name',
+        (f"{ACCESS_TESTS}::test_other_branches_and_environments_and_pull_requests_with_one_get_in_nowhere",),
+    ),
+    Mutation(
+        "any-subject-enters",
+        "the subject is one of those that the role is for",
+        GITHUB_ROLE,
+        'f"repo:{each}:{context}"',
+        'f"repo:{each}:*"',
+        (f"{ACCESS_TESTS}::test_a_job_gets_into_its_own_role_alone",),
+    ),
+    Mutation(
+        "repository-by-pattern",
+        "the repository is compared whole, as the subject's ids are patterns",
+        GITHUB_ROLE,
+        '"aud": AUDIENCE, "repository": repository, ',
+        '"aud": AUDIENCE, ',
+        (f"{ACCESS_TESTS}::test_a_token_without_a_claim_deploys_nothing[repository]",),
+    ),
+    Mutation(
+        "other-names-in-pipeline",
+        "a pipeline deploys the stacks that people deploy",
+        COMPOSITION,
+        '            "stack_name": settings.stack_name(part),\n',
+        "",
+        (f"{PIPELINE_TESTS}::test_what_is_deployed_differs_in_names_for_people_alone",),
     ),
 )
 """Each must be noticed by `make mutation`."""

@@ -80,6 +80,10 @@ class Slurm:
         """Let scontrol fail from now on."""
         self._write("refuses", [])
 
+    def lose_nodes(self) -> None:
+        """Let sinfo fail when it is asked for nodes, and for nothing else."""
+        (self.directory / "nodes").unlink()
+
     @property
     def states(self) -> list[str]:
         """The queues and their states."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,6 +16,7 @@ from scripts import status as command
 from scripts.deployment import Deployment
 from scripts.operations.clock import Clock
 from scripts.operations.head_node import Answer, HeadNode
+from tests.preflight.answers import answering
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/status.json").read_text(encoding="utf-8"))
 
@@ -48,3 +50,14 @@ def screen(deployment: Deployment) -> str:
     console = Console(width=80, file=io.StringIO())
     command.program(deployment, command.arguments().parse_args(["trn1-16"]), console)
     return cast(io.StringIO, console.file).getvalue()
+
+
+def stack_status(status: str) -> Callable[[pytest.MonkeyPatch], None]:
+    """Let the cluster's two stacks have a status."""
+
+    def alter(answer: Any) -> None:
+        for each in answer["Stacks"]:
+            if each["StackName"] in ("trn1-16", "trn1-16-cluster"):
+                each["StackStatus"] = status
+
+    return answering("describe_stacks", alter)

@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from scripts.operations import fleet
+from scripts.operations.clock import Clock
 from tests.operations.account import Operated
 
 
@@ -18,6 +20,16 @@ def test_what_a_test_adds_is_gone_for_the_next(time: str, operated: Operated) ->
     operated.log("ip-10-0-0-1.i-0.slurmctld", "one", "two")
     operated.set_fleet("STOPPED")
     assert len(operated.deployment().nodes()) == 3
+
+
+def test_the_head_node_works_whoever_may_do_what(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> None:
+    allowed = {"Effect": "Allow", "Action": "dynamodb:*", "Resource": "*"}
+    with operated.aws.restricted({"Version": "2012-10-17", "Statement": [allowed]}) as environment:
+        operated.act_as(environment, monkeypatch)
+        request = {"Id": {"S": "COMPUTE_FLEET"}, "Data": {"M": {"status": {"S": "STOP_REQUESTED"}}}}
+        dynamodb = operated.deployment().account.client("dynamodb")
+        dynamodb.put_item(TableName="parallelcluster-trn1-16", Item=request)
+        assert Clock().until(lambda: fleet.status(operated.deployment()) == "STOPPED", every=0.1, limit=30)
 
 
 def test_only_the_calls_of_this_process_are_counted(operated: Operated) -> None:

@@ -7,11 +7,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from scripts import connect
+from scripts.deployment import Deployment
 from scripts.operations import nodes
 from tests.operations.account import Operated
 
@@ -111,3 +113,58 @@ def test_what_is_no_name_of_a_node_is_refused(
 ) -> None:
     assert told(monkeypatch, "--node", "slurmctld") == 2
     assert "got slurmctld as a node; allowed: head-node, an instance id" in capsys.readouterr().err
+
+
+def in_state(operated: Operated, state: str, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Have all nodes in a state, and return them."""
+    listed = [{**each, "State": {"Name": state}} for each in operated.deployment().nodes()]
+    monkeypatch.setattr(Deployment, "nodes", lambda _: listed)
+    return listed
+
+
+def test_a_head_node_that_is_stopped(
+    operated: Operated, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    [head] = in_state(operated, "stopped", monkeypatch)
+    assert told(monkeypatch) == 1
+    output, errors = capsys.readouterr()
+    assert output == ""
+    assert errors == f"The head node {head['InstanceId']} of trn1-16 is stopped. How it is: make status ENV=trn1-16\n"
+
+
+def test_a_node_that_is_being_ended(
+    operated: Operated, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    [instance_id] = operated.launch(1)
+    in_state(operated, "shutting-down", monkeypatch)
+    assert told(monkeypatch, "--node", instance_id) == 1
+    assert f"{instance_id} is shutting-down" in capsys.readouterr().err
+
+
+def test_the_head_node_that_runs_beside_one_that_ends(
+    operated: Operated, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    [head] = operated.deployment().nodes()
+    old = {
+        **head, "InstanceId": "i-0123456789abcdef0", "PrivateIpAddress": "10.0.99.9", "State": {"Name": "shutting-down"}
+    }  # fmt: skip
+    monkeypatch.setattr(Deployment, "nodes", lambda _: [old, head])
+    assert told(monkeypatch) == 0
+    assert json.loads(capsys.readouterr().out)["instance_id"] == head["InstanceId"]
+    deployment = operated.deployment()
+    [found] = nodes.over_time(deployment, operated.log_group, "head-node", print)
+    assert found.instance_id == head["InstanceId"]
+
+
+def test_an_agent_that_is_down_is_told_with_what_helps(
+    operated: Operated, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plugin = tmp_path / "session-manager-plugin"
+    plugin.write_text("#!/bin/bash\n", encoding="utf-8")
+    plugin.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(sys, "argv", ["connect", "trn1-16"])
+    assert connect.main() == 1
+    errors = capsys.readouterr().err
+    assert "it still boots" in errors
+    assert "make status ENV=trn1-16" in errors

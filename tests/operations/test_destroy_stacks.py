@@ -1,51 +1,21 @@
 """Deletion of one stack: tried again where AWS only needs time, and nowhere else."""
 
-import json
-import os
 from typing import Any
 
 import pytest
 
-from config.settings import load
 from rehearsal.aws import EmulatedAws
 from scripts.deployment import Deployment
 from scripts.operations import destruction_stacks
-from scripts.operations.command import CONFIG, OperationError
-from tests.operations.destroying import FastClock
+from scripts.operations.command import OperationError
+from tests.operations.destroying import Account, FastClock
 
-REGION = "us-west-2"
 PARAMETER = {"Type": "AWS::SSM::Parameter", "Properties": {"Type": "String", "Value": "v"}}
-
-
-class Account:
-    def __init__(self, aws: EmulatedAws) -> None:
-        self._aws = aws
-        self.deployment = Deployment("trn1-16", load(CONFIG / "trn1-16.yaml"))
-        self.said: list[str] = []
-
-    def client(self, service: str) -> Any:
-        return self._aws.client(service, REGION)
-
-    def create(self, name: str, *, protected: bool = False, **resources: dict[str, Any]) -> dict[str, str]:
-        """Make a stack, and return the physical ids of its resources."""
-        cloudformation = self.client("cloudformation")
-        cloudformation.create_stack(
-            StackName=name, TemplateBody=json.dumps({"Resources": resources}), EnableTerminationProtection=protected
-        )
-        cloudformation.get_waiter("stack_create_complete").wait(StackName=name, WaiterConfig={"Delay": 0.1})
-        return self.deployment.physical_ids(name)
-
-    def delete(self, name: str, clock: FastClock, *, unprotect: bool = False) -> None:
-        destruction_stacks.delete(self.deployment, name, clock=clock, say=self.said.append, unprotect=unprotect)
 
 
 @pytest.fixture
 def account(rehearsed_aws: EmulatedAws, monkeypatch: pytest.MonkeyPatch) -> Account:
-    for name in [name for name in os.environ if name.startswith("AWS_")]:
-        monkeypatch.delenv(name)
-    for name, value in rehearsed_aws.settings.items():
-        monkeypatch.setenv(name, value)
-    return Account(rehearsed_aws)
+    return Account(rehearsed_aws, monkeypatch)
 
 
 def test_tries_again_what_is_in_use(account: Account) -> None:
@@ -90,3 +60,33 @@ def test_a_stack_named_like_the_cluster_may_be_somebody_elses(account: Account) 
     account.create("trn1-16", Parameter=PARAMETER)
     assert account.deployment.stack("trn1-16") is not None
     assert destruction_stacks.of_cluster(account.deployment) is None
+
+
+def test_deletes_what_could_not_be_made(account: Account) -> None:
+    vpc = {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.8.0.0/33"}}
+    account.begin("made", Parameter=PARAMETER, Vpc=vpc)
+
+    def rolled_back() -> bool:
+        account.deployment.account.forget()
+        return (account.deployment.stack("made") or {}).get("StackStatus") == "ROLLBACK_COMPLETE"
+
+    assert FastClock().until(rolled_back, every=1, limit=600)
+    account.delete("made", FastClock())
+    assert account.deployment.stack("made") is None
+
+
+def test_ends_with_the_reason_when_the_deletion_is_no_longer_under_way(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account.create("made", Parameter=PARAMETER)
+    found = account.deployment.stack("made") or {}
+    stack = Deployment.stack
+
+    def changed(deployment: Deployment, name: str) -> dict[str, Any] | None:
+        deleting = any("is being deleted" in each for each in account.said)
+        answer = {**found, "StackStatus": "UPDATE_ROLLBACK_FAILED", "StackStatusReason": "somebody was quicker"}
+        return answer if deleting else stack(deployment, name)
+
+    monkeypatch.setattr(Deployment, "stack", changed)
+    with pytest.raises(OperationError, match="made is UPDATE_ROLLBACK_FAILED: somebody was quicker"):
+        account.delete("made", FastClock())

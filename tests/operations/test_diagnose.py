@@ -3,32 +3,24 @@
 from datetime import timedelta
 
 import pytest
-from botocore.exceptions import ClientError
 
-from scripts.operations.diagnosis import LINES_OF_UNKNOWN, Diagnosis, diagnose
-from scripts.operations.evidence import LOG_PAGES
-from scripts.operations.failures import EVENT_PAGES, STACK_PAGES
+from scripts.operations.diagnosis import diagnose
+from scripts.operations.diagnosis_reasons import LINES_OF_UNKNOWN
 from tests.operations.causes.recorded import (
-    CLUSTER_GROUP,
+    HEAD_NODE,
     NOW,
     PROVIDER_GROUP,
-    Now,
+    QUOTA,
     deployment,
     failed,
+    ids,
     shown,
     stack_id,
     stream,
 )
 
-QUOTA = "CREATE_FAILED AWS::EC2::EIP Address: The maximum number of addresses has been reached."
 TIMEOUT = "CREATE_FAILED AWS::CloudFormation::WaitCondition Wait: WaitCondition timed out. Received 0 conditions"
 NO_ROUTE = 'Connect timeout on endpoint URL: "https://dynamodb.us-west-2.amazonaws.com/"  # an error'
-CAPACITY = "ERROR - An error occurred (InsufficientInstanceCapacity) when calling the RunInstances operation"
-PROTECTED = "WARNING - Setting cluster into protected mode due to failures detected in node provisioning."
-
-
-def ids(found: Diagnosis) -> list[str]:
-    return [each.cause.id for each in found.findings]
 
 
 # What is held for the cause
@@ -94,7 +86,7 @@ def test_the_clusters_own_stack_is_found_even_if_it_is_deleted(is_deleted: bool)
     else:
         account.stacks[name] = "ROLLBACK_IN_PROGRESS"
     found = diagnose(made)
-    assert ids(found) == ["insufficient-capacity"]
+    assert ids(found) == ["insufficient-capacity", "cluster-failed"]
     assert found.findings[0].why.startswith("EC2 has not enough instances of c6i.4xlarge left in us-west-2d.")
 
 
@@ -116,6 +108,15 @@ def test_of_the_logs_the_line_nearest_to_the_failure_counts() -> None:
     account.event(stack, 60, "DELETE_FAILED AWS::SSM::Parameter P: something")
     account.line(stream("boot"), 30, "error: No space left on device")
     assert ids(diagnose(made))[:2] == ["node-script", "no-route"]
+
+
+def test_a_try_that_failed_does_not_hide_what_ended_the_start() -> None:
+    made, account, stack = failed()
+    account.line(stream("boot"), 20, "head_node.sh: failed (20): pip cannot install the packages. To do: see above.")
+    account.line(stream("boot"), 20.5, "Curl attempt 1 failed, retrying in 1s...")
+    account.line(stream("system"), 20.5, "ntpd[412]: bind() failed: Network is unreachable")
+    account.event(stack, 21, TIMEOUT)
+    assert ids(diagnose(made)) == ["node-script", "head-node-timeout"]
 
 
 def test_a_symptom_alone_is_told_as_such() -> None:
@@ -141,65 +142,88 @@ def test_logs_are_not_read_when_the_event_says_it() -> None:
     assert account.calls["filter_log_events"] == 0
 
 
-def test_a_stack_that_cannot_go_back_is_told_beside_the_cause() -> None:
+@pytest.mark.parametrize(
+    ("status", "cause", "command"),
+    [
+        ("UPDATE_ROLLBACK_FAILED", "rollback-failed", "continue-update-rollback --stack-name trn1-16-cluster "),
+        ("ROLLBACK_FAILED", "creation-rollback-failed", "make destroy ENV=trn1-16"),
+    ],
+)
+def test_a_stack_that_cannot_go_back_is_told_beside_the_cause(status: str, cause: str, command: str) -> None:
     made, account, stack = failed()
-    account.stacks[stack] = "UPDATE_ROLLBACK_FAILED"
+    account.stacks[stack] = status
     account.event(stack, 1, "UPDATE_FAILED AWS::EC2::EIP A: The maximum number of addresses has been reached.")
-    account.event(stack, 2, f"UPDATE_ROLLBACK_FAILED AWS::CloudFormation::Stack {stack}: The following resource(s)")
+    account.event("inner", 2, f"{status} AWS::CloudFormation::Stack inner: The following resource(s)")
+    account.event(stack, 3, "UPDATE_FAILED AWS::CloudFormation::Stack Inner: Embedded stack x", stack_id("inner"))
+    account.event(stack, 4, f"{status} AWS::CloudFormation::Stack {stack}: The following resource(s)")
     found = diagnose(made)
-    assert ids(found) == ["address-quota", "rollback-failed"]
-    assert f"--stack-name {stack} " in " ".join(found.findings[1].do)
+    assert ids(found) == ["address-quota", cause]
+    assert command in " ".join(found.findings[1].do)
+    assert stack in found.findings[1].why
 
 
-# A cluster that runs
-
-
-def test_in_a_cluster_that_runs_the_newest_line_counts_and_symptoms_come_last() -> None:
-    made, account = deployment(cluster="CREATE_COMPLETE")
-    account.line(stream("daemon"), 40, "ERROR - (VcpuLimitExceeded)")
-    account.line(stream("daemon"), 50, CAPACITY)
-    account.line(stream("daemon"), 55, PROTECTED)
-    found = diagnose(made, Now())
-    assert (found.operation, ids(found)) == (None, ["insufficient-capacity", "vcpu-quota", "protected-mode"])
-
-
-def test_what_is_older_counts_only_if_the_last_half_hour_shows_nothing() -> None:
-    made, account = deployment(cluster="CREATE_COMPLETE")
-    account.line(stream("daemon"), -120, "ERROR - (VcpuLimitExceeded)")
-    assert ids(diagnose(made, Now())) == ["vcpu-quota"]
-    account.line(stream("daemon"), 50, CAPACITY)
-    assert ids(diagnose(made, Now())) == ["insufficient-capacity"]
-
-
-def test_only_the_newest_log_group_of_this_cluster_is_read() -> None:
-    made, account = deployment(cluster="UPDATE_COMPLETE")
-    for group in ("/aws/parallelcluster/trn1-16-202604010900", "/aws/parallelcluster/trn1-16-9-202605020900"):
-        account.line(stream("daemon"), 50, PROTECTED, group)
-    account.line(stream("daemon"), 50, CAPACITY)
-    found = diagnose(made, Now())
-    assert ids(found) == ["insufficient-capacity"]
-    assert CLUSTER_GROUP in found.read
-
-
-def test_nothing_failed() -> None:
-    made, account = deployment(network="CREATE_COMPLETE", cluster="UPDATE_COMPLETE")
-    account.line(stream("daemon"), 50, "INFO - all is well, no error")
-    found = diagnose(made, Now())
-    assert not found.failed
-    assert "Nothing failed" in shown(found)
-    assert found.document()["outcome"] == "nothing failed"
-
-
-def test_there_is_nothing() -> None:
-    made, account = deployment()
-    assert "there are no stacks" in shown(diagnose(made))
-    assert set(account.calls) == {"describe_stacks"}
-
-
-def test_an_operation_under_way_without_a_failure_is_none() -> None:
+def test_a_nested_stack_that_is_stuck_does_not_make_its_parent_so() -> None:
     made, account, stack = failed()
-    account.stacks[stack] = "CREATE_IN_PROGRESS"
-    assert not diagnose(made, Now()).failed
+    account.stacks[stack] = "UPDATE_ROLLBACK_COMPLETE"
+    account.event("inner", 1, QUOTA)
+    account.event("inner", 2, "ROLLBACK_FAILED AWS::CloudFormation::Stack inner: The following resource(s)")
+    account.event(stack, 3, "CREATE_FAILED AWS::CloudFormation::Stack Inner: Embedded stack x", stack_id("inner"))
+    assert ids(diagnose(made)) == ["address-quota"]
+
+
+def test_the_way_back_of_the_clusters_own_stack_is_its_own() -> None:
+    made, account, stack = failed()
+    name = made.settings.cluster_spec.name
+    account.stacks[name] = "UPDATE_ROLLBACK_FAILED"
+    account.instances = {HEAD_NODE: "running"}
+    account.event(stack, 1, f"UPDATE_FAILED Custom::PclusterCluster Cluster: {name}")
+    account.event(name, 2, f"UPDATE_ROLLBACK_FAILED AWS::CloudFormation::Stack {name}: The following resource(s)")
+    assert f"--stack-name {name} " in " ".join(diagnose(made).findings[0].do)
+
+
+@pytest.mark.parametrize("cluster", ["", "CREATE_COMPLETE"])
+def test_the_clusters_own_stack_counts_also_when_the_one_above_is_gone_or_fine(cluster: str) -> None:
+    made, account = deployment(**({"cluster": cluster} if cluster else {}))
+    name = made.settings.cluster_spec.name
+    account.stacks[name] = "DELETE_FAILED"
+    account.event(name, 1, f"DELETE_IN_PROGRESS AWS::CloudFormation::Stack {name}: User Initiated")
+    account.event(name, 2, "DELETE_FAILED AWS::S3::Bucket Bucket: The bucket you tried to delete is not empty")
+    found = diagnose(made)
+    assert (found.operation and found.operation.stack, ids(found)) == (name, ["bucket-not-empty"])
+
+
+def test_the_clusters_own_stack_is_gone_through_once() -> None:
+    made, account, stack = failed()
+    name = made.settings.cluster_spec.name
+    account.stacks[name] = "ROLLBACK_FAILED"
+    account.event(name, 1, QUOTA)
+    account.event(stack, 2, f"CREATE_FAILED Custom::PclusterCluster Cluster: {name}: Strange")
+    assert ids(diagnose(made)) == ["address-quota"]
+    assert account.calls["describe_stack_events"] == 2
+
+
+def test_what_uses_the_network_is_looked_for_in_its_vpc() -> None:
+    made, account, stack = failed()
+    text = "DELETE_FAILED AWS::EC2::Subnet A: The subnet 'subnet-0a1b' has dependencies and cannot be deleted."
+    account.event(stack, 1, text, "subnet-0a1b", ResourceProperties='{"VpcId": "vpc-0a1b2c3d"}')
+    [found] = diagnose(made).findings
+    assert "Name=vpc-id,Values=vpc-0a1b2c3d " in " ".join(found.do)
+
+
+def test_a_provider_that_no_event_names_is_found_by_its_stack() -> None:
+    made, account, stack = failed()
+    account.event(stack, 2, 'CREATE_FAILED Custom::PclusterCluster Cluster: Message returned: ... "message": "x"}]}')
+    nested = {"ResourceType": "AWS::CloudFormation::Stack", "ResourceStatus": "CREATE_COMPLETE"}
+    log = {"ResourceType": "AWS::Logs::LogGroup", "ResourceStatus": "CREATE_COMPLETE"}
+    account.resources = {
+        stack: [
+            {**nested, "LogicalResourceId": "Other", "PhysicalResourceId": stack_id("gone")},
+            {**nested, "LogicalResourceId": "Provider", "PhysicalResourceId": stack_id("provider")},
+        ],
+        "provider": [{**log, "LogicalResourceId": "Log", "PhysicalResourceId": PROVIDER_GROUP}],
+    }
+    account.line(stream("provider"), 1, '[ERROR] "message": "Invalid cluster configuration."', PROVIDER_GROUP)
+    assert ids(diagnose(made)) == ["configuration-refused"]
 
 
 # An unknown failure
@@ -218,8 +242,9 @@ def test_an_unknown_failure_shows_itself_the_logs_and_where_to_read_on() -> None
     assert len(found.unknown) == 1 + LINES_OF_UNKNOWN
     text = shown(found)
     assert "No known cause. This failed first:" in text
-    assert f"describe-stack-events --stack-name {stack}" in text
-    assert f"logs tail {PROVIDER_GROUP}" in text
+    assert f"describe-stack-events --stack-name {stack} " in " ".join(text.split())
+    assert f"logs filter-log-events --log-group-name {PROVIDER_GROUP}" in text
+    assert "make logs" not in text, "there are no logs of nodes"
     assert found.document()["outcome"] == "unknown"
 
 
@@ -228,7 +253,7 @@ def test_an_unknown_failure_is_not_hidden_by_a_later_one_that_is_known() -> None
     account.event(stack, 1, "CREATE_FAILED AWS::X::Y Odd: Strange")
     account.event(stack, 2, QUOTA)
     found = diagnose(made)
-    assert (found.unknown[0].resource, ids(found)) == ("Odd", ["address-quota"])
+    assert (found.unknown[0].names["resource"], ids(found)) == ("Odd", ["address-quota"])
     assert found.document()["outcome"] == "unknown"
     text = shown(found)
     assert (
@@ -242,62 +267,21 @@ def test_if_all_events_are_consequences_the_first_is_shown() -> None:
     assert diagnose(made).unknown[0].text.endswith("Resource creation cancelled")
 
 
-# Rights and bounds
-
-
-@pytest.mark.parametrize(
-    ("operation", "action"),
-    [
-        ("describe_stack_events", "cloudformation:DescribeStackEvents"),
-        ("list_stacks", "cloudformation:ListStacks"),
-        ("describe_log_groups", "logs:DescribeLogGroups"),
-        ("filter_log_events", "logs:FilterLogEvents"),
-        ("describe_stacks", "cloudformation:DescribeStacks"),
-    ],
-)
-def test_a_right_that_is_missing_is_told_and_the_rest_is_looked_at(operation: str, action: str) -> None:
+def test_to_read_on_goes_by_the_id_of_a_stack_below_and_to_the_logs_of_the_head_node() -> None:
     made, account, stack = failed()
-    account.event(stack, 3, f"CREATE_FAILED Custom::PclusterCluster Cluster: Strange (LogGroup: {PROVIDER_GROUP})")
-    account.line(stream("boot"), 2, "error: strange")
-    account.denied = {operation}
+    account.event("inner", 2, "CREATE_FAILED AWS::X::Y Odd: Strange")
+    account.event(stack, 3, "CREATE_FAILED AWS::CloudFormation::Stack Inner: Embedded stack", stack_id("inner"))
+    account.line(stream("boot"), 1, "error: strange")
     found = diagnose(made)
-    assert any(f"{action} is not allowed" in line for line in found.unread)
-    assert "Not read" in shown(found)
-    assert found.failed == (operation != "describe_stacks"), "a stack that failed did so even if its events are secret"
+    assert found.read_on[0].endswith(f" --stack-name {stack_id('inner')} --region us-west-2")
+    assert found.read_on[1] == "make logs ENV=trn1-16 ARGS='head-node --since 6h'"
 
 
-def test_credentials_that_are_not_valid_are_an_error() -> None:
-    made, account, _ = failed()
-
-    def expired(*_: object, **__: object) -> None:
-        raise ClientError({"Error": {"Code": "ExpiredToken", "Message": "expired"}}, "DescribeStacks")
-
-    account.describe_stacks = expired  # type: ignore[method-assign,assignment]
-    with pytest.raises(ClientError, match="ExpiredToken"):
-        diagnose(made)
-
-
-def test_events_are_read_to_the_beginning_of_the_operation_and_no_further() -> None:
+def test_a_command_with_a_long_word_can_be_copied() -> None:
     made, account, stack = failed()
-    account.events[stack][:0] = [dict(account.events[stack][0], ResourceStatus="UPDATE_COMPLETE")] * 20_000
-    for number in range(250):
-        account.event(stack, 1, f"CREATE_COMPLETE AWS::SSM::Parameter P{number}: ")
-    account.event(stack, 2, QUOTA)
-    assert ids(diagnose(made)) == ["address-quota"]
-    assert account.calls["describe_stack_events"] == 3
-
-
-def test_there_are_bounds_for_what_is_read() -> None:
-    made, account, stack = failed()
-    for _ in range(20_000):
-        account.event(stack, 1, "CREATE_FAILED Custom::PclusterCluster Cluster: Strange")
-    account.deleted = [{"StackName": "x", "StackId": stack_id("x"), "DeletionTime": NOW}] * 5_000
-    account.lines_in_page = 10
-    for _ in range(1_000):
-        account.line(stream("boot"), 1, "error: strange")
-    found = diagnose(made)
-    assert account.calls["describe_stack_events"] == EVENT_PAGES
-    assert account.calls["list_stacks"] == STACK_PAGES
-    assert account.calls["filter_log_events"] == LOG_PAGES
-    assert any(f"only the first {LOG_PAGES} pages" in line for line in found.unread)
-    assert f"events of {stack}: only the newest 5,000" in found.unread
+    name = f"trn1-16-cluster-{'x' * 100}"
+    account.event(name, 2, "CREATE_FAILED AWS::X::Y Odd: Strange")
+    account.event(stack, 3, "CREATE_FAILED AWS::CloudFormation::Stack Inner: Embedded stack", stack_id(name))
+    text = shown(diagnose(made))
+    assert max(map(len, text.splitlines())) <= 80
+    assert f"--stack-name {stack_id(name)} " in " ".join(text.replace("\\\n", "").split())

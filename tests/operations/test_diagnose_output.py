@@ -2,12 +2,15 @@
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from scripts import diagnose as program
+from scripts.deployment import Deployment
 from scripts.operations.causes import SEEN, table
 from scripts.operations.diagnosis import diagnose
 from tests.operations.account import Operated
@@ -32,8 +35,36 @@ def test_the_document_is_as_its_schema_says_and_the_screen_fits(sample: dict[str
 
 def test_the_schema_has_no_loose_ends() -> None:
     Draft202012Validator.check_schema(SCHEMA)
-    for found in (deployment()[0], record(SAMPLES[0])):
-        Draft202012Validator(SCHEMA).validate(diagnose(found, Now()).document())
+    objects = list(_objects(SCHEMA))
+    assert len(objects) == 4
+    for each in objects:
+        assert each["additionalProperties"] is False
+        assert set(each["required"]) == set(each["properties"])
+        assert all("description" in found or "$ref" in found for found in each["properties"].values())
+
+
+def _objects(schema: Any) -> Iterator[dict[str, Any]]:
+    """Yield what a schema says of objects, at any depth."""
+    if isinstance(schema, dict):
+        if "properties" in schema:
+            yield schema
+        for each in schema.values():
+            yield from _objects(each)
+
+
+@pytest.mark.parametrize("found", [deployment()[0], record(SAMPLES[0])], ids=["nothing", "a cause"])
+def test_the_schema_refuses_what_it_does_not_know(found: Deployment) -> None:
+    document = diagnose(found, Now()).document()
+    Draft202012Validator(SCHEMA).validate(document)
+    assert not Draft202012Validator(SCHEMA).is_valid({**document, "more": 1})
+
+
+def test_no_rights_are_an_unknown_outcome_for_programs() -> None:
+    made, account = deployment(cluster="CREATE_COMPLETE")
+    account.denied = {"describe_stacks"}
+    document = diagnose(made, Now()).document()
+    Draft202012Validator(SCHEMA).validate(document)
+    assert (document["outcome"], document["causes"], document["unknown"]) == ("unknown", [], [])
 
 
 def test_what_is_long_is_cut_on_the_screen_only() -> None:
@@ -69,8 +100,19 @@ def test_who_may_not_read_logs_is_told_so(
     allowed = {"Effect": "Allow", "Action": "cloudformation:DescribeStacks", "Resource": "*"}
     with operated.aws.restricted({"Version": "2012-10-17", "Statement": [allowed]}) as environment:
         operated.act_as(environment, monkeypatch)
-        assert run(monkeypatch, "trn1-16") == 0
-    assert "logs:DescribeLogGroups is not allowed" in capsys.readouterr().out
+        assert run(monkeypatch, "trn1-16") == 1
+    text = capsys.readouterr().out
+    assert "logs:DescribeLogGroups is not allowed" in text
+    assert "ec2:DescribeInstances is not allowed" in text
+    assert "Nothing failed" not in text
+
+
+def test_what_aws_says_is_shown_as_it_is(
+    operated: Operated, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    operated.log("ip-10-0-1-2.i-0123.slurm_resume", "ERROR - (InsufficientInstanceCapacity) trn1:free:[b]")
+    assert run(monkeypatch, "trn1-16") == 1
+    assert "trn1:free:[b]" in capsys.readouterr().out
 
 
 def test_help_has_examples(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -144,6 +144,19 @@ def test_a_creation_that_is_undone_is_one_operation(told: ToldCloudFormation) ->
     assert (bad.in_progress, bad.seconds(START)) == (False, 4)
 
 
+def test_the_time_of_a_resource_begins_anew_with_each_piece_of_work(told: ToldCloudFormation) -> None:
+    kept = "Kept=AWS::SNS::Topic"
+    told.tell(NETWORK, (0, "", "UPDATE_IN_PROGRESS"), (1, TOPIC, "UPDATE_IN_PROGRESS"), (5, TOPIC, "UPDATE_COMPLETE"))
+    told.tell(NETWORK, (2, kept, "CREATE_IN_PROGRESS"), (4, kept, "CREATE_COMPLETE"))
+    told.tell(NETWORK, (10, "", "UPDATE_ROLLBACK_IN_PROGRESS"), (20, TOPIC, "UPDATE_IN_PROGRESS"))
+    told.tell(NETWORK, (27, TOPIC, "UPDATE_COMPLETE"), (30, kept, "DELETE_SKIPPED"))
+    history = History(NETWORK)
+    history.read_newest(told)
+    found = operation(history.events.values())
+    assert found
+    assert {name: each.seconds(START) for name, each in found.resources.items()} == {"Topic": 7, "Kept": 0}
+
+
 def test_what_was_given_up_because_of_another_is_no_failure(told: ToldCloudFormation) -> None:
     told.tell(NETWORK, (0, "", "CREATE_IN_PROGRESS"))
     told.tell(NETWORK, (1, TOPIC, "CREATE_FAILED"), reason="Resource creation cancelled")

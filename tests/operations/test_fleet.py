@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, EndpointConnectionError
 
-from scripts.operations import fleet
+from scripts.operations import fleet, jobs, queues
 from scripts.operations.command import OperationError
+from scripts.operations.head_node import Answer, HeadNodeError
+from scripts.operations.queues import NodeKind
 from tests.operations.fleet_world import Slurm, World
 
 STATIC = ("trn1|trn1-st-trn1-32xl-1|idle", "trn1|trn1-st-trn1-32xl-2|allocated", "trn1|trn1-dy-trn1-32xl-1|idle~")
@@ -147,6 +150,93 @@ def test_drain_closes_the_queues_and_waits_for_all_jobs(world: World) -> None:
         "0 jobs have nodes, 0 wait",
     ]
     assert world.sleeps == 4
+
+
+@pytest.mark.parametrize("queue", ["trn1", "q-1", "q-1-2"])
+def test_kinds_of_nodes_are_told_whatever_a_queue_is_called(world: World, queue: str) -> None:
+    world.slurm.queues(**{queue: "up"})
+    static = [f"{queue}|{queue}-st-trn1-32xl-{number}|idle" for number in (1, 22)]
+    world.slurm.nodes(*static, f"{queue}|{queue}-dy-c6i-4x-1|idle~")
+    assert queues.ask(world).kinds == (  # type: ignore[arg-type]  # it stands for the head node
+        NodeKind(queue, "c6i-4x", static=False, count=1, ready=0),
+        NodeKind(queue, "trn1-32xl", static=True, count=2, ready=2),
+    )
+
+
+def test_nodes_that_slurm_does_not_tell_of_are_not_no_nodes(world: World) -> None:
+    world.slurm.lose_nodes()
+    with pytest.raises(HeadNodeError, match=r"Slurm on the head node did not answer: .*No such file"):
+        queues.ask(world)  # type: ignore[arg-type]  # it stands for the head node
+
+
+def failing(error: Exception) -> Callable[[str], Answer]:
+    """Return a head node's `run` that fails."""
+
+    def fail(_: str) -> Answer:
+        raise error
+
+    return fail
+
+
+HICCUPS = [
+    HeadNodeError("The head node i-1 did not answer within 60 s"),
+    EndpointConnectionError(endpoint_url="https://ssm.us-west-2.amazonaws.com"),
+    ClientError({"Error": {"Code": "InternalServerError", "Message": "again"}}, "SendCommand"),
+]
+
+
+@pytest.mark.parametrize("error", HICCUPS, ids=lambda error: type(error).__name__)
+def test_a_drain_outlives_some_minutes_without_an_answer(world: World, error: Exception) -> None:
+    world.slurm.jobs("RUNNING")
+    world.ticks[2] = lambda: setattr(world, "run", failing(error))
+    world.ticks[8] = lambda: delattr(world, "run")
+    world.ticks[20] = lambda: setattr(world, "run", failing(error))
+    world.ticks[26] = lambda: delattr(world, "run")
+    world.ticks[30] = world.slurm.jobs
+    world.drain()
+    assert world.said.count(f"No answer, which is asked for again: {error}") == 2
+    assert world.said[-1] == "0 jobs have nodes, 0 wait"
+
+
+def test_a_head_node_that_stays_silent_ends_a_drain(world: World) -> None:
+    world.slurm.jobs("RUNNING")
+    world.ticks[2] = lambda: setattr(world, "reachable", False)
+    with pytest.raises(HeadNodeError, match="did not answer"):
+        world.drain()
+    assert world.sleeps == 2 + jobs.SECONDS_OF_SILENCE / jobs.SECONDS_BETWEEN_LOOKS
+
+
+def test_credentials_that_expire_end_a_drain_at_once(world: World) -> None:
+    expired = ClientError({"Error": {"Code": "ExpiredToken", "Message": "expired"}}, "SendCommand")
+    world.slurm.jobs("RUNNING")
+    world.ticks[2] = lambda: setattr(world, "run", failing(expired))
+    with pytest.raises(ClientError, match="ExpiredToken"):
+        world.drain()
+    assert world.sleeps == 2
+
+
+def test_a_limit_that_ends_in_silence_tells_what_was_left_last(world: World) -> None:
+    world.slurm.jobs("RUNNING")
+    world.ticks[1] = lambda: setattr(world, "reachable", False)
+    with pytest.raises(OperationError, match=r"not come to their end:\n  11  alice"):
+        world.drain(limit=180)
+
+
+def test_a_start_outlives_a_moment_without_an_answer(world: World) -> None:
+    world.slurm.nodes(*STATIC[:1], "trn1|trn1-st-trn1-32xl-2|idle#")
+    world.ticks[2] = lambda: setattr(world, "reachable", False)
+    world.ticks[4] = lambda: setattr(world, "reachable", True)
+    world.ticks[5] = lambda: world.slurm.nodes(*STATIC)
+    world.start()
+    assert world.sleeps == 5
+
+
+def test_a_stop_that_drains_keeps_to_the_limit_of_the_drain(world: World) -> None:
+    world.slurm.jobs("RUNNING")
+    world.ticks[61] = world.slurm.jobs
+    with pytest.raises(OperationError, match="Jobs have not come to their end"):
+        world.stop(drain=True, drain_limit=3600)
+    assert (world.requests, world.sleeps) == ([], 60)
 
 
 def test_drain_then_stop(world: World) -> None:

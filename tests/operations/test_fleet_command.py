@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from scripts import fleet as program
@@ -141,7 +142,9 @@ def test_force_lists_the_jobs_that_it_ends_and_asks(
     monkeypatch.setattr("builtins.input", ask)
     slurm.jobs("RUNNING", "PENDING")
     code = call("stop", "--force")[0]
-    assert asked == ["These jobs end:\n  11  alice  trn1  RUNNING  4 nodes  bert\nGo on? [y/N] "]
+    [question] = asked
+    assert question.startswith("These jobs lose their nodes:\n  11  alice  trn1  RUNNING  4 nodes  bert\nBatch jobs")
+    assert question.endswith("--no-requeue; those and interactive ones end.\nGo on? [y/N] ")
     assert (code, document(call("status", "--json")[1])["status"]) == end
     call("start")
 
@@ -162,6 +165,11 @@ def test_a_request_that_parallelcluster_refuses_is_told_in_its_words(operated: O
         ("scale",),
         ("scale", "--max", "x"),
         ("stop", "--drain", "--force"),
+        ("stop", "--drain", "--limit", "-1"),
+        ("stop", "--drain", "--limit", "nan"),
+        ("stop", "--drain", "--limit", "0"),
+        ("stop", "--force", "--json"),
+        ("scale", "--max", "3", "--json"),
         ("halt",),
     ],
 )
@@ -173,11 +181,43 @@ def test_arguments_that_do_not_go_together_are_refused(call: Fleet, arguments: t
 
 def test_a_limit_is_in_minutes(slurm: Slurm, call: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     limits: list[float | None] = []
-    monkeypatch.setattr(fleet, "drain", lambda *_, limit, **__: limits.append(limit))
+    monkeypatch.setattr(fleet, "stop", lambda *_, drain_limit, **__: limits.append(drain_limit))
     call("stop", "--drain", "--limit", "90")
-    call("start")
-    assert limits == [5400]
+    call("stop", "--drain")
+    assert limits == [5400, None]
     del slurm
+
+
+@pytest.mark.parametrize("arguments", [("status",), ("status", "--json"), ("scale", "--max", "3", "--yes")])
+def test_without_a_cluster_the_first_thing_is_a_deployment(
+    operated: Operated, call: Fleet, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(fleet, "status", lambda _: fleet.UNKNOWN)
+    code, output, errors = call(*arguments)
+    assert (code, output) == (1, "")
+    assert "There is no fleet of a cluster trn1-16 in us-west-2. First: make deploy ENV=trn1-16" in errors
+    del operated
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (KeyboardInterrupt(), 130),
+        (ClientError({"Error": {"Code": "ExpiredToken", "Message": "expired"}}, "GetItem"), 2),
+    ],
+    ids=["ctrl-c", "expired"],
+)
+@pytest.mark.parametrize("action", ["stop", "start"])
+def test_an_end_in_mid_way_says_what_goes_on(
+    call: Fleet, monkeypatch: pytest.MonkeyPatch, action: str, error: BaseException, code: int
+) -> None:
+    def end(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(fleet, action, end)
+    ended, _, errors = call(action)
+    assert ended == code
+    assert f"A {action} that was requested goes on in AWS. The same command goes on waiting for it" in errors
 
 
 def test_help_has_examples(call: Fleet, capsys: pytest.CaptureFixture[str]) -> None:

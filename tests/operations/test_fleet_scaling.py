@@ -14,7 +14,7 @@ from scripts.change_plan.model import ClusterChange, ClusterPlan, Kind, Plan, So
 from scripts.checks import catalog
 from scripts.checks.check import Check, Finding, Status
 from scripts.deployment import Deployment
-from scripts.operations import scaling
+from scripts.operations import fleet, scaling, scaling_needs
 from scripts.operations.command import CONFIG, OperationError, UnusableError
 from scripts.operations.fleet_report import Scaled, steps
 from tests.operations.fleet_world import Slurm, World
@@ -106,6 +106,12 @@ def test_all_faults_of_the_counts_are_told_and_the_file_stays(site: Site) -> Non
     assert site.path.read_text(encoding="utf-8") == site.before
 
 
+def test_without_a_cluster_nothing_is_planned(site: Site) -> None:
+    site.world.status = fleet.UNKNOWN
+    with pytest.raises(OperationError, match="There is no fleet of a cluster trn1-16 in us-west-2"):
+        site.prepare(max_count=20)
+
+
 def test_a_live_change_leaves_the_fleet_and_closed_queues_alone(site: Site) -> None:
     site.world.slurm.queues(trn1="drain")
     site.scale(Kind.LIVE, max_count=20)
@@ -159,13 +165,20 @@ def test_slurm_that_knows_other_nodes_is_a_fault(site: Site, monkeypatch: pytest
         site.scale(Kind.LIVE, max_count=20)
 
 
+def test_a_head_node_that_is_silent_for_a_moment_is_asked_again(site: Site) -> None:
+    site.world.reachable = False
+    site.world.ticks[2] = lambda: setattr(site.world, "reachable", True)
+    site.scale(Kind.LIVE, max_count=20)
+    assert site.world.said == ["No answer, which is asked for again: The head node did not answer"]
+
+
 def test_a_fleet_that_runs_is_no_obstacle_and_all_else_is() -> None:
     fleet_runs = Finding(Status.FAIL, f"{PATH} from 16 to 8 needs the fleet STOPPED", subject="cluster trn1-16")
     other = Finding(Status.FAIL, "the stack is UPDATE_IN_PROGRESS", subject="trn1-16-cluster")
     warning = Finding(Status.WARN, "somebody should know", subject="trn1-16-cluster")
     found = plan(Kind.FLEET_STOPPED, findings=(fleet_runs, other, warning))
-    assert scaling.obstacles(found) == ["trn1-16-cluster: the stack is UPDATE_IN_PROGRESS"]
-    assert len(scaling.obstacles(plan(Kind.REFUSED, findings=(fleet_runs,)))) == 1
+    assert scaling_needs.obstacles(found) == ["trn1-16-cluster: the stack is UPDATE_IN_PROGRESS"]
+    assert len(scaling_needs.obstacles(plan(Kind.REFUSED, findings=(fleet_runs,)))) == 1
 
 
 def test_steps_say_what_happens_to_fleet_and_jobs(site: Site) -> None:
@@ -184,7 +197,9 @@ def test_steps_say_what_happens_to_fleet_and_jobs(site: Site) -> None:
     )
     assert "1. stop the fleet, after all jobs have ended" in told(Kind.FLEET_STOPPED, drain=True)
     assert "1. the fleet is STOPPED already" in told(Kind.FLEET_STOPPED, status="STOPPED")
-    assert "1. nodes are terminated while the fleet runs: go on ending jobs" in told(Kind.TERMINATES, force=True)
+    assert "1. nodes are terminated while the fleet runs: go on although jobs have nodes" in told(
+        Kind.TERMINATES, force=True
+    )
 
 
 def test_preflight_looks_at_the_new_counts(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,16 +209,16 @@ def test_preflight_looks_at_the_new_counts(site: Site, monkeypatch: pytest.Monke
 
     fake = {check_id: Check(check_id, "", "", (), look, 5) for check_id in ("credentials", "quota-gp3")}
     monkeypatch.setattr(catalog, "CATALOG", tuple(fake.values()))
-    monkeypatch.setattr(scaling, "CHECKS", ("quota-gp3",))
+    monkeypatch.setattr(scaling_needs, "CHECKS", ("quota-gp3",))
     said: list[str] = []
-    scaling.check(site.prepare(max_count=20), said.append)
+    scaling_needs.check(site.prepare(max_count=20), said.append)
     assert said == ["WARN quota-gp3: 20 nodes"]
     with pytest.raises(OperationError, match=r"quota-gp3: 21 nodes\. ask for more"):
-        scaling.check(site.prepare(max_count=21), said.append)
+        scaling_needs.check(site.prepare(max_count=21), said.append)
 
 
 def test_all_checks_that_are_asked_for_exist() -> None:
     from scripts.checks.selection import select
 
-    ids = [each.id for each in select(catalog.CATALOG, scaling.CHECKS, [])]
+    ids = [each.id for each in select(catalog.CATALOG, scaling_needs.CHECKS, [])]
     assert {"credentials", "quota-trn-on-demand", "quota-interfaces", "free-addresses"} <= set(ids)

@@ -10,13 +10,15 @@ import pytest
 
 from scripts import deploy
 from scripts.deployment import Deployment
-from scripts.operations import command, fleet, scaling
+from scripts.operations import command, fleet, scaling, scaling_needs
 from scripts.operations.clock import Clock
 from tests.operations.account import Operated
 from tests.operations.fleet_world import Slurm
 from toolchain.parallelcluster import Configuration, ParallelCluster
 
 pytestmark = pytest.mark.slow
+
+GOES_ON = "What AWS has begun goes on there. The same command goes on from here."
 
 
 class Scaled(Clock):
@@ -67,7 +69,7 @@ class Scaled(Clock):
         self.said.clear()
         change = scaling.prepare(self.deployment(), None, counts, directory)
         found = scaling.plan(change)
-        assert scaling.obstacles(found) == []
+        assert scaling_needs.obstacles(found) == []
         scaling.apply(change, found, clock=self, say=self.said.append, drain=False, force=False)
         return change
 
@@ -103,18 +105,14 @@ def test_each_way_of_scaling(scaled: Scaled, monkeypatch: pytest.MonkeyPatch) ->
     scaled.slurm.jobs("RUNNING")
     with pytest.raises(command.OperationError, match="Jobs with nodes: 1"):
         scaled.scale(min_count=0)  # MinCount alone: on a stopped fleet
-    assert scaled.said == [
-        "config/trn1-16.yaml does not have the new counts; the fleet is RUNNING. The same command goes on from here."
-    ]
+    assert scaled.said == [f"config/trn1-16.yaml does not have the new counts; the fleet is RUNNING. {GOES_ON}"]
     scaled.slurm.jobs()
 
     with monkeypatch.context() as failing:
         failing.setattr(deploy, "deploy", lambda *_, **__: 1)
         with pytest.raises(command.OperationError, match="The CDK failed with exit code 1"):
             scaled.scale(min_count=0)
-    assert scaled.said[-1] == (
-        "config/trn1-16.yaml has the new counts; the fleet is STOPPED. The same command goes on from here."
-    )
+    assert scaled.said[-1] == f"config/trn1-16.yaml has the new counts; the fleet is STOPPED. {GOES_ON}"
     assert (scaled.deployed, scaled.instances()) == ((1, 21), 0)
     scaled.scale(min_count=0)
     assert scaled.deployed == (0, 21)

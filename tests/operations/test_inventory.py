@@ -2,11 +2,13 @@
 
 import io
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from rich.console import Console
 
 from scripts import inventory as program
+from scripts.deployment import Account
 from scripts.operations import inventory_report
 from scripts.operations.clock import Clock
 from scripts.operations.command import run
@@ -64,6 +66,32 @@ def test_lists_the_backups_of_the_file_system(operated: Operated) -> None:
     assert [(each.id, each.stack, each.data) for each in found] == [(backup, KEPT, True)]
 
 
+def test_automatic_backups_go_with_their_file_system(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> None:
+    fsx, listed = operated.client("fsx"), Account.list
+
+    def automatic(account: Account, service: str, operation: str, **parameters: Any) -> list[Any]:
+        found = listed(account, service, operation, **parameters)
+        return [{**each, "Type": "AUTOMATIC"} for each in found] if operation == "describe_backups" else found
+
+    monkeypatch.setattr(Account, "list", automatic)
+    [name] = [each["FileSystemId"] for each in fsx.describe_file_systems()["FileSystems"]]
+    backup = fsx.create_backup(FileSystemId=name)["Backup"]["BackupId"]
+    try:
+        found = {each.id: each.stack for each in inventory(operated.deployment()).resources}
+    finally:
+        fsx.describe_backups()
+        fsx.delete_backup(BackupId=backup)
+    assert found[backup] == "trn1-16-storage"
+
+
+def test_has_the_cluster_that_the_settings_do_not_name(operated: Operated) -> None:
+    nodes = operated.launch(2)
+    named, other = (inventory(each) for each in (operated.deployment(), operated.deployment().of_generation(2)))
+    assert {each.id for each in named.resources} == {each.id for each in other.resources}
+    assert {*nodes, operated.head_node} <= {each.id for each in other.resources if each.monthly}
+    assert other.monthly == named.monthly
+
+
 def test_fits_a_terminal_and_counts_what_is_many(operated: Operated) -> None:
     operated.launch(5)
     console = Console(width=TERMINAL, record=True, file=io.StringIO())
@@ -89,9 +117,6 @@ def test_prints_markdown(operated: Operated, capsys: pytest.CaptureFixture[str])
 
 
 def test_a_missing_right_hides_only_what_it_is_for(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "scripts.operations.leftovers_by_name._zones", lambda *_: iter(())
-    )  # moto refuses them to users
     policy = {
         "Version": "2012-10-17",
         "Statement": [

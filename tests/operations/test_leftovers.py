@@ -3,7 +3,6 @@
 import json
 import os
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -11,7 +10,6 @@ from botocore.exceptions import ClientError
 from config.settings import load
 from rehearsal.aws import EmulatedAws
 from rehearsal.inventory import inventory
-from rehearsal.resources import make_bucket
 from scripts.deployment import Deployment
 from scripts.operations import destruction, leftovers
 from scripts.operations.clock import Clock
@@ -20,117 +18,11 @@ from scripts.operations.leftovers_by_name import parallelcluster_bucket
 from scripts.operations.leftovers_model import PREFIX, Found
 from scripts.operations.leftovers_removal import remove
 from tests.operations.destroying import FastClock
-from tests.rehearsal.account import statement, trust
+from tests.operations.remains import REGION, Remains
+from tests.rehearsal.account import trust
 
-REGION = "us-west-2"
-VERSION = "3.16.1"
-RANDOM = "0123456789abcdef"
-_TRUST = json.dumps(trust("ec2"))
 OURS, OTHERS = "trn1-16", ("trn1-16-2", "trn1-160", "trn1")
-
-
-class Remains:
-    """Makes what clusters can leave behind."""
-
-    def __init__(self, aws: EmulatedAws, bucket: str) -> None:
-        self._aws = aws
-        self._bucket = bucket
-        ec2 = self._client("ec2")
-        self._vpc = ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
-        self._subnet = ec2.create_subnet(VpcId=self._vpc, CidrBlock="10.9.0.0/24", AvailabilityZoneId="usw2-az4")[
-            "Subnet"
-        ]["SubnetId"]
-        make_bucket(self._client("s3"), bucket, REGION)
-        self._image = ec2.register_image(Name="image", RootDeviceName="/dev/sda1")["ImageId"]
-
-    def _client(self, service: str) -> Any:
-        return self._aws.client(service, REGION)
-
-    def of(self, cluster: str) -> set[str]:
-        """Leave behind one of each kind, and return their ids."""
-        tags = [{"Key": "parallelcluster:cluster-name", "Value": cluster}]
-
-        def tagged(kind: str) -> dict[str, Any]:
-            return {"TagSpecifications": [{"ResourceType": kind, "Tags": tags}]}
-
-        ec2, iam, s3 = self._client("ec2"), self._client("iam"), self._client("s3")
-        group = ec2.create_security_group(
-            GroupName=f"{cluster}-compute", Description="-", VpcId=self._vpc, **tagged("security-group")
-        )["GroupId"]
-        interface = ec2.create_network_interface(SubnetId=self._subnet, **tagged("network-interface"))
-        volume = ec2.create_volume(AvailabilityZone=f"{REGION}a", Size=1, **tagged("volume"))["VolumeId"]
-        instance = ec2.run_instances(
-            ImageId=self._image,
-            InstanceType="c6i.large",
-            MinCount=1,
-            MaxCount=1,
-            SubnetId=self._subnet,
-            **tagged("instance"),
-        )["Instances"][0]["InstanceId"]
-        template = ec2.create_launch_template(
-            LaunchTemplateName=f"{cluster}-queue-resource", LaunchTemplateData=tagged("instance")
-        )["LaunchTemplate"]["LaunchTemplateId"]
-        placement = f"{cluster}-cluster-ClusterPlacementGroupsfleetC895EAAE-{RANDOM[:12]}"
-        ec2.create_placement_group(GroupName=placement, Strategy="cluster")
-        role, profile, path = f"{cluster}-RoleHeadNode-x", f"{cluster}-Profile-x", f"/parallelcluster/{cluster}/"
-        cleaner = f"{cluster}-CleanupRoute53FunctionExecutionRole-{RANDOM[:12]}"
-        iam.create_role(RoleName=role, Path=path, AssumeRolePolicyDocument=_TRUST)
-        iam.put_role_policy(
-            RoleName=role, PolicyName="p", PolicyDocument=json.dumps(statement(Action="*", Resource="*"))
-        )
-        iam.create_role(RoleName=cleaner, Path="/parallelcluster/", AssumeRolePolicyDocument=_TRUST)
-        iam.create_instance_profile(InstanceProfileName=profile, Path=path)
-        iam.add_role_to_instance_profile(InstanceProfileName=profile, RoleName=role)
-        tables = [f"parallelcluster-{cluster}", f"parallelcluster-slurm-{cluster}"]
-        for table in tables:
-            self._client("dynamodb").create_table(
-                TableName=table,
-                KeySchema=[{"AttributeName": "Id", "KeyType": "HASH"}],
-                AttributeDefinitions=[{"AttributeName": "Id", "AttributeType": "S"}],
-                BillingMode="PAY_PER_REQUEST",
-                Tags=tags,
-            )
-        zone = self._client("route53").create_hosted_zone(
-            Name=f"{cluster}.pcluster.",
-            CallerReference=cluster,
-            VPC={"VPCRegion": REGION, "VPCId": self._vpc},
-            HostedZoneConfig={"PrivateZone": True, "Comment": "-"},
-        )["HostedZone"]["Id"]
-        record = {
-            "Name": f"node.{cluster}.pcluster.",
-            "Type": "A",
-            "TTL": 1,
-            "ResourceRecords": [{"Value": "10.9.0.9"}],
-        }
-        change = {"Changes": [{"Action": "CREATE", "ResourceRecordSet": record}]}
-        self._client("route53").change_resource_record_sets(HostedZoneId=zone, ChangeBatch=change)
-        parameter = f"/ultracluster/{cluster}/HeadNode"
-        self._client("ssm").put_parameter(Name=parameter, Value="v", Type="String")
-        groups = [
-            f"/aws/parallelcluster/{cluster}-202611210730",
-            f"/ultracluster/{cluster}/commands",
-            f"/aws/lambda/{cluster}-network-CustomVpcRestrictDefault-{RANDOM[:12]}",
-        ]
-        for name in groups:
-            self._client("logs").create_log_group(logGroupName=name)
-        prefix = f"parallelcluster/{VERSION}/clusters/{cluster}-{RANDOM}/"
-        s3.put_object(Bucket=self._bucket, Key=f"{prefix}configs/cluster-config.yaml", Body=b"-")
-        return {
-            group,
-            interface["NetworkInterface"]["NetworkInterfaceId"],
-            volume,
-            instance,
-            template,
-            placement,
-            role,
-            cleaner,
-            profile,
-            *tables,
-            zone.rpartition("/")[2],
-            parameter,
-            *groups,
-            f"s3://{self._bucket}/{prefix}",
-        }
+OTHER_REGION, OTHER_ZONE = "us-east-1", "use1-az4"
 
 
 @pytest.fixture
@@ -143,8 +35,12 @@ def deployment(rehearsed_aws: EmulatedAws, monkeypatch: pytest.MonkeyPatch) -> D
 
 
 @pytest.fixture
-def leave(rehearsed_aws: EmulatedAws, deployment: Deployment) -> Callable[[str], set[str]]:
-    remains = Remains(rehearsed_aws, parallelcluster_bucket(deployment))
+def remains(rehearsed_aws: EmulatedAws, deployment: Deployment) -> Remains:
+    return Remains(rehearsed_aws, parallelcluster_bucket(deployment))
+
+
+@pytest.fixture
+def leave(remains: Remains) -> Callable[[str], set[str]]:
     return remains.of
 
 
@@ -156,14 +52,74 @@ def test_finds_what_is_ours_and_nothing_of_others(deployment: Deployment, leave:
     assert {each.id for each in leftovers.find(deployment)} == ours
 
 
-def test_finds_of_other_clusters_what_is_asked_for(deployment: Deployment, leave: Callable[[str], set[str]]) -> None:
+def test_what_has_our_name_in_another_region_is_not_ours(
+    rehearsed_aws: EmulatedAws, deployment: Deployment, leave: Callable[[str], set[str]]
+) -> None:
+    Remains(rehearsed_aws, "elsewhere", OTHER_REGION, OTHER_ZONE).of(OURS)
+    assert leftovers.find(deployment) == []
+    ours = leave(OURS)
+    assert {each.id for each in leftovers.find(deployment)} == ours
+
+
+def test_a_zone_that_another_region_has_a_part_in_is_not_ours(
+    rehearsed_aws: EmulatedAws, deployment: Deployment, leave: Callable[[str], set[str]]
+) -> None:
     leave(OURS)
-    second = leave("trn1-16-2")
-    found = {each.id for each in leftovers.find(deployment, ["trn1-16-2"])}
-    assert {
-        each for each in second if "cluster-ClusterPlacementGroups" not in each and "/aws/lambda/" not in each
-    } <= found
-    assert "/aws/parallelcluster/trn1-16-202611210730" not in found
+    [zone] = [each.id for each in leftovers.find(deployment) if each.type == "AWS::Route53::HostedZone"]
+    other = rehearsed_aws.client("ec2", OTHER_REGION).create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
+    rehearsed_aws.client("route53", REGION).associate_vpc_with_hosted_zone(
+        HostedZoneId=zone, VPC={"VPCRegion": OTHER_REGION, "VPCId": other}
+    )
+    assert zone not in {each.id for each in leftovers.find(deployment)}
+
+
+def test_roles_that_no_stack_of_ours_names_are_not_ours(rehearsed_aws: EmulatedAws, deployment: Deployment) -> None:
+    rehearsed_aws.client("iam", REGION).create_role(
+        RoleName="trn1-16-RoleHeadNode-x",
+        Path="/parallelcluster/trn1-16/",
+        AssumeRolePolicyDocument=json.dumps(trust("ec2")),
+    )
+    assert leftovers.find(deployment) == []
+
+
+def of_its_cluster(ids: set[str]) -> set[str]:
+    """Return what is named after a cluster, and not after its deployment, which could be another's."""
+    return {each for each in ids if "-cluster-ClusterPlacementGroups" not in each and "/aws/lambda/" not in each}
+
+
+def test_finds_those_of_the_clusters_before(deployment: Deployment, leave: Callable[[str], set[str]]) -> None:
+    first, second, _third = leave(OURS), leave("trn1-16-2"), leave("trn1-16-3")
+    assert {each.id for each in leftovers.find(deployment.of_generation(2))} == first | of_its_cluster(second)
+
+
+@pytest.mark.parametrize(("description", "is_ours"), [("Trn1 UltraCluster trn1-16: cluster", True), ("another", False)])
+def test_finds_those_of_a_later_cluster_whose_stack_was_ours(
+    deployment: Deployment, remains: Remains, description: str, *, is_ours: bool
+) -> None:
+    second = remains.of("trn1-16-2")
+    wait = {"Type": "AWS::CloudFormation::WaitConditionHandle"}
+    remains.deleted_stack("trn1-16-cluster-2", {"Description": description, "Resources": {"Handle": wait}})
+    assert {each.id for each in leftovers.find(deployment)} == (of_its_cluster(second) if is_ours else set())
+
+
+def test_commands_of_a_cluster_that_lives_are_no_leftover(
+    rehearsed_aws: EmulatedAws, deployment: Deployment, leave: Callable[[str], set[str]]
+) -> None:
+    leave(OURS)
+    template = json.dumps({"Resources": {"Handle": {"Type": "AWS::CloudFormation::WaitConditionHandle"}}})
+    rehearsed_aws.client("cloudformation", REGION).create_stack(StackName="trn1-16", TemplateBody=template)
+    assert "/ultracluster/trn1-16/commands" not in {each.id for each in leftovers.find(deployment)}
+
+
+def test_asks_deleted_stacks_for_their_resources_once(
+    rehearsed_aws: EmulatedAws, deployment: Deployment, remains: Remains, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remains.kept_by_stack(OURS)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "operator")
+    asking = Deployment("trn1-16", deployment.settings)
+    for _ in range(3):
+        leftovers.find(asking)
+    assert rehearsed_aws.calls().count("cloudformation:ListStackResources") == 1
 
 
 def test_a_table_with_our_name_but_without_our_tag_is_not_ours(
@@ -198,9 +154,6 @@ def test_goes_on_without_a_right_and_says_which(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ours = leave(OURS)
-    monkeypatch.setattr(
-        "scripts.operations.leftovers_by_name._zones", lambda *_: iter(())
-    )  # moto refuses them to users
     policy = {
         "Version": "2012-10-17",
         "Statement": [
@@ -213,8 +166,7 @@ def test_goes_on_without_a_right_and_says_which(
         for name, value in environment.items():
             monkeypatch.setenv(name, value)
         found = {each.id for each in leftovers.find(Deployment("trn1-16", deployment.settings), missing=missing)}
-    [zone] = ours - found - {"parallelcluster-trn1-16", "parallelcluster-slurm-trn1-16"}
-    assert zone.isupper()
+    assert ours - found == {"parallelcluster-trn1-16", "parallelcluster-slurm-trn1-16"}
     assert any("ListTables" in each for each in missing)
 
 

@@ -3,37 +3,32 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from scripts import logs
-from scripts.operations import head_node, log_choice, nodes, streamed_command, streams
+from scripts.deployment import Deployment
+from scripts.operations import head_node, nodes, streams
 from scripts.operations import logs as program
 from scripts.operations.clock import Clock
 from tests.operations.account import Operated
+from tests.operations.log_lines import ASSIGNED, GONE, GONE_HOST, head_prefix, log_at, untimed
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/logs.json").read_text(encoding="utf-8"))
-GONE, GONE_HOST = "i-0123456789abcdef0", "ip-10-0-99-9"
-_TIME = "launch_time=datetime.datetime(2026, 11, 20, 4, 55, 8, tzinfo=tzlocal()), slurm_node=None"
-ASSIGNED = (
-    "2026-11-20 04:55:09,414 - [slurm_plugin.instance_manager:_update_slurm_node_addrs] - INFO - "
-    f"Nodes are now configured with instances (x2) [\"('trn1-dy-trn1-32xl-1', EC2Instance(id='{GONE}', "
-    f"private_ip='10.0.99.9', hostname='ip-10-0-99-9', {_TIME}))\", \"('trn1-dy-trn1-32xl-10', "
-    f"EC2Instance(id='i-0fedcba9876543210', private_ip='10.0.99.10', hostname='ip-10-0-99-10', {_TIME}))\"]"
-)
-"""As ParallelCluster 3 logs it, two nodes at once."""
 Logs = Callable[..., int]
 
 
 @pytest.fixture
 def shown(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> Logs:
     """Call the program with arguments."""
-    monkeypatch.setattr(streamed_command, "SECONDS_BETWEEN_READS", 0.05)
     monkeypatch.setattr(head_node, "SECONDS_BETWEEN_LOOKS", 0.05)
 
     def call(*arguments: str) -> int:
@@ -43,16 +38,11 @@ def shown(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> Logs:
     return call
 
 
-def head_prefix(operated: Operated) -> str:
-    """Return what the head node's log streams begin with."""
-    return nodes.present(operated.deployment())[0].prefix
-
-
 def test_a_file_of_the_head_node(operated: Operated, shown: Logs, capsys: pytest.CaptureFixture[str]) -> None:
     operated.log(f"{head_prefix(operated)}slurmctld", "first", "second")
     operated.log(f"{head_prefix(operated)}slurmctld_other", "no")
     assert shown("slurmctld") == 0
-    assert capsys.readouterr().out == "head-node slurmctld | first\nhead-node slurmctld | second\n"
+    assert untimed(capsys.readouterr().out) == "head-node slurmctld | first\nhead-node slurmctld | second\n"
 
 
 def test_the_files_of_a_node_are_merged_by_time(
@@ -70,17 +60,17 @@ def test_the_last_lines_and_those_with_a_text(
 ) -> None:
     operated.log(f"{head_prefix(operated)}slurmctld", "a 1", "b 2", 'a "3"', "a 4")
     assert shown("slurmctld", "--lines", "2") == 0
-    assert capsys.readouterr().out.splitlines() == ['head-node slurmctld | a "3"', "head-node slurmctld | a 4"]
+    assert untimed(capsys.readouterr().out).splitlines() == ['head-node slurmctld | a "3"', "head-node slurmctld | a 4"]
     assert shown("slurmctld", "--grep", "a ", "--lines", "2") == 0
-    assert capsys.readouterr().out.splitlines() == ['head-node slurmctld | a "3"', "head-node slurmctld | a 4"]
+    assert untimed(capsys.readouterr().out).splitlines() == ['head-node slurmctld | a "3"', "head-node slurmctld | a 4"]
     assert shown("slurmctld", "--grep", "b 2") == 0
-    assert capsys.readouterr().out.splitlines() == ["head-node slurmctld | b 2"]
+    assert untimed(capsys.readouterr().out).splitlines() == ["head-node slurmctld | b 2"]
 
 
 def test_health_is_what_the_checks_found(operated: Operated, shown: Logs, capsys: pytest.CaptureFixture[str]) -> None:
     operated.log(f"{head_prefix(operated)}slurmctld", "else", "reason set to: ultracluster: ECC_ERRORS")
     assert shown("health") == 0
-    assert capsys.readouterr().out == "head-node slurmctld | reason set to: ultracluster: ECC_ERRORS\n"
+    assert untimed(capsys.readouterr().out) == "head-node slurmctld | reason set to: ultracluster: ECC_ERRORS\n"
     assert shown("health", "--grep", "x") == 2
 
 
@@ -93,16 +83,7 @@ def test_a_node_that_is_gone_by_each_of_its_names(
     operated.log("ip-10-0-99-10.i-0fedcba9876543210.slurmd", "another's")
     assert shown(name) == 0
     shown_as = GONE_HOST if name in ("10.0.99.9", GONE_HOST) else "trn1-dy-trn1-32xl-1"
-    assert capsys.readouterr().out == f"{shown_as} slurmd | its last words\n"
-
-
-def test_a_name_in_slurm_leads_to_the_instances_that_had_it(
-    operated: Operated,
-) -> None:
-    operated.log(f"{head_prefix(operated)}slurm_resume", ASSIGNED, ASSIGNED.replace(GONE, "i-0000000000000000a"))
-    deployment = operated.deployment()
-    found = nodes.over_time(deployment, streams.group(deployment), "trn1-dy-trn1-32xl-1")
-    assert [each.instance_id for each in found] == ["i-0000000000000000a", GONE]
+    assert untimed(capsys.readouterr().out) == f"{shown_as} slurmd | its last words\n"
 
 
 def test_a_name_in_slurm_of_a_node_that_nothing_was_logged_of(
@@ -115,7 +96,7 @@ def test_a_name_in_slurm_of_a_node_that_nothing_was_logged_of(
     )
     operated.log(f"{host}.{instance_id}.slurmd", "here")
     assert shown("trn1-st-trn1-32xl-2") == 0
-    assert capsys.readouterr().out == "trn1-st-trn1-32xl-2 slurmd | here\n"
+    assert untimed(capsys.readouterr().out) == "trn1-st-trn1-32xl-2 slurmd | here\n"
 
 
 def test_names_that_mean_nothing_are_refused(
@@ -130,7 +111,15 @@ def test_names_that_mean_nothing_are_refused(
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--since", "1y"], ["--lines", "0"], ["--job", "x"], ["slurmd", "--list"], ["slurmd", "--job", "1"]]
+    "arguments",
+    [
+        ["--since", "1y"],
+        ["--lines", "0"],
+        ["--job", "x"],
+        ["--job", "1_"],
+        ["slurmd", "--list"],
+        ["slurmd", "--job", "1"],
+    ],
 )
 def test_a_command_line_that_makes_no_sense_is_refused(shown: Logs, arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as end:
@@ -139,9 +128,67 @@ def test_a_command_line_that_makes_no_sense_is_refused(shown: Logs, arguments: l
 
 
 def test_a_window(operated: Operated, shown: Logs, capsys: pytest.CaptureFixture[str]) -> None:
-    operated.log(f"{head_prefix(operated)}slurmctld", "now")
+    """Narrower, and wider, than the hour before the newest line."""
+    log_at(operated, f"{head_prefix(operated)}slurmctld", 300, 90, 30, 5)
+    for arguments, ages in (((), [30, 5]), (("--since", "10m"), [5]), (("--since", "2h"), [90, 30, 5])):
+        assert shown("slurmctld", *arguments) == 0
+        output = untimed(capsys.readouterr().out)
+        assert output == "".join(f"head-node slurmctld | {age}\n" for age in ages)
+
+
+def test_a_window_without_a_line_is_told(operated: Operated, shown: Logs, capsys: pytest.CaptureFixture[str]) -> None:
+    log_at(operated, f"{head_prefix(operated)}slurmctld", 30)
     assert shown("slurmctld", "--since", "10m") == 0
-    assert capsys.readouterr().out == "head-node slurmctld | now\n"
+    output, errors = capsys.readouterr()
+    assert output == ""
+    assert re.fullmatch(r"No line from [\d: -]+ to [\d: -]+ UTC\. To look at other times: --since 7d\n", errors)
+
+
+def test_the_last_lines_are_those_of_all_times_back(
+    operated: Operated, shown: Logs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They are looked for from the newest back, in longer and longer windows."""
+    ages = [6000, 3000, 1000, 300, 90, 30, 26, 24, 6, 4, 1]
+    log_at(operated, f"{head_prefix(operated)}slurmctld", *ages)
+    for count in (1, 5, 7, 11):
+        assert shown("slurmctld", "--since", "7d", "--lines", str(count)) == 0
+        output = untimed(capsys.readouterr().out)
+        assert output == "".join(f"head-node slurmctld | {age}\n" for age in ages[-count:])
+
+
+def test_what_is_too_much_is_cut_off_and_told(
+    operated: Operated, shown: Logs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(streams, "EVENTS_PER_CALL", 10)
+    monkeypatch.setattr(streams, "MOST_CALLS", 4)
+    log_at(operated, f"{head_prefix(operated)}slurmctld", *(15 - number / 100 for number in range(100)), 3)
+    operated.calls()
+    assert shown("slurmctld", "--lines", "100") == 0
+    output, errors = capsys.readouterr()
+    assert operated.calls().count("logs:FilterLogEvents") == 4
+    assert len(output.splitlines()) == 31
+    assert "There is too much from " in errors
+    assert shown("slurmctld", "--lines", "1") == 0
+    assert capsys.readouterr().err == "", "what is wanted was found"
+
+
+def test_following_looks_at_the_last_minutes_alone(
+    operated: Operated, shown: Logs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is old is not read again, also when nothing new was found."""
+    monkeypatch.setattr(streams, "EVENTS_PER_CALL", 10)
+    operated.log(f"{head_prefix(operated)}slurmctld", *["x"] * 100)
+    ahead, now = timedelta(), Clock.now
+
+    def pass_time() -> None:
+        nonlocal ahead
+        ahead += timedelta(minutes=10)
+
+    monkeypatch.setattr(Clock, "now", lambda self: now(self) + ahead)
+    following(monkeypatch, pass_time, operated.calls, lambda: None)
+    assert shown("slurmctld", "--follow") == 130
+    assert operated.calls().count("logs:FilterLogEvents") == 2
+    assert len(capsys.readouterr().out.splitlines()) == 100
 
 
 def following(monkeypatch: pytest.MonkeyPatch, *steps: Callable[[], Any]) -> None:
@@ -176,42 +223,23 @@ def test_following_finds_nodes_that_join(
     monkeypatch.setattr(program, "LOOKS_BEFORE_RENEWAL", 1)
     following(monkeypatch, lambda: operated.log("ip-10-0-99-10.i-0fedcba9876543210.slurmd", "two"))
     assert shown("slurmd", "--follow") == 130
-    assert capsys.readouterr().out == "ip-10-0-99-9 slurmd | one\nip-10-0-99-10 slurmd | two\n"
+    assert untimed(capsys.readouterr().out) == "ip-10-0-99-9 slurmd | one\nip-10-0-99-10 slurmd | two\n"
 
 
-SLURM = (
-    'runuser() { bash -c "$4"; }; scontrol() { case "$*" in *"show job 12") echo "JobId=12 JobName=train '
-    'JobState=RUNNING ReqNodeList=(null) NodeList=trn1-dy-trn1-32xl-1 StdOut=OUTPUT";; *"show node"*) '
-    'echo "NodeName=trn1-dy-trn1-32xl-1 Arch=x86_64 NodeAddr=ADDRESS NodeHostName=x";; '
-    "*) echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1;; esac; }; source /dev/stdin"
-)
+@pytest.mark.parametrize("arguments", [["slurmctld"], ["head-node"], ["--job", "7"], ["--list"], [GONE_HOST]])
+def test_logs_are_shown_without_the_right_to_see_instances(
+    operated: Operated, shown: Logs, arguments: list[str], capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    def refused(_: Deployment) -> list[dict[str, Any]]:
+        raise ClientError({"Error": {"Code": "UnauthorizedOperation", "Message": "no"}}, "DescribeInstances")
 
-
-def test_a_job_is_its_output_and_its_nodes(
-    operated: Operated, shown: Logs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    [instance_id] = operated.launch(1)
-    host = next(each.host for each in nodes.present(operated.deployment()) if each.instance_id == instance_id)
-    (tmp_path / "train.log").write_text("step 1\nstep 2", encoding="utf-8")
-    address = host.removeprefix("ip-").replace("-", ".")
-    operated.shell(SLURM.replace("OUTPUT", str(tmp_path / "train.log")).replace("ADDRESS", address))
-    operated.log(f"{host}.{instance_id}.slurmd", "launch task StepId=12.0")
-    assert shown("--job", "12") == 0
+    operated.log(f"{GONE_HOST}.{GONE}.slurmctld", "JobId=7 its words")
+    monkeypatch.setattr(Deployment, "nodes", refused)
+    assert shown(*arguments) == 0
     output, errors = capsys.readouterr()
-    assert output == (
-        "trn1-dy-trn1-32xl-1 slurmd | launch task StepId=12.0\njob 12 output | step 1\njob 12 output | step 2\n"
-    )
-    assert "Job 12 is RUNNING" in errors
-
-
-def test_a_job_that_slurm_has_forgotten(operated: Operated, shown: Logs, capsys: pytest.CaptureFixture[str]) -> None:
-    operated.shell(SLURM)
-    lines = ("sched: Allocate JobId=7 NodeList=trn1-dy-trn1-32xl-1 #CPUs=128", "sched: Allocate JobId=77 NodeList=x")
-    operated.log(f"{head_prefix(operated)}slurmctld", *lines)
-    assert shown("--job", "7") == 0
-    output, errors = capsys.readouterr()
-    assert output == f"head-node slurmctld | {lines[0]}\n"
-    assert "Slurm knows no job 7" in errors
+    assert "its words" in output or GONE in output
+    assert errors.count("ec2:DescribeInstances is not allowed") == 1
 
 
 def test_what_there_is(operated: Operated, shown: Logs, capsys: pytest.CaptureFixture[str]) -> None:
@@ -241,27 +269,29 @@ def test_the_document_is_as_its_schema_says(
     assert [line["message"] for line in document["lines"]] == ["x"]
 
 
-def test_the_newest_group_of_this_cluster_is_taken(operated: Operated) -> None:
-    kept = operated.log_group
-    for name in ("/aws/parallelcluster/trn1-16-2-209901010000", "/aws/parallelcluster/trn1-16-200001010000"):
-        streamed_command._prepare(operated.client("logs"), name)
-    try:
-        assert streams.group(operated.deployment()) == kept
-    finally:
-        for name in ("/aws/parallelcluster/trn1-16-2-209901010000", "/aws/parallelcluster/trn1-16-200001010000"):
-            operated.client("logs").delete_log_group(logGroupName=name)
-
-
-def test_the_logs_of_a_head_node_that_is_gone(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> None:
-    operated.log(f"{GONE_HOST}.{GONE}.clustermgtd", "x")
-    monkeypatch.setattr(nodes, "present", lambda _: [])
-    choice = log_choice.choose(operated.deployment(), "head-node", "")
-    assert [each.instance_id for each in choice.streams] == [GONE]
-
-
-def test_calls_do_not_grow_with_the_nodes(operated: Operated, shown: Logs) -> None:
+def test_calls_do_not_grow_with_the_nodes_and_their_lines(operated: Operated, shown: Logs) -> None:
     for number in range(60):
-        operated.log(f"ip-10-0-98-{number}.i-{number:017x}.slurmd", "x")
+        operated.log(f"ip-10-0-98-{number}.i-{number:017x}.slurmd", *["x"] * 300)
     operated.calls()
     assert shown("slurmd") == 0
     assert len(operated.calls()) <= 12
+
+
+def test_that_there_are_more_streams_is_told(
+    operated: Operated, shown: Logs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The head node, which wrote before all others, is listed with its logs."""
+    monkeypatch.setattr(streams, "MOST_LOOKED_AT", 3)
+    log_at(operated, f"{head_prefix(operated)}slurmctld", 500)
+    for number in range(4):
+        operated.log(f"ip-10-0-98-{number}.i-{number:017x}.slurmd", "x")
+    assert shown("--list", "--json") == 0
+    output, errors = capsys.readouterr()
+    assert json.loads(output)["nodes"][0]["kinds"] == ["slurmctld"]
+    assert len(json.loads(output)["nodes"]) == 4
+    assert "There are more than 3 log streams" in errors
+    assert shown("slurmd") == 0
+    assert "There are more than 3 log streams. Of those written to last, 3 are slurmd" in capsys.readouterr().err
+    monkeypatch.setattr(streams, "MOST_LOOKED_AT", 500)
+    assert shown("--list") == 0
+    assert capsys.readouterr().err == ""

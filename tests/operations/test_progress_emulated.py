@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -14,11 +15,13 @@ from rich.console import Console
 
 from config.settings import load
 from rehearsal.aws import EmulatedAws
+from rehearsal.resources import make_bucket
 from scripts.deployment import Deployment
 from scripts.operations.clock import Clock
 from scripts.operations.command import CONFIG, UnusableError
-from scripts.operations.progress import watch
+from scripts.operations.progress import progress, watch
 from scripts.operations.progress_stacks import BUDGET, Tracker
+from scripts.operations.stacks import NESTED
 from tests.operations.account import Operated
 from tests.rehearsal.stacks import Stacks, parameter
 
@@ -77,6 +80,24 @@ def test_an_update_and_a_deletion(stacks: Stacks) -> None:
     code, text = look(grace=0.2)
     assert code == 0
     assert "there is no stack of it in us-west-2" in text
+
+
+def test_a_nested_stack_is_seen_while_it_is_made(stacks: Stacks, rehearsed_aws: EmulatedAws) -> None:
+    handle = {"Type": "AWS::CloudFormation::WaitConditionHandle"}
+    wait = {
+        "Type": "AWS::CloudFormation::WaitCondition",
+        "Properties": {"Handle": {"Ref": "Handle"}, "Timeout": "600"},
+    }
+    make_bucket(s3 := rehearsed_aws.client("s3", "us-east-1"), "templates", "us-east-1")
+    s3.put_object(Bucket="templates", Key="k", Body=json.dumps({"Resources": {"Handle": handle, "Wait": wait}}))
+    url = "https://s3.amazonaws.com/templates/k"
+    stacks.create("trn1-16-network", {"Child": {"Type": NESTED, "Properties": {"TemplateURL": url}}})
+    tracker = Tracker(Deployment("trn1-16", load(CONFIG / "trn1-16.yaml")))
+    tracker.refresh()
+    [network] = progress(tracker, Clock().now()).nodes
+    [child] = network.children
+    assert (child.name, child.operation.in_progress) == ("Child", True)
+    assert child.operation.resources["Wait"].in_progress
 
 
 def test_throttling_only_slows_it_down(stacks: Stacks, rehearsed_aws: EmulatedAws) -> None:

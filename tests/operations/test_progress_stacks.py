@@ -124,6 +124,17 @@ def test_each_template_is_read_once_and_gives_the_size_of_the_bar(told: ToldClou
     assert told.counted().count("GetTemplate") == 1
 
 
+def test_the_next_operation_on_a_stack_has_a_size_of_its_own(told: ToldCloudFormation, clock: ToldClock) -> None:
+    told.tell(NETWORK, (0, "", "CREATE_IN_PROGRESS"), (10, "", "CREATE_COMPLETE"), (20, "", "DELETE_IN_PROGRESS"))
+    tracker = Tracker(account.deployment(told))
+    for total in (1, 2):
+        told.templates[arn(NETWORK)] = account.template(**{f"R{each}": "AWS::SNS::Topic" for each in range(total)})
+        tracker.refresh()
+        [network] = progress(tracker, clock.now()).nodes
+        assert network.total == total
+        clock.sleep(30)
+
+
 @pytest.mark.parametrize(
     ("further", "status", "total"),
     [(0, "EXECUTE_IN_PROGRESS", 2), (100, "EXECUTE_IN_PROGRESS", 1), (0, "EXECUTE_COMPLETE", 1)],
@@ -171,6 +182,19 @@ def test_parts_that_are_yet_to_be_created_count(told: ToldCloudFormation, clock:
     assert found.missing == ("storage", "cluster", "monitoring")
     assert found.left == 420 + 710 + 130
     assert (found.seconds, found.in_progress) == (150, False)
+
+
+@pytest.mark.parametrize(
+    "statuses", [["UPDATE_IN_PROGRESS"], ["CREATE_IN_PROGRESS", "ROLLBACK_COMPLETE"]], ids=["update", "failure"]
+)
+def test_no_more_parts_follow_an_update_or_a_failure(
+    told: ToldCloudFormation, clock: ToldClock, statuses: list[str]
+) -> None:
+    told.tell(NETWORK, *((number, "", status) for number, status in enumerate(statuses)))
+    clock.sleep(10)
+    tracker = Tracker(account.deployment(told))
+    tracker.refresh()
+    assert progress(tracker, clock.now()).missing == ()
 
 
 def test_what_a_stack_takes_yet_is_that_of_the_stacks_in_it(told: ToldCloudFormation, clock: ToldClock) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +14,8 @@ from botocore.exceptions import ClientError
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from scripts import run
-from scripts.operations import head_node, streamed_command
+from scripts.deployment import Deployment
+from scripts.operations import head_node, output_stream, streamed_command
 from scripts.operations.clock import Clock
 from scripts.operations.streamed_command import StreamedCommand
 from tests.operations.account import Operated
@@ -54,16 +57,6 @@ def test_output_of_any_size_is_whole(started: Run, capsys: pytest.CaptureFixture
     assert capsys.readouterr().out == "".join(f"{number}\n" for number in range(1, 100_001))
 
 
-def test_a_line_that_is_cut_into_events_is_one_line(operated: Operated) -> None:
-    group, name = "/ultracluster/trn1-16/commands", "01234567/stdout"
-    logs = operated.client("logs")
-    streamed_command._prepare(logs, group)
-    operated.log(name, "a" * 200_000, "b", "c\n", "dMARK\nx", "y", group=group)
-    stream = streamed_command._Stream(logs, group, name, "MARK")
-    assert stream.new() == "a" * 200_000 + "b\nc\nd"
-    assert stream.complete
-
-
 def test_it_runs_as_the_cluster_s_user_unless_told_otherwise(started: Run, tmp_path: Path) -> None:
     assert started("--", "true") == 0
     assert (tmp_path / "user").read_text(encoding="utf-8") == "ubuntu\n"
@@ -90,17 +83,73 @@ def test_lines_come_while_it_runs(
     assert capsys.readouterr().out == "begun\ndone\n"
 
 
-def test_ctrl_c_ends_it_there(
-    operated: Operated, started: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def interrupted(self: Clock, seconds: float) -> None:
-        raise KeyboardInterrupt
+def status_of_the_last(operated: Operated) -> str:
+    """Return how it stands with the command that was sent last."""
+    return str(operated.client("ssm").list_command_invocations()["CommandInvocations"][-1]["Status"])
 
-    monkeypatch.setattr(Clock, "sleep", interrupted)
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=str)
+def test_what_ends_this_ends_it_there(
+    operated: Operated,
+    started: Run,
+    number: signal.Signals,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(Clock, "sleep", lambda *_: signal.raise_signal(number))
     assert started("--", "sleep", "600") == 130
     assert "is cancelled" in capsys.readouterr().err
-    [found] = operated.client("ssm").list_command_invocations()["CommandInvocations"][-1:]
-    assert found["Status"] in ("Cancelling", "Cancelled")
+    assert status_of_the_last(operated) in ("Cancelling", "Cancelled")
+
+
+def test_a_pipe_that_is_closed_ends_it_there(
+    operated: Operated, started: Run, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def closed(stream: str, text: str) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr(streamed_command, "print_output", closed)
+    monkeypatch.setattr(os, "dup2", lambda *_: None)
+    assert started("--", "bash", "-c", "echo one; sleep 600") == 0
+    assert "is cancelled" in capfd.readouterr().err
+    assert status_of_the_last(operated) in ("Cancelling", "Cancelled")
+
+
+def test_without_the_right_to_cancel_it_says_that_it_goes_on(
+    started: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refused(*_: object) -> None:
+        raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}}, "CancelCommand")
+
+    monkeypatch.setattr(Clock, "sleep", lambda *_: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr(head_node.HeadNode, "cancel", refused)
+    assert started("--", "sleep", "20") == 130
+    errors = capsys.readouterr().err
+    assert "could not be cancelled: An error occurred (AccessDeniedException)" in errors
+    assert "The command goes on, unseen. To look again: make run ENV=trn1-16 ARGS='--attach " in errors
+    assert "is cancelled" not in errors
+
+
+def test_words_that_systems_manager_would_replace_are_refused(
+    operated: Operated, started: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    operated.calls()
+    for word in ("{{ssm:token}}", "a {{ ssm-secure:token }}"):
+        assert started("--", "echo", word) == 2
+        assert "in the command, which Systems Manager replaces" in capsys.readouterr().err
+    assert "ssm:SendCommand" not in operated.calls()
+    assert started("--", "echo", "{{ jinja }}") == 0
+
+
+@pytest.mark.parametrize("state", ["stopped", "stopping", "pending"])
+def test_a_head_node_that_does_not_run_is_told(
+    operated: Operated, started: Run, state: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    listed = operated.deployment().nodes()
+    monkeypatch.setattr(Deployment, "nodes", lambda _: [{**each, "State": {"Name": state}} for each in listed])
+    assert started("--", "true") == 1
+    told = f"The head node {listed[0]['InstanceId']} of trn1-16 is {state}. How it is: make status ENV=trn1-16\n"
+    assert capsys.readouterr().err == told
 
 
 def test_an_earlier_command_can_be_looked_at_again(started: Run, capsys: pytest.CaptureFixture[str]) -> None:
@@ -133,22 +182,13 @@ def test_the_document_is_as_its_schema_says(started: Run, capsys: pytest.Capture
     assert (document["stdout"], document["stderr"], document["exit_code"]) == ("one\n", "two\n", 2)
 
 
-def test_the_outputs_are_kept_for_some_days(operated: Operated, started: Run) -> None:
-    logs = operated.client("logs")
-    for group in logs.describe_log_groups(logGroupNamePrefix="/ultracluster/trn1-16/")["logGroups"]:
-        logs.delete_log_group(logGroupName=group["logGroupName"])
-    assert started("--", "true") == 0
-    [group] = logs.describe_log_groups(logGroupNamePrefix="/ultracluster/trn1-16/")["logGroups"]
-    assert (group["logGroupName"], group["retentionInDays"]) == ("/ultracluster/trn1-16/commands", 7)
-
-
 def test_without_the_right_to_read_logs_the_output_comes_at_the_end(
     started: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refused(_: object) -> str:
         raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}}, "GetLogEvents")
 
-    monkeypatch.setattr(streamed_command._Stream, "new", refused)
+    monkeypatch.setattr(output_stream.OutputStream, "new", refused)
     assert started("--", "bash", "-c", "sleep 0.5; seq 10000; echo wrong >&2; exit 1") == 1
     output, errors = capsys.readouterr()
     assert output == "".join(f"{number}\n" for number in range(1, 10_001))[:24_000]
@@ -164,10 +204,10 @@ def test_credentials_that_expire_meanwhile_leave_a_way_back(
     def expired(_: object) -> str:
         raise ClientError({"Error": {"Code": "ExpiredTokenException", "Message": "expired"}}, "GetLogEvents")
 
-    monkeypatch.setattr(streamed_command._Stream, "new", expired)
+    monkeypatch.setattr(output_stream.OutputStream, "new", expired)
     assert started("--", "true") == 2
     errors = capsys.readouterr().err
-    assert "The command goes on, unseen. To look again: run --attach " in errors
+    assert "The command goes on, unseen. To look again: make run ENV=trn1-16 ARGS='--attach " in errors
     assert "get new session credentials" in errors
 
 
@@ -175,7 +215,7 @@ def test_an_end_that_does_not_come_is_told(started: Run, capsys: pytest.CaptureF
     assert started("--", "bash", "-c", "echo begun; kill $PPID; sleep 1") == 143
     output, errors = capsys.readouterr()
     assert output == "begun\n"
-    assert "The end of the output has not come. Look again: run --attach" in errors
+    assert "The end of the output has not come. To look again: make run ENV=trn1-16 ARGS='--attach " in errors
 
 
 @pytest.mark.parametrize("arguments", [[], ["sinfo"], ["--attach", "0", "--", "sinfo"], ["--timeout", "0", "--", "a"]])
@@ -183,13 +223,3 @@ def test_a_command_line_that_makes_no_sense_is_refused(started: Run, arguments: 
     with pytest.raises(SystemExit) as end:
         started(*arguments)
     assert end.value.code == 2
-
-
-def test_a_command_that_takes_too_long_is_ended(
-    operated: Operated, started: Run, capsys: pytest.CaptureFixture[str]
-) -> None:
-    node = head_node.HeadNode(operated.deployment())
-    sent = streamed_command.start(operated.deployment(), node, ["bash", "-c", "echo on; sleep 9"], user="a", seconds=1)
-    with pytest.raises(head_node.HeadNodeError, match="did not run the command to its end: "):
-        sent.follow(streamed_command.print_output, streamed_command.print_remark, Clock())
-    assert capsys.readouterr().out == "on\n"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from scripts import submit
 from scripts.deployment import Deployment
@@ -38,7 +40,7 @@ def test_the_command_goes_to_the_head_node_and_its_answer_comes_back(
     assert submit.main() == 0
     assert capsys.readouterr() == ("train        job 2\n", "")
     asked = "python3 /fsx/ultracluster/jobs/current/submit.py --nodes 16 --output '/fsx/my run'"
-    assert called.read_text(encoding="utf-8").splitlines() == ["--login", "ubuntu", "--command", asked]
+    assert called.read_text(encoding="utf-8").splitlines() == ["--login", "ubuntu", "--session-command", asked]
 
 
 def test_bad_input_is_the_exit_code_there_and_here(
@@ -72,6 +74,16 @@ def test_without_a_head_node_it_says_so(
 ) -> None:
     monkeypatch.setattr(Deployment, "nodes", lambda _: [])
     assert submit.main() == 1
-    assert (
-        capsys.readouterr().err == "The cluster trn1-16 has no head node that runs in us-west-2. First: make deploy\n"
-    )
+    told = "The cluster trn1-16 has no head node in us-west-2. How it is: make status ENV=trn1-16\n"
+    assert capsys.readouterr().err == told
+
+
+def test_credentials_that_cannot_be_used_are_told_with_what_helps(
+    operated: Operated, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def expired(_: Deployment) -> list[dict[str, Any]]:
+        raise ClientError({"Error": {"Code": "ExpiredTokenException", "Message": "expired"}}, "DescribeInstances")
+
+    monkeypatch.setattr(Deployment, "nodes", expired)
+    assert submit.main() == 2
+    assert "get new session credentials" in capsys.readouterr().err

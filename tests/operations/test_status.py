@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from botocore.config import Config
-from rich.console import Console
 
 from scripts import status as command
 from scripts.deployment import Deployment
 from scripts.operations import command as frame
-from scripts.operations.clock import Clock
 from scripts.operations.head_node import HeadNode
 from tests.operations.account import Operated
 from tests.operations.slurm_samples import IDLE, RECORDED, shell
-from tests.operations.status_looks import answered, look, screen  # noqa: F401
+from tests.operations.status_looks import answered, look, screen, stack_status  # noqa: F401
 from tests.operations.test_status_parts import settings
-from tests.preflight.answers import answering
 
 
 def test_the_screen(operated: Operated) -> None:
@@ -193,17 +189,6 @@ def test_a_head_node_that_is_stopped(operated: Operated) -> None:
 # --- what failed ---
 
 
-def stack_status(status: str) -> Callable[[pytest.MonkeyPatch], None]:
-    """Let the cluster's two stacks have a status."""
-
-    def alter(answer: Any) -> None:
-        for each in answer["Stacks"]:
-            if each["StackName"] in ("trn1-16", "trn1-16-cluster"):
-                each["StackStatus"] = status
-
-    return answering("describe_stacks", alter)
-
-
 def test_what_failed_is_diagnosed(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> None:
     operated.shell(shell(IDLE))
     stack_status("UPDATE_ROLLBACK_FAILED")(monkeypatch)
@@ -216,26 +201,6 @@ def test_what_failed_is_diagnosed(operated: Operated, monkeypatch: pytest.Monkey
     ]
     assert document["diagnosis"] is not None
     assert "UPDATE_ROLLBACK_FAILED" in screen(operated.deployment())
-
-
-def test_an_operation_under_way_is_watched(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The exit code is that of the watch."""
-    stack_status("UPDATE_IN_PROGRESS")(monkeypatch)
-    monkeypatch.setattr("scripts.operations.progress.watch", lambda *_, timeout, **__: int(timeout))
-    given = command.arguments().parse_args(["trn1-16", "--watch", "--timeout", "7"])
-    assert command.program(operated.deployment(), given, Console(quiet=True)) == 7
-
-
-def test_ctrl_c_ends_a_watch(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> None:
-    operated.shell(shell(IDLE))
-
-    def interrupted(_: Clock, seconds: float) -> None:
-        if seconds == 99:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(Clock, "sleep", interrupted)
-    given = command.arguments().parse_args(["trn1-16", "--watch", "--every", "99"])
-    assert frame.run(given, command.program) == frame.INTERRUPTED
 
 
 def test_a_time_limit_is_for_watching(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,10 +1,8 @@
-"""What is looked at within the calls that there are, what is wrong, what is shown, and what is watched."""
+"""What is looked at within the calls that there are, what is wrong, and what is shown."""
 
 from __future__ import annotations
 
 import io
-import json
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -15,7 +13,6 @@ from rich.console import Console
 
 from config.settings import Settings, load
 from scripts.deployment import PARTS
-from scripts.operations.clock import Clock
 from scripts.operations.command import CONFIG
 from scripts.operations.slurm import parse
 from scripts.operations.status import (
@@ -31,9 +28,8 @@ from scripts.operations.status import (
 )
 from scripts.operations.status_cost import cost_now
 from scripts.operations.status_faults import faults
-from scripts.operations.status_look import Budget, Observer, budget
+from scripts.operations.status_look import Budget, budget
 from scripts.operations.status_screen import render
-from scripts.operations.status_watch import refresh
 from tests.operations.slurm_samples import RECORDED
 
 NOW = datetime(2026, 11, 21, 13, tzinfo=UTC)
@@ -204,58 +200,3 @@ def test_a_block_is_not_in_the_cost() -> None:
     cost = cost_now(found, {(block.name, resource.name): 4}, NOW.date())
     assert cost.nodes < 1
     assert any(block.name in each for each in cost.unpriced)
-
-
-# --- again and again ---
-
-
-class Steps(Clock):
-    """Time passes at once."""
-
-    def now(self) -> datetime:
-        return NOW
-
-    def sleep(self, seconds: float) -> None:
-        pass
-
-
-class Script(Observer):
-    """Sees what it was told to, then Ctrl-C."""
-
-    def __init__(self, seen: Sequence[Status]) -> None:
-        self._seen = iter(seen)
-
-    def look(self) -> Status:
-        for each in self._seen:
-            return each
-        raise KeyboardInterrupt
-
-
-def watched(seen: Sequence[Status], capsys: pytest.CaptureFixture[str], *, as_json: bool) -> str:
-    console = Console(width=80, quiet=as_json)
-    refresh(Script(seen[1:]), seen[0], console, clock=Steps(), seconds=15, as_json=as_json)
-    return capsys.readouterr().out
-
-
-CHANGING = replace(HEALTHY, stacks=(replace(STACKS[0], status="UPDATE_IN_PROGRESS"),))
-
-
-def test_each_change_is_a_block(capsys: pytest.CaptureFixture[str]) -> None:
-    elapsed = replace(parse(RECORDED), jobs=())
-    later = replace(HEALTHY, now=NOW + timedelta(seconds=15), usage=Usage(1, 1), slurm=elapsed)
-    stopped = replace(HEALTHY, fleet="STOPPED")
-    text = watched([HEALTHY, later, stopped, CHANGING], capsys, as_json=False)
-    assert text.count(" UTC\n") == 2
-    assert text.index("RUNNING") < text.index("STOPPED")
-
-
-def test_each_change_is_a_line_of_json(capsys: pytest.CaptureFixture[str]) -> None:
-    text = watched([HEALTHY, HEALTHY, replace(HEALTHY, fleet="STOPPED"), CHANGING], capsys, as_json=True)
-    assert [json.loads(line)["fleet"] for line in text.splitlines()] == ["RUNNING", "STOPPED"]
-
-
-def test_a_terminal_has_a_picture_that_changes() -> None:
-    console = Console(width=80, height=50, file=io.StringIO(), force_terminal=True)
-    with pytest.raises(KeyboardInterrupt):
-        refresh(Script([HEALTHY]), HEALTHY, console, clock=Steps(), seconds=15, as_json=False)
-    assert cast(io.StringIO, console.file).getvalue().count("Healthy.") >= 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema  # type: ignore[import-untyped]
@@ -323,6 +324,52 @@ def test_what_does_not_fit_together_is_told(world: World, statuses: dict[int, st
     world.statuses = statuses
     with pytest.raises(OperationError, match=re.escape(says)):
         world.upgrade(OTHER_OS).run()
+
+
+@pytest.mark.parametrize("status", ["ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "REVIEW_IN_PROGRESS"])
+@pytest.mark.parametrize("anyway", [False, True])
+def test_a_cluster_that_failed_to_come_up_is_not_replaced(world: World, status: str, anyway: bool) -> None:
+    world.statuses = {1: status}
+    before = world.path.read_bytes()
+
+    with pytest.raises(
+        OperationError, match=r"dev-cluster has no cluster: .*make diagnose ENV=dev\. Then: make deploy"
+    ):
+        world.upgrade(anyway=anyway).run()
+
+    assert world.path.read_bytes() == before
+
+
+def test_what_was_changed_in_the_file_meanwhile_stays(world: World) -> None:
+    work = world.upgrade(OTHER_OS)
+
+    def agreed(text: str) -> bool:
+        if text.startswith("Write"):
+            changed = world.path.read_text(encoding="utf-8").replace(
+                "idle_minutes: 10", "idle_minutes: 17  # mine\n   "
+            )
+            world.path.write_text(changed, encoding="utf-8")
+        return text.startswith("Write")
+
+    work.options = replace(work.options, agreed=agreed)
+    assert work.run() == "stopped"
+
+    assert "idle_minutes: 17  # mine" in world.path.read_text(encoding="utf-8")
+    assert (world.generation, world.settings.cluster.os) == (2, "ubuntu2204")
+
+
+def test_a_file_that_is_broken_meanwhile_is_told_and_left_alone(world: World) -> None:
+    work = world.upgrade(OTHER_OS)
+
+    def agreed(_: str) -> bool:
+        world.path.write_text("cluster: [\n", encoding="utf-8")
+        return True
+
+    work.options = replace(work.options, agreed=agreed)
+    with pytest.raises(UnusableError, match=r"config/dev\.yaml was changed meanwhile: not YAML"):
+        work.run()
+
+    assert world.path.read_text(encoding="utf-8") == "cluster: [\n"
 
 
 def test_three_clusters_are_too_many(world: World) -> None:

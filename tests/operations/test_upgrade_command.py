@@ -125,4 +125,27 @@ def test_an_end_in_mid_way_tells_what_was_done(
 
     told = capsys.readouterr().err
     assert "the head node does not answer" in told
-    assert "Done so far: settings, deploy. The same command goes on there." in told
+    assert "Done so far: settings, deploy. What AWS has begun goes on there. The same command goes on where" in told
+
+
+def test_ctrl_c_in_the_first_step_says_what_goes_on(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(world, "plan", interrupt)
+
+    assert run(monkeypatch, "--set", OTHER_OS, "--yes") == 130
+
+    assert "Done so far: no step. What AWS has begun goes on there." in capsys.readouterr().err
+
+
+def test_what_cannot_begin_says_only_why(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.statuses = {}
+
+    assert run(monkeypatch, "--yes") == 1
+
+    assert "Done so far" not in capsys.readouterr().err

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,14 +13,17 @@ import pytest
 from rich.console import Console
 
 from config.settings import Settings, load
+from scripts import deploy
 from scripts.change_plan import cdk
 from scripts.checks.catalog import CATALOG
-from scripts.operations import fleet
+from scripts.deployment import Deployment
+from scripts.operations import destruction, fleet
 from scripts.operations.clock import Clock
 from scripts.operations.command import CONFIG, OperationError
+from scripts.operations.head_node import Answer, HeadNode, HeadNodeError
 from scripts.operations.stacks import all_resources
 from scripts.operations.upgrade import Options, Upgrade
-from scripts.operations.upgrade_file import candidate, edit
+from scripts.operations.upgrade_file import Candidate, candidate, edit, write
 from scripts.operations.upgrade_site import AwsSite
 from tests.operations.account import Operated
 from tests.stacks.deployments import Raw, edited
@@ -60,14 +63,14 @@ class Person:
         self.screen = io.StringIO()
         self._runs = 0
 
-    def upgrade(self, *edits: str, steps: int = 99, dry_run: bool = False) -> Upgrade:
+    def upgrade(self, *edits: str, steps: int = 99) -> Upgrade:
         self._runs += 1
         directory = self.path.parent / f"run-{self._runs}"
         directory.mkdir()
         answers = iter([True] * steps)
         console = Console(file=self.screen, width=80)
         site = AwsSite("dev", console, QuickClock(), self._say)
-        options = Options(lambda _: next(answers, False), self._say, [edit(each) for each in edits], dry_run=dry_run)
+        options = Options(lambda _: next(answers, False), self._say, [edit(each) for each in edits])
         return Upgrade(self.path, load(self.path), directory, site, options)
 
     def _say(self, sentence: str) -> None:
@@ -97,11 +100,11 @@ def things(account: Operated, *stacks: str) -> set[tuple[str, str]]:
 
 
 def kill_while_the_second_cluster_is_made(account: Operated, work: Upgrade) -> None:
-    """Let the CDK begin to deploy the second cluster, and kill it then: CloudFormation goes on."""
+    """Write the second generation, let the CDK begin to deploy it, and kill it then: CloudFormation goes on."""
+    write(work.path, work.options.edits, 2)
     directory = work.directory / "begun"
     directory.mkdir()
-    found = candidate(work.path, directory, [], 2)
-    work.site.plan(found)
+    work.site.plan(candidate(work.path, directory, [], 2))
     arguments = ("deploy", "dev-cluster-2", "--app", str(directory / "cdk.out"), "--require-approval", "never")
     with subprocess.Popen(cdk.command(*arguments), cwd=cdk.ROOT, env=cdk.environment()) as process:
         while "dev-2" not in clusters(account):
@@ -110,33 +113,20 @@ def kill_while_the_second_cluster_is_made(account: Operated, work: Upgrade) -> N
 
 
 @pytest.mark.slow
-def test_blue_green_with_stops_at_every_step(deploy_operated: Callable[[Settings], Operated], person: Person) -> None:
+def test_blue_green_with_two_interruptions(deploy_operated: Callable[[Settings], Operated], person: Person) -> None:
     account = deploy_operated(load(person.path))
     account.shell(HEAD_NODE)
-    before = person.path.read_bytes()
     first = {"dev", "dev-cluster"}
     second = {"dev-2", "dev-cluster-2"}
+    of_the_first = things(account, *first)
 
-    assert person.upgrade(OTHER_OS, dry_run=True).run() == "dry run"
-    assert (clusters(account), person.path.read_bytes()) == (first, before)
-
-    assert person.upgrade(OTHER_OS, steps=1).run() == "stopped"
-    assert (clusters(account), load(person.path).cluster.generation) == (first, 2)
-
-    kill_while_the_second_cluster_is_made(account, person.upgrade())
-    assert person.upgrade(OTHER_OS, steps=0).run() == "stopped"
-    assert "dev-cluster-2 is CREATE_IN_PROGRESS: waiting for its end" in person.screen.getvalue()
-    assert clusters(account) == first | second
-    assert things(account, *first) & things(account, *second) == set()
-
-    assert person.upgrade("cluster.os=ubuntu2404").abandon() == "abandoned"
-    assert (clusters(account), person.path.read_bytes()) == (first, before)
-
-    assert person.upgrade(OTHER_OS, steps=3).run() == "stopped"
+    kill_while_the_second_cluster_is_made(account, person.upgrade(OTHER_OS))
     assert clusters(account) == first | second
 
     assert person.upgrade(OTHER_OS, steps=2).run() == "stopped"
+    assert person.screen.getvalue().count("dev-cluster-2 is CREATE_IN_PROGRESS: waiting for its end.") == 1
     assert clusters(account) == second
+    assert things(account, *second) & of_the_first == set()
     with pytest.raises(OperationError, match=r"There is no upgrade to go back from|there is no way back"):
         person.upgrade().abandon()
 
@@ -144,7 +134,6 @@ def test_blue_green_with_stops_at_every_step(deploy_operated: Callable[[Settings
     assert last.run() == "complete"
     assert [each.name for each in last.steps] == ["monitoring"]
     assert last.site.watched(last.settings) == {"dev-2"}
-    assert person.upgrade(OTHER_OS).run() == "nothing to do"
     assert load(person.path).cluster.os == "ubuntu2204"
 
 
@@ -157,6 +146,59 @@ def test_clusters_are_found_by_their_stacks(operated: Operated, site: AwsSite) -
     assert site.clusters(operated.settings) == {1: "CREATE_COMPLETE"}
     assert site.clusters(operated.settings.of_generation(3)) == {1: "CREATE_COMPLETE"}
     assert site.watched(operated.settings) == {"trn1-16"}
+
+
+def test_the_limit_of_a_drain_holds_for_the_destruction_too(
+    operated: Operated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: dict[str, object] = {}
+
+    def stop(_: Deployment, **options: object) -> None:
+        given.update(options)
+        raise OperationError("jobs are left")
+
+    monkeypatch.setattr(fleet, "stop", stop)
+    site = AwsSite("trn1-16", Console(file=io.StringIO()), QuickClock(), print, drain_limit=7200)
+
+    with pytest.raises(OperationError, match="jobs are left"):
+        site.destroy(operated.settings)
+
+    assert (given["drain"], given["drain_limit"]) == (True, 7200)
+
+
+@pytest.mark.parametrize(("stack", "stacks"), [("trn1-16-cluster-2", ("trn1-16-cluster-2",)), (None, ("--all",))])
+def test_the_cdk_deploys_what_was_planned(
+    site: AwsSite, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, stack: str | None, stacks: tuple[str, ...]
+) -> None:
+    codes, calls = iter([0, 1]), []
+
+    def run(environment: str, assembly: Path, *_: object, stacks: tuple[str, ...], output: object) -> int:
+        calls.append((environment, assembly, stacks, output))
+        return next(codes)
+
+    monkeypatch.setattr(deploy, "deploy", run)
+    found = Candidate(tmp_path / "trn1-16.yaml", load(CONFIG / "trn1-16.yaml"))
+
+    site.deploy(found, stack)
+    with pytest.raises(OperationError, match=r"exit code 1\. Why: make diagnose ENV=trn1-16\. The same command"):
+        site.deploy(found, stack)
+
+    assert calls == [("trn1-16", tmp_path / "cdk.out", stacks, None)] * 2
+
+
+def test_a_stack_that_is_busy_is_told_of_once(
+    operated: Operated, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    statuses = iter(["UPDATE_IN_PROGRESS"] * 3 + ["UPDATE_ROLLBACK_IN_PROGRESS"] * 2 + ["UPDATE_COMPLETE"])
+    monkeypatch.setattr(Deployment, "stack", lambda *_: {"StackStatus": next(statuses)})
+    monkeypatch.setattr(destruction, "destroy", lambda *_, **__: destruction.Outcome(datetime.now(UTC)))
+
+    AwsSite("trn1-16", Console(file=io.StringIO()), QuickClock(), print).destroy(operated.settings)
+
+    assert capsys.readouterr().out.splitlines() == [
+        "trn1-16-cluster is UPDATE_IN_PROGRESS: waiting for its end.",
+        "trn1-16-cluster is UPDATE_ROLLBACK_IN_PROGRESS: waiting for its end.",
+    ]
 
 
 def test_a_cluster_of_another_name_is_refused(operated: Operated, site: AwsSite) -> None:
@@ -181,6 +223,24 @@ def test_a_head_node_that_does_not_work_is_told(operated: Operated, site: AwsSit
 
     with pytest.raises(OperationError, match=says):
         site.verify(operated.settings)
+
+
+def test_a_head_node_that_is_silent_for_a_moment_is_asked_again(
+    operated: Operated, site: AwsSite, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers: Iterator[HeadNodeError | Answer] = iter([HeadNodeError("no contact"), Answer(0, "fs-1", "")])
+
+    def run(*_: object) -> Answer:
+        answer = next(answers)
+        if isinstance(answer, HeadNodeError):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(HeadNode, "run", run)
+
+    site.verify(operated.settings)
+
+    assert "No answer, which is asked for again: no contact\ntrn1-16 is RUNNING" in capsys.readouterr().out
 
 
 def test_a_fleet_that_does_not_run_is_told(operated: Operated, site: AwsSite, monkeypatch: pytest.MonkeyPatch) -> None:

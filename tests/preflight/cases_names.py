@@ -18,6 +18,7 @@ REFUSED = parameter(Name="aws/refused")
 """A resource that cannot be created: Systems Manager keeps such names to itself."""
 NETWORK = "trn1-16-network"
 OURS = {"Description": "Trn1 UltraCluster trn1-16: network"}
+OUR_CLUSTER = {"Description": "Trn1 UltraCluster trn1-16: cluster"}
 CLUSTER = "trn1-16"
 
 
@@ -126,9 +127,16 @@ CASES = (
         names.stack_names,
         Status.WARN,
         ("trn1-16-cluster still holds a cluster of an earlier generation", "make upgrade ENV=trn1-16"),
-        has_cluster,
+        has_stack("trn1-16-cluster", OUR_CLUSTER),
         edit=in_generation(2),
         name="older-generation",
+    ),
+    Case(
+        names.stack_names,
+        Status.FAIL,
+        ("trn1-16-cluster-3 holds a cluster of a later generation than config/trn1-16.yaml names (1)", "--abandon"),
+        has_stack("trn1-16-cluster-3", OUR_CLUSTER),
+        name="later-generation",
     ),
     Case(
         names.stack_names,

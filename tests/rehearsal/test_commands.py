@@ -130,8 +130,10 @@ def test_a_node_writes_to_the_log_by_rights_of_its_own(node: Node) -> None:
     with node.aws.restricted({"Version": "2012-10-17", "Statement": [statement]}) as user:
         session = boto3.Session(user["AWS_ACCESS_KEY_ID"], user["AWS_SECRET_ACCESS_KEY"])
         node.ssm = session.client("ssm", REGION, endpoint_url=node.aws.endpoint)
+        node.aws.calls()
         command_id = node.send("echo out", CloudWatchOutputConfig=LOGGED)
         assert node.answer(command_id)[0] == "Success"
+    assert {each.split(":")[0] for each in node.aws.calls()} == {"ssm"}, "nobody but the node calls CloudWatch Logs"
     assert node.logged(command_id, "stdout") == "out\n"
 
 

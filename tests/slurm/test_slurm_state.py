@@ -25,7 +25,7 @@ CLOUD = {
     "SuspendProgram": "/bin/true",
     "SuspendTime": "300",
     "ResumeTimeout": "600",
-    "SuspendTimeout": "60",
+    "SuspendTimeout": "600",  # a node that is powered down stays so, however slow this machine is
     "NodeName": "cpu-dy-c6i-[1-8] CPUs=4 State=CLOUD",
     "PartitionName": "cpu Nodes=cpu-dy-c6i-[1-8]",
 }
@@ -54,8 +54,17 @@ class CloudCluster(SlurmCluster):
         text = self.run(f"sh -c {shlex.quote(SCRIPT)}")
         return text, parse(text)
 
-    def update(self, node: str, state: str, reason: str) -> None:
-        self.run(f"scontrol update nodename={node} state={state} reason={shlex.quote(reason)}")
+    def update(self, *changes: tuple[str, str, str]) -> None:
+        """Set the states of nodes: name, state and reason of each."""
+        command = "scontrol update nodename={} state={} reason={}\n"
+        lines = [command.format(node, state, shlex.quote(reason)) for node, state, reason in changes]
+        self.run(f"set -e\n{''.join(lines)}")
+
+    def is_busy(self) -> bool:
+        """Return whether both jobs have nodes, and all nodes are in the states that they were set to."""
+        _, state = self.ask()
+        changing = (state.nodes["cpu"].get("powering up"), state.nodes["trn1"].get("powering down"))
+        return state.active_jobs == 2 and changing == (2, 1)
 
 
 def recorded(text: str) -> str:
@@ -69,14 +78,14 @@ def test_all_states_of_nodes_and_jobs(slurm_workspace: Path) -> None:
         cluster.submit("sleep 600", f"--partition=trn1 --exclusive --nodelist={cluster.nodes[0].name} --job-name=train")
         cluster.submit("sleep 600", f"--partition=cpu --job-name={shlex.quote(TWO_LINES)}")
         cluster.submit("true", "--partition=trn1,cpu --hold --array=1-30 --job-name=sweep")
-        cluster.update(cluster.nodes[1].name, "drain", AWKWARD)
-        cluster.update(cluster.nodes[2].name, "down", TWO_LINES)
-        cluster.update(cluster.nodes[3].name, "power_down_asap", "to be replaced")
-        cluster.update("cpu-dy-c6i-3", "drain", "drained while off")
-        cluster.update("cpu-dy-c6i-5", "power_up", "wanted")
-        cluster.wait_until(lambda: cluster.ask()[1].active_jobs == 2)
-        cluster.wait_until(lambda: cluster.ask()[1].nodes["cpu"].get("powering up") == 2)
-        cluster.wait_until(lambda: "powering down" in cluster.ask()[1].nodes["trn1"])
+        cluster.update(
+            (cluster.nodes[1].name, "drain", AWKWARD),
+            (cluster.nodes[2].name, "down", TWO_LINES),
+            (cluster.nodes[3].name, "power_down_asap", "to be replaced"),
+            ("cpu-dy-c6i-3", "drain", "drained while off"),
+            ("cpu-dy-c6i-5", "power_up", "wanted"),
+        )
+        cluster.wait_until(cluster.is_busy, timeout=300)
         cluster.run("scontrol update partitionname=cpu state=inactive")
         text, state = cluster.ask()
     assert before.nodes == {"cpu": {"power saving": 8}, "trn1": {"idle": 5}}

@@ -116,6 +116,12 @@ def test_setting_what_is_there_already_changes_nothing(file: Path, path: Path) -
         ("ä: 1 # ö \U0001f600\nb: 2", ("b",), "ü", "ä: 1 # ö \U0001f600\nb: ü"),
         ("- n: x\n  b: 1\n", (0, "m"), 2, "- n: x\n  m: 2\n  b: 1\n"),
         ("- n: x # c\n", (0, "m"), 2, "- m: 2\n  n: x # c\n"),
+        ("# of the item\n- n: x\n", (0, "m"), 2, "# of the item\n- m: 2\n  n: x\n"),
+        ("a:\n  b: 1\n\n  # of c,\n  # which is 2\n  c: 2  # c\n", ("a", "d"), 3,
+         "a:\n  b: 1\n\n  d: 3\n  # of c,\n  # which is 2\n  c: 2  # c\n"),
+        ("# all\n\n# of b\nb: 1\n", ("a",), 2, "# all\n\na: 2\n# of b\nb: 1\n"),
+        ("a: |\n  # text\nb: 1\n", ("c",), 2, "a: |\n  # text\nc: 2\nb: 1\n"),
+        ("a:\n  # of b\n    # deeper\n  b: 1\n", ("a", "c"), 2, "a:\n  # of b\n    # deeper\n  c: 2\n  b: 1\n"),
         ("a: {b: 1, c: 2}\n", ("a", "d"), True, "a: {b: 1, d: true, c: 2}\n"),
         ("a: |\n  text\nb: 1\n", ("b",), 2, "a: |\n  text\nb: 2\n"),
     ],
@@ -146,6 +152,17 @@ def test_the_file_keeps_its_mode(path: Path) -> None:
     path.chmod(0o640)
     set_value(path, ("a",), 2)
     assert path.stat().st_mode & 0o777 == 0o640
+
+
+def test_of_a_link_what_it_leads_to_changes(path: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    target = tmp_path / "elsewhere" / "shared.yaml"
+    target.write_text("a: 1\n", encoding="utf-8")
+    path.symlink_to(target)
+    set_value(path, ("a",), 2)
+    assert path.is_symlink()
+    assert target.read_text(encoding="utf-8") == "a: 2\n"
+    assert list(target.parent.iterdir()) == [target]
 
 
 def test_a_write_that_fails_leaves_the_file_as_it_was(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

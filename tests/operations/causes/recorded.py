@@ -26,11 +26,15 @@ from scripts.operations.evidence import KINDS
 SAMPLES: list[dict[str, str]] = yaml.safe_load(Path(__file__).with_name("samples.yaml").read_text(encoding="utf-8"))
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 CLUSTER_GROUP = "/aws/parallelcluster/trn1-16-202605010900"
+HEAD_NODE = "i-0a1b2c3d4e5f60718"
 PROVIDER_GROUP = "/aws/lambda/pcluster-cfn-1a2b"
+QUOTA = "CREATE_FAILED AWS::EC2::EIP Address: The maximum number of addresses has been reached."
 _RESULTS = {
     "describe_stack_events": "StackEvents",
     "list_stacks": "StackSummaries",
     "list_change_sets": "Summaries",
+    "list_stack_resources": "StackResourceSummaries",
+    "describe_instances": "Reservations",
     "describe_log_groups": "logGroups",
     "filter_log_events": "events",
 }
@@ -40,6 +44,7 @@ class Now(Clock):
     """A clock that stands still."""
 
     def now(self) -> datetime:
+        """Return `NOW`."""
         return NOW
 
 
@@ -51,9 +56,13 @@ class Recorded(Account):
         events: Events by stack name, oldest first.
         deleted: What ListStacks tells of deleted stacks.
         change_sets: Those of every stack.
+        resources: Resources by stack name.
+        instances: The instances of the cluster, by id their state; the first is the head node.
         lines: Group, stream, time and text of log lines.
         denied: Operations that are not allowed.
         calls: Counts of calls by operation; each page is one.
+        lines_in_page: How many lines a page of a log has at most.
+        empty_pages: How many pages without a line come before the others of a log.
     """
 
     def __init__(self, region: str) -> None:
@@ -62,15 +71,18 @@ class Recorded(Account):
         self.events: dict[str, list[dict[str, Any]]] = {}
         self.deleted: list[dict[str, Any]] = []
         self.change_sets: list[dict[str, Any]] = []
+        self.resources: dict[str, list[dict[str, Any]]] = {}
+        self.instances: dict[str, str] = {}
         self.lines: list[tuple[str, str, datetime, str]] = []
         self.denied: set[str] = set()
         self.calls: Counter[str] = Counter()
         self.lines_in_page = 10_000
+        self.empty_pages = 0
 
     def client(self, service: str, region: str | None = None) -> Any:
         return self
 
-    def event(self, stack: str, minute: float, text: str, physical_id: str = "physical") -> None:
+    def event(self, stack: str, minute: float, text: str, physical_id: str = "physical", **more: str) -> None:
         """Record an event: status, type and name of the resource, a colon and the reason."""
         found = re.fullmatch(r"(\S+) (\S+) (\S+?): ?(.*)", text, re.DOTALL)
         assert found, text
@@ -84,6 +96,7 @@ class Recorded(Account):
                 "ResourceStatus": status,
                 "ResourceStatusReason": reason,
                 "Timestamp": NOW - timedelta(hours=1) + timedelta(minutes=minute),
+                **more,
             }
         )
 
@@ -94,8 +107,7 @@ class Recorded(Account):
     def describe_stacks(self, StackName: str) -> dict[str, Any]:
         self._count("describe_stacks")
         if StackName not in self.stacks:
-            message = f"Stack with id {StackName} does not exist"
-            raise ClientError({"Error": {"Code": "ValidationError", "Message": message}}, "DescribeStacks")
+            raise _no_stack(StackName)
         found = {"StackName": StackName, "StackId": stack_id(StackName), "StackStatus": self.stacks[StackName]}
         return {"Stacks": [{**found, "CreationTime": NOW - timedelta(days=1)}]}
 
@@ -113,14 +125,25 @@ class Recorded(Account):
                 found = self.deleted
             case "list_change_sets":
                 found = self.change_sets
+            case "list_stack_resources":
+                name = asked["StackName"].split("/")[1] if ":" in asked["StackName"] else asked["StackName"]
+                if name not in self.resources:
+                    raise _no_stack(name)
+                found = [{"LastUpdatedTimestamp": NOW, **each} for each in self.resources[name]]
+            case "describe_instances":
+                found = [{"Instances": [_instance(n, *each) for n, each in enumerate(self.instances.items())]}]
             case "describe_log_groups":
                 found, size = [{"logGroupName": each} for each in sorted({group for group, *_ in self.lines})], 50
                 found = [each for each in found if each["logGroupName"].startswith(asked["logGroupNamePrefix"])]
             case "filter_log_events":
                 found, size = list(self._matching(asked)), self.lines_in_page
+        for _ in range(self.empty_pages if operation == "filter_log_events" else 0):
+            self._count(operation)
+            yield {"events": [], "nextToken": "more"}
         for begin in range(0, max(len(found), 1), size):
             self._count(operation)
-            more = {"nextToken": "more"} if begin + size < len(found) else {}
+            token = "NextToken" if operation == "list_stacks" else "nextToken"
+            more = {token: "more"} if begin + size < len(found) else {}
             yield {_RESULTS[operation]: found[begin : begin + size], **more}
 
     def _matching(self, asked: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -132,7 +155,8 @@ class Recorded(Account):
         for group, stream, time, text in self.lines:
             stamp = int(time.timestamp() * 1000)
             is_in_time = asked["startTime"] <= stamp <= asked["endTime"]
-            if group == asked["logGroupName"] and is_in_time and any(term in text for term in terms):
+            is_asked_for = group == asked["logGroupName"] and stream.startswith(asked.get("logStreamNamePrefix", ""))
+            if is_asked_for and is_in_time and any(term in text for term in terms):
                 yield {"logStreamName": stream, "timestamp": stamp, "message": text}
 
     def _count(self, operation: str) -> None:
@@ -163,12 +187,29 @@ def stack_id(name: str) -> str:
     return f"arn:aws:cloudformation:us-west-2:111122223333:stack/{name}/1a2b"
 
 
+def _no_stack(name: str) -> ClientError:
+    error = {"Code": "ValidationError", "Message": f"Stack with id {name} does not exist"}
+    return ClientError({"Error": error}, "an operation")
+
+
+def _instance(number: int, instance_id: str, state: str) -> dict[str, Any]:
+    node_type = {"Key": "parallelcluster:node-type", "Value": "Compute" if number else "HeadNode"}
+    address = f"10.0.1.{2 + number}"
+    return {"InstanceId": instance_id, "State": {"Name": state}, "Tags": [node_type], "PrivateIpAddress": address}
+
+
 def deployment(**stacks: str) -> tuple[Deployment, Recorded]:
-    """Return a deployment of config/trn1-16.yaml whose parts' stacks have certain states, and its account."""
+    """Return a deployment of config/trn1-16.yaml whose parts' stacks have certain states, and its account.
+
+    A cluster that was made has its own stack, and a head node that runs.
+    """
     found = Deployment("trn1-16", load(CONFIG / "trn1-16.yaml"))
     account = Recorded(found.settings.region)
     found.account = account
     account.stacks = {found.stack_name(part): status for part, status in stacks.items()}
+    if stacks.get("cluster") in ("CREATE_COMPLETE", "UPDATE_COMPLETE"):
+        account.stacks[found.settings.cluster_spec.name] = stacks["cluster"]
+        account.instances = {HEAD_NODE: "running"}
     return found, account
 
 
@@ -187,7 +228,7 @@ def failed(noise: bool = False) -> tuple[Deployment, Recorded, str]:
 
 def stream(kind: str) -> str:
     """Return the name of a log stream of a kind."""
-    return f"ip-10-0-1-2.i-0a1b2c3d4e5f60718.{'x' if kind == 'provider' else KINDS[kind][0]}"
+    return f"ip-10-0-1-2.{HEAD_NODE}.{'x' if kind == 'provider' else min(KINDS[kind])}"
 
 
 def record(sample: Mapping[str, str], *, noise: bool = False) -> Deployment:
@@ -208,7 +249,10 @@ def record(sample: Mapping[str, str], *, noise: bool = False) -> Deployment:
     else:
         found, account = deployment(network="CREATE_COMPLETE", cluster="CREATE_COMPLETE")
         stack = found.stack_name("cluster")
-        account.line(stream(kind), 50, text)
+        if kind == "instance":
+            account.instances = {HEAD_NODE: "stopped"} if HEAD_NODE in text else {}
+        else:
+            account.line(stream(kind), 50, text)
     if noise:
         account.event(stack, 3, "CREATE_FAILED AWS::EC2::Subnet Other: Resource creation cancelled")
         account.event(stack, 3, f"ROLLBACK_IN_PROGRESS AWS::CloudFormation::Stack {stack}: The following resource(s)")
@@ -218,6 +262,11 @@ def record(sample: Mapping[str, str], *, noise: bool = False) -> Deployment:
             account.line(stream("boot"), minute, "[INFO] Command 05_touch succeeded, and nothing failed")
             account.line("ip-10-0-1-2.i-0a1b.dcv-server", minute, "ERROR InsufficientInstanceCapacity")
     return found
+
+
+def ids(found: Diagnosis) -> list[str]:
+    """Return the names of the causes that a diagnosis found."""
+    return [each.cause.id for each in found.findings]
 
 
 def shown(found: Diagnosis) -> str:

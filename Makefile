@@ -120,6 +120,10 @@ preflight-all: setup .venv-pcluster/.complete ## Look for every configuration wh
 deploy: env setup .venv-pcluster/.complete ## Show the changes of ENV, ask, and make them; outputs go to build/outputs-ENV.json: ARGS=--yes
 	@python -m scripts.deploy $(ENV) $(ARGS)
 
+.PHONY: deliver
+deliver: env setup .venv-pcluster/.complete ## Deploy ENV in a round of limited time, which the next one takes up: ARGS='--minutes 50'
+	@python -m scripts.deliver $(ENV) $(ARGS)
+
 .PHONY: submit
 submit: env setup ## Submit a training run to the cluster of ENV: ARGS='--nodes 16 --output /fsx/runs/phase1 --phase 1'
 	@python -m scripts.submit $(ENV) $(ARGS)
@@ -133,6 +137,10 @@ status: env setup ## Show ENV on one screen: stacks, nodes, queues, file system,
 .PHONY: diagnose
 diagnose: env setup ## Tell why ENV failed, from its stacks and logs, and what to do
 	@python -m scripts.diagnose $(ENV) $(ARGS)
+
+.PHONY: drift
+drift: env setup .venv-pcluster/.complete ## Tell what of ENV is no longer as its settings have it: ARGS=--markdown, --json
+	@python -m scripts.drift $(ENV) $(ARGS)
 
 .PHONY: connect
 connect: env setup ## Open a shell on the head node of ENV by Session Manager
@@ -174,6 +182,17 @@ pipeline-outputs: setup ## Print role, Region and configuration of a stage of pi
 	@test -n "$(STAGE)" || { echo "STAGE: got nothing; allowed: a stage of pipeline.yaml, or read" >&2; exit 2; }
 	@python -m scripts.pipeline $(STAGE)
 
+PIPELINE := cdk --no-notices --app '.venv/bin/python pipeline_app.py' --output build/pipeline
+
+.PHONY: pipeline-synth
+pipeline-synth: setup ## Write the templates of what pipeline.yaml asks for to build/pipeline, for review
+	@rm -rf build/pipeline
+	@$(PIPELINE) --ci synth --quiet $(ARGS) >/dev/null
+
+.PHONY: pipeline-deploy
+pipeline-deploy: setup ## Let GitHub's workflows into the account, by pipeline.yaml: show the changes, ask, make them
+	@$(PIPELINE) deploy --all $(ARGS)
+
 .PHONY: propose-pins
 propose-pins: setup ## Print newer versions of what is pinned, as Markdown; asks pip and npm
 	@python -m scripts.pins
@@ -187,6 +206,10 @@ rehearse: env setup .venv-pcluster/.complete ## Create, change and destroy ENV o
 .PHONY: emulate
 emulate: env setup .venv-pcluster/.complete ## An emulated account for ENV until Ctrl-C, to try preflight and deploy on: ARGS='--spoil no-quota'
 	@python -m scripts.emulate $(ENV) $(ARGS)
+
+.PHONY: ci-local
+ci-local: setup .venv-pcluster/.complete ## Run the workflows from clean clones of HEAD, deployments emulated: ARGS='--without test --reuse-environments'
+	@python -m scripts.ci_local $(ARGS)
 
 .PHONY: validate
 validate: $(if $(GIVEN_ENV),env) setup .venv-pcluster/.complete ## Ask the real ParallelCluster about every configuration, or ENV
@@ -250,8 +273,9 @@ format: setup ## Format the code and mend what the linter can
 	@ruff format
 
 .PHONY: schema
-schema: setup ## Write config/schema.json anew from the settings' models
+schema: setup ## Write config/schema.json and config/pipeline.schema.json anew from the settings' models
 	@python -m config.settings
+	@python -m config.pipeline
 
 .PHONY: snapshots
 snapshots: setup ## Write the golden templates anew; review them as a diff

@@ -492,8 +492,7 @@ def load(path: Path) -> Settings:
     if isinstance(source.value, dict):
         misshapen = {place_of(detail["loc"]) for detail in details if detail["type"] != RULE}
         found += [(fault.path, str(fault)) for fault in _rule_faults_beside(source.value, misshapen)]
-    lines = sorted({(source.line(place), f"{dotted(place)}: {text}") for place, text in found})
-    raise SettingsError("\n".join(f"{source.name}:{line}: {text}" for line, text in lines))
+    raise SettingsError(source.report(found))
 
 
 def json_schema() -> str:

@@ -1,11 +1,13 @@
 """A YAML file whose values know the lines that they stand on."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from config.messages import dotted
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The fast one, where PyYAML was built with libyaml."""
@@ -59,6 +61,11 @@ class YamlSource:
         while place and place not in self._lines:
             place = place[:-1]
         return self._lines.get(place, 1)
+
+    def report(self, found: Iterable[tuple[tuple[str | int, ...], str]]) -> str:
+        """Return what is wrong with values, a line each: the file, the value's line and place, and the text."""
+        lines = sorted({(self.line(place), f"{dotted(place)}: {text}") for place, text in found})
+        return "\n".join(f"{self.name}:{line}: {text}" for line, text in lines)
 
 
 def _places(node: yaml.Node | None, place: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], int]]:

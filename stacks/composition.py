@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import aws_cdk as cdk
+from constructs import Construct
 
 from config.settings import Settings
 from stacks.cluster_stack import ClusterStack
@@ -24,11 +25,12 @@ class Deployment:
     monitoring: MonitoringStack
 
 
-def compose(app: cdk.App, settings: Settings) -> Deployment:
-    """Add the stacks of a deployment to an app."""
+def compose(app: Construct, settings: Settings) -> Deployment:
+    """Add the stacks of a deployment to an app, or to a stage of a pipeline; their names are the same in both."""
 
     def options(part: str) -> dict[str, Any]:
         return {
+            "stack_name": settings.stack_name(part),
             "env": cdk.Environment(account=settings.account, region=settings.region),
             "termination_protection": part in settings.termination_protection,
             "description": f"Trn1 UltraCluster {settings.name}: {part}",

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from aws_cdk import Acknowledgment, Stack, Validations
 from aws_cdk import aws_iam as iam
@@ -12,6 +11,7 @@ from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from ultracluster.domain.cluster_configuration import Action, NodeActions
+from ultracluster.wildcards import as_cdk_nag_writes
 
 _LAUNCHER = Path(__file__).with_name("node_launcher.sh")
 _RUNNER = Path(__file__).with_name("run_bundle.sh")
@@ -95,7 +95,7 @@ class NodeScripts(Construct):
             return None
         statement = self._read_assets("*.sh")
         policy = iam.ManagedPolicy(self, "ProviderPolicy", statements=[statement])
-        [scripts] = map(_as_cdk_nag_writes, Stack.of(self).resolve(statement.resources))
+        [scripts] = map(as_cdk_nag_writes, Stack.of(self).resolve(statement.resources))
         Validations.of(policy).acknowledge(
             Acknowledgment(
                 id=f"AwsSolutions::AwsSolutions-IAM5[Resource::{scripts}]",
@@ -140,13 +140,3 @@ class NodeScripts(Construct):
     def _read_assets(self, *keys: str) -> iam.PolicyStatement:
         bucket = next(iter(self._assets.values())).bucket
         return iam.PolicyStatement(actions=["s3:GetObject"], resources=[bucket.arn_for_objects(key) for key in keys])
-
-
-def _as_cdk_nag_writes(value: Any) -> str:
-    """Return a resolved ARN as cdk-nag 3 has it in the id of a finding."""
-    if isinstance(value, str):
-        return value.replace("${", "<").replace("}", ">")
-    [(function, argument)] = value.items()
-    if function == "Fn::Join":
-        return "".join(map(_as_cdk_nag_writes, argument[1]))
-    return f"<{argument}>" if function == "Ref" else _as_cdk_nag_writes(argument)

@@ -3,34 +3,42 @@
 import json
 import re
 import shutil
+from collections.abc import Iterable, Mapping
 from difflib import unified_diff
 from itertools import islice
 from pathlib import Path
 
 import pytest
 
+from tests.stacks import pipelines
 from tests.stacks.deployments import CONFIGURATIONS, Deployment
+from tests.stacks.small_app import read_template
 
 SNAPSHOTS = Path(__file__).parents[1] / "snapshots"
+PIPELINE = "pipeline"
 REWRITE = "If that is meant, run `make snapshots` and review the difference."
 
 
 def golden(deployment: Deployment) -> dict[str, str]:
-    """Return the text of each golden file by its name. Assets have their names in place of their hashes."""
+    """Return the text of each golden file by its name."""
+    return golden_texts(deployment.directory, deployment.templates)
+
+
+def golden_texts(directory: Path, stacks: Iterable[str]) -> dict[str, str]:
+    """Return the text of each stack's golden file by its name. Assets have their names in place of their hashes."""
     texts = {}
-    for stack, template in deployment.templates.items():
-        assets = json.loads((deployment.directory / f"{stack}.assets.json").read_text(encoding="utf-8"))["files"]
-        text = json.dumps(template.body, indent=2) + "\n"
+    for stack in stacks:
+        assets = json.loads((directory / f"{stack}.assets.json").read_text(encoding="utf-8"))["files"]
+        text = json.dumps(read_template(directory, stack).body, indent=2) + "\n"
         for asset_hash, asset in assets.items():
             text = text.replace(asset_hash, f"<{asset['displayName']}>")
         texts[f"{stack}.json"] = text
     return texts
 
 
-def test_templates_are_as_their_golden_files(deployment: Deployment, pytestconfig: pytest.Config) -> None:
-    folder = SNAPSHOTS / deployment.settings.name
-    expected = golden(deployment)
-    if pytestconfig.getoption("update_snapshots"):
+def compare(folder: Path, expected: Mapping[str, str], *, update: bool) -> None:
+    """Compare golden files with what they should be, or write them anew."""
+    if update:
         folder.mkdir(parents=True, exist_ok=True)
         for stale in folder.iterdir():
             stale.unlink()
@@ -44,8 +52,21 @@ def test_templates_are_as_their_golden_files(deployment: Deployment, pytestconfi
         assert found[name] == text, "\n".join([f"{folder / name} is out of date. {REWRITE}", *islice(changes, 80)])
 
 
+def test_templates_are_as_their_golden_files(deployment: Deployment, pytestconfig: pytest.Config) -> None:
+    update = bool(pytestconfig.getoption("update_snapshots"))
+
+    compare(SNAPSHOTS / deployment.settings.name, golden(deployment), update=update)
+
+
+def test_templates_of_the_pipeline_are_as_their_golden_files(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    directory = pipelines.synthesize(pipelines.pipeline(), tmp_path)
+    expected = golden_texts(directory, [pipelines.ACCESS_STACK, pipelines.PIPELINE_STACK])
+
+    compare(SNAPSHOTS / PIPELINE, expected, update=bool(pytestconfig.getoption("update_snapshots")))
+
+
 def test_there_are_golden_files_of_the_deployments_alone(pytestconfig: pytest.Config) -> None:
-    superfluous = [path for path in SNAPSHOTS.iterdir() if path.name not in CONFIGURATIONS]
+    superfluous = [path for path in SNAPSHOTS.iterdir() if path.name not in (*CONFIGURATIONS, PIPELINE)]
     if pytestconfig.getoption("update_snapshots"):
         while superfluous:
             shutil.rmtree(superfluous.pop())

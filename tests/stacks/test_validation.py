@@ -11,6 +11,7 @@ from aws_cdk import aws_ec2 as ec2
 from cdk_nag import AwsSolutionsChecks
 
 from stacks.composition import compose
+from tests.stacks import pipelines
 from tests.stacks.deployments import CONFIGURATIONS, PARTS, Deployment, deploy, edited
 from tests.stacks.small_app import new_app
 from tests.stacks.test_cluster_stack import with_login_nodes
@@ -103,6 +104,20 @@ def test_cfn_lint_finds_nothing_in_what_no_file_of_ours_chooses(
 
     assert {path.parent.name for path in changed} == CHOICES.keys()
     assert lint(*changed) == []
+
+
+def test_validators_find_nothing_in_the_stacks_of_the_pipeline(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert findings(lambda app: pipelines.compose(app, pipelines.pipeline()), tmp_path, capfd) == ""
+
+
+def test_cfn_lint_finds_nothing_in_the_stacks_of_the_pipeline(tmp_path: Path) -> None:
+    """But for I1022, a matter of taste, which it tells as E3703 where a role's ARN stands in a pipeline's action."""
+    directory = pipelines.synthesize(pipelines.pipeline(), tmp_path)
+    templates = [directory / f"{name}.template.json" for name in (pipelines.ACCESS_STACK, pipelines.PIPELINE_STACK)]
+
+    assert [each for each in lint(*templates) if "E3703:Prefer using Fn::Sub over Fn::Join" not in each] == []
 
 
 def open_to_the_world(app: cdk.App) -> None:

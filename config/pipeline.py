@@ -1,0 +1,174 @@
+"""The settings of the pipeline that deploys: pipeline.yaml. `load` reports every fault at once."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
+
+from config import settings
+from config.messages import RULE, place_of, text_of
+from config.settings import Settings, SettingsError
+from config.yaml_source import YamlSource, YamlSourceError
+from ultracluster.domain.faults import Fault, below
+
+PATH = Path(__file__).parents[1] / "pipeline.yaml"
+SCHEMA_PATH = Path(__file__).with_name("pipeline.schema.json")
+PLACEHOLDER = "your-org/your-fork"
+READ_ROLE = "ultracluster-ci-read"
+READ = "read"
+"""Stands for the role of pull requests, where the name of a stage would stand for its role."""
+
+
+def deploy_role(stage: str) -> str:
+    """Return the name of the role in which GitHub deploys a stage."""
+    return f"ultracluster-ci-deploy-{stage}"
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
+
+
+class Stage(_Model):
+    """One deployment of the pipeline."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,39}$")]
+    """Name of the stage, and of its environment on GitHub."""
+    environment: str
+    """File name in config/ without .yaml."""
+    approval: bool = False
+    """Whether the pipeline inside AWS asks before it deploys. GitHub asks by the rules of its environment."""
+
+
+class Pipeline(_Model):
+    """What is deployed from which repository, and where to."""
+
+    repository: Annotated[str, Field(pattern=r"^[A-Za-z0-9-]+/[A-Za-z0-9._-]+$")]
+    """OWNER/NAME of the repository on GitHub, in its own upper and lower case, which IAM tells apart."""
+    account: Annotated[str, Field(pattern=r"^\d{12}$")] | None = None
+    """AWS account of all stages, in quotes; null: nothing is deployed."""
+    region: Annotated[str, Field(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$")]
+    """AWS Region of all stages."""
+    branch: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._/-]*$")] = "main"
+    """What is merged to it is deployed."""
+    stages: Annotated[list[Stage], Field(min_length=1)]
+    """Deployments, one after the other."""
+    oidc_provider_arn: (
+        Annotated[str, Field(pattern=r"^arn:aws:iam::\d{12}:oidc-provider/token\.actions\.githubusercontent\.com$")]
+        | None
+    ) = None
+    """IAM's identity provider for GitHub, of which an account has one at most; null: make it."""
+    connection_arn: (
+        Annotated[str, Field(pattern=r"^arn:aws:code(connections|star-connections):[a-z0-9-]+:\d{12}:connection/.+$")]
+        | None
+    ) = None
+    """Connection to GitHub for the pipeline inside AWS; null: no such pipeline."""
+
+    @field_validator("stages")
+    @classmethod
+    def _check_stages(cls, stages: list[Stage]) -> list[Stage]:
+        for key in ("name", "environment"):
+            values = Counter(getattr(stage, key) for stage in stages)
+            twice = [value for value, count in values.items() if count > 1]
+            if twice:
+                raise _broken_rule(twice[0], f"another {key} for each stage", "one would overwrite the other")
+        if READ in {stage.name for stage in stages}:
+            raise _broken_rule(READ, "any other name", "it stands for the role of pull requests")
+        return stages
+
+    @field_validator("oidc_provider_arn")
+    @classmethod
+    def _check_provider(cls, arn: str | None, info: ValidationInfo) -> str | None:
+        account = info.data.get("account")
+        if arn is not None and account is not None and f"::{account}:" not in arn:
+            raise _broken_rule(arn, f"a provider of account {account}", "a role trusts those of its own account alone")
+        return arn
+
+    @property
+    def missing(self) -> list[str]:
+        """What has to be filled in before anything can be deployed, a sentence each; none: all is there."""
+        found = []
+        if self.repository == PLACEHOLDER:
+            found.append(f"repository is still {PLACEHOLDER}: give your own")
+        if self.account is None:
+            found.append("account is null: give the AWS account to deploy to, in quotes")
+        return found
+
+    def settings_of(self, stage: Stage, folder: Path) -> Settings:
+        """Return what a stage deploys.
+
+        Args:
+            stage: One of the stages.
+            folder: Where the settings files are.
+
+        Raises:
+            SettingsError: They cannot be used.
+        """
+        return settings.load(folder / f"{stage.environment}.yaml")
+
+
+def _broken_rule(got: object, allowed: str, reason: str) -> PydanticCustomError:
+    return PydanticCustomError(RULE, "{text}", {"text": str(Fault((), got, allowed, reason))})
+
+
+def _faults_of_stage(pipeline: Pipeline, stage: Stage, folder: Path) -> list[Fault]:
+    known = sorted(path.stem for path in folder.glob("*.yaml"))
+    if stage.environment not in known:
+        return [Fault(("environment",), stage.environment, ", ".join(known), "files in config/")]
+    found = pipeline.settings_of(stage, folder)
+    faults = []
+    if found.region != pipeline.region:
+        reason = f"config/{stage.environment}.yaml says so, and all stages are in one Region"
+        faults.append(Fault(("environment",), found.region, f"region {pipeline.region}", reason))
+    if found.account not in (None, pipeline.account):
+        reason = f"config/{stage.environment}.yaml says so, and all stages are in one account"
+        faults.append(Fault(("environment",), found.account, f"account null or {pipeline.account}", reason))
+    return faults
+
+
+@cache
+def _schema() -> dict[str, Any]:
+    return Pipeline.model_json_schema()
+
+
+def load(path: Path = PATH) -> Pipeline:
+    """Read the settings of the pipeline, and look at those that its stages deploy.
+
+    Args:
+        path: pipeline.yaml; the folder config/ is beside it.
+
+    Raises:
+        SettingsError: The file is missing, is not YAML, or breaks rules, all of which are named, a line each; or the
+            settings of a stage cannot be used.
+    """
+    try:
+        source = YamlSource.read(path)
+    except YamlSourceError as error:
+        raise SettingsError(str(error)) from None
+    try:
+        pipeline = Pipeline.model_validate(source.value)
+    except ValidationError as error:
+        found = [(place_of(each["loc"]), text_of(dict(each), _schema())) for each in error.errors()]
+        raise SettingsError(source.report(found)) from None
+    faults = [
+        fault
+        for index, stage in enumerate(pipeline.stages)
+        for fault in below(("stages", index), _faults_of_stage(pipeline, stage, path.with_name("config")))
+    ]
+    if faults:
+        raise SettingsError(source.report((fault.path, str(fault)) for fault in faults))
+    return pipeline
+
+
+def json_schema() -> str:
+    """Return the JSON Schema by which editors check and complete the file."""
+    return json.dumps(_schema(), indent=2) + "\n"
+
+
+if __name__ == "__main__":
+    SCHEMA_PATH.write_text(json_schema(), encoding="utf-8")

@@ -1,0 +1,58 @@
+"""Why policies have wildcards, told to cdk-nag finding by finding."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from aws_cdk import Acknowledgment, Stack, Validations
+from aws_cdk import aws_iam as iam
+from constructs import Construct, IConstruct
+
+_RULE = "AwsSolutions::AwsSolutions-IAM5"
+
+
+def acknowledge_wildcards(scope: Construct, reasons: Mapping[str, str]) -> None:
+    """Give the reasons for wildcards in roles' inline policies and in policies below a construct.
+
+    What no reason is given for stays a finding of cdk-nag.
+
+    Args:
+        scope: A construct with all of its policies.
+        reasons: Reasons by beginnings of cdk-nag's findings, such as ``Action::s3:Get`` or ``Resource::arn:aws:logs:``.
+    """
+    for construct in scope.node.find_all():
+        for finding in dict.fromkeys(_findings(construct)):
+            reason = next((text for beginning, text in reasons.items() if finding.startswith(beginning)), None)
+            if reason is not None:
+                Validations.of(construct).acknowledge(Acknowledgment(id=f"{_RULE}[{finding}]", reason=reason))
+
+
+def as_cdk_nag_writes(value: Any) -> str:
+    """Return a resolved ARN as cdk-nag 3 has it in the id of a finding."""
+    if isinstance(value, str):
+        return value.replace("${", "<").replace("}", ">")
+    [(function, argument)] = value.items()
+    if function == "Fn::Join":
+        return "".join(map(as_cdk_nag_writes, argument[1]))
+    if function == "Fn::GetAtt":
+        return f"<{'.'.join(argument)}>"
+    return f"<{argument}>" if function == "Ref" else as_cdk_nag_writes(argument)
+
+
+def _findings(construct: IConstruct) -> Iterator[str]:
+    for document in _documents(construct):
+        for statement in document["Statement"]:
+            yield from (f"Action::{each}" for each in _listed(statement["Action"]) if "*" in each)
+            resources = map(as_cdk_nag_writes, _listed(statement["Resource"]))
+            yield from (f"Resource::{each}" for each in resources if "*" in each)
+
+
+def _documents(construct: IConstruct) -> list[Any]:
+    if isinstance(construct, iam.CfnPolicy):
+        return [Stack.of(construct).resolve(construct.policy_document)]
+    if isinstance(construct, iam.CfnRole):
+        return [each["policyDocument"] for each in Stack.of(construct).resolve(construct.policies) or []]
+    return []
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]

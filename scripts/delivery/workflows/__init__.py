@@ -1,0 +1,1 @@
+"""GitHub's workflows, run on this machine as far as shell and make go."""

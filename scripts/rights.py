@@ -1,0 +1,92 @@
+"""What programs of this project look at in an account, as IAM policies for those who run them in a pipeline."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scripts.checks.catalog import CATALOG
+from scripts.checks.check import Permission
+from scripts.checks.selection import allowing
+
+_STATUS = (
+    Permission("cloudformation:DescribeStacks"),
+    Permission("cloudwatch:DescribeAlarms"),
+    Permission("cloudwatch:GetMetricData"),
+    Permission("dynamodb:GetItem", "arn:aws:dynamodb:*:*:table/parallelcluster-*"),
+    Permission("ec2:DescribeCapacityReservations"),
+    Permission("ec2:DescribeInstances"),
+    Permission("fsx:DescribeFileSystems"),
+    Permission("resource-groups:ListGroupResources"),
+)
+"""Without those to run commands on the head node, which are root's: whoever has them has the cluster."""
+_PROGRESS = (
+    Permission("cloudformation:DescribeChangeSet"),
+    Permission("cloudformation:DescribeStackEvents"),
+    Permission("cloudformation:GetTemplate"),
+)
+_CHANGES = (Permission("cloudformation:GetTemplate"), Permission("cloudformation:ListStackResources"))
+_DRIFT = (
+    Permission("cloudformation:DescribeStackDriftDetectionStatus"),
+    Permission("cloudformation:DescribeStackResourceDrifts"),
+    Permission("cloudformation:DetectStackDrift"),
+    Permission("cloudformation:DetectStackResourceDrift"),
+    Permission("cloudwatch:GetDashboard"),
+    Permission("cloudwatch:ListTagsForResource"),
+    Permission("ec2:DescribeFlowLogs"),
+    Permission("ec2:DescribeInternetGateways"),
+    Permission("iam:GetPolicyVersion"),
+    Permission("iam:GetRolePolicy"),
+    Permission("iam:ListAttachedRolePolicies"),
+    Permission("iam:ListEntitiesForPolicy"),
+    Permission("iam:ListPolicyVersions"),
+    Permission("iam:ListRolePolicies"),
+    Permission("kms:GetKeyRotationStatus"),
+    Permission("kms:ListResourceTags"),
+    Permission("lambda:GetFunction"),
+    Permission("logs:DescribeLogGroups"),
+    Permission("logs:ListTagsForResource"),
+    Permission("sns:GetTopicAttributes"),
+    Permission("sns:ListSubscriptionsByTopic"),
+    Permission("sns:ListTagsForResource"),
+    Permission("ssm:DescribeParameters"),
+    Permission("ssm:GetParameters", "arn:aws:ssm:*:*:parameter/ultracluster/*"),
+    Permission("ssm:ListTagsForResource", "arn:aws:ssm:*:*:parameter/ultracluster/*"),
+)
+"""CloudFormation reads what it compares with the rights of whoever asks.
+
+https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-stack-drift.html
+"""
+_DIAGNOSIS = (
+    Permission("cloudformation:ListChangeSets"),
+    Permission("cloudformation:ListStacks"),
+    Permission("logs:FilterLogEvents", "arn:aws:logs:*:*:log-group:/aws/lambda/pcluster-cfn-*"),
+    Permission("logs:FilterLogEvents", "arn:aws:logs:*:*:log-group:/aws/parallelcluster/*"),
+)
+_INVENTORY = (
+    Permission("dynamodb:DescribeTable"),
+    Permission("dynamodb:ListTables"),
+    Permission("dynamodb:ListTagsOfResource"),
+    Permission("ec2:Describe*"),
+    Permission("fsx:DescribeBackups"),
+    Permission("fsx:DescribeDataRepositoryAssociations"),
+    Permission("iam:GetInstanceProfile"),
+    Permission("route53:GetHostedZone"),
+    Permission("route53:ListHostedZones"),
+    Permission("s3:ListBucketVersions"),
+    Permission("tag:GetResources"),
+)
+
+
+def reviewing() -> dict[str, Any]:
+    """Return what is looked at by `preflight`, `changes` without change sets, `drift`, and `status` without queues."""
+    return allowing(_reviewing())
+
+
+def deploying() -> dict[str, Any]:
+    """Return what these look at, and `diagnose` and `inventory`."""
+    return allowing([*_reviewing(), *_DIAGNOSIS, *_INVENTORY])
+
+
+def _reviewing() -> list[Permission]:
+    preflight = [permission for check in CATALOG for permission in check.permissions]
+    return [*preflight, *_STATUS, *_PROGRESS, *_CHANGES, *_DRIFT]

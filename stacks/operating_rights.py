@@ -1,0 +1,94 @@
+"""What a pipeline may do to a deployment by itself, beside what the CDK deploys in roles of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+
+from config.settings import Settings
+
+WILDCARDS = {
+    "Action::ec2:Describe": "looking at every kind of thing that a deployment is made of",
+    "Resource::*": "actions that look know no resources, or look at what others made",
+    "Resource::arn:aws:cloudformation:": "stacks of this deployment, by name; their ids end in what nobody knows yet",
+    "Resource::arn:aws:dynamodb:": "tables of ParallelCluster, by name, for clusters to come",
+    "Resource::arn:aws:ec2:": "instances and security groups, if tagged with the cluster's or the stack's name",
+    "Resource::arn:aws:fsx:": "the file system, if tagged with its stack's name, and backups",
+    "Resource::arn:aws:logs:*:*:log-group:/aws/": "logs of ParallelCluster and its provider, by name",
+    "Resource::arn:aws:ssm:*:*:parameter/": "parameters of this project and of `cdk bootstrap`, by name",
+}
+"""Reasons for those in these rights and in what programs look at, as `acknowledge_wildcards` takes them."""
+
+
+def ask_head_node(stack: cdk.Stack, settings: Settings) -> list[iam.PolicyStatement]:
+    """Return the rights to run commands on the cluster's instances: as root, so they are no reading rights.
+
+    https://docs.aws.amazon.com/systems-manager/latest/userguide/run-command-setting-up.html#tag-based-access
+
+    Args:
+        stack: Where the policy will be.
+        settings: Those of the deployment.
+    """
+    document = f"arn:aws:ssm:{settings.region}::document/AWS-RunShellScript"
+    instances = _arns(stack, settings, "ec2", "instance", "*")
+    return [
+        _allow(["ssm:SendCommand"], [document]),
+        _allow(["ssm:SendCommand"], instances, _of_cluster("ssm:resourceTag", settings)),
+        _allow(["ssm:GetCommandInvocation"], ["*"]),
+    ]
+
+
+def stop_and_destroy(stack: cdk.Stack, settings: Settings) -> list[iam.PolicyStatement]:
+    """Return the rights to stop the fleet and to destroy the deployment, its file system after a last backup.
+
+    CloudFormation deletes a stack in the role that made it: what remains to be done by hand is little.
+
+    Args:
+        stack: Where the policy will be.
+        settings: Those of the deployment.
+    """
+    clusters = _cluster_names(settings)
+    tables = [f"parallelcluster-{name}" for name in clusters]
+    stacks = dict.fromkeys([f"{settings.name}-*/*", *(f"{name}/*" for name in clusters)])
+    of_storage = {"StringEquals": {"aws:ResourceTag/aws:cloudformation:stack-name": settings.stack_name("storage")}}
+
+    def arns(service: str, kind: str, *names: str) -> list[str]:
+        return _arns(stack, settings, service, kind, *names)
+
+    return [
+        _allow(["dynamodb:UpdateItem"], arns("dynamodb", "table", *tables)),
+        _allow(
+            ["cloudformation:DeleteStack", "cloudformation:UpdateTerminationProtection"],
+            arns("cloudformation", "stack", *stacks),
+        ),
+        _allow(["ec2:TerminateInstances"], arns("ec2", "instance", "*"), _of_cluster("ec2:ResourceTag", settings)),
+        _allow(["ec2:DeleteSecurityGroup"], arns("ec2", "security-group", "*"), of_storage),
+        _allow(["fsx:CreateBackup", "fsx:DeleteFileSystem"], arns("fsx", "file-system", "*"), of_storage),
+        _allow(["fsx:CreateBackup", "fsx:TagResource"], arns("fsx", "backup", "*")),
+    ]
+
+
+def _arns(stack: cdk.Stack, settings: Settings, service: str, kind: str, *names: str) -> list[str]:
+    return [
+        stack.format_arn(service=service, region=settings.region, resource=kind, resource_name=name) for name in names
+    ]
+
+
+def _allow(
+    actions: list[str], resources: list[str], conditions: Mapping[str, Any] | None = None
+) -> iam.PolicyStatement:
+    return iam.PolicyStatement(actions=actions, resources=resources, conditions=conditions)
+
+
+def _of_cluster(key: str, settings: Settings) -> dict[str, Any]:
+    """Return the condition that ParallelCluster tagged an instance with the name of the cluster."""
+    return {"StringLike": {f"{key}/parallelcluster:cluster-name": _cluster_names(settings)}}
+
+
+def _cluster_names(settings: Settings) -> list[str]:
+    """Return the name of the first cluster, and a pattern for those of later generations."""
+    name = settings.cluster.name or settings.name
+    return [name, f"{name}-*"]

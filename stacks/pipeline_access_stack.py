@@ -1,0 +1,114 @@
+"""The stack that lets GitHub's runners into an account, without a key. It is deployed by a person, once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import aws_cdk as cdk
+from aws_cdk import Duration
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from config.pipeline import READ_ROLE, Pipeline, Stage, deploy_role
+from config.settings import Settings
+from stacks.operating_rights import WILDCARDS, ask_head_node, stop_and_destroy
+from ultracluster.github import AUDIENCE, ISSUER, GitHubRole
+from ultracluster.wildcards import acknowledge_wildcards
+
+_READ_SESSION = Duration.hours(1)
+_DEPLOY_SESSION = Duration.hours(2)
+"""A cluster takes up to an hour, network and file system half of one. The CDK's own roles are assumed by this one, and
+such sessions end after an hour at most; the CDK begins another as long as this one lasts.
+
+https://docs.aws.amazon.com/IAM/latest/UserGuide/id_roles.html#iam-term-role-chaining,
+https://github.com/aws/aws-cdk/issues/32287
+"""
+
+
+class PipelineAccessStack(cdk.Stack):
+    """Make the role in which pull requests look, and one for each stage in which it is deployed."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        pipeline: Pipeline,
+        deployments: Mapping[str, Settings],
+        reviewing: Mapping[str, Any],
+        deploying: Mapping[str, Any],
+        **stack_options: Any,
+    ) -> None:
+        """Define the stack.
+
+        Args:
+            scope: The app.
+            construct_id: Name of the stack.
+            pipeline: Whom to let in.
+            deployments: What each stage deploys, by its name.
+            reviewing: IAM policy of what programs look at in pull requests.
+            deploying: The same when they deploy, destroy and diagnose.
+            **stack_options: As of ``cdk.Stack``: env, tags, termination_protection and so on.
+        """
+        super().__init__(scope, construct_id, **stack_options)
+        self._pipeline = pipeline
+        self._provider_arn = pipeline.oidc_provider_arn or self._provider()
+        self._read_role(reviewing)
+        for stage in pipeline.stages:
+            self._deploy_role(stage, deployments[stage.name], deploying)
+        acknowledge_wildcards(self, WILDCARDS)
+
+    def _provider(self) -> str:
+        url = f"https://{ISSUER}"
+        return iam.OidcProviderNative(self, "GitHub", url=url, client_ids=[AUDIENCE]).oidc_provider_arn
+
+    def _read_role(self, reviewing: Mapping[str, Any]) -> None:
+        GitHubRole(
+            self,
+            "Read",
+            provider_arn=self._provider_arn,
+            role_name=READ_ROLE,
+            repository=self._pipeline.repository,
+            contexts=["pull_request", f"ref:{self._ref}"],
+            policies={"Look": iam.PolicyDocument.from_json(reviewing)},
+            max_session_duration=_READ_SESSION,
+            description="Pull requests and scheduled checks: looks, changes nothing",
+        )
+
+    def _deploy_role(self, stage: Stage, settings: Settings, deploying: Mapping[str, Any]) -> None:
+        operate = [*ask_head_node(self, settings), *stop_and_destroy(self, settings)]
+        GitHubRole(
+            self,
+            f"Deploy{stage.name}",
+            provider_arn=self._provider_arn,
+            role_name=deploy_role(stage.name),
+            repository=self._pipeline.repository,
+            contexts=[f"environment:{stage.name}"],
+            claims={"environment": stage.name, "ref": self._ref},
+            policies={
+                "Look": iam.PolicyDocument.from_json(deploying),
+                "Operate": iam.PolicyDocument(statements=operate),
+                "Cdk": self._cdk_roles("deploy", "file-publishing", "lookup"),
+            },
+            max_session_duration=_DEPLOY_SESSION,
+            description=f"Deploys {settings.name}, for stage {stage.name}",
+        )
+
+    @property
+    def _ref(self) -> str:
+        return f"refs/heads/{self._pipeline.branch}"
+
+    def _cdk_roles(self, *names: str) -> iam.PolicyDocument:
+        """Return the right to assume roles that `cdk bootstrap` made in the stages' account and Region."""
+        qualifier = cdk.DefaultStackSynthesizer.DEFAULT_QUALIFIER
+        arns = [
+            self.format_arn(
+                service="iam",
+                region="",
+                resource="role",
+                resource_name=f"cdk-{qualifier}-{name}-role-{self.account}-{self._pipeline.region}",
+            )
+            for name in names
+        ]
+        return iam.PolicyDocument(statements=[iam.PolicyStatement(actions=["sts:AssumeRole"], resources=arns)])

@@ -1,0 +1,162 @@
+"""The pipeline inside AWS, for those who may not deploy from GitHub's runners."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import aws_cdk as cdk
+from aws_cdk import Acknowledgment, Duration, Validations, pipelines
+from aws_cdk import aws_codebuild as codebuild
+from aws_cdk import aws_codepipeline as codepipeline
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from config.pipeline import Pipeline, Stage
+from config.settings import Settings
+from stacks.composition import compose
+from stacks.operating_rights import WILDCARDS, ask_head_node
+from ultracluster.wildcards import acknowledge_wildcards
+
+_RUNTIMES = {"python": "3.12", "nodejs": "24"}
+"""Of the image that CodeBuild calls standard:8.0, Ubuntu 24.04. The CDK's own steps install its command line by npm.
+
+https://github.com/aws/aws-codebuild-docker-images/blob/master/ubuntu/standard/8.0/runtimes.yml
+"""
+_BUILD_LIMIT = Duration.minutes(30)
+"""What is built here takes minutes. Stacks are made by CloudFormation's own actions, which wait by themselves."""
+_WILDCARDS = {
+    "Action::s3:": "the CDK grants reading and writing by the beginnings of actions, on the pipeline's own bucket",
+    "Resource::<Artifacts": "every file in the pipeline's own bucket",
+    "Resource::arn:*:iam::": "only roles that `cdk bootstrap` tagged for publishing files and for deployment",
+    "Resource::arn:aws:codebuild:": "reports of the pipeline's own projects",
+    "Resource::arn:aws:logs:": "logs of the pipeline's own projects",
+}
+
+
+class DeploymentStage(cdk.Stage):
+    """All stacks of a deployment, of the names that they have without a pipeline.
+
+    It names no account: the stacks are those of the pipeline's own, and their templates as `make deploy` has them, but
+    for tags Name, which begin with the name of the stage.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, settings: Settings) -> None:
+        super().__init__(scope, construct_id)
+        compose(self, settings)
+
+
+class PipelineStack(cdk.Stack):
+    """Make a pipeline that updates itself, then deploys stage after stage, and looks at each."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        pipeline: Pipeline,
+        connection_arn: str,
+        deployments: Mapping[str, Settings],
+        looking: Mapping[str, Any],
+        cdk_version: str,
+        **stack_options: Any,
+    ) -> None:
+        """Define the stack.
+
+        Args:
+            scope: The app.
+            construct_id: Name of the stack.
+            pipeline: What to deploy.
+            connection_arn: Connection to GitHub, which a person has confirmed in the console.
+            deployments: What each stage deploys, by its name.
+            looking: IAM policy of what programs look at after a deployment.
+            cdk_version: Version of the CDK command line that the pipeline updates itself with.
+            **stack_options: As of ``cdk.Stack``: env, tags, termination_protection and so on.
+        """
+        super().__init__(scope, construct_id, **stack_options)
+        self._looking = looking
+        self._source = pipelines.CodePipelineSource.connection(
+            pipeline.repository, pipeline.branch, connection_arn=connection_arn
+        )
+        made = pipelines.CodePipeline(
+            self,
+            "Pipeline",
+            artifact_bucket=self._bucket(),
+            pipeline_type=codepipeline.PipelineType.V2,
+            synth=pipelines.ShellStep(
+                "Synth",
+                input=self._source,
+                commands=["make pipeline-synth"],
+                primary_output_directory="build/pipeline",
+            ),
+            cli_version=cdk_version,
+            publish_assets_in_parallel=False,
+            code_build_defaults=pipelines.CodeBuildOptions(
+                build_environment=codebuild.BuildEnvironment(build_image=codebuild.LinuxBuildImage.STANDARD_8_0),
+                partial_build_spec=codebuild.BuildSpec.from_object(
+                    {"phases": {"install": {"runtime-versions": _RUNTIMES}}}
+                ),
+                timeout=_BUILD_LIMIT,
+            ),
+        )
+        for stage in pipeline.stages:
+            settings = deployments[stage.name]
+            made.add_stage(
+                DeploymentStage(scope, stage.name, settings=settings),
+                pre=[pipelines.ManualApprovalStep("Approve")] if stage.approval else [],
+                post=[self._check(stage, settings)],
+            )
+        made.build_pipeline()
+        self._acknowledge()
+
+    def _bucket(self) -> s3.Bucket:
+        """Return the bucket that hands files from step to step. An approval may take 7 days, nothing takes longer."""
+        bucket = s3.Bucket(
+            self,
+            "Artifacts",
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            encryption=s3.BucketEncryption.S3_MANAGED,
+            enforce_ssl=True,
+            lifecycle_rules=[s3.LifecycleRule(expiration=Duration.days(30))],
+        )
+        Validations.of(bucket).acknowledge(
+            Acknowledgment(
+                id="AwsSolutions::AwsSolutions-S1",
+                reason="templates and the repository's own files, for a month",
+            )
+        )
+        return bucket
+
+    def _check(self, stage: Stage, settings: Settings) -> pipelines.CodeBuildStep:
+        """Return the step after a deployment: it protects stacks, which CodePipeline does not, and looks at them.
+
+        https://github.com/aws/aws-cdk/issues/17871
+        """
+        protected = [settings.stack_name(part) for part in settings.termination_protection]
+        protect = "aws cloudformation update-termination-protection --enable-termination-protection --stack-name"
+        statements = [iam.PolicyStatement.from_json(each) for each in self._looking["Statement"]]
+        statements += ask_head_node(self, settings)
+        if protected:
+            arns = [
+                self.format_arn(service="cloudformation", resource="stack", resource_name=f"{name}/*")
+                for name in protected
+            ]
+            action = "cloudformation:UpdateTerminationProtection"
+            statements.append(iam.PolicyStatement(actions=[action], resources=arns))
+        return pipelines.CodeBuildStep(
+            "Check",
+            input=self._source,
+            commands=[*(f"{protect} {name}" for name in protected), f"make status ENV={stage.environment}"],
+            role_policy_statements=statements,
+        )
+
+    def _acknowledge(self) -> None:
+        """Give the reasons for what AwsSolutions finds, most of it in what CDK Pipelines makes by itself."""
+        acknowledge_wildcards(self, _WILDCARDS | WILDCARDS)
+        for construct in self.node.find_all():
+            if isinstance(construct, codebuild.CfnProject):
+                reason = "what it writes is templates and the repository's own files, encrypted by S3"
+                Validations.of(construct).acknowledge(
+                    Acknowledgment(id="AwsSolutions::AwsSolutions-CB4", reason=reason)
+                )

@@ -1,0 +1,250 @@
+"""Who gets into the account from GitHub, and what they may do there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rehearsal.aws import EmulatedAws
+from tests.stacks.pipelines import ACCESS_STACK, ACCOUNT, Job, pipeline, pull_request, synthesize
+from tests.stacks.small_app import Template, read_template
+from tests.stacks.trust import lets_in
+
+READ, DEV, PROD = "ultracluster-ci-read", "ultracluster-ci-deploy-dev", "ultracluster-ci-deploy-prod"
+PROVIDER = f"arn:aws:iam::{ACCOUNT}:oidc-provider/token.actions.githubusercontent.com"
+LOOKING = ("Describe", "Detect", "Get", "List")
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Template:
+    return read_template(synthesize(pipeline(), tmp_path_factory.mktemp("access")), ACCESS_STACK)
+
+
+def role(template: Template, name: str) -> dict[str, Any]:
+    return template.one("AWS::IAM::Role", RoleName=name)[1]
+
+
+def statements(template: Template, name: str) -> Iterator[dict[str, Any]]:
+    """Yield what a role may do, with lists of actions and resources."""
+    for policy in role(template, name)["Properties"]["Policies"]:
+        for each in policy["PolicyDocument"]["Statement"]:
+            assert each["Effect"] == "Allow"
+            listed = {key: each[key] if isinstance(each[key], list) else [each[key]] for key in ("Action", "Resource")}
+            yield {**each, **listed}
+
+
+def entered(template: Template, job: Job) -> set[str]:
+    """Return the names of the roles that let a job in."""
+    roles = template.of_type("AWS::IAM::Role").values()
+    return {each["Properties"]["RoleName"] for each in roles if lets_in(each, job.claims)}
+
+
+@pytest.mark.parametrize("immutable", [True, False], ids=["with ids", "without ids"])
+@pytest.mark.parametrize(
+    ("job", "expected"),
+    [
+        (Job(environment="dev"), DEV),
+        (Job(environment="prod"), PROD),
+        (pull_request(), READ),
+        (Job(event="schedule"), READ),
+    ],
+    ids=["dev", "prod", "pull request", "schedule"],
+)
+def test_a_job_gets_into_its_own_role_alone(template: Template, job: Job, expected: str, immutable: bool) -> None:
+    assert entered(template, Job(**{**vars(job), "immutable": immutable})) == {expected}
+
+
+STRANGERS = {
+    "a fork": {"repository": "Mallory/trn1"},
+    "another repository": {"repository": "Acme/other"},
+    "a repository whose name begins so": {"repository": "Acme/trn1-evil"},
+    "an owner whose name begins so": {"repository": "Acme-evil/trn1"},
+    "an owner whose name ends so": {"repository": "Not-Acme/trn1"},
+    "another case": {"repository": "acme/trn1"},
+    "another audience": {"audience": "https://github.com/Acme"},
+}
+
+
+@pytest.mark.parametrize("immutable", [True, False], ids=["with ids", "without ids"])
+@pytest.mark.parametrize("stranger", STRANGERS)
+def test_strangers_get_in_nowhere(template: Template, stranger: str, immutable: bool) -> None:
+    values: dict[str, Any] = {**STRANGERS[stranger], "immutable": immutable}
+    jobs = [Job(**values), Job(environment="dev", **values), Job(environment="prod", **values), pull_request(**values)]
+
+    assert [entered(template, job) for job in jobs] == [set()] * len(jobs)
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        Job(environment="dev", ref="refs/heads/feature"),
+        Job(environment="prod", ref="refs/heads/main-2"),
+        Job(environment="prod", ref="refs/tags/main"),
+        Job(environment="staging"),
+        Job(environment="Prod"),
+        Job(environment="dev:prod"),
+        Job(ref="refs/heads/feature"),
+        pull_request(environment="dev"),
+        pull_request(environment="prod"),
+    ],
+    ids=str,
+)
+def test_other_branches_and_environments_and_pull_requests_with_one_get_in_nowhere(
+    template: Template, job: Job
+) -> None:
+    assert entered(template, job) == set()
+
+
+@pytest.mark.parametrize("claim", ["aud", "sub", "repository", "ref", "environment"])
+def test_a_token_without_a_claim_deploys_nothing(template: Template, claim: str) -> None:
+    claims = Job(environment="dev").claims
+    del claims[claim]
+
+    assert not lets_in(role(template, DEV), claims)
+
+
+def test_ids_in_the_subject_let_no_other_subject_in(template: Template) -> None:
+    """Where ids stand, anything may; so what else is in the subject must not be brought in with them."""
+    claims = Job(environment="prod").claims
+    claims["environment"] = "dev"
+    claims["sub"] = "repo:Acme@1/trn1@2:environment:prod:environment:dev"
+
+    assert not lets_in(role(template, PROD), claims)
+
+
+def test_a_deployment_may_last_two_hours_and_a_look_one(template: Template) -> None:
+    durations = {name: role(template, name)["Properties"]["MaxSessionDuration"] for name in (READ, DEV, PROD)}
+
+    assert durations == {READ: 3600, DEV: 7200, PROD: 7200}
+
+
+def test_pull_requests_can_only_look(template: Template) -> None:
+    verbs = {action.partition(":")[2] for each in statements(template, READ) for action in each["Action"]}
+
+    assert {verb for verb in verbs if not verb.startswith(LOOKING)} == set()
+    assert not any("*" in verb for verb in verbs)
+
+
+def test_pull_requests_read_no_data(template: Template) -> None:
+    """No object in S3, no secret, no code, no log; of tables and parameters only those of this project."""
+    granted = {
+        (action, resource)
+        for each in statements(template, READ)
+        for action in each["Action"]
+        for resource in each["Resource"]
+    }
+    reading = {"s3:GetObject", "secretsmanager:GetSecretValue", "logs:FilterLogEvents", "ec2:GetConsoleOutput"}
+
+    assert not reading & {action for action, _ in granted}
+    assert {each for each in granted if each[0] in ("dynamodb:GetItem", "ssm:GetParameter", "ssm:GetParameters")} == {
+        ("dynamodb:GetItem", "arn:aws:dynamodb:*:*:table/parallelcluster-*"),
+        ("ssm:GetParameter", "arn:aws:ssm:*:*:parameter/cdk-bootstrap/hnb659fds/version"),
+        ("ssm:GetParameters", "arn:aws:ssm:*:*:parameter/ultracluster/*"),
+    }
+
+
+def test_pull_requests_can_assume_no_role(template: Template) -> None:
+    assert not any("sts:AssumeRole" in each["Action"] for each in statements(template, READ))
+
+
+@pytest.mark.parametrize("name", [DEV, PROD])
+def test_deployments_assume_roles_of_the_cdk_alone(template: Template, name: str) -> None:
+    [assumed] = [each["Resource"] for each in statements(template, name) if "sts:AssumeRole" in each["Action"]]
+
+    assert assumed == [
+        f"arn:aws:iam::{ACCOUNT}:role/cdk-hnb659fds-{each}-role-{ACCOUNT}-us-west-2"
+        for each in ("deploy", "file-publishing", "lookup")
+    ]
+
+
+@pytest.mark.parametrize(("name", "deployment"), [(DEV, "dev"), (PROD, "trn1-16")])
+def test_what_deployments_change_themselves_is_their_own_by_name_or_tag(
+    template: Template, name: str, deployment: str
+) -> None:
+    names = [deployment, f"{deployment}-*"]
+    of_stack = {"StringEquals": {"aws:ResourceTag/aws:cloudformation:stack-name": f"{deployment}-storage"}}
+
+    def of_cluster(key: str) -> dict[str, Any]:
+        return {"StringLike": {f"{key}/parallelcluster:cluster-name": names}}
+
+    def arns(service: str, kind: str, *resources: str) -> list[str]:
+        return [f"arn:aws:{service}:us-west-2:{ACCOUNT}:{kind}/{each}" for each in resources]
+
+    stacks = arns("cloudformation", "stack", f"{deployment}-*/*", f"{deployment}/*")
+    changing = [
+        (action, each["Resource"], each.get("Condition"))
+        for each in statements(template, name)
+        for action in each["Action"]
+        if not action.partition(":")[2].startswith((*LOOKING, "Filter")) and action != "sts:AssumeRole"
+    ]
+
+    assert changing == [
+        ("ssm:SendCommand", ["arn:aws:ssm:us-west-2::document/AWS-RunShellScript"], None),
+        ("ssm:SendCommand", arns("ec2", "instance", "*"), of_cluster("ssm:resourceTag")),
+        ("dynamodb:UpdateItem", arns("dynamodb", "table", *(f"parallelcluster-{each}" for each in names)), None),
+        ("cloudformation:DeleteStack", stacks, None),
+        ("cloudformation:UpdateTerminationProtection", stacks, None),
+        ("ec2:TerminateInstances", arns("ec2", "instance", "*"), of_cluster("ec2:ResourceTag")),
+        ("ec2:DeleteSecurityGroup", arns("ec2", "security-group", "*"), of_stack),
+        ("fsx:CreateBackup", arns("fsx", "file-system", "*"), of_stack),
+        ("fsx:DeleteFileSystem", arns("fsx", "file-system", "*"), of_stack),
+        ("fsx:CreateBackup", arns("fsx", "backup", "*"), None),
+        ("fsx:TagResource", arns("fsx", "backup", "*"), None),
+    ]
+
+
+def test_the_provider_is_made_for_the_audience_of_the_action(template: Template) -> None:
+    assert template.properties("AWS::IAM::OIDCProvider") == {
+        "ClientIdList": ["sts.amazonaws.com"],
+        "Url": "https://token.actions.githubusercontent.com",
+    }
+
+
+def test_a_provider_that_exists_is_used(tmp_path: Path) -> None:
+    template = read_template(synthesize(pipeline(oidc_provider_arn=PROVIDER), tmp_path), ACCESS_STACK)
+
+    assert template.of_type("AWS::IAM::OIDCProvider") == {}
+    [statement] = role(template, DEV)["Properties"]["AssumeRolePolicyDocument"]["Statement"]
+    assert statement["Principal"] == {"Federated": PROVIDER}
+
+
+def test_another_branch_deploys_if_the_settings_say_so(tmp_path: Path) -> None:
+    template = read_template(synthesize(pipeline(branch="release/1"), tmp_path), ACCESS_STACK)
+
+    assert entered(template, Job(environment="dev", ref="refs/heads/release/1")) == {DEV}
+    assert entered(template, Job(environment="dev")) == set()
+
+
+def test_policies_fit_into_their_roles(template: Template) -> None:
+    """10,240 characters for a role's own policies, 2,048 for whom it trusts, without white space.
+
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
+    """
+    for each in template.of_type("AWS::IAM::Role").values():
+        properties = each["Properties"]
+        assert len("".join(str(properties["Policies"]).split())) < 10_240
+        assert len("".join(str(properties["AssumeRolePolicyDocument"]).split())) < 2_048
+
+
+def test_iam_takes_roles_and_policies(rehearsed_aws: EmulatedAws, tmp_path: Path) -> None:
+    directory = synthesize(pipeline(oidc_provider_arn=PROVIDER), tmp_path)
+    iam = rehearsed_aws.client("iam", "us-east-1")
+
+    for each in read_template(directory, ACCESS_STACK).of_type("AWS::IAM::Role").values():
+        properties = each["Properties"]
+        name = properties["RoleName"]
+        iam.create_role(
+            RoleName=name,
+            Description=properties["Description"],
+            MaxSessionDuration=properties["MaxSessionDuration"],
+            AssumeRolePolicyDocument=json.dumps(properties["AssumeRolePolicyDocument"]),
+        )
+        for policy in properties["Policies"]:
+            document = json.dumps(policy["PolicyDocument"])
+            iam.put_role_policy(RoleName=name, PolicyName=policy["PolicyName"], PolicyDocument=document)
+
+    assert {each["RoleName"] for each in iam.list_roles()["Roles"]} >= {READ, DEV, PROD}

@@ -1,0 +1,93 @@
+"""pipeline_app.py as a process: what it says of a file that is not filled in, and that it needs nothing but files."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.stacks.pipelines import CONNECTION, PIPELINE_STACK
+from tests.stacks.test_hermetic import NODE_WITHOUT_NETWORK, PYTHON_WITHOUT_NETWORK, ROOT, synthesize
+
+FOLDERS = ("config", "constructs", "rehearsal", "scripts", "stacks", "toolchain")
+
+
+@pytest.fixture(scope="module")
+def filled_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what the app reads, with pipeline.yaml filled in."""
+    copy = tmp_path_factory.mktemp("repository")
+    for name in ("pipeline_app.py", "package.json"):
+        shutil.copy(ROOT / name, copy)
+    for folder in FOLDERS:
+        shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    text = (ROOT / "pipeline.yaml").read_text(encoding="utf-8")
+    for key, value in (("repository", "Acme/trn1"), ("account", '"123456789012"'), ("connection_arn", CONNECTION)):
+        line = next(line for line in text.splitlines() if line.startswith(f"{key}:"))
+        text = text.replace(line, f"{key}: {value}")
+    (copy / "pipeline.yaml").write_text(text, encoding="utf-8")
+    return copy
+
+
+@pytest.fixture(scope="module")
+def assembly(filled_in: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    home = {"HOME": str(Path.home()), "PYTHONHASHSEED": "1"}
+    return synthesize(filled_in, tmp_path_factory.mktemp("here"), home, "pipeline_app.py")
+
+
+def test_it_updates_itself_with_the_command_line_of_package_json(assembly: dict[str, bytes]) -> None:
+    version = json.loads((ROOT / "package.json").read_text(encoding="utf-8"))["dependencies"]["aws-cdk"]
+
+    assert f"npm install -g aws-cdk@{version}" in assembly[f"{PIPELINE_STACK}.template.json"].decode()
+
+
+def test_without_credentials_and_network_it_is_the_same(
+    assembly: dict[str, bytes], filled_in: Path, tmp_path: Path
+) -> None:
+    no_network = tmp_path / "no_network.cjs"
+    no_network.write_text(NODE_WITHOUT_NETWORK, encoding="utf-8")
+    elsewhere = {
+        "HOME": str(tmp_path),
+        "CDK_DEFAULT_ACCOUNT": "210987654321",
+        "AWS_REGION": "eu-west-1",
+        "PYTHONHASHSEED": "2",
+        "NODE_OPTIONS": f"--require {no_network}",
+    }
+    program = PYTHON_WITHOUT_NETWORK.replace('"app.py"', '"pipeline_app.py"')
+
+    there = synthesize(filled_in, tmp_path / "there", elsewhere, "-c", program)
+
+    assert there.keys() == assembly.keys()
+    assert [name for name in assembly if there[name] != assembly[name]] == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("repository: Acme/trn1", "repository: your-org/your-fork", "repository is still your-org/your-fork"),
+        ('account: "123456789012"', "account: null", "account is null: give the AWS account"),
+        ("branch: main", "branch: '*'", "pipeline.yaml:7: branch: got '*'"),
+        ("environment: trn1-16", "environment: nowhere", "stages[1].environment: got 'nowhere'"),
+    ],
+)
+def test_what_keeps_it_from_synthesizing_is_told(
+    filled_in: Path, tmp_path: Path, old: str, new: str, expected: str
+) -> None:
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for path in filled_in.iterdir():
+        (copy / path.name).symlink_to(path)
+    text = (filled_in / "pipeline.yaml").read_text(encoding="utf-8")
+    (copy / "pipeline.yaml").unlink()
+    (copy / "pipeline.yaml").write_text(text.replace(old, new), encoding="utf-8")
+    (copy / "pipeline_app.py").unlink()
+    shutil.copy(filled_in / "pipeline_app.py", copy)
+
+    done = subprocess.run([sys.executable, "pipeline_app.py"], cwd=copy, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 1
+    assert expected in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,174 @@
+"""The pipeline inside AWS: what it does in which order, and that it deploys what `make deploy` does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.stacks.deployments import PARTS, Deployment
+from tests.stacks.pipelines import ACCOUNT, CDK_VERSION, CONNECTION, PIPELINE_STACK, pipeline, synthesize
+from tests.stacks.small_app import Template, flat, read_template
+
+DEPLOYMENTS = {"dev": "dev", "prod": "trn1-16"}
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return synthesize(pipeline(), tmp_path_factory.mktemp("pipeline"))
+
+
+@pytest.fixture(scope="module")
+def template(directory: Path) -> Template:
+    return read_template(directory, PIPELINE_STACK)
+
+
+def stages(template: Template) -> dict[str, list[dict[str, Any]]]:
+    """Return the actions of each stage, in their order."""
+    found = template.properties("AWS::CodePipeline::Pipeline")["Stages"]
+    return {each["Name"]: sorted(each["Actions"], key=lambda action: int(action["RunOrder"])) for each in found}
+
+
+def project(template: Template, action: dict[str, Any]) -> dict[str, Any]:
+    """Return the properties of the CodeBuild project of an action."""
+    found = template.body["Resources"][action["Configuration"]["ProjectName"]["Ref"]]["Properties"]
+    return {**found, "BuildSpec": json.loads(found["Source"]["BuildSpec"])}
+
+
+def checks(template: Template) -> dict[str, dict[str, Any]]:
+    return {stage: project(template, stages(template)[stage][-1]) for stage in DEPLOYMENTS}
+
+
+def test_it_looks_after_itself_then_deploys_stage_after_stage(template: Template) -> None:
+    found = stages(template)
+
+    assert list(found) == ["Source", "Build", "UpdatePipeline", "Assets", *DEPLOYMENTS]
+    assert [action["Name"] for action in found["UpdatePipeline"]] == ["SelfMutate"]
+
+
+def test_it_takes_the_branch_of_the_repository_through_the_connection(template: Template) -> None:
+    [source] = stages(template)["Source"]
+
+    assert source["Configuration"] == {
+        "BranchName": "main",
+        "ConnectionArn": CONNECTION,
+        "FullRepositoryId": "Acme/trn1",
+    }
+
+
+@pytest.mark.parametrize(("stage", "deployment"), DEPLOYMENTS.items())
+def test_a_stage_deploys_its_stacks_in_order_and_looks_at_them(template: Template, stage: str, deployment: str) -> None:
+    names = [action["Name"] for action in stages(template)[stage] if action["ActionTypeId"]["Provider"] != "Manual"]
+
+    assert names[-1] == "Check"
+    before = [f"{deployment}-{part}.{step}" for part in PARTS[:2] for step in ("Prepare", "Deploy")]
+    after = {f"{deployment}-{part}.{step}" for part in PARTS[2:] for step in ("Prepare", "Deploy")}
+    shortened = [name if name.startswith(deployment) else f"{deployment}-{name}" for name in names[:-1]]
+    assert shortened[:4] == before
+    assert set(shortened[4:]) == after
+
+
+def test_somebody_says_yes_before_prod_and_nobody_before_dev(template: Template) -> None:
+    first = {stage: stages(template)[stage][0]["ActionTypeId"]["Provider"] for stage in DEPLOYMENTS}
+
+    assert first == {"dev": "CloudFormation", "prod": "Manual"}
+
+
+@pytest.mark.parametrize(("stage", "environment"), DEPLOYMENTS.items())
+def test_what_is_deployed_differs_in_names_for_people_alone(
+    directory: Path, synth: Callable[[str], Deployment], stage: str, environment: str
+) -> None:
+    """Who changes from GitHub's runners to this pipeline, or back, gets the same resources."""
+    assembly = directory / f"assembly-{stage}"
+    manifest = json.loads((assembly / "manifest.json").read_text(encoding="utf-8"))["artifacts"].values()
+    stacks = {
+        each["properties"]["stackName"]: each["properties"] for each in manifest if "stackName" in each["properties"]
+    }
+    expected = synth(environment).templates
+
+    assert stacks.keys() == expected.keys()
+    for name, properties in stacks.items():
+        text = (assembly / properties["templateFile"]).read_text(encoding="utf-8")
+        assert json.loads(text.replace(f'"{stage}/{environment}-', f'"{environment}-')) == expected[name].body
+
+
+@pytest.mark.parametrize("stage", DEPLOYMENTS)
+def test_stacks_are_deployed_in_the_account_of_the_pipeline(template: Template, stage: str) -> None:
+    roles = {
+        flat(action["RoleArn"])
+        for action in stages(template)[stage]
+        if action["ActionTypeId"]["Provider"] == "CloudFormation"
+    }
+
+    assert roles == {"arn:AWS::Partition:iam::AWS::AccountId:role/cdk-hnb659fds-deploy-role-AWS::AccountId-us-west-2"}
+
+
+def test_what_is_to_be_protected_is_protected_before_it_is_looked_at(template: Template) -> None:
+    commands = {stage: found["BuildSpec"]["phases"]["build"]["commands"] for stage, found in checks(template).items()}
+    protect = "aws cloudformation update-termination-protection --enable-termination-protection --stack-name trn1-16-"
+
+    assert commands == {
+        "dev": ["make status ENV=dev"],
+        "prod": [f"{protect}network", f"{protect}storage", "make status ENV=trn1-16"],
+    }
+
+
+def rights(template: Template, stage: str) -> dict[str, Any]:
+    """Return the resources of each action that the check of a stage may call, of its project and in its own policy."""
+    _, policy = template.one(
+        "AWS::IAM::Policy", Roles=json.dumps([{"Ref": checks(template)[stage]["ServiceRole"]["Fn::GetAtt"][0]}])
+    )
+    found: dict[str, Any] = {}
+    for statement in policy["Properties"]["PolicyDocument"]["Statement"]:
+        actions = statement["Action"] if isinstance(statement["Action"], list) else [statement["Action"]]
+        for action in actions:
+            found.setdefault(action, []).append(statement["Resource"])
+    return found
+
+
+def test_the_check_can_protect_those_stacks_and_ask_the_head_node_and_change_nothing_else(template: Template) -> None:
+    stack = f"arn:aws:cloudformation:us-west-2:{ACCOUNT}:stack/trn1-16-"
+    found = rights(template, "prod")
+
+    assert found["cloudformation:UpdateTerminationProtection"] == [[f"{stack}network/*", f"{stack}storage/*"]]
+    assert "cloudformation:UpdateTerminationProtection" not in rights(template, "dev")
+    assert len(found["ssm:SendCommand"]) == 2
+    assert "cloudformation:DescribeStacks" in found
+    assert "sts:AssumeRole" not in found
+    assert "cloudformation:DeleteStack" not in found
+
+
+def test_every_project_has_the_python_that_this_project_needs_and_a_time_limit(template: Template) -> None:
+    for each in template.of_type("AWS::CodeBuild::Project").values():
+        assert each["Properties"]["Environment"]["Image"] == "aws/codebuild/standard:8.0"
+        assert each["Properties"]["TimeoutInMinutes"] == 30
+    [synth] = stages(template)["Build"]
+    spec = project(template, synth)["BuildSpec"]
+    assert spec["phases"]["install"]["runtime-versions"] == {"python": "3.12", "nodejs": "24"}
+    assert spec["phases"]["build"]["commands"] == ["make pipeline-synth"]
+    assert spec["artifacts"]["base-directory"] == "build/pipeline"
+
+
+def test_it_updates_itself_with_the_pinned_command_line(template: Template) -> None:
+    [update] = stages(template)["UpdatePipeline"]
+    phases = project(template, update)["BuildSpec"]["phases"]
+
+    assert phases["install"]["commands"] == [f"npm install -g aws-cdk@{CDK_VERSION}"]
+    assert f"deploy {PIPELINE_STACK} " in phases["build"]["commands"][0]
+
+
+def test_what_is_handed_on_is_private_and_goes_after_a_month(template: Template) -> None:
+    bucket = template.properties("AWS::S3::Bucket")
+
+    assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
+    assert bucket["LifecycleConfiguration"]["Rules"] == [{"ExpirationInDays": 30, "Status": "Enabled"}]
+
+
+def test_without_a_connection_there_is_no_pipeline(tmp_path: Path) -> None:
+    found = synthesize(pipeline(connection_arn=None), tmp_path)
+
+    assert [path.name for path in found.glob("*.template.json")] == ["ultracluster-ci-access.template.json"]
+    assert list(found.glob("assembly-*")) == []

@@ -1,0 +1,76 @@
+"""The workflows and composite actions as data."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+GITHUB = ROOT / ".github"
+WORKFLOWS = {path.stem: path for path in sorted((GITHUB / "workflows").iterdir())}
+ACTIONS = {path.parent.name: path for path in sorted((GITHUB / "actions").glob("*/action.yaml"))}
+FILES = [*WORKFLOWS.values(), *ACTIONS.values()]
+
+Document = Mapping[Any, Any]
+
+
+class Step(NamedTuple):
+    """A step, and where it is."""
+
+    file: str
+    job: str
+    body: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        return f"{self.file}/{self.job}/{self.body.get('name', self.body.get('run', self.body.get('uses')))}"
+
+
+def read(path: Path) -> Document:
+    found: Document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return found
+
+
+def events(workflow: str) -> set[str]:
+    found = read(WORKFLOWS[workflow])[True]  # YAML 1.1 takes `on` for a truth value
+    return set(found)
+
+
+def jobs() -> Iterator[tuple[str, str, Document]]:
+    """Yield workflow, name and body of each job."""
+    for workflow, path in WORKFLOWS.items():
+        for name, body in read(path)["jobs"].items():
+            yield workflow, name, body
+
+
+def steps() -> list[Step]:
+    """Return the steps of all jobs and composite actions."""
+    found = [Step(workflow, job, step) for workflow, job, body in jobs() for step in body.get("steps", [])]
+    found += [Step(name, "action", step) for name, path in ACTIONS.items() for step in read(path)["runs"]["steps"]]
+    return found
+
+
+def scripts() -> list[Step]:
+    """Return the steps that run shell."""
+    return [step for step in steps() if "run" in step.body]
+
+
+def run(script: str, directory: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run shell as GitHub does with `shell: bash`; what it writes for GitHub is in files of the directory.
+
+    https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-syntax#jobsjob_idstepsshell
+    """
+    files = {name: str(directory / name) for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
+    return subprocess.run(
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script],
+        cwd=directory,
+        env={"PATH": f"{directory / 'bin'}{os.pathsep}{os.environ['PATH']}", **files, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )

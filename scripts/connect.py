@@ -43,7 +43,7 @@ def main() -> int:
 
 def program(deployment: Deployment, parsed: argparse.Namespace, _: Console) -> int:
     """Open the shell, which does not return, or tell how it is opened."""
-    from scripts.operations import nodes, sessions
+    from scripts.operations.remote import nodes, sessions
     from ultracluster.domain import neuron
 
     user = neuron.SYSTEMS[deployment.settings.cluster_spec.os].user

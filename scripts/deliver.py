@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from scripts.delivery.site import AwsSite, Facts
     from scripts.delivery.summary import Round
     from scripts.deployment import Deployment
-    from scripts.operations.diagnosis import Diagnosis
-    from scripts.operations.status import Unseen
+    from scripts.operations.diagnosis.diagnose import Diagnosis
+    from scripts.operations.status.model import Unseen
 
 EXAMPLES = """\
   python -m scripts.deliver dev --minutes 50         until 50 minutes from now at most
@@ -86,7 +86,7 @@ def _round(site: AwsSite, outcome: Outcome, region: str, began: datetime, now: d
     """Return what is to be said of a round, with the cause of a failure."""
     from scripts.delivery.rounds import CredentialsEndedError, Result
     from scripts.delivery.summary import Round
-    from scripts.operations.status import Unseen, seen
+    from scripts.operations.status.model import Unseen, seen
 
     facts: Facts | Unseen | None = None
     diagnosis: Diagnosis | Unseen | None = None
@@ -103,8 +103,8 @@ def _round(site: AwsSite, outcome: Outcome, region: str, began: datetime, now: d
 
 def _tell(found: Round, console: Console) -> None:
     """Print what became of a round."""
-    from scripts.operations import diagnosis
-    from scripts.operations.status import Unseen
+    from scripts.operations.diagnosis import diagnose as diagnosis
+    from scripts.operations.status.model import Unseen
 
     line = f"\n{found.environment}: {found.outcome.result}. {found.outcome.note}"
     console.print(line.rstrip(), markup=False)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from scripts.deployment import Deployment
     from scripts.operations.clock import Clock
     from scripts.operations.command import Say
-    from scripts.operations.destruction import Outcome
+    from scripts.operations.destruction.destroy import Outcome
 
 _EXAMPLES = """\
   destroy trn1-16                        the cluster; file system, network and alarms stay
@@ -70,9 +70,10 @@ def program(deployment: Deployment, given: argparse.Namespace, console: Console)
         UnusableError: Nobody can be asked, or the credentials are no longer good.
         OperationError: The answer was no, jobs have nodes, or the fleet does not stop.
     """
-    from scripts.operations import destruction_plan, destruction_report
     from scripts.operations.clock import Clock
-    from scripts.operations.inventory import inventory
+    from scripts.operations.destruction import plan as destruction_plan
+    from scripts.operations.destruction import report as destruction_report
+    from scripts.operations.inventory.resources import inventory
 
     if not (given.yes or given.dry_run or sys.stdin.isatty()):
         raise UnusableError("got no terminal to ask at; allowed: --yes, --dry-run")
@@ -121,7 +122,7 @@ def _destroy(
     from botocore.exceptions import BotoCoreError, ClientError
 
     from scripts.checks.access import hint_about
-    from scripts.operations import destruction
+    from scripts.operations.destruction import destroy as destruction
 
     try:
         return destruction.destroy(

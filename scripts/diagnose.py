@@ -33,7 +33,7 @@ def parser() -> argparse.ArgumentParser:
 
 def program(deployment: Deployment, parsed: argparse.Namespace, console: Console) -> int:
     """Print the diagnosis, and return the exit code."""
-    from scripts.operations.diagnosis import diagnose, show
+    from scripts.operations.diagnosis.diagnose import diagnose, show
 
     found = diagnose(deployment)
     show(found, console)

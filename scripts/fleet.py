@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from scripts.deployment import Deployment
     from scripts.operations.clock import Clock
-    from scripts.operations.fleet_report import Scaled
+    from scripts.operations.fleet.report import Scaled
 
 _EXAMPLES = """\
   fleet trn1-16 status                   how the fleet and its queues are
@@ -101,8 +101,8 @@ def _asks(given: argparse.Namespace) -> bool:
 
 def program(deployment: Deployment, given: argparse.Namespace, console: Console) -> int:
     """Do what is asked for, and return the exit code."""
-    from scripts.operations import fleet
     from scripts.operations.clock import Clock
+    from scripts.operations.fleet import control as fleet
 
     clock, say = Clock(), _say(given, console)
     scaled = None
@@ -128,7 +128,7 @@ def _say(given: argparse.Namespace, console: Console) -> Say:
 
 
 def _report(deployment: Deployment, given: argparse.Namespace, console: Console, scaled: Scaled | None) -> None:
-    from scripts.operations.fleet_report import look, show
+    from scripts.operations.fleet.report import look, show
 
     found = look(deployment)
     if given.json:
@@ -139,8 +139,8 @@ def _report(deployment: Deployment, given: argparse.Namespace, console: Console,
 
 def _agree_to_force(deployment: Deployment, given: argparse.Namespace, clock: Clock) -> None:
     """List the jobs that --force takes nodes from, and ask."""
-    from scripts.operations.head_node import HeadNode, HeadNodeError
-    from scripts.operations.jobs import listed, slurm_state
+    from scripts.operations.fleet.jobs import listed, slurm_state
+    from scripts.operations.remote.head_node import HeadNode, HeadNodeError
 
     if not given.force or given.yes:
         return
@@ -168,9 +168,9 @@ def _ask(question: str) -> None:
 
 def _scale(deployment: Deployment, given: argparse.Namespace, console: Console, directory: Path) -> Scaled:
     """Show what other counts need, ask, and bring them about."""
-    from scripts.operations import scaling, scaling_needs
     from scripts.operations.clock import Clock
-    from scripts.operations.fleet_report import Scaled, steps
+    from scripts.operations.fleet import scaling, scaling_needs
+    from scripts.operations.fleet.report import Scaled, steps
 
     if not (given.yes or given.dry_run or sys.stdin.isatty()):
         raise UnusableError("got no terminal to ask at; allowed: --yes, --dry-run")

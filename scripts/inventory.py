@@ -36,9 +36,9 @@ def arguments() -> argparse.ArgumentParser:
 
 def program(deployment: Deployment, given: argparse.Namespace, console: Console) -> int:
     """List, and return the exit code."""
-    from scripts.operations import inventory_report
     from scripts.operations.clock import Clock
-    from scripts.operations.inventory import inventory
+    from scripts.operations.inventory import report as inventory_report
+    from scripts.operations.inventory.resources import inventory
 
     found = inventory(deployment)
     if given.json:

@@ -53,7 +53,7 @@ def main() -> int:
     if sum((parsed.what is not None, parsed.job is not None, parsed.list)) > 1:
         found.error("got more than one of WHAT, --job and --list; allowed: one")
     parsed.what = parsed.what or "head-node"
-    from scripts.operations.logs import program
+    from scripts.operations.logs.show import program
 
     return command.run(parsed, program)
 

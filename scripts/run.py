@@ -60,8 +60,8 @@ def main() -> int:
 
 def program(deployment: Deployment, parsed: argparse.Namespace, _: Console) -> int:
     """Run the command, or look at an earlier one, and return its exit code."""
-    from scripts.operations.head_node import HeadNode
-    from scripts.operations.streamed_command import ERRORS, OUTPUT, attach, print_output, print_remark, start
+    from scripts.operations.remote.head_node import HeadNode
+    from scripts.operations.remote.streamed_command import ERRORS, OUTPUT, attach, print_output, print_remark, start
     from ultracluster.domain import neuron
 
     head_node = HeadNode(deployment)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from scripts.deployment import Deployment
     from scripts.operations.clock import Clock
-    from scripts.operations.diagnosis import Diagnosis
-    from scripts.operations.status import Status, Unseen
+    from scripts.operations.diagnosis.diagnose import Diagnosis
+    from scripts.operations.status.model import Status, Unseen
 
 EXAMPLES = """\
   python -m scripts.status trn1-16                       the state now
@@ -56,11 +56,11 @@ def program(deployment: Deployment, given: argparse.Namespace, console: Console)
         raise UnusableError(f"--timeout: got {given.timeout:g} without --watch; allowed: with it")
     console.print(f"[bold]{deployment.settings.name}[/] in {deployment.settings.region}\n")
 
-    from scripts.operations import progress
     from scripts.operations.clock import Clock
-    from scripts.operations.status_faults import faults
-    from scripts.operations.status_look import Observer
-    from scripts.operations.status_watch import refresh
+    from scripts.operations.progress import watch as progress
+    from scripts.operations.status.faults import faults
+    from scripts.operations.status.look import Observer
+    from scripts.operations.status.watch import refresh
 
     clock = Clock()
     observer = Observer(deployment, clock)
@@ -86,12 +86,12 @@ def show(status: Status, diagnosis: Diagnosis | Unseen | None, console: Console,
         as_json: Print JSON to standard output instead.
     """
     if as_json:
-        from scripts.operations.status_document import document
+        from scripts.operations.status.document import document
 
         print(json.dumps(document(status, diagnosis), indent=2))
         return
 
-    from scripts.operations.status_screen import render
+    from scripts.operations.status.screen import render
 
     for each in render(status):
         console.print(each)
@@ -101,8 +101,8 @@ def show(status: Status, diagnosis: Diagnosis | Unseen | None, console: Console,
 
 def show_diagnosis(diagnosis: Diagnosis | Unseen, console: Console) -> None:
     """Print why something failed, or why that was not seen."""
-    from scripts.operations import diagnosis as causes
-    from scripts.operations.status import Unseen
+    from scripts.operations.diagnosis import diagnose as causes
+    from scripts.operations.status.model import Unseen
 
     console.print()
     if isinstance(diagnosis, Unseen):
@@ -112,8 +112,8 @@ def show_diagnosis(diagnosis: Diagnosis | Unseen, console: Console) -> None:
 
 
 def _diagnosis(deployment: Deployment, clock: Clock) -> Diagnosis | Unseen:
-    from scripts.operations.diagnosis import diagnose
-    from scripts.operations.status import seen
+    from scripts.operations.diagnosis.diagnose import diagnose
+    from scripts.operations.status.model import seen
 
     return seen(lambda: diagnose(deployment, clock=clock), "what `make diagnose` needs")
 

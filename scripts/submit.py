@@ -62,8 +62,8 @@ def send(deployment: Deployment, words: Sequence[str]) -> int:
         HeadNodeError: The head node cannot be reached.
     """
     from scripts.operations.clock import Clock
-    from scripts.operations.head_node import HeadNode
-    from scripts.operations.streamed_command import print_output, print_remark, start
+    from scripts.operations.remote.head_node import HeadNode
+    from scripts.operations.remote.streamed_command import print_output, print_remark, start
     from ultracluster.domain import neuron
 
     user = neuron.SYSTEMS[deployment.settings.cluster_spec.os].user

@@ -63,9 +63,9 @@ def parser() -> argparse.ArgumentParser:
 def upgrade(deployment: Deployment, given: argparse.Namespace, console: Console) -> int:
     """Upgrade, or go back, and return the exit code."""
     from scripts.operations.clock import Clock
-    from scripts.operations.upgrade import ABANDONED, COMPLETE, STOPPED, Options, Upgrade
-    from scripts.operations.upgrade_file import edit
-    from scripts.operations.upgrade_site import AwsSite
+    from scripts.operations.upgrade.file import edit
+    from scripts.operations.upgrade.site import AwsSite
+    from scripts.operations.upgrade.steps import ABANDONED, COMPLETE, STOPPED, Options, Upgrade
 
     if not (given.yes or given.dry_run) and (given.json or not sys.stdin.isatty()):
         raise UnusableError("got no terminal to ask at, or --json; allowed: --yes or --dry-run")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from scripts.deployment import PARTS, Deployment
 from scripts.operations.clock import Clock
 from scripts.operations.command import OperationError, UnusableError
-from scripts.operations.status import Unseen, seen
+from scripts.operations.status.model import Unseen, seen
 
 if TYPE_CHECKING:
     from scripts.change_plan.model import Plan
@@ -208,7 +208,7 @@ def _of_cluster(deployment: Deployment) -> Iterator[Drift]:
 
 
 def _of_fleet(deployment: Deployment) -> Iterator[Drift]:
-    from scripts.operations import fleet
+    from scripts.operations.fleet import control as fleet
 
     status = fleet.status(deployment)
     if status != fleet.RUNNING:

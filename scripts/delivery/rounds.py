@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from scripts.operations.clock import Clock
 from scripts.operations.command import DONE
-from scripts.operations.progress import GOES_ON, TIMED_OUT, under_way
+from scripts.operations.progress.watch import GOES_ON, TIMED_OUT, under_way
 
 if TYPE_CHECKING:
     from scripts.change_plan.model import Plan

@@ -17,15 +17,15 @@ from scripts.delivery.rounds import CredentialsEndedError
 from scripts.deployment import PARTS, Deployment
 from scripts.operations.clock import Clock
 from scripts.operations.command import UnusableError
-from scripts.operations.status import CostNow, Unseen, seen
+from scripts.operations.status.model import CostNow, Unseen, seen
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from config.settings import Settings
     from scripts.change_plan.model import Plan
-    from scripts.operations.diagnosis import Diagnosis
-    from scripts.operations.events import StackOperation
+    from scripts.operations.diagnosis.diagnose import Diagnosis
+    from scripts.operations.progress.events import StackOperation
 
 _LOOKS = 5
 """At the newest operations: each reads 12 pages of events at most."""
@@ -91,7 +91,7 @@ class AwsSite:
 
     def follow(self, minutes: float) -> int:
         """Follow what is under way to its end. Needs what `progress.watch` needs."""
-        from scripts.operations import progress
+        from scripts.operations.progress import watch as progress
 
         with self._credentials():
             return progress.watch(self.deployment(), self._console, clock=self._clock, as_json=False, timeout=minutes)
@@ -126,9 +126,9 @@ class AwsSite:
         Args:
             since: Operations that ended before are left out.
         """
-        from scripts.operations import fleet
-        from scripts.operations.progress_stacks import Tracker
-        from scripts.operations.status_cost import cost_now
+        from scripts.operations.fleet import control as fleet
+        from scripts.operations.progress.stacks import Tracker
+        from scripts.operations.status.cost import cost_now
 
         deployment = self.deployment()
         with self._credentials():
@@ -148,7 +148,7 @@ class AwsSite:
 
     def diagnosis(self) -> Diagnosis | Unseen:
         """Return why the deployment failed, as far as that can be seen. Needs what ``make diagnose`` needs."""
-        from scripts.operations.diagnosis import diagnose
+        from scripts.operations.diagnosis.diagnose import diagnose
 
         with self._credentials():
             return seen(lambda: diagnose(self.deployment(), clock=self._clock), "what `make diagnose` needs")

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 from scripts.delivery.markdown import escaped, table
 from scripts.delivery.rounds import Outcome, Result
 from scripts.operations.screen import dollars, duration
-from scripts.operations.status import Unseen
+from scripts.operations.status.model import Unseen
 
 if TYPE_CHECKING:
     from scripts.delivery.site import Facts
-    from scripts.operations.causes import Finding
-    from scripts.operations.diagnosis import Diagnosis
-    from scripts.operations.evidence import Evidence
+    from scripts.operations.diagnosis.causes import Finding
+    from scripts.operations.diagnosis.diagnose import Diagnosis
+    from scripts.operations.diagnosis.evidence import Evidence
 
 _MOST_EVIDENCE = 3
 _LONGEST_EVIDENCE = 400

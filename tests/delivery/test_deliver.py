@@ -31,8 +31,8 @@ from scripts.delivery.summary import Round, as_markdown, document
 from scripts.deployment import Account, Deployment
 from scripts.operations.clock import Clock
 from scripts.operations.command import CONFIG, UnusableError
-from scripts.operations.diagnosis import diagnose
-from scripts.operations.status import CostNow, Unseen
+from scripts.operations.diagnosis.diagnose import diagnose
+from scripts.operations.status.model import CostNow, Unseen
 from tests.delivery.test_rounds import CLUSTER
 from tests.operations.account import Operated
 

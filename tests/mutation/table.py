@@ -26,7 +26,7 @@ WATCHED = "constructs/ultracluster/watched.py"
 DASHBOARD = "constructs/ultracluster/dashboard.py"
 CDK_JSON = "cdk.json"
 CLUSTER_SUBMIT = "scripts/jobs/submit.py"
-OPERATIONS_HEAD_NODE = "scripts/operations/head_node.py"
+OPERATIONS_HEAD_NODE = "scripts/operations/remote/head_node.py"
 
 NETWORK_TESTS = "tests/stacks/test_network_construct.py"
 LUSTRE_TESTS = "tests/stacks/test_lustre_construct.py"

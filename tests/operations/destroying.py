@@ -16,9 +16,9 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from config.settings import load
 from rehearsal.aws import EmulatedAws
 from scripts.deployment import Deployment
-from scripts.operations import destruction_stacks
 from scripts.operations.clock import Clock
 from scripts.operations.command import CONFIG
+from scripts.operations.destruction import stacks as destruction_stacks
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
 _READING = ("Describe", "Get", "Head", "List", "SendCommand")  # the last asks Slurm for its jobs

@@ -12,10 +12,10 @@ import pytest
 
 from config.settings import load
 from scripts.deployment import Deployment
-from scripts.operations import fleet
 from scripts.operations.clock import Clock
 from scripts.operations.command import CONFIG
-from scripts.operations.head_node import Answer, HeadNodeError
+from scripts.operations.fleet import control as fleet
+from scripts.operations.remote.head_node import Answer, HeadNodeError
 
 _SINFO = """\
 case "$*" in

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 
-from scripts.operations import nodes
+from scripts.operations.remote import nodes
 from tests.operations.account import Operated
 
 GONE, GONE_HOST = "i-0123456789abcdef0", "ip-10-0-99-9"

@@ -15,7 +15,7 @@ from rich.console import Console
 from scripts import status as command
 from scripts.deployment import Deployment
 from scripts.operations.clock import Clock
-from scripts.operations.head_node import Answer, HeadNode
+from scripts.operations.remote.head_node import Answer, HeadNode
 from tests.preflight.answers import answering
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/status.json").read_text(encoding="utf-8"))

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from scripts.operations import fleet
 from scripts.operations.clock import Clock
+from scripts.operations.fleet import control as fleet
 from tests.operations.account import Operated
 
 

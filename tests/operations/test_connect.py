@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from scripts import connect
 from scripts.deployment import Deployment
-from scripts.operations import nodes
+from scripts.operations.remote import nodes
 from tests.operations.account import Operated
 
 ROOT = Path(__file__).parents[2]

@@ -11,9 +11,9 @@ from rehearsal import stand_ins
 from rehearsal.aws import EmulatedAws
 from rehearsal.inventory import inventory, reason_to_stay
 from scripts import destroy
-from scripts.operations import destruction
 from scripts.operations.command import CONFIG, run
-from scripts.operations.leftovers_model import FINAL_BACKUP
+from scripts.operations.destruction import destroy as destruction
+from scripts.operations.inventory.leftovers_model import FINAL_BACKUP
 from tests.operations.account import Operated
 from tests.operations.destroying import FastClock, KilledError, killed_after_each_change
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from scripts.operations import destruction, destruction_stacks
 from scripts.operations.command import OperationError
+from scripts.operations.destruction import destroy as destruction
+from scripts.operations.destruction import stacks as destruction_stacks
 from tests.operations.account import Operated
 from tests.operations.destroying import FastClock
 from tests.operations.fleet_world import Slurm

@@ -10,10 +10,10 @@ import pytest
 
 from rehearsal.aws import EmulatedAws
 from scripts import destroy
-from scripts.operations import destruction_plan
 from scripts.operations.clock import Clock
 from scripts.operations.command import Say, run
-from scripts.operations.destruction import Outcome
+from scripts.operations.destruction import plan as destruction_plan
+from scripts.operations.destruction.destroy import Outcome
 from tests.operations.account import Operated
 from tests.operations.destroying import validate
 
@@ -65,7 +65,7 @@ def test_json_tells_on_standard_error_what_happens(
         say("The stop is requested.")
         return Outcome(clock.now())
 
-    monkeypatch.setattr("scripts.operations.destruction.destroy", destroy_nothing)
+    monkeypatch.setattr("scripts.operations.destruction.destroy.destroy", destroy_nothing)
     assert program("trn1-16", "--json", "--yes") == 0
     printed = capsys.readouterr()
     assert validate("destroy", printed.out)["outcome"]["deleted"] == []

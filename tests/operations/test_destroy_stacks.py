@@ -6,8 +6,8 @@ import pytest
 
 from rehearsal.aws import EmulatedAws
 from scripts.deployment import Deployment
-from scripts.operations import destruction_stacks
 from scripts.operations.command import OperationError
+from scripts.operations.destruction import stacks as destruction_stacks
 from tests.operations.destroying import Account, FastClock
 
 PARAMETER = {"Type": "AWS::SSM::Parameter", "Properties": {"Type": "String", "Value": "v"}}

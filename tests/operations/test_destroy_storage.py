@@ -11,9 +11,10 @@ from config.settings import Settings
 from rehearsal.aws import EmulatedAws
 from scripts import destroy
 from scripts.deployment import Deployment
-from scripts.operations import destruction, destruction_plan
 from scripts.operations.command import run
-from scripts.operations.destruction import Outcome
+from scripts.operations.destruction import destroy as destruction
+from scripts.operations.destruction import plan as destruction_plan
+from scripts.operations.destruction.destroy import Outcome
 from tests.operations.destroying import Account, FastClock
 
 STORAGE = ("storage",)

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from scripts.operations.diagnosis import diagnose
-from scripts.operations.diagnosis_reasons import LINES_OF_UNKNOWN
+from scripts.operations.diagnosis.diagnose import diagnose
+from scripts.operations.diagnosis.reasons import LINES_OF_UNKNOWN
 from tests.operations.causes.recorded import (
     HEAD_NODE,
     NOW,

@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 from botocore.exceptions import ClientError
 
-from scripts.operations.diagnosis import diagnose
-from scripts.operations.evidence import LOG_PAGES, Reader
-from scripts.operations.failures import EVENT_PAGES, STACK_PAGES
+from scripts.operations.diagnosis.diagnose import diagnose
+from scripts.operations.diagnosis.evidence import LOG_PAGES, Reader
+from scripts.operations.diagnosis.failures import EVENT_PAGES, STACK_PAGES
 from tests.operations.causes.recorded import (
     CLUSTER_GROUP,
     HEAD_NODE,

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from scripts.operations import streams
-from scripts.operations.causes import SEEN, Cause, find, table
-from scripts.operations.diagnosis import diagnose
-from scripts.operations.evidence import KINDS, LOG_TERMS, Evidence
+from scripts.operations.diagnosis.causes import SEEN, Cause, find, table
+from scripts.operations.diagnosis.diagnose import diagnose
+from scripts.operations.diagnosis.evidence import KINDS, LOG_TERMS, Evidence
+from scripts.operations.logs import streams
 from tests.operations.causes.recorded import NOW, SAMPLES, Now, record
 
 NAMES = {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scripts.operations.diagnosis import diagnose
+from scripts.operations.diagnosis.diagnose import diagnose
 from tests.operations.causes.recorded import (
     CLUSTER_GROUP,
     HEAD_NODE,

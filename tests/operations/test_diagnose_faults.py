@@ -12,7 +12,7 @@ from botocore.exceptions import WaiterError
 from config.settings import load
 from rehearsal.aws import EmulatedAws
 from scripts.operations.command import CONFIG
-from scripts.operations.diagnosis import Diagnosis, diagnose
+from scripts.operations.diagnosis.diagnose import Diagnosis, diagnose
 from tests.operations.account import Operated
 
 pytestmark = [pytest.mark.slow, pytest.mark.validation]

@@ -11,8 +11,8 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from scripts import diagnose as program
 from scripts.deployment import Deployment
-from scripts.operations.causes import SEEN, table
-from scripts.operations.diagnosis import diagnose
+from scripts.operations.diagnosis.causes import SEEN, table
+from scripts.operations.diagnosis.diagnose import diagnose
 from tests.operations.account import Operated
 from tests.operations.causes.recorded import SAMPLES, Now, deployment, failed, record, shown
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from scripts.operations.events import History, operation
+from scripts.operations.progress.events import History, operation
 from tests.operations.progress_account import NETWORK, START, ToldClock, ToldCloudFormation, arn
 
 TOPIC = "Topic=AWS::SNS::Topic"

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
-from scripts.operations import fleet, jobs, queues
 from scripts.operations.command import OperationError
-from scripts.operations.head_node import Answer, HeadNodeError
-from scripts.operations.queues import NodeKind
+from scripts.operations.fleet import control as fleet
+from scripts.operations.fleet import jobs, queues
+from scripts.operations.fleet.queues import NodeKind
+from scripts.operations.remote.head_node import Answer, HeadNodeError
 from tests.operations.fleet_world import Slurm, World
 
 STATIC = ("trn1|trn1-st-trn1-32xl-1|idle", "trn1|trn1-st-trn1-32xl-2|allocated", "trn1|trn1-dy-trn1-32xl-1|idle~")

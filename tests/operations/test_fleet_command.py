@@ -16,9 +16,10 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from scripts import fleet as program
 from scripts.deployment import Deployment
-from scripts.operations import fleet, jobs
 from scripts.operations.clock import Clock
 from scripts.operations.command import OperationError
+from scripts.operations.fleet import control as fleet
+from scripts.operations.fleet import jobs
 from tests.operations.account import Operated
 from tests.operations.fleet_world import Slurm
 
@@ -227,7 +228,7 @@ def test_help_has_examples(call: Fleet, capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_what_is_listed_is_short(slurm: Slurm, operated: Operated) -> None:
-    from scripts.operations.head_node import HeadNode
+    from scripts.operations.remote.head_node import HeadNode
 
     slurm.jobs(*["RUNNING"] * 100)
     lines = jobs.listed(jobs.slurm_state(HeadNode(operated.deployment())), waiting=False).splitlines()

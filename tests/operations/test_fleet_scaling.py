@@ -14,9 +14,10 @@ from scripts.change_plan.model import ClusterChange, ClusterPlan, Kind, Plan, So
 from scripts.checks import catalog
 from scripts.checks.check import Check, Finding, Status
 from scripts.deployment import Deployment
-from scripts.operations import fleet, scaling, scaling_needs
 from scripts.operations.command import CONFIG, OperationError, UnusableError
-from scripts.operations.fleet_report import Scaled, steps
+from scripts.operations.fleet import control as fleet
+from scripts.operations.fleet import scaling, scaling_needs
+from scripts.operations.fleet.report import Scaled, steps
 from tests.operations.fleet_world import Slurm, World
 
 PATH = "Scheduling.SlurmQueues[trn1].ComputeResources[trn1-32xl].MaxCount"

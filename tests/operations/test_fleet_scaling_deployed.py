@@ -10,8 +10,10 @@ import pytest
 
 from scripts import deploy
 from scripts.deployment import Deployment
-from scripts.operations import command, fleet, scaling, scaling_needs
+from scripts.operations import command
 from scripts.operations.clock import Clock
+from scripts.operations.fleet import control as fleet
+from scripts.operations.fleet import scaling, scaling_needs
 from tests.operations.account import Operated
 from tests.operations.fleet_world import Slurm
 from toolchain.parallelcluster import Configuration, ParallelCluster

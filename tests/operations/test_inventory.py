@@ -9,10 +9,10 @@ from rich.console import Console
 
 from scripts import inventory as program
 from scripts.deployment import Account
-from scripts.operations import inventory_report
 from scripts.operations.clock import Clock
 from scripts.operations.command import run
-from scripts.operations.inventory import FLEET, KEPT, LEFT, Inventory, inventory
+from scripts.operations.inventory import report as inventory_report
+from scripts.operations.inventory.resources import FLEET, KEPT, LEFT, Inventory, inventory
 from tests.operations.account import Operated
 from tests.operations.destroying import validate
 

@@ -11,12 +11,13 @@ from config.settings import load
 from rehearsal.aws import EmulatedAws
 from rehearsal.inventory import inventory
 from scripts.deployment import Deployment
-from scripts.operations import destruction, leftovers
 from scripts.operations.clock import Clock
 from scripts.operations.command import CONFIG
-from scripts.operations.leftovers_by_name import parallelcluster_bucket
-from scripts.operations.leftovers_model import PREFIX, Found
-from scripts.operations.leftovers_removal import remove
+from scripts.operations.destruction import destroy as destruction
+from scripts.operations.inventory import leftovers
+from scripts.operations.inventory.leftovers_by_name import parallelcluster_bucket
+from scripts.operations.inventory.leftovers_model import PREFIX, Found
+from scripts.operations.inventory.leftovers_removal import remove
 from tests.operations.destroying import FastClock
 from tests.operations.remains import REGION, Remains
 from tests.rehearsal.account import trust
@@ -180,7 +181,7 @@ def test_a_sweep_goes_on_where_one_thing_may_not_be_removed(
             raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "DeleteObjects")
         remove(deployment, found, clock)
 
-    monkeypatch.setattr("scripts.operations.destruction.remove", refusing)
+    monkeypatch.setattr("scripts.operations.destruction.destroy.remove", refusing)
     outcome = destruction.destroy(deployment, clock=FastClock(), say=lambda _: None, sweep=True)
     assert [each for each in outcome.failures if "DeleteObjects" in each] == outcome.failures != []
     assert {each.type for each in outcome.left} == {PREFIX, "AWS::EC2::Volume", "AWS::Logs::LogGroup"}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from scripts.operations import log_choice, nodes, output_stream, streams
+from scripts.operations.logs import choice as log_choice
+from scripts.operations.logs import streams
+from scripts.operations.remote import nodes, output_stream
 from tests.operations.account import Operated
 from tests.operations.log_lines import ASSIGNED, GONE, GONE_HOST, head_prefix
 

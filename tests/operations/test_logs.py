@@ -16,9 +16,10 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from scripts import logs
 from scripts.deployment import Deployment
-from scripts.operations import head_node, nodes, streams
-from scripts.operations import logs as program
 from scripts.operations.clock import Clock
+from scripts.operations.logs import show as program
+from scripts.operations.logs import streams
+from scripts.operations.remote import head_node, nodes
 from tests.operations.account import Operated
 from tests.operations.log_lines import ASSIGNED, GONE, GONE_HOST, head_prefix, log_at, untimed
 

@@ -13,9 +13,10 @@ from rich.console import Console
 
 from scripts import logs
 from scripts.deployment import Deployment
-from scripts.operations import head_node, job_logs, nodes, streamed_command
-from scripts.operations import logs as program
 from scripts.operations.clock import Clock
+from scripts.operations.logs import jobs as job_logs
+from scripts.operations.logs import show as program
+from scripts.operations.remote import head_node, nodes, streamed_command
 from tests.operations.account import Operated
 from tests.operations.log_lines import head_prefix, log_at, untimed
 

@@ -12,9 +12,9 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 from rich.console import Console
 
-from scripts.operations import progress as module
 from scripts.operations.command import UnusableError
-from scripts.operations.progress import under_way, watch
+from scripts.operations.progress import watch as module
+from scripts.operations.progress.watch import under_way, watch
 from scripts.operations.stacks import CLUSTER
 from tests.operations import progress_account as account
 from tests.operations.progress_account import (

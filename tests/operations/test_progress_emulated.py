@@ -19,8 +19,8 @@ from rehearsal.resources import make_bucket
 from scripts.deployment import Deployment
 from scripts.operations.clock import Clock
 from scripts.operations.command import CONFIG, UnusableError
-from scripts.operations.progress import progress, watch
-from scripts.operations.progress_stacks import BUDGET, Tracker
+from scripts.operations.progress.stacks import BUDGET, Tracker
+from scripts.operations.progress.watch import progress, watch
 from scripts.operations.stacks import NESTED
 from tests.operations.account import Operated
 from tests.rehearsal.stacks import Stacks, parameter

@@ -10,8 +10,8 @@ import pytest
 
 from config.settings import load
 from scripts.operations.command import CONFIG
-from scripts.operations.events import Event, StackOperation, operation
-from scripts.operations.progress_estimate import PART_SECONDS, Plan, amount, change_plan, left, template_plan
+from scripts.operations.progress.estimate import PART_SECONDS, Plan, amount, change_plan, left, template_plan
+from scripts.operations.progress.events import Event, StackOperation, operation
 from scripts.operations.stacks import CLUSTER, NESTED
 from tests.operations.progress_account import START, template
 

@@ -9,10 +9,10 @@ from itertools import pairwise
 import pytest
 from rich.console import Console
 
-from scripts.operations.progress import progress, watch
-from scripts.operations.progress_lines import LINES_AT_ONCE, SECONDS_WITHOUT_LINE, Lines
-from scripts.operations.progress_screen import picture
-from scripts.operations.progress_stacks import Tracker
+from scripts.operations.progress.lines import LINES_AT_ONCE, SECONDS_WITHOUT_LINE, Lines
+from scripts.operations.progress.screen import picture
+from scripts.operations.progress.stacks import Tracker
+from scripts.operations.progress.watch import progress, watch
 from tests.operations import progress_account as account
 from tests.operations.progress_account import NETWORK, PART, START, ToldClock, ToldCloudFormation
 

@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 from rich.console import Console
 
-from scripts.operations.progress import progress, watch
-from scripts.operations.progress_stacks import BUDGET, Tracker
+from scripts.operations.progress.stacks import BUDGET, Tracker
+from scripts.operations.progress.watch import progress, watch
 from scripts.operations.stacks import CLUSTER, NESTED
 from tests.operations import progress_account as account
 from tests.operations.progress_account import (

@@ -15,9 +15,9 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from scripts import run
 from scripts.deployment import Deployment
-from scripts.operations import head_node, output_stream, streamed_command
 from scripts.operations.clock import Clock
-from scripts.operations.streamed_command import StreamedCommand
+from scripts.operations.remote import head_node, output_stream, streamed_command
+from scripts.operations.remote.streamed_command import StreamedCommand
 from tests.operations.account import Operated
 
 SHELL = 'trap "exit 143" TERM; runuser() { printf "%s\\n" "$2" >"$TRACE/user"; bash -c "$4"; }; source /dev/stdin'

@@ -11,8 +11,8 @@ from botocore.exceptions import ClientError
 
 from scripts import submit
 from scripts.deployment import Deployment
-from scripts.operations import streamed_command
 from scripts.operations.clock import Clock
+from scripts.operations.remote import streamed_command
 from tests.operations.account import Operated
 
 ANSWER = 'runuser() { printf "%s\\n" "$@" >"CALLED"; PROGRAM; }; source /dev/stdin'

@@ -11,7 +11,7 @@ from botocore.config import Config
 from scripts import status as command
 from scripts.deployment import Deployment
 from scripts.operations import command as frame
-from scripts.operations.head_node import HeadNode
+from scripts.operations.remote.head_node import HeadNode
 from tests.operations.account import Operated
 from tests.operations.slurm_samples import IDLE, RECORDED, shell
 from tests.operations.status_looks import answered, look, screen, stack_status  # noqa: F401

@@ -15,7 +15,10 @@ from config.settings import Settings, load
 from scripts.deployment import PARTS
 from scripts.operations.command import CONFIG
 from scripts.operations.slurm import parse
-from scripts.operations.status import (
+from scripts.operations.status.cost import cost_now
+from scripts.operations.status.faults import faults
+from scripts.operations.status.look import Budget, budget
+from scripts.operations.status.model import (
     CostNow,
     FileSystem,
     HeadNode,
@@ -26,10 +29,7 @@ from scripts.operations.status import (
     Unseen,
     Usage,
 )
-from scripts.operations.status_cost import cost_now
-from scripts.operations.status_faults import faults
-from scripts.operations.status_look import Budget, budget
-from scripts.operations.status_screen import render
+from scripts.operations.status.screen import render
 from tests.operations.slurm_samples import RECORDED
 
 NOW = datetime(2026, 11, 21, 13, tzinfo=UTC)

@@ -17,9 +17,9 @@ from scripts import status as command
 from scripts.deployment import Deployment
 from scripts.operations import command as frame
 from scripts.operations.clock import Clock
-from scripts.operations.status import Status
-from scripts.operations.status_look import Observer
-from scripts.operations.status_watch import refresh
+from scripts.operations.status.look import Observer
+from scripts.operations.status.model import Status
+from scripts.operations.status.watch import refresh
 from tests.operations.account import Operated
 from tests.operations.slurm_samples import IDLE, shell
 from tests.operations.status_looks import answered, stack_status  # noqa: F401
@@ -85,7 +85,7 @@ def test_ctrl_c_ends_the_picture(operated: Operated, monkeypatch: pytest.MonkeyP
 def test_a_terminal_is_shown_the_progress_of_what_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """The exit code is that of the watch."""
     stack_status("UPDATE_IN_PROGRESS")(monkeypatch)
-    monkeypatch.setattr("scripts.operations.progress.watch", lambda *_, **__: 124)
+    monkeypatch.setattr("scripts.operations.progress.watch.watch", lambda *_, **__: 124)
     assert watch(terminal()) == 124
 
 
@@ -138,14 +138,14 @@ def test_what_failed_is_diagnosed_at_the_end() -> None:
 def test_a_program_that_watches_gets_no_diagnosis(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.delattr("scripts.operations.diagnosis.diagnose")
+    monkeypatch.delattr("scripts.operations.diagnosis.diagnose.diagnose")
     assert watch(Console(quiet=True), "--json") == frame.FAILED
     assert [json.loads(line)["kind"] for line in capsys.readouterr().out.splitlines()] == ["progress", "summary"]
 
 
 @pytest.mark.usefixtures("operated")
 def test_no_diagnosis_when_only_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scripts.operations.progress.watch", lambda *_, timeout, **__: 124 if timeout == 7 else 0)
+    monkeypatch.setattr("scripts.operations.progress.watch.watch", lambda *_, timeout, **__: 124 if timeout == 7 else 0)
     console = Console(width=80, file=io.StringIO())
     assert watch(console, "--timeout", "7") == 124
     assert written(console) == "trn1-16 in us-west-2\n\n"

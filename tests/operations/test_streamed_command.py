@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from botocore.exceptions import ClientError
 
-from scripts.operations import head_node, output_stream, streamed_command
 from scripts.operations.clock import Clock
-from scripts.operations.streamed_command import StreamedCommand
+from scripts.operations.remote import head_node, output_stream, streamed_command
+from scripts.operations.remote.streamed_command import StreamedCommand
 from tests.operations.account import Operated
 
 
@@ -48,20 +49,26 @@ def test_the_outputs_are_kept_for_some_days(operated: Operated) -> None:
     assert days() == 30, "somebody's own"
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="root alone can become another user")
-def test_a_command_of_another_user_is_ended_with_all_its_processes(operated: Operated, tmp_path: Path) -> None:
+@pytest.fixture
+def public() -> Iterator[Path]:
+    """A directory that every user may write to; pytest's own are for one."""
+    with TemporaryDirectory() as name:
+        Path(name).chmod(0o777)
+        yield Path(name)
+
+
+@pytest.mark.slow
+@pytest.mark.system
+def test_a_command_of_another_user_is_ended_with_all_its_processes(operated: Operated, public: Path) -> None:
     """By the real runuser, whose user has no shell here, and the emulated agent, which ends a process group."""
-    tmp_path.chmod(0o777)
-    for directory in tmp_path.parents[:2]:
-        directory.chmod(0o755)
     operated.shell('runuser() { command runuser --shell /bin/bash "$@"; }; source /dev/stdin')
     node = head_node.HeadNode(operated.deployment())
-    words = ["bash", "-c", f"id --user --name >{tmp_path}/user; echo $$ >{tmp_path}/pid; sleep 600"]
+    words = ["bash", "-c", f"id --user --name >{public}/user; echo $$ >{public}/pid; sleep 600"]
     sent = streamed_command.start(operated.deployment(), node, words, user="nobody", seconds=600)
-    pid = tmp_path / "pid"
+    pid = public / "pid"
     assert node._clock.until(lambda: pid.exists() and pid.read_text().endswith("\n"), every=0.05, limit=20)
     process = Path("/proc", pid.read_text(encoding="utf-8").strip())
-    assert (tmp_path / "user").read_text(encoding="utf-8") == "nobody\n"
+    assert (public / "user").read_text(encoding="utf-8") == "nobody\n"
     assert process.exists()
     sent.cancel(streamed_command.print_remark)
     assert node._clock.until(lambda: not process.exists(), every=0.05, limit=5)

@@ -15,8 +15,8 @@ from config.settings import Settings, load
 from scripts.change_plan.model import ClusterChange, ClusterPlan, Effect, Kind, Plan, ResourceChange, Source, StackPlan
 from scripts.checks.check import Finding, Status
 from scripts.operations.command import CONFIG, OperationError, UnusableError
-from scripts.operations.upgrade import Options, Upgrade
-from scripts.operations.upgrade_file import Candidate, edit
+from scripts.operations.upgrade.file import Candidate, edit
+from scripts.operations.upgrade.steps import Options, Upgrade
 
 SCHEMA = CONFIG.parent / "docs/schemas/upgrade.json"
 OTHER_OS = "cluster.os=ubuntu2204"

@@ -11,8 +11,9 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 
 from scripts import upgrade
-from scripts.operations import command, upgrade_site
+from scripts.operations import command
 from scripts.operations.command import CONFIG, OperationError
+from scripts.operations.upgrade import site as upgrade_site
 from tests.operations.test_upgrade import OTHER_OS, SCHEMA, STEPS, World
 
 

@@ -17,14 +17,15 @@ from scripts import deploy
 from scripts.change_plan import cdk
 from scripts.checks.catalog import CATALOG
 from scripts.deployment import Deployment
-from scripts.operations import destruction, fleet
 from scripts.operations.clock import Clock
 from scripts.operations.command import CONFIG, OperationError
-from scripts.operations.head_node import Answer, HeadNode, HeadNodeError
+from scripts.operations.destruction import destroy as destruction
+from scripts.operations.fleet import control as fleet
+from scripts.operations.remote.head_node import Answer, HeadNode, HeadNodeError
 from scripts.operations.stacks import all_resources
-from scripts.operations.upgrade import Options, Upgrade
-from scripts.operations.upgrade_file import Candidate, candidate, edit, write
-from scripts.operations.upgrade_site import AwsSite
+from scripts.operations.upgrade.file import Candidate, candidate, edit, write
+from scripts.operations.upgrade.site import AwsSite
+from scripts.operations.upgrade.steps import Options, Upgrade
 from tests.operations.account import Operated
 from tests.stacks.deployments import Raw, edited
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from scripts.operations import jobs, queues
-from scripts.operations.head_node import Answer
+from scripts.operations.fleet import jobs, queues
+from scripts.operations.remote.head_node import Answer
 from tests.slurm.base import USER, ClusterError
 from tests.slurm.cluster import SlurmCluster
 

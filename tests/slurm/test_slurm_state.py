@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.operations.head_node import OUTPUT_LIMIT
+from scripts.operations.remote.head_node import OUTPUT_LIMIT
 from scripts.operations.slurm import JOBS_LISTED, PROBLEMS_LISTED, SCRIPT, SlurmState, parse
 from tests.operations.slurm_samples import RECORDED
 from tests.slurm.base import ClusterError

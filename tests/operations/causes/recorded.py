@@ -17,11 +17,11 @@ from rich.console import Console
 
 from config.settings import load
 from scripts.deployment import Account, Deployment
-from scripts.operations import diagnosis
 from scripts.operations.clock import Clock
 from scripts.operations.command import CONFIG
-from scripts.operations.diagnosis import Diagnosis
-from scripts.operations.evidence import KINDS
+from scripts.operations.diagnosis import diagnose as diagnosis
+from scripts.operations.diagnosis.diagnose import Diagnosis
+from scripts.operations.diagnosis.evidence import KINDS
 
 SAMPLES: list[dict[str, str]] = yaml.safe_load(Path(__file__).with_name("samples.yaml").read_text(encoding="utf-8"))
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)

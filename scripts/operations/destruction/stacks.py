@@ -1,0 +1,111 @@
+"""Deletes stacks: waits, tells what is left of them, and tries again where AWS only needs time."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from scripts.deployment import Deployment
+from scripts.operations import stacks
+from scripts.operations.clock import Clock
+from scripts.operations.command import OperationError, Say
+from scripts.operations.fleet.jobs import Changes
+
+TRIES = 6
+LOOK, PAUSE, LIMIT = 10.0, 120.0, 5400.0
+"""Seconds between two looks at a stack, before another try, and to wait for one deletion at most: CloudFormation gives
+a custom resource an hour, and its parent goes on after that."""
+
+_PASSES = re.compile(
+    r"in use|has a dependent object|has dependencies|DependencyViolation|Rate exceeded|Throttling|RequestLimitExceeded"
+    r"|Internal ?Failure|ServiceUnavailable",
+    re.IGNORECASE,
+)
+"""Reasons for which the same deletion works some minutes later: instances that stop hold the placement group for more
+than 15 minutes (https://github.com/aws/aws-parallelcluster/issues/6329), and AWS gives back network interfaces, which
+hold security groups and subnets, with a delay
+(https://repost.aws/knowledge-center/cloudformation-stack-delete-failed)."""
+
+
+def of_cluster(deployment: Deployment) -> dict[str, Any] | None:
+    """Return the cluster's own stack, made by ParallelCluster; None: there is none, or one that is somebody else's.
+
+    Needs cloudformation:DescribeStacks.
+    """
+    name = deployment.settings.cluster_spec.name
+    found = deployment.stack(name)
+    tag = {"Key": "parallelcluster:cluster-name", "Value": name}
+    return found if found is not None and tag in found.get("Tags", []) else None
+
+
+def delete(deployment: Deployment, name: str, *, clock: Clock, say: Say, unprotect: bool = False) -> None:
+    """Delete a stack and wait until it is gone; one whose deletion was begun before is waited for.
+
+    Up to `TRIES` times. If it has a cluster that its provider does not get deleted, the cluster's own stack is deleted
+    before the next try. One call for each 100 resources every 10 seconds. CloudFormation uses the role that it
+    remembers for the stack, so few rights are needed: cloudformation:DeleteStack, :DescribeStacks,
+    :ListStackResources, and :UpdateTerminationProtection to take protection away.
+
+    Raises:
+        OperationError: It could not be deleted; the message has the reasons.
+    """
+    for tried in range(1, TRIES + 1):
+        causes = _delete_once(deployment, name, clock, say, unprotect=unprotect)
+        if not causes:
+            return
+        for each in causes:
+            say(f"{each.stack}: {each.logical_id} ({each.type}) could not be deleted: {each.reason}")
+        cluster_failed = any(each.type == stacks.CLUSTER for each in causes)
+        if tried == TRIES or not (cluster_failed or all(_PASSES.search(each.reason) for each in causes)):
+            raise OperationError(_failure(name, causes))
+        say(f"{name}: trying again in {PAUSE / 60:.0f} min.")
+        clock.sleep(PAUSE)
+        deployment.account.forget()
+        own = of_cluster(deployment)
+        if cluster_failed and own is not None:
+            delete(deployment, own["StackName"], clock=clock, say=say)
+
+
+def _delete_once(
+    deployment: Deployment, name: str, clock: Clock, say: Say, *, unprotect: bool
+) -> list[stacks.StackResource]:
+    """Delete a stack once, and return what could not be deleted; nothing: the stack is gone."""
+    deployment.account.forget()
+    found = deployment.stack(name)
+    if found is None:
+        return []
+    stack, cloudformation = found["StackId"], deployment.account.client("cloudformation")
+    if found["StackStatus"] != "DELETE_IN_PROGRESS":
+        if unprotect and found.get("EnableTerminationProtection"):
+            cloudformation.update_termination_protection(StackName=stack, EnableTerminationProtection=False)
+        cloudformation.delete_stack(StackName=stack)
+    say(f"{name}: is being deleted.")
+    told = Changes(say)
+
+    def ended() -> bool:
+        deployment.account.forget()
+        now = deployment.stack(stack)
+        if now is None:
+            return True
+        listed = stacks.resources(deployment, stack)
+        left = [each for each in listed if each.status not in ("DELETE_COMPLETE", "DELETE_SKIPPED")]
+        told(f"{name}: {len(left)} of {len(listed)} resources left.")
+        return bool(now["StackStatus"] != "DELETE_IN_PROGRESS")
+
+    if not clock.until(ended, every=LOOK, limit=LIMIT):
+        raise OperationError(
+            f"{name} is still being deleted after {LIMIT / 60:.0f} minutes; the same command goes on waiting."
+        )
+    now = deployment.stack(stack)
+    if now is None:
+        say(f"{name}: deleted.")
+        return []
+    failed = [each for each in stacks.all_resources(deployment, stack) if each.status == "DELETE_FAILED"]
+    if not failed:
+        raise OperationError(f"{name} is {now['StackStatus']}: {now.get('StackStatusReason', 'without a reason')}")
+    return [each for each in failed if each.type != stacks.NESTED] or failed
+
+
+def _failure(name: str, causes: list[stacks.StackResource]) -> str:
+    reasons = "\n".join(f"  {each.logical_id} ({each.type}): {each.reason}" for each in causes)
+    return f"{name} could not be deleted:\n{reasons}"

@@ -1,0 +1,1 @@
+"""The compute nodes as a whole: stopped, started, scaled."""

@@ -1,0 +1,1 @@
+"""Everything that there is of a deployment, and what outlived it."""

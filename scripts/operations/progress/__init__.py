@@ -1,0 +1,1 @@
+"""The progress of what is being done to a deployment."""

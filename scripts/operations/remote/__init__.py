@@ -1,0 +1,1 @@
+"""The cluster's nodes, reached by Session Manager."""

@@ -1,0 +1,1 @@
+"""The state of a deployment on one screen."""

@@ -1,0 +1,83 @@
+"""What is wrong with a deployment, a sentence each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from scripts.checks.reservations import BEFORE_ITS_START
+from scripts.operations.status.model import USABLE_FILE_SYSTEM, FileSystem, Instances, Reservation, Status, Unseen
+
+_CLOSED_BY_FAILURES = "PROTECTED"
+"""Status of a fleet whose nodes kept failing: https://docs.aws.amazon.com/parallelcluster/latest/ug/slurm-protected-mode-v3.html."""
+
+
+def faults(status: Status) -> list[str]:
+    """Return what failed, is missing, or could not be seen; none: it is healthy."""
+    if not status.exists:
+        return [f"there is nothing of {status.name} in {status.region}: make deploy ENV={status.environment}"]
+    return [*_of_stacks(status), *_of_cluster(status), *_of_the_rest(status), *_unseen(status)]
+
+
+def unseen(status: Status) -> dict[str, Unseen]:
+    """Return what could not be looked at, by what it is."""
+    stacks = next((each for each in status.stacks if isinstance(each, Unseen)), None)
+    sections = {
+        "stacks": stacks,
+        "instances": status.instances,
+        "fleet": status.fleet,
+        "slurm": status.slurm,
+        "file_system": status.file_system,
+        "usage": status.usage,
+        "reservations": status.reservations,
+        "alarms": status.alarms,
+    }
+    return {name: each for name, each in sections.items() if isinstance(each, Unseen)}
+
+
+def _of_stacks(status: Status) -> Iterator[str]:
+    for each in status.stacks:
+        if isinstance(each, Unseen) or each.name == status.cluster:
+            continue
+        if each.status is None:
+            yield f"there is no stack {each.name}"
+        elif each.failed:
+            yield f"stack {each.name} is {each.status}"
+    if (own := status.known_stacks.get(status.cluster)) and own.failed:
+        yield f"ParallelCluster's stack {own.name} is {own.status}"
+
+
+def _of_cluster(status: Status) -> Iterator[str]:
+    if isinstance(status.instances, Instances):
+        head_node = status.instances.head_node
+        if head_node is None:
+            yield f"the cluster {status.cluster} has no head node"
+        elif head_node.state != "running":
+            yield f"the head node {head_node.instance_id} is {head_node.state}"
+    if status.fleet == _CLOSED_BY_FAILURES:
+        yield "the fleet is PROTECTED: queues are closed whose nodes kept failing (make diagnose)"
+
+
+def _of_the_rest(status: Status) -> Iterator[str]:
+    if isinstance(status.file_system, FileSystem) and status.file_system.lifecycle not in USABLE_FILE_SYSTEM:
+        yield f"the file system {status.file_system.file_system_id} is {status.file_system.lifecycle}"
+    if not isinstance(status.reservations, Unseen):
+        yield from (
+            f"the reservation {each.reservation_id} is {each.state}"
+            for each in status.reservations
+            if not _is_usable(each)
+        )
+    if not isinstance(status.alarms, Unseen):
+        yield from (f"alarm {each} is raised" for each in status.alarms)
+
+
+def _is_usable(reservation: Reservation) -> bool:
+    return reservation.state == "active" or reservation.state in BEFORE_ITS_START
+
+
+def _unseen(status: Status) -> Iterator[str]:
+    no_head_node = isinstance(status.instances, Instances) and (
+        status.instances.head_node is None or status.instances.head_node.state != "running"
+    )
+    for name, each in unseen(status).items():
+        if each.is_fault and not (name == "slurm" and no_head_node):
+            yield f"{name.replace('_', ' ')}: {each.reason}"

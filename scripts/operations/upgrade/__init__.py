@@ -1,0 +1,1 @@
+"""A second cluster in the place of the first."""

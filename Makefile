@@ -110,6 +110,7 @@ review-comments: setup .venv-pcluster/.complete ## Write what differs from BASE 
 	@for each in $$(ls config build/base/config | sed -n 's/\.yaml$$//p' | sort -u); do \
 	  python -m scripts.review_comment $$each --before build/base --preflight build/preflight-$$each.json > build/review/$$each.md; \
 	done
+	@python -m scripts.review_summary build/review > build/review-summary.md
 
 .PHONY: preflight-all
 preflight-all: setup .venv-pcluster/.complete ## Look for every configuration what preflight says, for review-comments

@@ -19,7 +19,7 @@ def main() -> None:
     app = cdk.App(analytics_reporting=False)
     try:
         settings = pipeline.load(ROOT / "pipeline.yaml")
-        deployments = {stage.name: settings.settings_of(stage, ROOT / "config") for stage in settings.stages}
+        deployments = {stage.name: stage.settings(ROOT / "config") for stage in settings.stages}
     except SettingsError as error:
         sys.exit(str(error))
     if settings.missing:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -42,7 +43,18 @@ class Stage(_Model):
     environment: str
     """File name in config/ without .yaml."""
     approval: bool = False
-    """Whether the pipeline inside AWS asks before it deploys. GitHub asks by the rules of its environment."""
+    """Whether somebody has to agree: GitHub's environment must have required reviewers; inside AWS it asks."""
+
+    def settings(self, folder: Path) -> Settings:
+        """Return what it deploys.
+
+        Args:
+            folder: Where the settings files are.
+
+        Raises:
+            SettingsError: They cannot be used.
+        """
+        return settings.load(folder / f"{self.environment}.yaml")
 
 
 class Pipeline(_Model):
@@ -99,28 +111,28 @@ class Pipeline(_Model):
             found.append("account is null: give the AWS account to deploy to, in quotes")
         return found
 
-    def settings_of(self, stage: Stage, folder: Path) -> Settings:
-        """Return what a stage deploys.
-
-        Args:
-            stage: One of the stages.
-            folder: Where the settings files are.
-
-        Raises:
-            SettingsError: They cannot be used.
-        """
-        return settings.load(folder / f"{stage.environment}.yaml")
-
 
 def _broken_rule(got: object, allowed: str, reason: str) -> PydanticCustomError:
     return PydanticCustomError(RULE, "{text}", {"text": str(Fault((), got, allowed, reason))})
 
 
-def _faults_of_stage(pipeline: Pipeline, stage: Stage, folder: Path) -> list[Fault]:
+def _faults_of_stages(pipeline: Pipeline, folder: Path) -> Iterator[Fault]:
     known = sorted(path.stem for path in folder.glob("*.yaml"))
-    if stage.environment not in known:
-        return [Fault(("environment",), stage.environment, ", ".join(known), "files in config/")]
-    found = pipeline.settings_of(stage, folder)
+    first_of_name: dict[str, int] = {}
+    for index, stage in enumerate(pipeline.stages):
+        place = ("stages", index, "environment")
+        if stage.environment not in known:
+            yield Fault(place, stage.environment, ", ".join(known), "files in config/")
+            continue
+        found = stage.settings(folder)
+        yield from below(("stages", index), _faults_of_stage(pipeline, stage, found))
+        first = first_of_name.setdefault(found.name, index)
+        if first != index:
+            reason = f"config/{stage.environment}.yaml says so, as does that of stages[{first}]: the same stacks"
+            yield Fault(place, found.name, "another deployment name for each stage", reason)
+
+
+def _faults_of_stage(pipeline: Pipeline, stage: Stage, found: Settings) -> list[Fault]:
     faults = []
     if found.region != pipeline.region:
         reason = f"config/{stage.environment}.yaml says so, and all stages are in one Region"
@@ -155,12 +167,7 @@ def load(path: Path = PATH) -> Pipeline:
     except ValidationError as error:
         found = [(place_of(each["loc"]), text_of(dict(each), _schema())) for each in error.errors()]
         raise SettingsError(source.report(found)) from None
-    faults = [
-        fault
-        for index, stage in enumerate(pipeline.stages)
-        for fault in below(("stages", index), _faults_of_stage(pipeline, stage, path.with_name("config")))
-    ]
-    if faults:
+    if faults := list(_faults_of_stages(pipeline, path.with_name("config"))):
         raise SettingsError(source.report((fault.path, str(fault)) for fault in faults))
     return pipeline
 

@@ -3,8 +3,8 @@
 Each step runs in the shell that GitHub would run it in; expressions, outputs, environment files, summaries and masks
 are GitHub's. Credentials are those of an emulated account, in which all workflows of a run work, one after the other.
 Actions of others are left out, and it says so, but for those of checkout, caches, artifacts and credentials. What is
-not committed is not seen. Exit code 0: no step failed; 1: one did; 2: the arguments or workflows cannot be used; 130:
-Ctrl-C.
+not committed is not seen. Exit code 0: no step failed; 1: one did, or printed a secret, which is masked; 2: the
+arguments or workflows cannot be used; 130: Ctrl-C.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ REPOSITORY = "example-org/ultracluster"
 """In place of the one that pipeline.yaml names."""
 ORDER = ("pull-request.yaml", "deploy.yaml", "scheduled.yaml", "destroy.yaml")
 """Each works on what the ones before have left in the account; any others come after them."""
-TYPED: Mapping[str, Mapping[str, str]] = {"destroy.yaml": {"stage": "dev", "name": "dev", "everything": "true"}}
+TYPED: Mapping[str, Mapping[str, str]] = {
+    "destroy.yaml": {"stage": "dev", "name": "dev", "everything": "true", "without_backup": "true"}
+}
 """What a person would type who begins a workflow, unless --input says otherwise."""
 _NOT_INHERITED = ("AWS_", "GITHUB_", "MAKE", "MFLAGS", "PYTHON", "VIRTUAL_ENV")
 """Beginnings of variables that a fresh machine has not; `make ci-local` has some for its own."""
@@ -178,8 +180,10 @@ def _tell(world: World) -> int:
     failed = [each for each in world.results if each.status is Status.FAILURE]
     left_out = [each for each in world.results if each.status is Status.LEFT_OUT]
     world.output.line()
+    if world.output.masked_lines:
+        world.output.line(f"{world.output.masked_lines} lines had secrets, which are masked: no step may print any.")
     world.output.line(f"{len(world.results)} steps: {len(failed)} failed, {len(left_out)} do not run here.")
-    return FAILED if failed else DONE
+    return FAILED if failed or world.output.masked_lines else DONE
 
 
 def _table(world: World) -> Iterator[str]:

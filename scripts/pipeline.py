@@ -1,4 +1,4 @@
-"""Tell a workflow which role it works in, as lines of outputs: role, region, environment and ready.
+"""Tell a workflow which role it works in, as lines of outputs: role, region, environment, approval and ready.
 
 `ready` is false, and a notice says why, as long as pipeline.yaml names no repository and account: pull requests are
 looked at without AWS then, and nothing is deployed. Exit code 0; 2: the arguments or settings cannot be used.
@@ -26,15 +26,16 @@ def outputs(pipeline: Pipeline, stage: str) -> dict[str, str]:
     Raises:
         SettingsError: There is no such stage.
     """
-    environments = {each.name: each.environment for each in pipeline.stages}
-    if stage not in (READ, *environments):
-        raise SettingsError(f"got {stage!r}; allowed: {READ}, or a stage of {PATH.name}: {', '.join(environments)}")
-    ready = not pipeline.missing
+    stages = {each.name: each for each in pipeline.stages}
+    if stage not in (READ, *stages):
+        raise SettingsError(f"got {stage!r}; allowed: {READ}, or a stage of {PATH.name}: {', '.join(stages)}")
+    found, ready = stages.get(stage), not pipeline.missing
     role = READ_ROLE if stage == READ else deploy_role(stage)
     return {
         "role": f"arn:aws:iam::{pipeline.account}:role/{role}" if ready else "",
         "region": pipeline.region,
-        "environment": environments.get(stage, ""),
+        "environment": found.environment if found else "",
+        "approval": str(found is not None and found.approval).lower(),
         "ready": str(ready).lower(),
     }
 

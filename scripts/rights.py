@@ -25,6 +25,11 @@ _PROGRESS = (
     Permission("cloudformation:GetTemplate"),
 )
 _CHANGES = (Permission("cloudformation:GetTemplate"), Permission("cloudformation:ListStackResources"))
+_OWN_FUNCTIONS = "arn:aws:lambda:*:*:function:*-CustomVpcRestrict*"
+"""The one function of these stacks, which the CDK writes: a function's answer has a link to its code, and variables.
+
+CloudFormation makes up its name of the stack's, which it may cut, and of that in the template.
+"""
 _DRIFT = (
     Permission("cloudformation:DescribeStackDriftDetectionStatus"),
     Permission("cloudformation:DescribeStackResourceDrifts"),
@@ -42,7 +47,7 @@ _DRIFT = (
     Permission("iam:ListRolePolicies"),
     Permission("kms:GetKeyRotationStatus"),
     Permission("kms:ListResourceTags"),
-    Permission("lambda:GetFunction"),
+    Permission("lambda:GetFunction", _OWN_FUNCTIONS),
     Permission("logs:DescribeLogGroups"),
     Permission("logs:ListTagsForResource"),
     Permission("sns:GetTopicAttributes"),

@@ -12,10 +12,11 @@ from config.settings import Settings
 
 WILDCARDS = {
     "Action::ec2:Describe": "looking at every kind of thing that a deployment is made of",
-    "Resource::*": "actions that look know no resources, or look at what others made",
+    "Resource::*": "actions that know no resources, or look at what others made",
     "Resource::arn:aws:cloudformation:": "stacks of this deployment, by name; their ids end in what nobody knows yet",
     "Resource::arn:aws:dynamodb:": "tables of ParallelCluster, by name, for clusters to come",
     "Resource::arn:aws:ec2:": "instances and security groups, if tagged with the cluster's or the stack's name",
+    "Resource::arn:aws:lambda:": "the CDK's function in a network stack, by name",
     "Resource::arn:aws:fsx:": "the file system, if tagged with its stack's name, and backups",
     "Resource::arn:aws:logs:*:*:log-group:/aws/": "logs of ParallelCluster and its provider, by name",
     "Resource::arn:aws:ssm:*:*:parameter/": "parameters of this project and of `cdk bootstrap`, by name",
@@ -26,7 +27,10 @@ WILDCARDS = {
 def ask_head_node(stack: cdk.Stack, settings: Settings) -> list[iam.PolicyStatement]:
     """Return the rights to run commands on the cluster's instances: as root, so they are no reading rights.
 
-    https://docs.aws.amazon.com/systems-manager/latest/userguide/run-command-setting-up.html#tag-based-access
+    What came of a command, and ending one, know no resources: who has the id of another's command may do both.
+
+    https://docs.aws.amazon.com/systems-manager/latest/userguide/run-command-setting-up.html#tag-based-access,
+    https://docs.aws.amazon.com/service-authorization/latest/reference/list_awssystemsmanager.html
 
     Args:
         stack: Where the policy will be.
@@ -37,7 +41,7 @@ def ask_head_node(stack: cdk.Stack, settings: Settings) -> list[iam.PolicyStatem
     return [
         _allow(["ssm:SendCommand"], [document]),
         _allow(["ssm:SendCommand"], instances, _of_cluster("ssm:resourceTag", settings)),
-        _allow(["ssm:GetCommandInvocation"], ["*"]),
+        _allow(["ssm:CancelCommand", "ssm:GetCommandInvocation"], ["*"]),
     ]
 
 
@@ -52,7 +56,8 @@ def stop_and_destroy(stack: cdk.Stack, settings: Settings) -> list[iam.PolicySta
     """
     clusters = _cluster_names(settings)
     tables = [f"parallelcluster-{name}" for name in clusters]
-    stacks = dict.fromkeys([f"{settings.name}-*/*", *(f"{name}/*" for name in clusters)])
+    parts = [f"{settings.name}-{part}" for part in ("network", "storage", "cluster", "cluster-*", "monitoring")]
+    stacks = [f"{name}/*" for name in (*parts, *clusters)]
     of_storage = {"StringEquals": {"aws:ResourceTag/aws:cloudformation:stack-name": settings.stack_name("storage")}}
 
     def arns(service: str, kind: str, *names: str) -> list[str]:
@@ -89,6 +94,6 @@ def _of_cluster(key: str, settings: Settings) -> dict[str, Any]:
 
 
 def _cluster_names(settings: Settings) -> list[str]:
-    """Return the name of the first cluster, and a pattern for those of later generations."""
+    """Return the name of the first cluster, and patterns for those of generations 2 to 99: IAM knows no digits."""
     name = settings.cluster.name or settings.name
-    return [name, f"{name}-*"]
+    return [name, f"{name}-?", f"{name}-??"]

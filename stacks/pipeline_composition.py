@@ -28,7 +28,7 @@ def compose_pipeline(
         app: Where to.
         pipeline: One that nothing is missing of.
         deployments: What each stage deploys, by its name.
-        reviewing: IAM policy of what programs look at in pull requests, and after a deployment.
+        reviewing: IAM policy of what programs look at in pull requests, and before and after a deployment.
         deploying: IAM policy of what they look at when they deploy, destroy and diagnose.
         cdk_version: Version of the CDK command line that is pinned.
     """

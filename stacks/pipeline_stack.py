@@ -70,12 +70,12 @@ class PipelineStack(cdk.Stack):
             pipeline: What to deploy.
             connection_arn: Connection to GitHub, which a person has confirmed in the console.
             deployments: What each stage deploys, by its name.
-            looking: IAM policy of what programs look at after a deployment.
+            looking: IAM policy of what programs look at before and after a deployment.
             cdk_version: Version of the CDK command line that the pipeline updates itself with.
             **stack_options: As of ``cdk.Stack``: env, tags, termination_protection and so on.
         """
         super().__init__(scope, construct_id, **stack_options)
-        self._looking = looking
+        self._looking_policy = looking
         self._source = pipelines.CodePipelineSource.connection(
             pipeline.repository, pipeline.branch, connection_arn=connection_arn
         )
@@ -104,7 +104,7 @@ class PipelineStack(cdk.Stack):
             settings = deployments[stage.name]
             made.add_stage(
                 DeploymentStage(scope, stage.name, settings=settings),
-                pre=[pipelines.ManualApprovalStep("Approve")] if stage.approval else [],
+                pre=self._before(stage),
                 post=[self._check(stage, settings)],
             )
         made.build_pipeline()
@@ -128,6 +128,23 @@ class PipelineStack(cdk.Stack):
         )
         return bucket
 
+    def _before(self, stage: Stage) -> list[pipelines.Step]:
+        """Return the change plan, which fails if something stands against it, and the approval of who has read it."""
+        changes = pipelines.CodeBuildStep(
+            "Changes",
+            input=self._source,
+            commands=[f"make changes ENV={stage.environment}"],
+            role_policy_statements=self._looking(),
+        )
+        if not stage.approval:
+            return [changes]
+        approve = pipelines.ManualApprovalStep("Approve", comment="Read the log of Changes first")
+        approve.add_step_dependency(changes)
+        return [changes, approve]
+
+    def _looking(self) -> list[iam.PolicyStatement]:
+        return [iam.PolicyStatement.from_json(each) for each in self._looking_policy["Statement"]]
+
     def _check(self, stage: Stage, settings: Settings) -> pipelines.CodeBuildStep:
         """Return the step after a deployment: it protects stacks, which CodePipeline does not, and looks at them.
 
@@ -135,8 +152,7 @@ class PipelineStack(cdk.Stack):
         """
         protected = [settings.stack_name(part) for part in settings.termination_protection]
         protect = "aws cloudformation update-termination-protection --enable-termination-protection --stack-name"
-        statements = [iam.PolicyStatement.from_json(each) for each in self._looking["Statement"]]
-        statements += ask_head_node(self, settings)
+        statements = [*self._looking(), *ask_head_node(self, settings)]
         if protected:
             arns = [
                 self.format_arn(service="cloudformation", resource="stack", resource_name=f"{name}/*")

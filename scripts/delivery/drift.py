@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from scripts.deployment import PARTS, Deployment
 from scripts.operations.clock import Clock
-from scripts.operations.command import OperationError, UnusableError
+from scripts.operations.command import OperationError
 from scripts.operations.status.model import Unseen, seen
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ class Report:
         checked: How many resources CloudFormation compared.
         unchecked: Resources of types that it does not compare: stack, slash, logical id.
         unseen: What could not be looked at, and why.
+        deployed: Whether there is anything to look at.
     """
 
     environment: str
@@ -84,6 +85,7 @@ class Report:
     checked: int = 0
     unchecked: list[str] = field(default_factory=list)
     unseen: list[str] = field(default_factory=list)
+    deployed: bool = True
 
     @property
     def ok(self) -> bool:
@@ -104,13 +106,13 @@ def look(deployment: Deployment, plan: Callable[[], Plan], clock: Clock) -> Repo
         clock: Lets time pass while CloudFormation compares.
 
     Raises:
-        UnusableError: Nothing is deployed.
         botocore.exceptions.ClientError: Credentials cannot be used.
     """
     report = Report(deployment.environment, deployment.settings.region)
     statuses = {name: found["StackStatus"] for name in _names(deployment) if (found := deployment.stack(name))}
     if not statuses:
-        raise UnusableError(f"got {deployment.environment}, of which nothing is deployed; allowed: what is deployed")
+        report.deployed = False
+        return report
     for stack, status in statuses.items():
         if status in _DETECTABLE:
             _try(report, f"drift of {stack}", partial(_of_stack, report, deployment, stack, clock), *_ACTIONS)
@@ -216,7 +218,7 @@ def _of_fleet(deployment: Deployment) -> Iterator[Drift]:
 
 
 def _of_settings(make: Callable[[], Plan]) -> Iterator[Drift]:
-    """Yield what a deployment of the settings would change; termination protection is part of it."""
+    """Yield what a deployment of the settings would change: termination protection too, but not mere metadata."""
     from scripts.change_plan.command import PlanError
     from scripts.change_plan.model import Source
 
@@ -229,7 +231,9 @@ def _of_settings(make: Callable[[], Plan]) -> Iterator[Drift]:
             yield Drift(Kind.SETTINGS, stack.name, "the stack does not exist")
             continue
         for change in stack.changes:
-            yield Drift(Kind.SETTINGS, f"{stack.name}/{change.logical_id}", f"{change.type} would be {change.effect}")
+            if not change.metadata_only:
+                what = f"{change.type} would be {change.effect}"
+                yield Drift(Kind.SETTINGS, f"{stack.name}/{change.logical_id}", what)
         for what in stack.other:
             yield Drift(Kind.SETTINGS, stack.name, f"would be changed: {what}")
     for each in plan.cluster.changes:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from scripts.change_plan.markdown import escaped, table
 from scripts.delivery.drift import Report
-from scripts.delivery.markdown import table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -17,6 +17,7 @@ def document(report: Report) -> dict[str, Any]:
     return {
         "environment": report.environment,
         "region": report.region,
+        "deployed": report.deployed,
         "ok": report.ok,
         "drifts": [{"kind": each.kind, "subject": each.subject, "sentence": each.sentence} for each in report.drifts],
         "checked": report.checked,
@@ -40,7 +41,7 @@ def as_markdown(report: Report) -> str:
     """Return what was found as GitHub's Markdown, the verdict first."""
     lines = [f"### Drift of `{report.environment}`", "", f"**{verdict(report)}** {_compared(report)}"]
     if report.drifts:
-        rows = [(each.subject, each.kind, each.sentence) for each in report.drifts]
+        rows = [(escaped(each.subject), each.kind, escaped(each.sentence)) for each in report.drifts]
         lines += ["", *table(("What", "Kind", "How it differs"), rows)]
     if report.unseen:
         lines += ["", "Not seen:", "", *(f"- {' '.join(line.split())}" for line in report.unseen)]
@@ -53,6 +54,8 @@ def as_markdown(report: Report) -> str:
 
 def verdict(report: Report) -> str:
     """Return what comes out of it, in a sentence."""
+    if not report.deployed:
+        return "Nothing is deployed."
     if report.drifts:
         counts = Counter(each.kind for each in report.drifts)
         return f"Drift: {', '.join(f'{count} {kind}' for kind, count in counts.items())}."

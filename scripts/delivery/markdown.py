@@ -1,9 +1,8 @@
-"""GitHub's Markdown: tables, text that stands as it is, and the summary of a job."""
+"""The summary of a job."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 SUMMARY = "GITHUB_STEP_SUMMARY"
@@ -11,21 +10,6 @@ SUMMARY = "GITHUB_STEP_SUMMARY"
 
 https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands#adding-a-job-summary
 """
-
-
-def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield the lines of a table; cells show their text as it is."""
-    yield f"| {' | '.join(columns)} |"
-    yield f"|{'---|' * len(columns)}"
-    for row in rows:
-        yield f"| {' | '.join(map(escaped, row))} |"
-
-
-def escaped(text: str) -> str:
-    """Return text that stands in a cell or a line as it is."""
-    for character in ("\\", "|", "<", "*", "_", "`"):
-        text = text.replace(character, f"\\{character}")
-    return " ".join(text.split())
 
 
 def summarize(text: str) -> None:

@@ -26,6 +26,13 @@ LEAST_SECONDS: Final = 60.0
 """A deployment is not begun with less time left: the CDK publishes scripts and templates first."""
 
 
+OUTDATED: Final = (
+    "There are newer clusters than the settings say: cluster.generation {}. Take the settings file that the upgrade "
+    "wrote, and merge it first."
+)
+"""Why settings from before an upgrade are refused."""
+
+
 class Result(StrEnum):
     """What became of a delivery."""
 
@@ -74,6 +81,9 @@ class Site(Protocol):
     def stacks(self) -> Mapping[str, Mapping[str, Any]]:
         """Return the deployment's stacks that exist, as DescribeStacks tells of them, asked for anew."""
 
+    def newer_generations(self) -> list[int]:
+        """Return the generations of the cluster that exist and are newer than that of the settings."""
+
     def follow(self, minutes: float) -> int:
         """Follow what is under way to its end, and return the exit code of `progress.watch`."""
 
@@ -88,7 +98,8 @@ def deliver(site: Site, clock: Clock, minutes: float) -> Outcome:
     """Bring a deployment to what its settings say, as far as time and credentials reach.
 
     A run that failed and has ended is tried once more, for that is what a re-run is for; one that fails while it is
-    followed is not.
+    followed is not. Settings of an older generation than the newest that exists are refused: they are from before an
+    upgrade, and would make the cluster anew that it replaced.
 
     Args:
         site: The world.
@@ -102,6 +113,8 @@ def deliver(site: Site, clock: Clock, minutes: float) -> Outcome:
     end = clock.now() + timedelta(minutes=minutes)
     busy = under_way(site.stacks())
     try:
+        if newer := site.newer_generations():
+            return Outcome(Result.REFUSED, OUTDATED.format(", ".join(map(str, newer))))
         return _deliver(site, clock, end, busy=busy)
     except CredentialsEndedError as error:
         return Outcome(Result.GOES_ON, f"The credentials have ended ({error}). {GOES_ON}")

@@ -89,6 +89,14 @@ class AwsSite:
         with self._credentials():
             return {name: found for name in names if (found := deployment.stack(name))}
 
+    def newer_generations(self) -> list[int]:
+        """Return the generations that are newer than the settings. Needs what `generations.existing` needs."""
+        from scripts.operations import generations
+
+        with self._credentials():
+            found = generations.existing(self.deployment())
+        return [each for each in found if each > self._settings.cluster.generation]
+
     def follow(self, minutes: float) -> int:
         """Follow what is under way to its end. Needs what `progress.watch` needs."""
         from scripts.operations.progress import watch as progress

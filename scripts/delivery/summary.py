@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from scripts.delivery.markdown import escaped, table
+from scripts.change_plan.markdown import as_markdown as plan_as_markdown
+from scripts.change_plan.markdown import escaped, table
 from scripts.delivery.rounds import Outcome, Result
 from scripts.operations.screen import dollars, duration
 from scripts.operations.status.model import Unseen
@@ -88,12 +89,10 @@ def _lines(found: Round) -> Iterator[str]:
         yield f"### {name} is being deployed"
         yield ""
         yield escaped(outcome.note)
-    elif outcome.result is Result.REFUSED and outcome.plan:
-        from scripts.change_plan.markdown import as_markdown as plan_as_markdown
-
+    elif outcome.result is Result.REFUSED:
         yield f"### {name} was not deployed"
         yield ""
-        yield plan_as_markdown(outcome.plan)
+        yield plan_as_markdown(outcome.plan) if outcome.plan else escaped(outcome.note)
     else:
         yield f"### {name} failed after {duration(found.length)}"
         yield ""
@@ -107,7 +106,7 @@ def _complete(found: Round) -> Iterator[str]:
         rows = [
             (each.stack, each.status, duration(timedelta(seconds=each.seconds(each.newest)))) for each in operations
         ]
-        yield from table(("Stack", "Status", "Time"), rows)
+        yield from table(("Stack", "Status", "Time"), [list(map(escaped, row)) for row in rows])
         yield ""
     elif found.outcome.result is Result.UNCHANGED:
         yield "Nothing differed from the settings."

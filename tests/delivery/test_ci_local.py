@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from config import pipeline
+from config.settings import load
 from scripts import ci_local
 from scripts.delivery.workflows.expressions import ExpressionError
 from scripts.delivery.workflows.output import Output
-from scripts.operations.command import UnusableError
+from scripts.operations.command import CONFIG, UnusableError
 
 CANARY = "canary-0123456789"
 CHECKOUT = "      - uses: actions/checkout@0000000000000000000000000000000000000000 # v5\n"
@@ -63,7 +65,8 @@ class Repository:
 
     def statuses(self) -> dict[str, str]:
         """What became of the steps by name."""
-        table = self.lines[self.lines.index("-- Steps") + 1 : -2]
+        table = self.lines[self.lines.index("-- Steps") + 1 :]
+        table = table[: table.index("")]
         return {line.rpartition(": ")[2]: line[:9].strip() for line in table}
 
 
@@ -163,10 +166,12 @@ def test_secrets_are_masked_wherever_they_are_printed(repository: Repository) ->
         "        env:\n          TOKEN: ${{ secrets.GITHUB_TOKEN }}\n",
     )
     repository.commit(a=workflow(job("one", credentials + leaking)))
-    assert repository.run() == 0
+    assert repository.run() == 1
+    assert set(repository.statuses().values()) == {"success"}
     assert CANARY not in repository.text
     assert "own-secret" not in repository.text
     assert {"    key=*** token=***", "    ***", "    an ***", "summary *** ***"} <= set(repository.lines)
+    assert repository.lines[-2].endswith(" lines had secrets, which are masked: no step may print any.")
 
 
 def test_a_mask_hides_the_lines_of_a_longer_secret() -> None:
@@ -175,7 +180,9 @@ def test_a_mask_hides_the_lines_of_a_longer_secret() -> None:
     output.hide("secret")
     output.hide("secret-and-more\n\nsecond line")
     output.line("secret-and-more, second line, secret")
-    assert lines == ["***, ***, ***"]
+    output.line("nothing of it")
+    assert lines == ["***, ***, ***", "nothing of it"]
+    assert output.masked_lines == 1
 
 
 def test_credentials_are_there_from_their_step_on_and_no_others(
@@ -279,7 +286,7 @@ def test_what_does_not_run_here_is_said(repository: Repository) -> None:
 
 
 def test_a_matrix(repository: Repository) -> None:
-    more = "    strategy:\n      matrix:\n        stage: [dev, prod]\n        n: ${{ fromJSON('[1]') }}\n"
+    more = "    strategy:\n      matrix:\n        stage: [dev, prod]\n        n: [1]\n"
     repository.commit(a=workflow(job("one", step("on ${{ matrix.stage }}", "test ${{ matrix.stage }} = dev"), more)))
     assert repository.run() == 1
     assert repository.statuses() == {"on dev": "success", "on prod": "failure"}
@@ -382,6 +389,15 @@ def test_workflows_that_cannot_be_run(repository: Repository) -> None:
 def test_no_repository(tmp_path: Path) -> None:
     with pytest.raises(UnusableError, match="allowed: a git repository with a commit"):
         ci_local.run(tmp_path, ci_local.parser().parse_args([]), ToldCloud(), Output(), tmp_path)
+
+
+def test_what_is_typed_destroys_all_of_a_stage() -> None:
+    typed = ci_local.TYPED["destroy.yaml"]
+    [stage] = [each for each in pipeline.load().stages if each.name == typed["stage"]]
+    settings = load(CONFIG / f"{stage.environment}.yaml")
+    backed_up = settings.storage.file_system.deployment_type.startswith("PERSISTENT")
+    assert (typed["name"], typed["everything"]) == (settings.name, "true")
+    assert typed["without_backup"] == str(not backed_up).lower()
 
 
 def test_environments_are_reused_if_they_are_of_the_same_pins(repository: Repository) -> None:

@@ -29,6 +29,7 @@ from scripts.delivery.rounds import ENDED, CredentialsEndedError, Outcome, Resul
 from scripts.delivery.site import AwsSite, Facts
 from scripts.delivery.summary import Round, as_markdown, document
 from scripts.deployment import Account, Deployment
+from scripts.operations import generations
 from scripts.operations.clock import Clock
 from scripts.operations.command import CONFIG, UnusableError
 from scripts.operations.diagnosis.diagnose import diagnose
@@ -239,10 +240,19 @@ def test_credentials_that_end_meanwhile(run: Run, monkeypatch: pytest.MonkeyPatc
         raise CredentialsEndedError("ExpiredToken")
 
     monkeypatch.setattr(Deployment, "stack", lambda *_: None)
+    monkeypatch.setattr(generations, "existing", lambda _: {})
     monkeypatch.setattr(AwsSite, "plan", ended)
     code, out, summary = run("--minutes", "30", "--json")
     assert (code, json.loads(out)["result"]) == (75, "goes on")
     assert summary.startswith("### `dev` is being deployed\n\nThe credentials have ended (ExpiredToken).")
+
+
+def test_settings_from_before_an_upgrade_deploy_nothing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Deployment, "stack", lambda *_: None)
+    monkeypatch.setattr(generations, "existing", lambda _: {1: "DELETE_IN_PROGRESS", 2: "CREATE_COMPLETE"})
+    code, out, summary = run("--minutes", "30", "--json")
+    assert (code, json.loads(out)["result"]) == (1, "refused")
+    assert summary.startswith("### `dev` was not deployed\n\nThere are newer clusters than the settings say: ")
 
 
 @pytest.mark.parametrize("minutes", ["1", "1441", "many"])

@@ -17,12 +17,12 @@ from rich.console import Console
 from config.settings import load
 from scripts import drift as program
 from scripts.change_plan.command import PlanError, make_plan
-from scripts.change_plan.model import Plan
+from scripts.change_plan.model import ClusterPlan, Effect, Plan, ResourceChange, Source, StackPlan
 from scripts.delivery.drift import Drift, Kind, Report, look
-from scripts.delivery.drift_report import as_markdown, show
+from scripts.delivery.drift_report import as_markdown, document, show
 from scripts.deployment import Deployment
 from scripts.operations.clock import Clock
-from scripts.operations.command import CONFIG, UnusableError
+from scripts.operations.command import CONFIG
 from tests.operations.account import Operated
 from tests.stacks import deployments
 
@@ -130,6 +130,17 @@ def test_settings_that_say_something_else_and_protection(operated: Operated, pla
     assert report.drifts == [Drift(Kind.SETTINGS, "trn1-16-network", wanted)]
 
 
+def test_metadata_alone_is_no_drift(operated: Operated) -> None:
+    changes = tuple(
+        ResourceChange(name, "AWS::EC2::VPC", Effect.CHANGED, causes=(cause,))
+        for name, cause in (("Silent", "Metadata"), ("Told", "Tags"))
+    )
+    stack = StackPlan("trn1-16-network", Source.STORED_TEMPLATE, changes=changes)
+    plan = Plan("trn1-16", "us-west-2", "", [stack], ClusterPlan("trn1-16", exists=True, source=""), [])
+    found = [each for each in look(operated.deployment(), lambda: plan, Clock()).drifts if each.kind is Kind.SETTINGS]
+    assert [each.subject for each in found] == ["trn1-16-network/Told"]
+
+
 class Described(Deployment):
     """A deployment whose cluster's own stack is told otherwise."""
 
@@ -200,8 +211,10 @@ def test_what_the_emulated_cloudformation_refuses(operated: Operated) -> None:
 def test_nothing_is_deployed(operated: Operated) -> None:
     other = Deployment("dev", load(CONFIG / "dev.yaml"))
     del operated
-    with pytest.raises(UnusableError, match="got dev, of which nothing is deployed"):
-        look(other, nothing_to_plan, Clock())
+    report = look(other, nothing_to_plan, Clock())
+    assert (report.deployed, report.ok) == (False, True)
+    assert "**Nothing is deployed.**" in as_markdown(report)
+    Draft202012Validator(SCHEMA).validate(document(report))
 
 
 Run = Callable[..., tuple[int, str, str]]

@@ -5,7 +5,9 @@ But for drift detection: the emulated CloudFormation reads resources by itself, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import argparse
+import json
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,14 +15,16 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from scripts import rights
-from scripts.change_plan.live import LiveStacks
+from scripts import destroy, diagnose, inventory, rights
+from scripts.change_plan.model import Source
+from scripts.change_plan.plan import plan_of_account
 from scripts.checks.catalog import CATALOG
 from scripts.checks.check import Status
 from scripts.checks.runner import run
+from scripts.operations import command
 from tests.operations.account import Operated
 from tests.operations.status_looks import look
-from tests.stacks.deployments import deploy
+from tests.stacks.deployments import Raw, deploy, edited
 
 SLURM = {"slurm": "these credentials lack ssm:SendCommand"}
 
@@ -54,12 +58,49 @@ def test_status_shows_all_but_what_the_head_node_is_asked_for(
     assert document["unseen"] == SLURM
 
 
-def test_changes_see_what_is_deployed(operated: Operated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    deployment = deploy(operated.settings, tmp_path)
-    with only(rights.reviewing(), operated, monkeypatch):
-        live = LiveStacks("trn1-16", operated.settings, tmp_path)
+def faster_file_system(settings: Raw) -> None:
+    settings["storage"]["file_system"]["throughput_mbps_per_tib"] = 500
 
-    assert live.old.keys() == live.physical_ids.keys() == deployment.templates.keys()
+
+@pytest.mark.parametrize(("edit", "ok"), [(lambda _: None, True), (faster_file_system, False)], ids=["same", "faster"])
+def test_changes_see_what_is_deployed_and_refuse_what_replaces_it(
+    edit: Callable[[Raw], object], ok: bool, operated: Operated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = edited("trn1-16", edit)
+    deployment = deploy(settings, tmp_path)
+    with only(rights.reviewing(), operated, monkeypatch):
+        plan = plan_of_account("trn1-16", settings, tmp_path, accepted=False)
+
+    assert {stack.name for stack in plan.stacks} == deployment.templates.keys()
+    assert {stack.source for stack in plan.stacks} <= {Source.SAME, Source.STORED_TEMPLATE}
+    assert plan.ok == ok
+
+
+@pytest.mark.parametrize(
+    ("program", "arguments"),
+    [
+        (diagnose, diagnose.parser().parse_args(["trn1-16", "--json"])),
+        (inventory, inventory.arguments().parse_args(["trn1-16", "--json"])),
+        (destroy, destroy.arguments().parse_args(["trn1-16", "--all", "--unprotect", "--dry-run", "--json"])),
+    ],
+    ids=lambda each: each.__name__ if hasattr(each, "__name__") else "",
+)
+def test_a_deployment_says_the_same_as_with_all_rights(
+    program: Any,
+    arguments: argparse.Namespace,
+    operated: Operated,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def said() -> tuple[int, Any]:
+        code = command.run(arguments, program.program)
+        out, err = capsys.readouterr()
+        assert "AccessDenied" not in out + err
+        return code, json.loads(out)
+
+    expected = said()
+    with only(rights.deploying(), operated, monkeypatch):
+        assert said() == expected
 
 
 def test_a_deployment_reads_the_clusters_logs_and_a_pull_request_does_not(

@@ -38,6 +38,7 @@ class ToldSite:
 
     Attributes:
         done: What was asked, in order.
+        newer: Generations that are newer than the settings.
         lasts: How many minutes each follow and each deployment takes.
     """
 
@@ -46,10 +47,14 @@ class ToldSite:
         self._answers = {name: iter(each) for name, each in answers.items()}
         self.lasts = lasts
         self.done: list[str] = []
+        self.newer: tuple[int, ...] = ()
 
     def stacks(self) -> Mapping[str, Mapping[str, Any]]:
         found: Mapping[str, Mapping[str, Any]] = self._next("stacks")
         return found
+
+    def newer_generations(self) -> list[int]:
+        return list(self.newer)
 
     def follow(self, minutes: float) -> int:
         self.done.append(f"follow {minutes:g} min")
@@ -108,6 +113,15 @@ def test_what_goes_on_after_the_cdk_gave_up_is_followed_and_the_rest_deployed() 
     outcome, done = run(stacks=[{}, BUSY], plan=[NEW, NEW], deploy=[1, 0], follow=[0])
     assert outcome.result is Result.DEPLOYED
     assert done == ["plan", "deploy 3000 s", "follow 49 min", "plan", "deploy 2880 s"]
+
+
+def test_settings_from_before_an_upgrade_are_refused() -> None:
+    clock = ToldClock()
+    site = ToldSite(clock, stacks=[{}])
+    site.newer = (2, 3)
+    outcome = deliver(site, clock, 50)
+    assert (outcome.result, outcome.plan, site.done) == (Result.REFUSED, None, [])
+    assert "cluster.generation 2, 3." in outcome.note
 
 
 def test_a_deployment_is_not_begun_at_the_end() -> None:

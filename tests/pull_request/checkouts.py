@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from config.settings import load
-from tests.stacks.deployments import CONFIG, deploy
+from tests.stacks.deployments import deploy
 from tests.stacks.test_snapshots import golden
+
+CONFIG = Path(__file__).parents[1] / "fork" / "config"
 
 
 def checkout(directory: Path, environment: str = "trn1-16", *edits: tuple[str, str]) -> Path:

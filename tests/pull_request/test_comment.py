@@ -16,8 +16,7 @@ from scripts.pull_request.checkouts import find, names
 from scripts.pull_request.comment import CUT, LONGEST, UNCHANGED, fitted
 from scripts.pull_request.costs import costs_block
 from scripts.pull_request.readiness import NOT_ASKED, DocumentError, read, readiness_block
-from tests.pull_request.checkouts import checkout
-from tests.stacks.deployments import CONFIG
+from tests.pull_request.checkouts import CONFIG, checkout
 
 ACCOUNT = "111122223333"
 

@@ -11,9 +11,9 @@ import aws_cdk as cdk
 from config.pipeline import Pipeline, load
 from scripts import rights
 from stacks.pipeline_composition import compose_pipeline
-from tests.stacks.deployments import CONFIG
 from tests.stacks.small_app import new_app
 
+FORK = Path(__file__).parents[1] / "fork"
 ACCOUNT = "123456789012"
 REPOSITORY = "Acme/trn1"
 CONNECTION = f"arn:aws:codeconnections:us-west-2:{ACCOUNT}:connection/0123"
@@ -23,16 +23,16 @@ CDK_VERSION = "2.1.0"
 
 
 def pipeline(**values: object) -> Pipeline:
-    """Return pipeline.yaml, filled in."""
-    filled = {"repository": REPOSITORY, "account": ACCOUNT, "connection_arn": CONNECTION}
-    return Pipeline.model_validate({**load().model_dump(), **filled, **values})
+    """Return the pipeline of a fork that also has one inside AWS."""
+    fork = load(FORK / "pipeline.yaml").model_dump()
+    return Pipeline.model_validate({**fork, "connection_arn": CONNECTION, **values})
 
 
 def compose(app: cdk.App, settings: Pipeline) -> None:
     compose_pipeline(
         app,
         settings,
-        {stage.name: settings.settings_of(stage, CONFIG) for stage in settings.stages},
+        {stage.name: stage.settings(FORK / "config") for stage in settings.stages},
         reviewing=rights.reviewing(),
         deploying=rights.deploying(),
         cdk_version=CDK_VERSION,

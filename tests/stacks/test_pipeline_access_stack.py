@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rehearsal.aws import EmulatedAws
+from tests.stacks.deployments import PARTS, Deployment
 from tests.stacks.pipelines import ACCESS_STACK, ACCOUNT, Job, pipeline, pull_request, synthesize
 from tests.stacks.small_app import Template, read_template
 from tests.stacks.trust import lets_in
@@ -130,7 +132,7 @@ def test_pull_requests_can_only_look(template: Template) -> None:
 
 
 def test_pull_requests_read_no_data(template: Template) -> None:
-    """No object in S3, no secret, no code, no log; of tables and parameters only those of this project."""
+    """No object in S3, no secret, no log; of tables and parameters only those of this project."""
     granted = {
         (action, resource)
         for each in statements(template, READ)
@@ -145,6 +147,29 @@ def test_pull_requests_read_no_data(template: Template) -> None:
         ("ssm:GetParameter", "arn:aws:ssm:*:*:parameter/cdk-bootstrap/hnb659fds/version"),
         ("ssm:GetParameters", "arn:aws:ssm:*:*:parameter/ultracluster/*"),
     }
+
+
+def test_of_functions_only_that_of_the_network_is_read(template: Template) -> None:
+    """lambda:GetFunction answers with a link to the code, and with the environment variables."""
+    for name in (READ, DEV, PROD):
+        found = [
+            (action, each["Resource"])
+            for each in statements(template, name)
+            for action in each["Action"]
+            if action.startswith("lambda:")
+        ]
+        assert found == [("lambda:GetFunction", ["arn:aws:lambda:*:*:function:*-CustomVpcRestrict*"])]
+
+
+def test_that_is_the_only_function_of_a_deployment(synth: Callable[[str], Deployment]) -> None:
+    """CloudFormation keeps 24 characters of the name in the template, at least."""
+    functions = {
+        logical_id
+        for template in synth("dev").templates.values()
+        for logical_id in template.of_type("AWS::Lambda::Function")
+    }
+
+    assert [each[:17] for each in functions] == ["CustomVpcRestrict"]
 
 
 def test_pull_requests_can_assume_no_role(template: Template) -> None:
@@ -165,18 +190,19 @@ def test_deployments_assume_roles_of_the_cdk_alone(template: Template, name: str
 def test_what_deployments_change_themselves_is_their_own_by_name_or_tag(
     template: Template, name: str, deployment: str
 ) -> None:
-    names = [deployment, f"{deployment}-*"]
+    names = [deployment, f"{deployment}-?", f"{deployment}-??"]
     of_stack = {"StringEquals": {"aws:ResourceTag/aws:cloudformation:stack-name": f"{deployment}-storage"}}
 
     def of_cluster(key: str) -> dict[str, Any]:
         return {"StringLike": {f"{key}/parallelcluster:cluster-name": names}}
 
     def arns(service: str, kind: str, *resources: str) -> list[str]:
-        return [f"arn:aws:{service}:us-west-2:{ACCOUNT}:{kind}/{each}" for each in resources]
+        return sorted(f"arn:aws:{service}:us-west-2:{ACCOUNT}:{kind}/{each}" for each in resources)
 
-    stacks = arns("cloudformation", "stack", f"{deployment}-*/*", f"{deployment}/*")
+    parts = [f"{deployment}-{part}" for part in ("network", "storage", "cluster", "cluster-*", "monitoring")]
+    stacks = arns("cloudformation", "stack", *(f"{each}/*" for each in (*parts, *names)))
     changing = [
-        (action, each["Resource"], each.get("Condition"))
+        (action, sorted(each["Resource"]), each.get("Condition"))
         for each in statements(template, name)
         for action in each["Action"]
         if not action.partition(":")[2].startswith((*LOOKING, "Filter")) and action != "sts:AssumeRole"
@@ -185,6 +211,7 @@ def test_what_deployments_change_themselves_is_their_own_by_name_or_tag(
     assert changing == [
         ("ssm:SendCommand", ["arn:aws:ssm:us-west-2::document/AWS-RunShellScript"], None),
         ("ssm:SendCommand", arns("ec2", "instance", "*"), of_cluster("ssm:resourceTag")),
+        ("ssm:CancelCommand", ["*"], None),
         ("dynamodb:UpdateItem", arns("dynamodb", "table", *(f"parallelcluster-{each}" for each in names)), None),
         ("cloudformation:DeleteStack", stacks, None),
         ("cloudformation:UpdateTerminationProtection", stacks, None),
@@ -195,6 +222,30 @@ def test_what_deployments_change_themselves_is_their_own_by_name_or_tag(
         ("fsx:CreateBackup", arns("fsx", "backup", "*"), None),
         ("fsx:TagResource", arns("fsx", "backup", "*"), None),
     ]
+
+
+@pytest.mark.parametrize(
+    ("stack", "expected"),
+    [
+        *((f"dev-{part}", True) for part in PARTS),
+        ("dev", True),
+        ("dev-2", True),
+        ("dev-12", True),
+        ("dev-cluster-2", True),
+        ("dev-cluster-ClusterProvider1A2B-3C4D", True),
+        ("dev-website", False),
+        ("dev-other-network", False),
+        ("devices-network", False),
+        ("trn1-16-network", False),
+    ],
+)
+def test_deletes_stacks_of_its_own_deployment_alone(template: Template, stack: str, expected: bool) -> None:
+    [resources] = [
+        each["Resource"] for each in statements(template, DEV) if "cloudformation:DeleteStack" in each["Action"]
+    ]
+    arn = f"arn:aws:cloudformation:us-west-2:{ACCOUNT}:stack/{stack}/01234567-89ab"
+
+    assert any(fnmatchcase(arn, each) for each in resources) == expected
 
 
 def test_the_provider_is_made_for_the_audience_of_the_action(template: Template) -> None:

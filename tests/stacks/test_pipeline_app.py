@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.stacks.pipelines import CONNECTION, PIPELINE_STACK
+from config.pipeline import READ_ROLE, deploy_role, load
+from tests.stacks.pipelines import ACCESS_STACK, ACCOUNT, CONNECTION, FORK, PIPELINE_STACK
 from tests.stacks.test_hermetic import NODE_WITHOUT_NETWORK, PYTHON_WITHOUT_NETWORK, ROOT, synthesize
 
 FOLDERS = ("config", "constructs", "rehearsal", "scripts", "stacks", "toolchain")
@@ -25,7 +26,8 @@ def filled_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for folder in FOLDERS:
         shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
     text = (ROOT / "pipeline.yaml").read_text(encoding="utf-8")
-    for key, value in (("repository", "Acme/trn1"), ("account", '"123456789012"'), ("connection_arn", CONNECTION)):
+    values = {"repository": "Acme/trn1", "account": f'"{ACCOUNT}"', "connection_arn": CONNECTION}
+    for key, value in {**values, "oidc_provider_arn": "null"}.items():
         line = next(line for line in text.splitlines() if line.startswith(f"{key}:"))
         text = text.replace(line, f"{key}: {value}")
     (copy / "pipeline.yaml").write_text(text, encoding="utf-8")
@@ -36,6 +38,16 @@ def filled_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def assembly(filled_in: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     home = {"HOME": str(Path.home()), "PYTHONHASHSEED": "1"}
     return synthesize(filled_in, tmp_path_factory.mktemp("here"), home, "pipeline_app.py")
+
+
+def test_the_file_at_the_top_needs_two_values_to_let_github_in(assembly: dict[str, bytes]) -> None:
+    stages = load(ROOT / "pipeline.yaml").stages
+    resources = json.loads(assembly[f"{ACCESS_STACK}.template.json"])["Resources"].values()
+
+    assert {each["Properties"]["RoleName"] for each in resources if each["Type"] == "AWS::IAM::Role"} == {
+        READ_ROLE,
+        *(deploy_role(stage.name) for stage in stages),
+    }
 
 
 def test_it_updates_itself_with_the_command_line_of_package_json(assembly: dict[str, bytes]) -> None:
@@ -79,12 +91,14 @@ def test_what_keeps_it_from_synthesizing_is_told(
     copy = tmp_path / "copy"
     copy.mkdir()
     for path in filled_in.iterdir():
-        (copy / path.name).symlink_to(path)
-    text = (filled_in / "pipeline.yaml").read_text(encoding="utf-8")
-    (copy / "pipeline.yaml").unlink()
-    (copy / "pipeline.yaml").write_text(text.replace(old, new), encoding="utf-8")
-    (copy / "pipeline_app.py").unlink()
+        if path.name not in ("pipeline.yaml", "pipeline_app.py", "config"):
+            (copy / path.name).symlink_to(path)
     shutil.copy(filled_in / "pipeline_app.py", copy)
+    shutil.copytree(ROOT / "config", copy / "config", ignore=shutil.ignore_patterns("*.yaml"))
+    shutil.copytree(FORK / "config", copy / "config", dirs_exist_ok=True)
+    text = (FORK / "pipeline.yaml").read_text(encoding="utf-8")
+    assert text.count(old) == 1
+    (copy / "pipeline.yaml").write_text(text.replace(old, new), encoding="utf-8")
 
     done = subprocess.run([sys.executable, "pipeline_app.py"], cwd=copy, capture_output=True, text=True, check=False)
 

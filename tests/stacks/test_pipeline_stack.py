@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.stacks.deployments import PARTS, Deployment
-from tests.stacks.pipelines import ACCOUNT, CDK_VERSION, CONNECTION, PIPELINE_STACK, pipeline, synthesize
+from config.settings import load
+from tests.stacks.deployments import PARTS, deploy
+from tests.stacks.pipelines import ACCOUNT, CDK_VERSION, CONNECTION, FORK, PIPELINE_STACK, pipeline, synthesize
 from tests.stacks.small_app import Template, flat, read_template
 
 DEPLOYMENTS = {"dev": "dev", "prod": "trn1-16"}
@@ -61,7 +61,7 @@ def test_it_takes_the_branch_of_the_repository_through_the_connection(template: 
 
 @pytest.mark.parametrize(("stage", "deployment"), DEPLOYMENTS.items())
 def test_a_stage_deploys_its_stacks_in_order_and_looks_at_them(template: Template, stage: str, deployment: str) -> None:
-    names = [action["Name"] for action in stages(template)[stage] if action["ActionTypeId"]["Provider"] != "Manual"]
+    names = [action["Name"] for action in stages(template)[stage] if action["Name"] not in ("Changes", "Approve")]
 
     assert names[-1] == "Check"
     before = [f"{deployment}-{part}.{step}" for part in PARTS[:2] for step in ("Prepare", "Deploy")]
@@ -71,15 +71,32 @@ def test_a_stage_deploys_its_stacks_in_order_and_looks_at_them(template: Templat
     assert set(shortened[4:]) == after
 
 
-def test_somebody_says_yes_before_prod_and_nobody_before_dev(template: Template) -> None:
-    first = {stage: stages(template)[stage][0]["ActionTypeId"]["Provider"] for stage in DEPLOYMENTS}
+def test_changes_are_told_before_anything_else_and_before_somebody_says_yes(template: Template) -> None:
+    """Actions of one run order run at once, and nothing of a later one runs when one of them fails."""
+    orders = {
+        stage: {action["Name"]: int(action["RunOrder"]) for action in stages(template)[stage]} for stage in DEPLOYMENTS
+    }
+    dev, prod = orders["dev"], orders["prod"]
 
-    assert first == {"dev": "CloudFormation", "prod": "Manual"}
+    assert "Approve" not in dev
+    assert dev.pop("Changes") < min(dev.values())
+    assert prod.pop("Changes") < prod.pop("Approve") < min(prod.values())
+
+
+@pytest.mark.parametrize(("stage", "environment"), DEPLOYMENTS.items())
+def test_the_change_plan_is_that_of_the_stage_and_only_looks(template: Template, stage: str, environment: str) -> None:
+    action = stages(template)[stage][0]
+    found = project(template, action)
+
+    assert found["BuildSpec"]["phases"]["build"]["commands"] == [f"make changes ENV={environment}"]
+    granted = rights(template, found)
+    assert "cloudformation:GetTemplate" in granted
+    assert not {"ssm:SendCommand", "sts:AssumeRole", "cloudformation:CreateChangeSet"} & granted.keys()
 
 
 @pytest.mark.parametrize(("stage", "environment"), DEPLOYMENTS.items())
 def test_what_is_deployed_differs_in_names_for_people_alone(
-    directory: Path, synth: Callable[[str], Deployment], stage: str, environment: str
+    directory: Path, tmp_path: Path, stage: str, environment: str
 ) -> None:
     """Who changes from GitHub's runners to this pipeline, or back, gets the same resources."""
     assembly = directory / f"assembly-{stage}"
@@ -87,7 +104,7 @@ def test_what_is_deployed_differs_in_names_for_people_alone(
     stacks = {
         each["properties"]["stackName"]: each["properties"] for each in manifest if "stackName" in each["properties"]
     }
-    expected = synth(environment).templates
+    expected = deploy(load(FORK / "config" / f"{environment}.yaml"), tmp_path).templates
 
     assert stacks.keys() == expected.keys()
     for name, properties in stacks.items():
@@ -116,11 +133,9 @@ def test_what_is_to_be_protected_is_protected_before_it_is_looked_at(template: T
     }
 
 
-def rights(template: Template, stage: str) -> dict[str, Any]:
-    """Return the resources of each action that the check of a stage may call, of its project and in its own policy."""
-    _, policy = template.one(
-        "AWS::IAM::Policy", Roles=json.dumps([{"Ref": checks(template)[stage]["ServiceRole"]["Fn::GetAtt"][0]}])
-    )
+def rights(template: Template, project: dict[str, Any]) -> dict[str, Any]:
+    """Return the resources of each action that a project may call, in its own policy."""
+    _, policy = template.one("AWS::IAM::Policy", Roles=json.dumps([{"Ref": project["ServiceRole"]["Fn::GetAtt"][0]}]))
     found: dict[str, Any] = {}
     for statement in policy["Properties"]["PolicyDocument"]["Statement"]:
         actions = statement["Action"] if isinstance(statement["Action"], list) else [statement["Action"]]
@@ -131,10 +146,10 @@ def rights(template: Template, stage: str) -> dict[str, Any]:
 
 def test_the_check_can_protect_those_stacks_and_ask_the_head_node_and_change_nothing_else(template: Template) -> None:
     stack = f"arn:aws:cloudformation:us-west-2:{ACCOUNT}:stack/trn1-16-"
-    found = rights(template, "prod")
+    found = rights(template, checks(template)["prod"])
 
     assert found["cloudformation:UpdateTerminationProtection"] == [[f"{stack}network/*", f"{stack}storage/*"]]
-    assert "cloudformation:UpdateTerminationProtection" not in rights(template, "dev")
+    assert "cloudformation:UpdateTerminationProtection" not in rights(template, checks(template)["dev"])
     assert len(found["ssm:SendCommand"]) == 2
     assert "cloudformation:DescribeStacks" in found
     assert "sts:AssumeRole" not in found

@@ -3,7 +3,7 @@
 import json
 import re
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from difflib import unified_diff
 from itertools import islice
 from pathlib import Path
@@ -52,10 +52,13 @@ def compare(folder: Path, expected: Mapping[str, str], *, update: bool) -> None:
         assert found[name] == text, "\n".join([f"{folder / name} is out of date. {REWRITE}", *islice(changes, 80)])
 
 
-def test_templates_are_as_their_golden_files(deployment: Deployment, pytestconfig: pytest.Config) -> None:
+@pytest.mark.parametrize("environment", CONFIGURATIONS)
+def test_templates_are_as_their_golden_files(
+    environment: str, synth: Callable[[str], Deployment], pytestconfig: pytest.Config
+) -> None:
     update = bool(pytestconfig.getoption("update_snapshots"))
 
-    compare(SNAPSHOTS / deployment.settings.name, golden(deployment), update=update)
+    compare(SNAPSHOTS / environment, golden(synth(environment)), update=update)
 
 
 def test_templates_of_the_pipeline_are_as_their_golden_files(tmp_path: Path, pytestconfig: pytest.Config) -> None:

@@ -20,18 +20,17 @@ from scripts import pipeline as command
 
 ACCOUNT = "123456789012"
 PROVIDER = "arn:aws:iam::{}:oidc-provider/token.actions.githubusercontent.com"
-TEXT = PATH.read_text(encoding="utf-8")
-FILLED = TEXT.replace(f"repository: {PLACEHOLDER}", "repository: Acme/trn1").replace(
-    "account: null ", f'account: "{ACCOUNT}" '
-)
+FORK = Path(__file__).parents[1] / "fork"
+FILLED = (FORK / "pipeline.yaml").read_text(encoding="utf-8")
+EMPTY = FILLED.replace("Acme/trn1", PLACEHOLDER).replace(f'"{ACCOUNT}"', "null")
 
 Write = Callable[..., Path]
 
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
-    """Write the good file with parts replaced beside a copy of config/."""
-    shutil.copytree(PATH.with_name("config"), tmp_path / "config", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    """Write the good file with parts replaced beside the settings of its stages."""
+    shutil.copytree(FORK / "config", tmp_path / "config")
 
     def writer(*edits: tuple[str, str], text: str = FILLED) -> Path:
         for old, new in edits:
@@ -50,8 +49,8 @@ def complaint(path: Path) -> list[str]:
     return [line.removeprefix(f"{path}:") for line in str(error.value).splitlines()]
 
 
-def test_the_file_as_it_comes_asks_for_two_values() -> None:
-    assert load().missing == [
+def test_two_values_are_asked_for(write: Write) -> None:
+    assert load(write(text=EMPTY)).missing == [
         "repository is still your-org/your-fork: give your own",
         "account is null: give the AWS account to deploy to, in quotes",
     ]
@@ -72,8 +71,9 @@ def test_the_schema_is_current_and_the_file_follows_it() -> None:
     schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
 
     assert SCHEMA_PATH.read_text(encoding="utf-8") == json_schema(), "run `make schema`"
-    assert TEXT.splitlines()[0] == f"# yaml-language-server: $schema=config/{SCHEMA_PATH.name}"
-    assert list(Draft202012Validator(schema).iter_errors(yaml.safe_load(TEXT))) == []
+    text = PATH.read_text(encoding="utf-8")
+    assert text.splitlines()[0] == f"# yaml-language-server: $schema=config/{SCHEMA_PATH.name}"
+    assert list(Draft202012Validator(schema).iter_errors(yaml.safe_load(text))) == []
 
 
 @pytest.mark.parametrize(
@@ -131,6 +131,17 @@ def test_settings_for_another_account_are_refused(write: Write) -> None:
     assert "stages[0].environment: got '210987654321'; allowed: account null or 123456789012" in told
 
 
+def test_two_stages_whose_settings_have_one_name_are_refused(write: Write) -> None:
+    path = write()
+    prod = path.parent / "config" / "trn1-16.yaml"
+    prod.write_text(prod.read_text(encoding="utf-8").replace("name: trn1-16 ", "name: dev "), encoding="utf-8")
+
+    [told] = complaint(path)
+
+    assert told.startswith("13: stages[1].environment: got 'dev'; allowed: another deployment name for each stage")
+    assert "config/trn1-16.yaml says so, as does that of stages[0]" in told
+
+
 def test_settings_with_a_fault_are_told_by_their_own_file(write: Write) -> None:
     path = write()
     dev = path.parent / "config" / "dev.yaml"
@@ -154,6 +165,7 @@ def test_a_stage_has_a_role_when_nothing_is_missing(write: Write) -> None:
         "role": f"arn:aws:iam::{ACCOUNT}:role/ultracluster-ci-deploy-prod",
         "region": "us-west-2",
         "environment": "trn1-16",
+        "approval": "true",
         "ready": "true",
     }
 
@@ -162,7 +174,7 @@ def test_pull_requests_have_a_role_of_their_own(write: Write) -> None:
     found = command.outputs(load(write()), "read")
 
     assert found["role"] == f"arn:aws:iam::{ACCOUNT}:role/ultracluster-ci-read"
-    assert found["environment"] == ""
+    assert (found["environment"], found["approval"]) == ("", "false")
 
 
 @pytest.mark.parametrize("text", [FILLED.replace("Acme/trn1", PLACEHOLDER), FILLED.replace(f'"{ACCOUNT}"', "null")])
@@ -172,25 +184,39 @@ def test_no_role_is_named_while_something_is_missing(write: Write, text: str) ->
     assert (found["role"], found["ready"]) == ("", "false")
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "scripts.pipeline", *arguments], capture_output=True, text=True, check=False
+def run(
+    path: Path, stage: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> tuple[int, str, str]:
+    monkeypatch.setattr(command, "load", lambda: load(path))
+    monkeypatch.setattr("sys.argv", ["pipeline", stage])
+    return (command.main(), *capsys.readouterr())
+
+
+def test_outputs_are_lines_and_notices_go_elsewhere(
+    write: Write, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(text=EMPTY)
+    code, out, err = run(path, "dev", monkeypatch, capsys)
+
+    assert code == 0
+    assert out == "role=\nregion=us-west-2\nenvironment=dev\napproval=false\nready=false\n"
+    assert err.splitlines() == [f"::notice file=pipeline.yaml::{each}" for each in load(path).missing]
+
+
+def test_a_stage_that_is_not_there_is_told_with_those_that_are(
+    write: Write, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(write(), "staging", monkeypatch, capsys) == (
+        2,
+        "",
+        "got 'staging'; allowed: read, or a stage of pipeline.yaml: dev, prod\n",
     )
 
 
-def test_outputs_are_lines_and_notices_go_elsewhere() -> None:
-    done = run("dev")
+def test_the_program_reads_the_file_at_the_top() -> None:
+    stage = load().stages[0]
+    done = subprocess.run(
+        [sys.executable, "-m", "scripts.pipeline", stage.name], capture_output=True, text=True, check=False
+    )
 
-    assert done.returncode == 0
-    assert done.stdout == "role=\nregion=us-west-2\nenvironment=dev\nready=false\n"
-    assert [line.partition("::")[2] for line in done.stderr.splitlines()] == [
-        f"notice file=pipeline.yaml::{each}" for each in load().missing
-    ]
-
-
-def test_a_stage_that_is_not_there_is_told_with_those_that_are() -> None:
-    done = run("staging")
-
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert done.stderr == "got 'staging'; allowed: read, or a stage of pipeline.yaml: dev, prod\n"
+    assert (done.returncode, f"environment={stage.environment}" in done.stdout.splitlines()) == (0, True)

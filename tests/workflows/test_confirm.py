@@ -8,11 +8,13 @@ import pytest
 
 from scripts import confirm
 
+FORK = Path(__file__).parents[1] / "fork"
+
 
 @pytest.fixture
 def typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A configuration whose file has another name than its deployment."""
-    text = (confirm.CONFIG / "dev.yaml").read_text(encoding="utf-8")
+    text = (FORK / "config" / "dev.yaml").read_text(encoding="utf-8")
     (tmp_path / "mine.yaml").write_text(text.replace("name: dev ", "name: real "), encoding="utf-8")
     monkeypatch.setattr(confirm, "CONFIG", tmp_path)
     return tmp_path

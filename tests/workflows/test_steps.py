@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -18,13 +20,25 @@ QUIET = "<!-- nothing changes -->"
 STAND_IN = """
 const calls = [];
 const call = (name) => (given) => { calls.push({ name, ...given }); };
-const context = { repo: { owner: "o", repo: "r" }, issue: { number: 7 } };
+const context = { repo: { owner: "o", repo: "r" }, issue: { number: 7 }, ref: "refs/heads/main", sha: "1234" };
 const rest = { issues: {
   listComments: "listComments", listForRepo: "listForRepo",
   createComment: call("createComment"), updateComment: call("updateComment"),
   create: call("create"), update: call("update"),
 } };
-const github = { rest, paginate: async (name, given) => { calls.push({ name, ...given }); return THERE; } };
+const refused = STATUS && Object.assign(new Error("refused"), { status: STATUS });
+const answer = (name) => async (given) => {
+  calls.push({ name, ...given });
+  if (refused) throw refused;
+  return { data: THERE };
+};
+rest.repos = { getEnvironment: answer("getEnvironment") };
+rest.git = { getRef: answer("getRef") };
+const core = {
+  notice: (text) => { calls.push({ name: "notice", text }); },
+  setOutput: (key, value) => { calls.push({ name: "setOutput", key, value }); },
+};
+const github = { rest, paginate: async (name, given) => (await answer(name)(given)).data };
 (async () => { SCRIPT })().then(() => console.log(JSON.stringify(calls)));
 """
 """What actions/github-script gives a script, recording what it calls."""
@@ -35,16 +49,32 @@ def body_of(name: str) -> dict[str, Any]:
     return dict(found)
 
 
-def calls(name: str, directory: Path, *there: dict[str, Any]) -> list[dict[str, Any]]:
-    """Run the script of a step where these comments or issues exist, and return its calls but for the first, a list."""
-    script = body_of(name)["with"]["script"]
-    program = STAND_IN.replace("THERE", json.dumps(there)).replace("SCRIPT", script)
-    done = subprocess.run(["node", "-e", program], cwd=directory, capture_output=True, text=True, check=False)
+def told(name: str, directory: Path, there: Any, status: int = 0) -> list[dict[str, Any]]:
+    """Run the script of a step, and return its calls.
+
+    Args:
+        name: The step.
+        directory: Where it runs.
+        there: What GitHub answers.
+        status: With which HTTP status GitHub refuses to; 0: it does not.
+    """
+    body = body_of(name)
+    values = {"THERE": json.dumps(there), "STATUS": str(status), "SCRIPT": body["with"]["script"]}
+    program = re.sub("|".join(values), lambda found: values[found[0]], STAND_IN)
+    environment = {"PATH": os.environ["PATH"], **dict.fromkeys(body.get("env", {}), "prod")}
+    done = subprocess.run(
+        ["node", "-e", program], cwd=directory, env=environment, capture_output=True, text=True, check=False
+    )
     if done.returncode != 0:
         raise RuntimeError(done.stderr)
-    [listing, *found] = json.loads(done.stdout)
+    return list(json.loads(done.stdout))
+
+
+def calls(name: str, directory: Path, *there: dict[str, Any]) -> list[dict[str, Any]]:
+    """Run the script of a step where these comments or issues exist, and return its calls but for the first, a list."""
+    [listing, *found] = told(name, directory, there)
     assert listing["name"].startswith("list")
-    return list(found)
+    return found
 
 
 def comment(directory: Path, body: str, *there: dict[str, Any], name: str = "dev") -> list[dict[str, Any]]:
@@ -97,6 +127,58 @@ def test_one_issue_tells_of_newer_versions(
     assert [(call["name"], call.get("state")) for call in found] == expected
 
 
+def test_issues_that_are_switched_off_are_no_failure(tmp_path: Path) -> None:
+    (tmp_path / "pins.md").write_text(f"{PINS}\nnew", encoding="utf-8")
+    [_, notice] = told("Keep one issue up to date", tmp_path, [], status=410)
+    assert notice["text"].startswith("Issues are switched off")
+    with pytest.raises(RuntimeError, match="refused"):
+        told("Keep one issue up to date", tmp_path, [], status=403)
+
+
+def test_a_comment_of_somebody_who_is_gone_is_no_failure(tmp_path: Path) -> None:
+    gone = {"id": 1, "number": 1, "body": f"{MARKER}\nold", "user": None}
+    [call] = comment(tmp_path, f"{MARKER}\nnew", gone)
+    assert call["name"] == "createComment"
+    (tmp_path / "pins.md").write_text(f"{PINS}\nnew", encoding="utf-8")
+    [call] = calls("Keep one issue up to date", tmp_path, {**gone, "body": f"{PINS}\nold"})
+    assert call["name"] == "create"
+
+
+def test_only_the_newest_commit_is_deployed(tmp_path: Path) -> None:
+    newest, name = {"object": {"sha": "1234"}}, "Is it the newest commit?"
+    [asked] = told(name, tmp_path, newest)
+    assert (asked["name"], asked["ref"]) == ("getRef", "heads/main")
+    [_, notice, output] = told(name, tmp_path, {"object": {"sha": "5678"}})
+    assert notice["text"].startswith("heads/main has moved on to 5678")
+    assert (output["key"], output["value"]) == ("stale", "true")
+
+
+@pytest.mark.parametrize(
+    ("rules", "status"),
+    [
+        ([], 0),
+        (None, 0),
+        ([{"type": "branch_policy"}, {"type": "wait_timer"}], 0),
+        ([{"type": "required_reviewers"}], 404),
+        ([{"type": "required_reviewers"}], 403),
+    ],
+)
+def test_a_stage_that_wants_approval_is_refused_without_reviewers(
+    tmp_path: Path, rules: list[dict[str, str]] | None, status: int
+) -> None:
+    complaint = "refused" if status == 403 else "pipeline.yaml wants an approval for prod"
+    with pytest.raises(RuntimeError, match=complaint):
+        told("Does somebody have to agree?", tmp_path, {"protection_rules": rules}, status)
+
+
+def test_a_stage_that_wants_approval_and_has_reviewers(tmp_path: Path) -> None:
+    rules = [{"type": "branch_policy"}, {"type": "required_reviewers"}]
+    [asked] = told("Does somebody have to agree?", tmp_path, {"protection_rules": rules})
+    assert asked["environment_name"] == "prod"
+    condition = body_of("Does somebody have to agree?")["if"]
+    assert condition == "steps.target.outputs.ready == 'true' && steps.target.outputs.approval == 'true'"
+
+
 @pytest.mark.parametrize(("code", "ends_with", "output"), [(0, 0, "true"), (75, 0, "false"), (1, 1, ""), (2, 2, "")])
 def test_a_round_says_whether_another_one_is_needed(tmp_path: Path, code: int, ends_with: int, output: str) -> None:
     program = tmp_path / ".venv" / "bin" / "python"
@@ -110,11 +192,20 @@ def test_a_round_says_whether_another_one_is_needed(tmp_path: Path, code: int, e
     assert (outputs.read_text(encoding="utf-8") if outputs.exists() else "") == (f"done={output}\n" if output else "")
 
 
+def test_the_summary_of_a_destruction_has_the_result_and_not_the_log(tmp_path: Path) -> None:
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build" / "destroy.log").write_text("inventory\n\nprogress\n\nDeleted in 8 s: a.\n", encoding="utf-8")
+    [script] = [each.body["run"] for each in steps() if (each.file, each.body.get("name")) == ("destroy", "Summary")]
+    run(script, tmp_path, ENVIRONMENT="dev", RESULT="success")
+    lines = (tmp_path / "GITHUB_STEP_SUMMARY").read_text(encoding="utf-8").splitlines()
+    assert lines == ["### Destroying `dev`: success", "```", "", "Deleted in 8 s: a.", "```"]
+
+
 def test_each_round_follows_the_one_before() -> None:
     rounds = [each.body for each in steps() if each.body.get("uses") == "./.github/actions/deliver"]
     assert [each["id"] for each in rounds] == ["first", "second", "third"]
     assert [each["if"] for each in rounds] == [
-        "steps.target.outputs.ready == 'true'",
+        "steps.commit.outputs.stale != 'true'",
         "steps.first.outputs.done == 'false'",
         "steps.second.outputs.done == 'false'",
     ]

@@ -16,11 +16,15 @@ from tests.workflows.workflows import FILES, ROOT, WORKFLOWS, Document, Step, ev
 
 MAKE_TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
 PINNED = re.compile(r"(\./\S+|\S+@(?P<commit>[0-9a-f]{40}) # v\d+\.\d+\.\d+)")
-COMMANDS = {"make", ".venv/bin/python", "timeout", "tee", "trap", "echo", "cat", "mkdir", "exit", "case", "esac"}
+TEXT_TOOLS = {"cat", "echo", "sed", "tac", "tail", "tee"}
+COMMANDS = {"make", ".venv/bin/python", "timeout", "trap", "mkdir", "exit", "case", "esac", *TEXT_TOOLS}
 READ, ROLE = {"contents": "read"}, {"contents": "read", "id-token": "write"}
+RULES = {"contents": "read", "actions": "read"}
+"""Of who may look at the rules of an environment."""
 PERMISSIONS = {
-    ("deploy", "dev"): ROLE,
-    ("deploy", "prod"): ROLE,
+    ("deploy", "dev"): ROLE | RULES,
+    ("deploy", "prod"): ROLE | RULES,
+    ("deploy-stage", "target"): RULES,
     ("deploy-stage", "deploy"): ROLE,
     ("destroy", "confirm"): READ,
     ("destroy", "destroy"): ROLE,
@@ -115,7 +119,7 @@ def test_deployments_of_a_stage_never_overlap_and_are_never_cancelled() -> None:
 
 def test_who_deploys_waits_for_a_protected_environment() -> None:
     with_role = {(workflow, name) for workflow, name, job in jobs() if "inputs.stage" in str(job.get("environment"))}
-    assert {key for key, allowed in PERMISSIONS.items() if allowed == ROLE} - with_role == {
+    assert {key for key, allowed in PERMISSIONS.items() if "id-token" in allowed} - with_role == {
         ("deploy", "dev"),  # the two call deploy-stage
         ("deploy", "prod"),
         ("pull-request", "review"),  # the two have the role that can only read
@@ -216,7 +220,8 @@ def test_stages_are_those_of_pipeline_yaml() -> None:
     assert [job.get("needs") for job in deploy["jobs"].values()] == [None, *stages[:-1]]
     assert destroy[True]["workflow_dispatch"]["inputs"]["stage"]["options"] == stages
     assert read(WORKFLOWS["scheduled"])["jobs"]["drift"]["strategy"]["matrix"]["stage"] == stages
-    assert deploy[True]["push"]["branches"] == [settings.branch]
+    for workflow in (deploy, read(WORKFLOWS["pull-request"])):
+        assert workflow[True]["push"]["branches"] == [settings.branch]
 
 
 def test_caches_are_kept_by_the_files_of_pins() -> None:
@@ -226,6 +231,28 @@ def test_caches_are_kept_by_the_files_of_pins() -> None:
     assert "package-lock.json" in setup[0]["key"]
     paths = " ".join(each["path"] for each in setup)
     assert paths.split() == ["~/.cache/pip", "~/.npm", "~/.cache/aws/jsii", ".mypy_cache"]
+
+
+def test_the_cache_of_mypy_is_filled_where_pull_requests_see_it() -> None:
+    found = read(WORKFLOWS["pull-request"])["jobs"]
+    with_cache = [name for name, job in found.items() for step in job["steps"] if "mypy" in step.get("with", {})]
+    assert with_cache == ["check"]
+    on_main = [name for name, job in found.items() if "github.event_name == 'pull_request'" not in job.get("if", "")]
+    assert on_main == ["check", "comment"]  # which needs one that is not
+    assert found["comment"]["needs"] == "review"
+
+
+def test_time_to_end_is_left_after_a_destruction() -> None:
+    job = read(WORKFLOWS["destroy"])["jobs"]["destroy"]
+    [limit] = [int(found) for each in job["steps"] for found in re.findall(r"timeout .* (\d+)m", each.get("run", ""))]
+    [credentials] = [each["with"]["role-duration-seconds"] for each in job["steps"] if "role-duration" in str(each)]
+    assert limit * 60 < credentials < job["timeout-minutes"] * 60 <= credentials + 20 * 60
+
+
+def test_a_job_that_counts_as_a_deployment_begins_only_where_one_is_wanted() -> None:
+    for workflow, needed in (("deploy-stage", "target"), ("destroy", "confirm")):
+        [job] = [job for job in read(WORKFLOWS[workflow])["jobs"].values() if "environment" in job]
+        assert (job["needs"], job["if"]) == (needed, f"needs.{needed}.outputs.ready == 'true'")
 
 
 def test_actionlint_finds_what_github_would_refuse(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ class EmulatedCloud:
         aws = self._running.enter_context(EmulatedAws())
         pipeline = load(workspace / "pipeline.yaml")
         for stage in pipeline.stages:
-            stand_ins.create(aws, pipeline.settings_of(stage, workspace / "config"))
+            stand_ins.create(aws, stage.settings(workspace / "config"))
         with closing(CommandLine(aws)) as cdk:
             said: list[str] = []
             if cdk.bootstrap(region, said.append) != 0:

@@ -1,19 +1,18 @@
-"""The expressions of GitHub's workflows: ``${{ ... }}`` and what stands after ``if:``.
+"""The expressions of GitHub's workflows, as far as those here have them: ``${{ ... }}`` and what stands after ``if:``.
+
+Texts, truth values, members, ``== != && || !``, parentheses and functions; of GitHub's there are more.
 
 https://docs.github.com/en/actions/reference/workflows-and-actions/expressions
 """
 
 from __future__ import annotations
 
-import json
-import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 _TOKEN: Final = re.compile(
-    r"\s*(?:(?P<string>'(?:[^']|'')*')|(?P<number>-?\d+(?:\.\d+)?)|(?P<operator>&&|\|\||[=!<>]=|[!<>()\[\].,])"
-    r"|(?P<name>[A-Za-z_][\w-]*))"
+    r"\s*(?:(?P<string>'(?:[^']|'')*')|(?P<operator>&&|\|\||[=!]=|[!().,])|(?P<name>[A-Za-z_][\w-]*))"
 )
 _EMBEDDED: Final = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
 _STATUS: Final = re.compile(r"\b(?:success|failure|always|cancelled)\s*\(")
@@ -25,26 +24,7 @@ class ExpressionError(ValueError):
     """An expression that is none, or has a function that is unknown here."""
 
 
-def _contains(where: Any, what: Any) -> bool:
-    if isinstance(where, list):
-        return any(_equal(each, what) for each in where)
-    return to_text(what).lower() in to_text(where).lower()
-
-
-def _join(items: Any, separator: str = ",") -> str:
-    return separator.join(map(to_text, items)) if isinstance(items, list) else to_text(items)
-
-
-FUNCTIONS: Final[Functions] = {
-    "contains": _contains,
-    "endswith": lambda text, end: to_text(text).lower().endswith(to_text(end).lower()),
-    "format": lambda text, *values: to_text(text).format(*map(to_text, values)),
-    "fromjson": lambda text: json.loads(to_text(text)),
-    "hashfiles": lambda *_: "",  # it makes keys of caches, which there are none of
-    "join": _join,
-    "startswith": lambda text, begin: to_text(text).lower().startswith(to_text(begin).lower()),
-    "tojson": lambda value: json.dumps(value, indent=2),
-}
+FUNCTIONS: Final[Functions] = {"hashfiles": lambda *_: ""}  # it makes keys of caches, which there are none of
 """Functions by name in lower case; those that tell the state of a job are given by the job."""
 
 
@@ -88,7 +68,7 @@ def holds(condition: Any, contexts: Mapping[str, Any], functions: Functions) -> 
 
 def truthy(value: Any) -> bool:
     """Return what a value is as a condition."""
-    return value not in (None, False, 0, "") and not (isinstance(value, float) and math.isnan(value))
+    return value not in (None, False, 0, "")
 
 
 def to_text(value: Any) -> str:
@@ -97,33 +77,16 @@ def to_text(value: Any) -> str:
         return ""
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return json.dumps(value) if isinstance(value, (dict, list)) else str(value)
-
-
-def _number(value: Any) -> float:
-    if isinstance(value, str):
-        try:
-            return float(value) if value.strip() else 0.0
-        except ValueError:
-            return math.nan
-    return math.nan if isinstance(value, (dict, list)) else float(value or 0)
+    return str(value)
 
 
 def _equal(left: Any, right: Any) -> bool:
-    if isinstance(left, str) and isinstance(right, str):
-        return left.lower() == right.lower()
-    return bool(left == right if type(left) is type(right) else _number(left) == _number(right))
+    return to_text(left).lower() == to_text(right).lower()
 
 
 _COMPARISONS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "==": _equal,
     "!=": lambda left, right: not _equal(left, right),
-    "<": lambda left, right: _number(left) < _number(right),
-    "<=": lambda left, right: _number(left) <= _number(right),
-    ">": lambda left, right: _number(left) > _number(right),
-    ">=": lambda left, right: _number(left) >= _number(right),
 }
 
 
@@ -178,13 +141,8 @@ class _Parser:
         if self._takes("!"):
             return not truthy(self._negated())
         found = self._atom()
-        while self._peek() in (".", "["):
-            if self._next() == ".":
-                key = self._next()
-            else:
-                key = self._either()
-                self._expect("]")
-            found = _member(found, key)
+        while self._takes("."):
+            found = _member(found, self._next())
         return found
 
     def _atom(self) -> Any:
@@ -195,8 +153,6 @@ class _Parser:
             return found
         if token.startswith("'"):
             return token[1:-1].replace("''", "'")
-        if token[0].isdigit() or token[0] == "-":
-            return float(token)
         if token in _CONSTANTS:
             return _CONSTANTS[token]
         if self._takes("("):
@@ -239,11 +195,8 @@ class _Parser:
         return ExpressionError(f"got {self._text.strip()!r}, which cannot be read at {self._peek() or 'its end'!r}")
 
 
-def _member(value: Any, key: Any) -> Any:
+def _member(value: Any, key: str) -> Any:
     """Return a member; of nothing, and where there is none, null. Names of members know no case."""
-    if isinstance(value, list):
-        index = int(_number(key))
-        return value[index] if 0 <= index < len(value) else None
     if not isinstance(value, Mapping):
         return None
-    return next((found for name, found in value.items() if str(name).lower() == to_text(key).lower()), None)
+    return next((found for name, found in value.items() if str(name).lower() == key.lower()), None)

@@ -11,12 +11,16 @@ _ADD_MASK = "::add-mask::"
 class Output:
     """Lines for people.
 
+    Attributes:
+        masked_lines: How many lines a secret was masked in.
+
     https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands#masking-a-value-in-a-log
     """
 
     def __init__(self, print_line: Callable[[str], object] = print) -> None:
         self._print = print_line
         self._secrets: set[str] = set()
+        self.masked_lines = 0
 
     def hide(self, secret: str) -> None:
         """Mask a value from now on, and each of its lines."""
@@ -30,7 +34,9 @@ class Output:
 
     def line(self, text: str = "") -> None:
         """Print a line."""
-        self._print(self.masked(text))
+        shown = self.masked(text)
+        self.masked_lines += shown != text
+        self._print(shown)
 
     def of_step(self, text: str) -> None:
         """Print a line of a step; one that names a secret is not printed."""

@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -88,6 +88,21 @@ def status_of_the_last(operated: Operated) -> str:
     return str(operated.client("ssm").list_command_invocations()["CommandInvocations"][-1]["Status"])
 
 
+@pytest.fixture
+def ordinary_signals() -> Iterator[None]:
+    """Signals as a terminal's programs have them: what is ignored from the beginning, as under nohup, stays so."""
+    handlers: Mapping[signal.Signals, Callable[..., object] | signal.Handlers] = {
+        signal.SIGINT: signal.default_int_handler,
+        signal.SIGTERM: signal.SIG_DFL,
+        signal.SIGHUP: signal.SIG_DFL,
+    }
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("ordinary_signals")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=str)
 def test_what_ends_this_ends_it_there(
     operated: Operated,
@@ -115,6 +130,7 @@ def test_a_pipe_that_is_closed_ends_it_there(
     assert status_of_the_last(operated) in ("Cancelling", "Cancelled")
 
 
+@pytest.mark.usefixtures("ordinary_signals")
 def test_without_the_right_to_cancel_it_says_that_it_goes_on(
     started: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -61,7 +61,9 @@ def public() -> Iterator[Path]:
 @pytest.mark.system
 def test_a_command_of_another_user_is_ended_with_all_its_processes(operated: Operated, public: Path) -> None:
     """By the real runuser, whose user has no shell here, and the emulated agent, which ends a process group."""
-    operated.shell('runuser() { command runuser --shell /bin/bash "$@"; }; source /dev/stdin')
+    operated.shell(
+        'PATH=$PATH:/usr/sbin:/sbin; runuser() { command runuser --shell /bin/bash "$@"; }; source /dev/stdin'
+    )
     node = head_node.HeadNode(operated.deployment())
     words = ["bash", "-c", f"id --user --name >{public}/user; echo $$ >{public}/pid; sleep 600"]
     sent = streamed_command.start(operated.deployment(), node, words, user="nobody", seconds=600)

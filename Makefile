@@ -235,9 +235,13 @@ test-xla: .venv-xla/.complete ## Run the training program's Neuron back end on P
 	@.venv-xla/bin/python -m pytest tests/training/test_xla.py $(ARGS)
 
 .PHONY: test-all
-test-all: setup .venv-pcluster/.complete .venv-training/.complete ## Run all tests
+test-all: setup .venv-pcluster/.complete .venv-training/.complete ## Run all tests but the thorough ones
 	@.venv-training/bin/python -m pytest $(PARALLEL) tests/training -m "not xla"
-	@pytest $(PARALLEL) $(ARGS)
+	@pytest $(PARALLEL) -m "not thorough" $(ARGS)
+
+.PHONY: test-thorough
+test-thorough: setup .venv-pcluster/.complete ## Run the tests that take minutes of real deployments each
+	@pytest $(PARALLEL) -m thorough $(ARGS)
 
 # Those of the training program come first, and the others add theirs.
 .PHONY: coverage

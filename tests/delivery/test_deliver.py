@@ -192,6 +192,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
     return called
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.validation
 def test_it_takes_up_what_was_stopped_and_then_has_nothing_to_do(

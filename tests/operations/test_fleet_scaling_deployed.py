@@ -18,7 +18,7 @@ from tests.operations.account import Operated
 from tests.operations.fleet_world import Slurm
 from toolchain.parallelcluster import Configuration, ParallelCluster
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 GOES_ON = "What AWS has begun goes on there. The same command goes on from here."
 

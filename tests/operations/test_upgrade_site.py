@@ -113,6 +113,7 @@ def kill_while_the_second_cluster_is_made(account: Operated, work: Upgrade) -> N
         process.kill()
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_blue_green_with_two_interruptions(deploy_operated: Callable[[Settings], Operated], person: Person) -> None:
     account = deploy_operated(load(person.path))

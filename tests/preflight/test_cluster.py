@@ -107,6 +107,7 @@ def test_other_rights_than_that_to_launch_are_missing_too(
     }
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_each_right_is_needed(configured: Configured, monkeypatch: pytest.MonkeyPatch) -> None:
     account = configured(everything, "reserved")

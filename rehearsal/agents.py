@@ -13,9 +13,12 @@ import signal
 import subprocess
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import IO, Any, Final
+
+from botocore.exceptions import ClientError
 
 from rehearsal.cloudformation.clients import Clients
 
@@ -131,9 +134,9 @@ class Run:
         if group is None or not text:
             return
         name = f"{self.order.command_id}/{self.order.instance_id}/aws-runShellScript/{stream}"
-        with contextlib.suppress(self._logs.exceptions.ResourceAlreadyExistsException):
+        with _unless_there():
             self._logs.create_log_group(logGroupName=group)
-        with contextlib.suppress(self._logs.exceptions.ResourceAlreadyExistsException):
+        with _unless_there():
             self._logs.create_log_stream(logGroupName=group, logStreamName=name)
         event = {"timestamp": time.time_ns() // 1_000_000, "message": text}
         self._logs.put_log_events(logGroupName=group, logStreamName=name, logEvents=[event])
@@ -146,6 +149,19 @@ class Run:
         self._stopped_as = status
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def _unless_there() -> Iterator[None]:
+    """Let it pass that a log group or stream exists.
+
+    Not by the client's own exception: botocore makes its class at first use, and two threads that come at once get two.
+    """
+    try:
+        yield
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "ResourceAlreadyExistsException":
+            raise
 
 
 class Agents:

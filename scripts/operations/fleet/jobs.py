@@ -10,8 +10,8 @@ from typing import Final
 from scripts.operations.clock import Clock
 from scripts.operations.command import OperationError, Say
 from scripts.operations.fleet import queues
-from scripts.operations.remote.head_node import HeadNode, HeadNodeError
-from scripts.operations.slurm import ACTIVE, SCRIPT, SlurmError, SlurmState, parse
+from scripts.operations.remote.head_node import HeadNode, HeadNodeError, ask_slurm
+from scripts.operations.slurm import ACTIVE, SCRIPT, SlurmState, parse
 
 SECONDS_BETWEEN_LOOKS: Final = 60.0
 SECONDS_OF_SILENCE: Final = 600.0
@@ -73,11 +73,7 @@ def slurm_state(head_node: HeadNode) -> SlurmState:
     Raises:
         HeadNodeError: It could not be asked, or Slurm did not answer.
     """
-    answer = head_node.run(SCRIPT)
-    try:
-        return parse(answer.output)
-    except SlurmError as error:
-        raise HeadNodeError(f"Slurm on the head node did not answer: {answer.errors or answer.output}") from error
+    return ask_slurm(head_node, SCRIPT, parse)
 
 
 def unfinished(state: SlurmState) -> int:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from scripts.operations.remote.head_node import HeadNode, HeadNodeError
+from scripts.operations.remote.head_node import HeadNode, HeadNodeError, ask_slurm
 
 UP, DRAIN = "up", "drain"
 """A queue that takes jobs; one that takes no new jobs and runs those that it has (https://slurm.schedmd.com/sinfo.html).
@@ -80,11 +80,7 @@ def ask(head_node: HeadNode) -> Queues:
     Raises:
         HeadNodeError: It could not be asked, or Slurm did not answer.
     """
-    answer = head_node.run(QUERY)
-    try:
-        return parse(answer.output)
-    except ValueError:
-        raise HeadNodeError(f"Slurm on the head node did not answer: {answer.errors or answer.output}") from None
+    return ask_slurm(head_node, QUERY, parse)
 
 
 def set_state(head_node: HeadNode, queues: Iterable[str], state: str) -> None:

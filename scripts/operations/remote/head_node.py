@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from scripts.deployment import Deployment
 from scripts.operations.clock import Clock
@@ -24,6 +24,7 @@ OUTPUT_LIMIT, ERRORS_LIMIT = 24_000, 8_000
 
 https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_GetCommandInvocation.html
 """
+T = TypeVar("T")
 _UNDER_WAY = frozenset({"Pending", "InProgress", "Delayed", "Cancelling"})
 
 
@@ -190,3 +191,21 @@ def reaching(deployment: Deployment, instance_id: str) -> Iterator[None]:
             "Else its agent is down, it has no route to Systems Manager (a NAT gateway or VPC endpoints), or its role "
             f"lacks AmazonSSMManagedInstanceCore. How it is: {status_command(deployment)}"
         ) from error
+
+
+def ask_slurm(head_node: HeadNode, script: str, parse: Callable[[str], T]) -> T:
+    """Run a script that asks Slurm, and return what is read of what it prints.
+
+    Args:
+        head_node: Where Slurm's controller runs.
+        script: For its shell.
+        parse: Reads what it prints, and raises ValueError where that is not Slurm's answer.
+
+    Raises:
+        HeadNodeError: The head node could not be asked, or Slurm did not answer.
+    """
+    answer = head_node.run(script)
+    try:
+        return parse(answer.output)
+    except ValueError as error:
+        raise HeadNodeError(f"Slurm on the head node did not answer: {answer.errors or answer.output}") from error

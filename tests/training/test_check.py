@@ -27,6 +27,17 @@ from tests.training.shard_files import write_shards
 ROOT = Path(__file__).parents[2]
 
 
+def set_free_space(monkeypatch: pytest.MonkeyPatch, free: int) -> None:
+    usage = shutil.disk_usage("/")._replace(free=free)
+    monkeypatch.setattr("shutil.disk_usage", lambda _: usage)
+
+
+@pytest.fixture(autouse=True)
+def roomy_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Room for the published run, whatever this machine has."""
+    set_free_space(monkeypatch, 100_000_000_000)
+
+
 @pytest.fixture
 def refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., list[str]]:
     """What a check tells when it refuses."""
@@ -204,8 +215,7 @@ def test_the_cpu_is_never_taken_by_surprise(
 def test_no_space_for_the_checkpoints_is_told_with_what_is_needed(
     refused: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    usage = shutil.disk_usage(tmp_path)._replace(free=16_000_000_000)
-    monkeypatch.setattr("shutil.disk_usage", lambda path: usage)
+    set_free_space(monkeypatch, 16_000_000_000)
     assert refused() == [f"--output: got {tmp_path}/run with 16.0 GB free; allowed: 16.1 GB or more"]
     for step in (1, 2, 3):  # those that are there need no more space; one more does before the oldest goes
         (tmp_path / "run" / CHECKPOINTS / f"step-{step:08}").mkdir(parents=True)
@@ -371,10 +381,11 @@ def test_a_damaged_checkpoint_is_not_started_from(refused: Callable[..., list[st
 
 
 def test_bad_options_and_plain_checks_need_neither_torch_nor_data(tmp_path: Path) -> None:
+    check = ["check", "--output", str(tmp_path), *TINY, "--workers-per-node", "2"]
     program = (
         "import sys\n"
         "from scripts.jobs.pretraining.__main__ import main\n"
-        f"codes = main(['check', '--output', {str(tmp_path)!r}]), main(['train', '--phase', '3'])\n"
+        f"codes = main({check!r}), main(['train', '--phase', '3'])\n"
         "assert codes == (0, 2), codes\n"
         "loaded = {'torch', 'transformers', 'numpy', 'h5py'} & set(sys.modules)\n"
         "assert not loaded, loaded\n"

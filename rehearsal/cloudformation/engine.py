@@ -25,11 +25,12 @@ from rehearsal.cloudformation.errors import (
     ValidationError,
 )
 from rehearsal.cloudformation.operations import AbandonedError, Operation, Surroundings, listed
+from rehearsal.cloudformation.parameters import Parameter, resolve_parameters
 from rehearsal.cloudformation.scope import StackScope, ssm_parameter
 from rehearsal.cloudformation.stacks import INITIATED, ChangeSet, Origin, Request, Revision, Stack, Store
-from rehearsal.cloudformation.template import Parameter, Template, TemplateError
+from rehearsal.cloudformation.template import Template
 from rehearsal.resources.model import Model, Physical
-from toolchain.values import UnsupportedError
+from toolchain.values import TemplateError, UnsupportedError
 
 _STACK_NAME: Final = re.compile(r"[a-zA-Z][-a-zA-Z0-9]{0,127}")
 _UPDATABLE: Final = {
@@ -461,7 +462,9 @@ class Engine:
             raise InsufficientCapabilitiesError(f"Requires capabilities : [{', '.join(missing)}]")
         ssm = self._clients("ssm", stack.region)
         try:
-            parameters = template.resolve_parameters(request.parameters, kept, lambda name: ssm_parameter(ssm, name))
+            parameters = resolve_parameters(
+                template.parameters, request.parameters, kept, lambda name: ssm_parameter(ssm, name)
+            )
             template.check_rules(parameters)
             tags = (current.tags if current else {}) if request.tags is None else request.tags
             revision = Revision(template, parameters, tags, request.capabilities)

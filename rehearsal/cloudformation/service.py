@@ -18,8 +18,9 @@ from moto.core.responses import ActionResult, BaseResponse, EmptyResult
 from rehearsal.cloudformation.drift import Detection, Difference, ResourceDrift, detect
 from rehearsal.cloudformation.engine import Engine
 from rehearsal.cloudformation.errors import InvalidActionError, ThrottlingError, ValidationError
+from rehearsal.cloudformation.parameters import Parameter, ParameterDefinition
 from rehearsal.cloudformation.stacks import ChangeSet, Request, ResourceChange, Stack, StackResource
-from rehearsal.cloudformation.template import Parameter, ParameterDefinition, Template
+from rehearsal.cloudformation.template import Template
 from rehearsal.faults import FAULTS_IN_FORCE
 
 _PAGE: Final = 100

@@ -11,7 +11,8 @@ from threading import RLock
 from typing import Any, Literal
 from uuid import uuid4
 
-from rehearsal.cloudformation.template import Parameter, Template
+from rehearsal.cloudformation.parameters import Parameter
+from rehearsal.cloudformation.template import Template
 from rehearsal.resources.model import Physical
 
 STACK_TYPE = "AWS::CloudFormation::Stack"

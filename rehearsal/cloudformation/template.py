@@ -1,4 +1,4 @@
-"""A template: its text, what CloudFormation checks before it starts, its parameters, rules and dependencies.
+"""A template: what CloudFormation checks before it starts, its rules and dependencies.
 
 https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/template-anatomy.html
 """
@@ -6,16 +6,14 @@ https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/template-anatomy.
 from __future__ import annotations
 
 import json
-import math
 import re
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, Self
 
-import regex  # type: ignore[import-untyped]
-import yaml
-
+from rehearsal.cloudformation.parameters import Parameter, parse_parameter
+from rehearsal.cloudformation.template_text import check_structure, read
 from toolchain import schemas
 from toolchain.values import (
     NOT_BOOLEAN,
@@ -32,51 +30,11 @@ from toolchain.values import (
     substituted_names,
 )
 
-__all__ = ["Parameter", "ParameterDefinition", "ResourceDefinition", "Template", "TemplateError"]
-
 MAXIMUM_BYTES = 1_000_000
 """Of a template in S3. One in the request itself has fewer; that is the API's to check."""
 
 _MAXIMUM_MEMBERS = {"Parameters": 200, "Mappings": 200, "Resources": 500, "Outputs": 200}
 _SERVERLESS_TRANSFORM = "AWS::Serverless-2016-10-31"
-_SECTIONS = {
-    "AWSTemplateFormatVersion",
-    "Conditions",
-    "Description",
-    "Mappings",
-    "Metadata",
-    "Outputs",
-    "Parameters",
-    "Resources",
-    "Rules",
-    "Transform",
-}
-_RESOURCE_MEMBERS = {
-    "Condition",
-    "CreationPolicy",
-    "DeletionPolicy",
-    "DependsOn",
-    "Metadata",
-    "Properties",
-    "Type",
-    "UpdatePolicy",
-    "UpdateReplacePolicy",
-}
-_PARAMETER_MEMBERS = {
-    "AllowedPattern",
-    "AllowedValues",
-    "ConstraintDescription",
-    "Default",
-    "Description",
-    "MaxLength",
-    "MaxValue",
-    "MinLength",
-    "MinValue",
-    "NoEcho",
-    "Type",
-}
-_OUTPUT_MEMBERS = {"Condition", "Description", "Export", "Value"}
-_LONGEST_DESCRIPTION = 1024
 _POLICIES = {
     "DeletionPolicy": {"Delete", "Retain", "RetainExceptOnCreate", "Snapshot"},
     "UpdateReplacePolicy": {"Delete", "Retain", "Snapshot"},
@@ -108,17 +66,6 @@ _NAME_PROPERTIES = {
 https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_CreateStack.html
 """
 
-_AWS_TYPE = (
-    r"AWS::EC2::(?:AvailabilityZone::Name|Image::Id|Instance::Id|KeyPair::KeyName|SecurityGroup::GroupName"
-    r"|SecurityGroup::Id|Subnet::Id|Volume::Id|VPC::Id)|AWS::Route53::HostedZone::Id"
-)
-_VALUE_TYPE = rf"String|CommaDelimitedList|List<String>|{_AWS_TYPE}|List<(?:{_AWS_TYPE})>"
-_SSM_TYPE = re.compile(rf"AWS::SSM::Parameter::Value<({_VALUE_TYPE})>")
-_PARAMETER_TYPE = re.compile(
-    rf"Number|List<Number>|AWS::SSM::Parameter::Name|{_VALUE_TYPE}|AWS::SSM::Parameter::Value<(?:{_VALUE_TYPE})>"
-)
-"""https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-supplied-parameter-types.html"""
-
 
 @dataclass(frozen=True)
 class ResourceDefinition:
@@ -134,94 +81,6 @@ class ResourceDefinition:
     creation_policy: Mapping[str, Any] = field(default_factory=dict)
     update_policy: Mapping[str, Any] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """A parameter of a stack.
-
-    Attributes:
-        key: Its name.
-        value: What was given, or the default; of an SSM parameter the name.
-        resolved: What Ref gives: a string, or a list of them.
-    """
-
-    key: str
-    value: str
-    resolved: Any
-
-
-@dataclass(frozen=True)
-class ParameterDefinition:
-    """A parameter as its template has it; scalars are strings, as CloudFormation takes them."""
-
-    key: str
-    type: str
-    default: str | None = None
-    no_echo: bool = False
-    description: str | None = None
-    constraint_description: str | None = None
-    allowed_values: tuple[str, ...] | None = None
-    allowed_pattern: str | None = None
-    minimum_length: float | None = None
-    maximum_length: float | None = None
-    minimum_value: float | None = None
-    maximum_value: float | None = None
-
-    @property
-    def is_list(self) -> bool:
-        """Return whether Ref gives a list."""
-        return self.value_type == "CommaDelimitedList" or self.value_type.startswith("List<")
-
-    @property
-    def value_type(self) -> str:
-        """Return the type of the value, which of an SSM parameter stands in brackets."""
-        ssm = _SSM_TYPE.fullmatch(self.type)
-        return ssm[1] if ssm else self.type
-
-    @property
-    def is_stored(self) -> bool:
-        """Return whether the value is looked up in the parameter store."""
-        return _SSM_TYPE.fullmatch(self.type) is not None
-
-    def check(self, value: str) -> None:
-        """Check a value against the constraints. That a VPC, key pair or other resource exists is not looked up.
-
-        Raises:
-            TemplateError: It does not satisfy one.
-        """
-        for item in _items(value) if self.is_list else [value]:
-            problem = self._problem(item)
-            if problem and self.constraint_description:
-                problem = f"failed to satisfy constraint: {self.constraint_description}"
-            if problem:
-                raise TemplateError(f"Parameter '{self.key}' {problem}")
-
-    def _problem(self, value: str) -> str | None:
-        if self.allowed_values is not None and value not in self.allowed_values:
-            return "must be one of AllowedValues"
-        if self.minimum_length is not None and len(value) < self.minimum_length:
-            return f"must contain at least {self.minimum_length:g} characters"
-        if self.maximum_length is not None and len(value) > self.maximum_length:
-            return f"must contain at most {self.maximum_length:g} characters"
-        if self.allowed_pattern is not None and not _matches(self.allowed_pattern, value):
-            return f"must match pattern {self.allowed_pattern}"
-        if self.type in {"Number", "List<Number>"}:
-            return self._problem_of_number(value)
-        return None
-
-    def _problem_of_number(self, value: str) -> str | None:
-        try:
-            number = float(value)
-        except ValueError:
-            return "must be a number"
-        if not math.isfinite(number):
-            return "must be a number"
-        if self.minimum_value is not None and number < self.minimum_value:
-            return f"must be a number not less than {self.minimum_value:g}"
-        if self.maximum_value is not None and number > self.maximum_value:
-            return f"must be a number not greater than {self.maximum_value:g}"
-        return None
 
 
 class Template:
@@ -247,7 +106,7 @@ class Template:
         self.outputs: Mapping[str, Mapping[str, Any]] = body.get("Outputs", {})
         self.mappings: Mapping[str, Any] = body.get("Mappings", {})
         self.rules: Mapping[str, Any] = body.get("Rules", {})
-        self.parameters = {key: _parameter(key, each) for key, each in body.get("Parameters", {}).items()}
+        self.parameters = {key: parse_parameter(key, each) for key, each in body.get("Parameters", {}).items()}
         self.resources = {logical_id: _resource(logical_id, each) for logical_id, each in body["Resources"].items()}
 
     @classmethod
@@ -257,10 +116,8 @@ class Template:
         Raises:
             TemplateError: It is not well-formed, or does not have the structure of a template.
         """
-        body = _read(text)
-        if not isinstance(body, dict):
-            raise TemplateError("Template format error: unsupported structure.")
-        _check_structure(body)
+        body = read(text)
+        check_structure(body)
         return cls(text, body)
 
     def check(self) -> None:
@@ -328,36 +185,6 @@ class Template:
         if self._transforms:
             found.add("CAPABILITY_AUTO_EXPAND")
         return found
-
-    def resolve_parameters(
-        self, given: Mapping[str, str], previous: Mapping[str, Parameter] | None, ssm: Callable[[str], str]
-    ) -> dict[str, Parameter]:
-        """Return all parameters with their values.
-
-        Args:
-            given: Values from the request.
-            previous: Parameters whose value the request leaves as it was; an SSM parameter is looked up anew.
-            ssm: Gives the value of a parameter in the store, by name; KeyError if there is none.
-
-        Raises:
-            TemplateError: A parameter has no value, an unknown name, or a value that it does not allow.
-        """
-        unknown = [key for key in given if key not in self.parameters]
-        if unknown:
-            raise TemplateError(f"Parameters: [{', '.join(unknown)}] do not exist in the template")
-        kept = {key: parameter.value for key, parameter in (previous or {}).items() if key in self.parameters}
-        defaults = {key: each.default for key, each in self.parameters.items() if each.default is not None}
-        values = {**defaults, **kept, **given}
-        missing = [key for key in self.parameters if key not in values]
-        if missing:
-            raise TemplateError(f"Parameters: [{', '.join(missing)}] must have values")
-        for key, definition in self.parameters.items():
-            definition.check(values[key])
-        stored = self._stored({values[key] for key, each in self.parameters.items() if each.is_stored}, ssm)
-        return {
-            key: Parameter(key, values[key], _resolved(definition, values[key], stored))
-            for key, definition in self.parameters.items()
-        }
 
     def check_rules(self, parameters: Mapping[str, Parameter]) -> None:
         """Check the assertions of the rules.
@@ -525,20 +352,6 @@ class Template:
         """Return what of a resource may hold references."""
         return [definition.properties, definition.metadata, definition.creation_policy, definition.update_policy]
 
-    @staticmethod
-    def _stored(names: set[str], ssm: Callable[[str], str]) -> dict[str, str]:
-        stored = {}
-        missing = []
-        for name in sorted(names):
-            try:
-                stored[name] = ssm(name)
-            except KeyError:
-                missing.append(name)
-        if missing:
-            listed = ", ".join(missing)
-            raise TemplateError(f"Unable to fetch parameters [{listed}] from parameter store for this account.")
-        return stored
-
 
 class _RuleScope(Scope):
     """What rules may refer to: parameters.
@@ -555,131 +368,6 @@ class _RuleScope(Scope):
         return self._parameters[name].resolved
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML as CloudFormation takes it: short forms of functions, no aliases, dates as strings.
-
-    https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/template-formats.html
-    """
-
-    yaml_implicit_resolvers = {  # noqa: RUF012 - the base class's own form
-        first: [(tag, pattern) for tag, pattern in resolvers if tag.rsplit(":", 1)[1] not in {"merge", "timestamp"}]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.AliasEvent):
-            raise TemplateError("Template error: YAML aliases are not allowed in CloudFormation templates")
-        return super().compose_node(parent, index)
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        # Names are strings, also where they look like numbers: account ids are common keys of mappings.
-        return {str(name.value): self.construct_object(value, deep=deep) for name, value in node.value}
-
-
-def _short_form(loader: _Loader, name: str, node: yaml.Node) -> dict[str, Any]:
-    argument: Any
-    if isinstance(node, yaml.ScalarNode):
-        argument = loader.construct_scalar(node)
-    elif isinstance(node, yaml.SequenceNode):
-        argument = loader.construct_sequence(node, deep=True)
-    elif isinstance(node, yaml.MappingNode):
-        argument = loader.construct_mapping(node, deep=True)
-    return {name if name in {"Ref", "Condition"} else f"Fn::{name}": argument}
-
-
-_Loader.add_multi_constructor("!", _short_form)
-
-
-def _read(text: str) -> Any:
-    if text.lstrip().startswith("{"):
-        try:
-            return json.loads(text)
-        except json.JSONDecodeError as error:
-            where = f"(line {error.lineno}, column {error.colno})"
-            raise TemplateError(f"Template format error: JSON not well-formed. {where}") from None
-    try:
-        return yaml.load(text, _Loader)  # noqa: S506 - a SafeLoader
-    except yaml.YAMLError as error:
-        mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
-        where = f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""
-        raise TemplateError(f"Template format error: YAML not well-formed.{where}") from None
-
-
-def _check_structure(body: dict[str, Any]) -> None:
-    """Check that every part has the shape that the rest of this module reads."""
-    for path in _nulls(body):
-        raise TemplateError(f"[{path}] 'null' values are not allowed in templates")
-    unknown = sorted(str(section) for section in body.keys() - _SECTIONS)
-    if unknown:
-        raise TemplateError(f"Invalid template property or properties [{', '.join(unknown)}]")
-    version = body.get("AWSTemplateFormatVersion", "2010-09-09")
-    if version != "2010-09-09":
-        raise TemplateError(f"Template format error: {version} is not a supported value for AWSTemplateFormatVersion")
-    if not isinstance(body.get("Description", ""), str):
-        raise TemplateError("Template format error: Description must be a string.")
-    if len(body.get("Description", "").encode()) > _LONGEST_DESCRIPTION:
-        raise TemplateError(f"Template format error: 'Description' length is greater than {_LONGEST_DESCRIPTION}.")
-    for section in ("Conditions", "Mappings", "Metadata", "Outputs", "Parameters", "Resources", "Rules"):
-        if not isinstance(body.get(section, {}), dict):
-            raise TemplateError(f"Template format error: {section} must be a JSON object.")
-    if not body.get("Resources"):
-        raise TemplateError("Template format error: At least one Resources member must be defined.")
-    for section in ("Mappings", "Outputs", "Parameters", "Resources", "Rules"):
-        for name, member in body.get(section, {}).items():
-            if not isinstance(member, dict):
-                if "Fn::" in str(name):
-                    raise UnsupportedError(f"intrinsic function {name} in {section}")
-                raise TemplateError(f"Template format error: Any {section} member must be a JSON object.")
-    _check_members(body)
-    _check_resources(body["Resources"])
-
-
-def _check_members(body: dict[str, Any]) -> None:
-    sections = {"Outputs": _OUTPUT_MEMBERS, "Parameters": _PARAMETER_MEMBERS, "Resources": _RESOURCE_MEMBERS}
-    for section, allowed in sections.items():
-        for name, member in body.get(section, {}).items():
-            if section != "Outputs" and not isinstance(member.get("Type"), str):
-                where = f"[/{section}/{name}] Every {section} object must contain a Type member."
-                raise TemplateError(f"Template format error: {where}")
-            for key in sorted(member.keys() - allowed):
-                raise TemplateError(f"Invalid template {section[:-1].lower()} property '{key}'")
-    for output in body.get("Outputs", {}).values():
-        if "Value" not in output:
-            raise TemplateError("Template format error: Every Outputs member must contain a Value object")
-        if not isinstance(output.get("Export", {}), dict):
-            raise TemplateError("Template format error: Every Export member must be a JSON object.")
-    attributes = (each for mapping in body.get("Mappings", {}).values() for each in mapping.values())
-    for attribute in attributes:
-        if not isinstance(attribute, dict):
-            raise TemplateError("Template format error: Every Mappings attribute must be a JSON object.")
-        if any(isinstance(value, dict) for value in attribute.values()):
-            raise TemplateError("Template format error: Every Mappings attribute must be a String or a List.")
-    for name, rule in body.get("Rules", {}).items():
-        assertions = rule.get("Assertions")
-        if not isinstance(assertions, list) or not all("Assert" in each for each in assertions):
-            raise TemplateError(f"Template format error: rule {name} must contain Assertions with an Assert each")
-
-
-def _check_resources(resources: dict[str, Any]) -> None:
-    for resource in resources.values():
-        for key in ("CreationPolicy", "Metadata", "Properties", "UpdatePolicy"):
-            if not isinstance(resource.get(key, {}), dict):
-                raise TemplateError(f"Template format error: Any {key} member must be a JSON object.")
-        depends_on = resource.get("DependsOn", [])
-        if not all(isinstance(each, str) for each in (depends_on if isinstance(depends_on, list) else [depends_on])):
-            raise TemplateError("Template format error: Every DependsOn value must be a string.")
-        if not isinstance(resource.get("Condition", ""), str):
-            raise TemplateError("Template format error: Every Condition member must be a string.")
-
-
-def _nulls(value: Any, path: str = "") -> Iterator[str]:
-    if value is None:
-        yield path
-    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, member in members:
-        yield from _nulls(member, f"{path}/{key}")
-
-
 def _resource(logical_id: str, member: Mapping[str, Any]) -> ResourceDefinition:
     depends_on = member.get("DependsOn", [])
     return ResourceDefinition(
@@ -694,52 +382,6 @@ def _resource(logical_id: str, member: Mapping[str, Any]) -> ResourceDefinition:
         update_policy=member.get("UpdatePolicy", {}),
         metadata=member.get("Metadata", {}),
     )
-
-
-def _parameter(key: str, member: Mapping[str, Any]) -> ParameterDefinition:
-    if not _PARAMETER_TYPE.fullmatch(member["Type"]):
-        raise TemplateError(f"Template format error: Unrecognized parameter type: {member['Type']}")
-    allowed = member.get("AllowedValues")
-    return ParameterDefinition(
-        key=key,
-        type=member["Type"],
-        default=_string(member["Default"]) if "Default" in member else None,
-        no_echo=_string(member.get("NoEcho", False)) == "true",
-        description=member.get("Description"),
-        constraint_description=member.get("ConstraintDescription"),
-        allowed_values=None if allowed is None else tuple(_string(each) for each in allowed),
-        allowed_pattern=member.get("AllowedPattern"),
-        minimum_length=_number(member.get("MinLength")),
-        maximum_length=_number(member.get("MaxLength")),
-        minimum_value=_number(member.get("MinValue")),
-        maximum_value=_number(member.get("MaxValue")),
-    )
-
-
-def _number(value: Any) -> float | None:
-    return None if value is None else float(value)
-
-
-def _string(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value)
-
-
-def _items(value: str) -> list[str]:
-    return [item.strip() for item in value.split(",")]
-
-
-def _resolved(definition: ParameterDefinition, value: str, stored: Mapping[str, str]) -> Any:
-    text = stored[value] if definition.is_stored else value
-    return _items(text) if definition.is_list else text
-
-
-def _matches(pattern: str, value: str) -> bool:
-    try:
-        return regex.fullmatch(pattern, value) is not None
-    except regex.error as error:
-        raise UnsupportedError(f"regular expression {pattern}: {error}") from None
 
 
 def _check_forms(value: Any) -> None:

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from rehearsal.cloudformation.template import Parameter, Template, TemplateError
-from toolchain.values import UnsupportedError
+from rehearsal.cloudformation.parameters import Parameter, resolve_parameters
+from rehearsal.cloudformation.template import Template
+from toolchain.values import TemplateError, UnsupportedError
 
 ROOT = Path(__file__).parents[2]
 GUIDE = "https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide"
@@ -29,9 +30,9 @@ def bucket(**properties: Any) -> dict[str, Any]:
 
 def parameters(definition: dict[str, Any], *, given: dict[str, str] | None = None) -> Parameter:
     """Return the one parameter of a template."""
-    return template(Parameters={"P": definition}).resolve_parameters(given or {}, None, {"/name": "a, b"}.__getitem__)[
-        "P"
-    ]
+    return resolve_parameters(
+        template(Parameters={"P": definition}).parameters, given or {}, None, {"/name": "a, b"}.__getitem__
+    )["P"]
 
 
 def test_short_forms_of_yaml_are_those_of_json() -> None:
@@ -402,7 +403,7 @@ def test_the_bootstrap_template_of_the_cdk_is_accepted() -> None:
 def test_our_own_templates_are_accepted(path: Path) -> None:
     ours = Template.parse(path.read_text())
     ours.check()
-    ours.check_rules(ours.resolve_parameters({}, None, lambda _: "32"))
+    ours.check_rules(resolve_parameters(ours.parameters, {}, None, lambda _: "32"))
 
 
 def test_dependencies_are_references_and_depends_on() -> None:
@@ -544,7 +545,9 @@ def test_a_kept_parameter_of_the_store_is_looked_up_anew() -> None:
     """https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-supplied-parameter-types.html."""
     stored = template(Parameters={"P": {"Type": "AWS::SSM::Parameter::Value<String>", "Default": "/default"}})
     kept = {"P": Parameter("P", "/name", "old"), "Gone": Parameter("Gone", "x", "x")}
-    assert stored.resolve_parameters({}, kept, {"/name": "new"}.__getitem__) == {"P": Parameter("P", "/name", "new")}
+    assert resolve_parameters(stored.parameters, {}, kept, {"/name": "new"}.__getitem__) == {
+        "P": Parameter("P", "/name", "new")
+    }
 
 
 def test_no_echo_is_read() -> None:
@@ -566,7 +569,7 @@ def test_a_rule_is_asserted_under_its_condition() -> None:
     ruled = template(Parameters={"P": {"Type": "String"}, "Q": {"Type": "String"}}, Rules={"R": RULE})
 
     def check(**given: str) -> None:
-        ruled.check_rules(ruled.resolve_parameters(given, None, str))
+        ruled.check_rules(resolve_parameters(ruled.parameters, given, None, str))
 
     check(P="prod", Q="a1.large")
     check(P="test", Q="a1.medium")

@@ -40,6 +40,7 @@ LUSTRE_RULE_TESTS = "tests/unit/test_lustre.py"
 CLUSTER_RULE_TESTS = "tests/unit/test_cluster_rules.py"
 RENDERING_TESTS = "tests/unit/test_cluster_configuration.py"
 SETTINGS_TESTS = "tests/unit/test_settings.py"
+RULES_TESTS = "tests/unit/test_settings_rules.py"
 LAUNCH_TESTS = "tests/validation/test_launch_templates.py"
 BUNDLE_TESTS = "tests/nodes/test_run_bundle.py"
 CLUSTER_SUBMIT_TESTS = "tests/jobs/test_cluster_submit.py"
@@ -69,7 +70,7 @@ class Mutation:
 
 def _settings(*cases: str) -> tuple[str, ...]:
     return tuple(
-        f"{SETTINGS_TESTS}::test_a_broken_rule_is_told_with_its_place_value_and_what_is_allowed[{c}]" for c in cases
+        f"{RULES_TESTS}::test_a_broken_rule_is_told_with_its_place_value_and_what_is_allowed[{c}]" for c in cases
     )
 
 

@@ -3,8 +3,13 @@
 import io
 import uuid
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
 
 from rehearsal import resources
 from rehearsal.aws import ACCOUNT, EmulatedAws
@@ -131,3 +136,12 @@ def statement(**members: Any) -> dict[str, Any]:
 
 def tags(**values: str) -> list[dict[str, str]]:
     return [{"Key": key, "Value": value} for key, value in values.items()]
+
+
+@contextmanager
+def refused(code: str, message: str) -> Iterator[None]:
+    """Expect that AWS refuses what is done in the `with` block."""
+    with pytest.raises(ClientError) as caught:
+        yield
+    assert caught.value.response["Error"]["Code"] == code
+    assert caught.value.response["Error"]["Message"] == message

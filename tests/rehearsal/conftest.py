@@ -6,11 +6,19 @@ from collections.abc import Callable
 import pytest
 
 from rehearsal.aws import EmulatedAws
+from tests.rehearsal.account import Account
 
 
 @pytest.fixture
 def aws(rehearsed_aws: EmulatedAws) -> EmulatedAws:
     return rehearsed_aws
+
+
+@pytest.fixture(scope="module")
+def account(rehearsal_server: EmulatedAws) -> Account:
+    """An account for all tests of a module, empty at its begin."""
+    rehearsal_server.reset()
+    return Account(rehearsal_server)
 
 
 @pytest.fixture

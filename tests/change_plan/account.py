@@ -16,7 +16,8 @@ from rehearsal.aws import EmulatedAws
 from rehearsal.cdk import CommandLine
 from scripts.change_plan import plan
 from scripts.change_plan.model import Plan
-from tests.stacks.deployments import deploy, edited
+from tests.deployed import create_stacks
+from tests.stacks.deployments import Deployment, deploy, edited
 from toolchain.parallelcluster import ParallelCluster
 
 ENVIRONMENT = "trn1-16"
@@ -47,15 +48,11 @@ class DeployedCluster:
         self.aws = aws
         self._directory = directory
         self._parallelcluster = ParallelCluster(aws.environment)
-        settings, assembly = self.assembly("deployed", unchanged)
-        stand_ins.create(aws, settings)
         self.cdk = CommandLine(aws)
+        settings, directory = self.assembly("deployed", unchanged)
+        stand_ins.create(aws, settings)
         assert self.cdk.bootstrap(REGION) == 0
-        said: list[str] = []
-        code = self.cdk.run(
-            "deploy", "--all", "--app", str(assembly), "--require-approval", "never", report=said.append
-        )
-        assert code == 0, "\n".join(said)
+        create_stacks(aws, Deployment(settings, directory))
 
     def act_as(self, environment: Mapping[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
         """Give this process the credentials of an environment."""
@@ -92,17 +89,13 @@ class DeployedCluster:
         return plan.plan_of_account(ENVIRONMENT, settings, directory, accepted=accepted)
 
     def traces(self) -> dict[str, Any]:
-        """Return what looking must not change: statuses, protection, and change sets that are not the CDK's own."""
+        """Return what looking must not change: statuses, protection and change sets."""
         cloudformation = self.client("cloudformation")
         return {
             stack["StackName"]: (
                 stack["StackStatus"],
                 stack["EnableTerminationProtection"],
-                [
-                    each["ChangeSetName"]
-                    for each in cloudformation.list_change_sets(StackName=stack["StackName"])["Summaries"]
-                    if each["ChangeSetName"] != "cdk-deploy-change-set"
-                ],
+                cloudformation.list_change_sets(StackName=stack["StackName"])["Summaries"],
             )
             for stack in cloudformation.describe_stacks()["Stacks"]
         }

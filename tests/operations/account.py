@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,33 +12,31 @@ import pytest
 
 from config.settings import Settings
 from rehearsal import stand_ins
-from rehearsal.aws import ACCOUNT, EmulatedAws
+from rehearsal.aws import EmulatedAws
 from scripts.deployment import PARTS, Deployment
+from tests.deployed import create_stacks
 from tests.stacks import deployments
 
 MANY = 64
 """Nodes that are launched with all their network interfaces."""
-_CAPABILITIES = ["CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPAND"]
-_OFTEN = {"Delay": 0.2, "MaxAttempts": 3000}
 
 
 class Operated:
-    """An account in which a configuration is deployed, as the CDK command line does it, but without that.
+    """An account in which a configuration is deployed.
 
     Attributes:
         aws: The emulated AWS, its own.
         settings: Those of the deployment.
+        synthesized: What was deployed.
     """
 
-    def __init__(self, aws: EmulatedAws, settings: Settings, directory: Path) -> None:
+    def __init__(self, aws: EmulatedAws, settings: Settings, directory: Path, parts: Sequence[str] = PARTS) -> None:
         self.aws = aws
         self.settings = settings
+        self.synthesized = deployments.deploy(settings, directory)
         stand_ins.create(aws, settings)
         stand_ins.bootstrap(aws, settings.region)
-        synthesized = deployments.deploy(settings, directory)
-        for part in PARTS:
-            self._publish(settings.stack_name(part), directory)
-            self._create(settings.stack_name(part), synthesized.stack_properties(part))
+        create_stacks(aws, self.synthesized, parts)
         self._launched: list[str] = []
         self._own_streams = self._streams()
 
@@ -159,26 +155,3 @@ class Operated:
             for page in logs.get_paginator("describe_log_streams").paginate(logGroupName=group)
             for each in page["logStreams"]
         }
-
-    def _publish(self, stack: str, directory: Path) -> None:
-        """Upload what a stack needs, its template among it."""
-        manifest = json.loads((directory / f"{stack}.assets.json").read_text(encoding="utf-8"))
-        for file in manifest["files"].values():
-            path = directory / file["source"]["path"]
-            if file["source"]["packaging"] == "zip":
-                path = Path(shutil.make_archive(str(path), "zip", path))
-            for place in file["destinations"].values():
-                bucket = place["bucketName"].replace("${AWS::AccountId}", ACCOUNT)
-                self.client("s3").put_object(Bucket=bucket, Key=place["objectKey"], Body=path.read_bytes())
-
-    def _create(self, stack: str, properties: Mapping[str, Any]) -> None:
-        place = properties["stackTemplateAssetObjectUrl"].removeprefix("s3://").replace("${AWS::AccountId}", ACCOUNT)
-        cloudformation = self.client("cloudformation")
-        cloudformation.create_stack(
-            StackName=stack,
-            TemplateURL=f"https://s3.{self.settings.region}.amazonaws.com/{place}",
-            Capabilities=_CAPABILITIES,
-            Tags=[{"Key": key, "Value": value} for key, value in properties.get("tags", {}).items()],
-            EnableTerminationProtection=properties["terminationProtection"],
-        )
-        cloudformation.get_waiter("stack_create_complete").wait(StackName=stack, WaiterConfig=_OFTEN)

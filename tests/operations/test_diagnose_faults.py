@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from botocore.exceptions import WaiterError
@@ -13,6 +12,7 @@ from config.settings import load
 from rehearsal.aws import EmulatedAws
 from scripts.operations.command import CONFIG
 from scripts.operations.diagnosis.diagnose import Diagnosis, diagnose
+from tests.deployed import create_stack
 from tests.operations.account import Operated
 
 pytestmark = [pytest.mark.slow, pytest.mark.validation]
@@ -24,21 +24,16 @@ class Attempts(Operated):
     """A deployment whose stacks are made by hand, to fail and to be made again."""
 
     def __init__(self, aws: EmulatedAws, directory: Path) -> None:
-        self._properties: dict[str, Mapping[str, Any]] = {}
-        super().__init__(aws, load(CONFIG / "trn1-16.yaml"), directory)
-
-    def _create(self, stack: str, properties: Mapping[str, Any]) -> None:
-        self._properties[stack] = properties
+        super().__init__(aws, load(CONFIG / "trn1-16.yaml"), directory, parts=())
 
     def make(self, part: str, fault: str = "", target: str = "") -> Diagnosis:
         """Make the stack of a part while a fault is in force, if one is named, and diagnose the deployment."""
-        stack = self.settings.stack_name(part)
         if not fault:
-            super()._create(stack, self._properties[stack])
+            create_stack(self.aws, self.synthesized, part)
             return diagnose(self.deployment())
         self.aws.inject(fault, target)
         with pytest.raises(WaiterError):
-            super()._create(stack, self._properties[stack])
+            create_stack(self.aws, self.synthesized, part)
         self.aws.mend()
         return diagnose(self.deployment())
 

@@ -12,18 +12,19 @@ import yaml
 from config.settings import load
 from rehearsal import stand_ins
 from rehearsal.aws import ACCOUNT, EmulatedAws
-from rehearsal.cdk import CommandLine
 from rehearsal.inventory import inventory
-from scripts.checks import cluster
+from scripts.checks import cluster, names
 from scripts.checks.check import Finding, Status
 from scripts.checks.cluster import parallelcluster
 from scripts.checks.runner import findings
 from scripts.deployment import Deployment
 from scripts.validate import CONFIG
+from tests.deployed import create_stacks
 from tests.preflight.cases_data import SECRET, accounting, with_secret
 from tests.preflight.cases_network import existing
 from tests.preflight.conftest import REGION, GoodAccount
 from tests.preflight.deployed import assembly, deployed, stack
+from tests.stacks.deployments import Deployment as Synthesized
 from toolchain import parallelcluster as toolchain_parallelcluster
 from toolchain.parallelcluster import Message, ParallelCluster, Verdict
 from toolchain.synthesis import synthesize
@@ -164,21 +165,23 @@ def test_without_the_package(good_account: Callable[..., GoodAccount], monkeypat
     assert (found.status, found.hint) == (Status.UNKNOWN, "`make preflight ENV=trn1-16` sets it up")
 
 
-def test_a_running_cluster_is_not_touched(
+def test_a_running_cluster_is_known_and_not_touched(
     rehearsed_aws: EmulatedAws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in rehearsed_aws.settings.items():
         monkeypatch.setenv(name, value)
     settings = load(CONFIG / "dev.yaml")
-    stand_ins.create(rehearsed_aws, settings)
-    command_line = CommandLine(rehearsed_aws)
-    assert command_line.bootstrap(settings.region) == 0
     synthesize("dev", tmp_path)
-    assert command_line.run("deploy", "--all", "--app", str(tmp_path), "--require-approval", "never") == 0
+    stand_ins.create(rehearsed_aws, settings)
+    stand_ins.bootstrap(rehearsed_aws, settings.region)
+    create_stacks(rehearsed_aws, Synthesized(settings, tmp_path))
     before, events = inventory(rehearsed_aws, settings.region), stack_events(rehearsed_aws, settings.region)
-    [found] = findings(parallelcluster, Deployment("dev", settings))
+    deployment = Deployment("dev", settings)
+    [found] = findings(parallelcluster, deployment)
     assert found.status is Status.PASS
     assert found.sentence.endswith("brings: node scripts")
+    known = [each for check in (names.stack_names, names.cluster_name) for each in findings(check, deployment)]
+    assert [(each.status, "ours to update" in each.sentence) for each in known] == [(Status.PASS, True)] * 5
     assert inventory(rehearsed_aws, settings.region) == before
     assert stack_events(rehearsed_aws, settings.region) == events
 

@@ -8,13 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal.cdk import CommandLine
 from scripts.checks import names
-from scripts.checks.check import Status
 from scripts.deployment import PARTS
 from tests.preflight.conftest import GoodAccount
 from tests.rehearsal.stacks import Stacks, parameter
-from toolchain.synthesis import synthesize
 
 SNAPSHOTS = Path(__file__).parents[1] / "snapshots"
 
@@ -30,15 +27,3 @@ def test_stacks_are_known_by_their_descriptions(environment: str, good_account: 
     assert [finding.sentence for finding in account.look(names.stack_names)] == [
         f"{environment}-{part} is CREATE_COMPLETE, and ours to update" for part in PARTS
     ]
-
-
-@pytest.mark.slow
-@pytest.mark.validation
-def test_what_the_cdk_deployed(good_account: Callable[..., GoodAccount], tmp_path: Path) -> None:
-    account = good_account("dev")
-    synthesize("dev", tmp_path)
-    cdk = CommandLine(account.aws)
-    assert cdk.run("deploy", "--all", "--app", str(tmp_path), "--require-approval", "never") == 0
-    cdk.close()
-    found = [*account.look(names.stack_names), *account.look(names.cluster_name)]
-    assert [(finding.status, "ours to update" in finding.sentence) for finding in found] == [(Status.PASS, True)] * 5

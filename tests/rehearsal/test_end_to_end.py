@@ -1,11 +1,14 @@
-"""Every configuration in config/, from the CDK's command line to the launch templates of the nodes, and gone again."""
+"""Every configuration in config/, from its stacks to the launch templates of the nodes, and gone again.
+
+One of them with the command lines of the CDK, AWS and ParallelCluster; the others without, for these take the time.
+"""
 
 import io
 import json
 import subprocess
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +20,11 @@ from rehearsal import stand_ins
 from rehearsal.aws import ACCOUNT, EmulatedAws
 from rehearsal.cdk import CommandLine
 from rehearsal.inventory import inventory, reason_to_stay
-from scripts.rehearse import Deployment, give_up, raise_max_count
+from scripts.deployment import PARTS
+from scripts.rehearse import Deployment, Edit, give_up, raise_max_count
 from scripts.validate import environments
+from tests.deployed import create_stacks
+from tests.stacks.deployments import Deployment as Synthesized
 from toolchain.assembly import Assembly
 from toolchain.cluster import CLUSTER_TYPE, as_strings
 from toolchain.parallelcluster import PYTHON
@@ -34,18 +40,6 @@ TOOL = "parallelcluster:custom_resource"
 """The tag that the provider gives to its clusters."""
 
 
-@pytest.fixture(params=[pytest.param(name, marks=[] if name == QUICK else pytest.mark.slow) for name in environments()])
-def deployment(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator["Deployed"]:
-    with deployed(request.param, tmp_path, request.getfixturevalue("aws")) as found:
-        yield found
-
-
-@pytest.fixture
-def dev(aws: EmulatedAws, tmp_path: Path) -> Iterator["Deployed"]:
-    with deployed(QUICK, tmp_path, aws) as found:
-        yield found
-
-
 class Deployed:
     """A deployment, as its APIs and tools show it."""
 
@@ -57,10 +51,27 @@ class Deployed:
         self._cdk = CommandLine(aws)
         self.before: set[tuple[str, str]] = set()
 
-    def prepare(self, largest: Settings) -> None:
-        stand_ins.create(self._aws, largest)
+    def prepare(self, *edits: Edit) -> None:
+        """Bring an account into the state that README asks for, and synthesize a change."""
+        stand_ins.create(self._aws, self._deployment.add("changed", give_up, *edits))
         assert self._cdk.bootstrap(self.settings.region) == 0
         self.before = self.inventory()
+
+    def create(self) -> None:
+        """Make the stacks without the CDK's command line."""
+        stand_ins.create(self._aws, self.settings)
+        stand_ins.bootstrap(self._aws, self.settings.region)
+        self.before = self.inventory()
+        create_stacks(self._aws, Synthesized(self.settings, Path(self._deployment.assembly("created"))))
+
+    def delete(self) -> None:
+        """Delete the stacks without the CDK's command line."""
+        cloudformation = self.client("cloudformation")
+        for part in reversed(PARTS):
+            cloudformation.delete_stack(StackName=f"{self.name}-{part}")
+            cloudformation.get_waiter("stack_delete_complete").wait(
+                StackName=f"{self.name}-{part}", WaiterConfig={"Delay": 0.2, "MaxAttempts": 3000}
+            )
 
     def cdk(self, assembly: str, command: str, *arguments: str) -> list[str]:
         """Run a command of the CDK, which has to succeed, and return what it says."""
@@ -164,22 +175,63 @@ def tell_somebody(settings: dict[str, Any]) -> None:
     settings["monitoring"]["emails"] = ["me@example.com"]
 
 
-@contextmanager
-def deployed(environment: str, directory: Path, aws: EmulatedAws) -> Iterator[Deployed]:
-    """Bring an account into the state that README asks for, and deploy everything so that it can go again."""
-    deployment = Deployment(environment, directory)
-    try:
-        deployment.add("created", give_up)
-        largest = deployment.add("changed", give_up, raise_max_count, tell_somebody)
-        found = Deployed(deployment, aws)
-        found.prepare(largest)
-        found.cdk("created", "deploy", "--all", "--require-approval", "never")
-        yield found
-    finally:
-        deployment.close()
+@pytest.fixture
+def deployment(tmp_path: Path, aws: EmulatedAws) -> Iterator[Callable[..., Deployed]]:
+    """Return a function that synthesizes a configuration so that its deployment can go again."""
+    with ExitStack() as made:
+
+        def synthesize(environment: str) -> Deployed:
+            found = Deployment(environment, tmp_path)
+            made.callback(found.close)
+            found.add("created", give_up)
+            return Deployed(found, aws)
+
+        yield synthesize
 
 
-def test_it_deploys_and_goes(deployment: Deployed) -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize("environment", [name for name in environments() if name != QUICK])
+def test_it_deploys_and_goes(environment: str, deployment: Callable[..., Deployed]) -> None:
+    found = deployment(environment)
+    found.create()
+    check_deployment(found)
+    found.delete()
+    assert left_behind(found) == []
+
+
+def test_by_the_command_lines(
+    deployment: Callable[..., Deployed], tmp_path: Path, wait_for: Callable[[Callable[[], bool]], None]
+) -> None:
+    """One life after another: a deployment takes longer than all else here."""
+    dev = deployment(QUICK)
+    dev.prepare(raise_max_count, tell_somebody)
+    dev.cdk("created", "deploy", "--all", "--require-approval", "never")
+    check_deployment(dev)
+    check_aws_and_parallelcluster(dev)
+
+    events, resources = dev.events(), dev.inventory()
+    said = dev.cdk("created", "deploy", "--all", "--require-approval", "never")
+    assert {line.split()[1] for line in said if line.endswith("(no changes)")} == stack_names(dev)
+    assert dev.events() == events
+
+    dev.cdk("changed", "deploy", "--all", "--require-approval", "never")
+    check_configuration(dev, "changed")
+    check_monitoring(dev, ["me@example.com"])
+    assert dev.stacks()[dev.cluster_name]["StackStatus"] == "UPDATE_COMPLETE"
+    assert dev.inventory() == resources, "nothing is replaced by a change of max_count"
+
+    updated = dev.stacks()["dev"]["LastUpdatedTime"]
+    change_by_parallelcluster(dev, tmp_path / "cluster.yaml")
+    wait_for(lambda: dev.stacks()["dev"]["LastUpdatedTime"] != updated)
+    wait_for(lambda: dev.stacks()["dev"]["StackStatus"] == "UPDATE_COMPLETE")
+    # The cluster goes behind CloudFormation's back; its stack is destroyed all the same.
+    dev.run("pcluster", "delete-cluster", "--cluster-name", "dev")
+    wait_for(lambda: "dev" not in dev.stacks())
+    dev.cdk("changed", "destroy", "--all", "--force")
+    assert left_behind(dev) == []
+
+
+def check_deployment(deployment: Deployed) -> None:
     names = stack_names(deployment)
     own = {name: stack for name, stack in deployment.stacks().items() if name in names}
     assert {name: stack["StackStatus"] for name, stack in own.items()} == dict.fromkeys(names, "CREATE_COMPLETE")
@@ -191,22 +243,10 @@ def test_it_deploys_and_goes(deployment: Deployed) -> None:
     check_scripts(deployment)
     check_monitoring(deployment, [])
 
-    deployment.cdk("created", "destroy", "--all", "--force")
+
+def left_behind(deployment: Deployed) -> list[tuple[str, str]]:
     left = deployment.inventory() - deployment.before
-    assert [each for each in left if not reason_to_stay(deployment.settings, *each)] == []
-
-
-def test_it_deploys_again_without_changes_and_is_updated(dev: Deployed) -> None:
-    events, resources = dev.events(), dev.inventory()
-    said = dev.cdk("created", "deploy", "--all", "--require-approval", "never")
-    assert {line.split()[1] for line in said if line.endswith("(no changes)")} == stack_names(dev)
-    assert dev.events() == events
-
-    dev.cdk("changed", "deploy", "--all", "--require-approval", "never")
-    check_configuration(dev, "changed")
-    check_monitoring(dev, ["me@example.com"])
-    assert dev.stacks()[dev.cluster_name]["StackStatus"] == "UPDATE_COMPLETE"
-    assert dev.inventory() == resources, "nothing is replaced by a change of max_count"
+    return [each for each in left if not reason_to_stay(deployment.settings, *each)]
 
 
 def stack_names(deployment: Deployed) -> set[str]:
@@ -331,10 +371,8 @@ def launch_template(ec2: Any, name: str) -> dict[str, Any]:
     return data
 
 
-@pytest.mark.slow
-def test_the_command_lines_of_aws_and_of_parallelcluster(
-    dev: Deployed, tmp_path: Path, wait_for: Callable[[Callable[[], bool]], None]
-) -> None:
+def check_aws_and_parallelcluster(dev: Deployed) -> None:
+    """What AWS's and ParallelCluster's command lines say of a deployment."""
     summary = dev.summary("cluster")
     for asked, ids in (
         (["fsx", "describe-file-systems", "--query", "FileSystems[].FileSystemId"], [summary["file_system_id"]]),
@@ -359,19 +397,13 @@ def test_the_command_lines_of_aws_and_of_parallelcluster(
     listed = dev.run("pcluster", "list-clusters")["clusters"]
     assert [(each["clusterName"], each["clusterStatus"]) for each in listed] == [("dev", "CREATE_COMPLETE")]
 
+
+def change_by_parallelcluster(dev: Deployed, path: Path) -> None:
+    """Raise MaxCount with ParallelCluster's own command line."""
     configuration = dev.stored()
-    configuration["Scheduling"]["SlurmQueues"][0]["ComputeResources"][0]["MaxCount"] = 3
-    path = tmp_path / "cluster.yaml"
+    configuration["Scheduling"]["SlurmQueues"][0]["ComputeResources"][0]["MaxCount"] = 4
     path.write_text(yaml.safe_dump(configuration), encoding="utf-8")
     arguments = ["--cluster-name", "dev", "--cluster-configuration", str(path)]
     suppressed = ["--suppress-validators", "type:KeyPairValidator"]
     [change] = dev.run("pcluster", "update-cluster", *arguments, *suppressed)["changeSet"]
-    assert (change["parameter"].rpartition(".")[2], change["requestedValue"]) == ("MaxCount", "3")
-    wait_for(lambda: dev.stacks()["dev"]["StackStatus"] == "UPDATE_COMPLETE")
-
-    # The cluster goes behind CloudFormation's back; its stack is destroyed all the same.
-    dev.run("pcluster", "delete-cluster", "--cluster-name", "dev")
-    wait_for(lambda: "dev" not in dev.stacks())
-    dev.cdk("changed", "destroy", "--all", "--force")
-    left = dev.inventory() - dev.before
-    assert [each for each in left if not reason_to_stay(dev.settings, *each)] == []
+    assert (change["parameter"].rpartition(".")[2], change["requestedValue"]) == ("MaxCount", "4")

@@ -8,6 +8,7 @@ from enum import Enum
 from itertools import groupby
 from pathlib import Path
 
+from scripts.jobs.pretraining.reference import obstacles
 from scripts.jobs.pretraining.summary import Attempt, Run, RunError, Step, Summary, read_run, summarize
 
 MOST = 8  # more lines in a chart cannot be told apart
@@ -33,7 +34,8 @@ class ShownRun:
     Attributes:
         name: As short as tells it from the others.
         run: Its records.
-        summary: What they come to; the scaling efficiency is against the first run on one node among those shown.
+        summary: What they come to; the scaling efficiency is against the first run on one node, of the same phase,
+            sequence length and model, among those shown.
         parts: Its steps by the attempts that made them; an attempt that left none has no part.
     """
 
@@ -77,9 +79,13 @@ def load(directories: Sequence[Path]) -> list[ShownRun]:
             faults.append(str(error))
     if faults:
         raise ReportError("\n".join(faults))
-    reference = next((run for run in runs if run.attempts[-1].nodes == 1), None)
     named = zip(_names(directories), runs, strict=True)
-    return [ShownRun(name, run, summarize(run, reference), _parts(run)) for name, run in named]
+    return [ShownRun(name, run, summarize(run, _reference(run, runs)), _parts(run)) for name, run in named]
+
+
+def _reference(run: Run, runs: Sequence[Run]) -> Run | None:
+    """Return the first run that this one can be compared with."""
+    return next((each for each in runs if not obstacles(run.options, each)), None)
 
 
 def _names(directories: Sequence[Path]) -> list[str]:

@@ -50,8 +50,8 @@ def _speeds(runs: Sequence[ShownRun]) -> Table:
         "Waiting for\ncheckpoints",
     )
     notes = [f"Speeds leave out the first {WARM_UP_STEPS} steps of each attempt, which compile or load graphs."]
-    if all(run.summary.scaling_efficiency is None for run in runs):
-        notes.append("Scaling efficiency: name a run on one node too.")
+    if any(run.summary.scaling_efficiency is None for run in runs):
+        notes.append("Scaling efficiency: name a run on one node too, of the same phase, sequence length and model.")
     return Table("Speed", [Column("Run", False), *map(Column, titles)], rows, notes=notes)
 
 

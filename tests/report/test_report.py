@@ -34,6 +34,7 @@ STEP = Step(
     compute_seconds_max=3.2,
     slowest_rank=5,
     slowest_host="trn1-st-1",
+    waited_for_devices=True,
     data_seconds=0.04,
     checkpoint_seconds=0.02,
     sequences=16384,
@@ -153,10 +154,19 @@ def test_runs_on_more_nodes_are_compared_with_that_on_one(run: Any, tmp_path: Pa
     assert "name a run on one node too" not in page
 
 
+def test_runs_of_other_work_are_not_compared(tmp_path: Path) -> None:
+    of_phases = [write(tmp_path / f"phase-{phase}", [step(1)], options={"phase": phase}) for phase in (1, 2)]
+    wide = replace(FIRST, nodes=4)
+    four = write(tmp_path / "four", [step(1, sequences_per_second_per_node=1024.0)], [wide], {"phase": 2})
+    three = write(tmp_path / "three", [step(1)], [wide, FIRST], {"phase": 3})
+    shown = load([*of_phases, four, three])
+    assert [each.summary.scaling_efficiency for each in shown] == [1.0, 1.0, 0.25, None]
+
+
 def test_without_a_run_on_one_node_the_note_tells_how_to_get_an_efficiency(run: Any, tmp_path: Path) -> None:
     _, page, _ = run(write(tmp_path / "four", [step(1)], [replace(FIRST, nodes=4)]))
     assert table(page, "Speed")[1][7] == "-"
-    assert "Scaling efficiency: name a run on one node too." in page
+    assert "Scaling efficiency: name a run on one node too, " in page
 
 
 def test_a_resumed_run_is_marked_and_its_line_interrupted(run: Any, tmp_path: Path) -> None:

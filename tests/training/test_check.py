@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from scripts.jobs.pretraining.batch import Batch
 from scripts.jobs.pretraining.check import CHECKPOINTS, IDENTITY, identity
 from scripts.jobs.pretraining.checkpoint import STATE, Checkpoints
 from scripts.jobs.pretraining.options import BadInputError, Options, parse
+from scripts.jobs.pretraining.recorder import Recorder, RunFacts, StepRecord
 from scripts.jobs.pretraining.shards import Shard
 from scripts.jobs.pretraining.summary import METRICS, RUN
 from tests.training.runs import TINY, train
@@ -320,9 +322,10 @@ def test_what_a_run_goes_on_with_otherwise_is_noted(tmp_path: Path, capsys: pyte
     same = plan(capsys, *given)
     assert not any("note:" in line for line in same)
     changed = ("--steps", "20", "--learning-rate", "1e-4", "--warmup-steps", "3", "--dropout", "0.2")
-    lines = plan(capsys, *given, *changed, "--precision", "bf16")
+    lines = plan(capsys, *given, *changed, "--precision", "bf16", "--micro-batch", "8")
     assert [line for line in lines if line.startswith("note:")] == [
         "note: --steps was 12, and is 20 now",
+        "note: --micro-batch was 4, and is 8 now",
         "note: --learning-rate was 0.002, and is 0.0001 now",
         "note: --warmup-steps was 2, and is 3 now",
         "note: --dropout was 0.1, and is 0.2 now",
@@ -331,6 +334,46 @@ def test_what_a_run_goes_on_with_otherwise_is_noted(tmp_path: Path, capsys: pyte
     (tmp_path / "run.json").unlink()
     (note,) = (line for line in plan(capsys, *given) if line.startswith("note:"))
     assert note.startswith("note: whether options have changed is not known: ")
+
+
+def record_run(run: Path, *given: str, nodes: Sequence[int] = (1,)) -> Path:
+    """Write the records of a run of these options, with an attempt on each of these numbers of nodes."""
+    facts = RunFacts(nodes[0], nodes[0], ["trn1"] * nodes[0], 16, 32, 1e9, None, asdict(parsed(*TINY, *given)), {})
+    for each in nodes:
+        recorder = Recorder(run, replace(facts, nodes=each, workers=each, hosts=["trn1"] * each), 0)
+        recorder.step(StepRecord(1, 11.0, 10.0, 1.0, 1e-3, 1.0, 0.5, [0.4] * each, True, 0.0, 0.0))
+        assert recorder.finish() is not None
+    return run
+
+
+@pytest.mark.parametrize(
+    ("of_reference", "nodes", "fault"),
+    [
+        ((), (4,), "on 4 nodes; allowed: a run on one node"),
+        ((), (2, 1), "on 2 nodes; allowed: a run on one node"),
+        (("--phase", "2"), (1,), "with --phase 2; allowed: one with --phase 1"),
+        (("--sequence-length", "48"), (1,), "with --sequence-length 48; allowed: one with --sequence-length 32"),
+        (("--layers", "3"), (1,), "with --layers 3; allowed: one with --layers 2"),
+        (("--vocabulary", "600"), (1,), "with --vocabulary 600; allowed: one with --vocabulary 512"),
+    ],
+)
+def test_a_reference_is_a_run_on_one_node_of_the_same_work(
+    refused: Callable[..., list[str]], tmp_path: Path, of_reference: Sequence[str], nodes: Sequence[int], fault: str
+) -> None:
+    reference = record_run(tmp_path / "reference", *of_reference, nodes=nodes)
+    assert refused("--reference", str(reference), tiny=True) == [f"--reference: got {reference} {fault}"]
+
+
+def test_a_reference_that_differs_otherwise_is_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    reference = record_run(tmp_path / "reference", "--optimizer", "lamb", "--global-batch", "32", "--micro-batch", "2")
+    given = (*TINY, "--workers-per-node", "2", "--output", str(tmp_path / "run"), "--reference")
+    assert [line for line in plan(capsys, *given, str(reference)) if line.startswith("note:")] == [
+        "note: --optimizer is adamw, and lamb in --reference",
+        "note: --global-batch is 16, and 32 in --reference",
+        "note: --micro-batch is 4, and 2 in --reference",
+    ]
+    lines = plan(capsys, *given, str(record_run(tmp_path / "same")), "--nodes", "2", "--steps", "30", "--seed", "7")
+    assert not any(line.startswith("note:") for line in lines)
 
 
 @pytest.mark.parametrize(("name", "kind"), [(CHECKPOINTS, "directory"), (METRICS, "file"), (RUN, "file")])

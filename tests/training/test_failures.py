@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 
-from scripts.jobs.pretraining import checkpoint, model, start
+from scripts.jobs.pretraining import checkpoint, loop, model, start
 from scripts.jobs.pretraining.__main__ import main
 from scripts.jobs.pretraining.checkpoint import Checkpoint, Checkpoints
 from scripts.jobs.pretraining.cpu_backend import CpuBackend
@@ -53,6 +53,21 @@ def ahead(command: Sequence[str]) -> int:
     return main(command)
 
 
+def ahead_of_a_slow_device(command: Sequence[str]) -> int:
+    """By the clock, computing takes as good as no time, and a device as many seconds as its rank's number."""
+    now = 0.0
+
+    def pass_time(seconds: float) -> float:
+        nonlocal now
+        now += seconds
+        return now
+
+    loop._STEPS_BETWEEN_WAITS = 5
+    loop.perf_counter = lambda: pass_time(0.001)  # type: ignore[attr-defined]
+    CpuBackend.wait = lambda self: pass_time(self.place.rank)  # type: ignore[method-assign, assignment]
+    return ahead(command)
+
+
 def ahead_with_bad_loss_from_step(number: int, value: float, command: Sequence[str]) -> int:
     CpuBackend.ahead = 1
     return with_bad_loss_from_step(number, value, command)
@@ -71,7 +86,7 @@ def without_space_for_checkpoints(steps_without: Sequence[int], command: Sequenc
 
 
 def with_a_reduction_that_does_nothing(command: Sequence[str]) -> int:
-    CpuBackend.reduce_vector = lambda self, vector: vector  # type: ignore[method-assign]
+    CpuBackend.reduce = lambda self, tensors: None  # type: ignore[method-assign]
     return main(command)
 
 
@@ -79,8 +94,7 @@ def while_graphs_are_extracted(command: Sequence[str]) -> int:
     CpuBackend.extracting = True
     CpuBackend.ahead = 1
     CpuBackend.fetch = lambda self, vector: [0.0] * len(vector)  # type: ignore[method-assign]
-    CpuBackend.reduce_vector = lambda self, vector: torch.zeros_like(vector)  # type: ignore[method-assign]
-    CpuBackend.reduce_gradients = lambda self, optimizer: None  # type: ignore[method-assign]
+    CpuBackend.reduce = lambda self, tensors: [tensor.zero_() for tensor in tensors]  # type: ignore
     look = start._look
 
     def slow(*arguments: Any) -> dict[str, Any]:
@@ -96,18 +110,16 @@ def reduced(gradients_of_ranks: Sequence[Sequence[Sequence[float]]], bucket_byte
 
     cpu_backend._BUCKET_BYTES = bucket_bytes
     place = backend.place()
-    weights = [torch.nn.Parameter(torch.zeros(len(each))) for each in gradients_of_ranks[place.rank]]
-    for weight, gradient in zip(weights, gradients_of_ranks[place.rank], strict=True):
-        weight.grad = torch.tensor(gradient)
-    CpuBackend(place).reduce_gradients(torch.optim.SGD([{"params": weights[:1]}, {"params": weights[1:]}]))
-    for index, weight in enumerate(weights):
+    tensors = [torch.tensor(gradient) for gradient in gradients_of_ranks[place.rank]]
+    CpuBackend(place).reduce(tensors)
+    for index, tensor in enumerate(tensors):
         of_ranks = torch.tensor([gradients[index] for gradients in gradients_of_ranks])
-        torch.testing.assert_close(weight.grad, of_ranks.mean(dim=0))
+        torch.testing.assert_close(tensor, of_ranks.sum(dim=0))
     return 0
 
 
 @pytest.mark.parametrize("bucket_bytes", [1, 12, 1 << 20])
-def test_gradients_become_the_mean_of_all_ranks(bucket_bytes: int) -> None:
+def test_tensors_become_the_sums_of_all_ranks(bucket_bytes: int) -> None:
     gradients = [
         [[1.0, 2.0], [3.0], [4.0, 5.0, 6.0]],
         [[-1.0, 6.0], [0.0], [1.0, 0.0, 0.0]],
@@ -138,6 +150,13 @@ def test_a_host_that_is_ahead_of_its_device_gets_the_same_result(tmp_path: Path)
         Checkpoint(12, tmp_path / run / "checkpoints" / "step-00000012").load()["weights"] for run in ("even", "ahead")
     ]
     assert all(torch.equal(weight, of_runs[1][name]) for name, weight in of_runs[0].items())
+
+
+def test_a_slow_device_is_seen_where_the_host_waits_for_it(tmp_path: Path) -> None:
+    assert in_ranks(2, ahead_of_a_slow_device, arguments(tmp_path)) == [0, 0]
+    slow = [step for step in steps(tmp_path) if step["compute_seconds_max"] >= 1]
+    assert [(step["step"], step["slowest_rank"]) for step in slow] == [(1, 1), (6, 1), (11, 1)]
+    assert slow == [step for step in steps(tmp_path) if step["waited_for_devices"]]
 
 
 def test_a_stop_request_reaches_ranks_that_are_ahead_at_the_same_step(tmp_path: Path) -> None:
@@ -188,6 +207,7 @@ def test_torchrun_starts_the_program_as_on_a_node(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "global batch: 16 = 2 workers x 2 micro-batches x 4" in done.stdout
     assert "step 3 of 3: loss " in done.stdout
+    assert "attempts: 1, from step 0\n" in done.stdout
     assert checkpoints(tmp_path) == ["step-00000003"]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -187,6 +187,18 @@ def test_micro_batches_add_up_to_their_mean(learner: Callable[..., Learner]) -> 
     assert norm == pytest.approx(expected.item(), rel=1e-4)
     assert mlm + nsp == pytest.approx(mean.item(), rel=1e-5)
     assert numbers == [7.0]
+
+
+def test_gradients_and_numbers_are_reduced_together(
+    learner: Callable[..., Learner], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried, calls = learner(), list[Sequence[Any]]()
+    monkeypatch.setattr(CpuBackend, "reduce", lambda self, tensors: calls.append(tensors))
+    tried.accumulate(tensors(arrays(0, 4)), seed=0)
+    tried.update(0.0, [7.0])
+    [[*gradients, numbers]] = calls
+    assert [id(gradient) for gradient in gradients] == [id(gradient) for gradient in tried._gradients.values()]
+    assert numbers[2:].tolist() == [7.0]
 
 
 def test_gradients_and_losses_of_a_step_do_not_reach_the_next(learner: Callable[..., Learner]) -> None:

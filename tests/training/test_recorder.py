@@ -24,6 +24,7 @@ from scripts.jobs.pretraining.summary import (
     Straggler,
     read_run,
     summarize,
+    tell,
 )
 
 FACTS = RunFacts(
@@ -52,6 +53,7 @@ def measured(
         gradient_norm=2.0,
         step_seconds=step_seconds,
         compute_seconds=compute_seconds,
+        waited_for_devices=True,
         data_seconds=0.01,
         checkpoint_seconds=0.02,
     )
@@ -93,6 +95,7 @@ def test_a_line_tells_what_was_measured_and_what_follows_from_it(tmp_path: Path)
         "compute_seconds_max": 0.46,
         "slowest_rank": 3,
         "slowest_host": "compute-2",
+        "waited_for_devices": True,
         "data_seconds": 0.01,
         "checkpoint_seconds": 0.02,
         "sequences": 192,
@@ -199,7 +202,7 @@ def test_tensorboard_shows_each_step_once(tmp_path: Path) -> None:
     record(tmp_path, range(1, 8)).finish()
     record(tmp_path, [6, 7, 8], resumed_step=5).finish()
     board = EventAccumulator(str(tmp_path / BOARD)).Reload()
-    wanted = {field.name for field in fields(Step)} - {"step", "time", "slowest_host"}
+    wanted = {field.name for field in fields(Step)} - {"step", "time", "slowest_host", "waited_for_devices"}
     assert set(board.Tags()["scalars"]) == wanted
     losses = board.Scalars("loss")
     assert [event.step for event in losses] == list(range(1, 9))
@@ -268,6 +271,43 @@ def test_stragglers_are_those_slower_than_the_mean_by_a_tenth(tmp_path: Path) ->
     assert once == Straggler(0, "compute-1", 1, once.seconds)
     assert [often.seconds, once.seconds] == pytest.approx([7 * 0.3, 0.3])
     assert summary.compute_spread == pytest.approx((8 * 0.6 + 3 * (0.41 / 0.4025 - 1)) / 11)
+
+
+def test_the_spread_is_that_of_steps_that_waited_for_devices_if_there_are_any(tmp_path: Path) -> None:
+    recorder = record(tmp_path, range(1, 6))
+    for step in range(6, 16):
+        recorder.step(replace(measured(step), waited_for_devices=False))
+    recorder.step(measured(16, compute_seconds=(0.4, 0.4, 0.4, 0.8)))
+    summary = recorder.finish()
+    assert summary is not None
+    assert summary.compute_spread == pytest.approx(0.6)
+    assert [each.host for each in summary.stragglers] == ["compute-2"]
+
+
+def test_the_summary_in_lines_names_the_worst_straggler_and_each_attempt(tmp_path: Path) -> None:
+    record(tmp_path, range(1, 10))
+    recorder = Recorder(tmp_path, FACTS, 5)
+    for step in range(6, 16):
+        recorder.step(measured(step, step_seconds=1.0 if step == 15 else 0.5, compute_seconds=(0.4, 0.4, 0.4, 0.8)))
+    summary = recorder.finish()
+    assert summary is not None
+    assert tell(replace(summary, scaling_efficiency=0.9376)) == [
+        "steps: 15, sequences: 960, loss: 10.5000, 11.9000 at the first step",
+        "sequences/s: 106.7, median 128.0, per node 53.3",
+        "MFU: 26.7%, scaling efficiency: 93.8%",
+        "worst straggler: rank 3 on compute-2, 5 steps, 1.5 seconds over the mean",
+        "attempts: 2, from step 0 and 5",
+    ]
+
+
+def test_the_summary_in_lines_tells_what_is_not_known(tmp_path: Path) -> None:
+    summary = record(tmp_path, [1, 2], replace(FACTS, peak_flops=None)).finish()
+    assert summary is not None
+    assert tell(summary)[2:] == [
+        "MFU: not known, scaling efficiency: not known",
+        "worst straggler: none",
+        "attempts: 1, from step 0",
+    ]
 
 
 def test_the_scaling_efficiency_compares_sequences_per_node(tmp_path: Path) -> None:

@@ -77,11 +77,11 @@ class Backend(Protocol):
     def execute(self) -> None:
         """Hand what was computed since the last call to the device, without waiting for it."""
 
-    def reduce_gradients(self, optimizer: Any) -> None:
-        """Replace each gradient of an optimizer's parameters by its mean over all ranks."""
+    def wait(self) -> None:
+        """Wait until the device has done all that was handed to it."""
 
-    def reduce_vector(self, vector: Any) -> Any:
-        """Return the sum over all ranks of a tensor on the device."""
+    def reduce(self, tensors: Sequence[Any]) -> None:
+        """Replace each of the tensors on the device by its sum over all ranks: the one way in which ranks add up."""
 
     def fetch(self, vector: Any) -> list[float]:
         """Wait for a tensor that was handed to the device, and return its numbers."""
@@ -121,7 +121,8 @@ def gather_hosts(backend: Backend, host: str) -> Sequence[str]:
         name = host.encode()[:width]
         start = backend.place.node * width
         letters[start : start + len(name)] = torch.tensor(list(name), dtype=letters.dtype)
-    total = backend.reduce_vector(backend.send({"letters": letters})["letters"])
+    total = backend.send({"letters": letters})["letters"]
+    backend.reduce([total])
     backend.execute()
     numbers = [int(number) for number in backend.fetch(total)]
     names = (bytes(numbers[first : first + width]) for first in range(0, len(numbers), width))

@@ -7,13 +7,14 @@ import json
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .batch import Batch, NotDivisibleError, divide
 from .options import BadInputError, Options, contradictions
 from .phases import PUBLISHED_SPEED
+from .reference import differences, obstacles
 from .summary import METRICS, RUN, RunError, read_run
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _OWN = {CHECKPOINTS: "directory", METRICS: "file", RUN: "file"}
 _NODES = 1
 _WORKERS_PER_NODE = 32  # NeuronCores of a trn1.32xlarge
 _GB = 1e9
-_FREE_TO_CHANGE = ("steps", "learning_rate", "warmup_steps", "dropout", "precision")
+_FREE_TO_CHANGE = ("steps", "micro_batch", "learning_rate", "warmup_steps", "dropout", "precision")
 """Options that a run may go on with other values of, which is told."""
 
 
@@ -42,11 +43,13 @@ class Findings:
         shards: Its data; None for a generated corpus.
         resumed: The checkpoint that it goes on from, if any.
         first: The checkpoint of another run whose weights it takes, if any.
+        notes: In what the reference is another run than this one, lines for the plan.
     """
 
     shards: Sequence[Shard] | None = None
     resumed: Checkpoint | None = None
     first: Checkpoint | None = None
+    notes: Sequence[str] = ()
 
 
 @dataclass
@@ -108,7 +111,7 @@ def examine(options: Options, batch: Batch) -> Findings:
     wanted = identity(options, batch, shards)
     if faults.lines:
         del wanted["data"]  # it is not known
-    _check_reference(options, faults)
+    notes = _check_reference(options, faults)
     resumed = _newest(options.output) if _is_writable_output(options, faults) else None
     if resumed:
         _compare(f"output {options.output}", resumed, wanted, faults)
@@ -121,7 +124,7 @@ def examine(options: Options, batch: Batch) -> Findings:
             faults.add("start-from", options.start_from, "the directory of a run with a complete checkpoint")
     if faults.lines:
         raise BadInputError(faults.lines)
-    return Findings(shards, resumed, first)
+    return Findings(shards, resumed, first, notes)
 
 
 def identity(options: Options, batch: Batch, shards: Sequence[Shard] | None) -> dict[str, Any]:
@@ -188,12 +191,18 @@ def _is_usable(path: Path, kind: str) -> bool:
     return path.is_file() and os.access(path, os.R_OK | os.W_OK)
 
 
-def _check_reference(options: Options, faults: _Faults) -> None:
+def _check_reference(options: Options, faults: _Faults) -> list[str]:
+    """Return in what the run to compare with differs, as far as that is allowed."""
+    if not options.reference:
+        return []
     try:
-        if options.reference:
-            read_run(options.reference)
+        reference = read_run(options.reference)
     except RunError as error:
         faults.add("reference", options.reference, f"the directory of a run ({error})")
+        return []
+    for got, allowed in obstacles(asdict(options), reference):
+        faults.add("reference", f"{options.reference} {got}", allowed)
+    return differences(asdict(options), reference)
 
 
 def _newest(directory: Path) -> Checkpoint | None:
@@ -233,6 +242,7 @@ def describe(options: Options, batch: Batch, nodes: int, findings: Findings) -> 
         *_interval_lines(options),
         *_data_lines(batch, findings),
         *_change_lines(options, findings),
+        *findings.notes,
         f"start: {_beginning(options, findings)}",
         *_phase_lines(options, findings),
     ]

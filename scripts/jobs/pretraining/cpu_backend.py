@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -40,24 +40,19 @@ class CpuBackend:
     def execute(self) -> None:
         """Do nothing: all has been computed."""
 
-    def reduce_gradients(self, optimizer: Any) -> None:
-        """Average the gradients over all ranks, many in one message."""
-        gradients = [parameter.grad for group in optimizer.param_groups for parameter in group["params"]]
-        for bucket in _buckets(gradients):
-            flat = torch.cat([gradient.reshape(-1) for gradient in bucket])
-            if self.place.ranks > 1:
-                distributed.all_reduce(flat)
-            flat /= self.place.ranks
-            parts = flat.split([gradient.numel() for gradient in bucket])
-            for gradient, part in zip(bucket, parts, strict=True):
-                gradient.copy_(part.view_as(gradient))
+    def wait(self) -> None:
+        """Do nothing: all has been computed."""
 
-    def reduce_vector(self, vector: Any) -> Any:
-        """Return the sum over all ranks."""
-        total = vector.clone()
-        if self.place.ranks > 1:
-            distributed.all_reduce(total)
-        return total
+    def reduce(self, tensors: Sequence[Any]) -> None:
+        """Add up the tensors of all ranks, many in one message."""
+        if self.place.ranks == 1:
+            return
+        for bucket in _buckets(tensors):
+            flat = torch.cat([tensor.reshape(-1) for tensor in bucket])
+            distributed.all_reduce(flat)
+            parts = flat.split([tensor.numel() for tensor in bucket])
+            for tensor, part in zip(bucket, parts, strict=True):
+                tensor.copy_(part.view_as(tensor))
 
     def fetch(self, vector: Any) -> list[float]:
         """Return the numbers of a tensor."""
@@ -69,14 +64,14 @@ class CpuBackend:
         return deepcopy(dict(state))
 
 
-def _buckets(gradients: list[Any]) -> list[list[Any]]:
-    """Return the gradients in lists of some 32 MiB each."""
+def _buckets(tensors: Sequence[Any]) -> list[list[Any]]:
+    """Return the tensors in lists of some 32 MiB each."""
     buckets: list[list[Any]] = []
     room = 0
-    for gradient in gradients:
-        if gradient.nbytes > room:
+    for tensor in tensors:
+        if tensor.nbytes > room:
             buckets.append([])
             room = _BUCKET_BYTES
-        buckets[-1].append(gradient)
-        room -= gradient.nbytes
+        buckets[-1].append(tensor)
+        room -= tensor.nbytes
     return buckets

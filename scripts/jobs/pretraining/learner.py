@@ -35,7 +35,8 @@ class Learner:
             precision: ``bf16`` or ``fp32``, of the model's arithmetic.
             accumulation: Micro-batches of a step.
         """
-        self._backend, self._accumulation = backend, accumulation
+        self._backend = backend
+        self._micro_batches = accumulation * backend.place.ranks
         # Clones first: in fp32 on a CPU moving the model would leave them the same tensors.
         copies = {name: weight.detach().clone().to(backend.device) for name, weight in model.named_parameters()}
         self._model = models.place(model, backend.device, _DTYPES[precision])
@@ -47,7 +48,7 @@ class Learner:
         backend.execute()
 
     def accumulate(self, batch: Mapping[str, Any], seed: int) -> None:
-        """Add a micro-batch's losses and gradients to those of the step.
+        """Add a micro-batch's losses and gradients to those of the step, as its share in the mean of all ranks'.
 
         Args:
             batch: Tensors of ``feed.tensors``.
@@ -55,12 +56,12 @@ class Learner:
         """
         self._backend.seed(seed)
         mlm, nsp = models.losses(self._model, self._backend.send(batch))
-        ((mlm + nsp) / self._accumulation).backward()
+        ((mlm + nsp) / self._micro_batches).backward()
         with torch.no_grad():
             for name, parameter in self._parameters.items():
                 self._gradients[name] += parameter.grad.float()
                 parameter.grad = None
-            self._losses += torch.stack([mlm.detach(), nsp.detach()]) / self._accumulation
+            self._losses += torch.stack([mlm.detach(), nsp.detach()]) / self._micro_batches
         self._backend.execute()
 
     def update(self, learning_rate: float, contribution: Sequence[float]) -> Any:
@@ -78,20 +79,21 @@ class Learner:
             return self._update(learning_rate, contribution)
 
     def _update(self, learning_rate: float, contribution: Sequence[float]) -> Any:
+        sent = self._backend.send({"numbers": torch.tensor([learning_rate, *contribution])})["numbers"]
+        # The numbers go with the gradients, so that what is seen of them holds for the gradients, too.
+        numbers = torch.cat([self._losses, sent[1:]])
+        self._backend.reduce([*self._gradients.values(), numbers])
         for name, weight in self._weights.items():
             weight.grad = self._gradients[name]
-        self._backend.reduce_gradients(self._optimizer)
         norm = torch.nn.utils.clip_grad_norm_(self._weights.values(), MAX_GRADIENT_NORM, foreach=False)
-        sent = self._backend.send({"numbers": torch.tensor([learning_rate, *contribution])})["numbers"]
         optimizers.set_learning_rate(self._optimizer, sent[0])
         self._optimizer.step()
         for name, weight in self._weights.items():
             self._parameters[name].copy_(weight)
             self._gradients[name].zero_()
             weight.grad = None
-        vector = torch.cat([self._losses / self._backend.place.ranks, sent[1:]])
-        result = torch.cat([norm.reshape(1), self._backend.reduce_vector(vector)])
         self._losses.zero_()
+        result = torch.cat([norm.reshape(1), numbers])
         self._backend.execute()
         return result
 

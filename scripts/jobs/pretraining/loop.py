@@ -35,9 +35,11 @@ from .phases import learning_rate
 from .recorder import Recorder, RunFacts, StepRecord
 from .shards import ShardedCorpus
 from .start import agree, unusable
+from .summary import tell
 
 FINISHED, STOPPED = 0, 75
 _SECONDS_BETWEEN_LINES = 10
+_STEPS_BETWEEN_WAITS = 50  # of a host that is ahead: a slow device is seen only where it waits, which costs time
 STOP = "stop"
 """A file of this name in the run's directory asks for a checkpoint and an end with STOPPED."""
 
@@ -61,11 +63,13 @@ class _Step:
         learning_rate: What it was made with.
         numbers: What ``Learner.update`` returned: the norm of the gradient, two losses, how many ranks took part, how
             many of them were asked to stop, and of each rank the seconds of computing and those of waiting for data.
+        waited: Whether the seconds of computing are those of the device, not of the host alone.
     """
 
     number: int
     learning_rate: float
     numbers: Any
+    waited: bool
 
 
 def train(options: Options) -> int:
@@ -159,6 +163,9 @@ class Run:
 
     def _make_step(self) -> _Step:
         options, batch, place = self._options, self._batch, self._backend.place
+        waits = not self._backend.ahead or self._done % _STEPS_BETWEEN_WAITS == 0
+        if waits:
+            self._backend.wait()
         begin, waited = perf_counter(), 0.0
         for micro_batch in range(batch.accumulation):
             asked = perf_counter()
@@ -166,6 +173,8 @@ class Run:
             waited += perf_counter() - asked
             index = batch.first(place.rank, micro_batch) // batch.micro
             self._learner.accumulate(tensors, _seed(options.seed, self._done, index))
+        if waits:
+            self._backend.wait()
         computed = perf_counter() - begin
         rate = learning_rate(
             self._done, peak=options.learning_rate, warmup_steps=options.warmup_steps, steps=options.steps
@@ -173,7 +182,8 @@ class Run:
         of_ranks = [0.0] * (2 * place.ranks)
         of_ranks[place.rank], of_ranks[place.ranks + place.rank] = computed, waited
         asked_to_stop = place.rank == 0 and (options.output / STOP).exists()
-        return _Step(self._done + 1, rate, self._learner.update(rate, [1.0, float(asked_to_stop), *of_ranks]))
+        numbers = self._learner.update(rate, [1.0, float(asked_to_stop), *of_ranks])
+        return _Step(self._done + 1, rate, numbers, waits)
 
     def _settle(self) -> None:
         """Fetch the numbers of the oldest step under way, and act on them."""
@@ -205,6 +215,7 @@ class Run:
             gradient_norm=norm,
             step_seconds=now - self._settled,
             compute_seconds=of_ranks[:ranks],
+            waited_for_devices=step.waited,
             data_seconds=max(of_ranks[ranks:]),
             checkpoint_seconds=self._checkpoint_seconds,
         )
@@ -240,7 +251,8 @@ class Run:
         failure = None
         if self._keeps:
             failure = self._checkpoints.wait()
-            self._recorder.finish(self._options.reference)
+            if summary := self._recorder.finish(self._options.reference):
+                print("\n".join(tell(summary)), flush=True)
         if failure := self._exchange.share("end", failure or ""):
             raise TrainingError(failure)
         return STOPPED if self._stopping and self._done < self._options.steps else FINISHED

@@ -6,11 +6,13 @@ More than one process needs Trn1: on a CPU torch_xla makes each a world of its o
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 # Before torch_xla, which reads it. Rounding to bf16 is stochastic unless the environment says otherwise:
 # https://awsdocs-neuron.readthedocs-hosted.com/en/latest/about-neuron/appnotes/torch-neuronx/migration-from-xla-downcast-bf16.html
+# NEURON_RT_STOCHASTIC_ROUNDING_SEED, which AWS's scripts set to 0, is 0 unless set: https://awsdocs-neuron.
+# readthedocs-hosted.com/en/latest/frameworks/torch/torch-neuronx/api-reference-guide/training/torch-neuron-envvars.html
 os.environ.setdefault("NEURON_RT_STOCHASTIC_ROUNDING_EN", "1")
 
 import torch
@@ -60,16 +62,17 @@ class NeuronBackend:
         """Hand the graph to the runtime."""
         torch_xla.sync()
 
-    def reduce_gradients(self, optimizer: Any) -> None:
-        """Average the gradients over all ranks, within the graph.
+    def wait(self) -> None:
+        """Wait until all graphs handed to the runtime have been executed."""
+        xm.wait_device_ops()
 
-        ALLREDUCE_GRADIENTS_BUCKET_SIZE_MB tells how many go together (torch_xla/core/xla_model.py).
+    def reduce(self, tensors: Sequence[Any]) -> None:
+        """Add up the tensors of all ranks, within the graph, as ``xm.reduce_gradients`` does: many in one message.
+
+        Its variable ALLREDUCE_GRADIENTS_BUCKET_SIZE_MB tells how many go together (torch_xla/core/xla_model.py).
         """
-        xm.reduce_gradients(optimizer)
-
-    def reduce_vector(self, vector: Any) -> Any:
-        """Return the sum over all ranks, within the graph."""
-        return xm.all_reduce(xm.REDUCE_SUM, vector)
+        megabytes = int(os.environ.get("ALLREDUCE_GRADIENTS_BUCKET_SIZE_MB", "50"))
+        xm.all_reduce_bucketized_gradients(tensors, 1.0, groups=None, pin_layout=True, bucket_cap_mb=megabytes)
 
     def fetch(self, vector: Any) -> list[float]:
         """Wait for a tensor, and return its numbers."""

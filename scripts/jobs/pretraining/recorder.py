@@ -19,6 +19,7 @@ from . import files
 from .summary import METRICS, RUN, SUMMARY, Attempt, Run, RunError, Step, Summary, parse_step, read_run, summarize
 
 BOARD = "tensorboard"
+_NOT_SHOWN = ("step", "time", "slowest_host", "waited_for_devices")
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,7 @@ class StepRecord:
     gradient_norm: float
     step_seconds: float
     compute_seconds: Sequence[float]
+    waited_for_devices: bool
     data_seconds: float
     checkpoint_seconds: float
 
@@ -170,6 +172,7 @@ class Recorder:
             compute_seconds_max=compute[slowest],
             slowest_rank=slowest,
             slowest_host=facts.hosts[slowest * facts.nodes // facts.workers],
+            waited_for_devices=record.waited_for_devices,
             data_seconds=record.data_seconds,
             checkpoint_seconds=record.checkpoint_seconds,
             sequences=record.step * facts.global_batch,
@@ -196,7 +199,7 @@ class Recorder:
         try:
             for field in fields(step):
                 value = getattr(step, field.name)
-                if field.name not in ("step", "time", "slowest_host") and value is not None:
+                if field.name not in _NOT_SHOWN and value is not None:
                     self._board.add_scalar(field.name, value, step.step, walltime=step.time)
         except OSError as error:
             self._board = None

@@ -63,6 +63,7 @@ def _read(text: str) -> Findings:
         shards=None if shards is None else [Shard(**shard) for shard in shards],
         resumed=_checkpoint(found["resumed"]),
         first=_checkpoint(found["first"]),
+        notes=found["notes"],
     )
 
 

@@ -40,6 +40,8 @@ class Step:
         compute_seconds_max: The same, of the slowest rank.
         slowest_rank: That rank.
         slowest_host: Its node.
+        waited_for_devices: Whether the ranks waited for their devices, so that the seconds of computing are the
+            devices'; otherwise they are those of the hosts, which are ahead.
         data_seconds: Waiting for data, of the rank that waited longest.
         checkpoint_seconds: Waiting for a checkpoint.
         sequences: Since the beginning of the run, all ranks.
@@ -62,6 +64,7 @@ class Step:
     compute_seconds_max: float
     slowest_rank: int
     slowest_host: str
+    waited_for_devices: bool
     data_seconds: float
     checkpoint_seconds: float
     sequences: int
@@ -128,7 +131,8 @@ class Summary:
         scaling_efficiency: Sequences/s per node over those of the reference run; None without one.
         loss_first: Of the first step.
         loss_last: Of the last step.
-        compute_spread: By how much the slowest rank's computing exceeds the mean's, as a share of it; mean of steps.
+        compute_spread: By how much the slowest rank's computing exceeds the mean's, as a share of it; mean of the steps
+            that waited for devices, or of all if there are none.
         step_seconds: All steps together. Work that was lost and done again counts once.
         data_seconds: Of these, waiting for data.
         checkpoint_seconds: Of these, waiting for checkpoints.
@@ -237,7 +241,7 @@ def summarize(run: Run, reference: Run | None = None) -> Summary:
         scaling_efficiency=per_node / summarize(reference).sequences_per_second_per_node if reference else None,
         loss_first=run.steps[0].loss,
         loss_last=last.loss,
-        compute_spread=fmean(_excess(step) for step in steps),
+        compute_spread=fmean(_excess(step) for step in [s for s in steps if s.waited_for_devices] or steps),
         step_seconds=sum(step.step_seconds for step in run.steps),
         data_seconds=sum(step.data_seconds for step in run.steps),
         checkpoint_seconds=sum(step.checkpoint_seconds for step in run.steps),
@@ -245,6 +249,31 @@ def summarize(run: Run, reference: Run | None = None) -> Summary:
         resumed_steps=tuple(each.resumed_step for each in run.attempts),
         stragglers=_stragglers(steps),
     )
+
+
+def tell(summary: Summary) -> list[str]:
+    """Return what a run came to, in lines."""
+    speeds = (summary.sequences_per_second, summary.sequences_per_second_median, summary.sequences_per_second_per_node)
+    mean, middle, per_node = (f"{speed:,.1f}" for speed in speeds)
+    return [
+        f"steps: {summary.steps}, sequences: {summary.sequences}, loss: {summary.loss_last:.4f}, "
+        f"{summary.loss_first:.4f} at the first step",
+        f"sequences/s: {mean}, median {middle}, per node {per_node}",
+        f"MFU: {_percent(summary.mfu)}, scaling efficiency: {_percent(summary.scaling_efficiency)}",
+        f"worst straggler: {_worst(summary.stragglers)}",
+        f"attempts: {summary.attempts}, from step {' and '.join(map(str, summary.resumed_steps))}",
+    ]
+
+
+def _percent(share: float | None) -> str:
+    return "not known" if share is None else f"{share:.1%}"
+
+
+def _worst(stragglers: Sequence[Straggler]) -> str:
+    if not stragglers:
+        return "none"
+    worst = stragglers[0]
+    return f"rank {worst.rank} on {worst.host}, {worst.steps} steps, {worst.seconds:.1f} seconds over the mean"
 
 
 def _excess(step: Step) -> float:

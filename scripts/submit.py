@@ -33,8 +33,11 @@ def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(prog="python -m scripts.submit", description=__doc__)
     environments.add_argument(found, command.CONFIG)
     found.add_argument(
-        "arguments", metavar="...", nargs=argparse.REMAINDER, help="those of submit.py (docs/training.md)"
-    )
+        "arguments", metavar="...", nargs=argparse.REMAINDER,
+        help="those of submit.py: --nodes N, --output DIR, --queue, --time, --no-compile, --dry-run; and those of the "
+        "training program, among them --phase, --optimizer, --scaling strong|weak, --data, --steps, "
+        "--checkpoint-interval, --keep and --reference (docs/training.md has a table of both)",
+    )  # fmt: skip
     found.set_defaults(json=False)
     return found
 

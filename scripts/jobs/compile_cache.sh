@@ -47,10 +47,13 @@ copy_modules() {
 
 # make_directory PATH: makes a directory that all users may add to, and its parent, which may exist already.
 make_directory() {
-    local directory
+    local directory error
     for directory in "${1%/*}" "$1"; do
         mkdir --parents "${directory%/*}"
-        mkdir --mode=1777 "$directory" 2>/dev/null || [[ -d $directory ]]
+        error=$(mkdir --mode=1777 "$directory" 2>&1) || [[ -d $directory ]] || {
+            echo "compile_cache.sh: $error"
+            return 1
+        }
     done
 }
 

@@ -7,8 +7,8 @@ say() {
     printf '%s %s: %s\n' "$(date --utc +%FT%TZ)" "$SLURM_JOB_NAME" "$1"
 }
 
-# use_output OPTION...: sets `output` to the run directory that the options name, which then exists, and `outcome` to the
-# file with which nodes tell how the program ended.
+# use_output OPTION...: sets `output` to the run directory that the options name, which then exists, `outcome` to the file
+# with which nodes tell how the program ended, and `status` to 2 if they cannot be written, otherwise to 0.
 use_output() {
     local options=("$@") index
     output=''
@@ -19,9 +19,10 @@ use_output() {
         esac
     done
     outcome=$output/.outcome-$SLURM_JOB_ID
+    status=0
     if [[ -z $output ]] || ! mkdir --parents "$output" || ! echo >"$outcome"; then
         say "--output: got '$output'; allowed: a directory on the shared file system that you may write, with space left"
-        exit 2
+        status=2
     fi
 }
 

@@ -9,27 +9,41 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shlex
 import subprocess
 import sys
+from operator import mul
 from pathlib import Path
 from typing import NoReturn
 
 HERE = Path(__file__).resolve().parent
 WORKERS_PER_NODE = 32
 """NeuronCores of a trn1.32xlarge."""
+SHORTEST_TIME = 3600
+"""Seconds. A job that starts, takes up a checkpoint and stops 300 s before its limit must have time left to train."""
+TIME = re.compile(r"[0-9]+(:[0-9]+){0,2}|[0-9]+-[0-9]+(:[0-9]+){0,2}")
+"""Minutes, minutes:seconds, hours:minutes:seconds, days-hours and so on (https://slurm.schedmd.com/sbatch.html#OPT_time)."""
+
+PROGRAM_OPTIONS = """\
+All other options are the training program's, among them --phase, --optimizer, --scaling strong|weak, --data, --steps,
+--checkpoint-interval, --keep and --reference. docs/training.md tells what they do, and this lists all:
+  cd "$ULTRACLUSTER_JOBS" && "$ULTRACLUSTER_PYTHON/bin/python" -m pretraining check --help"""
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line's parser. It leaves the program's options to the program."""
     found = argparse.ArgumentParser(
-        prog="submit.py", description=__doc__, epilog="All other options are the program's: see docs/training.md.",
+        prog="submit.py", description=__doc__, epilog=PROGRAM_OPTIONS,
         formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
     )  # fmt: skip
     found.add_argument("--nodes", type=int, required=True, help="whole nodes to train on")
     found.add_argument("--output", type=Path, required=True, help="directory of the run, on the shared file system")
     found.add_argument("--queue", help="queue of the cluster (default: Slurm's default partition)")
-    found.add_argument("--time", help="limit of the training job as Slurm writes it; it stops and goes on in another")
+    found.add_argument(
+        "--time",
+        help="limit of the training job, an hour or more; it stops before, and starts again (default: the queue's)",
+    )
     found.add_argument(
         "--no-compile", action="store_true", help="train at once: nodes compile what is not in the cache"
     )
@@ -50,6 +64,20 @@ def ask(*command: str) -> str:
         print(f"{shlex.join(command)}: exit code {done.returncode}\n{done.stderr.strip()}", file=sys.stderr)
         sys.exit(1)
     return done.stdout
+
+
+def seconds(time: str) -> int:
+    """Return what a time of the form TIME comes to, as Slurm reads it."""
+    days, _, rest = time.rpartition("-")
+    units = (60, 1) if not days and rest.count(":") in (0, 1) else (3600, 60, 1)
+    found: int = sum(map(mul, map(int, rest.split(":")), units))
+    return found + int(days or 0) * 86_400
+
+
+def check_time(time: str) -> None:
+    """Refuse a limit that leaves no time to train: the job would start and stop again and again."""
+    if not TIME.fullmatch(time) or seconds(time) < SHORTEST_TIME:
+        refuse(f"--time: got {time!r}; allowed: an hour or more, such as 60 (minutes), 8:00:00 or 2-12 (days-hours)")
 
 
 def check_queue(queue: str | None, nodes: int) -> None:
@@ -142,6 +170,8 @@ def main() -> int:
     if not given.output.is_absolute():
         refuse(f"--output: got {given.output}; allowed: an absolute path on the shared file system")
     options += ["--output", str(given.output)]
+    if given.time is not None:
+        check_time(given.time)
     check_queue(given.queue, given.nodes)
     check_directory(given.output)
     check_program(given.nodes, options)

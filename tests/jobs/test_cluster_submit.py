@@ -94,6 +94,24 @@ def test_without_compilation_training_waits_for_nothing(cluster: Cluster) -> Non
     assert "--partition=small" in call
 
 
+@pytest.mark.parametrize(
+    "time", ["60", "59:60", "1:00:00", "0:59:60", "0-1", "0-0:60", "0-0:59:60", "2-12", "1-00:00:00", "10:00:00"]
+)
+def test_a_time_of_an_hour_or_more_is_handed_on_as_it_is(cluster: Cluster, time: str) -> None:
+    found = cluster.submit("--nodes=2", f"--output={cluster.run}", "--no-compile", "--time", time)
+    assert found.code == 0, found.error
+    assert f" --time={time} " in found.calls[0]
+
+
+@pytest.mark.parametrize(
+    "time", ["", "0", "5", "59", "59:59", "3600:", "0:59:59", "0-0:59", "0-0:59:59", "1-", "1:2:3:4", "1h", "-1", "1.5"]
+)
+def test_a_time_that_leaves_none_for_training_is_refused(cluster: Cluster, time: str) -> None:
+    found = cluster.submit("--nodes=2", f"--output={cluster.run}", f"--time={time}")
+    assert (found.code, found.calls) == (2, [])
+    assert found.error.startswith(f"submit.py: --time: got {time!r}; allowed: an hour or more, such as 60 (minutes)")
+
+
 def test_a_dry_run_prints_the_commands_and_leaves_nothing(cluster: Cluster) -> None:
     found = cluster.submit("--nodes=2", f"--output={cluster.run}", "--dry-run")
     assert (found.code, found.calls) == (0, [])

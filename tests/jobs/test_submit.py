@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
 from scripts import submit
+from scripts.jobs import submit as cluster_submit
+from scripts.jobs.pretraining import options
 from scripts.operations import command
+
+PAGE = Path(__file__).parents[2] / "docs/training.md"
 
 
 def test_on_the_cluster_it_is_called_directly(
@@ -39,3 +44,21 @@ def test_settings_that_cannot_be_used_are_told(
     monkeypatch.setattr(sys, "argv", ["submit", "mine"])
     assert submit.main() == 2
     assert "mine.yaml" in capsys.readouterr().err
+
+
+def options_in(text: str) -> set[str]:
+    return set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text))
+
+
+def test_help_and_page_name_the_options_of_the_program_and_no_others(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")  # no option is broken at its hyphen
+    with pytest.raises(SystemExit):
+        options.parse(["check", "--help"])
+    there = options_in(capsys.readouterr().out) | options_in(cluster_submit.parser().format_usage())
+    [section] = re.findall(r"^## Submit$.*?^### ", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    rows = "".join(re.findall(r"^\| `--.*?\|", section, re.MULTILINE))
+    for text in (rows, submit.parser().format_help(), cluster_submit.parser().format_help()):
+        assert options_in(text) - {"--help"} <= there
+        assert {"--data", "--output", "--phase", "--scaling", "--reference", "--keep"} <= options_in(text)

@@ -14,6 +14,9 @@ COMMANDS = {
     "srun": '[[ $5 == train ]] && echo "$CODE" >"$6"; echo "a step ran"; exit 143',
 }
 
+FULL = "trap '' XFSZ; ulimit -f 0;"
+"""A limit of 0 bytes for files stands in for a full file system."""
+
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
@@ -54,13 +57,46 @@ def test_what_happens_after_each_exit_code(
     assert ("asked to requeue job 12" in done.stdout) == requeued
 
 
+def test_bad_input_at_a_restart_is_a_failure(tmp_path: Path, environment: dict[str, str]) -> None:
+    done = train({**environment, "CODE": "2", "SLURM_RESTART_COUNT": "1"}, tmp_path / "run")
+    assert done.returncode == 2
+    assert "failed (2), 1 times in a row without a new checkpoint: back into the queue" in done.stdout
+    assert "asked to requeue job 12" in done.stdout
+
+
 def test_a_full_file_system_is_bad_input(tmp_path: Path, environment: dict[str, str]) -> None:
-    """A limit of 0 bytes for files stands in for it."""
-    done = train(environment, tmp_path / "run", "trap '' XFSZ; ulimit -f 0;")
+    done = train(environment, tmp_path / "run", FULL)
     assert done.returncode == 2
     told = (
         f"--output: got '{tmp_path}/run'; allowed: a directory on the shared file system that you may write, with space"
     )
     assert told in done.stdout
     assert "a step ran" not in done.stdout
-    assert "requeue" not in done.stdout
+    assert "asked to requeue" not in done.stdout
+
+
+def test_a_file_system_that_stays_full_is_waited_for_at_three_restarts(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    (tmp_path / "run/checkpoints/step-00000008").mkdir(parents=True)
+    for restart in (1, 2, 3):
+        done = train({**environment, "SLURM_RESTART_COUNT": str(restart)}, tmp_path / "run", FULL)
+        assert "that you may write, with space left" in done.stdout
+        again = f"failed (2), {restart} times in a row without a new checkpoint: back into the queue, newest on disk: "
+        assert f"{again}step-00000008\nasked to requeue job 12\n" in done.stdout
+    done = train({**environment, "SLURM_RESTART_COUNT": "4"}, tmp_path / "run", FULL)
+    assert "failed (2) without a new checkpoint, as at 3 starts before: given up, see the lines above" in done.stdout
+    assert (done.returncode, "asked to requeue" in done.stdout) == (2, False)
+
+
+def test_a_job_submitted_anew_may_fail_as_often_again(tmp_path: Path, environment: dict[str, str]) -> None:
+    for restart in ("1", "2"):
+        train({**environment, "CODE": "1", "SLURM_RESTART_COUNT": restart}, tmp_path / "run")
+    assert "failed (1), 1 times in a row" in train({**environment, "CODE": "1"}, tmp_path / "run").stdout
+
+
+def test_failures_that_cannot_be_counted_are_not_repeated(tmp_path: Path, environment: dict[str, str]) -> None:
+    (tmp_path / "run/failures").mkdir(parents=True)
+    done = train({**environment, "CODE": "2", "SLURM_RESTART_COUNT": "1"}, tmp_path / "run")
+    assert done.returncode == 2
+    assert "asked to requeue" not in done.stdout

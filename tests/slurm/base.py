@@ -37,6 +37,9 @@ class ClusterError(RuntimeError):
 def create_base(directory: Path) -> None:
     """Make the root directory that all machines start from: Debian 13, whose Slurm is 24.11.
 
+    ParallelCluster 3.16.1 ships 25.11 (https://github.com/aws/aws-parallelcluster/releases/tag/v3.16.1), of which no
+    stable Debian has packages: 24.11 is the newest of them (https://packages.debian.org/trixie/slurmctld).
+
     Raises:
         ClusterError: Something is missing.
     """

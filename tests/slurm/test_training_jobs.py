@@ -6,25 +6,35 @@ in the batch, so those of a step are the same however often it is made, and on a
 
 from __future__ import annotations
 
+import json
 import os
 import re
-import shutil
-from collections.abc import Callable, Container, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Container
 
 import pytest
 
-from tests.slurm.base import USER, USER_ID, ClusterError
-from tests.slurm.cluster import Node, SlurmCluster
-from tests.slurm.training import PYTHON, SETTINGS, TINY, Run, submit, write_data
+from tests.slurm.base import USER, ClusterError
+from tests.slurm.cluster import SlurmCluster
+from tests.slurm.training import (
+    CLUSTER_JOBS,
+    INTERVAL,
+    LONG,
+    PYTHON,
+    STEPS,
+    TINY,
+    WORKER,
+    Run,
+    exports,
+    paused,
+    stand_in,
+    submit,
+    write_data,
+)
 
 pytestmark = [pytest.mark.slow, pytest.mark.system]
 
-STEPS, INTERVAL = 24, 4
-LONG = f"{TINY} --steps {STEPS} --checkpoint-interval {INTERVAL} --no-compile"
-
-WORKER = " -m [p]retraining train"
-"""A pattern for the processes that train, which does not match itself."""
+SAME = 1e-5
+"""Relative difference of losses whose additions are made in another order, by another number of workers."""
 
 Submit = Callable[..., tuple[Run, int]]
 
@@ -33,8 +43,11 @@ Submit = Callable[..., tuple[Run, int]]
 def start(training_cluster: SlurmCluster) -> Submit:
     """Return a function that submits a run of this name, and returns it with the number of its training job."""
 
-    def submit_run(name: str, options: str = LONG, nodes: int = 2) -> tuple[Run, int]:
-        printed = submit(training_cluster, f"--nodes {nodes} --output /fsx/runs/{name} {options}")
+    def submit_run(
+        name: str, options: str = LONG, nodes: int = 2, workers: int = 1, python: str = PYTHON
+    ) -> tuple[Run, int]:
+        options = f"--nodes {nodes} --output /fsx/runs/{name} {options}"
+        printed = submit(training_cluster, options, workers, python)
         [line] = [line for line in printed.splitlines() if line.startswith("train ")]
         return Run(training_cluster, name), int(line.split()[2].rstrip(","))
 
@@ -43,28 +56,11 @@ def start(training_cluster: SlurmCluster) -> Submit:
 
 @pytest.fixture(scope="module")
 def undisturbed(training_cluster: SlurmCluster, start: Submit) -> Run:
-    run, job = start("undisturbed")
+    """A run of two workers on each of two nodes."""
+    run, job = start("undisturbed", workers=2)
     assert training_cluster.wait(job)["JobState"] == "COMPLETED", run.log
     assert list(run.losses) == list(range(1, STEPS + 1))
     return run
-
-
-def nodes_of(cluster: SlurmCluster, job: int) -> list[Node]:
-    """Return the nodes of a running job, in the order of their ranks."""
-    names = cluster.run(f"scontrol show hostnames {cluster.job(job)['NodeList']}").split()
-    return [node for name in names for node in cluster.nodes if node.name == name]
-
-
-@contextmanager
-def paused(cluster: SlurmCluster, run: Run, job: int) -> Iterator[list[Node]]:
-    """Hold a run after its second checkpoint, and give its nodes: all ranks wait for the first one."""
-    cluster.wait_until(lambda: cluster.job(job)["JobState"] == "RUNNING")
-    nodes = nodes_of(cluster, job)
-    reached = f"[[ -d {run.path}/checkpoints/step-{2 * INTERVAL:08} ]]"
-    nodes[0].sh(f"until {reached}; do sleep 0.02; done; pkill -STOP --full '{WORKER}'", timeout=180)
-    assert len(run.metrics) < STEPS - INTERVAL, "the run was too fast to be held"
-    yield nodes
-    nodes[0].sh(f"pkill -CONT --full '{WORKER}' || true")
 
 
 def ends_as(cluster: SlurmCluster, job: int, run: Run, reference: Run, restarts: Container[int] = (1,)) -> None:
@@ -72,7 +68,7 @@ def ends_as(cluster: SlurmCluster, job: int, run: Run, reference: Run, restarts:
     found = cluster.wait(job)
     assert found["JobState"] == "COMPLETED", run.log
     assert int(found["Restarts"]) in restarts, run.log
-    assert run.losses == pytest.approx(reference.losses, rel=1e-5)
+    assert run.losses == pytest.approx(reference.losses, rel=SAME)
     assert [line["step"] for line in run.metrics] == list(range(1, STEPS + 1))
 
 
@@ -85,21 +81,42 @@ def test_compile_then_train_over_four_nodes(training_cluster: SlurmCluster, star
     assert compiled.stat().st_mtime < (run.directory / "checkpoints").stat().st_mtime
     losses = list(run.losses.values())
     assert losses[-1] < losses[0] - 0.5
-    assert run.losses == pytest.approx(undisturbed.losses, rel=1e-4)  # the order of additions differs
+    assert run.losses == pytest.approx(undisturbed.losses, rel=SAME)
 
 
 def test_one_node_learns_the_same(training_cluster: SlurmCluster, start: Submit, undisturbed: Run) -> None:
     run, job = start("one-node", nodes=1)
     assert training_cluster.wait(job)["JobState"] == "COMPLETED", run.log
-    assert run.losses == pytest.approx(undisturbed.losses, rel=1e-4)
+    assert run.losses == pytest.approx(undisturbed.losses, rel=SAME)
 
 
-def test_lamb_learns(training_cluster: SlurmCluster, start: Submit, undisturbed: Run) -> None:
-    run, job = start("lamb", f"{LONG} --optimizer lamb", nodes=1)
-    assert training_cluster.wait(job)["JobState"] == "COMPLETED", run.log
-    losses = list(run.losses.values())
-    assert losses[-1] < losses[0] - 0.2
-    assert losses[-1] != undisturbed.losses[STEPS]
+@pytest.mark.usefixtures("data")
+def test_lamb_learns_the_same_from_shards_on_one_node_and_on_four(
+    training_cluster: SlurmCluster, start: Submit
+) -> None:
+    losses = []
+    for nodes in (1, 4):
+        run, job = start(f"lamb-{nodes}", f"{LONG} --optimizer lamb --vocabulary 512 --data /fsx/data/good", nodes)
+        assert training_cluster.wait(job, 180)["JobState"] == "COMPLETED", run.log
+        assert json.loads((run.directory / "run.json").read_bytes())["options"]["optimizer"] == "lamb"
+        losses.append(run.losses)
+    assert losses[0][STEPS] < losses[0][1] - 0.2
+    assert losses[1] == pytest.approx(losses[0], rel=SAME)
+
+
+def test_training_goes_away_with_a_compilation_that_fails(training_cluster: SlurmCluster, start: Submit) -> None:
+    """The stand-in passes the check before jobs are submitted, and fails in a job."""
+    python = stand_in(training_cluster, "failing-in-jobs", "[[ -z ${SLURM_JOB_ID:-} ]]")
+    run, job = start("uncompiled", LONG.replace("--no-compile", ""), python=python)
+    assert training_cluster.wait(job)["JobState"] == "CANCELLED"
+    [compiled] = run.directory.glob("compile-*.log")
+    assert "compile: exit code 1" in compiled.read_text(encoding="utf-8")
+    assert not list(run.directory.glob("train-*"))
+
+
+def test_slurm_is_asked_to_warn_the_job_before_its_time_limit(training_cluster: SlurmCluster) -> None:
+    told = training_cluster.run(f"sbatch --verbose --test-only {CLUSTER_JOBS}/train.sbatch 2>&1", user=USER)
+    assert re.search("signal +: B:USR1@300$", told, re.MULTILINE), told
 
 
 def test_a_killed_rank(training_cluster: SlurmCluster, start: Submit, undisturbed: Run) -> None:
@@ -107,18 +124,25 @@ def test_a_killed_rank(training_cluster: SlurmCluster, start: Submit, undisturbe
     with paused(training_cluster, run, job) as nodes:
         nodes[1].sh(f"pkill -KILL --full '{WORKER}'; until [[ -s {run.path}/.outcome-{job} ]]; do sleep 0.02; done")
     ends_as(training_cluster, job, run, undisturbed)
-    again = f"back into the queue, to go on from step-{2 * INTERVAL:08}"
+    again = f"back into the queue, newest on disk: step-{2 * INTERVAL:08}"
     assert f"failed (137), with a new checkpoint since this start: {again}" in run.log
+    assert f"start: from step {2 * INTERVAL} of " in run.log
 
 
-def test_preemption(training_cluster: SlurmCluster, start: Submit, undisturbed: Run) -> None:
+def test_preemption_with_a_truncated_newest_checkpoint(
+    training_cluster: SlurmCluster, start: Submit, undisturbed: Run
+) -> None:
     run, job = start("preempted")
     with paused(training_cluster, run, job):
+        [state] = (run.directory / f"checkpoints/step-{2 * INTERVAL:08}").glob("*.pt")
+        os.truncate(state, state.stat().st_size // 2)
         urgent = training_cluster.submit("true", "--partition=urgent --nodes=4 --exclusive")
         training_cluster.wait_until(lambda: training_cluster.job(job)["JobState"] != "RUNNING")
     training_cluster.wait(urgent)
     ends_as(training_cluster, job, run, undisturbed)
     assert "what comes next is Slurm's decision" in run.log
+    assert re.search(rf"step-{2 * INTERVAL:08} is passed over: .*bytes instead of", run.log)
+    assert f"start: from step {INTERVAL} of " in run.log
 
 
 def test_the_signal_before_the_time_limit(training_cluster: SlurmCluster, start: Submit, undisturbed: Run) -> None:
@@ -128,63 +152,43 @@ def test_the_signal_before_the_time_limit(training_cluster: SlurmCluster, start:
         training_cluster.wait_until((run.directory / "stop").exists)
     ends_as(training_cluster, job, run, undisturbed)
     # No step is made twice: it stopped with a checkpoint.
-    [stopped] = re.findall(r"stopped with a checkpoint: back into the queue, to go on from step-(\d+)", run.log)
-    [resumed] = re.findall(r"train: start 2 on 2 nodes, \S+, from step-(\d+)", run.log)
-    assert stopped == resumed
+    [stopped] = re.findall(r"stopped with a checkpoint: back into the queue, newest on disk: step-(\d+)", run.log)
+    assert f"start: from step {int(stopped)} of " in run.log
 
 
-def test_a_full_disk_during_a_checkpoint(training_cluster: SlurmCluster, start: Submit, undisturbed: Run) -> None:
-    """Each node has a disk of its own for checkpoints here. The first rank alone writes any."""
-    checkpoints = "/fsx/runs/full/checkpoints"
-    for node in training_cluster.nodes:
-        node.sh(f"mkdir -p {checkpoints}; chown -R {USER} /fsx/runs/full")
-        node.sh(f"mount -t tmpfs -o size=64m,mode=1777 tmpfs {checkpoints}")
+def test_a_full_disk_until_the_last_checkpoint(training_cluster: SlurmCluster, start: Submit, undisturbed: Run) -> None:
+    """A full disk with the checkpoints so far takes their place on the node of the first rank, which writes them."""
     run, job = start("full")
+    checkpoints = f"{run.path}/checkpoints"
     with paused(training_cluster, run, job) as nodes:
-        nodes[0].sh(f"cat /dev/zero >{checkpoints}/filler 2>/dev/null || true")
-    told = f"grep -q 'was not saved' {run.path}/train-*.log"
-    nodes[0].sh(f"until {told}; do sleep 0.02; done; rm {checkpoints}/filler", timeout=120)
-    ends_as(training_cluster, job, run, undisturbed, restarts=(0,))
-    assert nodes[0].sh(f"ls {checkpoints}").split()[-1] == f"step-{STEPS:08}"
-
-
-def test_a_truncated_newest_checkpoint(training_cluster: SlurmCluster, start: Submit, undisturbed: Run) -> None:
-    damaged = undisturbed.directory.with_name("damaged")
-    shutil.copytree(undisturbed.directory, damaged, ignore=shutil.ignore_patterns("*.log"))
-    for path in (damaged, *damaged.rglob("*")):
-        os.chown(path, USER_ID, USER_ID)
-    [state] = (damaged / f"checkpoints/step-{STEPS:08}").glob("*.pt")
-    os.truncate(state, state.stat().st_size // 2)
-    run, job = start("damaged")
-    ends_as(training_cluster, job, run, undisturbed, restarts=(0,))
-    assert re.search(rf"step-{STEPS:08} is passed over: .*bytes instead of", run.log)
+        nodes[0].sh(f"mount -t tmpfs -o size=64m,mode=1777 tmpfs /mnt; cp -a {checkpoints}/. /mnt")
+        nodes[0].sh(f"cat /dev/zero >/mnt/filler 2>/dev/null || true; mount --bind /mnt {checkpoints}")
+    told = f"grep -q 'step {STEPS} was not saved' {run.path}/train-*.log"
+    nodes[0].sh(f"until {told}; do sleep 0.02; done; umount --lazy {checkpoints}", timeout=120)
+    ends_as(training_cluster, job, run, undisturbed)
+    assert "failed (1), with a new checkpoint since this start: back into the queue" in run.log
+    assert f"start: from step {2 * INTERVAL} of " in run.log
+    assert (run.directory / f"checkpoints/step-{STEPS:08}").is_dir()
 
 
 def by_hand(cluster: SlurmCluster, options: str, python: str = PYTHON) -> tuple[dict[str, str], str]:
     """Submit a job without submit.py, wait, and return what Slurm says of it and what it printed."""
-    command = f"sbatch --parsable --nodes=1 /fsx/ultracluster/jobs/current/train.sbatch --backend cpu {options}"
-    job = int(cluster.run(f"export {SETTINGS} ULTRACLUSTER_PYTHON={python}; {command}", user=USER))
+    command = f"sbatch --parsable --nodes=1 {CLUSTER_JOBS}/train.sbatch --backend cpu {options}"
+    job = int(cluster.run(f"{exports(python=python)}; {command}", user=USER))
     return cluster.wait(job, 240), cluster.output(job)
 
 
-def ending_with(cluster: SlurmCluster, code: int) -> str:
-    """Return the directory of an environment whose Python ends at once with an exit code."""
-    python = cluster.directory / f"shared/fsx/ending-with-{code}/bin/python"
-    python.parent.mkdir(parents=True)
-    python.write_text(f"#!/bin/bash\nexit {code}\n", encoding="utf-8")
-    python.chmod(0o755)
-    return f"/fsx/ending-with-{code}"
-
-
 def test_failures_without_progress_come_to_an_end(training_cluster: SlurmCluster) -> None:
-    job, log = by_hand(training_cluster, "--output /fsx/runs/broken", ending_with(training_cluster, 1))
+    python = stand_in(training_cluster, "failing", "exit 1")
+    job, log = by_hand(training_cluster, "--output /fsx/runs/broken", python)
     assert (job["JobState"], job["Restarts"]) == ("FAILED", "3"), log
     assert "failed (1), 3 times in a row without a new checkpoint: back into the queue" in log
     assert "as at 3 starts before: given up, see the lines above" in log
 
 
 def test_a_loss_that_is_not_finite_ends_it(training_cluster: SlurmCluster) -> None:
-    job, log = by_hand(training_cluster, "--output /fsx/runs/diverged", ending_with(training_cluster, 3))
+    python = stand_in(training_cluster, "diverging", "exit 3")
+    job, log = by_hand(training_cluster, "--output /fsx/runs/diverged", python)
     assert (job["JobState"], job["ExitCode"], job["Restarts"]) == ("FAILED", "3:0", "0"), log
     assert "a loss is not finite, see the lines above: not requeued" in log
 
@@ -248,12 +252,12 @@ def test_bad_input_is_told_before_anything_is_submitted(training_cluster: SlurmC
 
 @pytest.mark.usefixtures("data")
 def test_fewer_shards_than_workers_are_told_and_no_fault(training_cluster: SlurmCluster) -> None:
-    printed = submit(training_cluster, f"--output /fsx/runs/planned {DATA}/good --dry-run")
+    printed = submit(training_cluster, f"--output /fsx/runs/planned {DATA}/one --dry-run")
     assert "data: 32 sequences in 1 shards\nnote: fewer shards than the 2 workers" in printed
 
 
 def test_a_directory_is_for_one_job(training_cluster: SlurmCluster, start: Submit) -> None:
-    _, job = start("taken", f"{LONG} --time 1")
+    _, job = start("taken", f"{LONG} --time 1:00:00")
     with pytest.raises(ClusterError, match=f"/fsx/runs/taken, which job {job} uses; .* scancel {job}"):
         start("taken")
     training_cluster.run(f"scancel {job}")
@@ -266,4 +270,4 @@ def test_a_lost_node(training_cluster: SlurmCluster, start: Submit, undisturbed:
         nodes[1].power_off()
     # The job fails before Slurm knows that the node is gone, and may get it once more.
     ends_as(training_cluster, job, run, undisturbed, restarts=(1, 2))
-    assert f"from step-{2 * INTERVAL:08}" in run.log
+    assert f"start: from step {2 * INTERVAL} of " in run.log

@@ -5,27 +5,31 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from tests.slurm.base import USER, ClusterError
-from tests.slurm.cluster import SlurmCluster
+from tests.slurm.cluster import Node, SlurmCluster
 
 PROJECT = Path(__file__).parents[2]
 JOBS = PROJECT / "scripts" / "jobs"
 ENVIRONMENT = PROJECT / ".venv-training"
+CLUSTER_JOBS = "/fsx/ultracluster/jobs/current"
 PYTHON = "/fsx/ultracluster/python/cpu"
 """A link to the environment, as the head node makes it of each release."""
-
-SETTINGS = f"ULTRACLUSTER_PYTHON={PYTHON} WORKERS_PER_NODE=1 OMP_NUM_THREADS=1"
-"""What jobs are submitted with. Workers of more than one thread would wait for each other's turn at the processors."""
 
 TINY = (
     "--backend cpu --layers 2 --hidden 32 --heads 2 --intermediate 64 --vocabulary 256 --sequence-length 32 "
     "--max-predictions 5 --micro-batch 8 --global-batch 32 --learning-rate 0.01 --warmup-steps 2"
 )
 """A model that two processors train in seconds."""
+STEPS, INTERVAL = 24, 4
+LONG = f"{TINY} --steps {STEPS} --checkpoint-interval {INTERVAL} --no-compile"
+
+WORKER = " -m [p]retraining train"
+"""A pattern for the processes that train, which does not match itself."""
 
 
 def borrowed() -> Mapping[str, Path]:
@@ -39,7 +43,7 @@ def borrowed() -> Mapping[str, Path]:
     configuration = (ENVIRONMENT / "pyvenv.cfg").read_text(encoding="utf-8")
     settings = dict(line.split(" = ", 1) for line in configuration.splitlines())
     python = Path(settings["executable"]).resolve().parents[1]
-    return {"/opt/training": ENVIRONMENT, str(python): python}
+    return {"/opt/cpu": ENVIRONMENT, str(python): python}
 
 
 def install(cluster: SlurmCluster) -> None:
@@ -48,22 +52,24 @@ def install(cluster: SlurmCluster) -> None:
     shutil.copytree(JOBS, shared / "jobs/1", ignore=shutil.ignore_patterns("__pycache__"))
     (shared / "jobs/current").symlink_to("1")
     (shared / "python").mkdir()
-    (shared / "python/cpu").symlink_to("/opt/training")
+    (shared / "python/cpu").symlink_to("/opt/cpu")
     (shared / "compile-cache").mkdir()
     (shared / "compile-cache").chmod(0o1777)
 
 
 def write_data(directory: Path) -> None:
-    """Make directories with one shard each: ``good``, ``few`` with half a global batch, ``wrong`` without a dataset.
+    """Make directories of shards for the sizes of ``TINY``, but for a vocabulary of 512.
 
-    They are for the sizes of ``TINY``, but for a vocabulary of 512.
+    ``good`` has four global batches in shards of different sizes. The others have one shard each: ``one`` of a global
+    batch, ``few`` of half of one, ``wrong`` without a dataset.
     """
     script = """\
 import sys
 from pathlib import Path
 from tests.training.shard_files import arrays, write_shard, write_shards
 directory, content = Path(sys.argv[1]), dict(arrays(0, 32))
-write_shards(directory / "good", (32,))
+write_shards(directory / "good", (40, 24, 33, 31))
+write_shards(directory / "one", (32,))
 write_shards(directory / "few", (16,))
 del content["segment_ids"]
 write_shard(directory / "wrong/wikicorpus_training_0.hdf5", content)
@@ -71,10 +77,27 @@ write_shard(directory / "wrong/wikicorpus_training_0.hdf5", content)
     subprocess.run([ENVIRONMENT / "bin/python", "-c", script, directory], cwd=PROJECT, check=True)
 
 
-def submit(cluster: SlurmCluster, options: str) -> str:
-    """Run submit.py as the user on the head node, with one worker for each node, and return what it prints."""
-    command = f"{PYTHON}/bin/python /fsx/ultracluster/jobs/current/submit.py {options} 2>&1"
-    return cluster.run(f"export {SETTINGS} LANG=C.UTF-8; {command}", user=USER, timeout=120)
+def exports(workers: int = 1, python: str = PYTHON) -> str:
+    """Return the command of a shell that sets what jobs are submitted with.
+
+    Workers of more than one thread would wait for each other's turn at the processors.
+    """
+    return f"export ULTRACLUSTER_PYTHON={python} WORKERS_PER_NODE={workers} OMP_NUM_THREADS=1 LANG=C.UTF-8"
+
+
+def submit(cluster: SlurmCluster, options: str, workers: int = 1, python: str = PYTHON) -> str:
+    """Run submit.py as the user on the head node, and return what it prints."""
+    command = f"{PYTHON}/bin/python {CLUSTER_JOBS}/submit.py {options} 2>&1"
+    return cluster.run(f"{exports(workers, python)}; {command}", user=USER, timeout=120)
+
+
+def stand_in(cluster: SlurmCluster, name: str, program: str) -> str:
+    """Return the directory of an environment whose Python is a program of bash."""
+    python = cluster.directory / f"shared/fsx/{name}/bin/python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f"#!/bin/bash\n{program}\n", encoding="utf-8")
+    python.chmod(0o755)
+    return f"/fsx/{name}"
 
 
 class Run:
@@ -103,3 +126,21 @@ class Run:
         """What the training job printed."""
         [file] = self.directory.glob("train-*.log")
         return file.read_text(encoding="utf-8")
+
+
+def nodes_of(cluster: SlurmCluster, job: int) -> list[Node]:
+    """Return the nodes of a running job, in the order of their ranks."""
+    names = cluster.run(f"scontrol show hostnames {cluster.job(job)['NodeList']}").split()
+    return [node for name in names for node in cluster.nodes if node.name == name]
+
+
+@contextmanager
+def paused(cluster: SlurmCluster, run: Run, job: int) -> Iterator[list[Node]]:
+    """Hold a run of ``LONG`` after its second checkpoint, and give its nodes: all ranks wait for the first one."""
+    cluster.wait_until(lambda: cluster.job(job)["JobState"] == "RUNNING")
+    nodes = nodes_of(cluster, job)
+    reached = f"[[ -d {run.path}/checkpoints/step-{2 * INTERVAL:08} ]]"
+    nodes[0].sh(f"until {reached}; do sleep 0.02; done; pkill -STOP --full '{WORKER}'", timeout=180)
+    assert len(run.metrics) < STEPS - INTERVAL, "the run was too fast to be held"
+    yield nodes
+    nodes[0].sh(f"pkill -CONT --full '{WORKER}' || true")

@@ -106,8 +106,8 @@ class _HeadNode:
         """Tell whether the instance is there and on."""
         try:
             found = self._ec2.describe_instances(InstanceIds=[self._instance_id])
-        except ClientError:
-            return False
+        except ClientError as error:
+            return bool(error.response["Error"]["Code"] == "RequestLimitExceeded")  # asked again in a moment
         return bool(found["Reservations"][0]["Instances"][0]["State"]["Name"] == "running")
 
     def handle(self) -> str:

@@ -2,10 +2,12 @@
 
 First it shows what there is, what holds data and what it costs, and everything that stands against the deletion. Then
 it asks for the deployment's name. It stops the fleet, deletes the cluster, then the rest, the file system after a last
-backup, and tells what is left. Interrupted, the same command goes on where it stopped, on any machine.
+backup, and tells what is left, with what it costs. What AWS refuses is told, and the rest is done. Interrupted, the
+same command goes on where it stopped, on any machine.
 
-Exit code: 0: all of it is gone, or was not there; 1: some is not, or something stands against it; 2: arguments,
-settings or credentials cannot be used, or nobody can be asked; 130: Ctrl-C (CloudFormation goes on with what it began).
+Exit code: 0: all of it is gone, or was not there; 1: some is not, or something stands against it, or AWS no longer
+answers; 2: arguments, settings or credentials cannot be used, or nobody can be asked; 130: Ctrl-C (CloudFormation goes
+on with what it began).
 """
 
 from __future__ import annotations
@@ -18,22 +20,20 @@ from typing import TYPE_CHECKING
 from scripts.operations.command import DONE, FAILED, OperationError, UnusableError, parser, run
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rich.console import Console
 
     from scripts.deployment import Deployment
     from scripts.operations.clock import Clock
     from scripts.operations.command import Say
-    from scripts.operations.destruction.destroy import Outcome
+    from scripts.operations.destruction.outcome import Outcome
 
 _EXAMPLES = """\
-  destroy trn1-16                        the cluster; file system, network and alarms stay
-  destroy trn1-16 --dry-run              only show what would be deleted
-  destroy trn1-16 --drain                the same, after all jobs have ended
-  destroy trn1-16 --storage --unprotect  cluster and file system, after a backup
-  destroy dev --all --no-final-backup --sweep --yes
-                                         everything, leftovers too, without a question"""
+  python -m scripts.destroy trn1-16                        the cluster; file system, network and alarms stay
+  python -m scripts.destroy trn1-16 --dry-run              only show what would be deleted
+  python -m scripts.destroy trn1-16 --drain                the same, after all jobs have ended
+  python -m scripts.destroy trn1-16 --storage --unprotect  cluster and file system, after a backup
+  python -m scripts.destroy dev --all --no-final-backup --sweep --yes
+                                                           everything, leftovers too, without a question"""
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -68,11 +68,12 @@ def program(deployment: Deployment, given: argparse.Namespace, console: Console)
 
     Raises:
         UnusableError: Nobody can be asked, or the credentials are no longer good.
-        OperationError: The answer was no, jobs have nodes, or the fleet does not stop.
+        OperationError: The answer was no, jobs have nodes, the fleet does not stop, or AWS no longer answers.
     """
     from scripts.operations.clock import Clock
     from scripts.operations.destruction import plan as destruction_plan
     from scripts.operations.destruction import report as destruction_report
+    from scripts.operations.destruction.outcome import Outcome
     from scripts.operations.inventory.resources import inventory
 
     if not (given.yes or given.dry_run or sys.stdin.isatty()):
@@ -81,32 +82,48 @@ def program(deployment: Deployment, given: argparse.Namespace, console: Console)
         raise UnusableError("got --json, which shows and asks nobody anything; allowed: with --yes or --dry-run")
     if given.bucket and not (given.storage or given.all):
         raise UnusableError("got --bucket alone; allowed: with --storage")
-    clock, outcome = Clock(), None
-    parts = [part for part in destruction_plan.ORDER if part == "cluster" or given.all or getattr(given, part)]
+    clock = Clock()
     present = inventory(deployment)
     plan = destruction_plan.plan(
         deployment,
-        parts,
+        _parts(given),
         unprotect=given.unprotect,
         final_backup=not given.no_final_backup,
         bucket=given.bucket,
         sweep=given.sweep,
     )
     destruction_report.show_plan(deployment, present, plan, console, clock.now())
-    if not (plan.obstacles or given.dry_run or plan.empty):
-        if not given.yes:
-            _ask(deployment.settings.name)
-        outcome = _destroy(deployment, given, parts, clock, _say(given, console))
-        destruction_report.show_outcome(outcome, console)
-    if given.json:
-        print(json.dumps(destruction_report.document(deployment, present, plan, outcome), indent=2))
-    return FAILED if plan.obstacles or (outcome is not None and outcome.failures) else DONE
+    if plan.obstacles or given.dry_run or plan.empty:
+        if given.json:
+            print(json.dumps(destruction_report.document(deployment, present, plan, None), indent=2))
+        return FAILED if plan.obstacles else DONE
+    if not given.yes:
+        _ask(deployment.settings.name)
+    outcome = Outcome(clock.now())
+    try:
+        _destroy(deployment, given, clock, _say(given, console), outcome)
+        destruction_report.show_outcome(deployment, outcome, console)
+    except (KeyboardInterrupt, OperationError, UnusableError) as error:
+        outcome.ended = clock.now()
+        destruction_report.show_outcome(deployment, outcome, console)  # the error itself goes to standard error
+        outcome.failures.append(str(error) or "It was interrupted.")
+        raise
+    finally:
+        if given.json:
+            print(json.dumps(destruction_report.document(deployment, present, plan, outcome), indent=2))
+    return FAILED if outcome.failures else DONE
 
 
 def _say(given: argparse.Namespace, console: Console) -> Say:
     if given.json:
         return lambda text: print(text, file=sys.stderr)
-    return lambda text: console.print(text, markup=False, soft_wrap=True)
+    return lambda text: console.print(text, markup=False)
+
+
+def _parts(given: argparse.Namespace) -> list[str]:
+    from scripts.operations.destruction.plan import ORDER
+
+    return [part for part in ORDER if part == "cluster" or given.all or getattr(given, part)]
 
 
 def _ask(name: str) -> None:
@@ -116,18 +133,16 @@ def _ask(name: str) -> None:
         raise OperationError(f"got {answer!r}; nothing was deleted")
 
 
-def _destroy(
-    deployment: Deployment, given: argparse.Namespace, parts: Sequence[str], clock: Clock, say: Say
-) -> Outcome:
+def _destroy(deployment: Deployment, given: argparse.Namespace, clock: Clock, say: Say, outcome: Outcome) -> None:
     from botocore.exceptions import BotoCoreError, ClientError
 
     from scripts.checks.access import hint_about
     from scripts.operations.destruction import destroy as destruction
 
     try:
-        return destruction.destroy(
+        destruction.destroy(
             deployment,
-            parts=parts,
+            parts=_parts(given),
             clock=clock,
             say=say,
             final_backup=not given.no_final_backup,
@@ -136,14 +151,12 @@ def _destroy(
             unprotect=given.unprotect,
             bucket=given.bucket,
             sweep=given.sweep,
+            outcome=outcome,
         )
     except (BotoCoreError, ClientError) as error:
-        advice = (
-            str(error),
-            hint_about(error),
-            "What is deleted is deleted; the same command goes on where it stopped.",
-        )
-        raise UnusableError("\n".join(filter(None, advice))) from error
+        hint = hint_about(error)
+        advice = (str(error), hint, "What is deleted is deleted; the same command goes on where it stopped.")
+        raise (UnusableError if hint else OperationError)("\n".join(filter(None, advice))) from error
 
 
 def main() -> int:

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from scripts.operations.fleet.report import Scaled
 
 _EXAMPLES = """\
-  fleet trn1-16 status                   how the fleet and its queues are
-  fleet trn1-16 stop                     terminate all compute nodes, if no job has any
-  fleet trn1-16 stop --drain --limit 90  let jobs end first, 90 minutes at most
-  fleet trn1-16 start                    take jobs again
-  fleet trn1-16 scale --max 32           up to 32 nodes in the only queue
-  fleet two-queues scale trn1-a --min 2 --max 4 --dry-run
-                                         only show what that needs"""
+  python -m scripts.fleet trn1-16 status                   how the fleet and its queues are
+  python -m scripts.fleet trn1-16 stop                     terminate all compute nodes, if no job has any
+  python -m scripts.fleet trn1-16 stop --drain --limit 90  let jobs end first, 90 minutes at most
+  python -m scripts.fleet trn1-16 start                    take jobs again
+  python -m scripts.fleet trn1-16 scale --max 32           up to 32 nodes in the only queue
+  python -m scripts.fleet two-queues scale trn1-a --min 2 --max 4 --dry-run
+                                                           only show what that needs"""
 _ONLY = {
     "target": ("scale",),
     "min": ("scale",),

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from scripts.deployment import Deployment
 
 _EXAMPLES = """\
-  inventory trn1-16                       tables, many of a kind on one line
-  inventory trn1-16 --markdown > page.md  the same for a wiki
-  inventory trn1-16 --json                every resource by itself, with its tags"""
+  python -m scripts.inventory trn1-16                       tables, many of a kind on one line
+  python -m scripts.inventory trn1-16 --markdown > page.md  every resource by itself, with its tags, for a wiki
+  python -m scripts.inventory trn1-16 --json                the same for programs"""
 
 
 def arguments() -> argparse.ArgumentParser:

@@ -18,12 +18,12 @@ from datetime import timedelta
 from scripts.operations import command
 
 EXAMPLES = """\
-  python -m scripts.logs trn1-16                               the head node's last 100 lines
-  python -m scripts.logs trn1-16 slurmctld --follow            one file, and what comes
+  python -m scripts.logs trn1-16                                the head node's last 100 lines
+  python -m scripts.logs trn1-16 slurmctld --follow             one file, and what comes
   python -m scripts.logs trn1-16 trn1-dy-trn1-32xl-3 --since 2h --lines 1000
-  python -m scripts.logs trn1-16 slurmd --grep 'ultracluster:' all nodes' lines that say so
-  python -m scripts.logs trn1-16 --job 12 --follow             a job's output and its nodes' slurmd
-  python -m scripts.logs trn1-16 --list                        which nodes and kinds there are
+  python -m scripts.logs trn1-16 slurmd --grep 'ultracluster:'  all nodes' lines that say so
+  python -m scripts.logs trn1-16 --job 12 --follow              a job's output and its nodes' slurmd
+  python -m scripts.logs trn1-16 --list                         which nodes and kinds there are
 """
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
@@ -32,7 +32,7 @@ def parser() -> argparse.ArgumentParser:
     """Return the command line's parser."""
     found = command.parser("logs", __doc__, EXAMPLES)
     found.add_argument("what", metavar="WHAT", nargs="?", help="a node or a kind (default: head-node)")
-    found.add_argument("--job", type=_job, metavar="N", help="output and nodes' slurmd of a job; N_M: of an array")
+    found.add_argument("--job", type=_job, metavar="JOB", help="output and nodes' slurmd of a job: 12, 12_3 or a name")
     found.add_argument("--follow", action="store_true", help="go on with what comes, until Ctrl-C")
     found.add_argument(
         "--since",
@@ -65,8 +65,8 @@ def _positive(text: str) -> int:
 
 
 def _job(text: str) -> str:
-    if not re.fullmatch(r"[1-9]\d*(_\d+)?", text, re.ASCII):
-        raise argparse.ArgumentTypeError(f"got {text}; allowed: a job's number, or 12_3 of an array")
+    if not re.fullmatch(r"[1-9]\d*(_\d+)?|[A-Za-z][\w.+-]*", text, re.ASCII):
+        raise argparse.ArgumentTypeError(f"got {text}; allowed: a job's number, 12_3 of an array, or a job's name")
     return text
 
 

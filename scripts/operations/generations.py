@@ -7,23 +7,35 @@ that is gone; who looks at the named one alone misses a cluster that bills.
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
-from scripts.deployment import Deployment
+if TYPE_CHECKING:
+    from config.settings import Settings
+    from scripts.deployment import Deployment
 
 
 def existing(deployment: Deployment) -> dict[int, str]:
+    """Return the statuses of the stacks of a deployment's clusters, by generation, the oldest first.
+
+    One call for all stacks of the Region, and one more for each page of 1 MB. Needs cloudformation:DescribeStacks on
+    all stacks.
+    """
+    return among(deployment.settings, deployment.account.list("cloudformation", "describe_stacks"))
+
+
+def among(settings: Settings, listed: Iterable[dict[str, Any]]) -> dict[int, str]:
     """Return the statuses of the stacks of a deployment's clusters, by generation, the oldest first.
 
     Where the deployment's own stack of a cluster (NAME-cluster-N) is gone and ParallelCluster's is left, the status is
     that of the latter. This is known of generations up to that of the settings: later ones were never these settings',
     and a cluster called NAME-2 can be that of a deployment called NAME-2. A stack in REVIEW_IN_PROGRESS counts.
 
-    One call for all stacks of the Region, and one more for each page of 1 MB. Needs cloudformation:DescribeStacks on
-    all stacks.
+    Args:
+        settings: Those of the deployment.
+        listed: Stacks of the Region, as CloudFormation describes them.
     """
-    stacks = {each["StackName"]: each for each in deployment.account.list("cloudformation", "describe_stacks")}
-    settings = deployment.settings
+    stacks = {each["StackName"]: each for each in listed}
     first = settings.of_generation(1).stack_name("cluster")
     pattern = re.compile(rf"{re.escape(first)}(?:-([2-9]|[1-9]\d+))?")
     found = {

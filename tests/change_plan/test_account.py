@@ -8,14 +8,25 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from scripts.change_plan.live import AccountError
 from scripts.change_plan.model import ClusterPlan, Effect, Kind, Plan, Source
+from scripts.change_plan.plan import plan_of_account
 from scripts.checks.check import Status
-from tests.change_plan.account import PARTS, DeployedCluster, Edit, compute_resource, file_system, unchanged
+from tests.change_plan.account import (
+    ENVIRONMENT,
+    PARTS,
+    DeployedCluster,
+    Edit,
+    compute_resource,
+    file_system,
+    unchanged,
+)
+from tests.stacks.deployments import deploy
 
 pytestmark = pytest.mark.validation
 
@@ -187,10 +198,23 @@ def test_what_is_no_longer_protected_or_retained_is_told(cluster: DeployedCluste
 
 
 @pytest.mark.usefixtures("without_change_sets")
-def test_another_name_or_version_does_not_reach_parallelcluster(cluster: DeployedCluster) -> None:
+def test_another_name_does_not_reach_parallelcluster(cluster: DeployedCluster) -> None:
     plan = cluster.plan("renamed", lambda settings: settings["cluster"].update(name="other"))
     assert answers(plan) == {"ClusterName": Kind.REFUSED}
     assert not plan.ok
+
+
+@pytest.mark.usefixtures("without_change_sets")
+def test_another_version_means_another_provider_and_an_upgrade(cluster: DeployedCluster, tmp_path: Path) -> None:
+    settings, _ = cluster.assembly("deployed", unchanged)
+    newer = settings.cluster.model_copy(update={"parallelcluster_version": "3.17.0"})
+    changed = settings.model_copy(update={"cluster": newer})
+    deploy(changed, tmp_path)
+    plan = plan_of_account(ENVIRONMENT, changed, tmp_path, accepted=False)
+    assert answers(plan) == {"ServiceToken": Kind.REFUSED}
+    [fault] = [each for each in plan.findings if each.status is Status.FAIL]
+    assert "each ParallelCluster version has its own" in fault.sentence
+    assert "make upgrade" in fault.hint
 
 
 @pytest.mark.usefixtures("without_change_sets")

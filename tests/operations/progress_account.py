@@ -61,6 +61,7 @@ class ToldCloudFormation:
         events: By ARN of the stack, the oldest first.
         templates: Resources by ARN; what is not here has a template in YAML.
         change_sets: Changes by ARN of the stack.
+        listed: All stacks there are, for who names none.
         execution_status: That of the change sets.
         failing: By operation, what it raises.
         retries: Attempts that each answer took beyond the first.
@@ -72,6 +73,7 @@ class ToldCloudFormation:
         self.events: dict[str, list[dict[str, Any]]] = {}
         self.templates: dict[str, dict[str, Any]] = {}
         self.change_sets: dict[str, list[dict[str, Any]]] = {}
+        self.listed: list[dict[str, Any]] = []
         self.execution_status = "EXECUTE_IN_PROGRESS"
         self.failing: dict[str, Exception] = {}
         self.retries = 0
@@ -115,8 +117,10 @@ class ToldCloudFormation:
         resources = self.templates.get(StackName)
         return {"TemplateBody": {"Resources": resources} if resources else "Resources: {}", "ResponseMetadata": _META}
 
-    def describe_stacks(self, StackName: str) -> Any:
+    def describe_stacks(self, StackName: str = "") -> Any:
         self._called("DescribeStacks")
+        if not StackName:
+            return {"Stacks": self.listed, "ResponseMetadata": _META}
         given = {"ChangeSetId": f"change-set of {StackName}"} if StackName in self.change_sets else {}
         return {"Stacks": [{"StackName": StackName, **given}], "ResponseMetadata": _META}
 

@@ -12,6 +12,27 @@ VERSIONS = ("3.15.0", "3.16.1")
 RANDOM = "0123456789abcdef"
 
 
+def leave_in_network(ec2: Any, cluster: str, vpc: str, subnet: str) -> set[str]:
+    """Leave a node, a security group and an interface in it behind in a network, and return their ids.
+
+    The interface has no tag, as those of compute nodes.
+    """
+    tags = [{"Key": "parallelcluster:cluster-name", "Value": cluster}]
+
+    def tagged(kind: str) -> dict[str, Any]:
+        return {"TagSpecifications": [{"ResourceType": kind, "Tags": tags}]}
+
+    group = ec2.create_security_group(
+        GroupName=f"{cluster}-head", Description="-", VpcId=vpc, **tagged("security-group")
+    )["GroupId"]
+    interface = ec2.create_network_interface(SubnetId=subnet, Groups=[group])["NetworkInterface"]
+    image = ec2.register_image(Name="image", RootDeviceName="/dev/sda1")["ImageId"]
+    node = ec2.run_instances(
+        ImageId=image, InstanceType="c6i.large", MinCount=1, MaxCount=1, SubnetId=subnet, **tagged("instance")
+    )["Instances"][0]
+    return {group, interface["NetworkInterfaceId"], node["InstanceId"]}
+
+
 class Remains:
     """Makes what clusters can leave behind in one Region."""
 
@@ -42,13 +63,16 @@ class Remains:
             GroupName=f"{cluster}-compute", Description="-", VpcId=self._vpc, **tagged("security-group")
         )["GroupId"]
         interface = ec2.create_network_interface(SubnetId=self._subnet, **tagged("network-interface"))
-        volume = ec2.create_volume(AvailabilityZone=f"{self._region}a", Size=1, **tagged("volume"))["VolumeId"]
+        untagged = ec2.create_network_interface(SubnetId=self._subnet, Groups=[group])  # as of a compute node
+        zone = f"{self._region}a"
+        volume = ec2.create_volume(AvailabilityZone=zone, Size=100, VolumeType="gp3", **tagged("volume"))["VolumeId"]
         instance = ec2.run_instances(
             ImageId=self._image,
             InstanceType="c6i.large",
             MinCount=1,
             MaxCount=1,
             SubnetId=self._subnet,
+            SecurityGroupIds=[group],
             **tagged("instance"),
         )["Instances"][0]["InstanceId"]
         template = ec2.create_launch_template(
@@ -95,6 +119,7 @@ class Remains:
         return {
             group,
             interface["NetworkInterface"]["NetworkInterfaceId"],
+            untagged["NetworkInterface"]["NetworkInterfaceId"],
             volume,
             instance,
             template,
@@ -107,6 +132,21 @@ class Remains:
             *groups,
             *(f"s3://{self._bucket}/{prefix}" for prefix in prefixes),
         }
+
+    def user_of_group(self, cluster: str) -> str:
+        """Have somebody's instance use the security group that a cluster left behind, and return its id."""
+        ec2 = self._client("ec2")
+        named = [{"Name": "group-name", "Values": [f"{cluster}-compute"]}]
+        [group] = [each["GroupId"] for each in ec2.describe_security_groups(Filters=named)["SecurityGroups"]]
+        launched = ec2.run_instances(
+            ImageId=self._image,
+            InstanceType="c6i.large",
+            MinCount=1,
+            MaxCount=1,
+            SubnetId=self._subnet,
+            SecurityGroupIds=[group],
+        )
+        return str(launched["Instances"][0]["InstanceId"])
 
     def kept_by_stack(self, cluster: str) -> tuple[str, str]:
         """Make a cluster's stack, delete it so that role and profile stay, and return their names."""

@@ -1,5 +1,7 @@
 """The end of a deployment: what stands against it, what is deleted, what an interruption leaves to the next call."""
 
+import re
+import sys
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -13,9 +15,11 @@ from rehearsal.inventory import inventory, reason_to_stay
 from scripts import destroy
 from scripts.operations.command import CONFIG, run
 from scripts.operations.destruction import destroy as destruction
+from scripts.operations.destruction import stacks as destruction_stacks
 from scripts.operations.inventory.leftovers_model import FINAL_BACKUP
 from tests.operations.account import Operated
-from tests.operations.destroying import FastClock, KilledError, killed_after_each_change
+from tests.operations.destroying import FastClock, KilledError, Killer, Terminal
+from tests.operations.remains import leave_in_network
 
 EVERYTHING = ("cluster", "monitoring", "storage", "network")
 
@@ -49,40 +53,70 @@ def test_killed_after_each_change_it_goes_on_and_leaves_nothing(
     settings = load(CONFIG / "trn1-16.yaml")
     operated = deploy_operated(settings)
     operated.launch(2)
+    network = operated.deployment().physical_ids("trn1-16-network").values()
+    vpc, subnet = (next(each for each in network if each.startswith(kind)) for kind in ("vpc-", "subnet-"))
     wish: dict[str, Any] = {"parts": EVERYTHING, "unprotect": True, "force": True, "sweep": True}
-    made: list[str] = []
+    killer, left = Killer(), set[str]()
     for _ in range(40):
-        with killed_after_each_change(monkeypatch) as now:
-            try:
-                outcome = destruction.destroy(operated.deployment(), clock=FastClock(), say=told, **wish)
-                break
-            except KilledError:
-                made += now
+        try:
+            with killer.at_work(monkeypatch) as clock:
+                outcome = destruction.destroy(operated.deployment(), clock=clock, say=told, **wish)
+            break
+        except KilledError:
+            if not left and operated.deployment().stack("trn1-16") is None:
+                left = leave_in_network(operated.client("ec2"), "trn1-16", vpc, subnet)
     else:
-        pytest.fail(f"never ended: {made}")
+        pytest.fail(f"never ended: {killer.points}")
     assert outcome.failures == []
-    assert {"DeleteStack", "UpdateTerminationProtection", "CreateBackup", "DeleteFileSystem"} <= set(made)
-    assert made.count("CreateBackup") == 1
+    assert {
+        "DeleteStack",
+        "UpdateTerminationProtection",
+        "CreateBackup",
+        "DeleteFileSystem",
+        "DeleteLogGroup",
+        "DeleteNetworkInterface",
+        "DeleteSecurityGroup",
+        "TerminateInstances",
+    } <= set(killer.calls)
+    assert {"STOP_REQUESTED", "look every 10 s", "look every 30 s"} <= set(killer.points)
+    assert killer.calls.count("CreateBackup") == 1
     assert counted(operated.aws, settings) == untouched(settings)
-    assert all(each.kept for each in outcome.left)
+    assert all(each.kept for each in outcome.left or [])
     backups = operated.client("fsx").describe_backups()["Backups"]
     assert [{tag["Key"]: tag["Value"] for tag in each["Tags"]}[FINAL_BACKUP] for each in backups] == ["trn1-16"]
 
 
 @pytest.mark.slow
-def test_tries_again_while_instances_hold_the_placement_group(deploy_operated: Callable[..., Operated]) -> None:
+def test_tries_again_while_instances_hold_the_placement_group(
+    deploy_operated: Callable[..., Operated], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     operated = deploy_operated(load(CONFIG / "dev.yaml"))
     operated.aws.inject("stopping")
-    said: list[str] = []
+    tags = [{"Key": "parallelcluster:cluster-name", "Value": "dev"}]
+    volume = operated.client("ec2").create_volume(
+        AvailabilityZone="us-west-2a",
+        Size=100,
+        VolumeType="gp3",
+        TagSpecifications=[{"ResourceType": "volume", "Tags": tags}],
+    )["VolumeId"]
 
     class Mending(FastClock):
         def sleep(self, seconds: float) -> None:
-            if any("trying again" in each for each in said):
+            if seconds == destruction_stacks.PAUSE:
                 operated.aws.mend()
             super().sleep(seconds)
 
-    outcome = destruction.destroy(operated.deployment(), clock=Mending(), say=said.append, force=True)
-    assert outcome.failures == []
-    assert any("in use and may not be deleted" in each for each in said)
+    monkeypatch.setattr("scripts.operations.clock.Clock", Mending)
+    monkeypatch.setattr(sys, "stdin", Terminal("dev\n"))
+    monkeypatch.setenv("COLUMNS", "80")
+    assert program("dev", "--force") == 0
+    printed = capsys.readouterr()
+    assert "type the name of the deployment, dev:" in printed.err
+    assert max(map(len, printed.out.splitlines())) <= 80
+    assert f"  aws ec2 delete-volume --volume-id {volume} --region us-west-2" in printed.out.splitlines()
+    screen = " ".join(printed.out.split())
+    assert "in use and may not be deleted" in screen
+    assert re.search(r"Deleted in .*: dev-cluster(, dev)?\. Left over; --sweep removes", screen)
+    assert f"{volume} *: tag parallelcluster:cluster-name=dev, $8.00 a month" in screen
     assert operated.deployment().stack("dev-cluster") is None
     assert operated.deployment().stack("dev-storage") is not None

@@ -5,24 +5,23 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
+from decimal import Decimal
 
 import pytest
+from rich.console import Console
 
 from rehearsal.aws import EmulatedAws
 from scripts import destroy
-from scripts.operations.clock import Clock
 from scripts.operations.command import Say, run
 from scripts.operations.destruction import plan as destruction_plan
-from scripts.operations.destruction.destroy import Outcome
+from scripts.operations.destruction import report as destruction_report
+from scripts.operations.destruction.outcome import Backup, Outcome
+from scripts.operations.inventory.leftovers_model import Found
 from tests.operations.account import Operated
-from tests.operations.destroying import validate
+from tests.operations.destroying import Terminal, validate
 
 EVERYTHING = ("cluster", "monitoring", "storage", "network")
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 def program(*arguments: str) -> int:
@@ -61,9 +60,9 @@ def test_json_asks_nobody(
 def test_json_tells_on_standard_error_what_happens(
     operated: Operated, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def destroy_nothing(*_: object, say: Say, clock: Clock, **__: object) -> Outcome:
+    def destroy_nothing(*_: object, say: Say, outcome: Outcome, **__: object) -> None:
         say("The stop is requested.")
-        return Outcome(clock.now())
+        outcome.left = []
 
     monkeypatch.setattr("scripts.operations.destruction.destroy.destroy", destroy_nothing)
     assert program("trn1-16", "--json", "--yes") == 0
@@ -79,6 +78,38 @@ def test_a_wrong_name_deletes_nothing(
     assert program("trn1-16") == 1
     assert "got 'trn1-61'; nothing was deleted" in capsys.readouterr().err
     assert operated.deployment().stack("trn1-16-cluster") is not None
+
+
+def test_the_outcome_fits_80_columns_with_what_is_left_and_its_costs(operated: Operated) -> None:
+    logs = Found("AWS::Logs::LogGroup", "/aws/parallelcluster/trn1-16-202611210730", "logs of the cluster", kept=True)
+    volume = Found("AWS::EC2::Volume", "vol-0123456789abcdef0", "tag parallelcluster:cluster-name=trn1-16")
+    table = Found("AWS::DynamoDB::Table", "parallelcluster-trn1-16", "tag parallelcluster:cluster-name=trn1-16")
+    outcome = Outcome(
+        datetime(2026, 11, 21, 8, 0, tzinfo=UTC),
+        ["trn1-16-cluster", "trn1-16", "trn1-16-monitoring", "trn1-16-storage", "trn1-16-network"],
+        [Backup("backup-0123456789abcdef0", Decimal(240))],
+        [f"trn1-16-network stays, for {'sg-0123456789abcdef0, ' * 4} stands on it."],
+        [table, volume, logs],
+        {
+            (volume.type, volume.id): Decimal("2.8"),
+            (table.type, table.id): None,
+            (logs.type, logs.id): Decimal("0.001"),
+        },
+        datetime(2026, 11, 21, 8, 12, 5, tzinfo=UTC),
+    )
+    screen = io.StringIO()
+    destruction_report.show_outcome(operated.deployment(), outcome, Console(file=screen, width=80))
+    lines = [each.rstrip() for each in screen.getvalue().splitlines()]
+    assert max(map(len, lines)) <= 80
+    assert "Deleted in 12 min 5 s: trn1-16-cluster, trn1-16, trn1-16-monitoring," in lines
+    assert "Backup: backup-0123456789abcdef0. It costs at most $240 a month until you delete" in lines
+    assert "  aws fsx delete-backup --backup-id backup-0123456789abcdef0 --region us-west-2" in lines
+    assert "  aws ec2 delete-volume --volume-id vol-0123456789abcdef0 --region us-west-2" in lines
+    text = " ".join(screen.getvalue().split())
+    assert "Left over; --sweep removes what holds no data: parallelcluster-trn1-16: tag" in text
+    assert "cluster-name=trn1-16, paid by use vol-0123456789abcdef0 *: tag" in text
+    assert "cluster-name=trn1-16, $2.80 a month Kept on purpose: /aws/parallelcluster/" in text
+    assert "logs of the cluster * holds data." in text
 
 
 def test_names_all_obstacles_at_once_and_does_nothing(operated: Operated, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,14 +1,19 @@
 """Deletion of one stack: tried again where AWS only needs time, and nowhere else."""
 
+import json
 from typing import Any
 
 import pytest
+from botocore.client import BaseClient
+from botocore.config import Config
+from botocore.exceptions import EndpointConnectionError
 
 from rehearsal.aws import EmulatedAws
 from scripts.deployment import Deployment
 from scripts.operations.command import OperationError
 from scripts.operations.destruction import stacks as destruction_stacks
-from tests.operations.destroying import Account, FastClock
+from tests.operations.destroying import Account, FastClock, unanswered
+from tests.rehearsal.account import statement, trust
 
 PARAMETER = {"Type": "AWS::SSM::Parameter", "Properties": {"Type": "String", "Value": "v"}}
 
@@ -39,9 +44,70 @@ def test_tries_again_what_is_in_use(account: Account) -> None:
 def test_gives_up_at_once_where_time_does_not_help(account: Account) -> None:
     ids = account.create("made", Bucket={"Type": "AWS::S3::Bucket"})
     account.client("s3").put_object(Bucket=ids["Bucket"], Key="k", Body=b"-")
-    with pytest.raises(OperationError, match=r"made could not be deleted:\n  Bucket \(AWS::S3::Bucket\): .*not empty"):
+    refused = (
+        r"made could not be deleted:\n  Bucket \(AWS::S3::Bucket\): .*not empty.*\nMore: make diagnose ENV=trn1-16"
+    )
+    with pytest.raises(OperationError, match=refused):
         account.delete("made", FastClock())
     assert not any("trying again" in each for each in account.said)
+
+
+def test_what_a_stack_does_not_know_goes_before_it(account: Account) -> None:
+    vpc = {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.8.0.0/16"}}
+    subnet = {"Type": "AWS::EC2::Subnet", "Properties": {"CidrBlock": "10.8.0.0/24", "VpcId": {"Ref": "Vpc"}}}
+    network = account.create("network", Vpc=vpc, Subnet=subnet)
+    group = {"GroupDescription": "-", "VpcId": network["Vpc"]}
+    zone = {"Name": "made.pcluster.", "VPCs": [{"VPCId": network["Vpc"], "VPCRegion": "us-west-2"}]}
+    ids = account.create(
+        "made",
+        Group={"Type": "AWS::EC2::SecurityGroup", "Properties": group},
+        Role={"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": trust("ec2")}},
+        Zone={"Type": "AWS::Route53::HostedZone", "Properties": zone},
+    )
+    policy = json.dumps(statement(Action="*", Resource="*"))
+    account.client("iam").put_role_policy(RoleName=ids["Role"], PolicyName="theirs", PolicyDocument=policy)
+    record = {"Name": "node.made.pcluster.", "Type": "A", "TTL": 1, "ResourceRecords": [{"Value": "10.8.0.9"}]}
+    change = {"Changes": [{"Action": "CREATE", "ResourceRecordSet": record}]}
+    account.client("route53").change_resource_record_sets(HostedZoneId=ids["Zone"], ChangeBatch=change)
+    account.client("ec2").create_network_interface(SubnetId=network["Subnet"], Groups=[ids["Group"]])
+    account.delete("made", FastClock())
+    assert account.deployment.stack("made") is None
+    freed = [each for each in account.said if "what it holds and can be deleted is deleted" in each]
+    assert {each.split()[1] for each in freed} == {"Group", "Role", "Zone"}
+
+
+def test_waits_on_while_aws_does_not_answer(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+    account.create("made", Parameter=PARAMETER)
+    with unanswered(monkeypatch, "DeleteStack", "DescribeStacks"):
+        account.delete("made", FastClock())
+    assert account.deployment.stack("made") is None
+    for reason in ("Could not connect", "Rate exceeded"):
+        assert any("No answer, which is asked for again" in each and reason in each for each in account.said)
+
+
+def test_gives_up_when_aws_does_not_answer_for_long(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+    account.create("made", Parameter=PARAMETER)
+    with unanswered(monkeypatch, "DeleteStack", "DescribeStacks", times=61), pytest.raises(EndpointConnectionError):
+        account.delete("made", FastClock(moment=0))
+
+
+def test_throttled_in_mid_wait_it_waits_on(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+    account.create("made", Parameter=PARAMETER)
+    call = BaseClient._make_api_call
+
+    def throttled(client: BaseClient, operation: str, parameters: dict[str, Any]) -> Any:
+        answer = call(client, operation, parameters)
+        if operation == "DeleteStack":
+            account.aws.inject("throttling")
+        return answer
+
+    once = Config(retries={"total_max_attempts": 1})
+    monkeypatch.setattr("botocore.config.Config", lambda **_: once)  # botocore's own patience is at its end
+    monkeypatch.setattr(BaseClient, "_make_api_call", throttled)
+    account.deployment = Deployment("trn1-16", account.deployment.settings)
+    account.delete("made", FastClock())
+    assert account.deployment.stack("made") is None
+    assert any("Rate exceeded" in each for each in account.said)
 
 
 def test_protection_is_taken_away_only_if_wanted(account: Account) -> None:

@@ -1,11 +1,13 @@
 """The end of storage: by the policies that are deployed, and never without a backup unless that is asked for."""
 
 from datetime import datetime
+from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import pytest
 from botocore.client import BaseClient
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, EndpointConnectionError
 
 from config.settings import Settings
 from rehearsal.aws import EmulatedAws
@@ -14,8 +16,9 @@ from scripts.deployment import Deployment
 from scripts.operations.command import run
 from scripts.operations.destruction import destroy as destruction
 from scripts.operations.destruction import plan as destruction_plan
-from scripts.operations.destruction.destroy import Outcome
-from tests.operations.destroying import Account, FastClock
+from scripts.operations.destruction.outcome import Outcome
+from tests.operations.destroying import Account, FastClock, unanswered, validate
+from tests.operations.remains import leave_in_network
 
 STORAGE = ("storage",)
 PARAMETER = {"Type": "AWS::SSM::Parameter", "Properties": {"Type": "String", "Value": "v"}}
@@ -132,7 +135,7 @@ def test_a_link_that_comes_meanwhile_keeps_the_file_system(account: Account, mon
         account.deployment, parts=("storage", "network"), clock=Linking(), say=account.said.append, unprotect=True
     )
     assert outcome.failures[0] == f"{ids['Files']} stays: FSx backs up no file system that is linked to S3."
-    assert outcome.deleted == outcome.backups == []
+    assert (outcome.deleted, outcome.backups) == ([], [])
 
 
 def test_a_backup_from_before_the_last_cluster_ended_is_not_current(account: Account) -> None:
@@ -147,29 +150,95 @@ def test_a_backup_from_before_the_last_cluster_ended_is_not_current(account: Acc
         account.delete(stack, FastClock())
     account.client("fsx").describe_backups()
     [made] = end(account, unprotect=True).backups
-    assert made != stale
+    assert made.id != stale
 
 
-def test_expired_credentials_say_that_the_same_command_goes_on(
-    account: Account, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_waits_on_for_a_backup_while_fsx_does_not_answer(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+    deploy(account, "Delete", LUSTRE)
+    with unanswered(monkeypatch, "CreateBackup", "DescribeBackups"):
+        outcome = end(account)
+    assert outcome.failures == []
+    assert [each.monthly for each in outcome.backups] == [1200 * Decimal("0.05")]
+
+
+def test_a_refused_backup_keeps_the_storage_and_nothing_else(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+    deploy(account, "Delete", LUSTRE)
+    account.create("trn1-16-monitoring", Parameter=PARAMETER)
+    call = BaseClient._make_api_call
+
+    def refusing(client: BaseClient, operation: str, parameters: dict[str, Any]) -> Any:
+        if operation == "CreateBackup":
+            raise ClientError({"Error": {"Code": "BadRequest", "Message": "not now"}}, operation)
+        return call(client, operation, parameters)
+
+    monkeypatch.setattr(BaseClient, "_make_api_call", refusing)
+    outcome = destruction.destroy(
+        account.deployment, parts=("monitoring", "storage"), clock=FastClock(), say=account.said.append
+    )
+    [failure] = outcome.failures
+    assert failure.startswith("trn1-16-storage: An error occurred (BadRequest)")
+    assert outcome.deleted == ["trn1-16-monitoring"]
+    assert outcome.left is not None
+    assert account.deployment.stack("trn1-16-storage") is not None
+
+
+def test_own_leftovers_in_the_network_go_before_it(account: Account) -> None:
+    vpc = {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.8.0.0/16"}}
+    subnet = {"Type": "AWS::EC2::Subnet", "Properties": {"CidrBlock": "10.8.0.0/24", "VpcId": {"Ref": "Vpc"}}}
+    network = account.create("trn1-16-network", Vpc=vpc, Subnet=subnet)
+    left = leave_in_network(account.client("ec2"), "trn1-16", network["Vpc"], network["Subnet"])
+    parts = ("cluster", "network")
+    [obstacle] = destruction_plan.plan(account.deployment, parts).obstacles
+    assert obstacle.startswith("Leftovers of the deployment use what would go: ")
+    assert obstacle.endswith("--sweep removes them first.")
+    assert all(each in obstacle for each in left)
+    assert destruction_plan.plan(account.deployment, parts, sweep=True).obstacles == ()
+    outcome = destruction.destroy(
+        account.deployment, parts=parts, clock=FastClock(), say=account.said.append, sweep=True
+    )
+    assert outcome.failures == []
+    assert outcome.deleted[-1] == "trn1-16-network"
+    assert left < set(outcome.deleted)
+    assert not any("trying again" in each for each in account.said)
+
+
+BROKEN_OFF = {
+    "The token is expired": (
+        2,
+        ClientError({"Error": {"Code": "ExpiredToken", "Message": "The token is expired"}}, "DescribeStacks"),
+    ),
+    "Could not connect": (1, EndpointConnectionError(endpoint_url="https://aws")),
+    "It was interrupted.": (130, KeyboardInterrupt()),
+}
+
+
+@pytest.mark.parametrize("reason", BROKEN_OFF)
+def test_broken_off_it_says_what_was_done_and_that_the_same_command_goes_on(
+    account: Account, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], reason: str
 ) -> None:
     account.create("trn1-16-monitoring", Parameter=PARAMETER)
-    arguments = destroy.arguments().parse_args(["trn1-16", "--monitoring", "--yes"])
+    monkeypatch.setattr("scripts.operations.clock.Clock", partial(FastClock, moment=0.01))
+    arguments = destroy.arguments().parse_args(["trn1-16", "--monitoring", "--yes", "--json"])
     call, made = BaseClient._make_api_call, []
+    code, error = BROKEN_OFF[reason]
 
-    def expiring(client: BaseClient, operation: str, parameters: dict[str, Any]) -> Any:
+    def failing(client: BaseClient, operation: str, parameters: dict[str, Any]) -> Any:
         if "DeleteStack" in made:
-            raise ClientError({"Error": {"Code": "ExpiredToken", "Message": "The token is expired"}}, operation)
+            raise error
         made.append(operation)
         return call(client, operation, parameters)
 
     with monkeypatch.context() as patch:
-        patch.setattr(BaseClient, "_make_api_call", expiring)
-        assert run(arguments, destroy.program) == 2
-    error = capsys.readouterr().err
-    assert "The token is expired" in error
-    assert "get new session credentials" in error
-    assert "the same command goes on where it stopped" in error
+        patch.setattr(BaseClient, "_make_api_call", failing)
+        assert run(arguments, destroy.program) == code
+    printed = capsys.readouterr()
+    outcome = validate("destroy", printed.out)["outcome"]
+    assert reason in outcome["failures"][-1]
+    assert (outcome["deleted"], outcome["left"]) == ([], None)
+    if code != 130:
+        assert reason in printed.err
+        assert "the same command goes on where it stopped" in printed.err
+    assert ("get new session credentials" in printed.err) is (code == 2)
     assert run(arguments, destroy.program) == 0
     account.deployment.account.forget()
     assert account.deployment.stack("trn1-16-monitoring") is None

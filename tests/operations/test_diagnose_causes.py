@@ -86,6 +86,10 @@ def test_a_sample_is_diagnosed_as_its_cause_and_as_no_other_first(sample: Mappin
     assert sample["text"].partition(": ")[2][:60] in found.findings[0].evidence[-1].text
 
 
+def test_samples_are_of_the_daemons_that_launch_nodes_and_that_stop_the_fleet() -> None:
+    assert {each["stream"] for each in SAMPLES if "stream" in each} == {"clusterstatusmgtd", "slurm_resume"}
+
+
 @pytest.mark.parametrize("sample", [each for each in SAMPLES if each["kind"] not in ("event", "instance")])
 def test_a_line_passes_the_filter_that_logs_are_asked_with(sample: Mapping[str, str]) -> None:
     assert any(term in sample["text"] for term in LOG_TERMS)

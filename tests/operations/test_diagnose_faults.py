@@ -88,27 +88,5 @@ def test_the_cluster(attempts: Attempts) -> None:
     assert found.findings[0].evidence[0].place == name, "the cluster's own stack, which is deleted by now"
     attempts.delete("cluster")
 
-    assert first(attempts.make("cluster", "head-node")) == "custom-action"
-    what = "/fsx/ultracluster is full"
-    line = f"head_node.sh: failed (20): {what}. To do: make room."
-    attempts.log("ip-10-0-0-1.i-0a1b.cfn-init", line, group=attempts.log_groups()[-1])
-    found = diagnose(attempts.deployment())
-    assert [each.cause.id for each in found.findings[:2]] == ["node-script", "custom-action"]
-    assert what in found.findings[0].why
-    attempts.delete("cluster")
-
     assert first(attempts.make("cluster", "provider")) == "provider-out-of-time"
     attempts.delete("cluster")
-
-
-def test_what_does_not_go(attempts: Attempts) -> None:
-    assert not attempts.make("cluster").failed
-    attempts.aws.inject("stopping")
-    with pytest.raises(WaiterError):
-        attempts.delete("cluster")
-    attempts.aws.mend()
-    found = diagnose(attempts.deployment())
-    assert first(found) == "placement-group-in-use"
-    assert found.findings[0].evidence[0].place.startswith(attempts.cluster_name)
-    attempts.delete("cluster")
-    assert not diagnose(attempts.deployment()).failed

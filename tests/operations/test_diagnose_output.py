@@ -115,12 +115,6 @@ def test_what_aws_says_is_shown_as_it_is(
     assert "trn1:free:[b]" in capsys.readouterr().out
 
 
-def test_help_has_examples(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        run(monkeypatch, "--help")
-    assert "examples:" in capsys.readouterr().out
-
-
 def test_the_page_has_every_cause() -> None:
     page = (ROOT / "docs/diagnose.md").read_text(encoding="utf-8")
     for cause in table():

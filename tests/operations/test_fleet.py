@@ -199,6 +199,32 @@ def test_a_drain_outlives_some_minutes_without_an_answer(world: World, error: Ex
     assert world.said[-1] == "0 jobs have nodes, 0 wait"
 
 
+@pytest.mark.parametrize(("operation", "before"), [("stop", "RUNNING"), ("start", "STOPPED")])
+@pytest.mark.parametrize("error", HICCUPS[1:], ids=lambda error: type(error).__name__)
+def test_a_wait_for_the_fleet_outlives_some_minutes_without_an_answer(
+    world: World, error: Exception, operation: str, before: str
+) -> None:
+    def unanswered(*_: object, **__: object) -> None:
+        raise error
+
+    world.status = before
+    world.ticks[1] = lambda: setattr(world, "ask", unanswered)
+    world.ticks[9] = lambda: delattr(world, "ask")
+    getattr(world, operation)()
+    assert world.said.count(f"No answer, which is asked for again: {error}") == 1
+    assert world.status == ("STOPPED" if operation == "stop" else "RUNNING")
+
+
+def test_a_right_that_is_missing_ends_a_wait_at_once(world: World) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}}, "GetItem")
+
+    world.ticks[1] = lambda: setattr(world, "ask", refused)
+    with pytest.raises(ClientError, match="AccessDenied"):
+        world.stop()
+    assert world.sleeps == 1
+
+
 def test_a_head_node_that_stays_silent_ends_a_drain(world: World) -> None:
     world.slurm.jobs("RUNNING")
     world.ticks[2] = lambda: setattr(world, "reachable", False)

@@ -221,12 +221,6 @@ def test_an_end_in_mid_way_says_what_goes_on(
     assert f"A {action} that was requested goes on in AWS. The same command goes on waiting for it" in errors
 
 
-def test_help_has_examples(call: Fleet, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        call("--help")
-    assert "fleet trn1-16 stop --drain" in capsys.readouterr().out
-
-
 def test_what_is_listed_is_short(slurm: Slurm, operated: Operated) -> None:
     from scripts.operations.remote.head_node import HeadNode
 

@@ -104,16 +104,27 @@ def test_fits_a_terminal_and_counts_what_is_many(operated: Operated) -> None:
 
 def test_prints_what_its_schema_describes(operated: Operated, capsys: pytest.CaptureFixture[str]) -> None:
     operated.launch(5)
+    operated.calls()
     assert run(program.arguments().parse_args(["trn1-16", "--json"]), program.program) == 0
     document = validate("inventory", capsys.readouterr().out)
-    assert sum(each["type"] == "AWS::EC2::Instance" for each in document["resources"]) == 6
+    nodes = [each for each in document["resources"] if each["type"] == "AWS::EC2::Instance"]
+    assert len(nodes) == 6
+    assert operated.calls().count("resourcegroupstaggingapi:GetResources") > 2, "tags come in pages, for two sets"
+    assert {each["tags"]["parallelcluster:cluster-name"] for each in nodes} == {"trn1-16"}
 
 
 def test_prints_markdown(operated: Operated, capsys: pytest.CaptureFixture[str]) -> None:
+    nodes = operated.launch(5)
     assert run(program.arguments().parse_args(["trn1-16", "--markdown"]), program.program) == 0
     page = capsys.readouterr().out
     assert page.startswith("# What there is of trn1-16\n")
     assert "| FileSystem * | `fs-" in page
+    rows = {row[1]: row for line in page.splitlines() if len(row := line[2:-2].split(" | ")) == 6}
+    for node in nodes:  # more than three alike, and yet a row each
+        what, _, stack, _, monthly, tags = rows[f"`{node}`"]
+        assert (what, stack, monthly) == ("Instance", FLEET, "$15,695")
+        assert "parallelcluster:cluster-name=trn1-16" in tags.split(", ")
+    assert not any("aws:cloudformation" in row[5] for row in rows.values())
 
 
 def test_a_missing_right_hides_only_what_it_is_for(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable
+from decimal import Decimal
 
 import pytest
 from botocore.exceptions import ClientError
@@ -12,14 +13,14 @@ from rehearsal.aws import EmulatedAws
 from rehearsal.inventory import inventory
 from scripts.deployment import Deployment
 from scripts.operations.clock import Clock
-from scripts.operations.command import CONFIG
+from scripts.operations.command import CONFIG, Say
 from scripts.operations.destruction import destroy as destruction
 from scripts.operations.inventory import leftovers
 from scripts.operations.inventory.leftovers_by_name import parallelcluster_bucket
 from scripts.operations.inventory.leftovers_model import PREFIX, Found
 from scripts.operations.inventory.leftovers_removal import remove
-from tests.operations.destroying import FastClock
-from tests.operations.remains import REGION, Remains
+from tests.operations.destroying import FastClock, unanswered
+from tests.operations.remains import REGION, VERSIONS, Remains
 from tests.rehearsal.account import trust
 
 OURS, OTHERS = "trn1-16", ("trn1-16-2", "trn1-160", "trn1")
@@ -43,6 +44,10 @@ def remains(rehearsed_aws: EmulatedAws, deployment: Deployment) -> Remains:
 @pytest.fixture
 def leave(remains: Remains) -> Callable[[str], set[str]]:
     return remains.of
+
+
+def untold(_: str) -> None:
+    """Take no notice of progress."""
 
 
 def test_finds_what_is_ours_and_nothing_of_others(deployment: Deployment, leave: Callable[[str], set[str]]) -> None:
@@ -143,7 +148,7 @@ def test_removes_all_of_it(
     before = inventory(rehearsed_aws, REGION)
     leave(OURS)
     for each in leftovers.find(deployment):
-        remove(deployment, each, FastClock())
+        remove(deployment, each, FastClock(), untold)
     assert leftovers.find(deployment) == []
     assert inventory(rehearsed_aws, REGION) == before
 
@@ -171,18 +176,52 @@ def test_goes_on_without_a_right_and_says_which(
     assert any("ListTables" in each for each in missing)
 
 
-def test_a_sweep_goes_on_where_one_thing_may_not_be_removed(
+def test_a_sweep_goes_on_where_one_thing_cannot_be_removed(
     deployment: Deployment, leave: Callable[[str], set[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leave(OURS)
+    refusals = {PREFIX: ("AccessDenied", "DeleteObjects"), "AWS::IAM::Role": ("DeleteConflict", "DeleteRole")}
 
-    def refusing(deployment: Deployment, found: Found, clock: Clock) -> None:
-        if found.type == PREFIX:
-            raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "DeleteObjects")
-        remove(deployment, found, clock)
+    def refusing(deployment: Deployment, found: Found, clock: Clock, say: Say) -> None:
+        if found.type in refusals:
+            code, operation = refusals[found.type]
+            raise ClientError({"Error": {"Code": code, "Message": "no"}}, operation)
+        remove(deployment, found, clock, say)
 
-    monkeypatch.setattr("scripts.operations.destruction.destroy.remove", refusing)
-    outcome = destruction.destroy(deployment, clock=FastClock(), say=lambda _: None, sweep=True)
-    assert [each for each in outcome.failures if "DeleteObjects" in each] == outcome.failures != []
-    assert {each.type for each in outcome.left} == {PREFIX, "AWS::EC2::Volume", "AWS::Logs::LogGroup"}
-    assert all(each.kept or each.data or each.type == PREFIX for each in outcome.left)
+    monkeypatch.setattr("scripts.operations.destruction.steps.remove", refusing)
+    outcome = destruction.destroy(deployment, clock=FastClock(), say=untold, sweep=True)
+    assert [each for each in outcome.failures if "DeleteObjects" in each or "DeleteRole" in each] == outcome.failures
+    assert len(outcome.failures) == len(VERSIONS) + 1
+    left = outcome.left or []
+    assert {each.type for each in left} == {*refusals, "AWS::EC2::Volume", "AWS::Logs::LogGroup"}
+    assert all(each.kept or each.data or each.type in refusals for each in left)
+    [volume] = [(each.type, each.id) for each in left if each.type == "AWS::EC2::Volume"]
+    assert outcome.costs[volume] == 100 * Decimal("0.08")
+
+
+def test_a_sweep_waits_for_what_is_in_use_and_takes_what_is_gone_for_done(
+    rehearsed_aws: EmulatedAws, deployment: Deployment, remains: Remains, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remains.of(OURS)
+    user, ec2 = remains.user_of_group(OURS), rehearsed_aws.client("ec2", REGION)
+    said: list[str] = []
+
+    def quicker(sentence: str) -> None:
+        said.append(sentence)
+        if sentence.startswith("eni-"):
+            ec2.delete_network_interface(NetworkInterfaceId=sentence.split(maxsplit=1)[0])
+
+    with unanswered(monkeypatch, "TerminateInstances", "DescribeInstances"):
+        outcome = destruction.destroy(deployment, clock=FastClock(moment=0), say=quicker, sweep=True)
+    [failure] = outcome.failures
+    assert "could not be removed within 15 minutes" in failure
+    assert "(DependencyViolation) when calling the DeleteSecurityGroup" in failure
+    assert {each.type for each in outcome.left or [] if each.is_swept} == {"AWS::EC2::SecurityGroup"}
+
+    class Releasing(FastClock):
+        def sleep(self, seconds: float) -> None:
+            ec2.terminate_instances(InstanceIds=[user])
+            super().sleep(seconds)
+
+    assert destruction.destroy(deployment, clock=Releasing(), say=quicker, sweep=True).failures == []
+    assert len([each for each in said if each.startswith("eni-")]) == 2

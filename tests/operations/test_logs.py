@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, EndpointConnectionError
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from scripts import logs
@@ -116,7 +116,7 @@ def test_names_that_mean_nothing_are_refused(
     [
         ["--since", "1y"],
         ["--lines", "0"],
-        ["--job", "x"],
+        ["--job", "x;y"],
         ["--job", "1_"],
         ["slurmd", "--list"],
         ["slurmd", "--job", "1"],
@@ -215,6 +215,31 @@ def test_following_shows_each_line_once(
     assert [line["message"] for line in lines] == ["one", "two", "three"]
     for line in lines:
         Draft202012Validator(SCHEMA).validate(line)
+
+
+def test_following_goes_on_after_a_moment_without_an_answer(
+    operated: Operated, shown: Logs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stream = f"{head_prefix(operated)}slurmctld"
+    operated.log(stream, "one")
+    error = EndpointConnectionError(endpoint_url="https://logs.us-west-2.amazonaws.com")
+    events = streams.Source.events
+
+    def unanswered(*_: object, **__: object) -> None:
+        raise error
+
+    def fail() -> None:
+        monkeypatch.setattr(streams.Source, "events", unanswered)
+
+    def mend() -> None:
+        monkeypatch.setattr(streams.Source, "events", events)
+        operated.log(stream, "two")
+
+    following(monkeypatch, fail, lambda: None, mend, lambda: None)
+    assert shown("slurmctld", "--follow") == 130
+    output, errors = capsys.readouterr()
+    assert untimed(output) == "head-node slurmctld | one\nhead-node slurmctld | two\n"
+    assert errors.count(f"No answer, which is asked for again: {error}") == 1
 
 
 def test_following_finds_nodes_that_join(

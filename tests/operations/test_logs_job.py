@@ -45,6 +45,7 @@ scontrol() {
     *) echo 'slurm_load_jobs error: Invalid job id specified' >&2; return 1;;
     esac
 }
+squeue() { case "$*" in *"--name=train "*"--sort=-i "*) printf '12\n7\n';; esac; }
 source /dev/stdin
 """
 JOB = """\
@@ -85,6 +86,19 @@ def test_a_job_is_its_output_and_its_nodes(
     )
     assert f"Job 12 is RUNNING; its output: {output}" in errors
     assert (tmp_path / "user").read_text(encoding="utf-8") == "somebody\n"
+
+
+def test_a_name_is_that_of_the_newest_job(
+    operated: Operated, shown: Logs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "log").write_text("step 1\n", encoding="utf-8")
+    slurm(operated, tmp_path, JOB.format(id=12, array="", nodes="(null)", output=tmp_path / "log"))
+    assert shown("--job", "train") == 0
+    output, errors = capsys.readouterr()
+    assert output == "job 12 output | step 1\n"
+    assert "The newest job called train is 12." in errors
+    assert shown("--job", "other") == 1
+    assert "Slurm knows no job called other, or no longer; its number shows" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("asked", ["12", "12_3"])

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import io
 import json
-import threading
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from botocore.exceptions import WaiterError
 from rich.console import Console
 
 from config.settings import load
@@ -133,27 +130,3 @@ def test_a_deployment_that_is_done(operated: Operated) -> None:
     assert code == 0
     assert "  trn1-16 " in text, "the cluster's own stack, in that of the cluster"
     assert "trn1-16: complete after" in text
-
-
-@pytest.fixture
-def failing_deployment(boto3_data: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Thread]:
-    """A deployment whose head node will not come up, about to begin."""
-    with EmulatedAws() as aws:
-        act_as(aws.settings, monkeypatch)
-        aws.inject("head-node")
-
-        def deploy() -> None:
-            with pytest.raises(WaiterError):
-                Operated(aws, load(CONFIG / "trn1-16.yaml"), tmp_path)
-
-        yield threading.Thread(target=deploy)
-
-
-@pytest.mark.slow
-def test_a_head_node_that_fails_is_followed_into_the_clusters_own_stack(failing_deployment: threading.Thread) -> None:
-    failing_deployment.start()
-    code, text = look()
-    failing_deployment.join()
-    assert code == 1
-    assert "trn1-16-cluster  ROLLBACK_COMPLETE" in text
-    assert "Failed to execute OnNodeConfigured script" in text

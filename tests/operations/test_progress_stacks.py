@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 from datetime import timedelta
+from typing import cast
 
 import pytest
 from rich.console import Console
@@ -72,6 +74,26 @@ def test_50_queues_and_20_000_events_keep_to_the_budget_and_are_read_at_last(
     assert tracker.is_complete
     [cluster] = progress(tracker, clock.now()).nodes
     assert [len(each.operation.resources) for each in cluster.children[0].children] == [400] * 50
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_the_other_cluster_of_an_upgrade_is_told(told: ToldCloudFormation, clock: ToldClock, is_terminal: bool) -> None:
+    account.creation(told)
+    other = {"StackName": "trn1-16-cluster-2", "Description": "Trn1 UltraCluster trn1-16: cluster"}
+    told.listed = [{**other, "StackStatus": "DELETE_IN_PROGRESS"}]
+    console = Console(width=100, height=50, file=io.StringIO(), force_terminal=is_terminal, color_system=None)
+    watch(account.deployment(told), console, clock=clock, as_json=False)
+    text = cast("io.StringIO", console.file).getvalue()
+    sentence = "trn1-16-cluster-2 is DELETE_IN_PROGRESS: another cluster of this deployment, which costs, too"
+    assert sentence in text.partition("slowest")[0], "while it goes on"
+    assert sentence in text.partition("slowest")[2], "in the summary"
+    assert is_terminal or text.count(sentence) == 2
+
+
+def test_who_may_not_list_all_stacks_follows_all_the_same(told: ToldCloudFormation, clock: ToldClock) -> None:
+    account.creation(told)
+    told.failing["DescribeStacks"] = account.refusal("AccessDenied", "no", "DescribeStacks")
+    assert watch(account.deployment(told), Console(quiet=True), clock=clock, as_json=False) == 0
 
 
 @pytest.mark.parametrize("missed", [True, False])

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from botocore.config import Config
+from botocore.exceptions import ClientError
 
 from scripts import status as command
-from scripts.deployment import Deployment
+from scripts.deployment import Account, Deployment
 from scripts.operations import command as frame
+from scripts.operations.progress.stacks import Tracker
 from scripts.operations.remote.head_node import HeadNode
 from tests.operations.account import Operated
+from tests.operations.log_lines import head_prefix
 from tests.operations.slurm_samples import IDLE, RECORDED, shell
 from tests.operations.status_looks import answered, look, screen, stack_status  # noqa: F401
 from tests.operations.test_status_parts import settings
+from tests.rehearsal.stacks import Stacks, parameter
 
 
 def test_the_screen(operated: Operated) -> None:
@@ -103,7 +108,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("answered_at_once", "patient")
-def test_1875_nodes_take_twelve_calls(operated: Operated) -> None:
+def test_1875_nodes_take_at_most_twelve_calls(operated: Operated) -> None:
     ec2 = operated.client("ec2")
     made = ec2.create_capacity_reservation(
         InstanceType="trn1.32xlarge", InstancePlatform="Linux/UNIX", InstanceCount=1875, AvailabilityZoneId="usw2-az4"
@@ -117,9 +122,9 @@ def test_1875_nodes_take_twelve_calls(operated: Operated) -> None:
     ec2.cancel_capacity_reservation(CapacityReservationId=made)
     assert document["compute_nodes"] == {"running": 1875}
     assert document["reservations"][0]["total"] == 1875
-    assert document["unseen"].keys() == {"alarms"}
+    assert document["unseen"] == {}
     assert calls.count("ec2:DescribeInstances") == 2
-    assert len(calls) == 12
+    assert len(calls) <= 12
 
 
 @pytest.mark.usefixtures("answered_at_once")
@@ -132,8 +137,61 @@ def test_a_look_takes_no_more_calls_while_the_cluster_changes(
     _, document = look(operated.deployment())
     calls = operated.calls()
     assert document["unseen"] == {}
+    assert calls.count("cloudformation:DescribeStacks") == 2
+    assert len(calls) <= 12
+
+
+def unlisted(kind: str) -> Callable[[Account, str, str], Any]:
+    """Return what answers as an account that does not tell of all stacks at once."""
+    ask = Account.ask
+
+    def answer(account: Account, service: str, operation: str, **parameters: Any) -> Any:
+        if operation != "describe_stacks" or parameters:
+            return ask(account, service, operation, **parameters)
+        ask(account, service, operation)  # a call that counts
+        if kind == "refused":
+            raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "DescribeStacks")
+        return {"Stacks": [], "NextToken": "more"}
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        ("refused", "these credentials lack cloudformation:DescribeStacks on all stacks"),
+        ("cut off", "not known: there are more stacks than one call tells of"),
+    ],
+)
+@pytest.mark.usefixtures("answered_at_once")
+def test_stacks_that_are_not_listed_are_asked_for_by_name(
+    operated: Operated, kind: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operated.shell(shell(IDLE))
+    monkeypatch.setattr(Account, "ask", unlisted(kind))
+    operated.calls()
+    code, document = look(operated.deployment())
+    calls = operated.calls()
+    assert (code, document["unseen"]) == (frame.DONE, {"other_clusters": reason})
+    assert [each["status"] for each in document["stacks"]] == ["CREATE_COMPLETE"] * 4
     assert calls.count("cloudformation:DescribeStacks") == 5
     assert len(calls) <= 12
+
+
+def test_the_other_cluster_of_an_upgrade_is_named(operated: Operated) -> None:
+    operated.shell(shell(IDLE))
+    stacks = Stacks(operated.aws, operated.settings.region)
+    described = {"Description": "Trn1 UltraCluster trn1-16: cluster"}
+    stacks.create("trn1-16-cluster-2", {"A": parameter()}, template=described)
+    tracker = Tracker(operated.deployment())
+    try:
+        _, document = look(operated.deployment())
+        tracker.refresh()
+    finally:
+        stacks.delete("trn1-16-cluster-2")
+    [other] = document["other_clusters"]
+    assert (other["name"], other["status"][:7]) == ("trn1-16-cluster-2", "CREATE_")
+    assert tracker.others == {"trn1-16-cluster-2": other["status"]}
 
 
 def test_without_any_stack(operated: Operated) -> None:
@@ -184,9 +242,27 @@ def stopped(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_head_node_that_is_stopped(operated: Operated) -> None:
     code, document = look(operated.deployment())
     assert (code, document["faults"]) == (1, [f"the head node {operated.head_node} is stopped"])
+    assert [each["id"] for each in document["diagnosis"]["causes"]] == ["head-node-stopped"]
+
+
+def test_a_head_node_that_is_gone(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Deployment, "nodes", lambda _: [])
+    code, document = look(operated.deployment())
+    assert (code, document["faults"]) == (1, ["the cluster trn1-16 has no head node"])
+    assert [each["id"] for each in document["diagnosis"]["causes"]] == ["head-node-gone"]
 
 
 # --- what failed ---
+
+
+def test_a_fleet_that_is_protected_is_diagnosed(operated: Operated) -> None:
+    operated.shell(shell(IDLE))
+    operated.set_fleet("PROTECTED")
+    line = "[slurm_plugin.clustermgtd:_enter_protected_mode] - WARNING - Setting cluster into protected mode"
+    operated.log(f"{head_prefix(operated)}clustermgtd", f"{line} due to failures detected in node provisioning.")
+    code, document = look(operated.deployment())
+    assert code == frame.FAILED
+    assert [each["id"] for each in document["diagnosis"]["causes"]] == ["protected-mode"]
 
 
 def test_what_failed_is_diagnosed(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,6 +42,7 @@ HEALTHY = Status(
     cluster="trn1-16",
     now=NOW,
     stacks=STACKS,
+    others=(),
     instances=Instances(HeadNode("i-1", "running", "c6i.4xlarge", "10.0.0.5", "", AGO), {"running": 2}, {}),
     session_manager=True,
     fleet="RUNNING",
@@ -79,19 +80,28 @@ def shown(status: Status, width: int = 80) -> str:
 
 
 @pytest.mark.parametrize(
-    ("given", "stacks", "expected"),
+    ("given", "stacks", "asked", "groups", "looks"),
     [
-        (settings(), 4, Budget(usage=True, groups=0, alarms=True, looks=2)),
-        (settings(), 5, Budget(usage=True, groups=0, alarms=True, looks=1)),
-        (settings(nodes=1875), 4, Budget(usage=True, groups=0, alarms=True, looks=1)),
-        (settings(nodes=1875, reservation="cr-1"), 4, Budget(usage=True, groups=0, alarms=False, looks=1)),
-        (settings(nodes=1875, reservation="cr-1"), 5, Budget(usage=False, groups=0, alarms=False, looks=1)),
-        (settings(nodes=1875, group="arn"), 4, Budget(usage=True, groups=0, alarms=False, looks=1)),
-        (settings(group="arn"), 4, Budget(usage=True, groups=1, alarms=False, looks=1)),
+        (settings(), 2, ("reservations", "usage", "alarms"), 0, 4),
+        (settings(), 6, ("reservations", "usage"), 0, 1),
+        (settings(nodes=1875), 2, ("reservations", "usage", "alarms"), 0, 3),
+        (settings(nodes=1875, reservation="cr-1"), 2, ("reservations", "usage", "alarms"), 0, 2),
+        (settings(nodes=1875, reservation="cr-1"), 5, ("reservations",), 0, 1),
+        (settings(nodes=1875, reservation="cr-1"), 6, (), 0, 1),
+        (settings(nodes=1875, group="arn"), 2, ("reservations", "usage", "alarms"), 1, 1),
+        (settings(group="arn"), 5, ("reservations", "usage"), 0, 1),
     ],
 )
-def test_what_is_worth_least_is_left_out(given: Settings, stacks: int, expected: Budget) -> None:
-    assert budget(given, stacks) == expected
+def test_what_is_worth_least_is_left_out(
+    given: Settings, stacks: int, asked: tuple[str, ...], groups: int, looks: int
+) -> None:
+    assert budget(given, stacks) == Budget(
+        reservations="reservations" in asked,
+        usage="usage" in asked,
+        groups=groups,
+        alarms="alarms" in asked,
+        looks=looks,
+    )
 
 
 def test_a_healthy_deployment_has_no_fault() -> None:
@@ -136,7 +146,7 @@ def test_several_faults_are_told_together() -> None:
     status = replace(HEALTHY, instances=stopped, slurm=Unseen("no head node runs"), fleet="PROTECTED", alarms=("a",))
     assert faults(status) == [
         "the head node i-1 is stopped",
-        "the fleet is PROTECTED: queues are closed whose nodes kept failing (make diagnose)",
+        "the fleet is PROTECTED: queues are closed whose nodes kept failing",
         "alarm a is raised",
     ]
 
@@ -152,6 +162,12 @@ def test_several_faults_are_told_together() -> None:
 )
 def test_what_is_no_fault(change: dict[str, Any]) -> None:
     assert faults(replace(HEALTHY, **change)) == []
+
+
+def test_another_cluster_is_told_with_what_the_cost_leaves_out() -> None:
+    text = " ".join(shown(replace(HEALTHY, others=(Stack("trn1-16-cluster-2", "CREATE_IN_PROGRESS"),))).split())
+    assert "Beside trn1-16-cluster-2 is CREATE_IN_PROGRESS: another cluster of this deployment" in text
+    assert "not in it: trn1-16-cluster-2 (make inventory)" in text
 
 
 def test_a_block_says_when_it_begins_and_ends() -> None:

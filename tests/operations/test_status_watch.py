@@ -68,6 +68,13 @@ def test_the_picture_ends_when_an_operation_begins() -> None:
     assert "UPDATE_IN_PROGRESS" not in written(console)
 
 
+def test_the_picture_names_the_command_that_tells_why() -> None:
+    console = terminal()
+    with pytest.raises(StopIteration):
+        refresh(Script([replace(HEALTHY, fleet="PROTECTED")]), console, clock=Clock(), seconds=15)
+    assert "Why: make diagnose ENV=trn1-16" in written(console)
+
+
 def test_ctrl_c_ends_the_picture(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> None:
     operated.shell(shell(IDLE))
 

@@ -8,8 +8,10 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError
 from rich.console import Console
 
 from config.settings import Settings, load
@@ -20,6 +22,7 @@ from scripts.deployment import Deployment
 from scripts.operations.clock import Clock
 from scripts.operations.command import CONFIG, OperationError
 from scripts.operations.destruction import destroy as destruction
+from scripts.operations.destruction.outcome import Outcome
 from scripts.operations.fleet import control as fleet
 from scripts.operations.remote.head_node import Answer, HeadNode, HeadNodeError
 from scripts.operations.stacks import all_resources
@@ -193,7 +196,7 @@ def test_a_stack_that_is_busy_is_told_of_once(
 ) -> None:
     statuses = iter(["UPDATE_IN_PROGRESS"] * 3 + ["UPDATE_ROLLBACK_IN_PROGRESS"] * 2 + ["UPDATE_COMPLETE"])
     monkeypatch.setattr(Deployment, "stack", lambda *_: {"StackStatus": next(statuses)})
-    monkeypatch.setattr(destruction, "destroy", lambda *_, **__: destruction.Outcome(datetime.now(UTC)))
+    monkeypatch.setattr(destruction, "destroy", lambda *_, **__: Outcome(datetime.now(UTC)))
 
     AwsSite("trn1-16", Console(file=io.StringIO()), QuickClock(), print).destroy(operated.settings)
 
@@ -201,6 +204,45 @@ def test_a_stack_that_is_busy_is_told_of_once(
         "trn1-16-cluster is UPDATE_IN_PROGRESS: waiting for its end.",
         "trn1-16-cluster is UPDATE_ROLLBACK_IN_PROGRESS: waiting for its end.",
     ]
+
+
+HICCUPS = [
+    EndpointConnectionError(endpoint_url="https://cloudformation.us-west-2.amazonaws.com"),
+    ClientError({"Error": {"Code": "Throttling", "Message": "Rate exceeded"}}, "DescribeStacks"),
+]
+
+
+def answering(*answers: Any) -> Callable[..., Any]:
+    """Return what gives one answer after the other, and raises those that are errors."""
+    left = iter(answers)
+
+    def answer(*_: object) -> Any:
+        found = next(left)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    return answer
+
+
+@pytest.mark.parametrize("error", HICCUPS, ids=lambda error: type(error).__name__)
+def test_a_moment_without_an_answer_ends_no_wait(
+    operated: Operated,
+    site: AwsSite,
+    error: Exception,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(destruction, "destroy", lambda *_, **__: Outcome(datetime.now(UTC)))
+    with monkeypatch.context() as patch:
+        patch.setattr(Deployment, "stack", answering(error, error, {"StackStatus": "CREATE_COMPLETE"}))
+        site.destroy(operated.settings)
+    assert capsys.readouterr().out == f"No answer, which is asked for again: {error}\n"
+
+    monkeypatch.setattr(fleet, "status", answering("STARTING", error, "RUNNING"))
+    monkeypatch.setattr(HeadNode, "run", lambda *_: Answer(0, "fs-1", ""))
+    site.verify(operated.settings)
+    assert capsys.readouterr().out.startswith(f"No answer, which is asked for again: {error}\ntrn1-16 is RUNNING")
 
 
 def test_a_cluster_of_another_name_is_refused(operated: Operated, site: AwsSite) -> None:

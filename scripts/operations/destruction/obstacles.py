@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 from scripts.deployment import PARTS, Deployment
 from scripts.operations import stacks
 from scripts.operations.destruction.storage import DRAINING, LINKED, Storage, hindrance, is_freed
+from scripts.operations.fleet import control as fleet
+from scripts.operations.inventory.leftovers_model import Found
 
 _NAMED = 10
 """Things of others that a sentence names."""
@@ -63,30 +65,58 @@ def of_network(deployment: Deployment, storage: Storage) -> Iterator[str]:
             yield f"File system {each['FileSystemId']} stands in the network: name --storage, too."
 
 
-def of_others(deployment: Deployment, parts: Sequence[str], storage: Storage) -> Iterator[str]:
-    """Yield what is not the deployment's and uses what would go, so that this would go half.
+def of_users(
+    deployment: Deployment, parts: Sequence[str], storage: Storage, left: Sequence[Found], *, sweep: bool
+) -> Iterator[str]:
+    """Yield what uses what would go and stays itself, so that this would go half: others' things, and leftovers.
 
     1,000 interfaces in each call: 15 calls for 1,875 nodes. Needs ec2:DescribeInstances, :DescribeNetworkInterfaces,
     :DescribeSecurityGroups and :DescribeVpcEndpoints, cloudformation:ListStackResources.
+
+    Args:
+        deployment: Whose network and storage.
+        parts: What would go.
+        storage: What there is of the storage.
+        left: Leftovers of the deployment.
+        sweep: Whether those of them that hold no data go first.
     """
     vpcs = _vpcs(deployment) if "network" in parts else []
     groups = storage.groups if "storage" in parts else []
     own = _own(deployment, storage) if vpcs or groups else set()
+    swept = {each.id for each in left if each.is_swept}
+    swept -= {each["InstanceId"] for each in fleet.instances(deployment)}  # terminated before, swept or not
     users: dict[str, None] = {}
-    for name, values in (("vpc-id", vpcs), ("group-id", groups)):
-        for each in _listed(deployment, "describe_network_interfaces", name, values):
-            attached = each.get("Attachment", {}).get("InstanceId")
-            described = {each["NetworkInterfaceId"], attached, *each["Description"].split()}
-            if not (described & own or _is_tagged(deployment, each.get("TagSet", []))):
-                users[attached or f"{each['NetworkInterfaceId']} ({each['Description'] or 'no description'})"] = None
+    leftovers: dict[str, None] = {}
+
+    def note(ids: set[str], name: str, text: str, *, is_own: bool) -> None:
+        if ids & swept:
+            leftovers[name] = None
+        elif not (is_own or ids & own):
+            users[text] = None
+
+    of_cluster: set[str] = set()
     for each in _listed(deployment, "describe_security_groups", "vpc-id", vpcs):
-        is_own = each["GroupId"] in own or _is_tagged(deployment, each.get("Tags", []))
-        if not is_own and each["GroupName"] != "default":
-            users[f"{each['GroupId']} ({each['GroupName']})"] = None
+        name = each["GroupId"]
+        if _is_tagged(deployment, each.get("Tags", [])):
+            of_cluster.add(name)
+        is_own = name in of_cluster or each["GroupName"] == "default"
+        note({name}, name, f"{name} ({each['GroupName']})", is_own=is_own)
+    for filtered, values in (("vpc-id", vpcs), ("group-id", groups)):
+        for each in _listed(deployment, "describe_network_interfaces", filtered, values):
+            name = each.get("Attachment", {}).get("InstanceId") or each["NetworkInterfaceId"]
+            text = name if name.startswith("i-") else f"{name} ({each['Description'] or 'no description'})"
+            ids = {name, each["NetworkInterfaceId"], *each["Description"].split()}
+            note(ids, name, text, is_own=_goes_with_cluster(deployment, each, of_cluster))
+    if leftovers and not sweep:
+        yield f"Leftovers of the deployment use what would go: {_named(leftovers)}. --sweep removes them first."
     if users:
-        named = ", ".join([*users][:_NAMED])
-        more = f" and {len(users) - _NAMED:,} more" if len(users) > _NAMED else ""
-        yield f"What is not the deployment's uses what would go: {named}{more}. Delete it first."
+        yield f"What is not the deployment's uses what would go: {_named(users)}. Delete it first."
+
+
+def _named(things: Iterable[str]) -> str:
+    names = [*things]
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
 
 
 def _listed(deployment: Deployment, operation: str, name: str, values: Sequence[str]) -> list[dict[str, Any]]:
@@ -124,6 +154,14 @@ def _own(deployment: Deployment, storage: Storage) -> set[str]:
         if each["VpcEndpointId"] in own:
             own.update(each.get("NetworkInterfaceIds", []))
     return own
+
+
+def _goes_with_cluster(deployment: Deployment, interface: Mapping[str, Any], groups: Set[str]) -> bool:
+    """Tell whether an interface goes with the cluster: it has its tag, or is detached and in its groups alone."""
+    within = {each["GroupId"] for each in interface["Groups"]}
+    return _is_tagged(deployment, interface.get("TagSet", [])) or (
+        interface["Status"] == "available" and bool(within) and within <= groups
+    )
 
 
 def _is_tagged(deployment: Deployment, tags: Sequence[Mapping[str, str]]) -> bool:

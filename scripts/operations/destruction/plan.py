@@ -60,8 +60,7 @@ def plan(
     """Return what a destruction would do, and all that stands against it. The arguments are those of `destroy`.
 
     About 40 calls. Needs what `leftovers.find` and `generations.existing` need; storage and network also what
-    `destruction_storage.look`, `hindrance` and `destruction_obstacles.of_others` need: without a look at them they
-    cannot go.
+    `storage.look`, `hindrance` and `obstacles.of_users` need: without a look at them they cannot go.
     """
     deployment.account.forget()
     ordered = tuple(part for part in ORDER if part in parts)
@@ -79,7 +78,7 @@ def plan(
         lambda: against.of_status(standing),
         lambda: against.of_clusters(deployment, others if beneath else {}),
         lambda: against.of_network(deployment, storage) if beneath and "storage" not in ordered else (),
-        lambda: against.of_others(deployment, ordered, storage),
+        lambda: against.of_users(deployment, ordered, storage, left, sweep=sweep),
         lambda: against.of_protection(protected, doomed) if not unprotect else (),
         lambda: against.of_backup(deployment, doomed) if final_backup else (),
     ]

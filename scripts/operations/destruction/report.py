@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from scripts.deployment import Deployment
-from scripts.operations.destruction.destroy import Outcome
+from scripts.operations.destruction.outcome import Backup, Outcome
 from scripts.operations.destruction.plan import Plan
 from scripts.operations.inventory import report as inventory_report
+from scripts.operations.inventory.costs import Costs
 from scripts.operations.inventory.leftovers_model import Found
 from scripts.operations.inventory.resources import Inventory
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
 def show_plan(deployment: Deployment, present: Inventory, plan: Plan, console: Console, now: datetime) -> None:
     """Print what there is, what of it would go, and what stands against that."""
+    costs = _costs(present)
     inventory_report.show(present, console, now)
     console.print()
     if plan.empty:
@@ -29,47 +32,70 @@ def show_plan(deployment: Deployment, present: Inventory, plan: Plan, console: C
         note = " (its termination protection is taken away)" if name in plan.unprotected else ""
         console.print(f"To delete: stack {name}{note}", markup=False)
     for one in plan.left_behind:
-        console.print(f"To delete: {one.id}, which {one.stack} left behind", markup=False)
+        console.print(f"To delete: {one.id}, which {one.stack} left behind{_cost(one, costs)}", markup=False)
     for one in plan.sweep:
-        console.print(f"To sweep: {one.id} ({one.reason})", markup=False)
+        console.print(f"To sweep: {one.id} ({one.reason}){_cost(one, costs)}", markup=False)
     for each in plan.remarks:
         console.print(each, markup=False, style="bold")
     for each in plan.obstacles:
         console.print(f"Stands against it: {each}", markup=False, style="bold red")
 
 
-def show_outcome(outcome: Outcome, console: Console) -> None:
-    """Print what was deleted, what was not, what is left, and how long it took."""
+def show_outcome(deployment: Deployment, outcome: Outcome, console: Console) -> None:
+    """Print what was deleted, what was not, how long it took, and what is left, with its costs."""
     from scripts.operations import screen
 
+    left = outcome.left or []
     console.print()
     took = screen.duration(outcome.duration)
     console.print(f"Deleted in {took}: {', '.join(outcome.deleted) or 'nothing'}.", markup=False)
-    for each in outcome.backups:
-        console.print(f"Backup: {each}. It costs until you delete it.", markup=False)
+    for backup in outcome.backups:
+        amount = "" if backup.monthly is None else f" at most {screen.dollars(backup.monthly)} a month"
+        console.print(f"Backup: {backup.id}. It costs{amount} until you delete it:", markup=False)
+        console.print(f"  {deployment.command('fsx', 'delete-backup', '--backup-id', backup.id)}", markup=False)
     for each in outcome.failures:
         console.print(f"Not done: {each}", markup=False, style="bold red")
     for title, found in (
-        ("Left over; --sweep removes what holds no data:", [each for each in outcome.left if not each.kept]),
-        ("Kept on purpose:", [each for each in outcome.left if each.kept]),
+        ("Left over; --sweep removes what holds no data:", [each for each in left if not each.kept]),
+        ("Kept on purpose:", [each for each in left if each.kept]),
     ):
         if found:
             console.print(title, style="bold")
         for one in found:
-            console.print(f"  {one.id}{' *' if one.data else ''}: {one.reason}", markup=False, soft_wrap=True)
+            console.print(
+                f"  {one.id}{' *' if one.data else ''}: {one.reason}{_cost(one, outcome.costs)}", markup=False
+            )
+    if any(one.data for one in left):
+        console.print("* holds data.")
+    if volumes := [one.id for one in left if one.type == "AWS::EC2::Volume"]:
+        console.print("To delete the volumes for good, with all that is on them:", style="bold")
+        for name in volumes:
+            console.print(f"  {deployment.command('ec2', 'delete-volume', '--volume-id', name)}", markup=False)
+
+
+def _cost(found: Found, costs: Costs) -> str:
+    """Return what a leftover costs, after what is said of it; empty: nothing, or less than a cent."""
+    monthly = costs.get((found.type, found.id), Decimal(0))
+    text = inventory_report.cost(monthly)
+    return {"-": "", "by use": ", paid by use"}.get(text, f", {text} a month")
+
+
+def _costs(present: Inventory) -> Costs:
+    return {(each.type, each.id): each.monthly for each in present.resources}
 
 
 def document(deployment: Deployment, present: Inventory, plan: Plan, outcome: Outcome | None) -> dict[str, Any]:
     """Return all of it as docs/schemas/destroy.json describes it."""
+    before = _costs(present)
     return {
         "deployment": deployment.settings.name,
         "plan": {
             "parts": list(plan.parts),
             "stacks": list(plan.stacks),
             "file_systems": list(plan.file_systems),
-            "left_behind": [_found(each) for each in plan.left_behind],
+            "left_behind": [_found(each, before) for each in plan.left_behind],
             "unprotected": list(plan.unprotected),
-            "sweep": [_found(each) for each in plan.sweep],
+            "sweep": [_found(each, before) for each in plan.sweep],
             "obstacles": list(plan.obstacles),
             "remarks": list(plan.remarks),
         },
@@ -81,18 +107,23 @@ def document(deployment: Deployment, present: Inventory, plan: Plan, outcome: Ou
 def _outcome(outcome: Outcome) -> dict[str, Any]:
     return {
         "deleted": outcome.deleted,
-        "backups": outcome.backups,
+        "backups": [_backup(each) for each in outcome.backups],
         "failures": outcome.failures,
-        "left": [_found(each) for each in outcome.left],
+        "left": None if outcome.left is None else [_found(each, outcome.costs) for each in outcome.left],
         "seconds": round(outcome.duration.total_seconds()),
     }
 
 
-def _found(found: Found) -> dict[str, Any]:
+def _backup(backup: Backup) -> dict[str, Any]:
+    return {"id": backup.id, "dollars_per_month_at_most": inventory_report.number(backup.monthly)}
+
+
+def _found(found: Found, costs: Costs) -> dict[str, Any]:
     return {
         "type": found.type,
         "id": found.id,
         "reason": found.reason,
         "kept_on_purpose": found.kept,
         "holds_data": found.data,
+        "dollars_per_month": inventory_report.number(costs.get((found.type, found.id), Decimal(0))),
     }

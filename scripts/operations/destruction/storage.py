@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 from scripts.deployment import Deployment
 from scripts.operations import generations, stacks
 from scripts.operations.clock import Clock
 from scripts.operations.command import OperationError, Say
+from scripts.operations.fleet.jobs import Changes, patiently
 from scripts.operations.inventory import leftovers_stacks
+from scripts.operations.inventory.costs import per_month
 from scripts.operations.inventory.leftovers_model import EXISTS, FINAL_BACKUP, Found
-from scripts.operations.inventory.leftovers_removal import remove
+from scripts.planning import products
+from scripts.planning.prices import Prices
 
 _LOOK, _LIMIT = 30.0, 12 * 3600.0
-_HELD, _RELEASED_WITHIN = 15.0, 900.0
-"""Seconds between two tries to delete a security group, and until FSx has given its interfaces back."""
 _FILE_SYSTEM, _GROUP, _BUCKET = "AWS::FSx::FileSystem", "AWS::EC2::SecurityGroup", "AWS::S3::Bucket"
 _KEEPS = ("Retain", "RetainExceptOnCreate")
 """https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-attribute-deletionpolicy.html"""
@@ -127,6 +129,7 @@ def back_up(deployment: Deployment, file_system: dict[str, Any], clock: Clock, s
 
     Raises:
         OperationError: FSx could not make it, or not within 12 hours.
+        botocore.exceptions.ClientError: FSx refused it, or gave no answer for as long as `patiently` takes none.
     """
     fsx, name = deployment.account.client("fsx"), file_system["FileSystemId"]
     backup = _begun(deployment, name)
@@ -146,10 +149,19 @@ def back_up(deployment: Deployment, file_system: dict[str, Any], clock: Clock, s
             raise OperationError(f"backup {backup} of {name} failed: {found.get('FailureDetails', {}).get('Message')}")
         return bool(found["Lifecycle"] == "AVAILABLE")
 
-    if not clock.until(there, every=_LOOK, limit=_LIMIT):
+    if not clock.until(patiently(there, clock, Changes(say)), every=_LOOK, limit=_LIMIT):
         raise OperationError(f"backup {backup} of {name} is not there after {_LIMIT / 3600:.0f} hours")
     say(f"{name}: backup {backup} is there.")
     return str(backup)
+
+
+def backup_cost(deployment: Deployment, file_system: dict[str, Any]) -> Decimal | None:
+    """Return what a backup of a file system costs in dollars per month at most, as if the file system were full.
+
+    FSx bills what is stored (https://aws.amazon.com/fsx/lustre/pricing/). None: the price is not known.
+    """
+    prices = Prices(deployment.settings.region)
+    return per_month(prices, products.LUSTRE_BACKUP, Decimal(file_system["StorageCapacity"]))
 
 
 def _begun(deployment: Deployment, file_system_id: str) -> str | None:
@@ -174,25 +186,3 @@ def _end_of_clusters(deployment: Deployment) -> datetime | None:
     deleted = leftovers_stacks.deleted(deployment, own)
     ends: list[datetime] = [each["DeletionTime"] for each in deleted if each["StackName"] in own]
     return max(ends, default=None)
-
-
-def remove_kept(deployment: Deployment, found: Found, clock: Clock) -> None:
-    """Remove what the storage stack left behind; a security group, once FSx has given back its interfaces.
-
-    Raises:
-        OperationError: It did not go in time.
-        botocore.exceptions.ClientError: AWS refused it.
-    """
-    from botocore.exceptions import ClientError
-
-    def gone() -> bool:
-        try:
-            remove(deployment, found, clock)
-        except ClientError as error:
-            if error.response["Error"]["Code"] == "DependencyViolation":
-                return False
-            raise
-        return True
-
-    if not clock.until(gone, every=_HELD, limit=_RELEASED_WITHIN):
-        raise OperationError(f"{found.id} is still in use after {_RELEASED_WITHIN / 60:.0f} minutes")

@@ -180,7 +180,7 @@ def start(deployment: Deployment, *, clock: Clock, say: Say, limit: float = 3600
         told(f"The fleet is {now}.")
         return now == RUNNING
 
-    if not clock.until(runs, every=SECONDS_BETWEEN_LOOKS, limit=limit):
+    if not clock.until(patiently(runs, clock, told), every=SECONDS_BETWEEN_LOOKS, limit=limit):
         raise OperationError(
             f"After {limit / 60:.0f} min the fleet is {status(deployment)}. The same command goes on waiting; "
             "/var/log/parallelcluster/clustermgtd on the head node tells more."
@@ -260,7 +260,7 @@ def _wait_until_gone(deployment: Deployment, clock: Clock, say: Say, limit: floa
         told(f"The fleet is {now}, {nodes(states.total())} left{': ' if parts else '.'}{parts}")
         return now == STOPPED and not states
 
-    if not clock.until(gone, every=SECONDS_BETWEEN_LOOKS, limit=limit):
+    if not clock.until(patiently(gone, clock, told), every=SECONDS_BETWEEN_LOOKS, limit=limit):
         left = [each["InstanceId"] for each in instances(deployment)]
         shown = ", ".join(left[:LISTED]) + (", ..." if len(left) > LISTED else "")
         raise OperationError(

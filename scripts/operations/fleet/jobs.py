@@ -15,7 +15,7 @@ from scripts.operations.slurm import ACTIVE, SCRIPT, SlurmState, parse
 
 SECONDS_BETWEEN_LOOKS: Final = 60.0
 SECONDS_OF_SILENCE: Final = 600.0
-"""How long a head node may give no answer before a wait for what it says is given up."""
+"""How long AWS or a head node may give no answer before a wait for what it says is given up."""
 LISTED: Final = 10
 """Jobs and nodes that a message names."""
 
@@ -37,16 +37,18 @@ class Changes:
 def patiently(holds: Callable[[], bool], clock: Clock, told: Changes) -> Callable[[], bool]:
     """Return a look that takes no answer for "not yet", for `SECONDS_OF_SILENCE` on end.
 
-    Whatever it raises after that, and at once if the credentials are no longer good, is what the last look raised.
+    Whatever it raises after that, and at once if the credentials are no longer good or lack a right, is what the last
+    look raised.
 
     Args:
-        holds: Looks, by asking the head node.
+        holds: Looks, by asking AWS or the head node.
         clock: Time.
         told: Told that there was no answer.
     """
     from botocore.exceptions import BotoCoreError, ClientError
 
     from scripts.checks.access import hint_about
+    from scripts.operations.inventory.leftovers_model import is_refusal
 
     silent_since: datetime | None = None
 
@@ -57,7 +59,8 @@ def patiently(holds: Callable[[], bool], clock: Clock, told: Changes) -> Callabl
         except (BotoCoreError, ClientError, HeadNodeError) as error:
             silent_since = silent_since or clock.now()
             gives_up = (clock.now() - silent_since).total_seconds() >= SECONDS_OF_SILENCE
-            if gives_up or (not isinstance(error, HeadNodeError) and hint_about(error)):
+            is_final = is_refusal(error) or (not isinstance(error, HeadNodeError) and hint_about(error))
+            if gives_up or is_final:
                 raise
             told(f"No answer, which is asked for again: {error}")
             return False

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
 
 from scripts.deployment import Deployment
+from scripts.operations.inventory import leftovers_stacks
+from scripts.operations.inventory.leftovers_model import allowed
 from scripts.planning import products
 from scripts.planning.prices import Prices
 from scripts.planning.products import HOURS_PER_MONTH, Product
@@ -16,6 +18,10 @@ from scripts.planning.products import HOURS_PER_MONTH, Product
 Key = tuple[str, str]
 """Type and id of a resource."""
 
+Costs = Mapping[Key, Decimal | None]
+"""Dollars per month of resources as they stand; None: paid by use, or the price is not known."""
+
+_INSTANCE = "AWS::EC2::Instance"
 _GB = 10**9
 _IDS_PER_CALL = 200
 
@@ -65,23 +71,36 @@ def facts(
     ids = {kind: [name for each, name in keys if each == kind] for kind, _ in keys}
     yield partial(_without_asking, prices, keys)
     for each in clusters:
-        yield partial(_instances, each, prices, ids.get("AWS::EC2::Instance", []))
+        yield partial(_instances, each, prices, ids.get(_INSTANCE, []))
     for kind, ask in _ASKED.items():
         if kind in ids:
             yield partial(ask, deployment, prices, ids[kind])
 
 
-def _monthly(prices: Prices, product: Product, units: Decimal = Decimal(1)) -> Decimal | None:
+def per_month(prices: Prices, product: Product, units: Decimal = Decimal(1)) -> Decimal | None:
+    """Return what so many units of a product cost in dollars per month; None: the price is not known."""
     price = prices.of(product)
     if price is None:
         return None
     return price.dollars * units * (HOURS_PER_MONTH if price.unit == "hour" else 1)
 
 
+def costs(deployment: Deployment, keys: Collection[Key]) -> Costs:
+    """Return what resources cost, of whichever cluster; of what may not be looked at, it is not known.
+
+    Needs what `facts` and `leftovers_stacks.known` need.
+    """
+    found = {key: None if key[0] in _ASKED or key[0] == _INSTANCE else Decimal(0) for key in keys}
+    if keys:
+        for ask in facts(deployment, leftovers_stacks.known(deployment, []), keys):
+            found.update({key: each.monthly for key, each in allowed(ask, [])})
+    return found
+
+
 def _without_asking(prices: Prices, keys: Collection[Key]) -> Iterator[tuple[Key, Facts]]:
     for kind, name in keys:
         if kind in _FIXED:
-            yield (kind, name), Facts(_monthly(prices, _FIXED[kind]))
+            yield (kind, name), Facts(per_month(prices, _FIXED[kind]))
         elif kind in _BY_USE:
             yield (kind, name), Facts(None)
 
@@ -96,8 +115,8 @@ def _instances(deployment: Deployment, prices: Prices, ids: list[str]) -> Iterat
     for each in deployment.nodes():
         if each["InstanceId"] in wanted:
             runs = each["State"]["Name"] in ("pending", "running")
-            monthly = _monthly(prices, products.instance(each["InstanceType"])) if runs else Decimal(0)
-            yield ("AWS::EC2::Instance", each["InstanceId"]), Facts(monthly, each["LaunchTime"])
+            monthly = per_month(prices, products.instance(each["InstanceType"])) if runs else Decimal(0)
+            yield (_INSTANCE, each["InstanceId"]), Facts(monthly, each["LaunchTime"])
 
 
 def _volumes(deployment: Deployment, prices: Prices, ids: list[str]) -> Iterator[tuple[Key, Facts]]:
@@ -106,7 +125,7 @@ def _volumes(deployment: Deployment, prices: Prices, ids: list[str]) -> Iterator
         wanted = [{"Name": "volume-id", "Values": batch}]
         for each in deployment.account.list("ec2", "describe_volumes", Filters=wanted):
             gib = Decimal(each["Size"])
-            monthly = _monthly(prices, products.GP3, gib) if each["VolumeType"] == "gp3" else None
+            monthly = per_month(prices, products.GP3, gib) if each["VolumeType"] == "gp3" else None
             yield ("AWS::EC2::Volume", each["VolumeId"]), Facts(monthly, each["CreateTime"])
 
 
@@ -115,7 +134,7 @@ def _endpoints(deployment: Deployment, prices: Prices, ids: list[str]) -> Iterat
     for each in deployment.account.list("ec2", "describe_vpc_endpoints"):
         if each["VpcEndpointId"] in ids:
             free = each["VpcEndpointType"] == "Gateway"
-            monthly = Decimal(0) if free else _monthly(prices, products.INTERFACE_ENDPOINT)
+            monthly = Decimal(0) if free else per_month(prices, products.INTERFACE_ENDPOINT)
             yield ("AWS::EC2::VPCEndpoint", each["VpcEndpointId"]), Facts(monthly, each.get("CreationTimestamp"))
 
 
@@ -128,7 +147,7 @@ def _file_systems(deployment: Deployment, prices: Prices, ids: list[str]) -> Ite
                 deployment_type=lustre["DeploymentType"],
                 throughput_mbps_per_tib=lustre.get("PerUnitStorageThroughput"),
             )
-            monthly = _monthly(prices, products.lustre_storage(spec), Decimal(each["StorageCapacity"]))
+            monthly = per_month(prices, products.lustre_storage(spec), Decimal(each["StorageCapacity"]))
             yield ("AWS::FSx::FileSystem", each["FileSystemId"]), Facts(monthly, each.get("CreationTime"))
 
 
@@ -148,7 +167,7 @@ def _log_groups(deployment: Deployment, prices: Prices, ids: list[str]) -> Itera
             if each["logGroupName"] in ids:
                 stored = Decimal(each.get("storedBytes", 0)) / _GB
                 since = datetime.fromtimestamp(each["creationTime"] / 1000, UTC)
-                monthly = _monthly(prices, products.LOG_STORAGE, stored)
+                monthly = per_month(prices, products.LOG_STORAGE, stored)
                 yield ("AWS::Logs::LogGroup", each["logGroupName"]), Facts(monthly, since)
 
 

@@ -19,9 +19,9 @@ _TAGGED = {
     "AWS::EC2::Instance": ("describe_instances", "Reservations[].Instances[?State.Name!='terminated'][].InstanceId"),
     "AWS::EC2::NetworkInterface": ("describe_network_interfaces", "NetworkInterfaces[].NetworkInterfaceId"),
     "AWS::EC2::Volume": ("describe_volumes", "Volumes[].VolumeId"),
-    "AWS::EC2::SecurityGroup": ("describe_security_groups", "SecurityGroups[].GroupId"),
 }
-"""What carries ParallelCluster's tag in EC2: how it is listed, and where in the answer its ids are."""
+"""What carries ParallelCluster's tag in EC2, beside security groups: how it is listed, and where in the answer its ids
+are."""
 
 
 def looks(
@@ -42,13 +42,32 @@ def looks(
         if each.stack(name) is None:
             for kind in _TAGGED:
                 yield partial(_tagged, each, name, kind)
-            for look in (_launch_templates, _tables, _zones, _prefixes):
+            for look in (_security_groups, _launch_templates, _tables, _zones, _prefixes):
                 yield partial(look, each, name)
         if each.stack(stack) is None:
             yield partial(_placement_groups, each, stack)
         if each.stack(name) is None and each.stack(stack) is None:
             yield partial(_commands, each, name)
             yield partial(_parameters, each, name)
+
+
+def _security_groups(deployment: Deployment, cluster: str) -> Iterator[Found]:
+    """Yield a cluster's security groups, and the interfaces in them that are attached to nothing.
+
+    ParallelCluster has EC2 tag nodes and volumes at their launch, and no interfaces: one that stays is known by its
+    groups alone, and keeps these (aws-parallelcluster 3.16.1, pcluster/templates/queues_stack.py).
+    """
+    tag = {"Name": "tag:parallelcluster:cluster-name", "Values": [cluster]}
+    listed = deployment.account.list("ec2", "describe_security_groups", Filters=[tag])
+    groups = [each["GroupId"] for each in listed]
+    for each in groups:
+        yield Found("AWS::EC2::SecurityGroup", each, f"tag parallelcluster:cluster-name={cluster}")
+    if not groups:
+        return
+    detached = [{"Name": "group-id", "Values": groups}, {"Name": "status", "Values": ["available"]}]
+    for each in deployment.account.list("ec2", "describe_network_interfaces", Filters=detached):
+        reason = f"in security groups with tag cluster-name={cluster}, attached to nothing"
+        yield Found("AWS::EC2::NetworkInterface", each["NetworkInterfaceId"], reason)
 
 
 def _tagged(deployment: Deployment, cluster: str, kind: str) -> Iterator[Found]:

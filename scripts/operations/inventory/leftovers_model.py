@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
@@ -35,6 +36,17 @@ REFUSALS = frozenset({"403", "AccessDenied", "AccessDeniedException", "Forbidden
 https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html,
 https://docs.aws.amazon.com/IAM/latest/APIReference/CommonErrors.html
 """
+
+
+PASSES = re.compile(
+    r"in ?use|has a dependent object|has dependencies|DependencyViolation|Rate exceeded|Throttling|RequestLimitExceeded"
+    r"|Internal ?Failure|ServiceUnavailable",
+    re.IGNORECASE,
+)
+"""Reasons for which the same deletion works some minutes later: instances that stop hold the placement group for more
+than 15 minutes (https://github.com/aws/aws-parallelcluster/issues/6329), and AWS gives back network interfaces, which
+hold security groups and subnets, with a delay
+(https://repost.aws/knowledge-center/cloudformation-stack-delete-failed)."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +116,7 @@ def _described(
         try:
             getattr(client, operation)(**{parameter: [name] if many else name})
         except ClientError as error:
-            if _is_gone(error):
+            if is_gone(error):
                 return False
             raise
         return True
@@ -112,7 +124,8 @@ def _described(
     return exists
 
 
-def _is_gone(error: ClientError) -> bool:
+def is_gone(error: ClientError) -> bool:
+    """Tell whether AWS refused a call because what it is about does not exist."""
     code = error.response["Error"]["Code"]
     return code in ("404", "NoSuchBucket", "NoSuchEntity", "NoSuchHostedZone", "ResourceNotFoundException") or (
         code.endswith(("NotFound", "Unknown", ".Malformed"))

@@ -7,30 +7,48 @@ from typing import Any
 
 from scripts.deployment import Deployment
 from scripts.operations.clock import Clock
-from scripts.operations.command import OperationError
-from scripts.operations.inventory.leftovers_model import EXISTS, PREFIX, Found
+from scripts.operations.command import OperationError, Say
+from scripts.operations.fleet.jobs import Changes, patiently
+from scripts.operations.inventory.leftovers_model import EXISTS, PASSES, PREFIX, Found, is_gone
 
 _LOOK, _LIMIT = 10.0, 1800.0
 """Seconds between two looks whether something is gone, and seconds to look at most."""
 
 
-def remove(deployment: Deployment, found: Found, clock: Clock) -> None:
-    """Remove one thing, with all that is in it.
+class InUseError(Exception):
+    """AWS keeps something for now, for something else uses it, or there were too many calls; the message is AWS's."""
+
+
+def remove(deployment: Deployment, found: Found, clock: Clock, say: Say) -> None:
+    """Remove one thing, with all that is in it; what is gone already is no error.
 
     Raises:
+        InUseError: The same call may work some minutes later.
         OperationError: It did not go in time.
         botocore.exceptions.ClientError: AWS refused it; the call is named in the message.
     """
-    _REMOVERS[found.type](deployment, found.id, clock)
+    from botocore.exceptions import ClientError
+
+    try:
+        if found.type in _AWAITED:
+            _AWAITED[found.type](deployment, found.id, clock, say)
+        else:
+            _REMOVERS[found.type](deployment, found.id)
+    except ClientError as error:
+        if PASSES.search(str(error)):
+            raise InUseError(str(error)) from error
+        if not is_gone(error):
+            raise
 
 
-def terminate(deployment: Deployment, ids: list[str], clock: Clock) -> None:
+def terminate(deployment: Deployment, ids: list[str], clock: Clock, say: Say) -> None:
     """Terminate instances and wait until they are gone; trn1 takes up to a quarter of an hour.
 
     1,000 in each call. Needs ec2:TerminateInstances and ec2:DescribeInstances.
 
     Raises:
         OperationError: Some are still there after 30 minutes.
+        botocore.exceptions.ClientError: EC2 refused it, or gave no answer for as long as `patiently` takes none.
     """
     ec2 = deployment.account.client("ec2")
     batches = [ids[first : first + 1000] for first in range(0, len(ids), 1000)]
@@ -42,17 +60,14 @@ def terminate(deployment: Deployment, ids: list[str], clock: Clock) -> None:
         found = [each for page in pages for reservation in page["Reservations"] for each in reservation["Instances"]]
         return all(each["State"]["Name"] == "terminated" for each in found)
 
-    if not clock.until(gone, every=_LOOK, limit=_LIMIT):
+    if not clock.until(patiently(gone, clock, Changes(say)), every=_LOOK, limit=_LIMIT):
         raise OperationError(f"of {len(ids)} instances some have not terminated after {_LIMIT / 60:.0f} minutes")
 
 
-def delete_file_system(deployment: Deployment, file_system_id: str, clock: Clock) -> None:
+def _file_system(deployment: Deployment, file_system_id: str, clock: Clock, say: Say) -> None:
     """Delete a file system without a backup and wait until it is gone.
 
     Needs fsx:DeleteFileSystem and fsx:DescribeFileSystems.
-
-    Raises:
-        OperationError: It is still there after 30 minutes, or FSx could not delete it.
     """
     fsx = deployment.account.client("fsx")
     [found] = fsx.describe_file_systems(FileSystemIds=[file_system_id])["FileSystems"]
@@ -62,7 +77,7 @@ def delete_file_system(deployment: Deployment, file_system_id: str, clock: Clock
     def gone() -> bool:
         return not EXISTS["AWS::FSx::FileSystem"](deployment, file_system_id)
 
-    if not clock.until(gone, every=_LOOK, limit=_LIMIT):
+    if not clock.until(patiently(gone, clock, Changes(say)), every=_LOOK, limit=_LIMIT):
         raise OperationError(f"file system {file_system_id} is still there after {_LIMIT / 60:.0f} minutes")
 
 
@@ -84,23 +99,38 @@ def empty(deployment: Deployment, bucket: str, prefix: str = "") -> None:
                 raise OperationError(f"s3://{bucket}/{refused[0]['Key']}: {refused[0]['Message']}")
 
 
-def _instance(deployment: Deployment, name: str, clock: Clock) -> None:
-    terminate(deployment, [name], clock)
+def _instance(deployment: Deployment, name: str, clock: Clock, say: Say) -> None:
+    terminate(deployment, [name], clock, say)
 
 
-def _prefix(deployment: Deployment, name: str, _clock: Clock) -> None:
+def _prefix(deployment: Deployment, name: str) -> None:
     bucket, _, prefix = name.removeprefix("s3://").partition("/")
     empty(deployment, bucket, prefix)
 
 
-def _bucket(deployment: Deployment, name: str, _clock: Clock) -> None:
+def _bucket(deployment: Deployment, name: str) -> None:
     empty(deployment, name)
     deployment.account.client("s3").delete_bucket(Bucket=name)
 
 
-def _role(deployment: Deployment, name: str, _clock: Clock) -> None:
-    """Delete a role; IAM wants it without policies and in no instance profile.
+def free_group(deployment: Deployment, name: str) -> None:
+    """Delete the network interfaces in a security group that are attached to nothing; with them EC2 does not delete it.
 
+    Needs ec2:DeleteNetworkInterface and ec2:DescribeNetworkInterfaces.
+    https://docs.aws.amazon.com/vpc/latest/userguide/deleting-security-groups.html
+    """
+    ec2 = deployment.account.client("ec2")
+    detached = [{"Name": "group-id", "Values": [name]}, {"Name": "status", "Values": ["available"]}]
+    interfaces = "NetworkInterfaces[].NetworkInterfaceId"
+    for each in _pages(ec2, "describe_network_interfaces", interfaces, Filters=detached):
+        ec2.delete_network_interface(NetworkInterfaceId=each)
+
+
+def free_role(deployment: Deployment, name: str) -> None:
+    """Take a role's policies and instance profiles away, without which IAM deletes it.
+
+    Needs iam:DeleteRolePolicy, :DetachRolePolicy, :ListAttachedRolePolicies, :ListInstanceProfilesForRole,
+    :ListRolePolicies and :RemoveRoleFromInstanceProfile.
     https://docs.aws.amazon.com/IAM/latest/APIReference/API_DeleteRole.html
     """
     iam = deployment.account.client("iam")
@@ -111,48 +141,61 @@ def _role(deployment: Deployment, name: str, _clock: Clock) -> None:
     profiles = "InstanceProfiles[].InstanceProfileName"
     for profile in _pages(iam, "list_instance_profiles_for_role", profiles, RoleName=name):
         iam.remove_role_from_instance_profile(InstanceProfileName=profile, RoleName=name)
-    iam.delete_role(RoleName=name)
 
 
-def _profile(deployment: Deployment, name: str, _clock: Clock) -> None:
+def _role(deployment: Deployment, name: str) -> None:
+    free_role(deployment, name)
+    deployment.account.client("iam").delete_role(RoleName=name)
+
+
+def _profile(deployment: Deployment, name: str) -> None:
     iam = deployment.account.client("iam")
     for role in iam.get_instance_profile(InstanceProfileName=name)["InstanceProfile"]["Roles"]:
         iam.remove_role_from_instance_profile(InstanceProfileName=name, RoleName=role["RoleName"])
     iam.delete_instance_profile(InstanceProfileName=name)
 
 
-def _zone(deployment: Deployment, name: str, _clock: Clock) -> None:
-    """Delete a hosted zone with its records; those of the zone itself (NS, SOA) go with it."""
+def empty_zone(deployment: Deployment, name: str) -> None:
+    """Delete the records of a hosted zone, but for those of the zone itself (NS, SOA), which go with it.
+
+    Needs route53:ChangeResourceRecordSets and route53:ListResourceRecordSets.
+    """
     route53 = deployment.account.client("route53")
     records = list(_pages(route53, "list_resource_record_sets", "ResourceRecordSets[]", HostedZoneId=name))
     changes = [{"Action": "DELETE", "ResourceRecordSet": each} for each in records if each["Type"] not in ("NS", "SOA")]
     for first in range(0, len(changes), 1000):
         batch = {"Changes": changes[first : first + 1000]}
         route53.change_resource_record_sets(HostedZoneId=name, ChangeBatch=batch)
-    route53.delete_hosted_zone(Id=name)
 
 
-def _pages(client: Any, operation: str, path: str, **arguments: str) -> Iterator[Any]:
+def _zone(deployment: Deployment, name: str) -> None:
+    empty_zone(deployment, name)
+    deployment.account.client("route53").delete_hosted_zone(Id=name)
+
+
+def _pages(client: Any, operation: str, path: str, **arguments: Any) -> Iterator[Any]:
     return iter([*client.get_paginator(operation).paginate(**arguments).search(path)])
 
 
-def _call(service: str, operation: str, parameter: str) -> Callable[[Deployment, str, Clock], None]:
-    def remover(deployment: Deployment, name: str, _clock: Clock) -> None:
+def _call(service: str, operation: str, parameter: str) -> Callable[[Deployment, str], None]:
+    def remover(deployment: Deployment, name: str) -> None:
         getattr(deployment.account.client(service), operation)(**{parameter: name})
 
     return remover
 
 
-_REMOVERS: dict[str, Callable[[Deployment, str, Clock], None]] = {
+_AWAITED: dict[str, Callable[[Deployment, str, Clock, Say], None]] = {
+    "AWS::EC2::Instance": _instance,
+    "AWS::FSx::FileSystem": _file_system,
+}
+_REMOVERS: dict[str, Callable[[Deployment, str], None]] = {
     PREFIX: _prefix,
     "AWS::DynamoDB::Table": _call("dynamodb", "delete_table", "TableName"),
-    "AWS::EC2::Instance": _instance,
     "AWS::EC2::LaunchTemplate": _call("ec2", "delete_launch_template", "LaunchTemplateId"),
     "AWS::EC2::NetworkInterface": _call("ec2", "delete_network_interface", "NetworkInterfaceId"),
     "AWS::EC2::PlacementGroup": _call("ec2", "delete_placement_group", "GroupName"),
     "AWS::EC2::SecurityGroup": _call("ec2", "delete_security_group", "GroupId"),
     "AWS::EC2::Volume": _call("ec2", "delete_volume", "VolumeId"),
-    "AWS::FSx::FileSystem": delete_file_system,
     "AWS::IAM::InstanceProfile": _profile,
     "AWS::IAM::Role": _role,
     "AWS::Lambda::Function": _call("lambda", "delete_function", "FunctionName"),

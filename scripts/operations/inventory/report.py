@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -48,18 +48,25 @@ class Line:
 
 def lines(resources: Iterable[Resource]) -> Iterator[Line]:
     """Yield the lines of resources that are in the order of an inventory."""
-    for (service, kind, stack), group in groupby(
-        resources, lambda each: (each.service, each.type, each.root or each.stack)
-    ):
+    for _, group in groupby(resources, lambda each: (each.service, each.type, each.root or each.stack)):
         alike = list(group)
         for members in [[each] for each in alike] if len(alike) <= FEW else [alike]:
-            name = _name(members[0]) if len(members) == 1 else f"{len(members):,} of them"
-            sinces = [each.since for each in members if each.since is not None]
-            prices = [each.monthly for each in members]
-            monthly = None if None in prices else sum(filter(None, prices), Decimal(0))
-            yield Line(
-                service, kind.rpartition("::")[2], name, stack, min(sinces, default=None), monthly, members[0].data
-            )
+            yield _line(members)
+
+
+def _line(members: Sequence[Resource]) -> Line:
+    """Return the line of resources of one type and stack."""
+    first = members[0]
+    prices = [each.monthly for each in members]
+    return Line(
+        first.service,
+        first.type.rpartition("::")[2],
+        _name(first) if len(members) == 1 else f"{len(members):,} of them",
+        first.root or first.stack,
+        min((each.since for each in members if each.since is not None), default=None),
+        None if None in prices else sum(filter(None, prices), Decimal(0)),
+        first.data,
+    )
 
 
 def _name(resource: Resource) -> str:
@@ -100,12 +107,14 @@ def show_sum(inventory: Inventory, console: Console) -> None:
 
 
 def markdown(inventory: Inventory, now: datetime) -> str:
-    """Return an inventory as a page of Markdown."""
+    """Return an inventory as a page of Markdown: every resource by itself, with its tags."""
     text = [f"# What there is of {inventory.name}", "", f"{now:%Y-%m-%d %H:%M} UTC, {cost(inventory.monthly)} a month."]
-    for service, group in groupby(lines(inventory.resources), lambda each: each.service):
-        text += ["", f"## {service}", "", "| what | id | stack | age | a month |", "|---|---|---|--:|--:|"]
-        for each in group:
-            cells = (_marked(each), f"`{each.name}`", each.stack, _age(each, now), cost(each.monthly))
+    for service, group in groupby(inventory.resources, lambda each: each.service):
+        text += ["", f"## {service}", "", "| what | id | stack | age | a month | tags |", "|---|---|---|--:|--:|---|"]
+        for resource in group:
+            each = _line([resource])
+            tags = ", ".join(_tags(resource))
+            cells = (_marked(each), f"`{each.name}`", resource.stack, _age(each, now), cost(each.monthly), tags)
             text.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
     text += ["", "\\* holds data; by use: paid by use, or of no known price."]
     text += [f"\nNot looked at: {each}" for each in inventory.missing]
@@ -124,7 +133,7 @@ def document(inventory: Inventory) -> dict[str, Any]:
                 "id": each.id,
                 "stack": each.stack,
                 "since": None if each.since is None else each.since.isoformat(),
-                "dollars_per_month": None if each.monthly is None else float(each.monthly.quantize(CENT)),
+                "dollars_per_month": number(each.monthly),
                 "holds_data": each.data,
                 "tags": dict(each.tags or {}),
             }
@@ -134,6 +143,11 @@ def document(inventory: Inventory) -> dict[str, Any]:
     }
 
 
+def number(monthly: Decimal | None) -> float | None:
+    """Return dollars per month for programs, to the cent."""
+    return None if monthly is None else float(monthly.quantize(CENT))
+
+
 def cost(monthly: Decimal | None) -> str:
     """Return dollars per month for people."""
     from scripts.operations import screen
@@ -141,6 +155,13 @@ def cost(monthly: Decimal | None) -> str:
     if monthly is None:
         return "by use"
     return "-" if monthly < CENT / 2 else screen.dollars(monthly)
+
+
+def _tags(resource: Resource) -> Iterator[str]:
+    """Yield a resource's tags, without those that AWS sets itself: they tell of its stack."""
+    for key, value in sorted((resource.tags or {}).items()):
+        if not key.startswith("aws:"):
+            yield f"{key}={value}"
 
 
 def _cut(text: str, width: int) -> str:

@@ -31,6 +31,11 @@ printf '%s\\n' "$job" | grep --extended-regexp '^ *(JobState|UserId|StdOut)='
 
 Of an array all jobs are told, a paragraph each: https://slurm.schedmd.com/job_array.html.
 """
+_NEWEST = """\
+export PATH=/opt/slurm/bin:$PATH LC_ALL=C
+squeue --states=all --name={name} --sort=-i --noheader --format=%A
+"""
+"""Tells the numbers of the jobs of a name, the newest first: https://slurm.schedmd.com/squeue.html."""
 _FIRST = "ultracluster-first-line "
 _TAIL = """\
 total=$({ wc --lines <"$1"; } 2>/dev/null) || total=0
@@ -80,6 +85,15 @@ class Look:
     text: str
     clock: Clock
     say: Say
+
+
+def newest(head_node: HeadNode, name: str) -> str:
+    """Ask the head node for the newest job of a name; empty: Slurm knows none, or no longer.
+
+    Raises:
+        HeadNodeError: It could not be asked.
+    """
+    return next(iter(head_node.run(_NEWEST.format(name=name)).output.split()), "")
 
 
 def find(head_node: HeadNode, job: str) -> Job | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from scripts.operations import screen
 from scripts.operations.clock import Clock
 from scripts.operations.command import DONE, OperationError, Say
+from scripts.operations.fleet.jobs import Changes, patiently
 from scripts.operations.logs import jobs as job_logs
 from scripts.operations.logs import streams
 from scripts.operations.logs.choice import Choice, Line, choose, choose_job, choose_job_of_controller
@@ -71,6 +72,7 @@ class _View:
         return choose(self.deployment, self.parsed.what, self.parsed.grep, self.say)
 
     def show_job(self) -> None:
+        self._take_number()
         name, text = self.parsed.job, self.parsed.grep
         asked = self._job()
         if asked is None:
@@ -93,6 +95,21 @@ class _View:
             if output:
                 output.close()
             raise
+
+    def _take_number(self) -> None:
+        """Put the number of the newest job of a name in the place of the name.
+
+        Raises:
+            OperationError: Slurm knows no such job, or cannot be asked.
+        """
+        name = self.parsed.job
+        if name[0].isdigit():
+            return
+        number = job_logs.newest(HeadNode(self.deployment, self.clock), name)
+        if not number:
+            raise OperationError(f"Slurm knows no job called {name}, or no longer; its number shows what was logged")
+        self.say(f"The newest job called {name} is {number}.")
+        self.parsed.job = number
 
     def _job(self) -> tuple[HeadNode, job_logs.Job] | None:
         """Ask Slurm for the job; None: it knows none, or could not be asked, which is said."""
@@ -125,13 +142,24 @@ class _View:
             self._print(lines)
             return
         tail, looks = streams.Tail(self.clock, found.events), 0
-        while True:
-            self._print_on(lines + (output.new() if output else []))
-            self.clock.sleep(SECONDS_BETWEEN_LOOKS)
-            looks += 1
-            if looks % LOOKS_BEFORE_RENEWAL == 0:
+
+        def look() -> bool:
+            nonlocal choice, looks
+            if looks and looks % LOOKS_BEFORE_RENEWAL == 0:
                 choice = renewed()
-            lines = self._new(choice, tail)
+            if looks:
+                lines.extend(self._new(choice, tail))
+            if output:
+                lines.extend(output.new())
+            looks += 1
+            return True
+
+        follow = patiently(look, self.clock, Changes(self.say))
+        while True:
+            if follow():
+                self._print_on(lines)
+                lines.clear()
+            self.clock.sleep(SECONDS_BETWEEN_LOOKS)
 
     def _last(self, choice: Choice) -> Found:
         """Return the last events, and say so if there are none, or not all were looked at."""

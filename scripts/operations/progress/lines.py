@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from scripts.operations.progress.estimate import typical
 from scripts.operations.progress.events import CONTAINERS
-from scripts.operations.progress.screen import headline, resources_in_progress, show_summary, slowest
+from scripts.operations.progress.screen import beside, headline, resources_in_progress, show_summary, slowest
 from scripts.operations.screen import duration
 
 if TYPE_CHECKING:
@@ -38,15 +38,18 @@ class Lines:
     def show(self, found: Progress, trouble: str) -> None:
         """Print what is new."""
         new = [each for each in sorted(_notes(found)) if each[1] not in self._told] if found.is_complete else []
-        self._told.update(text for _, text in new)
+        others = [each for each in beside(found) if each not in self._told]
+        self._told.update([*(text for _, text in new), *others])
         if len(new) > LINES_AT_ONCE:
             self._print(f"{found.now:%H:%M:%S}  {len(new) - LINES_AT_ONCE} earlier events are left out")
         for _, text in new[-LINES_AT_ONCE:]:
             self._print(text)
+        for each in others:
+            self._print(f"{found.now:%H:%M:%S}  {each}")
         if trouble:
             self._print(f"{found.now:%H:%M:%S}  trying again: {trouble}")
         silent = self._last is None or (found.now - self._last).total_seconds() >= SECONDS_WITHOUT_LINE
-        if new or trouble:
+        if new or others or trouble:
             self._last = found.now
         elif silent:
             self._print(f"{found.now:%H:%M:%S}  {headline(self._deployment, found)}{_busy(found)}")
@@ -94,6 +97,7 @@ class JsonLines:
             "complete": found.is_complete,
             "not_begun": [self._deployment.stack_name(part) for part in found.missing],
             "denied": list(found.denied),
+            "other_clusters": dict(found.others),
             "failure": _failure(found.failure) if found.failure else None,
             "stacks": [_stack(each, found) for each in found.nodes],
         }

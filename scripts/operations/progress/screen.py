@@ -96,7 +96,7 @@ def picture(deployment: Deployment, found: Progress, trouble: str, height: int) 
     """Return the picture, not higher than a terminal of so many lines."""
     rows = [row for node in found.nodes for row in _rows(node, found, 0)]
     rows += [_row(deployment.stack_name(part), None, "", "not begun", "dim") for part in found.missing]
-    kept = max(height - _TITLE_LINES - 2 * bool(found.failure) - bool(trouble), 1)
+    kept = max(height - _TITLE_LINES - 2 * bool(found.failure) - bool(trouble) - 2 * len(found.others), 1)
     grid = Table.grid(padding=(0, 1))
     grid.add_column(no_wrap=True, overflow="ellipsis", max_width=_LONGEST_NAME)
     grid.add_column(width=_BAR)
@@ -110,6 +110,7 @@ def picture(deployment: Deployment, found: Progress, trouble: str, height: int) 
         whole.add_row(ProgressBar(total=max(found.seconds + found.left, 1), completed=found.seconds, width=_WIDE_BAR))
         parts.append(whole)
     parts.append(grid)
+    parts += [Text(each, "yellow") for each in beside(found)]
     if found.failure:
         text = f"failed: {found.failure.stack} {found.failure.logical_id}: {found.failure.reason}"
         parts.append(Text(text, "bold red"))
@@ -129,6 +130,14 @@ def headline(deployment: Deployment, found: Progress) -> str:
     if not found.in_progress and not found.missing:
         return f"{name}: nothing is in progress after {since}; waiting whether more begins"
     return f"{name}: {since} so far, {_left(found.left)}"
+
+
+def beside(found: Progress) -> list[str]:
+    """Return a sentence for each other cluster of the deployment."""
+    return [
+        f"{name} is {status}: another cluster of this deployment, which costs, too"
+        for name, status in found.others.items()
+    ]
 
 
 def show_summary(deployment: Deployment, found: Progress, console: Console) -> None:
@@ -151,6 +160,8 @@ def show_summary(deployment: Deployment, found: Progress, console: Console) -> N
             Text(f"{found.failure.stack} {found.failure.logical_id} ({found.failure.type}) failed:", "bold red")
         )
         console.print(Text(f"  {found.failure.reason}"))
+    for each in beside(found):
+        console.print(Text(each, "yellow"))
     console.print(conclusion(deployment, found))
 
 

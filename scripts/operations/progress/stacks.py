@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from scripts.deployment import PARTS, Deployment
+from scripts.operations import generations
 from scripts.operations.progress.estimate import Plan, change_plan, template_plan
 from scripts.operations.progress.events import CONTAINERS, History, StackOperation, operation
 from scripts.operations.stacks import NESTED
@@ -14,6 +15,8 @@ from scripts.operations.stacks import NESTED
 BUDGET = 12
 """API calls of one refresh, whatever the number of stacks, events and nodes."""
 _UPDATE_PLAN_CALLS = 2
+_ROUNDS_BETWEEN_OTHERS = 12
+"""Refreshes from one look for other clusters to the next: a minute."""
 _DENIED = ("AccessDenied", "AccessDeniedException")
 
 
@@ -81,20 +84,24 @@ class Tracker:
     """Looks at all stacks of a deployment, again and again.
 
     A refresh takes at most `BUDGET` API calls: one for each of the deployment's own stacks, which may be begun at any
-    time, and the rest in turn for nested stacks in progress, events not read yet, and templates. Needs
-    cloudformation:DescribeStackEvents; and for the sizes of bars cloudformation:GetTemplate,
-    cloudformation:DescribeStacks and cloudformation:DescribeChangeSet.
+    time, now and then one for its other clusters, and the rest in turn for nested stacks in progress, events not read
+    yet, and templates. Needs cloudformation:DescribeStackEvents; for other clusters cloudformation:DescribeStacks on
+    all stacks; and for the sizes of bars cloudformation:GetTemplate, cloudformation:DescribeStacks and
+    cloudformation:DescribeChangeSet.
 
     Attributes:
         roots: The deployment's own stacks by part.
+        others: Statuses of the stacks of its other clusters, by name: there is one while an upgrade is under way.
         denied: What could not be asked for sizes: IAM actions.
         retries: How often the last refresh had to repeat a call, as when throttled.
     """
 
     def __init__(self, deployment: Deployment) -> None:
         self._client = deployment.account.client("cloudformation")
+        self._settings = deployment.settings
         self._cluster_name = deployment.settings.cluster_spec.name
         self._round = 0
+        self.others: dict[str, str] = {}
         self.roots = {part: _watched(deployment.stack_name(part)) for part in PARTS}
         self.denied: set[str] = set()
         self.retries = 0
@@ -116,11 +123,30 @@ class Tracker:
         for root in self.roots.values():
             self._look(root)
         calls = BUDGET - len(self.roots)
+        if self._round % _ROUNDS_BETWEEN_OTHERS == 1:
+            self._look_for_others()
+            calls -= 1
         while wanted := [each for each in self._wanted() if each.cost <= calls]:
             chosen = min(wanted, key=lambda each: each.about.served.get(each.kind, 0))
             chosen.about.served[chosen.kind] = self._round
             calls -= chosen.cost
             chosen.make(chosen.about)
+
+    def _look_for_others(self) -> None:
+        """Ask for the deployment's other clusters. One call, which tells of the stacks on its first page."""
+        from botocore.exceptions import ClientError
+
+        try:
+            listed = self._client.describe_stacks()["Stacks"]
+        except ClientError as error:
+            if error.response["Error"]["Code"] not in _DENIED:
+                raise
+            return
+        self.others = {
+            self._settings.of_generation(generation).stack_name("cluster"): status
+            for generation, status in generations.among(self._settings, listed).items()
+            if generation != self._settings.cluster.generation
+        }
 
     def _all(self) -> Iterator[Watched]:
         waiting = list(self.roots.values())

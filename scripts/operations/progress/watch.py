@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +69,7 @@ class Progress:
         present: How many of the deployment's own stacks there are.
         is_complete: Whether all events were read.
         denied: IAM actions that are missing to know how much there is to do.
+        others: Statuses of the stacks of the deployment's other clusters, by name.
     """
 
     now: datetime
@@ -77,6 +78,7 @@ class Progress:
     present: int
     is_complete: bool
     denied: tuple[str, ...] = ()
+    others: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def in_progress(self) -> bool:
@@ -154,6 +156,7 @@ def progress(tracker: Tracker, now: datetime, grace: float = GRACE_SECONDS) -> P
         len(present),
         tracker.is_complete,
         tuple(sorted(tracker.denied)),
+        dict(tracker.others),
     )
 
 

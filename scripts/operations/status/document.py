@@ -32,6 +32,7 @@ def document(status: Status, diagnosis: Diagnosis | Unseen | None = None) -> dic
         "healthy": not found,
         "faults": found,
         "stacks": [_plain(asdict(each)) for each in status.stacks if isinstance(each, Stack)],
+        "other_clusters": _seen(status.others, many=True),
         "head_node": _head_node(instances, reached=status.session_manager),
         "compute_nodes": dict(instances.compute) if instances else None,
         "fleet": _seen(status.fleet),

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from scripts.checks.reservations import BEFORE_ITS_START
-from scripts.operations.status.model import USABLE_FILE_SYSTEM, FileSystem, Instances, Reservation, Status, Unseen
-
-_CLOSED_BY_FAILURES = "PROTECTED"
-"""Status of a fleet whose nodes kept failing: https://docs.aws.amazon.com/parallelcluster/latest/ug/slurm-protected-mode-v3.html."""
+from scripts.operations.status.model import (
+    PROTECTED,
+    USABLE_FILE_SYSTEM,
+    FileSystem,
+    Instances,
+    Reservation,
+    Status,
+    Unseen,
+)
 
 
 def faults(status: Status) -> list[str]:
@@ -23,6 +28,7 @@ def unseen(status: Status) -> dict[str, Unseen]:
     stacks = next((each for each in status.stacks if isinstance(each, Unseen)), None)
     sections = {
         "stacks": stacks,
+        "other_clusters": status.others,
         "instances": status.instances,
         "fleet": status.fleet,
         "slurm": status.slurm,
@@ -53,8 +59,8 @@ def _of_cluster(status: Status) -> Iterator[str]:
             yield f"the cluster {status.cluster} has no head node"
         elif head_node.state != "running":
             yield f"the head node {head_node.instance_id} is {head_node.state}"
-    if status.fleet == _CLOSED_BY_FAILURES:
-        yield "the fleet is PROTECTED: queues are closed whose nodes kept failing (make diagnose)"
+    if status.fleet == PROTECTED:
+        yield "the fleet is PROTECTED: queues are closed whose nodes kept failing"
 
 
 def _of_the_rest(status: Status) -> Iterator[str]:
@@ -75,9 +81,6 @@ def _is_usable(reservation: Reservation) -> bool:
 
 
 def _unseen(status: Status) -> Iterator[str]:
-    no_head_node = isinstance(status.instances, Instances) and (
-        status.instances.head_node is None or status.instances.head_node.state != "running"
-    )
     for name, each in unseen(status).items():
-        if each.is_fault and not (name == "slurm" and no_head_node):
+        if each.is_fault and not (name == "slurm" and status.lacks_head_node):
             yield f"{name.replace('_', ' ')}: {each.reason}"

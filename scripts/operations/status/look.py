@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from scripts.checks.reservations import CAPACITY_BLOCK, members, size, users
-from scripts.deployment import PARTS
 from scripts.operations.status.cost import cost_now
 from scripts.operations.status.files import file_system, usage
-from scripts.operations.status.model import (
-    READY,
-    HeadNode,
-    Instances,
-    Reservation,
-    Stack,
-    Status,
-    Unseen,
-    seen,
-    tags,
-)
+from scripts.operations.status.model import HeadNode, Instances, Reservation, Status, Unseen, seen, tags
 from scripts.operations.status.nodes import SlurmQuestion
+from scripts.operations.status.stacks import StackLook
 
 if TYPE_CHECKING:
     from config.settings import Settings
@@ -41,12 +31,14 @@ class Budget:
     """What there is to be asked besides what always is, by worth.
 
     Attributes:
+        reservations: Whether to ask for reservations.
         usage: Whether to ask for the use of the file system.
         groups: How many groups of reservations to ask for.
         alarms: Whether to ask for alarms.
         looks: How often to look for the answer of the head node.
     """
 
+    reservations: bool
     usage: bool
     groups: int
     alarms: bool
@@ -58,14 +50,17 @@ def budget(settings: Settings, stacks: int) -> Budget:
 
     Args:
         settings: Those of the deployment.
-        stacks: How many stacks are asked for.
+        stacks: Calls for stacks.
     """
     nodes = settings.cluster_spec.max_nodes + 1 + sum(pool.count for pool in settings.cluster.login_nodes)
     groups = len(users(settings, "capacity_reservation_group_arn"))
-    reservations = 1 if groups or users(settings, "capacity_reservation_id") else 0
     file_system, fleet, slurm = 1, 1, 2
-    spare = MOST_CALLS - stacks - ceil(nodes / _INSTANCES_PER_CALL) - file_system - fleet - slurm - reservations
+    spare = MOST_CALLS - stacks - ceil(nodes / _INSTANCES_PER_CALL) - file_system - fleet - slurm
+    reserved = bool(groups or users(settings, "capacity_reservation_id"))
+    reservations = reserved and spare >= 1
+    spare -= reservations
     return Budget(
+        reservations=reservations or not reserved,
         usage=spare >= 1,
         groups=min(groups, max(spare - 1, 0)),
         alarms=spare >= 2 + groups,
@@ -100,22 +95,16 @@ class Observer:
         with ThreadPoolExecutor(max_workers=MOST_CALLS) as pool:
             slurm = pool.submit(self._slurm.ask)
             instances = pool.submit(seen, self._instances, "ec2:DescribeInstances")
-            stacks = [self._ask_stack(pool, deployment.stack_name(part)) for part in PARTS]
+            stacks = pool.submit(StackLook, deployment)
             fleet = pool.submit(seen, self._fleet, "dynamodb:GetItem")
             files = pool.submit(
                 seen, lambda: file_system(deployment), "cloudformation:DescribeStacks", "fsx:DescribeFileSystems"
             )
-            cluster = stacks[PARTS.index("cluster")].result()
-            if isinstance(cluster, Unseen) or cluster.status not in READY:
-                stacks.insert(-1, self._ask_stack(pool, settings.cluster_spec.name))
-            can = budget(settings, len(stacks))
-            reservations = pool.submit(
-                seen,
-                lambda: self._reservations(can.groups),
-                "ec2:DescribeCapacityReservations",
-                "resource-groups:ListGroupResources",
-            )
-            used = alarms = None
+            can = budget(settings, stacks.result().calls)
+            reservations = used = alarms = None
+            if can.reservations:
+                rights = ("ec2:DescribeCapacityReservations", "resource-groups:ListGroupResources")
+                reservations = pool.submit(seen, lambda: self._reservations(can.groups), *rights)
             if can.usage:
                 rights = ("cloudformation:DescribeStacks", "cloudwatch:GetMetricData")
                 used = pool.submit(seen, lambda: usage(deployment, now), *rights)
@@ -130,7 +119,8 @@ class Observer:
             region=settings.region,
             cluster=settings.cluster_spec.name,
             now=now,
-            stacks=tuple(each.result() for each in stacks),
+            stacks=tuple(stacks.result().stacks),
+            others=stacks.result().others,
             instances=found,
             session_manager=self._slurm.reached,
             fleet=fleet.result(),
@@ -138,20 +128,10 @@ class Observer:
             slurm_seen=self._slurm.answered,
             file_system=files.result(),
             usage=used.result() if used else _LEFT_OUT,
-            reservations=reservations.result(),
+            reservations=reservations.result() if reservations else _LEFT_OUT,
             alarms=alarms.result() if alarms else _LEFT_OUT,
             cost=found if isinstance(found, Unseen) else cost_now(settings, found.running, now.date()),
         )
-
-    def _ask_stack(self, pool: ThreadPoolExecutor, name: str) -> Future[Stack | Unseen]:
-        return pool.submit(seen, lambda: self._stack(name), "cloudformation:DescribeStacks")
-
-    def _stack(self, name: str) -> Stack:
-        found = self._deployment.stack(name)
-        if found is None:
-            return Stack(name)
-        times = [found[key] for key in ("CreationTime", "LastUpdatedTime", "DeletionTime") if key in found]
-        return Stack(name, found["StackStatus"], max(times), found.get("StackStatusReason", ""))
 
     def _instances(self) -> Instances:
         heads, states, running = [], Counter[str](), Counter[tuple[str, str]]()

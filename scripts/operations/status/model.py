@@ -17,6 +17,10 @@ READY = frozenset({"CREATE_COMPLETE", "UPDATE_COMPLETE"})
 
 https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
 """
+PROTECTED = "PROTECTED"
+"""Status of a fleet whose nodes kept failing: https://docs.aws.amazon.com/parallelcluster/latest/ug/slurm-protected-mode-v3.html."""
+NO_FLEET = "UNKNOWN"
+"""Status of the fleet where there is no cluster."""
 USABLE_FILE_SYSTEM = frozenset({"AVAILABLE", "UPDATING"})
 """Lifecycles of a file system that can be worked with.
 
@@ -185,6 +189,7 @@ class Status:
         cluster: ParallelCluster's name of the cluster.
         now: The time.
         stacks: Those of the deployment in the order in which they are made; the cluster's own where it was asked for.
+        others: Those of the deployment's other clusters: there is one while an upgrade is under way.
         instances: Head node and compute nodes.
         session_manager: Whether Session Manager reaches the head node; None: that is not known.
         fleet: Status of the compute fleet, as ParallelCluster has it.
@@ -203,6 +208,7 @@ class Status:
     cluster: str
     now: datetime
     stacks: tuple[Stack | Unseen, ...]
+    others: tuple[Stack, ...] | Unseen
     instances: Instances | Unseen
     session_manager: bool | None
     fleet: str | Unseen
@@ -226,8 +232,19 @@ class Status:
 
     @property
     def failed(self) -> bool:
-        """Whether a stack is in a state that asks for a diagnosis."""
-        return any(each.failed for each in self.known_stacks.values())
+        """Whether a stack, the head node or the fleet is in a state that asks for a diagnosis."""
+        stacks = self.known_stacks.values()
+        if any(each.failed for each in stacks):
+            return True
+        is_made = self.fleet != NO_FLEET and not any(str(each.status).endswith("_IN_PROGRESS") for each in stacks)
+        return is_made and (self.fleet == PROTECTED or self.lacks_head_node)
+
+    @property
+    def lacks_head_node(self) -> bool:
+        """Whether no head node runs, as far as that was seen."""
+        if isinstance(self.instances, Unseen):
+            return False
+        return self.instances.head_node is None or self.instances.head_node.state != "running"
 
 
 def seen(look: Callable[[], T], *actions: str) -> T | Unseen:

@@ -65,6 +65,11 @@ def _stacks(status: Status) -> Iterator[RenderableType]:
         yield found
     if reasons := dict.fromkeys(each.reason for each in status.stacks if isinstance(each, Unseen)):
         yield _line("Stacks", f"not seen: {', '.join(reasons)}", "yellow")
+    if isinstance(status.others, Unseen):
+        yield _line("Others", f"other clusters of this deployment: {status.others.reason}", "yellow")
+    else:
+        for other in status.others:
+            yield _line("Beside", f"{other.name} is {other.status}: another cluster of this deployment", "yellow")
 
 
 def _cluster(status: Status) -> Iterator[RenderableType]:
@@ -187,7 +192,9 @@ def _cost(status: Status) -> Iterator[RenderableType]:
 
 
 def _remarks(status: Status, found: CostNow) -> str:
-    text = f"; not in it: {', '.join(found.unpriced)}" if found.unpriced else ""
+    others = [] if isinstance(status.others, Unseen) else [f"{each.name} (make inventory)" for each in status.others]
+    unpriced = [*found.unpriced, *others]
+    text = f"; not in it: {', '.join(unpriced)}" if unpriced else ""
     missing = [each.name for each in status.stacks if isinstance(each, Stack) and not each.status]
     return text + (f"; counted as if there were {', '.join(missing)}" if missing else "")
 

@@ -26,10 +26,12 @@ def refresh(observer: Observer, console: Console, *, clock: Clock, seconds: floa
     """
     from rich.console import Group
     from rich.live import Live
+    from rich.text import Text
 
     with Live(console=console, auto_refresh=False) as live:
         while not _is_under_way(status := observer.look()):
-            live.update(Group(*render(status)), refresh=True)
+            why = [Text(f"Why: make diagnose ENV={status.environment}", "bold")] if status.failed else []
+            live.update(Group(*render(status), *why), refresh=True)
             clock.sleep(seconds)
 
 

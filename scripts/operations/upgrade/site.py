@@ -176,7 +176,8 @@ class AwsSite:
             deployment.account.forget()
             return fleet.status(deployment) == fleet.RUNNING
 
-        if not self._clock.until(runs, every=_SECONDS_BETWEEN_LOOKS, limit=_SECONDS_OF_A_FLEET):
+        look = patiently(runs, self._clock, Changes(self._say))
+        if not self._clock.until(look, every=_SECONDS_BETWEEN_LOOKS, limit=_SECONDS_OF_A_FLEET):
             raise OperationError(f"The fleet of {name} is {fleet.status(deployment)}; allowed: RUNNING")
         answer = self._ask(deployment, _verification(new.storage.file_system.mount_dir))
         if answer.code != 0:
@@ -247,7 +248,8 @@ class AwsSite:
                 told(f"{name} is {status}: waiting for its end.")
             return not busy
 
-        if not self._clock.until(settled, every=_SECONDS_BETWEEN_LOOKS, limit=_SECONDS_OF_A_STACK):
+        look = patiently(settled, self._clock, told)
+        if not self._clock.until(look, every=_SECONDS_BETWEEN_LOOKS, limit=_SECONDS_OF_A_STACK):
             raise OperationError(f"{name} is still not settled. More: make status ENV={self._environment} ARGS=--watch")
 
 

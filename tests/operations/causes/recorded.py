@@ -226,9 +226,9 @@ def failed(noise: bool = False) -> tuple[Deployment, Recorded, str]:
     return found, account, stack
 
 
-def stream(kind: str) -> str:
-    """Return the name of a log stream of a kind."""
-    return f"ip-10-0-1-2.{HEAD_NODE}.{'x' if kind == 'provider' else min(KINDS[kind])}"
+def stream(kind: str, end: str = "") -> str:
+    """Return the name of a log stream of a kind: one that ends so, or any."""
+    return f"ip-10-0-1-2.{HEAD_NODE}.{end or ('x' if kind == 'provider' else min(KINDS[kind]))}"
 
 
 def record(sample: Mapping[str, str], *, noise: bool = False) -> Deployment:
@@ -252,7 +252,7 @@ def record(sample: Mapping[str, str], *, noise: bool = False) -> Deployment:
         if kind == "instance":
             account.instances = {HEAD_NODE: "stopped"} if HEAD_NODE in text else {}
         else:
-            account.line(stream(kind), 50, text)
+            account.line(stream(kind, sample.get("stream", "")), 50, text)
     if noise:
         account.event(stack, 3, "CREATE_FAILED AWS::EC2::Subnet Other: Resource creation cancelled")
         account.event(stack, 3, f"ROLLBACK_IN_PROGRESS AWS::CloudFormation::Stack {stack}: The following resource(s)")

@@ -11,21 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.nodes.hardware_files import DEVICES, NODE_FACTS, hardware_files, node_facts
+from tests.nodes.hardware_files import DEVICES, NODE_FACTS, SHAPES, hardware_files, node_facts
 
 PROJECT = Path(__file__).parents[2]
 HEALTH = PROJECT / "scripts" / "nodes" / "health"
 NAME = "trn1-dy-trn1-32xl-7"
-RECORDED = (
-    "NEURON_HW_ERR=SRAM_UNCORRECTABLE_ERROR instance-id=i-0592464924bd45322 hostname=ip-172-31-61-252 nd-id=0 nc-id=0 "
-    "serial-num=19fcda00f5ff6eb9 action=TERMINATE_INSTANCE"
-)
-"""From https://awsdocs-neuron.readthedocs-hosted.com/en/latest/neuron-runtime/nrt-troubleshoot.html."""
+HARDWARE_ERRORS = (SHAPES / "hardware_errors.txt").read_text(encoding="utf-8").splitlines()
+RECORDED = HARDWARE_ERRORS[0]
 
 STAND_INS = {
     "journalctl": '[[ ! -e $HEALTH_ROOT/no-journal ]] && cat "$HEALTH_ROOT/kernel.log"',
     "dmesg": 'cat "$HEALTH_ROOT/ring-buffer"',
-    "mountpoint": "[[ ! -e $2/hangs ]] || sleep 20; [[ ! -e $2/unmounted ]]",
+    "mountpoint": "[[ ! -e $2/unmounted ]]",
     "modprobe": """
         echo "modprobe $*" >>"$HEALTH_ROOT/calls"
         [[ ! -e $HEALTH_ROOT/in-use ]] || exit 1
@@ -53,14 +50,12 @@ class Node:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.fit("trn1.32xlarge")
-        self.write("/kernel.log", "neuron: loading out-of-tree module taints kernel.\n")
         self.write("/listpids", "PID JOBID STEPID LOCALID GLOBALID\n")
         self.write("/processes", "")
         for directory in ("fsx", "scratch", "proc"):
             (root / directory).mkdir()
         for name, script in STAND_INS.items():
-            self.write(f"/bin/{name}", f"#!/bin/bash\n{script}\n")
-            (root / "bin" / name).chmod(0o755)
+            self.stand_in(name, script)
 
     def fit(self, instance_type: str, **facts: str) -> None:
         for directory in ("sys", "var"):
@@ -68,6 +63,7 @@ class Node:
         if instance_type.startswith("trn"):
             for path, text in hardware_files(instance_type).items():
                 self.write(path, text)
+            shutil.copy(SHAPES / instance_type / "dmesg.txt", self.root / "kernel.log")
         self.write(NODE_FACTS, node_facts(instance_type, f"{self.root}/fsx", f"{self.root}/scratch", **facts))
 
     def write(self, path: str, text: str) -> None:
@@ -75,6 +71,11 @@ class Node:
         target = self.root / path.removeprefix("/")
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
+
+    def stand_in(self, name: str, script: str) -> None:
+        """Put a script in the place of a command."""
+        self.write(f"/bin/{name}", f"#!/bin/bash\n{script}\n")
+        (self.root / "bin" / name).chmod(0o755)
 
     def remove(self, path: str) -> None:
         shutil.rmtree(self.root / path.removeprefix("/"))
@@ -144,8 +145,7 @@ def show_in_ring_buffer_only(node: Node, line: str) -> None:
 def fill(node: Node) -> None:
     """Let writing to the shared storage fail as Lustre does: when data are written through."""
     sync = '[[ $1 != */fsx/* ]] || { echo "sync: error syncing $1: No space left on device" >&2; exit 1; }'
-    node.write("/bin/sync", f"#!/bin/bash\n{sync}\n")
-    (node.root / "bin/sync").chmod(0o755)
+    node.stand_in("sync", sync)
 
 
 Fault = Callable[[Node], object]
@@ -173,7 +173,6 @@ FAULTS: list[tuple[str, str, str, Fault]] = [
     ("SHARED_STORAGE", "nothing is mounted on {root}/fsx", "drain-requeue",
      lambda node: node.write("/fsx/unmounted", "")),
     ("SHARED_STORAGE", "nothing is mounted on {root}/fsx", "drain-requeue", lambda node: node.remove("/fsx")),
-    ("SHARED_STORAGE", "the check gave no answer", "drain-requeue", lambda node: node.write("/fsx/hangs", "")),
     ("SHARED_STORAGE", "{root}/fsx cannot be written: No space left on device", "drain-requeue",
      fill),
     ("SCRATCH", "nothing is mounted on {root}/scratch", "drain-requeue",
@@ -190,6 +189,40 @@ def test_a_fault_drains_the_node_and_says_why(node: Node, code: str, what: str, 
     assert (done.returncode, done.stderr) == (1, "")
     assert node.reason == f"ultracluster: {code}: {what.format(root=node.root)} ({action})"
     assert done.stdout == f"{node.reason}\n"
+
+
+COMMANDS = (
+    "awk", "basename", "cat", "dmesg", "find", "grep", "head", "journalctl", "mountpoint", "rm", "scontrol", "sed",
+    "sort", "sync",
+)  # fmt: skip
+"""What a prolog may call."""
+
+
+def test_a_prolog_whose_every_command_hangs_ends_within_ten_seconds(node: Node) -> None:
+    """No time is measured: each limit is noted, and they are added up. A command without a limit would never end."""
+    for name in COMMANDS:
+        node.stand_in(name, f"exec {shutil.which('sleep')} 20")
+    node.stand_in("timeout", 'echo "$*" >>"$HEALTH_ROOT/limits"')
+    (node.root / "bin/bash").symlink_to("/bin/bash")
+    counter = node.root / DEVICES[1:] / "neuron0/stats/hardware/sram_ecc_uncorrected"
+    counter.unlink()
+    os.mkfifo(counter)
+    try:
+        done = node.check(PATH=str(node.root / "bin"))
+    finally:
+        os.close(os.open(counter, os.O_RDWR))  # lets the probe go on
+    assert (done.returncode, done.stderr) == (1, ""), "and it calls nothing else"
+    script = (HEALTH / "check.sh").read_text(encoding="utf-8")
+    probes = re.findall(r"^readonly PROBES=\((.*)\)$", script, re.MULTILINE)[0].split()
+    assert [line.split(": ")[1:2] for line in done.stdout.splitlines()] == [[probe] for probe in probes]
+    assert done.stdout.count(": the check gave no answer (") == len(probes)
+
+    patience = float(re.findall(r"^readonly PATIENCE=(\d+)", script, re.MULTILINE)[0])
+    other_reads = sum(map(float, re.findall(r"read .*-t (\d+)", script)))
+    limits = [line.split(maxsplit=1) for line in node.read("/limits").splitlines()]
+    others = sum(float(limit) for limit, command in limits if command != "scontrol listpids")
+    assert others > 0
+    assert patience + 1 + 0.1 * len(probes) + other_reads + others < 10, "with a second, as SECONDS has no fractions"
 
 
 def test_every_finding_is_tested() -> None:
@@ -222,9 +255,14 @@ def test_an_instance_without_local_disks_needs_no_scratch(node: Node) -> None:
     assert_healthy(node)
 
 
-def test_a_hang_of_collectives_is_no_fault_of_this_node(node: Node) -> None:
-    node.write("/kernel.log", "NEURON_HW_ERR=HANG_ON_COLLECTIVES nd-id=0 nc-id=1\n")
-    assert_healthy(node)
+@pytest.mark.parametrize("error", HARDWARE_ERRORS, ids=lambda error: error.split()[0])
+def test_the_kernel_log_shows_hardware_errors_but_a_hang_may_be_of_another_node(node: Node, error: str) -> None:
+    node.write("/kernel.log", f"{node.read('/kernel.log')}[21531.105295] {error}\n")
+    if "HANG_ON_COLLECTIVES" in error:
+        assert_healthy(node)
+    else:
+        assert node.check().returncode == 1
+        assert node.reason == f"ultracluster: {error.replace('=', ': ', 1)} (replace)"
 
 
 def test_running_jobs_and_monitors_may_hold_devices(node: Node) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,28 +12,53 @@ import pytest
 from tests.nodes.hardware_files import NODE_FACTS, node_facts
 from tests.slurm.base import USER
 from tests.slurm.cluster import SlurmCluster
+from tests.slurm.conftest import new_directory
 
 pytestmark = [pytest.mark.slow, pytest.mark.system]
 
 NCCOM_TEST = """\
 #!/bin/bash
-# nccom-test: prints what the real one prints. A line "NODE BANDWIDTH" in /fsx/slow is a node that slows all down, and
-# one "NODE hang" one that never ends.
+# nccom-test: prints what the real one prints. A line "NODE BANDWIDTH" in /fsx/slow is a node that slows all down, one
+# "NODE broken" one that ends the run, and one "NODE hang" one that never ends.
 echo "$NEURON_RT_ROOT_COMM_ID nccom-test $*" >>/fsx/calls
+if [[ $SLURM_TASKS_PER_NODE != *"(x$SLURM_JOB_NUM_NODES)" ]]; then
+    echo "All nodes which are allocated for this job are already filled." # what Open MPI says in a step of one task
+    exit 213
+elif [[ ${NEURON_RT_ROOT_COMM_ID%:*} != "$(getent ahostsv4 "$SLURMD_NODENAME" | awk '{ print $1; exit }')" ]]; then
+    echo "$SLURMD_NODENAME is not the root"
+    exit 1
+fi
 bandwidth=47.0901
-for host in ${*#*--hosts}; do
-    found=$(sed -n "s/^$host //p" /fsx/slow)
-    if [[ $found == hang ]]; then
-        srun --overlap --nodes=1 --ntasks=1 --nodelist="$host" \\
-            bash -c 'setsid --fork neuron-bench 4715 </dev/null >/dev/null 2>&1'
-        sleep 600
-    fi
-    bandwidth=${found:-$bandwidth}
-done
+while read -r host found; do
+    case $found in
+        broken) exit 1 ;;
+        hang)
+            srun --overlap --nodes=1 --ntasks=1 --nodelist="$host" \\
+                bash -c 'setsid --fork neuron-bench 4715 </dev/null >/dev/null 2>&1'
+            sleep 4716
+            ;;
+        *) bandwidth=$found ;;
+    esac
+done < <(tr ' ' '\\n' <<<"${*#*--hosts}" | awk 'NR == FNR { is[$1]; next } NF && $1 in is' - /fsx/slow)
 echo '       size(B)    count(elems)    type    time:avg(us)    algbw(GB/s)    busbw(GB/s)'
 echo "    1073741824       268435456    fp32           41806          23.92    $bandwidth"
 echo "Avg bus bandwidth:	${bandwidth}GB/s"
 """
+
+STAND_INS = {
+    "/opt/without-slurm/bin/srun": """\
+#!/bin/bash
+# srun of one task: runs the command here, and says that it is there.
+while [[ $1 == --* ]]; do
+    [[ $1 != --nodelist=* ]] || export SLURMD_NODENAME=${1#*=}
+    shift
+done
+exec "$@"
+""",
+    "/opt/without-slurm/bin/scontrol": "#!/bin/bash\nseq -f n%.0f $3\n",
+    "/opt/without-slurm/bin/getent": '#!/bin/bash\necho "$2"\n',
+}
+"""For jobs of any number of nodes, n1 and following, on a single machine."""
 
 
 class Acceptance:
@@ -43,23 +69,37 @@ class Acceptance:
         self.names = [node.name for node in cluster.nodes]
         for node in cluster.nodes:
             node.write({"/usr/local/bin/nccom-test": NCCOM_TEST, NODE_FACTS: node_facts(instance_type)})
-            node.sh("cp /usr/bin/sleep /usr/local/bin/neuron-bench")
+            node.sh("pkill --exact neuron-bench; cp --remove-destination /usr/bin/sleep /usr/local/bin/neuron-bench")
         shared = cluster.directory / "shared/fsx"
         (shared / "slow").write_text(slow.format(*self.names) + "\n", encoding="utf-8")
-        (shared / "calls").touch(mode=0o666)
+        (shared / "calls").write_text("", encoding="utf-8")
         (shared / "calls").chmod(0o666)
 
-    def run(self, nodes: int, environment: str = "") -> tuple[str, str]:
-        """Return the exit code and what the job printed."""
-        number = int(
+    def submit(self, nodes: int, environment: str = "", options: str = "") -> None:
+        self.number = int(
             self.cluster.run(
-                f"sbatch --parsable --nodes={nodes} --export=ALL,{environment} "
+                f"sbatch --parsable --nodes={nodes} --export=ALL,{environment} {options} "
                 "/opt/ultracluster/current/health/acceptance.sh",
                 user=USER,
             )
         )
-        self.number = number
-        return self.cluster.wait(number)["ExitCode"], self.cluster.output(number)
+
+    def run(self, nodes: int, environment: str = "", options: str = "") -> tuple[str, str]:
+        """Return the exit code and what the job printed."""
+        self.submit(nodes, environment, options)
+        return self.cluster.wait(self.number)["ExitCode"], self.cluster.output(self.number)
+
+    def run_without_slurm(self, nodes: int) -> str:
+        """Return what the script prints of a job of any number of nodes, and at the end its exit code."""
+        self.number = 0
+        first = self.cluster.nodes[0]
+        first.write(STAND_INS)
+        return first.sh(
+            f"export PATH=/opt/without-slurm/bin:$PATH SLURM_JOB_ID=0 SLURM_JOB_NUM_NODES={nodes} "
+            f"SLURM_JOB_NODELIST={nodes} 'SLURM_TASKS_PER_NODE=4(x{nodes})'; cd /home/{USER}; "
+            "bash /opt/ultracluster/current/health/acceptance.sh; echo $?",
+            timeout=120,
+        )
 
     @property
     def report(self) -> Any:
@@ -71,10 +111,17 @@ class Acceptance:
         return (self.cluster.directory / "shared/fsx/calls").read_text(encoding="utf-8").splitlines()
 
 
+@pytest.fixture(scope="module")
+def cluster(slurm_workspace: Path) -> Iterator[SlurmCluster]:
+    """Four nodes for all tests of the module."""
+    with SlurmCluster(slurm_workspace / "base", new_directory(slurm_workspace), 4) as cluster:
+        yield cluster
+
+
 @pytest.fixture
-def accept(start_cluster: Callable[..., SlurmCluster]) -> Callable[..., Acceptance]:
+def accept(cluster: SlurmCluster) -> Callable[..., Acceptance]:
     def make(slow: str = "", instance_type: str = "trn1.32xlarge") -> Acceptance:
-        return Acceptance(start_cluster(4), slow, instance_type)
+        return Acceptance(cluster, slow, instance_type)
 
     return make
 
@@ -97,6 +144,14 @@ def test_good_nodes_take_one_run(accept: Callable[..., Acceptance]) -> None:
     ]
 
 
+def test_nodes_can_be_chosen(accept: Callable[..., Acceptance]) -> None:
+    job = accept("{0} 11.5")
+    chosen = job.names[1::2]
+    code, output = job.run(2, options=f"--nodelist={','.join(chosen)}")
+    assert code == "0:0", output
+    assert [run["nodes"] for run in job.report["runs"]] == [chosen]
+
+
 @pytest.mark.parametrize("bad", range(4))
 def test_one_slow_node_of_four_is_found(accept: Callable[..., Acceptance], bad: int) -> None:
     job = accept(f"{{{bad}}} 11.5")
@@ -113,7 +168,49 @@ def test_a_node_that_hangs_is_found_and_left_clean(accept: Callable[..., Accepta
     assert code == "1:0", output
     assert job.report["bad"] == [job.names[2]]
     assert job.report["runs"][0]["bandwidth"] is None
-    assert job.cluster.nodes[2].sh("pgrep neuron-bench || echo none") == "none\n"
+    for node in job.cluster.nodes:
+        assert node.sh("pgrep --full '[n]euron-bench 4715|[s]leep 4716' || echo none") == "none\n"
+
+
+def test_what_was_measured_outlives_a_job_that_does_not_end(accept: Callable[..., Acceptance]) -> None:
+    job = accept("{0} broken\n{1} hang")
+    job.submit(4)
+    job.cluster.wait_until(lambda: len(job.calls) == 5)
+    job.cluster.run(f"scancel {job.number}")
+    assert job.cluster.wait(job.number)["JobState"] == "CANCELLED"
+    assert job.report["verdict"] == "unfinished"
+    assert [len(run["nodes"]) for run in job.report["runs"]] == [4, 2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "bad", "runs"),
+    [
+        (3, [1], 5),
+        (4, [1, 3], 9),
+        (5, [5], 5),
+        (8, [1, 4, 5, 8], 15),
+        (1875, [1], 23),
+    ],
+)
+def test_bad_nodes_are_found_in_any_number(
+    accept: Callable[..., Acceptance], nodes: int, bad: list[int], runs: int
+) -> None:
+    """The number of runs counts: one of a node that hangs takes ten minutes."""
+    job = accept("\n".join(f"n{node} broken" for node in bad))
+    output = job.run_without_slurm(nodes)
+    assert (output.split()[-1], job.report["verdict"]) == ("1", "bad-nodes"), output
+    assert set(job.report["bad"]) == {f"n{node}" for node in bad}
+    assert len(job.calls) == len(job.report["runs"]) == runs
+
+
+@pytest.mark.parametrize("nodes", [2, 3, 8])
+def test_where_no_nodes_are_good_it_names_nobody(accept: Callable[..., Acceptance], nodes: int) -> None:
+    job = accept("\n".join(f"n{node} 27.9" for node in range(1, nodes + 1)))
+    output = job.run_without_slurm(nodes)
+    assert output.endswith(
+        "No two nodes that were tried reach the floor, so it cannot tell which are bad: see docs/health.md.\n3\n"
+    )
+    assert (job.report["verdict"], job.report["bad"]) == ("unknown", [])
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@
 # prolog, which ParallelCluster lets start elsewhere at once (SchedulerParameters=nohold_on_prolog_fail in
 # https://github.com/aws/aws-parallelcluster-cookbook, slurm.conf.erb).
 #
-# A prolog takes less than 10 s whatever hangs. An error of this script itself drains nothing: it would drain all nodes.
+# A prolog takes less than 10 s whatever hangs; a test adds the limits up. An error of this script itself drains nothing:
+# it would drain all nodes.
 #
 # The environment may name another root directory for sysfs, proc and what the node was given (HEALTH_ROOT).
 set -uo pipefail
@@ -31,12 +32,19 @@ node=${node%%.*}
 
 # found CODE WHAT: tells of a finding, and keeps it unless its code is to be ignored.
 found() {
-    if grep --quiet --line-regexp --fixed-strings "$1" "$IGNORED" 2>/dev/null; then
+    if is_ignored "$1"; then
         echo "ultracluster: $1: $2 (ignored)"
     else
         findings+=("$1: $2 (${FINDINGS[$1]#* })")
         echo "ultracluster: ${findings[-1]}"
     fi
+}
+
+# is_ignored CODE: whether findings of this code drain no node. The file is looked at once, if there is a finding at all;
+# it is on the head node's disk, so it may hang, too.
+is_ignored() {
+    [[ -v ignored ]] || read -r -d '' -t 1 ignored < <(exec 2>/dev/null </dev/null && cat "$IGNORED")
+    [[ $'\n'$ignored$'\n' == *$'\n'"$1"$'\n'* ]]
 }
 
 # read_facts: sets what the node was given when it started, and what its instance type has.
@@ -124,5 +132,5 @@ case ${1:-} in
         ;;
 esac
 ((${#findings[@]})) || exit 0
-timeout 3 scontrol update "nodename=$node" state=drain "reason=$(worst)"
+timeout 2 scontrol update "nodename=$node" state=drain "reason=$(worst)"
 exit 1

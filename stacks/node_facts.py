@@ -24,6 +24,7 @@ def compute_node(spec: ClusterSpec, queue: QueueSpec, mount_dir: str, *, metrics
         "runtime": release.runtime,
         "collectives": release.collectives,
         "tools": release.tools,
+        "kernels": ",".join(release.kernels[spec.os]),
         "python": neuron.SYSTEMS[spec.os].python,
         "mount_dir": mount_dir,
         "scratch_dir": queue.scratch_dir,
@@ -55,12 +56,13 @@ def head_node(spec: ClusterSpec, mount_dir: str, *, metrics: bool = False) -> di
 
 
 def login_node(spec: ClusterSpec, mount_dir: str) -> dict[str, str]:
-    """Return the facts for login nodes, which use the training environment."""
-    pytorch = neuron.RELEASES[spec.neuron_sdk].pytorch[spec.pytorch]
+    """Return the facts for login nodes, which use the training environment that the head node makes.
+
+    They name no release: a login node that runs is told nothing new.
+    """
     return {
-        "sdk": spec.neuron_sdk,
+        "cluster": spec.name,
         "python": neuron.SYSTEMS[spec.os].python,
-        "pytorch": pytorch.torch,
         "mount_dir": mount_dir,
     }
 

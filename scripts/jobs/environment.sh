@@ -4,12 +4,22 @@
 #
 #   source /fsx/ultracluster/jobs/current/environment.sh
 #
-# It takes $ULTRACLUSTER_PYTHON, the environment directory, from the shell that submitted. What else is set already
-# stays. Not here, on purpose: XLA_USE_BF16 and XLA_DOWNCAST_BF16 (torch-xla 2.6 deprecated them), BUCKET_CAP_MB (its
-# new name is ALLREDUCE_GRADIENTS_BUCKET_SIZE_MB), NEURON_RT_ASYNC_EXEC_MAX_INFLIGHT_REQUESTS (gone with Neuron 2.32),
-# and FI_EFA_FORK_SAFE, which kernels before 5.15 need: no supported operating system has one.
+# It takes $ULTRACLUSTER_PYTHON, the environment directory, from the shell that submitted, or else from the node
+# (sbatch --export=NONE). What else is set already stays. Not here, on purpose: XLA_USE_BF16 and XLA_DOWNCAST_BF16
+# (torch-xla 2.6 deprecated them), BUCKET_CAP_MB (its new name is ALLREDUCE_GRADIENTS_BUCKET_SIZE_MB),
+# NEURON_RT_ASYNC_EXEC_MAX_INFLIGHT_REQUESTS (gone with Neuron 2.32), and FI_EFA_FORK_SAFE, which kernels before 5.15
+# need: no supported operating system has one.
 : "${SLURM_JOB_NODELIST:?environment.sh: this is for steps of Slurm jobs}"
+if [[ -z ${ULTRACLUSTER_PYTHON:-} && -f /etc/profile.d/ultracluster.sh ]]; then
+    # shellcheck source=/dev/null
+    source /etc/profile.d/ultracluster.sh
+fi
 : "${ULTRACLUSTER_PYTHON:?environment.sh: log in anew, or set it to the directory of the Python environment}"
+
+# node_fact NAME: prints what the node was told, empty where it was told nothing.
+node_fact() {
+    sed -n "s/^$1=//p" /var/lib/ultracluster/node.env 2>/dev/null || true
+}
 
 # first_node_address: prints the IPv4 address of the job's first node. The runtime resolves no names of more than 63
 # characters (https://awsdocs-neuron.readthedocs-hosted.com/en/latest/neuron-runtime/nrt-troubleshoot.html).
@@ -23,6 +33,23 @@ first_node_address() {
 default_interface() {
     ip -4 -oneline route show default | sed -nE '1s/.* dev (\S+).*/\1/p'
 }
+
+# --- One Python environment from now on, even if the link moves on, and the one for this node: the packages of one release
+# are not tested with driver and runtime of another. An environment of one's own has another kind of name.
+if [[ ! -d $ULTRACLUSTER_PYTHON ]]; then
+    echo "environment.sh: there is no $ULTRACLUSTER_PYTHON on $(uname -n): see whether the head node has made it"
+    return 1
+fi
+ULTRACLUSTER_PYTHON=$(cd -P "$ULTRACLUSTER_PYTHON" && pwd)
+export ULTRACLUSTER_PYTHON
+release=${ULTRACLUSTER_PYTHON##*/}
+release=${release%.build-*}
+sdk=$(node_fact sdk)
+if [[ -n $sdk && $release == *-pytorch* && $release != "$sdk"-* ]]; then
+    echo "environment.sh: $(uname -n) has Neuron SDK $sdk, the Python environment is $release: submit again from a new" \
+        "login shell; while an update goes on, once it has replaced the nodes"
+    return 1
+fi
 
 # --- Network: EFA with access to the memory of devices
 # (https://awsdocs-neuron.readthedocs-hosted.com/en/latest/frameworks/torch/torch-neuronx/setup-trn1-multi-node-execution.html).
@@ -59,12 +86,11 @@ export NEURON_CC_FLAGS=${NEURON_CC_FLAGS:---model-type=transformer --retry_faile
 # A cache that several nodes write at once can break where file locks are limited, as on Lustre
 # (https://awsdocs-neuron.readthedocs-hosted.com, training-troubleshooting). So each node has its own on local disks, of
 # one user and one release; compile_cache.sh carries what is compiled from and to the one on the shared file system.
-release=${ULTRACLUSTER_PYTHON##*/}
-scratch=$(sed -n 's/^scratch_dir=//p' /var/lib/ultracluster/node.env 2>/dev/null) || true
+scratch=$(node_fact scratch_dir)
 export NEURON_COMPILE_CACHE_URL=${NEURON_COMPILE_CACHE_URL:-${scratch:-/scratch}/compile-cache-$UID/$release}
 shared=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 export ULTRACLUSTER_COMPILE_CACHE=${ULTRACLUSTER_COMPILE_CACHE:-$shared/compile-cache/$release}
-unset release scratch shared
+unset release sdk scratch shared
 
 # --- Limits: as many open files as slurmd allows, 131,072, where Slurm hands on the submitter's soft limit; and the
 # arenas of glibc, which take host memory by the number of threads (https://github.com/awslabs/HLAT: 64).

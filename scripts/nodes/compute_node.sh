@@ -3,10 +3,9 @@
 # all devices are there. Runs as root when a node starts; a second run changes nothing. Arguments are name=value:
 #
 # queue, cluster, region: where the node stands
-# sdk: release of the Neuron SDK; driver, runtime, collectives, tools: the versions of its packages; python: minor
-# version of Python
+# sdk: release of the Neuron SDK; driver, runtime, collectives, tools: the versions of its packages; kernels: first two
+# numbers of those that it was tested with, separated by commas; python: minor version of Python
 # mount_dir: the file system that all nodes share; scratch_dir: local disks
-# pytorch: version of PyTorch, of the training environment
 # without_efa: compute resources of the queue whose nodes have no EFA, separated by commas
 # metrics: on, if the node is to send metrics to CloudWatch
 set -euo pipefail
@@ -21,9 +20,10 @@ source "$here/install/neuron.sh"
 source "$here/install/verification.sh"
 source "$here/install/metrics.sh"
 
-without_efa='' pytorch='' metrics=''
-parse_arguments "queue cluster region sdk driver runtime collectives tools python mount_dir scratch_dir" \
-    "pytorch without_efa metrics" "$@"
+without_efa='' metrics=''
+parse_arguments "queue cluster region sdk driver runtime collectives tools kernels python mount_dir scratch_dir" \
+    "without_efa metrics" "$@"
+remember "$@"
 use_system
 get_metadata instance-type
 instance_type=$metadata
@@ -37,6 +37,7 @@ set_host_name
 write_profile
 tune_lustre_client
 if ((devices)); then
+    tell_untested_kernel
     install_neuron
     load_driver
     verify_neuron

@@ -24,6 +24,7 @@ source "$here/install/metrics.sh"
 metrics='' jobs=''
 parse_arguments "cluster region user sdk python pytorch torch_xla torch_neuronx compiler libneuronxla mount_dir" \
     "metrics jobs" "$@"
+remember "$@"
 use_system
 check_mounted "$mount_dir"
 set_limits

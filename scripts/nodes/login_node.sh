@@ -2,8 +2,7 @@
 # Makes a login node ready to submit jobs: limits and paths. Runs as root when a node starts; a second run changes
 # nothing. Arguments are name=value:
 #
-# sdk, python, pytorch: release of the Neuron SDK, minor version of Python and version of PyTorch, of the training
-# environment
+# cluster: where the node stands; python: minor version of Python, of the training environment
 # mount_dir: the file system that all nodes share
 set -euo pipefail
 exec 2>&1
@@ -12,7 +11,8 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source "$here/lib/common.sh"
 source "$here/install/system.sh"
 
-parse_arguments "sdk python pytorch mount_dir" "" "$@"
+parse_arguments "cluster python mount_dir" "" "$@"
+remember "$@"
 use_system
 check_mounted "$mount_dir"
 set_limits

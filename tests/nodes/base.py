@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,12 +43,21 @@ _DEBIAN_PACKAGES = (
     "dnf",
     "gnupg",
     "iproute2",
+    "mount",
     "openssl",
     "procps",
     f"python{PYTHON}-venv",
     "rpm",
 )
-_COMMANDS = ("sbin/lctl", "sbin/modinfo", "sbin/modprobe", "bin/nproc", "bin/systemctl", "bin/uname")
+_COMMANDS = {
+    "sbin/lctl": "lctl",
+    "sbin/modinfo": "modinfo",
+    "sbin/modprobe": "modprobe",
+    "bin/nproc": "nproc",
+    "bin/systemctl": "systemctl",
+    "bin/uname": "uname",
+    f"local/bin/python{PYTHON}": "python",
+}
 """What stand-ins take the place of, below /usr."""
 
 
@@ -120,9 +130,9 @@ def _run(*command: str) -> None:
 
 def _prepare_root(root: Path) -> None:
     (root / "usr/bin/uname").rename(root / "usr/bin/uname.real")
-    for command in _COMMANDS:
+    for command, stand_in in _COMMANDS.items():
         target = root / "usr" / command
-        shutil.copy(STAND_INS / target.name, target)
+        shutil.copy(STAND_INS / stand_in, target)
         target.chmod(0o755)
     for directory in ("fsx", "scratch", "opt/slurm", "etc/yum.repos.d", "etc/dnf/vars"):
         (root / directory).mkdir(parents=True, exist_ok=True)
@@ -132,6 +142,7 @@ def _prepare_root(root: Path) -> None:
     for path, text in {
         "etc/hosts": f"127.0.0.1 localhost\n{hosts}",
         "etc/apt/sources.list": f"deb [signed-by=/build/keys/neuron.asc] https://{ARCHIVE} test main\n",
+        "etc/apt/apt.conf.d/no-pauses": 'Acquire::Retries "0";\n',
         "etc/yum.repos.d/amazonlinux.repo": (
             f"[amazonlinux]\nname=Amazon Linux\nbaseurl=https://{ARCHIVE}/amazon\ngpgcheck=0\n"
         ),
@@ -156,11 +167,12 @@ def _prepare_repositories(build: Path) -> None:
     shutil.copy(HERE / "make_repositories.sh", build)
 
 
-def write_bundle(base: Base, requirements: str) -> None:
+def write_bundle(base: Base, requirements: Mapping[str, str]) -> None:
     """Copy the scripts as a node has them, but for the key and the hashes, which are of our own packages here."""
     bundle = base.workspace / "bundle"
     shutil.copytree(NODES, bundle)
-    (bundle / "requirements-training.txt").write_text(requirements, encoding="utf-8")
+    for name, text in requirements.items():
+        (bundle / name).write_text(text, encoding="utf-8")
     script = bundle / "lib/packages.sh"
     text = script.read_text(encoding="utf-8")
     if text.count(f"NEURON_KEY={REAL_KEY}") != 1:

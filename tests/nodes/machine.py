@@ -117,6 +117,25 @@ class Machine:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
 
+    def write_program(self, path: str, commands: str) -> None:
+        """Put commands of bash in the place of a program, or with /usr/local before it."""
+        self.write(path, f"#!/bin/bash\n{commands}\n")
+        self.path(path).chmod(0o755)
+
+    def prepare(self, commands: str) -> None:
+        """Let commands of bash run on the machine before each script."""
+        self.write("/prepare.sh", commands)
+
+    def hang(self, path: str, command: str) -> None:
+        """Let a program hang, and the time limit be over as soon as a command is run with it."""
+        self.write_program(path, "exec /usr/bin/sleep infinity")
+        self.end_time_for(command)
+
+    def end_time_for(self, command: str) -> None:
+        """Let the time limit be over as soon as a command is run with it."""
+        shorten = f'[[ " $* " != *{shlex.quote(f" {command} ")}* ]] || set -- "$1" 1 "${{@:3}}"'
+        self.write_program("/usr/local/bin/timeout", f'{shorten}\nexec /usr/bin/timeout "$@"')
+
     def remove(self, path: str) -> None:
         """Remove a file or directory that was written here or by a script."""
         target = self.path(path)
@@ -161,7 +180,11 @@ class Machine:
             seconds_left: What is left of the time limit.
         """
         with self.start(script, facts, sites=sites, seconds_left=seconds_left) as process:
-            output, errors = process.communicate(timeout=100)
+            try:
+                output, errors = process.communicate(timeout=100)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise
         assert errors == "", errors
         return Outcome(process.returncode, output)
 
@@ -180,8 +203,10 @@ class Machine:
         self, script: str, facts: Mapping[str, str], *, sites: str = SITES, seconds_left: int = _TIME_LIMIT
     ) -> subprocess.Popen[str]:
         """Start a script of the bundle."""
+        prepared = '[[ ! -e /prepare.sh ]] || source /prepare.sh; exec "$@"'
         command = ["env", f"SECONDS={_TIME_LIMIT - seconds_left}", "bash", f"/opt/ultracluster/current/{script}"]
-        return self.execute([*command, *(f"{name}={value}" for name, value in facts.items())], sites=sites)
+        arguments = [f"{name}={value}" for name, value in facts.items()]
+        return self.execute(["bash", "-c", prepared, "prepared", *command, *arguments], sites=sites)
 
     def execute(self, command: Sequence[str], *, sites: str = SITES) -> subprocess.Popen[str]:
         """Start a command on the machine."""

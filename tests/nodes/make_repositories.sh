@@ -1,8 +1,9 @@
 #!/bin/bash
-# Makes package repositories for apt and dnf, signed with a key of our own, in a root directory that has the tools.
+# Makes package repositories for apt and dnf, signed with a key of our own, and an environment of Python, in a root
+# directory that has the tools.
 #
 # Of /build: debs/HOST (a directory for each package), rpms (*.spec, and files), hosts (names for the certificate).
-# Comes out: keys, certificate.pem, and sites/HOST.
+# Comes out: keys, certificate.pem, sites/HOST, and venv.
 set -euo pipefail
 cd /build
 export GNUPGHOME=/build/gnupg
@@ -68,3 +69,4 @@ for host in apt yum; do
 done
 make_dnf_repository otherwise-signed other 'aws-*.rpm'
 make_dnf_repository sites/archive.test/amazon neuron '[!a]*.rpm'
+python3 -m venv venv

@@ -163,8 +163,8 @@ def _write_files(directory: Path, files: Mapping[str, str], mode: int | None = N
         target.chmod(mode or (0o755 if "bin/" in path else 0o644))
 
 
-def write_wheels(sites: Path) -> str:
-    """Write Python packages and their indexes, and return what stands in for the requirements of the training."""
+def write_wheels(sites: Path) -> dict[str, str]:
+    """Write Python packages and their indexes, and return what stands in for the files of requirements, by name."""
     release = RELEASES[DEFAULT_SDK]
     pytorch = release.pytorch["2.9"]
     neuron, public = sites / PIP, sites / ARCHIVE / "simple"
@@ -173,16 +173,25 @@ def write_wheels(sites: Path) -> str:
     _write_wheel(neuron, "neuronx_cc", f"{release.compiler}+3b612583", "numpy<2")
     _write_wheel(neuron, "libneuronxla", f"{release.libneuronxla}+50c26cbd")
     _write_wheel(neuron, "libneuronxla", "2.2.99999.0+50c26cbd")
-    _write_wheel(public, "torch", pytorch.torch)
-    _write_wheel(public, "torch_xla", pytorch.torch_xla)
     _write_wheel(public, "numpy", "2.5.2")
-    hashes = {
+    of_pytorch = {
+        f"torch=={pytorch.torch}": _write_wheel(public, "torch", pytorch.torch),
+        f"torch-xla=={pytorch.torch_xla}": _write_wheel(public, "torch_xla", pytorch.torch_xla),
+    }
+    of_training = {
         "numpy==1.26.4": _write_wheel(public, "numpy", "1.26.4"),
         "h5py==3.16.0": _write_wheel(public, "h5py", "3.16.0", "numpy"),
         "transformers==4.57.6": _write_wheel(public, "transformers", "4.57.6"),
         "tensorboard==2.21.0": _write_wheel(public, "tensorboard", "2.21.0"),
         "pytorch_optimizer==4.1.0": _write_wheel(public, "pytorch_optimizer", "4.1.0", "torch"),
     }
+    return {
+        "requirements-training.txt": _requirements(of_training),
+        f"requirements-pytorch-{pytorch.torch}.txt": _requirements(of_pytorch),
+    }
+
+
+def _requirements(hashes: Mapping[str, str]) -> str:
     return "".join(f"{requirement} --hash=sha256:{digest}\n" for requirement, digest in hashes.items())
 
 

@@ -9,13 +9,15 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from tests.nodes.base import Base
-from tests.nodes.facts import COMPUTE_NODE
+from tests.nodes.facts import COMPUTE_NODE, IMAGE, PROJECT
 from tests.nodes.machine import ADDRESS, NO_INTERNET, SITES, Machine, Outcome
+from tests.nodes.obstacles import HOLD_DPKG, assert_paused_once, break_network
 from tests.nodes.packages import APT, DNF, KERNELS, SYSTEM_PYTHON
 from ultracluster.domain.neuron import RELEASES
 
@@ -25,6 +27,7 @@ Machines = Callable[..., Machine]
 each_os = pytest.mark.parametrize("os_name", KERNELS)
 each_manager = pytest.mark.parametrize("os_name", ["ubuntu2404", "alinux2023"])
 
+DOCUMENT = (PROJECT / "docs" / "nodes.md").read_text(encoding="utf-8")
 OLDER = RELEASES["2.27.1"]
 OLDER_VERSIONS = {
     "driver": OLDER.driver,
@@ -50,10 +53,10 @@ def output_of(machine: Machine, command: str) -> str:
     return output
 
 
-def assert_failed(outcome: Outcome, code: int, what: str, to_do: str) -> None:
+def assert_failed(outcome: Outcome, code: int, what: str, to_do: str, script: str = SCRIPT) -> None:
     """The last line says what failed and what to do."""
     start, _, end = outcome.last_line.partition(". To do: ")
-    assert (outcome.code, start) == (code, f"{SCRIPT}: failed ({code}): {what}"), outcome.output
+    assert (outcome.code, start) == (code, f"{script}: failed ({code}): {what}"), outcome.output
     assert to_do in end
 
 
@@ -66,6 +69,38 @@ def versions(machine: Machine) -> list[str]:
 
 def wanted_versions() -> list[str]:
     return [COMPUTE_NODE[name] for name in OLDER_VERSIONS]
+
+
+def with_headers(machine: Machine) -> Machine:
+    """Give a machine the headers of its kernel, as ParallelCluster's images have them."""
+    machine.write(f"/usr/lib/modules/{KERNELS[machine.os_name]}/build/Makefile", "")
+    return machine
+
+
+@pytest.fixture(scope="module")
+def _older_nodes(base: Base) -> Callable[[str], Machine]:
+    @cache
+    def ready(os_name: str) -> Machine:
+        machine = Machine(base, os_name)
+        outcome = machine.run(SCRIPT, COMPUTE_NODE | OLDER_VERSIONS)
+        assert outcome.code == 0, outcome.output
+        return machine
+
+    return ready
+
+
+@pytest.fixture
+def older_node(_older_nodes: Callable[[str], Machine]) -> Iterator[Machines]:
+    """Return a function that gives a copy of a node on which the script has installed an older release."""
+    made: list[Machine] = []
+
+    def copy(os_name: str) -> Machine:
+        made.append(_older_nodes(os_name).clone())
+        return made[-1]
+
+    yield copy
+    for each in made:
+        each.discard()
 
 
 @contextmanager
@@ -130,22 +165,32 @@ def test_neurons_repository_is_bound_to_its_key(compute_node: Machines) -> None:
     assert "signed-by=/etc/apt/keyrings/aws-neuron.asc" in compute_node().read("/etc/apt/sources.list.d/neuron.list")
 
 
-def test_an_upgrade_of_amazon_linux_leaves_neuron_alone(machine: Machines) -> None:
+def test_an_upgrade_of_amazon_linux_leaves_neuron_alone(older_node: Machines) -> None:
     """Nothing newer than the older release comes from a repository that is not enabled."""
-    older = machine("alinux2023")
-    assert older.run(SCRIPT, COMPUTE_NODE | OLDER_VERSIONS).code == 0
+    older = older_node("alinux2023")
     with older.execute(["dnf", "--assumeyes", "upgrade"]) as process:
         output, _ = process.communicate(timeout=60)
     assert process.returncode == 0, output
     assert versions(older) == list(OLDER_VERSIONS.values())
 
 
-@each_manager
-def test_an_image_with_an_older_release_is_brought_to_the_wanted_one(os_name: str, machine: Machines) -> None:
-    image = machine(os_name)
-    assert image.run(SCRIPT, COMPUTE_NODE | OLDER_VERSIONS).code == 0
+@pytest.mark.parametrize(
+    ("os_name", "program", "argument", "what"),
+    [
+        ("ubuntu2404", "apt-cache", "madison", "apt-get cannot install aws-neuronx-dkms="),
+        ("alinux2023", "dnf", "repoquery", "dnf cannot install aws-neuronx-dkms-"),
+    ],
+    ids=["ubuntu2404", "alinux2023"],
+)
+def test_an_image_with_an_older_release_is_brought_to_the_wanted_one(
+    os_name: str, program: str, argument: str, what: str, older_node: Machines
+) -> None:
+    """Though the network dies before the packages come, and returns while the script pauses."""
+    image = older_node(os_name)
+    break_network(image, program, argument)
     outcome = run(image)
     assert outcome.code == 0, outcome.output
+    assert_paused_once(outcome.output, what)
     assert f"loaded the driver {COMPUTE_NODE['driver']}" in outcome.output
 
 
@@ -181,6 +226,34 @@ def test_a_type_without_neuron_devices_gets_the_rest(machine: Machines) -> None:
     assert plain.path(LIMITS).exists()
     assert not plain.path("/etc/apt/sources.list.d/neuron.list").exists()
     assert not plain.path("/sys/module/neuron").exists()
+
+
+def wrap_modprobe(machine: Machine, commands: str) -> None:
+    """Let the driver be loaded anew, and commands run before it is."""
+    machine.remove("/sys/module/neuron")
+    machine.write_program("/usr/local/sbin/modprobe", f'{commands}\nexec /usr/sbin/modprobe "$@"')
+
+
+def spoil_build(machine: Machine) -> None:
+    machine.remove("/sys/module/neuron")
+    machine.remove(f"/usr/lib/modules/{KERNELS[machine.os_name]}/updates")
+    machine.write_program("/usr/local/sbin/dkms", "echo 'Bad return status for module build'; exit 10")
+
+
+def hang_modprobe(machine: Machine) -> None:
+    machine.remove("/sys/module/neuron")
+    machine.hang("/usr/local/sbin/modprobe", "modprobe")
+
+
+def hang_file_system(machine: Machine) -> None:
+    """Mount /fsx as systemd does at ParallelCluster's nodes, by an automounter, but one that never answers."""
+    machine.prepare("""
+        mkfifo /run/automount
+        /usr/bin/sleep infinity <>/run/automount >/dev/null 2>&1 &
+        umount /fsx
+        mount -t autofs -o "fd=9,pgrp=$!,minproto=5,maxproto=5,direct" automount /fsx 9<>/run/automount
+        """)
+    machine.end_time_for("test")
 
 
 @pytest.mark.parametrize(
@@ -231,8 +304,51 @@ def test_a_type_without_neuron_devices_gets_the_rest(machine: Machines) -> None:
         (
             lambda machine: machine.unmount("fsx"),
             21,
-            "the file system /fsx is not mounted, or read-only",
+            "the file system /fsx is not mounted, read-only, or gives no answer",
             "security group",
+        ),
+        (
+            hang_file_system,
+            21,
+            "the file system /fsx is not mounted, read-only, or gives no answer",
+            "security group",
+        ),
+        (
+            lambda machine: machine.hang("/usr/local/sbin/lctl", "/opt/ultracluster/current/lib/lustre_settings.sh"),
+            21,
+            "the file system /fsx is not mounted, read-only, or gives no answer",
+            "security group",
+        ),
+        (
+            lambda machine: machine.hang("/opt/aws/neuron/bin/neuron-ls", "/opt/aws/neuron/bin/neuron-ls"),
+            16,
+            "neuron-ls does not tell which devices there are",
+            "dmesg",
+        ),
+        (hang_modprobe, 15, f"the driver {COMPUTE_NODE['driver']} cannot be loaded", "dmesg"),
+        (
+            lambda machine: wrap_modprobe(machine, "exit 1"),
+            15,
+            f"the driver {COMPUTE_NODE['driver']} cannot be loaded",
+            "dmesg",
+        ),
+        (
+            lambda machine: wrap_modprobe(machine, "echo 2.25.4.0 >/usr/lib/modules/$(uname -r)/updates/neuron.ko"),
+            15,
+            f"the driver that is loaded is 2.25.4.0, not {COMPUTE_NODE['driver']}",
+            "dkms status",
+        ),
+        (
+            spoil_build,
+            15,
+            f"there is no driver {COMPUTE_NODE['driver']} for the kernel {KERNELS['ubuntu2404']}",
+            "dkms status",
+        ),
+        (
+            lambda machine: wrap_modprobe(machine, "dpkg --purge --force-all aws-neuronx-collectives >/dev/null"),
+            13,
+            f"aws-neuronx-collectives is not installed, not {COMPUTE_NODE['collectives']}",
+            "what else installs packages",
         ),
         (
             lambda machine: machine.write("/etc/os-release", 'ID=debian\nVERSION_ID="12"\n'),
@@ -241,7 +357,10 @@ def test_a_type_without_neuron_devices_gets_the_rest(machine: Machines) -> None:
             "Ubuntu 24.04",
         ),
     ],
-    ids=["15-devices", "31-cores", "neuron-ls", "7-efa", "7-efa-work", "driver", "scratch", "fsx", "system"],
+    ids=[
+        "15-devices", "31-cores", "neuron-ls", "7-efa", "7-efa-work", "driver", "scratch", "fsx", "fsx-hangs",
+        "lctl-hangs", "neuron-ls-hangs", "modprobe-hangs", "modprobe", "other-driver", "no-driver", "package", "system",
+    ],
 )  # fmt: skip
 def test_what_is_wrong_with_a_node_is_told(
     spoil: Callable[[Machine], object], code: int, what: str, to_do: str, compute_node: Machines
@@ -260,11 +379,24 @@ def test_a_compute_resource_without_efa_needs_none(compute_node: Machines) -> No
 
 @each_manager
 def test_without_a_network_it_gives_up_in_time(os_name: str, machine: Machines) -> None:
-    offline = machine(os_name)
-    offline.write(f"/usr/lib/modules/{KERNELS[os_name]}/build/Makefile", "")
-    outcome = run(offline, sites=NO_INTERNET, seconds_left=4)
+    outcome = run(with_headers(machine(os_name)), sites=NO_INTERNET, seconds_left=4)
     host = DNF if os_name == "alinux2023" else APT
     assert_failed(outcome, 10, "the key of Neuron's repository cannot be read", f"reaches https://{host}, by NAT")
+
+
+@pytest.mark.parametrize(
+    ("os_name", "what"),
+    [
+        ("ubuntu2404", f"apt-get cannot install linux-headers-{KERNELS['ubuntu2404']}"),
+        ("alinux2023", f"dnf cannot install kernel-devel-uname-r = {KERNELS['alinux2023']}"),
+    ],
+    ids=["ubuntu2404", "alinux2023"],
+)
+def test_without_a_network_it_does_not_say_that_there_are_no_headers(
+    os_name: str, what: str, machine: Machines
+) -> None:
+    outcome = machine(os_name).run("image.sh", IMAGE, sites=NO_INTERNET, seconds_left=5)
+    assert_failed(outcome, 10, what, "whether this subnet does not reach a repository", "image.sh")
 
 
 @each_manager
@@ -275,9 +407,15 @@ def test_without_headers_for_the_kernel_it_says_so(os_name: str, machine: Machin
     assert_failed(run(node), 14, f"no repository has {what}, the headers of the kernel that runs", "image")
 
 
-@each_manager
-def test_a_version_that_no_repository_has_is_told_with_those_it_has(os_name: str, machine: Machines) -> None:
-    outcome = run(machine(os_name), runtime="2.99.0.0")
+@pytest.mark.parametrize(("os_name", "manager"), [("ubuntu2404", "apt-get"), ("alinux2023", "dnf")])
+def test_a_version_that_no_repository_has_is_told_with_those_it_has(
+    os_name: str, manager: str, machine: Machines
+) -> None:
+    """Though the network dies after the key has come, and returns while the script pauses."""
+    node = with_headers(machine(os_name))
+    break_network(node, "curl", "GPG-PUB-KEY")
+    outcome = run(node, runtime="2.99.0.0")
+    assert_paused_once(outcome.output, f"{manager} cannot read Neuron's repository")
     assert outcome.code == 12
     assert "no repository has aws-neuronx-runtime-lib 2.99.0.0 (there are: 2." in outcome.last_line
     assert OLDER.runtime in outcome.last_line
@@ -288,7 +426,7 @@ def test_another_key_is_not_trusted(os_name: str, machine: Machines, base: Base)
     host = DNF if os_name == "alinux2023" else APT
     with altered_sites(base, "other-key") as (sites, directory):
         shutil.copy(base.build / "keys/other.asc", directory / host / "GPG-PUB-KEY-AMAZON-AWS-NEURON.PUB")
-        outcome = run(machine(os_name), sites=sites)
+        outcome = run(with_headers(machine(os_name)), sites=sites)
     assert outcome.code == 11
     assert "the key of Neuron's repository has the fingerprint '" in outcome.last_line
     assert "trust no package" in outcome.last_line
@@ -296,7 +434,7 @@ def test_another_key_is_not_trusted(os_name: str, machine: Machines, base: Base)
 
 @each_manager
 def test_what_another_key_signed_is_not_installed(os_name: str, machine: Machines, base: Base) -> None:
-    node = machine(os_name)
+    node = with_headers(machine(os_name))
     with altered_sites(base, "other-signature") as (sites, directory):
         if os_name == "alinux2023":
             shutil.rmtree(directory / DNF / "repodata")
@@ -314,6 +452,42 @@ def test_a_root_directory_without_room_is_told_before_anything_is_installed(mach
     assert_failed(run(node, sites=NO_INTERNET), 18, "/ has 1 GiB left, 4 are needed", "delete what nobody needs")
 
 
+def test_a_disk_that_hangs_is_told(machine: Machines) -> None:
+    node = machine()
+    node.hang("/usr/local/bin/df", "df")
+    outcome = run(node, sites=NO_INTERNET)
+    assert_failed(outcome, 21, "the file system / is not mounted, read-only, or gives no answer", "mount -v /")
+
+
+def test_what_keeps_apt_from_installing_is_shown(compute_node: Machines) -> None:
+    machine = compute_node()
+    machine.write("/etc/apt/apt.conf.d/hook", 'DPkg::Pre-Invoke {"exit 1";};\n')
+    outcome = run(machine, tools=OLDER.tools)
+    assert "E: Problem executing scripts DPkg::Pre-Invoke 'exit 1'\n" in outcome.output
+    assert outcome.code == 13
+    assert f": failed (13): aws-neuronx-tools={OLDER.tools}" in outcome.last_line
+
+
+def test_a_lock_keeps_packages_from_being_held(compute_node: Machines) -> None:
+    machine = compute_node()
+    machine.write("/var/lib/dpkg/status", machine.read("/var/lib/dpkg/status").replace("hold ok", "install ok"))
+    machine.prepare(HOLD_DPKG)
+    outcome = machine.run("image.sh", IMAGE, sites=NO_INTERNET, seconds_left=5)
+    assert "dpkg frontend lock was locked by another process" in outcome.output
+    assert_failed(outcome, 19, "apt-mark cannot hold aws-neuronx-dkms", "what holds the lock", "image.sh")
+
+
+def test_a_run_that_failed_is_repeated_by_hand(compute_node: Machines) -> None:
+    [command] = re.findall(r"`sudo (bash /var/lib/ultracluster/\S+)`", DOCUMENT)
+    machine = compute_node()
+    machine.remove("/var/lib/ultracluster")
+    machine.unmount("fsx")
+    assert run(machine, sites=NO_INTERNET).code == 21
+    machine.mount("fsx")
+    assert output_of(machine, command).endswith(": done\n")
+    assert machine.read("/var/lib/ultracluster/node.env").endswith("\ninstance_type=trn1.32xlarge\n")
+
+
 @each_manager
 def test_a_run_that_was_killed_half_way_is_finished_by_the_next(os_name: str, machine: Machines) -> None:
     node = machine(os_name)
@@ -325,8 +499,7 @@ def test_a_run_that_was_killed_half_way_is_finished_by_the_next(os_name: str, ma
 
 def test_any_other_failure_is_told_with_its_line(compute_node: Machines) -> None:
     machine = compute_node()
-    machine.write("/usr/bin/systemctl", "#!/bin/bash\nexit 7\n")
-    machine.path("/usr/bin/systemctl").chmod(0o755)
+    machine.write_program("/usr/bin/systemctl", "exit 7")
     outcome = run(machine, sites=NO_INTERNET)
     assert outcome.code == 1
     assert ": failed (1): line " in outcome.last_line
@@ -394,9 +567,18 @@ def test_the_lustre_client_is_tuned_for_the_size_of_the_node(compute_node: Machi
 
 
 def test_shells_find_the_tools_and_the_environment(compute_node: Machines) -> None:
-    machine = compute_node()
-    assert run(machine, sites=NO_INTERNET, pytorch="2.9.0").code == 0
     shell = ". /etc/profile.d/ultracluster.sh; . /etc/profile.d/ultracluster.sh; echo $PATH $ULTRACLUSTER_PYTHON"
-    path, environment = output_of(machine, shell).split()
+    path, environment = output_of(compute_node(), shell).split()
     assert path.split(":").count("/opt/aws/neuron/bin") == 1
-    assert environment == f"/fsx/ultracluster/python/{COMPUTE_NODE['sdk']}-pytorch2.9.0-ubuntu24.04"
+    assert environment == f"/fsx/ultracluster/python/current-{COMPUTE_NODE['cluster']}"
+
+
+def test_a_kernel_that_the_release_was_not_tested_with_is_told(compute_node: Machines) -> None:
+    machine = compute_node()
+    outcome = run(machine, sites=NO_INTERNET, kernels="6.1,6.8")
+    assert outcome.code == 0, outcome.output
+    assert (
+        f"warning: the kernel is {KERNELS['ubuntu2404']}, and Neuron SDK {COMPUTE_NODE['sdk']} "
+        "was tested with 6.1 and 6.8 (docs/nodes.md)\n"
+    ) in outcome.output
+    assert "warning: the kernel" not in run(machine, sites=NO_INTERNET, kernels="6.8,6.14").output

@@ -16,6 +16,15 @@ import pytest
 from tests.nodes.base import Base
 from tests.nodes.facts import HEAD_NODE, LOGIN_NODE
 from tests.nodes.machine import NO_INTERNET, SITES, Machine, Outcome
+from tests.nodes.obstacles import (
+    FORGET_HOSTS,
+    HOLD_DNF,
+    HOLD_DPKG,
+    RECALL_HOSTS,
+    RELEASE_DNF,
+    RELEASE_DPKG,
+    assert_paused_once,
+)
 from tests.nodes.packages import PYTHON
 
 pytestmark = [pytest.mark.slow, pytest.mark.system]
@@ -38,9 +47,9 @@ def output_of(machine: Machine, command: str) -> str:
 
 
 def link(machine: Machine) -> Path:
-    """Return the link to the environment of the machine's system."""
-    [found] = [path for path in machine.path(ENVIRONMENTS).iterdir() if path.is_symlink()]
-    return found
+    """Return the link to the environment of the machine's release and system, which the cluster's own leads to."""
+    environments = machine.path(ENVIRONMENTS)
+    return environments / (environments / f"current-{HEAD_NODE['cluster']}").readlink()
 
 
 def environments(machine: Machine) -> set[str]:
@@ -110,6 +119,7 @@ def test_another_release_gets_an_environment_of_its_own_and_the_old_one_stays(he
     assert outcome.code == 0, outcome.output
     assert f"{ENVIRONMENTS}/{old} is another environment; once no job uses it: sudo rm -r" in outcome.output
     assert len(environments(head_node)) == 2
+    assert link(head_node).name == f"2.99.0-pytorch{HEAD_NODE['pytorch']}-ubuntu24.04"
     assert fingerprints(head_node.path(ENVIRONMENTS) / old) == before
 
 
@@ -132,7 +142,9 @@ def test_other_requirements_of_the_same_release_move_the_link_and_change_nothing
 
 
 def test_the_environment_of_amazon_linux(machine: Machines) -> None:
+    """Made by Python's own venv, of which all other tests take a copy."""
     node = machine("alinux2023", TYPE)
+    node.write_program(f"/usr/local/bin/python{PYTHON}", f'exec /usr/bin/python{PYTHON} "$@"')
     outcome = run(node)
     assert outcome.code == 0, outcome.output
     assert link(node).name.endswith("-amzn2023")
@@ -142,7 +154,7 @@ def test_the_environment_of_amazon_linux(machine: Machines) -> None:
 
 
 def test_a_run_that_was_killed_half_way_leaves_nothing_that_is_used(machine: Machines) -> None:
-    node = machine(instance_type=TYPE)
+    node = machine("ubuntu2204", TYPE)
     with node.start(SCRIPT, HEAD_NODE | {"python": PYTHON}) as process:
         assert process.stdout
         for line in process.stdout:
@@ -154,6 +166,7 @@ def test_a_run_that_was_killed_half_way_leaves_nothing_that_is_used(machine: Mac
     assert outcome.code == 0, outcome.output
     assert f"removing {ENVIRONMENTS}/{unfinished}, which was never finished" in outcome.output
     assert environments(node) == {link(node).resolve().name}
+    assert link(node).name.endswith("-ubuntu22.04")
 
 
 def test_it_waits_for_another_node_that_makes_an_environment_and_says_for_which(head_node: Machine) -> None:
@@ -178,8 +191,21 @@ def test_a_full_file_system_is_told_before_anything_is_made(machine: Machines) -
     )
 
 
+def test_a_file_system_that_becomes_full_is_told(machine: Machines) -> None:
+    node = machine(instance_type=TYPE)
+    node.limit("fsx", "64m")
+    node.write_program("/usr/local/bin/df", "echo 99")
+    fill = "dd if=/dev/zero of=/fsx/rest bs=1M 2>/dev/null"
+    venv = f'/usr/local/bin/python{PYTHON} "$@"; {fill} || true'
+    node.write_program(f"/usr/local/sbin/python{PYTHON}", venv)
+    outcome = run(node)
+    assert "No space left on device" in outcome.output
+    assert outcome.code == 18
+    assert re.search(rf"failed \(18\): {ENVIRONMENTS}/\S+ or /tmp is full\. To do: make room", outcome.last_line)
+
+
 def test_a_package_with_another_content_is_refused(head_node: Machine, base: Base) -> None:
-    wheel = next((base.build / SITES / "archive.test/simple/h5py").glob("*.whl"))
+    wheel = next((base.build / SITES / "archive.test/simple/torch").glob("*.whl"))
     content = wheel.read_bytes()
     wheel.write_bytes(content + b"more")
     try:
@@ -215,9 +241,8 @@ def test_users_find_the_programs_of_training_jobs(head_node: Machine) -> None:
     """Of which test_training_jobs.py has the failures."""
     with ZipFile(head_node.path("/fsx") / "stored.zip", "w") as archive:
         archive.writestr("job.sh", "echo trained\n")
-    aws = '#!/bin/bash\n[[ $* == *" s3://assets/0123.zip /"* ]] && cp /fsx/stored.zip "${!#}"\n'
-    head_node.write("/usr/local/bin/aws", aws)
-    head_node.path("/usr/local/bin/aws").chmod(0o755)
+    aws = '[[ $* == *" s3://assets/0123.zip /"* ]] && cp /fsx/stored.zip "${!#}"'
+    head_node.write_program("/usr/local/bin/aws", aws)
     outcome = run(head_node, sites=NO_INTERNET, jobs="s3://assets/0123.zip")
     assert outcome.code == 0, outcome.output
     job = ". /etc/profile.d/ultracluster.sh; . $ULTRACLUSTER_JOBS/job.sh\n"
@@ -225,16 +250,63 @@ def test_users_find_the_programs_of_training_jobs(head_node: Machine) -> None:
     assert output_of(head_node, "useradd trainee; su trainee --command 'sh /job.sh'") == "trained\n"
 
 
-def test_a_login_node_gets_limits_and_the_way_to_the_environment_and_the_jobs(machine: Machines) -> None:
-    node = machine(instance_type="t3.large")
-    for sites in (SITES, NO_INTERNET):
-        outcome = node.run("login_node.sh", LOGIN_NODE, sites=sites)
-        assert outcome.code == 0, outcome.output
+@pytest.mark.parametrize(
+    ("os_name", "hinder", "end"),
+    [
+        ("ubuntu2404", FORGET_HOSTS, RECALL_HOSTS),
+        ("ubuntu2204", HOLD_DPKG, RELEASE_DPKG),
+        ("alinux2023", HOLD_DNF, RELEASE_DNF),
+    ],
+    ids=["ubuntu2404-network", "ubuntu2204-lock", "alinux2023-lock"],
+)
+def test_a_login_node_gets_limits_and_the_way_to_the_environment_and_the_jobs(
+    os_name: str, hinder: str, end: str, machine: Machines
+) -> None:
+    """Though it has to wait at first, for the network or for another program that installs; that ends in a pause."""
+    node = machine(os_name, "t3.large")
+    node.prepare(hinder)
+    node.write_program("/usr/local/bin/sleep", end)
+    outcome = node.run("login_node.sh", LOGIN_NODE)
+    assert outcome.code == 0, outcome.output
+    assert_paused_once(outcome.output, "dnf cannot install " if os_name == "alinux2023" else "apt-get cannot install ")
+    node.remove("/prepare.sh")
+    outcome = node.run("login_node.sh", LOGIN_NODE, sites=NO_INTERNET)
+    assert outcome.code == 0, outcome.output
     assert "wrote" not in outcome.output
     assert node.path("/etc/security/limits.d/99_ultracluster.conf").exists()
-    name = f"{LOGIN_NODE['sdk']}-pytorch{LOGIN_NODE['pytorch']}-ubuntu24.04"
-    assert output_of(node, ". /etc/profile.d/ultracluster.sh; echo $ULTRACLUSTER_PYTHON") == f"{ENVIRONMENTS}/{name}\n"
+    assert (
+        output_of(node, ". /etc/profile.d/ultracluster.sh; echo $ULTRACLUSTER_PYTHON")
+        == f"{ENVIRONMENTS}/current-{LOGIN_NODE['cluster']}\n"
+    )
     assert (
         output_of(node, ". /etc/profile.d/ultracluster.sh; echo $ULTRACLUSTER_JOBS")
         == "/fsx/ultracluster/jobs/current\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("os_name", "hold", "holder"),
+    [
+        ("ubuntu2404", HOLD_DPKG, "Could not get lock /var/lib/dpkg/lock-frontend. It is held by process "),
+        ("alinux2023", HOLD_DNF, "RPMDB already locked by "),
+    ],
+    ids=["ubuntu2404", "alinux2023"],
+)
+def test_a_lock_that_is_never_released_is_told(os_name: str, hold: str, holder: str, machine: Machines) -> None:
+    node = machine(os_name, "t3.large")
+    node.prepare(hold)
+    outcome = node.run("login_node.sh", LOGIN_NODE, seconds_left=5)
+    assert holder in outcome.output
+    assert outcome.code == 10
+    assert re.search(r"failed \(10\): (apt-get|dnf) cannot install .*\. To do: .* what holds a lock", outcome.last_line)
+
+
+@pytest.mark.parametrize(("os_name", "size"), [("ubuntu2404", "1m"), ("alinux2023", "64k"), ("alinux2023", "512k")])
+def test_a_root_directory_that_becomes_full_is_told(os_name: str, size: str, machine: Machines) -> None:
+    node = machine(os_name, "t3.large")
+    node.limit("root", size)
+    outcome = node.run("login_node.sh", LOGIN_NODE)
+    assert outcome.code == 18
+    assert re.search(
+        r"failed \(18\): the disk is too full to install .*\. To do: .* root_volume_gib", outcome.last_line
     )

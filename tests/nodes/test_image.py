@@ -104,8 +104,7 @@ def test_a_kernel_that_comes_with_the_packages_makes_no_image(
 ) -> None:
     image = machine(os_name, "c6i.4xlarge")
     image.write(f"/boot/vmlinuz-{KERNELS[os_name]}", "")
-    image.write(f"/usr/local/sbin/{manager}", f'#!/bin/bash\n>/boot/vmlinuz-6.99.0\nexec /usr/bin/{manager} "$@"\n')
-    image.path(f"/usr/local/sbin/{manager}").chmod(0o755)
+    image.write_program(f"/usr/local/sbin/{manager}", f'>/boot/vmlinuz-6.99.0\nexec /usr/bin/{manager} "$@"')
     outcome = build(image, base)
     assert outcome.code == 15
     said = f"vmlinuz-6.99.0 came with the packages, and the driver is built for {KERNELS[os_name]}. To do: "

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ import pytest
 from scripts.planning.hardware import TRAINIUM_HARDWARE
 from tests.nodes.facts import FACTS
 from ultracluster.domain.instance_types import TRAINIUM_TYPES
+from ultracluster.domain.neuron import RELEASES
 
 PROJECT = Path(__file__).parents[2]
 SCRIPTS = PROJECT / "scripts" / "nodes"
@@ -24,7 +26,7 @@ LAUNCHER = PROJECT / "constructs" / "ultracluster" / "node_launcher.sh"
 LAUNCHER_SHA256 = "2b4fa7ec09c8642595a9b201b8f4d3960f675d00a6f82582120f42bc53953e98"
 
 OPTIONAL: dict[str, set[str]] = {
-    "compute_node": {"pytorch", "without_efa", "metrics"},
+    "compute_node": {"without_efa", "metrics"},
     "head_node": {"metrics", "jobs"},
     "login_node": set(),
     "image": set(),
@@ -135,6 +137,35 @@ def test_every_kind_of_failure_has_a_code_of_its_own() -> None:
     assert codes.keys() <= used
 
 
+@pytest.mark.parametrize(
+    ("manager", "output", "code"),
+    [
+        ("apt", "E: Failed to fetch https://x/y.deb  Could not connect", 0),
+        ("apt", "W: Failed to fetch https://x/InRelease\nE: Unable to locate package p", 0),
+        ("apt", "E: Could not get lock /var/lib/apt/lists/lock. It is held by process 7 (apt-get)", 0),
+        ("apt", "E: Unable to locate package p", 12),
+        ("apt", "E: Version '2.0' for 'p' was not found", 12),
+        ("apt", "E: Sub-process /usr/bin/dpkg returned an error code (1)", 13),
+        ("apt", "E: You don't have enough free space in /var/cache/apt/archives/.", 18),
+        ("apt", "E: Failed to fetch https://x/y.deb  Write error - write (28: No space left on device)", 18),
+        ("dnf", "Error: Failed to download metadata for repo 'neuron'", 0),
+        ("dnf", "Curl error (6)\nError: Unable to find a match: p", 0),
+        ("dnf", "RPMDB already locked by 7", 0),
+        ("dnf", "Error: Unable to find a match: p", 12),
+        ("dnf", "Error: Transaction failed", 13),
+        ("dnf", "Disk Requirements:\n   At least 50MB more space needed on the / filesystem.", 18),
+        ("dnf", "installing package p needs 20MB more space on the / filesystem", 18),
+        ("dnf", "Error: GPG check FAILED", 11),
+    ],
+)  # fmt: skip
+def test_what_may_pass_is_told_from_what_will_not(manager: str, output: str, code: int) -> None:
+    commands = f"has_room() {{ true; }}\nexplain {shlex.quote(output)} p"
+    done = call(commands, "lib/packages.sh", f"lib/packages_{manager}.sh")
+    assert done.returncode == code
+    assert done.stdout.startswith(f"{output}\n")
+    assert call(f"SECONDS=$TIME_LIMIT\n{commands}", "lib/packages.sh", f"lib/packages_{manager}.sh").returncode == 0
+
+
 def test_a_file_is_written_once(tmp_path: Path) -> None:
     file = tmp_path / "new" / "file.conf"
     commands = f"printf 'a\\nb\\n\\n' | write_file {file} 640"
@@ -192,11 +223,29 @@ def test_efa_devices_are_told_from_others_of_amazon(tmp_path: Path) -> None:
     assert call(f"count_amazon {tmp_path}/* {tmp_path}/none", "install/verification.sh").stdout == "2\n"
 
 
+def hashed_requirements(path: Path) -> dict[str, str]:
+    """Return the exact versions of packages of known content."""
+    text = path.read_text(encoding="utf-8").replace("\\\n", "")
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    found = [re.fullmatch(r"([a-z0-9-]+)==([\w.]+)( +--hash=sha256:[0-9a-f]{64})+", line) for line in lines]
+    assert all(found), lines
+    return {match[1]: match[2] for match in found if match}
+
+
+def test_each_pytorch_of_a_release_has_requirements_of_known_content() -> None:
+    wanted = {each.torch: each.torch_xla for release in RELEASES.values() for each in release.pytorch.values()}
+    training = hashed_requirements(SCRIPTS / "requirements-training.txt")
+    found = {}
+    for path in SCRIPTS.glob("requirements-pytorch-*.txt"):
+        versions = hashed_requirements(path)
+        assert path.name == f"requirements-pytorch-{versions['torch']}.txt"
+        assert not versions.keys() & training.keys()
+        found[versions["torch"]] = versions["torch-xla"]
+    assert found == wanted
+
+
 def test_the_requirements_of_the_training_are_exact_and_of_known_content() -> None:
-    text = (SCRIPTS / "requirements-training.txt").read_text(encoding="utf-8")
-    requirements = [line for line in text.replace("\\\n", "").splitlines() if not line.startswith("#")]
-    assert all(re.fullmatch(r"[a-z0-9-]+==[\w.]+( +--hash=sha256:[0-9a-f]{64})+", line) for line in requirements)
-    names = {line.partition("==")[0] for line in requirements}
+    names = hashed_requirements(SCRIPTS / "requirements-training.txt").keys()
     assert {"transformers", "h5py", "tensorboard", "pytorch-optimizer", "numpy"} <= names
     assert not {name for name in names if name.startswith(("torch", "nvidia", "neuron", "libneuron"))}
 

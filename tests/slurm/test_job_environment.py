@@ -12,7 +12,7 @@ from textwrap import dedent
 import pytest
 
 from tests.slurm.base import USER, USER_ID
-from tests.slurm.cluster import SlurmCluster
+from tests.slurm.cluster import Node, SlurmCluster
 from tests.slurm.training import PYTHON
 
 pytestmark = [pytest.mark.slow, pytest.mark.system]
@@ -44,6 +44,7 @@ ENVIRONMENT = {
     "NEURON_RT_EXEC_TIMEOUT": "600",
     "NEURON_RT_ROOT_COMM_ID": "10.99.1.1:48620",
     "ULTRACLUSTER_COMPILE_CACHE": "/fsx/ultracluster/compile-cache/cpu",
+    "ULTRACLUSTER_PYTHON": "/opt/cpu",
 }
 SCRIPTS = "/fsx/ultracluster/jobs/current"
 SOURCE = f"export ULTRACLUSTER_PYTHON={PYTHON}; source {SCRIPTS}/environment.sh"
@@ -53,7 +54,7 @@ SOURCE = f"export ULTRACLUSTER_PYTHON={PYTHON}; source {SCRIPTS}/environment.sh"
 def cluster(training_cluster: SlurmCluster) -> Iterator[SlurmCluster]:
     yield training_cluster
     for node in training_cluster.nodes:
-        node.sh("rm -rf /scratch/* /var/lib/ultracluster")
+        node.sh("rm -rf /scratch/* /var/lib/ultracluster /etc/profile.d/ultracluster.sh")
 
 
 @pytest.fixture
@@ -89,7 +90,7 @@ def test_the_environment_is_the_same_on_all_nodes_and_up_to_date(cluster: SlurmC
         text = (cluster.directory / f"shared/fsx/env/{node}").read_text(encoding="utf-8")
         found = dict(line.split("=", 1) for line in text.splitlines())
         assert {name: found[name] for name in ENVIRONMENT} == ENVIRONMENT
-        assert found["PATH"].startswith(f"{PYTHON}/bin:/opt/aws/neuron/bin:")
+        assert found["PATH"].startswith("/opt/cpu/bin:/opt/aws/neuron/bin:")
         assert not DEPRECATED & found.keys()
 
 
@@ -100,6 +101,58 @@ def test_what_is_set_already_stays_and_scratch_is_where_the_node_says(cluster: S
     number = cluster.submit(f"export FI_PROVIDER=tcp MASTER_PORT=2022; {script}")
     cluster.wait(number)
     assert cluster.output(number) == f"tcp 2022 /local/compile-cache-{USER_ID}/cpu\n"
+
+
+def test_a_job_without_the_environment_of_its_submitter_takes_the_nodes(cluster: SlurmCluster) -> None:
+    for node in cluster.nodes:
+        node.write({"/etc/profile.d/ultracluster.sh": f"export ULTRACLUSTER_PYTHON={PYTHON}\n"})
+    number = cluster.submit(f"source {SCRIPTS}/environment.sh; echo $ULTRACLUSTER_PYTHON", "--export=NONE")
+    assert cluster.wait(number)["JobState"] == "COMPLETED"
+    assert cluster.output(number) == "/opt/cpu\n"
+
+
+@pytest.fixture
+def release(cluster: SlurmCluster) -> Iterator[str]:
+    """An environment as the head node makes it, and the link of the cluster."""
+    environments = cluster.directory / "shared/fsx/ultracluster/python"
+    name = "2.28.1-pytorch2.9.0-ubuntu24.04"
+    (environments / f"{name}.build-abc123").mkdir()
+    (environments / name).symlink_to(f"{name}.build-abc123")
+    (environments / "current-trn1-16").symlink_to(name)
+    yield name
+    for path in (environments / "current-trn1-16", environments / name):
+        path.unlink()
+    (environments / f"{name}.build-abc123").rmdir()
+
+
+def sourced(node: Node, sdk: str, environment: str) -> str:
+    """Return what a step on a node with a release of the SDK prints, and the environment that it runs in."""
+    node.write({"/var/lib/ultracluster/node.env": f"queue=trn1\nsdk={sdk}\n"})
+    settings = f"SLURM_JOB_NODELIST={node.name} ULTRACLUSTER_PYTHON=/fsx/ultracluster/python/{environment}"
+    return node.sh(f"export {settings}; source {SCRIPTS}/environment.sh && echo $ULTRACLUSTER_PYTHON; true")
+
+
+def test_a_job_keeps_the_environment_that_the_link_of_the_cluster_led_to(cluster: SlurmCluster, release: str) -> None:
+    made = f"/fsx/ultracluster/python/{release}.build-abc123\n"
+    assert sourced(cluster.nodes[0], "2.28.1", "current-trn1-16") == made
+    assert sourced(cluster.nodes[0], "2.28.1", release) == made
+
+
+def test_an_environment_of_another_release_than_the_nodes_is_refused(cluster: SlurmCluster, release: str) -> None:
+    node = cluster.nodes[0]
+    assert sourced(node, "2.27.1", "current-trn1-16") == (
+        f"environment.sh: {node.name} has Neuron SDK 2.27.1, the Python environment is {release}: submit again "
+        "from a new login shell; while an update goes on, once it has replaced the nodes\n"
+    )
+    assert sourced(node, "2.27.1", "cpu") == "/opt/cpu\n", "an environment of one's own"
+
+
+def test_an_environment_that_is_not_there_is_told(cluster: SlurmCluster) -> None:
+    node = cluster.nodes[0]
+    assert sourced(node, "2.28.1", "current-other") == (
+        f"environment.sh: there is no /fsx/ultracluster/python/current-other on {node.name}: "
+        "see whether the head node has made it\n"
+    )
 
 
 def test_outside_of_a_job_it_says_so(cluster: SlurmCluster) -> None:

@@ -335,6 +335,7 @@ def test_scripts_are_told_the_facts_as_text(synth: Synth) -> None:
             "runtime": "2.30.51.0",
             "collectives": "2.30.59.0",
             "tools": "2.28.23.0",
+            "kernels": "6.14",
             "python": "3.12",
             "scratch_dir": "/scratch",
         }
@@ -358,8 +359,8 @@ def test_versions_are_those_of_the_release_and_of_the_system(tmp_path: Path) -> 
 
     assert (head_node["torch_neuronx"], head_node["torch_xla"]) == ("2.8.0.2.11.19912", "2.8.1")
     assert (head_node["user"], head_node["python"]) == ("ec2-user", "3.12")
-    assert (queue["driver"], queue["runtime"]) == ("2.25.4.0", "2.29.40.0")
-    assert pool == {"sdk": "2.27.1", "python": "3.12", "pytorch": "2.8.0", "mount_dir": "/fsx"}
+    assert (queue["driver"], queue["runtime"], queue["kernels"]) == ("2.25.4.0", "2.29.40.0", "6.12")
+    assert pool["python"] == "3.12"
 
 
 def test_nodes_are_not_told_to_send_metrics_where_nobody_wants_them(tmp_path: Path) -> None:
@@ -404,7 +405,7 @@ def test_a_parameter_names_the_script_that_new_login_nodes_run(with_logins: Depl
     assert action["Args"] == ["/ultracluster/trn1-16/LoginNodes", "us-west-2"]
     assert action["Script"] == head_node["CustomActions"]["OnNodeConfigured"]["Script"]
     assert run_with(with_logins, pool)[2] == "login_node.sh"
-    assert facts_of(with_logins, pool) == {"sdk": "2.28.1", "python": "3.12", "pytorch": "2.9.0", "mount_dir": "/fsx"}
+    assert facts_of(with_logins, pool) == {"cluster": "trn1-16", "python": "3.12", "mount_dir": "/fsx"}
 
 
 # --- places ---

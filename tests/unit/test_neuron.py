@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import asdict
+from pathlib import Path
 from typing import get_args
 
 from ultracluster.domain.cluster import OperatingSystem
@@ -16,7 +17,7 @@ def test_versions_are_exact() -> None:
     for sdk, release in RELEASES.items():
         assert re.fullmatch(r"\d+\.\d+\.\d+", sdk)
         versions = asdict(release)
-        del versions["pytorch"]
+        del versions["pytorch"], versions["kernels"]
         for package, version in versions.items():
             assert re.fullmatch(r"2\.\d+\.\d+\.0", version), (sdk, package)
 
@@ -46,3 +47,20 @@ def test_each_system_runs_a_pytorch_of_each_release() -> None:
     for os in SYSTEMS:
         for sdk, release in RELEASES.items():
             assert None in [obstacle(pytorch, os) for pytorch in release.pytorch.values()], (os, sdk)
+
+
+def test_each_system_has_kernels_that_each_release_was_tested_with() -> None:
+    for sdk, release in RELEASES.items():
+        assert release.kernels.keys() == SYSTEMS.keys(), sdk
+        for kernels in release.kernels.values():
+            assert kernels
+            assert all(re.fullmatch(r"6\.\d+", kernel) for kernel in kernels), (sdk, kernels)
+
+
+def test_the_documentation_has_the_same_kernels() -> None:
+    text = (Path(__file__).parents[2] / "docs/nodes.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (2\.\d+\.\d) \| (6.*) \|$", text, re.MULTILINE)
+    assert f"| release | {' | '.join(SYSTEMS)} |" in text
+    assert dict(rows) == {
+        sdk: " | ".join(", ".join(release.kernels[os]) for os in SYSTEMS) for sdk, release in RELEASES.items()
+    }

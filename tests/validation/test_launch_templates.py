@@ -1,5 +1,6 @@
 """The templates that ParallelCluster would create have what a Trn1 node needs."""
 
+import base64
 import copy
 import json
 import re
@@ -13,6 +14,8 @@ from moto.iam.aws_managed_policies import aws_managed_policies_data
 from scripts.validate import environments
 from toolchain.cluster import as_strings
 from toolchain.parallelcluster import ParallelCluster, Templates
+from toolchain.values import Evaluator, Scope
+from ultracluster.domain.names import CLUSTER_NAME_MAX
 
 pytestmark = pytest.mark.validation
 
@@ -22,7 +25,21 @@ TEMPLATE_RESOURCES = 500
 EVENT_BYTES = 1_048_576
 """Payload of an asynchronous invocation (https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html), which is how
 CloudFormation hands the provider an update: with the configuration that was and the one that shall be."""
+USER_DATA_BYTES = 16_384
+"""Before it is base64-encoded (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-add-user-data.html)."""
 EFA_TYPES = ("efa", "efa-only")
+
+
+class LongestValues(Scope):
+    """What only AWS knows, each with as many characters as ParallelCluster's longest, the ARN of a nested stack.
+
+    A stack's name has 128 at most (https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_Stack.html).
+    """
+
+    _VALUE = f"arn:aws-us-gov:cloudformation:us-gov-west-1:123456789012:stack/{'n' * 128}/{'i' * 36}"
+
+    def ref(self, name: str) -> str:
+        return self._VALUE
 
 
 def resources(templates: Templates, resource_type: str) -> Iterator[dict[str, Any]]:
@@ -38,6 +55,17 @@ def trn1_launches(templates: Templates) -> dict[str, dict[str, Any]]:
         template["LaunchTemplateName"]: template["LaunchTemplateData"]
         for template in resources(templates, "AWS::EC2::LaunchTemplate")
         if template["LaunchTemplateData"].get("InstanceType") == "trn1.32xlarge"
+    }
+
+
+def user_data_bytes(templates: Templates) -> dict[str, int]:
+    """Return the sizes of the longest user data that launch templates can get, by template name."""
+    evaluator = Evaluator(LongestValues())
+    return {
+        template.get("LaunchTemplateName", "head node"): len(
+            base64.b64decode(evaluator.evaluate(template["LaunchTemplateData"]["UserData"]))
+        )
+        for template in resources(templates, "AWS::EC2::LaunchTemplate")
     }
 
 
@@ -195,8 +223,14 @@ def test_strings_lead_to_the_same_fleet_as_real_types(
     assert comparable(from_strings) == comparable(templates(environment))
 
 
-def test_fifty_queues_fit_into_cloudformation(
-    deployment: Callable[[str], Any], parallelcluster: ParallelCluster
+def test_user_data_fits_into_ec2(environment: str, templates: Callable[[str], Templates]) -> None:
+    sizes = user_data_bytes(templates(environment))
+    assert len(sizes) >= 2, "the head node's and one of the fleet"
+    assert max(sizes.values()) <= USER_DATA_BYTES, sizes
+
+
+def test_fifty_queues_and_login_nodes_under_the_longest_names_fit_into_cloudformation_and_ec2(
+    deployment: Callable[[str], Any], parallelcluster: ParallelCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     configuration = copy.deepcopy(deployment("trn1-16").request.configuration)
     [queue] = configuration["Scheduling"]["SlurmQueues"]
@@ -205,10 +239,18 @@ def test_fifty_queues_fit_into_cloudformation(
         each["Name"] = f"queue-of-twenty-five-ch{number:02}"
         each["ComputeResources"][0]["Name"] = "resource-of-twenty-five-c"
     configuration["Scheduling"]["SlurmQueues"] = queues
+    pool = {"Name": "pool-of-twenty-five-chara", "Count": 1, "InstanceType": "c6i.large"}
+    pool["Networking"] = {"SubnetIds": queue["Networking"]["SubnetIds"]}
+    configuration["LoginNodes"] = {"Pools": [pool]}
     errors = [message for message in parallelcluster.validate(configuration) if message.level == "ERROR"]
     assert errors == []
-    built = parallelcluster.build_templates(configuration)
+    built = parallelcluster.build_templates(configuration, "n" * CLUSTER_NAME_MAX)
     for template in (built.root, *built.nested.values()):
         assert len(template["Resources"]) <= TEMPLATE_RESOURCES
         assert len(json.dumps(template, separators=(",", ":")).encode()) < TEMPLATE_BYTES
     assert 2 * len(json.dumps(as_strings(configuration)).encode()) < EVENT_BYTES
+    sizes = user_data_bytes(built)
+    with capsys.disabled():
+        print(f"\nuser data of head, login and compute nodes: {sorted(set(sizes.values()))} of {USER_DATA_BYTES} bytes")
+    assert len(sizes) == 1 + 50 + 1
+    assert max(sizes.values()) <= USER_DATA_BYTES, sizes

@@ -112,7 +112,7 @@ def _software_faults(spec: ClusterSpec) -> Iterator[Fault]:
             ("neuron_sdk",),
             spec.neuron_sdk,
             " or ".join(neuron.RELEASES),
-            "2.28 is the last line that trains with PyTorch on Trn1; others are not verified here",
+            "2.28 is the last line that trains with PyTorch on Trn1 by all of AWS's pages; no other is verified here",
         )
         return
     obstacles = {version: neuron.obstacle(pytorch, spec.os) for version, pytorch in release.pytorch.items()}

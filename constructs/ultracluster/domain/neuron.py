@@ -10,11 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 DEFAULT_SDK = "2.28.1"
-"""The last line of releases that trains with PyTorch on Trn1, with its fix of the driver for kernel 6.18.
+"""The last line of releases that AWS keeps training with PyTorch/XLA on, with its fix of the driver for kernel 6.18.
 
-"Neuron SDK release 2.28 (PyTorch 2.9) will be the last": https://awsdocs-neuron.readthedocs-hosted.com/en/latest/, page
-about-neuron/announcements/neuron2.x/announce-eos-nxdt-nxd-core-training.html; for 2.30 and later also
-announce-no-support-pytorch-xla-training.html. The PyTorch of 2.33 is for Trn2 and Trn3 alone (v2.33.0,
+"Starting with Neuron SDK release 2.29 (PyTorch 2.10), the use of NxD Core training APIs and the PyTorch/XLA package for
+training will no longer be supported": https://awsdocs-neuron.readthedocs-hosted.com/en/latest/, page
+about-neuron/announcements/neuron2.x/announce-eos-nxdt-nxd-core-training.html, of February 2026. 2.29 came with
+PyTorch 2.9, and in May the page announce-no-support-pytorch-xla-training.html named another release: "Starting with
+Neuron Release 2.30.0, PyTorch/XLA is no longer supported for training workloads on Trainium". On 2.29 they contradict
+each other; 2.28 trains by both. The native PyTorch of 2.33 is for Trn2 and Trn3 alone (v2.33.0,
 setup/pytorch/index.html)."""
 DEFAULT_PYTORCH = "2.9"
 
@@ -65,6 +68,7 @@ class Release:
         compiler: Version of the wheel ``neuronx-cc``.
         libneuronxla: Version of the wheel ``libneuronxla``, of which ``torch-neuronx`` by itself may bring a newer one
             (https://github.com/aws-neuron/aws-neuron-sdk/issues/1012).
+        kernels: First two numbers of the kernels that AWS tested driver and runtime with on Trn1, by operating system.
         pytorch: PyTorch wheels by PyTorch's minor version.
     """
 
@@ -74,6 +78,7 @@ class Release:
     tools: str
     compiler: str
     libneuronxla: str
+    kernels: Mapping[str, tuple[str, ...]]
     pytorch: Mapping[str, PyTorch]
 
 
@@ -129,6 +134,7 @@ RELEASES: Mapping[str, Release] = {
         tools="2.27.33.0",
         compiler="2.22.12471.0",
         libneuronxla="2.2.14584.0",
+        kernels={"ubuntu2404": ("6.14",), "ubuntu2204": ("6.8",), "alinux2023": ("6.12",)},
         pytorch=_pytorch("2.11.19912"),
     ),
     "2.28.1": Release(
@@ -138,9 +144,13 @@ RELEASES: Mapping[str, Release] = {
         tools="2.28.23.0",
         compiler="2.23.6484.0",
         libneuronxla="2.2.15515.0",
+        kernels={"ubuntu2404": ("6.14",), "ubuntu2204": ("6.8",), "alinux2023": ("6.1", "6.12")},
         pytorch=_pytorch("2.12.22436"),
     ),
 }
+"""Kernels: https://awsdocs-neuron.readthedocs-hosted.com/, pages en/v2.27.0/release-notes/2.27.0/runtime.html and
+en/v2.28.1/release-notes/components/runtime.html, "Compatibility Support Table". 2.27.1 and 2.28.1 have the tables of
+2.27.0 and 2.28.0."""
 
 
 def obstacle(pytorch: PyTorch, os: str) -> str | None:

@@ -16,11 +16,12 @@ After=remote-fs.target
 
 [Service]
 Type=oneshot
+TimeoutStartSec=300
 ExecStart=/bin/bash /opt/ultracluster/current/lib/lustre_settings.sh $mount_dir
 
 [Install]
 WantedBy=multi-user.target
 UNIT
     systemctl --quiet is-enabled ultracluster-lustre.service || systemctl --quiet enable ultracluster-lustre.service
-    bash "$here/lib/lustre_settings.sh" "$mount_dir"
+    limited bash "$here/lib/lustre_settings.sh" "$mount_dir" || not_mounted "$mount_dir"
 }

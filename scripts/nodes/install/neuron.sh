@@ -13,11 +13,19 @@ is_version() {
     [[ $2 == "$1" || $2 == "$1"[-_]* ]]
 }
 
+# tell_untested_kernel: warns where the kernel that runs is none of $kernels. It may work: AWS says only what it tested.
+tell_untested_kernel() {
+    local running
+    running=$(uname -r)
+    [[ ",$kernels," == *",$(cut --delimiter=. --fields=1-2 <<<"$running"),"* ]] ||
+        log "warning: the kernel is $running, and Neuron SDK $sdk was tested with ${kernels//,/ and } (docs/nodes.md)"
+}
+
 # install_neuron: installs the versions in $driver, $runtime, $collectives and $tools.
 install_neuron() {
     local -A wanted=([aws-neuronx-dkms]=$driver [aws-neuronx-runtime-lib]=$runtime
         [aws-neuronx-collectives]=$collectives [aws-neuronx-tools]=$tools)
-    local name offered exact=() missing=()
+    local name listing offered exact=() missing=()
     for name in "${NEURON_PACKAGES[@]}"; do
         is_version "${wanted[$name]}" "$(installed_version "$name")" || missing+=("$name")
     done
@@ -25,7 +33,8 @@ install_neuron() {
         check_space / 4
         install_headers
         add_neuron_repository
-        mapfile -t offered < <(offered_versions "${missing[@]}")
+        listing=$(offered_versions "${missing[@]}")
+        mapfile -t offered <<<"$listing"
         for name in "${missing[@]}"; do
             find_version "$name" "${wanted[$name]}"
             exact+=("$(exactly "$name" "$version")")
@@ -70,10 +79,10 @@ load_driver() {
     loaded=$(loaded_driver)
     [[ $loaded != "$driver" ]] || return 0
     build_driver
-    [[ -z $loaded ]] || modprobe --remove neuron ||
+    [[ -z $loaded ]] || limited modprobe --remove neuron ||
         fail "$BAD_DRIVER" "the driver $loaded is in use and cannot make room for $driver" \
             "end what uses it (fuser --verbose /dev/neuron*), then run $PROGRAM again"
-    modprobe neuron || fail "$BAD_DRIVER" "the driver $driver cannot be loaded" "see dmesg"
+    limited modprobe neuron || fail "$BAD_DRIVER" "the driver $driver cannot be loaded" "see dmesg"
     log "loaded the driver $(loaded_driver)"
 }
 
@@ -90,7 +99,7 @@ build_driver() {
     limited dkms autoinstall --kernelver "$(uname -r)" || true
     is_built ||
         fail "$BAD_DRIVER" "there is no driver $driver for the kernel $(uname -r)" \
-            "see dkms status and /var/lib/dkms/*/*/build/make.log; choose a system whose kernel the release is tested with"
+            "see dkms status and /var/lib/dkms/*/*/build/make.log, and the kernels of this release in docs/nodes.md"
 }
 
 is_built() {

@@ -1,8 +1,9 @@
 #!/bin/bash
 # The Python environment of the training jobs, on the file system that all nodes share. Sourced by the head node.
 #
-# An environment is made once, in a directory of its own, and never changed: jobs run from it. Another release, or other
-# requirements, make another one, and the link that jobs start from moves to it.
+# An environment is made once, in a directory of its own, and never changed: jobs run from it. A link names it by release
+# and system; other requirements make another one, and the link moves to it. A link of each cluster leads to that of its
+# release: shells and new jobs start from there.
 # shellcheck disable=SC2154 # the entry scripts have these variables from their arguments
 
 # GiB that an environment takes, about 7 for PyTorch and what it brings, 3 for the compiler, and as much to spare; and
@@ -11,18 +12,19 @@ readonly ENVIRONMENT_GIB=20 WHEELS_GIB=8
 # Seconds to wait for another cluster on the same file system that makes the same environment.
 readonly LOCK_WAIT=600
 
-# make_python_environment: makes the environment for $sdk, $pytorch and the other versions, unless it is there.
+# make_python_environment: makes the environment for $sdk, $pytorch and the other versions, unless it is there, and lets
+# the link of the cluster lead to it.
 make_python_environment() {
-    local link wanted
-    link=$(environment_path)
+    local link=$mount_dir/ultracluster/python/$sdk-pytorch$pytorch-$os wanted
     wanted=$({ echo "$python $pytorch $torch_xla $torch_neuronx $compiler $libneuronxla"
-        cat "$here/requirements-training.txt"; } | sha256sum)
+        cat "$here/requirements-training.txt" "$here/requirements-pytorch-$pytorch.txt"; } | sha256sum)
     install --directory --mode=755 "${link%/*}"
     if ! is_complete "$link" "$wanted"; then
         lock_environments "${link%/*}/.lock"
         # Another cluster may have made it in the meantime.
         is_complete "$link" "$wanted" || build_environment "$link" "$wanted"
     fi
+    set_link "${link##*/}" "${link%/*}/current-$cluster"
     log "the Python environment is $link"
     tell_old_environments "$link"
 }
@@ -58,14 +60,15 @@ build_environment() {
     "python$python" -m venv "$directory" ||
         fail "$BAD_PYTHON" "python$python makes no environment" "see the lines above"
     log "installing packages into $directory"
-    # First what training needs, of known content; then Neuron's packages, which have the last word on versions.
-    pip_install "$directory" --require-hashes --no-deps --requirement "$here/requirements-training.txt"
+    # First what training needs and PyTorch, of known content; then Neuron's packages and what they need, which have the last
+    # word on versions. AWS's list of those has no hashes.
+    pip_install "$directory" --require-hashes --no-deps --requirement "$here/requirements-training.txt" \
+        --requirement "$here/requirements-pytorch-$pytorch.txt"
     pip_install "$directory" --extra-index-url https://pip.repos.neuron.amazonaws.com "torch==$pytorch" \
         "torch-xla==$torch_xla" "torch-neuronx==$torch_neuronx" "neuronx-cc==$compiler" "libneuronxla==$libneuronxla"
     check_environment "$directory"
     echo "$2" >"$directory/.complete"
-    ln --symbolic --force --no-dereference "${directory##*/}" "$link.new"
-    mv --no-target-directory "$link.new" "$link"
+    set_link "${directory##*/}" "$link"
 }
 
 # remove_unfinished LINK: removes what killed runs left. Nobody uses it: no link ever led to it.
@@ -90,8 +93,8 @@ try_pip_install() {
     shift
     output=$(limited "$directory/bin/python" -m pip install --quiet --no-input --no-cache-dir --timeout 30 --retries 2 \
         --disable-pip-version-check "$@" 2>&1) && return
-    (($? != 124)) || return 1 # out of time
     echo "$output"
+    ! is_over || return 1
     [[ $output != *"No space left"* ]] || fail "$NO_SPACE" "$directory or /tmp is full" "make room, then run $PROGRAM again"
     [[ $output =~ "connection broken"|"Connection"|"timed out"|"5"[0-9][0-9]" Server Error" ]] ||
         fail "$BAD_PYTHON" "pip cannot install the packages" "see the lines above; then mend the versions or the hashes"

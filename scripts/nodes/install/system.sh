@@ -71,21 +71,15 @@ install_python() {
     install_from_system "${packages[@]}"
 }
 
-# write_profile: what shells know of Neuron's tools and, where $pytorch is given, of the training environment and jobs.
+# write_profile: what shells know of Neuron's tools, the training environment and the programs of the training jobs. It
+# names no release: nodes and shells that are there when another one comes, and jobs that wait, need not be told.
 write_profile() {
-    local training=''
-    [[ -z $pytorch ]] || training="export ULTRACLUSTER_PYTHON=$(environment_path)
-export ULTRACLUSTER_JOBS=$mount_dir/ultracluster/jobs/current"
     write_file /etc/profile.d/ultracluster.sh 644 <<PROFILE
 case ":\$PATH:" in
     *:/opt/aws/neuron/bin:*) ;;
     *) export PATH="/opt/aws/neuron/bin:\$PATH" ;;
 esac
-$training
+export ULTRACLUSTER_PYTHON=$mount_dir/ultracluster/python/current-$cluster
+export ULTRACLUSTER_JOBS=$mount_dir/ultracluster/jobs/current
 PROFILE
-}
-
-# environment_path: prints where the training environment is, on the file system that all nodes share.
-environment_path() {
-    echo "$mount_dir/ultracluster/python/$sdk-pytorch$pytorch-$os"
 }

@@ -13,10 +13,7 @@ install_training_jobs() {
     install --directory --mode=755 "$parent"
     install --directory --mode=1777 "$mount_dir/ultracluster/compile-cache"
     [[ -d $parent/$name ]] || unpack_training_jobs "$parent" "$parent/$name"
-    if [[ $(readlink "$parent/current") != "$name" ]]; then
-        ln --symbolic --force --no-dereference "$name" "$parent/current.new"
-        mv --no-target-directory "$parent/current.new" "$parent/current"
-    fi
+    set_link "$name" "$parent/current"
     log "new jobs start from $parent/$name"
 }
 

@@ -11,7 +11,7 @@ verify_neuron() {
     found=$(loaded_driver)
     [[ $found == "$driver" ]] ||
         fail "$BAD_DRIVER" "the driver that is loaded is ${found:-none}, not $driver" "see dmesg and dkms status"
-    found=$(/opt/aws/neuron/bin/neuron-ls --json-output | count_devices) ||
+    found=$(limited /opt/aws/neuron/bin/neuron-ls --json-output | count_devices) ||
         fail "$BAD_DEVICES" "neuron-ls does not tell which devices there are" "see the lines above, and dmesg"
     [[ $found == "$devices $cores" ]] ||
         fail "$BAD_DEVICES" "${found/ / devices with } NeuronCores, but $instance_type has $devices with $cores" \

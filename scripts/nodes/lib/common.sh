@@ -49,9 +49,15 @@ parse_arguments() {
     done
 }
 
-# limited COMMAND...: runs a program, to the time limit at the longest.
+# limited COMMAND...: runs a program, to the time limit at the longest. What waits for a file system may end
+# only when it is killed.
 limited() {
-    timeout "$((TIME_LIMIT > SECONDS ? TIME_LIMIT - SECONDS : 1))" "$@"
+    timeout --kill-after=10 "$((TIME_LIMIT > SECONDS ? TIME_LIMIT - SECONDS : 1))" "$@"
+}
+
+# is_over: whether the time limit is reached, so that a program may have failed by that alone.
+is_over() {
+    ((SECONDS >= TIME_LIMIT))
 }
 
 # retry CODE WHAT TO_DO COMMAND...: runs a command until it succeeds, after longer and longer pauses; fails when the
@@ -80,6 +86,13 @@ write_file() {
     fi
 }
 
+# set_link TARGET LINK: lets a symbolic link lead to a target, at once, unless it already does.
+set_link() {
+    [[ $(readlink "$2") != "$1" ]] || return 0
+    ln --symbolic --force --no-dereference "$1" "$2.new"
+    mv --no-target-directory "$2.new" "$2"
+}
+
 # get_metadata PATH: sets `metadata` to what EC2 tells of this instance
 # (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html).
 get_metadata() {
@@ -98,14 +111,19 @@ request_metadata() {
 # check_space DIRECTORY GIB: fails unless the file system of a directory has that much space left.
 check_space() {
     local available
-    available=$(df --output=avail --block-size=1G "$1" | tail -n 1)
+    available=$(limited df --output=avail --block-size=1G "$1" | tail -n 1) || not_mounted "$1"
     ((available >= $2)) || fail "$NO_SPACE" "$1 has ${available// /} GiB left, $2 are needed" \
         "delete what nobody needs there, or make it larger"
 }
 
 # check_mounted DIRECTORY: fails unless a file system is mounted there and can be written.
 check_mounted() {
-    mountpoint --quiet "$1" && [[ -w $1/. ]] || fail "$NOT_MOUNTED" "the file system $1 is not mounted, or read-only" \
+    limited mountpoint --quiet "$1" || not_mounted "$1"
+    limited test -w "$1/." || not_mounted "$1"
+}
+
+not_mounted() {
+    fail "$NOT_MOUNTED" "the file system $1 is not mounted, read-only, or gives no answer" \
         "see whether the file system exists and its security group lets nodes in: journalctl -b, mount -v $1"
 }
 
@@ -119,6 +137,11 @@ use_system() {
         amzn2023) source "$here/lib/packages_dnf.sh" ;;
         *) fail "$WRONG_SYSTEM" "this is $os" "use Ubuntu 24.04, Ubuntu 22.04 or Amazon Linux 2023" ;;
     esac
+}
+
+# remember NAME=VALUE...: keeps a script that runs this one again, by hand, whatever becomes of this run.
+remember() {
+    printf '%q ' exec bash "/opt/ultracluster/current/$PROGRAM" "$@" | write_file /var/lib/ultracluster/run_again.sh 755
 }
 
 # record NAME=VALUE...: keeps what is known of the node, for health checks; the last step of each script.

@@ -6,8 +6,7 @@ export DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 LC_ALL=C.UTF-8
 readonly REPOSITORY=https://apt.repos.neuron.amazonaws.com
 
 apt_get() {
-    limited apt-get --yes --quiet=2 -o DPkg::Lock::Timeout=120 -o Acquire::http::Timeout=30 \
-        -o Acquire::https::Timeout=30 -o Dpkg::Use-Pty=0 "$@"
+    limited apt-get --yes --quiet=2 -o Acquire::http::Timeout=30 -o Acquire::https::Timeout=30 -o Dpkg::Use-Pty=0 "$@"
 }
 
 # installed_version NAME: prints the version of a package that is installed, else nothing.
@@ -35,30 +34,48 @@ add_repository() {
 
 update_from_neuron() {
     local output
-    output=$(apt_get update -o Dir::Etc::SourceList=sources.list.d/neuron.list -o Dir::Etc::SourceParts=- \
-        -o APT::Get::List-Cleanup=0 -o APT::Update::Error-Mode=any 2>&1) && return
-    (($? == 124)) || explain "$output" "the index of Neuron's repository" # 124: out of time
+    output=$(read_lists -o Dir::Etc::SourceList=sources.list.d/neuron.list -o Dir::Etc::SourceParts=- \
+        -o APT::Get::List-Cleanup=0 2>&1) && return
+    if [[ $output =~ NO_PUBKEY|EXPKEYSIG|BADSIG|"is not signed" ]]; then
+        echo "$output"
+        bad_signature
+    fi
+    explain "$output" "the index of Neuron's repository"
     return 1
 }
 
-# explain OUTPUT WHAT: fails for what apt-get says, but returns if it may pass: trouble with the network or a lock.
+# read_lists OPTION...: learns which packages there are; tells of each repository that does not say it.
+read_lists() {
+    apt_get update -o APT::Update::Error-Mode=any "$@"
+}
+
+# explain OUTPUT WHAT: fails for what apt-get says, but returns if it may pass: trouble with the network or a lock. That
+# comes first: a package may be unknown for it.
 explain() {
     echo "$1"
-    [[ ! $1 =~ NO_PUBKEY|EXPKEYSIG|BADSIG|"is not signed" ]] || bad_signature
+    ! is_over || return 0
+    if [[ $1 =~ "No space left"|"enough free space" ]] || ! has_room; then no_space "$2"; fi
+    [[ ! $1 =~ "Failed to fetch"|"Unable to fetch"|"Could not get lock"|"Unable to lock" ]] || return 0
     [[ ! $1 =~ "Unable to locate"|"no installation candidate"|"was not found"|"unmet dependencies" ]] || no_package "$2"
-    [[ $1 =~ "Failed to fetch"|"Unable to fetch"|"Could not get lock"|"Unable to lock" ]] || not_installed "$2"
+    not_installed "$2"
 }
 
-# install_packages PACKAGE...: installs packages, after what a killed run left. NAME=VERSION asks for a version.
+# install_packages PACKAGE...: installs packages. NAME=VERSION asks for a version.
 install_packages() {
-    [[ -z $(dpkg --audit)$(ls /var/lib/dpkg/updates) ]] || limited dpkg --configure --pending || true
-    retry "$NO_NETWORK" "apt-get cannot install $*" "see whether this subnet reaches the repositories" try_install "$@"
+    retry "$NO_NETWORK" "apt-get cannot install $*" \
+        "see above whether this subnet does not reach a repository, or what holds a lock" try_install "$@"
 }
 
+# try_install PACKAGE...: installs, after what a killed run left, with new lists: what old ones name may be gone. A list
+# that cannot be read does not matter if the packages come from elsewhere.
 try_install() {
     local output
-    output=$(apt_get install --allow-downgrades --allow-change-held-packages "$@" 2>&1) && return
-    (($? == 124)) || explain "$output" "$*" # 124: out of time
+    output=$({
+        [[ -z $(dpkg --audit)$(ls /var/lib/dpkg/updates) ]] || limited dpkg --configure --pending || true
+        read_lists || true
+        apt_get install --allow-downgrades --allow-change-held-packages "$@"
+    } 2>&1) && return
+    explain "$output" "$*"
     return 1
 }
 
@@ -72,7 +89,6 @@ install_from_system() {
     local name
     for name in "$@"; do
         if [[ -z $(installed_version "$name") ]]; then
-            apt_get update || true # what is known already may do, and the download tells
             install_packages "$@"
             return
         fi
@@ -85,14 +101,9 @@ python_packages() {
     echo "python$1-venv" g++
 }
 
-# install_headers: installs the headers of the kernel that runs, from which DKMS builds the driver.
-install_headers() {
-    local name
-    name=linux-headers-$(uname -r)
-    [[ ! -d /lib/modules/$(uname -r)/build ]] || return 0
-    apt_get update || true
-    [[ -n $(apt-cache search --names-only "^$name\$") ]] || no_headers "$name"
-    install_packages "$name"
+# headers: prints the package with the headers of the kernel that runs.
+headers() {
+    echo "linux-headers-$(uname -r)"
 }
 
 # hold NAME...: keeps packages, and the kernel, from being upgraded.
@@ -102,6 +113,7 @@ hold() {
     mapfile -t names < <(dpkg-query --show --showformat='${db:Status-Status} ${Package}\n' \
         'linux-aws*' 'linux-image-aws*' 'linux-headers-aws*' 2>/dev/null | sed -n 's/^installed //p' || true)
     for name in "$@" "${names[@]}"; do
-        grep --quiet --line-regexp --fixed-strings "$name" <<<"$held" || apt-mark hold "$name"
+        grep --quiet --line-regexp --fixed-strings "$name" <<<"$held" ||
+            retry "$LOCKED" "apt-mark cannot hold $name" "see above what holds the lock" limited apt-mark hold "$name"
     done
 }

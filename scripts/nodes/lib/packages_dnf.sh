@@ -4,8 +4,10 @@
 export LC_ALL=C.UTF-8
 readonly REPOSITORY=https://yum.repos.neuron.amazonaws.com
 
+# dnf_ ARGUMENT...: runs dnf, which fails where it could pass over a repository or wait for a lock: retry does that.
 dnf_() {
-    limited dnf --assumeyes --quiet --setopt=timeout=30 --setopt=retries=2 "$@"
+    limited dnf --assumeyes --quiet --setopt=timeout=30 --setopt=retries=2 --setopt=skip_if_unavailable=False \
+        --setopt=exit_on_lock=True "$@"
 }
 
 # installed_version NAME: prints the version of a package that is installed, else nothing.
@@ -39,25 +41,29 @@ FILE
         dnf_ makecache --refresh --disablerepo='*' --enablerepo=neuron
 }
 
-# explain OUTPUT WHAT: fails for what dnf says, but returns if it may pass: trouble with the network.
+# explain OUTPUT WHAT: fails for what dnf says, but returns if it may pass: trouble with the network or a lock.
 explain() {
     echo "$1"
+    ! is_over || return 0
+    if [[ $1 =~ "No space left"|"more space " ]] || ! has_room; then no_space "$2"; fi
     [[ ! $1 =~ "GPG check FAILED" ]] || bad_signature
+    [[ ! $1 =~ "Failed to download"|"Curl error"|"Cannot download"|"already locked by" ]] || return 0
     [[ ! $1 =~ "Unable to find a match"|"nothing provides" ]] || no_package "$2"
-    [[ $1 =~ "Failed to download"|"Curl error"|"Cannot download" ]] || not_installed "$2"
+    not_installed "$2"
 }
 
 # install_packages PACKAGE...: installs packages. NAME-VERSION asks for a version.
 install_packages() {
-    retry "$NO_NETWORK" "dnf cannot install $*" "see whether this subnet reaches the repositories" try_install "$@"
+    retry "$NO_NETWORK" "dnf cannot install $*" \
+        "see above whether this subnet does not reach a repository, or what holds a lock" try_install "$@"
 }
 
-# try_install PACKAGE...: installs from all repositories, with Neuron's if it has been added.
+# try_install PACKAGE...: installs from all repositories, with Neuron's if it has been added, and what they have now.
 try_install() {
     local neuron=() output
     [[ ! -f /etc/yum.repos.d/neuron.repo ]] || neuron=(--enablerepo=neuron)
-    output=$(dnf_ install "${neuron[@]}" "$@" 2>&1) && return
-    (($? == 124)) || explain "$output" "$*" # 124: out of time
+    output=$(dnf_ install --refresh "${neuron[@]}" "$@" 2>&1) && return
+    explain "$output" "$*"
     return 1
 }
 
@@ -77,13 +83,9 @@ python_packages() {
     echo "python$1" gcc-c++ libxcrypt-compat
 }
 
-# install_headers: installs the headers of the kernel that runs, from which DKMS builds the driver.
-install_headers() {
-    local what
-    what="kernel-devel-uname-r = $(uname -r)"
-    [[ ! -d /lib/modules/$(uname -r)/build ]] || return 0
-    [[ -n $(dnf_ repoquery --whatprovides "$what") ]] || no_headers "$what"
-    install_packages "$what"
+# headers: prints how dnf asks for the headers of the kernel that runs.
+headers() {
+    echo "kernel-devel-uname-r = $(uname -r)"
 }
 
 # hold NAME...: nothing to do. Neuron's repository is not enabled, and Amazon Linux has no new kernel for a node

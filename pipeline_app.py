@@ -30,6 +30,7 @@ def main() -> None:
         settings,
         deployments,
         reviewing=rights.reviewing(),
+        checking=rights.checking(),
         deploying=rights.deploying(),
         cdk_version=cdk_version,
     )

@@ -21,6 +21,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from config import pipeline
+from config.settings import SettingsError
 from scripts.delivery.workflows.cloud import Cloud, EmulatedCloud
 from scripts.delivery.workflows.expressions import ExpressionError
 from scripts.delivery.workflows.jobs import Choice, inputs_of, run_workflow, triggers
@@ -36,10 +38,6 @@ REPOSITORY = "example-org/ultracluster"
 """In place of the one that pipeline.yaml names."""
 ORDER = ("pull-request.yaml", "deploy.yaml", "scheduled.yaml", "destroy.yaml")
 """Each works on what the ones before have left in the account; any others come after them."""
-TYPED: Mapping[str, Mapping[str, str]] = {
-    "destroy.yaml": {"stage": "dev", "name": "dev", "everything": "true", "without_backup": "true"}
-}
-"""What a person would type who begins a workflow, unless --input says otherwise."""
 _NOT_INHERITED = ("AWS_", "GITHUB_", "MAKE", "MFLAGS", "PYTHON", "VIRTUAL_ENV")
 """Beginnings of variables that a fresh machine has not; `make ci-local` has some for its own."""
 
@@ -74,6 +72,7 @@ def run(root: Path, given: argparse.Namespace, cloud: Cloud, output: Output, dir
     Raises:
         UnusableError: The arguments or the repository cannot be used.
         ExpressionError: An expression outside of a step cannot be evaluated.
+        SettingsError: pipeline.yaml cannot be used.
     """
     tree = Tree(root, reuse_environments=given.reuse_environments)
     source = directory / "source"
@@ -85,7 +84,8 @@ def run(root: Path, given: argparse.Namespace, cloud: Cloud, output: Output, dir
     for path in _workflows(source / FOLDER, given):
         output.line(f"== {path.name}")
         definition = read(path)
-        typed = {**TYPED.get(path.name, {}), **_inputs(given.input)} if _takes_inputs(definition, given) else {}
+        by_hand = _takes_inputs(definition, given)
+        typed = {**_typed(path.name, source), **_inputs(given.input)} if by_hand else {}
         contexts = {
             "github": _github(tree, definition, path.name, token),
             "inputs": inputs_of(definition, typed),
@@ -115,6 +115,15 @@ def _workflows(folder: Path, given: argparse.Namespace) -> list[Path]:
     if unknown := [job for job in (given.job, *given.without) if job and job not in known_jobs]:
         raise UnusableError(f"got job {', '.join(unknown)}; allowed: {', '.join(sorted(known_jobs))}")
     return [found[name] for name in wanted if not given.job or given.job in jobs[name]]
+
+
+def _typed(name: str, source: Path) -> dict[str, str]:
+    """Return what a person would type who begins a workflow: for destroy.yaml, to end all of the first stage."""
+    if name != "destroy.yaml":
+        return {}
+    stage = pipeline.load(source / pipeline.PATH.name).stages[0]
+    names = {"stage": stage.name, "name": stage.settings(source / "config").name}
+    return {**names, "everything": "true", "without_backup": "true"}
 
 
 def _inputs(given: Sequence[str]) -> dict[str, str]:
@@ -199,7 +208,7 @@ def main(make_cloud: Callable[[], EmulatedCloud] = EmulatedCloud) -> int:
     try:
         with TemporaryDirectory() as directory, closing(make_cloud()) as cloud:
             return run(ROOT, given, cloud, output, Path(directory))
-    except (UnusableError, ExpressionError) as error:
+    except (UnusableError, ExpressionError, SettingsError) as error:
         print(error, file=sys.stderr)
         return UNUSABLE
     except KeyboardInterrupt:

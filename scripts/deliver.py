@@ -55,7 +55,20 @@ def _minutes(text: str) -> float:
 
 
 def program(deployment: Deployment, given: argparse.Namespace, console: Console) -> int:
-    """Deliver one round, tell what became of it, and return the exit code."""
+    """Deliver one round, tell what became of it, also in the summary of the job, and return the exit code."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    from scripts.delivery.markdown import summarize
+    from scripts.delivery.summary import not_deployed
+
+    try:
+        return _deliver(deployment, given, console)
+    except (UnusableError, BotoCoreError, ClientError) as error:
+        summarize(not_deployed(deployment.environment, error))
+        raise
+
+
+def _deliver(deployment: Deployment, given: argparse.Namespace, console: Console) -> int:
     from rich.console import Console
 
     from scripts.delivery.markdown import summarize

@@ -1,8 +1,8 @@
 """Tell what of a deployment is no longer as its settings have it: resources, cluster, fleet, protection.
 
 CloudFormation compares what it can; the settings are compared as `make changes` does it. Nothing is changed. Exit code
-0: no drift, or nothing is deployed, and it says so; 1: there is some, or something could not be seen; 2: arguments,
-settings or credentials cannot be used; 130: Ctrl-C.
+0: no drift, or nothing is deployed, or a deployment is under way, and it says so; 1: there is some, or something could
+not be seen; 2: arguments, settings or credentials cannot be used; 130: Ctrl-C.
 """
 
 from __future__ import annotations

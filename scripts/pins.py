@@ -1,8 +1,9 @@
 """Propose newer versions of what is pinned, as Markdown for an issue.
 
 Looked at is what `make update-deps` resolves: requirements.txt, requirements-dev.txt, requirements-pcluster.txt and
-package.json. The pins of the training program follow the nodes' (docs/nodes.md). pip and npm are asked, so what they
-are configured for answers; pip names only what this Python can install. Exit code 0: told; 2: nobody answered.
+package.json. The pins of the training program follow the nodes' (docs/nodes.md), and these the release of Neuron that
+the settings name; newer ones are not looked for. pip and npm are asked, so what they are configured for answers; pip
+names only what this Python can install. Exit code 0: told; 2: nobody answered.
 """
 
 from __future__ import annotations

@@ -35,10 +35,13 @@ _DRIFT = (
     Permission("cloudformation:DescribeStackResourceDrifts"),
     Permission("cloudformation:DetectStackDrift"),
     Permission("cloudformation:DetectStackResourceDrift"),
+    Permission("cloudformation:GetStackPolicy"),
     Permission("cloudwatch:GetDashboard"),
     Permission("cloudwatch:ListTagsForResource"),
     Permission("ec2:DescribeFlowLogs"),
     Permission("ec2:DescribeInternetGateways"),
+    Permission("ec2:DescribeVpcEncryptionControls"),
+    Permission("ec2:DescribeVpnGateways"),
     Permission("iam:GetPolicyVersion"),
     Permission("iam:GetRolePolicy"),
     Permission("iam:ListAttachedRolePolicies"),
@@ -48,8 +51,16 @@ _DRIFT = (
     Permission("kms:GetKeyRotationStatus"),
     Permission("kms:ListResourceTags"),
     Permission("lambda:GetFunction", _OWN_FUNCTIONS),
+    Permission("lambda:GetFunctionCodeSigningConfig", _OWN_FUNCTIONS),
+    Permission("lambda:GetFunctionRecursionConfig", _OWN_FUNCTIONS),
+    Permission("lambda:GetFunctionScalingConfig", _OWN_FUNCTIONS),
+    Permission("lambda:GetRuntimeManagementConfig", _OWN_FUNCTIONS),
+    Permission("logs:DescribeIndexPolicies"),
     Permission("logs:DescribeLogGroups"),
+    Permission("logs:DescribeResourcePolicies"),
+    Permission("logs:GetDataProtectionPolicy"),
     Permission("logs:ListTagsForResource"),
+    Permission("sns:GetDataProtectionPolicy"),
     Permission("sns:GetTopicAttributes"),
     Permission("sns:ListSubscriptionsByTopic"),
     Permission("sns:ListTagsForResource"),
@@ -57,9 +68,10 @@ _DRIFT = (
     Permission("ssm:GetParameters", "arn:aws:ssm:*:*:parameter/ultracluster/*"),
     Permission("ssm:ListTagsForResource", "arn:aws:ssm:*:*:parameter/ultracluster/*"),
 )
-"""CloudFormation reads what it compares with the rights of whoever asks.
+"""CloudFormation reads what it compares with the rights of whoever asks: those of `handlers.read` in a type's schema.
 
-https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-stack-drift.html
+https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-stack-drift.html,
+https://docs.aws.amazon.com/cloudformation-cli/latest/userguide/resource-type-schema.html
 """
 _DIAGNOSIS = (
     Permission("cloudformation:ListChangeSets"),
@@ -87,8 +99,13 @@ def reviewing() -> dict[str, Any]:
     return allowing(_reviewing())
 
 
+def checking() -> dict[str, Any]:
+    """Return the same, and what `diagnose` looks at."""
+    return allowing([*_reviewing(), *_DIAGNOSIS])
+
+
 def deploying() -> dict[str, Any]:
-    """Return what these look at, and `diagnose` and `inventory`."""
+    """Return what all of these look at, and `inventory`."""
     return allowing([*_reviewing(), *_DIAGNOSIS, *_INVENTORY])
 
 

@@ -19,6 +19,7 @@ def compose_pipeline(
     deployments: Mapping[str, Settings],
     *,
     reviewing: Mapping[str, Any],
+    checking: Mapping[str, Any],
     deploying: Mapping[str, Any],
     cdk_version: str,
 ) -> None:
@@ -28,7 +29,8 @@ def compose_pipeline(
         app: Where to.
         pipeline: One that nothing is missing of.
         deployments: What each stage deploys, by its name.
-        reviewing: IAM policy of what programs look at in pull requests, and before and after a deployment.
+        reviewing: IAM policy of what programs look at in pull requests, and before a deployment.
+        checking: The same after a deployment inside AWS.
         deploying: IAM policy of what they look at when they deploy, destroy and diagnose.
         cdk_version: Version of the CDK command line that is pinned.
     """
@@ -51,6 +53,7 @@ def compose_pipeline(
             connection_arn=pipeline.connection_arn,
             deployments=deployments,
             looking=reviewing,
+            checking=checking,
             cdk_version=cdk_version,
             env=env,
             description=f"Trn1 UltraCluster: deploys {pipeline.branch} of {pipeline.repository}",

@@ -59,6 +59,7 @@ class PipelineStack(cdk.Stack):
         connection_arn: str,
         deployments: Mapping[str, Settings],
         looking: Mapping[str, Any],
+        checking: Mapping[str, Any],
         cdk_version: str,
         **stack_options: Any,
     ) -> None:
@@ -70,12 +71,14 @@ class PipelineStack(cdk.Stack):
             pipeline: What to deploy.
             connection_arn: Connection to GitHub, which a person has confirmed in the console.
             deployments: What each stage deploys, by its name.
-            looking: IAM policy of what programs look at before and after a deployment.
+            looking: IAM policy of what programs look at before a deployment.
+            checking: The same after it, when they also tell why it failed.
             cdk_version: Version of the CDK command line that the pipeline updates itself with.
             **stack_options: As of ``cdk.Stack``: env, tags, termination_protection and so on.
         """
         super().__init__(scope, construct_id, **stack_options)
-        self._looking_policy = looking
+        self._looking = looking
+        self._checking = checking
         self._source = pipelines.CodePipelineSource.connection(
             pipeline.repository, pipeline.branch, connection_arn=connection_arn
         )
@@ -134,16 +137,13 @@ class PipelineStack(cdk.Stack):
             "Changes",
             input=self._source,
             commands=[f"make changes ENV={stage.environment}"],
-            role_policy_statements=self._looking(),
+            role_policy_statements=_statements(self._looking),
         )
         if not stage.approval:
             return [changes]
         approve = pipelines.ManualApprovalStep("Approve", comment="Read the log of Changes first")
         approve.add_step_dependency(changes)
         return [changes, approve]
-
-    def _looking(self) -> list[iam.PolicyStatement]:
-        return [iam.PolicyStatement.from_json(each) for each in self._looking_policy["Statement"]]
 
     def _check(self, stage: Stage, settings: Settings) -> pipelines.CodeBuildStep:
         """Return the step after a deployment: it protects stacks, which CodePipeline does not, and looks at them.
@@ -152,7 +152,7 @@ class PipelineStack(cdk.Stack):
         """
         protected = [settings.stack_name(part) for part in settings.termination_protection]
         protect = "aws cloudformation update-termination-protection --enable-termination-protection --stack-name"
-        statements = [*self._looking(), *ask_head_node(self, settings)]
+        statements = [*_statements(self._checking), *ask_head_node(self, settings)]
         if protected:
             arns = [
                 self.format_arn(service="cloudformation", resource="stack", resource_name=f"{name}/*")
@@ -176,3 +176,7 @@ class PipelineStack(cdk.Stack):
                 Validations.of(construct).acknowledge(
                     Acknowledgment(id="AwsSolutions::AwsSolutions-CB4", reason=reason)
                 )
+
+
+def _statements(policy: Mapping[str, Any]) -> list[iam.PolicyStatement]:
+    return [iam.PolicyStatement.from_json(each) for each in policy["Statement"]]

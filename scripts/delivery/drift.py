@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from scripts.deployment import PARTS, Deployment
 from scripts.operations.clock import Clock
 from scripts.operations.command import OperationError
+from scripts.operations.progress.watch import under_way
 from scripts.operations.status.model import Unseen, seen
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ class Report:
         checked: How many resources CloudFormation compared.
         unchecked: Resources of types that it does not compare: stack, slash, logical id.
         unseen: What could not be looked at, and why.
+        busy: Stacks that something is being done to, with their status: then nothing is compared.
         deployed: Whether there is anything to look at.
     """
 
@@ -85,16 +87,17 @@ class Report:
     checked: int = 0
     unchecked: list[str] = field(default_factory=list)
     unseen: list[str] = field(default_factory=list)
+    busy: list[str] = field(default_factory=list)
     deployed: bool = True
 
     @property
     def ok(self) -> bool:
-        """Whether everything could be looked at, and is as the settings have it."""
+        """Whether all that was to be looked at could be, and is as the settings have it."""
         return not self.drifts and not self.unseen
 
 
 def look(deployment: Deployment, plan: Callable[[], Plan], clock: Clock) -> Report:
-    """Compare a deployment with its template and its settings.
+    """Compare a deployment with its template and its settings, unless something is being done to it.
 
     Needs cloudformation:DescribeStacks, DetectStackDrift, DetectStackResourceDrift, DescribeStackDriftDetectionStatus,
     DescribeStackResourceDrifts, DescribeStackEvents and ListStackResources, the right to read each resource,
@@ -109,11 +112,13 @@ def look(deployment: Deployment, plan: Callable[[], Plan], clock: Clock) -> Repo
         botocore.exceptions.ClientError: Credentials cannot be used.
     """
     report = Report(deployment.environment, deployment.settings.region)
-    statuses = {name: found["StackStatus"] for name in _names(deployment) if (found := deployment.stack(name))}
-    if not statuses:
-        report.deployed = False
+    stacks = {name: found for name in _names(deployment) if (found := deployment.stack(name))}
+    report.deployed = bool(stacks)
+    report.busy = [f"{name}: {found['StackStatus']}" for name, found in stacks.items() if under_way({name: found})]
+    if report.busy or not report.deployed:
         return report
-    for stack, status in statuses.items():
+    for stack, found in stacks.items():
+        status = found["StackStatus"]
         if status in _DETECTABLE:
             _try(report, f"drift of {stack}", partial(_of_stack, report, deployment, stack, clock), *_ACTIONS)
         else:

@@ -23,6 +23,7 @@ def document(report: Report) -> dict[str, Any]:
         "checked": report.checked,
         "unchecked": report.unchecked,
         "unseen": report.unseen,
+        "busy": report.busy,
     }
 
 
@@ -56,6 +57,8 @@ def verdict(report: Report) -> str:
     """Return what comes out of it, in a sentence."""
     if not report.deployed:
         return "Nothing is deployed."
+    if report.busy:
+        return f"Skipped: it is being deployed ({', '.join(report.busy)})."
     if report.drifts:
         counts = Counter(each.kind for each in report.drifts)
         return f"Drift: {', '.join(f'{count} {kind}' for kind, count in counts.items())}."

@@ -79,6 +79,17 @@ def as_markdown(found: Round) -> str:
     return "\n".join(_lines(found)) + "\n"
 
 
+def not_deployed(environment: str, error: Exception) -> str:
+    """Return why a round came to no result as GitHub's Markdown.
+
+    Args:
+        environment: File name in config/ without .yaml.
+        error: What ended it.
+    """
+    begun = f"If something was begun, AWS goes on with it: `make status ENV={environment}`"
+    return f"### `{environment}` was not deployed\n\n{escaped(str(error))}\n\n{begun}\n"
+
+
 def _lines(found: Round) -> Iterator[str]:
     outcome, name = found.outcome, f"`{found.environment}`"
     if outcome.result in _DONE:

@@ -145,7 +145,7 @@ def test_text_fits_the_terminal_and_is_plain_elsewhere(
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("nowhere",), "no such file in config/: nowhere; there is dev, "),
+        (("nowhere",), "no such file in config/: nowhere; there is "),
         (("trn1-16", "--against", "/nowhere"), "got /nowhere; allowed: a directory"),
         (("trn1-16", "--against", str(GOLDEN), "--assembly", str(SNAPSHOTS)), "one of templates (*.json)"),
         (("trn1-16", "--assembly", str(GOLDEN)), "manifest.json"),

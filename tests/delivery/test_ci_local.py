@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -11,13 +12,17 @@ from pathlib import Path
 import pytest
 
 from config import pipeline
-from config.settings import load
+from config.edit import set_value, set_values
 from scripts import ci_local
 from scripts.delivery.workflows.expressions import ExpressionError
 from scripts.delivery.workflows.output import Output
-from scripts.operations.command import CONFIG, UnusableError
+from scripts.delivery.workflows.tree import Tree
+from scripts.operations.command import UnusableError
 
 CANARY = "canary-0123456789"
+FORK = Path(__file__).parents[1] / "fork"
+TEAM = "210987654321"
+"""The account of a team."""
 CHECKOUT = "      - uses: actions/checkout@0000000000000000000000000000000000000000 # v5\n"
 
 
@@ -218,7 +223,7 @@ def test_a_clean_clone_of_the_newest_commit(repository: Repository) -> None:
 
 def test_pipeline_yaml_is_filled_in(repository: Repository) -> None:
     steps = CHECKOUT + step("look", "cat pipeline.yaml; echo ${{ github.repository }}")
-    text = "repository: your-org/your-fork # give yours\naccount: null\n"
+    text = "repository: your-org/your-fork # give yours\naccount: null\noidc_provider_arn: null\n"
     (repository.root / "pipeline.yaml").write_text(text, encoding="utf-8")
     repository.commit(a=workflow(job("one", steps)))
     assert repository.run() == 0
@@ -226,6 +231,32 @@ def test_pipeline_yaml_is_filled_in(repository: Repository) -> None:
         repository.lines
     )
     assert "    example-org/ultracluster" in repository.lines
+
+
+@pytest.fixture
+def fork(repository: Repository) -> Repository:
+    """A repository that a team has filled in, with settings of its own for the first stage."""
+    shutil.copytree(FORK, repository.root, dirs_exist_ok=True)
+    path = repository.root / "pipeline.yaml"
+    text = path.read_text(encoding="utf-8").replace("environment: dev", "environment: mine")
+    path.write_text(text.replace("name: dev", "name: trial"), encoding="utf-8")
+    (repository.root / "config/dev.yaml").rename(repository.root / "config/mine.yaml")
+    set_value(repository.root / "config/mine.yaml", ("name",), "acme-dev")
+    return repository
+
+
+def test_a_team_that_names_its_account_and_its_identity_provider(fork: Repository) -> None:
+    provider = f"arn:aws:iam::{TEAM}:oidc-provider/token.actions.githubusercontent.com"
+    set_values(fork.root / "pipeline.yaml", {("account",): TEAM, ("oidc_provider_arn",): provider})
+    set_value(fork.root / "config/mine.yaml", ("account",), TEAM)
+    fork.commit()
+    checked_out = fork.root.parent / "checked-out"
+    tree = Tree(fork.root, reuse_environments=False)
+    tree.checkout(checked_out, "")
+    tree.fill_in(checked_out, "example-org/ultracluster", "123456789012")
+    found = pipeline.load(checked_out / "pipeline.yaml")
+    assert (found.account, found.oidc_provider_arn, found.missing) == ("123456789012", None, [])
+    assert [stage.settings(checked_out / "config").account for stage in found.stages] == [None, None]
 
 
 def test_actions_and_workflows_of_the_repository(repository: Repository) -> None:
@@ -391,13 +422,14 @@ def test_no_repository(tmp_path: Path) -> None:
         ci_local.run(tmp_path, ci_local.parser().parse_args([]), ToldCloud(), Output(), tmp_path)
 
 
-def test_what_is_typed_destroys_all_of_a_stage() -> None:
-    typed = ci_local.TYPED["destroy.yaml"]
-    [stage] = [each for each in pipeline.load().stages if each.name == typed["stage"]]
-    settings = load(CONFIG / f"{stage.environment}.yaml")
-    backed_up = settings.storage.file_system.deployment_type.startswith("PERSISTENT")
-    assert (typed["name"], typed["everything"]) == (settings.name, "true")
-    assert typed["without_backup"] == str(not backed_up).lower()
+def test_what_is_typed_destroys_all_of_the_first_stage(fork: Repository) -> None:
+    names = ("stage", "name", "everything", "without_backup")
+    head = "  workflow_dispatch:\n    inputs:\n" + "".join(f"      {name}: {{type: string}}\n" for name in names)
+    echo = " ".join(f"${{{{ inputs.{name} }}}}" for name in names)
+    text = workflow(job("one", step("look", f"echo {echo}")))
+    fork.commit(destroy=text.replace("on: push\n", f"on:\n{head}"))
+    assert fork.run() == 0
+    assert "    trial acme-dev true true" in fork.lines
 
 
 def test_environments_are_reused_if_they_are_of_the_same_pins(repository: Repository) -> None:

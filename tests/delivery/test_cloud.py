@@ -9,16 +9,15 @@ from pathlib import Path
 import boto3
 import pytest
 
-from config.pipeline import PATH
 from scripts.delivery.workflows.cloud import EmulatedCloud
-from scripts.operations.command import CONFIG
+
+FORK = Path(__file__).parents[1] / "fork"
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("boto3_data")
 def test_it_is_ready_for_the_stages_of_a_clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shutil.copy(PATH, tmp_path)
-    shutil.copytree(CONFIG, tmp_path / "config", ignore=shutil.ignore_patterns("*.py"))
+    shutil.copytree(FORK, tmp_path, dirs_exist_ok=True)
     with closing(EmulatedCloud()) as cloud:
         first, second = (cloud.credentials(tmp_path, "us-west-2") for _ in range(2))
         assert first["AWS_ENDPOINT_URL"] == second["AWS_ENDPOINT_URL"]

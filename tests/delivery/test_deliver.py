@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -24,6 +25,7 @@ from rehearsal.cdk import CommandLine
 from scripts import deliver as program
 from scripts import deploy
 from scripts.change_plan import cdk
+from scripts.change_plan import command as change_plan
 from scripts.checks.check import Finding, Status
 from scripts.delivery.rounds import ENDED, CredentialsEndedError, Outcome, Result
 from scripts.delivery.site import AwsSite, Facts
@@ -35,10 +37,13 @@ from scripts.operations.command import CONFIG, UnusableError
 from scripts.operations.diagnosis.diagnose import diagnose
 from scripts.operations.status.model import CostNow, Unseen
 from tests.delivery.test_rounds import CLUSTER
+from tests.deployed import create_stacks
 from tests.operations.account import Operated
+from tests.stacks import deployments
 
 SCHEMA = json.loads((CONFIG.parent / "docs/schemas/deliver.json").read_text(encoding="utf-8"))
 CANARY = "canary-0123456789"
+CANARIES = {"AWS_SECRET_ACCESS_KEY": CANARY, "AWS_SESSION_TOKEN": CANARY}
 
 
 def site(directory: Path, settings: Settings, environment: str = "dev") -> AwsSite:
@@ -156,10 +161,14 @@ def account(boto3_data: None, dev: Settings, tmp_path: Path, monkeypatch: pytest
     with EmulatedAws() as aws, closing(CommandLine(aws)) as command_line:
         stand_ins.create(aws, dev)
         assert command_line.bootstrap(dev.region) == 0
-        secrets = {"AWS_SECRET_ACCESS_KEY": CANARY, "AWS_SESSION_TOKEN": CANARY, "HOME": str(tmp_path)}
-        for name, value in {**aws.settings, **secrets, "AWS_REGION": dev.region}.items():
-            monkeypatch.setenv(name, value)
+        use(aws, dev, tmp_path, monkeypatch)
         yield aws
+
+
+def use(aws: EmulatedAws, settings: Settings, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give this process credentials for an account."""
+    for name, value in {**aws.settings, **CANARIES, "HOME": str(home), "AWS_REGION": settings.region}.items():
+        monkeypatch.setenv(name, value)
 
 
 @pytest.fixture
@@ -173,7 +182,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
         time.sleep(0.05)
 
     summary = tmp_path / "summary.md"
-    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    for name, value in {**CANARIES, "GITHUB_STEP_SUMMARY": str(summary)}.items():
+        monkeypatch.setenv(name, value)
     monkeypatch.setattr(Clock, "sleep", sleep)
     monkeypatch.setattr(Clock, "now", lambda _: datetime.now(UTC) + waited)
     monkeypatch.setattr(deploy, "BUILD", tmp_path / "build")
@@ -215,10 +225,24 @@ def test_it_takes_up_what_was_stopped_and_then_has_nothing_to_do(
     assert "Nothing differed from the settings." in summary
 
 
+@pytest.fixture
+def outgrown(boto3_data: None, dev: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EmulatedAws]:
+    """An account in which config/dev.yaml is deployed, whose network is to get a second address."""
+    larger = deployments.edited("dev", lambda raw: raw["network"].update(nat_addresses=2))
+    wanted = deployments.deploy(larger, tmp_path / "wanted")
+    monkeypatch.setattr(change_plan, "synthesize", lambda _, directory: shutil.copytree(wanted.directory, directory))
+    with EmulatedAws() as aws:
+        stand_ins.create(aws, larger)
+        stand_ins.bootstrap(aws, dev.region)
+        create_stacks(aws, deployments.deploy(dev, tmp_path / "deployed"))
+        use(aws, dev, tmp_path, monkeypatch)
+        yield aws
+
+
 @pytest.mark.slow
 @pytest.mark.validation
-def test_a_failure_is_diagnosed_and_a_re_run_deploys(account: EmulatedAws, run: Run) -> None:
-    account.inject("quota")
+def test_a_failure_is_diagnosed_and_a_re_run_deploys(outgrown: EmulatedAws, run: Run) -> None:
+    outgrown.inject("quota")
     code, out, summary = run("--minutes", "30")
     assert code == 1
     assert "What to do" in out
@@ -227,13 +251,25 @@ def test_a_failure_is_diagnosed_and_a_re_run_deploys(account: EmulatedAws, run: 
     assert "CREATE_FAILED AWS::EC2::EIP" in summary
     assert "What to do:" in summary
     assert len(summary.splitlines()) < 40
-    account.mend()
-    assert run("--minutes", "30")[0] == 0
+    outgrown.mend()
+    code, _, summary = run("--minutes", "30")
+    assert code == 0
+    assert "| dev-network | UPDATE\\_COMPLETE |" in summary
 
 
 def test_credentials_that_never_were_good(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Account, "ask", refuse("ExpiredToken", "describe_stacks", "get_caller_identity"))
-    assert run("--minutes", "30") == (2, "", "")
+    code, out, summary = run("--minutes", "30")
+    assert (code, out) == (2, "")
+    assert summary.startswith("### `dev` was not deployed\n\nAn error occurred (ExpiredToken) when calling ")
+
+
+def test_a_right_that_is_missing_stands_in_the_summary(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Account, "ask", refuse("AccessDenied", "describe_stacks"))
+    code, out, summary = run("--minutes", "30")
+    assert (code, out) == (2, "")
+    assert "(AccessDenied) when calling the describe\\_stacks operation" in summary
+    assert summary.rstrip().endswith("AWS goes on with it: `make status ENV=dev`")
 
 
 def test_credentials_that_end_meanwhile(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,9 +37,12 @@ def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return deployments.deploy(load(CONFIG / "trn1-16.yaml"), tmp_path_factory.mktemp("assembly")).directory
 
 
-@pytest.fixture
-def plan(assembly: Path) -> Callable[[], Plan]:
-    return lambda: make_plan("trn1-16", assembly)
+@pytest.fixture(scope="module")
+def plan_as_deployed(operated_account: Operated, assembly: Path) -> Plan:
+    """The change plan while all is as deployed; the longest of what is looked at."""
+    with pytest.MonkeyPatch.context() as patch:
+        operated_account.act_as(operated_account.environment, patch)
+        return make_plan("trn1-16", assembly)
 
 
 @pytest.fixture
@@ -56,8 +59,8 @@ def nothing_to_plan() -> Plan:
     raise PlanError("left out")
 
 
-def test_as_deployed(operated: Operated, plan: Callable[[], Plan]) -> None:
-    report = look(operated.deployment(), plan, Clock())
+def test_as_deployed(operated: Operated, plan_as_deployed: Plan) -> None:
+    report = look(operated.deployment(), lambda: plan_as_deployed, Clock())
     assert (report.drifts, report.unseen, report.ok) == ([], [], True)
     assert report.checked > 5
     unchecked = [each for each in report.unchecked if each.endswith("(Custom::PclusterCluster)")]
@@ -118,12 +121,12 @@ def test_a_fleet_that_was_stopped(operated: Operated) -> None:
     assert not report.ok
 
 
-def test_settings_that_say_something_else_and_protection(operated: Operated, plan: Callable[[], Plan]) -> None:
+def test_settings_that_say_something_else_and_protection(operated: Operated, assembly: Path) -> None:
     cloudformation = operated.client("cloudformation")
     before = cloudformation.describe_stacks(StackName="trn1-16-network")["Stacks"][0]["EnableTerminationProtection"]
     cloudformation.update_termination_protection(StackName="trn1-16-network", EnableTerminationProtection=not before)
     try:
-        report = look(operated.deployment(), plan, Clock())
+        report = look(operated.deployment(), lambda: make_plan("trn1-16", assembly), Clock())
     finally:
         cloudformation.update_termination_protection(StackName="trn1-16-network", EnableTerminationProtection=before)
     wanted = f"would be changed: termination protection {'on' if before else 'off'}"
@@ -175,6 +178,19 @@ def test_a_stack_in_a_state_that_cannot_be_compared(operated: Operated) -> None:
     assert report.unseen[0].startswith("drift of trn1-16-storage: the stack is UPDATE_FAILED; allowed: CREATE_COMPLETE")
 
 
+def test_beside_a_deployment_nothing_is_compared(operated: Operated) -> None:
+    class Busy(Deployment):
+        def stack(self, name: str) -> dict[str, Any] | None:
+            found = super().stack(name)
+            return found and {**found, "StackStatus": "UPDATE_IN_PROGRESS"} if name.endswith("cluster") else found
+
+    operated.set_fleet("STOPPED")
+    report = look(Busy("trn1-16", operated.settings), nothing_to_plan, Clock())
+    assert (report.ok, report.drifts, report.unseen, report.checked) == (True, [], [], 0)
+    assert "**Skipped: it is being deployed (trn1-16-cluster: UPDATE_IN_PROGRESS).**" in as_markdown(report)
+    Draft202012Validator(SCHEMA).validate(document(report))
+
+
 def test_rights_that_are_missing_hide_only_what_needs_them(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> None:
     actions = ["cloudformation:Describe*", "cloudformation:List*", "sts:*"]
     policy = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": actions, "Resource": "*"}]}
@@ -221,10 +237,12 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run(operated: Operated, assembly: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(
+    operated: Operated, plan_as_deployed: Plan, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Run:
     """Return a function that runs the program, and returns exit code, output and errors."""
     del operated
-    monkeypatch.setattr(program, "_plan", lambda name: make_plan(name, assembly))
+    monkeypatch.setattr(program, "_plan", {"trn1-16": plan_as_deployed}.__getitem__)
 
     def called(*arguments: str) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["drift", "trn1-16", *arguments])

@@ -1,19 +1,23 @@
 """What the pipeline's roles may look at is what programs look at: each runs with these rights alone.
 
-But for drift detection: the emulated CloudFormation reads resources by itself, and is refused meanwhile.
+But for drift detection: the emulated CloudFormation reads resources by itself, and is refused meanwhile. Its rights are
+compared with what AWS's resource schemas say that reading takes.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER  # type: ignore[import-untyped]
+from rich.console import Console
 
 from scripts import destroy, diagnose, inventory, rights
 from scripts.change_plan.model import Source
@@ -21,10 +25,15 @@ from scripts.change_plan.plan import plan_of_account
 from scripts.checks.catalog import CATALOG
 from scripts.checks.check import Status
 from scripts.checks.runner import run
+from scripts.delivery.rounds import Result, deliver
+from scripts.delivery.site import AwsSite
 from scripts.operations import command
+from scripts.operations.clock import Clock
+from tests.configurations import SHIPPED
 from tests.operations.account import Operated
 from tests.operations.status_looks import look
 from tests.stacks.deployments import Raw, deploy, edited
+from tests.stacks.test_snapshots import SNAPSHOTS
 
 SLURM = {"slurm": "these credentials lack ssm:SendCommand"}
 
@@ -76,31 +85,73 @@ def test_changes_see_what_is_deployed_and_refuse_what_replaces_it(
     assert plan.ok == ok
 
 
+DIAGNOSE = partial(command.run, diagnose.parser().parse_args(["trn1-16", "--json"]), diagnose.program)
+INVENTORY = partial(command.run, inventory.arguments().parse_args(["trn1-16", "--json"]), inventory.program)
+LOOK_WHAT_TO_DESTROY = ["trn1-16", "--all", "--unprotect", "--dry-run", "--json"]
+DESTROY = partial(command.run, destroy.arguments().parse_args(LOOK_WHAT_TO_DESTROY), destroy.program)
+
+
 @pytest.mark.parametrize(
-    ("program", "arguments"),
+    ("policy", "call"),
     [
-        (diagnose, diagnose.parser().parse_args(["trn1-16", "--json"])),
-        (inventory, inventory.arguments().parse_args(["trn1-16", "--json"])),
-        (destroy, destroy.arguments().parse_args(["trn1-16", "--all", "--unprotect", "--dry-run", "--json"])),
+        pytest.param(rights.checking, DIAGNOSE, id="check-diagnose"),
+        pytest.param(rights.deploying, DIAGNOSE, id="deploy-diagnose"),
+        pytest.param(rights.deploying, INVENTORY, id="deploy-inventory"),
+        pytest.param(rights.deploying, DESTROY, id="deploy-destroy"),
     ],
-    ids=lambda each: each.__name__ if hasattr(each, "__name__") else "",
 )
-def test_a_deployment_says_the_same_as_with_all_rights(
-    program: Any,
-    arguments: argparse.Namespace,
+def test_a_program_says_the_same_as_with_all_rights(
+    policy: Callable[[], dict[str, Any]],
+    call: Callable[[], int],
     operated: Operated,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     def said() -> tuple[int, Any]:
-        code = command.run(arguments, program.program)
+        code = call()
         out, err = capsys.readouterr()
         assert "AccessDenied" not in out + err
         return code, json.loads(out)
 
     expected = said()
-    with only(rights.deploying(), operated, monkeypatch):
+    with only(policy(), operated, monkeypatch):
         assert said() == expected
+
+
+def test_an_unchanged_deployment_is_delivered(
+    operated: Operated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deploy(operated.settings, tmp_path)
+    site = AwsSite("trn1-16", operated.settings, tmp_path, Console(quiet=True), Clock())
+    with only(rights.deploying(), operated, monkeypatch):
+        outcome = deliver(site, Clock(), minutes=30)
+        facts = site.facts(datetime.now(UTC))
+
+    assert outcome.result is Result.UNCHANGED
+    assert facts.operations == []
+
+
+NOT_READ = {"vpc-lattice:DescribeServiceNetworkVpcEndpointAssociation", "kms:Decrypt"}
+"""For endpoints of service networks, and for functions whose variables have a key: these stacks have neither."""
+
+
+def test_drift_detection_may_read_each_type_that_is_deployed() -> None:
+    texts = [path.read_text(encoding="utf-8") for name in SHIPPED for path in (SNAPSHOTS / name).iterdir()]
+    types = {each["Type"] for text in texts for each in json.loads(text)["Resources"].values()}
+    schemas = {
+        name: PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-west-2", name).schema
+        for name in types
+        if name.startswith("AWS::")
+    }
+    needed = {
+        (name, action)
+        for name, schema in schemas.items()
+        for action in schema.get("handlers", {}).get("read", {}).get("permissions", [])
+    }
+    allowed = {action for each in rights.reviewing()["Statement"] for action in each["Action"]}
+
+    assert ("AWS::KMS::Key", "kms:GetKeyPolicy") in needed
+    assert {(name, action) for name, action in needed if action not in allowed | NOT_READ} == set()
 
 
 def test_a_deployment_reads_the_clusters_logs_and_a_pull_request_does_not(

@@ -10,8 +10,9 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from pydantic import BaseModel
 
 from config.settings import SCHEMA_PATH, Settings, json_schema, load
+from tests.configurations import CONFIG, SHIPPED
 
-FILES = sorted(SCHEMA_PATH.parent.glob("*.yaml"))
+FILES = [CONFIG / f"{name}.yaml" for name in SHIPPED]
 SCHEMA = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
 each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 

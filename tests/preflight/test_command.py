@@ -257,7 +257,7 @@ def test_a_selection_that_cannot_be_used(only: list[str], skip: list[str], compl
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["nope"], "no such file in config/: nope; there is dev, "),
+        (["nope"], "no such file in config/: nope; there is "),
         (["trn1-16", "--only", "locl"], "no check 'locl'; there is local"),
         (["trn1-16", "--json", "--list"], "not allowed with"),
         (["trn1-16", "--fail-on", "skip"], "invalid choice: 'skip'"),

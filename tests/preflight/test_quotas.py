@@ -16,7 +16,7 @@ from scripts.checks.reservations import unused_by_type
 from scripts.checks.runner import findings
 from scripts.deployment import Deployment
 from scripts.planning.quotas import quotas
-from scripts.validate import CONFIG
+from tests.configurations import CONFIG, SHIPPED
 from tests.preflight.cases_capacity import BLOCK, RESERVATION, grouped, launch, make_reservation
 from tests.preflight.cases_quotas import (
     SPOT,
@@ -73,7 +73,7 @@ def run_instances(account: GoodAccount, instance_type: str, count: int = 1, **op
 
 
 ALL_SETTINGS = (
-    *(load(path) for path in sorted(CONFIG.glob("*.yaml"))),
+    *(load(CONFIG / f"{name}.yaml") for name in SHIPPED),
     edited("trn1-16", SPOT),
     edited("trn1-16", STANDARD_SPOT),
     edited("reserved", trn2_block),

@@ -1,4 +1,4 @@
-"""The comments on five real changes. Rewrite them with `make snapshots`, and read them as a reviewer would."""
+"""The comments on six real changes. Rewrite them with `make snapshots`, and read them as a reviewer would."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ CHANGES = {
     "new-queue": [("  slurm:\n", SECOND_QUEUE)],
     "bigger-file-system": [("capacity_gib: 4800", "capacity_gib: 9600")],
     "subnet": [("private_subnet_cidr: 10.0.64.0/18", "private_subnet_cidr: 10.0.128.0/18")],
+    "ssh": [("ssh_cidr: null ", "ssh_cidr: 203.0.113.0/24 ")],
     "head-node-type": [("instance_type: c6i.4xlarge", "instance_type: c6i.8xlarge")],
 }
 

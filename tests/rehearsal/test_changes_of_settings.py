@@ -11,13 +11,12 @@ import yaml
 from config.settings import load
 from rehearsal.faults import FAULTS
 from scripts import rehearse
-
-CONFIGURATIONS = sorted(rehearse.CONFIG.glob("*.yaml"))
+from tests.configurations import CONFIG, SHIPPED
 
 Edited = Callable[..., tuple[Any, Any]]
 
 
-@pytest.fixture(params=CONFIGURATIONS, ids=lambda path: path.stem)
+@pytest.fixture(params=[CONFIG / f"{name}.yaml" for name in SHIPPED], ids=lambda path: path.stem)
 def edited(request: pytest.FixtureRequest, tmp_path: Path) -> Edited:
     """Return a function that edits the settings of a configuration: before, and after."""
 

@@ -9,7 +9,7 @@ from config.settings import load
 from rehearsal import stand_ins
 from rehearsal.aws import EmulatedAws
 from scripts.planning.quotas import LUSTRE_FILE_SYSTEMS, LUSTRE_STORAGE, quotas
-from scripts.validate import CONFIG
+from tests.configurations import CONFIG, SHIPPED
 from tests.rehearsal.account import REGION
 from tests.rehearsal.stacks import code_and_message
 
@@ -68,7 +68,7 @@ def test_defaults_are_listed(client: Any, service: str) -> None:
 
 
 def test_defaults_are_those_of_the_plan(client: Any) -> None:
-    needed = [each for path in CONFIG.glob("*.yaml") for each in quotas(load(path)) if each.code]
+    needed = [each for name in SHIPPED for each in quotas(load(CONFIG / f"{name}.yaml")) if each.code]
     for quota in needed:
         found = client.get_aws_default_service_quota(ServiceCode=quota.service, QuotaCode=quota.code)["Quota"]
         assert (found["QuotaName"], found["Value"]) == (quota.name, quota.default or 0)
@@ -77,14 +77,14 @@ def test_defaults_are_those_of_the_plan(client: Any) -> None:
 
 
 def test_stand_ins_have_room_for_every_configuration(client: Any, rehearsed_aws: EmulatedAws) -> None:
-    for path in CONFIG.glob("*.yaml"):
-        stand_ins.create(rehearsed_aws, load(path))  # raises each quota once
+    for name in SHIPPED:
+        stand_ins.create(rehearsed_aws, load(CONFIG / f"{name}.yaml"))  # raises each quota once
     raised = {
         each["QuotaCode"]: each["Value"]
         for service in ("ebs", "ec2", "vpc")
         for each in client.list_service_quotas(ServiceCode=service)["Quotas"]
     }
     assert raised == {code: value for (_, code), value in stand_ins.RAISED_QUOTAS.items()}
-    for path in CONFIG.glob("*.yaml"):
-        for quota in quotas(load(path)):
+    for name in SHIPPED:
+        for quota in quotas(load(CONFIG / f"{name}.yaml")):
             assert quota.needed <= raised.get(quota.code, quota.default or 0), quota

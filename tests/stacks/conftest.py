@@ -1,4 +1,4 @@
-"""Each deployment of config/ is synthesized once for all tests here."""
+"""Each deployment is synthesized once for all tests here."""
 
 from collections.abc import Callable
 from functools import cache
@@ -6,7 +6,8 @@ from functools import cache
 import pytest
 
 from config.settings import load
-from tests.stacks.deployments import CONFIG, CONFIGURATIONS, Deployment, deploy
+from tests.configurations import SHIPPED
+from tests.stacks.deployments import CONFIG, Deployment, deploy
 
 
 @pytest.fixture(scope="session")
@@ -20,7 +21,7 @@ def synth(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Deploymen
     return synthesized
 
 
-@pytest.fixture(params=CONFIGURATIONS)
+@pytest.fixture(params=SHIPPED)
 def deployment(request: pytest.FixtureRequest, synth: Callable[[str], Deployment]) -> Deployment:
-    """Return each deployment of config/ in turn."""
+    """Return each deployment that the project ships in turn."""
     return synth(request.param)

@@ -15,6 +15,7 @@ from tests.stacks.small_app import Template, new_app, read_template
 
 CONFIG = Path(__file__).parents[2] / "config"
 CONFIGURATIONS = sorted(path.stem for path in CONFIG.glob("*.yaml"))
+"""With those that a team has added."""
 PARTS = ("network", "storage", "cluster", "monitoring")
 
 Raw = dict[str, Any]

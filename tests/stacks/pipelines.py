@@ -34,6 +34,7 @@ def compose(app: cdk.App, settings: Pipeline) -> None:
         settings,
         {stage.name: stage.settings(FORK / "config") for stage in settings.stages},
         reviewing=rights.reviewing(),
+        checking=rights.checking(),
         deploying=rights.deploying(),
         cdk_version=CDK_VERSION,
     )

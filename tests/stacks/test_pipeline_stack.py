@@ -156,6 +156,13 @@ def test_the_check_can_protect_those_stacks_and_ask_the_head_node_and_change_not
     assert "cloudformation:DeleteStack" not in found
 
 
+def test_the_check_can_tell_why_it_failed(template: Template) -> None:
+    found = rights(template, checks(template)["prod"])
+
+    assert {"cloudformation:ListStacks", "logs:FilterLogEvents"} <= found.keys()
+    assert "logs:FilterLogEvents" not in rights(template, project(template, stages(template)["prod"][0]))
+
+
 def test_every_project_has_the_python_that_this_project_needs_and_a_time_limit(template: Template) -> None:
     for each in template.of_type("AWS::CodeBuild::Project").values():
         assert each["Properties"]["Environment"]["Image"] == "aws/codebuild/standard:8.0"

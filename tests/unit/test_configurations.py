@@ -1,44 +1,38 @@
-"""The configurations that the project ships."""
+"""The configurations that the project ships, and those that a team has added."""
 
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
 
 import pytest
 
 from config.settings import Settings, load
+from tests.configurations import CONFIG, SHIPPED
 
-CONFIG = Path(__file__).parents[2] / "config"
 FILES = sorted(CONFIG.glob("*.yaml"))
+MAX_NODES = {"dev": 2, "trn1-16": 16, "two-queues": 16, "reserved": 12, "ultracluster": 1875}
 
 
-@pytest.fixture(scope="module", params=FILES, ids=lambda path: path.stem)
-def configuration(request: pytest.FixtureRequest) -> Settings:
+@pytest.fixture(scope="module", params=SHIPPED)
+def shipped(request: pytest.FixtureRequest) -> Settings:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        return load(request.param)
+        return load(CONFIG / f"{request.param}.yaml")
 
 
-def test_the_configurations_are_in_order(configuration: Settings) -> None:
-    assert configuration.warnings == []
-    assert configuration.name in {path.stem for path in FILES}
+def test_what_the_project_ships_is_in_order(shipped: Settings) -> None:
+    assert shipped.warnings == []
+    assert shipped.cluster_spec.max_nodes == MAX_NODES[shipped.name]
 
 
-def test_there_is_a_configuration_for_each_use() -> None:
-    assert {path.stem for path in FILES} >= {"dev", "trn1-16", "two-queues", "reserved", "ultracluster"}
-    assert all(load(path).name == path.stem for path in FILES)
+def test_deployments_have_names_of_their_own() -> None:
+    names = {path.stem: load(path).name for path in FILES}
+    assert len(set(names.values())) == len(names)
+    assert [names[name] for name in SHIPPED] == list(SHIPPED)
 
 
 def test_the_configurations_are_what_they_are_called() -> None:
-    fleets = {path.stem: load(path).cluster_spec for path in FILES}
-    assert {name: spec.max_nodes for name, spec in fleets.items()} == {
-        "dev": 2,
-        "trn1-16": 16,
-        "two-queues": 16,
-        "reserved": 12,
-        "ultracluster": 1875,
-    }
+    fleets = {name: load(CONFIG / f"{name}.yaml").cluster_spec for name in SHIPPED}
     assert fleets["two-queues"].placement_group_labels == ["fleet"]
     assert fleets["reserved"].placement_group_labels == []
     assert fleets["ultracluster"].max_trainium_vcpus == 240_000

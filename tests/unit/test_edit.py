@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from config.edit import EditError, set_value
 from config.yaml_source import LOADER
+from tests.configurations import CONFIG, SHIPPED
 
-FILES = sorted((Path(__file__).parents[2] / "config").glob("*.yaml"))
+FILES = [CONFIG / f"{name}.yaml" for name in SHIPPED]
 Place = tuple[str | int, ...]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.workflows.workflows import run, steps
+from tests.workflows.workflows import ROOT, run, steps
 
 BOT = "github-actions[bot]"
 MARKER = "<!-- ultracluster:dev -->"
@@ -37,6 +37,10 @@ rest.git = { getRef: answer("getRef") };
 const core = {
   notice: (text) => { calls.push({ name: "notice", text }); },
   setOutput: (key, value) => { calls.push({ name: "setOutput", key, value }); },
+  summary: { addRaw: (text) => ({ write: async () => {
+    calls.push({ name: "summary", text });
+    console.error(`summary: ${text}`);
+  } }) },
 };
 const github = { rest, paginate: async (name, given) => (await answer(name)(given)).data };
 (async () => { SCRIPT })().then(() => console.log(JSON.stringify(calls)));
@@ -148,8 +152,9 @@ def test_only_the_newest_commit_is_deployed(tmp_path: Path) -> None:
     newest, name = {"object": {"sha": "1234"}}, "Is it the newest commit?"
     [asked] = told(name, tmp_path, newest)
     assert (asked["name"], asked["ref"]) == ("getRef", "heads/main")
-    [_, notice, output] = told(name, tmp_path, {"object": {"sha": "5678"}})
+    [_, notice, summary, output] = told(name, tmp_path, {"object": {"sha": "5678"}})
     assert notice["text"].startswith("heads/main has moved on to 5678")
+    assert summary == {"name": "summary", "text": notice["text"]}
     assert (output["key"], output["value"]) == ("stale", "true")
 
 
@@ -166,7 +171,7 @@ def test_only_the_newest_commit_is_deployed(tmp_path: Path) -> None:
 def test_a_stage_that_wants_approval_is_refused_without_reviewers(
     tmp_path: Path, rules: list[dict[str, str]] | None, status: int
 ) -> None:
-    complaint = "refused" if status == 403 else "pipeline.yaml wants an approval for prod"
+    complaint = "refused" if status == 403 else "^summary: pipeline.yaml wants an approval for prod"
     with pytest.raises(RuntimeError, match=complaint):
         told("Does somebody have to agree?", tmp_path, {"protection_rules": rules}, status)
 
@@ -199,6 +204,21 @@ def test_the_summary_of_a_destruction_has_the_result_and_not_the_log(tmp_path: P
     run(script, tmp_path, ENVIRONMENT="dev", RESULT="success")
     lines = (tmp_path / "GITHUB_STEP_SUMMARY").read_text(encoding="utf-8").splitlines()
     assert lines == ["### Destroying `dev`: success", "```", "", "Deleted in 8 s: a.", "```"]
+
+
+def test_a_job_that_failed_names_the_table_that_helps(tmp_path: Path) -> None:
+    found = [each for each in steps() if each.body.get("name") == "What to do"]
+    assert [(each.file, each.job) for each in found] == [
+        ("deploy-stage", "target"),
+        ("deploy-stage", "deploy"),
+        ("scheduled", "drift"),
+    ]
+    [script] = {each.body["run"] for each in found}
+    assert {each.body["if"] for each in found} == {"failure()"}
+    run(script, tmp_path, GITHUB_SERVER_URL="https://github.com", GITHUB_REPOSITORY="o/r", GITHUB_SHA="1234")
+    text = (tmp_path / "GITHUB_STEP_SUMMARY").read_text(encoding="utf-8")
+    assert ": https://github.com/o/r/blob/1234/docs/pipeline.md#when-a-job-fails\n" in text
+    assert "\n### When a job fails\n" in (ROOT / "docs/pipeline.md").read_text(encoding="utf-8")
 
 
 def test_each_round_follows_the_one_before() -> None:

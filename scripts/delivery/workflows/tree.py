@@ -8,7 +8,9 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from config.edit import set_values
+import yaml
+
+from config.edit import set_value, set_values
 from scripts.operations.command import UnusableError
 
 ENVIRONMENTS = (".venv", ".venv-pcluster", ".venv-training", "node_modules")
@@ -56,10 +58,16 @@ class Tree:
             self._link(directory)
 
     def fill_in(self, directory: Path, repository: str, account: str) -> None:
-        """Fill in what a team fills in after its fork: the first two values of pipeline.yaml."""
+        """Fill in what a team fills in after its fork: the first two values of pipeline.yaml.
+
+        Where it has done so, what else names its account goes: the identity provider, and `account` in settings.
+        """
         path = directory / "pipeline.yaml"
         if path.exists():
-            set_values(path, {("repository",): repository, ("account",): account})
+            set_values(path, {("repository",): repository, ("account",): account, ("oidc_provider_arn",): None})
+        for each in sorted((directory / "config").glob("*.yaml")):
+            if yaml.safe_load(each.read_text(encoding="utf-8")).get("account") is not None:
+                set_value(each, ("account",), None)
 
     def parent(self) -> str:
         """Return the commit before the newest one; where there is none, that one."""

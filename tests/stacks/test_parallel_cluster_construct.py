@@ -167,7 +167,7 @@ def test_login_nodes_read_their_scripts_by_policies_that_the_provider_may_attach
     bundle_address, *rest = launched["arguments"]
 
     assert rest == ["us-west-2", "set_up.sh", "mount_dir=/fsx"]
-    assert [readable(with_logins, policy) for policy in policies(pool)] == [[launcher, runner], [bundle_address]]
+    assert [set(readable(with_logins, policy)) for policy in policies(pool)] == [{launcher, runner}, {bundle_address}]
     assert len({launcher, runner, bundle_address}) == 3
     assert "S3Access" not in pool["Iam"]
 

@@ -21,6 +21,12 @@ def pytest_report_header() -> str:
     return "tests/training: left to .venv-training" if collect_ignore else "tests/training: here"
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the modules that have slow tests: one that began last would run alone at the end."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-snapshots", action="store_true", help="write the golden templates anew")
 

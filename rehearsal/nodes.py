@@ -39,7 +39,7 @@ _FLEET = {"Id": {"S": "COMPUTE_FLEET"}}
 
 
 class Nodes:
-    """All head nodes of one server, each a thread as long as its instance runs."""
+    """All head nodes of one server, each a thread as long as there is its instance."""
 
     def __init__(self, clients: Clients, clock: Clock, faults: Faults) -> None:
         self._clients = clients
@@ -79,7 +79,9 @@ class Nodes:
             return
         node.set_fleet("RUNNING")
         node.signal(handle, "SUCCESS", "HeadNode setup complete")
-        while not stopped.wait(_LOOK) and node.runs():
+        while not stopped.wait(_LOOK) and (state := node.state()) != "terminated":
+            if state != "running":
+                continue
             node.follow_fleet_requests()
             if (changed := node.handle()) != handle:
                 handle = changed
@@ -102,13 +104,13 @@ class _HeadNode:
         self._cluster_name = cluster_name
         self._table = f"parallelcluster-{cluster_name}"
 
-    def runs(self) -> bool:
-        """Tell whether the instance is there and on."""
+    def state(self) -> str:
+        """Return the instance's state; "terminated", too, if there is none, and "unknown" if AWS does not tell."""
         try:
             found = self._ec2.describe_instances(InstanceIds=[self._instance_id])
         except ClientError as error:
-            return bool(error.response["Error"]["Code"] == "RequestLimitExceeded")  # asked again in a moment
-        return bool(found["Reservations"][0]["Instances"][0]["State"]["Name"] == "running")
+            return "unknown" if error.response["Error"]["Code"] == "RequestLimitExceeded" else "terminated"
+        return str(found["Reservations"][0]["Instances"][0]["State"]["Name"])
 
     def handle(self) -> str:
         """Return the URL that the node has to report to, from its launch template's metadata."""

@@ -22,9 +22,8 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the modules that have slow tests: one that began last would run alone at the end."""
-    slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: item.path not in slow)
+    """Begin with the module that takes longest: if it began last, it would run alone at the end."""
+    items.sort(key=lambda item: not item.nodeid.startswith("tests/slurm/test_training_jobs.py::"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

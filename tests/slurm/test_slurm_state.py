@@ -76,7 +76,7 @@ def test_all_states_of_nodes_and_jobs(slurm_workspace: Path) -> None:
     with CloudCluster(slurm_workspace) as cluster:
         _, before = cluster.ask()
         cluster.submit("sleep 600", f"--partition=trn1 --exclusive --nodelist={cluster.nodes[0].name} --job-name=train")
-        cluster.submit("sleep 600", f"--partition=cpu --job-name={shlex.quote(TWO_LINES)}")
+        cluster.submit("sleep 600", f"--partition=cpu --nodelist=cpu-dy-c6i-1 --job-name={shlex.quote(TWO_LINES)}")
         cluster.submit("true", "--partition=trn1,cpu --hold --array=1-30 --job-name=sweep")
         cluster.update(
             (cluster.nodes[1].name, "drain", AWKWARD),

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from threading import Lock
 
+from rehearsal.calls import NODE_KEY, access_key
 from rehearsal.resources.model import ResourceError
 
 
@@ -111,8 +112,15 @@ class Faults:
         """Tell whether nothing keeps a zone from offering an instance type."""
         return self._targets.get("offering") != f"{zone_id}/{instance_type}"
 
-    def throttles(self, action: str) -> bool:
-        """Tell whether this call of an API action is one too many: the first one is."""
+    def throttles(self, action: str, authorization: str) -> bool:
+        """Tell whether this call of an API action is one too many: the first one is, unless a node makes it.
+
+        Args:
+            action: Such as ``ec2:DescribeInstances``.
+            authorization: The request's header of that name.
+        """
+        if access_key(authorization) == NODE_KEY:
+            return False
         with self._lock:
             if "throttling" not in self._targets or action in self._throttled:
                 return False

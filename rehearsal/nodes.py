@@ -105,11 +105,11 @@ class _HeadNode:
         self._table = f"parallelcluster-{cluster_name}"
 
     def state(self) -> str:
-        """Return the instance's state; "terminated", too, if there is none, and "unknown" if AWS does not tell."""
+        """Return the instance's state; "terminated", too, if there is none."""
         try:
             found = self._ec2.describe_instances(InstanceIds=[self._instance_id])
-        except ClientError as error:
-            return "unknown" if error.response["Error"]["Code"] == "RequestLimitExceeded" else "terminated"
+        except ClientError:
+            return "terminated"
         return str(found["Reservations"][0]["Instances"][0]["State"]["Name"])
 
     def handle(self) -> str:

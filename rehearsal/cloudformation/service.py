@@ -72,7 +72,7 @@ class CloudFormation(BaseResponse):
         self.automated_parameter_parsing = True
 
     def call_action(self) -> TYPE_RESPONSE:
-        if FAULTS_IN_FORCE.throttles(f"cloudformation:{self._get_action()}"):
+        if FAULTS_IN_FORCE.throttles(f"cloudformation:{self._get_action()}", self.headers.get("Authorization", "")):
             return self.serialized(ActionResult(ThrottlingError("Rate exceeded")))
         try:
             return super().call_action()

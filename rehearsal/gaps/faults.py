@@ -25,7 +25,7 @@ class FaultyEc2(Launches):
     """
 
     def call_action(self) -> TYPE_RESPONSE:
-        if FAULTS_IN_FORCE.throttles(f"ec2:{self._get_action()}"):
+        if FAULTS_IN_FORCE.throttles(f"ec2:{self._get_action()}", self.headers.get("Authorization", "")):
             return self.serialized(ActionResult(EC2ClientError("RequestLimitExceeded", "Request limit exceeded.")))
         if "stopping" not in FAULTS_IN_FORCE:
             for instance in self._shutting_down:

@@ -270,4 +270,4 @@ def test_a_lost_node(training_cluster: SlurmCluster, start: Submit, undisturbed:
         nodes[1].power_off()
     # The job fails before Slurm knows that the node is gone, and may get it once more.
     ends_as(training_cluster, job, run, undisturbed, restarts=(1, 2))
-    assert f"start: from step {2 * INTERVAL} of " in run.log
+    assert f"start: from step {2 * INTERVAL} of " in run.log, run.log

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.jobs.commands import write_commands
+
 PROJECT = Path(__file__).parents[2]
 COMMANDS = {
     "scontrol": "echo trn1-st-trn1-32xl-1",
@@ -30,10 +32,7 @@ sys.exit(int(os.environ["CODE"]))
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
     """That of a step on a job's only node."""
-    (tmp_path / "bin").mkdir()
-    for name, text in COMMANDS.items():
-        (tmp_path / "bin" / name).write_text(f"#!/bin/bash\n{text}\n", encoding="utf-8")
-        (tmp_path / "bin" / name).chmod(0o755)
+    write_commands(tmp_path / "bin", COMMANDS)
     return {
         "ADDRESS": "10.0.0.1",
         "NEURON_COMPILE_CACHE_URL": str(tmp_path / "local"),

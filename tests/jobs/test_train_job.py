@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.jobs.commands import write_commands
+
 JOBS = Path(__file__).parents[2] / "scripts/jobs"
 COMMANDS = {
     "scontrol": f'if [[ $1 == show ]]; then echo "   Command={JOBS}/train.sbatch"; else echo "asked to $1 job $2"; fi',
@@ -20,10 +22,7 @@ FULL = "trap '' XFSZ; ulimit -f 0;"
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    (tmp_path / "bin").mkdir()
-    for name, text in COMMANDS.items():
-        (tmp_path / "bin" / name).write_text(f"#!/bin/bash\n{text}\n", encoding="utf-8")
-        (tmp_path / "bin" / name).chmod(0o755)
+    write_commands(tmp_path / "bin", COMMANDS)
     return {
         "PATH": f"{tmp_path}/bin:{os.environ['PATH']}",
         "SLURM_JOB_ID": "12",

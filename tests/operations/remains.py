@@ -66,15 +66,7 @@ class Remains:
         untagged = ec2.create_network_interface(SubnetId=self._subnet, Groups=[group])  # as of a compute node
         zone = f"{self._region}a"
         volume = ec2.create_volume(AvailabilityZone=zone, Size=100, VolumeType="gp3", **tagged("volume"))["VolumeId"]
-        instance = ec2.run_instances(
-            ImageId=self._image,
-            InstanceType="c6i.large",
-            MinCount=1,
-            MaxCount=1,
-            SubnetId=self._subnet,
-            SecurityGroupIds=[group],
-            **tagged("instance"),
-        )["Instances"][0]["InstanceId"]
+        instance = self._launch(group, **tagged("instance"))
         template = ec2.create_launch_template(
             LaunchTemplateName=f"{cluster}-queue-resource", LaunchTemplateData=tagged("instance")
         )["LaunchTemplate"]["LaunchTemplateId"]
@@ -138,13 +130,18 @@ class Remains:
         ec2 = self._client("ec2")
         named = [{"Name": "group-name", "Values": [f"{cluster}-compute"]}]
         [group] = [each["GroupId"] for each in ec2.describe_security_groups(Filters=named)["SecurityGroups"]]
-        launched = ec2.run_instances(
+        return self._launch(group)
+
+    def _launch(self, group: str, **more: Any) -> str:
+        """Launch an instance in a security group, and return its id."""
+        launched = self._client("ec2").run_instances(
             ImageId=self._image,
             InstanceType="c6i.large",
             MinCount=1,
             MaxCount=1,
             SubnetId=self._subnet,
             SecurityGroupIds=[group],
+            **more,
         )
         return str(launched["Instances"][0]["InstanceId"])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -65,7 +66,7 @@ class Context:
     previous: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Model:
+class Model(ABC):
     """One resource type. A subclass is a few lines over boto3, against the same server as everybody's.
 
     A model takes the properties that it knows out of the dictionary that it is given; what is left over is a property
@@ -73,9 +74,9 @@ class Model:
     (botocore's ClientError); `ResourceError` is for a reason in CloudFormation's own words.
     """
 
+    @abstractmethod
     def create(self, context: Context, properties: Properties) -> Physical:
         """Make the resource, and take each property out of `properties`."""
-        raise NotImplementedError
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
         """Change the resource in place, and take each property that was applied out of `changed`.
@@ -89,6 +90,6 @@ class Model:
         del context, properties, changed
         return physical
 
+    @abstractmethod
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
         """Delete the resource; one that is gone already is no error. `properties` are those it has."""
-        raise NotImplementedError

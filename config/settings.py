@@ -222,7 +222,10 @@ class HeadNodeSettings(_Model):
     public: bool = True
     """Whether it stands in the public subnet, with a public address; cannot change in the life of a cluster."""
     root_volume_gib: Annotated[int, Field(ge=45, le=16384)] | None = 200
-    """Root volume, which holds /home; cannot change in the life of a cluster."""
+    """Root volume, which holds /home unless shared_storage is efs; cannot change in the life of a cluster."""
+    shared_storage: domain.SharedStorageType = "ebs"
+    """Where /home and Slurm are, which all nodes mount: ebs: on the root volume, by NFS from the head node; efs: on an
+    encrypted EFS file system, for large fleets, deleted with the cluster; cannot change in the life of a cluster."""
     ssh_key_name: str | None = None
     """EC2 key pair (ed25519); null: Session Manager alone; cannot change in the life of a cluster."""
     ssh_cidr: str | None = None
@@ -314,7 +317,8 @@ class ClusterSettings(_Model):
     pytorch: str = neuron.DEFAULT_PYTORCH
     """PyTorch version of that release, in quotes."""
     efa_interface_type: EfaInterfaceType = "efa-only"
-    """efa-only: one IPv4 address per node; efa: the older type, one address per network card (8 on trn1.32xlarge)."""
+    """efa-only: one IPv4 address per node; efa: the older type, one address per network card (8 on trn1.32xlarge).
+    Changes while the fleet is stopped."""
     head_node: HeadNodeSettings = HeadNodeSettings()
     login_nodes: list[LoginPoolSettings] = []
     """Pools of login nodes."""

@@ -45,6 +45,7 @@ LISTINGS: Mapping[str, Listing] = {
         "cloudwatch", "describe_alarms", "CompositeAlarms[].AlarmName", AlarmTypes=["CompositeAlarm"]
     ),
     "AWS::CloudWatch::Dashboard": _listing("cloudwatch", "list_dashboards", "DashboardEntries[].DashboardName"),
+    "AWS::DLM::LifecyclePolicy": _listing("dlm", "get_lifecycle_policies", "Policies[].PolicyId"),
     "AWS::DynamoDB::Table": _listing("dynamodb", "list_tables", "TableNames[]"),
     "AWS::EC2::EIP": _listing("ec2", "describe_addresses", "Addresses[].AllocationId"),
     "AWS::EC2::FlowLog": _listing("ec2", "describe_flow_logs", "FlowLogs[].FlowLogId"),
@@ -65,6 +66,7 @@ LISTINGS: Mapping[str, Listing] = {
     "AWS::EC2::VPCEndpoint": _listing("ec2", "describe_vpc_endpoints", "VpcEndpoints[?State!='deleted'].VpcEndpointId"),
     "AWS::EC2::Volume": _listing("ec2", "describe_volumes", "Volumes[].VolumeId"),
     "AWS::ECR::Repository": _listing("ecr", "describe_repositories", "repositories[].repositoryName"),
+    "AWS::EFS::FileSystem": _listing("efs", "describe_file_systems", "FileSystems[].FileSystemId"),
     "AWS::ElasticLoadBalancingV2::LoadBalancer": _listing(
         "elbv2", "describe_load_balancers", "LoadBalancers[].LoadBalancerName"
     ),
@@ -99,6 +101,7 @@ PARTS: Mapping[str, str] = {
     "AWS::EC2::SecurityGroupIngress": "AWS::EC2::SecurityGroup",
     "AWS::EC2::SubnetRouteTableAssociation": "AWS::EC2::RouteTable",
     "AWS::EC2::VPCGatewayAttachment": "AWS::EC2::InternetGateway",
+    "AWS::EFS::MountTarget": "AWS::EFS::FileSystem",
     "AWS::ElasticLoadBalancingV2::Listener": "AWS::ElasticLoadBalancingV2::LoadBalancer",
     "AWS::IAM::Policy": "AWS::IAM::Role",
     "AWS::KMS::Key": "AWS::KMS::Alias: a deleted key is still listed for 7 to 30 days, its alias is not",

@@ -31,6 +31,7 @@ from rehearsal.gaps.backups import Fsx
 from rehearsal.gaps.calls import count_calls
 from rehearsal.gaps.cloudtrail import CloudTrail
 from rehearsal.gaps.cloudwatch import CloudWatch
+from rehearsal.gaps.dlm import add_lifecycle_manager
 from rehearsal.gaps.faults import FaultyEc2, withhold_offerings
 from rehearsal.gaps.iam import Iam, name_service_roles
 from rehearsal.gaps.instances import place_offerings_by_zone_id
@@ -82,3 +83,4 @@ def fill() -> None:
     find_black_holes()
     let_anonymous_requests_in()
     name_service_roles()
+    add_lifecycle_manager()

@@ -57,8 +57,10 @@ def test_an_unknown_property_fails_by_name_and_leaves_nothing(account: Account, 
 
 def test_each_model_has_a_case() -> None:
     services = (
+        resources.dlm,
         resources.ec2,
         resources.ecr,
+        resources.efs,
         resources.fsx,
         resources.iam,
         resources.kms,

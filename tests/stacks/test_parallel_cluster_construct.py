@@ -319,7 +319,7 @@ def test_another_version_has_another_provider(tmp_path: Path) -> None:
 def test_overrides_reach_the_configuration(tmp_path: Path) -> None:
     made = template(tmp_path, spec(overrides={"DevSettings": {"Timeouts": {"HeadNodeBootstrapTimeout": 3000}}}))
 
-    assert configuration(made)["DevSettings"] == {"Timeouts": {"HeadNodeBootstrapTimeout": 3000}}
+    assert configuration(made)["DevSettings"]["Timeouts"] == {"HeadNodeBootstrapTimeout": 3000}
 
 
 def test_tags_are_on_everything_but_placement_groups(tmp_path: Path, bundle: Path) -> None:

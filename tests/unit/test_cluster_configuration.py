@@ -312,9 +312,14 @@ def test_efa_is_on_where_the_type_has_it_unless_told() -> None:
         assert resource["Efa"] == {"Enabled": enabled}, spec
 
 
-def test_the_older_interface_type_is_a_development_setting() -> None:
+def test_the_interface_type_is_a_development_setting_that_is_always_there() -> None:
     assert render(replace(MINIMAL, efa_interface_type="efa"), SUBNETS)["DevSettings"] == {"EfaInterfaceType": "efa"}
-    assert "DevSettings" not in render(MINIMAL, SUBNETS)
+    assert render(MINIMAL, SUBNETS)["DevSettings"] == {"EfaInterfaceType": "efa-only"}
+
+
+def test_a_shared_home_on_efs_is_encrypted() -> None:
+    head = render(replace(MINIMAL, head_node=replace(MINIMAL.head_node, shared_storage="efs")), SUBNETS)["HeadNode"]
+    assert (head["SharedStorageType"], head["SharedStorageEfsSettings"]) == ("Efs", {"Encrypted": True})
 
 
 def scalars(value: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

@@ -60,6 +60,7 @@ CHOICES: dict[str, Choice] = {
     "public login nodes": add_login_nodes(public=True, ssh_cidr="203.0.113.0/24"),
     "login nodes that nobody reaches by SSH": add_login_nodes(),
     "a private head node": lambda s: s["cluster"]["head_node"].update(public=False),
+    "a shared /home on EFS": lambda s: s["cluster"]["head_node"].update(shared_storage="efs"),
     "EFA interfaces of the older type": lambda s: s["cluster"].update(efa_interface_type="efa"),
     "Spot": lambda s: queue(s).update(capacity_type="SPOT"),
     "Amazon Linux": amazon_linux,

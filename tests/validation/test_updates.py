@@ -87,6 +87,7 @@ REFUSED_WHILE_RUNNING: dict[str, Edit] = {
     "idle time": lambda c: c["Scheduling"]["SlurmSettings"].update(ScaledownIdletime=30),
     "name of a compute resource": lambda c: resource(c).update(Name="renamed"),
     "name of a queue": lambda c: queue(c).update(Name="renamed"),
+    "EFA interface type": lambda c: c["DevSettings"].update(EfaInterfaceType="efa"),
 }
 
 REFUSED_ALWAYS: dict[str, Edit] = {
@@ -94,6 +95,7 @@ REFUSED_ALWAYS: dict[str, Edit] = {
     "head node type": lambda c: c["HeadNode"].update(InstanceType="c6i.8xlarge"),
     "head node subnet": lambda c: c["HeadNode"]["Networking"].update(SubnetId="subnet-0123456789abcdef0"),
     "head node root volume": lambda c: c["HeadNode"]["LocalStorage"]["RootVolume"].update(Size=400),
+    "where /home is": lambda c: c["HeadNode"].update(SharedStorageType="Efs"),
     "SSH key": lambda c: c["HeadNode"]["Ssh"].update(KeyName="key"),
     "what the head node runs when it is created": lambda c: actions(c["HeadNode"])["OnNodeConfigured"].update(
         Script=OTHER

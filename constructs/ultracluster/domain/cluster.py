@@ -17,6 +17,7 @@ CapacityType = Literal["ONDEMAND", "SPOT", "CAPACITY_BLOCK"]
 QueueUpdateStrategy = Literal["DRAIN", "TERMINATE", "COMPUTE_FLEET_STOP"]
 ScalingStrategy = Literal["all-or-nothing", "greedy-all-or-nothing", "best-effort"]
 OperatingSystem = Literal["ubuntu2404", "ubuntu2204", "alinux2023"]
+SharedStorageType = Literal["ebs", "efs"]
 
 NO_PLACEMENT_GROUP = "none"
 SHARED_PLACEMENT_GROUP = "fleet"
@@ -109,6 +110,8 @@ class HeadNodeSpec:
         instance_type: x86 instance type.
         public: Whether it stands in the public subnet, with a public address.
         root_volume_gib: Size of the root volume; None: the size of the image.
+        shared_storage: Where /home, Slurm and ParallelCluster's own files are that all nodes mount. ``ebs``: on the root
+            volume, by NFS from the head node; ``efs``: on an encrypted EFS file system that is deleted with the cluster.
         ssh_key_name: EC2 key pair; None: no SSH key, access by Session Manager.
         ssh_cidr: Who may reach port 22; None: nobody.
     """
@@ -116,6 +119,7 @@ class HeadNodeSpec:
     instance_type: str
     public: bool = True
     root_volume_gib: int | None = None
+    shared_storage: SharedStorageType = "ebs"
     ssh_key_name: str | None = None
     ssh_cidr: str | None = None
 

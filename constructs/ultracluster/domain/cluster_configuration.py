@@ -26,6 +26,10 @@ SESSION_MANAGER_POLICY = "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"
 """One of the AWS policies that ParallelCluster's provider may attach; also lets a node read SSM parameters."""
 
 
+_EFS = {"SharedStorageType": "Efs", "SharedStorageEfsSettings": {"Encrypted": True}}
+"""Unless told, ParallelCluster leaves this file system unencrypted (pcluster/config/cluster_config.py, SharedEfs)."""
+
+
 @dataclass(frozen=True)
 class Action:
     """A script that a node runs as root while it starts or is updated.
@@ -126,11 +130,12 @@ def render(spec: ClusterSpec, bindings: Bindings) -> dict[str, Any]:
         ],
         "Monitoring": _monitoring(spec.monitoring),
         "Tags": [{"Key": key, "Value": value} for key, value in spec.tags.items()],
+        # Written out though it is the default: ParallelCluster's update check passes a section that comes or goes while
+        # nodes run, and the fleet would have both types; another value it refuses until the fleet is stopped.
+        "DevSettings": {"EfaInterfaceType": spec.efa_interface_type},
     }
     if spec.login_pools:
         configuration["LoginNodes"] = {"Pools": [_login_pool(pool, bindings) for pool in spec.login_pools]}
-    if spec.efa_interface_type == "efa":
-        configuration["DevSettings"] = {"EfaInterfaceType": "efa"}
     merged: dict[str, Any] = _merge(configuration, spec.overrides)
     return merged
 
@@ -172,6 +177,7 @@ def _head_node(head: HeadNodeSpec, bindings: Bindings) -> dict[str, Any]:
         Networking=_networking("SubnetId", _subnet(head.public, bindings), bindings),
         Ssh=_present(KeyName=head.ssh_key_name, AllowedIps=head.ssh_cidr or NOBODY),
         LocalStorage={"RootVolume": _root_volume(head.root_volume_gib)},
+        **_EFS if head.shared_storage == "efs" else {},
         CustomActions=_actions(bindings.head_node_actions),
         Iam=_present(
             AdditionalIamPolicies=_policies(bindings.head_node_actions),

@@ -40,6 +40,7 @@ MODELLED_KEYS = {
     "HeadNode.Networking.SecurityGroups*": "network",
     "HeadNode.Networking.AdditionalSecurityGroups*": "network",
     "HeadNode.Ssh*": "cluster.head_node.ssh_key_name or cluster.head_node.ssh_cidr",
+    "HeadNode.SharedStorage*": "cluster.head_node.shared_storage",
     "HeadNode.CustomActions*": "cluster.neuron_sdk",
     "HeadNode.Iam.S3Access*": _OWN_POLICY,
     "HeadNode.Iam.Instance*": "HeadNode.Iam.AdditionalIamPolicies",

@@ -277,3 +277,68 @@ def _try(action: Callable[..., Any], repository: str) -> Any:
         if error.response["Error"]["Code"].endswith("PolicyNotFoundException"):
             return None
         raise
+
+
+@case("AWS::EFS::FileSystem")
+def _shared_home(account: Account) -> Case:
+    def look(file_system: Resource) -> Any:
+        found = account.client("efs").describe_file_systems(FileSystemId=file_system.ref)["FileSystems"][0]
+        return found["Encrypted"], found["ThroughputMode"], found["Tags"]
+
+    return Case(
+        properties={"Encrypted": True, "ThroughputMode": "elastic", "FileSystemTags": tags(Name="a", old="x")},
+        look=look,
+        made=(True, "elastic", tags(Name="a", old="x")),
+        changes={"FileSystemTags": tags(Name="b")},
+        changed=(True, "elastic", tags(Name="b")),
+        attributes={"Arn", "FileSystemId"},
+    )
+
+
+@case("AWS::EFS::MountTarget")
+def _mount_target(account: Account) -> Case:
+    vpc = account.vpc()
+    first, second = account.group(vpc).ref, account.group(vpc).ref
+
+    def look(target: Resource) -> Any:
+        return account.client("efs").describe_mount_target_security_groups(MountTargetId=target.ref)["SecurityGroups"]
+
+    return Case(
+        properties={
+            "FileSystemId": account.create("AWS::EFS::FileSystem", Encrypted=True).ref,
+            "SecurityGroups": [first],
+            "SubnetId": account.subnet(vpc).ref,
+        },
+        look=look,
+        made=[first],
+        changes={"SecurityGroups": [second]},
+        changed=[second],
+        attributes={"Id", "IpAddress"},
+    )
+
+
+@case("AWS::DLM::LifecyclePolicy")
+def _lifecycle_policy(account: Account) -> Case:
+    def details(hours: int) -> dict[str, Any]:
+        rule = {"Interval": hours, "IntervalUnit": "HOURS"}
+        schedule = {"Name": "a", "CopyTags": True, "CreateRule": rule, "RetainRule": {"Count": 7}}
+        return {"ResourceTypes": ["VOLUME"], "TargetTags": tags(of="a"), "Schedules": [schedule]}
+
+    def look(policy: Resource) -> Any:
+        found = account.client("dlm").get_lifecycle_policy(PolicyId=policy.ref)["Policy"]
+        return found["State"], found["PolicyDetails"]["Schedules"][0]["CreateRule"]["Interval"], found["Tags"]
+
+    return Case(
+        properties={
+            "Description": "a",
+            "ExecutionRoleArn": account.role()["Arn"],
+            "State": "ENABLED",
+            "PolicyDetails": details(24),
+            "Tags": tags(Name="a", old="x"),
+        },
+        look=look,
+        made=("ENABLED", 24, {"Name": "a", "old": "x"}),
+        changes={"PolicyDetails": details(12), "State": "DISABLED", "Tags": tags(Name="b")},
+        changed=("DISABLED", 12, {"Name": "b"}),
+        attributes={"Arn", "Id"},
+    )

@@ -214,6 +214,15 @@ class QueueSettings(_Model):
         return domain.QueueSpec(**fields)
 
 
+class SnapshotSettings(_Model):
+    """Snapshots of the head node's root volume by Amazon Data Lifecycle Manager; they outlive the cluster."""
+
+    interval_hours: Literal[1, 2, 3, 4, 6, 8, 12, 24] = 24
+    """Hours between two snapshots."""
+    retained: Annotated[int, Field(ge=1, le=1000)] = 7
+    """Snapshots that are kept; the oldest is deleted when there is one more. Of a head node that is gone all stay."""
+
+
 class HeadNodeSettings(_Model):
     """The head node: scheduler, shared home, where people log in."""
 
@@ -230,11 +239,13 @@ class HeadNodeSettings(_Model):
     """EC2 key pair (ed25519); null: Session Manager alone; cannot change in the life of a cluster."""
     ssh_cidr: str | None = None
     """Address block or prefix list that may reach port 22; null: nobody. Never the world."""
+    snapshots: SnapshotSettings | None = SnapshotSettings()
+    """Snapshots of the root volume, for `make restore`; null: none."""
 
     @property
     def spec(self) -> domain.HeadNodeSpec:
         """The facts that the rules and the construct need."""
-        return domain.HeadNodeSpec(**self.model_dump())
+        return domain.HeadNodeSpec(**self.model_dump(exclude={"snapshots"}))
 
 
 class LoginPoolSettings(_Model):

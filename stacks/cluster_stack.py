@@ -32,6 +32,7 @@ class ClusterStack(cdk.Stack):
         scope: Construct,
         construct_id: str,
         *,
+        deployment: str,
         spec: ClusterSpec,
         network: Network,
         file_system: LustreFileSystem,
@@ -45,6 +46,7 @@ class ClusterStack(cdk.Stack):
         Args:
             scope: The app.
             construct_id: Name of the stack.
+            deployment: Name of the deployment, whose clusters may follow one another.
             spec: What to make.
             network: Where to make it.
             file_system: What all nodes mount.
@@ -62,7 +64,9 @@ class ClusterStack(cdk.Stack):
             security_groups=[file_system.security_group],
             shared_storage=[LustreMount(shared_storage_name, mount_dir, file_system.file_system_id)],
             head_node_script=_node_script(
-                "head_node.sh", node_facts.head_node(spec, mount_dir, metrics=node_metrics), {"jobs": _JOB_SCRIPTS}
+                "head_node.sh",
+                node_facts.head_node(spec, mount_dir, deployment=deployment, metrics=node_metrics),
+                {"jobs": _JOB_SCRIPTS},
             ),
             queue_scripts={
                 queue.name: _node_script(

@@ -50,6 +50,8 @@ def compose(app: Construct, settings: Settings) -> Deployment:
         settings=settings.storage,
         network=network.network,
         vpc_cidr=settings.network.cidr,
+        deployment=settings.name,
+        snapshots=settings.cluster.head_node.snapshots,
         tags=settings.tags,
         **options("storage"),
     )
@@ -60,6 +62,7 @@ def compose(app: Construct, settings: Settings) -> Deployment:
     cluster = ClusterStack(
         app,
         settings.stack_name("cluster"),
+        deployment=settings.name,
         spec=spec,
         network=network.network,
         file_system=storage.file_system,

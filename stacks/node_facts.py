@@ -35,13 +35,21 @@ def compute_node(spec: ClusterSpec, queue: QueueSpec, mount_dir: str, *, metrics
     return facts | _metrics(metrics)
 
 
-def head_node(spec: ClusterSpec, mount_dir: str, *, metrics: bool = False) -> dict[str, str]:
-    """Return the facts for the head node, which makes the training environment."""
+def head_node(spec: ClusterSpec, mount_dir: str, *, deployment: str, metrics: bool = False) -> dict[str, str]:
+    """Return the facts for the head node, which makes the training environment.
+
+    Args:
+        spec: A cluster without faults.
+        mount_dir: Where nodes mount the shared file system.
+        deployment: Name of the deployment, for the tag of volumes that snapshots are taken of.
+        metrics: Whether nodes send metrics.
+    """
     release, system = neuron.RELEASES[spec.neuron_sdk], neuron.SYSTEMS[spec.os]
     pytorch = release.pytorch[spec.pytorch]
     return {
         "cluster": spec.name,
         "region": spec.region,
+        "deployment": deployment,
         "sdk": spec.neuron_sdk,
         "python": system.python,
         "pytorch": pytorch.torch,

@@ -1,14 +1,15 @@
-"""The stack of the shared file system. It outlives clusters, and with ``retain`` the data outlives it."""
+"""The stack of the shared file system and of head nodes' snapshots. It outlives clusters, and data can outlive it."""
 
 from typing import Any
 
 import aws_cdk as cdk
 from constructs import Construct
 
-from config.settings import StorageSettings
+from config.settings import SnapshotSettings, StorageSettings
 from stacks.log_retention import RETENTIONS
 from ultracluster.lustre import LustreFileSystem
 from ultracluster.network import Network
+from ultracluster.snapshots import HeadNodeSnapshots
 
 
 class StorageStack(cdk.Stack):
@@ -26,6 +27,8 @@ class StorageStack(cdk.Stack):
         settings: StorageSettings,
         network: Network,
         vpc_cidr: str,
+        deployment: str,
+        snapshots: SnapshotSettings | None,
         **stack_options: Any,
     ) -> None:
         """Define the stack.
@@ -36,6 +39,8 @@ class StorageStack(cdk.Stack):
             settings: What to make.
             network: Where to make it.
             vpc_cidr: The VPC's IPv4 range, which may reach the file system.
+            deployment: Name of the deployment, by which the volumes of its head nodes are known.
+            snapshots: Of the head nodes' root volumes; None: none are taken.
             **stack_options: As of ``cdk.Stack``: env, tags, termination_protection and so on.
         """
         super().__init__(scope, construct_id, **stack_options)
@@ -50,6 +55,8 @@ class StorageStack(cdk.Stack):
             repositories=[repository.spec for repository in settings.data_repositories],
         )
         self.file_system = file_system
+        if snapshots is not None:
+            HeadNodeSnapshots(self, "HeadNodeSnapshots", deployment=deployment, **snapshots.model_dump())
         summary: dict[str, object] = {
             "file_system_id": file_system.file_system_id,
             "dns_name": file_system.dns_name,

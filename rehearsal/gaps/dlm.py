@@ -128,7 +128,9 @@ def _check(details: dict[str, Any]) -> None:
         rule, retained = schedule.get("CreateRule", {}), schedule.get("RetainRule", {})
         if ("CronExpression" in rule) == ("Interval" in rule):
             faults.append("CreateRule takes either a CronExpression or an Interval")
-        elif "Interval" in rule and (rule["Interval"], rule.get("IntervalUnit")) not in [(n, "HOURS") for n in _INTERVALS]:
+        elif "Interval" in rule and (rule["Interval"], rule.get("IntervalUnit")) not in [
+            (n, "HOURS") for n in _INTERVALS
+        ]:
             faults.append(f"the interval must be one of {_INTERVALS} HOURS")
         if any(not re.fullmatch(r"([01]\d|2[0-3]):[0-5]\d", each) for each in rule.get("Times", [])):
             faults.append("Times must be of the form hh:mm")

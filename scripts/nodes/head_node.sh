@@ -3,7 +3,7 @@
 # root when the node is created and at each update of the cluster; a second run changes nothing. Arguments are
 # name=value:
 #
-# cluster, region: where the node stands; user: who people log in as
+# cluster, region: where the node stands; deployment: whose it is; user: who people log in as
 # sdk: release of the Neuron SDK; python: minor version of Python
 # pytorch, torch_xla, torch_neuronx, compiler, libneuronxla: versions of the Python packages torch, torch-xla,
 # torch-neuronx, neuronx-cc and libneuronxla
@@ -20,13 +20,15 @@ source "$here/install/slurm_hooks.sh"
 source "$here/install/python_environment.sh"
 source "$here/install/training_jobs.sh"
 source "$here/install/metrics.sh"
+source "$here/install/snapshots.sh"
 
 metrics='' jobs=''
-parse_arguments "cluster region user sdk python pytorch torch_xla torch_neuronx compiler libneuronxla mount_dir" \
+parse_arguments "cluster region deployment user sdk python pytorch torch_xla torch_neuronx compiler libneuronxla mount_dir" \
     "metrics jobs" "$@"
 remember "$@"
 use_system
 check_mounted "$mount_dir"
+mark_root_volume
 set_limits
 write_profile
 add_slurm_hooks

@@ -145,13 +145,15 @@ def parts(settings: Settings) -> list[Part]:
 
 def paid_by_use(settings: Settings) -> list[Product]:
     """Return what is paid by the GB, whose amounts the settings do not tell."""
-    network = settings.network
+    network, head_node = settings.network, settings.cluster.head_node
     return [
         *([products.NAT_DATA] if network.existing is None else []),
         products.LOG_INGESTION,
         *([products.FLOW_LOG_INGESTION] if network.existing is None and network.flow_log_retention_days else []),
         products.LOG_STORAGE,
         *([products.LUSTRE_BACKUP] if settings.storage.file_system.backup_retention_days else []),
+        *([products.EBS_SNAPSHOT] if head_node.snapshots else []),
+        *([products.EFS_STORAGE, products.EFS_READ, products.EFS_WRITE] if head_node.shared_storage == "efs" else []),
     ]
 
 

@@ -63,6 +63,13 @@ def lustre_storage(spec: LustreSpec) -> Product:
 LUSTRE_METADATA = Product("FSx metadata", "IOPS-month", "AmazonFSx", "MetadataIOPS", _LUSTRE)
 LUSTRE_BACKUP = Product("FSx backup", "GB-month", "AmazonFSx", "BackupUsage", _LUSTRE)
 GP3 = Product("EBS gp3", "GB-month", "AmazonEC2", "EBS:VolumeUsage.gp3", {"volumeApiName": "gp3"})
+EBS_SNAPSHOT = Product(
+    "EBS snapshots", "GB-month", "AmazonEC2", "EBS:SnapshotUsage", {"productFamily": "Storage Snapshot"}
+)
+EFS_STORAGE = Product("EFS storage", "GB-month")
+EFS_READ = Product("EFS reads", "GB")
+EFS_WRITE = Product("EFS writes", "GB")
+"""Of a file system of elastic throughput, which ParallelCluster makes for /home."""
 _NAT = {"productFamily": "NAT Gateway"}
 NAT_GATEWAY = Product("NAT gateway", "hour", "AmazonEC2", "NatGateway-Hours", _NAT)
 NAT_DATA = Product("NAT gateway data", "GB", "AmazonEC2", "NatGateway-Bytes", _NAT)
@@ -113,6 +120,7 @@ SOURCES: Final = {
     "other": Source(
         "2026-11-21",
         "as commonly reported, to be compared with https://aws.amazon.com/ebs/pricing/, "
+        "https://aws.amazon.com/efs/pricing/, "
         "https://aws.amazon.com/elasticloadbalancing/pricing/, https://aws.amazon.com/cloudwatch/pricing/, "
         "https://aws.amazon.com/kms/pricing/ and https://aws.amazon.com/route53/pricing/",
     ),
@@ -140,6 +148,10 @@ _TABLE: Final = {
     },
     "other": {
         GP3.name: "0.08",
+        EBS_SNAPSHOT.name: "0.05",
+        EFS_STORAGE.name: "0.3",
+        EFS_READ.name: "0.03",
+        EFS_WRITE.name: "0.06",
         LOAD_BALANCER.name: "0.0225",
         LOG_INGESTION.name: "0.5",
         FLOW_LOG_INGESTION.name: "0.5",

@@ -173,6 +173,7 @@ class Others:
     load_balancers: int
     file_servers: int = 0
     endpoints: int = 0
+    mount_targets: int = 0
     nat_addresses: int = 0
 
     @property
@@ -189,6 +190,7 @@ class Others:
             + self.load_balancers
             + self.file_servers
             + self.endpoints
+            + self.mount_targets
             + min(1, self.nat_addresses)
         )
 
@@ -205,7 +207,12 @@ def others(settings: Settings, *, public: bool) -> Others:
     if public:
         return Others(**standing, nat_addresses=0 if network.existing else network.nat_addresses)
     file_servers = -(-settings.storage.file_system.capacity_gib // GIB_PER_FILE_SERVER)
-    return Others(**standing, file_servers=file_servers, endpoints=len(network.endpoint_services))
+    return Others(
+        **standing,
+        file_servers=file_servers,
+        endpoints=len(network.endpoint_services),
+        mount_targets=int(settings.cluster.head_node.shared_storage == "efs"),
+    )
 
 
 def subnets(settings: Settings, nodes: Fleet) -> tuple[Subnet, Subnet]:

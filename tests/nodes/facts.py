@@ -14,7 +14,7 @@ _SPEC = _SETTINGS.cluster_spec
 _MOUNT_DIR = _SETTINGS.storage.file_system.mount_dir
 
 COMPUTE_NODE = node_facts.compute_node(_SPEC, _SPEC.queues[0], _MOUNT_DIR)
-HEAD_NODE = node_facts.head_node(_SPEC, _MOUNT_DIR)
+HEAD_NODE = node_facts.head_node(_SPEC, _MOUNT_DIR, deployment=_SETTINGS.name)
 LOGIN_NODE = node_facts.login_node(_SPEC, _MOUNT_DIR)
 IMAGE = node_image.facts(_SETTINGS)
 

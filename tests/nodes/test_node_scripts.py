@@ -19,6 +19,7 @@ from scripts.planning.hardware import TRAINIUM_HARDWARE
 from tests.nodes.facts import FACTS
 from ultracluster.domain.instance_types import TRAINIUM_TYPES
 from ultracluster.domain.neuron import RELEASES
+from ultracluster.snapshots import TAG
 
 PROJECT = Path(__file__).parents[2]
 SCRIPTS = PROJECT / "scripts" / "nodes"
@@ -362,3 +363,27 @@ def test_files_of_the_bundle_have_lines_as_bash_wants_them() -> None:
         for path in SCRIPTS.rglob("*")
         if path.suffix in {".sh", ".py", ".json", ".txt"} and b"\r" in path.read_bytes()
     ]
+
+
+AWS = """
+    request_metadata() { metadata=i-1; }
+    aws() {
+        case "$*" in
+            *describe-volumes*instance-id,Values=i-1*node-type,Values=HeadNode*) echo vol-1 ;;
+            *create-tags*) [[ -z ${refused:-} ]] && echo "$@" ;;
+        esac
+    }
+    limited() { "$@"; }
+    region=us-west-2 deployment=trn1-16
+"""
+
+
+def test_the_head_node_marks_its_root_volume_for_snapshots_and_starts_without_them() -> None:
+    marked = call(f"{AWS}\nmark_root_volume", "install/snapshots.sh")
+    refused = call(f"{AWS}\nrefused=1\nmark_root_volume\necho goes on", "install/snapshots.sh")
+
+    wanted = f"ec2 create-tags --region us-west-2 --resources vol-1 --tags Key={TAG},Value=trn1-16"
+    assert wanted in marked.stdout
+    assert (marked.returncode, refused.returncode) == (0, 0)
+    assert "no snapshots are taken" in refused.stdout
+    assert refused.stdout.endswith("goes on\n")

@@ -305,10 +305,10 @@ def test_an_ultracluster_needs_more_than_a_new_account_has() -> None:
     assert asked == {
         "L-2C3B7624": 240_000,
         "L-1216C47A": 64,
-        "L-DF5E4CA3": 16_875 + 80 + 2,
+        "L-DF5E4CA3": 16_875 + 80 + 2 + 1,  # the last is EFS's
         "L-0263D0A3": 8,
         "L-5F53652F": 8,
-        "L-7A658B76": 368,  # 1,875 x 200 GiB and 1,000 GiB
+        "L-7A658B76": 367,  # 1,876 x 200 GiB
     }
 
 

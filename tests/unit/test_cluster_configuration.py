@@ -151,6 +151,7 @@ def test_a_minimal_cluster_says_what_it_must_and_no_more() -> None:
             "Alarms": {"Enabled": True},
         },
         "Tags": [],
+        "DevSettings": {"EfaInterfaceType": "efa-only"},
     }
 
 

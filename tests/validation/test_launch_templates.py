@@ -254,3 +254,27 @@ def test_fifty_queues_and_login_nodes_under_the_longest_names_fit_into_cloudform
         print(f"\nuser data of head, login and compute nodes: {sorted(set(sizes.values()))} of {USER_DATA_BYTES} bytes")
     assert len(sizes) == 1 + 50 + 1
     assert max(sizes.values()) <= USER_DATA_BYTES, sizes
+
+
+def test_the_head_node_may_mark_its_root_volume_which_has_the_instances_tags(
+    environment: str, templates: Callable[[str], Templates]
+) -> None:
+    [head_node] = resources(templates(environment), "AWS::EC2::Instance")
+    assert head_node["PropagateTagsToVolumeOnCreation"]
+    assert {"Key": "parallelcluster:node-type", "Value": "HeadNode"} in head_node["Tags"]
+    statements = [
+        statement
+        for policy in resources(templates(environment), "AWS::IAM::Policy")
+        if "RoleHeadNode" in json.dumps(policy["Roles"])
+        for statement in policy["PolicyDocument"]["Statement"]
+    ]
+    for action, resource in (("ec2:DescribeVolumes", "*"), ("ec2:CreateTags", ":volume/*")):
+        assert any(action in each["Action"] and resource in json.dumps(each["Resource"]) for each in statements)
+
+
+def test_a_shared_home_on_efs_is_encrypted_and_within_the_vpc(templates: Callable[[str], Templates]) -> None:
+    made = templates("ultracluster")
+    [file_system] = resources(made, "AWS::EFS::FileSystem")
+    assert (file_system["Encrypted"], file_system["ThroughputMode"]) == (True, "elastic")
+    assert len(list(resources(made, "AWS::EFS::MountTarget"))) == 1
+    assert not list(resources(templates("trn1-16"), "AWS::EFS::FileSystem"))

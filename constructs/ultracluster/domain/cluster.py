@@ -110,8 +110,8 @@ class HeadNodeSpec:
         instance_type: x86 instance type.
         public: Whether it stands in the public subnet, with a public address.
         root_volume_gib: Size of the root volume; None: the size of the image.
-        shared_storage: Where /home, Slurm and ParallelCluster's own files are that all nodes mount. ``ebs``: on the root
-            volume, by NFS from the head node; ``efs``: on an encrypted EFS file system that is deleted with the cluster.
+        shared_storage: Where /home, Slurm and ParallelCluster's own files are, which all nodes mount. ``ebs``: on the
+            root volume, by NFS from the head node; ``efs``: on an encrypted EFS file system, deleted with the cluster.
         ssh_key_name: EC2 key pair; None: no SSH key, access by Session Manager.
         ssh_cidr: Who may reach port 22; None: nobody.
     """

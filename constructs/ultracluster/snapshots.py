@@ -1,0 +1,96 @@
+"""Snapshots of head nodes' root volumes, which outlive the cluster."""
+
+from aws_cdk import ArnFormat, CfnTag, Stack
+from aws_cdk import aws_dlm as dlm
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from ultracluster.wildcards import acknowledge_wildcards
+
+TAG = "ultracluster:snapshots"
+"""Tag of the volumes, which head nodes give their own at each start and update: of ParallelCluster's own tags none is
+on a cluster's head node alone, and a lifecycle policy takes what has any one of its target tags."""
+
+_WILDCARDS = {
+    "Resource::*": "EC2's descriptions know no resources",
+    "Resource::arn:": "volumes with the deployment's tag, and snapshots, whose ids AWS makes up",
+}
+
+
+class HeadNodeSnapshots(Construct):
+    """Define a lifecycle policy of Amazon Data Lifecycle Manager and the role in which it makes and deletes snapshots.
+
+    The policy's deletion, and a volume's, leaves the snapshots; then nothing deletes them any more
+    (https://docs.aws.amazon.com/ebs/latest/userguide/delete.html).
+    """
+
+    def __init__(
+        self, scope: Construct, construct_id: str, *, deployment: str, interval_hours: int, retained: int
+    ) -> None:
+        """Define the policy.
+
+        Args:
+            scope: Parent.
+            construct_id: Name in the tree.
+            deployment: Value of `TAG` on the volumes.
+            interval_hours: 1, 2, 3, 4, 6, 8, 12 or 24.
+            retained: Snapshots of each volume that are kept, 1 to 1000; the oldest goes first.
+        """
+        super().__init__(scope, construct_id)
+        policy = dlm.CfnLifecyclePolicy
+        policy(
+            self,
+            "Policy",
+            description=f"Head node of {deployment}",
+            state="ENABLED",
+            execution_role_arn=self._role(deployment).role_arn,
+            policy_details=policy.PolicyDetailsProperty(
+                resource_types=["VOLUME"],
+                target_tags=[CfnTag(key=TAG, value=deployment)],
+                schedules=[
+                    policy.ScheduleProperty(
+                        # Under another name, snapshots that exist would no longer be counted and deleted.
+                        name="head-node",
+                        copy_tags=True,
+                        create_rule=policy.CreateRuleProperty(interval=interval_hours, interval_unit="HOURS"),
+                        retain_rule=policy.RetainRuleProperty(count=retained),
+                    )
+                ],
+            ),
+        )
+        acknowledge_wildcards(self, _WILDCARDS)
+
+    def _role(self, deployment: str) -> iam.Role:
+        """Return AWSDataLifecycleManagerServiceRole's rights on snapshots, for volumes with the tag alone.
+
+        https://docs.aws.amazon.com/aws-managed-policy/latest/reference/AWSDataLifecycleManagerServiceRole.html,
+        https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html
+        """
+        stack = Stack.of(self)
+        volumes = stack.format_arn(service="ec2", resource="volume", resource_name="*")
+        snapshots = stack.format_arn(
+            service="ec2",
+            account="",
+            resource="snapshot",
+            resource_name="*",
+            arn_format=ArnFormat.SLASH_RESOURCE_NAME,
+        )
+        tagged = {"StringEquals": {f"aws:ResourceTag/{TAG}": deployment}}
+        describe = ["AvailabilityZones", "Instances", "Snapshots", "Volumes"]
+        return iam.Role(
+            self,
+            "Role",
+            assumed_by=iam.ServicePrincipal(
+                "dlm.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": stack.account}}
+            ),
+            inline_policies={
+                "Snapshots": iam.PolicyDocument(
+                    statements=[
+                        iam.PolicyStatement(actions=[f"ec2:Describe{each}" for each in describe], resources=["*"]),
+                        iam.PolicyStatement(actions=["ec2:CreateSnapshot"], resources=[volumes], conditions=tagged),
+                        iam.PolicyStatement(actions=["ec2:CreateSnapshot", "ec2:CreateTags"], resources=[snapshots]),
+                        iam.PolicyStatement(actions=["ec2:DeleteSnapshot"], resources=[snapshots], conditions=tagged),
+                    ]
+                )
+            },
+        )

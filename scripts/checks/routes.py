@@ -10,6 +10,7 @@ from scripts.checks.check import Finding, Status, check
 from scripts.checks.existing_vpc import ANYWHERE, ExistingSubnet, existing_subnets, route_table, unseen, vpc_endpoints
 from scripts.deployment import Deployment
 from scripts.planning.sizes import others
+from ultracluster.domain import addresses
 
 _ROUTE_TARGETS = (
     "NatGatewayId",
@@ -123,16 +124,62 @@ def _without_route(deployment: Deployment, subnet: ExistingSubnet, vpc_id: str, 
         needed.add("elasticloadbalancing")
     if deployment.settings.monitoring.node_metrics:
         needed.add("monitoring")
-    present = {
-        each["ServiceName"].removeprefix(f"com.amazonaws.{deployment.settings.region}.")
-        for each in vpc_endpoints(deployment, vpc_id)
-        if each["VpcEndpointType"] == "Interface" or table_id in each["RouteTableIds"]
-    }
-    if missing := sorted(needed - present):
+    if missing := sorted(needed - _services(deployment, vpc_id, table_id)):
         sentence = f"has no route to {ANYWHERE}, nor are there endpoints for {', '.join(missing)}"
         return Status.FAIL, sentence, f"add a route to {right}, or those endpoints"
     sentence = f"has no route to {ANYWHERE}; there are the endpoints that ParallelCluster needs, and nothing else"
     return Status.WARN, sentence, "see that all software comes with the image or from S3"
+
+
+def _services(deployment: Deployment, vpc_id: str, table_id: str) -> set[str]:
+    """Return the short names of the services that a VPC's endpoints lead to, those of a gateway by a route table."""
+    return {
+        each["ServiceName"].removeprefix(f"com.amazonaws.{deployment.settings.region}.")
+        for each in vpc_endpoints(deployment, vpc_id)
+        if each["VpcEndpointType"] == "Interface" or table_id in each["RouteTableIds"]
+    }
+
+
+@check(
+    "private-head-node",
+    "Way to a private head node",
+    prevents="Nobody could open a shell on the head node, nor would the commands of this project reach it.",
+    calls=("ec2:DescribeSubnets", "ec2:DescribeRouteTables", "ec2:DescribeVpcEndpoints"),
+)
+def private_head_node(deployment: Deployment) -> Iterator[Finding]:
+    """Look for the way of Session Manager, whose agent calls its endpoints; nothing calls a private node from outside.
+
+    https://docs.aws.amazon.com/systems-manager/latest/userguide/systems-manager-setting-up-messageAPIs.html
+    """
+    head_node = deployment.settings.cluster.head_node
+    if head_node.public:
+        return
+    block = addresses.parse(head_node.ssh_cidr or "")
+    if block is not None and not block.is_private:
+        sentence = f"{block} may reach port 22, but the head node has no public address"
+        hint = "`cluster.head_node.ssh_cidr`: the private block of a VPN or peered network, or null"
+        yield Finding(Status.WARN, sentence, hint, subject="ssh")
+    if deployment.settings.network.existing is None:
+        yield Finding(Status.PASS, "Session Manager reaches it through the NAT gateway of this deployment")
+        return
+    _, subnet = existing_subnets(deployment)
+    if subnet.found is None:
+        yield unseen(subnet)
+        return
+    vpc_id = subnet.found["VpcId"]
+    table = route_table(deployment, vpc_id, subnet.id)
+    command = deployment.command("ec2", "describe-vpc-endpoints", "--filters", f"Name=vpc-id,Values={vpc_id}")
+    missing = sorted({"ssm", "ssmmessages"} - _services(deployment, vpc_id, table["RouteTableId"]))
+    if not missing:
+        yield Finding(Status.PASS, "Session Manager reaches it by endpoints for ssm and ssmmessages", "", command)
+    elif _default_route(table):
+        yield Finding(Status.PASS, f"Session Manager reaches it by the default route of {subnet.id}, see routes")
+    else:
+        sentence = f"Session Manager does not reach {subnet.id}: no route to {ANYWHERE}, no endpoint for"
+        hint = (
+            f"add a route to {_RIGHT_TARGETS['private']}, or endpoints with private DNS names for ssm and ssmmessages"
+        )
+        yield Finding(Status.FAIL, f"{sentence} {', '.join(missing)}", hint, command)
 
 
 @check(
@@ -217,4 +264,4 @@ def _passes_all(entries: Iterable[dict[str, Any]], egress: bool) -> bool:
     return False
 
 
-CHECKS = (routes, s3_endpoint, network_acl)
+CHECKS = (routes, private_head_node, s3_endpoint, network_acl)

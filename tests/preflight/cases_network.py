@@ -9,6 +9,7 @@ from typing import Any
 from scripts.checks.check import Status
 from scripts.checks.network import free_addresses, subnets, vpc
 from scripts.checks.routes import network_acl, routes, s3_endpoint
+from scripts.checks.routes import private_head_node as private_head_node_check
 from tests.preflight.cases import Case
 from tests.preflight.conftest import GoodAccount
 
@@ -28,6 +29,11 @@ def private_head_node(raw: dict[str, Any]) -> None:
     """Use a VPC that exists, and put nothing into its public subnet."""
     existing(raw)
     raw["cluster"]["head_node"]["public"] = False
+
+
+def of_its_own(raw: dict[str, Any]) -> None:
+    """Put the head node into the private subnet of a VPC that is made, with SSH from outside."""
+    raw["cluster"]["head_node"].update(public=False, ssh_cidr="8.8.8.0/24")
 
 
 def with_login_nodes(raw: dict[str, Any]) -> None:
@@ -196,6 +202,16 @@ def isolated(account: GoodAccount, *, metrics: bool = True) -> None:
     for name in ("logs", "cloudformation", "ec2", *(["monitoring"] if metrics else [])):
         ec2.create_vpc_endpoint(
             VpcId=VPC, ServiceName=f"com.amazonaws.{region}.{name}", VpcEndpointType="Interface", SubnetIds=[PRIVATE]
+        )
+
+
+def isolated_with_session_manager(account: GoodAccount) -> None:
+    """Do as `isolated`, with a way for Session Manager."""
+    isolated(account)
+    for name in ("ssm", "ssmmessages"):
+        service = f"com.amazonaws.{account.settings.region}.{name}"
+        account.client("ec2").create_vpc_endpoint(
+            VpcId=VPC, ServiceName=service, VpcEndpointType="Interface", SubnetIds=[PRIVATE]
         )
 
 
@@ -398,6 +414,26 @@ CASES = (
     _case(routes, Status.WARN, ("nat-",), public_behind_nat, name="public-behind-nat"),
     _case(routes, Status.FAIL, ("but rtb-", "leads to nat-"), routed(PUBLIC, nat_gateway), name="nat-behind-itself"),
     _case(routes, Status.PASS, edit=private_head_node, name="private-head-node"),
+    Case(private_head_node_check, Status.SKIP, name="public"),
+    Case(private_head_node_check, Status.WARN, ("8.8.8.0/24", "VPN"), edit=of_its_own, name="ssh"),
+    Case(private_head_node_check, Status.PASS, ("default route",), edit=private_head_node),
+    Case(private_head_node_check, Status.SKIP, ("see subnets",), without_vpc, edit=private_head_node, name="missing"),
+    Case(
+        private_head_node_check,
+        Status.FAIL,
+        ("no endpoint for ssm, ssmmessages", "NAT gateway", "endpoints"),
+        isolated,
+        edit=private_head_node,
+        name="isolated",
+    ),
+    Case(
+        private_head_node_check,
+        Status.PASS,
+        ("endpoints",),
+        isolated_with_session_manager,
+        edit=private_head_node,
+        name="endpoints",
+    ),
     Case(s3_endpoint, Status.SKIP, name="own-vpc"),
     _case(s3_endpoint, Status.PASS, ("vpce-",)),
     _case(s3_endpoint, Status.PASS, spoil=in_the_main_table, name="main-table"),

@@ -167,6 +167,10 @@ inventory: env setup ## List every resource of ENV with its stack, age and cost:
 upgrade: env setup .venv-pcluster/.complete ## Replace the cluster of ENV by a second one beside it, on the same file system
 	@python -m scripts.upgrade $(ENV) $(ARGS)
 
+.PHONY: restore
+restore: env setup ## Copy /home of a snapshot of an earlier head node of ENV to the one that runs: ARGS=--list
+	@python -m scripts.restore $(ENV) $(ARGS)
+
 .PHONY: destroy
 destroy: env setup .venv-pcluster/.complete ## Delete the cluster of ENV, on request storage and network too: ARGS='--storage --network'
 	@python -m scripts.destroy $(ENV) $(ARGS)

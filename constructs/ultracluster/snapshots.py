@@ -5,11 +5,8 @@ from aws_cdk import aws_dlm as dlm
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
+from ultracluster.domain.names import SNAPSHOT_TAG
 from ultracluster.wildcards import acknowledge_wildcards
-
-TAG = "ultracluster:snapshots"
-"""Tag of the volumes, which head nodes give their own at each start and update: of ParallelCluster's own tags none is
-on a cluster's head node alone, and a lifecycle policy takes what has any one of its target tags."""
 
 _WILDCARDS = {
     "Resource::*": "EC2's descriptions know no resources",
@@ -32,7 +29,7 @@ class HeadNodeSnapshots(Construct):
         Args:
             scope: Parent.
             construct_id: Name in the tree.
-            deployment: Value of `TAG` on the volumes.
+            deployment: Value of `SNAPSHOT_TAG` on the volumes.
             interval_hours: 1, 2, 3, 4, 6, 8, 12 or 24.
             retained: Snapshots of each volume that are kept, 1 to 1000; the oldest goes first.
         """
@@ -46,7 +43,7 @@ class HeadNodeSnapshots(Construct):
             execution_role_arn=self._role(deployment).role_arn,
             policy_details=policy.PolicyDetailsProperty(
                 resource_types=["VOLUME"],
-                target_tags=[CfnTag(key=TAG, value=deployment)],
+                target_tags=[CfnTag(key=SNAPSHOT_TAG, value=deployment)],
                 schedules=[
                     policy.ScheduleProperty(
                         # Under another name, snapshots that exist would no longer be counted and deleted.
@@ -75,7 +72,7 @@ class HeadNodeSnapshots(Construct):
             resource_name="*",
             arn_format=ArnFormat.SLASH_RESOURCE_NAME,
         )
-        tagged = {"StringEquals": {f"aws:ResourceTag/{TAG}": deployment}}
+        tagged = {"StringEquals": {f"aws:ResourceTag/{SNAPSHOT_TAG}": deployment}}
         describe = ["AvailabilityZones", "Instances", "Snapshots", "Volumes"]
         return iam.Role(
             self,

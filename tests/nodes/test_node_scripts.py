@@ -18,8 +18,8 @@ import pytest
 from scripts.planning.hardware import TRAINIUM_HARDWARE
 from tests.nodes.facts import FACTS
 from ultracluster.domain.instance_types import TRAINIUM_TYPES
+from ultracluster.domain.names import SNAPSHOT_TAG
 from ultracluster.domain.neuron import RELEASES
-from ultracluster.snapshots import TAG
 
 PROJECT = Path(__file__).parents[2]
 SCRIPTS = PROJECT / "scripts" / "nodes"
@@ -382,7 +382,7 @@ def test_the_head_node_marks_its_root_volume_for_snapshots_and_starts_without_th
     marked = call(f"{AWS}\nmark_root_volume", "install/snapshots.sh")
     refused = call(f"{AWS}\nrefused=1\nmark_root_volume\necho goes on", "install/snapshots.sh")
 
-    wanted = f"ec2 create-tags --region us-west-2 --resources vol-1 --tags Key={TAG},Value=trn1-16"
+    wanted = f"ec2 create-tags --region us-west-2 --resources vol-1 --tags Key={SNAPSHOT_TAG},Value=trn1-16"
     assert wanted in marked.stdout
     assert (marked.returncode, refused.returncode) == (0, 0)
     assert "no snapshots are taken" in refused.stdout

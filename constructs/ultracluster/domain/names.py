@@ -8,6 +8,10 @@ CLUSTER_NAME_PATTERN = rf"[a-zA-Z][a-zA-Z0-9-]{{1,{CLUSTER_NAME_MAX - 1}}}"
 NODE_GROUP_NAME_PATTERN = r"[a-z][a-z0-9-]{0,24}"
 NODE_FQDN_MAX = 63
 """The Neuron runtime does not resolve a longer name (Neuron documentation, neuron-runtime/nrt-troubleshoot)."""
+SNAPSHOT_TAG = "ultracluster:snapshots"
+"""Tag of head nodes' root volumes and their snapshots; the value is the name of the deployment. Head nodes give it to
+their own volume: of ParallelCluster's tags none is on a cluster's head node alone, and a lifecycle policy takes what
+has any one of its target tags."""
 
 
 def of_generation(name: str, generation: int) -> str:

@@ -67,10 +67,11 @@ def show_outcome(deployment: Deployment, outcome: Outcome, console: Console) -> 
             )
     if any(one.data for one in left):
         console.print("* holds data.")
-    if volumes := [one.id for one in left if one.type == "AWS::EC2::Volume"]:
-        console.print("To delete the volumes for good, with all that is on them:", style="bold")
-        for name in volumes:
-            console.print(f"  {deployment.command('ec2', 'delete-volume', '--volume-id', name)}", markup=False)
+    for kind in ("volume", "snapshot"):
+        if names := [one.id for one in left if one.type == f"AWS::EC2::{kind.title()}"]:
+            console.print(f"To delete the {kind}s for good, with all that is in them:", style="bold")
+            for name in names:
+                console.print(f"  {deployment.command('ec2', f'delete-{kind}', f'--{kind}-id', name)}", markup=False)
 
 
 def _cost(found: Found, costs: Costs) -> str:

@@ -51,7 +51,14 @@ _FIXED = {
 }
 """Types of one price each. CloudFormation tells since when they stand."""
 
-_BY_USE = ("AWS::DynamoDB::Table", "AWS::Lambda::Function", "AWS::S3::Bucket", "AWS::SNS::Topic")
+_BY_USE = (
+    "AWS::DynamoDB::Table",
+    "AWS::EC2::Snapshot",
+    "AWS::EFS::FileSystem",
+    "AWS::Lambda::Function",
+    "AWS::S3::Bucket",
+    "AWS::SNS::Topic",
+)
 
 
 def facts(

@@ -23,8 +23,8 @@ def find(deployment: Deployment, missing: list[str] | None = None) -> list[Found
     the last 90 days, which CloudFormation remembers for so long. Needs cloudformation:DescribeStacks, :ListStacks and
     :ListStackResources, dynamodb:DescribeTable, :ListTables and :ListTagsOfResource, ec2:DescribeInstances,
     :DescribeLaunchTemplates, :DescribeLaunchTemplateVersions, :DescribeNetworkInterfaces, :DescribePlacementGroups,
-    :DescribeSecurityGroups and :DescribeVolumes, fsx:DescribeFileSystems, iam:GetInstanceProfile and :GetRole,
-    lambda:GetFunction, logs:DescribeLogGroups, route53:GetHostedZone and :ListHostedZones, s3:ListBucket and
+    :DescribeSecurityGroups, :DescribeSnapshots and :DescribeVolumes, fsx:DescribeFileSystems, iam:GetInstanceProfile and
+    :GetRole, lambda:GetFunction, logs:DescribeLogGroups, route53:GetHostedZone and :ListHostedZones, s3:ListBucket and
     :ListBucketVersions, ssm:DescribeParameters, tag:GetResources.
 
     Args:
@@ -59,6 +59,7 @@ _ORDER = (
     "AWS::EC2::Instance",
     "AWS::EC2::NetworkInterface",
     "AWS::EC2::Volume",
+    "AWS::EC2::Snapshot",
     "AWS::FSx::FileSystem",
     "AWS::EC2::SecurityGroup",
     "AWS::EC2::PlacementGroup",

@@ -9,6 +9,7 @@ from functools import partial
 
 from scripts.deployment import PARTS, Deployment
 from scripts.operations.inventory.leftovers_model import EXISTS, PREFIX, Found
+from ultracluster.domain.names import SNAPSHOT_TAG
 
 COMMANDS = "/ultracluster/{}/commands"
 """Log group of the commands that were run on the head node of a cluster."""
@@ -36,6 +37,7 @@ def looks(
     """
     stacks = {each.stack_name(part) for each in clusters for part in PARTS}
     yield partial(_logs_of_functions, deployment, stacks, deleted)
+    yield partial(_snapshots, deployment)
     for each in clusters:
         name, stack = each.settings.cluster_spec.name, each.stack_name("cluster")
         yield partial(_logs_of_cluster, each, name)
@@ -49,6 +51,14 @@ def looks(
         if each.stack(name) is None and each.stack(stack) is None:
             yield partial(_commands, each, name)
             yield partial(_parameters, each, name)
+
+
+def _snapshots(deployment: Deployment) -> Iterator[Found]:
+    """Yield the snapshots of head nodes, which no stack has and which outlive the policy that made them."""
+    tag = {"Name": f"tag:{SNAPSHOT_TAG}", "Values": [deployment.settings.name]}
+    for each in deployment.account.list("ec2", "describe_snapshots", OwnerIds=["self"], Filters=[tag]):
+        reason = f"of the head node's volume {each['VolumeId']}, for make restore"
+        yield Found("AWS::EC2::Snapshot", each["SnapshotId"], reason, kept=True)
 
 
 def _security_groups(deployment: Deployment, cluster: str) -> Iterator[Found]:

@@ -296,8 +296,16 @@ def stack_of(settings: StorageSettings, outdir: Path) -> Template:
     app = new_app(outdir)
     env = cdk.Environment(account="123456789012", region="us-west-2")
     network = existing_network(cdk.Stack(app, "elsewhere", env=env))
-    options = {"network": network, "vpc_cidr": CIDR, "deployment": "trn1", "snapshots": None, "env": env}
-    StorageStack(app, "trn1-storage", settings=settings, **options)
+    StorageStack(
+        app,
+        "trn1-storage",
+        settings=settings,
+        network=network,
+        vpc_cidr=CIDR,
+        deployment="trn1",
+        snapshots=None,
+        env=env,
+    )
     return template_of(app, "trn1-storage")
 
 

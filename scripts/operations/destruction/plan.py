@@ -122,7 +122,9 @@ def _about_cluster(deployment: Deployment, standing: Sequence[dict[str, Any]]) -
     """Yield what goes with a cluster beside its resources."""
     names = {each["StackName"] for each in standing}
     if names & {deployment.stack_name("cluster"), deployment.settings.cluster_spec.name}:
-        yield "All that is on the head node is lost, /home with it: first copy what is to stay."
+        efs = deployment.settings.cluster.head_node.shared_storage == "efs"
+        place = "the head node and on the cluster's EFS file system" if efs else "the head node"
+        yield f"All that is on {place} is lost, /home with it: first copy what is to stay."
         yield "Jobs that wait for nodes are lost, unless --drain lets them end first."
 
 

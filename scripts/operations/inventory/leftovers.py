@@ -23,9 +23,9 @@ def find(deployment: Deployment, missing: list[str] | None = None) -> list[Found
     the last 90 days, which CloudFormation remembers for so long. Needs cloudformation:DescribeStacks, :ListStacks and
     :ListStackResources, dynamodb:DescribeTable, :ListTables and :ListTagsOfResource, ec2:DescribeInstances,
     :DescribeLaunchTemplates, :DescribeLaunchTemplateVersions, :DescribeNetworkInterfaces, :DescribePlacementGroups,
-    :DescribeSecurityGroups, :DescribeSnapshots and :DescribeVolumes, fsx:DescribeFileSystems, iam:GetInstanceProfile and
-    :GetRole, lambda:GetFunction, logs:DescribeLogGroups, route53:GetHostedZone and :ListHostedZones, s3:ListBucket and
-    :ListBucketVersions, ssm:DescribeParameters, tag:GetResources.
+    :DescribeSecurityGroups, :DescribeSnapshots and :DescribeVolumes, fsx:DescribeFileSystems, iam:GetInstanceProfile
+    and :GetRole, lambda:GetFunction, logs:DescribeLogGroups, route53:GetHostedZone and :ListHostedZones, s3:ListBucket
+    and :ListBucketVersions, ssm:DescribeParameters, tag:GetResources.
 
     Args:
         deployment: What it is left of.

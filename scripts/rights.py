@@ -38,6 +38,7 @@ _DRIFT = (
     Permission("cloudformation:GetStackPolicy"),
     Permission("cloudwatch:GetDashboard"),
     Permission("cloudwatch:ListTagsForResource"),
+    Permission("dlm:GetLifecyclePolicy"),
     Permission("ec2:DescribeFlowLogs"),
     Permission("ec2:DescribeInternetGateways"),
     Permission("ec2:DescribeVpcEncryptionControls"),

@@ -152,6 +152,20 @@ SHAPES: dict[str, Case] = {
         "'ena'",
         "'efa-only' or 'efa'",
     ),
+    "snapshot interval": (
+        "ssh_cidr: null",
+        "§snapshots: {interval_hours: 5}",
+        "cluster.head_node.snapshots.interval_hours",
+        "5",
+        "1, 2, 3, 4, 6, 8, 12 or 24",
+    ),
+    "shared storage": (
+        "ssh_cidr: null",
+        "§shared_storage: fsx",
+        "cluster.head_node.shared_storage",
+        "'fsx'",
+        "'ebs' or 'efs'",
+    ),
     "head volume": ("ssh_cidr: null", "§root_volume_gib: 40", "cluster.head_node.root_volume_gib", "40", "equal to 45"),
     "head type": (
         "ssh_cidr: null",

@@ -12,9 +12,16 @@ from config.messages import dotted
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The fast one, where PyYAML was built with libyaml."""
 
+MAX_BYTES = 1024 * 1024
+"""Size of the largest file that is read."""
+MAX_ALIASED_VALUES = 10_000
+"""Values that all aliases of a file may stand for together. Aliases of aliases double it line by line."""
+MAX_DEPTH = 100
+"""Mappings and lists within each other. libyaml's time grows with the square of it."""
+
 
 class YamlSourceError(ValueError):
-    """A file that cannot be read, or is not YAML with one value per key."""
+    """A file that cannot be read, is too large, or is not YAML with one value per key."""
 
 
 @dataclass(frozen=True)
@@ -35,18 +42,28 @@ class YamlSource:
         """Parse a file.
 
         Raises:
-            YamlSourceError: The file cannot be read, is not YAML, or gives a key twice.
+            YamlSourceError: The file cannot be read, is larger than ``MAX_BYTES``, nests or repeats more than
+                ``MAX_DEPTH`` and ``MAX_ALIASED_VALUES`` allow, is not YAML, or gives a key twice.
         """
         name = str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
         try:
-            text = path.read_text(encoding="utf-8")
+            with path.open("rb") as file:
+                content = file.read(MAX_BYTES + 1)
+            if len(content) > MAX_BYTES:
+                line = content.count(b"\n", 0, MAX_BYTES) + 1
+                raise YamlSourceError(f"{name}:{line}: got more than 1 MiB up to here; allowed: 1 MiB in a file")
+            text = content.decode("utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise YamlSourceError(f"{name}: cannot be read: {error}") from None
         try:
+            if excess := _excess(text):
+                raise YamlSourceError(f"{name}:{excess}")
             loader = LOADER(text)
             node = loader.get_single_node()
             places = list(_places(node, ()))
             value = None if node is None else loader.construct_document(node)
+        except YamlSourceError:
+            raise
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             raise YamlSourceError(f"{name}: not YAML: {error}") from None
         lines: dict[tuple[str | int, ...], int] = {}
@@ -66,6 +83,41 @@ class YamlSource:
         """Return what is wrong with values, a line each: the file, the value's line and place, and the text."""
         lines = sorted({(self.line(place), f"{dotted(place)}: {text}") for place, text in found})
         return "\n".join(f"{self.name}:{line}: {text}" for line, text in lines)
+
+
+def _excess(text: str) -> str | None:
+    """Return the line on which a text asks for too much time or memory, and how; None: nowhere.
+
+    It looks at the parser's events, before anything is made of the text.
+    """
+    sizes: dict[str | None, int] = {}  # values that an alias of an anchor stands for
+    around: list[tuple[str | None, int]] = []  # the collections that are open: anchor, and the number of values before
+    values = aliased = 0
+    event: Any  # types-PyYAML lets marks and anchors be None, which those of a text are not
+    for event in yaml.parse(text, Loader=LOADER):
+        line = event.start_mark.line + 1
+        if isinstance(event, yaml.AliasEvent):
+            if any(event.anchor == anchor for anchor, _ in around):
+                return f"{line}: got *{event.anchor} within what it names; allowed: aliases of other values"
+            size = sizes.get(event.anchor, 0)  # of an anchor that is not there the loader tells
+            values += size
+            aliased += size
+            if aliased > MAX_ALIASED_VALUES:
+                return f"{line}: got aliases that stand for {aliased} values; allowed: {MAX_ALIASED_VALUES} in a file"
+        elif isinstance(event, yaml.CollectionStartEvent):
+            around.append((event.anchor, values))
+            values += 1
+            if len(around) > MAX_DEPTH:
+                return f"{line}: got mappings and lists {len(around)} deep; allowed: {MAX_DEPTH}"
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, before = around.pop()
+            if anchor is not None:
+                sizes[anchor] = values - before
+        elif isinstance(event, yaml.ScalarEvent):
+            values += 1
+            if event.anchor is not None:
+                sizes[event.anchor] = 1
+    return None
 
 
 def _places(node: yaml.Node | None, place: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], int]]:

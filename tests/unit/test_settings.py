@@ -18,6 +18,10 @@ from config.settings import (
 from tests.unit.settings_files import A_VPC, GOOD, GROUP, KEY, MORE, RESOURCE, Write, changed, outcome
 
 CONFIG = Path(__file__).parents[2] / "config"
+LAUGHS = "a: &a x\n" + "".join(
+    f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+)
+"""Ten times as many values line by line: 10^8 on the last one."""
 
 
 def test_the_base_of_the_tables_is_in_order(write: Write) -> None:
@@ -160,8 +164,10 @@ def test_what_is_no_settings_file_is_told(write: Write) -> None:
         ("name: a: b", "settings.yaml: not YAML: mapping values are not allowed"),
         ("a: 1\n---\nb: 2", "settings.yaml: not YAML: expected a single document"),
         ("a: 2026-13-45", "settings.yaml: not YAML: month must be in 1..12"),
-        ("a: &a [*a]", "settings.yaml: not YAML: "),
-        ("[" * 500, "settings.yaml: not YAML: "),
+        ("x: 1\na: &a\n  - *a", "settings.yaml:3: got *a within what it names"),
+        ("\n" + "[" * 500_000, "settings.yaml:2: got mappings and lists 101 deep; allowed: 100"),
+        ("# x\n" * 300_000, "settings.yaml:262145: got more than 1 MiB up to here; allowed: 1 MiB"),
+        (LAUGHS, "settings.yaml:5: got aliases that stand for 10118 values; allowed: 10000"),
         ("a: !!python/name:os.system", "settings.yaml: not YAML: could not determine a constructor"),
         ("name: a\nname: b", "settings.yaml:2: name: given twice, first on line 1"),
         ("network:\n  cidr: a\n  cidr: b", "settings.yaml:3: cidr: given twice, first on line 2"),

@@ -20,6 +20,7 @@ from ultracluster.domain import cluster as domain
 from ultracluster.domain import cluster_rules, lustre, names, neuron
 from ultracluster.domain.faults import Fault, below
 from ultracluster.domain.instance_types import EfaInterfaceType
+from ultracluster.domain.validator_warnings import ACCEPTABLE
 
 SCHEMA_PATH = Path(__file__).with_name("schema.json")
 PARALLELCLUSTER_ENDPOINTS = ("logs", "cloudformation", "ec2")
@@ -309,6 +310,15 @@ class ClusterMonitoringSettings(_Model):
         return domain.MonitoringSpec(**self.model_dump())
 
 
+class AcceptedWarningSettings(_Model):
+    """A warning of ParallelCluster's validators that does not stop the deployment."""
+
+    validator: Annotated[str, Field(json_schema_extra={"enum": list(ACCEPTABLE)})]
+    """Type of the validator, as `make validate` and `make preflight` name it."""
+    reason: str
+    """Why; both programs tell it with the warning."""
+
+
 class ClusterSettings(_Model):
     """The ParallelCluster cluster."""
 
@@ -339,6 +349,9 @@ class ClusterSettings(_Model):
     monitoring: ClusterMonitoringSettings = ClusterMonitoringSettings()
     overrides: dict[str, Any] = {}
     """Raw ParallelCluster keys for what is not modelled here, merged last; queues and compute resources by Name."""
+    accepted_warnings: list[AcceptedWarningSettings] = []
+    """Warnings of ParallelCluster's validators that do not stop the deployment. A validator in this list says no errors
+    in the deployment, either; `make validate` and `make preflight` still have them."""
 
     def spec(self, *, name: str, region: str, tags: dict[str, str]) -> domain.ClusterSpec:
         """Return the facts that the rules and the construct need; the name is that of the generation.
@@ -364,6 +377,7 @@ class ClusterSettings(_Model):
             slurm=self.slurm.spec,
             monitoring=self.monitoring.spec,
             overrides=self.overrides,
+            accepted_warnings=tuple(domain.AcceptedWarning(**dict(each)) for each in self.accepted_warnings),
         )
 
 

@@ -59,6 +59,11 @@ FAULTS: Mapping[str, Fault] = {
         "the provider's Lambda function runs out of its 60 seconds",
         "https://docs.aws.amazon.com/lambda/latest/dg/configuration-timeout.html",
     ),
+    "warning": Fault(
+        "a validator of ParallelCluster warns of every cluster",
+        "https://docs.aws.amazon.com/parallelcluster/latest/ug/pcluster.create-cluster-v3.html",
+        target="the validator's type, such as CustomAmiTagValidator",
+    ),
     "stopping": Fault(
         "compute nodes that are terminated keep shutting down, when their placement group is to go",
         "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/delete-placement-group.html",
@@ -97,6 +102,10 @@ class Faults:
 
     def __contains__(self, name: str) -> bool:
         return name in self._targets
+
+    def target(self, name: str) -> str:
+        """Return what a fault was told beside its name; empty: nothing, or it is not in force."""
+        return self._targets.get(name, "")
 
     def check_creation(self, logical_id: str, resource_type: str) -> None:
         """Let the creation of a resource fail, if it is to fail.

@@ -162,7 +162,7 @@ class Functions:
     def _process(self, arn: str) -> _Process:
         _, _, _, region, account, *_ = arn.split(":")
         function = lambda_backends[account][region].get_function(arn)
-        revision = json.dumps(function.get_configuration())
+        revision = json.dumps([function.get_configuration(), FAULTS_IN_FORCE.target("warning")])
         with self._lock:
             process = self._processes.get(arn)
             if process and process.is_alive and process.revision == revision:
@@ -304,6 +304,7 @@ class _Process:
             "AWS_LAMBDA_FUNCTION_VERSION": "$LATEST",
             "AWS_LAMBDA_LOG_GROUP_NAME": self._log.group,
             "AWS_LAMBDA_LOG_STREAM_NAME": self._log.stream,
+            "REHEARSAL_WARNING": FAULTS_IN_FORCE.target("warning"),
             "LAMBDA_TASK_ROOT": self._directory.name,
             "_HANDLER": str(function.handler),
             **function.environment_vars,

@@ -142,13 +142,14 @@ def cluster_templates(wide_settings: Path, directory: Path) -> dict[str, dict[st
     from rehearsal.validation import examine, prepare
     from toolchain.parallelcluster import ParallelCluster, RunnerError
     from toolchain.synthesis import SynthesisError, synthesize
+    from ultracluster.domain.validator_warnings import accepted
 
     try:
         settings = load(wide_settings)
         assembly = synthesize(str(wide_settings.with_suffix("")), directory / "cdk.out.templates")
         with EmulatedAws() as aws, ParallelCluster(aws.environment) as parallelcluster:
             request = prepare(aws, settings, assembly)
-            if faults := examine(parallelcluster, request).faults:
+            if faults := examine(parallelcluster, request, accepted(settings.cluster_spec)).faults:
                 raise BenchError("\n".join(faults))
             built = parallelcluster.build_templates(request.configuration, request.name)
     except (FileNotFoundError, RunnerError, SettingsError, SynthesisError) as error:

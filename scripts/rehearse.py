@@ -23,6 +23,7 @@ import yaml
 
 from rehearsal.faults import FAULTS
 from scripts import environments
+from ultracluster.domain.validator_warnings import VALIDATORS, accepted, judge
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -37,7 +38,7 @@ EVENT_COLUMNS = 5
 PLAIN_WIDTH = 120
 OTHER_HEAD_NODE = ("c6i.8xlarge", "c6i.4xlarge")
 HARMLESS_FAULTS = ("throttling",)
-"""A deployment succeeds in spite of them."""
+"""A deployment succeeds despite them."""
 Edit = Callable[[dict[str, Any]], object]
 
 
@@ -143,7 +144,13 @@ class Rehearsal:
             self._aws.inject(fault, target)
             code = self._kill_midway() if fault == "killed" else self._run_cdk("created", "deploy", "--all")
             self._say(f"The CDK's exit code is {code}. AWS describes this at {FAULTS[fault].source}")
-            if code == 0 and fault not in HARMLESS_FAULTS:
+            if fault == "warning":
+                verdict = judge(target, accepted(self._settings.cluster_spec))
+                self._say(f"A warning of {target}: {verdict.explanation}")
+                harmless = not verdict.stops
+            else:
+                harmless = fault in HARMLESS_FAULTS
+            if code == 0 and not harmless:
                 named = f"{fault}:{target}" if target else fault
                 raise RehearsalError(f"nothing failed: this deployment has nothing that the fault {named} strikes")
             self._explain(began)
@@ -344,6 +351,8 @@ def _fault(text: str) -> tuple[str, str]:
         raise argparse.ArgumentTypeError(f"got {name!r}; there is {', '.join(FAULTS)}")
     if (FAULTS[name].target is None) != (target == ""):
         raise argparse.ArgumentTypeError(f"{name} takes {FAULTS[name].target or 'nothing'} after a colon")
+    if name == "warning" and target not in VALIDATORS:
+        raise argparse.ArgumentTypeError(f"got {target!r}; allowed: {', '.join(VALIDATORS)}")
     return name, target
 
 

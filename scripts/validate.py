@@ -54,6 +54,7 @@ def outcomes(names: list[str]) -> Iterator[Outcome]:
     from toolchain.parallelcluster import ParallelCluster, RunnerError
     from toolchain.synthesis import SynthesisError, synthesize
     from toolchain.values import UnsupportedError
+    from ultracluster.domain.validator_warnings import accepted
 
     no_report = (SettingsError, SynthesisError, UnsupportedError, LookupError, ClientError, BotoCoreError, RunnerError)
     with (
@@ -69,15 +70,13 @@ def outcomes(names: list[str]) -> Iterator[Outcome]:
             try:
                 settings = load(CONFIG / f"{name}.yaml")
                 request = prepare(aws, settings, assemblies[name].result())
-                yield Outcome(name, examine(parallelcluster, request))
+                yield Outcome(name, examine(parallelcluster, request, accepted(settings.cluster_spec)))
             except no_report as error:
                 yield Outcome(name, None, str(error))
 
 
 def as_text(outcome: Outcome) -> str:
     """Return the lines for people."""
-    from rehearsal.validation import UNDERSTOOD
-
     if outcome.report is None:
         return f"{outcome.environment}: NOT EXAMINED\n{_indented(outcome.error)}\n"
     report = outcome.report
@@ -88,8 +87,8 @@ def as_text(outcome: Outcome) -> str:
     ]
     for message in report.messages:
         lines.append(f"  {message.level:7} {message.validator}: {message.text}")
-        if message.level == "WARNING" and message.validator in UNDERSTOOD:
-            lines.append(f"          understood: {UNDERSTOOD[message.validator]}")
+        if message.level == "WARNING":
+            lines.append(f"          {report.verdicts[message.validator].explanation}")
     lines += [f"  FAULT   {fault}" for fault in report.faults]
     return "\n".join(lines) + "\n"
 

@@ -1,17 +1,16 @@
-"""The scripts that nodes run while they start: in S3, with what lets nodes and ParallelCluster's provider read them."""
+"""The scripts that nodes run while they start: in S3, with what lets nodes read them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from aws_cdk import Acknowledgment, Stack, Validations
+from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3_assets as assets
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from ultracluster.domain.cluster_configuration import Action, NodeActions
-from ultracluster.wildcards import as_cdk_nag_writes
 
 _LAUNCHER = Path(__file__).with_name("node_launcher.sh")
 _RUNNER = Path(__file__).with_name("run_bundle.sh")
@@ -84,25 +83,6 @@ class NodeScripts(Construct):
             on_updated=run if node_kind == "HeadNode" else None,
             policy_arns=[self._policy_arn("Launcher", _LAUNCHER, _RUNNER), *self._bundle_policy_arns(script)],
         )
-
-    def provider_policy(self) -> iam.ManagedPolicy | None:
-        """Return what the provider needs beside its own rights, None if no script was defined before.
-
-        It looks for every script before it makes or changes a cluster; what it cannot read it calls missing. By a name
-        that stays: a changed script is looked for before a change of this policy has spread in IAM.
-        """
-        if not self._assets:
-            return None
-        statement = self._read_assets("*.sh")
-        policy = iam.ManagedPolicy(self, "ProviderPolicy", statements=[statement])
-        [scripts] = map(as_cdk_nag_writes, Stack.of(self).resolve(statement.resources))
-        Validations.of(policy).acknowledge(
-            Acknowledgment(
-                id=f"AwsSolutions::AwsSolutions-IAM5[Resource::{scripts}]",
-                reason="scripts among the account's CDK assets, by a name that stays when their contents change",
-            )
-        )
-        return policy
 
     def _run(self, script: NodeScript) -> Action:
         bundle = self._asset(script.directory)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from aws_cdk import CfnStack, CustomResource, Stack, Tags, Token
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from ultracluster.domain.cluster import ClusterSpec
@@ -12,8 +13,9 @@ from ultracluster.domain.cluster_configuration import (
     LustreMount,
     NodeActions,
     render,
-    understood_warnings,
+    secret_arns,
 )
+from ultracluster.domain.validator_warnings import suppressed
 from ultracluster.network import Network
 from ultracluster.node_scripts import NodeScript, NodeScripts
 
@@ -28,7 +30,7 @@ class ParallelCluster(Construct):
     to change its tags, and running nodes hold the old one. So give the stack itself no tags, either, because
     CloudFormation would hand them down.
 
-    A warning of ParallelCluster's validators stops the deployment, except those of ``understood_warnings``.
+    A warning of ParallelCluster's validators stops the deployment, except those of ``validator_warnings.suppressed``.
 
     Attributes:
         cluster_name: ParallelCluster's name of the cluster; known once the cluster exists.
@@ -99,12 +101,12 @@ class ParallelCluster(Construct):
         cluster = CustomResource(
             self,
             "Resource",
-            service_token=self._provider(spec.version, scripts).get_att("Outputs.ServiceToken").to_string(),
+            service_token=self._provider(spec).get_att("Outputs.ServiceToken").to_string(),
             resource_type="Custom::PclusterCluster",
             properties={
                 "ClusterName": spec.name,
                 "ClusterConfiguration": render(spec, bindings),
-                "SuppressValidators": understood_warnings(spec),
+                "SuppressValidators": suppressed(spec),
                 "ValidationFailureLevel": "WARNING",
             },
         )
@@ -116,14 +118,31 @@ class ParallelCluster(Construct):
         self.status = cluster.get_att_string("clusterStatus")
         self.validation_messages = cluster.get_att_string("validationMessages")
 
-    def _provider(self, version: str, scripts: NodeScripts) -> CfnStack:
+    def _provider(self, spec: ClusterSpec) -> CfnStack:
         stack = Stack.of(self)
         host = f"{stack.region}-aws-parallelcluster.s3.{stack.region}.{stack.url_suffix}"
-        policy = scripts.provider_policy()
+        policy = self._provider_policy(spec)
         return CfnStack(
             self,
             # Another version gets another provider, which CloudFormation refuses to put in the place of the first.
-            f"Provider{version.replace('.', '')}",
-            template_url=f"https://{host}/parallelcluster/{version}/templates/custom_resource/cluster.yaml",
+            f"Provider{spec.version.replace('.', '')}",
+            template_url=f"https://{host}/parallelcluster/{spec.version}/templates/custom_resource/cluster.yaml",
             parameters=None if policy is None else {"AdditionalIamPolicies": policy.managed_policy_arn},
         )
+
+    def _provider_policy(self, spec: ClusterSpec) -> iam.ManagedPolicy | None:
+        """Return what lets the provider see the secrets of the configuration, as its validators do; None: it has none.
+
+        They describe a password and read a Munge key (aws-parallelcluster 3.16.1, ``directory_service_validators.py``,
+        ``secret_validators.py``).
+        """
+        arns: dict[str, set[str]] = {}
+        for place, arn in secret_arns(spec.overrides):
+            action = "GetSecretValue" if place[-1] == "MungeKeySecretArn" else "DescribeSecret"
+            arns.setdefault(f"secretsmanager:{action}", set()).add(arn)
+        if not arns:
+            return None
+        statements = [
+            iam.PolicyStatement(actions=[action], resources=sorted(named)) for action, named in sorted(arns.items())
+        ]
+        return iam.ManagedPolicy(self, "ProviderSecrets", statements=statements)

@@ -20,6 +20,8 @@ import pcluster.lib
 from pcluster.api.encoder import JSONEncoder
 from pcluster.api.errors import NotFoundException, exception_message
 from pcluster.cli.exceptions import APIOperationException, ParameterException
+from pcluster.config.cluster_config import SlurmClusterConfig
+from pcluster.validators.common import FailureLevel, Validator, ValidatorContext
 
 from toolchain.provider_request import arguments
 
@@ -35,6 +37,26 @@ _LONGEST_MESSAGES = 2048
 _LEVELS = ("INFO", "WARNING", "ERROR")
 
 helper = CfnResource()
+
+
+def _warn(validator_type: str) -> None:
+    """Let a validator of this type warn of every cluster, by the fault ``warning`` of the rehearsal."""
+    register = SlurmClusterConfig._register_validators
+
+    def validate(validator: Validator) -> None:
+        validator._add_failure("A warning of the rehearsal.", FailureLevel.WARNING)
+
+    warning = type(validator_type, (Validator,), {"_validate": validate})
+
+    def register_one_more(config: SlurmClusterConfig, context: ValidatorContext | None = None) -> None:
+        register(config, context)
+        config._register_validator(warning)
+
+    SlurmClusterConfig._register_validators = register_one_more
+
+
+if _WARNING := os.environ.get("REHEARSAL_WARNING"):
+    _warn(_WARNING)
 
 
 def handler(event: Event, context: Any) -> None:

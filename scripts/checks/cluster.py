@@ -16,6 +16,7 @@ from toolchain.cluster import ClusterRequest, cluster_request
 from toolchain.deployed import NOT_YET, DeployedResolver
 from toolchain.parallelcluster import Message, ParallelCluster, Verdict
 from toolchain.synthesis import synthesize
+from ultracluster.domain.validator_warnings import accepted, judge
 
 _LISTS = {
     "AdditionalIamPolicies": "policies",
@@ -60,7 +61,7 @@ _FREE_NAME = "preflight"
     seconds=60,
 )
 def parallelcluster(deployment: Deployment) -> Iterator[Finding]:
-    """Dry-run the creation of the cluster, validators included, with what exists of all that it refers to.
+    """Dry-run the creation of the cluster, all validators included, with what exists of all that it refers to.
 
     It makes nothing. A cluster that exists is put forward as a new one of another name: what its update would do is
     told elsewhere, and the dry run of an update makes ParallelCluster's bucket if it is not there
@@ -89,7 +90,9 @@ def _request(deployment: Deployment) -> tuple[ClusterRequest, list[str]]:
         request = cluster_request(assembly, DeployedResolver(assembly, deployment))
     left_out: set[str] = set()
     configuration = _existing(request.configuration, left_out)
-    return replace(request, properties={**request.properties, "ClusterConfiguration": configuration}), sorted(left_out)
+    # Without SuppressValidators, to hear all warnings, and errors of those whose warnings are accepted.
+    properties = {"ClusterName": request.name, "ClusterConfiguration": configuration}
+    return replace(request, properties=properties), sorted(left_out)
 
 
 def _existing(value: Any, left_out: set[str]) -> Any:
@@ -131,17 +134,26 @@ def _too_early(deployment: Deployment) -> Finding:
 
 
 def _findings(deployment: Deployment, verdict: Verdict, left_out: list[str]) -> Iterator[Finding]:
-    messages = [each for each in verdict.messages if each.level != "INFO"]
-    objections = [each for each in messages if not _launch_refused(each)]
+    messages = [each for each in dict.fromkeys(verdict.messages) if each.level != "INFO"]
     if not verdict.accepted and not messages:
-        objections = [Message("ERROR", "", verdict.reason)]
-    for message in objections:
-        yield _objection(deployment, message)
-    if not objections:
+        messages = [Message("ERROR", "", verdict.reason)]
+    accepting = accepted(deployment.settings.cluster_spec)
+    stopped = launches_refused = False
+    for message in messages:
+        judged = judge(message.validator, accepting)
+        if _launch_refused(message):
+            launches_refused = True
+        elif message.level == "WARNING" and not judged.stops:
+            sentence = f"WARNING: {message.text} ({judged.explanation})"
+            yield Finding(Status.PASS, sentence, subject=message.validator)
+        else:
+            stopped = True
+            yield _objection(deployment, message, judged.explanation if message.level == "WARNING" else "")
+    if not stopped:
         version = deployment.settings.cluster.parallelcluster_version
         sentence = f"the validators of ParallelCluster {version} have no objection; left out is what the deployment "
         yield Finding(Status.PASS, f"{sentence}brings: {', '.join(left_out)}")
-    if len(objections) < len(messages):
+    if launches_refused:
         sentence = "EC2 was not asked to dry-run launches: that takes ec2:RunInstances, more than a right to look"
         hint = "leave it to the deployment, which asks with its own rights"
         yield Finding(Status.SKIP, sentence, hint, subject="launches")
@@ -153,15 +165,16 @@ def _launch_refused(message: Message) -> bool:
     return of_a_launch and bool(_REFUSED.search(message.text)) and not _OTHER_RIGHT.search(message.text)
 
 
-def _objection(deployment: Deployment, message: Message) -> Finding:
-    if not _REFUSED.search(message.text):
-        hint = (
-            "ParallelCluster would refuse the cluster, for a warning too; if `make validate "
-            f"ENV={deployment.environment}` does not say the same, the account is to be mended, else the settings"
-        )
-        return Finding(Status.FAIL, f"{message.level}: {message.text}", hint, subject=message.validator)
-    hint = "grant what it names, or leave it to the deployment, which asks again"
-    return Finding(Status.UNKNOWN, message.text, hint, subject=message.validator)
+def _objection(deployment: Deployment, message: Message, explanation: str) -> Finding:
+    """Return what stands against the deployment; the explanation is that of a warning."""
+    if _REFUSED.search(message.text):
+        hint = "grant what it names, or leave it to the deployment, which asks again"
+        return Finding(Status.UNKNOWN, message.text, hint, subject=message.validator)
+    hint = explanation or (
+        "ParallelCluster would refuse the cluster; if `make validate "
+        f"ENV={deployment.environment}` does not say the same, the account is to be mended, else the settings"
+    )
+    return Finding(Status.FAIL, f"{message.level}: {message.text}", hint, subject=message.validator)
 
 
 CHECKS = (parallelcluster,)

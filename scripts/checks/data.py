@@ -10,6 +10,7 @@ from typing import Any
 from config.messages import dotted
 from scripts.checks.check import Finding, Status, check
 from scripts.deployment import Deployment
+from ultracluster.domain.cluster_configuration import secret_arns
 
 _SERVICE_ROLE = "AWSServiceRoleForAmazonFSx"
 
@@ -128,19 +129,10 @@ def _is_of_account(statement: dict[str, Any], account: str) -> bool:
 )
 def secrets(deployment: Deployment) -> Iterator[Finding]:
     """Look at each secret of cluster.overrides, and at who may read it."""
-    for place, arn in _secret_arns(deployment.settings.cluster.overrides, ("cluster", "overrides")):
+    for place, arn in secret_arns(deployment.settings.cluster.overrides, ("cluster", "overrides")):
         command = deployment.command("secretsmanager", "describe-secret", "--secret-id", arn)
-        status, sentence, hint = _secret(deployment, arn, place)
+        status, sentence, hint = _secret(deployment, arn, dotted(place))
         yield Finding(status, sentence, hint, command, arn.rpartition(":")[2])
-
-
-def _secret_arns(value: Any, place: tuple[str | int, ...]) -> Iterator[tuple[str, str]]:
-    """Yield the place and the value of all keys that end in SecretArn."""
-    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, member in members:
-        if isinstance(member, str) and str(key).endswith("SecretArn"):
-            yield dotted((*place, key)), member
-        yield from _secret_arns(member, (*place, key))
 
 
 def _secret(deployment: Deployment, arn: str, place: str) -> tuple[Status, str, str]:
@@ -158,57 +150,25 @@ def _secret(deployment: Deployment, arn: str, place: str) -> tuple[Status, str, 
     if "DeletedDate" in found:
         hint = f"`{deployment.command('secretsmanager', 'restore-secret', '--secret-id', arn)}`, or {another}"
         return Status.FAIL, f"{arn} is scheduled for deletion on {found['DeletedDate']:%Y-%m-%d}", hint
-    status, sentence, hint = _secret_policy(deployment, arn, place)
+    status, sentence, hint = _secret_policy(deployment, arn)
     if key := found.get("KmsKeyId"):
         allowing = f"let {key} allow kms:Decrypt to whoever reads it, or encrypt the secret with aws/secretsmanager"
-        status, hint = (Status.WARN if status is Status.PASS else status), "; ".join(filter(None, (hint, allowing)))
+        status, hint = Status.WARN, "; ".join(filter(None, (hint, allowing)))
         sentence = f"{sentence}; reading it also takes kms:Decrypt on {key}"
     return status, sentence, hint
 
 
-def _secret_policy(deployment: Deployment, arn: str, place: str) -> tuple[Status, str, str]:
-    """Judge who may read a secret by its resource policy.
+def _secret_policy(deployment: Deployment, arn: str) -> tuple[Status, str, str]:
+    """Judge by a secret's resource policy whether the head node and ParallelCluster's provider may read it.
 
-    ParallelCluster gives the head node's role the right to read it (aws-parallelcluster 3.16.1,
-    templates/cdk_builder_utils.py). Its provider has no right to secrets
-    (https://github.com/aws/aws-parallelcluster/blob/develop/cloudformation/policies/parallelcluster-policies.yaml), of
-    which its validators only warn (validators/common.py); but in this project a warning stops the deployment.
+    ParallelCluster gives the head node's role the right to (aws-parallelcluster 3.16.1,
+    templates/cdk_builder_utils.py), the cluster's stack gives it to the provider.
     """
     document = deployment.account.ask("secretsmanager", "get_resource_policy", SecretId=arn).get("ResourcePolicy")
-    statements = _listed(json.loads(document)["Statement"]) if document else []
-    if any(each["Effect"] == "Deny" for each in statements):
+    if document and any(each["Effect"] == "Deny" for each in _listed(json.loads(document)["Statement"])):
         sentence = f"the policy of {arn} denies something"
         return Status.WARN, sentence, "see that it is neither the provider nor the head node that is denied"
-    account = arn.split(":")[4]
-    provider = f"arn:aws:iam::{account}:role/*ParallelClusterLambdaRole-*"
-    action = f"secretsmanager:{'GetSecretValue' if place.endswith('MungeKeySecretArn') else 'DescribeSecret'}"
-    allowing = [each for each in statements if _allows(each, action)]
-    if any(_covers(each, account, provider) for each in allowing):
-        return Status.PASS, f"{arn} exists, and its policy allows {action}; the head node's role may read it", ""
-    hint = (
-        f"give the secret a policy that allows {action} to Principal * on the only condition (ArnLike) that "
-        f"aws:PrincipalArn is like {provider}"
-    )
-    if allowing:
-        sentence = f"{arn} exists; whether its policy allows {action} to ParallelCluster's provider cannot be judged"
-        return Status.WARN, sentence, hint
-    sentence = (
-        f"{arn} exists, and the head node's role may read it; but ParallelCluster's provider, which validates the "
-        "cluster, has no right to secrets, and its warning of that stops the deployment"
-    )
-    return Status.FAIL, sentence, hint
-
-
-def _covers(statement: dict[str, Any], account: str, provider: str) -> bool:
-    """Tell whether a statement is for the provider's role, for its account or for all, on no unknown condition."""
-    if statement.get("Condition") == {"ArnLike": {"aws:PrincipalArn": provider}}:
-        statement = {key: value for key, value in statement.items() if key != "Condition"}
-    if _is_of_account(statement, account):
-        return True
-    principal = statement.get("Principal", {})
-    named = _listed(principal.get("AWS", [])) if isinstance(principal, dict) else []
-    roles = f"arn:aws:iam::{account}:role/parallelcluster/"
-    return "Condition" not in statement and any(each.startswith(roles) for each in named)
+    return Status.PASS, f"{arn} exists; the roles of the head node and of the provider may read it", ""
 
 
 def _listed(value: Any) -> list[Any]:

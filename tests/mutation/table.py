@@ -11,6 +11,7 @@ NODE_SCRIPTS = "constructs/ultracluster/node_scripts.py"
 RUN_BUNDLE = "constructs/ultracluster/run_bundle.sh"
 RENDERING = "constructs/ultracluster/domain/cluster_configuration.py"
 CLUSTER_RULES = "constructs/ultracluster/domain/cluster_rules.py"
+WARNINGS = "constructs/ultracluster/domain/validator_warnings.py"
 NEURON = "constructs/ultracluster/domain/neuron.py"
 LUSTRE_RULES = "constructs/ultracluster/domain/lustre.py"
 NAMES = "constructs/ultracluster/domain/names.py"
@@ -308,7 +309,7 @@ MUTATIONS = (
     Mutation(
         "unmeant-suppression",
         "only warnings that are meant are suppressed",
-        RENDERING,
+        WARNINGS,
         "    if spec.head_node.ssh_key_name is None:\n",
         "    if spec.head_node.ssh_key_name is None or spec.head_node.ssh_cidr:\n",
         (f"{STACK_TESTS}::test_port_22_is_opened_to_the_block_that_is_given",),
@@ -346,12 +347,12 @@ MUTATIONS = (
         (f"{STACK_TESTS}::test_nodes_have_only_policies_that_the_provider_may_attach[trn1-16]",),
     ),
     Mutation(
-        "all-assets",
-        "the provider may read scripts, and no other asset",
-        NODE_SCRIPTS,
-        'self._read_assets("*.sh")',
-        'self._read_assets("*")',
-        (f"{STACK_TESTS}::test_the_provider_may_read_the_scripts_and_nothing_else_of_ours[trn1-16]",),
+        "passwords-read",
+        "the provider may read Munge keys, and no password",
+        CLUSTER,
+        'if place[-1] == "MungeKeySecretArn" else "DescribeSecret"',
+        'if place[-1] == "MungeKeySecretArn" else "GetSecretValue"',
+        (f"{STACK_TESTS}::test_the_provider_may_see_the_secrets_that_the_settings_name_as_its_validators_do",),
     ),
     Mutation(
         "cluster-before-its-scripts",
@@ -472,7 +473,7 @@ MUTATIONS = (
         "one-provider-for-all-versions",
         "another version of ParallelCluster has another provider",
         CLUSTER,
-        "f\"Provider{version.replace('.', '')}\"",
+        "f\"Provider{spec.version.replace('.', '')}\"",
         '"Provider"',
         (f"{CONSTRUCT_TESTS}::test_another_version_has_another_provider",),
     ),

@@ -26,6 +26,7 @@ from tests.preflight.conftest import REGION, GoodAccount
 from tests.preflight.deployed import assembly, deployed, stack
 from tests.stacks.deployments import Deployment as Synthesized
 from toolchain import parallelcluster as toolchain_parallelcluster
+from toolchain.cluster import ClusterRequest
 from toolchain.parallelcluster import Message, ParallelCluster, Verdict
 from toolchain.synthesis import synthesize
 
@@ -87,9 +88,10 @@ def test_the_rights_suffice_but_for_launches(configured: Configured, monkeypatch
     account = configured(everything, "reserved")
     rights = [permission.action for permission in parallelcluster.permissions]
     found = restricted(account, monkeypatch, *rights)
-    assert answered(found) == {("", Status.PASS), ("launches", Status.SKIP)}
+    passed = {("", Status.PASS), ("EfaPlacementGroupValidator", Status.PASS)}
+    assert answered(found) == passed | {("launches", Status.SKIP)}
     assert "ec2:RunInstances" in found[-1].sentence
-    assert answered(restricted(account, monkeypatch, *rights, "ec2:RunInstances")) == {("", Status.PASS)}
+    assert answered(restricted(account, monkeypatch, *rights, "ec2:RunInstances")) == passed
 
 
 def test_other_rights_than_that_to_launch_are_missing_too(
@@ -117,7 +119,7 @@ def test_each_right_is_needed(configured: Configured, monkeypatch: pytest.Monkey
     superfluous = {
         right
         for right in rights
-        if answered(restricted(account, monkeypatch, *(rights - {right}))) == {("", Status.PASS)}
+        if {status for _, status in answered(restricted(account, monkeypatch, *(rights - {right})))} == {Status.PASS}
     }
     assert superfluous == {"sts:GetCallerIdentity"}  # which needs no right, but has a name
 
@@ -125,24 +127,47 @@ def test_each_right_is_needed(configured: Configured, monkeypatch: pytest.Monkey
 def test_it_leaves_nothing_behind(configured: Configured) -> None:
     account = configured(lambda _: None)
     before = inventory(account.aws, REGION)
-    assert account.statuses(parallelcluster) == [Status.PASS]
+    assert set(account.statuses(parallelcluster)) == {Status.PASS}
     assert inventory(account.aws, REGION) == before
 
 
 def test_an_existing_vpc_is_enough(configured: Configured) -> None:
-    [found] = configured(existing, deploy=False).look(parallelcluster)
+    *_, found = configured(existing, deploy=False).look(parallelcluster)
     assert found.status is Status.PASS
     assert "brings: file system, node scripts, placement groups, policies, security groups" in found.sentence
 
 
-def test_a_warning_is_a_fault(configured: Configured) -> None:
-    def with_missing_file(raw: dict[str, Any]) -> None:
-        settings = {"CustomSlurmSettingsIncludeFile": "s3://nowhere/slurm.conf"}
-        raw["cluster"]["overrides"] = {"Scheduling": {"SlurmSettings": settings}}
+def test_every_warning_is_told_once_with_what_to_do(configured: Configured, monkeypatch: pytest.MonkeyPatch) -> None:
+    def accept(raw: dict[str, Any]) -> None:
+        raw["cluster"]["accepted_warnings"] = [{"validator": "UrlValidator", "reason": "nodes can read it"}]
 
-    [found] = configured(with_missing_file).look(parallelcluster)
-    assert (found.status, found.subject) == (Status.FAIL, "UrlValidator")
-    assert found.sentence.startswith("WARNING: ")
+    types = ("DuplicateMountDirValidator", "DcvValidator", "UrlValidator", "KeyPairValidator")
+    warnings = [Message("WARNING", name, f"{name} warns") for name in types]
+    error = Message("ERROR", "UrlValidator", "no URL")
+    said = (*warnings, *warnings, error, Message("INFO", "DeletionPolicyValidator", "kept"))
+    asked = []
+
+    def create(_: ParallelCluster, request: ClusterRequest, *, strings: bool) -> Verdict:
+        asked.append((request.properties.keys(), strings))
+        return Verdict(False, said, "refused")
+
+    account = configured(accept)
+    monkeypatch.setattr(ParallelCluster, "create", create)
+    found = list(account.look(parallelcluster))
+    assert asked == [({"ClusterName", "ClusterConfiguration"}, True)], "nothing is suppressed"
+    assert [(each.subject, each.status) for each in found] == [
+        ("DuplicateMountDirValidator", Status.FAIL),
+        ("DcvValidator", Status.FAIL),
+        ("UrlValidator", Status.PASS),
+        ("KeyPairValidator", Status.PASS),
+        ("UrlValidator", Status.FAIL),
+    ]
+    broken, not_accepted, accepted, by_settings, error_of_accepted = found
+    assert "means a broken cluster" in broken.hint
+    assert "cluster.accepted_warnings: [{validator: DcvValidator, reason: ...}]" in not_accepted.hint
+    assert accepted.sentence == "WARNING: UrlValidator warns (accepted: nodes can read it)"
+    assert "accepted: no SSH key" in by_settings.sentence
+    assert error_of_accepted.sentence == "ERROR: no URL"
 
 
 def test_a_secret_that_may_not_be_read_stops_the_deployment(
@@ -152,9 +177,10 @@ def test_a_secret_that_may_not_be_read_stops_the_deployment(
     with_secret()(account)
     rights = [permission.action for permission in parallelcluster.permissions]
     found = restricted(account, monkeypatch, *rights, "ec2:RunInstances")
-    assert answered(found) == {("PasswordSecretArnValidator", Status.UNKNOWN)}
-    assert SECRET in found[0].sentence
-    assert answered(list(account.look(parallelcluster))) == {("", Status.PASS)}
+    key_pair = ("KeyPairValidator", Status.PASS)
+    assert answered(found) == {key_pair, ("PasswordSecretArnValidator", Status.UNKNOWN)}
+    assert SECRET in found[-1].sentence
+    assert answered(list(account.look(parallelcluster))) == {key_pair, ("", Status.PASS)}
 
 
 def test_without_the_package(good_account: Callable[..., GoodAccount], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,7 +203,7 @@ def test_a_running_cluster_is_known_and_not_touched(
     create_stacks(rehearsed_aws, Synthesized(settings, tmp_path))
     before, events = inventory(rehearsed_aws, settings.region), stack_events(rehearsed_aws, settings.region)
     deployment = Deployment("dev", settings)
-    [found] = findings(parallelcluster, deployment)
+    *_, found = findings(parallelcluster, deployment)
     assert found.status is Status.PASS
     assert found.sentence.endswith("brings: node scripts")
     known = [each for check in (names.stack_names, names.cluster_name) for each in findings(check, deployment)]

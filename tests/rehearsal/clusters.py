@@ -56,12 +56,12 @@ class Clusters:
             },
         }
 
-    def create(self, configuration: dict[str, Any] | None = None) -> None:
+    def create(self, configuration: dict[str, Any] | None = None, **properties: Any) -> None:
         attributes = ("clusterStatus", "headNode.instanceId", "headNode.privateIpAddress", "validationMessages")
         outputs = {name.replace(".", ""): {"Value": {"Fn::GetAtt": ["Cluster", name]}} for name in attributes}
         self.stacks.create(
             "parent",
-            self.template(configuration),
+            self.template(configuration, **properties),
             template={"Outputs": outputs},
             Capabilities=["CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPAND"],
             Tags=[{"Key": "team", "Value": "ml"}],

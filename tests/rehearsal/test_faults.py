@@ -212,9 +212,9 @@ def attempts(rehearsal_server: EmulatedAws, tmp_path_factory: pytest.TempPathFac
         cloudformation = rehearsal_server.client("cloudformation", region)
         app = ["--all", "--app", deployment.assembly("created"), "--require-approval", "never"]
         found = {}
-        for fault in ("capacity", "head-node", "provider", "killed", "none"):
+        for fault in ("capacity", "head-node", "provider", "warning", "killed", "none"):
             if fault in FAULTS:
-                rehearsal_server.inject(fault)
+                rehearsal_server.inject(fault, "CustomAmiTagValidator" if fault == "warning" else "")
             began = datetime.now(UTC)
             said: list[str] = []
             if fault == "killed":
@@ -243,7 +243,7 @@ def status(cloudformation: Any, name: str) -> str | None:
 @pytest.mark.slow
 @pytest.mark.validation
 class TestCluster:
-    @pytest.mark.parametrize("fault", ["capacity", "head-node", "provider"])
+    @pytest.mark.parametrize("fault", ["capacity", "head-node", "provider", "warning"])
     def test_it_is_rolled_back(self, fault: str, attempts: dict[str, Attempt]) -> None:
         attempt = attempts[fault]
         assert attempt.code == 1
@@ -271,6 +271,10 @@ class TestCluster:
         attempt = attempts["provider"]
         assert "Message returned: Execution timed out" in attempt.reason("dev-cluster", "Cluster.*")
         assert attempt.seconds < 60, "of which the function would take all on AWS"
+
+    def test_a_warning_that_nobody_accepted(self, attempts: dict[str, Attempt]) -> None:
+        # https://docs.aws.amazon.com/parallelcluster/latest/ug/pcluster.create-cluster-v3.html
+        assert '"type": "CustomAmiTagValidator"' in attempts["warning"].reason("dev-cluster", "Cluster.*")
 
     def test_the_cdk_is_killed_and_cloudformation_goes_on(self, attempts: dict[str, Attempt]) -> None:
         # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html

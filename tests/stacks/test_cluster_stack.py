@@ -101,7 +101,7 @@ def test_only_what_works_on_creation_and_on_update_is_asked_for(deployment: Depl
 
 
 def test_warnings_stop_a_deployment_but_for_those_that_are_meant(deployment: Deployment) -> None:
-    expected = ["type:KeyPairValidator"]
+    expected = ["type:AsyncTimedUrlValidator", "type:KeyPairValidator"]
     if deployment.settings.name == "reserved":
         expected.append("type:EfaPlacementGroupValidator")
 
@@ -142,15 +142,28 @@ def test_the_provider_follows_the_region(tmp_path: Path) -> None:
     assert deployment.configuration["Region"] == "us-east-2"
 
 
-def test_the_provider_may_read_the_scripts_and_nothing_else_of_ours(deployment: Deployment) -> None:
+def test_the_provider_may_do_nothing_more_where_no_secret_is_named(deployment: Deployment) -> None:
+    assert "Parameters" not in deployment.cluster.properties(PROVIDER)
+
+
+def test_the_provider_may_see_the_secrets_that_the_settings_name_as_its_validators_do(tmp_path: Path) -> None:
+    password, munge_key = (f"arn:aws:secretsmanager:us-west-2:123456789012:secret:{name}" for name in ("db-a", "mk-b"))
+
+    def name_secrets(raw: Raw) -> None:
+        database = {"Uri": "db", "UserName": "u", "PasswordSecretArn": password}
+        raw["cluster"]["overrides"] = {
+            "Scheduling": {"SlurmSettings": {"Database": database, "MungeKeySecretArn": munge_key}}
+        }
+
+    deployment = deploy(edited("trn1-16", name_secrets), tmp_path)
     parameters = deployment.cluster.properties(PROVIDER)["Parameters"]
     policy = deployment.cluster.of_type(POLICY)[parameters["AdditionalIamPolicies"]["Ref"]]
 
-    [statement] = policy["Properties"]["PolicyDocument"]["Statement"]
-
     assert parameters.keys() == {"AdditionalIamPolicies"}
-    assert (statement["Effect"], statement["Action"]) == ("Allow", "s3:GetObject")
-    assert flat(statement["Resource"]) == f"arn:aws:s3:::{BUCKET}/*.sh"
+    assert policy["Properties"]["PolicyDocument"]["Statement"] == [
+        {"Effect": "Allow", "Action": "secretsmanager:DescribeSecret", "Resource": password},
+        {"Effect": "Allow", "Action": "secretsmanager:GetSecretValue", "Resource": munge_key},
+    ]
 
 
 def test_the_cluster_comes_after_everything_that_it_needs_and_goes_before(deployment: Deployment) -> None:
@@ -188,7 +201,7 @@ def test_port_22_is_opened_to_the_block_that_is_given(tmp_path: Path) -> None:
     deployment = deploy(edited("trn1-16", open_to_office), tmp_path)
 
     assert deployment.configuration["HeadNode"]["Ssh"] == {"KeyName": "office", "AllowedIps": "203.0.113.0/24"}
-    assert deployment.request["SuppressValidators"] == []
+    assert deployment.request["SuppressValidators"] == ["type:AsyncTimedUrlValidator"]
 
 
 def test_nodes_take_the_second_version_of_instance_metadata_alone(deployment: Deployment) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from ultracluster.domain import slurm
 from ultracluster.domain.cluster import (
+    AcceptedWarning,
     ClusterSpec,
     ComputeResourceSpec,
     HeadNodeSpec,
@@ -22,8 +23,9 @@ from ultracluster.domain.cluster_configuration import (
     LustreMount,
     NodeActions,
     render,
-    understood_warnings,
+    secret_arns,
 )
+from ultracluster.domain.validator_warnings import suppressed
 
 TRN1 = ComputeResourceSpec(name="trn1-32xl", instance_type="trn1.32xlarge", max_count=16)
 QUEUE = QueueSpec(name="trn1", compute_resources=[TRN1])
@@ -439,6 +441,24 @@ def test_only_warnings_that_are_meant_are_suppressed() -> None:
                     head_node=replace(MINIMAL.head_node, ssh_key_name=key),
                     monitoring=MonitoringSpec(detailed_monitoring=detailed),
                 )
-                expected = [*([] if key else ["KeyPairValidator"]), *validators]
+                expected = ["AsyncTimedUrlValidator", *([] if key else ["KeyPairValidator"]), *validators]
                 expected += ["DetailedMonitoringValidator"] if detailed else []
-                assert understood_warnings(spec) == [f"type:{validator}" for validator in expected], spec
+                assert suppressed(spec) == [f"type:{validator}" for validator in expected], spec
+
+
+def test_what_the_settings_accept_is_suppressed_once() -> None:
+    names = ("UrlValidator", "KeyPairValidator")
+    spec = replace(MINIMAL, accepted_warnings=[AcceptedWarning(validator=name, reason="meant") for name in names])
+    assert suppressed(spec) == ["type:AsyncTimedUrlValidator", "type:KeyPairValidator", "type:UrlValidator"]
+
+
+def test_every_secret_is_found() -> None:
+    overrides = {
+        "DirectoryService": {"PasswordSecretArn": "a", "DomainName": "d"},
+        "Scheduling": {"SlurmSettings": {"MungeKeySecretArn": "b", "Database": {"PasswordSecretArn": "c"}}},
+    }
+    assert {".".join(map(str, place)): arn for place, arn in secret_arns(overrides)} == {
+        "DirectoryService.PasswordSecretArn": "a",
+        "Scheduling.SlurmSettings.MungeKeySecretArn": "b",
+        "Scheduling.SlurmSettings.Database.PasswordSecretArn": "c",
+    }

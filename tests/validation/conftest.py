@@ -14,6 +14,7 @@ from tests.stacks.deployments import deploy
 from toolchain.assembly import Assembly
 from toolchain.cluster import ClusterRequest
 from toolchain.parallelcluster import ParallelCluster, Templates
+from ultracluster.domain.validator_warnings import accepted
 
 
 @dataclass(frozen=True)
@@ -62,4 +63,8 @@ def templates(deployment: Callable[[str], Deployment], parallelcluster: Parallel
 
 @pytest.fixture(scope="session")
 def report(deployment: Callable[[str], Deployment], parallelcluster: ParallelCluster) -> Callable[[str], Report]:
-    return cache(lambda environment: examine(parallelcluster, deployment(environment).request))
+    def examined(environment: str) -> Report:
+        found = deployment(environment)
+        return examine(parallelcluster, found.request, accepted(found.settings.cluster_spec))
+
+    return cache(examined)

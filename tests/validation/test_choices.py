@@ -9,8 +9,8 @@ import yaml
 
 from rehearsal.validation import examine
 from scripts.validate import CONFIG
-from toolchain.cluster import ClusterRequest
 from toolchain.parallelcluster import ParallelCluster
+from ultracluster.domain.validator_warnings import accepted
 
 pytestmark = pytest.mark.validation
 
@@ -93,11 +93,11 @@ def choose(deployment: Callable[[str], Any], tmp_path: Path) -> Callable[[Choice
     return chosen
 
 
-def found(parallelcluster: ParallelCluster, request: ClusterRequest) -> tuple[tuple[str, ...], set[str]]:
-    """Return the faults of a cluster, and the validators that it silences without need."""
-    report = examine(parallelcluster, request)
-    silenced = {name.removeprefix("type:") for name in request.properties["SuppressValidators"]}
-    return report.faults, silenced - {message.validator for message in report.messages}
+def found(parallelcluster: ParallelCluster, chosen: Any) -> tuple[tuple[str, ...], set[str]]:
+    """Return the faults of a cluster, and the validators whose warnings it accepts without need."""
+    accepting = accepted(chosen.settings.cluster_spec)
+    report = examine(parallelcluster, chosen.request, accepting)
+    return report.faults, accepting.keys() - {message.validator for message in report.messages}
 
 
 @pytest.mark.slow
@@ -105,10 +105,10 @@ def found(parallelcluster: ParallelCluster, request: ClusterRequest) -> tuple[tu
 def test_parallelcluster_accepts_it(
     choice: Choice, choose: Callable[[Choice], Any], parallelcluster: ParallelCluster
 ) -> None:
-    assert found(parallelcluster, choose(choice).request) == ((), set())
+    assert found(parallelcluster, choose(choice)) == ((), set())
 
 
 def test_parallelcluster_accepts_all_of_them_together(
     choose: Callable[[Choice], Any], parallelcluster: ParallelCluster
 ) -> None:
-    assert found(parallelcluster, choose(everything).request) == ((), set())
+    assert found(parallelcluster, choose(everything)) == ((), set())

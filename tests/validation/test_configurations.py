@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from rehearsal.validation import UNDERSTOOD, Report
+from rehearsal.validation import Report
 from scripts.validate import environments
+from ultracluster.domain.validator_warnings import accepted
 
 pytestmark = [pytest.mark.validation, pytest.mark.parametrize("environment", environments())]
 
@@ -23,9 +24,7 @@ def test_no_warning_is_suppressed_that_does_not_occur(
     environment: str, deployment: Callable[[str], Any], report: Callable[[str], Report]
 ) -> None:
     warned = {message.validator for message in report(environment).messages}
-    names = deployment(environment).request.properties.get("SuppressValidators", [])
-    suppressed = {name.removeprefix("type:") for name in names}
-    assert suppressed <= warned & UNDERSTOOD.keys()
+    assert accepted(deployment(environment).settings.cluster_spec).keys() <= warned
 
 
 def test_the_provider_gets_no_property_that_breaks_creation_or_update(

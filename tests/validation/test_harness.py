@@ -241,15 +241,26 @@ def test_a_warning_that_the_template_does_not_suppress_is_a_fault(
     parallelcluster: ParallelCluster, request_: ClusterRequest
 ) -> None:
     properties = {**request_.properties, "SuppressValidators": []}
-    report = examine(parallelcluster, ClusterRequest(request_.region, properties, {}))
+    report = examine(parallelcluster, ClusterRequest(request_.region, properties, {}), {})
     assert any(fault.startswith("WARNING KeyPairValidator") for fault in report.faults)
     assert any(fault.startswith("refused as CloudFormation sends it") for fault in report.faults)
 
 
 def test_suppressing_everything_is_a_fault(parallelcluster: ParallelCluster, request_: ClusterRequest) -> None:
     properties = {**request_.properties, "SuppressValidators": ["ALL"]}
-    report = examine(parallelcluster, ClusterRequest(request_.region, properties, {}))
+    report = examine(parallelcluster, ClusterRequest(request_.region, properties, {}), {})
     assert any("SuppressValidators has ALL" in fault for fault in report.faults)
+
+
+def test_a_script_that_is_missing_is_a_fault_though_its_validator_is_suppressed(
+    parallelcluster: ParallelCluster, request_: ClusterRequest
+) -> None:
+    configuration = copy.deepcopy(request_.configuration)
+    queue(configuration).update(CustomActions={"OnNodeConfigured": {"Script": "s3://nowhere/script.sh"}})
+    properties = {**request_.properties, "ClusterConfiguration": configuration}
+    accepting = {"KeyPairValidator": "meant"}
+    [fault] = examine(parallelcluster, ClusterRequest(request_.region, properties, {}), accepting).faults
+    assert fault.startswith("WARNING AsyncTimedUrlValidator")
 
 
 def test_an_error_counts_though_its_validator_is_suppressed_for_a_warning(
@@ -259,7 +270,8 @@ def test_an_error_counts_though_its_validator_is_suppressed_for_a_warning(
     queue(configuration)["Networking"].pop("PlacementGroup")
     names = ["type:KeyPairValidator", "type:EfaPlacementGroupValidator"]
     properties = {**request_.properties, "ClusterConfiguration": configuration, "SuppressValidators": names}
-    [fault] = examine(parallelcluster, ClusterRequest(request_.region, properties, {})).faults
+    accepting = dict.fromkeys(("KeyPairValidator", "EfaPlacementGroupValidator"), "meant")
+    [fault] = examine(parallelcluster, ClusterRequest(request_.region, properties, {}), accepting).faults
     assert fault.startswith("ERROR EfaPlacementGroupValidator")
 
 

@@ -12,6 +12,7 @@ from rehearsal.aws import EmulatedAws
 from rehearsal.validation import Report
 from scripts import validate
 from toolchain.parallelcluster import Message
+from ultracluster.domain.validator_warnings import Verdict
 
 pytestmark = pytest.mark.validation
 
@@ -63,11 +64,11 @@ def test_a_name_that_is_not_in_config(run: Callable[..., int], capsys: pytest.Ca
     ("report", "code", "lines"),
     [
         (
-            Report("c", 2, (KEY_PAIR,), ()),
+            Report("c", 2, (KEY_PAIR,), {"KeyPairValidator": Verdict(False, "accepted: no SSH key")}, ()),
             0,
-            ["e: accepted", "WARNING KeyPairValidator: no key pair", "understood: no SSH key", "cluster c, 2 queues"],
+            ["e: accepted", "WARNING KeyPairValidator: no key pair", "accepted: no SSH key", "cluster c, 2 queues"],
         ),
-        (Report("c", 1, (), (SIZE,)), 1, ["e: REFUSED", f"FAULT   {SIZE}", "cluster c, 1 queue;"]),
+        (Report("c", 1, (), {}, (SIZE,)), 1, ["e: REFUSED", f"FAULT   {SIZE}", "cluster c, 1 queue;"]),
         (None, 2, ["e: NOT EXAMINED", "  two\n  lines"]),
     ],
     ids=["accepted", "refused", "not examined"],
@@ -80,6 +81,6 @@ def test_the_outcome_in_words_and_as_a_code(report: Report | None, code: int, li
 
 
 def test_the_worst_outcome_is_the_exit_code(run: Callable[..., int], monkeypatch: pytest.MonkeyPatch) -> None:
-    reports = [Report("c", 1, (), (SIZE,)), Report("c", 1, (), ())]
+    reports = [Report("c", 1, (), {}, (SIZE,)), Report("c", 1, (), {}, ())]
     monkeypatch.setattr(validate, "outcomes", lambda _: [validate.Outcome("e", report) for report in reports])
     assert run() == 1

@@ -182,6 +182,19 @@ class MonitoringSpec:
 
 
 @dataclass(frozen=True, kw_only=True)
+class AcceptedWarning:
+    """Accept a warning of ParallelCluster's validators, which stops a deployment otherwise.
+
+    Attributes:
+        validator: Type of the validator, one of ``validator_warnings.ACCEPTABLE``.
+        reason: Why.
+    """
+
+    validator: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class ClusterSpec:
     """Define a cluster.
 
@@ -201,6 +214,7 @@ class ClusterSpec:
         monitoring: Logs, dashboard and alarms.
         tags: Tags of everything that ParallelCluster makes.
         overrides: Raw ParallelCluster keys merged over the rendered configuration.
+        accepted_warnings: Warnings that do not stop the deployment.
     """
 
     name: str
@@ -218,6 +232,7 @@ class ClusterSpec:
     monitoring: MonitoringSpec = field(default_factory=MonitoringSpec)
     tags: Mapping[str, str] = field(default_factory=dict)
     overrides: Mapping[str, Any] = field(default_factory=dict)
+    accepted_warnings: Sequence[AcceptedWarning] = ()
 
     @property
     def placement_group_labels(self) -> list[str]:

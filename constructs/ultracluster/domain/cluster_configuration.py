@@ -5,7 +5,7 @@ through CloudFormation, which hands every scalar over as a string; ParallelClust
 mappings (``CustomSlurmSettings``) and in ``Args``, so these hold strings from the start.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -140,27 +140,13 @@ def render(spec: ClusterSpec, bindings: Bindings) -> dict[str, Any]:
     return merged
 
 
-def understood_warnings(spec: ClusterSpec) -> list[str]:
-    """Return the validators whose warnings this cluster means, as ``type:...`` of ParallelCluster's SuppressValidators.
-
-    A warning of any other validator stops the deployment, because ParallelCluster only warns of, say, a missing script.
-    """
-    suppressed = []
-    if spec.head_node.ssh_key_name is None:
-        suppressed.append("type:KeyPairValidator")
-    unplaced = (
-        resource
-        for queue in spec.queues
-        if queue.capacity_type != "CAPACITY_BLOCK" and _placement_group(queue, {}) is None
-        for resource in queue.compute_resources
-    )
-    if any(resource.has_efa for resource in unplaced):
-        suppressed.append("type:EfaPlacementGroupValidator")
-    if any(resource.efa is False for queue in spec.queues for resource in queue.compute_resources):
-        suppressed.append("type:EfaValidator")
-    if spec.monitoring.detailed_monitoring:
-        suppressed.append("type:DetailedMonitoringValidator")
-    return suppressed
+def secret_arns(value: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Yield place and ARN of every secret that a part of a configuration names, such as the overrides of a cluster."""
+    members = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    for key, member in members:
+        if isinstance(member, str) and str(key).endswith("SecretArn"):
+            yield (*place, key), member
+        yield from secret_arns(member, (*place, key))
 
 
 def _custom_slurm_settings(spec: ClusterSpec) -> Mapping[str, str]:

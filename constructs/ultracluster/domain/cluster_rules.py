@@ -12,9 +12,17 @@ from math import isfinite
 from typing import Any
 
 from ultracluster.domain import addresses, lustre, names, neuron, slurm
-from ultracluster.domain.cluster import ClusterSpec, ComputeResourceSpec, HeadNodeSpec, LoginPoolSpec, QueueSpec
+from ultracluster.domain.cluster import (
+    AcceptedWarning,
+    ClusterSpec,
+    ComputeResourceSpec,
+    HeadNodeSpec,
+    LoginPoolSpec,
+    QueueSpec,
+)
 from ultracluster.domain.faults import Fault, below
 from ultracluster.domain.instance_types import TRAINIUM_TYPES, has_efa, is_arm, memory_gib
+from ultracluster.domain.validator_warnings import ACCEPTABLE, VALIDATORS
 
 MAX_QUEUES = 50
 MAX_COMPUTE_RESOURCES = 50
@@ -86,6 +94,7 @@ def faults(spec: ClusterSpec) -> list[Fault]:
         reserved |= slurm.RESERVED_ACCOUNTING_SETTINGS
     found += below(("slurm", "custom_settings"), _slurm_faults(spec.slurm.custom_settings, reserved))
     found += below(("overrides",), _override_faults(spec))
+    found += below(("accepted_warnings",), _accepted_warning_faults(spec.accepted_warnings))
     return found
 
 
@@ -412,3 +421,22 @@ def zone_warnings(spec: ClusterSpec, zone_id: str) -> Iterator[Fault]:
                     "zones that offer it: " + ", ".join(zones),
                     f"{zone_id} was not seen to",
                 )
+
+
+def _accepted_warning_faults(accepted: Iterable[AcceptedWarning]) -> Iterator[Fault]:
+    reasons = {
+        "passes": "its warnings stop no deployment, and need not be accepted",
+        "stops": "its warnings mean a broken cluster",
+    }
+    seen: set[str] = set()
+    for index, each in enumerate(accepted):
+        place, allowed = (index, "validator"), " or ".join(ACCEPTABLE)
+        if each.validator in seen:
+            yield Fault(place, each.validator, "each validator once", "one reason is told for it")
+        elif each.validator not in ACCEPTABLE:
+            known = VALIDATORS.get(each.validator)
+            reason = reasons[known.effect] if known else "no validator of this type warns of a cluster"
+            yield Fault(place, each.validator, allowed, reason)
+        seen.add(each.validator)
+        if not each.reason.strip():
+            yield Fault((index, "reason"), each.reason, "a sentence", "it is told with every report of the warning")

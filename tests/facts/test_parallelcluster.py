@@ -103,7 +103,11 @@ def test_every_warning_is_known_with_its_source() -> None:
 
 
 def warning_lines(node: ast.AST, file: str) -> list[str]:
-    return [f"{file}:{each.lineno}" for each in ast.walk(node) if level(each) == "WARNING" or is_of_secrets(each)]
+    return [
+        f"{file}:{each.lineno}"
+        for each in ast.walk(node)
+        if isinstance(each, ast.expr) and (level(each) == "WARNING" or is_of_secrets(each))
+    ]
 
 
 def has_errors(node: ast.AST) -> bool:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rehearsal.spoils import SPOILS
 from scripts.checks.catalog import CATALOG
+from ultracluster.domain.validator_warnings import VALIDATORS
 
 TEXT = (Path(__file__).parents[2] / "docs/preflight.md").read_text(encoding="utf-8")
 
@@ -22,6 +23,13 @@ def test_every_check_is_described() -> None:
     assert table("| id | looks at | without it | rights |") == [
         f"| `{each.id}` | {each.title} | {each.prevents} | {', '.join(right.action for right in each.permissions)} |"
         for each in CATALOG
+    ]
+
+
+def test_every_warning_is_described() -> None:
+    assert table("| validator | deployment | it says | what to do | errors | source |") == [
+        f"| `{name}` | {row.effect} | {row.means} | {row.advice} | {'yes' if row.errors else 'no'} | {row.source} |"
+        for name, row in VALIDATORS.items()
     ]
 
 

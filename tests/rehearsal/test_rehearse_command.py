@@ -50,6 +50,7 @@ def without_stacks(monkeypatch: pytest.MonkeyPatch, aws: EmulatedAws) -> None:
         (["dev", "--fault", "fire"], f"got 'fire'; there is {', '.join(FAULTS)}"),
         (["dev", "--fault", "resource"], "resource takes a logical id or a resource type after a colon"),
         (["dev", "--fault", "quota:Address"], "quota takes nothing after a colon"),
+        (["dev", "--fault", "warning:Nobody"], "got 'Nobody'; allowed: AmiOsCompatibleValidator, "),
     ],
 )
 def test_what_cannot_be_rehearsed(
@@ -100,6 +101,15 @@ def test_a_fault_that_strikes_nothing_is_no_success(
     assert "FAILED: nothing failed: this deployment has nothing that the fault resource:Nothing strikes" in (
         capsys.readouterr().out
     )
+
+
+@pytest.mark.usefixtures("without_stacks")
+@pytest.mark.parametrize(("validator", "code"), [("AsyncTimedUrlValidator", 0), ("DcvValidator", 1)])
+def test_a_warning_that_passes_is_no_failure(
+    validator: str, code: int, run: Callable[..., int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rehearse.Rehearsal, "_run_cdk", lambda *_: 0)
+    assert run("dev", "--fault", f"warning:{validator}") == code
 
 
 @pytest.mark.slow

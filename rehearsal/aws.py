@@ -115,14 +115,27 @@ class EmulatedAws:
         name = f"restricted-{uuid.uuid4()}"
         iam.create_user(UserName=name)
         iam.put_user_policy(UserName=name, PolicyName=name, PolicyDocument=json.dumps(policy))
-        key = iam.create_access_key(UserName=name)["AccessKey"]
+        with self._judged(iam.create_access_key(UserName=name)["AccessKey"]) as environment:
+            yield environment
+
+    @contextmanager
+    def in_role(self, role_arn: str) -> Iterator[dict[str, str]]:
+        """Yield the environment variables of whoever has the credentials of a role, such as a job on a node.
+
+        Whom the role trusts is not looked at. All else is as with `restricted`.
+        """
+        sts = self.client("sts", "us-east-1")
+        answer = sts.assume_role(RoleArn=role_arn, RoleSessionName="i-0123456789abcdef0")
+        with self._judged(answer["Credentials"]) as environment:
+            yield {**environment, "AWS_SESSION_TOKEN": answer["Credentials"]["SessionToken"]}
+
+    @contextmanager
+    def _judged(self, key: Mapping[str, str]) -> Iterator[dict[str, str]]:
+        """Yield the environment variables of an access key; until the block ends, IAM looks at every call."""
+        own = {"AWS_ACCESS_KEY_ID": key["AccessKeyId"], "AWS_SECRET_ACCESS_KEY": key["SecretAccessKey"]}
         self._set_unchecked_calls("0")
         try:
-            yield {
-                **self.settings,
-                "AWS_ACCESS_KEY_ID": key["AccessKeyId"],
-                "AWS_SECRET_ACCESS_KEY": key["SecretAccessKey"],
-            }
+            yield {**self.settings, **own}
         finally:
             self._set_unchecked_calls("inf")
 

@@ -41,7 +41,7 @@ from rehearsal.gaps.logs import Logs
 from rehearsal.gaps.repetitions import avoid_repetitions
 from rehearsal.gaps.resource_groups import ResourceGroups
 from rehearsal.gaps.routes import find_black_holes
-from rehearsal.gaps.s3 import Bucket, let_anonymous_requests_in
+from rehearsal.gaps.s3 import Bucket, judge_signed_requests
 from rehearsal.gaps.security_groups import Rule, SecurityGroups
 from rehearsal.gaps.service_quotas import ServiceQuotas
 from rehearsal.gaps.ssm import Ssm
@@ -81,6 +81,6 @@ def fill() -> None:
     widen_attachments()
     avoid_repetitions()
     find_black_holes()
-    let_anonymous_requests_in()
+    judge_signed_requests()
     name_service_roles()
     add_lifecycle_manager()

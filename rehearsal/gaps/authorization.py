@@ -17,7 +17,10 @@ from moto.s3.responses import ACTION_MAP
 from rehearsal.calls import NODE_KEY, access_key
 
 _UNKNOWN = "*"
-"""The resource of a request, where moto does not find it out: everywhere but in S3, SQS and for IAM's roles."""
+"""The resource of a request, where it is not found out: everywhere but in S3, SQS, for IAM's roles and parameters."""
+_OF_PARAMETERS = frozenset(
+    {"DeleteParameter", "DeleteParameters", "GetParameter", "GetParameterHistory", "GetParameters", "PutParameter"}
+)
 _PREFIXES = {"monitoring": "cloudwatch", "tagging": "tag"}
 """Services' prefixes in IAM's actions, where they are not the names with which requests are signed.
 
@@ -29,9 +32,11 @@ _match_known = IAMPolicyStatement._match
 def refuse_as_services_do() -> None:
     """Give refusals the codes of AWS, and let what a policy says of a certain resource hold for an unknown one.
 
-    https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadBucket.html needs s3:ListBucket.
+    https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadBucket.html needs s3:ListBucket,
+    https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetBucketEncryption.html s3:GetEncryptionConfiguration.
     """
     ACTION_MAP["BUCKET"]["HEAD"]["DEFAULT"] = "ListBucket"
+    ACTION_MAP["BUCKET"]["GET"]["encryption"] = "GetEncryptionConfiguration"
     ActionAuthenticatorMixin._authenticate_and_authorize_normal_action = _authorize  # type: ignore[assignment,method-assign]
     IAMPolicyStatement._match = staticmethod(_match)  # type: ignore[assignment,method-assign]
 
@@ -56,7 +61,8 @@ def _authorize(self: BaseResponse, resource: str = _UNKNOWN) -> None:
     if access_key(self.headers.get("Authorization", "")) == NODE_KEY:
         return
     try:
-        self._authenticate_and_authorize_action(_Request, resource)
+        for each in _resources(self, resource):
+            self._authenticate_and_authorize_action(_Request, each)
     except AccessDeniedError as error:
         protocol = self.determine_response_protocol(get_service_model(self.boto3_service_name))
         if protocol == "ec2":
@@ -67,6 +73,19 @@ def _authorize(self: BaseResponse, resource: str = _UNKNOWN) -> None:
             code = "AccessDeniedException"
             error.description = json.dumps({"__type": code, "code": code, "message": error.message})
         raise
+
+
+def _resources(request: BaseResponse, resource: str) -> list[str]:
+    """Return what a request is about. Parameters are known by their names in it.
+
+    https://docs.aws.amazon.com/service-authorization/latest/reference/list_awssystemsmanager.html
+    """
+    if request.boto3_service_name != "ssm" or request._get_action() not in _OF_PARAMETERS:
+        return [resource]
+    names = request._get_param("Names") or [request._get_param("Name")]
+    prefix = f"arn:aws:ssm:{request.region}:{request.current_account}:parameter"
+    bare = [name.removeprefix(prefix).split(":")[0].removeprefix("/") for name in names]  # without version or label
+    return [f"{prefix}/{name}" for name in bare]
 
 
 def _match(pattern: str, value: str) -> Match[str] | None:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from moto.awslambda.models import lambda_backends
-from moto.iam.access_control import IAMPolicy, PermissionResult
+from moto.iam.access_control import IAMPolicy, PermissionResult, S3IAMRequest
 from moto.s3.exceptions import S3ClientError
 from moto.s3.models import FakeBucket, NotificationConfiguration
 from moto.s3.responses import S3Response
@@ -93,16 +93,42 @@ class Bucket(FakeBucket):
         return [each for function in functions if function.function_arn == arn for each in function.policy.statements]
 
 
-def let_anonymous_requests_in() -> None:
-    """Let IAM judge signed requests only. What is public moto finds out by itself, but only after IAM.
+class _Decryption(S3IAMRequest):
+    """What S3 asks KMS for on behalf of whoever reads an object."""
 
-    https://docs.aws.amazon.com/AmazonS3/latest/userguide/access-control-block-public-access.html
+    def __init__(self, **request: Any) -> None:
+        super().__init__(**request)
+        self._action = "kms:Decrypt"
+
+    def check_action_permitted(self, resource: str) -> None:
+        """Judge the caller's own policies alone, as if the key's policy left it to them."""
+        context = {"kms:ViaService": f"s3.{self._region}.amazonaws.com"}
+        policies = map(IAMPolicy, self._access_key.collect_policies())
+        results = [each.is_action_permitted(self._action, resource, None, context) for each in policies]
+        if PermissionResult.DENIED in results or PermissionResult.PERMITTED not in results:
+            self._raise_access_denied()
+
+
+def judge_signed_requests() -> None:
+    """Let IAM judge signed requests only, and whoever reads an object also by the customer's key that encrypts it.
+
+    What is public moto finds out by itself, but only after IAM.
+
+    https://docs.aws.amazon.com/AmazonS3/latest/userguide/access-control-block-public-access.html,
+    https://repost.aws/knowledge-center/decrypt-kms-encrypted-objects-s3
     """
     authorize = S3Response._authenticate_and_authorize_s3_action
 
-    def authorize_signed(request: S3Response, *names: str | None, **named: str | None) -> None:
-        if "Authorization" in request.headers:
-            authorize(request, *names, **named)
+    def authorize_signed(request: S3Response, bucket_name: str | None = None, key_name: str | None = None) -> None:
+        if "Authorization" not in request.headers:
+            return
+        authorize(request, bucket_name, key_name)
+        if request.method == "GET" and bucket_name and key_name:
+            found = request.backend.get_object(bucket_name, key_name)
+            if found is not None and found.kms_key_id:
+                key_id = found.kms_key_id.rpartition("/")[2]
+                key = f"arn:aws:kms:{request.region}:{request.current_account}:key/{key_id}"
+                request._authenticate_and_authorize_action(_Decryption, key)
 
     S3Response._authenticate_and_authorize_s3_action = authorize_signed  # type: ignore[assignment,method-assign]
 

@@ -90,11 +90,10 @@ def test_everybody_may_ask_who_he_is(aws: EmulatedAws) -> None:
 
 
 def test_an_unknown_resource_is_any_resource(aws: EmulatedAws) -> None:
-    with aws.restricted(policy("ssm:GetParameter", resource="arn:aws:ssm:*:*:parameter/a")) as environment:
-        with pytest.raises(ClientError, match="ParameterNotFound"):
-            client(environment, "ssm").get_parameter(Name="b")
+    with aws.restricted(policy("fsx:DescribeFileSystems", resource="arn:aws:fsx:*:*:file-system/a")) as environment:
+        assert client(environment, "fsx").describe_file_systems()["FileSystems"] == []
         with pytest.raises(ClientError, match="AccessDeniedException"):
-            client(environment, "ssm").describe_parameters()
+            client(environment, "fsx").describe_backups()
 
 
 @pytest.mark.usefixtures("bucket")

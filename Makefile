@@ -91,7 +91,7 @@ synth-all: setup ## The same for every configuration, one after the other
 
 .PHONY: bootstrap
 bootstrap: env setup ## Prepare the account and Region of ENV for the CDK: once, needs credentials
-	@$(CDK) bootstrap $(ARGS)
+	@arguments=$$(python -m scripts.bootstrap $(ENV)) && $(CDK) bootstrap $$arguments $(ARGS)
 
 .PHONY: changes
 changes: env setup .venv-pcluster/.complete ## Tell what a deployment of ENV would do to what is running: ARGS='--against DIRECTORY', --json, --markdown
@@ -287,8 +287,8 @@ schema: setup ## Write config/schema.json and config/pipeline.schema.json anew f
 	@python -m config.pipeline
 
 .PHONY: snapshots
-snapshots: setup ## Write the golden templates anew; review them as a diff
-	@pytest --update-snapshots tests/stacks/test_snapshots.py tests/pull_request/test_golden.py $(ARGS)
+snapshots: setup .venv-pcluster/.complete ## Write the golden templates and permissions again; review them as a diff
+	@pytest --update-snapshots tests/stacks/test_snapshots.py tests/pull_request/test_golden.py tests/operations/test_node_permissions.py $(ARGS)
 
 # Not after setup: an edited pin and the old constraints contradict each other.
 .PHONY: update-deps

@@ -13,7 +13,7 @@ from ultracluster.domain.faults import Fault, below
 from ultracluster.domain.instance_types import zone_id_prefix
 
 if TYPE_CHECKING:
-    from config.settings import ClusterSettings, MonitoringSettings, NetworkSettings, StorageSettings
+    from config.settings import BootstrapSettings, ClusterSettings, MonitoringSettings, NetworkSettings, StorageSettings
 
 _OTHER_PARTITIONS = ("cn-", "us-gov-", "us-iso", "eu-iso")
 _FIXED_ADDRESS_RESERVE = 32
@@ -40,6 +40,14 @@ def _zone(region: str, zone_id: str) -> list[Fault]:
     if prefix is None or zone_id.startswith(f"{prefix}-"):
         return []
     return [Fault(("zone_id",), zone_id, f"{prefix}-az1, {prefix}-az2, ...", f"a zone of {region}")]
+
+
+def _bootstrap(account: str | None, region: str, bootstrap: BootstrapSettings) -> list[Fault]:
+    place, arn = ("bootstrap", "kms_key_arn"), bootstrap.kms_key_arn
+    found = _region_faults(place, arn, region)
+    if arn is not None and account is not None and arn.split(":")[4] != account:
+        found.append(Fault(place, arn, f"one of account {account}", "the CDK uses keys of the account alone"))
+    return found
 
 
 def _network(network: NetworkSettings) -> list[Fault]:
@@ -152,6 +160,6 @@ def _region_faults(place: tuple[str | int, ...], arn: str | None, region: str) -
 
 _RULES: dict[Callable[..., list[Fault]], frozenset[str]] = {
     rule: frozenset(inspect.signature(rule).parameters)
-    for rule in (_zone, _network, _storage, _cluster, _monitoring, _mounts, _private_subnet, _public_subnet)
+    for rule in (_zone, _bootstrap, _network, _storage, _cluster, _monitoring, _mounts, _private_subnet, _public_subnet)
 }
 """Each rule, and the sections that it needs: its parameters."""

@@ -48,6 +48,20 @@ def _rule_error(faults: Iterable[Fault]) -> ValidationError:
     )
 
 
+class BootstrapSettings(_Model):
+    """The CDK's bootstrap stack in account and Region, which `make bootstrap` makes."""
+
+    qualifier: Annotated[str, Field(pattern=r"^[a-z0-9-]{1,10}$")] = "hnb659fds"
+    """Part of the names of its bucket, roles and parameter, at most 10 characters. Another one than the CDK's own has a
+    stack of its own, CDKToolkit-QUALIFIER. Cannot change in the life of a cluster: head and login nodes start from the
+    bucket."""
+    kms_key_arn: Annotated[str, Field(pattern=r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/[A-Za-z0-9-]+$")] | None = (
+        None
+    )
+    """KMS key of yours that encrypts the bucket, in the account and Region of the deployment; null: S3's own key. Give
+    it before the first deployment: what was uploaded before keeps the key that it has."""
+
+
 class ExistingVpc(_Model):
     """A VPC that exists already. Its blocks are given in the fields of the network."""
 
@@ -415,6 +429,7 @@ class Settings(_Model):
     """Tags of everything that is made."""
     termination_protection: list[Literal["network", "storage", "cluster", "monitoring"]] = ["network", "storage"]
     """Stacks that cannot be deleted until they are taken off this list and deployed once more."""
+    bootstrap: BootstrapSettings = BootstrapSettings()
     network: NetworkSettings = NetworkSettings()
     storage: StorageSettings = StorageSettings()
     cluster: ClusterSettings

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -41,11 +41,19 @@ class CommandLine:
                 report(line.rstrip())
         return process.returncode
 
-    def bootstrap(self, region: str, report: Callable[[str], object] = lambda line: None) -> int:
-        """Prepare the account and a Region, outside the app's directory: there is nothing to synthesize for it."""
+    def bootstrap(
+        self, region: str, report: Callable[[str], object] = lambda line: None, arguments: Sequence[str] = ()
+    ) -> int:
+        """Prepare the account and a Region, outside the app's directory: there is nothing to synthesize for it.
+
+        Args:
+            region: The Region.
+            report: Gets each line of output.
+            arguments: Further ones of `cdk bootstrap` (`toolchain.bootstrap.arguments`).
+        """
         with TemporaryDirectory() as elsewhere:
             target = f"aws://{ACCOUNT}/{region}"
-            return self.run("bootstrap", target, report=report, directory=Path(elsewhere))
+            return self.run("bootstrap", target, *arguments, report=report, directory=Path(elsewhere))
 
     def run_until(self, condition: Callable[[], bool], *arguments: str) -> int:
         """Kill one command once a condition holds, looked at ten times a second, and return its exit code."""

@@ -10,10 +10,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from config.settings import ComputeResourceSettings, QueueSettings, Settings
+from config.settings import BootstrapSettings, ComputeResourceSettings, QueueSettings, Settings
 from rehearsal.aws import ACCOUNT, EmulatedAws
 from rehearsal.resources import make_bucket
-from toolchain.bootstrap import VERSION_PARAMETER, assets_bucket, newest_version
+from toolchain.bootstrap import assets_bucket, newest_version, version_parameter
 
 OFFICIAL_IMAGES = {
     "alinux2023": "amzn2023-hvm",
@@ -62,9 +62,9 @@ def create(aws: EmulatedAws, settings: Settings) -> None:
         _add_image(ec2, "custom", "x86_64", tags)
     if settings.cluster.head_node.ssh_key_name:
         ec2.create_key_pair(KeyName=settings.cluster.head_node.ssh_key_name, KeyType="ed25519")
-    if settings.storage.file_system.kms_key_arn:
-        key_id = settings.storage.file_system.kms_key_arn.rpartition("/")[2]
-        aws.client("kms", settings.region).create_key(Tags=[{"TagKey": "_custom_id_", "TagValue": key_id}])
+    for arn in {settings.storage.file_system.kms_key_arn, settings.bootstrap.kms_key_arn} - {None}:
+        own_id = {"TagKey": "_custom_id_", "TagValue": str(arn).rpartition("/")[2]}
+        aws.client("kms", settings.region).create_key(Tags=[own_id])
     for bucket in {link.bucket for link in settings.storage.data_repositories if link.bucket}:
         make_bucket(aws.client("s3", settings.region), bucket, settings.region)
     _add_service_role(aws.client("iam", settings.region))
@@ -73,11 +73,17 @@ def create(aws: EmulatedAws, settings: Settings) -> None:
     _raise_quotas(aws.client("service-quotas", settings.region))
 
 
-def bootstrap(aws: EmulatedAws, region: str) -> None:
+def bootstrap(aws: EmulatedAws, region: str, settings: BootstrapSettings = BootstrapSettings()) -> None:  # noqa: B008
     """Leave in a Region what the app needs of the CDK's bootstrap stack, in a moment instead of seconds."""
-    version = str(newest_version())
-    aws.client("ssm", region).put_parameter(Name=VERSION_PARAMETER, Value=version, Type="String", Overwrite=True)
-    make_bucket(aws.client("s3", region), assets_bucket(ACCOUNT, region), region)
+    name, version = version_parameter(settings), str(newest_version())
+    aws.client("ssm", region).put_parameter(Name=name, Value=version, Type="String", Overwrite=True)
+    s3, bucket = aws.client("s3", region), assets_bucket(settings, ACCOUNT, region)
+    make_bucket(s3, bucket, region)
+    by_default = {"SSEAlgorithm": "aws:kms"}
+    if settings.kms_key_arn is not None:
+        by_default["KMSMasterKeyID"] = settings.kms_key_arn.rpartition("/")[2]  # as `cdk bootstrap` writes it
+    rules = [{"ApplyServerSideEncryptionByDefault": by_default}]
+    s3.put_bucket_encryption(Bucket=bucket, ServerSideEncryptionConfiguration={"Rules": rules})
 
 
 def _add_official_images(ec2: Any, version: str) -> None:

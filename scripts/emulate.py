@@ -114,13 +114,14 @@ def emulate(environment: str, settings: Settings, name: str | None) -> None:
     from rehearsal.aws import EmulatedAws
     from rehearsal.cdk import CommandLine
     from rehearsal.shell import exports, wait_for_ctrl_c
+    from toolchain.bootstrap import arguments
 
     spoil = SPOILS[name] if name else GOOD
     with EmulatedAws() as aws, closing(CommandLine(aws)) as cdk:
 
         def bootstrap() -> None:
             said: list[str] = []
-            if cdk.bootstrap(settings.region, said.append) != 0:
+            if cdk.bootstrap(settings.region, said.append, arguments(settings.bootstrap)) != 0:
                 raise BootstrapError("\n".join(said))
 
         with spoils.account(aws, settings, spoil, bootstrap) as variables:

@@ -68,7 +68,8 @@ def find_place(settings: Settings, arguments: argparse.Namespace) -> Place:
     """Return where the image is built, and ask the account for what the arguments do not tell.
 
     Raises:
-        NoImageError: Amazon has no image of ParallelCluster's for version and OS.
+        NoImageError: Amazon has no image of ParallelCluster's for version and OS, or the build instance could not read
+            the CDK's bucket.
     """
     from scripts.checks.images import newest_official_image, official_name
     from scripts.deployment import Account
@@ -77,9 +78,14 @@ def find_place(settings: Settings, arguments: argparse.Namespace) -> Place:
 
     aws = Account(settings.region)
     bucket = arguments.bucket
+    if not bucket and settings.bootstrap.kms_key_arn:
+        raise NoImageError(
+            "The build instance may not decrypt what lies in the CDK's bucket (`bootstrap.kms_key_arn`): name another "
+            "bucket with --bucket, without a key of yours"
+        )
     if not bucket:
         account = settings.account or str(aws.ask("sts", "get_caller_identity")["Account"])
-        bucket = assets_bucket(account, settings.region)
+        bucket = assets_bucket(settings.bootstrap, account, settings.region)
     parent = arguments.parent_image
     if not parent:
         image = newest_official_image(aws, settings.cluster)

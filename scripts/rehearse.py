@@ -127,10 +127,12 @@ class Rehearsal:
             largest: The settings with the most nodes, for which reservations must have room.
         """
         from rehearsal import stand_ins
+        from toolchain import bootstrap
 
         with self._told("An account that has what the settings name, and the CDK's bootstrap stack"):
             stand_ins.create(self._aws, largest)
-            self._succeed(self._cdk.bootstrap(self._settings.region, self._relay))
+            arguments = bootstrap.arguments(self._settings.bootstrap)
+            self._succeed(self._cdk.bootstrap(self._settings.region, self._relay, arguments))
 
     def deploy(self) -> None:
         """Create all stacks."""

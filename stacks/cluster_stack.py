@@ -39,6 +39,7 @@ class ClusterStack(cdk.Stack):
         shared_storage_name: str,
         mount_dir: str,
         node_metrics: bool,
+        assets_key_arn: str | None,
         **stack_options: Any,
     ) -> None:
         """Define the stack.
@@ -53,6 +54,7 @@ class ClusterStack(cdk.Stack):
             shared_storage_name: ParallelCluster's name of the file system; a new file system needs a new one.
             mount_dir: Where nodes mount it.
             node_metrics: Whether nodes send metrics.
+            assets_key_arn: KMS key of the customer that encrypts the CDK's bucket; None: there is none.
             **stack_options: As of ``cdk.Stack``: env, termination_protection and so on, but no tags: the cluster's do.
         """
         super().__init__(scope, construct_id, **stack_options)
@@ -75,6 +77,7 @@ class ClusterStack(cdk.Stack):
                 for queue in spec.queues
             },
             login_script=_node_script("login_node.sh", node_facts.login_node(spec, mount_dir)),
+            assets_key_arn=assets_key_arn,
         )
         self._add_outputs(spec, network, file_system, mount_dir)
 

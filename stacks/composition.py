@@ -34,6 +34,7 @@ def compose(app: Construct, settings: Settings) -> Deployment:
             "env": cdk.Environment(account=settings.account, region=settings.region),
             "termination_protection": part in settings.termination_protection,
             "description": f"Trn1 UltraCluster {settings.name}: {part}",
+            "synthesizer": cdk.DefaultStackSynthesizer(qualifier=settings.bootstrap.qualifier),
         }
 
     network = NetworkStack(
@@ -69,6 +70,7 @@ def compose(app: Construct, settings: Settings) -> Deployment:
         shared_storage_name=storage_name,
         mount_dir=file_system.mount_dir,
         node_metrics=settings.monitoring.node_metrics,
+        assets_key_arn=settings.bootstrap.kms_key_arn,
         **options("cluster"),
     )
     nat_gateway_id = network.network.nat_gateway_id

@@ -19,6 +19,7 @@ WILDCARDS = {
     "Resource::arn:aws:lambda:": "the CDK's function in a network stack, by name",
     "Resource::arn:aws:fsx:": "the file system, if tagged with its stack's name, and backups",
     "Resource::arn:aws:logs:*:*:log-group:/aws/": "logs of ParallelCluster and its provider, by name",
+    "Resource::arn:aws:s3:::cdk-": "encryption of the bucket of `cdk bootstrap`, by name",
     "Resource::arn:aws:ssm:*:*:parameter/": "parameters of this project and of `cdk bootstrap`, by name",
 }
 """Reasons for those in these rights and in what programs look at, as `acknowledge_wildcards` takes them."""

@@ -89,7 +89,7 @@ class PipelineAccessStack(cdk.Stack):
             policies={
                 "Look": iam.PolicyDocument.from_json(deploying),
                 "Operate": iam.PolicyDocument(statements=operate),
-                "Cdk": self._cdk_roles("deploy", "file-publishing", "lookup"),
+                "Cdk": self._cdk_roles(settings.bootstrap.qualifier, "deploy", "file-publishing", "lookup"),
             },
             max_session_duration=_DEPLOY_SESSION,
             description=f"Deploys {settings.name}, for stage {stage.name}",
@@ -99,9 +99,8 @@ class PipelineAccessStack(cdk.Stack):
     def _ref(self) -> str:
         return f"refs/heads/{self._pipeline.branch}"
 
-    def _cdk_roles(self, *names: str) -> iam.PolicyDocument:
+    def _cdk_roles(self, qualifier: str, *names: str) -> iam.PolicyDocument:
         """Return the right to assume roles that `cdk bootstrap` made in the stages' account and Region."""
-        qualifier = cdk.DefaultStackSynthesizer.DEFAULT_QUALIFIER
         arns = [
             self.format_arn(
                 service="iam",

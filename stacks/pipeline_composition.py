@@ -28,13 +28,14 @@ def compose_pipeline(
     Args:
         app: Where to.
         pipeline: One that nothing is missing of.
-        deployments: What each stage deploys, by its name.
+        deployments: What each stage deploys, by its name. The pipeline's own stacks use the bootstrap of the first.
         reviewing: IAM policy of what programs look at in pull requests, and before a deployment.
         checking: The same after a deployment inside AWS.
         deploying: IAM policy of what they look at when they deploy, destroy and diagnose.
         cdk_version: Version of the CDK command line that is pinned.
     """
     env = cdk.Environment(account=pipeline.account, region=pipeline.region)
+    qualifier = deployments[pipeline.stages[0].name].bootstrap.qualifier
     PipelineAccessStack(
         app,
         "ultracluster-ci-access",
@@ -43,6 +44,7 @@ def compose_pipeline(
         reviewing=reviewing,
         deploying=deploying,
         env=env,
+        synthesizer=cdk.DefaultStackSynthesizer(qualifier=qualifier),
         description=f"Trn1 UltraCluster: roles for the workflows of {pipeline.repository}",
     )
     if pipeline.connection_arn is not None:
@@ -56,5 +58,6 @@ def compose_pipeline(
             checking=checking,
             cdk_version=cdk_version,
             env=env,
+            synthesizer=cdk.DefaultStackSynthesizer(qualifier=qualifier),
             description=f"Trn1 UltraCluster: deploys {pipeline.branch} of {pipeline.repository}",
         )

@@ -1,10 +1,10 @@
-"""The scripts that nodes run while they start: in S3, with what lets nodes read them."""
+"""The scripts that nodes run while they start: in S3, with the IAM policies of nodes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from aws_cdk import Stack
+from aws_cdk import Acknowledgment, Stack, Validations
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3_assets as assets
 from aws_cdk import aws_ssm as ssm
@@ -14,6 +14,30 @@ from ultracluster.domain.cluster_configuration import Action, NodeActions
 
 _LAUNCHER = Path(__file__).with_name("node_launcher.sh")
 _RUNNER = Path(__file__).with_name("run_bundle.sh")
+
+_SESSIONS = (
+    "ssm:UpdateInstanceInformation",
+    "ssmmessages:CreateControlChannel",
+    "ssmmessages:CreateDataChannel",
+    "ssmmessages:OpenControlChannel",
+    "ssmmessages:OpenDataChannel",
+)
+"""What Session Manager needs of every node; AmazonSSMManagedInstanceCore also lets a node read every SSM parameter.
+
+https://docs.aws.amazon.com/systems-manager/latest/userguide/getting-started-create-iam-instance-profile.html
+"""
+_COMMANDS = (
+    "ec2messages:AcknowledgeMessage",
+    "ec2messages:DeleteMessage",
+    "ec2messages:FailMessage",
+    "ec2messages:GetEndpoint",
+    "ec2messages:GetMessages",
+    "ec2messages:SendReply",
+)
+"""By these an agent takes Run Command's commands where it cannot by ssmmessages.
+
+https://docs.aws.amazon.com/systems-manager/latest/userguide/systems-manager-setting-up-messageAPIs.html
+"""
 
 
 @dataclass(frozen=True)
@@ -42,9 +66,14 @@ class NodeScript:
 
 
 class NodeScripts(Construct):
-    """Define the scripts of one cluster."""
+    """Define the scripts of one cluster, and what its nodes may do beside what ParallelCluster lets them do.
 
-    def __init__(self, scope: Construct, construct_id: str, *, cluster_name: str, region: str) -> None:
+    All nodes may be reached by Session Manager, and read their own scripts. The head node may take commands, too.
+    """
+
+    def __init__(
+        self, scope: Construct, construct_id: str, *, cluster_name: str, region: str, assets_key_arn: str | None = None
+    ) -> None:
         """Define no script yet.
 
         Args:
@@ -52,22 +81,47 @@ class NodeScripts(Construct):
             construct_id: Name in the tree.
             cluster_name: Part of the names of SSM parameters.
             region: AWS Region of cluster and assets.
+            assets_key_arn: KMS key of the customer that encrypts the bucket of assets; None: there is none.
         """
         super().__init__(scope, construct_id)
         self._cluster_name = cluster_name
         self._region = region
+        self._assets_key_arn = assets_key_arn
         self._assets: dict[Path, assets.Asset] = {}
-        self._policies: dict[tuple[Path, ...], iam.ManagedPolicy] = {}
+        self._queue_policies: dict[tuple[Path, ...], iam.ManagedPolicy] = {}
 
-    def of_queue(self, script: NodeScript) -> NodeActions:
-        """Return what compute nodes do for a script. Another script changes their OnNodeConfigured, in place."""
-        return NodeActions(on_configured=self._run(script), policy_arns=self._bundle_policy_arns(script))
+    def of_queue(self, script: NodeScript | None) -> NodeActions:
+        """Return what compute nodes do for a script. Another script changes their OnNodeConfigured, in place.
 
-    def launched(self, node_kind: str, script: NodeScript) -> NodeActions:
+        Queues that read the same share a policy: the stack of 50 queues has little room left.
+        """
+        bundles = _bundles(script)
+        if bundles not in self._queue_policies:
+            name = f"ComputeNodePolicy{len(self._queue_policies)}"
+            statements = [_allow(_SESSIONS), *self._read_assets(bundles)]
+            self._queue_policies[bundles] = self._policy(name, statements)
+        return NodeActions(
+            on_configured=self._run(script) if script else None,
+            policy_arns=[self._queue_policies[bundles].managed_policy_arn],
+        )
+
+    def of_head_node(self, script: NodeScript | None) -> NodeActions:
+        """Return what the head node does for a script, when it is created and at each update of the cluster."""
+        return self._launched("HeadNode", script, (*_SESSIONS, *_COMMANDS))
+
+    def of_login_nodes(self, script: NodeScript | None) -> NodeActions:
+        """Return what login nodes do for a script."""
+        return self._launched("LoginNodes", script, _SESSIONS)
+
+    def _launched(self, node_kind: str, script: NodeScript | None, actions: Iterable[str]) -> NodeActions:
         """Return what head or login nodes do for a script, which is named in an SSM parameter.
 
-        ParallelCluster refuses any change of these nodes' OnNodeConfigured itself.
+        ParallelCluster refuses any change of these nodes' OnNodeConfigured itself. It refuses other policies, too, as
+        long as there are login nodes: the name of their policy in the template stays.
         """
+        channels = _allow(actions)
+        if script is None:
+            return NodeActions(policy_arns=[self._policy(f"{node_kind}Policy", [channels]).managed_policy_arn])
         run = self._run(script)
         scope = Construct(self, node_kind)
         parameter_name = f"/ultracluster/{self._cluster_name}/{node_kind}"
@@ -78,10 +132,19 @@ class NodeScripts(Construct):
             string_value=Stack.of(self).to_json_string({"script": run.uri, "arguments": list(run.arguments)}),
             description=f"What {node_kind} of {self._cluster_name} runs when it is created",
         )
+        parameter = Stack.of(self).format_arn(
+            service="ssm", region=self._region, resource="parameter", resource_name=parameter_name.removeprefix("/")
+        )
+        launcher = self._action(_LAUNCHER, [parameter_name, self._region])
+        statements = [
+            channels,
+            _allow(["ssm:GetParameter"], [parameter]),
+            *self._read_assets((_LAUNCHER, _RUNNER, *_bundles(script))),
+        ]
         return NodeActions(
-            on_configured=self._action(_LAUNCHER, [parameter_name, self._region]),
+            on_configured=launcher,
             on_updated=run if node_kind == "HeadNode" else None,
-            policy_arns=[self._policy_arn("Launcher", _LAUNCHER, _RUNNER), *self._bundle_policy_arns(script)],
+            policy_arns=[self._policy(f"{node_kind}Policy", statements).managed_policy_arn],
         )
 
     def _run(self, script: NodeScript) -> Action:
@@ -99,24 +162,39 @@ class NodeScripts(Construct):
             self._assets[path] = assets.Asset(self, name, path=str(path), exclude=["__pycache__"])
         return self._assets[path]
 
-    def _bundle_policy_arns(self, script: NodeScript) -> list[str]:
-        return [self._policy_arn("Bundle", path) for path in (script.directory, *script.bundles.values())]
+    def _policy(self, name: str, statements: Sequence[iam.PolicyStatement]) -> iam.ManagedPolicy:
+        """Return a policy of nodes: the provider attaches those of this path, and S3Access has room for one object.
 
-    def _policy_arn(self, label: str, *paths: Path) -> str:
-        """Return one policy for all nodes that read the same: S3Access has room for one object of a bucket only.
-
-        The provider attaches policies of this path. A name of our own would stand in the way of a replacement.
+        A name of our own would stand in the way of a replacement.
         """
-        if paths not in self._policies:
-            keys = [self._asset(path).s3_object_key for path in paths]
-            self._policies[paths] = iam.ManagedPolicy(
-                self,
-                f"{label}Policy{len(self._policies)}",
-                path="/parallelcluster/",
-                statements=[self._read_assets(*keys)],
-            )
-        return self._policies[paths].managed_policy_arn
+        policy = iam.ManagedPolicy(self, name, path="/parallelcluster/", statements=statements)
+        _acknowledge(policy, "*", "Systems Manager's channels, which know no resources, as AWS's guide has them")
+        return policy
 
-    def _read_assets(self, *keys: str) -> iam.PolicyStatement:
+    def _read_assets(self, paths: Sequence[Path]) -> list[iam.PolicyStatement]:
+        return self._read_objects([self._asset(path).s3_object_key for path in paths])
+
+    def _read_objects(self, keys: Sequence[str]) -> list[iam.PolicyStatement]:
+        if not keys:
+            return []
         bucket = next(iter(self._assets.values())).bucket
-        return iam.PolicyStatement(actions=["s3:GetObject"], resources=[bucket.arn_for_objects(key) for key in keys])
+        statements = [_allow(["s3:GetObject"], [bucket.arn_for_objects(key) for key in keys])]
+        if self._assets_key_arn is not None:
+            via_s3 = {"StringEquals": {"kms:ViaService": f"s3.{self._region}.amazonaws.com"}}
+            statements.append(_allow(["kms:Decrypt"], [self._assets_key_arn], via_s3))
+        return statements
+
+
+def _bundles(script: NodeScript | None) -> tuple[Path, ...]:
+    return (script.directory, *script.bundles.values()) if script else ()
+
+
+def _allow(
+    actions: Iterable[str], resources: Sequence[str] = ("*",), conditions: Mapping[str, object] | None = None
+) -> iam.PolicyStatement:
+    return iam.PolicyStatement(actions=list(actions), resources=list(resources), conditions=conditions)
+
+
+def _acknowledge(policy: iam.ManagedPolicy, resource: str, reason: str) -> None:
+    identifier = f"AwsSolutions::AwsSolutions-IAM5[Resource::{resource}]"
+    Validations.of(policy).acknowledge(Acknowledgment(id=identifier, reason=reason))

@@ -53,6 +53,7 @@ class ParallelCluster(Construct):
         head_node_script: NodeScript | None = None,
         queue_scripts: Mapping[str, NodeScript] | None = None,
         login_script: NodeScript | None = None,
+        assets_key_arn: str | None = None,
     ) -> None:
         """Define the cluster.
 
@@ -66,6 +67,8 @@ class ParallelCluster(Construct):
             head_node_script: Runs on the head node when it is created and at each update of the cluster.
             queue_scripts: Script of the compute nodes, by queue.
             login_script: Script of the login nodes; a changed one reaches new nodes.
+            assets_key_arn: KMS key of the customer that encrypts the CDK's bucket of assets; None: there is none. Nodes
+                may decrypt by it, through S3 alone.
 
         Raises:
             ValueError: The cluster has the name of its stack, or a script is for a queue that is not there.
@@ -81,7 +84,9 @@ class ParallelCluster(Construct):
         if unknown:
             raise ValueError(f"queue_scripts: got {sorted(unknown)}; allowed: {[queue.name for queue in spec.queues]}")
 
-        scripts = NodeScripts(self, "Scripts", cluster_name=spec.name, region=spec.region)
+        scripts = NodeScripts(
+            self, "Scripts", cluster_name=spec.name, region=spec.region, assets_key_arn=assets_key_arn
+        )
         groups = Construct(self, "PlacementGroups")
         self.placement_groups = {
             label: ec2.CfnPlacementGroup(groups, label, strategy="cluster") for label in spec.placement_group_labels
@@ -92,11 +97,9 @@ class ParallelCluster(Construct):
             security_group_ids=[group.security_group_id for group in security_groups],
             placement_groups={label: group.attr_group_name for label, group in self.placement_groups.items()},
             shared_storage=shared_storage,
-            head_node_actions=scripts.launched("HeadNode", head_node_script) if head_node_script else NodeActions(),
-            queue_actions={name: scripts.of_queue(script) for name, script in queue_scripts.items()},
-            login_actions=(
-                scripts.launched("LoginNodes", login_script) if login_script and spec.login_pools else NodeActions()
-            ),
+            head_node_actions=scripts.of_head_node(head_node_script),
+            queue_actions={queue.name: scripts.of_queue(queue_scripts.get(queue.name)) for queue in spec.queues},
+            login_actions=scripts.of_login_nodes(login_script) if spec.login_pools else NodeActions(),
         )
         cluster = CustomResource(
             self,

@@ -124,29 +124,37 @@ def region(deployment: Deployment) -> Iterator[Finding]:
 @check(
     "cdk-bootstrap",
     "CDK bootstrap stack",
-    prevents="The CDK could upload neither scripts nor templates, and would stop before the first stack.",
+    prevents="The CDK could upload neither scripts nor templates, or nodes could not read them.",
     calls=(
+        "kms:DescribeKey",
+        Permission("s3:GetEncryptionConfiguration", "arn:aws:s3:::cdk-*-assets-*"),
         "s3:ListAllMyBuckets",
         "sts:GetCallerIdentity",
-        Permission("ssm:GetParameter", f"arn:aws:ssm:*:*:parameter{bootstrap.VERSION_PARAMETER}"),
+        Permission("ssm:GetParameter", f"arn:aws:ssm:*:*:parameter{bootstrap.VERSION_PARAMETERS}"),
     ),
 )
 def cdk_bootstrap(deployment: Deployment) -> Iterator[Finding]:
-    """Look for the version and the bucket of the CDK's bootstrap stack."""
-    where = deployment.settings.region
-    version, newest = _bootstrap_version(deployment), bootstrap.newest_version()
-    bucket = bootstrap.assets_bucket(_identity(deployment)["Account"], where)
+    """Look for the version, the bucket and the bucket's key of the CDK's bootstrap stack."""
+    where, settings = deployment.settings.region, deployment.settings.bootstrap
+    parameter = bootstrap.version_parameter(settings)
+    version, newest = _bootstrap_version(deployment, parameter), bootstrap.newest_version()
+    bucket = bootstrap.assets_bucket(settings, _identity(deployment)["Account"], where)
     own = deployment.account.ask("s3", "list_buckets", Prefix=bucket)["Buckets"]
-    command = deployment.command("ssm", "get-parameter", "--name", bootstrap.VERSION_PARAMETER)
+    command = deployment.command("ssm", "get-parameter", "--name", parameter)
     hint = f"`make bootstrap ENV={deployment.environment}`"
     if version is None:
-        yield Finding(Status.FAIL, f"{where} is not bootstrapped: no {bootstrap.VERSION_PARAMETER}", hint, command)
+        yield Finding(Status.FAIL, f"{where} is not bootstrapped: no {parameter}", hint, command)
     elif version < bootstrap.OLDEST_VERSION:
         sentence = f"bootstrap version {version}; allowed: {bootstrap.OLDEST_VERSION} or newer"
         yield Finding(Status.FAIL, sentence, hint, command)
     elif bucket not in [each["Name"] for each in own]:
         command = deployment.command("s3api", "list-buckets", "--prefix", bucket)
         yield Finding(Status.FAIL, f"bootstrapped, but the account has no bucket {bucket}", hint, command)
+    elif (key := _customer_key(deployment, bucket)) != settings.kms_key_arn:
+        command = deployment.command("s3api", "get-bucket-encryption", "--bucket", bucket)
+        sentence = f"{bucket} is encrypted by {key or 'a key of AWS'}; in the settings: {settings.kms_key_arn}"
+        hint = f"name the bucket's key as `bootstrap.kms_key_arn`, or give it that of the settings: {hint}"
+        yield Finding(Status.FAIL, sentence, hint, command)
     elif newest and version < newest:
         sentence = f"bootstrap version {version} is enough, but the CDK command line in use would deploy {newest}"
         yield Finding(Status.WARN, sentence, hint, command)
@@ -195,11 +203,24 @@ def _enable(name: str) -> str:
     return f"enable the Region: `aws account enable-region --region-name {name}`, which takes from minutes to hours"
 
 
-def _bootstrap_version(deployment: Deployment) -> int | None:
+def _customer_key(deployment: Deployment, bucket: str) -> str | None:
+    """Return the ARN of the customer's key that encrypts a bucket, which may name it otherwise; None: a key of AWS.
+
+    https://docs.aws.amazon.com/AmazonS3/latest/API/API_ServerSideEncryptionByDefault.html
+    """
+    found = deployment.account.ask("s3", "get_bucket_encryption", Bucket=bucket)
+    [rule] = found["ServerSideEncryptionConfiguration"]["Rules"]
+    key_id = rule.get("ApplyServerSideEncryptionByDefault", {}).get("KMSMasterKeyID")
+    if key_id is None or key_id.endswith("alias/aws/s3"):
+        return None
+    return str(deployment.account.ask("kms", "describe_key", KeyId=key_id)["KeyMetadata"]["Arn"])
+
+
+def _bootstrap_version(deployment: Deployment, parameter: str) -> int | None:
     from botocore.exceptions import ClientError
 
     try:
-        found = deployment.account.ask("ssm", "get_parameter", Name=bootstrap.VERSION_PARAMETER)
+        found = deployment.account.ask("ssm", "get_parameter", Name=parameter)
     except ClientError as error:
         if error.response["Error"]["Code"] != "ParameterNotFound":
             raise

@@ -107,6 +107,18 @@ def test_without_credentials_it_says_so(command: Command, capsys: pytest.Capture
     assert not list(tmp_path.iterdir())
 
 
+def test_a_build_instance_is_not_sent_to_a_bucket_that_it_cannot_decrypt(
+    command: Command, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    raw = load(image.CONFIG / "trn1-16.yaml").model_dump(mode="json")
+    key = f"arn:aws:kms:us-west-2:{ACCOUNT}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+    (tmp_path / "own.yaml").write_text(yaml.safe_dump({**raw, "bootstrap": {"kms_key_arn": key}}), encoding="utf-8")
+    monkeypatch.setattr(image, "CONFIG", tmp_path)
+
+    assert command("own", "--parent-image", PARENT) != 0
+    assert "name another bucket with --bucket" in capsys.readouterr().err
+
+
 def test_where_amazon_has_no_image_it_says_which(
     command: Command, account: EmulatedAws, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -35,7 +35,7 @@ class Operated:
         self.settings = settings
         self.synthesized = deployments.deploy(settings, directory)
         stand_ins.create(aws, settings)
-        stand_ins.bootstrap(aws, settings.region)
+        stand_ins.bootstrap(aws, settings.region, settings.bootstrap)
         create_stacks(aws, self.synthesized, parts)
         self._launched: list[str] = []
         self._own_streams = self._streams()

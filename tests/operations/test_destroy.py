@@ -42,7 +42,7 @@ def untouched(settings: Settings) -> Counter[str]:
     """Return the same of an account to which nothing was deployed."""
     with EmulatedAws() as aws:
         stand_ins.create(aws, settings)
-        stand_ins.bootstrap(aws, settings.region)
+        stand_ins.bootstrap(aws, settings.region, settings.bootstrap)
         return counted(aws, settings)
 
 

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from config.settings import BootstrapSettings
 from rehearsal.aws import ACCOUNT
 from scripts.checks import access
 from scripts.checks.check import Status
 from tests.preflight.cases import Case
 from tests.preflight.conftest import GoodAccount
 from toolchain import bootstrap
+
+DEFAULT = BootstrapSettings()
+PARAMETER, BUCKET = bootstrap.version_parameter(DEFAULT), bootstrap.assets_bucket(DEFAULT, ACCOUNT, "us-west-2")
+KEY = f"arn:aws:kms:us-west-2:{ACCOUNT}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 
 
 def in_account(number: str) -> Any:
@@ -21,19 +26,40 @@ def in_melbourne(raw: dict[str, Any]) -> None:
 
 
 def without_bootstrap(account: GoodAccount) -> None:
-    account.client("ssm").delete_parameter(Name=bootstrap.VERSION_PARAMETER)
+    account.client("ssm").delete_parameter(Name=PARAMETER)
 
 
 def with_bootstrap(version: int) -> Any:
     def spoil(account: GoodAccount) -> None:
-        name = bootstrap.VERSION_PARAMETER
-        account.client("ssm").put_parameter(Name=name, Value=str(version), Type="String", Overwrite=True)
+        account.client("ssm").put_parameter(Name=PARAMETER, Value=str(version), Type="String", Overwrite=True)
 
     return spoil
 
 
 def without_assets_bucket(account: GoodAccount) -> None:
-    account.client("s3").delete_bucket(Bucket=bootstrap.assets_bucket(ACCOUNT, "us-west-2"))
+    account.client("s3").delete_bucket(Bucket=BUCKET)
+
+
+def own_bootstrap(raw: dict[str, Any]) -> None:
+    raw.update(bootstrap={"qualifier": "ml-team", "kms_key_arn": KEY})
+
+
+def encrypt(**by_default: str) -> Any:
+    """Give the bucket another default encryption."""
+
+    def spoil(account: GoodAccount) -> None:
+        rules = [{"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "aws:kms", **by_default}}]
+        bucket = bootstrap.assets_bucket(account.settings.bootstrap, ACCOUNT, "us-west-2")
+        configuration = {"Rules": rules}
+        account.client("s3").put_bucket_encryption(Bucket=bucket, ServerSideEncryptionConfiguration=configuration)
+
+    return spoil
+
+
+def encrypt_by_a_key_of_theirs(account: GoodAccount) -> None:
+    key = account.client("kms").create_key()["KeyMetadata"]["KeyId"]
+    account.client("kms").create_alias(AliasName="alias/theirs", TargetKeyId=key)
+    encrypt(KMSMasterKeyID="alias/theirs")(account)
 
 
 CASES = (
@@ -90,5 +116,27 @@ CASES = (
         ("the account has no bucket cdk-hnb659fds-assets-", "make bootstrap"),
         without_assets_bucket,
         name="no-bucket",
+    ),
+    Case(
+        access.cdk_bootstrap,
+        Status.PASS,
+        ("bootstrap version", f"cdk-ml-team-assets-{ACCOUNT}-us-west-2"),
+        edit=own_bootstrap,
+        name="own",
+    ),
+    Case(
+        access.cdk_bootstrap,
+        Status.FAIL,
+        (f"cdk-ml-team-assets-{ACCOUNT}-us-west-2 is encrypted by a key of AWS; in the settings: {KEY}",),
+        encrypt(KMSMasterKeyID="alias/aws/s3"),
+        edit=own_bootstrap,
+        name="without-key",
+    ),
+    Case(
+        access.cdk_bootstrap,
+        Status.FAIL,
+        ("is encrypted by arn:aws:kms:us-west-2:", "in the settings: None", "`bootstrap.kms_key_arn`"),
+        encrypt_by_a_key_of_theirs,
+        name="unknown-key",
     ),
 )

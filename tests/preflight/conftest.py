@@ -31,7 +31,7 @@ class GoodAccount:
         self.settings = settings
         self._environment = environment
         stand_ins.create(aws, settings)
-        stand_ins.bootstrap(aws, settings.region)
+        stand_ins.bootstrap(aws, settings.region, settings.bootstrap)
 
     def client(self, service: str) -> Any:
         return self.aws.client(service, self.settings.region)

@@ -17,6 +17,7 @@ from tests.preflight.conftest import GoodAccount
 FREE = "sts:GetCallerIdentity"
 """Nobody can be denied it: https://docs.aws.amazon.com/STS/latest/APIReference/API_GetCallerIdentity.html."""
 _ACTIONS = {
+    "s3:GetBucketEncryption": "s3:GetEncryptionConfiguration",
     "s3:HeadBucket": "s3:ListBucket",
     "s3:HeadObject": "s3:GetObject",
     "s3:ListBuckets": "s3:ListAllMyBuckets",

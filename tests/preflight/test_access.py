@@ -13,12 +13,14 @@ from botocore.exceptions import ClientError, EndpointConnectionError, TokenRetri
 from config.settings import load
 from rehearsal.aws import ACCOUNT, EmulatedAws
 from rehearsal.cdk import CommandLine
+from scripts import bootstrap as scripts_bootstrap
 from scripts.checks import access
 from scripts.checks.check import Check, Finding, Status
 from scripts.checks.runner import findings
 from scripts.deployment import Deployment
 from scripts.validate import CONFIG
 from tests.preflight.answers import failing
+from tests.preflight.cases_access import KEY
 from tests.preflight.conftest import GoodAccount
 from toolchain import bootstrap
 
@@ -181,3 +183,19 @@ def test_what_the_cdk_itself_bootstraps(rehearsed_aws: EmulatedAws, monkeypatch:
 def test_without_the_cdk_nobody_knows_the_newest_bootstrap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(bootstrap, "TEMPLATE", tmp_path / "none.yaml")
     assert bootstrap.newest_version() is None
+
+
+def test_make_bootstrap_hands_on_what_the_settings_name(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    text = (CONFIG / "dev.yaml").read_text(encoding="utf-8")
+    own = f"\nbootstrap: {{qualifier: ml-team, kms_key_arn: '{KEY}'}}\n"
+    for name, settings in (("default", text), ("own", text + own)):
+        (tmp_path / f"{name}.yaml").write_text(settings, encoding="utf-8")
+        monkeypatch.setattr(scripts_bootstrap, "CONFIG", tmp_path)
+        monkeypatch.setattr("sys.argv", ["bootstrap", name])
+        assert scripts_bootstrap.main() == 0
+
+    stack = "--qualifier ml-team --toolkit-stack-name CDKToolkit-ml-team"
+    key = "--bootstrap-kms-key-id 1234abcd-12ab-34cd-56ef-1234567890ab"
+    assert capsys.readouterr().out == f"\n{stack} {key}\n"

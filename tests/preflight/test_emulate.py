@@ -92,7 +92,7 @@ def test_settings_that_cannot_be_used(run: Any, monkeypatch: pytest.MonkeyPatch,
 
 
 def test_an_account_that_cannot_be_prepared(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_: CommandLine, __: str, report: Any) -> int:
+    def fail(_: CommandLine, __: str, report: Any, ___: Any) -> int:
         report("no room")
         return 1
 

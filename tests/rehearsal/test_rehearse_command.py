@@ -13,7 +13,7 @@ from pathlib import Path
 import boto3
 import pytest
 
-from rehearsal.aws import EmulatedAws
+from rehearsal.aws import ACCOUNT, EmulatedAws
 from rehearsal.faults import FAULTS
 from scripts import rehearse
 from toolchain.parallelcluster import PYTHON
@@ -110,6 +110,35 @@ def test_a_warning_that_passes_is_no_failure(
 ) -> None:
     monkeypatch.setattr(rehearse.Rehearsal, "_run_cdk", lambda *_: 0)
     assert run("dev", "--fault", f"warning:{validator}") == code
+
+
+@pytest.mark.slow
+@pytest.mark.validation
+def test_a_bootstrap_of_ones_own_will_do(
+    run: Callable[..., int], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    key = f"arn:aws:kms:us-west-2:{ACCOUNT}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+    settings = (ROOT / "config/trn1-16.yaml").read_text(encoding="utf-8")
+    settings = settings.replace("qualifier: hnb659fds", "qualifier: ml-team")
+    settings = settings.replace("  kms_key_arn: null       # null: S3's", f"  kms_key_arn: {key}  # null: S3's")
+    (tmp_path / "trn1-16.yaml").write_text(settings, encoding="utf-8")
+    monkeypatch.setattr(rehearse, "CONFIG", tmp_path)
+    stacks: set[str] = set()
+    keys: set[str] = set()
+
+    def show(rehearsal: rehearse.Rehearsal) -> None:
+        cloudformation, s3 = (rehearsal._aws.client(service, "us-west-2") for service in ("cloudformation", "s3"))
+        stacks.update(each["StackName"] for each in cloudformation.describe_stacks()["Stacks"])
+        bucket = f"cdk-ml-team-assets-{ACCOUNT}-us-west-2"
+        for each in s3.list_objects_v2(Bucket=bucket)["Contents"]:
+            keys.add(s3.head_object(Bucket=bucket, Key=each["Key"])["SSEKMSKeyId"].rpartition("/")[2])
+
+    monkeypatch.setattr(rehearse.Rehearsal, "show", show)
+
+    assert run("trn1-16") == 0, capsys.readouterr().out
+    assert {"CDKToolkit-ml-team", "trn1-16-cluster"} <= stacks
+    assert "CDKToolkit" not in stacks
+    assert keys == {key.rpartition("/")[2]}
 
 
 @pytest.mark.slow

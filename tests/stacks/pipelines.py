@@ -9,6 +9,7 @@ from typing import Any
 import aws_cdk as cdk
 
 from config.pipeline import Pipeline, load
+from config.settings import Settings
 from scripts import rights
 from stacks.pipeline_composition import compose_pipeline
 from tests.stacks.small_app import new_app
@@ -28,11 +29,15 @@ def pipeline(**values: object) -> Pipeline:
     return Pipeline.model_validate({**fork, "connection_arn": CONNECTION, **values})
 
 
-def compose(app: cdk.App, settings: Pipeline) -> None:
+def deployments(settings: Pipeline) -> dict[str, Settings]:
+    return {stage.name: stage.settings(FORK / "config") for stage in settings.stages}
+
+
+def compose(app: cdk.App, settings: Pipeline, stages: dict[str, Settings] | None = None) -> None:
     compose_pipeline(
         app,
         settings,
-        {stage.name: stage.settings(FORK / "config") for stage in settings.stages},
+        stages or deployments(settings),
         reviewing=rights.reviewing(),
         checking=rights.checking(),
         deploying=rights.deploying(),
@@ -40,9 +45,9 @@ def compose(app: cdk.App, settings: Pipeline) -> None:
     )
 
 
-def synthesize(settings: Pipeline, outdir: Path) -> Path:
+def synthesize(settings: Pipeline, outdir: Path, stages: dict[str, Settings] | None = None) -> Path:
     app = new_app(outdir)
-    compose(app, settings)
+    compose(app, settings, stages)
     app.synth()
     return outdir
 

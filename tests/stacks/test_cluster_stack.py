@@ -22,7 +22,6 @@ PLACEMENT_GROUP = "AWS::EC2::PlacementGroup"
 POLICY = "AWS::IAM::ManagedPolicy"
 PARAMETER = "AWS::SSM::Parameter"
 BUCKET = "cdk-hnb659fds-assets-${AWS::AccountId}-us-west-2"
-SESSION_MANAGER = "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"
 
 
 def with_login_nodes(raw: Raw) -> None:
@@ -211,16 +210,23 @@ def test_nodes_take_the_second_version_of_instance_metadata_alone(deployment: De
 
 def test_nodes_have_only_policies_that_the_provider_may_attach(deployment: Deployment, with_logins: Deployment) -> None:
     for cluster in (deployment, with_logins):
-        own = cluster.cluster.of_type(POLICY)
         for node in nodes(cluster):
-            aws_policy, *further = policies(node)
-            assert aws_policy == SESSION_MANAGER
-            for policy in further:
-                properties = own[policy["Ref"]]["Properties"]
-                assert properties["Path"] == "/parallelcluster/"
-                assert [statement["Action"] for statement in properties["PolicyDocument"]["Statement"]] == [
-                    "s3:GetObject"
-                ]
+            [policy] = policies(node)
+            assert cluster.cluster.of_type(POLICY)[policy["Ref"]]["Properties"]["Path"] == "/parallelcluster/"
+
+
+def test_an_assets_key_of_ones_own_is_for_all_who_read_assets_by_way_of_s3(tmp_path: Path) -> None:
+    key = "arn:aws:kms:us-west-2:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+
+    def encrypt(raw: Raw) -> None:
+        with_login_nodes(raw)
+        raw["bootstrap"] = {"kms_key_arn": key}
+
+    policies = deploy(edited("trn1-16", encrypt), tmp_path).cluster.of_type(POLICY).values()
+
+    via_s3 = {"StringEquals": {"kms:ViaService": "s3.us-west-2.amazonaws.com"}}
+    expected = {"Action": "kms:Decrypt", "Condition": via_s3, "Effect": "Allow", "Resource": key}
+    assert [policy["Properties"]["PolicyDocument"]["Statement"][-1] for policy in policies] == [expected] * 3
 
 
 # --- scripts ---
@@ -232,10 +238,10 @@ def readable(deployment: Deployment, node: dict[str, Any]) -> set[str]:
     assert all(entry["BucketName"] == {"Fn::Sub": BUCKET} for entry in access)
     assert len(access) <= 1  # ParallelCluster's update check sees changes that are none in two of one bucket.
     keys = {entry["KeyName"] for entry in access}
-    for policy in policies(node)[1:]:
+    for policy in policies(node):
         document = deployment.cluster.of_type(POLICY)[policy["Ref"]]["Properties"]["PolicyDocument"]
         for statement in document["Statement"]:
-            resources = statement["Resource"]
+            resources = statement["Resource"] if statement["Action"] == "s3:GetObject" else []
             for resource in resources if isinstance(resources, list) else [resources]:
                 bucket, _, key = flat(resource).rpartition("/")
                 assert bucket == f"arn:aws:s3:::{BUCKET}"
@@ -330,6 +336,7 @@ def test_scripts_are_told_the_facts_as_text(synth: Synth) -> None:
     assert run_with(deployment, head_node)[1:3] == ["us-west-2", "head_node.sh"]
     assert facts_of(deployment, head_node) == {
         **everywhere,
+        "deployment": "two-queues",
         "jobs": flat(head_node["CustomActions"]["OnNodeUpdated"]["Args"][-1]).removeprefix("jobs="),
         "python": "3.12",
         "pytorch": "2.9.0",

@@ -65,14 +65,13 @@ def queues(of: Template) -> list[dict[str, Any]]:
 
 def policies(node: dict[str, Any]) -> list[str]:
     """Return the logical names of a node's policies that this project makes."""
-    return [entry["Policy"]["Ref"] for entry in node["Iam"]["AdditionalIamPolicies"][1:]]
+    return [entry["Policy"]["Ref"] for entry in node["Iam"]["AdditionalIamPolicies"]]
 
 
 def readable(of: Template, policy: str) -> list[str]:
     """Return the S3 addresses that a policy lets nodes read."""
-    [statement] = of.of_type(POLICY)[policy]["Properties"]["PolicyDocument"]["Statement"]
-    resources = statement["Resource"]
-    assert statement["Action"] == "s3:GetObject"
+    found = of.of_type(POLICY)[policy]["Properties"]["PolicyDocument"]["Statement"]
+    [resources] = [each["Resource"] for each in found if each["Action"] == "s3:GetObject"] or [[]]
     return [
         flat(arn).replace("arn:aws:s3:::", "s3://")
         for arn in (resources if isinstance(resources, list) else [resources])
@@ -94,7 +93,8 @@ def test_a_cluster_without_scripts_has_nothing_that_reads_them(tmp_path: Path) -
 
     types = {item["Type"] for item in bare.body["Resources"].values()}
 
-    assert types == {CLUSTER, PROVIDER, PLACEMENT_GROUP}
+    assert types == {CLUSTER, PROVIDER, PLACEMENT_GROUP, POLICY}
+    assert [readable(bare, policy) for policy in bare.of_type(POLICY)] == [[], [], []], "head, compute and login nodes"
     assert "Parameters" not in bare.properties(PROVIDER)
     assert "CustomActions" not in text
     assert "S3Access" not in text
@@ -108,12 +108,12 @@ def test_a_script_for_one_queue_is_for_no_other(tmp_path: Path, bundle: Path) ->
 
     assert "CustomActions" not in first
     assert "S3Access" not in first["Iam"]
-    assert policies(first) == []
+    assert [readable(some, policy) for policy in policies(first)] == [[]]
     assert second["CustomActions"]["OnNodeConfigured"]["Args"][1:] == ["us-west-2", "set_up.sh", "a=b"]
     assert len(second["Iam"]["S3Access"]) == 1
-    assert len(policies(second)) == 1
+    assert policies(second) != policies(first)
     assert "CustomActions" not in configuration(some)["HeadNode"]
-    assert some.of_type(POLICY).keys() == set(policies(second))
+    assert len(some.of_type(POLICY)) == 3, "of the head node and each queue"
 
 
 def test_one_directory_for_several_kinds_of_node_is_one_asset_with_one_policy(tmp_path: Path, bundle: Path) -> None:
@@ -137,8 +137,8 @@ def test_one_directory_for_several_kinds_of_node_is_one_asset_with_one_policy(tm
     ]
     [policy] = {name for item in queues(shared) for name in policies(item)}
     assert readable(shared, policy) == [address]
-    assert policy in policies(configuration(shared)["HeadNode"])
-    assert policies(pool) == policies(configuration(shared)["HeadNode"])
+    assert address in readable(shared, *policies(configuration(shared)["HeadNode"]))
+    assert address in readable(shared, *policies(pool))
 
 
 def test_a_bundle_holds_the_directory_without_what_python_leaves_in_it(tmp_path: Path, bundle: Path) -> None:
@@ -167,7 +167,7 @@ def test_login_nodes_read_their_scripts_by_policies_that_the_provider_may_attach
     bundle_address, *rest = launched["arguments"]
 
     assert rest == ["us-west-2", "set_up.sh", "mount_dir=/fsx"]
-    assert [set(readable(with_logins, policy)) for policy in policies(pool)] == [{launcher, runner}, {bundle_address}]
+    assert set(readable(with_logins, *policies(pool))) == {launcher, runner, bundle_address}
     assert len({launcher, runner, bundle_address}) == 3
     assert "S3Access" not in pool["Iam"]
 
@@ -218,7 +218,7 @@ def test_policies_say_nothing_that_would_replace_them_or_stand_in_the_way_of_a_r
 
     found = {name: item["Properties"] for name, item in made.of_type(POLICY).items()}
 
-    assert [each["Path"] for each in found.values()] == ["/parallelcluster/"] * 2
+    assert [each["Path"] for each in found.values()] == ["/parallelcluster/"] * 3
     for each in found.values():
         assert "ManagedPolicyName" not in each
         assert each.get("Description", "") == ""
@@ -227,7 +227,7 @@ def test_policies_say_nothing_that_would_replace_them_or_stand_in_the_way_of_a_r
 def test_a_script_for_login_nodes_is_nothing_without_login_nodes(tmp_path: Path, bundle: Path) -> None:
     without = template(tmp_path / "out", spec(), login_script=NodeScript(bundle, "set_up.sh"))
 
-    assert without.of_type(POLICY) == {}
+    assert len(without.of_type(POLICY)) == 2, "of head and compute nodes"
     assert list((tmp_path / "out").glob("asset.*")) == []
 
 

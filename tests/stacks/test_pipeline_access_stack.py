@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from config.settings import BootstrapSettings
 from rehearsal.aws import EmulatedAws
 from tests.stacks.deployments import PARTS, Deployment
-from tests.stacks.pipelines import ACCESS_STACK, ACCOUNT, Job, pipeline, pull_request, synthesize
+from tests.stacks.pipelines import ACCESS_STACK, ACCOUNT, Job, deployments, pipeline, pull_request, synthesize
 from tests.stacks.small_app import Template, read_template
 from tests.stacks.trust import lets_in
 
@@ -144,7 +145,7 @@ def test_pull_requests_read_no_data(template: Template) -> None:
     assert not reading & {action for action, _ in granted}
     assert {each for each in granted if each[0] in ("dynamodb:GetItem", "ssm:GetParameter", "ssm:GetParameters")} == {
         ("dynamodb:GetItem", "arn:aws:dynamodb:*:*:table/parallelcluster-*"),
-        ("ssm:GetParameter", "arn:aws:ssm:*:*:parameter/cdk-bootstrap/hnb659fds/version"),
+        ("ssm:GetParameter", "arn:aws:ssm:*:*:parameter/cdk-bootstrap/*/version"),
         ("ssm:GetParameters", "arn:aws:ssm:*:*:parameter/ultracluster/*"),
     }
 
@@ -185,6 +186,17 @@ def test_deployments_assume_roles_of_the_cdk_alone(template: Template, name: str
         f"arn:aws:iam::{ACCOUNT}:role/cdk-hnb659fds-{each}-role-{ACCOUNT}-us-west-2"
         for each in ("deploy", "file-publishing", "lookup")
     ]
+
+
+def test_a_stage_with_a_bootstrap_of_its_own_assumes_the_roles_of_that(tmp_path: Path) -> None:
+    stages = deployments(pipeline())
+    stages["dev"] = stages["dev"].model_copy(update={"bootstrap": BootstrapSettings(qualifier="ml-team")})
+    made = read_template(synthesize(pipeline(), tmp_path, stages), ACCESS_STACK)
+
+    for name, qualifier in ((DEV, "ml-team"), (PROD, "hnb659fds")):
+        [assumed] = [each["Resource"] for each in statements(made, name) if "sts:AssumeRole" in each["Action"]]
+        assert all(f":role/cdk-{qualifier}-" in each for each in assumed)
+    assert made.body["Parameters"]["BootstrapVersion"]["Default"] == "/cdk-bootstrap/ml-team/version"
 
 
 @pytest.mark.parametrize(("name", "deployment"), [(DEV, "dev"), (PROD, "trn1-16")])

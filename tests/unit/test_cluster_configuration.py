@@ -17,7 +17,6 @@ from ultracluster.domain.cluster import (
 )
 from ultracluster.domain.cluster_configuration import (
     NOBODY,
-    SESSION_MANAGER_POLICY,
     Action,
     Bindings,
     LustreMount,
@@ -106,7 +105,6 @@ def test_a_minimal_cluster_says_what_it_must_and_no_more() -> None:
             "Networking": {"SubnetId": "subnet-public"},
             "Ssh": {"AllowedIps": "127.0.0.1/32"},
             "LocalStorage": {"RootVolume": {"Encrypted": True, "VolumeType": "gp3"}},
-            "Iam": {"AdditionalIamPolicies": [{"Policy": "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"}]},
             "Imds": {"Secured": True},
         },
         "Scheduling": {
@@ -128,9 +126,6 @@ def test_a_minimal_cluster_says_what_it_must_and_no_more() -> None:
                             "RootVolume": {"Encrypted": True, "VolumeType": "gp3"},
                             "EphemeralVolume": {"MountDir": "/scratch"},
                         }
-                    },
-                    "Iam": {
-                        "AdditionalIamPolicies": [{"Policy": "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"}]
                     },
                     "ComputeResources": [
                         {
@@ -180,7 +175,6 @@ def test_a_full_cluster_says_everything() -> None:
         },
         "Iam": {
             "AdditionalIamPolicies": [
-                {"Policy": SESSION_MANAGER_POLICY},
                 {"Policy": f"{POLICIES}-head"},
                 {"Policy": f"{POLICIES}-bundle"},
             ],
@@ -226,7 +220,7 @@ def test_the_queue_of_a_full_cluster() -> None:
         "OnNodeConfigured": {"Script": "s3://assets/compute.sh", "Args": ["queue=trn1"]},
     }
     assert queue["Iam"] == {
-        "AdditionalIamPolicies": [{"Policy": SESSION_MANAGER_POLICY}, {"Policy": f"{POLICIES}-bundle"}],
+        "AdditionalIamPolicies": [{"Policy": f"{POLICIES}-bundle"}],
         "S3Access": [{"BucketName": "assets", "KeyName": "compute.sh"}],
     }
     (resource,) = queue["ComputeResources"]
@@ -247,7 +241,6 @@ def test_login_nodes() -> None:
                 "CustomActions": {"OnNodeConfigured": {"Script": "s3://assets/login.sh"}},
                 "Iam": {
                     "AdditionalIamPolicies": [
-                        {"Policy": SESSION_MANAGER_POLICY},
                         {"Policy": f"{POLICIES}-login"},
                     ]
                 },

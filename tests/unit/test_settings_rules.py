@@ -25,6 +25,20 @@ from tests.unit.settings_files import (
 
 NODES = "compute_resources: [{name: a, max_count: 1}]"
 RULES: dict[str, Case] = {
+    "key of another Region": (
+        "account: null",
+        f"§bootstrap: {{kms_key_arn: '{KEY.replace('us-west-2', 'us-east-1')}'}}",
+        "bootstrap.kms_key_arn",
+        f"'{KEY.replace('us-west-2', 'us-east-1')}'",
+        "one in us-west-2",
+    ),
+    "key of another account": (
+        "account: null",
+        f"account: '210987654321'\n§bootstrap: {{kms_key_arn: '{KEY}'}}",
+        "bootstrap.kms_key_arn",
+        f"'{KEY}'",
+        "one of account 210987654321",
+    ),
     "not a block": ("cidr: 10.0.0.0/16", "§cidr: ten", "network.cidr", "'ten'", "an IPv4 block such as 10.0.0.0/16"),
     "netmask": (
         "cidr: 10.0.0.0/16",

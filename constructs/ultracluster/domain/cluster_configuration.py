@@ -22,9 +22,6 @@ from ultracluster.domain.cluster import (
 NOBODY = "127.0.0.1/32"
 """Source of an SSH rule that admits no one. Without ``AllowedIps`` ParallelCluster opens port 22 to the world."""
 
-SESSION_MANAGER_POLICY = "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"
-"""One of the AWS policies that ParallelCluster's provider may attach; also lets a node read SSM parameters."""
-
 
 _EFS = {"SharedStorageType": "Efs", "SharedStorageEfsSettings": {"Encrypted": True}}
 """Unless told, ParallelCluster leaves this file system unencrypted (pcluster/config/cluster_config.py, SharedEfs)."""
@@ -54,7 +51,8 @@ class NodeActions:
     Attributes:
         on_configured: Runs once a node is set up. On a head node it can never change in the life of a cluster.
         on_updated: Runs on the head node at each update of the cluster.
-        policy_arns: Policies that let the nodes read what ``S3Access``, which is of ``on_configured``, does not.
+        policy_arns: What the nodes may do beside what ParallelCluster and ``S3Access``, which is of ``on_configured``,
+            let them do. The provider attaches policies of the path ``/parallelcluster/`` or of such a name.
     """
 
     on_configured: Action | None = None
@@ -87,9 +85,9 @@ class Bindings:
         security_group_ids: Groups that all nodes carry beside ParallelCluster's own.
         placement_groups: Name of the placement group by label.
         shared_storage: File systems that all nodes mount.
-        head_node_actions: Scripts of the head node.
-        queue_actions: Scripts of the compute nodes, by queue.
-        login_actions: Scripts of the login nodes, which have no ``S3Access``.
+        head_node_actions: Scripts and policies of the head node.
+        queue_actions: Scripts and policies of the compute nodes, by queue.
+        login_actions: Scripts and policies of the login nodes, which have no ``S3Access``.
     """
 
     public_subnet_id: str
@@ -182,7 +180,7 @@ def _login_pool(pool: LoginPoolSpec, bindings: Bindings) -> dict[str, Any]:
         Networking=_networking("SubnetIds", [_subnet(pool.public, bindings)], bindings),
         Ssh={"AllowedIps": pool.ssh_cidr or NOBODY},
         CustomActions=_actions(bindings.login_actions),
-        Iam={"AdditionalIamPolicies": _policies(bindings.login_actions)},
+        Iam=_present(AdditionalIamPolicies=_policies(bindings.login_actions)),
     )
 
 
@@ -273,7 +271,7 @@ def _actions(actions: NodeActions) -> dict[str, Any]:
 
 
 def _policies(actions: NodeActions) -> list[dict[str, Any]]:
-    return [{"Policy": arn} for arn in (SESSION_MANAGER_POLICY, *actions.policy_arns)]
+    return [{"Policy": arn} for arn in actions.policy_arns]
 
 
 def _s3_access(actions: NodeActions) -> list[dict[str, Any]]:

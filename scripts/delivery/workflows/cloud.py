@@ -59,14 +59,17 @@ class EmulatedCloud:
         from rehearsal import stand_ins
         from rehearsal.aws import EmulatedAws
         from rehearsal.cdk import CommandLine
+        from toolchain.bootstrap import arguments
 
         aws = self._running.enter_context(EmulatedAws())
         pipeline = load(workspace / "pipeline.yaml")
-        for stage in pipeline.stages:
-            stand_ins.create(aws, stage.settings(workspace / "config"))
+        stages = [stage.settings(workspace / "config") for stage in pipeline.stages]
+        for each in stages:
+            stand_ins.create(aws, each)
         with closing(CommandLine(aws)) as cdk:
-            said: list[str] = []
-            if cdk.bootstrap(region, said.append) != 0:
-                raise RuntimeError("\n".join(said))
+            for bootstrap in dict.fromkeys(each.bootstrap for each in stages):
+                said: list[str] = []
+                if cdk.bootstrap(region, said.append, arguments(bootstrap)) != 0:
+                    raise RuntimeError("\n".join(said))
         aws.set_shell(NODE_SHELL)
         self._variables = {**aws.settings, "AWS_ACCESS_KEY_ID": "workflow", "CDK_DEFAULT_ACCOUNT": ACCOUNT}

@@ -189,7 +189,7 @@ def reaching(deployment: Deployment, instance_id: str) -> Iterator[None]:
         raise HeadNodeError(
             f"Systems Manager does not reach {instance_id}. If it was started minutes ago, it still boots: try again. "
             "Else its agent is down, it has no route to Systems Manager (a NAT gateway or VPC endpoints), or its role "
-            f"lacks AmazonSSMManagedInstanceCore. How it is: {status_command(deployment)}"
+            f"lacks the policy for it (docs/permissions.md). How it is: {status_command(deployment)}"
         ) from error
 
 

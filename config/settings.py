@@ -459,8 +459,9 @@ class Settings(_Model):
     @property
     def warnings(self) -> list[str]:
         """What is allowed but worth a second look, one sentence each."""
-        found = below(("cluster",), cluster_rules.zone_warnings(self.cluster_spec, self.zone_id))
-        return [f"{dotted(fault.path)}: {fault}" for fault in found]
+        spec = self.cluster_spec
+        found = [*cluster_rules.zone_warnings(spec, self.zone_id), *cluster_rules.image_warnings(spec)]
+        return [f"{dotted(fault.path)}: {fault}" for fault in below(("cluster",), found)]
 
 
 @cache

@@ -104,7 +104,7 @@ def settings(deployment: Deployment) -> Iterator[Finding]:
     file = f"config/{deployment.environment}.yaml"
     for warning in deployment.settings.warnings:
         yield Finding(
-            Status.WARN, warning, f"change it in {file}, unless the check instance-types says that it is right"
+            Status.WARN, warning, f"change it in {file}, unless you mean it (of zones see the check instance-types)"
         )
     if not deployment.settings.warnings:
         yield Finding(Status.PASS, f"{file} is in order, and has nothing to warn of")

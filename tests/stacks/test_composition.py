@@ -151,8 +151,10 @@ def test_in_an_existing_vpc_everything_stands_in_its_subnets(in_existing_vpc: De
     assert VPC.items() <= in_existing_vpc.cluster.summary().items()
 
 
-def test_a_deployment_of_ours_warns_of_nothing(deployment: Deployment) -> None:
-    assert [template.warnings for template in deployment.templates.values()] == [[], [], [], []]
+def test_a_deployment_of_ours_warns_of_nothing_but_a_large_queue_without_an_image(deployment: Deployment) -> None:
+    warnings = [warning for template in deployment.templates.values() for warning in template.warnings]
+    large = deployment.cluster.summary()["max_nodes"] > 64
+    assert ["make image" in warning for warning in warnings] == [True] * large
 
 
 def test_a_zone_that_was_not_seen_to_offer_the_type_is_a_warning(tmp_path: Path) -> None:

@@ -262,6 +262,23 @@ def test_a_zone_without_the_instance_type_is_a_warning_with_the_zones(write: Wri
     )
 
 
+@pytest.mark.parametrize(
+    ("change", "warned"),
+    [
+        ("max_count: 64", False),
+        ("max_count: 65", True),
+        ("max_count: 32\n        - {name: more, instance_type: trn1.32xlarge, max_count: 33}", True),
+        ("max_count: 32\n        - {name: plain, instance_type: c6i.4xlarge, max_count: 900}", False),
+    ],
+)
+def test_a_large_queue_wants_an_image(write: Write, change: str, warned: bool) -> None:
+    text = changed("max_count: 16", change)
+    assert [("nodes of trn1 downloads" in each) for each in load(write(text)).warnings] == [True] * warned
+    assert load(write(text.replace("cluster:\n", "cluster:\n  custom_ami: ami-0123456789abcdef0\n"))).warnings == []
+    override = "overrides: {Scheduling: {SlurmQueues: [{Name: trn1, Image: {CustomAmi: ami-0123456789abcdef0}}]}}"
+    assert load(write(text.replace("overrides: {}", override))).warnings == []
+
+
 def test_a_region_with_an_odd_name_has_any_zone(write: Write) -> None:
     text = changed("region: us-west-2", "region: us-moon-2").replace("usw2-az4", "usm2-az1")
     assert load(write(text)).region == "us-moon-2"

@@ -34,6 +34,12 @@ WIDEST_SSH_PREFIX = 8
 _BURSTABLE = re.compile(r"t\d")
 RESERVED_TAG_PREFIXES = ("parallelcluster:", "aws:")
 EFA_TYPES = ", ".join(sorted(name for name, kind in TRAINIUM_TYPES.items() if kind.efa))
+MOST_NODES_WITHOUT_IMAGE = 64
+"""Nodes of a queue that may download the Neuron packages, about 100 MB each, from the same mirrors when they start.
+
+No figure of AWS: it is 6 GB at once through the NAT gateway. Where a mirror refuses some of so many, more bootstraps
+fail than the ten after which ParallelCluster closes a queue (aws-parallelcluster-node 3.16.1, clustermgtd.py,
+protected_failure_count)."""
 CAPACITY_BLOCK_TYPES = ", ".join(sorted(name for name, kind in TRAINIUM_TYPES.items() if kind.capacity_blocks))
 
 _OWN_POLICY = "Iam.AdditionalIamPolicies, for a policy whose name begins with parallelcluster"
@@ -440,3 +446,22 @@ def _accepted_warning_faults(accepted: Iterable[AcceptedWarning]) -> Iterator[Fa
         seen.add(each.validator)
         if not each.reason.strip():
             yield Fault((index, "reason"), each.reason, "a sentence", "it is told with every report of the warning")
+
+
+def image_warnings(spec: ClusterSpec) -> Iterator[Fault]:
+    """Tell which queues have so many nodes that their image should have the Neuron software."""
+    changed = {
+        queue.get("Name")
+        for queue in _mappings(_at(spec.overrides, ("Scheduling", "SlurmQueues")))
+        if _at(queue, ("Image", "CustomAmi"))
+    }
+    for queue in spec.queues:
+        nodes = sum(each.max_count for each in queue.compute_resources if each.instance_type in TRAINIUM_TYPES)
+        if nodes > MOST_NODES_WITHOUT_IMAGE and spec.custom_ami is None and queue.name not in changed:
+            yield Fault(
+                ("custom_ami",),
+                None,
+                "an image with the Neuron software: make image, docs/images.md",
+                f"each of the {nodes:,} nodes of {queue.name} downloads it when it starts, and ten that fail close the "
+                f"queue; up to {MOST_NODES_WITHOUT_IMAGE} nodes that is fine",
+            )

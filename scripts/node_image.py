@@ -47,6 +47,7 @@ def facts(settings: Settings) -> dict[str, str]:
         "runtime": release.runtime,
         "collectives": release.collectives,
         "tools": release.tools,
+        **release.kernel_facts(settings.cluster.os),
         "python": neuron.SYSTEMS[settings.cluster.os].python,
     }
 

@@ -24,7 +24,7 @@ def compute_node(spec: ClusterSpec, queue: QueueSpec, mount_dir: str, *, metrics
         "runtime": release.runtime,
         "collectives": release.collectives,
         "tools": release.tools,
-        "kernels": ",".join(release.kernels[spec.os]),
+        **release.kernel_facts(spec.os),
         "python": neuron.SYSTEMS[spec.os].python,
         "mount_dir": mount_dir,
         "scratch_dir": queue.scratch_dir,

@@ -34,22 +34,43 @@ default_interface() {
     ip -4 -oneline route show default | sed -nE '1s/.* dev (\S+).*/\1/p'
 }
 
-# --- One Python environment from now on, even if the link moves on, and the one for this node: the packages of one release
-# are not tested with driver and runtime of another. An environment of one's own has another kind of name.
-if [[ ! -d $ULTRACLUSTER_PYTHON ]]; then
-    echo "environment.sh: there is no $ULTRACLUSTER_PYTHON on $(uname -n): see whether the head node has made it"
-    return 1
-fi
+# find_environment: sets `release` to the one of $ULTRACLUSTER_PYTHON; whether it is there, and for this node: the packages
+# of one release are not tested with driver and runtime of another. An environment of one's own has another kind of name.
+find_environment() {
+    release=$(cd -P "$ULTRACLUSTER_PYTHON" 2>/dev/null && pwd) || return
+    release=${release##*/}
+    release=${release%.build-*}
+    [[ -z $sdk || $release != *-pytorch* || $release == "$sdk"-* ]]
+}
+
+# environment_fact NAME: prints what the head node says of the environment that it builds.
+environment_fact() {
+    sed -n "s/^$1=//p" "$ULTRACLUSTER_PYTHON.state" 2>/dev/null || true
+}
+
+# --- One Python environment from now on, even if the link moves on. The head node builds it beside the cluster's creation
+# and updates (scripts/nodes/software.sh): a job that is there before waits for it, up to $ULTRACLUSTER_WAIT seconds.
+sdk=$(node_fact sdk)
+waited=0
+until find_environment; do
+    if [[ $(environment_fact state) != building ]] || ((waited >= ${ULTRACLUSTER_WAIT:-1200})); then
+        if [[ -z $release ]]; then
+            echo "environment.sh: there is no $ULTRACLUSTER_PYTHON on $(uname -n): see whether the head node has made it"
+        else
+            echo "environment.sh: $(uname -n) has Neuron SDK $sdk, the Python environment is $release: submit again from a" \
+                "new login shell; while an update goes on, once it has replaced the nodes"
+        fi
+        [[ ! -f $ULTRACLUSTER_PYTHON.state ]] ||
+            echo "environment.sh: $(environment_fact environment) is $(environment_fact state) since" \
+                "$(environment_fact since) $(environment_fact reason)"
+        return 1
+    fi
+    ((waited)) || echo "environment.sh: waiting for $ULTRACLUSTER_PYTHON, which the head node is building"
+    sleep 10
+    waited=$((waited + 10))
+done
 ULTRACLUSTER_PYTHON=$(cd -P "$ULTRACLUSTER_PYTHON" && pwd)
 export ULTRACLUSTER_PYTHON
-release=${ULTRACLUSTER_PYTHON##*/}
-release=${release%.build-*}
-sdk=$(node_fact sdk)
-if [[ -n $sdk && $release == *-pytorch* && $release != "$sdk"-* ]]; then
-    echo "environment.sh: $(uname -n) has Neuron SDK $sdk, the Python environment is $release: submit again from a new" \
-        "login shell; while an update goes on, once it has replaced the nodes"
-    return 1
-fi
 
 # --- Network: EFA with access to the memory of devices
 # (https://awsdocs-neuron.readthedocs-hosted.com/en/latest/frameworks/torch/torch-neuronx/setup-trn1-multi-node-execution.html).
@@ -90,7 +111,7 @@ scratch=$(node_fact scratch_dir)
 export NEURON_COMPILE_CACHE_URL=${NEURON_COMPILE_CACHE_URL:-${scratch:-/scratch}/compile-cache-$UID/$release}
 shared=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 export ULTRACLUSTER_COMPILE_CACHE=${ULTRACLUSTER_COMPILE_CACHE:-$shared/compile-cache/$release}
-unset release sdk scratch shared
+unset release sdk scratch shared waited
 
 # --- Limits: as many open files as slurmd allows, 131,072, where Slurm hands on the submitter's soft limit; and the
 # arenas of glibc, which take host memory by the number of threads (https://github.com/awslabs/HLAT: 64).

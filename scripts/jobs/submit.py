@@ -110,6 +110,11 @@ def check_program(nodes: int, options: list[str]) -> None:
     environment = os.environ.get("ULTRACLUSTER_PYTHON")
     if not environment:
         refuse("ULTRACLUSTER_PYTHON is not set; log in anew, or set it to the directory of the Python environment")
+    if not Path(environment).is_dir():
+        # scripts/nodes/software.sh on the head node writes it while it builds the environment.
+        state = Path(f"{environment}.state")
+        told = " ".join(state.read_text(encoding="utf-8").split()) if state.is_file() else "see the head node"
+        refuse(f"there is no Python environment {environment} yet: {told}; its log: {environment}.log")
     workers = os.environ.get("WORKERS_PER_NODE", str(WORKERS_PER_NODE))
     command = [f"{environment}/bin/python", "-m", "pretraining", "check", "--nodes", str(nodes)]
     command += ["--workers-per-node", workers, *options]

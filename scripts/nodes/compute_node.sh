@@ -4,7 +4,8 @@
 #
 # queue, cluster, region: where the node stands
 # sdk: release of the Neuron SDK; driver, runtime, collectives, tools: the versions of its packages; kernels: first two
-# numbers of those that it was tested with, separated by commas; python: minor version of Python
+# numbers of those that it was tested with, separated by commas; broken_kernel: those of the first one that it is known
+# not to work with; python: minor version of Python
 # mount_dir: the file system that all nodes share; scratch_dir: local disks
 # without_efa: compute resources of the queue whose nodes have no EFA, separated by commas
 # metrics: on, if the node is to send metrics to CloudWatch
@@ -20,9 +21,32 @@ source "$here/install/neuron.sh"
 source "$here/install/verification.sh"
 source "$here/install/metrics.sh"
 
-without_efa='' metrics=''
+# Failures that a second try may end: a mirror that is being updated names, for some minutes, what it does not have.
+readonly PASSING=" $BAD_KEY $NO_PACKAGE $NOT_INSTALLED $NO_HEADERS "
+
+# ended CODE: how the script ended is told on the file system that all nodes share, for `make status`: the
+# instance ends with its bootstrap. What cannot be installed is tried twice before: ten bootstraps that fail, and a mirror
+# fails those of many nodes at once, close the queue (PROTECTED; aws-parallelcluster-node 3.16.1, clustermgtd.py,
+# protected_failure_count).
+ended() {
+    local code=$1 told=${mount_dir:-}/ultracluster/nodes/${cluster:-}/${HOSTNAME%%.*} pause=$((60 + RANDOM % 61))
+    if [[ -z $failure ]]; then
+        timeout 10 rm --force "$told" || true
+    elif ((code != NOT_MOUNTED)) && [[ -n ${mount_dir:-} ]] && timeout 10 mountpoint --quiet "$mount_dir"; then
+        timeout 10 install -D --mode=644 <(echo "$failure") "$told" || true
+    fi
+    if [[ $PASSING == *" $code "* && ! -v SECOND_TRY ]] && ((SECONDS + pause < TIME_LIMIT)); then
+        log "the second and last try in $pause s"
+        sleep "$pause"
+        SECOND_TRY=1 exec env "SECONDS=$SECONDS" bash "$here/$PROGRAM" "${arguments[@]}"
+    fi
+}
+
+without_efa='' metrics='' broken_kernel='' failure='interrupted.'
+arguments=("$@") # in a trap, $@ may be that of a function
+trap 'ended "$?"' EXIT
 parse_arguments "queue cluster region sdk driver runtime collectives tools kernels python mount_dir scratch_dir" \
-    "without_efa metrics" "$@"
+    "broken_kernel without_efa metrics" "$@"
 remember "$@"
 use_system
 get_metadata instance-type
@@ -37,7 +61,6 @@ set_host_name
 write_profile
 tune_lustre_client
 if ((devices)); then
-    tell_untested_kernel
     install_neuron
     load_driver
     verify_neuron
@@ -46,3 +69,4 @@ verify_efa
 install_python
 set_metrics compute_node
 record "$@" "instance_type=$instance_type"
+failure=''

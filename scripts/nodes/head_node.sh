@@ -1,7 +1,7 @@
 #!/bin/bash
-# Makes the head node ready: limits, the Python environment of the training jobs, health checks around jobs. Runs as
-# root when the node is created and at each update of the cluster; a second run changes nothing. Arguments are
-# name=value:
+# Makes the head node ready: limits, health checks around jobs, and the unit that builds the software of training jobs
+# (software.sh). Runs as root when the node is created and at each update of the cluster; a second run changes nothing.
+# It uses no network: CloudFormation waits for its end. Arguments are name=value:
 #
 # cluster, region: where the node stands; deployment: whose it is; user: who people log in as
 # sdk: release of the Neuron SDK; python: minor version of Python
@@ -14,14 +14,16 @@ set -euo pipefail
 exec 2>&1
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# What may hang here is the file system. With the 10 s after which `limited` kills, it is below two minutes.
+TIME_LIMIT=100
 source "$here/lib/common.sh"
 source "$here/install/system.sh"
 source "$here/install/slurm_hooks.sh"
-source "$here/install/python_environment.sh"
-source "$here/install/training_jobs.sh"
+source "$here/install/software_unit.sh"
 source "$here/install/metrics.sh"
 source "$here/install/snapshots.sh"
 
+# shellcheck disable=SC2034 # jobs is for software.sh
 metrics='' jobs=''
 parse_arguments "cluster region deployment user sdk python pytorch torch_xla torch_neuronx compiler libneuronxla mount_dir" \
     "metrics jobs" "$@"
@@ -32,7 +34,6 @@ mark_root_volume
 set_limits
 write_profile
 add_slurm_hooks
-make_python_environment
-install_training_jobs
+start_software_unit "$@"
 set_metrics head_node
 record "$@"

@@ -4,8 +4,8 @@
 # ParallelCluster's component has run, let go of the kernel and cleaned up: what comes now has to see to both itself.
 # Runs as root while EC2 Image Builder makes the image. Arguments are name=value:
 #
-# sdk: release of the Neuron SDK; driver, runtime, collectives, tools: the versions of its packages; python: minor
-# version of Python
+# sdk: release of the Neuron SDK; driver, runtime, collectives, tools: the versions of its packages; kernels,
+# broken_kernel: as of compute_node.sh; python: minor version of Python
 set -euo pipefail
 exec 2>&1
 
@@ -19,7 +19,8 @@ kernels() {
     find /boot -maxdepth 1 -name 'vmlinuz-*' -printf '%f\n' | sort
 }
 
-parse_arguments "sdk driver runtime collectives tools python" "" "$@"
+broken_kernel=''
+parse_arguments "sdk driver runtime collectives tools kernels python" "broken_kernel" "$@"
 use_system
 kernels_before=$(kernels)
 install_neuron

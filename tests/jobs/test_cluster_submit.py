@@ -174,6 +174,16 @@ def test_without_an_environment_it_says_so(cluster: Cluster, monkeypatch: pytest
     assert "ULTRACLUSTER_PYTHON is not set" in found.error
 
 
+def test_an_environment_that_is_being_built_is_told(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("ULTRACLUSTER_PYTHON", f"{tmp_path}/current-trn1-16")
+    (tmp_path / "current-trn1-16.state").write_text("state=failed\nreason=failed (10): no network.\n", encoding="utf-8")
+    found = cluster.submit("--nodes=2", f"--output={cluster.run}")
+    assert (found.code, found.calls) == (2, [])
+    assert "current-trn1-16 yet: state=failed reason=failed (10): no network.; its log: " in found.error
+
+
 def test_a_compilation_is_not_left_alone(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REFUSED", "train.sbatch")
     found = cluster.submit("--nodes=2", f"--output={cluster.run}")

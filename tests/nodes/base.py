@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ from tests.nodes.packages import (
     neuron_packages,
     ubuntu_packages,
     write_deb,
+    write_index,
     write_spec,
     write_wheels,
 )
@@ -48,6 +50,7 @@ _DEBIAN_PACKAGES = (
     "procps",
     f"python{PYTHON}-venv",
     "rpm",
+    "systemd",
 )
 _COMMANDS = {
     "sbin/lctl": "lctl",
@@ -104,6 +107,10 @@ def create(workspace: Path) -> Base:
     _prepare_repositories(base.build)
     _run("unshare", "--mount", "chroot", str(base.root), "bash", "/build/make_repositories.sh")
     write_bundle(base, write_wheels(base.build / "sites"))
+    uv = base.build / "sites" / ARCHIVE / "simple" / "uv"
+    pip = (sys.executable, "-m", "pip", "--quiet", "download", "--no-deps", "--require-hashes", "--dest", str(uv))
+    _run(*pip, "--requirement", str(NODES / "requirements-uv.txt"))
+    write_index(uv)
     return base
 
 
@@ -134,7 +141,7 @@ def _prepare_root(root: Path) -> None:
         target = root / "usr" / command
         shutil.copy(STAND_INS / stand_in, target)
         target.chmod(0o755)
-    for directory in ("fsx", "scratch", "opt/slurm", "etc/yum.repos.d", "etc/dnf/vars"):
+    for directory in ("fsx", "scratch", "opt/slurm", "etc/yum.repos.d", "etc/dnf/vars", "etc/uv"):
         (root / directory).mkdir(parents=True, exist_ok=True)
     shutil.rmtree(root / "var/lib/apt/lists")
     shutil.rmtree(root / "etc/apt/sources.list.d")
@@ -150,6 +157,7 @@ def _prepare_root(root: Path) -> None:
         "etc/pip.conf": (
             f"[global]\nindex-url = https://{ARCHIVE}/simple\ncert = /etc/ssl/certs/ca-certificates.crt\n"
         ),
+        "etc/uv/uv.toml": f'index-url = "https://{ARCHIVE}/simple"\nsystem-certs = true\n',
     }.items():
         (root / path).write_text(text, encoding="utf-8")
 

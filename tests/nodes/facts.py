@@ -18,5 +18,11 @@ HEAD_NODE = node_facts.head_node(_SPEC, _MOUNT_DIR, deployment=_SETTINGS.name)
 LOGIN_NODE = node_facts.login_node(_SPEC, _MOUNT_DIR)
 IMAGE = node_image.facts(_SETTINGS)
 
-FACTS = {"compute_node": COMPUTE_NODE, "head_node": HEAD_NODE, "login_node": LOGIN_NODE, "image": IMAGE}
+FACTS = {
+    "compute_node": COMPUTE_NODE,
+    "head_node": HEAD_NODE,
+    "software": HEAD_NODE,
+    "login_node": LOGIN_NODE,
+    "image": IMAGE,
+}
 """By name of the script."""

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scripts.planning.hardware import TRAINIUM_HARDWARE
-from tests.nodes.base import ENVIRONMENT, Base
+from tests.nodes.base import ENVIRONMENT, NODES, Base
 from tests.nodes.packages import HERE, KERNELS
 
 SHAPES = HERE / "shapes"
@@ -38,7 +38,8 @@ PCI_IDS = {
 }
 SITES = "sites"
 NO_INTERNET = "-"
-_TIME_LIMIT = 1200
+MIRROR_FAULT = "/etc/mirror-fault"
+"""File with the fault of all mirrors, see internet.py."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +170,7 @@ class Machine:
         self.write("/etc/neuron-ls.json", json.dumps(devices))
 
     def run(
-        self, script: str, facts: Mapping[str, str], *, sites: str = SITES, seconds_left: int = _TIME_LIMIT
+        self, script: str, facts: Mapping[str, str], *, sites: str = SITES, seconds_left: int | None = None
     ) -> Outcome:
         """Run a script of the bundle, as its node does.
 
@@ -177,7 +178,7 @@ class Machine:
             script: Its name.
             facts: Its arguments.
             sites: What of the internet is there: a directory of the base's build, or ``NO_INTERNET``.
-            seconds_left: What is left of the time limit.
+            seconds_left: What is left of its time limit; None: all of it.
         """
         with self.start(script, facts, sites=sites, seconds_left=seconds_left) as process:
             try:
@@ -200,11 +201,12 @@ class Machine:
             (self._upper / flag).unlink()
 
     def start(
-        self, script: str, facts: Mapping[str, str], *, sites: str = SITES, seconds_left: int = _TIME_LIMIT
+        self, script: str, facts: Mapping[str, str], *, sites: str = SITES, seconds_left: int | None = None
     ) -> subprocess.Popen[str]:
         """Start a script of the bundle."""
+        passed = 0 if seconds_left is None else time_limit(script) - seconds_left
         prepared = '[[ ! -e /prepare.sh ]] || source /prepare.sh; exec "$@"'
-        command = ["env", f"SECONDS={_TIME_LIMIT - seconds_left}", "bash", f"/opt/ultracluster/current/{script}"]
+        command = ["env", f"SECONDS={passed}", "bash", f"/opt/ultracluster/current/{script}"]
         arguments = [f"{name}={value}" for name, value in facts.items()]
         return self.execute(["bash", "-c", prepared, "prepared", *command, *arguments], sites=sites)
 
@@ -216,6 +218,7 @@ class Machine:
             sites if sites == NO_INTERNET else str(self._base.build / sites),
             str(self._base.build / "certificate.pem"),
             json.dumps({"instance-type": self._instance_type, "local-ipv4": ADDRESS}),
+            str(self._upper / MIRROR_FAULT.removeprefix("/")),
         ]
         namespaces = ["--mount", "--net", "--uts", "--pid", "--ipc", "--fork", "--kill-child"]
         return subprocess.Popen(
@@ -276,6 +279,15 @@ class Machine:
         for place in places:
             self.write(f"{place}/vendor", f"{vendor}\n")
             self.write(f"{place}/device", f"{device}\n")
+
+
+def time_limit(script: str) -> int:
+    """Return the seconds that a script of the bundle may take."""
+    found = [
+        re.search(r"\bTIME_LIMIT=(\d+)$", (NODES / path).read_text(encoding="utf-8"), re.MULTILINE)
+        for path in (script, "lib/common.sh")
+    ]
+    return int(next(match[1] for match in found if match))
 
 
 def _pci_devices(lspci: str) -> list[tuple[str, str]]:

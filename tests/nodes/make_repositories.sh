@@ -22,6 +22,7 @@ make_keys() {
 
 make_certificate() {
     openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=test -addext "subjectAltName=$(<hosts)" \
+        -addext basicConstraints=critical,CA:FALSE \
         -keyout key.pem -out certificate.pem 2>/dev/null
     cat certificate.pem >>/etc/ssl/certs/ca-certificates.crt
     cat key.pem >>certificate.pem

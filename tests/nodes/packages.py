@@ -211,9 +211,14 @@ def _write_wheel(index: Path, name: str, version: str, *needs: str) -> str:
     with zipfile.ZipFile(wheel, "w") as archive:
         for path, text in {**files, f"{about}/RECORD": f"{record}{about}/RECORD,,\n"}.items():
             archive.writestr(path, text)
+    write_index(directory)
+    return hashlib.sha256(wheel.read_bytes()).hexdigest()
+
+
+def write_index(directory: Path) -> None:
+    """Name the wheels in a directory, which is that of one package, as an index of Python packages does."""
     links = "".join(f'<a href="{path.name.replace("+", "%2B")}">{path.name}</a>\n' for path in directory.glob("*.whl"))
     (directory / "index.html").write_text(f"<html><body>{links}</body></html>", encoding="utf-8")
-    return hashlib.sha256(wheel.read_bytes()).hexdigest()
 
 
 def _record_hash(text: str) -> str:

@@ -6,14 +6,18 @@ What is not real is told in base.py: the content of packages, the kernel's modul
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from scripts.operations.status.software import SCRIPT as SOFTWARE
+from scripts.operations.status.software import Software, parse
 from tests.nodes.base import Base
 from tests.nodes.facts import COMPUTE_NODE, IMAGE, PROJECT
 from tests.nodes.machine import ADDRESS, NO_INTERNET, SITES, Machine, Outcome
@@ -42,8 +46,14 @@ _NO_CHANGES = ("/var/log/lctl", "/var/log/systemctl", "rpmdb.sqlite-shm")
 LIMITS = "/etc/security/limits.d/99_ultracluster.conf"
 
 
-def run(machine: Machine, *, sites: str = SITES, seconds_left: int = 1200, **changes: str) -> Outcome:
+def run(machine: Machine, *, sites: str = SITES, seconds_left: int | None = None, **changes: str) -> Outcome:
     return machine.run(SCRIPT, COMPUTE_NODE | changes, sites=sites, seconds_left=seconds_left)
+
+
+def on_second_try(machine: Machine) -> Machine:
+    """Let a machine not try again what cannot be installed."""
+    machine.prepare("export SECOND_TRY=1")
+    return machine
 
 
 def output_of(machine: Machine, command: str) -> str:
@@ -365,7 +375,7 @@ def hang_file_system(machine: Machine) -> None:
 def test_what_is_wrong_with_a_node_is_told(
     spoil: Callable[[Machine], object], code: int, what: str, to_do: str, compute_node: Machines
 ) -> None:
-    machine = compute_node()
+    machine = on_second_try(compute_node())
     spoil(machine)
     assert_failed(run(machine, sites=NO_INTERNET), code, what, to_do)
 
@@ -401,7 +411,7 @@ def test_without_a_network_it_does_not_say_that_there_are_no_headers(
 
 @each_manager
 def test_without_headers_for_the_kernel_it_says_so(os_name: str, machine: Machines) -> None:
-    node = machine(os_name)
+    node = on_second_try(machine(os_name))
     node.write("/etc/kernel-release", "6.99.0-1-aws\n")
     what = "kernel-devel-uname-r = 6.99.0-1-aws" if os_name == "alinux2023" else "linux-headers-6.99.0-1-aws"
     assert_failed(run(node), 14, f"no repository has {what}, the headers of the kernel that runs", "image")
@@ -412,7 +422,7 @@ def test_a_version_that_no_repository_has_is_told_with_those_it_has(
     os_name: str, manager: str, machine: Machines
 ) -> None:
     """Though the network dies after the key has come, and returns while the script pauses."""
-    node = with_headers(machine(os_name))
+    node = on_second_try(with_headers(machine(os_name)))
     break_network(node, "curl", "GPG-PUB-KEY")
     outcome = run(node, runtime="2.99.0.0")
     assert_paused_once(outcome.output, f"{manager} cannot read Neuron's repository")
@@ -426,7 +436,7 @@ def test_another_key_is_not_trusted(os_name: str, machine: Machines, base: Base)
     host = DNF if os_name == "alinux2023" else APT
     with altered_sites(base, "other-key") as (sites, directory):
         shutil.copy(base.build / "keys/other.asc", directory / host / "GPG-PUB-KEY-AMAZON-AWS-NEURON.PUB")
-        outcome = run(with_headers(machine(os_name)), sites=sites)
+        outcome = run(on_second_try(with_headers(machine(os_name))), sites=sites)
     assert outcome.code == 11
     assert "the key of Neuron's repository has the fingerprint '" in outcome.last_line
     assert "trust no package" in outcome.last_line
@@ -434,7 +444,7 @@ def test_another_key_is_not_trusted(os_name: str, machine: Machines, base: Base)
 
 @each_manager
 def test_what_another_key_signed_is_not_installed(os_name: str, machine: Machines, base: Base) -> None:
-    node = with_headers(machine(os_name))
+    node = on_second_try(with_headers(machine(os_name)))
     with altered_sites(base, "other-signature") as (sites, directory):
         if os_name == "alinux2023":
             shutil.rmtree(directory / DNF / "repodata")
@@ -460,7 +470,7 @@ def test_a_disk_that_hangs_is_told(machine: Machines) -> None:
 
 
 def test_what_keeps_apt_from_installing_is_shown(compute_node: Machines) -> None:
-    machine = compute_node()
+    machine = on_second_try(compute_node())
     machine.write("/etc/apt/apt.conf.d/hook", 'DPkg::Pre-Invoke {"exit 1";};\n')
     outcome = run(machine, tools=OLDER.tools)
     assert "E: Problem executing scripts DPkg::Pre-Invoke 'exit 1'\n" in outcome.output
@@ -582,3 +592,49 @@ def test_a_kernel_that_the_release_was_not_tested_with_is_told(compute_node: Mac
         "was tested with 6.1 and 6.8 (docs/nodes.md)\n"
     ) in outcome.output
     assert "warning: the kernel" not in run(machine, sites=NO_INTERNET, kernels="6.8,6.14").output
+
+
+@pytest.mark.parametrize("broken", ["6.14", "6.9"])
+def test_a_kernel_that_the_driver_is_known_not_to_work_with_is_refused_before_anything_is_built(
+    broken: str, machine: Machines
+) -> None:
+    """Numbers, not texts: 6.14 comes after 6.9."""
+    node = machine("ubuntu2404")
+    outcome = run(node, sites=NO_INTERNET, kernels="6.1,6.8", broken_kernel=broken)
+    what = f"the driver {COMPUTE_NODE['driver']} of Neuron SDK {COMPUTE_NODE['sdk']} fails from {broken} on"
+    assert_failed(
+        outcome, 15, f"the kernel is {KERNELS['ubuntu2404']}, and {what}", "tested with: 6.1, 6.8 (docs/nodes.md)"
+    )
+    assert not node.path("/etc/apt/sources.list.d/neuron.list").exists()
+
+
+def test_what_cannot_be_installed_at_first_is_tried_again_before_the_bootstrap_fails(compute_node: Machines) -> None:
+    """The index names for a moment what is not there yet, as while a mirror is updated."""
+    node = compute_node()
+    node.write_program("/usr/local/bin/apt-cache", '[[ ! -e /updated ]] || exec /usr/bin/apt-cache "$@"')
+    node.write_program("/usr/local/bin/sleep", ">/updated")
+    outcome = run(node, tools=OLDER.tools)
+    assert outcome.code == 0, outcome.output
+    assert f"failed (12): no repository has aws-neuronx-tools {OLDER.tools} (there are: none)" in outcome.output
+    assert outcome.output.count(": the second and last try in ") == 1
+    assert told(node).failed_nodes == ()
+
+
+def test_a_node_that_cannot_install_says_why_where_status_finds_it(compute_node: Machines) -> None:
+    node = compute_node()
+    node.write_program("/usr/local/bin/sleep", "")
+    outcome = run(node, tools="2.99.0.0")
+    assert outcome.code == 12
+    assert outcome.output.count("failed (12): no repository has aws-neuronx-tools 2.99.0.0") == 2
+    [failed] = told(node).failed_nodes
+    assert failed.name == node.name
+    assert outcome.last_line.startswith(f"{SCRIPT}: {failed.reason}")
+    assert run(node).code == 0
+    assert told(node).failed_nodes == ()
+
+
+def told(node: Machine) -> Software:
+    """Return what the head node, which has the same file system, would tell."""
+    software, rest = parse(output_of(node, f"exec sh -c {shlex.quote(SOFTWARE)}"))
+    assert (software is not None, rest) == (True, "")
+    return cast(Software, software)

@@ -1,4 +1,4 @@
-"""head_node.sh and login_node.sh, for real: venv, pip with its hashes, the lock and the link to the environment.
+"""head_node.sh, software.sh and login_node.sh, for real: venv, uv with its hashes, the lock, the link, the state.
 
 What is not real is told in base.py: the content of the Python packages.
 """
@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import fcntl
 import re
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
 
-from tests.nodes.base import Base
+from tests.nodes.base import NODES, Base
 from tests.nodes.facts import HEAD_NODE, LOGIN_NODE
-from tests.nodes.machine import NO_INTERNET, SITES, Machine, Outcome
+from tests.nodes.machine import MIRROR_FAULT, NO_INTERNET, SITES, Machine, Outcome, time_limit
 from tests.nodes.obstacles import (
     FORGET_HOSTS,
     HOLD_DNF,
@@ -30,13 +31,39 @@ from tests.nodes.packages import PYTHON
 pytestmark = [pytest.mark.slow, pytest.mark.system]
 
 Machines = Callable[..., Machine]
-SCRIPT = "head_node.sh"
+SCRIPT = "software.sh"
 ENVIRONMENTS = "/fsx/ultracluster/python"
+CURRENT = f"{ENVIRONMENTS}/current-{HEAD_NODE['cluster']}"
 TYPE = "c6i.4xlarge"
 
 
-def run(machine: Machine, *, sites: str = SITES, seconds_left: int = 1200, **changes: str) -> Outcome:
-    return machine.run(SCRIPT, HEAD_NODE | {"python": PYTHON} | changes, sites=sites, seconds_left=seconds_left)
+[UV] = re.findall(r"^uv==(\S+)", (NODES / "requirements-uv.txt").read_text(encoding="utf-8"), re.MULTILINE)
+
+
+ARGUMENTS = " ".join(f"{name}={value}" for name, value in (HEAD_NODE | {"python": PYTHON}).items())
+
+
+def configure(machine: Machine, *, sites: str = NO_INTERNET, **changes: str) -> Outcome:
+    """Run the script that CloudFormation waits for."""
+    return machine.run("head_node.sh", HEAD_NODE | {"python": PYTHON} | changes, sites=sites)
+
+
+def run(machine: Machine, *, sites: str = SITES, seconds_left: int | None = None, **changes: str) -> Outcome:
+    """Run what the unit runs, and return its log with what it prints beside."""
+    before = len(log(machine))
+    done = machine.run(SCRIPT, HEAD_NODE | {"python": PYTHON} | changes, sites=sites, seconds_left=seconds_left)
+    return Outcome(done.code, log(machine)[before:] + done.output)
+
+
+def log(machine: Machine) -> str:
+    path = machine.path(f"{CURRENT}.log")
+    return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+def state(machine: Machine) -> dict[str, str]:
+    """Return what jobs and `make status` read."""
+    lines = machine.read(f"{CURRENT}.state").splitlines()
+    return {name: value for name, _, value in (line.partition("=") for line in lines)}
 
 
 def output_of(machine: Machine, command: str) -> str:
@@ -53,7 +80,7 @@ def link(machine: Machine) -> Path:
 
 
 def environments(machine: Machine) -> set[str]:
-    return {path.name for path in machine.path(ENVIRONMENTS).iterdir() if path.is_dir() and not path.is_symlink()}
+    return {path.name for path in machine.path(ENVIRONMENTS).glob("*.build-*")}
 
 
 def fingerprints(directory: Path) -> dict[str, tuple[int, int]]:
@@ -64,8 +91,8 @@ def fingerprints(directory: Path) -> dict[str, tuple[int, int]]:
 @pytest.fixture(scope="module")
 def _head_node(base: Base) -> Iterator[Machine]:
     machine = Machine(base, "ubuntu2404", TYPE, "ip-10-0-0-9")
-    outcome = run(machine)
-    assert outcome.code == 0, outcome.output
+    for outcome in (configure(machine), run(machine)):
+        assert outcome.code == 0, outcome.output
     yield machine
     machine.discard()
 
@@ -91,6 +118,7 @@ def test_the_environment_has_neurons_packages_and_those_of_the_training(head_nod
         "transformers": "4.57.6",
         "tensorboard": "2.21.0",
         "pytorch_optimizer": "4.1.0",
+        "uv": UV,
     }
     name = f"{HEAD_NODE['sdk']}-pytorch{HEAD_NODE['pytorch']}-ubuntu24.04"
     assert link(head_node).name == name
@@ -104,11 +132,66 @@ def test_the_environment_has_neurons_packages_and_those_of_the_training(head_nod
 
 
 def test_a_second_run_changes_nothing_and_needs_no_network(head_node: Machine) -> None:
-    before = head_node.manifest()
-    outcome = run(head_node, sites=NO_INTERNET)
+    def manifest() -> dict[str, str]:
+        found = head_node.manifest()
+        return {path: found[path] for path in found if not path.endswith(("/var/log/systemctl", ".log"))}
+
+    before = manifest()
+    for outcome in (configure(head_node), run(head_node, sites=NO_INTERNET)):
+        assert outcome.code == 0, outcome.output
+        assert "wrote" not in outcome.output
+    assert manifest() == before
+
+
+def test_creation_and_updates_end_within_two_minutes_whatever_the_mirrors_do(machine: Machines) -> None:
+    """They use no network at all, and what else may hang has a limit, 10 s before it is killed."""
+    assert time_limit("head_node.sh") + 10 <= 120
+    node = machine(instance_type=TYPE)
+    assert configure(node).code == 0
+    node.write(MIRROR_FAULT, "stall /")
+    outcome = configure(node, sites=SITES, sdk="2.99.0")
     assert outcome.code == 0, outcome.output
-    assert "wrote" not in outcome.output
-    assert head_node.manifest() == before
+    calls = node.read("/var/log/systemctl").splitlines()
+    assert calls.count("restart --no-block ultracluster-software.service") == 2, "other arguments replace a build"
+    assert configure(node, sdk="2.99.0").code == 0
+    assert node.read("/var/log/systemctl").splitlines()[-1] == "start --no-block ultracluster-software.service"
+
+
+def test_the_unit_is_one_that_systemd_takes_and_builds_the_environment(head_node: Machine) -> None:
+    unit = "/etc/systemd/system/ultracluster-software.service"
+    assert output_of(head_node, f"systemd-analyze verify --man=no {unit} 2>&1") == ""
+    [command] = re.findall(r"^ExecStart=(.*)$", head_node.read(unit), re.MULTILINE)
+    assert output_of(head_node, command).endswith(f"the Python environment is {state(head_node)['environment']}\n")
+    assert head_node.path("/etc/systemd/system/multi-user.target.wants/ultracluster-software.service").is_symlink()
+
+
+@pytest.mark.parametrize("kind", ["stall", "500", "cut"])
+@pytest.mark.parametrize("prefix", ["/simple/uv/", "/simple/torch/", "/torch-neuronx/"])
+def test_a_mirror_that_gives_nothing_fails_the_build_with_the_reason(
+    kind: str, prefix: str, head_node: Machine
+) -> None:
+    head_node.write(MIRROR_FAULT, f"{kind} {prefix}")
+    before = link(head_node).resolve()
+    outcome = run(head_node, seconds_left=10, sdk="2.99.0")
+    assert outcome.code == 10
+    failure = "failed (10): the Python packages cannot be downloaded. To do: "
+    assert outcome.last_line.startswith(f"{SCRIPT}: {failure}")
+    assert outcome.last_line.endswith(f"Its log: {CURRENT}.log")
+    assert state(head_node)["state"] == "failed"
+    assert state(head_node)["environment"] == f"2.99.0-pytorch{HEAD_NODE['pytorch']}-ubuntu24.04"
+    assert state(head_node)["reason"].startswith(failure)
+    assert link(head_node).resolve() == before, "jobs go on with what they had"
+
+
+@pytest.mark.parametrize("kind", ["500", "cut"])
+def test_a_mirror_that_recovers_is_asked_again(kind: str, head_node: Machine) -> None:
+    head_node.write(MIRROR_FAULT, f"{kind} /simple/torch/")
+    head_node.write_program("/usr/local/bin/sleep", f"rm --force {MIRROR_FAULT}")
+    outcome = run(head_node, sdk="2.99.0")
+    assert outcome.code == 0, outcome.output
+    assert_paused_once(outcome.output, "the Python packages cannot be downloaded")
+    assert state(head_node)["state"] == "ready"
+    assert not head_node.path(f"{ENVIRONMENTS}/.cache").exists()
 
 
 def test_another_release_gets_an_environment_of_its_own_and_the_old_one_stays(head_node: Machine) -> None:
@@ -153,20 +236,31 @@ def test_the_environment_of_amazon_linux(machine: Machines) -> None:
     )
 
 
-def test_a_run_that_was_killed_half_way_leaves_nothing_that_is_used(machine: Machines) -> None:
+def test_a_build_that_was_killed_half_way_is_repeated_and_leaves_nothing_that_is_used(machine: Machines) -> None:
     node = machine("ubuntu2204", TYPE)
+    node.write(MIRROR_FAULT, "stall /simple/torch/")
     with node.start(SCRIPT, HEAD_NODE | {"python": PYTHON}) as process:
-        assert process.stdout
-        for line in process.stdout:
-            if "installing packages into" in line:
-                break
+        while "installing packages into" not in log(node):
+            assert process.poll() is None
+            time.sleep(0.05)
         process.kill()
+    assert state(node)["state"] == "building"
+    node.remove(MIRROR_FAULT)
     [unfinished] = environments(node)
     outcome = run(node)
     assert outcome.code == 0, outcome.output
     assert f"removing {ENVIRONMENTS}/{unfinished}, which was never finished" in outcome.output
     assert environments(node) == {link(node).resolve().name}
     assert link(node).name.endswith("-ubuntu22.04")
+    assert state(node)["state"] == "ready"
+
+
+def test_a_build_that_is_stopped_is_not_ready(machine: Machines) -> None:
+    """Bash knows no exit code in its trap then."""
+    node = machine(instance_type=TYPE)
+    node.write_program(f"/usr/local/bin/python{PYTHON}", 'kill "$PPID"; exec sleep 5')
+    output_of(node, f"exec 2>/dev/null; ! bash /opt/ultracluster/current/{SCRIPT} {ARGUMENTS}")
+    assert (state(node)["state"], state(node)["reason"]) == ("failed", "interrupted.")
 
 
 def test_it_waits_for_another_node_that_makes_an_environment_and_says_for_which(head_node: Machine) -> None:
@@ -187,7 +281,7 @@ def test_a_full_file_system_is_told_before_anything_is_made(machine: Machines) -
     assert outcome.code == 18
     assert outcome.last_line == (
         f"{SCRIPT}: failed (18): {ENVIRONMENTS} has 1 GiB left, 20 are needed. "
-        "To do: delete what nobody needs there, or make it larger."
+        f"To do: delete what nobody needs there, or make it larger. Its log: {CURRENT}.log"
     )
 
 
@@ -199,30 +293,25 @@ def test_a_file_system_that_becomes_full_is_told(machine: Machines) -> None:
     venv = f'/usr/local/bin/python{PYTHON} "$@"; {fill} || true'
     node.write_program(f"/usr/local/sbin/python{PYTHON}", venv)
     outcome = run(node)
-    assert "No space left on device" in outcome.output
     assert outcome.code == 18
-    assert re.search(rf"failed \(18\): {ENVIRONMENTS}/\S+ or /tmp is full\. To do: make room", outcome.last_line)
+    assert re.search(rf"failed \(18\): {ENVIRONMENTS} or /tmp is full\. To do: make room", outcome.last_line)
 
 
 def test_a_package_with_another_content_is_refused(head_node: Machine, base: Base) -> None:
     wheel = next((base.build / SITES / "archive.test/simple/torch").glob("*.whl"))
     content = wheel.read_bytes()
-    wheel.write_bytes(content + b"more")
+    with ZipFile(wheel, "a") as archive:
+        archive.writestr("more.py", "")
     try:
         outcome = run(head_node, sdk="2.99.0")
     finally:
         wheel.write_bytes(content)
     assert outcome.code == 20
-    assert "THESE PACKAGES DO NOT MATCH THE HASHES" in outcome.output
-    assert outcome.last_line.startswith(f"{SCRIPT}: failed (20): pip cannot install the packages. To do: ")
+    assert "Hash mismatch for `torch==" in outcome.output
+    assert outcome.last_line.startswith(f"{SCRIPT}: failed (20): the Python packages cannot be installed. To do: ")
     assert len(environments(head_node)) == 2, "the new one, unfinished, without a link"
+    assert state(head_node)["state"] == "failed"
     assert link(head_node).resolve().name in environments(head_node)
-
-
-def test_without_a_network_it_gives_up_in_time(head_node: Machine) -> None:
-    outcome = run(head_node, sites=NO_INTERNET, seconds_left=6, sdk="2.99.0")
-    assert outcome.code == 10
-    assert outcome.last_line.startswith(f"{SCRIPT}: failed (10): pip cannot download the packages. To do: ")
 
 
 def test_jobs_get_the_health_checks(head_node: Machine) -> None:

@@ -150,7 +150,7 @@ def test_a_download_is_tried_again(head_node: HeadNode) -> None:
     code, output = head_node.run(address(FIRST))
     assert code == 0, output
     assert output.startswith("fatal error: Unable to locate credentials\n")
-    assert f"{address(FIRST)} cannot be fetched; once more in 5 s\n" in output
+    assert f"{address(FIRST)} cannot be fetched; once more in " in output
     assert len(head_node.calls) == 2
 
 

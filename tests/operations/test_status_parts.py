@@ -30,6 +30,7 @@ from scripts.operations.status.model import (
     Usage,
 )
 from scripts.operations.status.screen import render
+from scripts.operations.status.software import FailedNode, Software
 from tests.operations.slurm_samples import RECORDED
 
 NOW = datetime(2026, 11, 21, 13, tzinfo=UTC)
@@ -48,12 +49,16 @@ HEALTHY = Status(
     fleet="RUNNING",
     slurm=parse(RECORDED),
     slurm_seen=NOW,
+    software=Software("ready", "inactive", "2.28.1-pytorch2.9.0-ubuntu24.04", "2026-11-21T12:58:00Z", "", (), ()),
     file_system=FileSystem("fs-1", "AVAILABLE", 4800, 1200),
     usage=Usage(2400 * 1024**3, 300),
     reservations=(),
     alarms=(),
     cost=CostNow(Decimal(43), Decimal("2.16"), (), "table of 2026-01-19"),
 )
+
+BUILDING = replace(cast(Software, HEALTHY.software), state="building", unit="active", log=("first", "second"))
+FAILED = replace(BUILDING, state="failed", unit="failed", reason="failed (10): no network.")
 
 
 def settings(environment: str = "trn1-16", *, nodes: int = 16, reservation: str = "", group: str = "") -> Settings:
@@ -134,6 +139,9 @@ def test_a_healthy_deployment_has_no_fault() -> None:
             "the reservation cr-1 is expired",
         ),
         ({"alarms": ("trn1-16-monitoring-x",)}, "alarm trn1-16-monitoring-x is raised"),
+        ({"software": FAILED}, "no network. Again: make run ENV=trn1-16 ARGS='sudo systemctl restart ultracluster-"),
+        ({"software": replace(BUILDING, unit="inactive")}, "not ready: nothing builds it now."),
+        ({"software": Software("", "failed", "", "", "", (), ())}, "not ready: nothing builds it now."),
     ],
 )
 def test_faults(change: dict[str, Any], fault: str) -> None:
@@ -158,10 +166,28 @@ def test_several_faults_are_told_together() -> None:
         {"usage": Unseen("left out", is_fault=False)},
         {"reservations": (Reservation("cr-1", "scheduled", is_block=True, total=2, begins=NOW + timedelta(days=1)),)},
         {"stacks": (*STACKS, Stack("trn1-16"))},
+        {"software": None},
+        {"software": BUILDING},
+        {"software": Software("", "activating", "", "", "", (), ())},
     ],
 )
 def test_what_is_no_fault(change: dict[str, Any]) -> None:
     assert faults(replace(HEALTHY, **change)) == []
+
+
+def test_the_software_of_jobs_is_told_with_the_end_of_its_log_until_it_is_ready() -> None:
+    ready, building, failed = (
+        " ".join(shown(replace(HEALTHY, software=each)).split()) for each in (HEALTHY.software, BUILDING, FAILED)
+    )
+    assert "Software ready since 2 min: 2.28.1-pytorch2.9.0-ubuntu24.04" in ready
+    assert "Software building since 2 min: 2.28.1-pytorch2.9.0-ubuntu24.04 first second" in building
+    assert "Software failed since 2 min: 2.28.1-pytorch2.9.0-ubuntu24.04 first second" in failed
+
+
+def test_nodes_that_could_not_start_are_told_with_the_reason() -> None:
+    node = FailedNode("trn1-dy-trn1-32xl-3", "2026-11-21T12:50", "failed (12): no repository has aws-neuronx-dkms.")
+    text = " ".join(shown(replace(HEALTHY, software=replace(BUILDING, failed_nodes=(node,)))).split())
+    assert "trn1-dy-trn1-32xl-3 10 min failed (12): no repository has aws-neuronx-dkms." in text
 
 
 def test_another_cluster_is_told_with_what_the_cost_leaves_out() -> None:

@@ -47,6 +47,7 @@ ENVIRONMENT = {
     "ULTRACLUSTER_PYTHON": "/opt/cpu",
 }
 SCRIPTS = "/fsx/ultracluster/jobs/current"
+FSX = "/fsx/ultracluster/python"
 SOURCE = f"export ULTRACLUSTER_PYTHON={PYTHON}; source {SCRIPTS}/environment.sh"
 
 
@@ -125,11 +126,11 @@ def release(cluster: SlurmCluster) -> Iterator[str]:
     (environments / f"{name}.build-abc123").rmdir()
 
 
-def sourced(node: Node, sdk: str, environment: str) -> str:
+def sourced(node: Node, sdk: str, environment: str, first: str = "true") -> str:
     """Return what a step on a node with a release of the SDK prints, and the environment that it runs in."""
     node.write({"/var/lib/ultracluster/node.env": f"queue=trn1\nsdk={sdk}\n"})
-    settings = f"SLURM_JOB_NODELIST={node.name} ULTRACLUSTER_PYTHON=/fsx/ultracluster/python/{environment}"
-    return node.sh(f"export {settings}; source {SCRIPTS}/environment.sh && echo $ULTRACLUSTER_PYTHON; true")
+    settings = f"SLURM_JOB_NODELIST={node.name} ULTRACLUSTER_PYTHON={FSX}/{environment}"
+    return node.sh(f"{first}; export {settings}; source {SCRIPTS}/environment.sh && echo $ULTRACLUSTER_PYTHON; true")
 
 
 def test_a_job_keeps_the_environment_that_the_link_of_the_cluster_led_to(cluster: SlurmCluster, release: str) -> None:
@@ -152,6 +153,52 @@ def test_an_environment_that_is_not_there_is_told(cluster: SlurmCluster) -> None
     assert sourced(node, "2.28.1", "current-other") == (
         f"environment.sh: there is no /fsx/ultracluster/python/current-other on {node.name}: "
         "see whether the head node has made it\n"
+    )
+
+
+@pytest.fixture
+def told(cluster: SlurmCluster) -> Iterator[Path]:
+    """What the head node writes of the environment that it builds for the cluster."""
+    path = cluster.directory / "shared/fsx/ultracluster/python/current-trn1-16.state"
+    yield path
+    path.unlink()
+
+
+def test_a_job_waits_for_the_environment_that_the_head_node_builds(
+    cluster: SlurmCluster, release: str, told: Path
+) -> None:
+    """Whether there is none yet, or that of another release: the node has the new one already."""
+    link = told.with_name("current-trn1-16")
+    told.write_text("state=building\n", encoding="utf-8")
+    node = cluster.nodes[0]
+    ready = f"ln -sfn 2.29.0-pytorch2.9.0-ubuntu24.04.build-def456 {FSX}/current-trn1-16"
+    node.write({"/usr/local/bin/sleep": f"#!/bin/bash\n[[ $1 == 10 ]] && {ready}\n"})
+    made = link.with_name("2.29.0-pytorch2.9.0-ubuntu24.04.build-def456")
+    made.mkdir()
+    for before in (release, None):
+        link.unlink()
+        if before:
+            link.symlink_to(before)
+        assert sourced(node, "2.29.0", "current-trn1-16") == (
+            f"environment.sh: waiting for {FSX}/current-trn1-16, which the head node is building\n{FSX}/{made.name}\n"
+        )
+    node.sh("rm /usr/local/bin/sleep")
+    made.rmdir()
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [("failed", "failed (10): the Python packages cannot be downloaded. To do: see."), ("building", "")],
+)
+def test_a_job_is_refused_with_the_reason_when_there_is_nothing_to_wait_for(
+    cluster: SlurmCluster, told: Path, state: str, reason: str
+) -> None:
+    """The build failed, or takes longer than a job may wait, which is no time at all here."""
+    told.write_text(f"state={state}\nenvironment=2.28.1-x\nreason={reason}\nsince=2026-11-22T20:00:00Z\n", "utf-8")
+    node = cluster.nodes[0]
+    assert sourced(node, "2.28.1", "current-trn1-16", "export ULTRACLUSTER_WAIT=0") == (
+        f"environment.sh: there is no {FSX}/current-trn1-16 on {node.name}: see whether the head node has made it\n"
+        f"environment.sh: 2.28.1-x is {state} since 2026-11-22T20:00:00Z {reason}\n"
     )
 
 

@@ -70,6 +70,7 @@ class Release:
             (https://github.com/aws-neuron/aws-neuron-sdk/issues/1012).
         kernels: First two numbers of the kernels that AWS tested driver and runtime with on Trn1, by operating system.
         pytorch: PyTorch wheels by PyTorch's minor version.
+        broken_kernel: First two numbers of the first kernel that the driver is known not to work with; None: not known.
     """
 
     driver: str
@@ -80,6 +81,12 @@ class Release:
     libneuronxla: str
     kernels: Mapping[str, tuple[str, ...]]
     pytorch: Mapping[str, PyTorch]
+    broken_kernel: str | None = None
+
+    def kernel_facts(self, os: str) -> dict[str, str]:
+        """Return what nodes and images are told of kernels, for an operating system of `SYSTEMS`."""
+        facts = {"kernels": ",".join(self.kernels[os])}
+        return facts if self.broken_kernel is None else facts | {"broken_kernel": self.broken_kernel}
 
 
 SYSTEMS: Mapping[str, System] = {
@@ -136,6 +143,7 @@ RELEASES: Mapping[str, Release] = {
         libneuronxla="2.2.14584.0",
         kernels={"ubuntu2404": ("6.14",), "ubuntu2204": ("6.8",), "alinux2023": ("6.12",)},
         pytorch=_pytorch("2.11.19912"),
+        broken_kernel="6.18",
     ),
     "2.28.1": Release(
         driver="2.26.10.0",
@@ -150,7 +158,8 @@ RELEASES: Mapping[str, Release] = {
 }
 """Kernels: https://awsdocs-neuron.readthedocs-hosted.com/, pages en/v2.27.0/release-notes/2.27.0/runtime.html and
 en/v2.28.1/release-notes/components/runtime.html, "Compatibility Support Table". 2.27.1 and 2.28.1 have the tables of
-2.27.0 and 2.28.0."""
+2.27.0 and 2.28.0. "Compatibility fixes for Linux kernel 6.18" came with the driver 2.26.10.0, of 2.28.1: the latter
+page. Whether 2.26.10.0 works with newer kernels than that is not known."""
 
 
 def obstacle(pytorch: PyTorch, os: str) -> str | None:

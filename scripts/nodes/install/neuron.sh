@@ -13,19 +13,27 @@ is_version() {
     [[ $2 == "$1" || $2 == "$1"[-_]* ]]
 }
 
-# tell_untested_kernel: warns where the kernel that runs is none of $kernels. It may work: AWS says only what it tested.
-tell_untested_kernel() {
-    local running
+# check_kernel: compares the kernel that runs with what is known of the release: fails from $broken_kernel on, warns where it
+# is none of $kernels. It may work: AWS says only what it tested.
+check_kernel() {
+    local running first
     running=$(uname -r)
-    [[ ",$kernels," == *",$(cut --delimiter=. --fields=1-2 <<<"$running"),"* ]] ||
-        log "warning: the kernel is $running, and Neuron SDK $sdk was tested with ${kernels//,/ and } (docs/nodes.md)"
+    first=$(cut --delimiter=. --fields=1-2 <<<"$running")
+    [[ ",$kernels," != *",$first,"* ]] || return 0
+    if [[ -n $broken_kernel ]] && printf '%s\n' "$broken_kernel" "$first" | sort --version-sort --check=quiet; then
+        fail "$BAD_DRIVER" "the kernel is $running, and the driver $driver of Neuron SDK $sdk fails from $broken_kernel on" \
+            "choose a newer neuron_sdk, or an image with a kernel that it was tested with: ${kernels//,/, } (docs/nodes.md)"
+    fi
+    log "warning: the kernel is $running, and Neuron SDK $sdk was tested with ${kernels//,/ and } (docs/nodes.md)"
 }
 
-# install_neuron: installs the versions in $driver, $runtime, $collectives and $tools.
+# install_neuron: installs the versions in $driver, $runtime, $collectives and $tools, if the kernel is not known to be
+# none for that driver.
 install_neuron() {
     local -A wanted=([aws-neuronx-dkms]=$driver [aws-neuronx-runtime-lib]=$runtime
         [aws-neuronx-collectives]=$collectives [aws-neuronx-tools]=$tools)
     local name listing offered exact=() missing=()
+    check_kernel
     for name in "${NEURON_PACKAGES[@]}"; do
         is_version "${wanted[$name]}" "$(installed_version "$name")" || missing+=("$name")
     done

@@ -6,25 +6,23 @@
 # release: shells and new jobs start from there.
 # shellcheck disable=SC2154 # the entry scripts have these variables from their arguments
 
-# GiB that an environment takes, about 7 for PyTorch and what it brings, 3 for the compiler, and as much to spare; and
-# that its wheels take in /tmp before they are unpacked.
-readonly ENVIRONMENT_GIB=20 WHEELS_GIB=8
-# Seconds to wait for another cluster on the same file system that makes the same environment.
-readonly LOCK_WAIT=600
+# GiB that an environment takes, about 7 for PyTorch and what it brings, 3 for the compiler, and as much to spare.
+readonly ENVIRONMENT_GIB=20
 
-# make_python_environment: makes the environment for $sdk, $pytorch and the other versions, unless it is there, and lets
-# the link of the cluster lead to it.
+# make_python_environment: makes the environment named $environment, of $sdk, $pytorch and the other versions, unless it
+# is there, and lets the link $current of the cluster lead to it.
 make_python_environment() {
-    local link=$mount_dir/ultracluster/python/$sdk-pytorch$pytorch-$os wanted
+    local link=${current%/*}/$environment wanted
     wanted=$({ echo "$python $pytorch $torch_xla $torch_neuronx $compiler $libneuronxla"
         cat "$here/requirements-training.txt" "$here/requirements-pytorch-$pytorch.txt"; } | sha256sum)
-    install --directory --mode=755 "${link%/*}"
     if ! is_complete "$link" "$wanted"; then
+        tell_state building
         lock_environments "${link%/*}/.lock"
-        # Another cluster may have made it in the meantime.
+        # Another cluster may have made it in the meantime, or another run of this one may have failed.
+        tell_state building
         is_complete "$link" "$wanted" || build_environment "$link" "$wanted"
     fi
-    set_link "${link##*/}" "${link%/*}/current-$cluster"
+    set_link "${link##*/}" "$current"
     log "the Python environment is $link"
     tell_old_environments "$link"
 }
@@ -40,10 +38,10 @@ is_complete() {
 lock_environments() {
     local lock status=0
     exec {lock}>>"$1"
-    limited flock --wait "$LOCK_WAIT" --conflict-exit-code 75 "$lock" || status=$?
+    limited flock "$lock" || status=$?
     case $status in
         0) echo "$(uname -n), process $$, since $(date --utc +%FT%TZ)" >"$1" ;;
-        75 | 124) fail "$LOCKED" "$(<"$1") holds $1" "wait until it is done, or end it, then run $PROGRAM again" ;;
+        124) fail "$LOCKED" "$(<"$1") holds $1" "wait until it is done, or end it, then run $PROGRAM again" ;;
         *) fail "$LOCKED" "$1 cannot be locked" "see whether the file system is mounted with -o flock" ;;
     esac
 }
@@ -53,22 +51,24 @@ build_environment() {
     local link=$1 directory
     remove_unfinished "$link"
     check_space "${link%/*}" "$ENVIRONMENT_GIB"
-    check_space /tmp "$WHEELS_GIB"
     install_python
     directory=$(mktemp --directory "$link.build-XXXXXX")
     chmod 755 "$directory"
     "python$python" -m venv "$directory" ||
         fail "$BAD_PYTHON" "python$python makes no environment" "see the lines above"
     log "installing packages into $directory"
+    download "$directory/bin/python" -m pip install --quiet --no-input --no-cache-dir --timeout 30 --retries 2 \
+        --disable-pip-version-check --require-hashes --no-deps --requirement "$here/requirements-uv.txt"
     # First what training needs and PyTorch, of known content; then Neuron's packages and what they need, which have the last
     # word on versions. AWS's list of those has no hashes.
-    pip_install "$directory" --require-hashes --no-deps --requirement "$here/requirements-training.txt" \
+    uv_install "$directory" --require-hashes --no-deps --requirement "$here/requirements-training.txt" \
         --requirement "$here/requirements-pytorch-$pytorch.txt"
-    pip_install "$directory" --extra-index-url https://pip.repos.neuron.amazonaws.com "torch==$pytorch" \
+    uv_install "$directory" --extra-index-url https://pip.repos.neuron.amazonaws.com "torch==$pytorch" \
         "torch-xla==$torch_xla" "torch-neuronx==$torch_neuronx" "neuronx-cc==$compiler" "libneuronxla==$libneuronxla"
     check_environment "$directory"
     echo "$2" >"$directory/.complete"
     set_link "${directory##*/}" "$link"
+    rm --recursive --force "${link%/*}/.cache"
 }
 
 # remove_unfinished LINK: removes what killed runs left. Nobody uses it: no link ever led to it.
@@ -82,22 +82,34 @@ remove_unfinished() {
     done
 }
 
-# pip_install ENVIRONMENT ARGUMENT...: installs packages.
-pip_install() {
-    retry "$NO_NETWORK" "pip cannot download the packages" \
-        "see whether this subnet reaches the package indexes, by NAT or proxy" try_pip_install "$@"
+# uv_install ENVIRONMENT ARGUMENT...: installs packages. What was downloaded stays in a cache on the same file system, for
+# the next attempt or the next run; the environment gets links to it, so it takes no space twice. As with pip, a package
+# may come from any index that has it, and is compiled now: users cannot write here.
+uv_install() {
+    download env UV_CACHE_DIR="${1%/*}/.cache" UV_HTTP_TIMEOUT=30 UV_PYTHON_DOWNLOADS=never "$1/bin/uv" pip install \
+        --quiet --python "$1" --compile-bytecode --index-strategy unsafe-best-match "${@:2}"
 }
 
-try_pip_install() {
-    local directory=$1 output
-    shift
-    output=$(limited "$directory/bin/python" -m pip install --quiet --no-input --no-cache-dir --timeout 30 --retries 2 \
-        --disable-pip-version-check "$@" 2>&1) && return
+# download COMMAND...: runs what downloads packages, until the mirrors give them.
+download() {
+    retry "$NO_NETWORK" "the Python packages cannot be downloaded" \
+        "see whether this subnet reaches the package indexes, by NAT or proxy" try_download "$@"
+}
+
+try_download() {
+    local output
+    output=$(limited "$@" 2>&1) && return
     echo "$output"
     ! is_over || return 1
-    [[ $output != *"No space left"* ]] || fail "$NO_SPACE" "$directory or /tmp is full" "make room, then run $PROGRAM again"
-    [[ $output =~ "connection broken"|"Connection"|"timed out"|"5"[0-9][0-9]" Server Error" ]] ||
-        fail "$BAD_PYTHON" "pip cannot install the packages" "see the lines above; then mend the versions or the hashes"
+    if [[ $output == *"No space left"* ]]; then
+        remove_unfinished "${current%/*}/$environment"
+        rm --recursive --force "${current%/*}/.cache"
+        fail "$NO_SPACE" "${current%/*} or /tmp is full" "make room, then run $PROGRAM again"
+    fi
+    # pip has other words than uv, and quietly takes a page that it cannot read for none, and a cut body for another one.
+    [[ ! $output =~ "Hash mismatch"|"No solution found" &&
+        $output =~ "Failed to fetch"|"Failed to download"|[Cc]"onnection"|"timed out"|"No matching dist"|"MATCH THE HASHES" ]] ||
+        fail "$BAD_PYTHON" "the Python packages cannot be installed" "see the lines above; then mend the versions or the hashes"
     return 1
 }
 

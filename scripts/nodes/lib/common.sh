@@ -8,9 +8,10 @@ readonly BAD_ARGUMENT=2 NO_NETWORK=10 BAD_KEY=11 NO_PACKAGE=12 NOT_INSTALLED=13 
     BAD_DEVICES=16 BAD_EFA=17 NO_SPACE=18 LOCKED=19 BAD_PYTHON=20 NOT_MOUNTED=21 NO_SCRATCH=22 WRONG_SYSTEM=23 \
     BAD_ARCHIVE=24
 
-# Seconds that a script may take. ParallelCluster gives a node 2,100 to start (aws-parallelcluster 3.16.1,
-# pcluster/constants.py, NODE_BOOTSTRAP_TIMEOUT), and its own recipes take some of them.
-readonly TIME_LIMIT=1200
+# Seconds that a script may take, unless it says otherwise. ParallelCluster gives a node 2,100 to start
+# (aws-parallelcluster 3.16.1, pcluster/constants.py, NODE_BOOTSTRAP_TIMEOUT), and its own recipes take some of them.
+[[ -v TIME_LIMIT ]] || TIME_LIMIT=1200
+readonly TIME_LIMIT
 readonly PROGRAM=${0##*/}
 
 umask 022
@@ -19,13 +20,16 @@ trap 'failed_on "${BASH_SOURCE[0]##*/}" "$LINENO" "$BASH_COMMAND"' ERR
 
 # failed_on FILE LINE COMMAND: tells of a failure that nothing here foresees.
 failed_on() {
-    echo "$PROGRAM: failed (1): line $2 of $1: $3. To do: mend what the lines above tell, then run $PROGRAM again."
+    failure="failed (1): line $2 of $1: $3. To do: mend what the lines above tell, then run $PROGRAM again."
+    echo "$PROGRAM: $failure"
     exit 1
 }
 
-# fail CODE WHAT TO_DO: ends the script. Not for command substitutions, which are processes of their own.
+# fail CODE WHAT TO_DO: ends the script, and leaves in `failure` why. Not for command substitutions, which are processes
+# of their own.
 fail() {
-    echo "$PROGRAM: failed ($1): $2. To do: $3."
+    failure="failed ($1): $2. To do: $3."
+    echo "$PROGRAM: $failure"
     exit "$1"
 }
 
@@ -61,14 +65,16 @@ is_over() {
 }
 
 # retry CODE WHAT TO_DO COMMAND...: runs a command until it succeeds, after longer and longer pauses; fails when the
-# time limit leaves no room for another one.
+# time limit leaves no room for another one. Each pause is up to half as long again by chance: nodes that start together
+# do not ask again together.
 retry() {
-    local code=$1 what=$2 to_do=$3 pause=5
+    local code=$1 what=$2 to_do=$3 pause=5 jittered
     shift 3
     until "$@"; do
-        ((SECONDS + pause < TIME_LIMIT)) || fail "$code" "$what" "$to_do"
-        log "$what; once more in $pause s"
-        sleep "$pause"
+        jittered=$((pause + RANDOM % (pause / 2 + 1)))
+        ((SECONDS + jittered < TIME_LIMIT)) || fail "$code" "$what" "$to_do"
+        log "$what; once more in $jittered s"
+        sleep "$jittered"
         pause=$((pause < 30 ? 2 * pause : 60))
     done
 }

@@ -37,6 +37,7 @@ def document(status: Status, diagnosis: Diagnosis | Unseen | None = None) -> dic
         "compute_nodes": dict(instances.compute) if instances else None,
         "fleet": _seen(status.fleet),
         "slurm": None if isinstance(status.slurm, Unseen) else _slurm(status.slurm, status.slurm_seen),
+        "software": None if status.software is None else _plain(asdict(status.software)),
         "file_system": _fields(status.file_system),
         "usage": _fields(status.usage),
         "reservations": _seen(status.reservations, many=True),

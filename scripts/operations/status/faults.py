@@ -14,6 +14,7 @@ from scripts.operations.status.model import (
     Status,
     Unseen,
 )
+from scripts.operations.status.software import UNIT
 
 
 def faults(status: Status) -> list[str]:
@@ -61,6 +62,10 @@ def _of_cluster(status: Status) -> Iterator[str]:
             yield f"the head node {head_node.instance_id} is {head_node.state}"
     if status.fleet == PROTECTED:
         yield "the fleet is PROTECTED: queues are closed whose nodes kept failing"
+    if status.software and (status.software.state == "failed" or status.software.is_interrupted):
+        what = status.software.reason if status.software.state == "failed" else "nothing builds it now."
+        retry = f"make run ENV={status.environment} ARGS='sudo systemctl restart {UNIT}'"
+        yield f"the software of jobs is not ready: {what} Again: {retry}"
 
 
 def _of_the_rest(status: Status) -> Iterator[str]:

@@ -126,6 +126,7 @@ class Observer:
             fleet=fleet.result(),
             slurm=answer,
             slurm_seen=self._slurm.answered,
+            software=self._slurm.software,
             file_system=files.result(),
             usage=used.result() if used else _LEFT_OUT,
             reservations=reservations.result() if reservations else _LEFT_OUT,

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
     from scripts.operations.slurm import SlurmState
+    from scripts.operations.status.software import Software
 
 READY = frozenset({"CREATE_COMPLETE", "UPDATE_COMPLETE"})
 """Statuses of a stack that is as it was asked for.
@@ -195,6 +196,7 @@ class Status:
         fleet: Status of the compute fleet, as ParallelCluster has it.
         slurm: Nodes and jobs.
         slurm_seen: When Slurm said that; None: it did not.
+        software: Python environment of jobs, and nodes that could not start; None: the head node did not tell.
         file_system: The file system.
         usage: Its use.
         reservations: Those that the settings name.
@@ -214,6 +216,7 @@ class Status:
     fleet: str | Unseen
     slurm: SlurmState | Unseen
     slurm_seen: datetime | None
+    software: Software | None
     file_system: FileSystem | Unseen
     usage: Usage | Unseen
     reservations: tuple[Reservation, ...] | Unseen

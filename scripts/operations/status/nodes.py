@@ -1,4 +1,4 @@
-"""Asks the head node for nodes and jobs, without waiting for the answer before it is needed."""
+"""Asks the head node for nodes, jobs and software, without waiting for the answer before it is needed."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from scripts.operations.remote.head_node import HeadNode, HeadNodeError
 from scripts.operations.slurm import SCRIPT, SlurmError, SlurmState, parse
+from scripts.operations.status import software
 from scripts.operations.status.model import Unseen, seen
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ class SlurmQuestion:
     Attributes:
         reached: Whether Session Manager reaches the head node; None: that is not known.
         answered: When the last answer came; None: there was none.
+        software: What the last answer told of the software of jobs; None: nothing.
     """
 
     def __init__(self, deployment: Deployment, clock: Clock) -> None:
@@ -33,6 +35,7 @@ class SlurmQuestion:
         self._state: SlurmState | Unseen = Unseen(f"the head node did not answer within {PATIENCE_SECONDS:g} s")
         self.reached: bool | None = None
         self.answered: datetime | None = None
+        self.software: software.Software | None = None
 
     def ask(self) -> None:
         """Send the command, unless one is under way. One call; needs ec2:DescribeInstances and ssm:SendCommand."""
@@ -62,7 +65,7 @@ class SlurmQuestion:
 
         head_node = HeadNode(self._deployment)
         try:
-            command_id = head_node.start(SCRIPT, seconds=_LONGEST_SECONDS)
+            command_id = head_node.start(software.SCRIPT + SCRIPT, seconds=_LONGEST_SECONDS)
         except ClientError as error:
             if error.response["Error"]["Code"] != "InvalidInstanceId":
                 raise
@@ -79,10 +82,11 @@ class SlurmQuestion:
         if answer is None:
             return None
         self.reached = True
+        self.software, told = software.parse(answer.output)
         try:
-            state = parse(answer.output)
+            state = parse(told)
         except SlurmError:
-            said = [*(answer.errors or answer.output).splitlines(), f"exit code {answer.code}"]
+            said = [*(answer.errors or told).splitlines(), f"exit code {answer.code}"]
             raise HeadNodeError(f"Slurm on the head node does not answer: {said[0]}") from None
         self.answered = self._clock.now()
         return state

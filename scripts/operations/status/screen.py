@@ -23,6 +23,7 @@ from scripts.operations.status.model import (
     Unseen,
     Usage,
 )
+from scripts.operations.status.software import Software
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -37,6 +38,7 @@ _STATES = {
 }
 """Columns of the table of queues, and the states of nodes that count in each; all others count in the last one."""
 _OPEN = "up"
+_SOFTWARE = {"building": "yellow", "failed": "bold red", "interrupted": "bold red"}
 
 
 def render(status: Status) -> Iterator[RenderableType]:
@@ -84,6 +86,23 @@ def _cluster(status: Status) -> Iterator[RenderableType]:
         yield _not_seen("Fleet", status.fleet)
     else:
         yield _line("Fleet", status.fleet)
+    if status.software:
+        yield from _software(status.software, status.now)
+
+
+def _software(found: Software, now: datetime) -> Iterator[RenderableType]:
+    state = "interrupted" if found.is_interrupted else found.state or "starting"
+    since = f" since {_age(found.since.removesuffix('Z'), now)}: {found.environment}" if found.since else ""
+    yield _line("Software", f"{state}{since}", _SOFTWARE.get(state, ""))
+    if state != "ready":
+        for each in found.log:
+            yield _line("", each, "dim")
+    if found.failed_nodes:
+        nodes = table("Nodes that could not start", ">Ago", "Reason")
+        for node in found.failed_nodes:
+            nodes.add_row(node.name, _age(node.time, now), Text(node.reason))
+        yield Text()
+        yield nodes
 
 
 def _head_node(head_node: HeadNode, status: Status) -> str:

@@ -258,7 +258,7 @@ mutation: setup .venv-pcluster/.complete ## Break the rules one by one; each mus
 	@python -m tests.mutation $(ARGS)
 
 .PHONY: bench
-bench: setup .venv-pcluster/.complete ## Measure synth and tests as docs/performance.md reports them
+bench: setup .venv-pcluster/.complete .venv-training/.complete ## Measure synth and tests as docs/performance.md reports them
 	@python -m scripts.bench $(ARGS)
 
 .PHONY: lint

@@ -1,4 +1,4 @@
-"""Measure synth, unit tests, the largest cluster, its Slurm controller and `status` against docs/performance.md.
+"""Measure synth, unit tests, the largest cluster, its controller, `status` and the feed against docs/performance.md.
 
 Commands are measured as whole processes with all their children, in turns, so that a busy machine slows all alike.
 Exit code 0: every goal is met; 1: one is missed; 2: something could not be measured.
@@ -23,7 +23,7 @@ from typing import Any
 
 import yaml
 
-from scripts.benchmarks import controller, status
+from scripts.benchmarks import controller, feed, status
 from scripts.benchmarks.machine import ROOT, environment, machine
 from scripts.benchmarks.tables import BenchError, Row, table, verdict
 
@@ -217,7 +217,9 @@ def main() -> int:
     """Measure, print, and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m scripts.bench", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="how often each command is measured (default: 5)")
-    parser.add_argument("--only", choices=("synth", "controller", "status"), help="measure one part (default: all)")
+    parser.add_argument(
+        "--only", choices=("synth", "controller", "status", "feed"), help="measure one part (default: all)"
+    )
     parser.add_argument("--write", action="store_true", help="also put the tables into docs/performance.md")
     options = parser.parse_args()
     if options.rounds < 1:
@@ -226,6 +228,7 @@ def main() -> int:
         "synth": lambda: report_synth(options.rounds),
         "controller": controller.report,
         "status": lambda: status.report(options.rounds),
+        "feed": lambda: feed.report(options.rounds),
     }
     codes = [0]
     for part in [options.only] if options.only else parts:

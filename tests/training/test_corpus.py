@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ import pytest
 from scripts.jobs.pretraining.batch import Batch
 from scripts.jobs.pretraining.corpus import KEYS, GeneratedCorpus
 from scripts.jobs.pretraining.feed import IGNORED, Feed, tensors
-from scripts.jobs.pretraining.order import Rows
+from scripts.jobs.pretraining.order import Order, Rows
 from scripts.jobs.pretraining.shards import Shard, ShardedCorpus, inspect
 from tests.training.shard_files import LENGTH, PREDICTIONS, TYPES, VOCABULARY, arrays, write_shard, write_shards
 
@@ -171,7 +173,7 @@ def test_the_generated_corpus_follows_from_the_seed_and_the_row() -> None:
 
 
 def test_a_rank_gets_its_micro_batches_in_the_order_of_the_steps(tmp_path: Path) -> None:
-    write_shards(tmp_path, (20, 20))
+    write_shards(tmp_path, (20, 21))  # an odd number: micro-batches reach from one shard into the other
     corpus = ShardedCorpus(tmp_path, inspected(tmp_path)[0], VOCABULARY)
 
     def fed(ranks: int, steps: range) -> list[list[int]]:
@@ -179,9 +181,27 @@ def test_a_rank_gets_its_micro_batches_in_the_order_of_the_steps(tmp_path: Path)
         feeds = [Feed(corpus, batch, rank=rank, seed=1, steps=steps) for rank in range(ranks)]
         return [next(feed)["input_ids"].tolist() for _ in steps for feed in feeds for _ in range(batch.accumulation)]
 
-    alone = fed(1, range(6))
-    assert fed(2, range(6)) == fed(4, range(6)) == alone
-    assert fed(1, range(3, 6)) == alone[12:]
+    alone = fed(1, range(12))
+    rows = Order((20, 21), seed=1).rows(0, 12 * 8)
+    in_order = np.concatenate([corpus.read(each)["input_ids"] for each in rows])
+    assert alone == in_order.reshape(-1, 2, LENGTH).tolist()
+    assert fed(2, range(12)) == fed(4, range(12)) == alone
+    assert fed(1, range(3, 12)) == alone[12:]
+
+
+def test_a_step_reads_consecutive_rows_at_once() -> None:
+    class Noting(GeneratedCorpus):
+        def read(self, rows: Rows) -> Mapping[str, Any]:
+            reads.append(rows)
+            return super().read(rows)
+
+    reads: list[Rows] = []
+    corpus, batch = Noting(7, VOCABULARY, LENGTH, PREDICTIONS), Batch(sequences=3072, micro=16, ranks=2)
+    feed = Feed(corpus, batch, rank=1, seed=1, steps=range(1))
+    for _ in range(batch.accumulation):
+        next(feed)
+    assert reads == list(Order(corpus.rows_of_shards, seed=1).rows(1536, 1536))
+    assert [rows.length for rows in reads] == [512, 1024]
 
 
 def test_what_goes_wrong_while_reading_ahead_is_raised_where_the_data_is_used(tmp_path: Path) -> None:

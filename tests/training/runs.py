@@ -51,7 +51,7 @@ def in_ranks(
         Their exit codes.
     """
     context = _context()
-    port = _free_port()
+    port = free_port()
     processes = []
     for rank in range(ranks):
         on_node = ranks // nodes
@@ -123,7 +123,8 @@ def _call(
     leave(function(*arguments))
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port that nobody listens on."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]

@@ -31,8 +31,8 @@ def seen_by_torch_xla(directory: Path, given: str | None) -> int:
     return 0 if scripts.jobs.pretraining.neuron_backend.NeuronBackend.capturable else 1
 
 
-@pytest.mark.parametrize(("given", "seen"), [(None, "1"), ("0", "0")])
-def test_rounding_is_stochastic_unless_the_environment_says_otherwise(
+@pytest.mark.parametrize(("given", "seen"), [(None, "0"), ("1", "1")])
+def test_rounding_is_to_the_nearest_unless_the_environment_says_otherwise(
     tmp_path: Path, given: str | None, seen: str
 ) -> None:
     assert in_ranks(1, seen_by_torch_xla, tmp_path, given) == [0]

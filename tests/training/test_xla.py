@@ -1,27 +1,35 @@
 """The Neuron back end on a CPU, in one process: what PyTorch/XLA makes of the program (``make test-xla``).
 
-Nothing here tells of more than one process: on a CPU torch_xla makes each process a world of its own.
+Nothing here tells of reductions between processes: on a CPU torch_xla makes each process a world of its own.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from tests.training.runs import TINY, in_ranks, losses, train
+from tests.training import fake_neuron
+from tests.training.runs import TINY, free_port, in_ranks, losses, steps, train
 
 pytestmark = pytest.mark.xla
 
+PROJECT = Path(__file__).parents[2]
 
-def counted(report: Path, command: Sequence[str]) -> int:
+
+def counted(report: Path, command: Sequence[str], neuron: bool = False) -> int:
     """Train on XLA, and write how many graphs were compiled and how many tensors fetched by the end of each step."""
     os.environ["PJRT_DEVICE"] = "CPU"
     from torch_xla.debug import metrics
+
+    if neuron:
+        fake_neuron.replace_functions()
 
     from scripts.jobs.pretraining import loop, options
     from scripts.jobs.pretraining.__main__ import main
@@ -62,3 +70,25 @@ def test_graphs_are_the_same_for_each_step_and_numbers_are_fetched_once(
 
     assert train(cpu, *same) == [0]
     assert losses(xla) == pytest.approx(losses(cpu), abs=tolerance)
+
+
+def test_it_trains_with_what_torch_neuronx_puts_in_the_place_of_torch(tmp_path: Path) -> None:
+    xla, cpu, report = tmp_path / "xla", tmp_path / "cpu", tmp_path / "report.json"
+    same = ("--dropout", "0", "--precision", "fp32")
+    command = ["train", *TINY, *same, "--backend", "neuron", "--output", str(xla)]
+    assert in_ranks(1, counted, report, command, True) == [0]
+    compiled, _ = zip(*json.loads(report.read_text()), strict=True)
+    assert set(compiled[1:]) == {compiled[1]}
+
+    assert train(cpu, *same) == [0]
+    norms = [[step["gradient_norm"] for step in steps(run)] for run in (xla, cpu)]
+    assert norms[0] == pytest.approx(norms[1], rel=1e-3)
+    assert losses(xla) == pytest.approx(losses(cpu), abs=1e-3)
+
+
+def test_torch_xla_counts_the_ranks_that_torchrun_started() -> None:
+    launch = [sys.executable, "scripts/jobs/launch.py", "--nproc-per-node", "2", "--master-addr", "127.0.0.1"]
+    worker = ["--master-port", str(free_port()), "--module", "tests.training.fake_neuron"]
+    variables = {**os.environ, "PJRT_DEVICE": "CPU", "PYTHONPATH": str(PROJECT)}
+    done = subprocess.run([*launch, *worker], cwd=PROJECT, env=variables, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

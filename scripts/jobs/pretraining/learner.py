@@ -85,7 +85,9 @@ class Learner:
         self._backend.reduce([*self._gradients.values(), numbers])
         for name, weight in self._weights.items():
             weight.grad = self._gradients[name]
-        norm = torch.nn.utils.clip_grad_norm_(self._weights.values(), MAX_GRADIENT_NORM, foreach=False)
+        # Neither norm_type nor foreach: torch_xla and torch_neuronx put functions of their own here, and not all take
+        # what torch's takes. AWS's dp_bert_large_hf_pretrain_hdf5.py passes the same two.
+        norm = torch.nn.utils.clip_grad_norm_(self._weights.values(), MAX_GRADIENT_NORM)
         optimizers.set_learning_rate(self._optimizer, sent[0])
         self._optimizer.step()
         for name, weight in self._weights.items():

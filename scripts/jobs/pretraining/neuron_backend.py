@@ -9,11 +9,10 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-# Before torch_xla, which reads it. Rounding to bf16 is stochastic unless the environment says otherwise:
-# https://awsdocs-neuron.readthedocs-hosted.com/en/latest/about-neuron/appnotes/torch-neuronx/migration-from-xla-downcast-bf16.html
-# NEURON_RT_STOCHASTIC_ROUNDING_SEED, which AWS's scripts set to 0, is 0 unless set: https://awsdocs-neuron.
-# readthedocs-hosted.com/en/latest/frameworks/torch/torch-neuronx/api-reference-guide/training/torch-neuron-envvars.html
-os.environ.setdefault("NEURON_RT_STOCHASTIC_ROUNDING_EN", "1")
+# Before torch_xla, whose import starts the Neuron software. The learner keeps weights in float32, and with such a copy
+# AWS's recipes round to the nearest number; stochastic rounding is for weights that are bf16 alone (GPU-compatible mode
+# of https://awsdocs-neuron.readthedocs-hosted.com/en/latest/about-neuron/appnotes/torch-neuronx/migration-from-xla-downcast-bf16.html).
+os.environ.setdefault("NEURON_RT_STOCHASTIC_ROUNDING_EN", "0")
 
 import torch
 import torch_xla
@@ -41,7 +40,9 @@ class NeuronBackend:
         """
         self.place = place
         if place.ranks > 1:
-            torch.distributed.init_process_group("xla")
+            # Without xla:// torch_xla 2.9 never calls set_replication, and counts one rank
+            # (torch_xla/_internal/rendezvous.py; world_size in torch_xla/runtime.py).
+            torch.distributed.init_process_group("xla", init_method="xla://")
         self.device = torch_xla.device()
         # neuron_parallel_compile sets it: https://awsdocs-neuron.readthedocs-hosted.com/en/latest/frameworks/torch/
         # torch-neuronx/api-reference-guide/training/pytorch-neuron-parallel-compile.html

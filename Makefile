@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export CDK_DISABLE_CLI_TELEMETRY := 1
 
 CDK := cdk --no-notices -c env=$(ENV)
-SHELL_SCRIPTS := .ci/run $(wildcard constructs/ultracluster/*.sh scripts/nodes/*.sh scripts/nodes/*/*.sh tests/nodes/*.sh tests/nodes/stand_ins/* tests/slurm/*.sh scripts/jobs/*.sh scripts/jobs/*.sbatch)
+SHELL_SCRIPTS := .ci/run $(wildcard constructs/ultracluster/*.sh scripts/nodes/*.sh scripts/nodes/*/*.sh tests/nodes/*.sh tests/nodes/stand_ins/* tests/slurm/*.sh scripts/jobs/*.sh scripts/jobs/*/*.sh scripts/jobs/*.sbatch)
 # Only what was asked for: validate looks at every configuration unless ENV is given.
 GIVEN_ENV := $(if $(filter file,$(origin ENV)),,$(ENV))
 CONFIGURATIONS := $(basename $(notdir $(wildcard config/*.yaml)))

@@ -5,7 +5,8 @@
 #   source /fsx/ultracluster/jobs/current/environment.sh
 #
 # It takes $ULTRACLUSTER_PYTHON, the environment directory, from the shell that submitted, or else from the node
-# (sbatch --export=NONE). What else is set already stays. Not here, on purpose: XLA_USE_BF16 and XLA_DOWNCAST_BF16
+# (sbatch --export=NONE). What else is set already stays; what one program alone needs, it sets before, as
+# pretraining/environment.sh does. Not here, on purpose: XLA_USE_BF16 and XLA_DOWNCAST_BF16
 # (torch-xla 2.6 deprecated them), BUCKET_CAP_MB (its new name is ALLREDUCE_GRADIENTS_BUCKET_SIZE_MB),
 # NEURON_RT_ASYNC_EXEC_MAX_INFLIGHT_REQUESTS (gone with Neuron 2.32), and FI_EFA_FORK_SAFE, which kernels before 5.15
 # need: no supported operating system has one.
@@ -93,17 +94,13 @@ export CCOM_SOCKET_IFNAME
 export GLOO_SOCKET_IFNAME=${GLOO_SOCKET_IFNAME:-$CCOM_SOCKET_IFNAME}
 
 # --- Runtime: seconds that an execution may take. 30, the default, is too short where one node waits for another
-# (AWS's BERT scripts: 600).
+# (600 in AWS's scripts for BERT).
 export NEURON_RT_EXEC_TIMEOUT=${NEURON_RT_EXEC_TIMEOUT:-600}
 
-# --- Gradients: megabytes that PyTorch/XLA reduces at a time. 50 unless set
-# (https://github.com/pytorch/xla/blob/v2.9.0/torch_xla/_internal/neuron.py); AWS's BERT scripts take 512 on several
-# nodes, by the old name BUCKET_CAP_MB.
-export ALLREDUCE_GRADIENTS_BUCKET_SIZE_MB=${ALLREDUCE_GRADIENTS_BUCKET_SIZE_MB:-512}
-
-# --- Compiler. It is found on PATH. A failure is in the cache, too, unless it is tried again (AWS's BERT scripts).
+# --- Compiler. It is found on PATH. A failure is in the cache, too, unless it is tried again
+# (https://awsdocs-neuron.readthedocs-hosted.com/en/latest/about-neuron/arch/neuron-features/neuron-caching.html).
 export PATH=$ULTRACLUSTER_PYTHON/bin:/opt/aws/neuron/bin:$PATH
-export NEURON_CC_FLAGS=${NEURON_CC_FLAGS:---model-type=transformer --retry_failed_compilation}
+export NEURON_CC_FLAGS=${NEURON_CC_FLAGS:---retry_failed_compilation}
 # A cache that several nodes write at once can break where file locks are limited, as on Lustre
 # (https://awsdocs-neuron.readthedocs-hosted.com, training-troubleshooting). So each node has its own on local disks, of
 # one user and one release; compile_cache.sh carries what is compiled from and to the one on the shared file system.

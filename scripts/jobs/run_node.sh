@@ -4,12 +4,17 @@
 # It starts a worker for each NeuronCore (WORKERS_PER_NODE, 32 unless set). The node where the program ended first writes
 # its exit code to the file OUTCOME: srun mixes the codes of all nodes. A stop with a checkpoint (75) ends the step well,
 # because srun must not kill nodes that are a moment slower.
+#
+# WORKER_FIFO_PRIORITY, 1 to 99: trains under the kernel's real-time policy SCHED_FIFO (docs/training.md tells the risk).
+# Unset, the default, is AWS's, too, which calls it an experiment against a loss of up to 10 % of BERT's throughput from
+# kernel 6.8 on (https://awsdocs-neuron.readthedocs-hosted.com/en/latest/release-notes/components/pytorch.html).
 set -euo pipefail
 
 here=$(cd "${BASH_SOURCE[0]%/*}" && pwd)
 purpose=$1 outcome=$2
 shift 2
 
+source "$here/pretraining/environment.sh"
 source "$here/environment.sh"
 export PYTHONPATH=$here
 bash "$here/compile_cache.sh" fetch || echo "run_node.sh: no compiled graphs were fetched: this node compiles what it needs"
@@ -20,6 +25,14 @@ command=("$ULTRACLUSTER_PYTHON/bin/python" "$here/launch.py" --nnodes "$SLURM_JO
 # The CPU has no compiler to feed: the same steps run by themselves.
 if [[ $purpose == compile && ! " $* " =~ " --backend"[\ =]"cpu " ]]; then
     command=("$ULTRACLUSTER_PYTHON/bin/neuron_parallel_compile" "${command[@]}")
+fi
+if [[ $purpose == train && ${WORKER_FIFO_PRIORITY:-} ]]; then
+    scheduler=(chrt --fifo "$WORKER_FIFO_PRIORITY")
+    if error=$("${scheduler[@]}" true 2>&1); then
+        command=("${scheduler[@]}" "${command[@]}")
+    else
+        echo "run_node.sh: $(uname -n) trains without WORKER_FIFO_PRIORITY=$WORKER_FIFO_PRIORITY: ${error##*$'\n'}"
+    fi
 fi
 
 status=0

@@ -47,6 +47,10 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument(
         "--no-compile", action="store_true", help="train at once: nodes compile what is not in the cache"
     )
+    found.add_argument(
+        "--fifo-priority", type=int,
+        help="train under the kernel's real-time policy SCHED_FIFO with this priority, 1 to 99 (default: not)",
+    )  # fmt: skip
     found.add_argument("--dry-run", action="store_true", help="check, and print the commands only")
     return found
 
@@ -135,6 +139,7 @@ def batch(script: str, given: argparse.Namespace, further: list[str], options: l
 def submit(given: argparse.Namespace, options: list[str]) -> None:
     """Submit the jobs, or print how, and tell where to look."""
     further = [f"--time={given.time}"] if given.time else []
+    further += [f"--export=ALL,WORKER_FIFO_PRIORITY={given.fifo_priority}"] if given.fifo_priority else []
     compile_command = batch("compile.sbatch", given, [], options)
     train_command = batch("train.sbatch", given, further, options)
     chained = ["--dependency=afterok:{}", "--kill-on-invalid-dep=yes"]
@@ -177,6 +182,8 @@ def main() -> int:
     options += ["--output", str(given.output)]
     if given.time is not None:
         check_time(given.time)
+    if given.fifo_priority not in (None, *range(1, 100)):
+        refuse(f"--fifo-priority: got {given.fifo_priority}; allowed: 1 to 99")
     check_queue(given.queue, given.nodes)
     check_directory(given.output)
     check_program(given.nodes, options)

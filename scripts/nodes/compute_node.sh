@@ -60,6 +60,7 @@ set_kernel_settings
 set_host_name
 write_profile
 tune_lustre_client
+allow_real_time
 if ((devices)); then
     install_neuron
     load_driver

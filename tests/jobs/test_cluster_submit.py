@@ -65,14 +65,15 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Captu
 def test_training_waits_for_the_compilation(cluster: Cluster) -> None:
     run, jobs = cluster.run, submit.HERE
     found = cluster.submit(
-        "--nodes", "16", "--output", str(run), "--time", "8:00:00", "--phase", "2", "--optimizer=lamb"
-    )
+        "--nodes", "16", "--output", str(run), "--time", "8:00:00", "--fifo-priority=99", "--phase", "2",
+        "--optimizer=lamb",
+    )  # fmt: skip
     assert found.code == 0, found.error
     options = f"--phase 2 --optimizer=lamb --output {run}"
     assert found.calls == [
         f"--parsable --nodes=16 --output={run}/compile-%j.log --comment={run} {jobs}/compile.sbatch {options}",
         f"--dependency=afterok:1 --kill-on-invalid-dep=yes --parsable --nodes=16 --output={run}/train-%j.log "
-        f"--comment={run} --time=8:00:00 {jobs}/train.sbatch {options}",
+        f"--comment={run} --time=8:00:00 --export=ALL,WORKER_FIFO_PRIORITY=99 {jobs}/train.sbatch {options}",
     ]
     assert found.output.splitlines() == [
         f"plan: -m pretraining check --nodes 16 --workers-per-node 32 {options}",

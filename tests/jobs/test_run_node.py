@@ -40,9 +40,9 @@ class Step:
         self.bin, self.outcome = directory / "environment/bin", directory / "outcome"
         self.kept = directory / "shared" / MODULE
         self._directory, self._scripts = directory, directory / "jobs"
-        self._scripts.mkdir()
-        for name in ("run_node.sh", "compile_cache.sh"):
-            shutil.copy(JOBS / name, self._scripts)
+        (self._scripts / "pretraining").mkdir(parents=True)
+        for name in ("run_node.sh", "compile_cache.sh", "pretraining/environment.sh"):
+            shutil.copy(JOBS / name, self._scripts / name)
         (self._scripts / "environment.sh").write_text("MASTER_ADDR=10.0.0.1 MASTER_PORT=41000\n", encoding="utf-8")
         self.bin.mkdir(parents=True)
         self.command("python", PROGRAM)

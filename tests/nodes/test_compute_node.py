@@ -545,6 +545,12 @@ def test_users_get_the_limits_whatever_other_files_say(compute_node: Machines) -
     assert found.split() == ["4096", "4096", "2048", "2048"]
 
 
+def test_jobs_may_ask_for_real_time_priority_once_slurmd_starts(compute_node: Machines) -> None:
+    machine = compute_node()
+    assert machine.read("/etc/systemd/system/slurmd.service.d/50-ultracluster.conf") == "[Service]\nLimitRTPRIO=99\n"
+    assert "daemon-reload" in machine.read("/var/log/systemctl").splitlines()
+
+
 def test_the_kernel_has_the_settings(compute_node: Machines) -> None:
     arguments = " ".join(f"{name}={value}" for name, value in COMPUTE_NODE.items())
     settings = "/proc/sys/net/ipv4/ip_local_reserved_ports /proc/sys/net/core/somaxconn"

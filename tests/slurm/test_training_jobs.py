@@ -171,10 +171,12 @@ def test_a_full_disk_until_the_last_checkpoint(training_cluster: SlurmCluster, s
     assert (run.directory / f"checkpoints/step-{STEPS:08}").is_dir()
 
 
-def by_hand(cluster: SlurmCluster, options: str, python: str = PYTHON) -> tuple[dict[str, str], str]:
+def by_hand(
+    cluster: SlurmCluster, options: str, python: str = PYTHON, user: str = USER, sbatch: str = ""
+) -> tuple[dict[str, str], str]:
     """Submit a job without submit.py, wait, and return what Slurm says of it and what it printed."""
-    command = f"sbatch --parsable --nodes=1 {CLUSTER_JOBS}/train.sbatch --backend cpu {options}"
-    job = int(cluster.run(f"{exports(python=python)}; {command}", user=USER))
+    command = f"sbatch --parsable --nodes=1 {sbatch} {CLUSTER_JOBS}/train.sbatch --backend cpu {options}"
+    job = int(cluster.run(f"{exports(python=python)}; {command}", user=user))
     return cluster.wait(job, 240), cluster.output(job)
 
 
@@ -191,6 +193,28 @@ def test_a_loss_that_is_not_finite_ends_it(training_cluster: SlurmCluster) -> No
     job, log = by_hand(training_cluster, "--output /fsx/runs/diverged", python)
     assert (job["JobState"], job["ExitCode"], job["Restarts"]) == ("FAILED", "3:0", "0"), log
     assert "a loss is not finite, see the lines above: not requeued" in log
+
+
+@pytest.mark.parametrize(
+    ("user", "policy"),
+    [
+        ("root", "policy: SCHED_FIFO\n"),
+        # What a node's slurmd lets users do (LimitRTPRIO), the one of these tests does not: it needs CAP_SYS_RESOURCE.
+        (USER, "policy: SCHED_OTHER\n"),
+    ],
+)
+def test_workers_have_the_settings_of_bert_and_real_time_priority_where_it_is_permitted(
+    training_cluster: SlurmCluster, user: str, policy: str
+) -> None:
+    python = stand_in(training_cluster, f"showing-{user}", "chrt --pid $$; env")
+    priority = "--export=ALL,WORKER_FIFO_PRIORITY=99"
+    job, log = by_hand(training_cluster, f"--output /fsx/output-of-{user}", python, user, priority)
+    assert job["JobState"] == "COMPLETED", log
+    assert policy in log
+    refused = "trains without WORKER_FIFO_PRIORITY=99: chrt: failed to set pid 0's policy: Operation not permitted\n"
+    assert log.count(refused) == (user != "root"), log
+    assert "\nALLREDUCE_GRADIENTS_BUCKET_SIZE_MB=512\n" in log
+    assert "\nNEURON_CC_FLAGS=--model-type=transformer --retry_failed_compilation\n" in log
 
 
 @pytest.mark.parametrize(
@@ -233,6 +257,7 @@ BAD_INPUT = {
     "fewer sequences than a global batch": (f"{DATA}/few", "with 16 sequences; allowed: one global batch, 32, or more"),
     "no space": (f"{LARGE} --output /fsx/full/run", "--output: got /fsx/full/run with 0.1 GB free; allowed: "),
     "nodes that there are not": (f"{TINY} --nodes 5", "--nodes: got 5; allowed: 1 to 4, the size of queue trn1"),
+    "a priority that there is not": (f"{TINY} --nodes 2 --fifo-priority 100", "got 100; allowed: 1 to 99"),
     "a queue that there is not": (f"{TINY} --nodes 2 --queue gpu", "--queue: got 'gpu'; allowed: trn1, urgent"),
 }
 

@@ -18,6 +18,18 @@ set_limits() {
 LIMITS
 }
 
+# allow_real_time: jobs of all users may ask for the policy SCHED_FIFO (run_node.sh). They inherit the limit from slurmd: it
+# is none of those that Slurm hands on from the shell that submits
+# (https://github.com/SchedMD/slurm, src/common/slurm_rlimits_info.c). ParallelCluster starts slurmd after this script
+# (aws-parallelcluster-cookbook, finalize_compute.rb).
+allow_real_time() {
+    write_file /etc/systemd/system/slurmd.service.d/50-ultracluster.conf 644 <<'UNIT'
+[Service]
+LimitRTPRIO=99
+UNIT
+    systemctl --quiet daemon-reload
+}
+
 # set_kernel_settings: ports that no outgoing connection may take, and the length of the queue of incoming ones.
 #
 # The file holds all ports at once, because a setting replaces the one before: 48620 of Neuron's collectives, 41000,

@@ -119,7 +119,8 @@ class FileSystemSettings(_Model):
     compression: lustre.Compression = "LZ4"
     """Compression of new files."""
     metadata_iops: int | None = None
-    """Provisioned metadata IOPS of PERSISTENT_2; null: automatic, growing with the capacity."""
+    """Provisioned metadata IOPS of PERSISTENT_2, at least what the capacity includes, and raised before the capacity
+    in a deployment of their own; null: automatic, growing with the capacity."""
     backup_retention_days: int = 7
     """Days that automatic backups are kept, 0: none. FSx takes none of scratch file systems and those linked to S3."""
     kms_key_arn: str | None = None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from scripts.planning.hardware import hardware
 from ultracluster.domain import addresses
 from ultracluster.domain.instance_types import addresses_per_node, interfaces_per_node
+from ultracluster.domain.lustre import included_metadata_iops
 
 if TYPE_CHECKING:
     from config.settings import Settings
@@ -255,7 +256,7 @@ def file_system(spec: LustreSpec) -> FileSystem:
     yields 120 MB/s" (API reference, CreateFileSystemLustreConfiguration).
     """
     per_tib = spec.throughput_mbps_per_tib or SCRATCH_MBPS_PER_TIB
-    included = automatic_metadata_iops(spec.capacity_gib) if spec.deployment_type == "PERSISTENT_2" else None
+    included = included_metadata_iops(spec.capacity_gib) if spec.deployment_type == "PERSISTENT_2" else None
     iops = spec.metadata_iops or included
     return FileSystem(
         deployment_type=spec.deployment_type,
@@ -264,11 +265,3 @@ def file_system(spec: LustreSpec) -> FileSystem:
         metadata_iops=iops,
         paid_metadata_iops=max(0, (iops or 0) - (included or 0)),
     )
-
-
-def automatic_metadata_iops(capacity_gib: int) -> int:
-    """Return the metadata IOPS that come with a capacity (LustreGuide, "File system metadata performance")."""
-    for largest_gib, iops in ((1200, 1500), (2400, 3000), (9600, 6000), (45_600, 12_000)):
-        if capacity_gib <= largest_gib:
-            return iops
-    return min(12_000 * -(-capacity_gib // 24_000), 192_000)

@@ -19,7 +19,7 @@ from scripts.planning.plan import plan, plan_run
 from scripts.planning.prices import Prices
 from scripts.planning.products import SOURCES, TABLE_REGIONS, instance, table_price
 from scripts.planning.quotas import Quota, Share, is_standard, quotas
-from scripts.planning.sizes import GIB_PER_FILE_SERVER, automatic_metadata_iops, file_system, fleet, others, subnets
+from scripts.planning.sizes import GIB_PER_FILE_SERVER, file_system, fleet, others, subnets
 from scripts.planning.workloads import WORKLOADS, Basis, WorkloadError, node_counts
 from tests.configurations import SHIPPED
 
@@ -130,13 +130,6 @@ def test_file_servers_are_counted_as_the_rules_count_them() -> None:
 def test_file_system(environment: str, mbps: float, iops: int | None, paid: int) -> None:
     found = file_system(settings(environment).storage.file_system.spec)
     assert (found.throughput_mbps, found.metadata_iops, found.paid_metadata_iops) == (mbps, iops, paid)
-
-
-@pytest.mark.parametrize(
-    ("gib", "iops"), [(1200, 1500), (2400, 3000), (9600, 6000), (12_000, 12_000), (48_000, 24_000), (960_000, 192_000)]
-)
-def test_metadata_iops_that_come_with_the_capacity(gib: int, iops: int) -> None:
-    assert automatic_metadata_iops(gib) == iops
 
 
 # --- costs ---

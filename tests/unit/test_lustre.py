@@ -8,6 +8,8 @@ from ultracluster.domain.lustre import (
     DataRepository,
     LustreSpec,
     faults,
+    growth_fault,
+    included_metadata_iops,
     overlap,
     repository_faults,
     shared_storage_name,
@@ -48,8 +50,45 @@ def test_throughputs_of_each_type_are_accepted() -> None:
 
 
 def test_metadata_iops_of_persistent_2_are_accepted() -> None:
-    for iops in (1500, 3000, 6000, 12_000, 24_000, 192_000):
+    for iops in (6000, 12_000, 24_000, 192_000):
         assert faults(replace(PERSISTENT_2, metadata_iops=iops)) == []
+
+
+@pytest.mark.parametrize(
+    ("gib", "iops"),
+    [
+        *((1200, 1500), (2400, 3000), (4800, 6000), (9600, 6000), (12_000, 12_000), (45_600, 12_000)),
+        *((48_000, 24_000), (69_600, 24_000), (72_000, 36_000), (960_000, 192_000)),
+    ],
+)
+def test_metadata_iops_fit_the_capacity(gib: int, iops: int) -> None:
+    # https://docs.aws.amazon.com/fsx/latest/LustreGuide/performance.html#dne-metadata-performance
+    assert included_metadata_iops(gib) == iops
+    assert faults(replace(PERSISTENT_2, capacity_gib=gib, metadata_iops=iops)) == []
+    fewer = {12_000: 6000, 6000: 3000, 3000: 1500}.get(iops, iops - 12_000)
+    if fewer > 0:
+        [fault] = faults(replace(PERSISTENT_2, capacity_gib=gib, metadata_iops=fewer))
+        assert (fault.path, fault.got) == (("metadata_iops",), fewer)
+        assert fault.allowed == f"null (automatic), or at least {iops}"
+
+
+@pytest.mark.parametrize(
+    ("capacity", "iops", "fault"),
+    [
+        ((1200, 2400), (1500, 3000), "2400 GiB need 3000 metadata IOPS first, and the file system has 1500"),
+        ((4800, 12_000), (None, 12_000), "12000 GiB need 12000 metadata IOPS first, and the file system has 6000"),
+        ((4800, 12_000), (6000, None), "12000 GiB need 12000 metadata IOPS first, and the file system has 6000"),
+        ((4800, 9600), (6000, 12_000), None),
+        ((4800, 12_000), (12_000, 24_000), None),
+        ((4800, 12_000), (None, None), None),
+        ((4800, 4800), (6000, 12_000), None),
+    ],
+)
+def test_metadata_iops_grow_before_the_capacity(
+    capacity: tuple[int, int], iops: tuple[int | None, int | None], fault: str | None
+) -> None:
+    # https://github.com/hashicorp/terraform-provider-aws/issues/44432
+    assert growth_fault(capacity, iops) == fault
 
 
 def test_a_key_is_accepted() -> None:

@@ -33,7 +33,10 @@ _THROUGHPUTS: dict[DeploymentType, tuple[int, ...]] = {
 }
 _SMALLEST_GIB = 1200
 _STEP_GIB = 2400
-_METADATA_IOPS = (1500, 3000, 6000, *range(12_000, 192_001, 12_000))
+_MOST_METADATA_IOPS = 192_000
+_METADATA_IOPS = (1500, 3000, 6000, *range(12_000, _MOST_METADATA_IOPS + 1, 12_000))
+_INCLUDED_METADATA_IOPS = ((1200, 1500), (2400, 3000), (9600, 6000))
+"""Largest capacity in GiB, and the metadata IOPS that come with it."""
 _EVENTS: tuple[FileEvent, ...] = ("NEW", "CHANGED", "DELETED")
 _MAX_BACKUP_DAYS = 90
 
@@ -90,7 +93,8 @@ class LustreSpec:
         throughput_mbps_per_tib: MB/s per TiB of a persistent type, None for scratch. FSx changes it in place,
             CloudFormation makes a new file system.
         compression: Can change in place.
-        metadata_iops: Provisioned number, None for automatic; PERSISTENT_2 only; can grow in place.
+        metadata_iops: Provisioned number, None for automatic; PERSISTENT_2 only; at least what comes with the
+            capacity. Can grow in place, before the capacity (``growth_fault``).
         backup_retention_days: 0 for no automatic backups, at most 90; can change in place.
         kms_key_arn: None for the key that FSx manages; persistent types only. Changing it makes a new file system.
         mount_dir: Directory on every node of the cluster.
@@ -134,6 +138,38 @@ def overlap(one: str, other: str) -> bool:
     """Return whether two directories are the same, or one lies in the other."""
     one, other = one.rstrip("/") + "/", other.rstrip("/") + "/"
     return one.startswith(other) or other.startswith(one)
+
+
+def included_metadata_iops(capacity_gib: int) -> int:
+    """Return the metadata IOPS that come with a capacity of PERSISTENT_2, and that automatic mode gives.
+
+    AWS's table has 1500 for 1200 GiB, 3000 for 2400, 6000 for 4800 to 9600, 12000 for 12000 to 45600, and from 48000 on
+    12000 for each 24000 GiB, to which the range before rounds down, too; 192000 is the most there is
+    (https://docs.aws.amazon.com/fsx/latest/LustreGuide/performance.html#dne-metadata-performance).
+    """
+    for largest_gib, iops in _INCLUDED_METADATA_IOPS:
+        if capacity_gib <= largest_gib:
+            return iops
+    return min(12_000 * max(1, capacity_gib // 24_000), _MOST_METADATA_IOPS)
+
+
+def growth_fault(capacity_gib: tuple[int, int], metadata_iops: tuple[int | None, int | None]) -> str | None:
+    """Return why FSx would refuse to change capacity and metadata IOPS of PERSISTENT_2 at once, and what it takes.
+
+    FSx wants the IOPS of the new capacity before it grows, and refuses one request for both, as the first version of
+    Terraform's provider sent it; CloudFormation's way is assumed to be the same
+    (https://github.com/hashicorp/terraform-provider-aws/issues/44432,
+    https://github.com/hashicorp/terraform-provider-aws/pull/44456).
+
+    Args:
+        capacity_gib: Before and after.
+        metadata_iops: Before and after; None for automatic.
+    """
+    needed = included_metadata_iops(capacity_gib[1])
+    has = metadata_iops[0] or included_metadata_iops(capacity_gib[0])
+    if capacity_gib[1] <= capacity_gib[0] or metadata_iops[0] == metadata_iops[1] or has >= needed:
+        return None
+    return f"{capacity_gib[1]} GiB need {needed} metadata IOPS first, and the file system has {has}"
 
 
 def faults(spec: LustreSpec) -> list[Fault]:
@@ -270,6 +306,15 @@ def _performance_faults(spec: LustreSpec) -> list[Fault]:
                 got=spec.metadata_iops,
                 allowed="null (automatic), 1500, 3000, 6000, 12000 or a multiple of 12000 up to 192000",
                 reason="the steps of provisioned metadata IOPS",
+            )
+        )
+    elif spec.metadata_iops is not None and spec.metadata_iops < included_metadata_iops(spec.capacity_gib):
+        found.append(
+            Fault(
+                path=("metadata_iops",),
+                got=spec.metadata_iops,
+                allowed=f"null (automatic), or at least {included_metadata_iops(spec.capacity_gib)}",
+                reason=f"what comes with {spec.capacity_gib} GiB at no cost; FSx wants it of a file system that grows",
             )
         )
     if spec.compression not in ("LZ4", "NONE"):

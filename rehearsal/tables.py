@@ -121,7 +121,7 @@ def _outputs_of(stacks: dict[str, dict[str, str]]) -> Table:
     table = _table("Outputs", "stack", "output", "value")
     for name, outputs in stacks.items():
         for key, value in outputs.items():
-            if key != "Summary" and not key.startswith("PublishOutput"):
+            if key != "Summary" and not key.startswith(("ExportsOutput", "PublishOutput")):
                 table.add_row(name, key, value)
     return table
 

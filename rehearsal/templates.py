@@ -8,7 +8,7 @@ from typing import Any
 
 from rehearsal.aws import ACCOUNT, EmulatedAws
 from rehearsal.resources import COMPANIONS, Context, Physical, create, make_bucket
-from toolchain.assembly import Assembly, Stack
+from toolchain.assembly import Assembly, Stack, find_export
 from toolchain.values import Evaluator, Scope, UnsupportedError
 
 
@@ -56,6 +56,14 @@ class Resolver:
         if producer is None or name not in producer.template.get("Outputs", {}):
             raise UnsupportedError(f"output {name} of stack {stack_name}, which the assembly does not have")
         return producer, producer.template["Outputs"][name]["Value"]
+
+    def exported(self, name: str) -> tuple[Stack, Any]:
+        """Return the stack that exports something under a name, and its value in the stack's template."""
+        found = find_export(self._assembly.stacks, name)
+        if found is None:
+            raise UnsupportedError(f"export {name}, which the assembly does not have")
+        producer, output = found
+        return producer, producer.template["Outputs"][output]["Value"]
 
     def resource(self, stack: Stack, logical_id: str) -> Physical:
         """Return a resource, and make it the first time."""
@@ -105,6 +113,8 @@ class Resolver:
                 return stack.name, logical_id
             case {"Fn::GetStackOutput": {"StackName": str(stack_name), "OutputName": str(name)}}:
                 return self._target(*self.output(stack_name, name))
+            case {"Fn::ImportValue": str(name)}:
+                return self._target(*self.exported(name))
         return None
 
 
@@ -132,6 +142,9 @@ class _StackScope(Scope):
         if (region or self._stack.region) != producer.region:
             raise UnsupportedError(f"output {output} of stack {stack_name} in region {region}")
         return self._resolver.evaluate(producer, value)
+
+    def import_value(self, name: str) -> Any:
+        return self._resolver.evaluate(*self._resolver.exported(name))
 
 
 @contextmanager

@@ -34,6 +34,7 @@ class NetworkStack(cdk.Stack):
         if settings.existing is None:
             made = self._make(settings)
             self.network, nat_addresses = made.network, made.nat_addresses
+            self._export(made.network)
             cdk.CfnOutput(
                 self,
                 "NatAddresses",
@@ -70,6 +71,16 @@ class NetworkStack(cdk.Stack):
             interface_endpoints=settings.endpoint_services,
             flow_log_retention=None if retention_days is None else RETENTIONS[retention_days],
         )
+
+    def _export(self, network: Network) -> None:
+        """Export what other stacks import, whoever does just now.
+
+        CDK exports only what is imported. The last import of a value that leaves the code would so remove the export
+        first, in a deployment that CloudFormation refuses because the export is still in use (docs/adr/0003).
+        """
+        public_subnet_id, private_subnet_id = network.public_subnet.subnet_id, network.private_subnet.subnet_id
+        for value in (network.vpc.vpc_id, public_subnet_id, private_subnet_id, network.nat_gateway_id):
+            self.export_value(value)
 
     def _refer_to(self, existing: ExistingVpc, cidr: str) -> Network:
         # CloudFormation refuses a stack without resources; this one makes nothing and costs nothing.

@@ -57,6 +57,7 @@ class StorageStack(cdk.Stack):
         self.file_system = file_system
         if snapshots is not None:
             HeadNodeSnapshots(self, "HeadNodeSnapshots", deployment=deployment, **snapshots.model_dump())
+        self._set_references(file_system)
         summary: dict[str, object] = {
             "file_system_id": file_system.file_system_id,
             "dns_name": file_system.dns_name,
@@ -71,3 +72,15 @@ class StorageStack(cdk.Stack):
             summary["bucket"] = file_system.bucket.bucket_name
             cdk.CfnOutput(self, "BucketName", value=file_system.bucket.bucket_name, description="The bucket behind it")
         cdk.CfnOutput(self, "Summary", value=self.to_json_string(summary), description="For scripts")
+
+    def _set_references(self, file_system: LustreFileSystem) -> None:
+        """Say how other stacks refer to what is made here; the app's default is a strong reference (docs/adr/0003)."""
+        # Whoever imports it just now: see the network's exports.
+        self.export_value(file_system.security_group.security_group_id)
+        # Weak, because throughput, type or key of the file system change by a new one, in one deployment with the
+        # cluster that mounts it. Nothing that reads the id is replaced by another one; the cluster's template changes
+        # with the file system, by the name of its shared storage, or CloudFormation would not read the new id.
+        cdk.CrossStackReferences.of(file_system).produce(cdk.ReferenceStrength.WEAK)
+        if file_system.bucket is not None:
+            # Weak, because it goes in one deployment with the data repositories that use it. Only outputs name it.
+            cdk.CrossStackReferences.of(file_system.bucket).produce(cdk.ReferenceStrength.WEAK)

@@ -64,6 +64,15 @@ class Stack:
         return f"{self.name}-{logical_id}-{suffix}"
 
 
+def find_export(stacks: Mapping[str, Stack], name: str) -> tuple[Stack, str] | None:
+    """Return the stack that exports something under a name, and its output; None: none of the stacks does."""
+    for stack in stacks.values():
+        for output, definition in stack.template.get("Outputs", {}).items():
+            if definition.get("Export", {}).get("Name") == name:
+                return stack, output
+    return None
+
+
 class Assembly:
     """A directory that `cdk synth` or `app.synth()` wrote.
 

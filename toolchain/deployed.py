@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
-from toolchain.assembly import Assembly, Stack
+from toolchain.assembly import Assembly, Stack, find_export
 from toolchain.values import Evaluator, Scope, UnsupportedError
 
 NOT_YET: Final = "(known after deployment)"
@@ -44,12 +44,13 @@ class DeployedResolver:
             TemplateError: A function has arguments that it does not take.
             UnsupportedError: The value needs something that is unknown here; the message names it.
         """
-        return Evaluator(_StackScope(stack, self._live)).evaluate(value)
+        return Evaluator(_StackScope(stack, self._assembly, self._live)).evaluate(value)
 
 
 class _StackScope(Scope):
-    def __init__(self, stack: Stack, live: Live) -> None:
+    def __init__(self, stack: Stack, assembly: Assembly, live: Live) -> None:
         self._stack = stack
+        self._assembly = assembly
         self._live = live
 
     def ref(self, name: str) -> Any:
@@ -67,3 +68,10 @@ class _StackScope(Scope):
         if region not in (None, self._stack.region):
             raise UnsupportedError(f"{self._stack.name}: output {output} of stack {stack_name} in region {region}")
         return self._live.outputs(stack_name).get(output, NOT_YET)
+
+    def import_value(self, name: str) -> str:
+        found = find_export(self._assembly.stacks, name)
+        if found is None:
+            raise UnsupportedError(f"{self._stack.name}: export {name}, which the assembly does not have")
+        producer, output = found
+        return self._live.outputs(producer.name).get(output, NOT_YET)

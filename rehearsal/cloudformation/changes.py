@@ -23,10 +23,14 @@ from rehearsal.cloudformation.stacks import (
 from rehearsal.cloudformation.template import ResourceDefinition
 from rehearsal.resources.model import Physical
 from toolchain import schemas
-from toolchain.values import TemplateError, references
+from toolchain.values import TemplateError, intrinsics, references
 
 KNOWN_AFTER_APPLY: Final = "{{changeSet:KNOWN_AFTER_APPLY}}"
-"""What AWS writes for a value that does not exist yet."""
+"""What AWS writes for a value that does not exist yet, and for any that Fn::GetStackOutput gives.
+
+https://github.com/aws/aws-cdk/issues/38829,
+https://github.com/aws-cloudformation/cloudformation-coverage-roadmap/issues/2559
+"""
 
 _POLICIES: Final = {"Retain": "Retain", "RetainExceptOnCreate": "Retain"}
 
@@ -101,6 +105,10 @@ class Comparison:
             for name in properties.keys() | before.properties.keys()
             if properties.get(name) != before.properties.get(name)
         }
+        if different or self._is_rewritten(definition):
+            weak = {name for name, value in definition.properties.items() if _reads_an_output(value)}
+            properties |= dict.fromkeys(weak, KNOWN_AFTER_APPLY)
+            different |= weak
         recreating = (
             set(schemas.needs_replacement(resource_type, before.properties, properties)) if different else set()
         )
@@ -135,6 +143,11 @@ class Comparison:
             "Modify", logical_id, before.physical_id, resource_type, replacement, tuple(details), policy
         )
 
+    def _is_rewritten(self, definition: ResourceDefinition) -> bool:
+        """Tell whether the properties have another text than in the template that the stack has."""
+        before = self._stack.revision.template.resources.get(definition.logical_id)
+        return before is not None and before.properties != definition.properties
+
     def _properties(self, definition: ResourceDefinition) -> dict[str, Any]:
         values = {name: self._value({name: value}) for name, value in definition.properties.items()}
         evaluated = {name: value for members in values.values() for name, value in members.items()}
@@ -150,6 +163,11 @@ class Comparison:
                 return dict.fromkeys(members, KNOWN_AFTER_APPLY)
             raise
         return evaluated
+
+
+def _reads_an_output(value: Any) -> bool:
+    """Tell whether a value hangs on Fn::GetStackOutput, which is resolved only while a change set is executed."""
+    return any(function == "Fn::GetStackOutput" for function, _ in intrinsics(value))
 
 
 def _may_give_other_attributes(resource_type: str) -> bool:

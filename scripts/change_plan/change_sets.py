@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import time
 import uuid
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,7 +19,7 @@ from typing import Any, Final
 from scripts.change_plan import cdk
 from scripts.change_plan.comparison import awaited
 from scripts.change_plan.interrupts import uninterrupted
-from scripts.change_plan.model import Effect, ResourceChange
+from scripts.change_plan.model import Effect, PropertyChange, ResourceChange
 
 _EMPTY: Final = ("didn't contain changes", "No updates are to be performed")
 """What CloudFormation says of a change set without changes, whose status is FAILED."""
@@ -72,16 +72,31 @@ def describe(
             made.delete_all(stack_names, settled=time.monotonic() + (0 if ended else _LATE))
 
 
-def changes(description: Description, compared: Iterable[ResourceChange]) -> tuple[ResourceChange, ...]:
+def changes(
+    description: Description,
+    compared: Iterable[ResourceChange],
+    read_late: Mapping[str, Sequence[PropertyChange]] | None = None,
+) -> tuple[ResourceChange, ...]:
     """Return what a change set says, with the values that a comparison of templates knows.
 
     What hangs on the deployment of another stack is in the comparison only, and is added. What CloudFormation calls
     dynamic, because it does not look into it, counts only if the comparison finds it changed, too: it says so of
-    everything that refers to an attribute of a changed resource, and of every nested stack.
+    everything that refers to an attribute of a changed resource, and of every nested stack. A replacement that it
+    plans for a value of Fn::GetStackOutput counts in any case: what it makes of it is not documented, and a report
+    has Replacement: True (https://github.com/aws-cloudformation/cloudformation-coverage-roadmap/issues/2559).
     https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_ResourceChangeDetail.html
+
+    Args:
+        description: The change set.
+        compared: What the comparison finds.
+        read_late: Properties that Fn::GetStackOutput feeds, by logical id.
     """
     known = {change.logical_id: change for change in compared}
-    found = {each["LogicalResourceId"]: _change(each, known.get(each["LogicalResourceId"])) for each in description}
+    found = {
+        logical_id: _change(each, known.get(logical_id), (read_late or {}).get(logical_id, ()))
+        for each in description
+        for logical_id in [each["LogicalResourceId"]]
+    }
     told = {logical_id: change for logical_id, change in found.items() if change is not None}
     for logical_id, change in known.items():
         if awaited(change) and _severity(change) > _severity(told.get(logical_id)):
@@ -216,7 +231,9 @@ def _described(made: _ChangeSets, stack_name: str, complaint: str) -> Descriptio
         return ChangeSetError(complaint or str(error))
 
 
-def _change(told: Mapping[str, Any], compared: ResourceChange | None) -> ResourceChange | None:
+def _change(
+    told: Mapping[str, Any], compared: ResourceChange | None, read_late: Sequence[PropertyChange]
+) -> ResourceChange | None:
     """Return what a change set says of a resource; nothing, if the comparison finds that its doubts are empty."""
     logical_id, resource_type = told["LogicalResourceId"], told["ResourceType"]
     physical_id, stays = told.get("PhysicalResourceId", ""), "Retain" in told.get("PolicyAction", "")
@@ -224,7 +241,11 @@ def _change(told: Mapping[str, Any], compared: ResourceChange | None) -> Resourc
     change = replace(change, physical_id=physical_id, stays=stays)
     if told["Action"] in ("Add", "Remove"):
         return replace(change, effect=Effect.ADDED if told["Action"] == "Add" else Effect.REMOVED)
+    recreating = {each["Target"].get("Name") for each in told["Details"] if _recreates(each["Target"])}
     changed = {each.path.partition(".")[0] for each in change.properties}
+    late = tuple(each for each in read_late if each.path in recreating - changed)
+    change = replace(change, properties=change.properties + late)
+    changed |= {each.path for each in late}
     details = [
         each for each in told["Details"] if each.get("Evaluation") == "Static" or each["Target"].get("Name") in changed
     ]

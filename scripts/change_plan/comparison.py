@@ -14,12 +14,14 @@ from typing import Any, Final
 
 from scripts.change_plan.model import REPLACING, Effect, PropertyChange, ResourceChange
 from toolchain import schemas
-from toolchain.assembly import Stack
+from toolchain.assembly import Stack, find_export
 from toolchain.deployed import ATTRIBUTES_THAT_ARE_IDS, NOT_YET
-from toolchain.values import Evaluator, Scope, TemplateError, UnsupportedError, references
+from toolchain.values import Evaluator, Scope, TemplateError, UnsupportedError, intrinsics, references
 
 NOT_YET_IN: Final = "(known after deployment of {})"
 """What stands in the place of a value that the deployment of another stack will make."""
+READ_LATE: Final = "(Fn::GetStackOutput: read during the deployment)"
+"""What stands in the place of a value that CloudFormation does not know before, whatever it is by now."""
 
 _POLICIES: Final = ("DeletionPolicy", "UpdateReplacePolicy")
 _DEFAULT_POLICY: Final = "Delete"
@@ -78,9 +80,16 @@ class _StackScope(Scope):
         definition = producer.template.get("Outputs", {}).get(output) if producer else None
         if producer is None or definition is None:
             return f"{region or self._stack.region}/{stack_name}.{output}"
+        return self._output_of(producer, output)
+
+    def import_value(self, name: str) -> Any:
+        found = find_export(self._stacks, name)
+        return self._output_of(*found) if found else name
+
+    def _output_of(self, producer: Stack, output: str) -> Any:
         scope = _StackScope(producer, self._stacks, self._physical_ids, self._unknown, self._unsteady)
-        value = _evaluated(scope, definition["Value"])
-        return NOT_YET_IN.format(stack_name) if NOT_YET in json.dumps(value) else value
+        value = _evaluated(scope, producer.template["Outputs"][output]["Value"])
+        return NOT_YET_IN.format(producer.name) if NOT_YET in json.dumps(value) else value
 
     def secret(self, reference: str) -> str:
         return f"{{{{resolve:{reference}}}}}"
@@ -133,6 +142,41 @@ class Comparison:
         """Return what other stacks should change in those that are not updated."""
         found = {name: tuple(self._compare_stack(name)) for name in self.new if self.is_passed_over(name)}
         return {name: changes for name, changes in found.items() if changes}
+
+    def read_late(self, stack_name: str) -> dict[str, tuple[PropertyChange, ...]]:
+        """Return the properties of a stack's resources that CloudFormation cannot tell before it deploys.
+
+        It resolves Fn::GetStackOutput only then, and till then takes the value for another one
+        (https://github.com/aws/aws-cdk/issues/38829).
+        """
+        stack = self.new[stack_name]
+        return {
+            logical_id: tuple(
+                PropertyChange(name, self.after(stack_name, value), READ_LATE)
+                for name, value in resource.get("Properties", {}).items()
+                if any(function == "Fn::GetStackOutput" for function, _ in intrinsics(value))
+            )
+            for logical_id, resource in stack.resources.items()
+        }
+
+    def exports_in_use(self, name: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Yield the outputs whose export would change or go, with the deployed stacks that import it.
+
+        Producers are deployed before their consumers, and CloudFormation refuses the change of an export in use
+        (https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-stack-exports.html).
+        """
+        if name not in self.old or name not in self.new or self.is_passed_over(name):
+            return
+        for output, definition in self.old[name].template.get("Outputs", {}).items():
+            export = definition.get("Export", {}).get("Name")
+            users = tuple(each for each, stack in self.old.items() if export in _imports(stack))
+            becomes = find_export({name: self.new[name]}, export)
+            if users and (
+                becomes is None
+                or self.before(name, definition["Value"])
+                != self.after(name, self.new[name].template["Outputs"][becomes[1]]["Value"])
+            ):
+                yield output, users
 
     def before(self, stack_name: str, value: Any) -> Any:
         """Return a value of a stack's old template without intrinsic functions."""
@@ -229,6 +273,12 @@ def awaited(change: ResourceChange) -> tuple[str, ...]:
     text = json.dumps([each.after for each in change.properties])
     _, *parts = text.split(NOT_YET_IN.partition("{")[0])
     return tuple(dict.fromkeys(part.partition(")")[0] for part in parts))
+
+
+def _imports(stack: Stack) -> set[str]:
+    """Return the names of the exports that a stack's template uses."""
+    found = (name for function, name in intrinsics(stack.template) if function == "Fn::ImportValue")
+    return {name for name in found if isinstance(name, str)}
 
 
 def _properties(scope: _StackScope, stack: Stack, logical_id: str) -> dict[str, Any]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from scripts.change_plan.cluster import NEED_A_STOPPED_FLEET, STOPPED, Target
-from scripts.change_plan.comparison import awaited
+from scripts.change_plan.comparison import READ_LATE, awaited
 from scripts.change_plan.model import REPLACING, ClusterChange, ClusterPlan, Effect, Kind, ResourceChange, StackPlan
 from scripts.checks.check import Finding, Status
 from toolchain.cluster import CLUSTER_TYPE
+from ultracluster.domain.lustre import growth_fault
 
 GUARDED: Final[Mapping[str, str]] = {
     "AWS::EC2::Subnet": "file system and nodes stand in it",
@@ -61,6 +62,7 @@ def of_stack(stack: StackPlan, accepted: bool) -> Iterator[Finding]:
                 _hint(change) if stands_against else "",
                 subject=subject,
             )
+        yield from _of_growth(change, subject) if change.type == "AWS::FSx::FileSystem" else ()
         for each in change.properties if change.type in GUARDED else ():
             if each.path == "DeletionPolicy" and each.before in _RETAINED and each.after not in _RETAINED:
                 sentence = f"{_named(change)} is no longer retained: from now on it is deleted with its stack"
@@ -68,6 +70,28 @@ def of_stack(stack: StackPlan, accepted: bool) -> Iterator[Finding]:
             if each.path.endswith(_BACKUPS) and each.before and not each.after:
                 sentence = f"{_named(change)} is no longer backed up: {_BACKUPS} from {each.before} to 0"
                 yield Finding(Status.WARN, sentence, subject=subject)
+
+
+def _of_growth(change: ResourceChange, subject: str) -> Iterator[Finding]:
+    """Yield why a file system cannot grow in one step."""
+    values = {each.path: (each.before, each.after) for each in change.properties}
+    capacity, iops = values.get("StorageCapacity"), values.get("LustreConfiguration.MetadataConfiguration.Iops")
+    if change.effect is not Effect.CHANGED or capacity is None or iops is None:
+        return
+    refusal = growth_fault((int(capacity[0]), int(capacity[1])), iops)
+    if refusal:
+        hint = "two deployments: first storage.file_system.metadata_iops, then capacity_gib"
+        yield Finding(Status.FAIL, f"{_named(change)} cannot grow at once: {refusal}", hint, subject=subject)
+
+
+def of_export(stack_name: str, output: str, users: Sequence[str]) -> Finding:
+    """Return what is to be said of an export that would change or go while other stacks import it."""
+    return Finding(
+        Status.FAIL,
+        f"CloudFormation refuses to change what {', '.join(users)} imports from here, and rolls the deployment back",
+        "take the change back, or destroy those stacks first: make destroy",
+        subject=f"{stack_name}/{output}",
+    )
 
 
 def of_passed_over(name: str, changes: tuple[ResourceChange, ...]) -> Iterator[Finding]:
@@ -180,4 +204,6 @@ def _fate(change: ResourceChange) -> str:
 def _hint(change: ResourceChange) -> str:
     if change.type == _LINK and change.effect is not Effect.REMOVED:
         return "two deployments: first without this entry of storage.data_repositories, then with the new one"
+    if any(each.after == READ_LATE for each in change.properties):
+        return f"make the reference strong (docs/adr/0003), or say that a replacement is meant: {ACCEPT}"
     return f"take the change back, or say that it is meant: {ACCEPT}"

@@ -103,7 +103,7 @@ def _stacks_of_account(live: LiveStacks, comparison: Comparison, directory: Path
             source, reason = Source.STORED_TEMPLATE, str(description)
         else:
             source, reason = Source.CHANGE_SET, ""
-            changes = change_sets.changes(description, changes)
+            changes = change_sets.changes(description, changes, comparison.read_late(name))
         stacks.append(StackPlan(name, source, reason, changes, tuple(other)))
     return stacks
 
@@ -121,6 +121,8 @@ def _other(old: Stack | None, new: Stack | None) -> Iterator[str]:
 def _findings_of_stacks(stacks: list[StackPlan], comparison: Comparison, *, accepted: bool) -> Iterator[Finding]:
     for stack in stacks:
         yield from findings.of_stack(stack, accepted)
+        for output, users in comparison.exports_in_use(stack.name):
+            yield findings.of_export(stack.name, output, users)
     for name, changes in comparison.left_behind().items():
         yield from findings.of_passed_over(name, changes)
 

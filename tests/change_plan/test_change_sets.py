@@ -11,8 +11,10 @@ import pytest
 from botocore.exceptions import ClientError
 
 from scripts.change_plan.change_sets import LeftoverError, _ChangeSets, changes
-from scripts.change_plan.comparison import NOT_YET_IN
-from scripts.change_plan.model import Effect, PropertyChange, ResourceChange
+from scripts.change_plan.comparison import NOT_YET_IN, READ_LATE
+from scripts.change_plan.findings import of_stack
+from scripts.change_plan.model import Effect, PropertyChange, ResourceChange, Source, StackPlan
+from scripts.checks.check import Status
 
 FILE_SYSTEM = "AWS::FSx::FileSystem"
 
@@ -145,6 +147,32 @@ def test_a_doubt_beside_a_change_leaves_the_change() -> None:
         replacement="Conditional",
     )
     [told] = changes([described], [change(Effect.CHANGED, PropertyChange("Tags", [], ["a"]))])
+    assert (told.effect, told.causes) == (Effect.CHANGED, ("Tags",))
+
+
+@pytest.mark.parametrize(
+    ("replacement", "effect"), [("Conditional", Effect.MAY_BE_REPLACED), ("True", Effect.REPLACED)]
+)
+def test_a_replacement_planned_for_a_value_that_is_read_late_is_told_with_its_reason(
+    replacement: str, effect: Effect
+) -> None:
+    # https://github.com/aws-cloudformation/cloudformation-coverage-roadmap/issues/2559
+    described = modified(detail("StorageCapacity"), detail("SubnetIds", "Always", "Dynamic"), replacement=replacement)
+    grown, subnet = PropertyChange("StorageCapacity", 2400, 4800), PropertyChange("SubnetIds", ["subnet-1"], READ_LATE)
+    [told] = changes([described], [change(Effect.CHANGED, grown)], {"Lustre": [subnet]})
+    assert (told.effect, told.causes, told.properties) == (effect, ("SubnetIds",), (grown, subnet))
+    [finding] = of_stack(StackPlan("storage", Source.CHANGE_SET, changes=(told,)), accepted=False)
+    assert finding.status is Status.FAIL
+    assert (
+        "because of SubnetIds from [subnet-1] to (Fn::GetStackOutput: read during the deployment)" in finding.sentence
+    )
+    assert "make the reference strong" in finding.hint
+
+
+def test_a_value_that_is_read_late_and_replaces_nothing_is_no_change() -> None:
+    described = modified(detail("", attribute="Tags"), detail("Dimensions", "Never", "Dynamic"))
+    late = {"Lustre": [PropertyChange("Dimensions", [], READ_LATE)]}
+    [told] = changes([described], [change(Effect.CHANGED, PropertyChange("Tags", [], ["a"]))], late)
     assert (told.effect, told.causes) == (Effect.CHANGED, ("Tags",))
 
 

@@ -200,6 +200,17 @@ def test_what_somebody_should_know_of_is_told(resource_type: str, reason: str, e
     assert plan(ResourceChange("A", resource_type, Effect.CHANGED, causes=("B",))).findings == []
 
 
+@pytest.mark.parametrize(("iops", "sentences"), [(12_000, []), (6000, ["12000 GiB need 12000 metadata IOPS first"])])
+def test_a_file_system_that_cannot_grow_at_once_stands_against_the_deployment(iops: int, sentences: list[str]) -> None:
+    capacity = PropertyChange("StorageCapacity", 9600, 12_000)
+    metadata = PropertyChange("LustreConfiguration.MetadataConfiguration.Iops", iops, 24_000)
+    system = ResourceChange("Lustre", "AWS::FSx::FileSystem", Effect.CHANGED, "fs-1", (), (capacity, metadata))
+    found = plan(system).findings
+    assert [each.status for each in found] == [Status.FAIL for _ in sentences]
+    assert all(sentence in each.sentence for each, sentence in zip(found, sentences, strict=True))
+    assert all("first storage.file_system.metadata_iops, then capacity_gib" in each.hint for each in found)
+
+
 BACKUPS = "LustreConfiguration.AutomaticBackupRetentionDays"
 
 

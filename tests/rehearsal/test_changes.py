@@ -11,6 +11,8 @@ from botocore.exceptions import ClientError
 from rehearsal.aws import EmulatedAws
 from tests.rehearsal.stacks import Stacks, code_and_message, parameter
 
+VPC = {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.0.0.0/16"}}
+
 
 @pytest.fixture
 def stacks(aws: EmulatedAws) -> Stacks:
@@ -95,6 +97,33 @@ def test_whether_a_follower_is_replaced_may_be_known_only_later(stacks: Stacks) 
     stacks.create("s", resources("10.0.0.0/16"))
     change_set = stacks.change_set("s", resources("10.0.0.0/20"))
     assert changes(change_set) == {"Vpc": ("Modify", "True"), "Subnet": ("Modify", "Conditional")}
+
+
+def test_what_another_stack_gives_is_known_only_after_the_deployment(stacks: Stacks) -> None:
+    # https://github.com/aws/aws-cdk/issues/38829,
+    # https://github.com/aws-cloudformation/cloudformation-coverage-roadmap/issues/2559
+    stacks.create(
+        "network", {"Vpc": VPC}, template={"Outputs": {"Vpc": {"Value": {"Ref": "Vpc"}, "Export": {"Name": "vpc"}}}}
+    )
+
+    def resources(vpc: Any, block: str | None = None) -> dict[str, Any]:
+        rule = {"CidrIp": block, "IpProtocol": "-1"}
+        properties = {"GroupDescription": "d", "VpcId": vpc, "SecurityGroupIngress": [rule] if block else []}
+        return {
+            "Group": {"Type": "AWS::EC2::SecurityGroup", "Properties": properties},
+            "Follower": parameter({"Fn::GetAtt": ["Group", "GroupId"]}),
+        }
+
+    strong, weak = {"Fn::ImportValue": "vpc"}, {"Fn::GetStackOutput": {"StackName": "network", "OutputName": "Vpc"}}
+    planned = {"Group": ("Modify", "Conditional"), "Follower": ("Modify", "False")}
+    for name, before, after, change in (
+        ("rewritten", resources(strong), resources(weak), planned),
+        ("weak", resources(weak), resources(weak, "10.0.0.0/8"), planned),
+        ("same", resources(weak), resources(weak), {}),
+        ("strong", resources(strong), resources(strong, "10.0.0.0/8"), {"Group": ("Modify", "False")}),
+    ):
+        stacks.create(name, before)
+        assert changes(stacks.change_set(name, after)) == change, name
 
 
 def test_a_change_set_without_changes_fails(stacks: Stacks) -> None:

@@ -170,6 +170,9 @@ class Described(Scope):
         [stack] = self._cloudformation.describe_stacks(StackName=stack_name)["Stacks"]
         return {each["OutputKey"]: str(each["OutputValue"]) for each in stack["Outputs"]}[output]
 
+    def import_value(self, name: str) -> str:
+        return {each["Name"]: str(each["Value"]) for each in self._cloudformation.list_exports()["Exports"]}[name]
+
 
 def tell_somebody(settings: dict[str, Any]) -> None:
     settings["monitoring"]["emails"] = ["me@example.com"]

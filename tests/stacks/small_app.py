@@ -63,6 +63,8 @@ def flat(value: Any) -> str:
         return str(argument[0]).join(map(flat, argument[1]))
     if function == "Fn::GetStackOutput":
         return f"{argument['StackName']}|{argument['OutputName']}"
+    if function == "Fn::ImportValue":
+        return str(argument).replace(":", "|")
     return argument if isinstance(argument, str) else "|".join(argument)
 
 

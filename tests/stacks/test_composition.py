@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from stacks.network_stack import NetworkStack
 from tests.configurations import SHIPPED
 from tests.stacks.deployments import CONFIGURATIONS, PARTS, Deployment, Raw, deploy, edited
-from tests.stacks.small_app import Template
+from tests.stacks.small_app import Template, flat, new_app, read_template
 
 Synth = Callable[[str], Deployment]
 
@@ -123,15 +124,30 @@ def test_stacks_come_after_what_they_need_and_the_alarms_do_without_a_cluster(de
     }
 
 
-def test_stacks_refer_to_each_other_weakly(deployment: Deployment) -> None:
-    for template in deployment.templates.values():
-        assert list(parts_of(template.body, "Fn::ImportValue")) == []
-        assert list(parts_of(template.body["Outputs"], "Export")) == []
-    for template in (deployment.storage, deployment.cluster, deployment.monitoring):
-        references = list(parts_of(template.body, "Fn::GetStackOutput"))
-        assert references
-        for reference in references:
-            assert reference["OutputName"] in deployment.templates[reference["StackName"]].body["Outputs"]
+def test_only_what_may_be_replaced_is_referred_to_weakly(deployment: Deployment) -> None:
+    weak, strong = (
+        [each for template in deployment.templates.values() for each in parts_of(template.body, function)]
+        for function in ("Fn::GetStackOutput", "Fn::ImportValue")
+    )
+    outputs = {name: template.body["Outputs"] for name, template in deployment.templates.items()}
+    read = [outputs[each["StackName"]][each["OutputName"]]["Value"] for each in weak]
+
+    system, _ = deployment.storage.one("AWS::FSx::FileSystem")
+    assert {flat(each).partition("|")[0] for each in read} == {system}
+    exports = {each["Name"] for each in parts_of(list(outputs.values()), "Export")}
+    assert set(strong) == exports
+    assert len(exports) == len(["VPC", "public subnet", "private subnet", "NAT gateway", "security group"])
+
+
+def test_what_is_exported_does_not_hang_on_who_imports_it(synth: Synth, tmp_path: Path) -> None:
+    settings = synth("trn1-16").settings
+    app = new_app(tmp_path)
+    NetworkStack(app, "alone", settings=settings.network, zone_id=settings.zone_id)
+    app.synth()
+
+    exported = len(list(parts_of(read_template(tmp_path, "alone").body, "Export")))
+
+    assert exported == len(["VPC", "public subnet", "private subnet", "NAT gateway"])
 
 
 def test_in_an_existing_vpc_nothing_of_a_network_is_made(in_existing_vpc: Deployment) -> None:
@@ -229,7 +245,7 @@ def test_people_read_how_to_connect_and_what_was_made(deployment: Deployment) ->
         name
         for template in deployment.templates.values()
         for name in template.body["Outputs"]
-        if not name.startswith("Publish")
+        if not name.startswith(("Exports", "Publish"))
     }
 
     assert outputs == {

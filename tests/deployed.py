@@ -7,6 +7,7 @@ import json
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from config.settings import Settings
 from rehearsal.aws import ACCOUNT, EmulatedAws
@@ -38,18 +39,38 @@ def create_stack(aws: EmulatedAws, synthesized: Deployment, part: str) -> None:
     Raises:
         botocore.exceptions.WaiterError: It failed.
     """
-    settings, properties = synthesized.settings, synthesized.stack_properties(part)
-    place = properties["stackTemplateAssetObjectUrl"].removeprefix("s3://").replace("${AWS::AccountId}", ACCOUNT)
+    settings = synthesized.settings
     cloudformation = aws.client("cloudformation", settings.region)
     cloudformation.create_stack(
-        StackName=settings.stack_name(part),
-        TemplateURL=f"https://s3.{settings.region}.amazonaws.com/{place}",
-        Capabilities=_CAPABILITIES,
-        Tags=[{"Key": key, "Value": value} for key, value in properties.get("tags", {}).items()],
-        EnableTerminationProtection=properties["terminationProtection"],
+        **_request(synthesized, part),
+        EnableTerminationProtection=synthesized.stack_properties(part)["terminationProtection"],
     )
     waiter = cloudformation.get_waiter("stack_create_complete")
     waiter.wait(StackName=settings.stack_name(part), WaiterConfig=_OFTEN)
+
+
+def planned(aws: EmulatedAws, synthesized: Deployment, part: str) -> list[dict[str, Any]]:
+    """Return what a change set says of the resources of a stack that is there already; it is deleted again."""
+    settings, request = synthesized.settings, _request(synthesized, part)
+    _publish(aws, settings, settings.stack_name(part), synthesized.directory)
+    cloudformation = aws.client("cloudformation", settings.region)
+    name = {"StackName": request["StackName"], "ChangeSetName": "planned"}
+    cloudformation.create_change_set(**request, ChangeSetName=name["ChangeSetName"])
+    described = cloudformation.describe_change_set(**name)
+    cloudformation.delete_change_set(**name)
+    assert described["Status"] == "CREATE_COMPLETE", described.get("StatusReason")
+    return [each["ResourceChange"] for each in described["Changes"]]
+
+
+def _request(synthesized: Deployment, part: str) -> dict[str, Any]:
+    settings, properties = synthesized.settings, synthesized.stack_properties(part)
+    place = properties["stackTemplateAssetObjectUrl"].removeprefix("s3://").replace("${AWS::AccountId}", ACCOUNT)
+    return {
+        "StackName": settings.stack_name(part),
+        "TemplateURL": f"https://s3.{settings.region}.amazonaws.com/{place}",
+        "Capabilities": _CAPABILITIES,
+        "Tags": [{"Key": key, "Value": value} for key, value in properties.get("tags", {}).items()],
+    }
 
 
 def _publish(aws: EmulatedAws, settings: Settings, stack: str, directory: Path) -> None:

@@ -23,7 +23,7 @@ from rehearsal.inventory import inventory, reason_to_stay
 from scripts.deployment import PARTS
 from scripts.rehearse import Deployment, Edit, give_up, raise_max_count
 from scripts.validate import environments
-from tests.deployed import create_stacks
+from tests.deployed import create_stacks, planned
 from tests.stacks.deployments import Deployment as Synthesized
 from toolchain.assembly import Assembly
 from toolchain.cluster import CLUSTER_TYPE, as_strings
@@ -43,17 +43,18 @@ TOOL = "parallelcluster:custom_resource"
 class Deployed:
     """A deployment, as its APIs and tools show it."""
 
-    def __init__(self, deployment: Deployment, aws: EmulatedAws) -> None:
-        self.settings: Settings = deployment.settings
-        self.name = self.settings.name
+    def __init__(self, deployment: Deployment, aws: EmulatedAws, *edits: Edit) -> None:
         self._deployment = deployment
+        self._edits = (give_up, *edits)
+        self.settings: Settings = self.add("created")
+        self.name = self.settings.name
         self._aws = aws
         self._cdk = CommandLine(aws)
         self.before: set[tuple[str, str]] = set()
 
     def prepare(self, *edits: Edit) -> None:
         """Bring an account into the state that README asks for, and synthesize a change."""
-        stand_ins.create(self._aws, self._deployment.add("changed", give_up, *edits))
+        stand_ins.create(self._aws, self.add("changed", *edits))
         assert self._cdk.bootstrap(self.settings.region) == 0
         self.before = self.inventory()
 
@@ -63,6 +64,15 @@ class Deployed:
         stand_ins.bootstrap(self._aws, self.settings.region)
         self.before = self.inventory()
         create_stacks(self._aws, Synthesized(self.settings, Path(self._deployment.assembly("created"))))
+
+    def planned(self, assembly: str, settings: Settings) -> dict[str, list[dict[str, Any]]]:
+        """Return what change sets for an assembly say, by part."""
+        synthesized = Synthesized(settings, Path(self._deployment.assembly(assembly)))
+        return {part: planned(self._aws, synthesized, part) for part in PARTS}
+
+    def add(self, assembly: str, *edits: Edit) -> Settings:
+        """Synthesize changed settings under a name."""
+        return self._deployment.add(assembly, *self._edits, *edits)
 
     def delete(self) -> None:
         """Delete the stacks without the CDK's command line."""
@@ -174,6 +184,24 @@ class Described(Scope):
         return {each["Name"]: str(each["Value"]) for each in self._cloudformation.list_exports()["Exports"]}[name]
 
 
+def grow_and_tag(settings: dict[str, Any]) -> None:
+    file_system = settings["storage"]["file_system"]
+    file_system["capacity_gib"] = file_system["capacity_gib"] // 2400 * 2400 + 2400
+    settings["tags"]["project"] = "another"
+
+
+def link_to_a_bucket(settings: dict[str, Any]) -> None:
+    settings["storage"]["data_repositories"] = [{"path": "/data"}]
+
+
+def without_links(settings: dict[str, Any]) -> None:
+    settings["storage"]["data_repositories"] = []
+
+
+def persistent(settings: dict[str, Any]) -> None:
+    settings["storage"]["file_system"] |= {"deployment_type": "PERSISTENT_2", "throughput_mbps_per_tib": 125}
+
+
 def tell_somebody(settings: dict[str, Any]) -> None:
     settings["monitoring"]["emails"] = ["me@example.com"]
 
@@ -183,11 +211,10 @@ def deployment(tmp_path: Path, aws: EmulatedAws) -> Iterator[Callable[..., Deplo
     """Return a function that synthesizes a configuration so that its deployment can go again."""
     with ExitStack() as made:
 
-        def synthesize(environment: str) -> Deployed:
+        def synthesize(environment: str, *edits: Edit) -> Deployed:
             found = Deployment(environment, tmp_path)
             made.callback(found.close)
-            found.add("created", give_up)
-            return Deployed(found, aws)
+            return Deployed(found, aws, *edits)
 
         yield synthesize
 
@@ -198,6 +225,7 @@ def test_it_deploys_and_goes(environment: str, deployment: Callable[..., Deploye
     found = deployment(environment)
     found.create()
     check_deployment(found)
+    check_growth(found)
     found.delete()
     assert left_behind(found) == []
 
@@ -206,7 +234,7 @@ def test_by_the_command_lines(
     deployment: Callable[..., Deployed], tmp_path: Path, wait_for: Callable[[Callable[[], bool]], None]
 ) -> None:
     """One life after another: a deployment takes longer than all else here."""
-    dev = deployment(QUICK)
+    dev = deployment(QUICK, link_to_a_bucket)
     dev.prepare(raise_max_count, tell_somebody)
     dev.cdk("created", "deploy", "--all", "--require-approval", "never")
     check_deployment(dev)
@@ -217,11 +245,28 @@ def test_by_the_command_lines(
     assert {line.split()[1] for line in said if line.endswith("(no changes)")} == stack_names(dev)
     assert dev.events() == events
 
+    check_growth(dev)
+
     dev.cdk("changed", "deploy", "--all", "--require-approval", "never")
     check_configuration(dev, "changed")
     check_monitoring(dev, ["me@example.com"])
     assert dev.stacks()[dev.cluster_name]["StackStatus"] == "UPDATE_COMPLETE"
     assert dev.inventory() == resources, "nothing is replaced by a change of max_count"
+
+    # What other stacks refer to goes, or is replaced, in one deployment each (docs/adr/0003).
+    bucket, first = dev.summary("storage")["bucket"], dev.summary("storage")["file_system_id"]
+    dev.add("unlinked", raise_max_count, tell_somebody, without_links)
+    dev.cdk("unlinked", "deploy", "--all", "--require-approval", "never")
+    assert ("AWS::S3::Bucket", bucket) not in dev.inventory()
+    assert "bucket" not in dev.summary("cluster")
+    dev.add("replaced", raise_max_count, tell_somebody, without_links, persistent)
+    dev.cdk("replaced", "deploy", "--all", "--require-approval", "never")
+    [system] = dev.client("fsx").describe_file_systems()["FileSystems"]
+    assert system["FileSystemId"] != first
+    assert dev.summary("cluster")["file_system_id"] == system["FileSystemId"]
+    assert dev.stored()["SharedStorage"][0]["FsxLustreSettings"]["FileSystemId"] == system["FileSystemId"]
+    check_configuration(dev, "replaced")
+    check_monitoring(dev, ["me@example.com"])
 
     updated = dev.stacks()["dev"]["LastUpdatedTime"]
     change_by_parallelcluster(dev, tmp_path / "cluster.yaml")
@@ -230,7 +275,7 @@ def test_by_the_command_lines(
     # The cluster goes behind CloudFormation's back; its stack is destroyed all the same.
     dev.run("pcluster", "delete-cluster", "--cluster-name", "dev")
     wait_for(lambda: "dev" not in dev.stacks())
-    dev.cdk("changed", "destroy", "--all", "--force")
+    dev.cdk("replaced", "destroy", "--all", "--force")
     assert left_behind(dev) == []
 
 
@@ -245,6 +290,18 @@ def check_deployment(deployment: Deployed) -> None:
     check_nodes(deployment)
     check_scripts(deployment)
     check_monitoring(deployment, [])
+
+
+def check_growth(deployment: Deployed) -> None:
+    """No change set for a larger file system and another tag replaces anything, or may.
+
+    https://github.com/aws/aws-cdk/issues/38829
+    """
+    said = deployment.planned("grown", deployment.add("grown", grow_and_tag))
+    for changes in said.values():
+        assert {(each["Action"], each["Replacement"]) for each in changes} == {("Modify", "False")}
+    [system] = [each for each in said["storage"] if each["ResourceType"] == "AWS::FSx::FileSystem"]
+    assert {each["Target"].get("Name") for each in system["Details"]} == {"StorageCapacity", None}
 
 
 def left_behind(deployment: Deployed) -> list[tuple[str, str]]:

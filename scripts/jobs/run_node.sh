@@ -3,7 +3,8 @@
 #
 # It starts a worker for each NeuronCore (WORKERS_PER_NODE, 32 unless set). The node where the program ended first writes
 # its exit code to the file OUTCOME: srun mixes the codes of all nodes. A stop with a checkpoint (75) ends the step well,
-# because srun must not kill nodes that are a moment slower.
+# because srun must not kill nodes that are a moment slower. What is known of a run that stands still goes to the directory
+# stalls next to OUTCOME, in one directory for each start of the job.
 #
 # WORKER_FIFO_PRIORITY, 1 to 99: trains under the kernel's real-time policy SCHED_FIFO (docs/training.md tells the risk).
 # Unset, the default, is AWS's, too, which calls it an experiment against a loss of up to 10 % of BERT's throughput from
@@ -17,10 +18,12 @@ shift 2
 source "$here/pretraining/environment.sh"
 source "$here/environment.sh"
 export PYTHONPATH=$here
+PRETRAINING_NODES=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | paste --serial --delimiters=' ')
+export PRETRAINING_NODES PRETRAINING_STALL=${outcome%/*}/stalls/$SLURM_JOB_ID.${SLURM_RESTART_COUNT:-0}
 bash "$here/compile_cache.sh" fetch || echo "run_node.sh: no compiled graphs were fetched: this node compiles what it needs"
 
-command=("$ULTRACLUSTER_PYTHON/bin/python" "$here/launch.py" --nnodes "$SLURM_JOB_NUM_NODES" --node-rank "$SLURM_NODEID"
-    --master-addr "$MASTER_ADDR" --master-port "$MASTER_PORT" --nproc-per-node "${WORKERS_PER_NODE:-32}"
+command=("$ULTRACLUSTER_PYTHON/bin/python" -m pretraining.launch --nnodes "$SLURM_JOB_NUM_NODES"
+    --node-rank "$SLURM_NODEID" --master-addr "$MASTER_ADDR" --master-port "$MASTER_PORT" --nproc-per-node "${WORKERS_PER_NODE:-32}"
     --max-restarts 0 --module pretraining train "$@")
 # The CPU has no compiler to feed: the same steps run by themselves.
 if [[ $purpose == compile && ! " $* " =~ " --backend"[\ =]"cpu " ]]; then

@@ -288,6 +288,41 @@ def test_a_directory_is_for_one_job(training_cluster: SlurmCluster, start: Submi
     training_cluster.run(f"scancel {job}")
 
 
+def stopping(node: str) -> str:
+    """Return a Python of an environment whose workers stop on a node, as soon as somebody watches them."""
+    return f"""\
+export PYTHON_EXEC=$0
+[[ ${{SLURMD_NODENAME:-}} == {node} && $* == "-u -m pretraining train "* ]] || exec {PYTHON}/bin/python "$@"
+exec {PYTHON}/bin/python -c '
+import os, runpy, signal
+from pretraining import heartbeat
+right = heartbeat.Heartbeat.step
+def step(self, number):
+    right(self, number)
+    if self._limit:
+        os.kill(os.getpid(), signal.SIGSTOP)
+heartbeat.Heartbeat.step = step
+runpy.run_module("pretraining", run_name="__main__", alter_sys=True)' "${{@:4}}"
+"""
+
+
+def test_a_run_that_stands_still_twice_leaves_the_node(
+    training_cluster: SlurmCluster, start: Submit, undisturbed: Run
+) -> None:
+    bad = training_cluster.nodes[1].name
+    python = stand_in(training_cluster, "stopping", stopping(bad))
+    run, job = start("stalled", f"{LONG} --stall-seconds 2", python=python)
+    ends_as(training_cluster, job, run, undisturbed, restarts=(2,))
+    assert f"stalled: rank 1 on {bad}: after step 5 it " in run.log, run.log
+    assert f"stalled: rank 1 on {bad}: after step 9 it " in run.log
+    assert run.log.count("failed (76), with a new checkpoint since this start: back into the queue") == 2
+    assert run.log.count(f"this job does not run on {bad} any more") == 1
+    assert f"scontrol update nodename={bad} state=drain" in run.log
+    assert bad not in training_cluster.run(f"scontrol show hostnames {training_cluster.job(job)['NodeList']}").split()
+    for stall in (f"{job}.0", f"{job}.1"):
+        assert len(list((run.directory / "stalls" / stall).glob("trn1-*.txt"))) == 2
+
+
 def test_a_lost_node(training_cluster: SlurmCluster, start: Submit, undisturbed: Run) -> None:
     """The last test: the node is gone after it."""
     run, job = start("lost")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -10,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-LAUNCH = Path(__file__).parents[2] / "scripts/jobs/launch.py"
+JOBS = Path(__file__).parents[2] / "scripts/jobs"
+LAUNCH = [sys.executable, "-m", "pretraining.launch"]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(JOBS)}
 WORKER = """\
 import os, signal, sys
 if os.environ["RANK"] == "1":
@@ -23,8 +26,9 @@ if os.environ["RANK"] == "1":
 def test_the_exit_code_is_that_of_the_worker(tmp_path: Path, code: int, expected: int) -> None:
     (tmp_path / "worker.py").write_text(WORKER, encoding="utf-8")
     worker = str(tmp_path / "worker.py")
-    command = [sys.executable, str(LAUNCH), "--standalone", "--nproc-per-node", "2", worker, str(code)]
-    assert subprocess.run(command, stderr=subprocess.DEVNULL, check=False).returncode == expected
+    command = [*LAUNCH, "--standalone", "--nproc-per-node", "2", worker, str(code)]
+    done = subprocess.run(command, env=ENVIRONMENT, stderr=subprocess.DEVNULL, check=False)
+    assert done.returncode == expected
 
 
 def test_a_launcher_that_is_ended_says_little(tmp_path: Path) -> None:
@@ -32,8 +36,8 @@ def test_a_launcher_that_is_ended_says_little(tmp_path: Path) -> None:
     started = tmp_path / "started"
     text = f"import pathlib, time\npathlib.Path({str(started)!r}).touch()\ntime.sleep(600)\n"
     (tmp_path / "worker.py").write_text(text, encoding="utf-8")
-    command = [sys.executable, str(LAUNCH), "--standalone", "--nproc-per-node", "1", str(tmp_path / "worker.py")]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as launcher:
+    command = [*LAUNCH, "--standalone", "--nproc-per-node", "1", str(tmp_path / "worker.py")]
+    with subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True) as launcher:
         while not started.exists():
             assert launcher.poll() is None
             time.sleep(0.1)

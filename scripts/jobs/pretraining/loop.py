@@ -29,6 +29,7 @@ from .corpus import Corpus, GeneratedCorpus
 from .exchange import Exchange
 from .feed import Feed
 from .flops import flops_per_sequence
+from .heartbeat import Heartbeat, Stage
 from .learner import Learner
 from .options import BadInputError, Options
 from .phases import learning_rate
@@ -102,6 +103,7 @@ class Run:
             BadInputError: The records cannot be written.
         """
         self._options, self._batch, self._backend, self._exchange = options, batch, backend, exchange
+        self._heartbeat = Heartbeat(options.stall_seconds, backend.place.local_rank)
         self._identity = identity(options, batch, findings.shards)
         self._learner = Learner(
             models.build(options.sizes, dropout=options.dropout, seed=options.seed),
@@ -169,8 +171,10 @@ class Run:
         begin, waited = perf_counter(), 0.0
         for micro_batch in range(batch.accumulation):
             asked = perf_counter()
+            self._heartbeat.beat(Stage.READ)
             tensors = next(self._feed)
             waited += perf_counter() - asked
+            self._heartbeat.beat(Stage.COMPUTE)
             index = batch.first(place.rank, micro_batch) // batch.micro
             self._learner.accumulate(tensors, _seed(options.seed, self._done, index))
         if waits:
@@ -182,15 +186,18 @@ class Run:
         of_ranks = [0.0] * (2 * place.ranks)
         of_ranks[place.rank], of_ranks[place.ranks + place.rank] = computed, waited
         asked_to_stop = place.rank == 0 and (options.output / STOP).exists()
+        self._heartbeat.beat(Stage.UPDATE)
         numbers = self._learner.update(rate, [1.0, float(asked_to_stop), *of_ranks])
         return _Step(self._done + 1, rate, numbers, waits)
 
     def _settle(self) -> None:
         """Fetch the numbers of the oldest step under way, and act on them."""
         step = self._under_way.popleft()
+        self._heartbeat.beat(Stage.FETCH)
         numbers = self._backend.fetch(step.numbers)
         if self._backend.extracting:
             return
+        self._heartbeat.step(step.number)
         norm, mlm, nsp, participants, stop, *of_ranks = numbers
         if participants != self._backend.place.ranks:
             raise TrainingError(f"{participants:g} ranks took part in a reduction, of {self._backend.place.ranks}")
@@ -239,6 +246,7 @@ class Run:
 
     def _save(self) -> None:
         """Begin to write a checkpoint. All its steps are settled, so that it has no loss that is not finite."""
+        self._heartbeat.beat(Stage.CHECKPOINT)
         if not self._keeps:
             return
         begin = perf_counter()
@@ -249,11 +257,15 @@ class Run:
     def _finish(self) -> int:
         """Wait for the last checkpoint, and return the exit code."""
         failure = None
+        self._heartbeat.beat(Stage.CHECKPOINT)
         if self._keeps:
             failure = self._checkpoints.wait()
             if summary := self._recorder.finish(self._options.reference):
                 print("\n".join(tell(summary)), flush=True)
-        if failure := self._exchange.share("end", failure or ""):
+        self._heartbeat.beat(Stage.END)
+        failure = self._exchange.share("end", failure or "")
+        self._heartbeat.stop()
+        if failure:
             raise TrainingError(failure)
         return STOPPED if self._stopping and self._done < self._options.steps else FINISHED
 

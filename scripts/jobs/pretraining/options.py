@@ -63,6 +63,7 @@ class Options:
     dropout: float
     sequence_length: int
     max_predictions: int
+    stall_seconds: int
 
     @property
     def sizes(self) -> Sizes:
@@ -157,6 +158,11 @@ _OPTIONS: Mapping[str, tuple[_Kind, str]] = {
     "dropout": (_real(lambda value: 0 <= value < 1, "a number from 0 to below 1"), "default: 0.1"),
     "sequence-length": (_number(16), "tokens of a sequence (default: published)"),
     "max-predictions": (_number(1), "masked tokens of a sequence, at most (default: published)"),
+    "stall-seconds": (
+        _number(0),
+        "seconds without progress, or ten steps if these take longer, after which the run ends and tells who stood "
+        "still; 0: never (default: 900)",
+    ),
 }
 
 # The model's sizes are those of BERT-Large, uncased: https://huggingface.co/google-bert/bert-large-uncased
@@ -173,6 +179,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "intermediate": 4096,
     "vocabulary": 30_522,
     "dropout": 0.1,
+    "stall_seconds": 900,
 }
 
 

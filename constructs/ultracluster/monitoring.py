@@ -18,6 +18,9 @@ from ultracluster.watched import WatchedCluster, WatchedFileSystem, WatchedNatGa
 
 _BYTES_PER_GIB = 1024**3
 _CLOUDWATCH = "cloudwatch.amazonaws.com"
+_HELD_IDLE_SECONDS = 3600
+"""Longer than a compilation just in time, which takes about 40 minutes for BERT-Large
+(https://awsdocs-neuron.readthedocs-hosted.com/en/latest/archive/nxd-training/bert.html)."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ class Monitoring(Construct):
         self.topic = self._add_topic(emails)
         self.alarms: list[cloudwatch.Alarm] = []
         if cluster.node_metrics:
-            self._add_compute_node_alarms(cluster)
+            self._add_compute_node_alarms(cluster, stack.region)
             self._add_head_node_alarms(cluster, stack.region)
         self._add_file_system_alarm(file_system, file_system_full_percent)
         if nat_gateway is not None:
@@ -123,7 +126,7 @@ class Monitoring(Construct):
             topic.add_subscription(subscriptions.EmailSubscription(address))
         return topic
 
-    def _add_compute_node_alarms(self, cluster: WatchedCluster) -> None:
+    def _add_compute_node_alarms(self, cluster: WatchedCluster, region: str) -> None:
         for queue in cluster.queues:
             self._add_alarm(
                 f"UncorrectableErrors-{queue}",
@@ -135,6 +138,17 @@ class Monitoring(Construct):
                 "that repairs it. Restart the job from a checkpoint of before. Which node: see the dashboard, or "
                 f"`sinfo --list-reasons --partition={queue}`.",
             )
+
+        hours = _HELD_IDLE_SECONDS // 3600
+        self._add_alarm(
+            "NodesHeldIdle",
+            cluster.metric(metrics.HELD_IDLE, "Maximum", minutes=5),
+            _Trigger(_HELD_IDLE_SECONDS, 1, cloudwatch.TreatMissingData.NOT_BREACHING),
+            f"A job has held a node of {cluster.name} for {hours} h and used none of its NeuronCores: it hangs, it "
+            "compiles, or it needs no such node. Which nodes: `aws cloudwatch list-metrics --recently-active PT3H "
+            f"--namespace {metrics.NAMESPACE} --metric-name {metrics.HELD_IDLE} --region {region}`; which job: `squeue "
+            "--nodelist=NODE`. If it hangs: `scancel JOB`, or `scontrol requeue JOB` if it has checkpoints.",
+        )
 
     def _add_head_node_alarms(self, cluster: WatchedCluster, region: str) -> None:
         # While the head node is silent nobody knows, which is an alarm of its own: these two stay as they are.

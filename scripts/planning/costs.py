@@ -246,7 +246,7 @@ def _monitoring(settings: Settings) -> Iterator[Part]:
     queues = len(settings.cluster.queues)
     alarms = 1 if settings.network.existing else 2  # of the file system, and of a NAT gateway of ours
     if settings.monitoring.node_metrics:
-        alarms += 3 + queues  # of the head node's metrics, and of each queue
+        alarms += 4 + queues  # of the head node's metrics, of nodes held idle, and of each queue
         sizes = fleet(settings.cluster_spec)
         least, most = sizes.at_min.nodes, sizes.at_max.nodes
         of_node = len(metrics.OF_COMPUTE_NODES)
@@ -260,7 +260,7 @@ def _monitoring(settings: Settings) -> Iterator[Part]:
         )
         requests = "requests of compute nodes that send metrics"
         yield Part(requests, products.METRIC_REQUESTS, at_min=least, at_max=most, of_nodes=True)
-        of_queues = queues * of_node + (queues + 1) * len(metrics.OF_HEAD_NODE)
+        of_queues = 1 + queues * of_node + (queues + 1) * len(metrics.OF_HEAD_NODE)  # 1: of nodes held idle
         yield _always("metrics of queues and head node", products.METRIC, of_queues)
         yield _always("requests of the head node that send metrics", products.METRIC_REQUESTS, 1)
     yield _always("alarms of nodes, file system and NAT gateway", products.ALARM, alarms)

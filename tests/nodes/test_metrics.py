@@ -18,7 +18,6 @@ from moto.cloudwatch.models import cloudwatch_backends
 from moto.core.models import DEFAULT_ACCOUNT_ID as ACCOUNT_ID
 from moto.server import ThreadedMotoServer
 
-from scripts.nodes.metrics import compute_node
 from scripts.nodes.metrics.cloudwatch import CloudWatch, Metric
 from scripts.nodes.metrics.compute_node import ComputeNode
 from scripts.nodes.metrics.neuron_monitor import PROGRAM
@@ -29,6 +28,7 @@ PROJECT = Path(__file__).parents[2]
 REGION = "us-west-2"
 DIMENSIONS = {"Cluster": "trn1-16", "Queue": "trn1", "Node": "trn1-dy-trn1-32xl-7"}
 OF_NODE = tuple(sorted(DIMENSIONS.items()))
+OF_CLUSTER = (("Cluster", "trn1-16"),)
 OF_QUEUE = (("Cluster", "trn1-16"), ("Queue", "trn1"))
 EFA = "/sys/class/infiniband/rdmap{}s26/ports/1/hw_counters/{}"
 SRAM = f"{DEVICES}/neuron4/stats/hardware/sram_ecc_uncorrected"
@@ -164,7 +164,8 @@ def test_a_trn1_32xlarge_tells_everything_of_itself_and_of_its_queue(
     }
     assert account.arrived() == expected
     assert account.arrived(OF_QUEUE) == expected
-    assert expected.keys() == compute_node.UNITS.keys() == set(metrics.OF_COMPUTE_NODES)
+    assert expected.keys() == set(metrics.OF_COMPUTE_NODES)
+    assert account.arrived(OF_CLUSTER) == {metrics.HELD_IDLE: 0}
 
 
 def test_a_trn1_2xlarge_has_no_efa(account: Account, node: Callable[[str], Node]) -> None:
@@ -179,6 +180,29 @@ def test_a_trn1_2xlarge_has_no_efa(account: Account, node: Callable[[str], Node]
         "UncorrectableErrors": 0,
         "NodesReporting": 1,
     }
+
+
+def test_a_node_that_a_job_holds_without_use_of_its_cores_tells_for_how_long(
+    account: Account, node: Callable[[str], Node]
+) -> None:
+    held = node("trn1.2xlarge")
+    held.start_monitor()
+    waits = neuron_monitor_report("trn1.2xlarge")
+    cores = waits["neuron_runtime_data"][0]["report"]["neuroncore_counters"]["neuroncores_in_use"]
+    for core in cores.values():
+        core["neuroncore_utilization"] = 0
+    held.write("/proc/70/cmdline", "slurmstepd infinity\0")
+    told = []
+    # Nothing but Slurm itself; a job whose program does not hold the cores, then holds them, then uses them; no job.
+    for step, report in ((0, None), (1, None), (1, json.dumps(waits)), (1, json.dumps(waits)),
+                         (1, line("trn1.2xlarge")), (1, None), (0, None)):  # fmt: skip
+        held.write("/proc/71/cmdline", "slurmstepd: [13.batch]\0" if step else "bash\0")
+        if report:
+            held.tell(report)
+        urllib.request.urlopen(f"{account.endpoint}/moto-api/reset", data=b"")  # noqa: S310
+        held.report()
+        told.append((account.arrived(OF_CLUSTER)[metrics.HELD_IDLE], account.arrived().get(metrics.HELD_IDLE)))
+    assert told == [(0, None), (0, None), (60, 60), (120, 120), (0, None), (0, None), (0, None)]
 
 
 def test_a_node_without_neuron_devices_tells_that_it_is_there(account: Account, node: Callable[[str], Node]) -> None:

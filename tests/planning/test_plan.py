@@ -210,7 +210,7 @@ def test_metrics_of_nodes_are_paid_by_running_node_and_by_queue() -> None:
     of_nodes = found["metrics of compute nodes"]
     assert (of_nodes.at_min, of_nodes.at_max, of_nodes.of_nodes) == (0, 16 * 8, True)
     assert found["requests of compute nodes that send metrics"].at_max == 16
-    assert found["metrics of queues and head node"].at_min == 2 * (8 + 2) + 2
+    assert found["metrics of queues and head node"].at_min == 2 * (8 + 2) + 2 + 1
 
 
 def test_without_metrics_of_nodes_little_of_the_monitoring_is_paid() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from scripts.nodes.metrics.cloudwatch import CloudWatch, Metric
+from scripts.nodes.metrics.compute_node import STEP
 from scripts.nodes.metrics.head_node import HeadNode
 from tests.nodes.hardware_files import NODE_FACTS, hardware_files, node_facts
 from tests.slurm.base import ENVIRONMENT
@@ -93,6 +94,17 @@ def test_a_closed_queue_is_counted(head: Head) -> None:
     assert head.report() == NOTHING, "stopped by hand, as docs/health.md has it"
     head.update("partitionname=trn1 state=UP")
     assert head.report() == NOTHING
+
+
+def test_a_node_sees_the_steps_of_jobs(head: Head) -> None:
+    node = head.cluster.nodes[0]
+    pattern = "^" + STEP.decode().replace("[", r"\[")
+    seen = f"grep --text --no-messages --files-with-matches '{pattern}' /proc/[0-9]*/cmdline | wc --lines"
+    assert node.sh(seen) == "0\n"
+    job = head.cluster.submit("sleep 600", f"--nodelist={node.name}")
+    head.cluster.wait_until(lambda: node.sh(seen) != "0\n")
+    head.cluster.run(f"scancel {job}")
+    head.cluster.wait_until(lambda: node.sh(seen) == "0\n")
 
 
 def test_a_controller_that_does_not_answer_ends_nothing(head: Head, capsys: pytest.CaptureFixture[str]) -> None:

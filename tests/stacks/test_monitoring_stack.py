@@ -30,6 +30,7 @@ MISSING = "TreatMissingData"
 
 ALARMS: dict[str, tuple[str, dict[str, str], str, int, int, str, float, str]] = {
     "UncorrectableErrors-trn1": ("UncorrectableErrors", QUEUE, "Sum", 300, 1, ">=", 1, "notBreaching"),
+    "NodesHeldIdle": ("HeldIdleSeconds", CLUSTER, "Maximum", 300, 1, ">=", 3600, "notBreaching"),
     "NodesDrained": ("NodesDrainedByHealth", CLUSTER, "Maximum", 300, 1, ">=", 1, "ignore"),
     "QueuesProtected": ("QueuesProtected", CLUSTER, "Maximum", 300, 1, ">=", 1, "ignore"),
     "HeadNodeSilent": ("QueuesProtected", CLUSTER, "SampleCount", 300, 1, "<", 1, "missing"),
@@ -110,7 +111,7 @@ def test_alarms_of_nodes_are_on_what_nodes_send(synth: Synth) -> None:
     ours = {alarm["MetricName"] for alarm in alarms(synth("trn1-16")).values() if alarm["Namespace"] == "UltraCluster"}
 
     assert metrics.NAMESPACE == "UltraCluster"
-    assert ours == {metrics.UNCORRECTABLE_ERRORS, metrics.NODES_DRAINED, metrics.QUEUES_PROTECTED}
+    assert ours == {metrics.UNCORRECTABLE_ERRORS, metrics.HELD_IDLE, metrics.NODES_DRAINED, metrics.QUEUES_PROTECTED}
 
 
 def test_each_alarm_tells_the_topic_and_says_what_to_do(deployment: Deployment) -> None:

@@ -11,7 +11,7 @@ def test_names_are_those_of_the_services_on_nodes(tmp_path: Path) -> None:
     sent = sender._metrics({"a": (0, 0)})
 
     assert cloudwatch.NAMESPACE == metrics.NAMESPACE
-    assert compute_node.UNITS.keys() == set(metrics.OF_COMPUTE_NODES)
+    assert compute_node.UNITS.keys() == {*metrics.OF_COMPUTE_NODES, metrics.HELD_IDLE}
     assert {each.name for each in sent} == set(metrics.OF_HEAD_NODE)
     assert {tuple(each.dimensions.items()) for each in sent} == {
         (("Cluster", "trn1"),),

@@ -3,7 +3,8 @@
 To CloudWatch each combination of dimensions is a metric of its own
 (https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_concepts.html#dimension-combinations). So
 compute nodes send each value twice: with the dimensions Cluster, Queue and Node, and with Cluster and Queue, where the
-values of all nodes of a queue come together. The head node sends its own with Cluster, and with Cluster and Queue.
+values of all nodes of a queue come together; HELD_IDLE is the exception. The head node sends its own with Cluster, and
+with Cluster and Queue.
 """
 
 NAMESPACE = "UltraCluster"
@@ -34,6 +35,12 @@ OF_COMPUTE_NODES = (
     EFA_RETRANSMITTED,
     NODES_REPORTING,
 )
+
+HELD_IDLE = "HeldIdleSeconds"
+"""Seconds in a row for which steps of Slurm have held a node and used none of its NeuronCores.
+
+Compute nodes with Neuron devices send it with Cluster alone, and while it is not 0 with Cluster, Queue and Node, too.
+"""
 
 NODES_DRAINED = "NodesDrainedByHealth"
 """Nodes that are drained because a health check found a fault."""

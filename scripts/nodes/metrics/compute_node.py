@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from . import counters, service
@@ -20,8 +22,14 @@ UNITS = {
     "EfaSentBytes": "Bytes",
     "EfaRetransmittedBytes": "Bytes",
     "NodesReporting": "Count",
+    "HeldIdleSeconds": "Seconds",
 }
 """All metrics, and their units."""
+STEP = b"slurmstepd: ["
+"""How the command line of a process begins that looks after a step of a job, such as ``slurmstepd: [13.batch]``.
+
+Another slurmstepd, ``slurmstepd infinity``, is there without any job (https://slurm.schedmd.com/cgroup_v2.html).
+"""
 
 
 class ComputeNode:
@@ -40,6 +48,7 @@ class ComputeNode:
         self._root = root
         self._reported = counters.read(root)
         self._execution_errors = 0
+        self._idle_since: float | None = None
         self.monitor = NeuronMonitor(root)
 
     def report(self, timestamp: float) -> None:
@@ -59,7 +68,7 @@ class ComputeNode:
         summary = summarize(reports)
         if summary or self._execution_errors:
             values.update(summary, ExecutionErrors=self._execution_errors)
-        if self._cloudwatch.send(self._metrics(values), timestamp):
+        if self._cloudwatch.send([*self._metrics(values), *self._held_idle(summary, timestamp)], timestamp):
             self._reported = reading
             self._execution_errors = 0
 
@@ -70,6 +79,32 @@ class ComputeNode:
             for name, value in values.items()
             for dimensions in (self._dimensions, queue)
         ]
+
+    def _held_idle(self, summary: Mapping[str, float], timestamp: float) -> list[Metric]:
+        """Return for how long jobs have held the node without use of its NeuronCores; nothing of a node without them.
+
+        Of the node itself it is told only where there is something to tell: each metric of each node costs.
+        """
+        if not self.monitor.installed:
+            return []
+        if summary.get("NeuronCoreUtilization") or not has_step(self._root):
+            self._idle_since = None
+        elif self._idle_since is None:
+            self._idle_since = timestamp
+        seconds = 0.0 if self._idle_since is None else timestamp - self._idle_since
+        name, cluster = "HeldIdleSeconds", {"Cluster": self._dimensions["Cluster"]}
+        return [
+            Metric(name, seconds, UNITS[name], each) for each in (cluster, *([self._dimensions] if seconds else []))
+        ]
+
+
+def has_step(root: Path) -> bool:
+    """Return whether a step of a Slurm job is on this node, by its processes: nobody asks Slurm's controller."""
+    for command in root.glob("proc/[0-9]*/cmdline"):
+        with suppress(OSError):  # it has just ended
+            if command.read_bytes().startswith(STEP):
+                return True
+    return False
 
 
 def main() -> None:

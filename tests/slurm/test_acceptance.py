@@ -19,9 +19,20 @@ pytestmark = [pytest.mark.slow, pytest.mark.system]
 NCCOM_TEST = """\
 #!/bin/bash
 # nccom-test: prints what the real one prints. A line "NODE BANDWIDTH" in /fsx/slow is a node that slows all down, one
-# "NODE broken" one that ends the run, and one "NODE hang" one that never ends.
+# "NODE broken" one that ends the run, and one "NODE hang" one that never ends. Its options are those of
+# https://github.com/aws-neuron/aws-neuron-sdk/blob/v2.28.1/tools/neuron-sys-tools/nccom-test.rst; "old" in
+# /fsx/slurm-mode is a release without the Slurm mode, "broken" one whose mode does not work.
+if [[ $1 == --help ]]; then
+    grep -q old /fsx/slurm-mode || echo '  -S, --slurm-mode'
+    exit
+fi
 echo "$NEURON_RT_ROOT_COMM_ID nccom-test $*" >>/fsx/calls
-if [[ $SLURM_TASKS_PER_NODE != *"(x$SLURM_JOB_NUM_NODES)" ]]; then
+hosts=${*#*--hosts}
+if [[ $* == *" --slurm-mode --slurm-job-id $SLURM_JOB_ID" ]]; then
+    grep -q broken /fsx/slurm-mode && exit 1
+    hosts=$(scontrol show hostnames "$SLURM_JOB_NODELIST")
+    srun --jobid="$SLURM_JOB_ID" --nodes="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 true || exit 1
+elif [[ $SLURM_TASKS_PER_NODE != *"(x$SLURM_JOB_NUM_NODES)" ]]; then
     echo "All nodes which are allocated for this job are already filled." # what Open MPI says in a step of one task
     exit 213
 elif [[ ${NEURON_RT_ROOT_COMM_ID%:*} != "$(getent ahostsv4 "$SLURMD_NODENAME" | awk '{ print $1; exit }')" ]]; then
@@ -39,7 +50,7 @@ while read -r host found; do
             ;;
         *) bandwidth=$found ;;
     esac
-done < <(tr ' ' '\\n' <<<"${*#*--hosts}" | awk 'NR == FNR { is[$1]; next } NF && $1 in is' - /fsx/slow)
+done < <(tr ' ' '\\n' <<<"$hosts" | awk 'NR == FNR { is[$1]; next } NF && $1 in is' - /fsx/slow)
 echo '       size(B)    count(elems)    type    time:avg(us)    algbw(GB/s)    busbw(GB/s)'
 echo "    1073741824       268435456    fp32           41806          23.92    $bandwidth"
 echo "Avg bus bandwidth:	${bandwidth}GB/s"
@@ -64,7 +75,7 @@ exec "$@"
 class Acceptance:
     """A cluster, and the job on it."""
 
-    def __init__(self, cluster: SlurmCluster, slow: str, instance_type: str) -> None:
+    def __init__(self, cluster: SlurmCluster, slow: str, instance_type: str, slurm_mode: str) -> None:
         self.cluster = cluster
         self.names = [node.name for node in cluster.nodes]
         for node in cluster.nodes:
@@ -72,6 +83,7 @@ class Acceptance:
             node.sh("pkill --exact neuron-bench; cp --remove-destination /usr/bin/sleep /usr/local/bin/neuron-bench")
         shared = cluster.directory / "shared/fsx"
         (shared / "slow").write_text(slow.format(*self.names) + "\n", encoding="utf-8")
+        (shared / "slurm-mode").write_text(slurm_mode, encoding="utf-8")
         (shared / "calls").write_text("", encoding="utf-8")
         (shared / "calls").chmod(0o666)
 
@@ -120,17 +132,38 @@ def cluster(slurm_workspace: Path) -> Iterator[SlurmCluster]:
 
 @pytest.fixture
 def accept(cluster: SlurmCluster) -> Callable[..., Acceptance]:
-    def make(slow: str = "", instance_type: str = "trn1.32xlarge") -> Acceptance:
-        return Acceptance(cluster, slow, instance_type)
+    def make(slow: str = "", instance_type: str = "trn1.32xlarge", slurm_mode: str = "") -> Acceptance:
+        return Acceptance(cluster, slow, instance_type, slurm_mode)
 
     return make
 
 
-def test_good_nodes_take_one_run(accept: Callable[..., Acceptance]) -> None:
-    job = accept()
+ALL_REDUCE = "--nworkers 128 --nnodes 4 --minbytes 1GB --maxbytes 1GB --datatype fp32 --non-interactive all_reduce"
+BY_MPI = "10.99.1.1:48620 nccom-test {ALL_REDUCE} --hosts {hosts}"
+BY_SLURM = " nccom-test {ALL_REDUCE} --slurm-mode --slurm-job-id {job}"
+
+
+@pytest.mark.parametrize(
+    ("slurm_mode", "calls", "modes", "said"),
+    [
+        ("", [BY_SLURM], ["slurm"], "nccom-test starts all nodes in its Slurm mode"),
+        ("old", [BY_MPI], ["mpi"], "it has no Slurm mode"),
+        ("broken", [BY_SLURM, BY_MPI], ["slurm", "mpi"], "in case the mode is the reason"),
+    ],
+)
+def test_good_nodes_take_one_run_in_the_slurm_mode_if_there_is_one(
+    accept: Callable[..., Acceptance], slurm_mode: str, calls: list[str], modes: list[str], said: str
+) -> None:
+    job = accept(slurm_mode=slurm_mode)
     code, output = job.run(4)
     assert code == "0:0", output
-    assert job.report == {
+    assert said in output
+    hosts = " ".join(job.names)
+    assert job.calls == [call.format(ALL_REDUCE=ALL_REDUCE, hosts=hosts, job=job.number) for call in calls]
+    report = job.report
+    assert [run.pop("mode") for run in report["runs"]] == modes
+    report["runs"] = report["runs"][-1:]
+    assert report == {
         "job": job.number,
         "instance_type": "trn1.32xlarge",
         "floor": 28,
@@ -138,10 +171,6 @@ def test_good_nodes_take_one_run(accept: Callable[..., Acceptance]) -> None:
         "bad": [],
         "runs": [{"nodes": job.names, "bandwidth": 47.0901, "passed": True}],
     }
-    assert job.calls == [
-        "10.99.1.1:48620 nccom-test --nworkers 128 --nnodes 4 --minbytes 1GB --maxbytes 1GB --datatype fp32 "
-        f"--non-interactive all_reduce --hosts {' '.join(job.names)}"
-    ]
 
 
 def test_nodes_can_be_chosen(accept: Callable[..., Acceptance]) -> None:
@@ -175,21 +204,21 @@ def test_a_node_that_hangs_is_found_and_left_clean(accept: Callable[..., Accepta
 def test_what_was_measured_outlives_a_job_that_does_not_end(accept: Callable[..., Acceptance]) -> None:
     job = accept("{0} broken\n{1} hang")
     job.submit(4)
-    job.cluster.wait_until(lambda: len(job.calls) == 5)
+    job.cluster.wait_until(lambda: len(job.calls) == 6)
     job.cluster.run(f"scancel {job.number}")
     assert job.cluster.wait(job.number)["JobState"] == "CANCELLED"
     assert job.report["verdict"] == "unfinished"
-    assert [len(run["nodes"]) for run in job.report["runs"]] == [4, 2, 2, 2]
+    assert [len(run["nodes"]) for run in job.report["runs"]] == [4, 4, 2, 2, 2]
 
 
 @pytest.mark.parametrize(
     ("nodes", "bad", "runs"),
     [
-        (3, [1], 5),
-        (4, [1, 3], 9),
-        (5, [5], 5),
-        (8, [1, 4, 5, 8], 15),
-        (1875, [1], 23),
+        (3, [1], 6),
+        (4, [1, 3], 10),
+        (5, [5], 6),
+        (8, [1, 4, 5, 8], 16),
+        (1875, [1], 24),
     ],
 )
 def test_bad_nodes_are_found_in_any_number(

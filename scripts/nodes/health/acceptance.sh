@@ -25,6 +25,7 @@ declare -Ar FLOORS=([trn1.32xlarge]=28 [trn1n.32xlarge]=56)
 export PATH=$PATH:/opt/aws/neuron/bin:/opt/amazon/openmpi/bin
 # As AWS sets it for training on several nodes (https://github.com/aws-neuron/aws-neuron-samples, dp_bert_hf_pretrain).
 export FI_PROVIDER=efa FI_EFA_USE_DEVICE_RDMA=1 FI_EFA_FORK_SAFE=1
+readonly ALL_REDUCE=(--minbytes 1GB --maxbytes 1GB --datatype fp32 --non-interactive all_reduce)
 readonly PORT=48620 # no outgoing connection takes it: compute_node.sh reserves it
 
 refuse() {
@@ -32,19 +33,42 @@ refuse() {
     exit 2
 }
 
-# measure NODE...: runs an all-reduce over nodes and keeps it in `runs`. Succeeds if the floor is reached.
+# has_slurm_mode: whether this nccom-test can run through Slurm by itself, as that of Neuron SDK 2.28 can
+# (https://github.com/aws-neuron/aws-neuron-sdk/blob/v2.28.1/tools/neuron-sys-tools/nccom-test.rst).
+has_slurm_mode() {
+    nccom-test --help 2>&1 | grep --quiet -- '--slurm-mode'
+}
+
+# by_slurm NODE...: runs an all-reduce over all nodes of the job in the Slurm mode of nccom-test. Nodes within a job cannot
+# be chosen in it.
+by_slurm() {
+    timeout --kill-after=10 "$limit" \
+        nccom-test --nworkers $((cores * $#)) --nnodes $# "${ALL_REDUCE[@]}" --slurm-mode --slurm-job-id "$SLURM_JOB_ID"
+}
+
+# by_mpi NODE...: runs an all-reduce over nodes.
 #
 # It starts on the first node, as AWS's page has it (see above). From there Open MPI starts the others through Slurm, so
 # nobody needs keys for ssh (https://docs.open-mpi.org/en/v5.0.x/launching-apps/slurm.html). It uses the nodes that have
 # tasks by SLURM_TASKS_PER_NODE (https://github.com/open-mpi/ompi/blob/v4.1.x/orte/mca/ras/slurm/ras_slurm_module.c):
 # those of the job, not the single one of this step.
-measure() {
-    local output bandwidth passed=false
-    output=$(NEURON_RT_ROOT_COMM_ID="$(address "$1"):$PORT" timeout --kill-after=10 "$limit" \
+by_mpi() {
+    NEURON_RT_ROOT_COMM_ID="$(address "$1"):$PORT" timeout --kill-after=10 "$limit" \
         srun --export=ALL --overlap --cpu-bind=none --nodes=1 --ntasks=1 --nodelist="$1" \
         env SLURM_TASKS_PER_NODE="$SLURM_TASKS_PER_NODE" \
-        nccom-test --nworkers $((cores * $#)) --nnodes $# --minbytes 1GB --maxbytes 1GB --datatype fp32 \
-        --non-interactive all_reduce --hosts "$@" 2>&1)
+        nccom-test --nworkers $((cores * $#)) --nnodes $# "${ALL_REDUCE[@]}" --hosts "$@"
+}
+
+# measure MODE NODE...: runs an all-reduce over nodes, by slurm or by mpi, and keeps it in `runs`. Succeeds if the floor is
+# reached.
+measure() {
+    local mode=$1 output bandwidth passed=false
+    shift
+    if [[ $mode == slurm ]]; then
+        output=$(by_slurm "$@" 2>&1)
+    else
+        output=$(by_mpi "$@" 2>&1)
+    fi
     bandwidth=$(sed -nE 's|^Avg bus bandwidth:\s*([0-9.]+)GB/s\s*$|\1|p' <<<"$output")
     if [[ -z $bandwidth ]]; then
         echo "$output"
@@ -52,8 +76,9 @@ measure() {
     elif awk "BEGIN { exit !($bandwidth >= $floor) }"; then
         passed=true
     fi
-    printf '%-8s %8s GB/s  %s\n' "$([[ $passed == true ]] && echo good || echo bad)" "${bandwidth:--}" "$*"
-    runs+=("{\"nodes\": $(json_list "$@"), \"bandwidth\": ${bandwidth:-null}, \"passed\": $passed}")
+    printf '%-8s %8s GB/s  by %-5s  %s\n' \
+        "$([[ $passed == true ]] && echo good || echo bad)" "${bandwidth:--}" "$mode" "$*"
+    runs+=("{\"nodes\": $(json_list "$@"), \"mode\": \"$mode\", \"bandwidth\": ${bandwidth:-null}, \"passed\": $passed}")
     report unfinished
     [[ $passed == true ]]
 }
@@ -84,7 +109,7 @@ search() {
 look_into() {
     if (($# == 1)); then
         suspects+=("$1")
-    elif measure "$@"; then
+    elif measure mpi "$@"; then
         good+=("$@")
     else
         search "$@"
@@ -96,7 +121,7 @@ judge() {
     local node
     ((${#good[@]})) || find_good || return
     for node in "${suspects[@]}"; do
-        [[ " ${good[*]} " == *" $node "* ]] || measure "$node" "${good[0]}" || bad+=("$node")
+        [[ " ${good[*]} " == *" $node "* ]] || measure mpi "$node" "${good[0]}" || bad+=("$node")
     done
 }
 
@@ -106,7 +131,7 @@ find_good() {
     local one other
     for other in "${suspects[@]:2:6}"; do
         for one in "${suspects[@]:0:2}"; do
-            measure "$one" "$other" && good=("$one" "$other") && return
+            measure mpi "$one" "$other" && good=("$one" "$other") && return
         done
     done
     return 1
@@ -148,9 +173,23 @@ limit=${ACCEPTANCE_TIMEOUT:-600}
 mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
 runs=() good=() bad=() suspects=()
 echo "All-reduce of 1 GiB over ${#nodes[@]} $instance_type, floor $floor GB/s"
-if measure "${nodes[@]}"; then
+if has_slurm_mode; then
+    echo "nccom-test starts all nodes in its Slurm mode, groups of them through Open MPI"
+    mode=slurm
+else
+    echo "nccom-test starts nodes through Open MPI: it has no Slurm mode"
+    mode=mpi
+fi
+if measure "$mode" "${nodes[@]}"; then
     report good
     exit 0
+fi
+if [[ $mode == slurm && ${runs[0]} == *'"bandwidth": null'* ]]; then
+    echo "Nothing was measured in the Slurm mode: the same through Open MPI, in case the mode is the reason"
+    if measure mpi "${nodes[@]}"; then
+        report good
+        exit 0
+    fi
 fi
 search "${nodes[@]}"
 judge

@@ -46,6 +46,7 @@ class Step:
         (self._scripts / "environment.sh").write_text("MASTER_ADDR=10.0.0.1 MASTER_PORT=41000\n", encoding="utf-8")
         self.bin.mkdir(parents=True)
         self.command("python", PROGRAM)
+        self.command("scontrol", "#!/bin/bash\necho trn1-1\n")
         self.command("neuron_parallel_compile", '#!/bin/bash\nexec "$@"\n')
 
     def command(self, name: str, text: str) -> None:
@@ -58,6 +59,8 @@ class Step:
             "GIVEN": str(self._directory / "given"),
             "NEURON_COMPILE_CACHE_URL": str(self._directory / "local"),
             "PATH": f"{self.bin}:{os.environ['PATH']}",
+            "SLURM_JOB_ID": "12",
+            "SLURM_JOB_NODELIST": "trn1-1",
             "SLURM_JOB_NUM_NODES": "1",
             "SLURM_NODEID": "0",
             "ULTRACLUSTER_COMPILE_CACHE": str(self._directory / "shared"),

@@ -56,6 +56,43 @@ def test_what_happens_after_each_exit_code(
     assert ("asked to requeue job 12" in done.stdout) == requeued
 
 
+@pytest.mark.parametrize(
+    ("named", "spare", "excluded"),
+    [
+        ([["trn1-1"], ["trn1-2"]], 1, None),
+        ([["trn1-1"], [], ["trn1-2", "trn1-1"]], 1, "trn1-1,trn1-7"),
+        ([["trn1-1", "trn1-2"], ["trn1-1", "trn1-2"]], 2, "trn1-1,trn1-2,trn1-7"),
+        ([["trn1-1", "trn1-2"], ["trn1-1", "trn1-2"]], 1, ""),
+    ],
+    ids=["once each", "one twice", "two twice", "too few other nodes"],
+)
+def test_a_node_that_was_named_twice_is_excluded_if_the_queue_has_others(
+    tmp_path: Path, environment: dict[str, str], named: list[list[str]], spare: int, excluded: str | None
+) -> None:
+    """An exclusion that the job was submitted with stays."""
+    for restart, nodes in enumerate(named):
+        records = tmp_path / f"run/stalls/12.{restart}"
+        records.mkdir(parents=True)
+        (records / "named").write_text("".join(f"{node}\n" for node in nodes), encoding="utf-8")
+    (tmp_path / "run/stalls/11.0").mkdir()
+    (tmp_path / "run/stalls/11.0/named").write_text("trn1-1\ntrn1-2\n", encoding="utf-8")  # of another job
+    commands = {
+        "scontrol": f"""\
+if [[ $1 == show ]]; then echo "   Command={JOBS}/train.sbatch"; echo "   ReqNodeList=(null) ExcNodeList=trn1-7"
+else echo "asked to $*"; fi""",
+        "sinfo": f"echo 1; echo {1 + spare}",
+    }
+    write_commands(tmp_path / "slurm", commands)
+    settings = {"CODE": "76", "SLURM_JOB_PARTITION": "trn1", "PATH": f"{tmp_path}/slurm:{environment['PATH']}"}
+    done = train({**environment, **settings}, tmp_path / "run")
+    assert done.returncode == 76
+    assert "asked to requeue 12" in done.stdout
+    assert ("state=drain reason=stalled" in done.stdout) == (excluded is not None)
+    assert ("too few other nodes" in done.stdout) == (excluded == "")
+    asked = [line for line in done.stdout.splitlines() if line.startswith("asked to update")]
+    assert asked == ([f"asked to update jobid=12 excnodelist={excluded}"] if excluded else [])
+
+
 def test_bad_input_at_a_restart_is_a_failure(tmp_path: Path, environment: dict[str, str]) -> None:
     done = train({**environment, "CODE": "2", "SLURM_RESTART_COUNT": "1"}, tmp_path / "run")
     assert done.returncode == 2

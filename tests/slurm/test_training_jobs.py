@@ -311,7 +311,8 @@ def test_a_run_that_stands_still_twice_leaves_the_node(
 ) -> None:
     bad = training_cluster.nodes[1].name
     python = stand_in(training_cluster, "stopping", stopping(bad))
-    run, job = start("stalled", f"{LONG} --stall-seconds 2", python=python)
+    run, job = start("stalled", f"{LONG} --stall-seconds 20", python=python)
+    training_cluster.wait(job, 900)  # it starts three times
     ends_as(training_cluster, job, run, undisturbed, restarts=(2,))
     assert f"stalled: rank 1 on {bad}: after step 5 it " in run.log, run.log
     assert f"stalled: rank 1 on {bad}: after step 9 it " in run.log

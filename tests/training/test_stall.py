@@ -66,7 +66,7 @@ runpy.run_module("pretraining", run_name="__main__", alter_sys=True)
 def test_a_run_that_stands_still_ends_and_names_who_the_others_wait_for(tmp_path: Path, fault: str) -> None:
     worker = WORKER.format(step=STEP, guilty=GUILTY, fault=FAULTS[fault])
     (tmp_path / "worker.py").write_text(worker, encoding="utf-8")
-    options = ["train", *TINY, "--output", str(tmp_path / "run"), "--stall-seconds", "3"]
+    options = ["train", *TINY, "--output", str(tmp_path / "run"), "--stall-seconds", "15"]
     environment = {
         **ENVIRONMENT, "OMP_NUM_THREADS": "1", "PRETRAINING_NODES": " ".join(HOSTS[:2]),
         "PRETRAINING_STALL": str(tmp_path / "stall"),
@@ -79,7 +79,11 @@ def test_a_run_that_stands_still_ends_and_names_who_the_others_wait_for(tmp_path
         command = [*LAUNCH, *place, str(tmp_path / "worker.py"), *options]
         with (tmp_path / f"log-{node}").open("w") as log:
             launchers.append(subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT))
-    codes = [launcher.wait(timeout=300) for launcher in launchers]
+    try:
+        codes = [launcher.wait(timeout=600) for launcher in launchers]
+    finally:
+        for launcher in launchers:
+            launcher.terminate()
     logs = [(tmp_path / f"log-{node}").read_text(encoding="utf-8") for node in range(2)]
     assert codes == [STALLED, STALLED], "\n".join(logs)
     [line, where] = [line for line in logs[0].splitlines() if line.startswith("stalled: ")]

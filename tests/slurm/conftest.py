@@ -41,6 +41,7 @@ def training_cluster(slurm_workspace: Path) -> Iterator[SlurmCluster]:
     settings = {
         "PreemptType": "preempt/partition_prio",
         "PreemptMode": "REQUEUE",
+        "KillWait": "30",  # as on ParallelCluster: what a job does after its requeue must fit in
         "PartitionName": "urgent Nodes=ALL PriorityTier=10",
     }
     cluster = SlurmCluster(slurm_workspace / "base", directory, settings=settings, borrowed=training.borrowed())

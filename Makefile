@@ -287,8 +287,8 @@ schema: setup ## Write config/schema.json and config/pipeline.schema.json anew f
 	@python -m config.pipeline
 
 .PHONY: snapshots
-snapshots: setup .venv-pcluster/.complete ## Write the golden templates and permissions again; review them as a diff
-	@pytest --update-snapshots tests/stacks/test_snapshots.py tests/pull_request/test_golden.py tests/operations/test_node_permissions.py $(ARGS)
+snapshots: setup .venv-pcluster/.complete ## Write the golden files: templates, permissions, comments, what users rely on; review them as a diff
+	@pytest --update-snapshots tests/stacks/test_snapshots.py tests/pull_request/test_golden.py tests/operations/test_node_permissions.py tests/surface $(ARGS)
 
 # Not after setup: an edited pin and the old constraints contradict each other.
 .PHONY: update-deps

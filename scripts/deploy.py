@@ -1,7 +1,9 @@
 """Deploy a configuration: synthesize it, show what would change, ask, and let the CDK deploy exactly that.
 
-Exit code: the CDK's own once it was started; before that 1: something stands against the deployment, or the answer was
-no; 2: the settings or arguments cannot be used, AWS did not answer, or nobody can be asked.
+If CloudFormation still works on a stack of the deployment, such as for a job that ended, that is followed to its end
+first. Exit code: the CDK's own once it was started; before that 1: something stands against the deployment, what was
+followed failed, or the answer was no; 2: the settings or arguments cannot be used, AWS did not answer, or nobody can be
+asked; 130: Ctrl-C.
 """
 
 from __future__ import annotations
@@ -13,13 +15,22 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO
+from typing import IO, Final
 
 from scripts.change_plan import cdk
 from scripts.change_plan.command import INTERRUPTED, UNUSABLE, PlanError, make_plan, settings_of, show, synthesize
 from scripts.change_plan.interrupts import clean_up_as_after_ctrl_c, handled
+from scripts.deployment import PARTS, Deployment
 
 BUILD = cdk.ROOT / "build"
+OUTDATED: Final = (
+    "There are newer clusters than the settings say: cluster.generation {}. Take the settings file that the upgrade "
+    "wrote, and merge it first."
+)
+"""Why settings from before an upgrade are refused."""
+FOLLOWED: Final = (
+    "What was in progress failed or was rolled back. Why: make diagnose ENV={0}. To try again: make deploy ENV={0}"
+)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -89,14 +100,20 @@ def main() -> int:
         except (EOFError, KeyboardInterrupt):
             print("\nNothing was changed.", file=sys.stderr)
             return INTERRUPTED
-        return deploy(given.environment, assembly, further)
+        code = deploy(given.environment, assembly, further)
+    if code not in (0, 128 + signal.SIGTERM):
+        print(f"Why: make diagnose ENV={given.environment}. The same command takes up what is left.", file=sys.stderr)
+    return code
 
 
 def _is_wanted(given: argparse.Namespace, assembly: Path) -> bool:
     """Synthesize what is to be deployed, show what that changes, and tell whether to do it."""
-    settings_of(given.environment)
+    settings = settings_of(given.environment)
     if not given.yes and not sys.stdin.isatty():
         raise PlanError("got no terminal to ask at; allowed: --yes")
+    if blocker := settle(Deployment(given.environment, settings)):
+        print(blocker, file=sys.stderr)
+        return False
     synthesize(given.environment, assembly)
     plan = make_plan(given.environment, assembly, accepted=given.accept_replacement)
     show(plan)
@@ -106,6 +123,43 @@ def _is_wanted(given: argparse.Namespace, assembly: Path) -> bool:
         print("Nothing was changed.")
         return False
     return True
+
+
+def settle(deployment: Deployment) -> str:
+    """Follow what is in progress on a deployment's stacks to its end, and return why not to deploy; empty: nothing.
+
+    Settings of an older generation than the newest cluster are from before an upgrade: they would create the replaced
+    cluster again.
+
+    Needs cloudformation:DescribeStacks on all stacks; if something is in progress, what `progress.watch` needs.
+
+    Raises:
+        PlanError: AWS refused or did not answer.
+    """
+    from botocore.exceptions import BotoCoreError, ClientError
+    from rich.console import Console
+
+    from scripts.checks.access import hint_about
+    from scripts.operations import generations
+    from scripts.operations.clock import Clock
+    from scripts.operations.command import DONE, UnusableError
+    from scripts.operations.progress import watch as progress
+
+    settings = deployment.settings
+    try:
+        stacks = deployment.account.list("cloudformation", "describe_stacks")
+        newer = [each for each in generations.among(settings, stacks) if each > settings.cluster.generation]
+        if newer:
+            return OUTDATED.format(", ".join(map(str, newer)))
+        names = [settings.stack_name(part) for part in PARTS]
+        if not progress.under_way({each["StackName"]: each for each in stacks if each["StackName"] in names}):
+            return ""
+        code = progress.watch(deployment, Console(highlight=False, emoji=False), clock=Clock(), as_json=False)
+    except (BotoCoreError, ClientError) as error:
+        raise PlanError("\n".join(filter(None, [str(error), hint_about(error)]))) from None
+    except UnusableError as error:
+        raise PlanError(str(error)) from None
+    return "" if code == DONE else FOLLOWED.format(deployment.environment)
 
 
 def _split(arguments: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:

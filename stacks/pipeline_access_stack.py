@@ -17,12 +17,12 @@ from ultracluster.github import AUDIENCE, ISSUER, GitHubRole
 from ultracluster.wildcards import acknowledge_wildcards
 
 _READ_SESSION = Duration.hours(1)
-_DEPLOY_SESSION = Duration.hours(2)
-"""A cluster takes up to an hour, network and file system half of one. The CDK's own roles are assumed by this one, and
-such sessions end after an hour at most; the CDK begins another as long as this one lasts.
+_DEPLOY_SESSION = Duration.hours(6)
+"""As long as a job of GitHub may run. The CDK's own roles are assumed by this one, and such sessions last an hour at
+most; the CDK renews them as long as this one lasts (docs/adr/0012).
 
-https://docs.aws.amazon.com/IAM/latest/UserGuide/id_roles.html#iam-term-role-chaining,
-https://github.com/aws/aws-cdk/issues/32287
+https://docs.github.com/en/actions/reference/limits,
+https://docs.aws.amazon.com/IAM/latest/UserGuide/id_roles.html#iam-term-role-chaining
 """
 
 

@@ -1,1 +1,1 @@
-"""Deploying by a pipeline: in rounds as long as credentials live, and what differs from the settings afterwards."""
+"""What of a deployment differs from its settings."""

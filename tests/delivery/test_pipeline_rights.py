@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER  # type: ignore[import-untyped]
-from rich.console import Console
 
 from scripts import destroy, diagnose, inventory, rights
 from scripts.change_plan.model import Source
@@ -25,10 +23,8 @@ from scripts.change_plan.plan import plan_of_account
 from scripts.checks.catalog import CATALOG
 from scripts.checks.check import Status
 from scripts.checks.runner import run
-from scripts.delivery.rounds import Result, deliver
-from scripts.delivery.site import AwsSite
+from scripts.deploy import settle
 from scripts.operations import command
-from scripts.operations.clock import Clock
 from tests.configurations import SHIPPED
 from tests.operations.account import Operated
 from tests.operations.status_looks import look
@@ -118,17 +114,11 @@ def test_a_program_says_the_same_as_with_all_rights(
         assert said() == expected
 
 
-def test_an_unchanged_deployment_is_delivered(
-    operated: Operated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_deployment_may_see_whether_another_one_is_in_progress(
+    operated: Operated, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    deploy(operated.settings, tmp_path)
-    site = AwsSite("trn1-16", operated.settings, tmp_path, Console(quiet=True), Clock())
     with only(rights.deploying(), operated, monkeypatch):
-        outcome = deliver(site, Clock(), minutes=30)
-        facts = site.facts(datetime.now(UTC))
-
-    assert outcome.result is Result.UNCHANGED
-    assert facts.operations == []
+        assert settle(operated.deployment()) == ""
 
 
 NOT_READ = {"vpc-lattice:DescribeServiceNetworkVpcEndpointAssociation", "kms:Decrypt"}

@@ -1,6 +1,6 @@
 """What workflows run with credentials prints none of them: canaries stand for the secret key and the session token.
 
-Rounds of `deliver` have theirs in test_deliver.py, and the steps of workflows in tests/workflows.
+The steps of workflows have theirs in tests/workflows.
 """
 
 from __future__ import annotations

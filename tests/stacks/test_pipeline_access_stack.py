@@ -119,10 +119,10 @@ def test_ids_in_the_subject_let_no_other_subject_in(template: Template) -> None:
     assert not lets_in(role(template, PROD), claims)
 
 
-def test_a_deployment_may_last_two_hours_and_a_look_one(template: Template) -> None:
+def test_a_deployment_may_last_six_hours_and_a_look_one(template: Template) -> None:
     durations = {name: role(template, name)["Properties"]["MaxSessionDuration"] for name in (READ, DEV, PROD)}
 
-    assert durations == {READ: 3600, DEV: 7200, PROD: 7200}
+    assert durations == {READ: 3600, DEV: 21600, PROD: 21600}
 
 
 def test_pull_requests_can_only_look(template: Template) -> None:

@@ -24,6 +24,6 @@ def test_commands_of_a_document_exist(path: Path) -> None:
 
 
 def test_commands_are_found() -> None:
-    text = (ROOT / "docs/pipeline.md").read_text(encoding="utf-8")
+    text = "".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("pipeline.md", "preflight.md"))
     assert {"lint", "snapshots", "pipeline-deploy", "drift"} <= set(MAKE.findall(text))
-    assert "scripts.deliver" in PROGRAM.findall(text)
+    assert "scripts.preflight" in PROGRAM.findall(text)

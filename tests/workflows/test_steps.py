@@ -184,19 +184,6 @@ def test_a_stage_that_wants_approval_and_has_reviewers(tmp_path: Path) -> None:
     assert condition == "steps.target.outputs.ready == 'true' && steps.target.outputs.approval == 'true'"
 
 
-@pytest.mark.parametrize(("code", "ends_with", "output"), [(0, 0, "true"), (75, 0, "false"), (1, 1, ""), (2, 2, "")])
-def test_a_round_says_whether_another_one_is_needed(tmp_path: Path, code: int, ends_with: int, output: str) -> None:
-    program = tmp_path / ".venv" / "bin" / "python"
-    program.parent.mkdir(parents=True)
-    program.write_text(f'#!/bin/sh\necho "$*" >&2\nexit {code}\n', encoding="utf-8")
-    program.chmod(0o755)
-    done = run(body_of("Deploy, or follow what is being deployed")["run"], tmp_path, ENVIRONMENT="dev")
-    assert done.returncode == ends_with
-    assert done.stderr == "-m scripts.deliver dev --minutes 110\n"
-    outputs = tmp_path / "GITHUB_OUTPUT"
-    assert (outputs.read_text(encoding="utf-8") if outputs.exists() else "") == (f"done={output}\n" if output else "")
-
-
 def test_the_summary_of_a_destruction_has_the_result_and_not_the_log(tmp_path: Path) -> None:
     (tmp_path / "build").mkdir()
     (tmp_path / "build" / "destroy.log").write_text("inventory\n\nprogress\n\nDeleted in 8 s: a.\n", encoding="utf-8")
@@ -221,12 +208,15 @@ def test_a_job_that_failed_names_the_table_that_helps(tmp_path: Path) -> None:
     assert "\n### When a job fails\n" in (ROOT / "docs/pipeline.md").read_text(encoding="utf-8")
 
 
-def test_each_round_follows_the_one_before() -> None:
-    rounds = [each.body for each in steps() if each.body.get("uses") == "./.github/actions/deliver"]
-    assert [each["id"] for each in rounds] == ["first", "second", "third"]
-    assert [each["if"] for each in rounds] == [
-        "steps.commit.outputs.stale != 'true'",
-        "steps.first.outputs.done == 'false'",
-        "steps.second.outputs.done == 'false'",
-    ]
-    assert body_of("Say what a re-run does")["if"] == "steps.third.outputs.done == 'false'"
+def test_the_summary_of_a_deployment_that_failed_has_the_end_of_its_log_and_the_diagnosis(tmp_path: Path) -> None:
+    make = tmp_path / "bin" / "make"
+    make.parent.mkdir()
+    make.write_text('#!/bin/sh\necho "$*"\n', encoding="utf-8")
+    make.chmod(0o755)
+    (tmp_path / "build").mkdir()
+    log = [f"line {number}" for number in range(100)]
+    (tmp_path / "build" / "deploy.log").write_text("\n".join([*log, "refused"]) + "\n", encoding="utf-8")
+    run(body_of("Diagnosis")["run"], tmp_path, ENVIRONMENT="dev")
+    lines = (tmp_path / "GITHUB_STEP_SUMMARY").read_text(encoding="utf-8").splitlines()
+    assert lines == ["```", *log[-19:], "refused", "--silent diagnose ENV=dev", "```"]
+    assert "steps.deploy.outcome == 'failure'" in body_of("Diagnosis")["if"]

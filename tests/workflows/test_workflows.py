@@ -228,8 +228,23 @@ def test_the_cache_of_mypy_is_filled_where_pull_requests_see_it() -> None:
 def test_time_to_end_is_left_after_a_destruction() -> None:
     job = read(WORKFLOWS["destroy"])["jobs"]["destroy"]
     [limit] = [int(found) for each in job["steps"] for found in re.findall(r"timeout .* (\d+)m", each.get("run", ""))]
-    [credentials] = [each["with"]["role-duration-seconds"] for each in job["steps"] if "role-duration" in str(each)]
-    assert limit * 60 < credentials < job["timeout-minutes"] * 60 <= credentials + 20 * 60
+    assert limit * 60 < credentials(job) < job["timeout-minutes"] * 60 <= credentials(job) + 20 * 60
+
+
+def test_credentials_and_time_to_end_outlast_a_deployment() -> None:
+    job = read(WORKFLOWS["deploy-stage"])["jobs"]["deploy"]
+    [limit] = [each["timeout-minutes"] for each in job["steps"] if "timeout-minutes" in each]
+    template = json.loads((ROOT / "tests/snapshots/pipeline/ultracluster-ci-access.json").read_text(encoding="utf-8"))
+    roles = [each["Properties"] for each in template["Resources"].values() if each["Type"] == "AWS::IAM::Role"]
+    longest = {role["MaxSessionDuration"] for role in roles if "deploy" in str(role["RoleName"])}
+    assert {credentials(job)} == longest
+    assert limit + 20 < job["timeout-minutes"] <= credentials(job) / 60
+
+
+def credentials(job: Document) -> int:
+    """Return how many seconds the credentials of a job last."""
+    [found] = [each["with"]["role-duration-seconds"] for each in job["steps"] if "role-duration" in str(each)]
+    return int(found)
 
 
 def test_a_job_that_counts_as_a_deployment_begins_only_where_one_is_wanted() -> None:

@@ -241,10 +241,13 @@ class CloudFormation(BaseResponse):
         change_set_name = self._get_param("ChangeSetName")
         if change_set_name:
             _, change_set = self.engine.change_set(self.region, change_set_name, self._get_param("StackName"))
-            template = change_set.revision.template
+            text = change_set.revision.template.text
         else:
-            template = self._stack().revision.template
-        return ActionResult({"TemplateBody": template.text, "StagesAvailable": ["Original", "Processed"]})
+            stack = self._stack()
+            # "No template or resources" until its change set is executed. The CDK deploys what differs from the answer.
+            # https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_CreateChangeSet.html
+            text = "" if stack.status == "REVIEW_IN_PROGRESS" else stack.revision.template.text
+        return ActionResult({"TemplateBody": text, "StagesAvailable": ["Original", "Processed"]})
 
     def get_template_summary(self) -> ActionResult:
         text = self._template_text()

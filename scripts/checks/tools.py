@@ -76,7 +76,7 @@ def parallelcluster_package(deployment: Deployment) -> Iterator[Finding]:
         return
     sentence = f"aws-parallelcluster {found or 'is not'} in .venv-pcluster; in the settings: {needed}"
     yield Finding(
-        Status.WARN, sentence, "`make .venv-pcluster/.complete` sets it up as requirements-pcluster.txt pins it"
+        Status.WARN, sentence, "`make setup` sets it up as requirements-pcluster.txt pins it"
     )
 
 

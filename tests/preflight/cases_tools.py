@@ -51,7 +51,7 @@ CASES = (
     Case(
         tools.parallelcluster_package,
         Status.WARN,
-        ("aws-parallelcluster is not in .venv-pcluster", "make .venv-pcluster/.complete"),
+        ("aws-parallelcluster is not in .venv-pcluster", "make setup"),
         patch=no_pcluster_environment,
         name="missing",
     ),

@@ -213,7 +213,7 @@ def test_caches_are_kept_by_the_files_of_pins() -> None:
     assert [pins in each["key"] for each in setup] == [True, True]
     assert "package-lock.json" in setup[0]["key"]
     paths = " ".join(each["path"] for each in setup)
-    assert paths.split() == ["~/.cache/pip", "~/.npm", "~/.cache/aws/jsii", ".mypy_cache"]
+    assert paths.split() == ["~/.cache/uv", "~/.npm", "~/.cache/aws/jsii", ".mypy_cache"]
 
 
 def test_the_cache_of_mypy_is_filled_where_pull_requests_see_it() -> None:

@@ -12,7 +12,7 @@ import pytest
 from scripts.jobs.pretraining import heartbeat
 from scripts.jobs.pretraining.heartbeat import Beats, Heartbeat, Stage
 from scripts.jobs.pretraining.watchdog import STALLED, Rank, judge
-from tests.training.runs import TINY, _free_port
+from tests.training.runs import TINY, free_port
 from tests.training.test_launch import ENVIRONMENT, LAUNCH
 
 HOSTS = ("trn1-1", "trn1-2", "trn1-3")
@@ -71,7 +71,7 @@ def test_a_run_that_stands_still_ends_and_names_who_the_others_wait_for(tmp_path
         **ENVIRONMENT, "OMP_NUM_THREADS": "1", "PRETRAINING_NODES": " ".join(HOSTS[:2]),
         "PRETRAINING_STALL": str(tmp_path / "stall"),
     }  # fmt: skip
-    port = _free_port()
+    port = free_port()
     launchers = []
     for node in range(2):
         place = ["--nnodes", "2", "--node-rank", str(node), "--nproc-per-node", "2"]

@@ -102,7 +102,7 @@ def swap_file_system(configuration: Configuration) -> None:
 
 
 def wait_for_head_node(seconds: int) -> Edit:
-    return lambda c: c.update(DevSettings={"Timeouts": {"HeadNodeBootstrapTimeout": seconds}})
+    return lambda c: c["DevSettings"].update(Timeouts={"HeadNodeBootstrapTimeout": seconds})
 
 
 @dataclass(frozen=True)
@@ -212,7 +212,7 @@ ROWS: dict[str, Row] = {
     "log retention": Row(lambda c: c["Monitoring"]["Logs"]["CloudWatch"].update(RetentionInDays=30), LIVE),
     "Tags": Row(lambda c: c["Tags"].append({"Key": "team", "Value": "blue"}), LIVE),
     "HeadNodeBootstrapTimeout": Row(wait_for_head_node(3000), REFUSED, before=wait_for_head_node(2000)),
-    "DevSettings added": Row(wait_for_head_node(3000), LIVE),
+    "Timeouts added": Row(wait_for_head_node(3000), LIVE),
     "MountDir, same Name": Row(lambda c: storages(c)[0].update(MountDir="/lustre"), STOPPED_FLEET),
 }
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Makes the head node ready: limits, health checks around jobs, and the unit that builds the software of training jobs
 # (software.sh). Runs as root when the node is created and at each update of the cluster; a second run changes nothing.
-# It uses no network: CloudFormation waits for its end. Arguments are name=value:
+# It asks no mirror of packages: CloudFormation waits for its end. Arguments are name=value:
 #
 # cluster, region: where the node stands; deployment: whose it is; user: who people log in as
 # sdk: release of the Neuron SDK; python: minor version of Python
@@ -30,10 +30,10 @@ parse_arguments "cluster region deployment user sdk python pytorch torch_xla tor
 remember "$@"
 use_system
 check_mounted "$mount_dir"
-mark_root_volume
 set_limits
 write_profile
 add_slurm_hooks
 start_software_unit "$@"
 set_metrics head_node
+mark_root_volume
 record "$@"

@@ -38,7 +38,7 @@ ended() {
 
 # shellcheck disable=SC2034,SC2154 # arguments; those that are for head_node.sh are not looked at
 metrics='' jobs=''
-parse_arguments "cluster region user sdk python pytorch torch_xla torch_neuronx compiler libneuronxla mount_dir" \
+parse_arguments "cluster region deployment user sdk python pytorch torch_xla torch_neuronx compiler libneuronxla mount_dir" \
     "metrics jobs" "$@"
 use_system
 check_mounted "$mount_dir"

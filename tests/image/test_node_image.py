@@ -45,6 +45,8 @@ def test_the_image_is_told_the_versions_of_its_release() -> None:
         "runtime": release.runtime,
         "collectives": release.collectives,
         "tools": release.tools,
+        "kernels": "6.14",
+        "broken_kernel": "6.18",
         "python": "3.12",
     }
 

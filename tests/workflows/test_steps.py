@@ -1,4 +1,4 @@
-"""What steps with some logic do: rounds of a deployment, and the scripts that write comments and issues."""
+"""What steps with some logic do: the scripts that write comments and issues."""
 
 from __future__ import annotations
 

@@ -97,10 +97,10 @@ def test_an_ultracluster_does_not_fit_into_a_new_account(good_account: MakeAccou
     assert failed == {
         "trn-on-demand": "0 of 0 vCPUs in use, 240,000 more needed; room for 0 of 1,875 nodes",
         "standard-on-demand": "0 of 5 vCPUs in use, 64 more needed",
-        "interfaces": "0 of 5,000 interfaces in use, 16,957 more needed; room for 546 of 1,875 nodes",
+        "interfaces": "0 of 5,000 interfaces in use, 16,958 more needed; room for 546 of 1,875 nodes",
         "elastic-ips": "0 of 5 addresses in use, 8 more needed",
         "addresses-per-nat": "0 of 2 addresses in use, 8 more needed",
-        "gp3": "0 of 50 TiB in use, 368 more needed; room for 251 of 1,875 nodes",
+        "gp3": "0 of 50 TiB in use, 367 more needed; room for 255 of 1,875 nodes",
     }
 
 

@@ -14,6 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export CDK_DISABLE_CLI_TELEMETRY := 1
 # uv reads none of pip's settings; this one names a directory with wheels, such as a PyTorch without CUDA.
 export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
+export UV_PYTHON_DOWNLOADS := never
 
 CDK := cdk --no-notices -c env=$(ENV)
 SHELL_SCRIPTS := .ci/run $(wildcard constructs/ultracluster/*.sh scripts/nodes/*.sh scripts/nodes/*/*.sh tests/nodes/*.sh tests/nodes/stand_ins/* tests/slurm/*.sh scripts/jobs/*.sh scripts/jobs/*/*.sh scripts/jobs/*.sbatch)
@@ -31,7 +32,7 @@ help: ## List the targets
 UV := .uv/bin/uv
 
 .PHONY: setup
-setup: ## Build the environments, with Node and the CDK command line, as pinned
+setup: $(UV) ## Build the environments, with Node and the CDK command line, as pinned
 	@$(MAKE) --jobs=3 --silent .venv-pcluster/.complete node_modules/.complete
 
 # The version of the nodes, whose checksum is that of Linux alone.
@@ -69,7 +70,7 @@ node_modules/.complete: .venv/.complete package.json package-lock.json .npmrc
 
 # $(call build-venv,directory,pins): a complete environment is brought up to date, any other is built from scratch.
 define build-venv
-if [ -f $(1)/.complete ]; then rm $(1)/.complete; else $(UV) venv --quiet --clear --seed --python $(PYTHON) $(1); fi
+if [ -f $(1)/.complete ]; then rm $(1)/.complete; else $(UV) venv --quiet --clear --seed --python .uv/bin/python $(1); fi
 echo "Installing the packages of $(2) into $(1) ..."
 $(UV) pip install --quiet --exact --python $(1) --requirements $(2)
 endef

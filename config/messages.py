@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
 
+from ultracluster.domain.faults import shown
+
 RULE = "rule"
 """Type of the errors that rules raise; their message is complete."""
 
@@ -50,7 +52,7 @@ def text_of(detail: dict[str, Any], schema: dict[str, Any]) -> str:
     else:
         expected = _EXPECTED.get(kind) or re.sub(r"^(Input|String|List|Value) should ", "should ", detail["msg"])
         quotes = ", put it in quotes" if kind == "string_type" and isinstance(got, int | float) else ""
-        text = f"got {got!r}; {expected}{quotes}"
+        text = f"got {shown(got)}; {expected}{quotes}"
     meaning = " ".join(_node(place, schema).get("description", "").split()).removesuffix(".")
     return f"{text} ({meaning})" if place and meaning else text
 

@@ -16,6 +16,8 @@ MAX_BYTES = 1024 * 1024
 """Size of the largest file that is read."""
 MAX_ALIASED_VALUES = 10_000
 """Values that all aliases of a file may stand for together. Aliases of aliases double it line by line."""
+MAX_ALIASED_CHARACTERS = 1024 * 1024
+"""Length of all text that the aliases of a file may stand for together."""
 MAX_DEPTH = 100
 """Mappings and lists within each other. libyaml's time grows with the square of it."""
 
@@ -43,7 +45,8 @@ class YamlSource:
 
         Raises:
             YamlSourceError: The file cannot be read, is larger than ``MAX_BYTES``, nests or repeats more than
-                ``MAX_DEPTH`` and ``MAX_ALIASED_VALUES`` allow, is not YAML, or gives a key twice.
+                ``MAX_DEPTH``, ``MAX_ALIASED_VALUES`` and ``MAX_ALIASED_CHARACTERS`` allow, is not YAML, or gives a key
+                twice.
         """
         name = str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
         try:
@@ -90,33 +93,41 @@ def _excess(text: str) -> str | None:
 
     It looks at the parser's events, before anything is made of the text.
     """
-    sizes: dict[str | None, int] = {}  # values that an alias of an anchor stands for
-    around: list[tuple[str | None, int]] = []  # the collections that are open: anchor, and the number of values before
-    values = aliased = 0
+    sizes: dict[str | None, tuple[int, int]] = {}  # values that an alias of an anchor stands for, and characters
+    around: list[tuple[str | None, int, int]] = []  # the collections that are open: anchor; values, characters before
+    values = characters = aliased = aliased_characters = 0
     event: Any  # types-PyYAML lets marks and anchors be None, which those of a text are not
     for event in yaml.parse(text, Loader=LOADER):
         line = event.start_mark.line + 1
         if isinstance(event, yaml.AliasEvent):
-            if any(event.anchor == anchor for anchor, _ in around):
+            if any(event.anchor == anchor for anchor, _, _ in around):
                 return f"{line}: got *{event.anchor} within what it names; allowed: aliases of other values"
-            size = sizes.get(event.anchor, 0)  # of an anchor that is not there the loader tells
+            size, length = sizes.get(event.anchor, (0, 0))  # of an anchor that is not there the loader tells
             values += size
+            characters += length
             aliased += size
+            aliased_characters += length
             if aliased > MAX_ALIASED_VALUES:
                 return f"{line}: got aliases that stand for {aliased} values; allowed: {MAX_ALIASED_VALUES} in a file"
+            if aliased_characters > MAX_ALIASED_CHARACTERS:
+                return (
+                    f"{line}: got aliases that stand for {aliased_characters} characters; "
+                    f"allowed: {MAX_ALIASED_CHARACTERS} in a file"
+                )
         elif isinstance(event, yaml.CollectionStartEvent):
-            around.append((event.anchor, values))
+            around.append((event.anchor, values, characters))
             values += 1
             if len(around) > MAX_DEPTH:
                 return f"{line}: got mappings and lists {len(around)} deep; allowed: {MAX_DEPTH}"
         elif isinstance(event, yaml.CollectionEndEvent):
-            anchor, before = around.pop()
+            anchor, values_before, characters_before = around.pop()
             if anchor is not None:
-                sizes[anchor] = values - before
+                sizes[anchor] = values - values_before, characters - characters_before
         elif isinstance(event, yaml.ScalarEvent):
             values += 1
+            characters += len(event.value)
             if event.anchor is not None:
-                sizes[event.anchor] = 1
+                sizes[event.anchor] = 1, len(event.value)
     return None
 
 

@@ -75,9 +75,7 @@ def parallelcluster_package(deployment: Deployment) -> Iterator[Finding]:
         yield Finding(Status.PASS, f"aws-parallelcluster {found} in .venv-pcluster, as in the settings")
         return
     sentence = f"aws-parallelcluster {found or 'is not'} in .venv-pcluster; in the settings: {needed}"
-    yield Finding(
-        Status.WARN, sentence, "`make setup` sets it up as requirements-pcluster.txt pins it"
-    )
+    yield Finding(Status.WARN, sentence, "`make setup` sets it up as requirements-pcluster.txt pins it")
 
 
 @check("aws-cli", "AWS CLI", prevents="Nobody could connect to the head node, or use the commands in hints.")

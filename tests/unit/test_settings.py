@@ -22,6 +22,8 @@ LAUGHS = "a: &a x\n" + "".join(
     f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
 )
 """Ten times as many values line by line: 10^8 on the last one."""
+LONG_ALIASES = f"a: &a\n  b: [&b {'x' * 600_000}]\nc: *a\ntermination_protection: [*b{', *b' * 5_000}]\n"
+"""Few values, but 3 GB of text."""
 
 
 def test_the_base_of_the_tables_is_in_order(write: Write) -> None:
@@ -167,6 +169,7 @@ def test_what_is_no_settings_file_is_told(write: Write) -> None:
         ("x: 1\na: &a\n  - *a", "settings.yaml:3: got *a within what it names"),
         ("\n" + "[" * 500_000, "settings.yaml:2: got mappings and lists 101 deep; allowed: 100"),
         ("# x\n" * 300_000, "settings.yaml:262145: got more than 1 MiB up to here; allowed: 1 MiB"),
+        (LONG_ALIASES, "settings.yaml:4: got aliases that stand for 1200001 characters; allowed: 1048576 in a file"),
         (LAUGHS, "settings.yaml:5: got aliases that stand for 10118 values; allowed: 10000"),
         ("a: !!python/name:os.system", "settings.yaml: not YAML: could not determine a constructor"),
         ("name: a\nname: b", "settings.yaml:2: name: given twice, first on line 1"),
@@ -175,6 +178,14 @@ def test_what_is_no_settings_file_is_told(write: Write) -> None:
     ]
     for text, told in odd:
         assert told in "\n".join(outcome(write(text))), text
+
+
+def test_of_a_long_value_only_the_beginning_is_told(write: Write) -> None:
+    """Whether its shape or a rule is broken."""
+    for old, text in (("region: us-west-2", "region: "), ("ssh_cidr: null", "ssh_cidr: ")):
+        (told,) = outcome(write(changed(old, text + "x" * 900_000)))
+        assert f"got '{'x' * 199}...; " in told
+        assert len(told) < 500
 
 
 def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ SHAPES: dict[str, Case] = {
     ),
     "tag": ("{project: trn1}", "{\n§project: 16}", "tags.project", "16", "a valid string, put it in quotes"),
     "tag key": ("{project: trn1}", "{1: trn1}", "tags[1]", "1", "a valid string, put it in quotes"),
-    "long tag": ("{project: trn1}", f"\n§  a: {'x' * 257}", "tags.a", f"'{'x' * 257}'", "at most 256 characters"),
+    "long tag": ("{project: trn1}", f"\n§  a: {'x' * 257}", "tags.a", f"'{'x' * 199}...", "at most 256 characters"),
     "tags": ("tags: {project: trn1}", "§tags: [project]", "tags", "['project']", "a mapping"),
     "protection": (
         "[network]",
@@ -101,7 +101,7 @@ SHAPES: dict[str, Case] = {
         "monitoring: {}",
         f"monitoring:\n§  emails: [{'a' * 243}@example.com]",
         "monitoring.emails[0]",
-        f"'{'a' * 243}@example.com'",
+        f"'{'a' * 199}...",
         "at most 254 characters",
     ),
     "full percent": (

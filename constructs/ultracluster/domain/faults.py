@@ -3,6 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+MAX_SHOWN = 200
+"""Characters of a value that a message shows."""
+
 
 @dataclass(frozen=True)
 class Fault:
@@ -21,7 +24,13 @@ class Fault:
     reason: str
 
     def __str__(self) -> str:
-        return f"got {self.got!r}; allowed: {self.allowed} ({self.reason})"
+        return f"got {shown(self.got)}; allowed: {self.allowed} ({self.reason})"
+
+
+def shown(value: object) -> str:
+    """Return a value as messages show it; of a long one only the beginning."""
+    text = repr(value)
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
 
 
 def below(prefix: tuple[str | int, ...], faults: Iterable[Fault]) -> list[Fault]:

@@ -4,8 +4,8 @@ For a cluster that was destroyed and deployed again, or an upgrade: a lost head 
 cluster. A volume is made of the snapshot, attached to the head node, copied from there by Systems Manager, detached and
 deleted. Files that are there already stay as they are. After an interruption the same command continues.
 
-Exit code 0: done; 1: there is no such snapshot or no head node, or a step failed; 2: arguments, settings or credentials
-cannot be used; 130: Ctrl-C.
+Exit code 0: done; 1: there is no such snapshot or no head node, /home is on EFS, or a step failed; 2: arguments,
+settings or credentials cannot be used; 130: Ctrl-C.
 """
 
 from __future__ import annotations

@@ -81,8 +81,14 @@ def restore(deployment: Deployment, wanted: str | None, clock: Clock, say: Say) 
     :DetachVolume and :DeleteVolume, and what `HeadNode.run` needs.
 
     Raises:
-        OperationError: There is no such snapshot or no head node, or the copy failed; what is left is said.
+        OperationError: There is no such snapshot or no head node, /home is on EFS, or the copy failed; what is left is
+            said.
     """
+    if deployment.settings.cluster.head_node.shared_storage == "efs":
+        raise OperationError(
+            "cluster.head_node.shared_storage: got 'efs'; allowed: ebs (with efs /home is on EFS, not on the root "
+            "volume that snapshots are taken of; restore it from a backup of EFS: docs/lasting-choices.md)"
+        )
     head_node = HeadNode(deployment, clock)
     [instance] = [each for each in deployment.nodes() if each["InstanceId"] == head_node.instance_id]
     mapped = {each["DeviceName"]: each["Ebs"]["VolumeId"] for each in instance.get("BlockDeviceMappings", [])}

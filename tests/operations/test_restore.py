@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from scripts import restore
 from scripts.operations import restoration
 from scripts.operations.command import DONE, FAILED, OperationError
 from scripts.operations.remote import head_node
@@ -37,6 +38,14 @@ def test_the_newest_snapshot_of_a_head_node_that_is_gone_is_chosen_unless_anothe
         choose(FOUND, {"vol-new", "vol-old"}, None)
     with pytest.raises(OperationError, match="--snapshot: got snap-9; allowed: one of: none"):
         choose([], {"vol-new"}, "snap-9")
+
+
+def test_a_home_on_efs_is_not_restored_from_a_snapshot(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["restore", "ultracluster"])
+    assert restore.main() == FAILED
+    assert "cluster.head_node.shared_storage: got 'efs'; allowed: ebs (" in capsys.readouterr().err
 
 
 NODE = """

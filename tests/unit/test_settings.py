@@ -290,6 +290,14 @@ def test_a_large_queue_wants_an_image(write: Write, change: str, warned: bool) -
     assert load(write(text.replace("overrides: {}", override))).warnings == []
 
 
+def test_snapshots_without_home_are_a_warning(write: Write) -> None:
+    (warning,) = load(write(changed("ssh_cidr: null", "shared_storage: efs"))).warnings
+    assert warning.startswith(
+        "cluster.head_node.snapshots: got {'interval_hours': 24, 'retained': 7}; allowed: null (snapshots cost"
+    )
+    assert load(write(changed("ssh_cidr: null", "shared_storage: efs\n    snapshots: null"))).warnings == []
+
+
 def test_a_region_with_an_odd_name_has_any_zone(write: Write) -> None:
     text = changed("region: us-west-2", "region: us-moon-2").replace("usw2-az4", "usm2-az1")
     assert load(write(text)).region == "us-moon-2"

@@ -331,6 +331,24 @@ def test_overrides_of_what_is_not_modelled_are_free() -> None:
         assert faults(replace(CLUSTER, overrides=overrides)) == []
 
 
+def test_no_node_may_have_the_policy_that_reads_every_parameter() -> None:
+    """Login pools have no overrides at all."""
+    for partition in ("aws", "aws-us-gov"):
+        arn = f"arn:{partition}:iam::aws:policy/AmazonSSMManagedInstanceCore"
+        iam = {"Iam": {"AdditionalIamPolicies": [{"Policy": POLICY_ARN}, {"Policy": arn}]}}
+        cases: dict[str, dict[str, Any]] = {
+            "HeadNode": {"HeadNode": iam},
+            "Scheduling.SlurmQueues.0": {"Scheduling": {"SlurmQueues": [{"Name": "trn1", **iam}]}},
+        }
+        for node, overrides in cases.items():
+            (fault,) = faults(replace(CLUSTER, overrides=overrides))
+            assert places([fault]) == [f"overrides.{node}.Iam.AdditionalIamPolicies.1.Policy"]
+            assert fault.got == arn
+            assert "already has Session Manager" in fault.allowed
+        found = faults(replace(CLUSTER, overrides={"LoginNodes": {"Pools": [{"Name": "login", **iam}]}}))
+        assert {fault.allowed for fault in found} == {"the setting cluster.login_nodes"}
+
+
 def test_overrides_of_lists_name_what_they_change() -> None:
     cases: list[tuple[Any, str]] = [
         ([{"Name": "other"}], "0.Name"),

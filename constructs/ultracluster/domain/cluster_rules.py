@@ -43,6 +43,7 @@ protected_failure_count)."""
 CAPACITY_BLOCK_TYPES = ", ".join(sorted(name for name, kind in TRAINIUM_TYPES.items() if kind.capacity_blocks))
 
 _OWN_POLICY = "Iam.AdditionalIamPolicies, for a policy whose name begins with parallelcluster"
+_SSM_POLICY = ":aws:policy/AmazonSSMManagedInstanceCore"
 MODELLED_KEYS = {
     "Region": "region",
     "Image*": "cluster.os or cluster.custom_ami",
@@ -323,6 +324,9 @@ def _override_faults(spec: ClusterSpec) -> Iterator[Fault]:
                 break
         if path[-1] == "AdditionalIamPolicies" and value != []:
             yield Fault(path, value, "a list, whose policies are added", "nodes need those that they have")
+        if path[-1] == "Policy" and path[0] != "LoginNodes" and str(value).endswith(_SSM_POLICY):
+            allowed = "leave it out: the nodes' own policy already has Session Manager"
+            yield Fault(path, value, allowed, "by it any job reads every SSM parameter of the account")
     known = {queue.name: {resource.name for resource in queue.compute_resources} for queue in spec.queues}
     path = ("Scheduling", "SlurmQueues")
     yield from _unnamed_faults(path, _at(spec.overrides, path), known, "queue")

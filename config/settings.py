@@ -51,7 +51,7 @@ def _rule_error(faults: Iterable[Fault]) -> ValidationError:
 class BootstrapSettings(_Model):
     """The CDK's bootstrap stack in account and Region, which `make bootstrap` makes."""
 
-    qualifier: Annotated[str, Field(pattern=r"^[a-z0-9-]{1,10}$")] = "hnb659fds"
+    qualifier: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,8}[a-z0-9])?$")] = "hnb659fds"
     """Part of the names of its bucket, roles and parameter, at most 10 characters. Another one than the CDK's own has a
     stack of its own, CDKToolkit-QUALIFIER. Cannot change in the life of a cluster: head and login nodes start from the
     bucket."""

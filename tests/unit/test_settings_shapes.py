@@ -36,8 +36,18 @@ SHAPES: dict[str, Case] = {
         f"§bootstrap: {{qualifier: {'a' * 11}}}",
         "bootstrap.qualifier",
         f"'{'a' * 11}'",
-        "pattern '^[a-z0-9-]{1,10}$' (Part of",
+        "pattern '^[a-z0-9]([a-z0-9-]{0,8}[a-z0-9])?$' (Part of",
     ),
+    **{
+        f"qualifier {qualifier}": (
+            "account: null",
+            f'§bootstrap: {{qualifier: "{qualifier}"}}',
+            "bootstrap.qualifier",
+            f"'{qualifier}'",
+            "[a-z0-9])?$' (Part of",
+        )
+        for qualifier in ("-", "-ml", "ml-")
+    },
     "alias of a key": (
         "account: null",
         "§bootstrap: {kms_key_arn: alias/assets}",

@@ -150,7 +150,7 @@ def _secret(deployment: Deployment, arn: str, place: str) -> tuple[Status, str, 
     if "DeletedDate" in found:
         hint = f"`{deployment.command('secretsmanager', 'restore-secret', '--secret-id', arn)}`, or {another}"
         return Status.FAIL, f"{arn} is scheduled for deletion on {found['DeletedDate']:%Y-%m-%d}", hint
-    status, sentence, hint = _secret_policy(deployment, arn)
+    status, sentence, hint = _secret_policy(deployment, arn, place)
     if key := found.get("KmsKeyId"):
         allowing = f"let {key} allow kms:Decrypt to whoever reads it, or encrypt the secret with aws/secretsmanager"
         status, hint = Status.WARN, "; ".join(filter(None, (hint, allowing)))
@@ -158,17 +158,18 @@ def _secret(deployment: Deployment, arn: str, place: str) -> tuple[Status, str, 
     return status, sentence, hint
 
 
-def _secret_policy(deployment: Deployment, arn: str) -> tuple[Status, str, str]:
-    """Judge by a secret's resource policy whether the head node and ParallelCluster's provider may read it.
+def _secret_policy(deployment: Deployment, arn: str, place: str) -> tuple[Status, str, str]:
+    """Judge by a secret's resource policy whether the head node and ParallelCluster's provider may use it.
 
-    ParallelCluster gives the head node's role the right to (aws-parallelcluster 3.16.1,
-    templates/cdk_builder_utils.py), the cluster's stack gives it to the provider.
+    ParallelCluster lets the head node's role read it (aws-parallelcluster 3.16.1, templates/cdk_builder_utils.py). The
+    cluster's stack lets the provider describe a password and read a Munge key, as its validators do.
     """
     document = deployment.account.ask("secretsmanager", "get_resource_policy", SecretId=arn).get("ResourcePolicy")
     if document and any(each["Effect"] == "Deny" for each in _listed(json.loads(document)["Statement"])):
         sentence = f"the policy of {arn} denies something"
         return Status.WARN, sentence, "see that it is neither the provider nor the head node that is denied"
-    return Status.PASS, f"{arn} exists; the roles of the head node and of the provider may read it", ""
+    verb = "read" if place.endswith("MungeKeySecretArn") else "describe"
+    return Status.PASS, f"{arn} exists; the role of the head node may read it, that of the provider may {verb} it", ""
 
 
 def _listed(value: Any) -> list[Any]:

@@ -39,6 +39,11 @@ def accounting(raw: dict[str, Any], arn: str = SECRET) -> None:
     raw["cluster"]["overrides"] = {"Scheduling": {"SlurmSettings": {"Database": database}}}
 
 
+def munge_key(raw: dict[str, Any]) -> None:
+    """Give the cluster a Munge key."""
+    raw["cluster"]["overrides"] = {"Scheduling": {"SlurmSettings": {"MungeKeySecretArn": SECRET}}}
+
+
 def without_bucket(account: GoodAccount) -> None:
     """Delete the bucket."""
     account.client("s3").delete_bucket(Bucket=BUCKET)
@@ -152,7 +157,14 @@ CASES = (
     _key(Status.FAIL, ("PendingDeletion", "cancel-key-deletion"), dying_key, name="dying"),
     _key(Status.FAIL, ("RSA_2048 for SIGN_VERIFY", "kms_key_arn"), signing_key, name="signing"),
     Case(secrets, Status.SKIP, name="no-secret"),
-    _secret(Status.PASS, ("of the head node and of the provider may read it",), with_secret()),
+    _secret(Status.PASS, ("of the head node may read it, that of the provider may describe it",), with_secret()),
+    _secret(
+        Status.PASS,
+        ("that of the provider may read it",),
+        with_secret(),
+        edit=munge_key,
+        name="munge-key",
+    ),
     _secret(
         Status.WARN,
         ("denies something",),

@@ -177,8 +177,8 @@ CASES = (
         quota("interfaces"),
         Status.FAIL,
         (
-            "0 of 5,000 interfaces in use, 16,957 more needed; room for 546 of 1,875 nodes",
-            increase("vpc", "L-DF5E4CA3", 16_957),
+            "0 of 5,000 interfaces in use, 16,958 more needed; room for 546 of 1,875 nodes",
+            increase("vpc", "L-DF5E4CA3", 16_958),
         ),
         new_account,
         environment="ultracluster",
@@ -243,7 +243,7 @@ CASES = (
     Case(
         quota("gp3"),
         Status.FAIL,
-        ("0 of 50 TiB in use, 368 more needed; room for 251 of 1,875 nodes", increase("ebs", "L-7A658B76", 368)),
+        ("0 of 50 TiB in use, 367 more needed; room for 255 of 1,875 nodes", increase("ebs", "L-7A658B76", 367)),
         new_account,
         environment="ultracluster",
         name="new",

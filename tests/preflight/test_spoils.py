@@ -83,7 +83,9 @@ def found(document: Document, *statuses: str) -> dict[str, Document]:
 )
 def test_nothing_is_wrong_with_a_good_account(environment: str, look: Callable[..., tuple[int, Document]]) -> None:
     code, document = look(environment, GOOD)
-    assert found(document, "FAIL", "WARN", "UNKNOWN") == {}
+    # So many nodes should have an image with the Neuron software; which one, is for who deploys to say.
+    warned = {"settings"} if environment == "ultracluster" else set()
+    assert found(document, "FAIL", "WARN", "UNKNOWN").keys() == warned
     assert code == 0
     assert document["account"] == ACCOUNT
     assert {each["check"] for each in document["results"]} == {each.id for each in CATALOG}

@@ -65,7 +65,8 @@ def test_nothing_is_protected_or_retained(edited: Edited) -> None:
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_with_and_without_a_target(name: str) -> None:
-    right, wrong = (name, f"{name}:Vpc") if FAULTS[name].target is None else (f"{name}:AWS::EC2::VPC", name)
+    target = "DcvValidator" if name == "warning" else "AWS::EC2::VPC"
+    right, wrong = (name, f"{name}:Vpc") if FAULTS[name].target is None else (f"{name}:{target}", name)
     assert rehearse._fault(right) == (name, right.removeprefix(name).removeprefix(":"))
     with pytest.raises(argparse.ArgumentTypeError, match=f"^{name} takes "):
         rehearse._fault(wrong)

@@ -23,12 +23,12 @@ STEP = 6
 FAULTS = {
     "a feed that blocks": """\
 from pretraining import feed
-right = feed.Feed._rows
-def rows(self, position):
-    if position >= 16 * (STEP - 1):
+right = feed.Feed._micro_batches
+def micro_batches(self, step):
+    if step >= STEP - 1:  # steps are counted from 0
         threading.Event().wait()
-    return right(self, position)
-feed.Feed._rows = rows
+    return right(self, step)
+feed.Feed._micro_batches = micro_batches
 """,
     "a rank that is stopped": """\
 from pretraining import model

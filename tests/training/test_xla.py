@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 
 from tests.training import fake_neuron
 from tests.training.runs import TINY, free_port, in_ranks, losses, steps, train
+from tests.training.test_launch import JOBS, LAUNCH
 
 pytestmark = pytest.mark.xla
 
@@ -87,8 +87,8 @@ def test_it_trains_with_what_torch_neuronx_puts_in_the_place_of_torch(tmp_path: 
 
 
 def test_torch_xla_counts_the_ranks_that_torchrun_started() -> None:
-    launch = [sys.executable, "scripts/jobs/launch.py", "--nproc-per-node", "2", "--master-addr", "127.0.0.1"]
-    worker = ["--master-port", str(free_port()), "--module", "tests.training.fake_neuron"]
-    variables = {**os.environ, "PJRT_DEVICE": "CPU", "PYTHONPATH": str(PROJECT)}
-    done = subprocess.run([*launch, *worker], cwd=PROJECT, env=variables, capture_output=True, text=True, check=False)
+    place = ["--nproc-per-node", "2", "--master-addr", "127.0.0.1", "--master-port", str(free_port())]
+    command = [*LAUNCH, *place, "--module", "tests.training.fake_neuron"]
+    variables = {**os.environ, "PJRT_DEVICE": "CPU", "PYTHONPATH": f"{JOBS}:{PROJECT}"}
+    done = subprocess.run(command, cwd=PROJECT, env=variables, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -192,17 +192,26 @@ def test_a_node_that_a_job_holds_without_use_of_its_cores_tells_for_how_long(
     for core in cores.values():
         core["neuroncore_utilization"] = 0
     held.write("/proc/70/cmdline", "slurmstepd infinity\0")
+    unused = {**waits, "neuron_runtime_data": []}
+    used, no_driver = neuron_monitor_report("trn1.2xlarge"), {**unused, "neuron_hardware_info": None}
+    no_report: dict[str, object] = {}
     told = []
     # Nothing but Slurm itself; a job whose program does not hold the cores, then holds them, then uses them; no job.
-    for step, report in ((0, None), (1, None), (1, json.dumps(waits)), (1, json.dumps(waits)),
-                         (1, line("trn1.2xlarge")), (1, None), (0, None)):  # fmt: skip
+    for step, report in ((0, unused), (1, unused), (1, waits), (1, used), (1, unused), (0, unused),
+                         # What nobody measured is neither idle nor in use.
+                         (1, no_report), (1, unused), (1, no_report), (1, no_driver), (1, waits),
+                         # A job after another one, between two reports.
+                         (0, no_report), (1, unused)):  # fmt: skip
         held.write("/proc/71/cmdline", "slurmstepd: [13.batch]\0" if step else "bash\0")
         if report:
-            held.tell(report)
+            held.tell(json.dumps(report))
         urllib.request.urlopen(f"{account.endpoint}/moto-api/reset", data=b"")  # noqa: S310
         held.report()
-        told.append((account.arrived(OF_CLUSTER)[metrics.HELD_IDLE], account.arrived().get(metrics.HELD_IDLE)))
-    assert told == [(0, None), (0, None), (60, 60), (120, 120), (0, None), (0, None), (0, None)]
+        told.append((account.arrived(OF_CLUSTER).get(metrics.HELD_IDLE), account.arrived().get(metrics.HELD_IDLE)))
+    unknown, begins = (None, None), (0, None)
+    assert told[:6] == [begins, begins, (60, 60), begins, begins, begins]
+    assert told[6:11] == [unknown, begins, unknown, unknown, (180, 180)]
+    assert told[11:] == [unknown, begins]
 
 
 def test_a_node_without_neuron_devices_tells_that_it_is_there(account: Account, node: Callable[[str], Node]) -> None:

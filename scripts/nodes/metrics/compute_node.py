@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from . import counters, service
 from .cloudwatch import CloudWatch, Metric
-from .neuron_monitor import NeuronMonitor, execution_errors, summarize
+from .neuron_monitor import NeuronMonitor, Report, core_count, execution_errors, summarize
 
 UNITS = {
     "NeuronCoreUtilization": "Percent",
@@ -68,7 +68,7 @@ class ComputeNode:
         summary = summarize(reports)
         if summary or self._execution_errors:
             values.update(summary, ExecutionErrors=self._execution_errors)
-        if self._cloudwatch.send([*self._metrics(values), *self._held_idle(summary, timestamp)], timestamp):
+        if self._cloudwatch.send([*self._metrics(values), *self._held_idle(reports, summary, timestamp)], timestamp):
             self._reported = reading
             self._execution_errors = 0
 
@@ -80,16 +80,20 @@ class ComputeNode:
             for dimensions in (self._dimensions, queue)
         ]
 
-    def _held_idle(self, summary: Mapping[str, float], timestamp: float) -> list[Metric]:
-        """Return for how long jobs have held the node without use of its NeuronCores; nothing of a node without them.
+    def _held_idle(self, reports: Sequence[Report], summary: Mapping[str, float], timestamp: float) -> list[Metric]:
+        """Return for how long jobs have held the node without use of its NeuronCores.
 
-        Of the node itself it is told only where there is something to tell: each metric of each node costs.
+        Nothing of a node without them, and nothing where no report tells of them: neuron-monitor may fail while a job
+        works. Of the node itself it is told only where there is something to tell: each metric of each node costs.
         """
-        if not self.monitor.installed:
-            return []
-        if summary.get("NeuronCoreUtilization") or not has_step(self._root):
+        step = has_step(self._root)
+        if not step:
             self._idle_since = None
-        elif self._idle_since is None:
+        if not any(core_count(report) for report in reports):
+            return []
+        if summary.get("NeuronCoreUtilization"):
+            self._idle_since = None
+        elif step and self._idle_since is None:
             self._idle_since = timestamp
         seconds = 0.0 if self._idle_since is None else timestamp - self._idle_since
         name, cluster = "HeldIdleSeconds", {"Cluster": self._dimensions["Cluster"]}

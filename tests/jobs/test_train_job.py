@@ -57,17 +57,34 @@ def test_what_happens_after_each_exit_code(
 
 
 @pytest.mark.parametrize(
-    ("named", "spare", "excluded"),
+    ("named", "before", "spare", "excluded"),
     [
-        ([["trn1-1"], ["trn1-2"]], 1, None),
-        ([["trn1-1"], [], ["trn1-2", "trn1-1"]], 1, "trn1-1,trn1-7"),
-        ([["trn1-1", "trn1-2"], ["trn1-1", "trn1-2"]], 2, "trn1-1,trn1-2,trn1-7"),
-        ([["trn1-1", "trn1-2"], ["trn1-1", "trn1-2"]], 1, ""),
+        ([["trn1-1"], ["trn1-2"]], "trn1-[7-8]", 3, None),
+        ([["trn1-1"], [], ["trn1-2", "trn1-1"]], "trn1-[7-8]", 3, "trn1-1,trn1-[7-8]"),
+        ([["trn1-1", "trn1-2"], ["trn1-1", "trn1-2"]], "trn1-[7-8]", 4, "trn1-1,trn1-2,trn1-[7-8]"),
+        ([["trn1-1", "trn1-7"], ["trn1-1", "trn1-7"]], "trn1-[7-8]", 3, "trn1-1,trn1-7,trn1-[7-8]"),
+        ([["trn1-1", "trn1-2"], ["trn1-1", "trn1-2"]], "(null)", 2, "trn1-1,trn1-2"),
+        ([["trn1-1", "trn1-2"], ["trn1-1", "trn1-2"]], "(null)", 1, ""),
+        ([["trn1-1"], ["trn1-1"]], "trn1-[7-8]", 2, ""),
     ],
-    ids=["once each", "one twice", "two twice", "too few other nodes"],
+    ids=[
+        "once each",
+        "one twice",
+        "two twice",
+        "one excluded before",
+        "none excluded before",
+        "too few other nodes",
+        "too few besides those excluded before",
+    ],
 )
 def test_a_node_that_was_named_twice_is_excluded_if_the_queue_has_others(
-    tmp_path: Path, environment: dict[str, str], named: list[list[str]], spare: int, excluded: str | None
+    tmp_path: Path,
+    environment: dict[str, str],
+    *,
+    named: list[list[str]],
+    before: str,
+    spare: int,
+    excluded: str | None,
 ) -> None:
     """An exclusion that the job was submitted with stays."""
     for restart, nodes in enumerate(named):
@@ -78,7 +95,8 @@ def test_a_node_that_was_named_twice_is_excluded_if_the_queue_has_others(
     (tmp_path / "run/stalls/11.0/named").write_text("trn1-1\ntrn1-2\n", encoding="utf-8")  # of another job
     commands = {
         "scontrol": f"""\
-if [[ $1 == show ]]; then echo "   Command={JOBS}/train.sbatch"; echo "   ReqNodeList=(null) ExcNodeList=trn1-7"
+if [[ $2 == hostnames ]]; then [[ $3 == "trn1-[7-8]" ]] && printf 'trn1-%s\\n' 7 8 || echo "what are '$3'?"
+elif [[ $1 == show ]]; then echo "   Command={JOBS}/train.sbatch"; echo "   ReqNodeList=(null) ExcNodeList={before}"
 else echo "asked to $*"; fi""",
         "sinfo": f"echo 1; echo {1 + spare}",
     }

@@ -24,6 +24,7 @@ NCCOM_TEST = """\
 # /fsx/slurm-mode is a release without the Slurm mode, "broken" one whose mode does not work.
 if [[ $1 == --help ]]; then
     grep -q old /fsx/slurm-mode || echo '  -S, --slurm-mode'
+    seq 100000 # a long help: whoever stops to read in the middle of it ends this program
     exit
 fi
 echo "$NEURON_RT_ROOT_COMM_ID nccom-test $*" >>/fsx/calls

@@ -35,8 +35,9 @@ refuse() {
 
 # has_slurm_mode: whether this nccom-test can run through Slurm by itself, as that of Neuron SDK 2.28 can
 # (https://github.com/aws-neuron/aws-neuron-sdk/blob/v2.28.1/tools/neuron-sys-tools/nccom-test.rst).
+# Its help is read to the end: `grep --quiet` leaves early, and SIGPIPE would count as a failure.
 has_slurm_mode() {
-    nccom-test --help 2>&1 | grep --quiet -- '--slurm-mode'
+    [[ $(timeout 60 nccom-test --help 2>&1) == *--slurm-mode* ]]
 }
 
 # by_slurm NODE...: runs an all-reduce over all nodes of the job in the Slurm mode of nccom-test. Nodes within a job cannot

@@ -142,6 +142,7 @@ def test_a_healthy_deployment_has_no_fault() -> None:
         ({"software": FAILED}, "no network. Again: make run ENV=trn1-16 ARGS='sudo systemctl restart ultracluster-"),
         ({"software": replace(BUILDING, unit="inactive")}, "not ready: nothing builds it now."),
         ({"software": Software("", "failed", "", "", "", (), ())}, "not ready: nothing builds it now."),
+        ({"software": replace(BUILDING, state="ready", unit="failed")}, "not ready: nothing builds it now."),
     ],
 )
 def test_faults(change: dict[str, Any], fault: str) -> None:

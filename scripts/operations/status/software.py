@@ -72,7 +72,12 @@ class Software:
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether nothing builds what is not ready."""
+        """Whether nothing builds what is not ready.
+
+        The state may be of an earlier build: one that fails early writes none.
+        """
+        if self.unit == "failed":
+            return self.state != "failed"
         return self.state in ("", "building") and self.unit not in ("active", "activating")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import socket
 import subprocess
 import time
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from scripts.jobs.pretraining import heartbeat
 from scripts.jobs.pretraining.heartbeat import Beats, Heartbeat, Stage
-from scripts.jobs.pretraining.watchdog import STALLED, Rank, judge
+from scripts.jobs.pretraining.watchdog import NODES, STALLED, Rank, Watchdog, judge
 from tests.training.runs import TINY, free_port
 from tests.training.test_launch import ENVIRONMENT, LAUNCH
 
@@ -126,6 +127,16 @@ def test_who_is_named(case: str) -> None:
 def test_a_node_that_does_not_answer_is_named() -> None:
     verdict = judge({0: [rank(0, 9), rank(1, 9)], 2: [rank(4, 9), rank(5, 9)]}, HOSTS)
     assert (verdict.nodes, verdict.lines) == (["trn1-2"], ["node trn1-2 does not answer"])
+
+
+@pytest.mark.parametrize(("variables", "names"), [({}, ["node-0", None]), ({NODES: "a b"}, ["a", "b"])])
+def test_each_of_several_nodes_has_a_name_even_if_nobody_gave_one(
+    tmp_path: Path, variables: dict[str, str], names: list[str | None]
+) -> None:
+    own = [name or socket.gethostname() for name in names]
+    watchdog = Watchdog(tmp_path, workers=1, node=1, nodes=2, address=("127.0.0.1", 1), environment=variables)
+    assert watchdog._rank(0, Beats(tmp_path, 1).read()[0]).node == own[1]
+    assert watchdog._names == own
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,9 @@ class Watchdog(Thread):
         super().__init__(name="watchdog", daemon=True)
         self._directory, self._workers, self._node, self._nodes = directory, workers, node, nodes
         self._address = address
-        self._names = environment.get(NODES, socket.gethostname()).split()
+        self._names = environment.get(NODES, "").split() or [
+            socket.gethostname() if number == node else f"node-{number}" for number in range(nodes)
+        ]
         self._records = Path(environment[RECORDS]) if RECORDS in environment else None
         self._beats = Beats(directory, workers)
         self._store: Any = None

@@ -25,7 +25,8 @@ fail() {
 fetch() {
     local pause
     for pause in 5 10 15 20 0; do
-        aws s3 cp --region "$region" --only-show-errors "$address" "$new/bundle.zip" && return
+        aws s3 cp --region "$region" --cli-connect-timeout 5 --cli-read-timeout 10 --only-show-errors \
+            "$address" "$new/bundle.zip" && return
         sleep "$pause"
     done
     fail 10 "$address could not be fetched in five attempts" \

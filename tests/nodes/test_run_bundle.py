@@ -14,6 +14,7 @@ import pytest
 
 RUNNER = Path(__file__).parents[2] / "constructs" / "ultracluster" / "run_bundle.sh"
 ADDRESS = "s3://assets/0123456789abcdef.zip"
+LIMITS = "--cli-connect-timeout 5 --cli-read-timeout 10"
 ENTRY = """\
 here=$(dirname "$0")
 source "$here/lib/common.sh"
@@ -85,7 +86,7 @@ def test_a_script_runs_from_its_bundle_with_its_arguments(node: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "sourced\n<a=1><b=two words><c='\"$(x)>to stderr\n"
     [call] = calls(node)
-    assert call.startswith(f"s3 cp --region us-west-2 --only-show-errors {ADDRESS} {home(node)}/")
+    assert call.startswith(f"s3 cp --region us-west-2 {LIMITS} --only-show-errors {ADDRESS} {home(node)}/")
     assert not (node / "sleeps").exists()
 
 

@@ -1,6 +1,7 @@
-"""docs/first-deployment.md: the settings of each rung are valid, and cost what the page says."""
+"""docs/first-deployment.md: settings and commands of each rung are valid, and cost what the page says."""
 
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ import pytest
 import yaml
 
 from config.settings import Settings
+from scripts.jobs import submit
+from scripts.jobs.pretraining import options
 from scripts.planning.costs import Costs, costs
 from scripts.planning.prices import Prices
 
@@ -62,3 +65,10 @@ def test_a_rung_costs_what_the_page_says(rung: int, nodes: int, hourly: Callable
     )
     assert float(an_hour) == pytest.approx(dollars, abs=0.006)
     assert float(sum_.replace(",", "")) == pytest.approx(dollars * int(hours), abs=0.6)
+
+
+@pytest.mark.parametrize("command", re.findall(r'submit\.py" (.*)$', PAGE, re.MULTILINE))
+def test_the_training_program_takes_what_the_page_submits(command: str) -> None:
+    given, further = submit.parser().parse_known_args(shlex.split(command))
+    parsed = options.parse(["check", f"--nodes={given.nodes}", f"--output={given.output}", *further])
+    assert options.contradictions(parsed) == []

@@ -8,10 +8,10 @@
 mark_root_volume() {
     local volume tag="Key=ultracluster:snapshots,Value=$deployment"
     if request_metadata instance-id &&
-        volume=$(timeout 10 aws ec2 describe-volumes --region "$region" --filters \
+        volume=$(limited aws ec2 describe-volumes --region "$region" --filters \
             "Name=attachment.instance-id,Values=$metadata" Name=tag:parallelcluster:node-type,Values=HeadNode \
             --query 'Volumes[0].VolumeId' --output text) &&
-        timeout 10 aws ec2 create-tags --region "$region" --resources "$volume" --tags "$tag"; then
+        limited aws ec2 create-tags --region "$region" --resources "$volume" --tags "$tag"; then
         log "$volume is marked for snapshots"
     else
         log "no snapshots are taken of this node's root volume, which could not be marked. To do: aws ec2 create-tags --region $region --resources VOLUME --tags $tag"

@@ -39,12 +39,18 @@ def unit_of(machine: Machine) -> dict[str, str]:
 
 
 def calls(machine: Machine) -> list[str]:
-    """Return what systemctl was told since the last time."""
+    """Return what systemctl was told of the service since the last time, with the daemon-reload that it takes."""
     if not machine.path(CALLS).exists():
         return []
     text = machine.read(CALLS)
     machine.write(CALLS, "")
-    return [call for call in text.splitlines() if NAME in call or call == "daemon-reload"]
+    told = ["", *text.splitlines(), ""]
+    return [
+        call
+        for before, call, after in zip(told, told[1:], told[2:], strict=False)
+        if NAME in call
+        or (call == "daemon-reload" and (f"disable --now {NAME}" in before or after == f"enable --now {NAME}"))
+    ]
 
 
 def give(machine: Machine, path: str, program: str) -> None:

@@ -33,7 +33,7 @@ UV := .uv/bin/uv
 
 .PHONY: setup
 setup: $(UV) ## Build the environments, with Node and the CDK command line, as pinned
-	@$(MAKE) --jobs=3 --silent .venv-pcluster/.complete node_modules/.complete
+	@$(MAKE) $(if $(findstring jobserver,$(MAKEFLAGS)),,--jobs=3) --silent .venv-pcluster/.complete node_modules/.complete
 
 # The version of the nodes, whose checksum is that of Linux alone.
 $(UV): scripts/nodes/requirements-uv.txt

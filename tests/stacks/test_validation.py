@@ -45,7 +45,7 @@ def findings(build: Build, outdir: Path, capfd: pytest.CaptureFixture[str]) -> s
     build(app)
     cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
     cdk.Validations.of(app).acknowledge(
-        cdk.Acknowledgment(id="Annotation::ultracluster:settings", reason="what it warns of is for who deploys to weigh")
+        cdk.Acknowledgment(id="Annotation::ultracluster:settings", reason="for who deploys to weigh")
     )
     capfd.readouterr()
     try:

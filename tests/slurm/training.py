@@ -40,9 +40,7 @@ def borrowed() -> Mapping[str, Path]:
     """
     if not (ENVIRONMENT / ".complete").exists():
         raise ClusterError(f"These tests need {ENVIRONMENT.name}: make {ENVIRONMENT.name}/.complete")
-    configuration = (ENVIRONMENT / "pyvenv.cfg").read_text(encoding="utf-8")
-    settings = dict(line.split(" = ", 1) for line in configuration.splitlines())
-    python = Path(settings["executable"]).resolve().parents[1]
+    python = (ENVIRONMENT / "bin/python").resolve().parents[1]
     return {"/opt/cpu": ENVIRONMENT, str(python): python}
 
 

@@ -21,6 +21,7 @@ exit "$CODE"
 STUCK = """#!/bin/bash
 # Once it hangs, the time is up: timeout's own alarm rings.
 [[ "$*" == *shared* ]] || exec /bin/cp "$@"
+sleep 0.5 # timeout must know its child before
 kill -s ALRM "$(tail --lines 1 "$GIVEN")"
 exec sleep 20
 """

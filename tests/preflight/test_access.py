@@ -189,8 +189,8 @@ def test_make_bootstrap_hands_on_what_the_settings_name(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     text = (CONFIG / "dev.yaml").read_text(encoding="utf-8")
-    own = f"\nbootstrap: {{qualifier: ml-team, kms_key_arn: '{KEY}'}}\n"
-    for name, settings in (("default", text), ("own", text + own)):
+    own = text.replace("hnb659fds", "ml-team").replace("kms_key_arn: null", f"kms_key_arn: {KEY}", 1)
+    for name, settings in (("default", text), ("own", own)):
         (tmp_path / f"{name}.yaml").write_text(settings, encoding="utf-8")
         monkeypatch.setattr(scripts_bootstrap, "CONFIG", tmp_path)
         monkeypatch.setattr("sys.argv", ["bootstrap", name])

@@ -17,7 +17,7 @@ export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
 export UV_PYTHON_DOWNLOADS := never
 
 CDK := cdk --no-notices -c env=$(ENV)
-SHELL_SCRIPTS := .ci/run $(wildcard constructs/ultracluster/*.sh scripts/nodes/*.sh scripts/nodes/*/*.sh tests/nodes/*.sh tests/nodes/stand_ins/* tests/slurm/*.sh scripts/jobs/*.sh scripts/jobs/*/*.sh scripts/jobs/*.sbatch)
+SHELL_SCRIPTS := .ci/run $(wildcard constructs/ultracluster/*.sh nodes/*.sh nodes/*/*.sh tests/nodes/*.sh tests/nodes/stand_ins/* tests/end_to_end/slurm/*.sh training/*.sh training/*/*.sh training/*.sbatch)
 # Only what was asked for: validate looks at every configuration unless ENV is given.
 GIVEN_ENV := $(if $(filter file,$(origin ENV)),,$(ENV))
 CONFIGURATIONS := $(basename $(notdir $(wildcard config/*.yaml)))
@@ -36,7 +36,7 @@ setup: $(UV) ## Build the environments, with Node and the CDK command line, as p
 	@$(MAKE) $(if $(findstring jobserver,$(MAKEFLAGS)),,--jobs=3) --silent .venv-pcluster/.complete node_modules/.complete
 
 # The version of the nodes, whose checksum is that of Linux alone.
-$(UV): scripts/nodes/requirements-uv.txt
+$(UV): nodes/requirements-uv.txt
 	@$(PYTHON) -c "" 2>/dev/null || { echo "$(PYTHON) does not run. Install Python 3.11 or newer, or name one: make setup PYTHON=..." >&2; exit 1; }
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" || { echo "Python 3.11 or newer is needed, but $(PYTHON) is $$($(PYTHON) -V 2>&1). Name another: make setup PYTHON=..." >&2; exit 1; }
 	@$(PYTHON) -c "import ensurepip, venv" 2>/dev/null || { echo "$(PYTHON) has no venv module. Install it (Debian and Ubuntu: apt install python3-venv)." >&2; exit 1; }
@@ -77,13 +77,13 @@ endef
 
 # --- the stacks of one configuration ---
 
-.PHONY: plan
-plan: env setup ## Tell what ENV is, needs and costs, offline: ARGS='--workload bert-large-phase1', --json, --html
-	@python -m scripts.plan $(ENV) $(ARGS)
+.PHONY: estimate
+estimate: env setup ## Tell what ENV is, needs and costs, offline: ARGS='--workload bert-large-phase1', --json, --html
+	@python -m scripts estimate $(ENV) $(ARGS)
 
 .PHONY: preflight
 preflight: env setup ## Look whether the account has what ENV needs; nothing is changed: ARGS='--only quota-'
-	@python -m scripts.preflight $(ENV) $(ARGS)
+	@python -m scripts preflight $(ENV) $(ARGS)
 
 .PHONY: env
 env:
@@ -91,13 +91,13 @@ env:
 
 .PHONY: image
 image: env setup ## Write what `pcluster build-image` needs for nodes that have Neuron already: ARGS=--help
-	@python -m scripts.image $(ENV) $(ARGS)
+	@python -m scripts image $(ENV) $(ARGS)
 
 .PHONY: synth
 synth: env setup ## Write the templates of ENV and its ParallelCluster configuration to cdk.out, for review
 	@rm -rf cdk.out
 	@$(CDK) --ci synth --quiet $(ARGS) >/dev/null
-	@python -m scripts.review
+	@python -m scripts review
 
 .PHONY: synth-all
 synth-all: setup ## The same for every configuration, one after the other
@@ -105,16 +105,16 @@ synth-all: setup ## The same for every configuration, one after the other
 
 .PHONY: bootstrap
 bootstrap: env setup ## Prepare the account and Region of ENV for the CDK: once, needs credentials
-	@arguments=$$(python -m scripts.bootstrap $(ENV)) && $(CDK) bootstrap $$arguments $(ARGS)
+	@arguments=$$(python -m scripts bootstrap $(ENV)) && $(CDK) bootstrap $$arguments $(ARGS)
 
-.PHONY: changes
-changes: env setup ## Tell what a deployment of ENV would do to what is running: ARGS='--against DIRECTORY', --json, --markdown
-	@python -m scripts.changes $(ENV) $(ARGS)
+.PHONY: plan
+plan: env setup ## Tell what a deployment of ENV would do to what is running: ARGS='--against DIRECTORY', --json, --markdown
+	@python -m scripts plan $(ENV) $(ARGS)
 
 .PHONY: diff
 diff: env setup ## Show line by line what a deployment of ENV would change, and what that does
 	@$(CDK) diff
-	@python -m scripts.changes $(ENV) --assembly cdk.out
+	@python -m scripts plan $(ENV) --assembly cdk.out
 
 .PHONY: review-comments
 review-comments: setup ## Write what differs from BASE to build/review, for a pull request: BASE=main
@@ -122,80 +122,80 @@ review-comments: setup ## Write what differs from BASE to build/review, for a pu
 	@rm -rf build/base build/review && mkdir -p build/base build/review
 	@git archive "$(BASE)" config tests/snapshots | tar -x -C build/base
 	@for each in $$(ls config build/base/config | sed -n 's/\.yaml$$//p' | sort -u); do \
-	  python -m scripts.review_comment $$each --before build/base --preflight build/preflight-$$each.json > build/review/$$each.md; \
+	  python -m scripts review_comment $$each --before build/base --preflight build/preflight-$$each.json > build/review/$$each.md; \
 	done
-	@python -m scripts.review_summary build/review > build/review-summary.md
+	@python -m scripts review_summary build/review > build/review-summary.md
 
 .PHONY: preflight-all
 preflight-all: setup ## Look for every configuration what preflight says, for review-comments
 	@mkdir -p build
-	@for each in $(CONFIGURATIONS); do python -m scripts.preflight $$each --json > build/preflight-$$each.json || true; done
+	@for each in $(CONFIGURATIONS); do python -m scripts preflight $$each --json > build/preflight-$$each.json || true; done
 
 .PHONY: deploy
 deploy: env setup ## Show the changes of ENV, ask, and make them; outputs go to build/outputs-ENV.json: ARGS=--yes
-	@python -m scripts.deploy $(ENV) $(ARGS)
+	@python -m scripts deploy $(ENV) $(ARGS)
 
 .PHONY: submit
 submit: env setup ## Submit a training run to the cluster of ENV: ARGS='--nodes 16 --output /fsx/runs/phase1 --phase 1'
-	@python -m scripts.submit $(ENV) $(ARGS)
+	@python -m scripts submit $(ENV) $(ARGS)
 
 # --- a deployment that exists ---
 
 .PHONY: status
 status: env setup ## Show ENV on one screen: stacks, nodes, queues, file system, cost: ARGS='--watch', --json
-	@python -m scripts.status $(ENV) $(ARGS)
+	@python -m scripts status $(ENV) $(ARGS)
 
 .PHONY: diagnose
 diagnose: env setup ## Tell why ENV failed, from its stacks and logs, and what to do
-	@python -m scripts.diagnose $(ENV) $(ARGS)
+	@python -m scripts diagnose $(ENV) $(ARGS)
 
 .PHONY: drift
 drift: env setup ## Tell what of ENV is no longer as its settings have it: ARGS=--markdown, --json
-	@python -m scripts.drift $(ENV) $(ARGS)
+	@python -m scripts drift $(ENV) $(ARGS)
 
 .PHONY: connect
 connect: env setup ## Open a shell on the head node of ENV by Session Manager
-	@python -m scripts.connect $(ENV) $(ARGS)
+	@python -m scripts connect $(ENV) $(ARGS)
 
 .PHONY: run
 run: env setup ## Run a command on the head node of ENV: ARGS='-- sinfo'
-	@python -m scripts.run $(ENV) $(ARGS)
+	@python -m scripts run $(ENV) $(ARGS)
 
 .PHONY: logs
 logs: env setup ## Show logs of a node or a job of ENV: ARGS='head-node --follow', ARGS='--job 12'
-	@python -m scripts.logs $(ENV) $(ARGS)
+	@python -m scripts logs $(ENV) $(ARGS)
 
 .PHONY: fleet
 fleet: env setup ## Stop, start or scale the compute nodes of ENV: ARGS=stop, ARGS='scale --max 32'
-	@python -m scripts.fleet $(ENV) $(ARGS)
+	@python -m scripts fleet $(ENV) $(ARGS)
 
 .PHONY: inventory
 inventory: env setup ## List every resource of ENV with its stack, age and cost: ARGS=--markdown, --json
-	@python -m scripts.inventory $(ENV) $(ARGS)
+	@python -m scripts inventory $(ENV) $(ARGS)
 
 .PHONY: upgrade
 upgrade: env setup ## Replace the cluster of ENV by a second one beside it, on the same file system
-	@python -m scripts.upgrade $(ENV) $(ARGS)
+	@python -m scripts upgrade $(ENV) $(ARGS)
 
 .PHONY: restore
 restore: env setup ## Copy /home of a snapshot of an earlier head node of ENV to the one that runs: ARGS=--list
-	@python -m scripts.restore $(ENV) $(ARGS)
+	@python -m scripts restore $(ENV) $(ARGS)
 
 .PHONY: destroy
 destroy: env setup ## Delete the cluster of ENV, on request storage and network too: ARGS='--storage --network'
-	@python -m scripts.destroy $(ENV) $(ARGS)
+	@python -m scripts destroy $(ENV) $(ARGS)
 
 .PHONY: report
 report: setup ## Show training runs on one page, build/report.html: RUN='/fsx/runs/a /fsx/runs/b'
 	@test -n "$(RUN)" || { echo "RUN: got nothing; allowed: directories of runs, such as make report RUN='/fsx/runs/a /fsx/runs/b'" >&2; exit 2; }
-	@python -m scripts.report $(RUN) $(ARGS)
+	@python -m scripts report $(RUN) $(ARGS)
 
 # --- workflows (.github): each line of theirs that does something is one of these ---
 
 .PHONY: pipeline-outputs
 pipeline-outputs: setup ## Print role, Region and configuration of a stage of pipeline.yaml: STAGE=dev, STAGE=read
 	@test -n "$(STAGE)" || { echo "STAGE: got nothing; allowed: a stage of pipeline.yaml, or read" >&2; exit 2; }
-	@python -m scripts.pipeline $(STAGE)
+	@python -m scripts pipeline $(STAGE)
 
 PIPELINE := cdk --no-notices --app '.venv/bin/python pipeline_app.py' --output build/pipeline
 
@@ -210,21 +210,21 @@ pipeline-deploy: setup ## Let GitHub's workflows into the account, by pipeline.y
 
 .PHONY: propose-pins
 propose-pins: setup ## Print newer versions of what is pinned, as Markdown; asks pip and npm
-	@python -m scripts.pins
+	@python -m scripts pins
 
 # --- proof ---
 
 .PHONY: rehearse
 rehearse: env setup ## Create, change and destroy ENV on this machine, without an AWS account
-	@python -m scripts.rehearse $(ENV) $(ARGS)
+	@python -m scripts rehearse $(ENV) $(ARGS)
 
 .PHONY: emulate
 emulate: env setup ## An emulated account for ENV until Ctrl-C, to try preflight and deploy on: ARGS='--spoil no-quota'
-	@python -m scripts.emulate $(ENV) $(ARGS)
+	@python -m scripts emulate $(ENV) $(ARGS)
 
 .PHONY: validate
 validate: $(if $(GIVEN_ENV),env) setup ## Ask the real ParallelCluster about every configuration, or ENV
-	@python -m scripts.validate $(GIVEN_ENV) $(ARGS)
+	@python -m scripts validate $(GIVEN_ENV) $(ARGS)
 
 # Two workers for each core, 8 at most: many tests wait, for Slurm or a server; each worker takes a gigabyte and a half
 # with its servers. The tests of a module stay together, for what they share. xdist would begin with the modules of most
@@ -238,15 +238,15 @@ test: setup ## Run the tests, without the slow ones
 
 .PHONY: test-training
 test-training: .venv-training/.complete ## Run the tests of the training program, in an environment with PyTorch: ARGS=-x
-	@.venv-training/bin/python -m pytest $(PARALLEL) tests/training -m "not xla" $(ARGS)
+	@.venv-training/bin/python -m pytest $(PARALLEL) tests/training/pretraining -m "not xla" $(ARGS)
 
 .PHONY: test-xla
 test-xla: .venv-xla/.complete ## Run the training program's Neuron back end on PyTorch/XLA and a CPU: a download of some GB
-	@.venv-xla/bin/python -m pytest tests/training/test_xla.py $(ARGS)
+	@.venv-xla/bin/python -m pytest tests/training/pretraining/test_xla.py $(ARGS)
 
 .PHONY: test-all
 test-all: setup .venv-training/.complete ## Run all tests but the thorough ones
-	@.venv-training/bin/python -m pytest $(PARALLEL) tests/training -m "not xla"
+	@.venv-training/bin/python -m pytest $(PARALLEL) tests/training/pretraining -m "not xla"
 	@pytest $(PARALLEL) -m "not thorough" $(ARGS)
 
 .PHONY: test-thorough
@@ -256,12 +256,12 @@ test-thorough: setup ## Run the tests that take minutes of real deployments each
 # Those of the training program come first, and the others add theirs.
 .PHONY: coverage
 coverage: setup .venv-training/.complete ## Run all tests and measure which lines they reach: a quarter longer
-	@.venv-training/bin/python -m pytest $(PARALLEL) tests/training -m "not xla" --cov=scripts --cov-report= --cov-fail-under=0
+	@.venv-training/bin/python -m pytest $(PARALLEL) tests/training/pretraining -m "not xla" --cov=scripts --cov-report= --cov-fail-under=0
 	@pytest $(PARALLEL) --cov --cov-append --cov-report=term:skip-covered $(ARGS)
 
 # In a copy: mutmut knows packages beside it or in src/, and constructs/ is neither.
-MUTATION_FILES := pyproject.toml pipeline.yaml docs/nodes.md scripts/__init__.py scripts/environments.py scripts/pipeline.py \
-  scripts/nodes tests/configurations.py tests/conftest.py tests/fork tests/unit
+MUTATION_FILES := pyproject.toml pipeline.yaml docs/nodes.md scripts/__init__.py scripts/__main__.py scripts/environments.py scripts/commands \
+  nodes tests/configurations.py tests/conftest.py tests/fork tests/config tests/constructs/domain
 
 .PHONY: mutation
 mutation: setup ## Change settings' models and rules line by line, and list what no unit test notices: ARGS='config.rules*'
@@ -272,7 +272,7 @@ mutation: setup ## Change settings' models and rules line by line, and list what
 
 .PHONY: bench
 bench: setup .venv-training/.complete ## Measure synth and tests as docs/performance.md reports them
-	@python -m scripts.bench $(ARGS)
+	@python -m scripts bench $(ARGS)
 
 .PHONY: lint
 lint: setup ## Check style, imports between layers, YAML, shell and workflows
@@ -302,7 +302,7 @@ schema: setup ## Write config/schema.json and config/pipeline.schema.json anew f
 
 .PHONY: snapshots
 snapshots: setup ## Write the golden files: templates, permissions, comments, what users rely on; review them as a diff
-	@pytest --update-snapshots tests/stacks/test_snapshots.py tests/pull_request/test_golden.py tests/operations/test_node_permissions.py tests/surface $(ARGS)
+	@pytest --update-snapshots tests/stacks/test_snapshots.py tests/scripts/review/test_golden.py tests/scripts/test_node_permissions.py tests/surface $(ARGS)
 
 .PHONY: update-deps
 update-deps: setup ## Resolve constraints*.txt and package-lock.json again after a pin was edited

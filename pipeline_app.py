@@ -8,7 +8,7 @@ import aws_cdk as cdk
 
 from config import pipeline
 from config.settings import SettingsError
-from scripts import rights
+from scripts import permissions as rights
 from stacks.pipeline_composition import compose_pipeline
 
 ROOT = Path(__file__).parent

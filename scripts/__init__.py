@@ -1,1 +1,1 @@
-"""Programs run by people and CI: `python -m scripts.NAME`."""
+"""The command line, `python -m scripts NAME`: used by people and CI."""

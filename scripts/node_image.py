@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from config.settings import Settings
-from scripts.checks.images import SDK_TAG
+from scripts.preflight.images import SDK_TAG
 from ultracluster.domain import neuron
 
-_NODES = Path(__file__).with_name("nodes")
+_NODES = Path(__file__).parents[1] / "nodes"
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def component(settings: Settings) -> str:
     arguments = shlex.join(f"{name}={value}" for name, value in facts(settings).items())
     return (
         "#!/bin/bash\n"
-        "# Made by `make image`: unpacks scripts/nodes, and runs image.sh.\n"
+        "# Made by `make image`: unpacks nodes, and runs image.sh.\n"
         "set -euo pipefail\n"
         "directory=$(mktemp --directory)\n"
         "base64 --decode <<'FILES' | tar --extract --gzip --directory \"$directory\"\n"

@@ -15,9 +15,8 @@ from ultracluster.network import Network
 from ultracluster.node_scripts import NodeScript
 from ultracluster.parallel_cluster import ParallelCluster
 
-_SCRIPTS = Path(__file__).parents[1] / "scripts"
-_NODE_SCRIPTS = _SCRIPTS / "nodes"
-_JOB_SCRIPTS = _SCRIPTS / "jobs"
+_NODE_SCRIPTS = Path(__file__).parents[1] / "nodes"
+_JOB_SCRIPTS = Path(__file__).parents[1] / "training"
 
 
 class ClusterStack(cdk.Stack):

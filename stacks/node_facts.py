@@ -1,4 +1,4 @@
-"""What the scripts of nodes (``scripts/nodes``) are told of their cluster. Versions are exact."""
+"""What the scripts of nodes (``nodes``) are told of their cluster. Versions are exact."""
 
 from ultracluster.domain import neuron
 from ultracluster.domain.cluster import ClusterSpec, QueueSpec

@@ -136,7 +136,7 @@ class PipelineStack(cdk.Stack):
         changes = pipelines.CodeBuildStep(
             "Changes",
             input=self._source,
-            commands=[f"make changes ENV={stage.environment}"],
+            commands=[f"make plan ENV={stage.environment}"],
             role_policy_statements=_statements(self._looking),
         )
         if not stage.approval:

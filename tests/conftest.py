@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from rehearsal.aws import EmulatedAws
+    from emulator.aws import EmulatedAws
 
 
-collect_ignore = ["training"] if find_spec("torch") is None else []
+collect_ignore = ["training/pretraining"] if find_spec("torch") is None else []
 """The tests of the training program run in .venv-training: `make test-training`, and a step of `make test-all`."""
 
 
 def pytest_report_header() -> str:
-    return "tests/training: left to .venv-training" if collect_ignore else "tests/training: here"
+    return f"tests/training/pretraining: {'left to .venv-training' if collect_ignore else 'here'}"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the module that takes longest: if it began last, it would run alone at the end."""
-    items.sort(key=lambda item: not item.nodeid.startswith("tests/slurm/test_training_jobs.py::"))
+    items.sort(key=lambda item: not item.nodeid.startswith("tests/end_to_end/slurm/test_training_jobs.py::"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -43,7 +43,7 @@ def boto3_data() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def rehearsal_server(boto3_data: None) -> Iterator[EmulatedAws]:
     """One server for the whole run, started when the first test asks for it."""
-    from rehearsal.aws import EmulatedAws  # boto3 takes its time, and most tests need none
+    from emulator.aws import EmulatedAws  # boto3 takes its time, and most tests need none
 
     with EmulatedAws() as server:
         yield server

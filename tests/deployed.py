@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from config.settings import Settings
-from rehearsal.aws import ACCOUNT, EmulatedAws
+from emulator.aws import ACCOUNT, EmulatedAws
 from scripts.deployment import PARTS
 from tests.stacks.deployments import Deployment
 
@@ -22,7 +22,7 @@ def create_stacks(aws: EmulatedAws, synthesized: Deployment, parts: Sequence[str
     """Deploy parts of what was synthesized.
 
     Args:
-        aws: The account, which has what the settings name and the CDK's bootstrap stack (`rehearsal.stand_ins`).
+        aws: The account, which has what the settings name and the CDK's bootstrap stack (`emulator.stand_ins`).
         synthesized: Settings and assembly.
         parts: The stacks; what the others need is published, too.
     """

@@ -1,9 +1,9 @@
 #!/bin/bash
 # OnNodeConfigured of compute nodes, and what the launcher runs on head and login nodes: fetches a bundle, the zip file
-# of scripts/nodes, and runs one of its scripts. Each bundle is unpacked once, under its own name; "current" leads to
+# of nodes, and runs one of its scripts. Each bundle is unpacked once, under its own name; "current" leads to
 # the last one that ran. Arguments: s3:// address of the bundle, AWS Region, the script in it, the script's arguments.
 #
-# It fails as the scripts do, with their codes (scripts/nodes/lib/common.sh).
+# It fails as the scripts do, with their codes (nodes/lib/common.sh).
 set -euo pipefail
 exec 2>&1
 umask 022 # users read what lies below /opt/ultracluster

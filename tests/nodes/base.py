@@ -34,7 +34,7 @@ from tests.nodes.packages import (
 )
 from ultracluster.domain.neuron import RELEASES
 
-NODES = HERE.parents[1] / "scripts" / "nodes"
+NODES = HERE.parents[1] / "nodes"
 REAL_KEY = "00FA2C1079260870A76D2C285749CAD8646D9185"
 
 _DEBIAN_PACKAGES = (

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from scripts.planning.hardware import TRAINIUM_HARDWARE
+from scripts.estimate.hardware import TRAINIUM_HARDWARE
 from tests.nodes.base import ENVIRONMENT, NODES, Base
 from tests.nodes.packages import HERE, KERNELS
 

@@ -16,8 +16,8 @@ from typing import cast
 
 import pytest
 
-from scripts.operations.status.software import SCRIPT as SOFTWARE
-from scripts.operations.status.software import Software, parse
+from scripts.status.software import SCRIPT as SOFTWARE
+from scripts.status.software import Software, parse
 from tests.nodes.base import Base
 from tests.nodes.facts import COMPUTE_NODE, IMAGE, PROJECT
 from tests.nodes.machine import ADDRESS, NO_INTERNET, SITES, Machine, Outcome

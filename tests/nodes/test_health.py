@@ -14,7 +14,7 @@ import pytest
 from tests.nodes.hardware_files import DEVICES, NODE_FACTS, SHAPES, hardware_files, node_facts
 
 PROJECT = Path(__file__).parents[2]
-HEALTH = PROJECT / "scripts" / "nodes" / "health"
+HEALTH = PROJECT / "nodes" / "health"
 NAME = "trn1-dy-trn1-32xl-7"
 HARDWARE_ERRORS = (SHAPES / "hardware_errors.txt").read_text(encoding="utf-8").splitlines()
 RECORDED = HARDWARE_ERRORS[0]

@@ -9,7 +9,7 @@ import pytest
 
 from config.settings import load
 from scripts import node_image
-from scripts.validate import CONFIG
+from scripts.commands.validate import CONFIG
 from tests.nodes.base import Base
 from tests.nodes.facts import COMPUTE_NODE, IMAGE
 from tests.nodes.machine import NO_INTERNET, SITES, Machine, Outcome

@@ -1,4 +1,4 @@
-"""The metrics of the head node, but for Slurm itself, which tests/slurm/test_node_metrics.py has."""
+"""The metrics of the head node, but for Slurm itself, which tests/end_to_end/slurm/test_node_metrics.py has."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from scripts.nodes.metrics import slurm
-from scripts.nodes.metrics.slurm import ControllerLog
+from nodes.metrics import slurm
+from nodes.metrics.slurm import ControllerLog
 
 LINES = """\
 [2026-11-20T08:00:00.000] update_node: node trn1-dy-trn1-32xl-1 reason set to: ultracluster: SCRATCH: full

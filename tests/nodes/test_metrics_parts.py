@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from scripts.nodes.metrics import cloudwatch, counters, neuron_monitor, service
-from scripts.nodes.metrics.cloudwatch import CloudWatch, Metric, Trouble
+from nodes.metrics import cloudwatch, counters, neuron_monitor, service
+from nodes.metrics.cloudwatch import CloudWatch, Metric, Trouble
 from tests.nodes.hardware_files import neuron_monitor_report
 from ultracluster.domain import metrics
 
@@ -116,7 +116,7 @@ def test_a_node_keeps_its_moment_of_the_minute() -> None:
 
 
 def test_it_asks_neuron_monitor_once_a_minute_for_what_it_uses() -> None:
-    path = PROJECT / "scripts/nodes/metrics/neuron_monitor.json"
+    path = PROJECT / "nodes/metrics/neuron_monitor.json"
     configuration = json.loads(path.read_text(encoding="utf-8"))
     assert configuration["period"] == f"{service.PERIOD:.0f}s"
     [runtimes] = configuration["neuron_runtimes"]
@@ -125,7 +125,7 @@ def test_it_asks_neuron_monitor_once_a_minute_for_what_it_uses() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("path", sorted((PROJECT / "scripts/nodes").rglob("*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted((PROJECT / "nodes").rglob("*.py")), ids=lambda path: path.stem)
 def test_programs_of_nodes_are_python_3_9(path: Path) -> None:
     """As far as syntax goes. What only newer Pythons know in annotations is never evaluated."""
     text = path.read_text(encoding="utf-8")

@@ -15,14 +15,14 @@ from textwrap import dedent
 
 import pytest
 
-from scripts.planning.hardware import TRAINIUM_HARDWARE
+from scripts.estimate.hardware import TRAINIUM_HARDWARE
 from tests.nodes.facts import FACTS
 from ultracluster.domain.instance_types import TRAINIUM_TYPES
 from ultracluster.domain.names import SNAPSHOT_TAG
 from ultracluster.domain.neuron import RELEASES
 
 PROJECT = Path(__file__).parents[2]
-SCRIPTS = PROJECT / "scripts" / "nodes"
+SCRIPTS = PROJECT / "nodes"
 LAUNCHER = PROJECT / "constructs" / "ultracluster" / "node_launcher.sh"
 LAUNCHER_SHA256 = "2b4fa7ec09c8642595a9b201b8f4d3960f675d00a6f82582120f42bc53953e98"
 

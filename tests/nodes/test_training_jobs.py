@@ -12,7 +12,7 @@ from textwrap import dedent
 
 import pytest
 
-SCRIPTS = Path(__file__).parents[2] / "scripts" / "nodes"
+SCRIPTS = Path(__file__).parents[2] / "nodes"
 FIRST, SECOND = "0123456789abcdef", "fedcba9876543210"
 FILES = {"pretraining/job.sh": "echo trained\n", "README.md": "how\n"}
 AWS = """\

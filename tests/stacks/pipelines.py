@@ -10,7 +10,7 @@ import aws_cdk as cdk
 
 from config.pipeline import Pipeline, load
 from config.settings import Settings
-from scripts import rights
+from scripts import permissions as rights
 from stacks.pipeline_composition import compose_pipeline
 from tests.stacks.small_app import new_app
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from scripts.planning import costs
+from scripts.estimate import costs
 from tests.stacks.deployments import Deployment, Raw, deploy, edited
 from tests.stacks.small_app import flat
 from tests.stacks.test_composition import use_existing_vpc

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from config.settings import BootstrapSettings
-from rehearsal.aws import EmulatedAws
+from emulator.aws import EmulatedAws
 from tests.stacks.deployments import PARTS, Deployment
 from tests.stacks.pipelines import ACCESS_STACK, ACCOUNT, Job, deployments, pipeline, pull_request, synthesize
 from tests.stacks.small_app import Template, read_template

@@ -88,7 +88,7 @@ def test_the_change_plan_is_that_of_the_stage_and_only_looks(template: Template,
     action = stages(template)[stage][0]
     found = project(template, action)
 
-    assert found["BuildSpec"]["phases"]["build"]["commands"] == [f"make changes ENV={environment}"]
+    assert found["BuildSpec"]["phases"]["build"]["commands"] == [f"make plan ENV={environment}"]
     granted = rights(template, found)
     assert "cloudformation:GetTemplate" in granted
     assert not {"ssm:SendCommand", "sts:AssumeRole", "cloudformation:CreateChangeSet"} & granted.keys()

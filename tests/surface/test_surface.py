@@ -27,7 +27,7 @@ from tests.configurations import CONFIG, SHIPPED
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = Path(__file__).with_name("golden.txt")
-PROGRAMS = [f"scripts.{path.stem}" for path in (ROOT / "scripts").glob("*.py") if "\ndef main(" in path.read_text()]
+PROGRAMS = [f"scripts.commands.{path.stem}" for path in (ROOT / "scripts/commands").glob("[a-z]*.py")]
 ABSENT = ("h5py", "numpy", "tokenizers", *(f"tokenizers.{name}" for name in ("implementations", "models", "trainers")))
 """What `prepare` imports that only the environment of training jobs has; its command line does not depend on it."""
 INTERNAL_OUTPUT = re.compile(r"PublishOutput|ExportsOutput")
@@ -94,25 +94,25 @@ def command_lines() -> Iterator[str]:
     for target in re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE):
         yield f"make {target}"
     # Undone afterwards, with what was imported meanwhile: no other test may meet a module that is none.
-    from scripts import deploy
-    from scripts.jobs.pretraining import options
+    from scripts.commands import deploy
+    from training.pretraining import options
 
-    modules = [importlib.import_module(name) for name in (*PROGRAMS, "scripts.jobs.submit")]
+    modules = [importlib.import_module(name) for name in (*PROGRAMS, "training.submit")]
     with patch.dict(sys.modules, {name: MagicMock() for name in ABSENT if name not in sys.modules}):
-        modules.append(importlib.import_module("scripts.jobs.pretraining.prepare"))
+        modules.append(importlib.import_module("training.pretraining.prepare"))
     for module in modules:
-        name = module.__name__.removeprefix("scripts.")
+        name = module.__name__.removeprefix("scripts.commands.")
         with patch("os.cpu_count", return_value=None):  # a default of prepare
             yield from arguments(name, parser_of(module.main))
         yield f"{name}: exit codes {exit_codes(module.__doc__ or '') or 'not documented'}"
     yield from arguments("deploy --", deploy._further())
-    yield from arguments("jobs.pretraining", parser_of(lambda: options.parse([])))
+    yield from arguments("training.pretraining", parser_of(lambda: options.parse([])))
 
 
 def names() -> Iterator[str]:
     """Yield what is named on command lines and in documents, beside arguments."""
-    from rehearsal.faults import FAULTS
-    from scripts.checks.catalog import CATALOG
+    from emulator.faults import FAULTS
+    from scripts.preflight.catalog import CATALOG
 
     yield from (f"preflight check {check.id}" for check in CATALOG)
     yield from (f"rehearse fault {name}" for name in FAULTS)
@@ -159,13 +159,13 @@ def json_keys() -> Iterator[str]:
 
 def documents() -> dict[str, Any]:
     """Return a document of each program without a schema, with something in all its lists."""
-    from rehearsal.validation import Report
-    from scripts import validate
-    from scripts.change_plan import model
-    from scripts.change_plan.report import document
-    from scripts.checks.check import Check, Finding, Status
-    from scripts.checks.report import Report as PreflightReport
-    from scripts.checks.runner import Result
+    from emulator.validation import Report
+    from scripts.commands import validate
+    from scripts.plan import model
+    from scripts.plan.report import document
+    from scripts.preflight.check import Check, Finding, Status
+    from scripts.preflight.report import Report as PreflightReport
+    from scripts.preflight.runner import Result
     from toolchain.parallelcluster import Message
 
     finding = Finding(Status.FAIL, "sentence", "hint", "command", "subject")
@@ -187,17 +187,17 @@ def documents() -> dict[str, Any]:
     )
     report = Report("cluster", 1, (Message("WARNING", "validator", "text"),), {}, ("fault",))
     return {
-        "changes": document(plan),
-        "plan": _estimate(),
+        "plan": document(plan),
+        "estimate": _estimate(),
         "preflight": PreflightReport("env", None, None, [Result(check, finding, 1)], "fail", 1).document(),
         "validate": json.loads(validate.as_json(validate.Outcome("env", report))),
     }
 
 
 def _estimate() -> dict[str, Any]:
-    from scripts.planning.plan import document, plan, plan_run, wanted_products
-    from scripts.planning.prices import find_prices
-    from scripts.planning.workloads import WORKLOADS
+    from scripts.estimate.plan import document, plan, plan_run, wanted_products
+    from scripts.estimate.prices import find_prices
+    from scripts.estimate.workloads import WORKLOADS
 
     found: dict[str, Any] = {}
     for workload in WORKLOADS.values():

@@ -10,7 +10,7 @@ import pytest
 
 from tests.workflows.workflows import ROOT
 
-DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "rehearsal/README.md"]
+DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "emulator/README.md"]
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
 MAKE = re.compile(r"(?:^|`|&& )make (?:--silent )?([a-z][a-z-]*)", re.MULTILINE)
 PROGRAM = re.compile(r"python -m (scripts\.[a-z_]+)")
@@ -26,4 +26,4 @@ def test_commands_of_a_document_exist(path: Path) -> None:
 def test_commands_are_found() -> None:
     text = "".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("pipeline.md", "preflight.md"))
     assert {"lint", "snapshots", "pipeline-deploy", "drift"} <= set(MAKE.findall(text))
-    assert "scripts.preflight" in PROGRAM.findall(text)
+    assert "scripts.commands.preflight" in PROGRAM.findall(text)

@@ -10,13 +10,13 @@ from pathlib import Path
 from config.edit import set_value
 from tests.workflows.workflows import ROOT
 
-COPIED = (".github", "config", "scripts", "tests/facts", "tests/fork", "tests/unit", "tests/workflows")
+COPIED = (".github", "config", "scripts", "tests/toolchain", "tests/fork", "tests/config", "tests/workflows")
 FILES = ("Makefile", "pyproject.toml", "tests/configurations.py", "tests/conftest.py")
 TESTS = (
-    "tests/facts/test_schema.py",
-    "tests/unit/test_configurations.py",
-    "tests/unit/test_edit.py",
-    "tests/unit/test_pipeline.py",
+    "tests/toolchain/test_schema.py",
+    "tests/config/test_configurations.py",
+    "tests/config/test_edit.py",
+    "tests/config/test_pipeline.py",
     "tests/workflows/test_workflows.py::test_stages_are_those_of_pipeline_yaml",
 )
 """Those that look at config/ or pipeline.yaml and need no CDK."""

@@ -1,0 +1,192 @@
+"""Systems Manager's agent of every node: it runs shell commands and hands back what came of them.
+
+A program stands for the shell of all nodes: bash text, which gets the script of a command as its standard input. What
+it prints and its exit code are the node's answer. Words, limits and exit codes are those of the real agent
+(https://github.com/aws/amazon-ssm-agent, agent/framework/processor and agent/plugins/runscript).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import IO, Any, Final
+
+from botocore.exceptions import ClientError
+
+from emulator.cloudformation.clients import Clients
+
+STREAMS: Final = ("stdout", "stderr")
+STOPPED_CODE: Final = 137
+"""Exit code of what was ended before it was done: 128, and 9 for SIGKILL."""
+
+_EVENT_BYTES: Final = 200_000
+"""The most that the agent puts into one event of CloudWatch Logs; it may be several lines."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a node is to run.
+
+    Attributes:
+        region: Region of the node.
+        command_id: The command's id.
+        instance_id: The node.
+        script: For its shell.
+        seconds: How long it may take.
+        log_group: Where its output goes while it runs; None: nowhere.
+    """
+
+    region: str
+    command_id: str
+    instance_id: str
+    script: str
+    seconds: float
+    log_group: str | None
+
+
+class Run:
+    """One order on one node, from its start to its end.
+
+    Attributes:
+        order: The order.
+        status: As CommandInvocationStatus of the API has it.
+        code: Its exit code; -1: it never ran, or has not ended.
+        output: What was printed to standard output and standard error.
+        began: When it began.
+        ended: When it ended; None: it has not.
+    """
+
+    def __init__(self, order: Order, shell: str, logs: Any) -> None:
+        self.order = order
+        self.status = "InProgress"
+        self.code = -1
+        self.output = dict.fromkeys(STREAMS, "")
+        self.began = datetime.now(UTC)
+        self.ended: datetime | None = None
+        self._logs = logs
+        self._stopped_as = ""
+        self._process = subprocess.Popen(
+            ["bash", "-c", shell],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        self._thread = threading.Thread(target=self._live, daemon=True)
+        self._thread.start()
+
+    def wait(self, seconds: float) -> None:
+        """Wait until it has ended, or so many seconds."""
+        self._thread.join(seconds)
+
+    def cancel(self) -> None:
+        """End it; nothing happens if it has ended."""
+        if self.ended is None:
+            self.status = "Cancelling"
+            self._stop("Cancelled")
+
+    def _live(self) -> None:
+        pipes = {"stdout": self._process.stdout, "stderr": self._process.stderr}
+        readers = [threading.Thread(target=self._read, args=each, daemon=True) for each in pipes.items()]
+        for work in (*readers, threading.Thread(target=self._write, daemon=True)):
+            work.start()
+        try:
+            self._process.wait(self.order.seconds)
+        except subprocess.TimeoutExpired:
+            self._stop("TimedOut")
+        for reader in readers:
+            reader.join()
+        code = self._process.wait()
+        if code and not self._stopped_as:
+            complaint = f"failed to run commands: exit status {code}"
+            self.output["stderr"] += complaint
+            self._upload("stderr", complaint)
+        self.code = STOPPED_CODE if self._stopped_as else code
+        self.ended = datetime.now(UTC)
+        self.status = self._stopped_as or ("Failed" if code else "Success")
+
+    def _write(self) -> None:
+        assert self._process.stdin is not None  # noqa: S101 - stdin=PIPE
+        with contextlib.suppress(BrokenPipeError), self._process.stdin as file:
+            file.write(self.order.script.encode())
+
+    def _read(self, stream: str, pipe: IO[bytes]) -> None:
+        """Take what is printed until the end of it; whole lines go to the log meanwhile."""
+        read, sent = b"", 0
+        while chunk := os.read(pipe.fileno(), _EVENT_BYTES):
+            read += chunk
+            end = max(read.rfind(b"\n") + 1, sent)
+            self._upload(stream, read[sent:end].decode(errors="replace"))
+            sent = end
+        self._upload(stream, read[sent:].decode(errors="replace"))
+        self.output[stream] = read.decode(errors="replace")
+
+    def _upload(self, stream: str, text: str) -> None:
+        """Write an event, its line ends too; group and stream are made when they are missing."""
+        group = self.order.log_group
+        if group is None or not text:
+            return
+        name = f"{self.order.command_id}/{self.order.instance_id}/aws-runShellScript/{stream}"
+        with _unless_there():
+            self._logs.create_log_group(logGroupName=group)
+        with _unless_there():
+            self._logs.create_log_stream(logGroupName=group, logStreamName=name)
+        event = {"timestamp": time.time_ns() // 1_000_000, "message": text}
+        self._logs.put_log_events(logGroupName=group, logStreamName=name, logEvents=[event])
+
+    def _stop(self, status: str) -> None:
+        """End the process group of the shell; what has left that goes on, as with the real agent.
+
+        https://github.com/aws/amazon-ssm-agent/blob/mainline/agent/executers/executers_unix.go
+        """
+        self._stopped_as = status
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def _unless_there() -> Iterator[None]:
+    """Let it pass that a log group or stream exists.
+
+    Not by the client's own exception: botocore makes its class at first use, and two threads that come at once get two.
+    """
+    try:
+        yield
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "ResourceAlreadyExistsException":
+            raise
+
+
+class Agents:
+    """The agents of all nodes of one server.
+
+    Attributes:
+        shell: The program that is every node's shell; None: no agent answers.
+    """
+
+    def __init__(self, clients: Clients) -> None:
+        self.shell: str | None = None
+        self._clients = clients
+        self._runs: list[Run] = []
+
+    def run(self, order: Order) -> Run | None:
+        """Begin an order; None: no agent answers."""
+        if self.shell is None:
+            return None
+        run = Run(order, self.shell, self._clients("logs", order.region))
+        self._runs.append(run)
+        return run
+
+    def reset(self) -> None:
+        """End what runs, and take the shell away."""
+        self.shell = None
+        for run in self._runs:
+            run.cancel()
+        self._runs = []

@@ -1,0 +1,166 @@
+"""The emulated AWS, as the process that starts it sees it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import urllib.parse
+import urllib.request
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import boto3
+
+from emulator.calls import OWN_KEY
+from toolchain.assembly import EXAMPLE_ACCOUNT
+
+ACCOUNT = EXAMPLE_ACCOUNT
+"""The account that every credential belongs to, and the value of AWS::AccountId."""
+
+
+class EmulatedAws:
+    """A running server. It ends with `stop`, with the `with` block, or with the process that started it.
+
+    Stacks come up as fast as they can, or at speed `real` in about the time that AWS takes.
+    """
+
+    def __init__(self, speed: Literal["fast", "real"] = "fast") -> None:
+        own = {
+            "MOTO_ACCOUNT_ID": ACCOUNT,
+            "MOTO_EC2_LOAD_DEFAULT_AMIS": "false",  # stand_ins declares the images that matter
+            "MOTO_IAM_LOAD_MANAGED_POLICIES": "true",
+        }
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "emulator.server", speed],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=Path(__file__).parents[1],
+            env={**_without_aws(os.environ), **own},
+            start_new_session=True,  # Ctrl-C is for the starter, who may still need the server to clean up
+        )
+        assert self._process.stdout is not None  # noqa: S101 - stdout=PIPE
+        port = self._process.stdout.readline().strip()
+        if not port:
+            self._process.wait()
+            raise RuntimeError(f"the emulated AWS did not start (exit code {self._process.returncode})")
+        # An IP address, not a name: botocore then addresses buckets by path.
+        self.endpoint = f"http://127.0.0.1:{port}"
+        self._session = boto3.Session(OWN_KEY, "testing")
+        self._clients: dict[tuple[str, str], Any] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Return this process's environment with every AWS setting replaced by those that lead to this server."""
+        return {**_without_aws(os.environ), **self.settings}
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """Return the environment variables that lead AWS's tools to this server."""
+        return {
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_ACCESS_KEY_ID": OWN_KEY,
+            "AWS_SECRET_ACCESS_KEY": "testing",
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_CONFIG_FILE": os.devnull,
+            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        }
+
+    def client(self, service: str, region: str) -> Any:
+        """Return a boto3 client of this server, the same one each time."""
+        if (service, region) not in self._clients:
+            self._clients[service, region] = self._session.client(service, region, endpoint_url=self.endpoint)
+        return self._clients[service, region]
+
+    def inject(self, fault: str, target: str = "") -> None:
+        """Put one of `emulator.faults.FAULTS` in force, instead of any before."""
+        self._post(f"/rehearsal/faults?{urllib.parse.urlencode({fault: target})}")
+
+    def mend(self) -> None:
+        """Take all faults away."""
+        self._post("/rehearsal/faults")
+
+    def set_shell(self, program: str) -> None:
+        """Have a program run every command that Systems Manager sends to a node (`emulator.agents`).
+
+        Args:
+            program: bash text; empty: no node answers any more.
+        """
+        self._post("/rehearsal/shell", program.encode())
+
+    def calls(self) -> list[str]:
+        """Return the calls since the last time, such as ``ec2:DescribeInstances``, but for the emulator's own."""
+        found: list[str] = json.loads(self._post("/rehearsal/calls"))
+        return found
+
+    @contextmanager
+    def restricted(self, policy: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+        """Make an IAM user with the rights of one policy and no others, and yield that user's environment variables.
+
+        Meanwhile all other credentials are refused: it is for looking, not for changing. What the policy says of
+        certain resources holds for all, wherever moto does not know what a request is about.
+        """
+        iam = self.client("iam", "us-east-1")
+        name = f"restricted-{uuid.uuid4()}"
+        iam.create_user(UserName=name)
+        iam.put_user_policy(UserName=name, PolicyName=name, PolicyDocument=json.dumps(policy))
+        with self._judged(iam.create_access_key(UserName=name)["AccessKey"]) as environment:
+            yield environment
+
+    @contextmanager
+    def in_role(self, role_arn: str) -> Iterator[dict[str, str]]:
+        """Yield the environment variables of whoever has the credentials of a role, such as a job on a node.
+
+        Whom the role trusts is not looked at. All else is as with `restricted`.
+        """
+        sts = self.client("sts", "us-east-1")
+        answer = sts.assume_role(RoleArn=role_arn, RoleSessionName="i-0123456789abcdef0")
+        with self._judged(answer["Credentials"]) as environment:
+            yield {**environment, "AWS_SESSION_TOKEN": answer["Credentials"]["SessionToken"]}
+
+    @contextmanager
+    def _judged(self, key: Mapping[str, str]) -> Iterator[dict[str, str]]:
+        """Yield the environment variables of an access key; until the block ends, IAM looks at every call."""
+        own = {"AWS_ACCESS_KEY_ID": key["AccessKeyId"], "AWS_SECRET_ACCESS_KEY": key["SecretAccessKey"]}
+        self._set_unchecked_calls("0")
+        try:
+            yield {**self.settings, **own}
+        finally:
+            self._set_unchecked_calls("inf")
+
+    def reset(self) -> None:
+        """Forget every resource, all faults and all restrictions."""
+        self._set_unchecked_calls("inf")
+        self._post("/moto-api/reset")
+
+    def stop(self) -> None:
+        """End the server and wait until it is gone."""
+        assert self._process.stdin is not None  # noqa: S101 - stdin=PIPE
+        self._process.stdin.close()
+        self._process.wait()
+
+    def _set_unchecked_calls(self, number: str) -> None:
+        """Let IAM look at every call after so many. https://docs.getmoto.org/en/latest/docs/iam.html."""
+        self._post("/moto-api/reset-auth", number.encode())
+
+    def _post(self, path: str, body: bytes = b"") -> bytes:
+        headers = {"Content-Type": "text/plain"}  # a form's body would not reach moto's handler
+        request = urllib.request.Request(f"{self.endpoint}{path}", body, headers, method="POST")  # noqa: S310 - own server
+        with urllib.request.urlopen(request) as answer:  # noqa: S310
+            content: bytes = answer.read()
+        return content
+
+
+def _without_aws(environment: os._Environ[str]) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if not name.startswith("AWS_")}

@@ -1,0 +1,1 @@
+"""CloudFormation on one machine: templates, stacks and their life, over the models of `emulator.resources`."""

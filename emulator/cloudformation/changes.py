@@ -1,0 +1,175 @@
+"""What an update would change, found out without changing anything: change sets, and whether there is anything to do.
+
+https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-updating-stacks-changesets-view.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from graphlib import TopologicalSorter
+from typing import Any, Final
+
+from emulator.cloudformation.operations import Surroundings, evaluated_outputs
+from emulator.cloudformation.scope import StackScope
+from emulator.cloudformation.stacks import (
+    STACK_TYPE,
+    Detail,
+    ResourceChange,
+    Revision,
+    Stack,
+    StackResource,
+    is_custom,
+)
+from emulator.cloudformation.template import ResourceDefinition
+from emulator.resources.model import Physical
+from toolchain import schemas
+from toolchain.values import TemplateError, intrinsics, references
+
+KNOWN_AFTER_APPLY: Final = "{{changeSet:KNOWN_AFTER_APPLY}}"
+"""What AWS writes for a value that does not exist yet, and for any that Fn::GetStackOutput gives.
+
+https://github.com/aws/aws-cdk/issues/38829,
+https://github.com/aws-cloudformation/cloudformation-coverage-roadmap/issues/2559
+"""
+
+_POLICIES: Final = {"Retain": "Retain", "RetainExceptOnCreate": "Retain"}
+
+
+class _LaterAttributes(Mapping[str, Any]):
+    """The attributes of a resource that does not exist yet: whatever is asked for is known later."""
+
+    def __getitem__(self, attribute: str) -> str:
+        return KNOWN_AFTER_APPLY
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+    def __contains__(self, attribute: object) -> bool:
+        return True
+
+
+class Comparison:
+    """A stack beside what it is asked to be.
+
+    Attributes:
+        changes: What would happen to its resources.
+
+    Raises:
+        TemplateError: A value cannot be computed, an import that is not exported for instance.
+    """
+
+    def __init__(self, stack: Stack, revision: Revision, surroundings: Surroundings) -> None:
+        self._stack = stack
+        self._revision = revision
+        self._becoming: dict[str, Physical] = {}
+        store, clients = surroundings.store, surroundings.clients
+        self._scope = StackScope(stack, revision, store, clients, self._becoming.get)
+        self.changes = self._compare()
+
+    @property
+    def is_empty(self) -> bool:
+        """Tell whether there is nothing to do at all."""
+        stack = self._stack
+        if self.changes or dict(self._revision.tags) != dict(stack.revision.tags):
+            return False
+        return evaluated_outputs(self._revision, self._scope) == stack.outputs
+
+    def _compare(self) -> list[ResourceChange]:
+        wanted = self._scope.dependencies
+        definitions = self._revision.template.resources
+        changes = []
+        for logical_id in TopologicalSorter(wanted).static_order():
+            change = self._change(definitions[logical_id], self._stack.resources.get(logical_id))
+            if change is not None:
+                changes.append(change)
+        removed = [each for logical_id, each in self._stack.resources.items() if logical_id not in wanted]
+        for resource in removed:
+            policy = _POLICIES.get(resource.deletion_policy, "Delete")
+            changes.append(
+                ResourceChange("Remove", resource.logical_id, resource.physical_id, resource.type, policy_action=policy)
+            )
+        return sorted(changes, key=lambda change: change.logical_id)
+
+    def _change(self, definition: ResourceDefinition, before: StackResource | None) -> ResourceChange | None:
+        logical_id, resource_type = definition.logical_id, definition.type
+        later = Physical(KNOWN_AFTER_APPLY, _LaterAttributes())
+        if before is None or before.physical is None:
+            self._becoming[logical_id] = later
+            return ResourceChange("Add", logical_id, "", resource_type)
+        properties = self._properties(definition)
+        different = {
+            name
+            for name in properties.keys() | before.properties.keys()
+            if properties.get(name) != before.properties.get(name)
+        }
+        if different or self._is_rewritten(definition):
+            weak = {name for name, value in definition.properties.items() if _reads_an_output(value)}
+            properties |= dict.fromkeys(weak, KNOWN_AFTER_APPLY)
+            different |= weak
+        recreating = (
+            set(schemas.needs_replacement(resource_type, before.properties, properties)) if different else set()
+        )
+        unknown = {name for name in different if KNOWN_AFTER_APPLY in str(properties.get(name))}
+        details = [
+            Detail(
+                attribute="Tags" if name == "Tags" else "Properties",
+                name="" if name == "Tags" else name,
+                recreation="Never" if name not in recreating else "Conditionally" if name in unknown else "Always",
+                dynamic=name in unknown,
+            )
+            for name in sorted(different)
+        ]
+        for attribute, old, new in (
+            ("Metadata", before.metadata, self._value(definition.metadata or {})),
+            ("DeletionPolicy", before.deletion_policy, definition.deletion_policy or "Delete"),
+            ("UpdateReplacePolicy", before.replacement_policy, definition.update_replace_policy or "Delete"),
+        ):
+            if old != new:
+                details.append(Detail(attribute, "", "Never", dynamic=False))
+        replacement = "True" if recreating - unknown else "Conditional" if recreating else "False"
+        if recreating:
+            self._becoming[logical_id] = later
+        elif different and _may_give_other_attributes(resource_type):
+            self._becoming[logical_id] = Physical(before.physical.ref, _LaterAttributes())
+        else:
+            self._becoming[logical_id] = before.physical
+        if not details:
+            return None
+        policy = f"ReplaceAnd{_POLICIES.get(before.replacement_policy, 'Delete')}" if replacement == "True" else ""
+        return ResourceChange(
+            "Modify", logical_id, before.physical_id, resource_type, replacement, tuple(details), policy
+        )
+
+    def _is_rewritten(self, definition: ResourceDefinition) -> bool:
+        """Tell whether the properties have another text than in the template that the stack has."""
+        before = self._stack.revision.template.resources.get(definition.logical_id)
+        return before is not None and before.properties != definition.properties
+
+    def _properties(self, definition: ResourceDefinition) -> dict[str, Any]:
+        values = {name: self._value({name: value}) for name, value in definition.properties.items()}
+        evaluated = {name: value for members in values.values() for name, value in members.items()}
+        return self._scope.complete(definition.type, evaluated)
+
+    def _value(self, members: Mapping[str, Any]) -> dict[str, Any]:
+        """Return evaluated members; what cannot be told as long as some resource is not there is known later."""
+        try:
+            evaluated: dict[str, Any] = self._scope.evaluate(dict(members))
+        except TemplateError:
+            physicals = [self._becoming[name] for name in references(members) if name in self._becoming]
+            if any(isinstance(physical.attributes, _LaterAttributes) for physical in physicals):
+                return dict.fromkeys(members, KNOWN_AFTER_APPLY)
+            raise
+        return evaluated
+
+
+def _reads_an_output(value: Any) -> bool:
+    """Tell whether a value hangs on Fn::GetStackOutput, which is resolved only while a change set is executed."""
+    return any(function == "Fn::GetStackOutput" for function, _ in intrinsics(value))
+
+
+def _may_give_other_attributes(resource_type: str) -> bool:
+    """Tell whether the attributes of a type are made up by what provides it, and may differ after any update."""
+    return is_custom(resource_type) or resource_type == STACK_TYPE

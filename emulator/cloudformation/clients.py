@@ -1,0 +1,48 @@
+"""boto3 clients of the emulated AWS, inside its own process."""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import Any, Final
+
+import boto3
+
+from emulator.calls import OWN_KEY
+from toolchain.values import UnsupportedError
+
+SERVICE: Final = "ServiceName"
+"""Where the metadata of a client's answers say what error messages call its service."""
+
+
+class Clients:
+    """Clients by service and region, each made once; calling it gives one."""
+
+    def __init__(self, endpoint: str, key: str = OWN_KEY) -> None:
+        self._endpoint = endpoint
+        self._session = boto3.Session(key, "testing")
+        self._lock = Lock()
+        self._made: dict[tuple[str, str], Any] = {}
+
+    def __call__(self, service: str, region: str) -> Any:
+        """Return the client of a service in a region."""
+        with self._lock:  # a session is not safe for use by several threads
+            if (service, region) not in self._made:
+                client = self._session.client(service, region, endpoint_url=self._endpoint)
+                client.meta.events.register("after-call", _name_service)
+                self._made[service, region] = client
+            return self._made[service, region]
+
+    def partition(self, region: str) -> str:
+        """Return the partition that a region belongs to.
+
+        Raises:
+            UnsupportedError: boto3 does not know the region.
+        """
+        for partition in self._session.get_available_partitions():
+            if region in self._session.get_available_regions("ec2", partition):
+                return str(partition)
+        raise UnsupportedError(f"region {region}")
+
+
+def _name_service(model: Any, parsed: dict[str, Any], **_: object) -> None:
+    parsed["ResponseMetadata"][SERVICE] = str(model.service_model.service_id).title()

@@ -1,0 +1,539 @@
+"""What can be asked of CloudFormation: each request is checked, and starts an operation in a thread of its own."""
+
+from __future__ import annotations
+
+import re
+import sys
+import traceback
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from threading import Event, RLock, Thread, Timer
+from typing import Final
+from uuid import uuid4
+
+from botocore.exceptions import ClientError
+
+from emulator.cloudformation.changes import Comparison
+from emulator.cloudformation.clients import Clients
+from emulator.cloudformation.clock import Clock
+from emulator.cloudformation.errors import (
+    AlreadyExistsError,
+    ChangeSetNotFoundError,
+    InsufficientCapabilitiesError,
+    InvalidChangeSetStatusError,
+    ValidationError,
+)
+from emulator.cloudformation.operations import AbandonedError, Operation, Surroundings, listed
+from emulator.cloudformation.parameters import Parameter, resolve_parameters
+from emulator.cloudformation.scope import StackScope, ssm_parameter
+from emulator.cloudformation.stacks import INITIATED, ChangeSet, Origin, Request, Revision, Stack, Store
+from emulator.cloudformation.template import Template
+from emulator.resources.model import Model, Physical
+from toolchain.values import TemplateError, UnsupportedError
+
+_STACK_NAME: Final = re.compile(r"[a-zA-Z][-a-zA-Z0-9]{0,127}")
+_UPDATABLE: Final = {
+    "CREATE_COMPLETE",
+    "CREATE_FAILED",
+    "UPDATE_COMPLETE",
+    "UPDATE_FAILED",
+    "UPDATE_ROLLBACK_COMPLETE",
+}
+"""https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html"""
+
+_UNDELETABLE: Final = re.compile("UPDATE_.*IN_PROGRESS")
+_LAST_CALL: Final = 5.0
+"""Seconds within which a call to AWS that is under way at a reset returns."""
+
+_PCLUSTER_TAG: Final = "parallelcluster:cluster-name"
+_NO_CHANGES: Final = (
+    "The submitted information didn't contain changes. Submit different information to create a change set."
+)
+
+
+class Engine:
+    """The stacks of one account."""
+
+    def __init__(self, account: str, clients: Clients, models: Mapping[str, Model], clock: Clock) -> None:
+        self._account = account
+        self._clients = clients
+        self._models = models
+        self._clock = clock
+        self._lock = RLock()
+        self._threads: dict[str, Thread] = {}
+        self._surroundings = self._fresh()
+
+    @property
+    def store(self) -> Store:
+        """Return all stacks."""
+        return self._surroundings.store
+
+    @property
+    def clients(self) -> Clients:
+        """Return the clients that resources are made with."""
+        return self._clients
+
+    def abandon(self) -> None:
+        """Have operations under way end as soon as the call that they wait for returns."""
+        self._surroundings.abandoned.set()
+
+    def reset(self) -> None:
+        """Abandon what is under way, wait for it, and forget all stacks."""
+        self.abandon()
+        for thread in list(self._threads.values()):
+            thread.join(_LAST_CALL)
+        with self._lock:
+            self._surroundings = self._fresh()
+
+    # Stacks
+
+    def stack(self, region: str, name: str, message: str = "Stack with id {} does not exist") -> Stack:
+        """Return a stack, by name or id.
+
+        Raises:
+            ValidationError: There is none, with this message.
+        """
+        stack = self.store.find(region, name)
+        if stack is None:
+            raise ValidationError(message.format(name))
+        return stack
+
+    def create_stack(self, region: str, name: str, request: Request) -> Stack:
+        """Start to create a stack."""
+        with self._lock:
+            stack = self._new_stack(region, name, request, parent=None)
+            stack.enter("CREATE_IN_PROGRESS", "User Initiated")
+        self._start(stack, Operation.create)
+        return stack
+
+    def update_stack(self, region: str, name: str, request: Request) -> Stack:
+        """Start to update a stack."""
+        with self._lock:
+            stack = self.stack(region, name, "Stack [{}] does not exist")
+            revision = self._updated_revision(stack, request)
+            try:
+                nothing = Comparison(stack, revision, self._surroundings).is_empty
+            except (TemplateError, UnsupportedError) as error:
+                raise ValidationError(str(error)) from None
+            if nothing and stack.status not in ("CREATE_FAILED", "UPDATE_FAILED"):
+                raise ValidationError("No updates are to be performed.")
+            self._enter_update(stack, revision, request)
+        self._start(stack, Operation.update)
+        return stack
+
+    def delete_stack(self, region: str, name: str, retained: Collection[str], token: str | None) -> None:
+        """Start to delete a stack; one that is not there is no error. A creation that is under way is cancelled."""
+        with self._lock:
+            stack = self.store.find(region, name)
+            if stack is None or stack.status in ("DELETE_IN_PROGRESS", "DELETE_COMPLETE"):
+                return
+            if stack.termination_protection:
+                raise ValidationError(f"Stack [{stack.name}] cannot be deleted while TerminationProtection is enabled")
+            if _UNDELETABLE.fullmatch(stack.status):
+                raise ValidationError(f"Stack [{stack.name}] cannot be deleted while in status {stack.status}")
+            if retained and stack.status != "DELETE_FAILED":
+                raise ValidationError(
+                    f"Invalid operation on stack [{stack.id}]. When you delete a stack, specify which resources to "
+                    "retain only when the stack is in the DELETE_FAILED state."
+                )
+            stack.token = token
+            if not self.may_delete(stack):
+                return
+            stack.enter("DELETE_IN_PROGRESS", "User Initiated")
+        self._start(stack, lambda operation: operation.delete(retained))
+
+    def may_delete(self, stack: Stack) -> bool:
+        """Tell whether no other stack uses an export of this one; if one does, an event says so.
+
+        The stack keeps its status then: https://github.com/USSBA/aws-cft-tools/issues/27
+        """
+        for output in stack.outputs.values():
+            users = [user for user in self.store.importers(stack.region, output.export) if output.export]
+            if users:
+                reason = f"Delete canceled. Cannot delete export {output.export} as it is in use by {listed(users)}."
+                stack.enter(stack.status, reason)
+                return False
+        return True
+
+    def continue_update_rollback(self, region: str, name: str, skipped: Collection[str], token: str | None) -> None:
+        """Try again to roll back an update."""
+        with self._lock:
+            stack = self.stack(region, name, "Stack [{}] does not exist")
+            if stack.status != "UPDATE_ROLLBACK_FAILED":
+                message = f"Stack:{stack.id} is in {stack.status} state and can not continue rolling back update."
+                raise ValidationError(message)
+            unknown = [each for each in skipped if each not in stack.resources]
+            if unknown:
+                raise ValidationError(f"The following resources do not exist in the stack: {unknown}")
+            stack.token = token
+            stack.enter("UPDATE_ROLLBACK_IN_PROGRESS", "User Initiated")
+        self._start(stack, lambda operation: operation.roll_back_update(skipped))
+
+    def roll_back_stack(self, region: str, name: str, token: str | None) -> Stack:
+        """Start to roll back a creation or an update that failed and was left as it is."""
+        with self._lock:
+            stack = self.stack(region, name, "Stack [{}] does not exist")
+            if stack.status not in ("CREATE_FAILED", "UPDATE_FAILED"):
+                raise ValidationError(f"Stack:{stack.id} is in {stack.status} state and can not be rolled back.")
+            stack.token = token
+            if stack.status == "CREATE_FAILED":
+                stack.enter("ROLLBACK_IN_PROGRESS", "User Initiated")
+                work: Callable[[Operation], None] = Operation.roll_back_creation
+            else:
+                stack.enter("UPDATE_ROLLBACK_IN_PROGRESS", "User Initiated")
+                work = Operation.roll_back_update
+        self._start(stack, work)
+        return stack
+
+    def protect(self, region: str, name: str, *, enabled: bool) -> Stack:
+        """Set the termination protection of a root stack, and of the stacks that are nested in it."""
+        with self._lock:
+            root = self.stack(region, name)
+            if root.root_id is not None:
+                message = f"Termination protection of nested stack [{root.name}] can only be changed on the root stack."
+                raise ValidationError(message)
+            for stack in self.store.live(region):
+                if root.id in (stack.id, stack.root_id):
+                    stack.termination_protection = enabled
+            return root
+
+    # Nested stacks: their parent's operation waits for them.
+
+    def create_nested(self, parent_id: str, logical_id: str, name: str, request: Request) -> Stack:
+        """Create a nested stack; what fails is left for the parent to delete.
+
+        The parent tells of it before the nested stack does:
+        https://github.com/aws-samples/aws-scalable-big-blue-button-example/issues/36 has such events.
+        """
+        with self._lock:
+            parent = self._by_id(parent_id)
+            request = replace(
+                request,
+                capabilities=parent.revision.capabilities,
+                on_failure="DO_NOTHING",
+                termination_protection=parent.termination_protection,
+            )
+            stack = self._new_stack(parent.region, name, request, parent)
+            resource = replace(parent.resources[logical_id], physical=Physical(stack.id))
+            parent.put(resource, resource.status, INITIATED)
+            stack.enter("CREATE_IN_PROGRESS", "User Initiated")
+        Operation(stack, self._surroundings).create()
+        return stack
+
+    def update_nested(self, stack_id: str, request: Request) -> Stack:
+        """Update a nested stack; whether it is what it is asked to be already is no matter."""
+        with self._lock:
+            stack = self._by_id(stack_id)
+            request = replace(request, capabilities=stack.revision.capabilities)
+            self._enter_update(stack, self._updated_revision(stack, request), request)
+        Operation(stack, self._surroundings).update()
+        return stack
+
+    def delete_nested(self, stack_id: str) -> Stack:
+        """Delete a nested stack."""
+        stack = self._by_id(stack_id)
+        if stack.status != "DELETE_COMPLETE" and self.may_delete(stack):
+            stack.enter("DELETE_IN_PROGRESS", "User Initiated")
+            Operation(stack, self._surroundings).delete(())
+        return stack
+
+    # Change sets
+
+    def create_change_set(
+        self, region: str, name: str, stack_name: str, request: Request, *, change_set_type: str, description: str
+    ) -> tuple[Stack, ChangeSet]:
+        """Create a change set, and for type CREATE its stack, which then waits for a review."""
+        with self._lock:
+            if change_set_type == "CREATE":
+                stack = self.store.find(region, stack_name) or self._new_stack(region, stack_name, request, parent=None)
+                if stack.status not in ("", "REVIEW_IN_PROGRESS"):
+                    message = (
+                        f"Stack [{stack_name}] already exists and cannot be created again with the changeSet [{name}]."
+                    )
+                    raise ValidationError(message)
+                revision = self._revision(stack, request, stack.revision)
+            else:
+                stack = self.stack(region, stack_name, "Stack [{}] does not exist")
+                revision = self._updated_revision(stack, request)
+            if any(each.name == name for each in stack.change_sets.values()):
+                raise AlreadyExistsError(f"ChangeSet {name} already exists for stack {stack.name}")
+            if not stack.status:
+                stack.enter("REVIEW_IN_PROGRESS", "User Initiated")
+            change_set = ChangeSet(
+                id=f"arn:{stack.partition}:cloudformation:{region}:{self._account}:changeSet/{name}/{uuid4()}",
+                name=name,
+                stack_id=stack.id,
+                type=change_set_type,
+                description=description,
+                revision=revision,
+                request=request,
+            )
+            try:
+                comparison = Comparison(stack, revision, self._surroundings)
+                change_set.changes = comparison.changes
+                change_set.failure = _NO_CHANGES if comparison.is_empty else ""
+            except (TemplateError, UnsupportedError) as error:
+                change_set.failure = str(error)
+            if change_set.failure:
+                change_set.execution_status = "UNAVAILABLE"
+            stack.change_sets[change_set.id] = change_set
+            return stack, change_set
+
+    def change_set(self, region: str, name: str, stack_name: str | None) -> tuple[Stack, ChangeSet]:
+        """Return a change set and its stack, by its id or by both names.
+
+        Raises:
+            ValidationError: There is no such stack.
+            ChangeSetNotFoundError: There is no such change set.
+        """
+        if name.startswith("arn:"):
+            stacks = self.store.all(region)
+        elif stack_name:
+            stacks = [self.stack(region, stack_name, "Stack [{}] does not exist")]
+        else:
+            raise ValidationError("StackName must be specified if ChangeSetName is not specified as an ARN.")
+        for stack in stacks:
+            for change_set in stack.change_sets.values():
+                if name in (change_set.id, change_set.name):
+                    return stack, change_set
+        raise ChangeSetNotFoundError(f"ChangeSet [{name}] does not exist")
+
+    def delete_change_set(self, region: str, name: str, stack_name: str | None) -> None:
+        """Delete a change set; one that is not there is no error."""
+        with self._lock:
+            try:
+                stack, change_set = self.change_set(region, name, stack_name)
+            except ChangeSetNotFoundError:
+                return
+            if change_set.execution_status == "EXECUTE_IN_PROGRESS":
+                message = f"ChangeSet [{change_set.id}] cannot be deleted in status [{change_set.execution_status}]"
+                raise InvalidChangeSetStatusError(message)
+            del stack.change_sets[change_set.id]
+
+    def execute_change_set(
+        self, region: str, name: str, stack_name: str | None, token: str | None, *, keep_failed: bool
+    ) -> None:
+        """Start to do what a change set says."""
+        with self._lock:
+            stack, change_set = self.change_set(region, name, stack_name)
+            if change_set.execution_status != "AVAILABLE":
+                kind, status = "execution status", change_set.execution_status
+                if change_set.failure:
+                    kind, status = "status", change_set.status
+                raise InvalidChangeSetStatusError(
+                    f"ChangeSet [{change_set.id}] cannot be executed in its current {kind} of [{status}]"
+                )
+            request = replace(change_set.request, token=token, keep_failed=keep_failed)
+            if change_set.type == "CREATE":
+                stack.token = token
+                stack.revision = change_set.revision
+                stack.on_failure = "DO_NOTHING" if keep_failed else request.on_failure
+                stack.enter("CREATE_IN_PROGRESS", "User Initiated")
+                work = Operation.create
+            else:
+                self._check_updatable(stack)
+                self._enter_update(stack, change_set.revision, request)
+                work = Operation.update
+            # The others compare with a state that is about to be gone.
+            stack.change_sets = {change_set.id: change_set}
+            stack.change_set_id = change_set.id
+            change_set.execution_status = "EXECUTE_IN_PROGRESS"
+
+        def execute(operation: Operation) -> None:
+            work(operation)
+            succeeded = stack.status in ("CREATE_COMPLETE", "UPDATE_COMPLETE")
+            change_set.execution_status = "EXECUTE_COMPLETE" if succeeded else "EXECUTE_FAILED"
+
+        self._start(stack, execute)
+
+    # Templates
+
+    def template(self, text: str) -> Template:
+        """Read and check a template.
+
+        Raises:
+            ValidationError: It is wrong, or needs what is unknown here.
+        """
+        try:
+            template = Template.parse(text)
+            template.check()
+        except (TemplateError, UnsupportedError) as error:
+            raise ValidationError(str(error)) from None
+        return template
+
+    def stored_text(self, url: str, region: str) -> str:
+        """Return the text of a template in S3, given any of the addresses that S3 has.
+
+        Raises:
+            ValidationError: It is not there.
+        """
+        location = _s3_location(url)
+        if location is None:
+            raise ValidationError("TemplateURL must be a supported URL.")
+        bucket, key = location
+        try:
+            body: bytes = self._clients("s3", region).get_object(Bucket=bucket, Key=key)["Body"].read()
+        except ClientError as error:
+            raise ValidationError(
+                f"S3 error: {error.response['Error'].get('Message', '')}\nFor more information check "
+                "http://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html"
+            ) from None
+        return body.decode()
+
+    # Parts
+
+    def _fresh(self) -> Surroundings:
+        return Surroundings(Store(), self._clients, self._models, self._clock, Event())
+
+    def _by_id(self, stack_id: str) -> Stack:
+        region = stack_id.split(":")[3]
+        return self.stack(region, stack_id)
+
+    def _new_stack(self, region: str, name: str, request: Request, parent: Stack | None) -> Stack:
+        if not _STACK_NAME.fullmatch(name):
+            raise ValidationError(
+                f"1 validation error detected: Value '{name}' at 'stackName' failed to satisfy constraint: "
+                "Member must satisfy regular expression pattern: [a-zA-Z][-a-zA-Z0-9]*"
+            )
+        if self.store.find(region, name):
+            raise AlreadyExistsError(f"Stack [{name}] already exists")
+        try:
+            partition = self._clients.partition(region)
+        except UnsupportedError as error:
+            raise ValidationError(str(error)) from None
+        stack = Stack(
+            id=f"arn:{partition}:cloudformation:{region}:{self._account}:stack/{name}/{uuid4()}",
+            name=name,
+            region=region,
+            account=self._account,
+            partition=partition,
+            notification_arns=request.notification_arns or (),
+            role_arn=request.role_arn,
+            on_failure=request.on_failure,
+            delete_new=request.delete_new,
+            termination_protection=request.termination_protection,
+            token=request.token,
+            parent_id=parent.id if parent else None,
+            root_id=(parent.root_id or parent.id) if parent else None,
+        )
+        stack.revision = self._revision(stack, request, None)
+        self.store.add(stack)
+        return stack
+
+    def _updated_revision(self, stack: Stack, request: Request) -> Revision:
+        self._check_updatable(stack)
+        revision = self._revision(stack, request, stack.revision)
+        types = {logical_id: each.type for logical_id, each in stack.resources.items()}
+        changed = [
+            logical_id
+            for logical_id, definition in revision.template.resources.items()
+            if types.get(logical_id, definition.type) != definition.type
+        ]
+        if changed:
+            raise ValidationError(
+                "Update of resource type is not permitted. The new template modifies resource type of the following "
+                f"resources: [{', '.join(changed)}]"
+            )
+        return revision
+
+    def _check_updatable(self, stack: Stack) -> None:
+        if stack.status not in _UPDATABLE:
+            raise ValidationError(f"Stack:{stack.id} is in {stack.status} state and can not be updated.")
+
+    def _revision(self, stack: Stack, request: Request, current: Revision | None) -> Revision:
+        """Return what a request makes of a stack, checked as far as it can be without AWS's answers."""
+        if request.template is not None:
+            template = self.template(request.template)
+        elif current is not None:
+            template = current.template
+        else:
+            raise ValidationError("UsePreviousTemplate can only be specified for a stack that has a template.")
+        kept: dict[str, Parameter] = {}
+        for key in request.kept_parameters:
+            if current is None or key not in current.parameters:
+                raise ValidationError(
+                    f"Invalid input for parameter key {key}. Cannot specify usePreviousValue as true for a parameter "
+                    "key not in the previous template"
+                )
+            kept[key] = current.parameters[key]
+        missing = sorted(template.capabilities() - _acknowledged(request.capabilities))
+        if missing:
+            raise InsufficientCapabilitiesError(f"Requires capabilities : [{', '.join(missing)}]")
+        ssm = self._clients("ssm", stack.region)
+        try:
+            parameters = resolve_parameters(
+                template.parameters, request.parameters, kept, lambda name: ssm_parameter(ssm, name)
+            )
+            template.check_rules(parameters)
+            tags = (current.tags if current else {}) if request.tags is None else request.tags
+            revision = Revision(template, parameters, tags, request.capabilities)
+            scope = StackScope(stack, revision, self.store, self._clients, lambda _: None)
+            template.check_conditions(scope.conditions)
+        except (TemplateError, UnsupportedError) as error:
+            raise ValidationError(str(error)) from None
+        return revision
+
+    def _enter_update(self, stack: Stack, revision: Revision, request: Request) -> None:
+        # After a failed update that was left as it is, the way back still leads to where it came from.
+        stack.origin = stack.origin or Origin(stack.revision, dict(stack.resources))
+        stack.revision = revision
+        for change_set in stack.change_sets.values():
+            if change_set.execution_status == "AVAILABLE":
+                change_set.execution_status = "OBSOLETE"
+        stack.keep_failed = request.keep_failed
+        stack.delete_new = request.delete_new
+        stack.token = request.token
+        if request.notification_arns is not None:
+            stack.notification_arns = request.notification_arns
+        stack.role_arn = request.role_arn or stack.role_arn
+        stack.updated = datetime.now(UTC)
+        stack.enter("UPDATE_IN_PROGRESS", "User Initiated")
+
+    def _start(self, stack: Stack, work: Callable[[Operation], None]) -> None:
+        """Carry out an operation in a thread as soon as the one before on this stack has ended; give it a moment."""
+        surroundings = self._surroundings
+
+        def carry_out() -> None:
+            try:
+                if previous:
+                    previous.join()
+                work(Operation(stack, surroundings))
+            except AbandonedError:
+                pass
+            except Exception as error:
+                traceback.print_exception(error, file=sys.stderr)
+                kind = stack.status.partition("_")[0]
+                stack.enter(f"{kind}_FAILED", f"Internal failure of the rehearsal: {type(error).__name__}: {error}")
+            finally:
+                if self._threads.get(stack.id) is thread:
+                    del self._threads[stack.id]
+
+        # ParallelCluster asks for a stack of its own once more when it has it deleted, and is lost if that is gone.
+        is_asked_for = stack.status == "DELETE_IN_PROGRESS" and _PCLUSTER_TAG in stack.revision.tags
+        thread: Thread = Timer(1.0, carry_out) if is_asked_for else Thread(target=carry_out)
+        thread.daemon = True
+        with self._lock:
+            previous = self._threads.get(stack.id)
+            self._threads[stack.id] = thread
+            thread.start()
+        if not is_asked_for:
+            thread.join(self._clock.patience)
+
+
+def _acknowledged(capabilities: Iterable[str]) -> set[str]:
+    given = set(capabilities)
+    return given | {"CAPABILITY_IAM"} if "CAPABILITY_NAMED_IAM" in given else given
+
+
+def _s3_location(url: str) -> tuple[str, str] | None:
+    """Return bucket and key of an object's address: bucket in the host's name, or first in the path."""
+    match = re.fullmatch(r"https?://([^/?]+)/([^?]+)(?:\?.*)?", url)
+    if match is None:
+        return None
+    host, path = match.groups()
+    virtual = re.fullmatch(r"(.+)\.s3[.-][-a-z0-9.]*amazonaws\.com(\.cn)?", host)
+    if virtual:
+        return virtual[1], path
+    bucket, _, key = path.partition("/")
+    return (bucket, key) if key else None

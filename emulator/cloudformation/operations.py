@@ -1,0 +1,604 @@
+"""The operations on a stack: create, update, roll back, delete. Each runs to its end in the thread that calls it."""
+
+from __future__ import annotations
+
+import random
+import re
+import string
+import sys
+import traceback
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from threading import Event
+from typing import Any, Final
+from uuid import uuid4
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from emulator import resources
+from emulator.cloudformation.clients import SERVICE, Clients
+from emulator.cloudformation.clock import Clock
+from emulator.cloudformation.scheduler import Step, StepError, run
+from emulator.cloudformation.scope import StackScope
+from emulator.cloudformation.stacks import (
+    INITIATED,
+    STACK_TYPE,
+    Origin,
+    Output,
+    Revision,
+    Stack,
+    StackResource,
+    Store,
+    is_custom,
+)
+from emulator.cloudformation.template import ResourceDefinition
+from emulator.faults import FAULTS_IN_FORCE
+from emulator.resources.model import Context, Model, Physical, ResourceError
+from toolchain import schemas
+from toolchain.durations import seconds
+from toolchain.values import NO_VALUE, TemplateError, UnsupportedError
+
+_NAME_LIMIT: Final = 64
+_EXPORT_NAME: Final = re.compile("[A-Za-z0-9:-]+")
+_HANDLER_CODES: Final = (
+    ("NotFound|NoSuch", "NotFound"),
+    ("AlreadyExist|Duplicate", "AlreadyExists"),
+    ("LimitExceeded", "ServiceLimitExceeded"),
+    ("Throttl|RequestLimit", "Throttling"),
+    ("AccessDenied|Unauthorized", "AccessDenied"),
+    ("Conflict|DependencyViolation|InUse", "ResourceConflict"),
+    ("Internal|ServiceUnavailable", "ServiceInternalError"),
+    ("", "InvalidRequest"),
+)
+"""HandlerErrorCode by a part of the service's own code, the first that fits.
+
+https://docs.aws.amazon.com/cloudformation-cli/latest/userguide/resource-type-test-contract-errors.html
+"""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What an operation works with.
+
+    Attributes:
+        store: All stacks.
+        clients: AWS.
+        models: The resource types.
+        clock: Lets time pass.
+        abandoned: Set when everything was reset: what is still under way ends without a word.
+    """
+
+    store: Store
+    clients: Clients
+    models: Mapping[str, Model]
+    clock: Clock
+    abandoned: Event
+
+
+class AbandonedError(Exception):
+    """Everything was reset meanwhile."""
+
+
+class Operation:
+    """Operations on one stack."""
+
+    def __init__(self, stack: Stack, surroundings: Surroundings) -> None:
+        self.stack = stack
+        self.surroundings = surroundings
+        self._failure = ""
+        self.scope = self._scope(stack.revision)
+
+    # What a thread runs
+
+    def create(self) -> None:
+        """Create what the stack is asked to have; it is in CREATE_IN_PROGRESS."""
+        stack = self.stack
+        reason = self._apply(self._is_doomed) or self._set_outputs()
+        with stack.lock:
+            if stack.status != "CREATE_IN_PROGRESS":
+                return
+            if not reason:
+                stack.enter("CREATE_COMPLETE")
+                return
+            if stack.on_failure == "DO_NOTHING":
+                stack.enter("CREATE_FAILED", reason)
+                return
+            if stack.on_failure == "DELETE":
+                stack.enter("CREATE_FAILED", f"{reason}Delete requested by user.")
+                stack.enter("DELETE_IN_PROGRESS")
+                work: Callable[[], None] = partial(self.delete, ())
+            else:
+                stack.enter("ROLLBACK_IN_PROGRESS", f"{reason}Rollback requested by user.")
+                work = self.roll_back_creation
+        work()
+
+    def roll_back_creation(self) -> None:
+        """Delete what a failed creation has made; the stack is in ROLLBACK_IN_PROGRESS."""
+        failed = self._delete(self.stack.resources.values(), self._is_doomed, created_now=True)
+        with self.stack.lock:
+            if self.stack.status == "ROLLBACK_IN_PROGRESS":
+                self.stack.enter(*_outcome("ROLLBACK", failed))
+
+    def update(self) -> None:
+        """Make the stack what it is asked to be; it is in UPDATE_IN_PROGRESS, and its origin is set."""
+        stack = self.stack
+        reason = self._apply() or self._set_outputs()
+        if reason and stack.keep_failed:
+            stack.enter("UPDATE_FAILED", reason)
+            return
+        if reason:
+            stack.enter("UPDATE_ROLLBACK_IN_PROGRESS", reason)
+            Operation(stack, self.surroundings).roll_back_update()
+            return
+        stack.enter("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS")
+        wanted = self.scope.dependencies
+        removed = [stack.resources.pop(each) for each in stack.resources.keys() - wanted.keys()]
+        self._clean_up(removed)
+        stack.enter("UPDATE_COMPLETE")
+
+    def roll_back_update(self, skipped: Collection[str] = ()) -> None:
+        """Return to the origin of an update that failed; the stack is in UPDATE_ROLLBACK_IN_PROGRESS.
+
+        Args:
+            skipped: Logical ids of resources that stay as they are.
+        """
+        stack, origin = self.stack, _origin(self.stack)
+        stack.revision = origin.revision
+        made = [each for each in stack.resources if each not in origin.resources or each in origin.replaced]
+        origin.superseded.extend(stack.resources.pop(each) for each in made)
+        stack.resources.update({each: origin.resources[each] for each in origin.replaced})
+        origin.replaced.clear()
+        for logical_id in skipped:
+            stack.put(stack.resources[logical_id], "UPDATE_COMPLETE")
+        steps = {
+            logical_id: _Return(self, resource, origin.resources[logical_id])
+            for logical_id, resource in stack.resources.items()
+            if logical_id not in skipped and resource != origin.resources[logical_id]
+        }
+        failed = run(steps, self.surroundings.clock, stop_at_failure=True)
+        if failed:
+            reason = f"The following resource(s) failed to update: [{', '.join(failed)}]. "
+            stack.enter("UPDATE_ROLLBACK_FAILED", reason)
+            return
+        stack.enter("UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS")
+        self._clean_up([], created_now=True)
+        stack.enter("UPDATE_ROLLBACK_COMPLETE")
+
+    def delete(self, retained: Iterable[str]) -> None:
+        """Delete the stack; it is in DELETE_IN_PROGRESS.
+
+        Args:
+            retained: Logical ids of resources that stay behind.
+        """
+        stack = self.stack
+        stack.resources.update(
+            {
+                each: replace(stack.resources[each], deletion_policy="Retain")
+                for each in retained
+                if each in stack.resources
+            }
+        )
+        failed = self._delete(stack.resources.values())
+        status, reason = _outcome("DELETE", failed)
+        if not failed:
+            stack.deleted = datetime.now(UTC)
+        stack.enter(status, reason)
+
+    # Steps
+
+    def supersede(self, resource: StackResource) -> None:
+        """Have a resource deleted at the end of an update: another one has taken its place."""
+        _origin(self.stack).superseded.append(replace(resource, deletion_policy=resource.replacement_policy))
+
+    def fail(self, reason: str) -> None:
+        """Note why the operation as a whole cannot go on."""
+        self._failure = f"{reason}{'' if reason.endswith('.') else '.'} "
+
+    def context(self, resource: StackResource, previous: Mapping[str, Any] | None = None) -> Context:
+        """Return where a resource is."""
+        stack = self.stack
+        return Context(
+            client=lambda service: self.surroundings.clients(service, stack.region),
+            account=stack.account,
+            region=stack.region,
+            partition=stack.partition,
+            stack_name=stack.name,
+            stack_id=stack.id,
+            logical_id=resource.logical_id,
+            name=resource.name,
+            resource_type=resource.type,
+            metadata=resource.metadata,
+            previous=previous or {},
+        )
+
+    @contextmanager
+    def reported(self, resource: StackResource, status: str, *, kept: bool = True) -> Iterator[None]:
+        """Turn what goes wrong with a resource into its status, an event, and a StepError.
+
+        Args:
+            resource: The resource.
+            status: The status that it gets.
+            kept: Whether the stack has it.
+        """
+        if self.surroundings.abandoned.is_set():
+            raise AbandonedError
+        try:
+            yield
+        except (StepError, AbandonedError):
+            raise
+        except TemplateError as error:
+            self.fail(str(error))
+            raise StepError from None
+        except Exception as error:
+            if kept and isinstance(error, ResourceError) and error.physical is not None:
+                resource = replace(resource, physical=error.physical)
+            (self.stack.put if kept else self.stack.announce)(resource, status, self._reason(error))
+            raise StepError from None
+
+    # Parts of operations
+
+    def _scope(self, revision: Revision) -> StackScope:
+        surroundings = self.surroundings
+
+        def find(logical_id: str) -> Physical | None:
+            resource = self.stack.resources.get(logical_id)
+            return resource.physical if resource else None
+
+        return StackScope(self.stack, revision, surroundings.store, surroundings.clients, find)
+
+    def _is_doomed(self) -> bool:
+        """Tell whether the stack, or the one that it is nested in, is to be deleted already."""
+        root = self.surroundings.store.find(self.stack.region, self.stack.root_id or self.stack.id)
+        return root is not None and root.status == "DELETE_IN_PROGRESS"
+
+    def _apply(self, is_cancelled: Callable[[], bool] = lambda: False) -> str:
+        """Create and update resources, and return why that failed; empty if it did not."""
+        definitions = self.stack.revision.template.resources
+        steps: dict[str, Step] = {
+            logical_id: _Put(self, definitions[logical_id], waits_for)
+            for logical_id, waits_for in self.scope.dependencies.items()
+        }
+        failed = run(steps, self.surroundings.clock, stop_at_failure=True, is_cancelled=is_cancelled)
+        if is_cancelled():
+            return "Resource creation cancelled. "
+        if self._failure:
+            return self._failure
+        reason = ""
+        for verb in ("create", "update"):
+            of_verb = [
+                each
+                for each in failed
+                if each in self.stack.resources and self.stack.resources[each].status == f"{verb.upper()}_FAILED"
+            ]
+            if of_verb:
+                reason += f"The following resource(s) failed to {verb}: [{', '.join(of_verb)}]. "
+        return reason
+
+    def _set_outputs(self) -> str:
+        """Set outputs, exports and imports, and return why that failed; empty if it did not."""
+        stack, store = self.stack, self.surroundings.store
+        try:
+            outputs = evaluated_outputs(stack.revision, self.scope)
+        except (TemplateError, UnsupportedError) as error:
+            return f"{error} "
+        exported = {output.export: output.value for output in outputs.values() if output.export}
+        for name in exported:
+            other = store.exports(stack.region).get(name)
+            if other and other.stack is not stack:
+                return f"Export with name {name} is already exported by stack {other.stack.name}. "
+        for output in stack.outputs.values():
+            users = [user for user in store.importers(stack.region, output.export) if output.export]
+            if users and exported.get(output.export) != output.value:
+                verb = "update" if output.export in exported else "delete"
+                return f"Cannot {verb} export {output.export} as it is in use by {listed(users)}. "
+        stack.outputs = outputs
+        stack.imports = frozenset(self.scope.imports)
+        return ""
+
+    def _clean_up(self, removed: list[StackResource], *, created_now: bool = False) -> None:
+        """Delete what an update has left over. What cannot be deleted is left behind: no stack has it any more."""
+        stack = self.stack
+        current = {each.logical_id: each.physical for each in stack.resources.values()}
+        superseded = [
+            each
+            for each in _origin(stack).superseded
+            if current.get(each.logical_id) != each.physical and each.physical
+        ]
+        self._delete([*removed, *superseded], created_now=created_now)
+        stack.origin = None
+
+    def _delete(
+        self,
+        gone: Iterable[StackResource],
+        is_cancelled: Callable[[], bool] = lambda: False,
+        *,
+        created_now: bool = False,
+    ) -> list[str]:
+        """Delete resources, what depends on others before these, and return the logical ids of those that failed."""
+        doomed = {f"{each.logical_id}/{each.physical_id}": each for each in gone}
+        steps = {}
+        for key, resource in doomed.items():
+            dependents = frozenset(
+                other for other, each in doomed.items() if resource.logical_id in each.dependencies and other != key
+            )
+            steps[key] = _Delete(self, resource, dependents, created_now)
+        failed = run(steps, self.surroundings.clock, stop_at_failure=False, is_cancelled=is_cancelled)
+        return [doomed[key].logical_id for key in failed]
+
+    def _reason(self, error: Exception) -> str:
+        """Return the reason that a resource's event gives."""
+        if isinstance(error, ResourceError | UnsupportedError):
+            return str(error)
+        if isinstance(error, ClientError):
+            answer = error.response["Error"]
+            metadata = error.response["ResponseMetadata"]
+            message = (
+                f"{answer.get('Message', '')} (Service: {metadata[SERVICE]}, "
+                f"Status Code: {metadata['HTTPStatusCode']}, Request ID: {metadata.get('RequestId', uuid4())})"
+            )
+            code = next(code for part, code in _HANDLER_CODES if re.search(part, answer["Code"]))
+        elif isinstance(error, BotoCoreError):
+            message, code = str(error), "InvalidRequest"
+        else:
+            traceback.print_exception(error, file=sys.stderr)
+            message, code = f"{type(error).__name__}: {error}", "InternalFailure"
+        return f'Resource handler returned message: "{message}" (RequestToken: {uuid4()}, HandlerErrorCode: {code})'
+
+
+class _Put:
+    """One resource that the stack is to have: made, changed, replaced or left alone."""
+
+    def __init__(self, operation: Operation, definition: ResourceDefinition, waits_for: frozenset[str]) -> None:
+        self.waits_for = waits_for
+        self._operation = operation
+        self._definition = definition
+        self._stack = operation.stack
+        self._before = self._stack.resources.get(definition.logical_id)
+        self._wanted: StackResource
+        self._work: Callable[[], None] = self._keep
+        self._failure = "CREATE_FAILED"
+
+    def begin(self) -> float:
+        before = self._before
+        exists = before is not None and before.physical is not None
+        self._failure = "UPDATE_FAILED" if exists else "CREATE_FAILED"
+        self._wanted = before if exists and before else self._new()
+        with self._operation.reported(self._wanted, self._failure):
+            wanted = self._evaluated()
+            if before is None or before.physical is None:
+                self._start(self._create, wanted, "CREATE_IN_PROGRESS", "")
+            elif before.properties == wanted.properties:
+                self._wanted = replace(
+                    wanted, name=before.name, physical=before.physical, status=before.status, changed=before.changed
+                )
+                return 0
+            elif schemas.needs_replacement(wanted.type, before.properties, wanted.properties):
+                reason = "Requested update requires the creation of a new physical resource; hence creating one."
+                self._start(self._replace, wanted, "UPDATE_IN_PROGRESS", reason)
+            else:
+                wanted = replace(wanted, name=before.name, physical=before.physical)
+                self._start(self._update, wanted, "UPDATE_IN_PROGRESS", "")
+        return seconds(self._definition.type)
+
+    def carry_out(self) -> None:
+        self._work()
+
+    def cancel(self) -> None:
+        if self._work != self._keep:
+            verb = "creation" if self._failure == "CREATE_FAILED" else "update"
+            resource = self._before or replace(self._wanted, physical=None)
+            self._stack.put(resource, self._failure, f"Resource {verb} cancelled")
+
+    def _new(self) -> StackResource:
+        definition = self._definition
+        name = physical_name(self._stack.name, definition.logical_id)
+        return StackResource(definition.logical_id, definition.type, name, dependencies=self.waits_for)
+
+    def _evaluated(self) -> StackResource:
+        definition, scope = self._definition, self._operation.scope
+        for attribute in ("creation_policy", "update_policy"):
+            if getattr(definition, attribute):
+                raise UnsupportedError(f"{attribute} of {definition.logical_id}")
+        for policy in (definition.deletion_policy, definition.update_replace_policy):
+            if policy == "Snapshot":
+                raise UnsupportedError(f"policy Snapshot of {definition.logical_id}")
+        properties = scope.evaluate(dict(definition.properties))
+        try:
+            schemas.check(definition.type, self._stack.region, properties, definition.logical_id)
+        except schemas.SchemaError as error:
+            raise ResourceError(str(error)) from error
+        properties = scope.complete(definition.type, properties)
+        return replace(
+            self._new(),
+            properties=properties,
+            metadata=scope.evaluate(definition.metadata or {}),
+            deletion_policy=definition.deletion_policy or "Delete",
+            replacement_policy=definition.update_replace_policy or "Delete",
+        )
+
+    def _start(self, work: Callable[[], None], wanted: StackResource, status: str, reason: str) -> None:
+        self._work, self._wanted = work, wanted
+        shown = replace(wanted, physical=self._before.physical if self._before else None)
+        announced = self._stack.announce(shown, status, reason)
+        if self._before is None:
+            self._stack.resources[wanted.logical_id] = announced
+        else:
+            self._stack.resources[wanted.logical_id] = replace(
+                self._before, status=status, reason=reason, changed=announced.changed
+            )
+
+    def _keep(self) -> None:
+        self._stack.resources[self._wanted.logical_id] = self._wanted
+
+    def _create(self) -> None:
+        self._make("CREATE")
+
+    def _replace(self) -> None:
+        before = self._before
+        assert before is not None  # noqa: S101 - it is being replaced
+        _origin(self._stack).replaced.add(before.logical_id)
+        self._make("UPDATE")
+        self._operation.supersede(before)
+
+    def _make(self, verb: str) -> None:
+        operation, stack, wanted = self._operation, self._stack, self._wanted
+        models = operation.surroundings.models
+        with operation.reported(wanted, self._failure):
+            FAULTS_IN_FORCE.check_creation(wanted.logical_id, wanted.type)
+            made = resources.create(wanted.type, operation.context(wanted), wanted.properties, models)
+        resource = replace(wanted, physical=made)
+        if wanted.type != STACK_TYPE:  # a nested stack has been told of since it began
+            stack.put(resource, f"{verb}_IN_PROGRESS", INITIATED)
+        stack.put(resource, f"{verb}_COMPLETE")
+
+    def _update(self) -> None:
+        operation, before, wanted = self._operation, self._before, self._wanted
+        assert before is not None  # noqa: S101 - it is being updated
+        assert before.physical is not None  # noqa: S101
+        updated = _change(operation, before, wanted)
+        if updated.ref != before.physical.ref:
+            operation.supersede(before)
+        self._stack.put(replace(wanted, physical=updated), "UPDATE_COMPLETE")
+
+
+class _Return:
+    """One resource that gets back the properties that it had before the update."""
+
+    def __init__(self, operation: Operation, resource: StackResource, origin: StackResource) -> None:
+        self.waits_for = origin.dependencies
+        self._operation = operation
+        self._now = resource
+        self._origin = origin
+
+    def begin(self) -> float:
+        untouched = self._now.properties == self._origin.properties and self._now.status != "UPDATE_FAILED"
+        if untouched or self._origin.physical is None:
+            self._operation.stack.resources[self._origin.logical_id] = self._origin
+            self._untouched = True
+            return 0
+        self._untouched = False
+        self._operation.stack.put(self._now, "UPDATE_IN_PROGRESS")
+        return seconds(self._now.type)
+
+    def carry_out(self) -> None:
+        if self._untouched:
+            return
+        physical = _change(self._operation, self._now, self._origin)
+        if physical.ref != self._now.physical_id:
+            self._operation.supersede(self._now)
+        self._operation.stack.put(replace(self._origin, physical=physical), "UPDATE_COMPLETE")
+
+    def cancel(self) -> None:
+        if not self._untouched:
+            self._operation.stack.put(self._now, "UPDATE_FAILED", "Resource update cancelled")
+
+
+class _Delete:
+    """One resource that goes, unless it is to be retained."""
+
+    def __init__(
+        self, operation: Operation, resource: StackResource, waits_for: frozenset[str], created_now: bool
+    ) -> None:
+        self.waits_for = waits_for
+        self._operation = operation
+        self._resource = resource
+        policy = resource.deletion_policy
+        if created_now and (policy == "RetainExceptOnCreate" or operation.stack.delete_new):
+            policy = "Delete"
+        self._retained = policy != "Delete"
+
+    def begin(self) -> float:
+        stack, resource = self._operation.stack, self._resource
+        if resource.physical is None:
+            return 0
+        if self._retained:
+            skipped = stack.announce(resource, "DELETE_SKIPPED")
+            if self._kept:
+                stack.gone[resource.logical_id] = skipped
+            return 0
+        announced = stack.announce(resource, "DELETE_IN_PROGRESS")
+        if self._kept:
+            stack.resources[resource.logical_id] = announced
+        return seconds(resource.type)
+
+    def carry_out(self) -> None:
+        operation, resource = self._operation, self._resource
+        if resource.physical is not None and not self._retained:
+            with operation.reported(resource, "DELETE_FAILED", kept=self._kept):
+                context, models = operation.context(resource), operation.surroundings.models
+                resources.delete(resource.type, context, resource.physical, resource.properties, models)
+            deleted = operation.stack.announce(resource, "DELETE_COMPLETE")
+            if self._kept:
+                operation.stack.gone[resource.logical_id] = deleted
+        if self._kept:
+            del operation.stack.resources[resource.logical_id]
+
+    def cancel(self) -> None:
+        """Say nothing: a roll-back is cancelled only by a deletion of the stack, which tries again."""
+
+    @property
+    def _kept(self) -> bool:
+        """Tell whether the stack has this very resource; a replaced one has a successor of the same name."""
+        kept = self._operation.stack.resources.get(self._resource.logical_id)
+        return kept is not None and kept.physical == self._resource.physical
+
+
+def evaluated_outputs(revision: Revision, scope: StackScope) -> dict[str, Output]:
+    """Return the outputs of a stack.
+
+    Raises:
+        TemplateError: One of them has no string for a value.
+    """
+    outputs = {}
+    for key, definition in revision.template.outputs.items():
+        if not scope.conditions.get(definition.get("Condition", ""), True):
+            continue
+        value = scope.evaluate(definition["Value"])
+        if value is NO_VALUE or isinstance(value, dict | list):
+            message = "Template format error: The Value field of every Outputs member must evaluate to a String."
+            raise TemplateError(message)
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        export = scope.evaluate(definition["Export"].get("Name")) if "Export" in definition else ""
+        if "Export" in definition and not (isinstance(export, str) and _EXPORT_NAME.fullmatch(export)):
+            raise TemplateError(
+                "Template format error: The Name field of every Export member must be specified and consist only of "
+                "alphanumeric characters, colons, or hyphens."
+            )
+        outputs[key] = Output(key, text, definition.get("Description", ""), export)
+    return outputs
+
+
+def physical_name(stack_name: str, logical_id: str) -> str:
+    """Return a name such as CloudFormation makes up; another one each time."""
+    suffix = "".join(random.choices(string.ascii_letters + string.digits, k=12))  # noqa: S311 - no secret
+    name = f"{stack_name}-{logical_id}-{suffix}"
+    return name if len(name) <= _NAME_LIMIT else f"{stack_name[:24]}-{logical_id[:24]}-{suffix}"
+
+
+def listed(names: list[str]) -> str:
+    """Return names as CloudFormation's messages list them: A, B and C."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
+
+
+def _change(operation: Operation, now: StackResource, wanted: StackResource) -> Physical:
+    """Change a resource in place from the properties that it has now to those that are wanted."""
+    assert now.physical is not None  # noqa: S101 - only what exists is changed
+    with operation.reported(now, "UPDATE_FAILED"):
+        if is_custom(wanted.type) and now.properties.get("ServiceToken") != wanted.properties.get("ServiceToken"):
+            raise ResourceError("Modifying service token is not allowed.")
+        context, models = operation.context(wanted, now.properties), operation.surroundings.models
+        return resources.update(wanted.type, context, now.physical, wanted.properties, models)
+
+
+def _origin(stack: Stack) -> Origin:
+    assert stack.origin is not None  # noqa: S101 - set from the start of an update to its end
+    return stack.origin
+
+
+def _outcome(verb: str, failed: list[str]) -> tuple[str, str]:
+    if failed:
+        return f"{verb}_FAILED", f"The following resource(s) failed to delete: [{', '.join(failed)}]. "
+    return f"{verb}_COMPLETE", ""

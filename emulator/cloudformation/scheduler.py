@@ -1,0 +1,205 @@
+"""The order of an operation: everything starts as soon as what it waits for is done, as on AWS.
+
+At speed `fast` time is virtual. A step is done when its duration has passed, and its work is carried out then, in the
+order in which the steps get done. So whatever a template forgets to declare goes wrong here as it does on AWS: who does
+not wait for a slow resource comes too early. At speed `real` the work itself may take long, and nobody waits for it but
+who has to: each step's work has a thread.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import time
+from collections.abc import Callable, Mapping
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Final, Protocol
+
+from emulator.cloudformation.clock import Clock
+
+_LOOK: Final = 0.5
+"""Seconds after which who waits looks whether the operation was cancelled."""
+
+
+class StepError(Exception):
+    """A step went wrong; it has said so itself."""
+
+
+class Step(Protocol):
+    """One resource's share of an operation."""
+
+    @property
+    def waits_for(self) -> frozenset[str]:
+        """Names of the steps that have to be done before this one starts."""
+
+    def begin(self) -> float:
+        """Announce the work, and return how many seconds it takes; infinity: as long as something outside takes."""
+
+    def carry_out(self) -> None:
+        """Do the work."""
+
+    def cancel(self) -> None:
+        """Give up what was announced: another step went wrong, or the operation was cancelled."""
+
+
+def run(
+    steps: Mapping[str, Step],
+    clock: Clock,
+    *,
+    stop_at_failure: bool,
+    is_cancelled: Callable[[], bool] = lambda: False,
+) -> list[str]:
+    """Carry out steps until all are done, or none can start any more.
+
+    Args:
+        steps: By name. Names in `waits_for` that are not here count as done.
+        clock: Says whether time passes.
+        stop_at_failure: Whether nothing new starts once a step went wrong, and what has begun is cancelled. Otherwise
+            only what waits for it does not start.
+        is_cancelled: Asked again and again whether to stop as if a step went wrong.
+
+    Returns:
+        Names of the steps that went wrong or were cancelled, in the order in which that happened.
+    """
+    waiting = dict(steps)
+    course: _Course = _RealCourse(steps) if clock.is_real else _VirtualCourse(steps)
+    done: set[str] = set()
+    failed: list[str] = []
+
+    def is_over() -> bool:
+        return bool(failed and stop_at_failure) or is_cancelled()
+
+    while True:
+        for name in [name for name, step in waiting.items() if not step.waits_for & (steps.keys() - done)]:
+            if is_over():
+                break
+            try:
+                course.start(name, waiting.pop(name).begin())
+            except StepError:
+                failed.append(name)
+        if is_over():
+            for name in course.cancelled():
+                steps[name].cancel()
+                failed.append(name)
+        if not course.is_under_way:
+            return failed
+        outcome = course.next()
+        if outcome is None:
+            continue
+        name, error = outcome
+        if error is None:
+            done.add(name)
+        elif isinstance(error, StepError):
+            failed.append(name)
+        else:
+            raise error
+
+
+class _Course(Protocol):
+    """The steps that have begun and are not done."""
+
+    @property
+    def is_under_way(self) -> bool: ...
+
+    def start(self, name: str, duration: float) -> None: ...
+
+    def cancelled(self) -> list[str]:
+        """Return the steps whose work has not started, the next first; they will not be carried out."""
+
+    def next(self) -> tuple[str, Exception | None] | None:
+        """Return a step whose work was carried out, and what went wrong; None after a while without one."""
+
+
+class _Due:
+    """Steps by the time when they are done; who takes for ever comes last."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, str]] = []
+        self._begun = 0
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def add(self, name: str, finish: float) -> None:
+        heapq.heappush(self._heap, (finish, self._begun, name))
+        self._begun += 1
+
+    @property
+    def first(self) -> float:
+        return self._heap[0][0] if self._heap else math.inf
+
+    def pop(self) -> str:
+        return heapq.heappop(self._heap)[2]
+
+    def clear(self) -> list[str]:
+        names = [name for _, _, name in sorted(self._heap)]
+        self._heap.clear()
+        return names
+
+
+class _VirtualCourse:
+    """One step after the other, and no time passes."""
+
+    def __init__(self, steps: Mapping[str, Step]) -> None:
+        self._steps = steps
+        self._due = _Due()
+        self._now = 0.0
+
+    @property
+    def is_under_way(self) -> bool:
+        return len(self._due) > 0
+
+    def start(self, name: str, duration: float) -> None:
+        self._due.add(name, self._now + duration)
+
+    def cancelled(self) -> list[str]:
+        return self._due.clear()
+
+    def next(self) -> tuple[str, Exception | None]:
+        if self._due.first < math.inf:
+            self._now = self._due.first
+        name = self._due.pop()
+        return name, _outcome(self._steps[name])
+
+
+class _RealCourse:
+    """Each step's work in a thread, when its time has come; what waits for something outside starts to at once."""
+
+    def __init__(self, steps: Mapping[str, Step]) -> None:
+        self._steps = steps
+        self._due = _Due()
+        self._at_work = 0
+        self._outcomes: SimpleQueue[tuple[str, Exception | None]] = SimpleQueue()
+
+    @property
+    def is_under_way(self) -> bool:
+        return len(self._due) + self._at_work > 0
+
+    def start(self, name: str, duration: float) -> None:
+        self._due.add(name, time.monotonic() + (duration if duration < math.inf else 0))
+
+    def cancelled(self) -> list[str]:
+        return self._due.clear()
+
+    def next(self) -> tuple[str, Exception | None] | None:
+        while self._due.first <= time.monotonic():
+            self._at_work += 1
+            Thread(target=self._work, args=(self._due.pop(),), daemon=True).start()
+        try:
+            outcome = self._outcomes.get(timeout=min(_LOOK, max(self._due.first - time.monotonic(), 0)))
+        except Empty:
+            return None
+        self._at_work -= 1
+        return outcome
+
+    def _work(self, name: str) -> None:
+        self._outcomes.put((name, _outcome(self._steps[name])))
+
+
+def _outcome(step: Step) -> Exception | None:
+    try:
+        step.carry_out()
+    except Exception as error:
+        return error
+    return None

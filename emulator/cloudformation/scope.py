@@ -1,0 +1,163 @@
+"""What the values of a stack's template refer to: parameters, resources, exports, and AWS itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, Final
+
+from botocore.exceptions import ClientError
+
+from emulator.cloudformation.clients import Clients
+from emulator.cloudformation.stacks import Revision, Stack, Store
+from emulator.resources.model import Physical
+from toolchain import schemas
+from toolchain.values import NO_VALUE, Evaluator, TemplateError, UnsupportedError
+
+_URL_SUFFIXES: Final = {"aws-cn": "amazonaws.com.cn"}
+
+
+class StackScope:
+    """The scope of one stack's template at one moment.
+
+    Attributes:
+        imports: Names of the exports that were used so far.
+    """
+
+    def __init__(
+        self, stack: Stack, revision: Revision, store: Store, clients: Clients, find: Callable[[str], Physical | None]
+    ) -> None:
+        """Make a scope.
+
+        Args:
+            stack: The stack.
+            revision: Its template, parameters and tags.
+            store: All stacks.
+            clients: AWS.
+            find: Gives what exists of a resource.
+        """
+        self._stack = stack
+        self._revision = revision
+        self._store = store
+        self._clients = clients
+        self._find = find
+        self._evaluator = Evaluator(self)
+        self.imports: set[str] = set()
+
+    def evaluate(self, value: Any) -> Any:
+        """Return a value of the template without intrinsic functions."""
+        return self._evaluator.evaluate(value)
+
+    @cached_property
+    def conditions(self) -> dict[str, bool]:
+        """Return all conditions of the template, computed."""
+        return {name: self.condition(name) for name in self._revision.template.conditions}
+
+    @cached_property
+    def dependencies(self) -> dict[str, frozenset[str]]:
+        """Return the resources whose conditions hold, by logical id, and what each of them waits for."""
+        template = self._revision.template
+        return {
+            logical_id: frozenset(template.dependencies(logical_id, self.conditions))
+            for logical_id, definition in template.resources.items()
+            if self.conditions.get(definition.condition or "", True)
+        }
+
+    def complete(self, resource_type: str, properties: dict[str, Any]) -> dict[str, Any]:
+        """Return evaluated properties with the types of the schema, and with the tags of the stack."""
+        return schemas.with_tags(resource_type, schemas.coerced(resource_type, properties), self._revision.tags)
+
+    def ref(self, name: str) -> Any:
+        """Return what Ref gives."""
+        if name in self._revision.parameters:
+            return self._revision.parameters[name].resolved
+        if name.startswith("AWS::"):
+            return self._pseudo_parameter(name)
+        return self._physical(name).ref
+
+    def attribute(self, logical_id: str, attribute: str) -> Any:
+        """Return what Fn::GetAtt gives."""
+        attributes = self._physical(logical_id).attributes
+        if attribute not in attributes:
+            resource_type = self._revision.template.resources[logical_id].type
+            raise UnsupportedError(f"attribute {attribute} of {logical_id} ({resource_type})")
+        return attributes[attribute]
+
+    def stack_output(self, region: str | None, stack_name: str, output: str) -> Any:
+        """Return the output of another stack, as it is now."""
+        region = region or self._stack.region
+        other = self._store.find(region, stack_name)
+        if other is None:
+            raise TemplateError(f"Stack with id {stack_name} does not exist in {region}")
+        if output not in other.outputs:
+            raise TemplateError(f"Stack {stack_name} has no output named {output}")
+        return other.outputs[output].value
+
+    def import_value(self, name: str) -> str:
+        """Return the value of an export, and remember that it is used."""
+        exports = self._store.exports(self._stack.region)
+        if name not in exports:
+            raise TemplateError(f"No export named {name} found.")
+        self.imports.add(name)
+        return exports[name].value
+
+    def zones(self, region: str) -> list[str]:
+        """Return the names of a region's zones."""
+        found = self._clients("ec2", region or self._stack.region).describe_availability_zones()
+        return sorted(zone["ZoneName"] for zone in found["AvailabilityZones"])
+
+    def secret(self, reference: str) -> str:
+        """Return what a dynamic reference gives; only parameters of Systems Manager are known."""
+        service, _, name = reference.partition(":")
+        if service != "ssm":
+            raise UnsupportedError(f"dynamic reference to {service}")
+        try:
+            return ssm_parameter(self._clients("ssm", self._stack.region), name)
+        except KeyError:
+            raise TemplateError(f"SSM parameter {name} not found") from None
+
+    def condition(self, name: str) -> bool:
+        """Return whether the condition holds."""
+        return self._evaluator.condition(self._revision.template.conditions[name])
+
+    def mapping(self, name: str, top_level_key: str, second_level_key: str) -> Any:
+        """Return what Fn::FindInMap gives."""
+        return self._revision.template.find_in_map(name, top_level_key, second_level_key)
+
+    def _physical(self, logical_id: str) -> Physical:
+        found = self._find(logical_id)
+        if found is None:
+            raise TemplateError(
+                f"Unresolved resource dependencies [{logical_id}] in the Resources block of the template"
+            )
+        return found
+
+    def _pseudo_parameter(self, name: str) -> Any:
+        stack = self._stack
+        values = {
+            "AWS::AccountId": stack.account,
+            "AWS::NoValue": NO_VALUE,
+            "AWS::NotificationARNs": list(stack.notification_arns),
+            "AWS::Partition": stack.partition,
+            "AWS::Region": stack.region,
+            "AWS::StackId": stack.id,
+            "AWS::StackName": stack.name,
+            "AWS::URLSuffix": _URL_SUFFIXES.get(stack.partition, "amazonaws.com"),
+        }
+        if name not in values:
+            raise UnsupportedError(f"pseudo parameter {name}")
+        return values[name]
+
+
+def ssm_parameter(ssm: Any, name: str) -> str:
+    """Return the value of a parameter of Systems Manager, given its name and perhaps `:version`.
+
+    Raises:
+        KeyError: There is none.
+    """
+    try:
+        return str(ssm.get_parameter(Name=name)["Parameter"]["Value"])
+    except ClientError as error:
+        if error.response["Error"]["Code"] in ("ParameterNotFound", "ParameterVersionNotFound"):
+            raise KeyError(name) from None
+        raise

@@ -1,0 +1,374 @@
+"""What is remembered of stacks: their resources, events, outputs and change sets. It changes nothing by itself."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from threading import RLock
+from typing import Any, Literal
+from uuid import uuid4
+
+from emulator.cloudformation.parameters import Parameter
+from emulator.cloudformation.template import Template
+from emulator.resources.model import Physical
+
+STACK_TYPE = "AWS::CloudFormation::Stack"
+INITIATED = "Resource creation Initiated"
+"""The reason in the first event that has a resource's physical id."""
+
+
+def is_custom(resource_type: str) -> bool:
+    """Tell whether a function of the account provides the resources of a type."""
+    return resource_type.startswith("Custom::") or resource_type == "AWS::CloudFormation::CustomResource"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a caller asks of a stack.
+
+    Attributes:
+        template: Text of the template; None for the one that the stack has.
+        parameters: Values by name.
+        kept_parameters: Names of those that keep their value.
+        tags: Tags of the stack; None for those that it has.
+        capabilities: What the caller acknowledges.
+        notification_arns: Topics; None for those that it has.
+        role_arn: The role that CloudFormation would take on; it is remembered and not used.
+        on_failure: What a failed creation leads to: `ROLLBACK`, `DELETE` or `DO_NOTHING`.
+        keep_failed: Whether a failed update is left as it is.
+        delete_new: Whether a roll-back deletes what is new, whatever its deletion policy.
+        termination_protection: Whether a new stack cannot be deleted.
+        token: The caller's token, which the events carry.
+    """
+
+    template: str | None = None
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    kept_parameters: frozenset[str] = frozenset()
+    tags: Mapping[str, str] | None = None
+    capabilities: tuple[str, ...] = ()
+    notification_arns: tuple[str, ...] | None = None
+    role_arn: str | None = None
+    on_failure: str = "ROLLBACK"
+    keep_failed: bool = False
+    delete_new: bool = False
+    termination_protection: bool = False
+    token: str | None = None
+
+
+@dataclass(frozen=True)
+class Revision:
+    """What a stack is asked to be.
+
+    Attributes:
+        template: Its template.
+        parameters: Its parameters by name.
+        tags: Tags of the stack.
+        capabilities: What the caller acknowledged.
+    """
+
+    template: Template
+    parameters: Mapping[str, Parameter]
+    tags: Mapping[str, str]
+    capabilities: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class StackResource:
+    """One resource of a stack, as the last operation on it left it.
+
+    Attributes:
+        logical_id: Its name in the template.
+        type: Its type.
+        name: The name that CloudFormation made up for it.
+        status: As DescribeStackResources gives it.
+        reason: Why it has this status; empty if there is nothing to say.
+        physical: What exists of it; None if it could not be created.
+        properties: Those that it has, evaluated.
+        metadata: Its metadata, evaluated.
+        dependencies: Logical ids of what has to outlive it.
+        deletion_policy: What becomes of it when the stack no longer has it.
+        replacement_policy: What becomes of it when another one takes its place.
+        changed: When it got this status.
+    """
+
+    logical_id: str
+    type: str
+    name: str
+    status: str = ""
+    reason: str = ""
+    physical: Physical | None = None
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    dependencies: frozenset[str] = frozenset()
+    deletion_policy: str = "Delete"
+    replacement_policy: str = "Delete"
+    changed: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    @property
+    def physical_id(self) -> str:
+        """Return the physical id; empty if there is none."""
+        return self.physical.ref if self.physical else ""
+
+
+@dataclass(frozen=True)
+class Event:
+    """One event of a stack, as DescribeStackEvents gives it."""
+
+    event_id: str
+    logical_id: str
+    physical_id: str
+    type: str
+    status: str
+    reason: str
+    properties: str | None
+    token: str | None
+    time: datetime
+
+
+@dataclass(frozen=True)
+class Output:
+    """One output of a stack; `export` is empty if it is not exported."""
+
+    key: str
+    value: str
+    description: str
+    export: str
+
+
+@dataclass(frozen=True)
+class Detail:
+    """Why a resource is in a change set: one property, attribute of the template or tag that differs.
+
+    Attributes:
+        attribute: `Properties`, `Metadata`, `DeletionPolicy` and so on.
+        name: Name of the property; empty for other attributes.
+        recreation: `Never`, `Conditionally` or `Always`.
+        dynamic: Whether the new value is known only once other resources have changed.
+    """
+
+    attribute: str
+    name: str
+    recreation: str
+    dynamic: bool
+
+
+@dataclass(frozen=True)
+class ResourceChange:
+    """What a change set would do to one resource.
+
+    Attributes:
+        action: `Add`, `Modify` or `Remove`.
+        logical_id: Its name in the template.
+        physical_id: Empty if it does not exist yet.
+        type: Its type.
+        replacement: `True`, `False` or `Conditional`; empty unless it is modified.
+        details: What differs.
+        policy_action: What becomes of the resource that goes: `Delete`, `Retain`, `ReplaceAndDelete`, ...; or empty.
+    """
+
+    action: Literal["Add", "Modify", "Remove"]
+    logical_id: str
+    physical_id: str
+    type: str
+    replacement: str = ""
+    details: tuple[Detail, ...] = ()
+    policy_action: str = ""
+
+
+@dataclass
+class ChangeSet:
+    """A change set.
+
+    Attributes:
+        id: Its ARN.
+        name: Its name, unique in its stack.
+        stack_id: ARN of its stack.
+        type: `CREATE` or `UPDATE`.
+        description: What its creator says of it.
+        revision: What it would make of the stack.
+        request: The request that it was made by, which its execution follows.
+        changes: What it would change.
+        failure: Why it cannot be executed; empty if it can.
+        execution_status: As DescribeChangeSet gives it.
+    """
+
+    id: str
+    name: str
+    stack_id: str
+    type: str
+    description: str
+    revision: Revision
+    request: Request
+    changes: list[ResourceChange] = field(default_factory=list)
+    failure: str = ""
+    execution_status: str = "AVAILABLE"
+    created: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    @property
+    def status(self) -> str:
+        """Return the status."""
+        return "FAILED" if self.failure else "CREATE_COMPLETE"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where an update comes from: what its roll-back needs.
+
+    Attributes:
+        revision: What the stack was.
+        resources: Its resources, then.
+        replaced: Logical ids of those that another one has, or would have, taken the place of.
+        superseded: What is to be deleted at the end, unless the stack has come back to it.
+    """
+
+    revision: Revision
+    resources: Mapping[str, StackResource]
+    replaced: set[str] = field(default_factory=set)
+    superseded: list[StackResource] = field(default_factory=list)
+
+
+@dataclass
+class Stack:
+    """A stack.
+
+    Attributes:
+        id: Its ARN.
+        name: Its name.
+        region: Its region.
+        account: Its account.
+        partition: Its partition.
+        revision: What it is, or is about to be.
+        status: As DescribeStacks gives it.
+        reason: Why it has this status; empty if there is nothing to say.
+        resources: By logical id; what was deleted is not here.
+        gone: By logical id; what was deleted or left behind with the stack, or when its creation was rolled back.
+        outputs: By key.
+        imports: Names of the exports that it uses.
+        events: Oldest first.
+        change_sets: By id.
+        on_failure: What a failed creation leads to: `ROLLBACK`, `DELETE` or `DO_NOTHING`.
+        keep_failed: Whether a failed update is left as it is.
+        delete_new: Whether a roll-back deletes what it made, whatever the deletion policy says.
+        origin: What there is to return to, from the start of an update until it, or its roll-back, is complete.
+        lock: Held while an event is written: several threads may work on a stack.
+    """
+
+    id: str
+    name: str
+    region: str
+    account: str
+    partition: str
+    revision: Revision = field(init=False)
+    status: str = ""
+    reason: str = ""
+    resources: dict[str, StackResource] = field(default_factory=dict)
+    gone: dict[str, StackResource] = field(default_factory=dict)
+    outputs: dict[str, Output] = field(default_factory=dict)
+    imports: frozenset[str] = frozenset()
+    events: list[Event] = field(default_factory=list)
+    change_sets: dict[str, ChangeSet] = field(default_factory=dict)
+    change_set_id: str | None = None
+    on_failure: str = "ROLLBACK"
+    keep_failed: bool = False
+    delete_new: bool = False
+    origin: Origin | None = None
+    termination_protection: bool = False
+    notification_arns: tuple[str, ...] = ()
+    role_arn: str | None = None
+    parent_id: str | None = None
+    root_id: str | None = None
+    token: str | None = None
+    created: datetime = field(default_factory=lambda: datetime.now(UTC))
+    updated: datetime | None = None
+    deleted: datetime | None = None
+    lock: RLock = field(default_factory=RLock, repr=False, compare=False)
+
+    def enter(self, status: str, reason: str = "") -> None:
+        """Get a status, with an event."""
+        with self.lock:
+            self.status, self.reason = status, reason
+            now = self._now()
+            self.events.append(
+                Event(str(uuid4()), self.name, self.id, STACK_TYPE, status, reason, None, self.token, now)
+            )
+
+    def put(self, resource: StackResource, status: str, reason: str = "") -> StackResource:
+        """Keep a resource with a new status, with an event, and return it."""
+        resource = self.announce(resource, status, reason)
+        self.resources[resource.logical_id] = resource
+        return resource
+
+    def announce(self, resource: StackResource, status: str, reason: str = "") -> StackResource:
+        """Tell by an event of a resource that is not kept, or not yet, and return it with the status."""
+        with self.lock:
+            now = self._now()
+            self.events.append(
+                Event(
+                    event_id=f"{resource.logical_id}-{uuid4()}",
+                    logical_id=resource.logical_id,
+                    physical_id=resource.physical_id,
+                    type=resource.type,
+                    status=status,
+                    reason=reason,
+                    properties=json.dumps(resource.properties) if resource.properties else None,
+                    token=self.token,
+                    time=now,
+                )
+            )
+        return replace(resource, status=status, reason=reason, changed=now)
+
+    def _now(self) -> datetime:
+        """Return the time of a new event, which has a millisecond of its own: tools sort events by their time."""
+        now = datetime.now(UTC)
+        return max(now, self.events[-1].time + timedelta(milliseconds=1)) if self.events else now
+
+
+@dataclass(frozen=True)
+class Export:
+    """An output that other stacks of the region may import."""
+
+    name: str
+    value: str
+    stack: Stack
+
+
+class Store:
+    """The stacks of all regions."""
+
+    def __init__(self) -> None:
+        self._regions: dict[str, dict[str, Stack]] = defaultdict(dict)
+
+    def add(self, stack: Stack) -> None:
+        """Keep a stack."""
+        self._regions[stack.region][stack.id] = stack
+
+    def find(self, region: str, name_or_id: str) -> Stack | None:
+        """Return a stack: by id whatever became of it, by name only if it was not deleted."""
+        if name_or_id.startswith("arn:"):
+            return self._regions[region].get(name_or_id)
+        return next((stack for stack in self.live(region) if stack.name == name_or_id), None)
+
+    def all(self, region: str) -> list[Stack]:
+        """Return the stacks of a region, the youngest first, with those that were deleted."""
+        return list(self._regions[region].values())[::-1]
+
+    def live(self, region: str) -> list[Stack]:
+        """Return the stacks of a region that were not deleted, the youngest first."""
+        return [stack for stack in self.all(region) if stack.status != "DELETE_COMPLETE"]
+
+    def exports(self, region: str) -> dict[str, Export]:
+        """Return the exports of a region by name."""
+        return {export.name: export for export in self._exports(region)}
+
+    def importers(self, region: str, name: str) -> list[str]:
+        """Return the names of the stacks that use an export."""
+        return [stack.name for stack in self.live(region) if name in stack.imports]
+
+    def _exports(self, region: str) -> Iterator[Export]:
+        for stack in self.live(region):
+            for output in stack.outputs.values():
+                if output.export:
+                    yield Export(output.export, output.value, stack)

@@ -1,0 +1,92 @@
+"""What IAM lets pass, once `EmulatedAws.restricted` has it look, and each service's own words for what it does not."""
+
+from __future__ import annotations
+
+import json
+import re
+from re import Match
+from typing import Any
+
+from moto.core.authorization import ActionAuthenticatorMixin
+from moto.core.exceptions import AccessDeniedError
+from moto.core.responses import BaseResponse
+from moto.core.utils import get_service_model
+from moto.iam.access_control import IAMPolicyStatement, IAMRequest
+from moto.s3.responses import ACTION_MAP
+
+from emulator.calls import NODE_KEY, access_key
+
+_UNKNOWN = "*"
+"""The resource of a request, where it is not found out: everywhere but in S3, SQS, for IAM's roles and parameters."""
+_OF_PARAMETERS = frozenset(
+    {"DeleteParameter", "DeleteParameters", "GetParameter", "GetParameterHistory", "GetParameters", "PutParameter"}
+)
+_PREFIXES = {"monitoring": "cloudwatch", "tagging": "tag"}
+"""Services' prefixes in IAM's actions, where they are not the names with which requests are signed.
+
+https://docs.aws.amazon.com/service-authorization/latest/reference/reference_policies_actions-resources-contextkeys.html
+"""
+_match_known = IAMPolicyStatement._match
+
+
+def refuse_as_services_do() -> None:
+    """Give refusals the codes of AWS, and let what a policy says of a certain resource hold for an unknown one.
+
+    https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadBucket.html needs s3:ListBucket,
+    https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetBucketEncryption.html s3:GetEncryptionConfiguration.
+    """
+    ACTION_MAP["BUCKET"]["HEAD"]["DEFAULT"] = "ListBucket"
+    ACTION_MAP["BUCKET"]["GET"]["encryption"] = "GetEncryptionConfiguration"
+    ActionAuthenticatorMixin._authenticate_and_authorize_normal_action = _authorize  # type: ignore[assignment,method-assign]
+    IAMPolicyStatement._match = staticmethod(_match)  # type: ignore[assignment,method-assign]
+
+
+class _Request(IAMRequest):
+    """A request whose action is named as policies name it, and whose signature fits also when it has no body."""
+
+    def __init__(self, **request: Any) -> None:
+        super().__init__(**request)
+        service, action = self._action.split(":")
+        if self._method in ("GET", "DELETE"):
+            self._data = {}  # moto takes the headers for the body
+        self._action = f"{_PREFIXES.get(service, service)}:{action}"
+
+
+def _authorize(self: BaseResponse, resource: str = _UNKNOWN) -> None:
+    """Ask IAM, but for what nodes do. Its words are those of most services that talk XML; the others have their own.
+
+    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html,
+    https://docs.aws.amazon.com/systems-manager/latest/APIReference/CommonErrors.html
+    """
+    if access_key(self.headers.get("Authorization", "")) == NODE_KEY:
+        return
+    try:
+        for each in _resources(self, resource):
+            self._authenticate_and_authorize_action(_Request, each)
+    except AccessDeniedError as error:
+        protocol = self.determine_response_protocol(get_service_model(self.boto3_service_name))
+        if protocol == "ec2":
+            error.description = str(error.description).replace(error.error_type, "UnauthorizedOperation")
+        elif protocol == "rest-xml":
+            error.description = re.sub("</?Errors>", "", str(error.description))
+        elif protocol.endswith("json"):
+            code = "AccessDeniedException"
+            error.description = json.dumps({"__type": code, "code": code, "message": error.message})
+        raise
+
+
+def _resources(request: BaseResponse, resource: str) -> list[str]:
+    """Return what a request is about. Parameters are known by their names in it.
+
+    https://docs.aws.amazon.com/service-authorization/latest/reference/list_awssystemsmanager.html
+    """
+    if request.boto3_service_name != "ssm" or request._get_action() not in _OF_PARAMETERS:
+        return [resource]
+    names = request._get_param("Names") or [request._get_param("Name")]
+    prefix = f"arn:aws:ssm:{request.region}:{request.current_account}:parameter"
+    bare = [name.removeprefix(prefix).split(":")[0].removeprefix("/") for name in names]  # without version or label
+    return [f"{prefix}/{name}" for name in bare]
+
+
+def _match(pattern: str, value: str) -> Match[str] | None:
+    return re.match("", "") if value == _UNKNOWN else _match_known(pattern, value)

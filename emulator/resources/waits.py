@@ -1,0 +1,70 @@
+"""Wait conditions: a stack waits until something outside of it reports success to a URL.
+
+https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-waitcondition.html
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING
+
+from emulator.mailbox import Mailbox, mail_key, mail_url
+from emulator.resources.model import Context, Model, Physical, Properties, ResourceError
+
+if TYPE_CHECKING:
+    from emulator.cloudformation.clock import Clock
+
+LONGEST = 43200
+"""Seconds that a wait condition may wait at most, and waits unless told otherwise."""
+
+
+class WaitConditionHandle(Model):
+    """A URL for signals. Ref gives the URL, which on AWS is a presigned one of S3."""
+
+    def __init__(self, mailbox: Mailbox, endpoint: str) -> None:
+        self._mailbox = mailbox
+        self._endpoint = endpoint
+
+    def create(self, context: Context, properties: Properties) -> Physical:
+        """Open a box."""
+        del context, properties
+        return Physical(mail_url(self._endpoint, self._mailbox.open()))
+
+    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
+        """Leave the box: a presigned URL of AWS outlives its handle, too."""
+
+
+class WaitCondition(Model):
+    """Waits for signals. Those with the same UniqueId count once. `Data` has what they say."""
+
+    def __init__(self, mailbox: Mailbox, clock: Clock) -> None:
+        self._mailbox = mailbox
+        self._clock = clock
+
+    def create(self, context: Context, properties: Properties) -> Physical:
+        """Wait until enough signals have come.
+
+        Raises:
+            ResourceError: One of them reports a failure or makes no sense, or the time is over.
+        """
+        key = mail_key(properties.pop("Handle"))
+        expected = int(properties.pop("Count", 1))
+        deadline = time.monotonic() + self._clock.limit(float(properties.pop("Timeout", LONGEST)))
+        received: dict[str, str] = {}
+        while len(received) < expected:
+            signal = self._mailbox.take(key, deadline - time.monotonic())
+            if signal is None:
+                raise ResourceError(
+                    f"WaitCondition timed out. Received {len(received)} conditions when expecting {expected}"
+                )
+            if signal.get("Status") not in ("SUCCESS", "FAILURE") or not signal.get("UniqueId"):
+                raise ResourceError("Unparsable WaitCondition data")
+            if signal["Status"] == "FAILURE":
+                reason, unique_id = signal.get("Reason", ""), signal["UniqueId"]
+                raise ResourceError(f"WaitCondition received failed message: '{reason}' for uniqueId: {unique_id}")
+            received[signal["UniqueId"]] = signal.get("Data", "")
+        return Physical(f"{context.stack_id}/{context.name}", {"Data": json.dumps(received)})
+
+    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
+        """Nothing is left of one."""

@@ -1,0 +1,180 @@
+"""The process of the emulated AWS on a free loopback port: moto, and what stands in front of it or in its place.
+
+`emulator.aws` starts it. CloudFormation is `emulator.cloudformation`; `gaps` are what else moto lacks.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from typing import cast
+from urllib.parse import parse_qsl
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+from werkzeug.serving import make_server
+
+from emulator import gaps, mailbox
+from emulator.agents import Agents
+from emulator.aws import ACCOUNT
+from emulator.calls import CALLS, NODE_KEY
+from emulator.cloudformation import service
+from emulator.cloudformation.clients import Clients
+from emulator.cloudformation.clock import Clock, Speed
+from emulator.cloudformation.engine import Engine
+from emulator.cloudformation.nested import NestedStack
+from emulator.cloudformation.stacks import STACK_TYPE
+from emulator.faults import FAULTS_IN_FORCE
+from emulator.functions import Functions
+from emulator.gaps import invocations, launches
+from emulator.gaps.ssm import Ssm
+from emulator.mailbox import Mailbox
+from emulator.nodes import Nodes
+from emulator.resources import MODELS
+from emulator.resources.custom import CustomResource
+from emulator.resources.model import Model
+from emulator.resources.waits import WaitCondition, WaitConditionHandle
+
+_RESET = "/moto-api/reset"
+
+Control = Callable[[str, str], str]
+"""What a path of the emulator's own does with the query and the body of a request, and what it answers.
+
+Raises:
+    ValueError: It makes no sense of them.
+"""
+
+
+class Front:
+    """The first to see a request: a letter is the mailbox's, a control ours, a reset everybody's, the rest moto's."""
+
+    def __init__(
+        self,
+        application: WSGIApplication,
+        letters: Mailbox,
+        resets: Iterable[Callable[[], None]],
+        controls: Mapping[str, Control],
+    ) -> None:
+        self._application = application
+        self._letters = letters
+        self._resets = tuple(resets)
+        self._controls = controls
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Serve one request."""
+        path = environ["PATH_INFO"]
+        if path.startswith(mailbox.PATH):
+            start_response(self._deliver(mailbox.mail_key(path), _body(environ)), [("Content-Length", "0")])
+            return []
+        if path in self._controls:
+            status, answer = self._control(path, environ["QUERY_STRING"], _body(environ).decode())
+            start_response(status, [("Content-Length", str(len(answer)))])
+            return [answer]
+        if path == _RESET:
+            for reset in self._resets:
+                reset()
+        return self._application(environ, start_response)
+
+    def _deliver(self, key: str, body: bytes) -> str:
+        try:
+            self._letters.post(key, body)
+        except LookupError:
+            return "404 Not Found"
+        return "200 OK"
+
+    def _control(self, path: str, query: str, body: str) -> tuple[str, bytes]:
+        try:
+            return "200 OK", self._controls[path](query, body).encode()
+        except ValueError as error:
+            return "400 Bad Request", str(error).encode()
+
+
+def _body(environ: WSGIEnvironment) -> bytes:
+    body: bytes = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+    return body
+
+
+def _set_faults(query: str, _: str) -> str:
+    """Mend everything, then put in force what the query says: name=target."""
+    FAULTS_IN_FORCE.clear()
+    for name, target in parse_qsl(query, keep_blank_values=True):
+        FAULTS_IN_FORCE.inject(name, target)
+    return ""
+
+
+def _take_calls(*_: str) -> str:
+    return json.dumps(CALLS.take())
+
+
+def assemble(endpoint: str, speed: Speed) -> tuple[Front, Callable[[], None]]:
+    """Return the application that serves this endpoint, and what ends the processes that it has started."""
+    letters = Mailbox()
+    clock = Clock(speed)
+    functions = Functions(endpoint, speed)
+    models: dict[str, Model] = {
+        **MODELS,
+        "AWS::CloudFormation::CustomResource": CustomResource(functions, letters, endpoint),
+        "AWS::CloudFormation::WaitCondition": WaitCondition(letters, clock),
+        "AWS::CloudFormation::WaitConditionHandle": WaitConditionHandle(letters, endpoint),
+    }
+    clients = Clients(endpoint)
+    engine = Engine(ACCOUNT, clients, models, clock)
+    models[STACK_TYPE] = NestedStack(engine)
+    gaps.fill()
+    invocations.fill(functions)
+    clients_of_nodes = Clients(endpoint, NODE_KEY)
+    nodes = Nodes(clients_of_nodes, clock, FAULTS_IN_FORCE)
+    launches.LISTENERS.append(nodes.launched)
+    service.serve(engine)
+    Ssm.agents = agents = Agents(clients_of_nodes)
+
+    def set_shell(_: str, program: str) -> str:
+        agents.reset()
+        agents.shell = program or None
+        return ""
+
+    def stop() -> None:
+        functions.stop()
+        agents.reset()
+
+    controls = {"/rehearsal/faults": _set_faults, "/rehearsal/shell": set_shell, "/rehearsal/calls": _take_calls}
+    # Who waits for a letter or a function is sent away before the engine waits for what is under way.
+    resets = (
+        FAULTS_IN_FORCE.clear,
+        engine.abandon,
+        letters.reset,
+        functions.reset,
+        nodes.reset,
+        agents.reset,
+        engine.reset,
+    )
+    return Front(DomainDispatcherApplication(create_backend_app), letters, resets, controls), stop
+
+
+def main() -> None:
+    """Serve until standard input ends; the first line of standard output is the port."""
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    # The address has to be known before anything is made that is served there.
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        application, stop = assemble(f"http://127.0.0.1:{port}", cast(Speed, sys.argv[1]))
+        server = make_server(
+            "127.0.0.1",
+            port,
+            application,
+            threaded=True,
+            request_handler=MotoRequestHandler,
+            fd=listener.fileno(),
+        )
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    print(port, flush=True)
+    sys.stdin.read()
+    stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,1 +1,0 @@
-"""CloudFormation on one machine: templates, stacks and their life, over the models of `rehearsal.resources`."""

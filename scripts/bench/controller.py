@@ -1,0 +1,59 @@
+"""The Slurm controller of 1,875 nodes, with ParallelCluster's settings and with those that this stack adds."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+from scripts.bench.machine import ROOT, environment, machine
+from scripts.bench.tables import BenchError, Row, table, verdict
+
+MAX_TIMES = 1.1
+"""Of the seconds that ParallelCluster's own settings take; the load is submitted by the clock, not by the CPU."""
+
+_HEADER = ("Load", "settings", "accepted s", "allocated s", "all nodes asked for s", "calls", "CPU s", "", "goal", "")
+
+
+def report() -> tuple[str, list[Row]]:
+    """Measure, and return what there is to say and the rows of its table. Nothing is installed on this machine.
+
+    Raises:
+        BenchError: It cannot be measured here.
+    """
+    if os.geteuid() != 0 or not shutil.which("mmdebstrap"):
+        raise BenchError(
+            "The Slurm controller is not measured: that takes root and mmdebstrap (apt install mmdebstrap)."
+        )
+    load, *_ = os.getloadavg()
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.end_to_end.slurm.controller"],
+        cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        raise BenchError(f"tests.end_to_end.slurm.controller: exit code {done.returncode}")
+    measured = json.loads(done.stdout)
+    found = rows(measured["loads"])
+    introduction = (
+        f"Seconds from the first submission; Slurm {measured['slurm']} on {machine()}; load average {load:.1f} before "
+        "the start."
+    )
+    return f"{introduction}\n\n{table(_HEADER, found)}", found
+
+
+def rows(loads: dict[str, dict[str, dict[str, float]]]) -> list[Row]:
+    """Return a row for each load and settings; the last settings of a load are held against the first."""
+    found = []
+    for name, by_settings in loads.items():
+        first, *_ = by_settings.values()
+        for whose, seconds in by_settings.items():
+            figure, goal, met = "", "", None
+            if seconds is not first:
+                times = seconds["resumed"] / first["resumed"]
+                figure, goal, met = f"{times:.2f} x", f"at most {MAX_TIMES} x", times <= MAX_TIMES
+            cells = [f"{seconds[key]:.1f}" for key in ("submitted", "allocated", "resumed")]
+            cells += [f"{seconds['calls']:.0f}", f"{seconds['cpu']:.1f}", figure, goal, verdict(met)]
+            found.append(Row((name, whose, *cells), met))
+    return found

@@ -1,1 +1,0 @@
-"""What `python -m scripts.bench` is made of: the machine, tables, and the Slurm controller."""

@@ -1,0 +1,28 @@
+"""Print the arguments of `cdk bootstrap` for a configuration, for `make bootstrap`.
+
+Exit code 2: arguments or settings cannot be used.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+
+from config.settings import SettingsError, load
+from scripts import environments
+from scripts.commands.validate import CONFIG
+from toolchain import bootstrap
+
+
+def main() -> int:
+    """Print them, and return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m scripts bootstrap", description=__doc__)
+    environments.add_argument(parser, CONFIG)
+    try:
+        settings = load(CONFIG / f"{parser.parse_args().environment}.yaml")
+    except SettingsError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(shlex.join(bootstrap.arguments(settings.bootstrap)))
+    return 0

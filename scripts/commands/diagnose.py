@@ -1,0 +1,46 @@
+"""Tell why a deployment failed, or why nodes of its cluster do not come, and what to do.
+
+It goes from the newest operation that failed, through the stacks nested in it and the cluster's own stack, also if that
+is deleted, to what failed first, and reads the logs that belong to it. Of a cluster that runs it looks at the head node
+and the logs of the last hours. Nothing is changed. Exit code 0: nothing failed; 1: a cause, or a failure of unknown
+cause, was found, or what would tell of one may not be read; 2: arguments, settings or credentials cannot be used.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING
+
+from scripts import command
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from scripts.deployment import Deployment
+
+EXAMPLES = """\
+  python -m scripts diagnose trn1-16                          the cause, why it is believed, what to do
+  python -m scripts diagnose trn1-16 --json | jq .causes[0]   the same for programs
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line's parser."""
+    return command.parser("diagnose", __doc__, EXAMPLES)
+
+
+def program(deployment: Deployment, parsed: argparse.Namespace, console: Console) -> int:
+    """Print the diagnosis, and return the exit code."""
+    from scripts.diagnose.diagnose import diagnose, show
+
+    found = diagnose(deployment)
+    show(found, console)
+    if parsed.json:
+        print(json.dumps(found.document(), indent=2))
+    return command.FAILED if found.failed else command.DONE
+
+
+def main() -> int:
+    """Diagnose what the command line asks for, and return the exit code."""
+    return command.run(parser().parse_args(), program)

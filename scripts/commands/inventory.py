@@ -1,0 +1,54 @@
+"""List every resource of a deployment, with its stack, its age and what it costs per month.
+
+All stacks with those nested in them, the cluster's own, what the fleet launched, backups, and what outlived its stack.
+What holds data is marked. Prices are those of `make estimate`, without discounts; "-" is free.
+
+Exit code: 0: everything was looked at; 1: a right is missing, and something may be left out (it says which); 2:
+arguments, settings or credentials cannot be used.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING
+
+from scripts.command import DONE, FAILED, parser, run
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from scripts.deployment import Deployment
+
+_EXAMPLES = """\
+  python -m scripts inventory trn1-16                       tables, many of a kind on one line
+  python -m scripts inventory trn1-16 --markdown > page.md  every resource by itself, with its tags, for a wiki
+  python -m scripts inventory trn1-16 --json                the same for programs"""
+
+
+def arguments() -> argparse.ArgumentParser:
+    """Return the command line's parser."""
+    found = parser("inventory", __doc__, _EXAMPLES)
+    found.add_argument("--markdown", action="store_true", help="print Markdown")
+    return found
+
+
+def program(deployment: Deployment, given: argparse.Namespace, console: Console) -> int:
+    """List, and return the exit code."""
+    from scripts.clock import Clock
+    from scripts.inventory import report as inventory_report
+    from scripts.inventory.resources import inventory
+
+    found = inventory(deployment)
+    if given.json:
+        print(json.dumps(inventory_report.document(found), indent=2))
+    elif given.markdown:
+        print(inventory_report.markdown(found, Clock().now()))
+    else:
+        inventory_report.show(found, console, Clock().now())
+    return FAILED if found.missing else DONE
+
+
+def main() -> int:
+    """List what the command line asks for, and return the exit code."""
+    return run(arguments().parse_args(), program)

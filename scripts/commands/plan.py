@@ -1,0 +1,59 @@
+"""Tell what a deployment of a configuration would do to what is running, without doing it.
+
+Stacks: a CloudFormation change set, which is deleted again, or the stored templates. Cluster: ParallelCluster's own
+update check. With --against two sets of templates are compared, offline. Exit code 0: nothing stands against the
+deployment; 1: something does; 2: the settings or arguments cannot be used, or AWS did not answer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from scripts.plan.command import INTERRUPTED, UNUSABLE, PlanError, make_plan, show
+from scripts.plan.interrupts import clean_up_as_after_ctrl_c
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line's parser."""
+    found = argparse.ArgumentParser(prog="python -m scripts plan", description=__doc__)
+    found.add_argument("environment", metavar="ENV", help="file name in config/ without .yaml")
+    found.add_argument(
+        "--against", type=Path, metavar="DIRECTORY", help="compare with this assembly, or these templates, offline"
+    )
+    found.add_argument(
+        "--assembly", type=Path, metavar="DIRECTORY", help="what would be deployed (default: ENV is synthesized)"
+    )
+    found.add_argument(
+        "--accept-replacement", action="store_true", help="what holds data or stands under everything may be replaced"
+    )
+    output = found.add_mutually_exclusive_group()
+    output.add_argument("--json", action="store_true", help="print one JSON document (docs/plan.md)")
+    output.add_argument("--markdown", action="store_true", help="print a comment for a pull request")
+    return found
+
+
+def main() -> int:
+    """Plan the changes that the command line asks for, and return the exit code."""
+    clean_up_as_after_ctrl_c()
+    given = parser().parse_args()
+    try:
+        plan = make_plan(given.environment, given.assembly, given.against, accepted=given.accept_replacement)
+    except PlanError as error:
+        print(error, file=sys.stderr)
+        return UNUSABLE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    if given.json:
+        from scripts.plan.report import document
+
+        print(json.dumps(document(plan), indent=2))
+    elif given.markdown:
+        from scripts.plan.markdown import as_markdown
+
+        print(as_markdown(plan), end="")
+    else:
+        show(plan)
+    return 0 if plan.ok else 1

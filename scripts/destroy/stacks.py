@@ -1,0 +1,147 @@
+"""Deletes stacks: waits, tells what is left of them, and tries again where AWS only needs time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from scripts import stacks
+from scripts.clock import Clock
+from scripts.command import OperationError, Say
+from scripts.deployment import Deployment
+from scripts.fleet.jobs import Changes, patiently
+from scripts.inventory.leftovers_model import PASSES
+from scripts.inventory.leftovers_removal import empty_zone, free_group, free_role
+
+TRIES = 6
+LOOK, PAUSE, LIMIT = 10.0, 120.0, 5400.0
+"""Seconds between two looks at a stack, before another try, and to wait for one deletion at most: CloudFormation gives
+a custom resource an hour, and its parent goes on after that."""
+
+_HELD = {
+    "AWS::EC2::SecurityGroup": re.compile("has a dependent object|DependencyViolation"),
+    "AWS::IAM::Role": re.compile("must (detach|delete|remove)|DeleteConflict"),
+    "AWS::Route53::HostedZone": re.compile("resource record|HostedZoneNotEmpty"),
+}
+"""Reasons why something of a stack cannot go: it holds what the stack does not know.
+
+ParallelCluster's daemons launch nodes, with their interfaces, and write the records of nodes into the zone.
+https://docs.aws.amazon.com/IAM/latest/APIReference/API_DeleteRole.html,
+https://docs.aws.amazon.com/Route53/latest/APIReference/API_DeleteHostedZone.html
+"""
+_FREED: Mapping[str, Callable[[Deployment, str], None]] = {
+    "AWS::EC2::SecurityGroup": free_group,
+    "AWS::IAM::Role": free_role,
+    "AWS::Route53::HostedZone": empty_zone,
+}
+
+
+def of_cluster(deployment: Deployment) -> dict[str, Any] | None:
+    """Return the cluster's own stack, made by ParallelCluster; None: there is none, or one that is somebody else's.
+
+    Needs cloudformation:DescribeStacks.
+    """
+    name = deployment.settings.cluster_spec.name
+    found = deployment.stack(name)
+    tag = {"Key": "parallelcluster:cluster-name", "Value": name}
+    return found if found is not None and tag in found.get("Tags", []) else None
+
+
+def delete(deployment: Deployment, name: str, *, clock: Clock, say: Say, unprotect: bool = False) -> None:
+    """Delete a stack and wait until it is gone; one whose deletion was begun before is waited for.
+
+    Up to `TRIES` times. If it has a cluster that its provider does not get deleted, the cluster's own stack is deleted
+    before the next try; what holds a security group, a zone or a role, and the stack does not know, goes before, too.
+    One call for each 100 resources every 10 seconds. CloudFormation uses the role that it remembers for the stack, so
+    few rights are needed: cloudformation:DeleteStack, :DescribeStacks, :ListStackResources, and
+    :UpdateTerminationProtection to take protection away; for groups, zones and roles that something holds what
+    `free_group`, `empty_zone` and `free_role` need.
+
+    Raises:
+        OperationError: It could not be deleted; the message has the reasons.
+        botocore.exceptions.ClientError: AWS refused it, or gave no answer for as long as `patiently` takes none.
+    """
+    for tried in range(1, TRIES + 1):
+        causes = _delete_once(deployment, name, clock, say, unprotect=unprotect)
+        if not causes:
+            return
+        for each in causes:
+            say(f"{each.stack}: {each.logical_id} ({each.type}) could not be deleted: {each.reason}")
+        cluster_failed = any(each.type == stacks.CLUSTER for each in causes)
+        if tried == TRIES or not (cluster_failed or all(map(_can_pass, causes))):
+            raise OperationError(_failure(deployment, name, causes))
+        for each in causes:
+            _free(deployment, each, say)
+        say(f"{name}: trying again in {PAUSE / 60:.0f} min.")
+        clock.sleep(PAUSE)
+        deployment.account.forget()
+        own = of_cluster(deployment)
+        if cluster_failed and own is not None:
+            delete(deployment, own["StackName"], clock=clock, say=say)
+
+
+def _delete_once(
+    deployment: Deployment, name: str, clock: Clock, say: Say, *, unprotect: bool
+) -> list[stacks.StackResource]:
+    """Delete a stack once, and return what could not be deleted; nothing: the stack is gone."""
+    deployment.account.forget()
+    found = deployment.stack(name)
+    if found is None:
+        return []
+    stack, cloudformation = found["StackId"], deployment.account.client("cloudformation")
+    if found["StackStatus"] != "DELETE_IN_PROGRESS":
+        if unprotect and found.get("EnableTerminationProtection"):
+            cloudformation.update_termination_protection(StackName=stack, EnableTerminationProtection=False)
+        cloudformation.delete_stack(StackName=stack)
+    say(f"{name}: is being deleted.")
+    told = Changes(say)
+
+    def ended() -> bool:
+        deployment.account.forget()
+        now = deployment.stack(stack)
+        if now is None:
+            return True
+        listed = stacks.resources(deployment, stack)
+        left = [each for each in listed if each.status not in ("DELETE_COMPLETE", "DELETE_SKIPPED")]
+        told(f"{name}: {len(left)} of {len(listed)} resources left.")
+        return bool(now["StackStatus"] != "DELETE_IN_PROGRESS")
+
+    if not clock.until(patiently(ended, clock, told), every=LOOK, limit=LIMIT):
+        raise OperationError(
+            f"{name} is still being deleted after {LIMIT / 60:.0f} minutes; the same command goes on waiting."
+        )
+    now = deployment.stack(stack)
+    if now is None:
+        say(f"{name}: deleted.")
+        return []
+    failed = [each for each in stacks.all_resources(deployment, stack) if each.status == "DELETE_FAILED"]
+    if not failed:
+        raise OperationError(f"{name} is {now['StackStatus']}: {now.get('StackStatusReason', 'without a reason')}")
+    return [each for each in failed if each.type != stacks.NESTED] or failed
+
+
+def _can_pass(cause: stacks.StackResource) -> bool:
+    return bool(PASSES.search(cause.reason)) or _is_held(cause)
+
+
+def _is_held(cause: stacks.StackResource) -> bool:
+    return cause.type in _HELD and bool(_HELD[cause.type].search(cause.reason))
+
+
+def _free(deployment: Deployment, cause: stacks.StackResource, say: Say) -> None:
+    """Take away what a resource cannot be deleted with; whether that helped, the next try tells."""
+    from botocore.exceptions import ClientError
+
+    if not _is_held(cause):
+        return
+    say(f"{cause.stack}: {cause.logical_id} ({cause.physical_id}): what it holds and can be deleted is deleted.")
+    try:
+        _FREED[cause.type](deployment, cause.physical_id)
+    except ClientError as error:
+        say(str(error))
+
+
+def _failure(deployment: Deployment, name: str, causes: list[stacks.StackResource]) -> str:
+    reasons = "\n".join(f"  {each.logical_id} ({each.type}): {each.reason}" for each in causes)
+    return f"{name} could not be deleted:\n{reasons}\nMore: make diagnose ENV={deployment.environment}"

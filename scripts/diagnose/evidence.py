@@ -1,0 +1,183 @@
+"""What AWS recorded of a deployment, and how its logs are read.
+
+What may not be read is left out and told in `Reader.unread`; other errors are raised.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import Any, TypeVar
+
+from scripts.command import OperationError
+from scripts.deployment import Deployment
+from scripts.logs import streams
+from scripts.remote import nodes
+
+LOG_PAGES = 10
+"""Calls of FilterLogEvents for a group or a node and a time at most, of up to 1 MB or 10,000 events each.
+
+https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_FilterLogEvents.html
+"""
+NEWEST_SLICE = timedelta(minutes=5)
+"""Logs are read from the end back: so much first, then twice as much each time, as each answer goes oldest first."""
+LOG_TERMS = (
+    "ERROR", "Error", "error", "WARNING", "FATAL", "FAILED", "failed", "Failed", "failure", "Failure", "timed out",
+    "reason set to", "No space", "unreachable", "not baked", "AMI was created", "PROTECTED", "hung",
+)  # fmt: skip
+"""A line is read if one of these is in it. All patterns of causes.yaml meant for logs are on such lines."""
+_BOOT = frozenset({"bootstrap_error_msg", "cfn-init", "chef-client", "cloud-init", "cloud-init-output"})
+_SYSTEM = frozenset({"syslog", "system-messages"})
+_SLURM = frozenset({"slurmctld", "slurmd", "slurmdbd"})
+KINDS = {
+    "boot": _BOOT,
+    "system": _SYSTEM,
+    "daemon": (streams.HEAD_KINDS | streams.NODE_KINDS) - _BOOT - _SYSTEM - _SLURM,
+    "slurm": _SLURM,
+}
+"""The ends of the names of log streams, IP.INSTANCE.END, by what kind of log they are.
+
+https://docs.aws.amazon.com/parallelcluster/latest/ug/cloudwatch-logs-v3.html
+"""
+PROVIDER_GROUP = re.compile(r"/aws/lambda/pcluster-cfn-[\w-]+")
+_DENIED = re.compile(r"AccessDenied|Unauthorized|NotAuthorized")
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One thing that AWS recorded.
+
+    Attributes:
+        kind: ``event``, ``provider``, ``instance``, or one of `KINDS`.
+        place: The stack, or log group and stream.
+        time: When.
+        text: What. Of an event: status, type and name of the resource, and the reason.
+        names: What else an event tells, by the names of placeholders in causes.yaml.
+    """
+
+    kind: str
+    place: str
+    time: datetime
+    text: str
+    names: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Reader:
+    """Reads what AWS recorded.
+
+    Attributes:
+        deployment: Of this deployment.
+        read: What was read: stacks and log groups.
+        unread: What could not be read, and the action that is not allowed.
+        cut_off: Of what only a part was read, as there is too much of it.
+    """
+
+    deployment: Deployment
+    read: list[str] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+    cut_off: list[str] = field(default_factory=list)
+
+    def cluster_group(self) -> str:
+        """Return the newest log group of the cluster; empty: there is none. Needs logs:DescribeLogGroups."""
+        try:
+            return self.tried("log groups", "logs:DescribeLogGroups", lambda: streams.group(self.deployment), "")
+        except OperationError:
+            return ""
+
+    def instances(self) -> list[dict[str, Any]] | None:
+        """Return the cluster's instances, as EC2 describes them; None: it may not be asked. 1,000 in each call.
+
+        Needs ec2:DescribeInstances.
+        """
+        return self.tried("instances", "ec2:DescribeInstances", self.deployment.nodes, None)
+
+    def cluster_lines(self, since: datetime, until: datetime) -> list[Evidence]:
+        """Return what `lines` does of the cluster's log group; however much other nodes log, the head node's come, too.
+
+        At most two times `LOG_PAGES` calls, and one for the log groups.
+        """
+        group = self.cluster_group()
+        if not group:
+            return []
+        heads = nodes.present(self.deployment)[:1] if self.instances() else []
+        prefixes = [each.prefix for each in heads if each.name == nodes.HEAD_NODE]
+        found = [line for prefix in (*prefixes, "") for line in self.lines(group, since, until, prefix)]
+        return sorted({(line.place, line.time, line.text): line for line in found}.values(), key=lambda line: line.time)
+
+    def lines(self, group: str, since: datetime, until: datetime, prefix: str = "") -> list[Evidence]:
+        """Return the lines of a log group that tell of trouble, oldest first. Needs logs:FilterLogEvents.
+
+        At most `LOG_PAGES` calls, the newest lines first; lines without any of `LOG_TERMS`, and streams of no known
+        kind, are left out.
+
+        Args:
+            group: Its name.
+            since: The first time that counts.
+            until: The last one.
+            prefix: Only streams whose names begin so.
+        """
+        events = self.tried(
+            f"log group {group}",
+            "logs:FilterLogEvents",
+            lambda: list(self._newest_events(group, prefix, since, until)),
+            None,
+        )
+        if events is None:
+            return []
+        self.read.append(group)
+        return sorted((line for each in events if (line := _line(group, each))), key=lambda line: line.time)
+
+    def _newest_events(self, group: str, prefix: str, since: datetime, until: datetime) -> Iterator[dict[str, Any]]:
+        paginator = self.deployment.account.client("logs").get_paginator("filter_log_events")
+        options = {"logStreamNamePrefix": prefix} if prefix else {}
+        calls, length = 0, NEWEST_SLICE
+        while until > since:
+            begin = max(until - length, since)
+            pages = paginator.paginate(
+                logGroupName=group,
+                startTime=int(begin.timestamp() * 1000),
+                endTime=int(until.timestamp() * 1000),
+                filterPattern=" ".join(f'?"{each}"' for each in LOG_TERMS),
+                **options,
+            )
+            is_whole = False
+            for page in islice(pages, LOG_PAGES - calls):
+                calls += 1
+                yield from page["events"]
+                is_whole = "nextToken" not in page
+            if not is_whole:
+                what = f"log group {group}" + (f", {prefix}*" if prefix else "")
+                self.cut_off.append(f"{what}: everything only since {until:%Y-%m-%d %H:%M} UTC")
+                return
+            until, length = begin, 2 * length
+
+    def tried(self, what: str, action: str, ask: Callable[[], _T], otherwise: _T) -> _T:
+        """Return an answer; where there is none for lack of a right, or as nothing is there, what else is given."""
+        from botocore.exceptions import ClientError
+
+        try:
+            return ask()
+        except ClientError as error:
+            code = error.response["Error"]["Code"]
+            if _DENIED.search(code):
+                missing = f"{what}: {action} is not allowed"
+                self.unread.extend([missing] if missing not in self.unread else [])
+            elif code != "ResourceNotFoundException" and "does not exist" not in str(error):
+                raise
+            return otherwise
+
+
+def _line(group: str, event: dict[str, Any]) -> Evidence | None:
+    """Return a line of a log; None: it is of no kind that is looked at, or tells of no trouble."""
+    stream, text = event["logStreamName"], event["message"].strip()
+    end = stream.rpartition(".")[2]
+    found = [kind for kind, ends in KINDS.items() if end in ends]
+    kind = "provider" if PROVIDER_GROUP.fullmatch(group) else found[0] if found else ""
+    if not kind or not any(term in text for term in LOG_TERMS):
+        return None
+    return Evidence(kind, f"{group} {stream}", datetime.fromtimestamp(event["timestamp"] / 1000, UTC), text)

@@ -1,0 +1,251 @@
+"""Prices from AWS's Price List API, from its answers of some days ago, or from the dated table."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import threading
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from scripts.estimate.products import TABLE_REGIONS, Product, table_price
+
+Mode = Literal["auto", "api", "table"]
+
+ENDPOINT = "https://api.pricing.us-east-1.amazonaws.com"
+"""The Price List answers for all Regions in few of them (AWS Billing user guide, "Using AWS Price List Query API")."""
+CACHED_FOR = timedelta(days=7)
+_REACHED_WITHIN_SECONDS = 0.4
+_SIGNS_OF_CREDENTIALS = (
+    "AWS_ACCESS_KEY_ID",
+    "AWS_PROFILE",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+)
+_REGION_IN_USAGE_TYPE = r"(?:[A-Z]+\d*-)?"
+
+
+class PriceListError(RuntimeError):
+    """The Price List could not be asked; the message says why."""
+
+
+@dataclass(frozen=True)
+class Price:
+    """A price in US dollars per unit, before tax and discounts.
+
+    Attributes:
+        dollars: Per unit.
+        unit: As of the product.
+        source: Who says so.
+        date: When it held, ISO 8601.
+    """
+
+    dollars: Decimal
+    unit: str
+    source: Literal["Price List API", "table"]
+    date: str
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Prices of a Region.
+
+    Attributes:
+        region: AWS Region.
+        listed: Dollars by product name, as the Price List API answered.
+        listed_on: The day of that answer.
+        remark: Why the Price List API was not asked, or that its answer is a kept one; empty when neither.
+    """
+
+    region: str
+    listed: Mapping[str, Decimal] = field(default_factory=dict)
+    listed_on: date | None = None
+    remark: str = ""
+
+    def of(self, product: Product) -> Price | None:
+        """Return the price of a product: of the Price List if it has one, else of the table, else None."""
+        if self.listed_on is not None and product.name in self.listed:
+            return Price(self.listed[product.name], product.unit, "Price List API", self.listed_on.isoformat())
+        found = table_price(product) if self.region in TABLE_REGIONS else None
+        return None if found is None else Price(found[0], product.unit, "table", found[1].date)
+
+
+def find_prices(region: str, products: Iterable[Product], mode: Mode, today: date | None = None) -> Prices:
+    """Return prices of products in a Region.
+
+    Args:
+        region: AWS Region.
+        products: What the plan needs prices of.
+        mode: ``auto``: the Price List API's kept answer, or a fresh one if there seem to be credentials, else the
+            table; ``api``: a fresh answer; ``table``: the table.
+        today: The day; None: as the clock says.
+
+    Raises:
+        PriceListError: The mode is ``api``, and the API did not answer.
+    """
+    today = today or datetime.now(UTC).date()
+    wanted = {product.name: product for product in products if product.service}
+    if mode == "table":
+        return Prices(region, remark="as asked for")
+    if mode == "auto":
+        if kept := kept_prices(region, wanted.values(), today):
+            return kept
+        if not _credentials_are_likely():
+            return Prices(region, remark="no credentials for the Price List API")
+        if not _is_reachable():
+            return Prices(region, remark="the Price List API cannot be reached")
+    try:
+        listed = fetch(_client(), region, wanted.values())
+    except PriceListError as error:
+        if mode == "api":
+            raise
+        return Prices(region, remark=str(error))
+    _write_cache(region, _Kept(today, frozenset(wanted), listed))
+    return Prices(region, listed, today)
+
+
+def kept_prices(region: str, products: Iterable[Product], today: date) -> Prices | None:
+    """Return the answer that the Price List API gave some days ago; None: it is too old, or lacks a product."""
+    kept, wanted = _read_cache(region), {product.name for product in products if product.service}
+    if kept is None or not kept.names.issuperset(wanted) or not timedelta() <= today - kept.day <= CACHED_FOR:
+        return None
+    return Prices(region, kept.dollars, kept.day, f"kept in {_cache_path(region)}")
+
+
+def fetch(client: Any, region: str, products: Collection[Product]) -> dict[str, Decimal]:
+    """Ask the Price List API for on-demand prices.
+
+    Args:
+        client: A boto3 client of ``pricing``.
+        region: AWS Region.
+        products: What to look for, each with a service code.
+
+    Returns:
+        Dollars by product name, without those that the Price List does not have, or has more than one price of.
+
+    Raises:
+        PriceListError: A call failed.
+    """
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    searches = {(product.service, tuple(sorted(product.filters.items()))): product for product in products}
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        try:
+            pages = dict(zip(searches, pool.map(lambda each: _search(client, region, each), searches), strict=True))
+        except (BotoCoreError, ClientError) as error:
+            raise PriceListError(f"the Price List API did not answer: {error}") from error
+    found = {}
+    for product in products:
+        offers = pages[product.service, tuple(sorted(product.filters.items()))]
+        prices = {price for offer in offers for price in _dollars(offer, product)}
+        if len(prices) == 1:
+            [found[product.name]] = prices
+    return found
+
+
+def _search(client: Any, region: str, search: tuple[str, tuple[tuple[str, str], ...]]) -> list[dict[str, Any]]:
+    service, filters = search
+    fields = [("regionCode", region), *filters]
+    pages = client.get_paginator("get_products").paginate(
+        ServiceCode=service,
+        FormatVersion="aws_v1",
+        Filters=[{"Type": "TERM_MATCH", "Field": key, "Value": value} for key, value in fields],
+    )
+    return [json.loads(offer) for page in pages for offer in page["PriceList"]]
+
+
+def _dollars(offer: dict[str, Any], product: Product) -> Iterator[Decimal]:
+    """Return the price of the first unit, if the offer is one of the product."""
+    usage_type = offer["product"]["attributes"].get("usagetype", "")
+    if not re.fullmatch(_REGION_IN_USAGE_TYPE + re.escape(product.usage_type), usage_type):
+        return
+    for term in offer["terms"].get("OnDemand", {}).values():
+        for dimension in term["priceDimensions"].values():
+            if dimension.get("beginRange", "0") == "0" and "USD" in dimension["pricePerUnit"]:
+                yield Decimal(dimension["pricePerUnit"]["USD"]).normalize()
+
+
+def _client() -> Any:
+    import boto3
+    from botocore.config import Config
+    from botocore.exceptions import BotoCoreError
+
+    config = Config(connect_timeout=2, read_timeout=10, retries={"total_max_attempts": 2})
+    try:
+        return boto3.client("pricing", region_name="us-east-1", config=config)
+    except BotoCoreError as error:
+        raise PriceListError(f"no client of the Price List API: {error}") from error
+
+
+def _credentials_are_likely() -> bool:
+    """Look for signs of credentials that cost no time; an instance's own role would cost a call to the network."""
+    files = (os.environ.get("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials"), "~/.aws/config")
+    return any(os.environ.get(name) for name in _SIGNS_OF_CREDENTIALS) or any(
+        Path(name).expanduser().is_file() for name in files
+    )
+
+
+def _is_reachable() -> bool:
+    """Return whether the API takes a connection at once. Looking up its name cannot be timed, so a thread waits."""
+    if os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy"):
+        return True
+    url = urlsplit(os.environ.get("AWS_ENDPOINT_URL_PRICING") or os.environ.get("AWS_ENDPOINT_URL") or ENDPOINT)
+    reached = threading.Event()
+
+    def connect() -> None:
+        try:
+            address = (url.hostname or "", url.port or 443)
+            with socket.create_connection(address, timeout=_REACHED_WITHIN_SECONDS):
+                reached.set()
+        except OSError:
+            pass
+
+    threading.Thread(target=connect, daemon=True).start()
+    return reached.wait(_REACHED_WITHIN_SECONDS)
+
+
+# --- answers that are kept ---
+
+
+@dataclass(frozen=True)
+class _Kept:
+    day: date
+    names: frozenset[str]
+    dollars: Mapping[str, Decimal]
+
+
+def _cache_path(region: str) -> Path:
+    home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(home).expanduser() / "ultracluster" / f"prices-{region}.json"
+
+
+def _read_cache(region: str) -> _Kept | None:
+    try:
+        kept = json.loads(_cache_path(region).read_text(encoding="utf-8"))
+        dollars = {name: Decimal(price) for name, price in kept["dollars"].items()}
+        return _Kept(date.fromisoformat(kept["day"]), frozenset(kept["asked"]), dollars)
+    except (OSError, ValueError, ArithmeticError, KeyError, AttributeError, TypeError):
+        return None
+
+
+def _write_cache(region: str, kept: _Kept) -> None:
+    path = _cache_path(region)
+    document = {
+        "day": kept.day.isoformat(),
+        "asked": sorted(kept.names),
+        "dollars": {name: str(price) for name, price in sorted(kept.dollars.items())},
+    }
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    except OSError:
+        pass  # Without a place to keep it, the next call asks again.

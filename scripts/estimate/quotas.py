@@ -1,0 +1,247 @@
+"""Which of AWS's quotas a deployment needs, and how much of each.
+
+An account may have more, and other things in it may use some of it. Codes, defaults and what counts:
+
+- EC2: https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html. Capacity reservations count as
+  on-demand instances, used or not (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-on-demand-instances.html).
+  Capacity Blocks do not; all of an organization's together have 256 instances at most on a day
+  (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-capacity-blocks.html).
+- VPC and Elastic IP addresses: https://docs.aws.amazon.com/vpc/latest/userguide/amazon-vpc-limits.html. The quota of
+  network interfaces per Region holds for each Availability Zone by itself.
+- FSx for Lustre: https://docs.aws.amazon.com/fsx/latest/LustreGuide/limits.html. Throughput has a quota for
+  Intelligent-Tiering only, none for the SSD file systems made here.
+- EBS: https://docs.aws.amazon.com/general/latest/gr/ebs-service.html
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from scripts.estimate.costs import IMAGE_GIB
+from scripts.estimate.hardware import hardware
+from scripts.estimate.sizes import fleet, others
+
+if TYPE_CHECKING:
+    from config.settings import Settings
+    from scripts.estimate.sizes import Nodes
+    from ultracluster.domain.cluster import CapacityType
+
+LUSTRE_STORAGE = {"SCRATCH_2": "L-AD2FC696", "PERSISTENT_1": "L-C8640C82", "PERSISTENT_2": "L-8F1B9C74"}
+"""Quota codes of the storage of all file systems of a deployment type, in GiB."""
+
+LUSTRE_FILE_SYSTEMS = {"SCRATCH_2": "L-C48231E5", "PERSISTENT_1": "L-9AFA1F09", "PERSISTENT_2": "L-FD6F2F22"}
+"""Quota codes of the number of file systems of a deployment type."""
+
+_GIB_PER_TIB = 1024
+_STANDARD = re.compile(r"([acdhmrtz]|i[ms]?)\d")
+
+
+class Share(NamedTuple):
+    """What the nodes of a compute resource take of a quota: how many there are at most, and units of each."""
+
+    nodes: int
+    each: float
+
+
+@dataclass(frozen=True)
+class Quota:
+    """A quota, and what a deployment needs of it at MaxCount.
+
+    Attributes:
+        service: Service code of Service Quotas.
+        code: Quota code; empty where Service Quotas has none.
+        name: AWS's name of it.
+        unit: What is counted.
+        default: What a new account has; None: it differs, and may be 0.
+        shares: What compute nodes need of it.
+        fixed: What everything else of this deployment needs of it.
+    """
+
+    service: str
+    code: str
+    name: str
+    unit: str
+    default: int | None
+    shares: tuple[Share, ...] = ()
+    fixed: float = 0
+
+    @property
+    def amount(self) -> float:
+        """What this deployment alone needs of it."""
+        return self.fixed + sum(share.nodes * share.each for share in self.shares)
+
+    @property
+    def needed(self) -> int:
+        """The same in whole units, as quotas are."""
+        return math.ceil(self.amount)
+
+    @property
+    def to_ask_for(self) -> bool:
+        """Whether a new account does not have that much."""
+        return self.default is None or self.needed > self.default
+
+    @property
+    def nodes(self) -> int:
+        """Compute nodes that need some of it."""
+        return sum(share.nodes for share in self.shares)
+
+    def nodes_within(self, limit: float) -> int:
+        """Return how many of the compute nodes fit into a limit, beside everything else of this deployment."""
+        left = limit - self.fixed
+        found = 0
+        for share in self.shares:
+            fit = max(0, min(share.nodes, int(left // share.each)))
+            found += fit
+            left -= fit * share.each
+        return found
+
+
+def quotas(settings: Settings) -> list[Quota]:
+    """Return the quotas that a deployment needs something of."""
+    found = [*_of_instances(settings), *_of_network(settings), *_of_storage(settings)]
+    return [quota for quota in found if quota.needed]
+
+
+def is_trainium(instance_type: str) -> bool:
+    """Whether instances of a type count for the Trn quotas."""
+    return instance_type.startswith("trn")
+
+
+def is_trn1(instance_type: str) -> bool:
+    """Whether Capacity Blocks of a type count for the Trn1 quota."""
+    return instance_type.startswith("trn1")
+
+
+def is_trn2(instance_type: str) -> bool:
+    """Whether Capacity Blocks of a type count for the Trn2 quota."""
+    return instance_type.startswith("trn2")
+
+
+def is_standard(instance_type: str) -> bool:
+    """Whether instances of a type count for the Standard quotas, those of families A, C, D, H, I, M, R, T and Z."""
+    return _STANDARD.match(instance_type) is not None
+
+
+def _of_instances(settings: Settings) -> list[Quota]:
+    on_demand = _kinds(settings, "ONDEMAND")
+    spot = _kinds(settings, "SPOT")
+    blocks = _kinds(settings, "CAPACITY_BLOCK")
+    return [
+        Quota("ec2", "L-2C3B7624", "Running On-Demand Trn instances", "vCPUs", None, _vcpus(on_demand, is_trainium)),
+        Quota("ec2", "L-6B0D517C", "All Trn Spot Instance Requests", "vCPUs", None, _vcpus(spot, is_trainium)),
+        Quota("ec2", "L-2E30FD7D", "Concurrent Trn1 Capacity Blocks per account", "vCPUs", 0, _vcpus(blocks, is_trn1)),
+        Quota("ec2", "L-64569A79", "Concurrent Trn2 Capacity Blocks per account", "vCPUs", 0, _vcpus(blocks, is_trn2)),
+        Quota(
+            "ec2",
+            "",
+            "Capacity Blocks, instances of all together",
+            "instances",
+            256,
+            _shares(blocks, lambda kind: kind.each.nodes),
+        ),
+        Quota(
+            "ec2",
+            "L-1216C47A",
+            "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances",
+            "vCPUs",
+            5,
+            _vcpus(on_demand, is_standard),
+            _head_and_login_vcpus(settings),
+        ),
+        Quota(
+            "ec2",
+            "L-34B43A08",
+            "All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests",
+            "vCPUs",
+            5,
+            _vcpus(spot, is_standard),
+        ),
+    ]
+
+
+def _of_network(settings: Settings) -> list[Quota]:
+    public, private = others(settings, public=True), others(settings, public=False)
+    made = int(settings.network.existing is None)
+    return [
+        Quota(
+            "vpc",
+            "L-DF5E4CA3",
+            "Network interfaces per Region",
+            "interfaces",
+            5000,
+            _shares(fleet(settings.cluster_spec).kinds, lambda kind: kind.each.interfaces),
+            public.interfaces + private.interfaces,
+        ),
+        Quota("ec2", "L-0263D0A3", "EC2-VPC Elastic IPs", "addresses", 5, fixed=public.nat_addresses),
+        Quota(
+            "vpc",
+            "L-5F53652F",
+            "Elastic IP addresses per public NAT gateway",
+            "addresses",
+            2,
+            fixed=public.nat_addresses,
+        ),
+        Quota("vpc", "L-FE5A380F", "NAT gateways per Availability Zone", "gateways", 5, fixed=made),
+        Quota("vpc", "L-F678F1CE", "VPCs per Region", "VPCs", 5, fixed=made),
+    ]
+
+
+def _of_storage(settings: Settings) -> list[Quota]:
+    storage, cluster = settings.storage.file_system, settings.cluster
+    lustre = storage.deployment_type.replace("SCRATCH_2", "Scratch").replace("PERSISTENT", "Persistent")
+    nodes, logins = fleet(settings.cluster_spec).kinds, sum(pool.count for pool in cluster.login_nodes)
+    volumes_gib = (cluster.head_node.root_volume_gib or IMAGE_GIB) + IMAGE_GIB * logins
+    return [
+        Quota(
+            "fsx",
+            LUSTRE_STORAGE[storage.deployment_type],
+            f"Lustre {lustre} storage capacity",
+            "GiB",
+            100_800,
+            fixed=storage.capacity_gib,
+        ),
+        Quota(
+            "fsx",
+            LUSTRE_FILE_SYSTEMS[storage.deployment_type],
+            f"Lustre {lustre} file systems",
+            "file systems",
+            100,
+            fixed=1,
+        ),
+        Quota(
+            "ebs",
+            "L-7A658B76",
+            "Storage for General Purpose SSD (gp3) volumes, in TiB",
+            "TiB",
+            50,
+            _shares(nodes, lambda kind: (kind.root_volume_gib or IMAGE_GIB) / _GIB_PER_TIB),
+            volumes_gib / _GIB_PER_TIB,
+        ),
+    ]
+
+
+def _kinds(settings: Settings, capacity_type: CapacityType) -> list[Nodes]:
+    return [kind for kind in fleet(settings.cluster_spec).kinds if kind.capacity_type == capacity_type]
+
+
+def _shares(kinds: Iterable[Nodes], of_one: Callable[[Nodes], float]) -> tuple[Share, ...]:
+    return tuple(Share(kind.max_count, of_one(kind)) for kind in kinds if of_one(kind))
+
+
+def _vcpus(kinds: Iterable[Nodes], counts: Callable[[str], bool]) -> tuple[Share, ...]:
+    return _shares((kind for kind in kinds if counts(kind.instance_type)), lambda kind: kind.each.vcpus)
+
+
+def _head_and_login_vcpus(settings: Settings) -> int:
+    cluster = settings.cluster
+    logins = sum(_vcpus_if_standard(pool.instance_type) * pool.count for pool in cluster.login_nodes)
+    return _vcpus_if_standard(cluster.head_node.instance_type) + logins
+
+
+def _vcpus_if_standard(instance_type: str) -> int:
+    found = hardware(instance_type)
+    return found.vcpus if found and is_standard(instance_type) else 0

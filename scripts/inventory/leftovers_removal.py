@@ -1,0 +1,206 @@
+"""Removes what is left of a deployment (`scripts.inventory.leftovers`), each type by its service's API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from scripts.clock import Clock
+from scripts.command import OperationError, Say
+from scripts.deployment import Deployment
+from scripts.fleet.jobs import Changes, patiently
+from scripts.inventory.leftovers_model import EXISTS, PASSES, PREFIX, Found, is_gone
+
+_LOOK, _LIMIT = 10.0, 1800.0
+"""Seconds between two looks whether something is gone, and seconds to look at most."""
+
+
+class InUseError(Exception):
+    """AWS keeps something for now, for something else uses it, or there were too many calls; the message is AWS's."""
+
+
+def remove(deployment: Deployment, found: Found, clock: Clock, say: Say) -> None:
+    """Remove one thing, with all that is in it; what is gone already is no error.
+
+    Raises:
+        InUseError: The same call may work some minutes later.
+        OperationError: It did not go in time.
+        botocore.exceptions.ClientError: AWS refused it; the call is named in the message.
+    """
+    from botocore.exceptions import ClientError
+
+    try:
+        if found.type in _AWAITED:
+            _AWAITED[found.type](deployment, found.id, clock, say)
+        else:
+            _REMOVERS[found.type](deployment, found.id)
+    except ClientError as error:
+        if PASSES.search(str(error)):
+            raise InUseError(str(error)) from error
+        if not is_gone(error):
+            raise
+
+
+def terminate(deployment: Deployment, ids: list[str], clock: Clock, say: Say) -> None:
+    """Terminate instances and wait until they are gone; trn1 takes up to a quarter of an hour.
+
+    1,000 in each call. Needs ec2:TerminateInstances and ec2:DescribeInstances.
+
+    Raises:
+        OperationError: Some are still there after 30 minutes.
+        botocore.exceptions.ClientError: EC2 refused it, or gave no answer for as long as `patiently` takes none.
+    """
+    ec2 = deployment.account.client("ec2")
+    batches = [ids[first : first + 1000] for first in range(0, len(ids), 1000)]
+    for batch in batches:
+        ec2.terminate_instances(InstanceIds=batch)
+
+    def gone() -> bool:
+        pages = [ec2.describe_instances(InstanceIds=batch) for batch in batches]
+        found = [each for page in pages for reservation in page["Reservations"] for each in reservation["Instances"]]
+        return all(each["State"]["Name"] == "terminated" for each in found)
+
+    if not clock.until(patiently(gone, clock, Changes(say)), every=_LOOK, limit=_LIMIT):
+        raise OperationError(f"of {len(ids)} instances some have not terminated after {_LIMIT / 60:.0f} minutes")
+
+
+def _file_system(deployment: Deployment, file_system_id: str, clock: Clock, say: Say) -> None:
+    """Delete a file system without a backup and wait until it is gone.
+
+    Needs fsx:DeleteFileSystem and fsx:DescribeFileSystems.
+    """
+    fsx = deployment.account.client("fsx")
+    [found] = fsx.describe_file_systems(FileSystemIds=[file_system_id])["FileSystems"]
+    if found["Lifecycle"] != "DELETING":
+        fsx.delete_file_system(FileSystemId=file_system_id)
+
+    def gone() -> bool:
+        return not EXISTS["AWS::FSx::FileSystem"](deployment, file_system_id)
+
+    if not clock.until(patiently(gone, clock, Changes(say)), every=_LOOK, limit=_LIMIT):
+        raise OperationError(f"file system {file_system_id} is still there after {_LIMIT / 60:.0f} minutes")
+
+
+def empty(deployment: Deployment, bucket: str, prefix: str = "") -> None:
+    """Delete every version of every object below a prefix, 1,000 in each call.
+
+    Needs s3:ListBucketVersions, s3:DeleteObject and s3:DeleteObjectVersion.
+
+    Raises:
+        OperationError: S3 refused to delete some.
+    """
+    s3 = deployment.account.client("s3")
+    for page in s3.get_paginator("list_object_versions").paginate(Bucket=bucket, Prefix=prefix):
+        listed = [*page.get("Versions", []), *page.get("DeleteMarkers", [])]
+        objects = [{"Key": each["Key"], "VersionId": each["VersionId"]} for each in listed]
+        if objects:
+            answer = s3.delete_objects(Bucket=bucket, Delete={"Objects": objects, "Quiet": True})
+            if refused := answer.get("Errors"):
+                raise OperationError(f"s3://{bucket}/{refused[0]['Key']}: {refused[0]['Message']}")
+
+
+def _instance(deployment: Deployment, name: str, clock: Clock, say: Say) -> None:
+    terminate(deployment, [name], clock, say)
+
+
+def _prefix(deployment: Deployment, name: str) -> None:
+    bucket, _, prefix = name.removeprefix("s3://").partition("/")
+    empty(deployment, bucket, prefix)
+
+
+def _bucket(deployment: Deployment, name: str) -> None:
+    empty(deployment, name)
+    deployment.account.client("s3").delete_bucket(Bucket=name)
+
+
+def free_group(deployment: Deployment, name: str) -> None:
+    """Delete the network interfaces in a security group that are attached to nothing; with them EC2 does not delete it.
+
+    Needs ec2:DeleteNetworkInterface and ec2:DescribeNetworkInterfaces.
+    https://docs.aws.amazon.com/vpc/latest/userguide/deleting-security-groups.html
+    """
+    ec2 = deployment.account.client("ec2")
+    detached = [{"Name": "group-id", "Values": [name]}, {"Name": "status", "Values": ["available"]}]
+    interfaces = "NetworkInterfaces[].NetworkInterfaceId"
+    for each in _pages(ec2, "describe_network_interfaces", interfaces, Filters=detached):
+        ec2.delete_network_interface(NetworkInterfaceId=each)
+
+
+def free_role(deployment: Deployment, name: str) -> None:
+    """Take a role's policies and instance profiles away, without which IAM deletes it.
+
+    Needs iam:DeleteRolePolicy, :DetachRolePolicy, :ListAttachedRolePolicies, :ListInstanceProfilesForRole,
+    :ListRolePolicies and :RemoveRoleFromInstanceProfile.
+    https://docs.aws.amazon.com/IAM/latest/APIReference/API_DeleteRole.html
+    """
+    iam = deployment.account.client("iam")
+    for policy in _pages(iam, "list_attached_role_policies", "AttachedPolicies[].PolicyArn", RoleName=name):
+        iam.detach_role_policy(RoleName=name, PolicyArn=policy)
+    for policy in _pages(iam, "list_role_policies", "PolicyNames[]", RoleName=name):
+        iam.delete_role_policy(RoleName=name, PolicyName=policy)
+    profiles = "InstanceProfiles[].InstanceProfileName"
+    for profile in _pages(iam, "list_instance_profiles_for_role", profiles, RoleName=name):
+        iam.remove_role_from_instance_profile(InstanceProfileName=profile, RoleName=name)
+
+
+def _role(deployment: Deployment, name: str) -> None:
+    free_role(deployment, name)
+    deployment.account.client("iam").delete_role(RoleName=name)
+
+
+def _profile(deployment: Deployment, name: str) -> None:
+    iam = deployment.account.client("iam")
+    for role in iam.get_instance_profile(InstanceProfileName=name)["InstanceProfile"]["Roles"]:
+        iam.remove_role_from_instance_profile(InstanceProfileName=name, RoleName=role["RoleName"])
+    iam.delete_instance_profile(InstanceProfileName=name)
+
+
+def empty_zone(deployment: Deployment, name: str) -> None:
+    """Delete the records of a hosted zone, but for those of the zone itself (NS, SOA), which go with it.
+
+    Needs route53:ChangeResourceRecordSets and route53:ListResourceRecordSets.
+    """
+    route53 = deployment.account.client("route53")
+    records = list(_pages(route53, "list_resource_record_sets", "ResourceRecordSets[]", HostedZoneId=name))
+    changes = [{"Action": "DELETE", "ResourceRecordSet": each} for each in records if each["Type"] not in ("NS", "SOA")]
+    for first in range(0, len(changes), 1000):
+        batch = {"Changes": changes[first : first + 1000]}
+        route53.change_resource_record_sets(HostedZoneId=name, ChangeBatch=batch)
+
+
+def _zone(deployment: Deployment, name: str) -> None:
+    empty_zone(deployment, name)
+    deployment.account.client("route53").delete_hosted_zone(Id=name)
+
+
+def _pages(client: Any, operation: str, path: str, **arguments: Any) -> Iterator[Any]:
+    return iter([*client.get_paginator(operation).paginate(**arguments).search(path)])
+
+
+def _call(service: str, operation: str, parameter: str) -> Callable[[Deployment, str], None]:
+    def remover(deployment: Deployment, name: str) -> None:
+        getattr(deployment.account.client(service), operation)(**{parameter: name})
+
+    return remover
+
+
+_AWAITED: dict[str, Callable[[Deployment, str, Clock, Say], None]] = {
+    "AWS::EC2::Instance": _instance,
+    "AWS::FSx::FileSystem": _file_system,
+}
+_REMOVERS: dict[str, Callable[[Deployment, str], None]] = {
+    PREFIX: _prefix,
+    "AWS::DynamoDB::Table": _call("dynamodb", "delete_table", "TableName"),
+    "AWS::EC2::LaunchTemplate": _call("ec2", "delete_launch_template", "LaunchTemplateId"),
+    "AWS::EC2::NetworkInterface": _call("ec2", "delete_network_interface", "NetworkInterfaceId"),
+    "AWS::EC2::PlacementGroup": _call("ec2", "delete_placement_group", "GroupName"),
+    "AWS::EC2::SecurityGroup": _call("ec2", "delete_security_group", "GroupId"),
+    "AWS::EC2::Volume": _call("ec2", "delete_volume", "VolumeId"),
+    "AWS::IAM::InstanceProfile": _profile,
+    "AWS::IAM::Role": _role,
+    "AWS::Lambda::Function": _call("lambda", "delete_function", "FunctionName"),
+    "AWS::Logs::LogGroup": _call("logs", "delete_log_group", "logGroupName"),
+    "AWS::Route53::HostedZone": _zone,
+    "AWS::S3::Bucket": _bucket,
+    "AWS::SSM::Parameter": _call("ssm", "delete_parameter", "Name"),
+}

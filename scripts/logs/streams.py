@@ -1,0 +1,263 @@
+"""The logs of a cluster's nodes, as ParallelCluster has them sent to CloudWatch Logs.
+
+A stream is named ``ip-10-0-1-2.i-0123456789abcdef0.slurmd``: host, instance and kind, which stands for a file of it
+(https://github.com/aws/aws-parallelcluster-cookbook, aws-parallelcluster-environment/files/cloudwatch). It outlives the
+node.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import Any
+
+from scripts.clock import Clock
+from scripts.command import OperationError
+from scripts.deployment import Deployment
+
+HEAD_KINDS = frozenset(
+    {
+        "clustermgtd",
+        "clustermgtd_events",
+        "clusterstatusmgtd",
+        "compute_console_output",
+        "slurm_fleet_status_manager",
+        "slurm_resume",
+        "slurm_resume_events",
+        "slurm_suspend",
+        "slurmctld",
+        "slurmdbd",
+    }
+)
+"""Kinds of logs that head nodes alone have.
+
+https://docs.aws.amazon.com/parallelcluster/latest/ug/cloudwatch-logs-v3.html
+"""
+NODE_KINDS = frozenset(
+    {
+        "bootstrap_error_msg",
+        "cfn-init",
+        "chef-client",
+        "cloud-init",
+        "cloud-init-output",
+        "computemgtd",
+        "slurm_health_check",
+        "slurm_health_check_events",
+        "slurmd",
+        "supervisord",
+        "syslog",
+        "system-messages",
+    }
+)
+"""Those that other nodes have, too or alone. ``system-messages`` is Amazon Linux's ``syslog``."""
+MOST_STREAMS = 100
+"""FilterLogEvents looks at no more at once.
+
+https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_FilterLogEvents.html
+"""
+MOST_LOOKED_AT = 500
+"""Streams that `newest` looks at: 10 calls."""
+MOST_CALLS = 20
+"""Calls of FilterLogEvents that look at a time: of up to 1 MB each, all together."""
+EVENTS_PER_CALL = 10_000
+_FIRST_WINDOW = timedelta(minutes=5)
+_GROWTH = 4
+_OVERLAP = timedelta(minutes=2)
+"""How late an event may reach the log and still be seen by who follows it."""
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A log stream of a node.
+
+    Attributes:
+        name: Its name.
+        host: Such as ``ip-10-0-1-2``.
+        instance_id: The EC2 instance.
+        kind: Such as ``slurmd``.
+        latest: When its newest event was, up to an hour behind; ``None``: it has none.
+    """
+
+    name: str
+    host: str
+    instance_id: str
+    kind: str
+    latest: datetime | None
+
+
+@dataclass(frozen=True)
+class Event:
+    """An event of a log stream.
+
+    Attributes:
+        id: Its id, unique in the log group.
+        time: When it happened.
+        stream: The name of its stream.
+        message: What it says.
+    """
+
+    id: str
+    time: datetime
+    stream: str
+    message: str
+
+
+def group(deployment: Deployment) -> str:
+    """Return the newest log group of the cluster, gone or not. Needs logs:DescribeLogGroups.
+
+    ParallelCluster ends its name with the time of creation, to the minute.
+
+    Raises:
+        OperationError: There is none.
+    """
+    prefix = f"/aws/parallelcluster/{deployment.settings.cluster_spec.name}-"
+    listed = deployment.account.list("logs", "describe_log_groups", logGroupNamePrefix=prefix)
+    names = [each["logGroupName"] for each in listed]
+    found = sorted(name for name in names if re.fullmatch(r"\d{12}", name.removeprefix(prefix)))
+    if not found:
+        raise OperationError(f"There is no log group {prefix}YYYYMMDDHHMM in {deployment.settings.region}")
+    return str(found[-1])
+
+
+def of_prefix(deployment: Deployment, log_group: str, prefix: str) -> list[Stream]:
+    """Return the streams whose names begin so, 50 a call. Needs logs:DescribeLogStreams."""
+    paginator = deployment.account.client("logs").get_paginator("describe_log_streams")
+    return _streams(paginator.paginate(logGroupName=log_group, logStreamNamePrefix=prefix))
+
+
+def newest(deployment: Deployment, log_group: str) -> tuple[list[Stream], bool]:
+    """Return the streams with the newest events, newest first, and whether these are all there are.
+
+    `MOST_LOOKED_AT`, 50 a call. Needs logs:DescribeLogStreams.
+    """
+    paginator = deployment.account.client("logs").get_paginator("describe_log_streams")
+    pages = paginator.paginate(
+        logGroupName=log_group,
+        orderBy="LastEventTime",
+        descending=True,
+        PaginationConfig={"MaxItems": MOST_LOOKED_AT, "PageSize": 50},
+    )
+    return _streams(pages), pages.resume_token is None
+
+
+@dataclass(frozen=True)
+class Found:
+    """The events of a time.
+
+    Attributes:
+        events: In the order of their time.
+        calls: How many calls it took.
+        gap: From when to when it was not looked, for there was too much; None: all was looked at.
+    """
+
+    events: Sequence[Event]
+    calls: int
+    gap: tuple[datetime, datetime] | None
+
+
+@dataclass(frozen=True)
+class Source:
+    """Log streams, and which of their events are wanted.
+
+    Attributes:
+        deployment: Whose account it is.
+        log_group: Where the streams are.
+        names: The streams, 1 to `MOST_STREAMS`.
+        text: Only events that contain it; CloudWatch looks for it.
+        wanted: Tells of an event's message whether it is wanted, further.
+    """
+
+    deployment: Deployment
+    log_group: str
+    names: Sequence[str]
+    text: str = ""
+    wanted: Callable[[str], bool] = lambda _: True
+
+    def events(self, since: datetime, until: datetime, most_calls: int = MOST_CALLS) -> Found:
+        """Return the events of a time, the oldest of them if it takes too many calls. Needs logs:FilterLogEvents.
+
+        Args:
+            since: From then on.
+            until: Up to then.
+            most_calls: How many calls it may take.
+        """
+        options: dict[str, Any] = {
+            "logGroupName": self.log_group,
+            "logStreamNames": list(self.names),
+            "startTime": _milliseconds(since),
+            "endTime": _milliseconds(until),
+            "PaginationConfig": {"PageSize": EVENTS_PER_CALL},
+        }
+        if self.text:
+            escaped = self.text.replace("\\", "\\\\").replace('"', '\\"')
+            options["filterPattern"] = f'"{escaped}"'
+        paginator = self.deployment.account.client("logs").get_paginator("filter_log_events")
+        pages = list(islice(paginator.paginate(**options), most_calls))
+        found = sorted((_event(each) for page in pages for each in page["events"]), key=lambda event: event.time)
+        is_whole = pages and "nextToken" not in pages[-1]
+        gap = None if is_whole else (found[-1].time if found else since, until)
+        return Found([each for each in found if self.wanted(each.message)], len(pages), gap)
+
+    def last(self, count: int, since: datetime, until: datetime) -> Found:
+        """Return the newest events of a time, ``count`` or more if there are so many. Needs logs:FilterLogEvents.
+
+        Looks at some minutes, and at longer times before until there are enough: `MOST_CALLS` calls at most.
+        """
+        found = Found([], 0, None)
+        width = _FIRST_WINDOW
+        while until >= since and len(found.events) < count and not found.gap:
+            begin = max(since, until - width)
+            older = self.events(begin, until, MOST_CALLS - found.calls)
+            found = Found([*older.events, *found.events], found.calls + older.calls, older.gap)
+            until, width = begin - timedelta(milliseconds=1), width * _GROWTH
+        return found
+
+
+class Tail:
+    """The events that are new, call by call."""
+
+    def __init__(self, clock: Clock, seen: Sequence[Event]) -> None:
+        """Begin now, with what was seen already."""
+        self._clock = clock
+        self._since = clock.now() - _OVERLAP
+        self._seen = {event.id: event.time for event in seen}
+
+    def new(self, source: Source) -> Found:
+        """Return the events that no call has returned yet: those of the last minutes. `MOST_CALLS` calls at most.
+
+        Needs logs:FilterLogEvents.
+        """
+        now = self._clock.now()
+        listed = source.events(self._since, now)
+        found = [event for event in listed.events if event.id not in self._seen]
+        self._since = now - _OVERLAP
+        self._seen |= {event.id: event.time for event in found}
+        self._seen = {id_: time for id_, time in self._seen.items() if time >= self._since}
+        return Found(found, listed.calls, listed.gap)
+
+
+def _event(told: dict[str, Any]) -> Event:
+    return Event(told["eventId"], _time(told["timestamp"]), told["logStreamName"], told["message"].rstrip("\n"))
+
+
+def _streams(pages: Iterable[Any]) -> list[Stream]:
+    found = []
+    for page in pages:
+        for each in page["logStreams"]:
+            host, _, rest = each["logStreamName"].partition(".")
+            instance_id, _, kind = rest.partition(".")
+            latest = each.get("lastEventTimestamp")
+            if kind:
+                found.append(Stream(each["logStreamName"], host, instance_id, kind, _time(latest) if latest else None))
+    return found
+
+
+def _time(milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)
+
+
+def _milliseconds(time: datetime) -> int:
+    return int(time.timestamp() * 1000)

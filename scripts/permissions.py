@@ -1,0 +1,115 @@
+"""What programs of this project look at in an account, as IAM policies for those who run them in a pipeline."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scripts.preflight.catalog import CATALOG
+from scripts.preflight.check import Permission
+from scripts.preflight.selection import allowing
+
+_STATUS = (
+    Permission("cloudformation:DescribeStacks"),
+    Permission("cloudwatch:DescribeAlarms"),
+    Permission("cloudwatch:GetMetricData"),
+    Permission("dynamodb:GetItem", "arn:aws:dynamodb:*:*:table/parallelcluster-*"),
+    Permission("ec2:DescribeCapacityReservations"),
+    Permission("ec2:DescribeInstances"),
+    Permission("fsx:DescribeFileSystems"),
+    Permission("resource-groups:ListGroupResources"),
+)
+"""Without those to run commands on the head node, which are root's: whoever has them has the cluster."""
+_PROGRESS = (
+    Permission("cloudformation:DescribeChangeSet"),
+    Permission("cloudformation:DescribeStackEvents"),
+    Permission("cloudformation:GetTemplate"),
+)
+_CHANGES = (Permission("cloudformation:GetTemplate"), Permission("cloudformation:ListStackResources"))
+_OWN_FUNCTIONS = "arn:aws:lambda:*:*:function:*-CustomVpcRestrict*"
+"""The one function of these stacks, which the CDK writes: a function's answer has a link to its code, and variables.
+
+CloudFormation makes up its name of the stack's, which it may cut, and of that in the template.
+"""
+_DRIFT = (
+    Permission("cloudformation:DescribeStackDriftDetectionStatus"),
+    Permission("cloudformation:DescribeStackResourceDrifts"),
+    Permission("cloudformation:DetectStackDrift"),
+    Permission("cloudformation:DetectStackResourceDrift"),
+    Permission("cloudformation:GetStackPolicy"),
+    Permission("cloudwatch:GetDashboard"),
+    Permission("cloudwatch:ListTagsForResource"),
+    Permission("dlm:GetLifecyclePolicy"),
+    Permission("ec2:DescribeFlowLogs"),
+    Permission("ec2:DescribeInternetGateways"),
+    Permission("ec2:DescribeVpcEncryptionControls"),
+    Permission("ec2:DescribeVpnGateways"),
+    Permission("iam:GetPolicyVersion"),
+    Permission("iam:GetRolePolicy"),
+    Permission("iam:ListAttachedRolePolicies"),
+    Permission("iam:ListEntitiesForPolicy"),
+    Permission("iam:ListPolicyVersions"),
+    Permission("iam:ListRolePolicies"),
+    Permission("kms:GetKeyRotationStatus"),
+    Permission("kms:ListResourceTags"),
+    Permission("lambda:GetFunction", _OWN_FUNCTIONS),
+    Permission("lambda:GetFunctionCodeSigningConfig", _OWN_FUNCTIONS),
+    Permission("lambda:GetFunctionRecursionConfig", _OWN_FUNCTIONS),
+    Permission("lambda:GetFunctionScalingConfig", _OWN_FUNCTIONS),
+    Permission("lambda:GetRuntimeManagementConfig", _OWN_FUNCTIONS),
+    Permission("logs:DescribeIndexPolicies"),
+    Permission("logs:DescribeLogGroups"),
+    Permission("logs:DescribeResourcePolicies"),
+    Permission("logs:GetDataProtectionPolicy"),
+    Permission("logs:ListTagsForResource"),
+    Permission("sns:GetDataProtectionPolicy"),
+    Permission("sns:GetTopicAttributes"),
+    Permission("sns:ListSubscriptionsByTopic"),
+    Permission("sns:ListTagsForResource"),
+    Permission("ssm:DescribeParameters"),
+    Permission("ssm:GetParameters", "arn:aws:ssm:*:*:parameter/ultracluster/*"),
+    Permission("ssm:ListTagsForResource", "arn:aws:ssm:*:*:parameter/ultracluster/*"),
+)
+"""CloudFormation reads what it compares with the rights of whoever asks: those of `handlers.read` in a type's schema.
+
+https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-stack-drift.html,
+https://docs.aws.amazon.com/cloudformation-cli/latest/userguide/resource-type-schema.html
+"""
+_DIAGNOSIS = (
+    Permission("cloudformation:ListChangeSets"),
+    Permission("cloudformation:ListStacks"),
+    Permission("logs:FilterLogEvents", "arn:aws:logs:*:*:log-group:/aws/lambda/pcluster-cfn-*"),
+    Permission("logs:FilterLogEvents", "arn:aws:logs:*:*:log-group:/aws/parallelcluster/*"),
+)
+_INVENTORY = (
+    Permission("dynamodb:DescribeTable"),
+    Permission("dynamodb:ListTables"),
+    Permission("dynamodb:ListTagsOfResource"),
+    Permission("ec2:Describe*"),
+    Permission("fsx:DescribeBackups"),
+    Permission("fsx:DescribeDataRepositoryAssociations"),
+    Permission("iam:GetInstanceProfile"),
+    Permission("route53:GetHostedZone"),
+    Permission("route53:ListHostedZones"),
+    Permission("s3:ListBucketVersions"),
+    Permission("tag:GetResources"),
+)
+
+
+def reviewing() -> dict[str, Any]:
+    """Return what is looked at by `preflight`, `changes` without change sets, `drift`, and `status` without queues."""
+    return allowing(_reviewing())
+
+
+def checking() -> dict[str, Any]:
+    """Return the same, and what `diagnose` looks at."""
+    return allowing([*_reviewing(), *_DIAGNOSIS])
+
+
+def deploying() -> dict[str, Any]:
+    """Return what all of these look at, and `inventory`."""
+    return allowing([*_reviewing(), *_DIAGNOSIS, *_INVENTORY])
+
+
+def _reviewing() -> list[Permission]:
+    preflight = [permission for check in CATALOG for permission in check.permissions]
+    return [*preflight, *_STATUS, *_PROGRESS, *_CHANGES, *_DRIFT]

@@ -1,0 +1,274 @@
+"""Change sets: made by the CDK, read, and deleted again, whatever happens meanwhile.
+
+https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-updating-stacks-changesets.html
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import time
+import uuid
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from scripts.plan import cdk
+from scripts.plan.comparison import awaited
+from scripts.plan.interrupts import uninterrupted
+from scripts.plan.model import Effect, PropertyChange, ResourceChange
+
+_EMPTY: Final = ("didn't contain changes", "No updates are to be performed")
+"""What CloudFormation says of a change set without changes, whose status is FAILED."""
+_SEVERITY: Final = list(Effect)
+_ERROR_LINES: Final = 3
+_GONE: Final = "ChangeSetNotFound"
+_UNDER_WAY: Final = ("CREATE_PENDING", "CREATE_IN_PROGRESS", "DELETE_PENDING", "DELETE_IN_PROGRESS")
+_PATIENCE: Final = 120.0
+"""Seconds to wait for a change set that is being made or deleted; with nested stacks it may take a minute."""
+_LATE: Final = 3.0
+"""Seconds after which a request of a CDK that was stopped can no longer have an effect."""
+
+
+class ChangeSetError(RuntimeError):
+    """There is no change set; the message says why."""
+
+
+class LeftoverError(RuntimeError):
+    """A change set could not be deleted; the message says which, and the command that does."""
+
+
+Description = list[Mapping[str, Any]]
+"""The changes of resources in a change set, as CloudFormation describes them (ResourceChange)."""
+
+
+def describe(
+    cloudformation: Any, directory: Path, stack_names: Collection[str], protected: Collection[str]
+) -> dict[str, Description | ChangeSetError]:
+    """Return what the change set of each stack says; none is left when this returns, or is interrupted.
+
+    Args:
+        cloudformation: A boto3 client that may describe and delete what the CDK makes.
+        directory: The assembly.
+        stack_names: Stacks that exist and can be updated: for another the CDK would make one, or delete it.
+        protected: Those of them that are protected against deletion.
+
+    Raises:
+        LeftoverError: A change set could not be deleted.
+    """
+    made = _ChangeSets(cloudformation, f"changes-{uuid.uuid4().hex}")
+    ended = False
+    try:
+        with TemporaryDirectory() as copy:
+            _copy_with_protection(directory, Path(copy) / "cdk.out", protected)
+            complaint = _prepare(Path(copy) / "cdk.out", stack_names, made.name)
+        ended = True
+        return {name: _described(made, name, complaint) for name in stack_names}
+    finally:
+        with uninterrupted():
+            made.delete_all(stack_names, settled=time.monotonic() + (0 if ended else _LATE))
+
+
+def changes(
+    description: Description,
+    compared: Iterable[ResourceChange],
+    read_late: Mapping[str, Sequence[PropertyChange]] | None = None,
+) -> tuple[ResourceChange, ...]:
+    """Return what a change set says, with the values that a comparison of templates knows.
+
+    What hangs on the deployment of another stack is in the comparison only, and is added. What CloudFormation calls
+    dynamic, because it does not look into it, counts only if the comparison finds it changed, too: it says so of
+    everything that refers to an attribute of a changed resource, and of every nested stack. A replacement that it
+    plans for a value of Fn::GetStackOutput counts in any case: what it makes of it is not documented, and a report
+    has Replacement: True (https://github.com/aws-cloudformation/cloudformation-coverage-roadmap/issues/2559).
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_ResourceChangeDetail.html
+
+    Args:
+        description: The change set.
+        compared: What the comparison finds.
+        read_late: Properties that Fn::GetStackOutput feeds, by logical id.
+    """
+    known = {change.logical_id: change for change in compared}
+    found = {
+        logical_id: _change(each, known.get(logical_id), (read_late or {}).get(logical_id, ()))
+        for each in description
+        for logical_id in [each["LogicalResourceId"]]
+    }
+    told = {logical_id: change for logical_id, change in found.items() if change is not None}
+    for logical_id, change in known.items():
+        if awaited(change) and _severity(change) > _severity(told.get(logical_id)):
+            told[logical_id] = change
+    return tuple(told[logical_id] for logical_id in sorted(told))
+
+
+@dataclass(frozen=True)
+class _ChangeSets:
+    """The change sets of one name."""
+
+    cloudformation: Any
+    name: str
+
+    def description(self, stack_name: str) -> Description:
+        """Return what the one of a stack says.
+
+        Raises:
+            ChangeSetError: It was not made.
+        """
+        from botocore.exceptions import ClientError
+
+        paginator = self.cloudformation.get_paginator("describe_change_set")
+        try:
+            pages = list(paginator.paginate(StackName=stack_name, ChangeSetName=self.name))
+        except ClientError as error:
+            raise ChangeSetError(str(error)) from None
+        status, reason = pages[0]["Status"], pages[0].get("StatusReason", "")
+        if status == "FAILED" and any(text in reason for text in _EMPTY):
+            return []
+        if status != "CREATE_COMPLETE":
+            raise ChangeSetError(f"the change set is {status}: {reason}")
+        return [each["ResourceChange"] for page in pages for each in page["Changes"] if each["Type"] == "Resource"]
+
+    def delete_all(self, stack_names: Iterable[str], settled: float) -> None:
+        """Delete those of some stacks, as far as there are any, with those of nested stacks.
+
+        https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DeleteChangeSet.html
+
+        Args:
+            stack_names: The stacks.
+            settled: From when on none can come any more, by the monotonic clock.
+
+        Raises:
+            LeftoverError: One is there still, or nobody knows.
+        """
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        left = []
+        for stack_name in stack_names:
+            try:
+                status = self._delete(stack_name, settled)
+            except (BotoCoreError, ClientError) as error:
+                status = str(error)
+            if status is not None:
+                region = self.cloudformation.meta.region_name
+                left.append(
+                    f"change set {self.name} of {stack_name} is left ({status}); delete it: aws cloudformation "
+                    f"delete-change-set --stack-name {stack_name} --change-set-name {self.name} --region {region}"
+                )
+        if left:
+            raise LeftoverError("\n".join(left))
+
+    def _delete(self, stack_name: str, settled: float) -> str | None:
+        """Delete the one of a stack, and return its status if it is there still."""
+        deadline = time.monotonic() + _PATIENCE
+        status: str | None = ""
+        while time.monotonic() < deadline:
+            status = self._status(stack_name)
+            if status is None and time.monotonic() >= settled:
+                return None
+            if status not in (None, *_UNDER_WAY):
+                self.cloudformation.delete_change_set(StackName=stack_name, ChangeSetName=self.name)
+            time.sleep(0.2)
+        return status
+
+    def _status(self, stack_name: str) -> str | None:
+        from botocore.exceptions import ClientError
+
+        try:
+            answer = self.cloudformation.describe_change_set(StackName=stack_name, ChangeSetName=self.name)
+        except ClientError as error:
+            if error.response["Error"]["Code"].startswith(_GONE) or "does not exist" in str(error):
+                return None
+            raise
+        return str(answer["Status"])
+
+
+def _copy_with_protection(directory: Path, copy: Path, protected: Collection[str]) -> None:
+    """Copy an assembly, with the stacks' protection as it is: the CDK changes it even if it only makes a change set."""
+    shutil.copytree(directory, copy)
+    path = copy / "manifest.json"
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    for name, artifact in manifest["artifacts"].items():
+        if artifact["type"] == "aws:cloudformation:stack":
+            stack_name = artifact["properties"].get("stackName", name)
+            artifact["properties"]["terminationProtection"] = stack_name in protected
+    path.write_text(json.dumps(manifest), encoding="utf-8")
+
+
+def _prepare(directory: Path, stack_names: Collection[str], name: str) -> str:
+    """Let the CDK make change sets, and return what it complains of; nothing: it did."""
+    process = subprocess.Popen(
+        [
+            *cdk.command("deploy", *stack_names, "--exclusively", "--app", str(directory)),
+            *("--method", "prepare-change-set", "--change-set-name", name, "--require-approval", "never"),
+        ],
+        cwd=cdk.ROOT,
+        env=cdk.environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,  # Ctrl-C is for us, who then end it
+    )
+    try:
+        said, _ = process.communicate()
+    finally:
+        process.terminate()
+        process.wait()
+    if process.returncode == 0:
+        return ""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    errors = [line for line in lines if "rror" in line or "not authorized" in line]
+    return " ".join((errors or lines)[-_ERROR_LINES:])
+
+
+def _described(made: _ChangeSets, stack_name: str, complaint: str) -> Description | ChangeSetError:
+    try:
+        return made.description(stack_name)
+    except ChangeSetError as error:
+        return ChangeSetError(complaint or str(error))
+
+
+def _change(
+    told: Mapping[str, Any], compared: ResourceChange | None, read_late: Sequence[PropertyChange]
+) -> ResourceChange | None:
+    """Return what a change set says of a resource; nothing, if the comparison finds that its doubts are empty."""
+    logical_id, resource_type = told["LogicalResourceId"], told["ResourceType"]
+    physical_id, stays = told.get("PhysicalResourceId", ""), "Retain" in told.get("PolicyAction", "")
+    change = compared or ResourceChange(logical_id, resource_type, Effect.CHANGED)
+    change = replace(change, physical_id=physical_id, stays=stays)
+    if told["Action"] in ("Add", "Remove"):
+        return replace(change, effect=Effect.ADDED if told["Action"] == "Add" else Effect.REMOVED)
+    recreating = {each["Target"].get("Name") for each in told["Details"] if _recreates(each["Target"])}
+    changed = {each.path.partition(".")[0] for each in change.properties}
+    late = tuple(each for each in read_late if each.path in recreating - changed)
+    change = replace(change, properties=change.properties + late)
+    changed |= {each.path for each in late}
+    details = [
+        each for each in told["Details"] if each.get("Evaluation") == "Static" or each["Target"].get("Name") in changed
+    ]
+    if not details:
+        return None
+    targets = [each["Target"] for each in details]
+    targets = [each for each in targets if each["Attribute"] != "Metadata"] or targets
+    effect = Effect.CHANGED
+    if told.get("Replacement") == "True":
+        effect = Effect.REPLACED
+    elif any(map(_recreates, targets)):
+        effect = Effect.MAY_BE_REPLACED
+    if effect is change.effect and change.causes:
+        return change
+    causing = [each for each in targets if effect is Effect.CHANGED or _recreates(each)]
+    return replace(
+        change, effect=effect, causes=tuple(dict.fromkeys(each.get("Name") or each["Attribute"] for each in causing))
+    )
+
+
+def _recreates(target: Mapping[str, Any]) -> bool:
+    return bool(target.get("RequiresRecreation", "Never") != "Never")
+
+
+def _severity(change: ResourceChange | None) -> int:
+    return -1 if change is None else _SEVERITY.index(change.effect)

@@ -1,0 +1,118 @@
+"""What the commands that show a change plan share: settings in, a plan or one error out."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from scripts.plan import cdk
+
+if TYPE_CHECKING:
+    from config.settings import Settings
+    from scripts.plan.model import Plan
+
+UNUSABLE = 2
+INTERRUPTED = 130
+PLAIN_WIDTH = 120
+
+
+class PlanError(RuntimeError):
+    """There is no plan; the message says why, and what would help."""
+
+
+def settings_of(environment: str) -> Settings:
+    """Return the settings of a configuration.
+
+    Raises:
+        PlanError: There is no such file, or it cannot be used.
+    """
+    from config.settings import SettingsError, load
+
+    folder = cdk.ROOT / "config"
+    known = sorted(path.stem for path in folder.glob("*.yaml"))
+    if environment not in known:
+        raise PlanError(f"no such file in config/: {environment}; there is {', '.join(known)}")
+    try:
+        return load(folder / f"{environment}.yaml")
+    except SettingsError as error:
+        raise PlanError(str(error)) from None
+
+
+def synthesize(environment: str, directory: Path) -> None:
+    """Synthesize a configuration with the CDK command line, its own validation included.
+
+    Raises:
+        PlanError: It failed; the message is what it said.
+    """
+    done = subprocess.run(
+        cdk.synthesis(environment, directory),
+        cwd=cdk.ROOT,
+        env=cdk.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise PlanError(done.stdout.strip())
+
+
+def make_plan(
+    environment: str, assembly: Path | None = None, against: Path | None = None, *, accepted: bool = False
+) -> Plan:
+    """Return the change plan of a configuration.
+
+    Args:
+        environment: File name in config/ without .yaml.
+        assembly: What would be deployed; None: it is synthesized first.
+        against: What it is compared with; None: what runs in the account of the credentials in use.
+        accepted: Whether replacing and removing what holds data is meant.
+
+    Raises:
+        PlanError: Nothing can be told; the message says why.
+    """
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    from scripts.plan.change_sets import LeftoverError
+    from scripts.plan.cluster_plan import InputError
+    from scripts.plan.live import MANIFEST, AccountError
+    from scripts.plan.plan import plan_of_account, plan_of_directories
+    from toolchain.parallelcluster import RunnerError
+    from toolchain.values import UnsupportedError
+
+    settings = settings_of(environment)
+    for directory in (assembly, against):
+        if directory is not None and not directory.is_dir():
+            raise PlanError(f"got {directory}; allowed: a directory")
+    if against is None and assembly is not None and not (assembly / MANIFEST).exists():
+        raise PlanError(f"got {assembly}; allowed: a directory that cdk synth wrote, with a {MANIFEST}")
+    try:
+        with TemporaryDirectory() as temporary:
+            if assembly is None:
+                assembly = Path(temporary) / "cdk.out"
+                synthesize(environment, assembly)
+            if against is None:
+                return plan_of_account(environment, settings, assembly, accepted=accepted)
+            return plan_of_directories(environment, settings, against, assembly, accepted=accepted)
+    except (AccountError, FileNotFoundError, InputError, LeftoverError, UnsupportedError) as error:
+        raise PlanError(str(error)) from None
+    except ClientError as error:
+        raise PlanError(f"AWS refuses to tell what is running: {error}") from None
+    except BotoCoreError as error:
+        raise PlanError(f"AWS cannot be asked: {error} (--against DIRECTORY needs no account)") from None
+    except RunnerError as error:
+        raise PlanError(f"ParallelCluster's code broke down:\n{error}") from None
+
+
+def show(plan: Plan) -> None:
+    """Print a plan for people."""
+    from rich.console import Console
+
+    from scripts.plan import text
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=PLAIN_WIDTH)
+    text.show(plan, console)

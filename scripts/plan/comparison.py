@@ -1,0 +1,326 @@
+"""What CloudFormation would do to the resources of stacks, told from their templates before and after.
+
+Values are computed as far as they are known: a reference to a resource that stays is its id, or a name for it; one to a
+resource that is made, or made anew, is `NOT_YET`. So a replacement shows in everything that hangs on it, in other
+stacks, too, which no change set tells of. Assumed: an attribute of a resource that is changed in place stays what it
+is, unless a custom resource or a nested stack makes it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from scripts.plan.model import REPLACING, Effect, PropertyChange, ResourceChange
+from toolchain import schemas
+from toolchain.assembly import Stack, find_export
+from toolchain.deployed import ATTRIBUTES_THAT_ARE_IDS, NOT_YET
+from toolchain.values import Evaluator, Scope, TemplateError, UnsupportedError, intrinsics, references
+
+NOT_YET_IN: Final = "(known after deployment of {})"
+"""What stands in the place of a value that the deployment of another stack will make."""
+READ_LATE: Final = "(Fn::GetStackOutput: read during the deployment)"
+"""What stands in the place of a value that CloudFormation does not know before, whatever it is by now."""
+
+_POLICIES: Final = ("DeletionPolicy", "UpdateReplacePolicy")
+_DEFAULT_POLICY: Final = "Delete"
+_RETAINING: Final = frozenset({"Retain", "RetainExceptOnCreate"})
+_NESTED_STACK: Final = "AWS::CloudFormation::Stack"
+
+PhysicalIds = Mapping[str, Mapping[str, str]]
+"""Physical ids by stack and logical id."""
+_Resource = tuple[str, str]
+"""Stack and logical id."""
+
+
+class _StackScope(Scope):
+    """What the values of a stack's template may refer to.
+
+    Args:
+        stack: The stack.
+        stacks: All stacks, by name.
+        physical_ids: What exists; other resources go by a name that stands for them.
+        unknown: Resources that are made, or made anew.
+        unsteady: Resources whose attributes may change.
+    """
+
+    def __init__(
+        self,
+        stack: Stack,
+        stacks: Mapping[str, Stack],
+        physical_ids: PhysicalIds,
+        unknown: frozenset[_Resource] = frozenset(),
+        unsteady: frozenset[_Resource] = frozenset(),
+    ) -> None:
+        self._stack = stack
+        self._stacks = stacks
+        self._physical_ids = physical_ids
+        self._unknown = unknown
+        self._unsteady = unsteady
+
+    def ref(self, name: str) -> Any:
+        if name in self._stack.pseudo_parameters:
+            return self._stack.pseudo_parameters[name]
+        if (self._stack.name, name) in self._unknown:
+            return NOT_YET
+        return self._physical_ids.get(self._stack.name, {}).get(name, f"{self._stack.name}/{name}")
+
+    def attribute(self, logical_id: str, attribute: str) -> Any:
+        if (self._stack.name, logical_id) in self._unsteady:
+            return NOT_YET
+        resource = self.ref(logical_id)
+        resource_type = self._stack.resources[logical_id]["Type"]
+        if resource == NOT_YET or ATTRIBUTES_THAT_ARE_IDS.get(resource_type) == attribute:
+            return resource
+        return f"{resource}.{attribute}"
+
+    def stack_output(self, region: str | None, stack_name: str, output: str) -> Any:
+        producer = self._stacks.get(stack_name)
+        definition = producer.template.get("Outputs", {}).get(output) if producer else None
+        if producer is None or definition is None:
+            return f"{region or self._stack.region}/{stack_name}.{output}"
+        return self._output_of(producer, output)
+
+    def import_value(self, name: str) -> Any:
+        found = find_export(self._stacks, name)
+        return self._output_of(*found) if found else name
+
+    def _output_of(self, producer: Stack, output: str) -> Any:
+        scope = _StackScope(producer, self._stacks, self._physical_ids, self._unknown, self._unsteady)
+        value = _evaluated(scope, producer.template["Outputs"][output]["Value"])
+        return NOT_YET_IN.format(producer.name) if NOT_YET in json.dumps(value) else value
+
+    def secret(self, reference: str) -> str:
+        return f"{{{{resolve:{reference}}}}}"
+
+    def is_unknown(self, logical_id: str) -> bool:
+        """Tell whether what refers to a resource cannot be known."""
+        return (self._stack.name, logical_id) in self._unknown | self._unsteady
+
+
+class Comparison:
+    """Stacks before and after.
+
+    A stack whose template and tags stay the same is not updated, whatever its references to other stacks stand for by
+    then: the CDK passes over it, and CloudFormation would find nothing to do (docs/adr/0003).
+
+    Attributes:
+        old: The stacks as they are.
+        new: The stacks as they are to be.
+        changes: What happens to resources, by stack; stacks without changes included.
+
+    Args:
+        old: As above.
+        new: As above.
+        physical_ids: Ids of what exists; without them references have names for values.
+    """
+
+    def __init__(
+        self, old: Mapping[str, Stack], new: Mapping[str, Stack], physical_ids: PhysicalIds | None = None
+    ) -> None:
+        self.old = old
+        self.new = new
+        self._physical_ids = physical_ids or {}
+        self._unknown = frozenset(
+            (name, logical_id)
+            for name, stack in new.items()
+            for logical_id in stack.resources
+            if name not in old or logical_id not in old[name].resources
+        )
+        self._unsteady: frozenset[_Resource] = frozenset()
+        self.changes = self._compare()
+        while self._learn():  # what is replaced changes what hangs on it
+            self.changes = self._compare()
+
+    def is_passed_over(self, name: str) -> bool:
+        """Tell whether a stack exists and is not updated, because its template and tags stay the same."""
+        old, new = self.old.get(name), self.new.get(name)
+        return old is not None and new is not None and (old.template, old.tags) == (new.template, new.tags)
+
+    def left_behind(self) -> dict[str, tuple[ResourceChange, ...]]:
+        """Return what other stacks should change in those that are not updated."""
+        found = {name: tuple(self._compare_stack(name)) for name in self.new if self.is_passed_over(name)}
+        return {name: changes for name, changes in found.items() if changes}
+
+    def read_late(self, stack_name: str) -> dict[str, tuple[PropertyChange, ...]]:
+        """Return the properties of a stack's resources that CloudFormation cannot tell before it deploys.
+
+        It resolves Fn::GetStackOutput only then, and till then takes the value for another one
+        (https://github.com/aws/aws-cdk/issues/38829).
+        """
+        stack = self.new[stack_name]
+        return {
+            logical_id: tuple(
+                PropertyChange(name, self.after(stack_name, value), READ_LATE)
+                for name, value in resource.get("Properties", {}).items()
+                if any(function == "Fn::GetStackOutput" for function, _ in intrinsics(value))
+            )
+            for logical_id, resource in stack.resources.items()
+        }
+
+    def exports_in_use(self, name: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Yield the outputs whose export would change or go, with the deployed stacks that import it.
+
+        Producers are deployed before their consumers, and CloudFormation refuses the change of an export in use
+        (https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-stack-exports.html).
+        """
+        if name not in self.old or name not in self.new or self.is_passed_over(name):
+            return
+        for output, definition in self.old[name].template.get("Outputs", {}).items():
+            export = definition.get("Export", {}).get("Name")
+            users = tuple(each for each, stack in self.old.items() if export in _imports(stack))
+            becomes = find_export({name: self.new[name]}, export)
+            if users and (
+                becomes is None
+                or self.before(name, definition["Value"])
+                != self.after(name, self.new[name].template["Outputs"][becomes[1]]["Value"])
+            ):
+                yield output, users
+
+    def before(self, stack_name: str, value: Any) -> Any:
+        """Return a value of a stack's old template without intrinsic functions."""
+        return _evaluated(_StackScope(self.old[stack_name], self.old, self._physical_ids), value)
+
+    def after(self, stack_name: str, value: Any) -> Any:
+        """Return a value of a stack's new template without intrinsic functions; what is not known yet says so."""
+        return _evaluated(self._scope_after(self.new[stack_name]), value)
+
+    def _scope_after(self, stack: Stack) -> _StackScope:
+        return _StackScope(stack, self.new, self._physical_ids, self._unknown, self._unsteady)
+
+    def _learn(self) -> bool:
+        """Note what the changes make unknown, and tell whether that is more than before."""
+        changed = [(name, change) for name, changes in self.changes.items() for change in changes]
+        unknown = self._unknown | {(name, each.logical_id) for name, each in changed if each.effect in REPLACING}
+        unsteady = self._unsteady | {
+            (name, each.logical_id)
+            for name, each in changed
+            if each.effect is Effect.CHANGED and not each.metadata_only
+            if each.type.startswith("Custom::") or each.type == _NESTED_STACK
+        }
+        more = (unknown, unsteady) != (self._unknown, self._unsteady)
+        self._unknown, self._unsteady = unknown, unsteady
+        return more
+
+    def _compare(self) -> dict[str, tuple[ResourceChange, ...]]:
+        names = dict.fromkeys([*self.new, *self.old])
+        return {name: () if self.is_passed_over(name) else tuple(self._compare_stack(name)) for name in names}
+
+    def _compare_stack(self, name: str) -> Iterator[ResourceChange]:
+        old, new = self.old.get(name), self.new.get(name)
+        before, after = (old.resources if old else {}), (new.resources if new else {})
+        for logical_id in sorted(before.keys() | after.keys()):
+            physical_id = self._physical_ids.get(name, {}).get(logical_id, "")
+            if old is None or logical_id not in before:
+                assert new is not None  # noqa: S101 - one of them has it
+                resource = after[logical_id]
+                change = ResourceChange(logical_id, resource["Type"], Effect.ADDED)
+                yield _with_properties(change, {}, _properties(self._scope_after(new), new, logical_id))
+            elif new is None or logical_id not in after:
+                resource = before[logical_id]
+                stays = resource.get("DeletionPolicy") in _RETAINING
+                change = ResourceChange(logical_id, resource["Type"], Effect.REMOVED, physical_id, stays=stays)
+                yield _with_properties(change, self._properties_before(old, logical_id), {})
+            else:
+                found = self._changed(old, new, logical_id, physical_id)
+                if found is not None:
+                    yield found
+
+    def _properties_before(self, stack: Stack, logical_id: str) -> dict[str, Any]:
+        return _properties(_StackScope(stack, self.old, self._physical_ids), stack, logical_id)
+
+    def _changed(self, old: Stack, new: Stack, logical_id: str, physical_id: str) -> ResourceChange | None:
+        before, after = old.resources[logical_id], new.resources[logical_id]
+        resource_type = after["Type"]
+        was = self._properties_before(old, logical_id)
+        becomes = _properties(self._scope_after(new), new, logical_id)
+        differences = [
+            *_differences(was, becomes),
+            *(
+                PropertyChange(policy, *values)
+                for policy in _POLICIES
+                if len(set(values := [each.get(policy, _DEFAULT_POLICY) for each in (before, after)])) > 1
+            ),
+        ]
+        if not differences and before.get("Metadata") != after.get("Metadata"):
+            differences.append(PropertyChange("Metadata"))
+        if before["Type"] != resource_type:
+            differences.append(PropertyChange("Type", before["Type"], resource_type))
+        if not differences:
+            return None
+        replacing = schemas.needs_replacement(resource_type, was, becomes)
+        known = {key: was.get(key) if _is_unknown(value) else value for key, value in becomes.items()}
+        effect = Effect.CHANGED
+        if before["Type"] != resource_type or schemas.needs_replacement(resource_type, was, known):
+            effect = Effect.REPLACED
+        elif replacing:
+            effect = Effect.MAY_BE_REPLACED
+        paths = [each.path for each in differences]
+        return ResourceChange(
+            logical_id,
+            resource_type,
+            effect,
+            physical_id,
+            causes=tuple(path for path in paths if effect is Effect.CHANGED or _replaces(path, replacing)),
+            properties=tuple(differences),
+            stays=effect in REPLACING and before.get("UpdateReplacePolicy") in _RETAINING,
+        )
+
+
+def awaited(change: ResourceChange) -> tuple[str, ...]:
+    """Return the other stacks on whose deployment a change hangs."""
+    text = json.dumps([each.after for each in change.properties])
+    _, *parts = text.split(NOT_YET_IN.partition("{")[0])
+    return tuple(dict.fromkeys(part.partition(")")[0] for part in parts))
+
+
+def _imports(stack: Stack) -> set[str]:
+    """Return the names of the exports that a stack's template uses."""
+    found = (name for function, name in intrinsics(stack.template) if function == "Fn::ImportValue")
+    return {name for name in found if isinstance(name, str)}
+
+
+def _properties(scope: _StackScope, stack: Stack, logical_id: str) -> dict[str, Any]:
+    resource = stack.resources[logical_id]
+    found = {key: _evaluated(scope, value) for key, value in resource.get("Properties", {}).items()}
+    return schemas.with_tags(resource["Type"], found, stack.tags)
+
+
+def _evaluated(scope: _StackScope, value: Any) -> Any:
+    """Return a value without intrinsic functions; one that cannot be computed as its text."""
+    try:
+        return Evaluator(scope).evaluate(value)
+    except (TemplateError, UnsupportedError):
+        unknown = any(scope.is_unknown(name) for name in references(value))
+        return json.dumps(value, sort_keys=True) + (NOT_YET if unknown else "")
+
+
+def _with_properties(change: ResourceChange, before: Mapping[str, Any], after: Mapping[str, Any]) -> ResourceChange:
+    """Return what is added or removed with its properties, where these say who may do what."""
+    if not change.security:
+        return change
+    properties = tuple(PropertyChange(key, before.get(key), after.get(key)) for key in {**before, **after})
+    return ResourceChange(
+        change.logical_id, change.type, change.effect, change.physical_id, properties=properties, stays=change.stays
+    )
+
+
+def _differences(before: Any, after: Any, path: str = "") -> Iterator[PropertyChange]:
+    """Yield what differs, down to where something else than mappings stands."""
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        for key in {**before, **after}:
+            yield from _differences(before.get(key), after.get(key), f"{path}.{key}" if path else key)
+    elif before != after:
+        yield PropertyChange(path, before, after)
+
+
+def _is_unknown(value: Any) -> bool:
+    text = json.dumps(value)
+    return NOT_YET in text or NOT_YET_IN.partition("{")[0] in text
+
+
+def _replaces(path: str, replacing: set[str]) -> bool:
+    """Tell whether a property is, holds or is part of one of those that replace the resource."""
+    name = path.replace(".", "/")
+    return path == "Type" or any(f"{name}/".startswith(f"{each}/") or each.startswith(f"{name}/") for each in replacing)

@@ -1,0 +1,209 @@
+"""What stands against a deployment, and what somebody should know before it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from scripts.plan.cluster import NEED_A_STOPPED_FLEET, STOPPED, Target
+from scripts.plan.comparison import READ_LATE, awaited
+from scripts.plan.model import REPLACING, ClusterChange, ClusterPlan, Effect, Kind, ResourceChange, StackPlan
+from scripts.preflight.check import Finding, Status
+from toolchain.cluster import CLUSTER_TYPE
+from ultracluster.domain.lustre import growth_fault
+
+GUARDED: Final[Mapping[str, str]] = {
+    "AWS::EC2::Subnet": "file system and nodes stand in it",
+    "AWS::EC2::VPC": "everything stands in it",
+    "AWS::FSx::DataRepositoryAssociation": "what the file system has not loaded from S3, or not exported, is cut off",
+    "AWS::FSx::FileSystem": "a new one is empty: nothing is copied",
+    "AWS::S3::Bucket": "it holds data",
+    CLUSTER_TYPE: "the cluster goes, with its jobs and what is on the head node",
+}
+"""The types that nobody replaces or removes without saying so, and why."""
+NOTED: Final[Mapping[str, str]] = {
+    "AWS::EC2::EIP": "the address that others see the nodes come from changes",
+    "AWS::EC2::NatGateway": "the nodes' connections to the internet break, and the address they come from may change",
+    "AWS::EC2::PlacementGroup": "it can be deleted only when no instance is in it any more",
+    "AWS::Logs::LogGroup": "its logs do not move to another one",
+}
+"""The types whose replacement or removal somebody should know of, and why.
+
+https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DeletePlacementGroup.html
+"""
+ACCEPT: Final = "--accept-replacement"
+_LONGEST_VALUE: Final = 60
+_BACKUPS: Final = "AutomaticBackupRetentionDays"
+"""0, the default, turns backups off.
+
+https://docs.aws.amazon.com/fsx/latest/APIReference/API_CreateFileSystemLustreConfiguration.html
+"""
+_REASONS: Final = {**GUARDED, **NOTED}
+_IN_A_QUEUE: Final = re.compile(r"SlurmQueues\[([^]]+)\]")
+_LINK: Final = "AWS::FSx::DataRepositoryAssociation"
+_RETAINED: Final = ("Retain", "RetainExceptOnCreate")
+
+
+def of_stack(stack: StackPlan, accepted: bool) -> Iterator[Finding]:
+    """Yield what is to be said of the resources of a stack.
+
+    Args:
+        stack: The stack.
+        accepted: Whether somebody has said that replacing and removing is right.
+    """
+    for change in stack.changes:
+        subject = f"{stack.name}/{change.logical_id}"
+        if change.type in _REASONS and change.effect in (*REPLACING, Effect.REMOVED):
+            stands_against = change.type in GUARDED and not accepted
+            yield Finding(
+                Status.FAIL if stands_against else Status.WARN,
+                f"{_named(change)} {_fate(change)}",
+                _hint(change) if stands_against else "",
+                subject=subject,
+            )
+        yield from _of_growth(change, subject) if change.type == "AWS::FSx::FileSystem" else ()
+        for each in change.properties if change.type in GUARDED else ():
+            if each.path == "DeletionPolicy" and each.before in _RETAINED and each.after not in _RETAINED:
+                sentence = f"{_named(change)} is no longer retained: from now on it is deleted with its stack"
+                yield Finding(Status.WARN, sentence, subject=subject)
+            if each.path.endswith(_BACKUPS) and each.before and not each.after:
+                sentence = f"{_named(change)} is no longer backed up: {_BACKUPS} from {each.before} to 0"
+                yield Finding(Status.WARN, sentence, subject=subject)
+
+
+def _of_growth(change: ResourceChange, subject: str) -> Iterator[Finding]:
+    """Yield why a file system cannot grow in one step."""
+    values = {each.path: (each.before, each.after) for each in change.properties}
+    capacity, iops = values.get("StorageCapacity"), values.get("LustreConfiguration.MetadataConfiguration.Iops")
+    if change.effect is not Effect.CHANGED or capacity is None or iops is None:
+        return
+    refusal = growth_fault((int(capacity[0]), int(capacity[1])), iops)
+    if refusal:
+        hint = "two deployments: first storage.file_system.metadata_iops, then capacity_gib"
+        yield Finding(Status.FAIL, f"{_named(change)} cannot grow at once: {refusal}", hint, subject=subject)
+
+
+def of_export(stack_name: str, output: str, users: Sequence[str]) -> Finding:
+    """Return what is to be said of an export that would change or go while other stacks import it."""
+    return Finding(
+        Status.FAIL,
+        f"CloudFormation refuses to change what {', '.join(users)} imports from here, and rolls the deployment back",
+        "take the change back, or destroy those stacks first: make destroy",
+        subject=f"{stack_name}/{output}",
+    )
+
+
+def of_passed_over(name: str, changes: tuple[ResourceChange, ...]) -> Iterator[Finding]:
+    """Yield what is to be said of a stack whose template stays while what it refers to is replaced."""
+    for change in changes:
+        producers = ", ".join(awaited(change))
+        causes = ", ".join(dict.fromkeys(each.path for each in change.properties))
+        sentence = (
+            f"{_named(change)} keeps its old {causes}, although {producers} makes new ones: the template of its stack "
+            "does not change, so the stack is not updated"
+        )
+        yield Finding(Status.WARN, sentence, subject=f"{name}/{change.logical_id}")
+
+
+def of_cluster(cluster: ClusterPlan, target: Target) -> Iterator[Finding]:
+    """Yield what is to be said of the changes of the cluster's configuration."""
+    subject = f"cluster {cluster.name}"
+    for change in cluster.changes:
+        if change.passes_now:
+            continue
+        known = change.passes_now is not None
+        before, after = shown_difference(change.before, change.after)
+        yield Finding(
+            Status.FAIL if known else Status.WARN,
+            f"{change.path} from {before} to {after} {_need(change, cluster.fleet_status)}",
+            "; or ".join(change.ways),
+            change.command if known else target.fleet_command("status"),
+            subject,
+        )
+    if cluster.fleet_status != STOPPED:
+        ending = [change for change in cluster.changes if change.kind is Kind.TERMINATES]
+        for queue in dict.fromkeys(queue for change in ending for queue in _queues(change)):
+            sentence = f"{queue}: nodes are terminated, and the jobs on these nodes end at once"
+            yield Finding(Status.WARN, sentence, "deploy when no job runs on them", subject=subject)
+    if cluster.fleet_status == STOPPED and any(each.kind in NEED_A_STOPPED_FLEET for each in cluster.changes):
+        sentence = "the fleet is STOPPED, as this deployment needs it, and stays so"
+        command = target.fleet_command("start")
+        yield Finding(Status.WARN, sentence, "start it again after the deployment", command, subject)
+
+
+def _queues(change: ClusterChange) -> list[str]:
+    """Return the queues whose nodes a change concerns: one that it is in, those that it removes, or all of them."""
+    within = _IN_A_QUEUE.search(change.path)
+    if within:
+        return [f"queue {within[1]}"]
+    if change.path.endswith("SlurmQueues"):
+        removed = change.before if isinstance(change.before, list) else [change.before]
+        return [f"queue {queue['Name']}" for queue in removed]
+    return ["all queues"]
+
+
+def shown_difference(before: object, after: object, longest: int = _LONGEST_VALUE) -> tuple[str, str]:
+    """Return two values for people: of lists only what differs, and cut where they are long."""
+    if isinstance(before, list) and isinstance(after, list):
+        lost, gained = [each for each in before if each not in after], [each for each in after if each not in before]
+        before, after = lost or before, gained or after
+    return _shown(before, longest), _shown(after, longest)
+
+
+def _shown(value: object, longest: int) -> str:
+    if value is None:
+        return "none"
+    text = _compact(value)
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
+
+
+def _compact(value: object) -> str:
+    if isinstance(value, Mapping):
+        name = value.get("Name")
+        return str(name) if name else ", ".join(f"{key}: {_compact(each)}" for key, each in value.items())
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(_compact(each) for each in value)}]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def _need(change: ClusterChange, fleet_status: str) -> str:
+    match change.kind:
+        case Kind.FLEET_STOPPED if change.passes_now is None:
+            return "needs the fleet STOPPED, and whether it is could not be asked"
+        case Kind.FLEET_STOPPED:
+            return f"needs the fleet STOPPED, and it is {fleet_status}"
+        case Kind.LOGIN_NODES_STOPPED:
+            return "needs the login nodes gone, and there are some"
+        case Kind.ALL_STOPPED:
+            return "needs the fleet STOPPED and the login nodes gone"
+    return f"is refused as long as the cluster lives: {change.reason}"
+
+
+def _named(change: ResourceChange) -> str:
+    physical_id = f" {change.physical_id}" if change.physical_id else ""
+    return f"{change.logical_id} ({change.type}{physical_id})"
+
+
+def _fate(change: ResourceChange) -> str:
+    stays = "the old one stays, outside of the stack, and costs on" if change.stays else "the old one is deleted"
+    if change.effect is Effect.REMOVED:
+        stays = "it stays, outside of the stack, and costs on" if change.stays else "it is deleted"
+        return f"is removed: {_REASONS[change.type]}; {stays}"
+    values = {each.path: each for each in change.properties}
+    causes = [
+        "{} from {} to {}".format(cause, *shown_difference(*values[cause][1:])) if cause in values else cause
+        for cause in change.causes
+    ]
+    will = "may be" if change.effect is Effect.MAY_BE_REPLACED else "is"
+    return f"{will} replaced, because of {', '.join(causes)}: {_REASONS[change.type]}; {stays}"
+
+
+def _hint(change: ResourceChange) -> str:
+    if change.type == _LINK and change.effect is not Effect.REMOVED:
+        return "two deployments: first without this entry of storage.data_repositories, then with the new one"
+    if any(each.after == READ_LATE for each in change.properties):
+        return f"make the reference strong (docs/adr/0003), or say that a replacement is meant: {ACCEPT}"
+    return f"take the change back, or say that it is meant: {ACCEPT}"

@@ -1,0 +1,172 @@
+"""The change plan of a deployment: against what runs in the account, or against other templates."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from config.settings import Settings
+from scripts.deployment import PARTS
+from scripts.plan import change_sets, findings
+from scripts.plan.change_sets import ChangeSetError
+from scripts.plan.cluster_plan import InputError, plan_cluster
+from scripts.plan.comparison import Comparison
+from scripts.plan.live import MANIFEST, NOT_THERE, READY, LiveStacks
+from scripts.plan.model import Plan, Source, StackPlan
+from scripts.preflight.check import Finding, Status
+from toolchain.assembly import EXAMPLE_ACCOUNT, Assembly, Stack
+from toolchain.parallelcluster import ParallelCluster
+
+
+def plan_of_account(environment: str, settings: Settings, directory: Path, *, accepted: bool) -> Plan:
+    """Return what a deployment of an assembly would do in the account of the credentials in use.
+
+    Args:
+        environment: File name in config/ without .yaml.
+        settings: What is in it.
+        directory: The assembly.
+        accepted: Whether replacing and removing what holds data is meant.
+
+    Raises:
+        AccountError: The settings name another account.
+        LeftoverError: A change set could not be deleted.
+        botocore.exceptions.BotoCoreError: AWS could not be asked.
+        botocore.exceptions.ClientError: AWS refused to answer.
+    """
+    with ParallelCluster(os.environ) as parallelcluster:  # it loads while CloudFormation is asked
+        live = LiveStacks(environment, settings, directory)
+        comparison = Comparison(live.old, live.new, live.physical_ids)
+        stacks = _stacks_of_account(live, comparison, directory)
+        cluster, of_cluster = plan_cluster(parallelcluster, environment, comparison, stacks, live=True)
+    found = [
+        *_findings_of_account(live),
+        *_findings_of_stacks(stacks, comparison, accepted=accepted),
+        *of_cluster,
+    ]
+    return Plan(environment, settings.region, f"account {live.account_id}", stacks, cluster, found)
+
+
+def plan_of_directories(environment: str, settings: Settings, old: Path | None, new: Path, *, accepted: bool) -> Plan:
+    """Return what a deployment would do where other templates are deployed; needs no account.
+
+    Args:
+        environment: File name in config/ without .yaml.
+        settings: What is in it.
+        old: An assembly, or a directory of templates named after their stacks; None: nothing is deployed.
+        new: Another of the same kind.
+        accepted: Whether replacing and removing what holds data is meant.
+
+    Raises:
+        InputError: A directory holds no templates, one is an assembly and the other is not, or there is no cluster.
+    """
+    if old is not None and (old / MANIFEST).exists() != (new / MANIFEST).exists():
+        raise InputError(
+            f"got {old} and {new}; allowed: two assemblies, or two directories of golden templates, which name no "
+            "assets (--assembly says which is the other one)"
+        )
+    before, after = _read(old, settings.region) if old else {}, _read(new, settings.region)
+    comparison = Comparison(before, after)
+    stacks = [
+        StackPlan(
+            name,
+            Source.FILES if name in before else Source.NEW,
+            changes=changes,
+            other=tuple(_other(before.get(name), after.get(name))),
+        )
+        for name, changes in comparison.changes.items()
+    ]
+    with ParallelCluster(os.environ) as parallelcluster:
+        cluster, of_cluster = plan_cluster(parallelcluster, environment, comparison, stacks, live=False)
+    found = [*_findings_of_stacks(stacks, comparison, accepted=accepted), *of_cluster]
+    return Plan(environment, settings.region, str(old or "nothing"), stacks, cluster, found)
+
+
+def _stacks_of_account(live: LiveStacks, comparison: Comparison, directory: Path) -> list[StackPlan]:
+    ready = [name for name in live.old if live.statuses[name] in READY and not comparison.is_passed_over(name)]
+    described = change_sets.describe(live.cloudformation, directory, ready, live.protected) if ready else {}
+    stacks = []
+    for name, new in live.new.items():
+        changes = comparison.changes[name]
+        if name not in live.old:
+            stacks.append(StackPlan(name, Source.NEW, changes=changes))
+            continue
+        other = list(_other(live.old[name], new))
+        if (name in live.protected) != (name in live.to_be_protected):
+            other.append(f"termination protection {'on' if name in live.to_be_protected else 'off'}")
+        description = described.get(name, ChangeSetError(f"the stack is {live.statuses[name]}"))
+        if comparison.is_passed_over(name):
+            source, reason = Source.SAME, ""
+        elif isinstance(description, ChangeSetError):
+            source, reason = Source.STORED_TEMPLATE, str(description)
+        else:
+            source, reason = Source.CHANGE_SET, ""
+            changes = change_sets.changes(description, changes, comparison.read_late(name))
+        stacks.append(StackPlan(name, source, reason, changes, tuple(other)))
+    return stacks
+
+
+def _other(old: Stack | None, new: Stack | None) -> Iterator[str]:
+    """Yield what changes of a stack beside its resources."""
+    before, after = (old.template if old else {}), (new.template if new else {})
+    for section in sorted((before.keys() | after.keys()) - {"Resources"}):
+        if before.get(section) != after.get(section):
+            yield section.lower()
+    if old and new and old.tags != new.tags:
+        yield "tags"
+
+
+def _findings_of_stacks(stacks: list[StackPlan], comparison: Comparison, *, accepted: bool) -> Iterator[Finding]:
+    for stack in stacks:
+        yield from findings.of_stack(stack, accepted)
+        for output, users in comparison.exports_in_use(stack.name):
+            yield findings.of_export(stack.name, output, users)
+    for name, changes in comparison.left_behind().items():
+        yield from findings.of_passed_over(name, changes)
+
+
+def _findings_of_account(live: LiveStacks) -> Iterator[Finding]:
+    for name, status in live.statuses.items():
+        yield from _findings_of_status(live, name, status)
+    for name in sorted(live.protected - live.to_be_protected):
+        yield Finding(Status.WARN, "the stack is no longer protected against deletion", subject=name)
+
+
+def _findings_of_status(live: LiveStacks, name: str, status: str) -> Iterator[Finding]:
+    if status in READY or status == "REVIEW_IN_PROGRESS":
+        return
+    events = live.command("cloudformation", "describe-stack-events", "--stack-name", name)
+    if status in NOT_THERE and name in live.protected:
+        words = ("update-termination-protection", "--no-enable-termination-protection", "--stack-name", name)
+        sentence = f"the stack is {status} and protected: it cannot be deleted, to be made anew"
+        yield Finding(Status.FAIL, sentence, "take the protection off", live.command("cloudformation", *words), name)
+    elif status in NOT_THERE:
+        yield Finding(Status.WARN, f"the stack is {status}: it is deleted and made anew", "", events, name)
+    elif status.endswith("_IN_PROGRESS"):
+        yield Finding(Status.FAIL, f"the stack is {status}: another deployment is under way", "wait", events, name)
+    else:
+        way = live.command("cloudformation", "continue-update-rollback", "--stack-name", name)
+        hint = f"mend the cause, then: {way}" if status == "UPDATE_ROLLBACK_FAILED" else "look what failed"
+        yield Finding(Status.FAIL, f"the stack is {status}: it cannot be updated", hint, events, name)
+
+
+def _read(directory: Path, region: str) -> dict[str, Stack]:
+    """Return the stacks of an assembly, or those whose templates a directory holds."""
+    if (directory / MANIFEST).exists():
+        return Assembly(directory).stacks
+    try:
+        templates = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in directory.glob("*.json")}
+    except ValueError as error:
+        raise InputError(f"got {directory}, with a file that is no JSON: {error}") from None
+    if not templates or not all("Resources" in template for template in templates.values()):
+        raise InputError(f"got {directory}; allowed: a directory that cdk synth wrote, or one of templates (*.json)")
+    names = sorted(templates, key=lambda name: (_place(name), name))
+    return {name: Stack(name, region, EXAMPLE_ACCOUNT, templates[name], {}) for name in names}
+
+
+def _place(stack_name: str) -> int:
+    """Return the place of a stack in the order of deployment; others come last."""
+    found = re.search(rf"-({'|'.join(PARTS)})(-\d+)?$", stack_name)
+    return PARTS.index(found[1]) if found else len(PARTS)

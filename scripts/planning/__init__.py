@@ -1,1 +1,0 @@
-"""What `python -m scripts.plan` is made of: sizes, prices, quotas, workloads, and how they are shown."""

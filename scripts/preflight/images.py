@@ -1,0 +1,196 @@
+"""Whether the image of the nodes fits, and what AWS publishes for this version of ParallelCluster is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from config.settings import ClusterSettings
+from scripts.deployment import Account, Deployment
+from scripts.preflight.check import Finding, Status, check
+
+NAME_PARTS: Mapping[str, str] = {
+    "alinux2023": "amzn2023-hvm",
+    "ubuntu2204": "ubuntu-2204-lts-hvm",
+    "ubuntu2404": "ubuntu-2404-lts-hvm",
+}
+"""Part of the official images' names by OS (aws-parallelcluster 3.16.1, constants.py, OS_TO_IMAGE_NAME_PART_MAP)."""
+_ARCHITECTURE = "x86_64"
+"""That of all Trn instances."""
+SDK_TAG = "ultracluster:neuron-sdk"
+"""Tag of an image that `make image` made: the release of the Neuron SDK in it."""
+_PUBLISHED = ("templates/custom_resource/cluster.yaml", "layers/aws-parallelcluster/lambda-layer.zip")
+"""The provider's template and the layer of its function, below `parallelcluster/VERSION/`.
+
+https://docs.aws.amazon.com/parallelcluster/latest/ug/cfn-provider-stack.html,
+https://github.com/aws/aws-parallelcluster/blob/develop/cloudformation/custom_resource/cluster.yaml
+"""
+
+
+@check(
+    "official-image",
+    "ParallelCluster's image for version and OS",
+    prevents="ParallelCluster would find no image, and refuse the cluster.",
+    calls=("ec2:DescribeImages",),
+)
+def official_image(deployment: Deployment) -> Iterator[Finding]:
+    """Look for the image that ParallelCluster takes."""
+    cluster = deployment.settings.cluster
+    if cluster.custom_ami:
+        return
+    name = official_name(cluster)
+    newest = newest_official_image(deployment.account, cluster)
+    words = ("--owners", "amazon", "--include-deprecated", "--filters", f"Name=name,Values={name}")
+    command = deployment.command("ec2", "describe-images", *words)
+    if newest:
+        yield Finding(Status.PASS, f"{newest['ImageId']}, {newest['Name']}", command=command)
+    else:
+        sentence = f"Amazon has no image {name} in {deployment.settings.region}"
+        hint = f"change `cluster.os`, or name an image of your own in `cluster.custom_ami` ({_file(deployment)})"
+        yield Finding(Status.FAIL, sentence, hint, command)
+
+
+@check(
+    "custom-image",
+    "Image of your own",
+    prevents="ParallelCluster would refuse the cluster, or its nodes would never join.",
+    calls=("ec2:DescribeImages",),
+)
+def custom_image(deployment: Deployment) -> Iterator[Finding]:
+    """Look at all that ParallelCluster wants of an image. Its warnings count, as they stop our deployments."""
+    from botocore.exceptions import ClientError
+
+    image_id = deployment.settings.cluster.custom_ami
+    if image_id is None:
+        return
+    command = deployment.command("ec2", "describe-images", "--image-ids", image_id)
+    try:
+        images = deployment.account.ask("ec2", "describe_images", ImageIds=[image_id])["Images"]
+    except ClientError as error:
+        if error.response["Error"]["Code"] not in ("InvalidAMIID.NotFound", "InvalidAMIID.Unavailable"):
+            raise
+        images = []
+    if not images:
+        sentence = f"this account sees no image {image_id} in {deployment.settings.region}"
+        hint = f"change `cluster.custom_ami` in {_file(deployment)}, or have the image copied or shared there"
+        yield Finding(Status.FAIL, sentence, hint, command)
+        return
+    faults = list(_faults(deployment, images[0]))
+    for subject, sentence, hint in faults:
+        yield Finding(Status.FAIL, sentence, hint, command, subject)
+    if not faults:
+        yield Finding(Status.PASS, f"{image_id} ({images[0]['Name']}) fits version, OS and volumes", command=command)
+    yield from _other_release(deployment, images[0], command)
+
+
+@check(
+    "provider-template",
+    "Provider of ParallelCluster's custom resource",
+    prevents="The cluster stack would fail at its provider, after network and file system were made and paid.",
+)
+def provider_template(deployment: Deployment) -> Iterator[Finding]:
+    """Look for what AWS publishes of the version in the Region, as anybody may.
+
+    Without credentials there is no right that could be missing: S3 answers 403 for an object that is not there, and 404
+    if there is not even the bucket. With credentials 403 could as well mean that these lack s3:GetObject.
+    https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html. That the bucket is open to anybody:
+    https://docs.aws.amazon.com/parallelcluster/latest/ug/api-reference-v3.html
+    """
+    from botocore.exceptions import ClientError
+
+    region, version = deployment.settings.region, deployment.settings.cluster.parallelcluster_version
+    bucket = f"{region}-aws-parallelcluster"
+    client = _anonymous_s3(region)
+    for path in _PUBLISHED:
+        key = f"parallelcluster/{version}/{path}"
+        words = ("s3api", "head-object", "--no-sign-request", "--bucket", bucket, "--key", key)
+        command, subject = deployment.command(*words), path.rpartition("/")[2]
+        try:
+            client.head_object(Bucket=bucket, Key=key)
+        except ClientError as error:
+            code = error.response["Error"]["Code"]
+            if code not in ("403", "404"):
+                raise
+            sentence = f"AWS has not published s3://{bucket}/{key} (S3 answers {code})"
+            hint = f"ParallelCluster {version} cannot be deployed in {region}: change `region` in {_file(deployment)}"
+            yield Finding(Status.FAIL, sentence, hint, command, subject)
+        else:
+            yield Finding(Status.PASS, f"s3://{bucket}/{key} is there", command=command, subject=subject)
+
+
+def official_name(cluster: ClusterSettings) -> str:
+    """Return what the names of ParallelCluster's own images for version and OS match."""
+    return f"aws-parallelcluster-{cluster.parallelcluster_version}-{NAME_PARTS[cluster.os]}-{_ARCHITECTURE}*"
+
+
+def newest_official_image(account: Account, cluster: ClusterSettings) -> Mapping[str, Any] | None:
+    """Look for the image as ParallelCluster does (pcluster/aws/ec2.py, get_official_image_id)."""
+    filters = [{"Name": "name", "Values": [official_name(cluster)]}, {"Name": "state", "Values": ["available"]}]
+    found = account.list("ec2", "describe_images", Owners=["amazon"], Filters=filters, IncludeDeprecated=True)
+    return max(found, key=lambda image: str(image["CreationDate"]), default=None)
+
+
+def _faults(deployment: Deployment, image: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield what is wrong with an image: about what, in a sentence, and what mends it.
+
+    Sources: aws-parallelcluster 3.16.1, validators/cluster_validators.py (CustomAmiTagValidator,
+    RootVolumeSizeValidator) and validators/ec2_validators.py (AmiOsCompatibleValidator).
+    """
+    cluster, file = deployment.settings.cluster, _file(deployment)
+    tags = {tag["Key"]: tag["Value"] for tag in image.get("Tags", [])}
+    build = f"`pcluster build-image` of ParallelCluster {cluster.parallelcluster_version}"
+    if image["State"] != "available":
+        yield "state", f"the image is {image['State']}; allowed: available", "wait until it is, or name another"
+    if image["Architecture"] != _ARCHITECTURE:
+        sentence = f"the image is for {image['Architecture']}; allowed: {_ARCHITECTURE}"
+        yield "architecture", sentence, f"build one from an {_ARCHITECTURE} image, with {build}"
+    for name, wanted in (
+        ("version", cluster.parallelcluster_version),
+        ("build_status", "available"),
+        ("os", cluster.os),
+    ):
+        key = f"parallelcluster:{name}"
+        if key not in tags:
+            words = ("--resources", image["ImageId"], "--tags", f"Key={key},Value={wanted}")
+            tag = deployment.command("ec2", "create-tags", *words)
+            hint = f"if it is a copy of an image that {build} made for {cluster.os}: `{tag}`; else build one"
+            yield name, f"the image has no tag {key}, and ParallelCluster would refuse it", hint
+        elif tags[key] != wanted:
+            sentence = f"the image has {key} {tags[key]}; allowed: {wanted}"
+            yield name, sentence, f"build one for {cluster.os} with {build}, and name it in `cluster.custom_ami`"
+    size = _root_volume_gib(image)
+    volumes = {f"cluster.queues[{i}].root_volume_gib": queue.root_volume_gib for i, queue in enumerate(cluster.queues)}
+    for place, gib in {"cluster.head_node.root_volume_gib": cluster.head_node.root_volume_gib, **volumes}.items():
+        if gib is not None and gib < size:
+            yield place, f"{place} is {gib}; allowed: {size}, the size of the image, or more", f"change it in {file}"
+
+
+def _other_release(deployment: Deployment, image: Mapping[str, Any], command: str) -> Iterator[Finding]:
+    """Warn of an image with another Neuron SDK than the settings ask for."""
+    wanted = deployment.settings.cluster.neuron_sdk
+    for tag in image.get("Tags", []):
+        if tag["Key"] == SDK_TAG and tag["Value"] != wanted:
+            sentence = f"the image has the Neuron SDK {tag['Value']}, so each node installs {wanted} when it starts"
+            hint = f"make another: `make image ENV={deployment.environment}`"
+            yield Finding(Status.WARN, sentence, hint, command, "neuron-sdk")
+
+
+def _root_volume_gib(image: Mapping[str, Any]) -> int:
+    devices = {each["DeviceName"]: each for each in image["BlockDeviceMappings"]}
+    return int(devices[image["RootDeviceName"]]["Ebs"]["VolumeSize"])
+
+
+def _anonymous_s3(region: str) -> Any:
+    import boto3
+    from botocore import UNSIGNED
+    from botocore.config import Config
+
+    config = Config(signature_version=UNSIGNED, connect_timeout=3, read_timeout=10)
+    return boto3.Session().client("s3", region_name=region, config=config)
+
+
+def _file(deployment: Deployment) -> str:
+    return f"config/{deployment.environment}.yaml"
+
+
+CHECKS = (official_image, custom_image, provider_template)

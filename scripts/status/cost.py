@@ -1,0 +1,63 @@
+"""What a deployment costs an hour, with the nodes that run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import date
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from scripts.estimate.costs import costs, wanted
+from scripts.estimate.prices import Prices, kept_prices
+from scripts.estimate.products import SOURCES, instance
+from scripts.status.model import CostNow
+
+if TYPE_CHECKING:
+    from config.settings import Settings
+
+_NOTHING = Decimal(0)
+
+
+def cost_now(settings: Settings, running: Mapping[tuple[str, str], int], today: date) -> CostNow:
+    """Return what it costs, by prices that are at hand: no API is asked.
+
+    Args:
+        settings: Those of the deployment.
+        running: Numbers of compute nodes by queue and compute resource.
+        today: How old an answer of the Price List may be is counted from here.
+    """
+    now = _with_nodes(settings, running)
+    prices = kept_prices(settings.region, wanted(now), today) or Prices(settings.region)
+    found = costs(now, prices).standing
+    head_node = prices.of(instance(settings.cluster.head_node.instance_type))
+    return CostNow(
+        nodes=sum((each.hourly_min or _NOTHING for each in found if each.part.of_nodes), _NOTHING),
+        standing=sum((each.hourly_min or _NOTHING for each in found if not each.part.of_nodes), _NOTHING),
+        unpriced=(*(each.part.name for each in found if each.hourly_min is None), *_unknown(settings, running)),
+        source=f"{head_node.source} of {head_node.date}" if head_node else f"table of {SOURCES['ec2'].date}",
+    )
+
+
+def _unknown(settings: Settings, running: Mapping[tuple[str, str], int]) -> Iterator[str]:
+    """Yield nodes that run and that the settings do not have, or no longer."""
+    known = {(queue.name, each.name) for queue in settings.cluster.queues for each in queue.compute_resources}
+    for (queue, resource), count in running.items():
+        if count and (queue, resource) not in known:
+            yield f"{count} nodes of {queue}/{resource}"
+
+
+def _with_nodes(settings: Settings, running: Mapping[tuple[str, str], int]) -> Settings:
+    """Return settings whose compute resources always run as many nodes as run now."""
+    queues = [
+        queue.model_copy(
+            update={
+                "compute_resources": [
+                    each.model_copy(update={"min_count": running.get((queue.name, each.name), 0)})
+                    for each in queue.compute_resources
+                ]
+            }
+        )
+        for queue in settings.cluster.queues
+    ]
+    cluster = settings.cluster.model_copy(update={"queues": queues})
+    return settings.model_copy(update={"cluster": cluster})

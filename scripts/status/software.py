@@ -1,0 +1,101 @@
+"""What the head node tells of the software that it builds for jobs, and of nodes that could not start."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+UNIT = "ultracluster-software"
+"""The unit on the head node that builds it (nodes/software.sh). A restart is a retry."""
+_LOG_LINES, _NODES, _WIDTH = 5, 5, 200
+"""With what Slurm says, this stays below what Systems Manager gives back of a command's output."""
+_END = "# end of software\n"
+SCRIPT = f"""\
+(
+    export TZ=UTC
+    . /etc/profile.d/ultracluster.sh
+    cut_lines() {{ cut --characters=1-{_WIDTH} | sed 's/^/ /'; }}
+    echo '# software'
+    echo " unit=$(systemctl is-active {UNIT})"
+    timeout 5 cat "$ULTRACLUSTER_PYTHON.state" | cut_lines
+    echo '# log'
+    timeout 5 tail --lines={_LOG_LINES} "$ULTRACLUSTER_PYTHON.log" | cut_lines
+    echo '# nodes'
+    cd "${{ULTRACLUSTER_PYTHON%/python/*}}/nodes/${{ULTRACLUSTER_PYTHON##*/current-}}" &&
+        timeout 5 find . -type f -mmin -1440 -printf '%TFT%TH:%TM %f ' -exec head --lines=1 {{}} \\; |
+        sort --reverse | head --lines={_NODES} | cut_lines
+    echo '{_END.strip()}'
+) 2>/dev/null
+"""
+"""For a shell on the head node, before another script; `parse` reads what it prints.
+
+Lines within a section begin with a space. Nodes are those that failed in the last 24 hours and have not started since.
+"""
+
+
+@dataclass(frozen=True)
+class FailedNode:
+    """A node that could not start.
+
+    Attributes:
+        name: Slurm's name of it.
+        time: When it failed, ISO 8601 in UTC without a zone.
+        reason: Why, as the last line of its log.
+    """
+
+    name: str
+    time: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Software:
+    """The Python environment and programs of training jobs.
+
+    Attributes:
+        state: ``building``, ``ready`` or ``failed``; empty: the head node has told nothing yet.
+        unit: State of the unit, as systemd has it, such as ``active``.
+        environment: Its name; empty: not told.
+        since: When the state began, ISO 8601; empty: not told.
+        reason: Why it failed; empty: it did not.
+        log: The end of its log.
+        failed_nodes: Compute nodes that could not start.
+    """
+
+    state: str
+    unit: str
+    environment: str
+    since: str
+    reason: str
+    log: tuple[str, ...]
+    failed_nodes: tuple[FailedNode, ...]
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether nothing builds what is not ready.
+
+        The state may be of an earlier build: one that fails early writes none.
+        """
+        if self.unit == "failed":
+            return self.state != "failed"
+        return self.state in ("", "building") and self.unit not in ("active", "activating")
+
+
+def parse(text: str) -> tuple[Software | None, str]:
+    """Return what `SCRIPT` printed, None if it did not, and what came after it."""
+    told, end, rest = text.partition(_END)
+    if not end:
+        return None, text
+    sections = dict(re.findall(r"^# (\w+)\n((?: .*\n?)*)", told, re.MULTILINE))
+    lines = {name: [line[1:] for line in body.splitlines()] for name, body in sections.items()}
+    facts = dict(line.partition("=")[::2] for line in lines["software"])
+    nodes = [line.split(" ", 2) for line in lines["nodes"]]
+    return Software(
+        state=facts.get("state", ""),
+        unit=facts.get("unit", ""),
+        environment=facts.get("environment", ""),
+        since=facts.get("since", ""),
+        reason=facts.get("reason", ""),
+        log=tuple(lines["log"]),
+        failed_nodes=tuple(FailedNode(name, time, reason) for time, name, reason in nodes),
+    ), rest

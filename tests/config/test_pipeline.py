@@ -1,0 +1,222 @@
+"""pipeline.yaml: what is accepted, what is said of what is not, and what workflows are told of it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+
+from config import pipeline as module
+from config.pipeline import PATH, PLACEHOLDER, SCHEMA_PATH, Pipeline, json_schema, load
+from config.settings import SettingsError
+from scripts.commands import pipeline as command
+
+ACCOUNT = "123456789012"
+PROVIDER = "arn:aws:iam::{}:oidc-provider/token.actions.githubusercontent.com"
+FORK = Path(__file__).parents[1] / "fork"
+FILLED = (FORK / "pipeline.yaml").read_text(encoding="utf-8")
+EMPTY = FILLED.replace("Acme/trn1", PLACEHOLDER).replace(f'"{ACCOUNT}"', "null")
+
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Write the good file with parts replaced beside the settings of its stages."""
+    shutil.copytree(FORK / "config", tmp_path / "config")
+
+    def writer(*edits: tuple[str, str], text: str = FILLED) -> Path:
+        for old, new in edits:
+            assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in the good file"
+            text = text.replace(old, new)
+        path = tmp_path / "pipeline.yaml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return writer
+
+
+def complaint(path: Path) -> list[str]:
+    with pytest.raises(SettingsError) as error:
+        load(path)
+    return [line.removeprefix(f"{path}:") for line in str(error.value).splitlines()]
+
+
+def test_two_values_are_asked_for(write: Write) -> None:
+    assert load(write(text=EMPTY)).missing == [
+        "repository is still your-org/your-fork: give your own",
+        "account is null: give the AWS account to deploy to, in quotes",
+    ]
+
+
+def test_with_two_values_nothing_is_missing(write: Write) -> None:
+    assert load(write()).missing == []
+
+
+def test_the_file_leaves_no_default_unsaid() -> None:
+    found = load()
+
+    assert found.model_fields_set == Pipeline.model_fields.keys()
+    assert all(stage.model_fields_set == type(stage).model_fields.keys() for stage in found.stages)
+
+
+def test_the_schema_is_current_and_the_file_follows_it() -> None:
+    schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
+
+    assert SCHEMA_PATH.read_text(encoding="utf-8") == json_schema(), "run `make schema`"
+    text = PATH.read_text(encoding="utf-8")
+    assert text.splitlines()[0] == f"# yaml-language-server: $schema=config/{SCHEMA_PATH.name}"
+    assert list(Draft202012Validator(schema).iter_errors(yaml.safe_load(text))) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("repository: Acme/trn1", "repository: trn1", "repository: got 'trn1'"),
+        ("repository: Acme/trn1", "repository: Acme/*", "repository: got 'Acme/*'"),
+        ("repository: Acme/trn1", "repository: https://github.com/Acme/trn1", "repository: got 'https"),
+        (f'account: "{ACCOUNT}"', f"account: {ACCOUNT}", f"account: got {ACCOUNT}"),
+        ("branch: main", "branch: '*'", "branch: got '*'"),
+        ("- name: prod", "- name: Prod", "stages[1].name: got 'Prod'"),
+        ("- name: prod", f"- name: {'p' * 41}", "stages[1].name: got 'ppp"),
+        ("- name: prod", "- name: dev", "stages: got 'dev'; allowed: another name for each stage"),
+        ("- name: prod", "- name: read", "stages: got 'read'; allowed: any other name"),
+        ("environment: trn1-16", "environment: dev", "stages: got 'dev'; allowed: another environment for each stage"),
+        ("environment: trn1-16", "environment: nowhere", "stages[1].environment: got 'nowhere'; allowed: dev, "),
+        (
+            "region: us-west-2",
+            "region: eu-north-1",
+            "stages[0].environment: got 'us-west-2'; allowed: region eu-north-1",
+        ),
+        (
+            "oidc_provider_arn: null",
+            f"oidc_provider_arn: {PROVIDER.format('210987654321')}",
+            "oidc_provider_arn: got 'arn:aws:iam::210987654321",
+        ),
+        ("oidc_provider_arn: null", "oidc_provider_arn: arn:aws:iam::1:oidc-provider/x", "oidc_provider_arn: got 'arn"),
+        ("connection_arn: null", "connection_arn: arn:aws:s3:::x", "connection_arn: got 'arn:aws:s3:::x'"),
+        ("region: us-west-2", "regoin: us-west-2", "regoin: unknown key; did you mean region?"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_its_line(write: Write, old: str, new: str, expected: str) -> None:
+    told = complaint(write((old, new)))
+
+    assert any(line.partition(": ")[2].startswith(expected) for line in told), told
+
+
+def test_faults_are_told_at_once(write: Write) -> None:
+    edits = (("Acme/trn1", "trn1"), ("region: us-west-2", "region: west"), ("- name: dev", "- name: A"))
+
+    assert [line.partition(": got")[0] for line in complaint(write(*edits))] == [
+        "4: repository",
+        "6: region",
+        "9: stages[0].name",
+    ]
+
+
+def test_settings_for_another_account_are_refused(write: Write) -> None:
+    path = write()
+    dev = path.parent / "config" / "dev.yaml"
+    dev.write_text(dev.read_text(encoding="utf-8").replace("account: null ", 'account: "210987654321" '))
+
+    [told] = complaint(path)
+
+    assert "stages[0].environment: got '210987654321'; allowed: account null or 123456789012" in told
+
+
+def test_two_stages_whose_settings_have_one_name_are_refused(write: Write) -> None:
+    path = write()
+    prod = path.parent / "config" / "trn1-16.yaml"
+    prod.write_text(prod.read_text(encoding="utf-8").replace("name: trn1-16 ", "name: dev "), encoding="utf-8")
+
+    [told] = complaint(path)
+
+    assert told.startswith("13: stages[1].environment: got 'dev'; allowed: another deployment name for each stage")
+    assert "config/trn1-16.yaml says so, as does that of stages[0]" in told
+
+
+def test_settings_with_a_fault_are_told_by_their_own_file(write: Write) -> None:
+    path = write()
+    dev = path.parent / "config" / "dev.yaml"
+    dev.write_text(dev.read_text(encoding="utf-8").replace("max_count: 2", "max_count: 0"))
+
+    with pytest.raises(SettingsError, match=r"dev\.yaml:\d+: cluster\.queues\[0\]"):
+        load(path)
+
+
+@pytest.mark.parametrize("text", ["", "- a", "repository: [", "repository: Acme/trn1\nrepository: Acme/trn2"])
+def test_what_is_no_pipeline_is_told(write: Write, text: str) -> None:
+    assert complaint(write(text=text)) != []
+
+
+def test_the_longest_name_of_a_stage_makes_a_name_that_iam_takes() -> None:
+    assert len(module.deploy_role("p" * 40)) <= 64
+
+
+def test_a_stage_has_a_role_when_nothing_is_missing(write: Write) -> None:
+    assert command.outputs(load(write()), "prod") == {
+        "role": f"arn:aws:iam::{ACCOUNT}:role/ultracluster-ci-deploy-prod",
+        "region": "us-west-2",
+        "environment": "trn1-16",
+        "approval": "true",
+        "ready": "true",
+    }
+
+
+def test_pull_requests_have_a_role_of_their_own(write: Write) -> None:
+    found = command.outputs(load(write()), "read")
+
+    assert found["role"] == f"arn:aws:iam::{ACCOUNT}:role/ultracluster-ci-read"
+    assert (found["environment"], found["approval"]) == ("", "false")
+
+
+@pytest.mark.parametrize("text", [FILLED.replace("Acme/trn1", PLACEHOLDER), FILLED.replace(f'"{ACCOUNT}"', "null")])
+def test_no_role_is_named_while_something_is_missing(write: Write, text: str) -> None:
+    found = command.outputs(load(write(text=text)), "dev")
+
+    assert (found["role"], found["ready"]) == ("", "false")
+
+
+def run(
+    path: Path, stage: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> tuple[int, str, str]:
+    monkeypatch.setattr(command, "load", lambda: load(path))
+    monkeypatch.setattr("sys.argv", ["pipeline", stage])
+    return (command.main(), *capsys.readouterr())
+
+
+def test_outputs_are_lines_and_notices_go_elsewhere(
+    write: Write, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(text=EMPTY)
+    code, out, err = run(path, "dev", monkeypatch, capsys)
+
+    assert code == 0
+    assert out == "role=\nregion=us-west-2\nenvironment=dev\napproval=false\nready=false\n"
+    assert err.splitlines() == [f"::notice file=pipeline.yaml::{each}" for each in load(path).missing]
+
+
+def test_a_stage_that_is_not_there_is_told_with_those_that_are(
+    write: Write, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(write(), "staging", monkeypatch, capsys) == (
+        2,
+        "",
+        "got 'staging'; allowed: read, or a stage of pipeline.yaml: dev, prod\n",
+    )
+
+
+def test_the_program_reads_the_file_at_the_top() -> None:
+    stage = load().stages[0]
+    done = subprocess.run(
+        [sys.executable, "-m", "scripts", "pipeline", stage.name], capture_output=True, text=True, check=False
+    )
+
+    assert (done.returncode, f"environment={stage.environment}" in done.stdout.splitlines()) == (0, True)

@@ -1,0 +1,344 @@
+"""What holds data: file systems, buckets and repositories of images."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from tests.emulator.account import Account, Resource, statement, tags
+from tests.emulator.lives.case import PUBLIC_LIST, PUBLIC_READ, Case, case, part
+
+
+@case("AWS::FSx::FileSystem")
+def _file_system(account: Account) -> Case:
+    vpc = account.vpc()
+
+    def look(file_system: Resource) -> Any:
+        found = account.client("fsx").describe_file_systems(FileSystemIds=[file_system.ref])["FileSystems"][0]
+        lustre = part(found["LustreConfiguration"], "DataCompressionType", "PerUnitStorageThroughput")
+        return found["StorageCapacity"], found["FileSystemTypeVersion"], lustre, found["Tags"]
+
+    def lustre(compression: str) -> dict[str, Any]:
+        return {
+            "DataCompressionType": compression,
+            "DeploymentType": "PERSISTENT_2",
+            "PerUnitStorageThroughput": 250,
+        }
+
+    return Case(
+        properties={
+            "FileSystemType": "LUSTRE",
+            "FileSystemTypeVersion": "2.15",
+            "LustreConfiguration": lustre("LZ4"),
+            "SecurityGroupIds": [account.group(vpc).ref],
+            "StorageCapacity": 1200,
+            "SubnetIds": [account.subnet(vpc).ref],
+            "Tags": tags(Name="a"),
+        },
+        look=look,
+        made=(1200, "2.15", {"DataCompressionType": "LZ4", "PerUnitStorageThroughput": 250}, tags(Name="a")),
+        changes={"LustreConfiguration": lustre("NONE"), "StorageCapacity": 2400, "Tags": tags(Name="b")},
+        changed=(2400, "2.15", {"DataCompressionType": "NONE", "PerUnitStorageThroughput": 250}, tags(Name="b")),
+        attributes={"DNSName", "LustreMountName", "ResourceARN"},
+    )
+
+
+@case("AWS::FSx::DataRepositoryAssociation")
+def _data_repository_association(account: Account) -> Case:
+    vpc = account.vpc()
+    file_system = account.file_system(account.subnet(vpc), account.group(vpc))
+    uri = f"s3://{account.create('AWS::S3::Bucket').ref}/data"
+
+    def look(link: Resource) -> Any:
+        fsx = account.client("fsx")
+        found = fsx.describe_data_repository_associations(AssociationIds=[link.ref])["Associations"][0]
+        keys = ("FileSystemId", "FileSystemPath", "DataRepositoryPath", "Lifecycle", "S3", "Tags")
+        return part(found, *keys)
+
+    made = {
+        "FileSystemId": file_system.ref,
+        "FileSystemPath": "/data",
+        "DataRepositoryPath": uri,
+        "Lifecycle": "AVAILABLE",
+        "S3": {"AutoImportPolicy": {"Events": ["NEW"]}},
+        "Tags": [],
+    }
+    changes = {"S3": {"AutoExportPolicy": {"Events": ["CHANGED"]}}, "Tags": tags(Name="a")}
+    return Case(
+        properties={key: made[key] for key in ("FileSystemId", "FileSystemPath", "DataRepositoryPath", "S3")},
+        look=look,
+        made=made,
+        changes=changes,
+        changed={**made, **changes},
+        attributes={"AssociationId", "ResourceARN"},
+    )
+
+
+def _read(action: Callable[..., Any], member: str, bucket: str) -> Any:
+    """Return one configuration of a bucket; None if it has none."""
+    try:
+        return action(Bucket=bucket).get(member)
+    except ClientError as error:
+        if error.response["Error"]["Code"] == "NoSuchBucket":
+            raise
+        return None
+
+
+def _queue_for_s3(account: Account) -> str:
+    queue = account.create("AWS::SQS::Queue")
+    sent = statement(Action="sqs:SendMessage", Principal={"Service": "s3.amazonaws.com"}, Resource=queue["Arn"])
+    account.create("AWS::SQS::QueuePolicy", PolicyDocument=sent, Queues=[queue.ref])
+    return str(queue["Arn"])
+
+
+@case("AWS::S3::Bucket")
+def _bucket(account: Account) -> Case:
+    s3 = account.client("s3")
+    queue = _queue_for_s3(account)
+    readers = {
+        "BucketEncryption": (s3.get_bucket_encryption, "ServerSideEncryptionConfiguration"),
+        "CorsConfiguration": (s3.get_bucket_cors, "CORSRules"),
+        "LifecycleConfiguration": (s3.get_bucket_lifecycle_configuration, "Rules"),
+        "LoggingConfiguration": (s3.get_bucket_logging, "LoggingEnabled"),
+        "NotificationConfiguration": (s3.get_bucket_notification_configuration, "QueueConfigurations"),
+        "OwnershipControls": (s3.get_bucket_ownership_controls, "OwnershipControls"),
+        "PublicAccessBlockConfiguration": (s3.get_public_access_block, "PublicAccessBlockConfiguration"),
+        "Tags": (s3.get_bucket_tagging, "TagSet"),
+        "VersioningConfiguration": (s3.get_bucket_versioning, "Status"),
+    }
+
+    def look(bucket: Resource) -> Any:
+        s3.head_bucket(Bucket=bucket.ref)
+        found = {key: _read(*reader, bucket.ref) for key, reader in readers.items()}
+        for notification in found["NotificationConfiguration"] or []:
+            del notification["Id"]  # S3 makes it up
+        return found
+
+    public_access = dict.fromkeys(
+        ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets"), True
+    )
+    encryption = {"SSEAlgorithm": "AES256"}
+    ownership = {"Rules": [{"ObjectOwnership": "ObjectWriter"}]}
+    prefix_rule = {"Name": "prefix", "Value": "in/"}
+    properties = {
+        "BucketName": "b-1",
+        "AccessControl": "LogDeliveryWrite",
+        "BucketEncryption": {
+            "ServerSideEncryptionConfiguration": [
+                {"BucketKeyEnabled": True, "ServerSideEncryptionByDefault": encryption}
+            ]
+        },
+        "CorsConfiguration": {"CorsRules": [{"AllowedMethods": ["GET"], "AllowedOrigins": ["*"], "MaxAge": 9}]},
+        "LifecycleConfiguration": {
+            "Rules": [
+                {"Id": "a", "Status": "Enabled", "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 7}},
+                {"Id": "b", "Status": "Enabled", "Prefix": "tmp/", "ExpirationInDays": 3},
+                {"Id": "c", "Status": "Enabled", "Transitions": [{"StorageClass": "GLACIER", "TransitionInDays": 9}]},
+            ]
+        },
+        "LoggingConfiguration": {"LogFilePrefix": "log/"},
+        "NotificationConfiguration": {
+            "QueueConfigurations": [
+                {"Event": "s3:ObjectCreated:*", "Queue": queue, "Filter": {"S3Key": {"Rules": [prefix_rule]}}}
+            ]
+        },
+        "OwnershipControls": ownership,
+        "PublicAccessBlockConfiguration": public_access,
+        "Tags": tags(Name="a"),
+        "VersioningConfiguration": {"Status": "Enabled"},
+    }
+    made = {
+        "BucketEncryption": {
+            "Rules": [{"BucketKeyEnabled": True, "ApplyServerSideEncryptionByDefault": encryption}],
+        },
+        "CorsConfiguration": [{"AllowedMethods": ["GET"], "AllowedOrigins": ["*"], "MaxAgeSeconds": 9}],
+        "LifecycleConfiguration": [
+            {
+                "ID": "a",
+                "Status": "Enabled",
+                "Filter": {"Prefix": ""},
+                "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 7},
+            },
+            {"ID": "b", "Status": "Enabled", "Filter": {"Prefix": "tmp/"}, "Expiration": {"Days": 3}},
+            {
+                "ID": "c",
+                "Status": "Enabled",
+                "Filter": {"Prefix": ""},
+                "Transitions": [{"StorageClass": "GLACIER", "Days": 9}],
+            },
+        ],
+        "LoggingConfiguration": {"TargetBucket": "b-1", "TargetPrefix": "log/"},
+        "NotificationConfiguration": [
+            {
+                "Events": ["s3:ObjectCreated:*"],
+                "QueueArn": queue,
+                "Filter": {"Key": {"FilterRules": [{"Name": "prefix", "Value": "in/"}]}},
+            }
+        ],
+        "OwnershipControls": ownership,
+        "PublicAccessBlockConfiguration": public_access,
+        "Tags": tags(Name="a"),
+        "VersioningConfiguration": "Enabled",
+    }
+    return Case(
+        properties=properties,
+        look=look,
+        made=made,
+        changes=dict.fromkeys(made),
+        changed={**dict.fromkeys(made), "VersioningConfiguration": "Suspended"},
+        attributes={"Arn", "DomainName", "DualStackDomainName", "RegionalDomainName", "WebsiteURL"},
+    )
+
+
+@case("AWS::S3::BucketPolicy")
+def _bucket_policy(account: Account) -> Case:
+    bucket = account.create("AWS::S3::Bucket")
+
+    def look(_: Resource) -> Any:
+        return json.loads(account.client("s3").get_bucket_policy(Bucket=bucket.ref)["Policy"])
+
+    return Case(
+        properties={"Bucket": bucket.ref, "PolicyDocument": PUBLIC_READ},
+        look=look,
+        made=PUBLIC_READ,
+        changes={"PolicyDocument": PUBLIC_LIST},
+        changed=PUBLIC_LIST,
+        attributes={"Bucket"},
+    )
+
+
+@case("Custom::S3AutoDeleteObjects")
+def _auto_delete_objects(account: Account) -> Case:
+    s3 = account.client("s3")
+    tag = tags(**{"aws-cdk:auto-delete-objects": "true"})
+    versioning = {"Status": "Enabled"}
+    bucket = account.create("AWS::S3::Bucket", Tags=tag, VersioningConfiguration=versioning).ref
+    s3.put_object(Bucket=bucket, Key="k", Body=b"1")
+    s3.delete_object(Bucket=bucket, Key="k")
+
+    def look(_: Resource) -> Any:
+        found = s3.list_object_versions(Bucket=bucket)
+        return [each["Key"] for each in (*found.get("Versions", []), *found.get("DeleteMarkers", []))]
+
+    return Case(
+        properties={"ServiceToken": account.function()["Arn"], "BucketName": bucket},
+        look=look,
+        made=["k", "k"],
+        changes={},
+        changed=["k", "k"],
+        attributes=set(),
+    )
+
+
+@case("AWS::ECR::Repository")
+def _repository(account: Account) -> Case:
+    ecr = account.client("ecr")
+
+    def look(repository: Resource) -> Any:
+        found = ecr.describe_repositories(repositoryNames=[repository.ref])["repositories"][0]
+        policies = [
+            bool(_try(ecr.get_lifecycle_policy, repository.ref)),
+            bool(_try(ecr.get_repository_policy, repository.ref)),
+        ]
+        return found["imageTagMutability"], policies
+
+    rule = {
+        "rulePriority": 1,
+        "selection": {
+            "tagStatus": "untagged",
+            "countType": "sinceImagePushed",
+            "countUnit": "days",
+            "countNumber": 365,
+        },
+        "action": {"type": "expire"},
+    }
+    return Case(
+        properties={
+            "RepositoryName": "images",
+            "ImageTagMutability": "IMMUTABLE",
+            "LifecyclePolicy": {"LifecyclePolicyText": json.dumps({"rules": [rule]})},
+            "RepositoryPolicyText": statement(Action="ecr:BatchGetImage", Principal="*"),
+        },
+        look=look,
+        made=("IMMUTABLE", [True, True]),
+        changes={"ImageTagMutability": None, "LifecyclePolicy": None, "RepositoryPolicyText": None},
+        changed=("MUTABLE", [False, False]),
+        attributes={"Arn", "RepositoryUri"},
+    )
+
+
+def _try(action: Callable[..., Any], repository: str) -> Any:
+    try:
+        return action(repositoryName=repository)
+    except ClientError as error:
+        if error.response["Error"]["Code"].endswith("PolicyNotFoundException"):
+            return None
+        raise
+
+
+@case("AWS::EFS::FileSystem")
+def _shared_home(account: Account) -> Case:
+    def look(file_system: Resource) -> Any:
+        found = account.client("efs").describe_file_systems(FileSystemId=file_system.ref)["FileSystems"][0]
+        return found["Encrypted"], found["ThroughputMode"], found["Tags"]
+
+    return Case(
+        properties={"Encrypted": True, "ThroughputMode": "elastic", "FileSystemTags": tags(Name="a", old="x")},
+        look=look,
+        made=(True, "elastic", tags(Name="a", old="x")),
+        changes={"FileSystemTags": tags(Name="b")},
+        changed=(True, "elastic", tags(Name="b")),
+        attributes={"Arn", "FileSystemId"},
+    )
+
+
+@case("AWS::EFS::MountTarget")
+def _mount_target(account: Account) -> Case:
+    vpc = account.vpc()
+    first, second = account.group(vpc).ref, account.group(vpc).ref
+
+    def look(target: Resource) -> Any:
+        return account.client("efs").describe_mount_target_security_groups(MountTargetId=target.ref)["SecurityGroups"]
+
+    return Case(
+        properties={
+            "FileSystemId": account.create("AWS::EFS::FileSystem", Encrypted=True).ref,
+            "SecurityGroups": [first],
+            "SubnetId": account.subnet(vpc).ref,
+        },
+        look=look,
+        made=[first],
+        changes={"SecurityGroups": [second]},
+        changed=[second],
+        attributes={"Id", "IpAddress"},
+    )
+
+
+@case("AWS::DLM::LifecyclePolicy")
+def _lifecycle_policy(account: Account) -> Case:
+    def details(hours: int) -> dict[str, Any]:
+        rule = {"Interval": hours, "IntervalUnit": "HOURS"}
+        schedule = {"Name": "a", "CopyTags": True, "CreateRule": rule, "RetainRule": {"Count": 7}}
+        return {"ResourceTypes": ["VOLUME"], "TargetTags": tags(of="a"), "Schedules": [schedule]}
+
+    def look(policy: Resource) -> Any:
+        found = account.client("dlm").get_lifecycle_policy(PolicyId=policy.ref)["Policy"]
+        return found["State"], found["PolicyDetails"]["Schedules"][0]["CreateRule"]["Interval"], found["Tags"]
+
+    return Case(
+        properties={
+            "Description": "a",
+            "ExecutionRoleArn": account.role()["Arn"],
+            "State": "ENABLED",
+            "PolicyDetails": details(24),
+            "Tags": tags(Name="a", old="x"),
+        },
+        look=look,
+        made=("ENABLED", 24, {"Name": "a", "old": "x"}),
+        changes={"PolicyDetails": details(12), "State": "DISABLED", "Tags": tags(Name="b")},
+        changed=("DISABLED", 12, {"Name": "b"}),
+        attributes={"Arn", "Id"},
+    )

@@ -1,0 +1,112 @@
+"""A user with the rights of one policy: what passes, and how each service refuses the rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+
+from emulator.aws import EmulatedAws
+from emulator.resources import make_bucket
+from tests.emulator.stacks import REGION
+
+BUCKET = "a-bucket"
+
+
+def policy(*actions: str, resource: str = "*", effect: str = "Allow") -> dict[str, Any]:
+    statements = [{"Effect": effect, "Action": list(actions), "Resource": resource}]
+    if effect == "Deny":
+        statements.append({"Effect": "Allow", "Action": ["*"], "Resource": "*"})
+    return {"Version": "2012-10-17", "Statement": statements}
+
+
+def client(environment: dict[str, str], service: str) -> Any:
+    session = boto3.Session(environment["AWS_ACCESS_KEY_ID"], environment["AWS_SECRET_ACCESS_KEY"])
+    return session.client(service, REGION, endpoint_url=environment["AWS_ENDPOINT_URL"])
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call, the right that it needs, and the code of its refusal."""
+
+    service: str
+    operation: str
+    action: str
+    code: str
+    parameters: dict[str, Any] = field(default_factory=dict)
+
+    def make(self, environment: dict[str, str]) -> str:
+        """Return the code of its refusal; none: it is allowed."""
+        try:
+            getattr(client(environment, self.service), self.operation)(**self.parameters)
+        except ClientError as error:
+            return str(error.response["Error"]["Code"])
+        return ""
+
+
+CALLS = (
+    Call("ec2", "describe_vpcs", "ec2:DescribeVpcs", "UnauthorizedOperation"),
+    Call("ssm", "describe_parameters", "ssm:DescribeParameters", "AccessDeniedException"),
+    Call("fsx", "describe_file_systems", "fsx:DescribeFileSystems", "AccessDeniedException"),
+    Call("kms", "list_keys", "kms:ListKeys", "AccessDeniedException"),
+    Call("secretsmanager", "list_secrets", "secretsmanager:ListSecrets", "AccessDeniedException"),
+    Call("resource-groups", "list_groups", "resource-groups:ListGroups", "AccessDeniedException"),
+    Call("cloudwatch", "describe_alarms", "cloudwatch:DescribeAlarms", "AccessDeniedException"),
+    Call("resourcegroupstaggingapi", "get_resources", "tag:GetResources", "AccessDeniedException"),
+    Call("lambda", "list_functions", "lambda:ListFunctions", "AccessDeniedException"),
+    Call("route53", "list_hosted_zones", "route53:ListHostedZones", "AccessDenied"),
+    Call("sns", "list_topics", "sns:ListTopics", "AccessDenied"),
+    Call("cloudformation", "describe_stacks", "cloudformation:DescribeStacks", "AccessDenied"),
+    Call("iam", "list_roles", "iam:ListRoles", "AccessDenied"),
+    Call("s3", "list_objects_v2", "s3:ListBucket", "AccessDenied", {"Bucket": BUCKET}),
+    # Their answers have no body, and so no code.
+    Call("s3", "head_bucket", "s3:ListBucket", "403", {"Bucket": BUCKET}),
+    Call("s3", "head_object", "s3:GetObject", "403", {"Bucket": BUCKET, "Key": "k"}),
+)
+
+
+@pytest.fixture
+def bucket(aws: EmulatedAws) -> None:
+    s3 = aws.client("s3", REGION)
+    make_bucket(s3, BUCKET, REGION)
+    s3.put_object(Bucket=BUCKET, Key="k")
+
+
+@pytest.mark.usefixtures("bucket")
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: call.operation)
+def test_a_right_is_needed_and_enough(aws: EmulatedAws, call: Call) -> None:
+    with aws.restricted(policy(call.action)) as environment:
+        assert call.make(environment) == ""
+    with aws.restricted(policy(call.action, effect="Deny")) as environment:
+        assert call.make(environment) == call.code
+
+
+def test_everybody_may_ask_who_he_is(aws: EmulatedAws) -> None:
+    with aws.restricted(policy("ec2:DescribeVpcs")) as environment:
+        assert ":user/restricted-" in client(environment, "sts").get_caller_identity()["Arn"]
+
+
+def test_an_unknown_resource_is_any_resource(aws: EmulatedAws) -> None:
+    with aws.restricted(policy("fsx:DescribeFileSystems", resource="arn:aws:fsx:*:*:file-system/a")) as environment:
+        assert client(environment, "fsx").describe_file_systems()["FileSystems"] == []
+        with pytest.raises(ClientError, match="AccessDeniedException"):
+            client(environment, "fsx").describe_backups()
+
+
+@pytest.mark.usefixtures("bucket")
+def test_a_known_resource_is_itself(aws: EmulatedAws) -> None:
+    for key, code in (("other", "403"), ("k", "")):
+        with aws.restricted(policy("s3:GetObject", resource=f"arn:aws:s3:::{BUCKET}/{key}")) as environment:
+            assert Call("s3", "head_object", "", "", {"Bucket": BUCKET, "Key": "k"}).make(environment) == code
+
+
+def test_others_are_refused_as_long_as_it_lasts(aws: EmulatedAws) -> None:
+    with aws.restricted(policy("ec2:DescribeVpcs")), pytest.raises(ClientError, match="AuthFailure"):
+        aws.client("ec2", REGION).describe_vpcs()
+    aws.client("ec2", REGION).describe_vpcs()
+    with aws.restricted(policy("ec2:DescribeVpcs")):
+        aws.reset()
+        aws.client("ec2", REGION).describe_vpcs()

@@ -1,0 +1,102 @@
+"""Backups of file systems."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from emulator.aws import EmulatedAws
+from tests.emulator.account import Account
+from tests.emulator.stacks import code_and_message
+
+PERSISTENT = {"DeploymentType": "PERSISTENT_2", "PerUnitStorageThroughput": 250}
+
+
+class Storage:
+    """File systems of one VPC."""
+
+    def __init__(self, aws: EmulatedAws) -> None:
+        self._account = Account(aws)
+        self.fsx = self._account.client("fsx")
+        vpc = self._account.vpc()
+        self._subnet, self._group = self._account.subnet(vpc), self._account.group(vpc)
+
+    def create(self, configuration: dict[str, Any]) -> str:
+        made = self.fsx.create_file_system(
+            FileSystemType="LUSTRE",
+            StorageCapacity=1200,
+            SubnetIds=[self._subnet.ref],
+            SecurityGroupIds=[self._group.ref],
+            LustreConfiguration=configuration,
+        )
+        return str(made["FileSystem"]["FileSystemId"])
+
+    def link(self, file_system_id: str) -> None:
+        bucket = self._account.create("AWS::S3::Bucket").ref
+        self.fsx.create_data_repository_association(
+            FileSystemId=file_system_id, FileSystemPath="/data", DataRepositoryPath=f"s3://{bucket}"
+        )
+
+    def lifecycles(self, **request: Any) -> dict[str, str]:
+        return {each["BackupId"]: each["Lifecycle"] for each in self.fsx.describe_backups(**request)["Backups"]}
+
+
+@pytest.fixture
+def storage(aws: EmulatedAws) -> Storage:
+    return Storage(aws)
+
+
+def refusal(action: Any, **request: Any) -> str:
+    with pytest.raises(ClientError) as refused:
+        action(**request)
+    return code_and_message(refused.value)[0]
+
+
+def test_a_backup_is_created_seen_and_deleted(storage: Storage) -> None:
+    file_system_id = storage.create(PERSISTENT)
+    tags = [{"Key": "project", "Value": "p"}]
+    made = storage.fsx.create_backup(FileSystemId=file_system_id, Tags=tags)["Backup"]
+    assert (made["Lifecycle"], made["Type"], made["Tags"]) == ("CREATING", "USER_INITIATED", tags)
+    assert made["FileSystem"]["StorageCapacity"] == 1200
+    assert refusal(storage.fsx.create_backup, FileSystemId=file_system_id) == "BackupInProgress"
+    assert refusal(storage.fsx.delete_backup, BackupId=made["BackupId"]) == "BackupInProgress"
+    looks = [storage.lifecycles(BackupIds=[made["BackupId"]])[made["BackupId"]] for _ in range(2)]
+    assert looks == ["CREATING", "AVAILABLE"]
+    assert storage.fsx.delete_backup(BackupId=made["BackupId"])["Lifecycle"] == "DELETED"
+    assert storage.lifecycles() == {}
+    assert refusal(storage.fsx.delete_backup, BackupId=made["BackupId"]) == "BackupNotFound"
+    assert refusal(storage.fsx.create_backup, FileSystemId="fs-0123456789abcdef0") == "FileSystemNotFound"
+
+
+def test_backups_are_filtered_and_come_in_pages(storage: Storage) -> None:
+    first, second = storage.create(PERSISTENT), storage.create(PERSISTENT)
+    for file_system_id in (first, second):
+        storage.fsx.create_backup(FileSystemId=file_system_id)
+    filters = [{"Name": "file-system-id", "Values": [second]}]
+    [found] = storage.fsx.describe_backups(Filters=filters)["Backups"]
+    assert found["FileSystem"]["FileSystemId"] == second
+    pages = list(storage.fsx.get_paginator("describe_backups").paginate(PaginationConfig={"PageSize": 1}))
+    assert [len(page["Backups"]) for page in pages] == [1, 1]
+    assert refusal(storage.fsx.describe_backups, Filters=[{"Name": "volume-id", "Values": ["v"]}]) == "BadRequest"
+
+
+def test_scratch_and_linked_file_systems_have_none(storage: Storage) -> None:
+    scratch, linked = storage.create({"DeploymentType": "SCRATCH_2"}), storage.create(PERSISTENT)
+    storage.link(linked)
+    for file_system_id in (scratch, linked):
+        assert refusal(storage.fsx.create_backup, FileSystemId=file_system_id) == "UnsupportedOperation"
+        options = {"SkipFinalBackup": False}
+        request = {"FileSystemId": file_system_id, "LustreConfiguration": options}
+        assert refusal(storage.fsx.delete_file_system, **request) == "UnsupportedOperation"
+    assert len(storage.fsx.describe_file_systems()["FileSystems"]) == 2
+
+
+def test_a_final_backup_outlives_its_file_system(storage: Storage) -> None:
+    kept, lost = storage.create(PERSISTENT), storage.create(PERSISTENT)
+    deleted = storage.fsx.delete_file_system(FileSystemId=kept, LustreConfiguration={"SkipFinalBackup": False})
+    assert deleted["Lifecycle"] == "DELETING"
+    assert list(storage.lifecycles()) == [deleted["LustreResponse"]["FinalBackupId"]]
+    assert "FinalBackupId" not in storage.fsx.delete_file_system(FileSystemId=lost)["LustreResponse"]
+    assert len(storage.lifecycles()) == 1

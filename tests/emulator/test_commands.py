@@ -1,0 +1,173 @@
+"""Commands on nodes, and sessions with them, as Systems Manager has them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+
+from emulator.aws import EmulatedAws
+from tests.emulator.stacks import code_and_message
+
+REGION = "us-west-2"
+UNDER_WAY = ("Pending", "InProgress", "Delayed", "Cancelling")
+GROUP = "/aws/commands"
+LOGGED = {"CloudWatchOutputEnabled": True, "CloudWatchLogGroupName": GROUP}
+
+
+class Node:
+    """An instance, and the commands that it is sent."""
+
+    def __init__(self, aws: EmulatedAws) -> None:
+        self.aws = aws
+        self.ssm = aws.client("ssm", REGION)
+        ec2 = aws.client("ec2", REGION)
+        image = ec2.register_image(Name="image", RootDeviceName="/dev/sda1")["ImageId"]
+        [instance] = ec2.run_instances(ImageId=image, InstanceType="t3.micro", MinCount=1, MaxCount=1)["Instances"]
+        self.id: str = instance["InstanceId"]
+
+    def send(self, script: str, *, seconds: int = 60, **options: Any) -> str:
+        sent = self.ssm.send_command(
+            InstanceIds=[self.id],
+            DocumentName="AWS-RunShellScript",
+            Parameters={"commands": script.split("\n"), "executionTimeout": [str(seconds)]},
+            **options,
+        )
+        return str(sent["Command"]["CommandId"])
+
+    def look(self, command_id: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.ssm.get_command_invocation(CommandId=command_id, InstanceId=self.id)
+        return found
+
+    def answer(self, command_id: str) -> tuple[str, str, int, str, str]:
+        """Wait for the end of a command; return status, its details, exit code, output, errors."""
+        with pytest.raises(ClientError, match="InvocationDoesNotExist"):
+            self.look(command_id)
+        while (found := self.look(command_id))["Status"] in UNDER_WAY:
+            time.sleep(0.02)
+        keys = ("Status", "StatusDetails", "ResponseCode", "StandardOutputContent", "StandardErrorContent")
+        return tuple(found[key] for key in keys)
+
+    def logged(self, command_id: str, stream: str) -> str:
+        """Return what a stream of a command holds; an event may be several lines, or a part of one."""
+        logs = self.aws.client("logs", REGION)
+        name = f"{command_id}/{self.id}/aws-runShellScript/{stream}"
+        try:
+            events = logs.get_log_events(logGroupName=GROUP, logStreamName=name)["events"]
+        except logs.exceptions.ResourceNotFoundException:
+            return ""
+        return "".join(event["message"] for event in events)
+
+
+@pytest.fixture
+def node(aws: EmulatedAws) -> Node:
+    return Node(aws)
+
+
+def test_the_shell_gets_the_script_and_its_answer_comes_back(node: Node) -> None:
+    node.aws.set_shell("sed 's/^/> /'; echo trouble >&2")
+    assert node.answer(node.send("one\ntwo")) == ("Success", "Success", 0, "> one\n> two", "trouble\n")
+
+
+def test_an_exit_code_is_a_failure_which_the_agent_tells_too(node: Node) -> None:
+    node.aws.set_shell("bash")
+    expected = ("Failed", "Failed", 3, "out\n", "failed to run commands: exit status 3")
+    assert node.answer(node.send("echo out; exit 3")) == expected
+
+
+def test_output_is_cut(node: Node) -> None:
+    node.aws.set_shell("head -c 30000 /dev/zero | tr '\\0' x; head -c 30000 /dev/zero | tr '\\0' y >&2")
+    _, _, _, output, errors = node.answer(node.send("true"))
+    assert (output, errors) == ("x" * 24_000, "y" * 8_000)
+
+
+def test_without_a_shell_nothing_is_delivered(node: Node) -> None:
+    assert node.answer(node.send("true")) == ("Failed", "Undeliverable", -1, "", "")
+
+
+def test_a_command_that_takes_too_long_is_ended(node: Node) -> None:
+    node.aws.set_shell("echo begun; sleep 60")
+    assert node.answer(node.send("true", seconds=1)) == ("TimedOut", "TimedOut", 137, "", "")
+
+
+def test_a_command_is_in_progress_until_it_is_cancelled(node: Node, wait_for: Callable[..., None]) -> None:
+    node.aws.set_shell("sleep 60 & wait")
+    command_id = node.send("true")
+    with pytest.raises(ClientError, match="InvocationDoesNotExist"):
+        node.look(command_id)
+    seen = node.look(command_id)
+    assert (seen["Status"], seen["ResponseCode"], seen["ExecutionEndDateTime"]) == ("InProgress", -1, "")
+    node.ssm.cancel_command(CommandId=command_id)
+    wait_for(lambda: node.look(command_id)["Status"] == "Cancelled")
+    [listed] = node.ssm.list_command_invocations(CommandId=command_id)["CommandInvocations"]
+    assert (listed["InstanceId"], listed["Status"]) == (node.id, "Cancelled")
+    with pytest.raises(ClientError, match="InvalidCommandId"):
+        node.ssm.cancel_command(CommandId="0" * 36)
+
+
+def test_output_goes_to_the_log_while_the_command_runs(
+    node: Node, wait_for: Callable[..., None], tmp_path: Path
+) -> None:
+    node.aws.set_shell("bash")
+    flag = tmp_path / "flag"
+    script = f"printf 'a\\n\\n\\nhalf a'; until test -e {flag}; do :; done; echo ' line'; echo trouble >&2; exit 4"
+    command_id = node.send(script, CloudWatchOutputConfig=LOGGED)
+    wait_for(lambda: node.logged(command_id, "stdout") == "a\n\n\n")
+    flag.touch()
+    assert node.answer(command_id)[2] == 4
+    assert node.logged(command_id, "stdout") == "a\n\n\nhalf a line\n"
+    assert node.logged(command_id, "stderr") == "trouble\nfailed to run commands: exit status 4"
+
+
+def test_a_node_writes_to_the_log_by_rights_of_its_own(node: Node) -> None:
+    node.aws.set_shell("bash")
+    statement = {"Effect": "Allow", "Action": "ssm:*", "Resource": "*"}
+    with node.aws.restricted({"Version": "2012-10-17", "Statement": [statement]}) as user:
+        session = boto3.Session(user["AWS_ACCESS_KEY_ID"], user["AWS_SECRET_ACCESS_KEY"])
+        node.ssm = session.client("ssm", REGION, endpoint_url=node.aws.endpoint)
+        node.aws.calls()
+        command_id = node.send("echo out", CloudWatchOutputConfig=LOGGED)
+        assert node.answer(command_id)[0] == "Success"
+    assert {each.split(":")[0] for each in node.aws.calls()} == {"ssm"}, "nobody but the node calls CloudWatch Logs"
+    assert node.logged(command_id, "stdout") == "out\n"
+
+
+def test_sessions(node: Node) -> None:
+    with pytest.raises(ClientError, match="TargetNotConnected"):
+        node.ssm.start_session(Target=node.id)
+    node.aws.set_shell("bash")
+    session = node.ssm.start_session(Target=node.id)
+    assert session["StreamUrl"].startswith("wss://ssmmessages.us-west-2.amazonaws.com/v1/data-channel/session-")
+    assert session["TokenValue"]
+    assert node.ssm.terminate_session(SessionId=session["SessionId"])["SessionId"] == session["SessionId"]
+
+
+@pytest.mark.parametrize(
+    ("request_", "code"),
+    [
+        ({"InstanceIds": ["i-0123456789abcdef0"]}, "InvalidInstanceId"),
+        ({"DocumentName": "AWS-RunPowerShellScript"}, "InvalidDocument"),
+        ({"Parameters": {"commands": ["true"], "workingDirectory": ["/"]}}, "InvalidParameters"),
+        ({"Parameters": {}}, "InvalidParameters"),
+        ({"Targets": [{"Key": "InstanceIds", "Values": ["i-0"]}]}, "InvalidParameters"),
+    ],
+)
+def test_what_is_refused(request_: dict[str, Any], code: str, node: Node) -> None:
+    good = {"InstanceIds": [node.id], "DocumentName": "AWS-RunShellScript", "Parameters": {"commands": ["true"]}}
+    with pytest.raises(ClientError) as refusal:
+        node.ssm.send_command(**{**good, **request_})
+    assert code_and_message(refusal.value)[0] == code
+
+
+def test_a_reset_ends_what_runs(node: Node, tmp_path: Path, wait_for: Callable[..., None]) -> None:
+    pid = tmp_path / "pid"
+    node.aws.set_shell(f"echo $$ > {pid}; sleep 60")
+    node.send("true")
+    wait_for(lambda: pid.exists() and pid.read_text() != "")
+    node.aws.reset()
+    wait_for(lambda: not Path("/proc", pid.read_text().strip()).exists())

@@ -1,0 +1,243 @@
+"""Custom resources: what a function is asked, and what its answers do to a stack.
+
+https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref.html has requests and responses;
+https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-cloudformation-customresource.html
+has ServiceTimeout, and what another physical id does.
+"""
+
+import json
+from typing import Any
+
+import pytest
+
+from emulator.aws import EmulatedAws
+from tests.emulator.account import REGION, Account, Resource
+from tests.emulator.stacks import Stacks
+from toolchain.cluster import as_strings
+
+PROVIDER = """
+import http.client
+import json
+import os
+import threading
+from urllib.parse import urlsplit
+
+import cfnresponse
+
+
+def handler(event, context):
+    print("REQUEST " + json.dumps(event))
+    properties = event["ResourceProperties"]
+    behaviour = properties.get("Behaviour", "succeed") if event["RequestType"] != "Delete" else "succeed"
+    name = properties.get("Name", "thing")
+    if behaviour == "raise":
+        raise RuntimeError("nothing is sent")
+    if behaviour == "wait":
+        threading.Event().wait(3)
+    if behaviour == "no status":
+        put(event, {"PhysicalResourceId": name})
+    elif behaviour == "no id":
+        put(event, {"Status": "SUCCESS"})
+    elif behaviour == "fail":
+        cfnresponse.send(event, context, cfnresponse.FAILED, {}, name, reason="no luck")
+    else:
+        data = {"Answer": 42, "Padding": "x" * int(properties.get("Padding", 0))}
+        cfnresponse.send(event, context, cfnresponse.SUCCESS, data, name)
+
+
+def put(event, response):
+    # As many helpers do, without a look at the scheme of the URL.
+    url = urlsplit(event["ResponseURL"])
+    connection = http.client.HTTPSConnection(url.netloc)
+    connection.request("PUT", url.path, json.dumps(response))
+    connection.getresponse().read()
+"""
+
+
+class Custom:
+    """Stacks with one custom resource."""
+
+    def __init__(self, aws: EmulatedAws) -> None:
+        self.stacks = Stacks(aws, REGION)
+        self._account = Account(aws)
+        self.function = self.provider(PROVIDER)
+
+    def provider(self, source: str, runtime: str = "python3.12") -> Resource:
+        return self._account.create(
+            "AWS::Lambda::Function",
+            Code={"ZipFile": source},
+            Handler="index.handler",
+            Role=self._account.role()["Arn"],
+            Runtime=runtime,
+            Timeout=5,
+        )
+
+    def template(self, resource_type: str = "Custom::Thing", **properties: Any) -> dict[str, Any]:
+        token = {"ServiceToken": self.function["Arn"]}
+        return {"Thing": {"Type": resource_type, "Properties": {**token, **properties}}}
+
+    def create(self, **properties: Any) -> None:
+        outputs = {"Id": {"Value": {"Ref": "Thing"}}, "Answer": {"Value": {"Fn::GetAtt": ["Thing", "Answer"]}}}
+        self.stacks.create("S", self.template(**properties), template={"Outputs": outputs})
+
+    def update(self, **properties: Any) -> None:
+        self.stacks.update("S", self.template(**properties))
+
+    def requests(self) -> list[dict[str, Any]]:
+        group = f"/aws/lambda/{self.function.ref}"
+        events = self._account.client("logs").filter_log_events(logGroupName=group)["events"]
+        lines = [event["message"] for event in events]
+        return [json.loads(line.removeprefix("REQUEST ")) for line in lines if line.startswith("REQUEST ")]
+
+    def asked(self) -> list[tuple[str, str | None]]:
+        return [(each["RequestType"], each.get("PhysicalResourceId")) for each in self.requests()]
+
+    def reason(self, status: str = "CREATE_FAILED") -> str:
+        [reason] = self.stacks.reasons("S", status)
+        return reason
+
+
+@pytest.fixture
+def custom(rehearsed_aws: EmulatedAws) -> Custom:
+    return Custom(rehearsed_aws)
+
+
+def test_requests_have_the_documented_fields(custom: Custom) -> None:
+    custom.create(Count=3, Flag=True, List=[1, {"a": False}])
+    custom.update(Count=4, Flag=True, List=[])
+    custom.stacks.delete("S")
+    create, update, delete = custom.requests()
+    old = {"ServiceToken": custom.function["Arn"], "Count": "3", "Flag": "true", "List": ["1", {"a": "false"}]}
+    new = {"ServiceToken": custom.function["Arn"], "Count": "4", "Flag": "true", "List": []}
+    common = {
+        "ServiceToken": custom.function["Arn"],
+        "StackId": create["StackId"],
+        "LogicalResourceId": "Thing",
+        "ResourceType": "Custom::Thing",
+    }
+    assert f":{REGION}:" in create["StackId"]
+    for request in (create, update, delete):
+        assert request.pop("ResponseURL").startswith("http://127.0.0.1:")
+    assert len({request.pop("RequestId") for request in (create, update, delete)}) == 3
+    assert create == {**common, "RequestType": "Create", "ResourceProperties": old}
+    assert update == {
+        **common,
+        "RequestType": "Update",
+        "PhysicalResourceId": "thing",
+        "ResourceProperties": new,
+        "OldResourceProperties": old,
+    }
+    assert delete == {**common, "RequestType": "Delete", "PhysicalResourceId": "thing", "ResourceProperties": new}
+
+
+def test_the_answer_has_the_id_and_the_attributes(custom: Custom) -> None:
+    custom.create(resource_type="AWS::CloudFormation::CustomResource")
+    assert custom.stacks.output("S", "Id") == "thing"
+    assert custom.stacks.output("S", "Answer") == "42"
+
+
+def test_another_id_is_a_replacement_and_the_old_one_is_deleted(custom: Custom) -> None:
+    custom.create(Name="one")
+    custom.update(Name="two")
+    assert custom.stacks.status("S") == "UPDATE_COMPLETE"
+    assert custom.stacks.resources("S") == {"Thing": "two"}
+    assert custom.asked() == [("Create", None), ("Update", "one"), ("Delete", "one")]
+
+
+def test_a_failure_is_the_reason_and_what_failed_is_deleted(custom: Custom) -> None:
+    custom.create(Behaviour="fail", Name="half")
+    assert custom.stacks.status("S") == "ROLLBACK_COMPLETE"
+    request_id = custom.requests()[0]["RequestId"]
+    assert custom.reason() == (
+        f"Received response status [FAILED] from custom resource. Message returned: no luck (RequestId: {request_id})"
+    )
+    assert custom.asked() == [("Create", None), ("Delete", "half")]
+
+
+def test_a_failed_update_is_taken_back(custom: Custom) -> None:
+    custom.create(Count=1)
+    custom.update(Count=2, Behaviour="fail")
+    assert custom.stacks.status("S") == "UPDATE_ROLLBACK_COMPLETE"
+    assert [each["ResourceProperties"]["Count"] for each in custom.requests()] == ["1", "2", "1"]
+    assert custom.asked() == [("Create", None), ("Update", "thing"), ("Update", "thing")]
+
+
+def test_a_function_that_fails_without_a_word_is_not_waited_for(custom: Custom) -> None:
+    custom.create(Behaviour="raise")
+    assert custom.stacks.status("S") == "ROLLBACK_COMPLETE"
+    create, delete = custom.requests()
+    assert custom.reason() == (
+        "CloudFormation did not receive a response from your Custom Resource. Please check your logs for requestId "
+        f"[{create['RequestId']}]. If you are using the Python cfn-response module, you may need to update your "
+        "Lambda function code so that CloudFormation can attach the updated version."
+    )
+    assert delete["PhysicalResourceId"].startswith("S-Thing-")
+
+
+def test_a_resource_may_have_less_time_than_an_hour(custom: Custom) -> None:
+    custom.create(Behaviour="wait", ServiceTimeout=1)
+    assert "did not receive a response" in custom.reason()
+
+
+@pytest.mark.parametrize(
+    ("properties", "reason"),
+    [
+        ({"Padding": 4096}, "Response object is too long."),
+        ({"Behaviour": "no id"}, "Invalid PhysicalResourceId"),
+        ({"Behaviour": "no status"}, "Invalid response status received from custom resource"),
+    ],
+)
+def test_what_is_no_answer_is_a_failure(custom: Custom, properties: dict[str, Any], reason: str) -> None:
+    custom.create(**properties)
+    assert custom.reason() == reason
+
+
+def test_a_function_that_cannot_run_here_fails_by_name(custom: Custom) -> None:
+    custom.function = custom.provider("exports.handler = () => {}", "nodejs22.x")
+    custom.create()
+    assert custom.reason() == f"function {custom.function.ref}: runtime nodejs22.x; only Python runs here"
+
+
+def test_only_functions_provide(custom: Custom) -> None:
+    topic = f"arn:aws:sns:{REGION}:123456789012:topic"
+    custom.create(ServiceToken=topic)
+    assert custom.reason() == f"ServiceToken {topic}; only Lambda functions provide custom resources here"
+
+
+def test_another_provider_is_refused(custom: Custom) -> None:
+    # https://advancedweb.hu/custom-resources-in-cloudformation-templates-lessons-learned/ has the words.
+    custom.create()
+    first = custom.function
+    custom.function = custom.provider(PROVIDER)
+    custom.update()
+    assert custom.stacks.status("S") == "UPDATE_ROLLBACK_COMPLETE"
+    assert custom.reason("UPDATE_FAILED") == "Modifying service token is not allowed."
+    custom.function = first
+    assert {request["ResourceProperties"]["ServiceToken"] for request in custom.requests()} == {first["Arn"]}
+    custom.stacks.delete("S")
+    assert custom.asked()[-1] == ("Delete", "thing")
+
+
+@pytest.mark.parametrize(
+    ("properties", "reason"),
+    [
+        (
+            {"ServiceToken": {"Ref": "AWS::NoValue"}},
+            "Properties validation failed for resource Thing with message: [#: required key [ServiceToken] not found]",
+        ),
+        (
+            {"ServiceToken": f"arn:aws:lambda:{REGION}:123456789012:function:none"},
+            f"Function not found: arn:aws:lambda:{REGION}:123456789012:function:none",
+        ),
+        ({"ServiceTimeout": 3601}, "ServiceTimeout must be an integer from 1 to 3600."),
+        ({"ServiceTimeout": "soon"}, "ServiceTimeout must be an integer from 1 to 3600."),
+    ],
+)
+def test_what_cannot_be_asked_is_a_failure(custom: Custom, properties: dict[str, Any], reason: str) -> None:
+    custom.create(**properties)
+    assert custom.stacks.status("S") == "ROLLBACK_COMPLETE"
+    assert custom.reason() == reason
+
+
+def test_values_travel_as_strings_and_nulls_not_at_all() -> None:
+    assert as_strings({"a": True, "b": [1, None, 0.5], "c": None}) == {"a": "true", "b": ["1", "0.5"]}

@@ -1,0 +1,258 @@
+"""Lambda functions run on this machine as they do on AWS, as far as a function can tell."""
+
+import io
+import json
+import os
+import textwrap
+import time
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from emulator.aws import EmulatedAws
+from tests.emulator.account import REGION, Account
+
+
+class Lambda:
+    """The functions of an account, by name."""
+
+    def __init__(self, aws: EmulatedAws) -> None:
+        self.account = Account(aws)
+        self._role = self.account.role()["Arn"]
+        self.client = self.account.client("lambda")
+
+    def make(self, name: str, source: str, **configuration: Any) -> str:
+        arn: str = self.client.create_function(
+            FunctionName=name,
+            Code={"ZipFile": archive(source)},
+            Role=self._role,
+            **{"Handler": "index.handler", "Runtime": "python3.12", "Timeout": 30, **configuration},
+        )["FunctionArn"]
+        return arn
+
+    def invoke(self, name: str, event: Any = None, **arguments: Any) -> tuple[Any, str | None]:
+        """Return the result, and `Unhandled` if it is an error."""
+        answer = self.client.invoke(FunctionName=name, Payload=json.dumps(event), **arguments)
+        payload = answer["Payload"].read()
+        return json.loads(payload) if payload else None, answer.get("FunctionError")
+
+    def log(self, name: str) -> list[str]:
+        events = self.account.client("logs").filter_log_events(logGroupName=f"/aws/lambda/{name}")["events"]
+        return [event["message"] for event in events]
+
+
+def archive(source: str) -> bytes:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as file:
+        file.writestr("index.py", textwrap.dedent(source))
+    return content.getvalue()
+
+
+COUNTER = """
+    calls = 0
+
+    def handler(event, context):
+        global calls
+        calls += 1
+        return calls
+    """
+
+
+@pytest.fixture
+def functions(rehearsed_aws: EmulatedAws) -> Lambda:
+    return Lambda(rehearsed_aws)
+
+
+def test_a_function_knows_its_event_its_context_and_where_aws_is(functions: Lambda) -> None:
+    source = """
+        import os
+        import boto3
+
+        def handler(event, context):
+            return {
+                "event": event,
+                "name": context.function_name,
+                "arn": context.invoked_function_arn,
+                "left": context.get_remaining_time_in_millis() > 1000,
+                "region": os.environ["AWS_REGION"],
+                "own": os.environ["OWN"],
+                "functions": [each["FunctionName"] for each in boto3.client("lambda").list_functions()["Functions"]],
+            }
+        """
+    arn = functions.make("f", source, Environment={"Variables": {"OWN": "value"}})
+    assert functions.invoke("f", {"a": [1, None]}) == (
+        {
+            "event": {"a": [1, None]},
+            "name": "f",
+            "arn": arn,
+            "left": True,
+            "region": REGION,
+            "own": "value",
+            "functions": ["f"],
+        },
+        None,
+    )
+
+
+def test_a_function_stays_warm_until_it_changes(functions: Lambda) -> None:
+    functions.make("f", COUNTER)
+    assert [functions.invoke("f")[0] for _ in range(3)] == [1, 2, 3]
+    functions.client.update_function_configuration(FunctionName="f", Environment={"Variables": {"A": "1"}})
+    assert functions.invoke("f")[0] == 1
+    functions.client.update_function_code(FunctionName="f", ZipFile=archive(COUNTER.replace("+= 1", "+= 10")))
+    assert functions.invoke("f")[0] == 10
+
+
+@pytest.mark.parametrize(
+    ("source", "error_type", "message"),
+    [
+        ("def handler(event, context): raise ValueError('no')", "ValueError", "no"),
+        ("import nowhere", "ModuleNotFoundError", "No module named 'nowhere'"),
+        ("def handler(event, context): return object()", "TypeError", "not JSON serializable"),
+        ("import os\ndef handler(event, context): os._exit(3)", "Runtime.ExitError", "exit status 3"),
+    ],
+)
+def test_a_failure_is_the_answer(functions: Lambda, source: str, error_type: str, message: str) -> None:
+    functions.make("f", source)
+    for _ in range(2):  # the second finds a process that goes on, or gets another
+        error, kind = functions.invoke("f")
+        assert kind == "Unhandled"
+        assert error["errorType"] == error_type
+        assert message in error["errorMessage"]
+    assert any(message in line for line in functions.log("f"))
+
+
+def test_a_function_that_takes_too_long_is_ended(functions: Lambda) -> None:
+    source = """
+        import threading
+
+        def handler(event, context):
+            if event == "wait":
+                threading.Event().wait()
+            return "done"
+        """
+    functions.make("f", source, Timeout=1)
+    error, _ = functions.invoke("f", "wait")
+    assert error["errorType"] == "Sandbox.Timedout"
+    assert error["errorMessage"].endswith("Error: Task timed out after 1.00 seconds")
+    assert functions.invoke("f", "go") == ("done", None)
+
+
+def test_nobody_sleeps_long(functions: Lambda) -> None:
+    functions.make("f", "import time\ndef handler(event, context): time.sleep(20)")
+    started = time.monotonic()
+    assert functions.invoke("f") == (None, None)
+    assert time.monotonic() - started < 10
+
+
+def test_what_a_function_prints_is_in_its_log_group(functions: Lambda) -> None:
+    source = """
+        import os
+        import sys
+
+        def handler(event, context):
+            print("to standard output")
+            sys.stderr.write("to standard error\\n")
+            os.system("echo from a child")
+        """
+    functions.make("f", source)
+    functions.invoke("f")
+    start, *printed, end, report = functions.log("f")
+    assert start.startswith("START RequestId: ")
+    assert sorted(printed) == ["from a child", "to standard error", "to standard output"]
+    assert end.startswith("END RequestId: ")
+    assert "Memory Size: 128 MB" in report
+
+
+def test_an_event_is_sent_without_waiting(functions: Lambda) -> None:
+    functions.make("f", "def handler(event, context): print('got', event)")
+    assert functions.invoke("f", 1, InvocationType="Event") == (None, None)
+    assert functions.invoke("f", 2)[1] is None  # one at a time: the first is through
+    assert [line for line in functions.log("f") if line.startswith("got")] == ["got 1", "got 2"]
+
+
+def test_a_schedule_invokes_until_its_target_is_removed(functions: Lambda) -> None:
+    arn = functions.make("f", COUNTER)
+    events = functions.account.client("events")
+    events.put_rule(Name="r", ScheduleExpression="rate(2 minutes)")
+    events.put_targets(Rule="r", Targets=[{"Id": "1", "Arn": arn, "Input": "{}"}])
+    wait_until(lambda: functions.invoke("f")[0] > 3)
+    events.remove_targets(Rule="r", Ids=["1"])
+    time.sleep(0.6)
+    calls = functions.invoke("f")[0]
+    time.sleep(0.6)
+    assert functions.invoke("f")[0] == calls + 1
+
+
+def test_a_function_ends_with_its_server_and_leaves_nothing(tmp_path: Path) -> None:
+    source = """
+        import json
+        import os
+        import threading
+        from pathlib import Path
+
+        def handler(event, context):
+            Path(event).write_text(json.dumps([os.getpid(), os.environ["LAMBDA_TASK_ROOT"]]))
+            if event.endswith("busy"):
+                threading.Event().wait()
+        """
+    busy, idle = tmp_path / "busy", tmp_path / "idle"
+    with EmulatedAws() as aws:
+        functions = Lambda(aws)
+        functions.make("f", source, Timeout=900)
+        functions.make("g", source)
+        functions.invoke("g", str(idle))
+        functions.invoke("f", str(busy), InvocationType="Event")
+        wait_until(lambda: busy.exists() and busy.read_text())
+        aws._process.kill()
+    for place in (busy, idle):
+        process, directory = json.loads(place.read_text())
+        wait_until(lambda process=process: not is_alive(process))
+        assert not Path(directory).exists()
+
+
+@pytest.mark.parametrize(
+    ("configuration", "reason"),
+    [
+        ({"Runtime": "nodejs22.x"}, "function f: runtime nodejs22.x; only Python runs here"),
+        ({"Layers": ["tools"]}, "only ParallelCluster's is known here"),
+    ],
+)
+def test_what_cannot_run_here_says_so(functions: Lambda, configuration: dict[str, Any], reason: str) -> None:
+    if "Layers" in configuration:
+        layer = functions.client.publish_layer_version(LayerName="tools", Content={"ZipFile": archive("")})
+        configuration = {"Layers": [layer["LayerVersionArn"]]}
+    functions.make("f", "def handler(event, context): pass", **configuration)
+    with pytest.raises(ClientError, match=reason):
+        functions.invoke("f")
+
+
+@pytest.mark.validation
+def test_the_layer_with_parallelcluster_is_its_environment(functions: Lambda) -> None:
+    layer = functions.client.publish_layer_version(LayerName="PCLayer-1", Content={"ZipFile": archive("")})
+    source = """
+        from importlib.metadata import version
+
+        def handler(event, context):
+            return version("aws-parallelcluster")
+        """
+    functions.make("f", source, Layers=[layer["LayerVersionArn"]])
+    assert functions.invoke("f") == ("3.16.1", None)
+
+
+def is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def wait_until(holds: Any, seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)

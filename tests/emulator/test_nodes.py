@@ -1,0 +1,85 @@
+"""Many nodes, and nodes that are slow to end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from emulator.aws import EmulatedAws
+from tests.emulator.stacks import code_and_message
+
+REGION = "us-west-2"
+IN_STATE = "instance-state-name"
+
+
+class Nodes:
+    """Instances of one image, in a placement group."""
+
+    def __init__(self, aws: EmulatedAws) -> None:
+        self.aws = aws
+        self.ec2 = aws.client("ec2", REGION)
+        self.ec2.create_placement_group(GroupName="group", Strategy="cluster")
+        self._image: str = self.ec2.register_image(Name="image", RootDeviceName="/dev/sda1")["ImageId"]
+
+    def launch(self, count: int, node_type: str = "Compute") -> list[str]:
+        launched = self.ec2.run_instances(
+            ImageId=self._image,
+            InstanceType="c6i.4xlarge",
+            Placement={"GroupName": "group"},
+            MinCount=count,
+            MaxCount=count,
+            TagSpecifications=[
+                {"ResourceType": "instance", "Tags": [{"Key": "parallelcluster:node-type", "Value": node_type}]}
+            ],
+        )
+        return [each["InstanceId"] for each in launched["Instances"]]
+
+    def pages(self, size: int, **request: Any) -> list[list[str]]:
+        pages = self.ec2.get_paginator("describe_instances").paginate(PaginationConfig={"PageSize": size}, **request)
+        return [
+            [each["InstanceId"] for reservation in page["Reservations"] for each in reservation["Instances"]]
+            for page in pages
+        ]
+
+    def states(self) -> dict[str, str]:
+        found = self.ec2.describe_instances()["Reservations"]
+        return {each["InstanceId"]: each["State"]["Name"] for reservation in found for each in reservation["Instances"]}
+
+
+@pytest.fixture
+def nodes(aws: EmulatedAws) -> Nodes:
+    return Nodes(aws)
+
+
+def test_pages_count_instances_not_launches(nodes: Nodes) -> None:
+    first, second = nodes.launch(7), nodes.launch(6)
+    assert nodes.pages(5) == [first[:5], [*first[5:], *second[:3]], second[3:]]
+    nodes.ec2.terminate_instances(InstanceIds=first)
+    running = [{"Name": IN_STATE, "Values": ["running"]}]
+    assert nodes.pages(5, Filters=running) == [second[:5], second[5:]]
+
+
+def test_compute_nodes_can_be_slow_to_stop(nodes: Nodes) -> None:
+    compute, head_node = nodes.launch(2), nodes.launch(1, "HeadNode")
+    nodes.aws.inject("stopping")
+    nodes.ec2.terminate_instances(InstanceIds=[*compute, *head_node])
+    nodes.ec2.terminate_instances(InstanceIds=[*compute, *head_node])  # EC2 takes it twice
+    assert nodes.states() == {**dict.fromkeys(compute, "shutting-down"), head_node[0]: "terminated"}
+    with pytest.raises(ClientError) as refusal:
+        nodes.ec2.delete_placement_group(GroupName="group")
+    assert code_and_message(refusal.value)[0] == "InvalidPlacementGroup.InUse"
+    nodes.aws.mend()
+    assert set(nodes.states().values()) == {"terminated"}
+    nodes.ec2.delete_placement_group(GroupName="group")
+
+
+def test_tags_are_found_by_resource(nodes: Nodes) -> None:
+    [one], [other] = nodes.launch(1), nodes.launch(1)
+
+    def tagged(resource_id: str) -> set[str]:
+        filters = [{"Name": "resource-id", "Values": [resource_id]}]
+        return {each["ResourceId"] for each in nodes.ec2.describe_tags(Filters=filters)["Tags"]}
+
+    assert (tagged(one), tagged("i-*"), tagged("i-0")) == ({one}, {one, other}, set())

@@ -1,0 +1,399 @@
+"""The API of CloudFormation: requests and answers as the API Reference has them, and the speeds of the server."""
+
+import json
+import math
+import time
+from threading import Barrier
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from emulator.aws import EmulatedAws
+from emulator.cloudformation.clients import SERVICE, Clients
+from emulator.cloudformation.clock import Clock
+from emulator.cloudformation.scheduler import StepError, run
+from tests.emulator.stacks import TRUST, Stacks, code_and_message, parameter
+from toolchain.durations import seconds
+
+BODY = json.dumps({"Resources": {"A": parameter()}})
+ROLE = {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": TRUST}}
+NAMED_ROLE = {"Type": "AWS::IAM::Role", "Properties": {**ROLE["Properties"], "RoleName": "r"}}  # type: ignore[dict-item]
+
+
+@pytest.fixture
+def stacks(aws: EmulatedAws) -> Stacks:
+    return Stacks(aws)
+
+
+@pytest.mark.parametrize(
+    ("action", "arguments", "code", "message"),
+    [
+        ("describe_stacks", {"StackName": "x"}, "ValidationError", "Stack with id x does not exist"),
+        ("describe_stack_events", {"StackName": "x"}, "ValidationError", "Stack [x] does not exist"),
+        ("describe_stack_resources", {"StackName": "x"}, "ValidationError", "Stack with id x does not exist"),
+        ("list_stack_resources", {"StackName": "x"}, "ValidationError", "Stack with id x does not exist"),
+        ("get_template", {"StackName": "x"}, "ValidationError", "Stack with id x does not exist"),
+        ("update_stack", {"StackName": "x", "TemplateBody": BODY}, "ValidationError", "Stack [x] does not exist"),
+        (
+            "create_stack",
+            {"StackName": "s", "TemplateBody": BODY},
+            "AlreadyExistsException",
+            "Stack [s] already exists",
+        ),
+        (
+            "create_stack",
+            {"StackName": "1", "TemplateBody": BODY},
+            "ValidationError",
+            "1 validation error detected: Value '1' at 'stackName' failed to satisfy constraint: Member must satisfy "
+            "regular expression pattern: [a-zA-Z][-a-zA-Z0-9]*",
+        ),
+        (
+            "create_stack",
+            {"StackName": "x", "TemplateBody": json.dumps({"Resources": {"R": ROLE}})},
+            "InsufficientCapabilitiesException",
+            "Requires capabilities : [CAPABILITY_IAM]",
+        ),
+        (
+            "create_stack",
+            {
+                "StackName": "x",
+                "TemplateBody": json.dumps({"Resources": {"R": NAMED_ROLE}}),
+                "Capabilities": ["CAPABILITY_IAM"],
+            },
+            "InsufficientCapabilitiesException",
+            "Requires capabilities : [CAPABILITY_NAMED_IAM]",
+        ),
+        (
+            "create_stack",
+            {"StackName": "x", "TemplateURL": "https://none.s3.us-east-1.amazonaws.com/t"},
+            "ValidationError",
+            "S3 error: The specified bucket does not exist\nFor more information check "
+            "http://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html",
+        ),
+        (
+            "create_stack",
+            {"StackName": "x", "TemplateURL": "https://example.com"},
+            "ValidationError",
+            "TemplateURL must be a supported URL.",
+        ),
+        (
+            "list_imports",
+            {"ExportName": "x"},
+            "ValidationError",
+            "Export 'x' is not imported by any stack.",
+        ),
+        (
+            "describe_stack_resource",
+            {"StackName": "s", "LogicalResourceId": "X"},
+            "ValidationError",
+            "Resource X does not exist for stack s",
+        ),
+        (
+            "create_stack",
+            {"StackName": "x", "TemplateBody": BODY, "TimeoutInMinutes": 5},
+            "ValidationError",
+            "TimeoutInMinutes is not supported by the rehearsal.",
+        ),
+        (
+            "create_stack",
+            {"StackName": "x", "TemplateBody": BODY, "DeploymentConfig": {"Mode": "EXPRESS"}},
+            "ValidationError",
+            "DeploymentConfig with mode EXPRESS is not supported by the rehearsal.",
+        ),
+        (
+            "create_stack_set",
+            {"StackSetName": "x"},
+            "InvalidAction",
+            "The action CreateStackSet is not supported by the rehearsal.",
+        ),
+    ],
+)
+def test_refusals(stacks: Stacks, action: str, arguments: dict[str, Any], code: str, message: str) -> None:
+    stacks.create("s", {"A": parameter()})
+    with pytest.raises(ClientError) as refused:
+        getattr(stacks.client, action)(**arguments)
+    assert code_and_message(refused.value) == (code, message)
+    assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] == 400
+
+
+def test_stacks_are_listed_by_statuses_that_there_are(stacks: Stacks) -> None:
+    with pytest.raises(ClientError) as refused:
+        stacks.client.list_stacks(StackStatusFilter=["CREATE_COMPLETE", "DONE"])
+    code, message = code_and_message(refused.value)
+    assert code == "ValidationError"
+    assert message.startswith(
+        "1 validation error detected: Value '[DONE]' at 'stackStatusFilter' failed to satisfy constraint: "
+        "Member must satisfy constraint: [Member must satisfy enum value set: ["
+    )
+
+
+def test_a_diff_of_the_cdk_is_told_that_nested_stacks_are_left_out(stacks: Stacks) -> None:
+    stacks.create("s", {"A": parameter("1")})
+    assert stacks.change_set("s", {"A": parameter("2")}, IncludeNestedStacks=True)["IncludeNestedStacks"] is False
+
+
+def test_a_failure_names_the_service_that_was_called(aws: EmulatedAws) -> None:
+    """Lambda and KMS both have an action CreateAlias."""
+    clients = Clients(aws.endpoint)
+    named = {}
+    requests: dict[str, dict[str, str]] = {
+        "kms": {"AliasName": "alias/a", "TargetKeyId": "none"},
+        "lambda": {"FunctionName": "none", "Name": "a", "FunctionVersion": "1"},
+    }
+    for service in requests:
+        clients(service, "us-east-1")
+    for service, request in requests.items():
+        with pytest.raises(ClientError) as refused:
+            clients(service, "us-east-1").create_alias(**request)
+        named[service] = refused.value.response["ResponseMetadata"][SERVICE]
+    assert named == {"kms": "Kms", "lambda": "Lambda"}
+
+
+def test_a_template_in_the_request_is_limited(stacks: Stacks) -> None:
+    with pytest.raises(ClientError, match="less than or equal to 51200"):
+        stacks.create("s", {"A": parameter()}, template={"Description": "", "Metadata": {"m": "x" * 51_200}})
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "{endpoint}/templates/k",
+        "https://templates.s3.us-east-1.amazonaws.com/k",
+        "https://s3.amazonaws.com/templates/k",
+    ],
+)
+def test_templates_come_from_every_kind_of_s3_address(aws: EmulatedAws, form: str) -> None:
+    s3 = aws.client("s3", "us-east-1")
+    s3.create_bucket(Bucket="templates")
+    s3.put_object(Bucket="templates", Key="k", Body=BODY.encode())
+    stacks = Stacks(aws)
+    stacks.client.create_stack(StackName="s", TemplateURL=form.format(endpoint=aws.endpoint))
+    assert stacks.status("s") == "CREATE_COMPLETE"
+
+
+def test_what_describes_stacks_agrees(stacks: Stacks) -> None:
+    template = {"Description": "d", "Outputs": {"O": {"Value": {"Ref": "A"}, "Export": {"Name": "e"}}}}
+    stack_id = stacks.create(
+        "s",
+        {"A": parameter(Metadata={"m": 1})},
+        template=template,
+        Tags=[{"Key": "k", "Value": "v"}],
+        ClientRequestToken="token",
+    )
+    physical_id = stacks.resources("s")["A"]
+    described = stacks.describe("s")
+    assert described["StackId"] == stack_id
+    assert described["Description"] == "d"
+    assert described["Tags"] == [{"Key": "k", "Value": "v"}]
+    assert described["Outputs"] == [{"OutputKey": "O", "OutputValue": physical_id, "ExportName": "e"}]
+    client = stacks.client
+    assert [
+        each["StackName"] for each in client.list_stacks(StackStatusFilter=["CREATE_COMPLETE"])["StackSummaries"]
+    ] == ["s"]
+    assert client.list_stacks(StackStatusFilter=["DELETE_COMPLETE"])["StackSummaries"] == []
+    assert client.list_exports()["Exports"] == [{"ExportingStackId": stack_id, "Name": "e", "Value": physical_id}]
+    [summary] = client.list_stack_resources(StackName="s")["StackResourceSummaries"]
+    assert (summary["LogicalResourceId"], summary["PhysicalResourceId"]) == ("A", physical_id)
+    detail = client.describe_stack_resource(StackName="s", LogicalResourceId="A")["StackResourceDetail"]
+    assert json.loads(detail["Metadata"]) == {"m": 1}
+    [found] = client.describe_stack_resources(PhysicalResourceId=physical_id)["StackResources"]
+    assert found["StackName"] == "s"
+    assert {event["ClientRequestToken"] for event in client.describe_stack_events(StackName="s")["StackEvents"]} == {
+        "token"
+    }
+    assert client.get_template(StackName="s")["TemplateBody"]["Description"] == "d"
+
+
+def test_templates_are_summarized(stacks: Stacks) -> None:
+    template = {
+        "Description": "d",
+        "Parameters": {"P": {"Type": "String", "Default": "x", "NoEcho": True, "AllowedValues": ["x", "y"]}},
+        "Resources": {"R": ROLE},
+    }
+    body = json.dumps(template)
+    summary = stacks.client.get_template_summary(TemplateBody=body)
+    assert summary["Capabilities"] == ["CAPABILITY_IAM"]
+    assert summary["ResourceTypes"] == ["AWS::IAM::Role"]
+    assert summary["Parameters"][0]["ParameterConstraints"] == {"AllowedValues": ["x", "y"]}
+    validated = stacks.client.validate_template(TemplateBody=body)
+    assert (validated["Description"], validated["Capabilities"]) == ("d", ["CAPABILITY_IAM"])
+    with pytest.raises(ClientError, match="Template format error"):
+        stacks.client.validate_template(TemplateBody="{}")
+
+
+def test_secret_parameters_are_not_shown(stacks: Stacks) -> None:
+    template = {"Parameters": {"P": {"Type": "String", "Default": "x", "NoEcho": True}}}
+    stacks.create("s", {"A": parameter()}, template=template)
+    assert stacks.describe("s")["Parameters"] == [{"ParameterKey": "P", "ParameterValue": "****"}]
+
+
+def test_events_come_in_pages_that_new_ones_do_not_shift(stacks: Stacks) -> None:
+    stacks.create("s", {f"A{number}": parameter() for number in range(40)})
+    first = stacks.client.describe_stack_events(StackName="s")
+    stacks.update("s", {"A0": parameter("2")})
+    second = stacks.client.describe_stack_events(StackName="s", NextToken=first["NextToken"])
+    ids = [event["EventId"] for event in first["StackEvents"] + second["StackEvents"]]
+    assert len(ids) == len(set(ids)) == 2 + 3 * 40
+    assert "NextToken" not in second
+    times = [int(event["Timestamp"].timestamp() * 1000) for event in first["StackEvents"] + second["StackEvents"]]
+    assert times == sorted(set(times), reverse=True)
+
+
+def test_stacks_are_those_of_one_region_and_a_reset_forgets_them(stacks: Stacks, aws: EmulatedAws) -> None:
+    stack_id = stacks.create("s", {"A": parameter()})
+    assert Stacks(aws, "eu-west-1").client.describe_stacks()["Stacks"] == []
+    aws.reset()
+    with pytest.raises(ClientError, match="does not exist"):
+        stacks.describe(stack_id)
+
+
+def test_at_real_speed_operations_take_their_time_and_a_reset_ends_them() -> None:
+    with EmulatedAws(speed="real") as aws:
+        stacks = Stacks(aws)
+        stacks.create("s", {"A": parameter(), "B": parameter(DependsOn="A")})
+        assert stacks.status("s") == "CREATE_IN_PROGRESS"
+        with pytest.raises(ClientError, match="is in CREATE_IN_PROGRESS state and can not be updated"):
+            stacks.update("s", {"A": parameter("2")})
+        deadline = time.monotonic() + 10
+        while not stacks.values() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert len(stacks.values()) == 1
+        aws.reset()
+        time.sleep(seconds("AWS::SSM::Parameter"))
+        assert stacks.values() == {}
+
+
+def test_at_real_speed_a_creation_or_its_roll_back_gives_way_to_a_deletion(wait_for: Any) -> None:
+    # https://github.com/aws-solutions-library-samples/guidance-for-clickstream-analytics-on-aws/issues/573: the words.
+    slow = {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.0.0.0/16"}, "DependsOn": "A"}
+    bad = parameter(Name="aws/refused", DependsOn="A")
+    with EmulatedAws(speed="real") as aws:
+        stacks = Stacks(aws)
+        creating = stacks.create("creating", {"A": parameter(), "Slow": slow})
+        s3 = aws.client("s3", "us-east-1")
+        s3.create_bucket(Bucket="templates")
+        s3.put_object(Bucket="templates", Key="k", Body=json.dumps({"Resources": {"A": parameter(), "Slow": slow}}))
+        child = {
+            "Type": "AWS::CloudFormation::Stack",
+            "Properties": {"TemplateURL": "https://s3.amazonaws.com/templates/k"},
+        }
+        nesting = stacks.create("nesting", {"One": child, "Other": child})
+        stacks.create("updating", {"A": parameter("1")})
+        wait_for(lambda: stacks.status("updating") == "CREATE_COMPLETE")
+        stacks.update("updating", {"A": parameter("2")})
+        with pytest.raises(ClientError) as refused:
+            stacks.delete("updating")
+        message = "Stack [updating] cannot be deleted while in status UPDATE_IN_PROGRESS"
+        assert code_and_message(refused.value) == ("ValidationError", message)
+
+        wait_for(lambda: "Slow" in stacks.resources("creating"))
+        stacks.delete("creating")
+        wait_for(lambda: len(stacks.values()) > 2)
+        nested = [each["StackId"] for each in stacks.client.describe_stacks()["Stacks"] if "ParentId" in each]
+        assert [stacks.status(each) for each in nested] == ["CREATE_IN_PROGRESS"] * 2
+        stacks.delete("nesting")
+        returning = stacks.create("returning", {"A": parameter(), "Bad": bad})
+        wait_for(lambda: stacks.status("returning") == "ROLLBACK_IN_PROGRESS")
+        stacks.delete("returning")
+        for stack_id in (creating, returning, nesting, *nested):
+            wait_for(lambda stack_id=stack_id: stacks.status(stack_id) == "DELETE_COMPLETE")
+            assert stacks.resources(stack_id) == {}
+        assert ("Slow", "CREATE_FAILED", "Resource creation cancelled") in stacks.events(creating)
+        assert not stacks.reasons(returning, "ROLLBACK_COMPLETE")
+        assert (
+            aws.client("ec2", "us-east-1").describe_vpcs(Filters=[{"Name": "is-default", "Values": ["false"]}])["Vpcs"]
+            == []
+        )
+
+
+class _Step:
+    """A step that takes so many seconds and writes down when it is carried out."""
+
+    def __init__(self, name: str, duration: float, log: list[str], waits_for: set[str], *, fails: bool) -> None:
+        self.waits_for = frozenset(waits_for)
+        self._name, self._duration, self._log, self._fails = name, duration, log, fails
+
+    def begin(self) -> float:
+        return self._duration
+
+    def carry_out(self) -> None:
+        self._log.append(self._name)
+        if self._fails:
+            raise StepError
+
+    def cancel(self) -> None:
+        self._log.append(f"{self._name} cancelled")
+
+
+@pytest.mark.parametrize(
+    ("failing", "stop", "log", "failed"),
+    [
+        ("", True, ["quick", "after quick", "slow", "after slow"], []),
+        ("quick", True, ["quick", "slow cancelled"], ["quick", "slow"]),
+        ("quick", False, ["quick", "slow", "after slow"], ["quick"]),
+    ],
+)
+def test_steps_are_carried_out_in_the_order_in_which_they_get_done(
+    failing: str, stop: bool, log: list[str], failed: list[str]
+) -> None:
+    done: list[str] = []
+    steps = {
+        name: _Step(name, duration, done, waits_for, fails=name == failing)
+        for name, duration, waits_for in [
+            ("slow", 10, set[str]()),
+            ("after slow", 1, {"slow"}),
+            ("quick", 1, set[str]()),
+            ("after quick", 1, {"quick"}),
+        ]
+    }
+    assert run(steps, Clock("fast"), stop_at_failure=stop) == failed
+    assert done == log
+
+
+def test_a_cancelled_operation_starts_nothing_more() -> None:
+    done: list[str] = []
+    steps = {
+        "quick": _Step("quick", 1, done, set(), fails=False),
+        "slow": _Step("slow", 10, done, set(), fails=False),
+        "after quick": _Step("after quick", 1, done, {"quick"}, fails=False),
+    }
+    failed = run(steps, Clock("fast"), stop_at_failure=False, is_cancelled=lambda: bool(done))
+    assert (done, failed) == (["quick", "slow cancelled"], ["slow"])
+
+
+class _Meeting(_Step):
+    """A step whose work ends only when that of another one is under way, too."""
+
+    barrier = Barrier(2, timeout=10)
+    longer = 0.0
+
+    def carry_out(self) -> None:
+        self.barrier.wait()
+        time.sleep(self.longer)
+        super().carry_out()
+
+
+def test_at_real_speed_nobody_waits_for_the_work_of_others() -> None:
+    done: list[str] = []
+    steps = {
+        "one": _Meeting("one", 0, done, set(), fails=False),
+        "signal": _Meeting("signal", math.inf, done, set(), fails=False),
+        "after one": _Step("after one", 0.1, done, {"one"}, fails=False),
+    }
+    assert run(steps, Clock("real"), stop_at_failure=True) == []
+    assert sorted(done) == ["after one", "one", "signal"]
+
+
+def test_at_real_speed_what_is_at_work_when_another_step_fails_comes_to_its_end() -> None:
+    done: list[str] = []
+    at_work = _Meeting("at work", 0, done, set(), fails=False)
+    at_work.longer = 0.3
+    steps = {
+        "failing": _Meeting("failing", 0, done, set(), fails=True),
+        "at work": at_work,
+        "due": _Step("due", 60, done, set(), fails=False),
+        "after": _Step("after", 0, done, {"at work"}, fails=False),
+    }
+    assert sorted(run(steps, Clock("real"), stop_at_failure=True)) == ["due", "failing"]
+    assert sorted(done) == ["at work", "due cancelled", "failing"]

@@ -1,0 +1,209 @@
+"""A real Slurm of several nodes on this machine, in namespaces of its own, for tests of what runs on nodes and in jobs.
+
+Each node has a host name, an address, processes and a root directory of its own, and can be switched off. Nothing of
+the machine that runs the tests is touched. It takes root and mmdebstrap.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shlex
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.end_to_end.slurm.base import MOUNTS, USER, USER_ID, ClusterError, call
+from tests.end_to_end.slurm.namespaces import NAMESPACES, Namespaces
+
+HERE = Path(__file__).parent
+NODES = HERE.parents[2] / "nodes"
+
+_FINAL = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "TIMEOUT"}
+
+
+class Node:
+    """A node of a cluster.
+
+    Attributes:
+        name: Its host name, and what Slurm knows it as.
+    """
+
+    def __init__(self, cluster: SlurmCluster, name: str) -> None:
+        self.name = name
+        self._cluster = cluster
+
+    def sh(self, command: str, timeout: float = 30) -> str:
+        """Run a shell command on the node, as root, and return what it prints.
+
+        Raises:
+            ClusterError: The command failed.
+        """
+        root = f"{self._directory}/root"
+        inside = ["nsenter", "--target", self._processes[1], *NAMESPACES, "chroot", root, "bash", "-c", command]
+        return self._cluster.outside(*inside, timeout=timeout)
+
+    def write(self, files: Mapping[str, str]) -> None:
+        """Write files, of text by path, and the directories that they are in. What is in a bin is executable."""
+        lines = ["set -e"]
+        for path, text in files.items():
+            mode = 755 if "/bin/" in path else 644
+            lines.append(f"install -D --mode={mode} /dev/null {shlex.quote(path)}")
+            lines.append(f"printf %s {shlex.quote(text)} >{shlex.quote(path)}")
+        self.sh("\n".join(lines))
+
+    def power_off(self) -> None:
+        """End the node and all that runs on it, at once."""
+        self._cluster.outside("kill", "-KILL", self._processes[0])
+
+    @property
+    def states(self) -> set[str]:
+        """What Slurm says of it, such as IDLE and DRAIN."""
+        return set(self._shown["State"].split("+"))
+
+    @property
+    def reason(self) -> str:
+        """Why it is drained; empty if it is not."""
+        return re.sub(r" \[\S+@\S+\]$", "", self._shown.get("Reason", ""))
+
+    @property
+    def _shown(self) -> dict[str, str]:
+        return parse(self._cluster.run(f"scontrol show node --oneliner {self.name}"))
+
+    @property
+    def _directory(self) -> str:
+        return f"{self._cluster.directory}/machines/{self.name}"
+
+    @property
+    def _processes(self) -> list[str]:
+        return self._cluster.outside("cat", f"{self._directory}/processes").split()
+
+
+class SlurmCluster(Namespaces):
+    """A Slurm cluster, which runs within a ``with`` block.
+
+    Attributes:
+        directory: Where its files are, among them ``shared/fsx`` and ``shared/home``, which are on all nodes.
+        nodes: Its nodes, ``trn1-st-trn1-32xl-1`` and following.
+    """
+
+    def __init__(
+        self,
+        base: Path,
+        directory: Path,
+        nodes: int = 4,
+        settings: Mapping[str, str] | None = None,
+        borrowed: Mapping[str, Path] | None = None,
+    ) -> None:
+        """Describe a cluster.
+
+        Args:
+            base: Root directory made by ``create_base``.
+            directory: Where its files go; an empty directory.
+            nodes: How many nodes.
+            settings: Lines of slurm.conf in place of those in the file next to this one.
+            borrowed: Directories of this machine to mount on all machines, read-only, by absolute path there.
+        """
+        self.nodes = [Node(self, f"trn1-st-trn1-32xl-{index}") for index in range(1, nodes + 1)]
+        super().__init__(directory, HERE / "cluster.sh", *(node.name for node in self.nodes))
+        (directory / "base").symlink_to(base)
+        (directory / "machines").mkdir()
+        for mount in MOUNTS[:-1]:
+            (directory / "shared" / mount).mkdir(parents=True)
+        (directory / "shared/fsx").chmod(0o1777)
+        home = directory / "shared/home" / USER
+        home.mkdir()
+        os.chown(home, USER_ID, USER_ID)
+        shutil.copytree(NODES, directory / "shared" / MOUNTS[-1])
+        addresses = {"127.0.0.1": "localhost", "10.99.1.254": "head"}
+        addresses |= {f"10.99.1.{index}": node.name for index, node in enumerate(self.nodes, start=1)}
+        hosts = "".join(f"{address} {name}\n" for address, name in addresses.items())
+        (directory / "hosts").write_text(hosts, encoding="utf-8")
+        mounts = "".join(f"{path} {source}\n" for path, source in (borrowed or {}).items())
+        (directory / "borrowed").write_text(mounts, encoding="utf-8")
+        self._write_configuration(settings or {})
+
+    def _write_configuration(self, settings: Mapping[str, str]) -> None:
+        lines = [
+            line
+            for line in (HERE / "slurm.conf").read_text(encoding="utf-8").splitlines()
+            if line.partition("=")[0] not in settings
+        ]
+        lines += [f"{name}={value}" for name, value in settings.items()]
+        last = len(self.nodes)
+        lines += [
+            f"NodeName=trn1-st-trn1-32xl-[1-{last}] NodeAddr=10.99.1.[1-{last}] CPUs=4",
+            "PartitionName=trn1 Nodes=ALL Default=YES",
+        ]
+        configuration = self.directory / "shared/etc/slurm"
+        (configuration / "slurm.conf").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        (configuration / "cgroup.conf").write_text("CgroupPlugin=disabled\n", encoding="utf-8")
+        for when in ("prolog", "epilog"):
+            hook = self.directory / f"shared/opt/slurm/etc/scripts/{when}.d/90_pcluster"
+            hook.parent.mkdir(parents=True)
+            hook.write_text("#!/bin/bash\n", encoding="utf-8")
+            hook.chmod(0o755)
+
+    def is_up(self) -> bool:
+        """Return whether all nodes can take jobs."""
+        return self._idle_nodes() == len(self.nodes)
+
+    def _idle_nodes(self) -> int:
+        with contextlib.suppress(ClusterError):
+            return len(set(self.run("sinfo --Node --noheader --format=%N --states=idle --responding").splitlines()))
+        return 0
+
+    def outside(self, *command: str, timeout: float = 60) -> str:
+        """Run a command in the cluster's namespaces, but in the root directory of the machine that runs the tests."""
+        return call(*self.inside(*command), timeout=timeout)
+
+    def run(self, command: str, *, user: str = "root", timeout: float = 60) -> str:
+        """Run a shell command on the head node and return what it prints.
+
+        Raises:
+            ClusterError: The command failed.
+        """
+        root = f"{self.directory}/machines/head/root"
+        inside = (
+            "chroot",
+            f"--userspec={user}:{user}",
+            root,
+            "env",
+            f"HOME=/home/{user}",
+            "bash",
+            "-c",
+            f"cd /home/{USER}; {command}",
+        )
+        return self.outside(*inside, timeout=timeout)
+
+    def add_hooks(self) -> None:
+        """Let Slurm check the nodes before and after each job, as the head node's script sets it."""
+        scripts = "/opt/ultracluster/current"
+        self.run(f"set -e; source {scripts}/lib/common.sh; source {scripts}/install/slurm_hooks.sh; add_slurm_hooks")
+
+    def submit(self, script: str, options: str = "") -> int:
+        """Submit a batch job of bash as the user, whose output goes to ``/home/USER``, and return its number."""
+        text = script if script.startswith("#!") else f"#!/bin/bash\n{script}\n"
+        answer = self.run(
+            f"sbatch --parsable --open-mode=append {options} <<'END-OF-SCRIPT'\n{text}\nEND-OF-SCRIPT", user=USER
+        )
+        return int(answer)
+
+    def job(self, number: int) -> dict[str, str]:
+        """Return what Slurm says of a job, as ``scontrol show job`` names it."""
+        return parse(self.run(f"scontrol show job --oneliner {number}"))
+
+    def wait(self, number: int, timeout: float = 120) -> dict[str, str]:
+        """Wait until a job has ended, and return what Slurm says of it."""
+        self.wait_until(lambda: self.job(number)["JobState"] in _FINAL, timeout)
+        return self.job(number)
+
+    def output(self, number: int) -> str:
+        """Return what a batch job printed."""
+        return (self.directory / f"shared/home/{USER}/slurm-{number}.out").read_text(encoding="utf-8")
+
+
+def parse(line: str) -> dict[str, str]:
+    """Return the values of a line of ``scontrol show --oneliner`` by name; values may have spaces."""
+    return dict(re.findall(r"(\S+?)=(.*?)(?=\s+[A-Z][\w:/]*=|\s*$)", line))

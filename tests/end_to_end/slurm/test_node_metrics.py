@@ -1,0 +1,115 @@
+"""What the head node tells of a real Slurm: nodes that health checks drained, and queues that are closed."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from nodes.metrics.cloudwatch import CloudWatch, Metric
+from nodes.metrics.compute_node import STEP
+from nodes.metrics.head_node import HeadNode
+from tests.end_to_end.slurm.base import ENVIRONMENT
+from tests.end_to_end.slurm.cluster import SlurmCluster
+from tests.nodes.hardware_files import NODE_FACTS, hardware_files, node_facts
+
+pytestmark = [pytest.mark.slow, pytest.mark.system]
+
+Counts = dict[tuple[str, str], float]
+NOTHING: Counts = {(name, queue): 0 for name in ("NodesDrainedByHealth", "QueuesProtected") for queue in ("", "trn1")}
+
+
+class Recorder(CloudWatch):
+    """Keeps what it is to send."""
+
+    def send(self, metrics: Sequence[Metric], timestamp: float) -> bool:
+        assert all(metric.dimensions["Cluster"] == "trn1-16" for metric in metrics)
+        self.sent = {(metric.name, metric.dimensions.get("Queue", "")): metric.value for metric in metrics}
+        return True
+
+
+class Head:
+    """The service of a head node. It runs outside of the cluster, where Python is, with Slurm's commands of inside."""
+
+    def __init__(self, cluster: SlurmCluster, commands: Path) -> None:
+        self.cluster = cluster
+        inside = shlex.join(["nsenter", "--target", cluster.init, "--all", "chroot"])
+        root = f"{cluster.directory}/machines/head/root"
+        for name in ("scontrol", "sinfo"):
+            (commands / name).write_text(f'#!/bin/bash\nexec {inside} {root} {name} "$@"\n', encoding="utf-8")
+            (commands / name).chmod(0o755)
+        log = Path(f"/proc/{cluster.init}/root{root}/var/log/slurm/slurmctld.log")
+        assert log.stat().st_size > 0
+        self._cloudwatch = Recorder("us-west-2")
+        self._service = HeadNode(self._cloudwatch, "trn1-16", log)
+
+    def report(self) -> Counts:
+        self._cloudwatch.sent = {}
+        self._service.report(0)
+        return self._cloudwatch.sent
+
+    def update(self, what: str) -> None:
+        self.cluster.run(f"scontrol update {what}")
+
+
+@pytest.fixture
+def head(start_cluster: Callable[..., SlurmCluster], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Head:
+    cluster = start_cluster(2)
+    for node in cluster.nodes:
+        node.write({**hardware_files("trn1.32xlarge"), NODE_FACTS: node_facts("trn1.32xlarge")})
+        node.write({"/usr/local/bin/journalctl": "#!/bin/bash\n"})
+    cluster.add_hooks()
+    monkeypatch.setenv("PATH", f"{tmp_path}:{ENVIRONMENT['PATH']}")
+    return Head(cluster, tmp_path)
+
+
+def test_a_node_that_a_health_check_drained_is_counted(head: Head) -> None:
+    first, second = head.cluster.nodes
+    assert head.report() == NOTHING
+    head.update(f"nodename={second.name} state=drain reason='by hand'")
+    first.sh("rm -r /sys/class/infiniband/rdmap4s26")
+    head.cluster.submit("hostname")
+    head.cluster.wait_until(lambda: first.reason.startswith("ultracluster: EFA_DEVICES"))
+    drained = NOTHING | {("NodesDrainedByHealth", ""): 1, ("NodesDrainedByHealth", "trn1"): 1}
+    assert head.report() == drained
+    assert head.report() == drained, "as long as it is drained"
+
+
+def test_a_node_that_was_replaced_before_the_next_report_is_counted_once(head: Head) -> None:
+    """ParallelCluster's daemon sets another reason and powers the node down."""
+    name = head.cluster.nodes[0].name
+    head.update(f"nodename={name} state=drain reason='ultracluster: SCRATCH: full (drain-requeue)'")
+    head.update(f"nodename={name} state=down reason='Scheduler health check failed'")
+    head.update(f"nodename={name} state=resume")
+    assert head.report()["NodesDrainedByHealth", "trn1"] == 1
+    assert head.report() == NOTHING
+
+
+def test_a_closed_queue_is_counted(head: Head) -> None:
+    head.update("partitionname=trn1 state=INACTIVE")
+    assert head.report() == NOTHING | {("QueuesProtected", ""): 1, ("QueuesProtected", "trn1"): 1}
+    head.update("partitionname=trn1 state=DOWN")
+    assert head.report() == NOTHING, "stopped by hand, as docs/health.md has it"
+    head.update("partitionname=trn1 state=UP")
+    assert head.report() == NOTHING
+
+
+def test_a_node_sees_the_steps_of_jobs(head: Head) -> None:
+    node = head.cluster.nodes[0]
+    pattern = "^" + STEP.decode().replace("[", r"\[")
+    seen = f"grep --text --no-messages --files-with-matches '{pattern}' /proc/[0-9]*/cmdline | wc --lines"
+    assert node.sh(seen) == "0\n"
+    job = head.cluster.submit("sleep 600", f"--nodelist={node.name}")
+    head.cluster.wait_until(lambda: node.sh(seen) != "0\n")
+    head.cluster.run(f"scancel {job}")
+    head.cluster.wait_until(lambda: node.sh(seen) == "0\n")
+
+
+def test_a_controller_that_does_not_answer_ends_nothing(head: Head, capsys: pytest.CaptureFixture[str]) -> None:
+    head.cluster.run("pkill -KILL slurmctld")
+    head.cluster.wait_until(lambda: head.report() == {})
+    assert "Slurm's controller does not answer" in capsys.readouterr().out
+    head.cluster.run("slurmctld")
+    head.cluster.wait_until(lambda: head.report() == NOTHING)

@@ -1,0 +1,146 @@
+"""Training jobs on a Slurm of this machine: training where the head node puts it, and torch from .venv-training."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.end_to_end.slurm.base import USER, ClusterError
+from tests.end_to_end.slurm.cluster import Node, SlurmCluster
+
+PROJECT = Path(__file__).parents[3]
+JOBS = PROJECT / "training"
+ENVIRONMENT = PROJECT / ".venv-training"
+CLUSTER_JOBS = "/fsx/ultracluster/jobs/current"
+PYTHON = "/fsx/ultracluster/python/cpu"
+"""A link to the environment, as the head node makes it of each release."""
+
+TINY = (
+    "--backend cpu --layers 2 --hidden 32 --heads 2 --intermediate 64 --vocabulary 256 --sequence-length 32 "
+    "--max-predictions 5 --micro-batch 8 --global-batch 32 --learning-rate 0.01 --warmup-steps 2"
+)
+"""A model that two processors train in seconds."""
+STEPS, INTERVAL = 24, 4
+LONG = f"{TINY} --steps {STEPS} --checkpoint-interval {INTERVAL} --no-compile"
+
+WORKER = " -m [p]retraining train"
+"""A pattern for the processes that train, which does not match itself."""
+
+
+def borrowed() -> Mapping[str, Path]:
+    """Return what machines need of this one to run torch: the environment, and the Python that it was made from.
+
+    Raises:
+        ClusterError: The environment is missing.
+    """
+    if not (ENVIRONMENT / ".complete").exists():
+        raise ClusterError(f"These tests need {ENVIRONMENT.name}: make {ENVIRONMENT.name}/.complete")
+    python = (ENVIRONMENT / "bin/python").resolve().parents[1]
+    return {"/opt/cpu": ENVIRONMENT, str(python): python}
+
+
+def install(cluster: SlurmCluster) -> None:
+    """Put jobs and environment where a cluster has them. It is not running yet."""
+    shared = cluster.directory / "shared/fsx/ultracluster"
+    shutil.copytree(JOBS, shared / "jobs/1", ignore=shutil.ignore_patterns("__pycache__"))
+    (shared / "jobs/current").symlink_to("1")
+    (shared / "python").mkdir()
+    (shared / "python/cpu").symlink_to("/opt/cpu")
+    (shared / "compile-cache").mkdir()
+    (shared / "compile-cache").chmod(0o1777)
+
+
+def write_data(directory: Path) -> None:
+    """Make directories of shards for the sizes of ``TINY``, but for a vocabulary of 512.
+
+    ``good`` has four global batches in shards of different sizes. The others have one shard each: ``one`` of a global
+    batch, ``few`` of half of one, ``wrong`` without a dataset.
+    """
+    script = """\
+import sys
+from pathlib import Path
+from tests.training.pretraining.shard_files import arrays
+from tests.training.pretraining.shard_files import write_shard
+from tests.training.pretraining.shard_files import write_shards
+directory, content = Path(sys.argv[1]), dict(arrays(0, 32))
+write_shards(directory / "good", (40, 24, 33, 31))
+write_shards(directory / "one", (32,))
+write_shards(directory / "few", (16,))
+del content["segment_ids"]
+write_shard(directory / "wrong/wikicorpus_training_0.hdf5", content)
+"""
+    subprocess.run([ENVIRONMENT / "bin/python", "-c", script, directory], cwd=PROJECT, check=True)
+
+
+def exports(workers: int = 1, python: str = PYTHON) -> str:
+    """Return the command of a shell that sets what jobs are submitted with.
+
+    Workers of more than one thread would wait for each other's turn at the processors.
+    """
+    return f"export ULTRACLUSTER_PYTHON={python} WORKERS_PER_NODE={workers} OMP_NUM_THREADS=1 LANG=C.UTF-8"
+
+
+def submit(cluster: SlurmCluster, options: str, workers: int = 1, python: str = PYTHON) -> str:
+    """Run submit.py as the user on the head node, and return what it prints."""
+    command = f"{PYTHON}/bin/python {CLUSTER_JOBS}/submit.py {options} 2>&1"
+    return cluster.run(f"{exports(workers, python)}; {command}", user=USER, timeout=120)
+
+
+def stand_in(cluster: SlurmCluster, name: str, program: str) -> str:
+    """Return the directory of an environment whose Python is a program of bash."""
+    python = cluster.directory / f"shared/fsx/{name}/bin/python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f"#!/bin/bash\n{program}\n", encoding="utf-8")
+    python.chmod(0o755)
+    return f"/fsx/{name}"
+
+
+class Run:
+    """A run's directory on the shared file system of a cluster."""
+
+    def __init__(self, cluster: SlurmCluster, name: str) -> None:
+        self.path = f"/fsx/runs/{name}"
+        self.directory = cluster.directory / f"shared{self.path}"
+
+    @property
+    def metrics(self) -> list[dict[str, Any]]:
+        """What was recorded of each step so far; a line that is being written does not count."""
+        file = self.directory / "metrics.jsonl"
+        if not file.exists():
+            return []
+        lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
+        return [json.loads(line) for line in lines if line.endswith("\n")]
+
+    @property
+    def losses(self) -> dict[int, float]:
+        """The loss by step."""
+        return {line["step"]: line["loss"] for line in self.metrics}
+
+    @property
+    def log(self) -> str:
+        """What the training job printed."""
+        [file] = self.directory.glob("train-*.log")
+        return file.read_text(encoding="utf-8")
+
+
+def nodes_of(cluster: SlurmCluster, job: int) -> list[Node]:
+    """Return the nodes of a running job, in the order of their ranks."""
+    names = cluster.run(f"scontrol show hostnames {cluster.job(job)['NodeList']}").split()
+    return [node for name in names for node in cluster.nodes if node.name == name]
+
+
+@contextmanager
+def paused(cluster: SlurmCluster, run: Run, job: int) -> Iterator[list[Node]]:
+    """Hold a run of ``LONG`` after its second checkpoint, and give its nodes: all ranks wait for the first one."""
+    cluster.wait_until(lambda: cluster.job(job)["JobState"] == "RUNNING")
+    nodes = nodes_of(cluster, job)
+    reached = f"[[ -d {run.path}/checkpoints/step-{2 * INTERVAL:08} ]]"
+    nodes[0].sh(f"until {reached}; do sleep 0.02; done; pkill -STOP --full '{WORKER}'", timeout=180)
+    assert len(run.metrics) < STEPS - INTERVAL, "the run was too fast to be held"
+    yield nodes
+    nodes[0].sh(f"pkill -CONT --full '{WORKER}' || true")

@@ -1,0 +1,208 @@
+"""The life of a deployment through the programs: made, scaled, failed, diagnosed and ended, with time cut short."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError, WaiterError
+
+from config.settings import load
+from emulator.aws import EmulatedAws
+from emulator.inventory import inventory, reason_to_stay
+from scripts import command
+from scripts.clock import Clock
+from scripts.commands import deploy, destroy, diagnose, fleet, status
+from scripts.deployment import PARTS
+from scripts.destroy.stacks import PAUSE
+from scripts.fleet import scaling
+from tests.deployed import create_stack
+from tests.emulator.stacks import parameter
+from tests.scripts.account import Operated
+from tests.scripts.fleet.fleet_world import Slurm
+
+pytestmark = [pytest.mark.slow, pytest.mark.validation]
+
+CAPABILITIES = ["CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPAND"]
+
+
+class Life:
+    """A deployment of a copy of config/trn1-16.yaml, and the person who has the programs.
+
+    Attributes:
+        operated: The account, with nothing of the deployment in it at first.
+        slurm: Slurm on the head node.
+        path: The settings file.
+    """
+
+    def __init__(self, aws: EmulatedAws, directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.path = directory / "config" / "trn1-16.yaml"
+        self.path.parent.mkdir()
+        shutil.copy(command.CONFIG / "trn1-16.yaml", self.path)
+        self.operated = Operated(aws, load(self.path), directory / "assembly", parts=())
+        self.slurm = Slurm(directory / "slurm")
+        self.operated.shell(self.slurm.shell)
+        self._capsys = capsys
+
+    def begin(self, *parts: str) -> threading.Thread:
+        """Begin to make stacks, one after the other until one fails."""
+
+        def make() -> None:
+            for part in parts:
+                try:
+                    create_stack(self.operated.aws, self.operated.synthesized, part)
+                except WaiterError:
+                    return
+
+        begun = threading.Thread(target=make)
+        begun.start()
+        return begun
+
+    def deploy(self, _: str, assembly: Path, __: Sequence[str], **___: object) -> int:
+        """Update the stacks as the CDK command line does it, but without that."""
+        settings = load(self.path)
+        for part in PARTS:
+            stack = settings.stack_name(part)
+            self._update(stack, (assembly / f"{stack}.template.json").read_text(encoding="utf-8"))
+        [queue] = settings.cluster.queues
+        [resource] = queue.compute_resources
+        numbers = range(1, resource.max_count + 1)
+        self.slurm.nodes(*(f"trn1|trn1-dy-trn1-32xl-{number}|idle~" for number in numbers))
+        return 0
+
+    def update(self, stack: str, **more: Mapping[str, Any]) -> None:
+        """Begin to update a stack to what it is, and more resources."""
+        cloudformation = self.operated.client("cloudformation")
+        template = cloudformation.get_template(StackName=stack)["TemplateBody"]
+        template = {**template, "Resources": {**template["Resources"], **more}}
+        cloudformation.update_stack(StackName=stack, TemplateBody=json.dumps(template), Capabilities=CAPABILITIES)
+
+    def _update(self, stack: str, template: str) -> None:
+        cloudformation = self.operated.client("cloudformation")
+        try:
+            cloudformation.update_stack(StackName=stack, TemplateBody=template, Capabilities=CAPABILITIES)
+        except ClientError as error:
+            if "No updates are to be performed" not in str(error):
+                raise
+        else:
+            waiter = cloudformation.get_waiter("stack_update_complete")
+            waiter.wait(StackName=stack, WaiterConfig={"Delay": 0.2, "MaxAttempts": 3000})
+
+    def call(self, program: ModuleType, *arguments: str) -> tuple[int, str]:
+        """Call a program, and return its exit code and what it says."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "argv", [program.__name__, "trn1-16", *arguments])
+            code = program.main()
+        printed = self._capsys.readouterr()
+        return code, printed.out + printed.err
+
+    def forget_logs(self) -> None:
+        """Delete the cluster's log groups: the next one's name is that of its minute, which may be the same."""
+        logs = self.operated.client("logs")
+        for each in logs.describe_log_groups(logGroupNamePrefix="/aws/parallelcluster/")["logGroups"]:
+            logs.delete_log_group(logGroupName=each["logGroupName"])
+
+    def left(self) -> Counter[str]:
+        """Return how many resources of each type there are, but for what AWS, too, leaves on purpose."""
+        settings = self.operated.settings
+        found = inventory(self.operated.aws, settings.region)
+        return Counter(kind for kind, name in found if not reason_to_stay(settings, kind, name))
+
+
+@pytest.fixture
+def life(
+    boto3_data: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Life]:
+    with EmulatedAws() as aws:
+        found = Life(aws, tmp_path, capsys)
+        found.operated.act_as(found.operated.environment, monkeypatch)
+        for module in (command, scaling):
+            monkeypatch.setattr(module, "CONFIG", found.path.parent)
+        monkeypatch.setattr(deploy, "deploy", found.deploy)
+        monkeypatch.setattr("rich.console.Console.width", 80)
+        yield found
+
+
+class Hurry:
+    """Cuts all waits short.
+
+    Attributes:
+        interrupted: Seconds of a wait in which there is Ctrl-C; None: there is none.
+    """
+
+    interrupted: float | None = None
+
+    def sleep(self, seconds: float) -> None:
+        if seconds == self.interrupted:
+            raise KeyboardInterrupt
+        time.sleep(min(seconds, 0.1))
+
+
+@pytest.fixture
+def hurry(monkeypatch: pytest.MonkeyPatch) -> Hurry:
+    found = Hurry()
+    monkeypatch.setattr(Clock, "sleep", lambda _, seconds: found.sleep(seconds))
+    return found
+
+
+def test_from_the_first_stack_to_the_last(life: Life, hurry: Hurry) -> None:
+    operated = life.operated
+    before = life.left()
+
+    operated.aws.inject("head-node")
+    begun = life.begin(*PARTS)
+    code, text = life.call(status, "--watch")
+    begun.join()
+    assert code == command.FAILED
+    assert "trn1-16-cluster  ROLLBACK_COMPLETE" in text
+    assert "Failed to execute OnNodeConfigured script" in text
+    assert "The start-up script of the head node failed" in text, "what failed is diagnosed"
+    operated.aws.mend()
+    operated.log("ip-10-0-0-1.i-0a1b.cfn-init", "head_node.sh: failed (20): /fsx is full. To do: make room.")
+    code, text = life.call(diagnose, "--json")
+    assert [each["id"] for each in json.loads(text)["causes"][:2]] == ["node-script", "custom-action"]
+
+    assert life.call(destroy, "--yes", "--force", "--sweep")[0] == command.DONE
+    life.forget_logs()
+    begun = life.begin("cluster", "monitoring")
+    code, text = life.call(status, "--watch")
+    begun.join()
+    assert code == command.DONE
+    assert "trn1-16: complete after" in text
+    assert life.call(diagnose)[0] == command.DONE
+
+    operated.launch(2)
+    assert life.call(fleet, "scale", "--max", "21", "--no-preflight", "--yes")[0] == command.DONE
+    assert "max_count: 21\n" in life.path.read_text(encoding="utf-8")
+
+    operated.aws.inject("resource", "More")
+    life.update("trn1-16-cluster", More=parameter())
+    code, text = life.call(status, "--watch")
+    assert code == command.FAILED
+    assert "trn1-16-cluster  UPDATE_ROLLBACK_COMPLETE" in text
+    operated.aws.mend()
+    code, text = life.call(diagnose)
+    assert code == command.FAILED
+    assert "AWS failed without saying why" in text
+
+    assert life.call(fleet, "stop")[0] == command.DONE
+    operated.aws.inject("stopping")
+    hurry.interrupted = PAUSE
+    assert life.call(destroy, "--yes", "--force")[0] == command.INTERRUPTED
+    hurry.interrupted = None
+    operated.aws.mend()
+    code, text = life.call(diagnose)
+    assert code == command.FAILED
+    assert "Instances still stop in the placement group" in text
+    everything = ("--all", "--no-final-backup", "--unprotect", "--force", "--sweep", "--yes")
+    assert life.call(destroy, *everything)[0] == command.DONE
+    assert life.left() == before

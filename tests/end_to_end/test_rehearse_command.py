@@ -1,0 +1,232 @@
+"""`python -m scripts rehearse` says what happens, and with its exit code whether all went as it should."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+
+import boto3
+import pytest
+
+from emulator.aws import ACCOUNT, EmulatedAws
+from emulator.faults import FAULTS
+from scripts.commands import rehearse
+from toolchain.parallelcluster import PYTHON
+
+ROOT = Path(__file__).parents[2]
+STEPS = ("prepare", "deploy", "show", "change", "change_in_vain", "destroy")
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., int]:
+    """Return a function that runs the command and gives its exit code."""
+
+    def main(*arguments: str) -> int:
+        monkeypatch.setattr(sys, "argv", ["rehearse", *arguments])
+        monkeypatch.setattr(rehearse, "LOG", tmp_path / "emulator.log")
+        return rehearse.main()
+
+    return main
+
+
+@pytest.fixture
+def without_stacks(monkeypatch: pytest.MonkeyPatch, aws: EmulatedAws) -> None:
+    """Let the steps that take their time do nothing, and what they would have needed not be made for them."""
+    for step in STEPS:
+        monkeypatch.setattr(rehearse.Rehearsal, step, lambda *_, **__: None)
+    monkeypatch.setattr(rehearse.Deployment, "_synthesize", lambda *_: None)
+    monkeypatch.setattr("emulator.aws.EmulatedAws", lambda **_: nullcontext(aws))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["nowhere"], "argument ENV: no such file in config/: nowhere"),
+        (["dev", "--fault", "fire"], f"got 'fire'; there is {', '.join(FAULTS)}"),
+        (["dev", "--fault", "resource"], "resource takes a logical id or a resource type after a colon"),
+        (["dev", "--fault", "quota:Address"], "quota takes nothing after a colon"),
+        (["dev", "--fault", "warning:Nobody"], "got 'Nobody'; allowed: AmiOsCompatibleValidator, "),
+    ],
+)
+def test_what_cannot_be_rehearsed(
+    arguments: list[str], complaint: str, run: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        run(*arguments)
+    assert left.value.code == 2
+    assert complaint in capsys.readouterr().err
+
+
+def test_the_help_names_every_fault(run: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run("--help")
+    said = capsys.readouterr().out
+    assert [name for name, fault in FAULTS.items() if f"  {name}" not in said or fault.what not in said] == []
+
+
+@pytest.mark.usefixtures("without_stacks")
+def test_what_is_left_behind_is_named(
+    run: Callable[..., int], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def forget_something(rehearsal: rehearse.Rehearsal, **_: bool) -> None:
+        ec2 = rehearsal._aws.client("ec2", "us-west-2")
+        ec2.create_placement_group(GroupName="forgotten", Strategy="cluster")
+        rehearsal._aws.client("logs", "us-west-2").create_log_group(logGroupName="/aws/lambda/dev-f")
+
+    monkeypatch.setattr(rehearse.Rehearsal, "destroy", forget_something)
+    assert run("dev") == 1
+    said = capsys.readouterr().out
+    assert "AWS::EC2::PlacementGroup forgotten: LEFT BEHIND" in said
+    assert "AWS::Logs::LogGroup /aws/lambda/dev-f: the log of a Lambda function, which outlives it" in said
+    assert "FAILED: destroyed, but left behind: forgotten." in said
+
+
+@pytest.mark.usefixtures("without_stacks")
+def test_nothing_is_left(run: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("dev") == 0
+    assert "\n  Nothing.\n" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("without_stacks")
+def test_a_fault_that_strikes_nothing_is_no_success(
+    run: Callable[..., int], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rehearse.Rehearsal, "_run_cdk", lambda *_: 0)
+    assert run("dev", "--fault", "resource:Nothing") == 1
+    assert "FAILED: nothing failed: this deployment has nothing that the fault resource:Nothing strikes" in (
+        capsys.readouterr().out
+    )
+
+
+@pytest.mark.usefixtures("without_stacks")
+@pytest.mark.parametrize(("validator", "code"), [("AsyncTimedUrlValidator", 0), ("DcvValidator", 1)])
+def test_a_warning_that_passes_is_no_failure(
+    validator: str, code: int, run: Callable[..., int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rehearse.Rehearsal, "_run_cdk", lambda *_: 0)
+    assert run("dev", "--fault", f"warning:{validator}") == code
+
+
+@pytest.mark.slow
+@pytest.mark.validation
+def test_a_bootstrap_of_ones_own_will_do(
+    run: Callable[..., int], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    key = f"arn:aws:kms:us-west-2:{ACCOUNT}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+    settings = (ROOT / "config/trn1-16.yaml").read_text(encoding="utf-8")
+    settings = settings.replace("qualifier: hnb659fds", "qualifier: ml-team")
+    settings = settings.replace("  kms_key_arn: null       # null: S3's", f"  kms_key_arn: {key}  # null: S3's")
+    (tmp_path / "trn1-16.yaml").write_text(settings, encoding="utf-8")
+    monkeypatch.setattr(rehearse, "CONFIG", tmp_path)
+    stacks: set[str] = set()
+    keys: set[str] = set()
+
+    def show(rehearsal: rehearse.Rehearsal) -> None:
+        cloudformation, s3 = (rehearsal._aws.client(service, "us-west-2") for service in ("cloudformation", "s3"))
+        stacks.update(each["StackName"] for each in cloudformation.describe_stacks()["Stacks"])
+        bucket = f"cdk-ml-team-assets-{ACCOUNT}-us-west-2"
+        for each in s3.list_objects_v2(Bucket=bucket)["Contents"]:
+            keys.add(s3.head_object(Bucket=bucket, Key=each["Key"])["SSEKMSKeyId"].rpartition("/")[2])
+
+    monkeypatch.setattr(rehearse.Rehearsal, "show", show)
+
+    assert run("trn1-16") == 0, capsys.readouterr().out
+    assert {"CDKToolkit-ml-team", "trn1-16-cluster"} <= stacks
+    assert "CDKToolkit" not in stacks
+    assert keys == {key.rpartition("/")[2]}
+
+
+@pytest.mark.slow
+@pytest.mark.validation
+def test_every_step_is_told(run: Callable[..., int], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert run("dev", "--fault", "quota") == 0
+    said = capsys.readouterr().out
+    in_order = (
+        r"bootstrapped\.",
+        r"cdk deploy --all, while the account has no Elastic IP address left",
+        r"❌  dev-network failed to deploy",
+        r"The CDK's exit code is 1\.",
+        r"dev-network: CREATE_FAILED NetworkVpcNatAddress\w+: .*The maximum number of addresses has been reached",
+        r"The same once more",
+        r"✅  dev-cluster",
+        r"dev-trn1-trn1-32xl\W+trn1\.32xlarge\W+1 interface, 8",
+        r"dev-cluster\W+Connect\W+aws ssm start-session --region us-west-2 --target i-",
+        r"UPDATE_COMPLETE  Custom::PclusterCluster",
+        r"UPDATE_FAILED    Custom::PclusterCluster .*Restore 'InstanceType' value to 'c6i.xlarge'",
+        r"the cluster runs on unchanged\.",
+        r"✅  dev-network: destroyed",
+        r"Nothing else\.",
+        r"All in \d+ s\.",
+    )
+    assert re.search(".*".join(in_order), said, re.DOTALL), said
+    assert "dev-network | " in (tmp_path / "emulator.log").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+@pytest.mark.validation
+def test_it_can_be_kept_and_ends_without_a_trace() -> None:
+    command = [sys.executable, "-m", "scripts", "rehearse", "dev", "--keep"]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    try:
+        exported = exports(process)
+        session = boto3.Session(
+            exported["AWS_ACCESS_KEY_ID"], exported["AWS_SECRET_ACCESS_KEY"], region_name=exported["AWS_REGION"]
+        )
+        cloudformation = session.client("cloudformation", endpoint_url=exported["AWS_ENDPOINT_URL"])
+        stacks = {stack["StackName"] for stack in cloudformation.describe_stacks()["Stacks"]}
+        assert {"dev-network", "dev-storage", "dev-cluster", "dev-monitoring", "dev"} <= stacks
+        tool = subprocess.run(
+            [PYTHON.parent / "aws", "ec2", "describe-placement-groups", "--query", "length(PlacementGroups)"],
+            env={**os.environ, **exported},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert tool.stdout.strip() == "1"
+        mine = descendants(process.pid)
+        assert len(mine) > 1, "the server, and the functions that it runs"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) == 130
+    finally:
+        process.kill()
+        process.communicate()
+    deadline = time.monotonic() + 10  # a function looks once a second whether its server is there
+    while any(Path(f"/proc/{pid}").exists() for pid in mine) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert [pid for pid in mine if Path(f"/proc/{pid}").exists()] == []
+
+
+def exports(process: subprocess.Popen[str]) -> dict[str, str]:
+    """Return the variables that a command tells people to export."""
+    assert process.stdout is not None
+    found = {}
+    for line in process.stdout:
+        if named := re.match(r"  export (\w+)=(.*)", line):
+            found[named[1]] = named[2]
+        if "Ctrl-C" in line:
+            break
+    path = found.pop("PATH")
+    assert path.endswith(":$PATH")
+    assert all(Path(each).is_dir() for each in path.split(":")[:-1])
+    return found
+
+
+def descendants(pid: int) -> set[int]:
+    """Return the processes that a process started, and those that they started."""
+    parents = {int(path.parent.name): parent(path) for path in Path("/proc").glob("[0-9]*/stat")}
+    found: set[int] = set()
+    while more := {each for each, above in parents.items() if above in {pid, *found}} - found:
+        found |= more
+    return found
+
+
+def parent(stat: Path) -> int:
+    try:
+        return int(stat.read_text(encoding="utf-8").rpartition(")")[2].split()[1])
+    except OSError:  # it has ended by now
+        return 0

@@ -1,0 +1,157 @@
+"""A deployment in an emulated account, to be looked at, worked with and ended."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from config.settings import Settings
+from emulator import stand_ins
+from emulator.aws import EmulatedAws
+from scripts.deployment import PARTS, Deployment
+from tests.deployed import create_stacks
+from tests.stacks import deployments
+
+MANY = 64
+"""Nodes that are launched with all their network interfaces."""
+
+
+class Operated:
+    """An account in which a configuration is deployed.
+
+    Attributes:
+        aws: The emulated AWS, its own.
+        settings: Those of the deployment.
+        synthesized: What was deployed.
+    """
+
+    def __init__(self, aws: EmulatedAws, settings: Settings, directory: Path, parts: Sequence[str] = PARTS) -> None:
+        self.aws = aws
+        self.settings = settings
+        self.synthesized = deployments.deploy(settings, directory)
+        stand_ins.create(aws, settings)
+        stand_ins.bootstrap(aws, settings.region, settings.bootstrap)
+        create_stacks(aws, self.synthesized, parts)
+        self._launched: list[str] = []
+        self._own_streams = self._streams()
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The environment variables of who works with the deployment; these calls are counted."""
+        return {**self.aws.settings, "AWS_ACCESS_KEY_ID": "operator"}
+
+    def act_as(self, environment: Mapping[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+        """Give this process the credentials of an environment."""
+        for name in [name for name in os.environ if name.startswith("AWS_")]:
+            monkeypatch.delenv(name)
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+
+    def client(self, service: str) -> Any:
+        """Return a client of the deployment's Region that may do everything."""
+        return self.aws.client(service, self.settings.region)
+
+    def deployment(self) -> Deployment:
+        """Return the deployment, with nothing asked yet."""
+        return Deployment(self.settings.name, self.settings)
+
+    @property
+    def cluster_name(self) -> str:
+        """ParallelCluster's name of the cluster."""
+        return self.settings.cluster_spec.name
+
+    @property
+    def head_node(self) -> str:
+        """The id of the head node."""
+        [instance_id] = [
+            each["InstanceId"]
+            for each in self.deployment().nodes()
+            if {"Key": "parallelcluster:node-type", "Value": "HeadNode"} in each["Tags"]
+        ]
+        return str(instance_id)
+
+    @property
+    def log_group(self) -> str:
+        """The log group of the cluster."""
+        groups = self.client("logs").describe_log_groups(logGroupNamePrefix=f"/aws/parallelcluster/{self.cluster_name}")
+        [name] = [each["logGroupName"] for each in groups["logGroups"]]
+        return str(name)
+
+    def launch(
+        self, count: int, queue: str = "trn1", compute_resource: str = "trn1-32xl", state: str = "running"
+    ) -> list[str]:
+        """Launch compute nodes as ParallelCluster does, by the cluster's launch template, and return their ids.
+
+        More than `MANY` get one network interface in place of eight, to be there in seconds.
+        """
+        ec2 = self.client("ec2")
+        template = {"LaunchTemplateName": f"{self.cluster_name}-{queue}-{compute_resource}"}
+        options: dict[str, Any] = {}
+        if count > MANY:
+            [version] = ec2.describe_launch_template_versions(**template)["LaunchTemplateVersions"]
+            first = version["LaunchTemplateData"]["NetworkInterfaces"][0]
+            options["NetworkInterfaces"] = [{key: first[key] for key in ("DeviceIndex", "SubnetId", "Groups")}]
+        launched = ec2.run_instances(
+            LaunchTemplate={**template, "Version": "$Latest"}, MinCount=count, MaxCount=count, **options
+        )
+        ids = [each["InstanceId"] for each in launched["Instances"]]
+        self._launched += ids
+        if state == "stopped":
+            ec2.stop_instances(InstanceIds=ids)
+        if state == "terminated":
+            ec2.terminate_instances(InstanceIds=ids)
+        return ids
+
+    def log(self, stream: str, *messages: str, group: str | None = None) -> None:
+        """Write events into a log stream, a millisecond apart, the last one now.
+
+        Args:
+            stream: Its name, such as ``ip-10-0-1-2.i-0123.slurmctld``; it is made if there is none.
+            messages: What the events say.
+            group: The log group; None: that of the cluster.
+        """
+        logs, group = self.client("logs"), group or self.log_group
+        if not logs.describe_log_streams(logGroupName=group, logStreamNamePrefix=stream)["logStreams"]:
+            logs.create_log_stream(logGroupName=group, logStreamName=stream)
+        began = int(datetime.now(UTC).timestamp() * 1000) - len(messages)
+        events = [{"timestamp": began + number, "message": text} for number, text in enumerate(messages)]
+        logs.put_log_events(logGroupName=group, logStreamName=stream, logEvents=events)
+
+    def shell(self, program: str) -> None:
+        """Have a bash program answer each command that Systems Manager sends to a node: the script is on its input."""
+        self.aws.set_shell(program)
+
+    def calls(self) -> list[str]:
+        """Return the calls of this process since the last time, such as ``ec2:DescribeInstances``."""
+        return self.aws.calls()
+
+    def clean_up(self) -> None:
+        """Take away what was added since the deployment: nodes, log streams, shell, faults, a fleet that is stopped."""
+        self.aws.mend()
+        self.aws.set_shell("")
+        self.set_fleet("RUNNING")
+        if self._launched:
+            self.client("ec2").terminate_instances(InstanceIds=self._launched)
+        self._launched = []
+        for group, stream in self._streams() - self._own_streams:
+            self.client("logs").delete_log_stream(logGroupName=group, logStreamName=stream)
+
+    def set_fleet(self, status: str) -> None:
+        """Have the cluster's fleet in a status."""
+        item = {"Id": {"S": "COMPUTE_FLEET"}, "Data": {"M": {"status": {"S": status}}}}
+        self.client("dynamodb").put_item(TableName=f"parallelcluster-{self.cluster_name}", Item=item)
+
+    def _streams(self) -> set[tuple[str, str]]:
+        logs = self.client("logs")
+        groups = [each["logGroupName"] for each in logs.describe_log_groups()["logGroups"]]
+        return {
+            (group, each["logStreamName"])
+            for group in groups
+            for page in logs.get_paginator("describe_log_streams").paginate(logGroupName=group)
+            for each in page["logStreams"]
+        }

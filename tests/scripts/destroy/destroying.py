@@ -1,0 +1,188 @@
+"""Helpers of the tests of what ends a deployment."""
+
+import io
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.client import BaseClient
+from botocore.exceptions import ClientError, EndpointConnectionError
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+
+from config.settings import load
+from emulator.aws import EmulatedAws
+from scripts.clock import Clock
+from scripts.command import CONFIG
+from scripts.deployment import Deployment
+from scripts.destroy import stacks as destruction_stacks
+from scripts.fleet import control as fleet
+
+SCHEMAS = Path(__file__).parents[3] / "docs" / "schemas"
+_READING = ("Describe", "Get", "Head", "List", "SendCommand")  # the last asks Slurm for its jobs
+
+
+class FastClock(Clock):
+    """A clock that a moment's sleep moves on as far as wanted.
+
+    Args:
+        moment: Seconds that a sleep takes; things in the emulated AWS take about as long.
+    """
+
+    def __init__(self, moment: float = 0.1) -> None:
+        self._moment = moment
+        self._ahead = timedelta()
+
+    def now(self) -> datetime:
+        return super().now() + self._ahead
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(self._moment)
+        self._ahead += timedelta(seconds=seconds)
+
+
+class KilledError(BaseException):
+    """The program was killed."""
+
+
+class Killer:
+    """Kills the work of this process at each kind of point once.
+
+    After a call that changes something in AWS; after the request to stop the fleet, which ParallelCluster leaves in a
+    process of its own; and in a long wait, after the first look: what looks equally often is of one kind.
+
+    Attributes:
+        calls: The calls that changed something.
+        points: Where it killed.
+    """
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.points: list[str] = []
+
+    @contextmanager
+    def at_work(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[FastClock]:
+        """Kill what is done meanwhile; yield the clock for it."""
+        call, request = BaseClient._make_api_call, fleet.request
+        kill = self._kill
+
+        def deadly(client: BaseClient, operation: str, parameters: Mapping[str, Any]) -> Any:
+            answer = call(client, operation, parameters)
+            if not operation.startswith(_READING):
+                self.calls.append(operation)
+                kill(operation)
+            return answer
+
+        def requested(deployment: Deployment, wanted: str) -> None:
+            request(deployment, wanted)
+            kill(wanted)
+
+        class Mortal(FastClock):
+            def until(self, holds: Callable[[], bool], *, every: float, limit: float) -> bool:
+                found = holds()
+                if limit > 900:
+                    kill(f"look every {every:.0f} s")
+                return found or super().until(holds, every=every, limit=limit)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(BaseClient, "_make_api_call", deadly)
+            patch.setattr(fleet, "request", requested)
+            yield Mortal()
+
+    def _kill(self, point: str) -> None:
+        if point not in self.points:
+            self.points.append(point)
+            raise KilledError(point)
+
+
+@contextmanager
+def unanswered(monkeypatch: pytest.MonkeyPatch, change: str, look: str, times: int = 3) -> Iterator[None]:
+    """Let the calls that look for the effect of a change have no answer at first, whatever botocore tries.
+
+    Args:
+        monkeypatch: Takes it back.
+        change: The operation that changes something, such as DeleteStack.
+        look: The one that has no answer after that.
+        times: How many of these calls.
+    """
+    throttled = ClientError({"Error": {"Code": "Throttling", "Message": "Rate exceeded"}}, look)
+    answers = cycle((EndpointConnectionError(endpoint_url="https://aws"), throttled))
+    made: list[str] = []
+    call = BaseClient._make_api_call
+
+    def silent(client: BaseClient, operation: str, parameters: Mapping[str, Any]) -> Any:
+        if operation == look and change in made and made.count(look) < times:
+            made.append(look)
+            raise next(answers)
+        made.extend([change] if operation == change else [])
+        return call(client, operation, parameters)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(BaseClient, "_make_api_call", silent)
+        yield
+    assert made.count(look) == times
+
+
+def validate(program: str, text: str) -> dict[str, Any]:
+    """Return a document after it was compared with its schema."""
+    schema = json.loads((SCHEMAS / f"{program}.json").read_text(encoding="utf-8"))
+    document: dict[str, Any] = json.loads(text)
+    Draft202012Validator(schema).validate(document)
+    return document
+
+
+class Terminal(io.StringIO):
+    """What somebody types."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+class Account:
+    """An account in which a test makes the stacks of a deployment that it needs.
+
+    Attributes:
+        aws: The emulated AWS.
+        deployment: config/trn1-16.yaml.
+        said: What a destruction told.
+    """
+
+    def __init__(self, aws: EmulatedAws, monkeypatch: pytest.MonkeyPatch) -> None:
+        for name in [name for name in os.environ if name.startswith("AWS_")]:
+            monkeypatch.delenv(name)
+        for name, value in aws.settings.items():
+            monkeypatch.setenv(name, value)
+        self.aws = aws
+        self.deployment = Deployment("trn1-16", load(CONFIG / "trn1-16.yaml"))
+        self.said: list[str] = []
+
+    def client(self, service: str) -> Any:
+        """Return a client of the deployment's Region."""
+        return self.aws.client(service, self.deployment.settings.region)
+
+    def begin(self, name: str, *, protected: bool = False, description: str = "-", **resources: Any) -> None:
+        """Let a stack be made."""
+        self.client("cloudformation").create_stack(
+            StackName=name,
+            TemplateBody=json.dumps({"Description": description, "Resources": resources}),
+            Capabilities=["CAPABILITY_NAMED_IAM"],
+            EnableTerminationProtection=protected,
+        )
+
+    def create(self, name: str, *, protected: bool = False, description: str = "-", **resources: Any) -> dict[str, str]:
+        """Make a stack, and return the physical ids of its resources."""
+        self.begin(name, protected=protected, description=description, **resources)
+        waiter = self.client("cloudformation").get_waiter("stack_create_complete")
+        waiter.wait(StackName=name, WaiterConfig={"Delay": 0.1, "MaxAttempts": 600})
+        self.deployment.account.forget()
+        return self.deployment.physical_ids(name)
+
+    def delete(self, name: str, clock: FastClock, *, unprotect: bool = False) -> None:
+        """Delete a stack as a destruction does it."""
+        destruction_stacks.delete(self.deployment, name, clock=clock, say=self.said.append, unprotect=unprotect)

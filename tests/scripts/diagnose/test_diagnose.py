@@ -1,0 +1,287 @@
+"""`make diagnose`: where it looks, and what it holds for the first failure."""
+
+from datetime import timedelta
+
+import pytest
+
+from scripts.diagnose.diagnose import diagnose
+from scripts.diagnose.reasons import LINES_OF_UNKNOWN
+from tests.scripts.diagnose.causes.recorded import (
+    HEAD_NODE,
+    NOW,
+    PROVIDER_GROUP,
+    QUOTA,
+    deployment,
+    failed,
+    ids,
+    shown,
+    stack_id,
+    stream,
+)
+
+TIMEOUT = "CREATE_FAILED AWS::CloudFormation::WaitCondition Wait: WaitCondition timed out. Received 0 conditions"
+NO_ROUTE = 'Connect timeout on endpoint URL: "https://dynamodb.us-west-2.amazonaws.com/"  # an error'
+
+
+# What is held for the cause
+
+
+def test_the_earliest_failure_of_the_newest_operation_counts() -> None:
+    made, account, stack = failed(noise=True)
+    account.event(stack, 5, "CREATE_FAILED AWS::EC2::VPC Vpc: The maximum number of VPCs has been reached.")
+    account.event(stack, 4, "CREATE_FAILED AWS::EC2::EIP A: The maximum number of addresses has been reached.")
+    account.event(stack, 3, "CREATE_FAILED AWS::SSM::Parameter B: Resource creation cancelled")
+    found = diagnose(made)
+    assert (ids(found), found.unknown) == (["address-quota", "vpc-quota"], ())
+
+
+def test_a_failure_of_an_operation_before_the_newest_does_not_count() -> None:
+    made, account, stack = failed()
+    account.events[stack].clear()
+    account.event(stack, 0, f"CREATE_IN_PROGRESS AWS::CloudFormation::Stack {stack}: User Initiated")
+    account.event(stack, 1, QUOTA)
+    account.event(stack, 2, f"DELETE_IN_PROGRESS AWS::CloudFormation::Stack {stack}: User Initiated")
+    account.event(stack, 3, "DELETE_FAILED AWS::S3::Bucket Bucket: The bucket you tried to delete is not empty")
+    assert ids(diagnose(made)) == ["bucket-not-empty"]
+
+
+def test_of_several_stacks_that_failed_the_newest_operation_counts() -> None:
+    made, account = deployment(network="UPDATE_ROLLBACK_COMPLETE", cluster="ROLLBACK_COMPLETE")
+    for part, minute in (("network", 20), ("cluster", 10)):
+        stack = made.stack_name(part)
+        account.event(stack, minute, f"CREATE_IN_PROGRESS AWS::CloudFormation::Stack {stack}: ")
+        account.event(stack, minute + 1, QUOTA if part == "network" else TIMEOUT)
+    found = diagnose(made)
+    assert found.operation is not None
+    assert (found.operation.stack, ids(found)) == (made.stack_name("network"), ["address-quota"])
+
+
+def test_nested_stacks_are_gone_through_to_what_failed_first() -> None:
+    made, account, stack = failed()
+    account.event("inner", 2, QUOTA)
+    account.event("middle", 3, "CREATE_FAILED AWS::CloudFormation::Stack Inner: ", stack_id("inner"))
+    account.event(
+        stack,
+        4,
+        "CREATE_FAILED AWS::CloudFormation::Stack Middle: Embedded stack arn:x was not successfully created: The "
+        "following resource(s) failed to create: [Inner].",
+        stack_id("middle"),
+    )
+    found = diagnose(made)
+    assert ids(found) == ["address-quota"]
+    assert found.findings[0].evidence[0].place == "inner"
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_the_clusters_own_stack_is_found_even_if_it_is_deleted(is_deleted: bool) -> None:
+    made, account, stack = failed()
+    name = made.settings.cluster_spec.name
+    account.event(name, 2, "CREATE_FAILED AWS::EC2::Instance HeadNode: We currently do not have sufficient c6i.4xlarge "
+                           "capacity in the Availability Zone you requested (us-west-2d).")  # fmt: skip
+    account.event(stack, 3, f"CREATE_FAILED Custom::PclusterCluster Cluster: {name}: ClusterCreationFailure")
+    if is_deleted:
+        early = {"StackName": name, "StackId": stack_id("other"), "DeletionTime": NOW - timedelta(days=1)}
+        account.event("other", 1, QUOTA)
+        account.deleted = [early, {"StackName": name, "StackId": stack_id(name), "DeletionTime": NOW}]
+    else:
+        account.stacks[name] = "ROLLBACK_IN_PROGRESS"
+    found = diagnose(made)
+    assert ids(found) == ["insufficient-capacity", "cluster-failed"]
+    assert found.findings[0].why.startswith("EC2 has not enough instances of c6i.4xlarge left in us-west-2d.")
+
+
+def test_what_is_behind_a_symptom_is_found_in_the_logs_and_both_are_shown() -> None:
+    made, account, stack = failed()
+    account.line(stream("boot"), 1, NO_ROUTE)
+    account.line(stream("daemon"), 0.5, "ERROR something else")
+    account.event(stack, 35, TIMEOUT)
+    found = diagnose(made)
+    assert ids(found) == ["no-route", "head-node-timeout"]
+    assert [each.kind for each in found.findings[0].evidence] == ["event", "boot"]
+
+
+def test_of_the_logs_the_line_nearest_to_the_failure_counts() -> None:
+    made, account, stack = failed()
+    account.line(stream("boot"), 1, NO_ROUTE)
+    account.line(stream("boot"), 20, "head_node.sh: failed (20): pip cannot install the packages. To do: see above.")
+    account.event(stack, 21, TIMEOUT)
+    account.event(stack, 60, "DELETE_FAILED AWS::SSM::Parameter P: something")
+    account.line(stream("boot"), 30, "error: No space left on device")
+    assert ids(diagnose(made))[:2] == ["node-script", "no-route"]
+
+
+def test_a_try_that_failed_does_not_hide_what_ended_the_start() -> None:
+    made, account, stack = failed()
+    account.line(stream("boot"), 20, "head_node.sh: failed (20): pip cannot install the packages. To do: see above.")
+    account.line(stream("boot"), 20.5, "Curl attempt 1 failed, retrying in 1s...")
+    account.line(stream("system"), 20.5, "ntpd[412]: bind() failed: Network is unreachable")
+    account.event(stack, 21, TIMEOUT)
+    assert ids(diagnose(made)) == ["node-script", "head-node-timeout"]
+
+
+def test_a_symptom_alone_is_told_as_such() -> None:
+    made, account, stack = failed()
+    account.event(stack, 35, TIMEOUT)
+    assert ids(diagnose(made)) == ["head-node-timeout"]
+
+
+def test_logs_of_another_kind_or_time_do_not_explain_a_symptom() -> None:
+    made, account, stack = failed()
+    account.line(stream("slurm"), 1, "error: No space left on device")
+    account.line(stream("boot"), -5, NO_ROUTE)
+    account.line(stream("boot"), 45, NO_ROUTE)
+    account.event(stack, 35, TIMEOUT)
+    assert ids(diagnose(made)) == ["head-node-timeout"]
+
+
+def test_logs_are_not_read_when_the_event_says_it() -> None:
+    made, account, stack = failed()
+    account.event(stack, 1, QUOTA)
+    account.line(stream("boot"), 1, NO_ROUTE)
+    assert ids(diagnose(made)) == ["address-quota"]
+    assert account.calls["filter_log_events"] == 0
+
+
+@pytest.mark.parametrize(
+    ("status", "cause", "command"),
+    [
+        ("UPDATE_ROLLBACK_FAILED", "rollback-failed", "continue-update-rollback --stack-name trn1-16-cluster "),
+        ("ROLLBACK_FAILED", "creation-rollback-failed", "make destroy ENV=trn1-16"),
+    ],
+)
+def test_a_stack_that_cannot_go_back_is_told_beside_the_cause(status: str, cause: str, command: str) -> None:
+    made, account, stack = failed()
+    account.stacks[stack] = status
+    account.event(stack, 1, "UPDATE_FAILED AWS::EC2::EIP A: The maximum number of addresses has been reached.")
+    account.event("inner", 2, f"{status} AWS::CloudFormation::Stack inner: The following resource(s)")
+    account.event(stack, 3, "UPDATE_FAILED AWS::CloudFormation::Stack Inner: Embedded stack x", stack_id("inner"))
+    account.event(stack, 4, f"{status} AWS::CloudFormation::Stack {stack}: The following resource(s)")
+    found = diagnose(made)
+    assert ids(found) == ["address-quota", cause]
+    assert command in " ".join(found.findings[1].do)
+    assert stack in found.findings[1].why
+
+
+def test_a_nested_stack_that_is_stuck_does_not_make_its_parent_so() -> None:
+    made, account, stack = failed()
+    account.stacks[stack] = "UPDATE_ROLLBACK_COMPLETE"
+    account.event("inner", 1, QUOTA)
+    account.event("inner", 2, "ROLLBACK_FAILED AWS::CloudFormation::Stack inner: The following resource(s)")
+    account.event(stack, 3, "CREATE_FAILED AWS::CloudFormation::Stack Inner: Embedded stack x", stack_id("inner"))
+    assert ids(diagnose(made)) == ["address-quota"]
+
+
+def test_the_way_back_of_the_clusters_own_stack_is_its_own() -> None:
+    made, account, stack = failed()
+    name = made.settings.cluster_spec.name
+    account.stacks[name] = "UPDATE_ROLLBACK_FAILED"
+    account.instances = {HEAD_NODE: "running"}
+    account.event(stack, 1, f"UPDATE_FAILED Custom::PclusterCluster Cluster: {name}")
+    account.event(name, 2, f"UPDATE_ROLLBACK_FAILED AWS::CloudFormation::Stack {name}: The following resource(s)")
+    assert f"--stack-name {name} " in " ".join(diagnose(made).findings[0].do)
+
+
+@pytest.mark.parametrize("cluster", ["", "CREATE_COMPLETE"])
+def test_the_clusters_own_stack_counts_also_when_the_one_above_is_gone_or_fine(cluster: str) -> None:
+    made, account = deployment(**({"cluster": cluster} if cluster else {}))
+    name = made.settings.cluster_spec.name
+    account.stacks[name] = "DELETE_FAILED"
+    account.event(name, 1, f"DELETE_IN_PROGRESS AWS::CloudFormation::Stack {name}: User Initiated")
+    account.event(name, 2, "DELETE_FAILED AWS::S3::Bucket Bucket: The bucket you tried to delete is not empty")
+    found = diagnose(made)
+    assert (found.operation and found.operation.stack, ids(found)) == (name, ["bucket-not-empty"])
+
+
+def test_the_clusters_own_stack_is_gone_through_once() -> None:
+    made, account, stack = failed()
+    name = made.settings.cluster_spec.name
+    account.stacks[name] = "ROLLBACK_FAILED"
+    account.event(name, 1, QUOTA)
+    account.event(stack, 2, f"CREATE_FAILED Custom::PclusterCluster Cluster: {name}: Strange")
+    assert ids(diagnose(made)) == ["address-quota"]
+    assert account.calls["describe_stack_events"] == 2
+
+
+def test_what_uses_the_network_is_looked_for_in_its_vpc() -> None:
+    made, account, stack = failed()
+    text = "DELETE_FAILED AWS::EC2::Subnet A: The subnet 'subnet-0a1b' has dependencies and cannot be deleted."
+    account.event(stack, 1, text, "subnet-0a1b", ResourceProperties='{"VpcId": "vpc-0a1b2c3d"}')
+    [found] = diagnose(made).findings
+    assert "Name=vpc-id,Values=vpc-0a1b2c3d " in " ".join(found.do)
+
+
+def test_a_provider_that_no_event_names_is_found_by_its_stack() -> None:
+    made, account, stack = failed()
+    account.event(stack, 2, 'CREATE_FAILED Custom::PclusterCluster Cluster: Message returned: ... "message": "x"}]}')
+    nested = {"ResourceType": "AWS::CloudFormation::Stack", "ResourceStatus": "CREATE_COMPLETE"}
+    log = {"ResourceType": "AWS::Logs::LogGroup", "ResourceStatus": "CREATE_COMPLETE"}
+    account.resources = {
+        stack: [
+            {**nested, "LogicalResourceId": "Other", "PhysicalResourceId": stack_id("gone")},
+            {**nested, "LogicalResourceId": "Provider", "PhysicalResourceId": stack_id("provider")},
+        ],
+        "provider": [{**log, "LogicalResourceId": "Log", "PhysicalResourceId": PROVIDER_GROUP}],
+    }
+    account.line(stream("provider"), 1, '[ERROR] "message": "Invalid cluster configuration."', PROVIDER_GROUP)
+    assert ids(diagnose(made)) == ["configuration-refused"]
+
+
+# An unknown failure
+
+
+def test_an_unknown_failure_shows_itself_the_logs_and_where_to_read_on() -> None:
+    made, account, stack = failed()
+    account.event(stack, 3, f"CREATE_FAILED Custom::PclusterCluster Cluster: Strange (LogGroup: {PROVIDER_GROUP})")
+    for number in range(10):
+        account.line(stream("provider"), 2, f"error: strange thing {number}", PROVIDER_GROUP)
+    found = diagnose(made)
+    assert found.failed
+    assert found.findings == ()
+    assert found.unknown[0].text.startswith("CREATE_FAILED Custom::PclusterCluster Cluster: Strange")
+    assert [each.text[-1] for each in found.unknown[1:]] == list("56789")
+    assert len(found.unknown) == 1 + LINES_OF_UNKNOWN
+    text = shown(found)
+    assert "No known cause. This failed first:" in text
+    assert f"describe-stack-events --stack-name {stack} " in " ".join(text.split())
+    assert f"logs filter-log-events --log-group-name {PROVIDER_GROUP}" in text
+    assert "make logs" not in text, "there are no logs of nodes"
+    assert found.document()["outcome"] == "unknown"
+
+
+def test_an_unknown_failure_is_not_hidden_by_a_later_one_that_is_known() -> None:
+    made, account, stack = failed()
+    account.event(stack, 1, "CREATE_FAILED AWS::X::Y Odd: Strange")
+    account.event(stack, 2, QUOTA)
+    found = diagnose(made)
+    assert (found.unknown[0].names["resource"], ids(found)) == ("Odd", ["address-quota"])
+    assert found.document()["outcome"] == "unknown"
+    text = shown(found)
+    assert (
+        text.index("Odd: Strange") < text.index("Also seen") < text.index("The account has no Elastic IP address left")
+    )
+
+
+def test_if_all_events_are_consequences_the_first_is_shown() -> None:
+    made, account, stack = failed()
+    account.event(stack, 3, "CREATE_FAILED AWS::SSM::Parameter A: Resource creation cancelled")
+    assert diagnose(made).unknown[0].text.endswith("Resource creation cancelled")
+
+
+def test_to_read_on_goes_by_the_id_of_a_stack_below_and_to_the_logs_of_the_head_node() -> None:
+    made, account, stack = failed()
+    account.event("inner", 2, "CREATE_FAILED AWS::X::Y Odd: Strange")
+    account.event(stack, 3, "CREATE_FAILED AWS::CloudFormation::Stack Inner: Embedded stack", stack_id("inner"))
+    account.line(stream("boot"), 1, "error: strange")
+    found = diagnose(made)
+    assert found.read_on[0].endswith(f" --stack-name {stack_id('inner')} --region us-west-2")
+    assert found.read_on[1] == "make logs ENV=trn1-16 ARGS='head-node --since 6h'"
+
+
+def test_a_command_with_a_long_word_can_be_copied() -> None:
+    made, account, stack = failed()
+    name = f"trn1-16-cluster-{'x' * 100}"
+    account.event(name, 2, "CREATE_FAILED AWS::X::Y Odd: Strange")
+    account.event(stack, 3, "CREATE_FAILED AWS::CloudFormation::Stack Inner: Embedded stack", stack_id(name))
+    text = shown(diagnose(made))
+    assert max(map(len, text.splitlines())) <= 80
+    assert f"--stack-name {stack_id(name)} " in " ".join(text.replace("\\\n", "").split())

@@ -1,0 +1,145 @@
+"""`make diagnose`: what it may not read, and how much it reads."""
+
+from datetime import timedelta
+
+import pytest
+from botocore.exceptions import ClientError
+
+from scripts.diagnose.diagnose import diagnose
+from scripts.diagnose.evidence import LOG_PAGES, Reader
+from scripts.diagnose.failures import EVENT_PAGES, STACK_PAGES
+from tests.scripts.diagnose.causes.recorded import (
+    CLUSTER_GROUP,
+    HEAD_NODE,
+    NOW,
+    PROVIDER_GROUP,
+    QUOTA,
+    Now,
+    deployment,
+    failed,
+    ids,
+    shown,
+    stack_id,
+    stream,
+)
+
+
+@pytest.mark.parametrize(
+    ("operation", "action"),
+    [
+        ("describe_stack_events", "cloudformation:DescribeStackEvents"),
+        ("list_stacks", "cloudformation:ListStacks"),
+        ("describe_log_groups", "logs:DescribeLogGroups"),
+        ("filter_log_events", "logs:FilterLogEvents"),
+        ("describe_stacks", "cloudformation:DescribeStacks"),
+    ],
+)
+def test_a_right_that_is_missing_is_told_and_the_rest_is_looked_at(operation: str, action: str) -> None:
+    made, account, stack = failed()
+    account.event(stack, 3, f"CREATE_FAILED Custom::PclusterCluster Cluster: Strange (LogGroup: {PROVIDER_GROUP})")
+    account.line(stream("boot"), 2, "error: strange")
+    account.denied = {operation}
+    found = diagnose(made)
+    assert any(f"{action} is not allowed" in line for line in found.unread)
+    assert "Not read" in shown(found)
+    assert found.failed, "a stack that failed did so even if its events are secret"
+
+
+def test_credentials_that_are_not_valid_are_an_error() -> None:
+    made, account, _ = failed()
+
+    def expired(*_: object, **__: object) -> None:
+        raise ClientError({"Error": {"Code": "ExpiredToken", "Message": "expired"}}, "DescribeStacks")
+
+    account.describe_stacks = expired  # type: ignore[method-assign,assignment]
+    with pytest.raises(ClientError, match="ExpiredToken"):
+        diagnose(made)
+
+
+def test_events_are_read_to_the_beginning_of_the_operation_and_no_further() -> None:
+    made, account, stack = failed()
+    account.events[stack][:0] = [dict(account.events[stack][0], ResourceStatus="UPDATE_COMPLETE")] * 20_000
+    for number in range(250):
+        account.event(stack, 1, f"CREATE_COMPLETE AWS::SSM::Parameter P{number}: ")
+    account.event(stack, 2, QUOTA)
+    assert ids(diagnose(made)) == ["address-quota"]
+    assert account.calls["describe_stack_events"] == 3
+
+
+def test_there_are_bounds_for_what_is_read() -> None:
+    made, account, stack = failed()
+    for _ in range(20_000):
+        account.event(stack, 1, "CREATE_FAILED Custom::PclusterCluster Cluster: Strange")
+    account.deleted = [{"StackName": "x", "StackId": stack_id("x"), "DeletionTime": NOW}] * 5_000
+    account.lines_in_page = 10
+    for _ in range(1_000):
+        account.line(stream("boot"), 1, "error: strange")
+    found = diagnose(made)
+    assert account.calls["describe_stack_events"] == EVENT_PAGES
+    assert account.calls["list_stacks"] == STACK_PAGES
+    assert account.calls["filter_log_events"] == LOG_PAGES
+    assert found.cut_off == (
+        f"events of {stack}: only the newest 5,000",
+        "deleted stacks: only the newest 2,000",
+        f"log group {CLUSTER_GROUP}: everything only since 2026-05-01 11:06 UTC",
+    )
+
+
+def test_without_any_right_it_is_not_known_whether_something_failed() -> None:
+    made, account, _ = failed()
+    account.denied = {"describe_stacks", "describe_log_groups", "describe_instances"}
+    found = diagnose(made, Now())
+    assert (found.failed, found.document()["outcome"], found.findings) == (True, "unknown", ())
+    text = shown(found)
+    assert "Nothing failed" not in text
+    assert "Whether something failed is not known" in text
+
+
+def test_a_cause_is_one_even_if_not_everything_may_be_read() -> None:
+    made, account, stack = failed()
+    account.event(stack, 1, QUOTA)
+    account.denied = {"describe_log_groups"}
+    assert diagnose(made, Now()).outcome == "cause"
+
+
+def test_of_logs_the_newest_lines_are_read_and_what_is_cut_off_is_told() -> None:
+    made, account = deployment(cluster="CREATE_COMPLETE")
+    account.lines_in_page = 10
+    for number in range(400):
+        account.line("ip-10-0-9-9.i-0b.cloud-init-output", 59 - number / 10, f"error {number}")
+    reader = Reader(made)
+    lines = reader.lines(CLUSTER_GROUP, NOW - timedelta(hours=1), NOW)
+    assert lines[-1].text == "error 0"
+    assert lines == sorted(lines, key=lambda line: line.time)
+    assert account.calls["filter_log_events"] == LOG_PAGES
+    assert reader.cut_off == [f"log group {CLUSTER_GROUP}: everything only since 2026-05-01 11:55 UTC"]
+
+
+def test_pages_without_a_line_count_and_are_gone_past() -> None:
+    made, account = deployment(cluster="CREATE_COMPLETE")
+    account.empty_pages = 2
+    account.line(stream("daemon"), 58, "error: strange")
+    assert [each.text for each in Reader(made).lines(CLUSTER_GROUP, NOW - timedelta(hours=1), NOW)] == [
+        "error: strange"
+    ]
+    assert account.calls["filter_log_events"] <= LOG_PAGES
+
+
+def test_compute_nodes_that_log_much_do_not_keep_the_head_nodes_lines_out() -> None:
+    made, account = deployment(cluster="CREATE_COMPLETE")
+    account.lines_in_page = 10
+    account.line(stream("daemon"), 45, "ERROR - An error occurred (InsufficientInstanceCapacity)")
+    for number in range(2_000):
+        account.line(f"ip-10-0-9-{number % 200}.i-0b.slurmd", 40 + number / 100, f"error {number}")
+    found = diagnose(made, Now())
+    assert ids(found) == ["insufficient-capacity"]
+    assert all(HEAD_NODE not in line for line in found.cut_off)
+
+
+def test_a_head_node_that_may_not_be_asked_for_is_no_hindrance() -> None:
+    made, account = deployment(cluster="CREATE_COMPLETE")
+    account.line(stream("daemon"), 45, "ERROR - An error occurred (InsufficientInstanceCapacity)")
+    account.denied = {"describe_instances"}
+    found = diagnose(made, Now())
+    assert ids(found) == ["insufficient-capacity"]
+    assert found.unread == ("instances: ec2:DescribeInstances is not allowed",)

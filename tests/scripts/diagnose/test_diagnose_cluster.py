@@ -1,0 +1,133 @@
+"""`make diagnose`: what it says of a cluster that runs."""
+
+import pytest
+
+from scripts.diagnose.diagnose import diagnose
+from tests.scripts.diagnose.causes.recorded import (
+    CLUSTER_GROUP,
+    HEAD_NODE,
+    QUOTA,
+    Now,
+    deployment,
+    failed,
+    ids,
+    shown,
+    stream,
+)
+
+CAPACITY = "ERROR - An error occurred (InsufficientInstanceCapacity) when calling the RunInstances operation"
+PROTECTED = "WARNING - Setting cluster into protected mode due to failures detected in node provisioning."
+
+
+def test_in_a_cluster_that_runs_the_newest_line_counts_and_symptoms_come_last() -> None:
+    made, account = deployment(cluster="CREATE_COMPLETE")
+    account.line(stream("daemon"), 40, "ERROR - (VcpuLimitExceeded)")
+    account.line(stream("daemon"), 50, CAPACITY)
+    account.line(stream("daemon"), 55, PROTECTED)
+    found = diagnose(made, Now())
+    assert (found.operation, ids(found)) == (None, ["insufficient-capacity", "vcpu-quota", "protected-mode"])
+
+
+def test_what_is_older_counts_only_if_the_last_half_hour_shows_nothing() -> None:
+    made, account = deployment(cluster="CREATE_COMPLETE")
+    account.line(stream("daemon"), -120, "ERROR - (VcpuLimitExceeded)")
+    assert ids(diagnose(made, Now())) == ["vcpu-quota"]
+    account.line(stream("daemon"), 50, CAPACITY)
+    assert ids(diagnose(made, Now())) == ["insufficient-capacity"]
+
+
+def test_only_the_newest_log_group_of_this_cluster_is_read() -> None:
+    made, account = deployment(cluster="UPDATE_COMPLETE")
+    for group in ("/aws/parallelcluster/trn1-16-202604010900", "/aws/parallelcluster/trn1-16-9-202605020900"):
+        account.line(stream("daemon"), 50, PROTECTED, group)
+    account.line(stream("daemon"), 50, CAPACITY)
+    found = diagnose(made, Now())
+    assert ids(found) == ["insufficient-capacity"]
+    assert CLUSTER_GROUP in found.read
+
+
+def test_nothing_failed() -> None:
+    made, account = deployment(network="CREATE_COMPLETE", cluster="UPDATE_COMPLETE")
+    account.line(stream("daemon"), 50, "INFO - all is well, no error")
+    found = diagnose(made, Now())
+    assert not found.failed
+    assert "Nothing failed" in shown(found)
+    assert found.document()["outcome"] == "nothing failed"
+
+
+def test_there_is_nothing() -> None:
+    made, account = deployment()
+    assert "there are no stacks" in shown(diagnose(made))
+    assert set(account.calls) == {"describe_stacks"}
+
+
+def test_an_operation_under_way_without_a_failure_is_none() -> None:
+    made, account, stack = failed()
+    account.stacks[stack] = "CREATE_IN_PROGRESS"
+    assert not diagnose(made, Now()).failed
+
+
+@pytest.mark.parametrize(
+    ("part", "minute"), [("network", 50), ("cluster", -6 * 60)], ids=["of another part", "of long ago"]
+)
+def test_an_operation_that_failed_does_not_hide_the_cluster_that_runs(part: str, minute: float) -> None:
+    made, account = deployment(network="CREATE_COMPLETE", cluster="UPDATE_COMPLETE")
+    stack = made.stack_name(part)
+    account.stacks[stack] = "UPDATE_ROLLBACK_COMPLETE"
+    account.event(stack, minute, f"UPDATE_IN_PROGRESS AWS::CloudFormation::Stack {stack}: ")
+    account.event(stack, minute + 1, QUOTA)
+    account.line(stream("daemon"), 50, CAPACITY)
+    found = diagnose(made, Now())
+    assert ids(found) == ["insufficient-capacity", "address-quota"]
+    assert found.operation is not None
+    text = shown(found)
+    assert text.index("EC2 has no capacity") < text.index(stack) < text.index("no Elastic IP address left")
+
+
+def test_an_old_failure_of_unknown_cause_comes_after_what_the_cluster_shows() -> None:
+    made, account = deployment(network="UPDATE_ROLLBACK_COMPLETE", cluster="UPDATE_COMPLETE")
+    stack = made.stack_name("network")
+    account.event(stack, 1, f"UPDATE_IN_PROGRESS AWS::CloudFormation::Stack {stack}: ")
+    account.event(stack, 2, "UPDATE_FAILED AWS::X::Y Odd: Strange")
+    account.line(stream("daemon"), 50, CAPACITY)
+    found = diagnose(made, Now())
+    assert (found.outcome, found.unknown[0].names["resource"]) == ("cause", "Odd")
+    text = shown(found)
+    assert text.index("EC2 has no capacity") < text.index("Odd: Strange")
+
+
+def test_a_recent_failure_of_the_cluster_is_not_mixed_with_what_it_logs_since() -> None:
+    made, account = deployment(cluster="CREATE_COMPLETE")
+    stack = made.stack_name("cluster")
+    account.stacks[stack] = "UPDATE_ROLLBACK_COMPLETE"
+    account.event(stack, 0, f"UPDATE_IN_PROGRESS AWS::CloudFormation::Stack {stack}: ")
+    account.event(stack, 1, QUOTA)
+    account.line(stream("daemon"), 50, CAPACITY)
+    assert ids(diagnose(made, Now())) == ["address-quota"]
+
+
+@pytest.mark.parametrize(
+    ("state", "cause", "words"),
+    [
+        ("stopped", "head-node-stopped", f"aws ec2 start-instances --instance-ids {HEAD_NODE} --region us-west-2"),
+        ("stopping", "head-node-stopped", f"aws ec2 start-instances --instance-ids {HEAD_NODE} --region us-west-2"),
+        ("shutting-down", "head-node-gone", "make deploy ENV=trn1-16"),
+        ("", "head-node-gone", "make deploy ENV=trn1-16"),
+    ],
+)
+def test_a_head_node_that_does_not_run_comes_first(state: str, cause: str, words: str) -> None:
+    made, account = deployment(cluster="CREATE_COMPLETE")
+    account.instances = {HEAD_NODE: state} if state else {}
+    account.line(stream("daemon"), 50, CAPACITY)
+    found = diagnose(made, Now())
+    assert ids(found) == [cause, "insufficient-capacity"]
+    assert words in " ".join(found.findings[0].do)
+
+
+def test_a_head_node_that_is_not_there_yet_or_starts_is_no_fault() -> None:
+    made, account = deployment(cluster="CREATE_COMPLETE")
+    account.instances = {HEAD_NODE: "pending"}
+    assert not diagnose(made, Now()).failed
+    made, account, stack = failed()
+    account.stacks |= {stack: "CREATE_IN_PROGRESS", made.settings.cluster_spec.name: "CREATE_IN_PROGRESS"}
+    assert not diagnose(made, Now()).failed

@@ -1,0 +1,159 @@
+"""What the pipeline's roles may look at is what programs look at: each runs with these rights alone.
+
+But for drift detection: the emulated CloudFormation reads resources by itself, and is refused meanwhile. Its rights are
+compared with what AWS's resource schemas say that reading takes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER  # type: ignore[import-untyped]
+
+from scripts import command
+from scripts import permissions as rights
+from scripts.commands import destroy, diagnose, inventory
+from scripts.commands.deploy import settle
+from scripts.plan.model import Source
+from scripts.plan.plan import plan_of_account
+from scripts.preflight.catalog import CATALOG
+from scripts.preflight.check import Status
+from scripts.preflight.runner import run
+from tests.configurations import SHIPPED
+from tests.scripts.account import Operated
+from tests.scripts.status.status_looks import look
+from tests.stacks.deployments import Raw, deploy, edited
+from tests.stacks.test_snapshots import SNAPSHOTS
+
+SLURM = {"slurm": "these credentials lack ssm:SendCommand"}
+
+
+@contextmanager
+def only(policy: dict[str, Any], operated: Operated, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with operated.aws.restricted(policy) as environment, monkeypatch.context() as patch:
+        operated.act_as(environment, patch)
+        yield
+
+
+def test_preflight_finds_the_same(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> None:
+    def statuses() -> dict[str, Status]:
+        return {each.id: each.finding.status for results in run(CATALOG, operated.deployment()) for each in results}
+
+    expected = statuses()
+    with only(rights.reviewing(), operated, monkeypatch):
+        found = statuses()
+
+    assert found.pop("parallelcluster[launches]") is Status.SKIP, "asks EC2 for a dry run, for which there is no right"
+    assert found == expected
+
+
+@pytest.mark.parametrize("policy", [rights.reviewing, rights.deploying])
+def test_status_shows_all_but_what_the_head_node_is_asked_for(
+    policy: Any, operated: Operated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with only(policy(), operated, monkeypatch):
+        _, document = look(operated.deployment())
+
+    assert document["unseen"] == SLURM
+
+
+def faster_file_system(settings: Raw) -> None:
+    settings["storage"]["file_system"]["throughput_mbps_per_tib"] = 500
+
+
+@pytest.mark.parametrize(("edit", "ok"), [(lambda _: None, True), (faster_file_system, False)], ids=["same", "faster"])
+def test_changes_see_what_is_deployed_and_refuse_what_replaces_it(
+    edit: Callable[[Raw], object], ok: bool, operated: Operated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = edited("trn1-16", edit)
+    deployment = deploy(settings, tmp_path)
+    with only(rights.reviewing(), operated, monkeypatch):
+        plan = plan_of_account("trn1-16", settings, tmp_path, accepted=False)
+
+    assert {stack.name for stack in plan.stacks} == deployment.templates.keys()
+    assert {stack.source for stack in plan.stacks} <= {Source.SAME, Source.STORED_TEMPLATE}
+    assert plan.ok == ok
+
+
+DIAGNOSE = partial(command.run, diagnose.parser().parse_args(["trn1-16", "--json"]), diagnose.program)
+INVENTORY = partial(command.run, inventory.arguments().parse_args(["trn1-16", "--json"]), inventory.program)
+LOOK_WHAT_TO_DESTROY = ["trn1-16", "--all", "--unprotect", "--dry-run", "--json"]
+DESTROY = partial(command.run, destroy.arguments().parse_args(LOOK_WHAT_TO_DESTROY), destroy.program)
+
+
+@pytest.mark.parametrize(
+    ("policy", "call"),
+    [
+        pytest.param(rights.checking, DIAGNOSE, id="check-diagnose"),
+        pytest.param(rights.deploying, DIAGNOSE, id="deploy-diagnose"),
+        pytest.param(rights.deploying, INVENTORY, id="deploy-inventory"),
+        pytest.param(rights.deploying, DESTROY, id="deploy-destroy"),
+    ],
+)
+def test_a_program_says_the_same_as_with_all_rights(
+    policy: Callable[[], dict[str, Any]],
+    call: Callable[[], int],
+    operated: Operated,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def said() -> tuple[int, Any]:
+        code = call()
+        out, err = capsys.readouterr()
+        assert "AccessDenied" not in out + err
+        return code, json.loads(out)
+
+    expected = said()
+    with only(policy(), operated, monkeypatch):
+        assert said() == expected
+
+
+def test_a_deployment_may_see_whether_another_one_is_in_progress(
+    operated: Operated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with only(rights.deploying(), operated, monkeypatch):
+        assert settle(operated.deployment()) == ""
+
+
+NOT_READ = {"vpc-lattice:DescribeServiceNetworkVpcEndpointAssociation", "kms:Decrypt"}
+"""For endpoints of service networks, and for functions whose variables have a key: these stacks have neither."""
+
+
+def test_drift_detection_may_read_each_type_that_is_deployed() -> None:
+    texts = [path.read_text(encoding="utf-8") for name in SHIPPED for path in (SNAPSHOTS / name).iterdir()]
+    types = {each["Type"] for text in texts for each in json.loads(text)["Resources"].values()}
+    schemas = {
+        name: PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-west-2", name).schema
+        for name in types
+        if name.startswith("AWS::")
+    }
+    needed = {
+        (name, action)
+        for name, schema in schemas.items()
+        for action in schema.get("handlers", {}).get("read", {}).get("permissions", [])
+    }
+    allowed = {action for each in rights.reviewing()["Statement"] for action in each["Action"]}
+
+    assert ("AWS::KMS::Key", "kms:GetKeyPolicy") in needed
+    assert {(name, action) for name, action in needed if action not in allowed | NOT_READ} == set()
+
+
+def test_a_deployment_reads_the_clusters_logs_and_a_pull_request_does_not(
+    operated: Operated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = operated.log_group
+
+    def read() -> None:
+        operated.deployment().account.client("logs").filter_log_events(logGroupName=group)
+
+    with only(rights.deploying(), operated, monkeypatch):
+        read()
+    with only(rights.reviewing(), operated, monkeypatch), pytest.raises(ClientError, match="FilterLogEvents"):
+        read()

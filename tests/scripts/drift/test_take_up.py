@@ -1,0 +1,148 @@
+"""`make deploy` takes up what a job that ended left in progress."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from config.settings import load
+from emulator import stand_ins
+from emulator.aws import EmulatedAws
+from emulator.cdk import CommandLine
+from scripts.command import CONFIG, DONE, FAILED, UnusableError
+from scripts.commands import deploy
+from scripts.deployment import PARTS, Account, Deployment
+from scripts.plan.command import PlanError
+from scripts.progress import watch as progress
+
+DEV = load(CONFIG / "dev.yaml")
+SECOND_CLUSTER = {
+    "StackName": "dev-cluster-2",
+    "StackStatus": "CREATE_COMPLETE",
+    "Description": "Trn1 UltraCluster dev: cluster",
+}
+Settle = Callable[..., tuple[str, list[str]]]
+
+
+def stacks(status: str, name: str = "dev-network") -> list[dict[str, str]]:
+    return [{"StackName": name, "StackStatus": status}]
+
+
+@pytest.fixture
+def settle(monkeypatch: pytest.MonkeyPatch) -> Settle:
+    """Return a function that hands stacks and the end of what is in progress to `settle`: answer, what was followed."""
+
+    def called(listed: list[dict[str, str]] | Exception, ends: int | Exception = DONE) -> tuple[str, list[str]]:
+        followed: list[str] = []
+
+        def answer(*_: Any, **__: Any) -> list[dict[str, str]]:
+            if isinstance(listed, Exception):
+                raise listed
+            return listed
+
+        def watch(deployment: Deployment, *_: Any, **__: Any) -> int:
+            followed.append(deployment.environment)
+            if isinstance(ends, Exception):
+                raise ends
+            return ends
+
+        monkeypatch.setattr(Account, "list", answer)
+        monkeypatch.setattr(progress, "watch", watch)
+        return deploy.settle(Deployment("dev", DEV)), followed
+
+    return called
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        [],
+        stacks("CREATE_COMPLETE"),
+        stacks("UPDATE_ROLLBACK_FAILED"),
+        stacks("REVIEW_IN_PROGRESS"),
+        stacks("UPDATE_IN_PROGRESS", "dev"),  # ParallelCluster's own, or another deployment's
+        stacks("UPDATE_IN_PROGRESS", "dev-network-2"),
+    ],
+)
+def test_nothing_is_followed_where_nothing_is_in_progress(listed: list[dict[str, str]], settle: Settle) -> None:
+    assert settle(listed) == ("", [])
+
+
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("status", ["CREATE_IN_PROGRESS", "UPDATE_ROLLBACK_IN_PROGRESS", "DELETE_IN_PROGRESS"])
+def test_what_is_in_progress_is_followed_to_its_end(part: str, status: str, settle: Settle) -> None:
+    assert settle(stacks(status, f"dev-{part}")) == ("", ["dev"])
+
+
+def test_a_failure_that_was_followed_is_not_tried_again_unasked(settle: Settle) -> None:
+    blocker, followed = settle(stacks("CREATE_IN_PROGRESS"), FAILED)
+    assert followed == ["dev"]
+    assert "Why: make diagnose ENV=dev. To try again: make deploy ENV=dev" in blocker
+
+
+def test_settings_from_before_an_upgrade_deploy_nothing(settle: Settle) -> None:
+    blocker, followed = settle([*stacks("CREATE_IN_PROGRESS"), SECOND_CLUSTER])
+    assert blocker.startswith("There are newer clusters than the settings say: cluster.generation 2.")
+    assert followed == []
+
+
+@pytest.mark.parametrize(
+    ("listed", "ends"),
+    [
+        (ClientError({"Error": {"Code": "ExpiredToken", "Message": "expired"}}, "DescribeStacks"), DONE),
+        (stacks("CREATE_IN_PROGRESS"), UnusableError("An error occurred (ExpiredToken)")),
+    ],
+)
+def test_credentials_that_ended_are_an_error_for_people(listed: Any, ends: Any, settle: Settle) -> None:
+    with pytest.raises(PlanError, match="ExpiredToken"):
+        settle(listed, ends)
+
+
+def test_what_stands_against_a_deployment_ends_the_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["deploy", "dev", "--yes"])
+    monkeypatch.setattr(deploy, "clean_up_as_after_ctrl_c", lambda: None)
+    monkeypatch.setattr(deploy, "settle", lambda _: "not now")
+    assert deploy.main() == 1
+    assert capsys.readouterr().err == "not now\n"
+
+
+@pytest.mark.thorough
+@pytest.mark.slow
+@pytest.mark.validation
+def test_a_second_run_takes_up_the_first_and_a_third_has_nothing_to_do(boto3_data: None, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "scripts", "deploy", "dev", "--yes"]
+    with EmulatedAws() as aws, closing(CommandLine(aws)) as command_line:
+        stand_ins.create(aws, DEV)
+        assert command_line.bootstrap(DEV.region) == 0
+        environment = {**os.environ, **aws.settings, "HOME": str(tmp_path), "AWS_REGION": DEV.region}
+        cloudformation = aws.client("cloudformation", DEV.region)
+        with subprocess.Popen(command, cwd=CONFIG.parent, env=environment) as first:
+            while first.poll() is None and "dev-cluster" not in statuses(cloudformation):
+                time.sleep(0.1)
+            first.send_signal(signal.SIGTERM)
+        assert first.returncode == 128 + signal.SIGTERM
+        second, third = (
+            subprocess.run(command, cwd=CONFIG.parent, env=environment, capture_output=True, text=True, check=False)
+            for _ in range(2)
+        )
+        found = statuses(cloudformation)
+    assert second.returncode == 0, second.stdout + second.stderr
+    assert "Nothing would change." in third.stdout, third.stdout + third.stderr
+    assert third.returncode == 0
+    assert {found[f"dev-{part}"] for part in PARTS} == {"CREATE_COMPLETE"}
+
+
+def statuses(cloudformation: Any) -> dict[str, str]:
+    return {each["StackName"]: each["StackStatus"] for each in cloudformation.describe_stacks()["Stacks"]}

@@ -1,0 +1,262 @@
+"""Prices from AWS's Price List API: what is asked, what is made of the answers, and when the table is taken instead.
+
+The answers have the shape of the API reference, GetProducts; names are those of the public price list.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import socket
+from collections.abc import Callable, Iterator
+from datetime import date, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from botocore.awsrequest import AWSResponse
+
+from scripts.estimate import prices, products
+from scripts.estimate.prices import PriceListError, Prices, fetch, find_prices
+from scripts.estimate.products import GP3, NAT_GATEWAY, PUBLIC_ADDRESS, instance
+
+TODAY = date(2026, 11, 20)
+TRN1 = instance("trn1.32xlarge")
+
+
+def offer(usage_type: str, *dollars: str, unit: str = "Hrs", currency: str = "USD") -> dict[str, Any]:
+    """Return an offer with a price for each step of its amount."""
+    dimensions = {
+        f"term.{step}": {"unit": unit, "beginRange": str(step * 10_240), "pricePerUnit": {currency: each}}
+        for step, each in enumerate(dollars)
+    }
+    return {
+        "product": {"attributes": {"usagetype": usage_type, "regionCode": "us-west-2"}},
+        "terms": {"OnDemand": {"term": {"priceDimensions": dimensions}}},
+    }
+
+
+class Pages(io.BytesIO):
+    """A body as botocore reads it."""
+
+    def stream(self) -> Iterator[bytes]:
+        yield self.read()
+
+
+Api = Callable[[dict[str, list[dict[str, Any]]]], Any]
+
+
+@pytest.fixture
+def api(offline: Path, monkeypatch: pytest.MonkeyPatch) -> Api:
+    """A function that makes a client whose requests are answered by service code; it keeps them in `client.asked`.
+
+    Each answer holds one offer, and the token of the page after it.
+    """
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+
+    def made(offers: dict[str, list[dict[str, Any]]]) -> Any:
+        client = boto3.client("pricing", region_name="us-east-1")
+        client.asked = []
+
+        def answer(request: Any, **_: Any) -> AWSResponse:
+            asked = json.loads(request.body)
+            client.asked.append(asked)
+            found, page = offers.get(asked["ServiceCode"], []), int(asked.get("NextToken", 0))
+            body: dict[str, Any] = {"PriceList": [json.dumps(each) for each in found[page : page + 1]]}
+            if page + 1 < len(found):
+                body["NextToken"] = str(page + 1)
+            return AWSResponse(request.url, 200, {}, Pages(json.dumps(body).encode()))
+
+        client.meta.events.register("before-send.pricing.GetProducts", answer)
+        return client
+
+    return made
+
+
+def test_asks_by_region_service_and_attributes(api: Api) -> None:
+    client = api({"AmazonEC2": [offer("USW2-BoxUsage:trn1.32xlarge", "21.5000000000")]})
+    assert fetch(client, "us-west-2", [TRN1]) == {"trn1.32xlarge": Decimal("21.5")}
+    [asked] = client.asked
+    assert asked["ServiceCode"] == "AmazonEC2"
+    filters = {each["Field"]: each["Value"] for each in asked["Filters"]}
+    assert filters["regionCode"] == "us-west-2"
+    assert (filters["instanceType"], filters["operatingSystem"], filters["tenancy"]) == (
+        "trn1.32xlarge",
+        "Linux",
+        "Shared",
+    )
+    assert {each["Type"] for each in asked["Filters"]} == {"TERM_MATCH"}
+
+
+def test_the_usage_type_may_lack_the_region_and_must_be_whole(api: Api) -> None:
+    client = api(
+        {
+            "AmazonEC2": [
+                offer("RegionalNatGateway-Hours", "0.1"),
+                offer("USW2-RegionalNatGateway-Hours", "0.1"),
+                offer("NatGateway-Hours", "0.045"),
+                offer("USW2-NatGateway-Prvd-Bytes", "0.3"),
+            ]
+        }
+    )
+    assert fetch(client, "us-west-2", [NAT_GATEWAY]) == {"NAT gateway": Decimal("0.045")}
+
+
+def test_one_search_serves_all_products_that_it_finds(api: Api) -> None:
+    client = api({"AmazonEC2": [offer("NatGateway-Hours", "0.045"), offer("NatGateway-Bytes", "0.046")]})
+    found = fetch(client, "us-west-2", [NAT_GATEWAY, products.NAT_DATA])
+    assert found == {"NAT gateway": Decimal("0.045"), "NAT gateway data": Decimal("0.046")}
+    assert len(client.asked) == 2  # two pages
+
+
+def test_of_prices_by_amount_the_first_is_taken(api: Api) -> None:
+    client = api({"AmazonCloudWatch": [offer("USW2-VendedLog-Bytes", "0.5", "0.25", "0.1", unit="GB")]})
+    assert fetch(client, "us-west-2", [products.FLOW_LOG_INGESTION]) == {"flow logs": Decimal("0.5")}
+
+
+@pytest.mark.parametrize(
+    "offers",
+    [
+        [],
+        [offer("USW2-EBS:VolumeUsage.gp3", "0.08"), offer("EBS:VolumeUsage.gp3", "0.09")],
+        [offer("EBS:VolumeUsage.gp3", "0.6", currency="CNY")],
+        [{"product": {"attributes": {}}, "terms": {}}],
+        [{"product": {"attributes": {"usagetype": "EBS:VolumeUsage.gp3"}}, "terms": {"Reserved": {}}}],
+    ],
+    ids=["none", "two", "another currency", "no usage type", "reserved only"],
+)
+def test_what_is_not_one_price_is_no_price(api: Api, offers: list[dict[str, Any]]) -> None:
+    assert fetch(api({"AmazonEC2": offers}), "us-west-2", [GP3]) == {}
+
+
+def test_an_error_of_the_api_is_told(api: Api) -> None:
+    client = api({})
+
+    def deny(request: Any, **_: Any) -> AWSResponse:
+        body = {"__type": "AccessDeniedException", "message": "not authorized to perform: pricing:GetProducts"}
+        return AWSResponse(request.url, 400, {}, Pages(json.dumps(body).encode()))
+
+    client.meta.events.register_first("before-send.pricing.GetProducts", deny)
+    with pytest.raises(PriceListError, match="pricing:GetProducts"):
+        fetch(client, "us-west-2", [GP3])
+
+
+# --- which prices are taken ---
+
+
+@pytest.fixture
+def online(monkeypatch: pytest.MonkeyPatch, api: Api) -> Any:
+    """Credentials and an API that can be reached; its client is returned."""
+    client = api({"AmazonEC2": [offer("BoxUsage:trn1.32xlarge", "20"), offer("EBS:VolumeUsage.gp3", "0.07")]})
+    monkeypatch.setattr(prices, "_client", lambda: client)
+    monkeypatch.setattr(prices, "_is_reachable", lambda: True)
+    return client
+
+
+@pytest.mark.usefixtures("offline")
+def test_without_credentials_the_table_is_taken_and_told() -> None:
+    assert find_prices("us-west-2", [TRN1], "auto", TODAY) == Prices(
+        "us-west-2", remark="no credentials for the Price List API"
+    )
+
+
+def test_a_profile_is_a_sign_of_credentials(offline: Path) -> None:
+    (offline / ".aws").mkdir()
+    (offline / ".aws/config").write_text("[default]\n", encoding="utf-8")
+    assert prices._credentials_are_likely()
+
+
+def test_the_answer_is_kept_for_a_week(online: Any, offline: Path) -> None:
+    fresh = find_prices("us-west-2", [TRN1, products.DASHBOARD], "auto", TODAY)
+    assert fresh == Prices("us-west-2", {"trn1.32xlarge": Decimal(20)}, TODAY)
+    calls = len(online.asked)
+    kept = find_prices("us-west-2", [TRN1], "auto", TODAY + timedelta(days=7))
+    assert (kept.listed, kept.listed_on) == (fresh.listed, TODAY)
+    assert kept.remark == f"kept in {offline / 'cache/ultracluster/prices-us-west-2.json'}"
+    assert len(online.asked) == calls
+    later = find_prices("us-west-2", [TRN1], "auto", TODAY + timedelta(days=8))
+    assert later.listed_on == TODAY + timedelta(days=8)
+    assert len(online.asked) == 2 * calls
+
+
+def test_a_kept_answer_serves_without_credentials(online: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    find_prices("us-west-2", [TRN1], "auto", TODAY)
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    assert find_prices("us-west-2", [TRN1], "auto", TODAY).listed_on == TODAY
+    assert find_prices("us-east-1", [TRN1], "auto", TODAY).listed_on is None
+
+
+def test_a_kept_answer_about_less_is_not_enough(online: Any) -> None:
+    find_prices("us-west-2", [TRN1], "auto", TODAY)
+    assert find_prices("us-west-2", [TRN1, GP3], "auto", TODAY).listed["EBS gp3"] == Decimal("0.07")
+
+
+def test_what_the_list_does_not_have_is_not_asked_for_again(online: Any) -> None:
+    find_prices("us-west-2", [PUBLIC_ADDRESS], "auto", TODAY)
+    calls = len(online.asked)
+    found = find_prices("us-west-2", [PUBLIC_ADDRESS], "auto", TODAY)
+    assert len(online.asked) == calls
+    price = found.of(PUBLIC_ADDRESS)
+    assert price is not None
+    assert price.source == "table"
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"day": "2026-11-20", "asked": [], "dollars": {"x": "y"}}'])
+def test_a_broken_cache_is_no_fault(online: Any, offline: Path, text: str) -> None:
+    path = offline / "cache/ultracluster/prices-us-west-2.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(text, encoding="utf-8")
+    assert find_prices("us-west-2", [TRN1], "auto", TODAY).listed == {"trn1.32xlarge": Decimal(20)}
+
+
+def test_no_place_to_keep_prices_is_no_fault(online: Any, offline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (offline / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(offline / "file"))
+    assert find_prices("us-west-2", [TRN1], "auto", TODAY).listed_on == TODAY
+
+
+def test_the_table_and_the_api_can_be_asked_for(online: Any) -> None:
+    find_prices("us-west-2", [TRN1], "auto", TODAY)
+    assert find_prices("us-west-2", [TRN1], "table", TODAY) == Prices("us-west-2", remark="as asked for")
+    calls = len(online.asked)
+    assert find_prices("us-west-2", [TRN1], "api", TODAY).remark == ""
+    assert len(online.asked) == 2 * calls
+
+
+@pytest.mark.usefixtures("offline")
+def test_an_api_that_was_asked_for_must_answer() -> None:
+    with pytest.raises(PriceListError, match="credentials"):
+        find_prices("us-west-2", [TRN1], "api", TODAY)
+
+
+@pytest.mark.usefixtures("online")
+def test_an_api_that_refuses_is_told_and_the_table_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> None:
+        raise PriceListError("the Price List API did not answer: no")
+
+    monkeypatch.setattr(prices, "fetch", refuse)
+    found = find_prices("us-west-2", [TRN1], "auto", TODAY)
+    assert found == Prices("us-west-2", remark="the Price List API did not answer: no")
+
+
+# --- reaching the API ---
+
+
+@pytest.mark.usefixtures("offline")
+def test_a_port_that_listens_is_reachable_and_one_that_does_not_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.getsockname()[1]}")
+        assert prices._is_reachable()
+    assert not prices._is_reachable()
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    found = find_prices("us-west-2", [TRN1], "auto", TODAY)
+    assert found.remark == "the Price List API cannot be reached"
+
+
+@pytest.mark.usefixtures("offline")
+def test_a_proxy_is_left_to_botocore(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
+    assert prices._is_reachable()

@@ -1,0 +1,83 @@
+"""What the tests of change plans share: ParallelCluster's code, and golden templates."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emulator.aws import EmulatedAws
+from scripts.plan import change_sets
+from scripts.plan.comparison import Comparison
+from tests.scripts.plan.account import DeployedCluster
+from toolchain.assembly import EXAMPLE_ACCOUNT, Stack
+from toolchain.cluster import CLUSTER_TYPE
+from toolchain.parallelcluster import Configuration, ParallelCluster
+
+SNAPSHOTS = Path(__file__).parents[2] / "snapshots"
+REGION = "us-west-2"
+
+
+@pytest.fixture(scope="session")
+def parallelcluster() -> Iterator[ParallelCluster]:
+    """ParallelCluster's code, without any AWS to turn to."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    with ParallelCluster({**environment, "AWS_EC2_METADATA_DISABLED": "true"}) as process:
+        yield process
+
+
+def golden(environment: str = "trn1-16") -> dict[str, Stack]:
+    """Return the golden templates of a configuration, anew each time."""
+    return {
+        path.stem: Stack(path.stem, REGION, EXAMPLE_ACCOUNT, json.loads(path.read_text(encoding="utf-8")), {})
+        for path in sorted((SNAPSHOTS / environment).glob("*.json"))
+    }
+
+
+@pytest.fixture(scope="session")
+def configuration() -> Configuration:
+    """The ParallelCluster configuration of trn1-16, with names for ids."""
+    stacks = golden()
+    [properties] = [
+        resource["Properties"]
+        for resource in stacks["trn1-16-cluster"].resources.values()
+        if resource["Type"] == CLUSTER_TYPE
+    ]
+    found: Configuration = Comparison(stacks, stacks).before("trn1-16-cluster", properties["ClusterConfiguration"])
+    return found
+
+
+def find(stacks: dict[str, Stack], part: str, resource_type: str) -> tuple[str, dict[str, Any]]:
+    """Return logical id and definition of the first resource of a type."""
+    resources = stacks[f"trn1-16-{part}"].resources
+    return next((name, resource) for name, resource in resources.items() if resource["Type"] == resource_type)
+
+
+@pytest.fixture(scope="module")
+def deployed_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeployedCluster]:
+    """One deployment for the tests of a module: what is done with restricted rights ends its head node."""
+    with EmulatedAws() as aws:
+        found = DeployedCluster(aws, tmp_path_factory.mktemp("assemblies"))
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def cluster(deployed_cluster: DeployedCluster, monkeypatch: pytest.MonkeyPatch) -> DeployedCluster:
+    """The deployment, with this process's credentials for its account."""
+    deployed_cluster.act_as_owner(monkeypatch)
+    return deployed_cluster
+
+
+@pytest.fixture
+def without_change_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the CDK out: it takes seconds."""
+
+    def refuse(_: Any, __: Path, names: list[str], ___: set[str]) -> dict[str, change_sets.ChangeSetError]:
+        return dict.fromkeys(names, change_sets.ChangeSetError("the CDK was left out"))
+
+    monkeypatch.setattr(change_sets, "describe", refuse)

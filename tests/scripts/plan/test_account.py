@@ -1,0 +1,356 @@
+"""Change plans of a deployed cluster: what they say, from which source, and that they leave nothing behind."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scripts.plan.live import AccountError
+from scripts.plan.model import ClusterPlan, Effect, Kind, Plan, Source
+from scripts.plan.plan import plan_of_account
+from scripts.preflight.check import Status
+from tests.scripts.plan.account import (
+    ENVIRONMENT,
+    PARTS,
+    DeployedCluster,
+    Edit,
+    compute_resource,
+    file_system,
+    unchanged,
+)
+from tests.stacks.deployments import deploy
+
+pytestmark = pytest.mark.validation
+
+STACKS = tuple(f"trn1-16-{part}" for part in PARTS)
+NETWORK, STORAGE, CLUSTER, MONITORING = STACKS
+
+
+def add_queue(settings: dict[str, Any]) -> None:
+    first = settings["cluster"]["queues"][0]
+    settings["cluster"]["queues"].append({**first, "name": "second"})
+
+
+def more_nodes(settings: dict[str, Any]) -> None:
+    compute_resource(settings)["max_count"] = 20
+
+
+def fewer_nodes(settings: dict[str, Any]) -> None:
+    compute_resource(settings)["max_count"] = 8
+
+
+def bigger_file_system(settings: dict[str, Any]) -> None:
+    file_system(settings)["capacity_gib"] = 7200
+
+
+def faster_file_system(settings: dict[str, Any]) -> None:
+    file_system(settings)["throughput_mbps_per_tib"] = 500
+
+
+def other_subnet(settings: dict[str, Any]) -> None:
+    settings["network"]["private_subnet_cidr"] = "10.0.128.0/18"
+
+
+def other_head_node(settings: dict[str, Any]) -> None:
+    settings["cluster"]["head_node"]["instance_type"] = "c6i.8xlarge"
+
+
+def give_up(settings: dict[str, Any]) -> None:
+    settings["storage"]["retain"] = False
+    settings["termination_protection"] = []
+
+
+def everything(settings: dict[str, Any]) -> None:
+    """Change something of every kind: in place, replaced, added, and a stack's protection."""
+    settings["cluster"]["queues"][0]["placement_group"] = "other"
+    add_queue(settings)
+    faster_file_system(settings)
+    settings["network"]["flow_log_retention_days"] = 30
+    settings["termination_protection"] = ["storage"]
+
+
+def effects(plan: Plan) -> dict[str, Mapping[str, str]]:
+    """Return effects by stack and type; one of several resources of a type is told."""
+    return {stack.name: {each.type: each.effect for each in stack.changes} for stack in plan.stacks if stack.changes}
+
+
+def answers(plan: Plan) -> dict[str, str]:
+    """Return what ParallelCluster says, by the last part of the key."""
+    return {change.path.rpartition(".")[2]: change.kind for change in plan.cluster.changes}
+
+
+def of_status(plan: Plan, status: Status) -> list[str]:
+    return [f"{each.subject}: {each.sentence}" for each in plan.findings if each.status is status]
+
+
+CUSTOM = {"Custom::PclusterCluster": Effect.CHANGED}
+IN_PLACE: dict[str, tuple[Edit, dict[str, Any], dict[str, str]]] = {
+    "nothing": (unchanged, {}, {}),
+    "another queue": (
+        add_queue,
+        {
+            CLUSTER: CUSTOM,
+            MONITORING: {"AWS::CloudWatch::Alarm": Effect.ADDED, "AWS::CloudWatch::Dashboard": Effect.CHANGED},
+        },
+        {"SlurmQueues": Kind.LIVE},
+    ),
+    "more nodes": (more_nodes, {CLUSTER: CUSTOM}, {"MaxCount": Kind.LIVE}),
+    "bigger file system": (
+        bigger_file_system,
+        {
+            STORAGE: {"AWS::FSx::FileSystem": Effect.CHANGED},
+            MONITORING: {"AWS::CloudWatch::Alarm": Effect.CHANGED},
+        },
+        {},
+    ),
+}
+
+
+@pytest.mark.usefixtures("without_change_sets")
+@pytest.mark.parametrize(("edit", "stacks", "keys"), IN_PLACE.values(), ids=IN_PLACE)
+def test_nothing_stands_against_what_is_changed_in_place(
+    edit: Edit, stacks: dict[str, Any], keys: dict[str, str], cluster: DeployedCluster
+) -> None:
+    plan = cluster.plan(edit.__name__, edit)
+    assert (effects(plan), answers(plan)) == (stacks, keys)
+    assert plan.ok
+    assert plan.findings == []
+    assert plan.empty == (edit is unchanged)
+    assert {stack.name for stack in plan.stacks if stack.source is not Source.SAME} == stacks.keys()
+
+
+@pytest.mark.usefixtures("without_change_sets")
+def test_a_faster_file_system_is_a_new_one(cluster: DeployedCluster) -> None:
+    plan = cluster.plan("faster_file_system", faster_file_system)
+    assert effects(plan)[STORAGE] == {"AWS::FSx::FileSystem": Effect.REPLACED}
+    [fault] = of_status(plan, Status.FAIL)
+    [system] = cluster.client("fsx").describe_file_systems()["FileSystems"]
+    assert f"AWS::FSx::FileSystem {system['FileSystemId']}) is replaced" in fault
+    assert "LustreConfiguration.PerUnitStorageThroughput from 250 to 500" in fault
+    assert "the old one stays, outside of the stack" in fault
+    # The cluster takes the new one under a new name, while it runs.
+    assert answers(plan) == {"SharedStorage": Kind.LIVE}
+    assert "(known after deployment of trn1-16-storage)" in json.dumps([each.after for each in plan.cluster.changes])
+
+
+@pytest.mark.usefixtures("without_change_sets")
+def test_another_subnet_is_a_new_one_and_what_stands_in_the_old_one_is_told(cluster: DeployedCluster) -> None:
+    plan = cluster.plan("other_subnet", other_subnet)
+    assert effects(plan)[NETWORK]["AWS::EC2::Subnet"] == Effect.REPLACED
+    fault, refusal = of_status(plan, Status.FAIL)
+    assert "is replaced, because of CidrBlock from 10.0.64.0/18 to 10.0.128.0/18" in fault
+    assert f"refuses to change what {STORAGE}, {CLUSTER} imports from here" in refusal
+    [left_behind] = of_status(plan, Status.WARN)
+    assert "AWS::FSx::FileSystem" in left_behind
+    assert "keeps its old SubnetIds, although trn1-16-network makes new ones" in left_behind
+    assert answers(plan)["SubnetIds"] == Kind.DRAINS
+
+
+@pytest.mark.usefixtures("without_change_sets")
+def test_a_replacement_can_be_accepted(cluster: DeployedCluster) -> None:
+    plan = cluster.plan("faster_file_system", faster_file_system, accepted=True)
+    assert plan.ok
+    assert any("is replaced" in sentence for sentence in of_status(plan, Status.WARN))
+
+
+@pytest.mark.usefixtures("without_change_sets")
+def test_what_other_stacks_import_stays_even_if_its_replacement_is_accepted(cluster: DeployedCluster) -> None:
+    plan = cluster.plan("other_subnet", other_subnet, accepted=True)
+    [refusal] = of_status(plan, Status.FAIL)
+    assert "CloudFormation refuses" in refusal
+
+
+@pytest.mark.usefixtures("without_change_sets")
+def test_another_head_node_is_refused(cluster: DeployedCluster) -> None:
+    plan = cluster.plan("other_head_node", other_head_node, accepted=True)
+    [fault] = of_status(plan, Status.FAIL)
+    assert "HeadNode.InstanceType from c6i.4xlarge to c6i.8xlarge is refused as long as the cluster lives" in fault
+    assert answers(plan) == {"InstanceType": Kind.REFUSED}
+
+
+@pytest.mark.usefixtures("without_change_sets")
+def test_the_fleet_is_asked_whether_it_runs(cluster: DeployedCluster) -> None:
+    running = cluster.plan("fewer_nodes", fewer_nodes)
+    [fault] = [each for each in running.findings if each.status is Status.FAIL]
+    assert "needs the fleet STOPPED, and it is RUNNING" in fault.sentence
+    assert fault.command == "make fleet ENV=trn1-16 ARGS=stop"
+    cluster.set_fleet("STOPPED")
+    try:
+        stopped = cluster.plan("fewer_nodes", fewer_nodes)
+    finally:
+        cluster.set_fleet("RUNNING")
+    assert stopped.ok
+    assert [change.passes_now for change in stopped.cluster.changes] == [True]
+    [advice] = stopped.findings
+    assert advice.command == "make fleet ENV=trn1-16 ARGS=start"
+
+
+@pytest.mark.usefixtures("without_change_sets")
+def test_what_is_no_longer_protected_or_retained_is_told(cluster: DeployedCluster) -> None:
+    plan = cluster.plan("give_up", give_up)
+    warnings = of_status(plan, Status.WARN)
+    assert plan.ok
+    assert f"{NETWORK}: the stack is no longer protected against deletion" in warnings
+    assert f"{STORAGE}: the stack is no longer protected against deletion" in warnings
+    assert any("AWS::FSx::FileSystem" in each and "is no longer retained" in each for each in warnings)
+    assert {stack.name: stack.other for stack in plan.stacks}[NETWORK] == ("termination protection off",)
+
+
+@pytest.mark.usefixtures("without_change_sets")
+def test_another_name_does_not_reach_parallelcluster(cluster: DeployedCluster) -> None:
+    plan = cluster.plan("renamed", lambda settings: settings["cluster"].update(name="other"))
+    assert answers(plan) == {"ClusterName": Kind.REFUSED}
+    assert not plan.ok
+
+
+@pytest.mark.usefixtures("without_change_sets")
+def test_another_version_means_another_provider_and_an_upgrade(cluster: DeployedCluster, tmp_path: Path) -> None:
+    settings, _ = cluster.assembly("deployed", unchanged)
+    newer = settings.cluster.model_copy(update={"parallelcluster_version": "3.17.0"})
+    changed = settings.model_copy(update={"cluster": newer})
+    deploy(changed, tmp_path)
+    plan = plan_of_account(ENVIRONMENT, changed, tmp_path, accepted=False)
+    assert answers(plan) == {"ServiceToken": Kind.REFUSED}
+    [fault] = [each for each in plan.findings if each.status is Status.FAIL]
+    assert "each ParallelCluster version has its own" in fault.sentence
+    assert "make upgrade" in fault.hint
+
+
+@pytest.mark.usefixtures("without_change_sets")
+def test_stacks_that_do_not_exist_are_made(cluster: DeployedCluster) -> None:
+    plan = cluster.plan("new", lambda settings: settings.update(name="new"))
+    assert {stack.source for stack in plan.stacks} == {Source.NEW}
+    assert {each.effect for stack in plan.stacks for each in stack.changes} == {Effect.ADDED}
+    assert plan.cluster == ClusterPlan("new", exists=False, source="there is none yet")
+    assert plan.ok
+    assert not plan.empty
+
+
+def test_a_stack_that_failed_is_left_as_it_is(cluster: DeployedCluster) -> None:
+    # For a change set the CDK would delete it first.
+    cloudformation = cluster.client("cloudformation")
+    template = {
+        "Resources": {"A": {"Type": "AWS::EC2::Subnet", "Properties": {"VpcId": "vpc-0", "CidrBlock": "10.0.0.0/24"}}}
+    }
+    cloudformation.create_stack(StackName="failed-network", TemplateBody=json.dumps(template))
+    with pytest.raises(Exception, match="Waiter StackCreateComplete failed"):
+        cloudformation.get_waiter("stack_create_complete").wait(StackName="failed-network", WaiterConfig={"Delay": 1})
+    before = cluster.traces()
+    plan = cluster.plan("failed", lambda settings: settings.update(name="failed"))
+    assert cluster.traces() == before
+    assert before["failed-network"][0] == "ROLLBACK_COMPLETE"
+    assert {stack.source for stack in plan.stacks} == {Source.NEW}
+    [warning] = of_status(plan, Status.WARN)
+    assert warning == "failed-network: the stack is ROLLBACK_COMPLETE: it is deleted and made anew"
+    for enabled in (True, False):
+        cloudformation.update_termination_protection(StackName="failed-network", EnableTerminationProtection=enabled)
+        plan = cluster.plan("failed", lambda settings: settings.update(name="failed"))
+        assert plan.ok != enabled
+    cloudformation.delete_stack(StackName="failed-network")
+
+
+def test_other_credentials_than_the_settings_name(cluster: DeployedCluster) -> None:
+    with pytest.raises(AccountError, match="are for account 123456789012; allowed: 999999999999"):
+        cluster.plan("other_account", lambda settings: settings.update(account="999999999999"))
+
+
+def test_change_sets_say_what_the_templates_say_and_are_gone(
+    cluster: DeployedCluster, request: pytest.FixtureRequest
+) -> None:
+    before = cluster.traces()
+    by_change_set = cluster.plan("everything", everything)
+    assert cluster.traces() == before
+    assert {stack.source for stack in by_change_set.stacks} == {Source.CHANGE_SET}
+    request.getfixturevalue("without_change_sets")
+    by_template = cluster.plan("everything", everything)
+    assert {stack.source for stack in by_template.stacks} == {Source.STORED_TEMPLATE}
+    assert {each.effect for stack in by_template.stacks for each in stack.changes} >= {
+        Effect.ADDED,
+        Effect.CHANGED,
+        Effect.REPLACED,
+        Effect.REMOVED,
+    }
+    assert [stack.changes for stack in by_change_set.stacks] == [stack.changes for stack in by_template.stacks]
+    assert [stack.other for stack in by_change_set.stacks] == [stack.other for stack in by_template.stacks]
+    assert by_change_set.cluster == by_template.cluster
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("edit", [other_subnet, give_up, bigger_file_system], ids=lambda edit: edit.__name__)
+def test_change_sets_and_templates_agree(edit: Edit, cluster: DeployedCluster, request: pytest.FixtureRequest) -> None:
+    before = cluster.traces()
+    by_change_set = cluster.plan(edit.__name__, edit)
+    assert cluster.traces() == before
+    assert {stack.source for stack in by_change_set.stacks} == {Source.CHANGE_SET, Source.SAME}
+    request.getfixturevalue("without_change_sets")
+    by_template = cluster.plan(edit.__name__, edit)
+    assert [stack.changes for stack in by_change_set.stacks] == [stack.changes for stack in by_template.stacks]
+
+
+def policy(*denied: str) -> dict[str, Any]:
+    statements = [
+        {"Effect": "Allow", "Action": "*", "Resource": "*"},
+        {"Effect": "Deny", "Action": list(denied), "Resource": "*"},
+    ]
+    return {"Version": "2012-10-17", "Statement": statements}
+
+
+def test_without_the_right_to_make_change_sets_the_stored_templates_tell(
+    cluster: DeployedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = cluster.traces()
+    with cluster.aws.restricted(policy("cloudformation:CreateChangeSet", "sts:AssumeRole")) as environment:
+        cluster.act_as(environment, monkeypatch)
+        plan = cluster.plan("faster_file_system", faster_file_system)
+    assert cluster.traces() == before
+    sources = {stack.name: (stack.source, stack.reason) for stack in plan.stacks}
+    assert sources[NETWORK] == (Source.SAME, "")
+    assert sources[STORAGE][0] is sources[CLUSTER][0] is Source.STORED_TEMPLATE
+    assert "cloudformation:CreateChangeSet" in sources[STORAGE][1]
+    assert effects(plan)[STORAGE] == {"AWS::FSx::FileSystem": Effect.REPLACED}
+    assert plan.cluster.fleet_status == "RUNNING"
+
+
+@pytest.mark.usefixtures("without_change_sets")
+def test_without_the_right_to_read_the_cluster_its_template_tells(
+    cluster: DeployedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with cluster.aws.restricted(policy("s3:GetObject*", "dynamodb:GetItem")) as environment:
+        cluster.act_as(environment, monkeypatch)
+        plan = cluster.plan("fewer_nodes", fewer_nodes)
+    assert plan.cluster.source.startswith("the template of trn1-16-cluster, because the cluster could not be read")
+    assert answers(plan) == {"MaxCount": Kind.FLEET_STOPPED}
+    assert plan.cluster.fleet_status == "UNKNOWN"
+    # Nobody knows whether the fleet runs: no fault, but something to look at.
+    assert plan.ok
+    [warning] = plan.findings
+    assert "whether it is could not be asked" in warning.sentence
+    assert warning.command == "make fleet ENV=trn1-16 ARGS=status"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_look_leaves_nothing(number: signal.Signals, cluster: DeployedCluster) -> None:
+    before = cluster.traces()
+    _, assembly = cluster.assembly("everything", everything)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "scripts", "plan", "trn1-16", "--assembly", str(assembly)],
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+        # A shell lets what runs in the background ignore Ctrl-C, these tests among it.
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # noqa: PLW1509
+    )
+    while cluster.traces() == before:
+        assert process.poll() is None, "it was over before it could be interrupted"
+        time.sleep(0.05)
+    process.send_signal(number)
+    assert process.wait(60) == 130
+    assert cluster.traces() == before

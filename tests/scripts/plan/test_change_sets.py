@@ -1,0 +1,187 @@
+"""What CloudFormation's descriptions of change sets mean, beside what the templates tell.
+
+https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_ResourceChange.html
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from scripts.plan.change_sets import LeftoverError, _ChangeSets, changes
+from scripts.plan.comparison import NOT_YET_IN, READ_LATE
+from scripts.plan.findings import of_stack
+from scripts.plan.model import Effect, PropertyChange, ResourceChange, Source, StackPlan
+from scripts.preflight.check import Status
+
+FILE_SYSTEM = "AWS::FSx::FileSystem"
+
+
+def detail(name: str, recreation: str = "Never", evaluation: str = "Static", attribute: str = "Properties") -> Any:
+    target = {"Attribute": attribute, "Name": name, "RequiresRecreation": recreation}
+    return {"Target": target, "Evaluation": evaluation, "ChangeSource": "DirectModification"}
+
+
+def modified(*details: Any, replacement: str = "False", **further: str) -> Any:
+    return {
+        "Action": "Modify",
+        "LogicalResourceId": "Lustre",
+        "PhysicalResourceId": "fs-1",
+        "ResourceType": FILE_SYSTEM,
+        "Replacement": replacement,
+        "Details": list(details),
+        **further,
+    }
+
+
+def change(effect: Effect, *properties: PropertyChange, causes: tuple[str, ...] = ()) -> ResourceChange:
+    return ResourceChange(
+        "Lustre", FILE_SYSTEM, effect, "fs-1", causes or tuple(each.path for each in properties), properties
+    )
+
+
+@pytest.mark.parametrize(
+    ("described", "effect", "causes"),
+    [
+        (modified(detail("StorageCapacity")), Effect.CHANGED, ("StorageCapacity",)),
+        (modified(detail("SubnetIds", "Always"), replacement="True"), Effect.REPLACED, ("SubnetIds",)),
+        (
+            modified(detail("StorageCapacity", "Conditionally"), detail("Tags"), replacement="Conditional"),
+            Effect.MAY_BE_REPLACED,
+            ("StorageCapacity",),
+        ),
+        (modified(detail("", attribute="Tags")), Effect.CHANGED, ("Tags",)),
+        (modified(detail("", attribute="Metadata")), Effect.CHANGED, ("Metadata",)),
+        (modified(detail("", attribute="Metadata"), detail("SubnetIds")), Effect.CHANGED, ("SubnetIds",)),
+    ],
+)
+def test_effect_and_causes(described: Any, effect: Effect, causes: tuple[str, ...]) -> None:
+    [told] = changes([described], ())
+    assert (told.effect, told.causes, told.physical_id) == (effect, causes, "fs-1")
+
+
+@pytest.mark.parametrize(
+    ("action", "policy", "effect", "stays"),
+    [
+        ("Add", None, Effect.ADDED, False),
+        ("Remove", "Delete", Effect.REMOVED, False),
+        ("Remove", "Retain", Effect.REMOVED, True),
+    ],
+)
+def test_what_comes_and_goes(action: str, policy: str | None, effect: Effect, stays: bool) -> None:
+    described = {"Action": action, "LogicalResourceId": "Lustre", "ResourceType": FILE_SYSTEM}
+    [told] = changes([{**described, "PolicyAction": policy} if policy else described], ())
+    assert (told.effect, told.stays) == (effect, stays)
+
+
+class Stubborn:
+    """CloudFormation, of which one stack's change set cannot be asked for, and the others' can be deleted."""
+
+    class meta:
+        region_name = "us-west-2"
+
+    def __init__(self) -> None:
+        self.deleted: list[str] = []
+
+    def describe_change_set(self, *, StackName: str, ChangeSetName: str) -> dict[str, str]:
+        if StackName == "a":
+            raise ClientError({"Error": {"Code": "Throttling", "Message": "Rate exceeded"}}, "DescribeChangeSet")
+        if StackName in self.deleted:
+            raise ClientError({"Error": {"Code": "ChangeSetNotFound"}}, "DescribeChangeSet")
+        return {"Status": "CREATE_COMPLETE"}
+
+    def delete_change_set(self, *, StackName: str, ChangeSetName: str) -> None:
+        self.deleted.append(StackName)
+
+
+def test_one_change_set_that_cannot_be_deleted_saves_no_other() -> None:
+    cloudformation = Stubborn()
+    with pytest.raises(
+        LeftoverError, match=r"^change set changes-1 of a is left .*Rate exceeded.*--stack-name a "
+    ) as left:
+        _ChangeSets(cloudformation, "changes-1").delete_all(["a", "b"], settled=0)
+    assert cloudformation.deleted == ["b"]
+    assert "of b" not in str(left.value)
+
+
+def test_what_is_replaced_may_stay() -> None:
+    described = modified(detail("SubnetIds", "Always"), replacement="True", PolicyAction="ReplaceAndRetain")
+    [told] = changes([described], ())
+    assert told.stays
+
+
+def test_values_and_paths_are_those_of_the_templates() -> None:
+    known = PropertyChange("LustreConfiguration.PerUnitStorageThroughput", 250, 500)
+    described = modified(detail("LustreConfiguration", "Always"), replacement="True")
+    [told] = changes([described], [change(Effect.REPLACED, known)])
+    assert (told.causes, told.properties) == ((known.path,), (known,))
+
+
+def test_tags_replace_nothing() -> None:
+    described = modified(detail("SubnetIds", "Always"), {"Target": {"Attribute": "Tags"}, "Evaluation": "Static"})
+    [told] = changes([{**described, "Replacement": "True"}], ())
+    assert told.causes == ("SubnetIds",)
+
+
+def test_cloudformation_knows_better_what_happens() -> None:
+    known = PropertyChange("StorageCapacity", 2400, 1200)
+    described = modified(detail("StorageCapacity", "Always"), replacement="True")
+    [told] = changes([described], [change(Effect.CHANGED, known)])
+    assert (told.effect, told.causes, told.properties) == (Effect.REPLACED, ("StorageCapacity",), (known,))
+    assert changes([], [change(Effect.CHANGED, known)]) == ()
+
+
+def test_a_doubt_counts_only_if_the_templates_share_it() -> None:
+    doubt = modified(detail("SecurityGroupIds", "Always", "Dynamic"), replacement="Conditional")
+    assert changes([doubt], ()) == ()
+    shared = change(Effect.MAY_BE_REPLACED, PropertyChange("SecurityGroupIds", ["sg-1"], ["(not yet)"]))
+    assert changes([doubt], [shared]) == (shared,)
+
+
+def test_a_doubt_beside_a_change_leaves_the_change() -> None:
+    described = modified(
+        detail("", attribute="Tags"),
+        detail("SecurityGroupIds", "Always", "Dynamic"),
+        replacement="Conditional",
+    )
+    [told] = changes([described], [change(Effect.CHANGED, PropertyChange("Tags", [], ["a"]))])
+    assert (told.effect, told.causes) == (Effect.CHANGED, ("Tags",))
+
+
+@pytest.mark.parametrize(
+    ("replacement", "effect"), [("Conditional", Effect.MAY_BE_REPLACED), ("True", Effect.REPLACED)]
+)
+def test_a_replacement_planned_for_a_value_that_is_read_late_is_told_with_its_reason(
+    replacement: str, effect: Effect
+) -> None:
+    # https://github.com/aws-cloudformation/cloudformation-coverage-roadmap/issues/2559
+    described = modified(detail("StorageCapacity"), detail("SubnetIds", "Always", "Dynamic"), replacement=replacement)
+    grown, subnet = PropertyChange("StorageCapacity", 2400, 4800), PropertyChange("SubnetIds", ["subnet-1"], READ_LATE)
+    [told] = changes([described], [change(Effect.CHANGED, grown)], {"Lustre": [subnet]})
+    assert (told.effect, told.causes, told.properties) == (effect, ("SubnetIds",), (grown, subnet))
+    [finding] = of_stack(StackPlan("storage", Source.CHANGE_SET, changes=(told,)), accepted=False)
+    assert finding.status is Status.FAIL
+    assert (
+        "because of SubnetIds from [subnet-1] to (Fn::GetStackOutput: read during the deployment)" in finding.sentence
+    )
+    assert "make the reference strong" in finding.hint
+
+
+def test_a_value_that_is_read_late_and_replaces_nothing_is_no_change() -> None:
+    described = modified(detail("", attribute="Tags"), detail("Dimensions", "Never", "Dynamic"))
+    late = {"Lustre": [PropertyChange("Dimensions", [], READ_LATE)]}
+    [told] = changes([described], [change(Effect.CHANGED, PropertyChange("Tags", [], ["a"]))], late)
+    assert (told.effect, told.causes) == (Effect.CHANGED, ("Tags",))
+
+
+def test_a_nested_stack_that_is_named_for_safety_only_is_left_out() -> None:
+    automatic = {"Target": {"Attribute": "Properties", "RequiresRecreation": "Never"}, "Evaluation": "Dynamic"}
+    assert changes([modified({**automatic, "ChangeSource": "Automatic"})], ()) == ()
+
+
+def test_what_follows_from_another_stack_is_added() -> None:
+    follows = change(Effect.MAY_BE_REPLACED, PropertyChange("SubnetIds", ["a"], [NOT_YET_IN.format("network")]))
+    assert changes([], [follows]) == (follows,)
+    assert changes([modified(detail("", attribute="Tags"))], [follows]) == (follows,)

@@ -1,0 +1,358 @@
+"""What each change of a cluster needs: the real package's answers, as CloudFormation sends values and as real types."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from scripts.plan import findings
+from scripts.plan.cluster import CHECK_BREAKS_DOWN, Target, classify
+from scripts.plan.model import ClusterChange, ClusterPlan, Kind
+from toolchain.cluster import as_strings
+from toolchain.parallelcluster import Configuration, ParallelCluster
+
+pytestmark = pytest.mark.validation
+
+Edit = Callable[[Configuration], object]
+Classified = Callable[..., list[ClusterChange]]
+
+TARGET = Target("trn1-16")
+STRATEGIES = ("COMPUTE_FLEET_STOP", "DRAIN", "TERMINATE")
+
+LIVE = (Kind.LIVE, Kind.LIVE, Kind.LIVE)
+"""What a change needs by strategy, in the order above."""
+REPLACES_NODES = (Kind.FLEET_STOPPED, Kind.DRAINS, Kind.TERMINATES)
+REMOVES_NODES = (Kind.FLEET_STOPPED, Kind.FLEET_STOPPED, Kind.TERMINATES)
+STOPPED_FLEET = (Kind.FLEET_STOPPED, Kind.FLEET_STOPPED, Kind.FLEET_STOPPED)
+REFUSED = (Kind.REFUSED, Kind.REFUSED, Kind.REFUSED)
+
+STRINGS, TYPES = "as CloudFormation's strings", "as real types"
+FORMS: dict[str, Callable[[Any], Any]] = {STRINGS: as_strings, TYPES: lambda value: value}
+OTHER = {"Script": "s3://bucket/other.sh"}
+MANAGED_FSX = {
+    "Name": "scratch",
+    "MountDir": "/scratch2",
+    "StorageType": "FsxLustre",
+    "FsxLustreSettings": {"StorageCapacity": 1200, "DeploymentType": "SCRATCH_2"},
+}
+HOME = {
+    "Name": "home",
+    "MountDir": "/home",
+    "StorageType": "Efs",
+    "EfsSettings": {"FileSystemId": "fs-0123456789abcdef0"},
+}
+
+
+def nothing(configuration: Configuration) -> None:
+    """Leave it as it is."""
+
+
+def queue(configuration: Configuration) -> Configuration:
+    first: Configuration = configuration["Scheduling"]["SlurmQueues"][0]
+    return first
+
+
+def resource(configuration: Configuration) -> Configuration:
+    first: Configuration = queue(configuration)["ComputeResources"][0]
+    return first
+
+
+def slurm(configuration: Configuration) -> Configuration:
+    found: Configuration = configuration["Scheduling"]["SlurmSettings"]
+    return found
+
+
+def networking(configuration: Configuration) -> Configuration:
+    found: Configuration = queue(configuration)["Networking"]
+    return found
+
+
+def head(configuration: Configuration) -> Configuration:
+    found: Configuration = configuration["HeadNode"]
+    return found
+
+
+def storages(configuration: Configuration) -> list[Configuration]:
+    found: list[Configuration] = configuration["SharedStorage"]
+    return found
+
+
+def add_queue(configuration: Configuration) -> None:
+    configuration["Scheduling"]["SlurmQueues"].append({**copy.deepcopy(queue(configuration)), "Name": "second"})
+
+
+def add_resource(configuration: Configuration) -> None:
+    queue(configuration)["ComputeResources"].append({**copy.deepcopy(resource(configuration)), "Name": "second"})
+
+
+def add_managed_fsx(configuration: Configuration) -> None:
+    storages(configuration).append(copy.deepcopy(MANAGED_FSX))
+
+
+def manage_placement(configuration: Configuration) -> None:
+    networking(configuration)["PlacementGroup"] = {"Enabled": True}
+
+
+def swap_file_system(configuration: Configuration) -> None:
+    storages(configuration)[0].update(Name="other", FsxLustreSettings={"FileSystemId": "fs-0123456789abcdef0"})
+
+
+def wait_for_head_node(seconds: int) -> Edit:
+    return lambda c: c["DevSettings"].update(Timeouts={"HeadNodeBootstrapTimeout": seconds})
+
+
+@dataclass(frozen=True)
+class Row:
+    """A change, and what it needs.
+
+    Attributes:
+        edit: The change.
+        needs: What it needs, by strategy.
+        before: What the cluster is given first.
+        with_types: What it needs where it does not come through CloudFormation, if that is something else.
+    """
+
+    edit: Edit
+    needs: tuple[Kind, ...]
+    before: Edit = nothing
+    with_types: tuple[Kind, ...] = ()
+
+
+ROWS: dict[str, Row] = {
+    "MaxCount up": Row(lambda c: resource(c).update(MaxCount=20), LIVE),
+    "MaxCount down": Row(lambda c: resource(c).update(MaxCount=8), REMOVES_NODES),
+    "MinCount up alone": Row(lambda c: resource(c).update(MinCount=4), REMOVES_NODES),
+    "MinCount down": Row(
+        lambda c: resource(c).update(MinCount=1), REMOVES_NODES, before=lambda c: resource(c).update(MinCount=2)
+    ),
+    "MinCount up with MaxCount": Row(lambda c: resource(c).update(MinCount=4, MaxCount=20), LIVE),
+    "add queue": Row(add_queue, LIVE),
+    "add compute resource": Row(add_resource, LIVE),
+    "remove queue": Row(lambda c: c["Scheduling"]["SlurmQueues"].pop(), REMOVES_NODES, before=add_queue),
+    "remove compute resource": Row(lambda c: queue(c)["ComputeResources"].pop(), REMOVES_NODES, before=add_resource),
+    "InstanceType": Row(lambda c: resource(c).update(InstanceType="trn1n.32xlarge"), STOPPED_FLEET),
+    "SMT": Row(lambda c: resource(c).update(DisableSimultaneousMultithreading=True), STOPPED_FLEET),
+    "ScaledownIdletime": Row(lambda c: slurm(c).update(ScaledownIdletime=30), STOPPED_FLEET),
+    "Database": Row(
+        lambda c: slurm(c)["Database"].update(UserName="other"),
+        STOPPED_FLEET,
+        before=lambda c: slurm(c).update(
+            Database={"Uri": "db:3306", "UserName": "slurm", "PasswordSecretArn": "arn:aws:secretsmanager:::secret:a"}
+        ),
+    ),
+    "DetailedMonitoring": Row(lambda c: c["Monitoring"].update(DetailedMonitoring=True), STOPPED_FLEET),
+    "EFA": Row(lambda c: resource(c).update(Efa={"Enabled": False}), REPLACES_NODES),
+    "CapacityType": Row(lambda c: queue(c).update(CapacityType="SPOT"), REPLACES_NODES),
+    "reservation": Row(
+        lambda c: resource(c).update(CapacityReservationTarget={"CapacityReservationId": "cr-0123456789abcdef0"}),
+        REPLACES_NODES,
+    ),
+    "CustomAmi of queue": Row(lambda c: queue(c).update(Image={"CustomAmi": "ami-0123456789abcdef0"}), REPLACES_NODES),
+    "root volume of queue": Row(
+        lambda c: queue(c)["ComputeSettings"]["LocalStorage"]["RootVolume"].update(Size=300), REPLACES_NODES
+    ),
+    "CustomActions of queue": Row(lambda c: queue(c)["CustomActions"].update(OnNodeConfigured=OTHER), REPLACES_NODES),
+    "Tags of queue": Row(lambda c: queue(c).update(Tags=[{"Key": "team", "Value": "blue"}]), REPLACES_NODES),
+    "managed placement group removed": Row(
+        lambda c: networking(c).pop("PlacementGroup"), STOPPED_FLEET, before=manage_placement
+    ),
+    "managed placement group named": Row(
+        lambda c: networking(c).update(PlacementGroup={"Name": "fleet"}), STOPPED_FLEET, before=manage_placement
+    ),
+    "managed placement group off": Row(  # "false" counts as true
+        lambda c: networking(c).update(PlacementGroup={"Enabled": False}),
+        REPLACES_NODES,
+        before=manage_placement,
+        with_types=STOPPED_FLEET,
+    ),
+    "SubnetIds": Row(lambda c: networking(c).update(SubnetIds=["subnet-0123456789abcdef0"]), REPLACES_NODES),
+    "SubnetIds with a managed FSx": Row(
+        lambda c: networking(c).update(SubnetIds=["subnet-0123456789abcdef0"]), REFUSED, before=add_managed_fsx
+    ),
+    "existing FSx added": Row(
+        lambda c: storages(c).append({**copy.deepcopy(storages(c)[0]), "Name": "more", "MountDir": "/more"}), LIVE
+    ),
+    "existing FSx removed": Row(lambda c: storages(c).pop(), LIVE),
+    "existing FSx swapped with its name": Row(swap_file_system, LIVE),
+    "other FileSystemId, same Name": Row(
+        lambda c: storages(c)[0].update(FsxLustreSettings={"FileSystemId": "fs-0123456789abcdef0"}), REFUSED
+    ),
+    "managed FSx size": Row(
+        lambda c: storages(c)[1]["FsxLustreSettings"].update(StorageCapacity=2400), REFUSED, before=add_managed_fsx
+    ),
+    "managed FSx removed": Row(lambda c: storages(c).pop(), REPLACES_NODES, before=add_managed_fsx),
+    "/home added": Row(lambda c: storages(c).append(dict(HOME)), REFUSED),
+    "/home removed": Row(lambda c: storages(c).pop(), REFUSED, before=lambda c: storages(c).append(dict(HOME))),
+    "head node type": Row(lambda c: head(c).update(InstanceType="c6i.8xlarge"), REFUSED),
+    "head node subnet": Row(lambda c: head(c)["Networking"].update(SubnetId="subnet-0123456789abcdef0"), REFUSED),
+    "head node key": Row(lambda c: head(c)["Ssh"].update(KeyName="key"), REFUSED),
+    "head node root volume": Row(lambda c: head(c)["LocalStorage"]["RootVolume"].update(Size=400), REFUSED),
+    "head node OnNodeStart": Row(lambda c: head(c)["CustomActions"].update(OnNodeStart=OTHER), REFUSED),
+    "head node OnNodeConfigured": Row(lambda c: head(c)["CustomActions"].update(OnNodeConfigured=OTHER), REFUSED),
+    "head node Imds": Row(lambda c: head(c)["Imds"].update(Secured=False), REFUSED),
+    "ElasticIp": Row(lambda c: head(c)["Networking"].update(ElasticIp=True), REFUSED),
+    "Os": Row(lambda c: c["Image"].update(Os="ubuntu2204"), REFUSED),
+    "CustomAmi of cluster": Row(lambda c: c["Image"].update(CustomAmi="ami-0123456789abcdef0"), REFUSED),
+    "Scheduler": Row(lambda c: c["Scheduling"].update(Scheduler="awsbatch"), REFUSED),
+    "Dns": Row(lambda c: slurm(c).update(Dns={"DisableManagedDns": True}), REFUSED),
+    "Region": Row(lambda c: c.update(Region="us-east-1"), REFUSED),
+    "DeploymentSettings": Row(lambda c: c.update(DeploymentSettings={"DefaultUserHome": "Local"}), REFUSED),
+    "head node OnNodeUpdated": Row(lambda c: head(c)["CustomActions"].update(OnNodeUpdated=OTHER), LIVE),
+    "S3Access": Row(lambda c: head(c)["Iam"].update(S3Access=[{"BucketName": "bucket"}]), LIVE),
+    "policies": Row(lambda c: head(c)["Iam"].update(AdditionalIamPolicies=[]), LIVE),
+    "security groups": Row(lambda c: networking(c).update(AdditionalSecurityGroups=["sg-0123456789abcdef0"]), LIVE),
+    "AllowedIps": Row(lambda c: head(c)["Ssh"].update(AllowedIps="203.0.113.0/24"), LIVE),
+    "JobExclusiveAllocation": Row(lambda c: queue(c).update(JobExclusiveAllocation=False), LIVE),
+    "CustomSlurmSettings": Row(lambda c: slurm(c).update(CustomSlurmSettings=[{"SlurmctldDebug": "debug"}]), LIVE),
+    "node priorities": Row(lambda c: resource(c).update(DynamicNodePriority=5), LIVE),
+    "log retention": Row(lambda c: c["Monitoring"]["Logs"]["CloudWatch"].update(RetentionInDays=30), LIVE),
+    "Tags": Row(lambda c: c["Tags"].append({"Key": "team", "Value": "blue"}), LIVE),
+    "HeadNodeBootstrapTimeout": Row(wait_for_head_node(3000), REFUSED, before=wait_for_head_node(2000)),
+    "Timeouts added": Row(wait_for_head_node(3000), LIVE),
+    "MountDir, same Name": Row(lambda c: storages(c)[0].update(MountDir="/lustre"), STOPPED_FLEET),
+}
+
+
+@pytest.fixture(params=FORMS)
+def form(request: pytest.FixtureRequest) -> str:
+    found: str = request.param
+    return found
+
+
+@pytest.fixture
+def classified(parallelcluster: ParallelCluster, configuration: Configuration) -> Classified:
+    """Return a function that classifies an edit of the trn1-16 cluster."""
+
+    def classify_edit(
+        edit: Edit, before: Edit = nothing, strategy: str = "DRAIN", form: str = STRINGS, **state: Any
+    ) -> list[ClusterChange]:
+        old = copy.deepcopy(configuration)
+        slurm(old)["QueueUpdateStrategy"] = strategy
+        before(old)
+        new = copy.deepcopy(old)
+        edit(new)
+        assert new != old
+        return classify(parallelcluster, FORMS[form](old), FORMS[form](new), TARGET, **state)
+
+    return classify_edit
+
+
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+def test_what_a_change_needs(row: Row, form: str, classified: Classified) -> None:
+    expected = row.with_types if form == TYPES and row.with_types else row.needs
+    for strategy, kind in zip(STRATEGIES, expected, strict=True):
+        changes = classified(row.edit, row.before, strategy, form)
+        assert changes
+        assert {change.kind for change in changes} == {kind}, strategy
+
+
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+def test_what_does_not_pass_says_why_and_what_helps(row: Row, classified: Classified) -> None:
+    for change in classified(row.edit, row.before, "COMPUTE_FLEET_STOP"):
+        passes = change.kind is Kind.LIVE
+        assert bool(change.reason) == bool(change.ways) == (not passes)
+        assert bool(change.command) == (change.kind is Kind.FLEET_STOPPED)
+
+
+def test_whether_it_passes_now_hangs_on_the_fleet(classified: Classified) -> None:
+    edit = ROWS["InstanceType"].edit
+    assert [classified(edit, fleet_status=status)[0].passes_now for status in ("RUNNING", "STOPPING", "PROTECTED")] == [
+        False
+    ] * 3
+    assert classified(edit, fleet_status="STOPPED")[0].passes_now
+    assert classified(edit)[0].passes_now is None
+    assert classified(ROWS["MaxCount up"].edit)[0].passes_now
+    assert classified(ROWS["head node type"].edit, fleet_status="STOPPED")[0].passes_now is False
+
+
+def test_ways_name_only_what_would_help(classified: Classified) -> None:
+    [size] = classified(ROWS["MaxCount down"].edit)
+    assert size.command == "make fleet ENV=trn1-16 ARGS=stop"
+    assert size.ways[0] == "stop the fleet, deploy, start it again (make fleet ENV=trn1-16 ARGS=start)"
+    assert any("queue_update_strategy: TERMINATE in the same change" in way for way in size.ways)
+    assert any("add a new queue instead" in way for way in size.ways)
+    [instance_type] = classified(ROWS["InstanceType"].edit)
+    assert not any("in the same change" in way for way in instance_type.ways)
+    [efa] = classified(ROWS["EFA"].edit, strategy="COMPUTE_FLEET_STOP")
+    assert any("queue_update_strategy: DRAIN in the same change" in way for way in efa.ways)
+    [idle] = classified(ROWS["ScaledownIdletime"].edit)
+    assert not any("queue" in way for way in idle.ways)
+    [file_system] = classified(ROWS["other FileSystemId, same Name"].edit)
+    assert file_system.ways == (
+        "another Name for the storage: ParallelCluster mounts another file system under another name",
+    )
+    [head_node] = classified(ROWS["head node type"].edit)
+    assert "make upgrade ENV=trn1-16: another cluster takes the place of this one" in head_node.ways[0]
+
+
+def test_a_check_that_breaks_down_hides_no_other_change(classified: Classified) -> None:
+    def edit(configuration: Configuration) -> None:
+        storages(configuration)[0]["MountDir"] = "/lustre"
+        head(configuration)["InstanceType"] = "c6i.8xlarge"
+
+    found = {change.path: change for change in classified(edit)}
+    assert found["HeadNode.InstanceType"].kind is Kind.REFUSED
+    [moved] = [change for path, change in found.items() if path.endswith("MountDir")]
+    assert (moved.before, moved.after, moved.reason) == ("/fsx", "/lustre", CHECK_BREAKS_DOWN)
+
+
+def test_the_check_breaks_down_as_it_is_said_to(parallelcluster: ParallelCluster, configuration: Configuration) -> None:
+    changed = copy.deepcopy(configuration)
+    storages(changed)[0]["MountDir"] = "/lustre"
+    for state in ({"fleet_running": True}, {"fleet_running": False, "login_nodes_running": True}):
+        with pytest.raises(RuntimeError, match="AttributeError"):
+            parallelcluster.check_update(configuration, changed, **state)
+    assert parallelcluster.check_update(configuration, changed, fleet_running=False).allowed
+
+
+def pools(configuration: Configuration) -> list[Configuration]:
+    found: list[Configuration] = configuration["LoginNodes"]["Pools"]
+    return found
+
+
+def with_login_nodes(configuration: Configuration) -> None:
+    networking = {"SubnetIds": ["subnet-0123456789abcdef0"]}
+    pool = {"Name": "login", "InstanceType": "c6i.xlarge", "Count": 2, "Networking": networking}
+    configuration["LoginNodes"] = {"Pools": [pool]}
+
+
+LOGIN_ROWS: dict[str, tuple[Edit, Kind]] = {
+    "Count": (lambda c: pools(c)[0].update(Count=4), Kind.LIVE),
+    "GracetimePeriod": (lambda c: pools(c)[0].update(GracetimePeriod=30), Kind.LIVE),
+    "another pool": (lambda c: pools(c).append({**pools(c)[0], "Name": "more"}), Kind.LIVE),
+    "pool removed": (lambda c: pools(c)[0].update(Name="renamed"), Kind.LOGIN_NODES_STOPPED),
+    "InstanceType": (lambda c: pools(c)[0].update(InstanceType="c6i.2xlarge"), Kind.LOGIN_NODES_STOPPED),
+    "managed FSx": (add_managed_fsx, Kind.LOGIN_NODES_STOPPED),
+    "MountDir": (lambda c: storages(c)[0].update(MountDir="/lustre"), Kind.ALL_STOPPED),
+}
+
+
+@pytest.mark.parametrize(("edit", "kind"), LOGIN_ROWS.values(), ids=LOGIN_ROWS)
+def test_what_a_change_needs_of_login_nodes(edit: Edit, kind: Kind, form: str, classified: Classified) -> None:
+    changes = classified(edit, with_login_nodes, form=form, login_nodes_running=True)
+    worst = [change for change in changes if change.kind is not Kind.LIVE] or changes
+    assert {change.kind for change in worst} == {kind}
+    if kind is not Kind.LIVE:
+        assert {change.passes_now for change in worst} <= {False, None}
+        assert all("count: 0 in cluster.login_nodes" in change.ways[0] for change in worst)
+
+
+def test_jobs_on_a_queue_that_is_removed_end(classified: Classified) -> None:
+    row = ROWS["remove queue"]
+    changes = tuple(classified(row.edit, row.before, "TERMINATE"))
+    [warning] = findings.of_cluster(ClusterPlan("trn1-16", True, "", "RUNNING", changes), TARGET)
+    assert warning.sentence.startswith("queue second: nodes are terminated")
+
+
+def test_the_strategy_alone_is_no_change(classified: Classified) -> None:
+    assert classified(lambda c: slurm(c).update(QueueUpdateStrategy="TERMINATE")) == []
+
+
+def test_what_says_who_may_do_what_is_marked(classified: Classified) -> None:
+    marked = {name: classified(ROWS[name].edit)[0].security for name in ("S3Access", "policies", "AllowedIps", "Tags")}
+    assert marked == {"S3Access": True, "policies": True, "AllowedIps": True, "Tags": False}
+    assert classified(ROWS["security groups"].edit)[0].security

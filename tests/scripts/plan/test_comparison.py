@@ -1,0 +1,302 @@
+"""What the templates before and after tell: golden templates of trn1-16, one of them edited."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from scripts.plan.comparison import NOT_YET_IN, Comparison, awaited
+from scripts.plan.model import Effect, PropertyChange, ResourceChange
+from tests.scripts.plan.conftest import find, golden
+from toolchain.assembly import Stack
+from toolchain.deployed import NOT_YET
+
+NETWORK, STORAGE, CLUSTER = (f"trn1-16-{part}" for part in ("network", "storage", "cluster"))
+
+Stacks = dict[str, Stack]
+Edit = Callable[[Stacks], object]
+
+
+def compared(edit: Edit, **ids: dict[str, str]) -> Comparison:
+    """Compare the golden templates with edited ones."""
+    new = golden()
+    edit(new)
+    physical_ids = {f"trn1-16-{part}": each for part, each in ids.items()}
+    return Comparison(golden(), new, physical_ids)
+
+
+def effects(comparison: Comparison) -> dict[str, dict[str, str]]:
+    """Return effects by part and resource type; one of several of a type is told."""
+    return {
+        name.removeprefix("trn1-16-"): {change.type: change.effect for change in changes}
+        for name, changes in comparison.changes.items()
+        if changes
+    }
+
+
+def properties(stacks: Stacks, part: str, resource_type: str) -> dict[str, Any]:
+    found: dict[str, Any] = find(stacks, part, resource_type)[1]["Properties"]
+    return found
+
+
+def file_system(stacks: Stacks) -> dict[str, Any]:
+    return properties(stacks, "storage", "AWS::FSx::FileSystem")
+
+
+def private_subnet(stacks: Stacks) -> dict[str, Any]:
+    found: dict[str, Any] = next(
+        resource["Properties"]
+        for resource in stacks[NETWORK].resources.values()
+        if resource["Properties"].get("CidrBlock") == "10.0.64.0/18"
+    )
+    return found
+
+
+def move_private_subnet(stacks: Stacks) -> None:
+    private_subnet(stacks)["CidrBlock"] = "10.0.128.0/18"
+
+
+def touch(stacks: Stacks, *parts: str) -> None:
+    """Change something that matters to no resource, so that the stacks are updated."""
+    for part in parts:
+        stacks[f"trn1-16-{part}"].template["Description"] = "changed"
+
+
+def test_the_same_templates_change_nothing() -> None:
+    assert effects(compared(lambda s: None)) == {}
+
+
+@pytest.mark.parametrize(
+    ("edit", "expected"),
+    [
+        pytest.param(
+            lambda s: file_system(s).update(StorageCapacity=7200),
+            {"storage": {"AWS::FSx::FileSystem": Effect.CHANGED}},
+            id="bigger file system",
+        ),
+        pytest.param(
+            lambda s: file_system(s)["LustreConfiguration"].update(DataCompressionType="NONE"),
+            {"storage": {"AWS::FSx::FileSystem": Effect.CHANGED}},
+            id="compression",
+        ),
+        pytest.param(
+            lambda s: file_system(s)["LustreConfiguration"].update(PerUnitStorageThroughput=500),
+            {"storage": {"AWS::FSx::FileSystem": Effect.REPLACED}},
+            id="throughput, and the cluster is passed over",
+        ),
+        pytest.param(
+            lambda s: properties(s, "network", "AWS::EC2::VPC").update(EnableDnsHostnames=False),
+            {"network": {"AWS::EC2::VPC": Effect.CHANGED}},
+            id="DNS",
+        ),
+        pytest.param(
+            lambda s: properties(s, "cluster", "AWS::SSM::Parameter").update(Value="other"),
+            {"cluster": {"AWS::SSM::Parameter": Effect.CHANGED}},
+            id="parameter",
+        ),
+    ],
+)
+def test_what_happens_to_resources(edit: Edit, expected: dict[str, dict[str, str]]) -> None:
+    assert effects(compared(edit)) == expected
+
+
+def test_a_replacement_names_what_causes_it() -> None:
+    def edit(stacks: Stacks) -> None:
+        file_system(stacks)["LustreConfiguration"].update(PerUnitStorageThroughput=500, DataCompressionType="NONE")
+
+    logical_id, _ = find(golden(), "storage", "AWS::FSx::FileSystem")
+    [change] = compared(edit, storage={logical_id: "fs-1"}).changes[STORAGE]
+    assert change == ResourceChange(
+        logical_id,
+        "AWS::FSx::FileSystem",
+        Effect.REPLACED,
+        "fs-1",
+        causes=("LustreConfiguration.PerUnitStorageThroughput",),
+        properties=(
+            PropertyChange("LustreConfiguration.DataCompressionType", "LZ4", "NONE"),
+            PropertyChange("LustreConfiguration.PerUnitStorageThroughput", 250, 500),
+        ),
+        stays=True,
+    )
+
+
+def test_whether_what_goes_stays_behind_is_what_the_stored_template_says() -> None:
+    def remove(stacks: Stacks) -> None:
+        logical_id, _ = find(stacks, "storage", "AWS::FSx::FileSystem")
+        del stacks[STORAGE].resources[logical_id]
+        logical_id, _ = find(stacks, "storage", "AWS::Logs::LogGroup")
+        del stacks[STORAGE].resources[logical_id]
+
+    stays = {change.type: (change.effect, change.stays) for change in compared(remove).changes[STORAGE]}
+    assert stays == {"AWS::FSx::FileSystem": (Effect.REMOVED, True), "AWS::Logs::LogGroup": (Effect.REMOVED, False)}
+
+
+def test_what_holds_a_policy_says_who_may_do_what() -> None:
+    holders = {
+        resource["Type"]
+        for stack in golden().values()
+        for resource in stack.resources.values()
+        if any(key.endswith(("Policy", "PolicyDocument")) for key in resource.get("Properties", {}))
+    }
+    assert {"AWS::IAM::ManagedPolicy", "AWS::KMS::Key", "AWS::SNS::TopicPolicy"} <= holders
+    assert [each for each in sorted(holders) if not ResourceChange("A", each, Effect.CHANGED).security] == []
+
+
+def test_a_policy_and_a_type_are_properties_too() -> None:
+    def edit(stacks: Stacks) -> None:
+        find(stacks, "storage", "AWS::FSx::FileSystem")[1]["DeletionPolicy"] = "Delete"
+        find(stacks, "storage", "AWS::Logs::LogGroup")[1]["Type"] = "AWS::SSM::Parameter"
+
+    found = {change.type: (change.effect, change.causes) for change in compared(edit).changes[STORAGE]}
+    assert found == {
+        "AWS::FSx::FileSystem": (
+            Effect.CHANGED,
+            ("LustreConfiguration.LogConfiguration.Destination", "DeletionPolicy"),
+        ),
+        "AWS::SSM::Parameter": (Effect.REPLACED, ("Type",)),
+    }
+
+
+def test_metadata_alone_is_told_apart() -> None:
+    def describe(stacks: Stacks) -> None:
+        for stack in stacks.values():
+            for resource in stack.resources.values():
+                resource["Metadata"] = {"aws:cdk:path": "somewhere"}
+
+    changes = [change for each in compared(describe).changes.values() for change in each]
+    assert all(change.metadata_only for change in changes)
+    assert len(changes) == sum(len(stack.resources) for stack in golden().values())
+
+
+def test_metadata_beside_a_property_is_not_told() -> None:
+    def edit(stacks: Stacks) -> None:
+        find(stacks, "storage", "AWS::FSx::FileSystem")[1]["Metadata"] = {"aws:cdk:path": "somewhere"}
+        file_system(stacks)["StorageCapacity"] = 7200
+
+    [change] = compared(edit).changes[STORAGE]
+    assert change.causes == ("StorageCapacity",)
+
+
+def test_what_hangs_on_a_replaced_resource_may_be_replaced() -> None:
+    def edit(stacks: Stacks) -> None:
+        properties(stacks, "storage", "AWS::EC2::SecurityGroup")["GroupDescription"] = "other"
+
+    assert effects(compared(edit)) == {
+        "storage": {
+            "AWS::EC2::SecurityGroup": Effect.REPLACED,
+            "AWS::FSx::FileSystem": Effect.MAY_BE_REPLACED,
+        }
+    }
+
+
+def test_what_hangs_on_another_stack_follows_if_its_stack_is_updated() -> None:
+    def edit(stacks: Stacks) -> None:
+        move_private_subnet(stacks)
+        touch(stacks, "storage", "cluster", "monitoring")
+
+    comparison = compared(edit)
+    [change] = comparison.changes[STORAGE]
+    assert (change.type, change.effect, change.causes) == (
+        "AWS::FSx::FileSystem",
+        Effect.MAY_BE_REPLACED,
+        ("SubnetIds",),
+    )
+    assert awaited(change) == (NETWORK,)
+    assert change.properties[0].after == [NOT_YET_IN.format(NETWORK)]
+    [cluster] = comparison.changes[CLUSTER]
+    assert set(awaited(cluster)) == {NETWORK, STORAGE}
+    assert comparison.left_behind() == {}
+
+
+def test_a_stack_whose_template_stays_is_passed_over() -> None:
+    comparison = compared(move_private_subnet)
+    assert comparison.changes[STORAGE] == comparison.changes[CLUSTER] == ()
+    left = comparison.left_behind()
+    assert {name: [change.type for change in changes] for name, changes in left.items()} == {
+        STORAGE: ["AWS::FSx::FileSystem"],
+        CLUSTER: ["Custom::PclusterCluster"],
+    }
+
+
+def test_an_attribute_of_what_is_changed_in_place_stays() -> None:
+    def edit(stacks: Stacks) -> None:
+        properties(stacks, "storage", "AWS::EC2::SecurityGroup")["SecurityGroupIngress"] = []
+
+    assert effects(compared(edit)) == {"storage": {"AWS::EC2::SecurityGroup": Effect.CHANGED}}
+
+
+def test_an_attribute_of_a_nested_stack_or_custom_resource_that_is_changed_may_change() -> None:
+    def edit(stacks: Stacks) -> None:
+        properties(stacks, "cluster", "AWS::CloudFormation::Stack")["TemplateURL"] = "https://other"
+
+    comparison = compared(edit)
+    [cluster] = [each for each in comparison.changes[CLUSTER] if each.type == "Custom::PclusterCluster"]
+    assert (cluster.effect, cluster.causes) == (Effect.CHANGED, ("ServiceToken",))
+    assert cluster.properties[0].after == NOT_YET
+
+
+def test_tags_of_a_stack_are_those_of_its_resources() -> None:
+    old, new = golden(), golden()
+    new[STORAGE] = Stack(STORAGE, "us-west-2", "123456789012", new[STORAGE].template, {"team": "blue"})
+    changes = Comparison(old, new).changes[STORAGE]
+    assert {change.causes for change in changes} == {("Tags",)}
+    assert {change.effect for change in changes} == {Effect.CHANGED}
+
+
+def test_values_are_ids_where_these_are_known() -> None:
+    subnet, _ = next(
+        (name, each)
+        for name, each in golden()[NETWORK].resources.items()
+        if each["Properties"].get("CidrBlock") == "10.0.64.0/18"
+    )
+    group, _ = find(golden(), "storage", "AWS::EC2::SecurityGroup")
+    comparison = compared(lambda s: None, network={subnet: "subnet-1"}, storage={group: "sg-1"})
+    _, definition = find(golden(), "storage", "AWS::FSx::FileSystem")
+    value = {key: definition["Properties"][key] for key in ("SubnetIds", "SecurityGroupIds")}
+    assert (
+        comparison.before(STORAGE, value)
+        == comparison.after(STORAGE, value)
+        == {
+            "SubnetIds": ["subnet-1"],
+            "SecurityGroupIds": ["sg-1"],
+        }
+    )
+
+
+def test_what_cannot_be_computed_counts_by_its_text() -> None:
+    def select(stacks: Stacks) -> None:
+        vpc, _ = find(stacks, "network", "AWS::EC2::VPC")
+        blocks = {"Fn::GetAtt": [vpc, "CidrBlockAssociations"]}
+        properties(stacks, "network", "AWS::Logs::LogGroup")["KmsKeyId"] = {"Fn::Select": [0, blocks]}
+
+    old, new = golden(), golden()
+    for stacks in (old, new):
+        select(stacks)
+    assert Comparison(old, new).changes[NETWORK] == ()
+    properties(new, "network", "AWS::EC2::VPC")["CidrBlock"] = "10.1.0.0/16"
+    changes = {change.type: change for change in Comparison(old, new).changes[NETWORK]}
+    assert changes["AWS::EC2::VPC"].effect is Effect.REPLACED
+    assert changes["AWS::Logs::LogGroup"].causes == ("KmsKeyId",)
+
+
+def test_a_stack_that_comes_or_goes() -> None:
+    def drop(stacks: Stacks) -> None:
+        del stacks[CLUSTER]
+
+    gone = compared(drop).changes[CLUSTER]
+    come = Comparison({}, {NETWORK: golden()[NETWORK]}).changes[NETWORK]
+    assert {change.effect for change in gone} == {Effect.REMOVED}
+    assert {change.effect for change in come} == {Effect.ADDED}
+    assert len(come) == len(golden()[NETWORK].resources)
+
+
+def test_what_is_added_or_removed_tells_its_rights() -> None:
+    def drop(stacks: Stacks) -> None:
+        logical_id, _ = find(stacks, "cluster", "AWS::IAM::ManagedPolicy")
+        del stacks[CLUSTER].resources[logical_id]
+
+    [policy, *_] = [each for each in compared(drop).changes[CLUSTER] if each.effect is Effect.REMOVED]
+    assert {each.path for each in policy.properties} >= {"PolicyDocument"}
+    assert all(each.after is None for each in policy.properties)

@@ -1,0 +1,130 @@
+"""`python -m scripts emulate` makes an account, and tells another shell how to look at it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from config.settings import load
+from emulator.aws import EmulatedAws
+from emulator.cdk import CommandLine
+from emulator.spoils import SPOILS
+from scripts.commands import emulate
+from tests.end_to_end.test_rehearse_command import exports
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    """A function that runs the command and returns its exit code and its complaints."""
+
+    def called(*arguments: str) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["emulate", *arguments])
+        try:
+            code = emulate.main()
+        except SystemExit as end:
+            code = int(str(end.code))
+        return code, capsys.readouterr().err
+
+    return called
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["nope"], "no such file in config/: nope"),
+        (["dev", "--spoil", "fire"], "invalid choice: 'fire'"),
+        (["dev", "--spoil", "rsa-key"], "nothing to spoil: that needs settings with cluster.head_node.ssh_key_name"),
+    ],
+)
+def test_what_cannot_be_emulated(run: Any, arguments: list[str], complaint: str) -> None:
+    code, error = run(*arguments)
+    assert code == 2
+    assert complaint in error
+
+
+@pytest.mark.parametrize("name", [name for name, spoil in SPOILS.items() if spoil.needs])
+def test_what_is_missing_can_be_put_in(name: str, tmp_path: Path) -> None:
+    raw = yaml.safe_load((emulate.CONFIG / "trn1-16.yaml").read_text(encoding="utf-8"))
+    for path, value in emulate.EXAMPLES[SPOILS[name].needs].items():
+        *parents, key = re.findall(r"\w+", path)
+        reduce(lambda part, each: part[int(each) if each.isdigit() else each], parents, raw)[key] = value
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(raw), encoding="utf-8")
+    assert SPOILS[name].target(load(tmp_path / "mine.yaml")) is not None
+
+
+def test_it_names_keys_values_and_file_of_what_is_missing(run: Any) -> None:
+    said = run("dev", "--spoil", "rsa-key")[1]
+    assert "In config/dev.yaml, or in a copy, set for example:" in said
+    assert '\n  cluster.head_node.ssh_key_name: "somebody"\n' in said
+
+
+def test_it_says_at_once_what_it_does(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    said: list[str] = []
+
+    def start(_: EmulatedAws) -> EmulatedAws:
+        said.append(capsys.readouterr().out)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(EmulatedAws, "__enter__", start)
+    monkeypatch.setattr(sys, "argv", ["emulate", "dev"])
+    assert emulate.main() == 130
+    assert said == ["Bootstrapping an emulated account, some seconds ...\n"]
+
+
+def test_settings_that_cannot_be_used(run: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("name: mine\n", encoding="utf-8")
+    monkeypatch.setattr(emulate, "CONFIG", tmp_path)
+    code, error = run("mine")
+    assert code == 2
+    assert "mine.yaml" in error
+
+
+def test_an_account_that_cannot_be_prepared(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: CommandLine, __: str, report: Any, ___: Any) -> int:
+        report("no room")
+        return 1
+
+    monkeypatch.setattr(CommandLine, "bootstrap", fail)
+    assert run("dev") == (1, "no room\n")
+
+
+def test_the_help_names_every_spoil(capsys: pytest.CaptureFixture[str]) -> None:
+    emulate.parser().print_help()
+    said = capsys.readouterr().out
+    assert [name for name, spoil in SPOILS.items() if f"  {name} " not in said or spoil.what not in said] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("spoil", "code"), [("", 0), ("no-quota", 1)])
+def test_another_shell_finds_what_is_spoilt(spoil: str, code: int) -> None:
+    command = [sys.executable, "-m", "scripts", "emulate", "dev", *(["--spoil", spoil] if spoil else [])]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "scripts", "preflight", "dev", "--json"],
+            cwd=ROOT,
+            env={**os.environ, **exports(process)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) == 130
+    finally:
+        process.kill()
+        process.communicate()
+    failed = {each["check"] for each in json.loads(done.stdout)["results"] if each["status"] in ("FAIL", "UNKNOWN")}
+    assert failed == ({SPOILS[spoil].caught_by} if spoil else set())
+    assert done.returncode == code

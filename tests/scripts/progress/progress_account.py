@@ -1,0 +1,204 @@
+"""An account whose stacks have told events: at each time it knows those that have happened by then."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+from botocore.exceptions import ClientError
+
+from config.settings import load
+from scripts.clock import Clock
+from scripts.command import CONFIG
+from scripts.deployment import Account, Deployment
+from scripts.stacks import CLUSTER, NESTED
+
+START = datetime(2026, 3, 1, 12, tzinfo=UTC)
+NETWORK, STORAGE, PART, MONITORING = (f"trn1-16-{part}" for part in ("network", "storage", "cluster", "monitoring"))
+OWN = "trn1-16"
+"""The stacks of config/trn1-16.yaml; the last is the cluster's own."""
+DAY = 86_400
+_PAGE = 100
+_META = {"RetryAttempts": 0}
+
+
+class ToldClock(Clock):
+    """Time that passes only in `sleep`, and what else is to happen then."""
+
+    def __init__(self, seconds: float = 0) -> None:
+        self.time = START + timedelta(seconds=seconds)
+        self.slept: list[float] = []
+        self.meanwhile: Callable[[], None] = lambda: None
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the start."""
+        return (self.time - START).total_seconds()
+
+    def now(self) -> datetime:
+        return self.time
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.time += timedelta(seconds=seconds)
+        self.meanwhile()
+
+
+def arn(stack: str, number: int = 0) -> str:
+    return f"arn:aws:cloudformation:us-west-2:123456789012:stack/{stack}/{number}"
+
+
+def refusal(code: str, message: str, operation: str = "DescribeStackEvents") -> ClientError:
+    return ClientError({"Error": {"Code": code, "Message": message}}, operation)
+
+
+class ToldCloudFormation:
+    """CloudFormation's API as far as progress asks it.
+
+    Attributes:
+        events: By ARN of the stack, the oldest first.
+        templates: Resources by ARN; what is not here has a template in YAML.
+        change_sets: Changes by ARN of the stack.
+        listed: All stacks there are, for who names none.
+        execution_status: That of the change sets.
+        failing: By operation, what it raises.
+        retries: Attempts that each answer took beyond the first.
+        calls: Operations that were called since the last `counted`.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.events: dict[str, list[dict[str, Any]]] = {}
+        self.templates: dict[str, dict[str, Any]] = {}
+        self.change_sets: dict[str, list[dict[str, Any]]] = {}
+        self.listed: list[dict[str, Any]] = []
+        self.execution_status = "EXECUTE_IN_PROGRESS"
+        self.failing: dict[str, Exception] = {}
+        self.retries = 0
+        self.calls: list[str] = []
+
+    def tell(self, stack: str, *entries: tuple[float, str, str], number: int = 0, reason: str = "") -> None:
+        """Add events: seconds, a resource as ``Name=Type=physical id`` or "" for the stack, status."""
+        events = self.events.setdefault(arn(stack, number), [])
+        for seconds, what, status in entries:
+            name, kind, physical = [*what.split("=", 2), "", ""][:3] if what else (stack, NESTED, arn(stack, number))
+            events.append(
+                {
+                    "EventId": f"{stack}-{number}-{len(events)}",
+                    "StackId": arn(stack, number),
+                    "StackName": stack,
+                    "LogicalResourceId": name,
+                    "PhysicalResourceId": physical,
+                    "ResourceType": kind,
+                    "ResourceStatus": status,
+                    **({"ResourceStatusReason": reason} if status.endswith("_FAILED") else {}),
+                    "Timestamp": START + timedelta(seconds=seconds),
+                }
+            )
+
+    def counted(self) -> list[str]:
+        """Return the operations that were called since the last time."""
+        found, self.calls = self.calls, []
+        return found
+
+    def describe_stack_events(self, StackName: str, NextToken: str = "") -> Any:
+        self._called("DescribeStackEvents")
+        events = self._happened(self._id(StackName))
+        end = int(NextToken or len(events))
+        start = max(end - _PAGE, 0)
+        token = {"NextToken": str(start)} if start else {}
+        return {"StackEvents": events[start:end][::-1], **token, "ResponseMetadata": {"RetryAttempts": self.retries}}
+
+    def get_template(self, StackName: str, TemplateStage: str) -> Any:
+        self._called("GetTemplate")
+        assert TemplateStage == "Processed"
+        resources = self.templates.get(StackName)
+        return {"TemplateBody": {"Resources": resources} if resources else "Resources: {}", "ResponseMetadata": _META}
+
+    def describe_stacks(self, StackName: str = "") -> Any:
+        self._called("DescribeStacks")
+        if not StackName:
+            return {"Stacks": self.listed, "ResponseMetadata": _META}
+        given = {"ChangeSetId": f"change-set of {StackName}"} if StackName in self.change_sets else {}
+        return {"Stacks": [{"StackName": StackName, **given}], "ResponseMetadata": _META}
+
+    def describe_change_set(self, ChangeSetName: str) -> Any:
+        self._called("DescribeChangeSet")
+        changes = self.change_sets[ChangeSetName.removeprefix("change-set of ")]
+        more = {"NextToken": "more"} if len(changes) > _PAGE else {}
+        status = {"ExecutionStatus": self.execution_status}
+        return {**status, "Changes": changes[:_PAGE], **more, "ResponseMetadata": _META}
+
+    def _called(self, operation: str) -> None:
+        self.calls.append(operation)
+        if operation in self.failing:
+            raise self.failing[operation]
+
+    def _happened(self, stack_id: str) -> list[dict[str, Any]]:
+        happened = [each for each in self.events[stack_id] if each["Timestamp"] <= self._clock.now()]
+        return sorted(happened, key=lambda each: each["Timestamp"])
+
+    def _id(self, name: str) -> str:
+        """Return the ARN of a stack: by ARN whatever became of it, by name unless it was deleted."""
+        for stack_id in [name] if name.startswith("arn:") else [arn(name, 0), arn(name, 1)]:
+            happened = self._happened(stack_id) if stack_id in self.events else []
+            own = [each for each in happened if each["PhysicalResourceId"] == stack_id]
+            if own and (name.startswith("arn:") or own[-1]["ResourceStatus"] != "DELETE_COMPLETE"):
+                return stack_id
+        raise refusal("ValidationError", f"Stack [{name}] does not exist")
+
+
+def deployment(told: ToldCloudFormation) -> Deployment:
+    """Return config/trn1-16.yaml in the account."""
+    found = Deployment("trn1-16", load(CONFIG / "trn1-16.yaml"))
+    found.account = cast("Account", _Told(told))
+    return found
+
+
+class _Told:
+    def __init__(self, told: ToldCloudFormation) -> None:
+        self._told = told
+
+    def client(self, service: str) -> ToldCloudFormation:
+        assert service == "cloudformation"
+        return self._told
+
+
+def created(told: ToldCloudFormation, stack: str, begin: float, end: float, *, number: int = 0) -> None:
+    """Tell of a stack that was created, with one resource."""
+    what = "Only=AWS::SNS::Topic"
+    told.tell(stack, (begin, "", "CREATE_IN_PROGRESS"), (begin + 1, what, "CREATE_IN_PROGRESS"), number=number)
+    told.tell(stack, (end - 1, what, "CREATE_COMPLETE"), (end, "", "CREATE_COMPLETE"), number=number)
+
+
+def aged(told: ToldCloudFormation, *stacks: str, seconds: float = -DAY) -> None:
+    """Tell of stacks that were created a day ago."""
+    for stack in stacks:
+        created(told, stack, seconds, seconds + 100)
+
+
+def creation(told: ToldCloudFormation) -> None:
+    """Tell of the creation of everything: 15 minutes, with pauses of 20 seconds between the stacks."""
+    created(told, NETWORK, 10, 160)
+    created(told, STORAGE, 180, 420)
+    nested = f"Provider={NESTED}={arn('provider')}"
+    told.tell(PART, (440, "", "CREATE_IN_PROGRESS"), (442, nested, "CREATE_IN_PROGRESS"))
+    created(told, "provider", 443, 480)
+    told.tell(PART, (481, nested, "CREATE_COMPLETE"), (482, f"Cluster={CLUSTER}", "CREATE_IN_PROGRESS"))
+    told.tell(OWN, (490, "", "CREATE_IN_PROGRESS"), (495, "HeadNode=AWS::EC2::Instance", "CREATE_IN_PROGRESS"))
+    told.tell(OWN, (530, "HeadNode=AWS::EC2::Instance=i-1", "CREATE_COMPLETE"))
+    wait = "Wait=AWS::CloudFormation::WaitCondition"
+    told.tell(OWN, (531, wait, "CREATE_IN_PROGRESS"), (800, wait, "CREATE_COMPLETE"), (801, "", "CREATE_COMPLETE"))
+    told.tell(PART, (820, f"Cluster={CLUSTER}=trn1-16", "CREATE_COMPLETE"), (822, "", "CREATE_COMPLETE"))
+    created(told, MONITORING, 840, 900)
+
+
+def template(**resources: str) -> dict[str, Any]:
+    """Return resources of a template: types, each with the one that it waits for after a space."""
+    found: dict[str, Any] = {}
+    for name, text in resources.items():
+        kind, _, needs = text.partition(" ")
+        found[name] = {"Type": kind, **({"Properties": {"X": {"Ref": needs}}} if needs else {})}
+    return json.loads(json.dumps(found))  # type: ignore[no-any-return]

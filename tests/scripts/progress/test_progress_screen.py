@@ -1,0 +1,185 @@
+"""What people see of a deployment's progress: a picture of 80 columns, or lines in a log."""
+
+from __future__ import annotations
+
+import io
+from datetime import timedelta
+from itertools import pairwise
+
+import pytest
+from rich.console import Console
+
+from scripts.progress.lines import LINES_AT_ONCE, SECONDS_WITHOUT_LINE, Lines
+from scripts.progress.screen import picture
+from scripts.progress.stacks import Tracker
+from scripts.progress.watch import progress, watch
+from tests.scripts.progress import progress_account as account
+from tests.scripts.progress.progress_account import NETWORK, PART, START, ToldClock, ToldCloudFormation
+
+LONG = "NetworkVpcPublicSubnetRouteTableAssociationOfAVeryLongName"
+
+
+@pytest.fixture
+def clock() -> ToldClock:
+    return ToldClock()
+
+
+@pytest.fixture
+def told(clock: ToldClock) -> ToldCloudFormation:
+    return ToldCloudFormation(clock)
+
+
+def drawn(told: ToldCloudFormation, clock: ToldClock, seconds: float, *, height: int = 40, trouble: str = "") -> str:
+    """Return the picture at a time."""
+    clock.time = START + timedelta(seconds=seconds)
+    tracker = Tracker(account.deployment(told))
+    for _ in range(3):
+        tracker.refresh()
+    console = Console(file=io.StringIO(), width=80, record=True)
+    console.print(picture(account.deployment(told), progress(tracker, clock.now()), trouble, height))
+    return console.export_text()
+
+
+def test_the_picture_of_a_creation(told: ToldCloudFormation, clock: ToldClock) -> None:
+    account.creation(told)
+    lines = [line.split() for line in drawn(told, clock, 631).splitlines()]
+    bar = "━━━━━━━━"
+    assert lines[0] == ["trn1-16:", "10", "min", "21", "s", "so", "far,", "~6", "min", "more"]
+    assert lines[2:] == [
+        [NETWORK, bar, "1/1", *["created", "in", "2", "min", "30", "s"]],
+        ["trn1-16-storage", bar, "1/1", *["created", "in", "4", "min"]],
+        [PART, "━━━━", "1/2", *["creating", "3", "min", "11", "s,", "~3", "min", "more"]],
+        ["Provider", bar, "1/1", *["created", "in", "37", "s"]],
+        ["trn1-16", "━━━━", "1/2", *["creating", "2", "min", "21", "s,", "~3", "min", "more"]],
+        ["Wait", *["creating", "1", "min", "40", "s", "of", "~5", "min"]],
+        ["trn1-16-monitoring", "not", "begun"],
+    ]
+
+
+def test_a_typical_time_that_is_over_is_not_shown(told: ToldCloudFormation, clock: ToldClock) -> None:
+    account.creation(told)
+    assert "creating 2 s of ~2 s" in drawn(told, clock, 13)
+    assert "creating 3 s of" not in drawn(told, clock, 14)
+
+
+def test_the_picture_names_the_failure_and_the_roll_back(told: ToldCloudFormation, clock: ToldClock) -> None:
+    told.tell(NETWORK, (0, "", "CREATE_IN_PROGRESS"), (1, "A=AWS::EC2::EIP", "CREATE_FAILED"), reason="limit reached")
+    told.tell(NETWORK, (2, "", "ROLLBACK_IN_PROGRESS"))
+    text = drawn(told, clock, 10)
+    assert "rolling back 10 s" in text
+    assert f"failed: {NETWORK} A: limit reached" in text
+
+
+@pytest.mark.parametrize("seconds", range(0, 960, 60))
+def test_80_columns_are_enough(told: ToldCloudFormation, clock: ToldClock, seconds: float) -> None:
+    account.creation(told)
+    told.tell(NETWORK, (11, f"{LONG}=AWS::EC2::EIP", "CREATE_IN_PROGRESS"))
+    text = drawn(told, clock, seconds, trouble="Rate exceeded " * 20)
+    assert max(map(len, text.splitlines())) <= 80
+    assert (f"  {LONG[:28]}…" in text) == (60 <= seconds < 160)
+
+
+def test_it_is_not_higher_than_the_terminal(told: ToldCloudFormation, clock: ToldClock) -> None:
+    told.tell(PART, (0, "", "CREATE_IN_PROGRESS"))
+    told.tell(PART, *((1, f"R{number}=AWS::EC2::EIP", "CREATE_IN_PROGRESS") for number in range(30)))
+    assert "and 25 more" in drawn(told, clock, 10)
+    assert len(drawn(told, clock, 10, height=8).splitlines()) < 8
+
+
+def test_it_says_that_it_is_still_reading(told: ToldCloudFormation, clock: ToldClock) -> None:
+    told.tell(PART, (0, "", "CREATE_IN_PROGRESS"))
+    told.tell(PART, *((1, f"R{number}=AWS::EC2::EIP", "CREATE_IN_PROGRESS") for number in range(5000)))
+    assert "reading what has happened so far" in drawn(told, clock, 10)
+
+
+def test_a_terminal_gets_the_picture_and_at_last_the_summary(told: ToldCloudFormation, clock: ToldClock) -> None:
+    account.creation(told)
+    written = io.StringIO()
+    console = Console(file=written, width=80, height=30, force_terminal=True, color_system=None)
+    assert watch(account.deployment(told), console, clock=clock, as_json=False) == 0
+    assert "~3 min more" in written.getvalue()
+    assert written.getvalue().endswith("trn1-16: complete after 14 min 50 s.\n")
+
+
+def test_a_terminal_gets_the_reason_when_the_time_is_over(told: ToldCloudFormation, clock: ToldClock) -> None:
+    account.creation(told)
+    written = io.StringIO()
+    console = Console(file=written, width=80, height=30, force_terminal=True, color_system=None)
+    assert watch(account.deployment(told), console, clock=clock, as_json=False, timeout=2) == 124
+    assert "The 2 minutes are over. What was begun goes on in AWS." in written.getvalue()
+
+
+def logged(told: ToldCloudFormation, clock: ToldClock, minutes: float = 60) -> list[tuple[float, str]]:
+    """Watch without a terminal, and return the lines with the time at which they came."""
+    written = io.StringIO()
+    found: list[tuple[float, str]] = []
+
+    def note() -> None:
+        text = written.getvalue().splitlines()
+        found.extend((clock.elapsed, line) for line in text[len(found) :])
+
+    clock.meanwhile = note
+    watch(account.deployment(told), Console(file=written, width=80), clock=clock, as_json=False, timeout=minutes)
+    note()
+    return found
+
+
+def test_a_log_is_never_silent_for_long_and_never_flooded(told: ToldCloudFormation, clock: ToldClock) -> None:
+    account.creation(told)
+    lines = logged(told, clock)
+    times = [time for time, _ in lines]
+    assert max(later - earlier for earlier, later in pairwise(times)) <= SECONDS_WITHOUT_LINE + 5
+    assert sum(time < 880 for time in times) < 880 / 5 / 2
+    assert any("trn1-16 1/2, Wait" in line for _, line in lines), "what takes so long is named"
+
+
+def test_a_log_names_what_was_slow(told: ToldCloudFormation, clock: ToldClock) -> None:
+    account.creation(told)
+    text = "\n".join(line for _, line in logged(told, clock))
+    assert "12:13:20  trn1-16  Wait (AWS::CloudFormation::WaitCondition) CREATE_COMPLETE in 4 min 29 s" in text
+
+
+def test_lines_come_once(told: ToldCloudFormation, clock: ToldClock) -> None:
+    account.creation(told)
+    lines = [line for _, line in logged(told, clock) if "_COMPLETE in" in line]
+    assert len(lines) == len(set(lines)) == 7
+
+
+def test_many_failures_at_once_are_not_all_told(told: ToldCloudFormation, clock: ToldClock) -> None:
+    told.tell(NETWORK, (0, "", "CREATE_IN_PROGRESS"))
+    told.tell(NETWORK, *((1, f"R{number}=AWS::EC2::EIP", "CREATE_FAILED") for number in range(90)), reason="limit")
+    clock.sleep(10)
+    tracker = Tracker(account.deployment(told))
+    tracker.refresh()
+    console = Console(file=io.StringIO(), width=80, record=True)
+    lines = Lines(account.deployment(told), console)
+    lines.show(progress(tracker, clock.now()), "")
+    assert len(console.export_text().splitlines()) == LINES_AT_ONCE + 1
+
+
+def test_words_in_brackets_are_printed_as_they_are(told: ToldCloudFormation, clock: ToldClock) -> None:
+    told.tell(NETWORK, (0, "", "CREATE_IN_PROGRESS"))
+    told.tell(NETWORK, (1, "A=AWS::EC2::EIP", "CREATE_FAILED"), reason="status [FAILED] from [bold]custom[/] resource")
+    told.tell(NETWORK, (2, "", "ROLLBACK_COMPLETE"))
+    text = "\n".join(line for _, line in logged(told, clock))
+    assert text.count("status [FAILED] from [bold]custom[/] resource") == 2
+
+
+def test_the_summary_says_what_took_longest(told: ToldCloudFormation, clock: ToldClock) -> None:
+    account.creation(told)
+    lines = [" ".join(line.split()) for _, line in logged(told, clock)]
+    assert "trn1-16-network created 2 min 30 s 2 min 28 s Only" in lines
+    assert "trn1-16 created 5 min 11 s 4 min 29 s Wait" in lines
+    assert "35 s HeadNode" in lines
+
+
+def test_long_names_leave_room_in_the_summary(told: ToldCloudFormation, clock: ToldClock) -> None:
+    account.creation(told)
+    told.tell(
+        NETWORK,
+        (11, f"{LONG}=AWS::EC2::EIP", "CREATE_IN_PROGRESS"),
+        (159.5, f"{LONG}=AWS::EC2::EIP", "CREATE_COMPLETE"),
+    )
+    [line] = [line for _, line in logged(told, clock) if "NetworkVpc" in line]
+    assert line.split()[:8] == f"{NETWORK} created 2 min 30 s 2 min".split()
+    assert len(line) <= 80

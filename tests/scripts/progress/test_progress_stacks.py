@@ -1,0 +1,253 @@
+"""What is known of stacks comes in few calls, and is the same for whoever begins to look."""
+
+from __future__ import annotations
+
+import io
+from datetime import timedelta
+from typing import cast
+
+import pytest
+from rich.console import Console
+
+from scripts.progress.stacks import BUDGET, Tracker
+from scripts.progress.watch import progress, watch
+from scripts.stacks import CLUSTER, NESTED
+from tests.scripts.progress import progress_account as account
+from tests.scripts.progress.progress_account import (
+    MONITORING,
+    NETWORK,
+    OWN,
+    PART,
+    STORAGE,
+    ToldClock,
+    ToldCloudFormation,
+    aged,
+    arn,
+)
+
+TOPIC = "Topic=AWS::SNS::Topic"
+
+
+@pytest.fixture
+def clock() -> ToldClock:
+    return ToldClock()
+
+
+@pytest.fixture
+def told(clock: ToldClock) -> ToldCloudFormation:
+    return ToldCloudFormation(clock)
+
+
+def test_every_refresh_keeps_to_the_budget(told: ToldCloudFormation, clock: ToldClock) -> None:
+    account.creation(told)
+    counts: list[int] = []
+    clock.meanwhile = lambda: counts.append(len(told.counted()))
+    watch(account.deployment(told), Console(quiet=True), clock=clock, as_json=False)
+    assert max(counts) <= BUDGET
+    assert BUDGET == 12
+
+
+def test_50_queues_and_20_000_events_keep_to_the_budget_and_are_read_at_last(
+    told: ToldCloudFormation, clock: ToldClock
+) -> None:
+    aged(told, NETWORK, STORAGE, MONITORING)
+    told.tell(PART, (0, "", "UPDATE_IN_PROGRESS"), (1, f"Cluster={CLUSTER}=trn1-16", "UPDATE_IN_PROGRESS"))
+    told.tell(OWN, (2, "", "UPDATE_IN_PROGRESS"))
+    for number in range(50):
+        queue = f"Queue{number}={NESTED}={arn(f'queue-{number}')}"
+        told.tell(OWN, (3, queue, "UPDATE_IN_PROGRESS"))
+        told.tell(f"queue-{number}", (4, "", "UPDATE_IN_PROGRESS"))
+        told.tell(f"queue-{number}", *((5, f"R{each}={NESTED}", "UPDATE_COMPLETE") for each in range(400)))
+        told.tell(f"queue-{number}", (6, "", "UPDATE_COMPLETE"))
+    told.tell(
+        OWN, *((7, f"Queue{number}={NESTED}={arn(f'queue-{number}')}", "UPDATE_COMPLETE") for number in range(50))
+    )
+    told.tell(OWN, (8, "", "UPDATE_COMPLETE"))
+    told.tell(PART, (9, f"Cluster={CLUSTER}=trn1-16", "UPDATE_COMPLETE"), (10, "", "UPDATE_COMPLETE"))
+    clock.time += timedelta(seconds=20)
+    tracker = Tracker(account.deployment(told))
+    counts: list[int] = []
+    for _ in range(20_000 // 100 // 7 + 20):
+        tracker.refresh()
+        counts.append(len(told.counted()))
+    assert max(counts) <= BUDGET
+    assert tracker.is_complete
+    [cluster] = progress(tracker, clock.now()).nodes
+    assert [len(each.operation.resources) for each in cluster.children[0].children] == [400] * 50
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_the_other_cluster_of_an_upgrade_is_told(told: ToldCloudFormation, clock: ToldClock, is_terminal: bool) -> None:
+    account.creation(told)
+    other = {"StackName": "trn1-16-cluster-2", "Description": "Trn1 UltraCluster trn1-16: cluster"}
+    told.listed = [{**other, "StackStatus": "DELETE_IN_PROGRESS"}]
+    console = Console(width=100, height=50, file=io.StringIO(), force_terminal=is_terminal, color_system=None)
+    watch(account.deployment(told), console, clock=clock, as_json=False)
+    text = cast("io.StringIO", console.file).getvalue()
+    sentence = "trn1-16-cluster-2 is DELETE_IN_PROGRESS: another cluster of this deployment, which costs, too"
+    assert sentence in text.partition("slowest")[0], "while it goes on"
+    assert sentence in text.partition("slowest")[2], "in the summary"
+    assert is_terminal or text.count(sentence) == 2
+
+
+def test_who_may_not_list_all_stacks_follows_all_the_same(told: ToldCloudFormation, clock: ToldClock) -> None:
+    account.creation(told)
+    told.failing["DescribeStacks"] = account.refusal("AccessDenied", "no", "DescribeStacks")
+    assert watch(account.deployment(told), Console(quiet=True), clock=clock, as_json=False) == 0
+
+
+@pytest.mark.parametrize("missed", [True, False])
+def test_begun_anew_it_shows_the_same(told: ToldCloudFormation, clock: ToldClock, *, missed: bool) -> None:
+    """Whoever looks all the time and whoever looks for the first time know the same."""
+    account.creation(told)
+    if missed:
+        told.tell(PART, (700, f"Cluster={CLUSTER}", "CREATE_FAILED"), (701, "", "ROLLBACK_IN_PROGRESS"), reason="no")
+        told.tell(PART, (830, "", "ROLLBACK_COMPLETE"))
+    always = Tracker(account.deployment(told))
+    for _ in range(60):
+        clock.sleep(15)
+        anew = Tracker(account.deployment(told))
+        for _ in range(3):
+            always.refresh()
+            anew.refresh()
+        assert progress(always, clock.now()) == progress(anew, clock.now())
+
+
+def test_a_stack_in_review_is_not_there_yet(told: ToldCloudFormation, clock: ToldClock) -> None:
+    aged(told, NETWORK, STORAGE, PART)
+    told.tell(MONITORING, (-1000, "", "REVIEW_IN_PROGRESS"))
+    tracker = Tracker(account.deployment(told))
+    tracker.refresh()
+    assert progress(tracker, clock.now()).present == 3
+
+
+def test_without_the_right_to_read_templates_bars_go_by_what_is_seen(
+    told: ToldCloudFormation, clock: ToldClock
+) -> None:
+    account.creation(told)
+    told.failing["GetTemplate"] = account.refusal("AccessDenied", "not authorized", "GetTemplate")
+    tracker = Tracker(account.deployment(told))
+    clock.sleep(300)
+    tracker.refresh()
+    found = progress(tracker, clock.now())
+    assert found.denied == ("cloudformation:GetTemplate",)
+    assert [(each.done, each.total) for each in found.nodes] == [(1, 1), (0, 1)]
+
+
+def test_each_template_is_read_once_and_gives_the_size_of_the_bar(told: ToldCloudFormation, clock: ToldClock) -> None:
+    account.creation(told)
+    told.templates[arn(NETWORK)] = account.template(Only="AWS::SNS::Topic", More="AWS::EC2::NatGateway Only")
+    tracker = Tracker(account.deployment(told))
+    for _ in range(5):
+        clock.sleep(10)
+        tracker.refresh()
+    [network] = progress(tracker, clock.now()).nodes
+    assert (network.done, network.total, network.left) == (0, 2, 105)
+    assert told.counted().count("GetTemplate") == 1
+
+
+def test_the_next_operation_on_a_stack_has_a_size_of_its_own(told: ToldCloudFormation, clock: ToldClock) -> None:
+    told.tell(NETWORK, (0, "", "CREATE_IN_PROGRESS"), (10, "", "CREATE_COMPLETE"), (20, "", "DELETE_IN_PROGRESS"))
+    tracker = Tracker(account.deployment(told))
+    for total in (1, 2):
+        told.templates[arn(NETWORK)] = account.template(**{f"R{each}": "AWS::SNS::Topic" for each in range(total)})
+        tracker.refresh()
+        [network] = progress(tracker, clock.now()).nodes
+        assert network.total == total
+        clock.sleep(30)
+
+
+@pytest.mark.parametrize(
+    ("further", "status", "total"),
+    [(0, "EXECUTE_IN_PROGRESS", 2), (100, "EXECUTE_IN_PROGRESS", 1), (0, "EXECUTE_COMPLETE", 1)],
+    ids=["its change set", "one of several pages", "one of an earlier update"],
+)
+def test_an_update_is_as_large_as_its_change_set(
+    told: ToldCloudFormation, clock: ToldClock, further: int, status: str, total: int
+) -> None:
+    aged(told, NETWORK)
+    told.tell(NETWORK, (0, "", "UPDATE_IN_PROGRESS"), (1, TOPIC, "UPDATE_IN_PROGRESS"), (9, TOPIC, "UPDATE_COMPLETE"))
+    names = ["Topic", "Nat", *map(str, range(further))]
+    told.change_sets[arn(NETWORK)] = [
+        {"ResourceChange": {"LogicalResourceId": name, "ResourceType": "AWS::EC2::NatGateway"}} for name in names
+    ]
+    told.execution_status = status
+    clock.sleep(20)
+    tracker = Tracker(account.deployment(told))
+    tracker.refresh()
+    [network] = progress(tracker, clock.now()).nodes
+    assert (network.done, network.total) == (1, total)
+    assert (network.left == 105) is (total == 2)
+
+
+def test_stacks_of_an_earlier_operation_are_no_part_of_the_next(told: ToldCloudFormation, clock: ToldClock) -> None:
+    nested = f"Provider={NESTED}={arn('provider')}"
+    told.tell(PART, (0, "", "UPDATE_IN_PROGRESS"), (1, nested, "UPDATE_IN_PROGRESS"))
+    told.tell("provider", (2, "", "UPDATE_IN_PROGRESS"), (8, "", "UPDATE_COMPLETE"))
+    told.tell(PART, (9, nested, "UPDATE_COMPLETE"), (10, "", "UPDATE_COMPLETE"), (20, "", "UPDATE_IN_PROGRESS"))
+    tracker = Tracker(account.deployment(told))
+    found = []
+    for _ in range(3):
+        clock.sleep(8)
+        tracker.refresh()
+        [part] = progress(tracker, clock.now()).nodes
+        found.append([each.name for each in part.children])
+    assert found == [["Provider"], ["Provider"], []]
+
+
+def test_parts_that_are_yet_to_be_created_count(told: ToldCloudFormation, clock: ToldClock) -> None:
+    account.creation(told)
+    clock.sleep(170)
+    tracker = Tracker(account.deployment(told))
+    tracker.refresh()
+    found = progress(tracker, clock.now())
+    assert found.missing == ("storage", "cluster", "monitoring")
+    assert found.left == 420 + 710 + 130
+    assert (found.seconds, found.in_progress) == (150, False)
+
+
+@pytest.mark.parametrize(
+    "statuses", [["UPDATE_IN_PROGRESS"], ["CREATE_IN_PROGRESS", "ROLLBACK_COMPLETE"]], ids=["update", "failure"]
+)
+def test_no_more_parts_follow_an_update_or_a_failure(
+    told: ToldCloudFormation, clock: ToldClock, statuses: list[str]
+) -> None:
+    told.tell(NETWORK, *((number, "", status) for number, status in enumerate(statuses)))
+    clock.sleep(10)
+    tracker = Tracker(account.deployment(told))
+    tracker.refresh()
+    assert progress(tracker, clock.now()).missing == ()
+
+
+def test_what_a_stack_takes_yet_is_that_of_the_stacks_in_it(told: ToldCloudFormation, clock: ToldClock) -> None:
+    aged(told, NETWORK, STORAGE, MONITORING)
+    account.creation(told)
+    for stack in (NETWORK, STORAGE, MONITORING):
+        told.events[arn(stack)] = told.events[arn(stack)][:4]
+    clock.sleep(631)
+    tracker = Tracker(account.deployment(told))
+    tracker.refresh()
+    [cluster] = progress(tracker, clock.now()).nodes
+    assert [(each.name, each.left) for each in cluster.children] == [("Provider", 0), ("Cluster", 200)]
+    assert cluster.left == 200, "a head node boots in 300 s, of which 100 are over"
+
+
+@pytest.mark.parametrize("events", [0, 2_000])
+def test_every_nested_stack_has_its_turn(told: ToldCloudFormation, clock: ToldClock, events: int) -> None:
+    told.tell(PART, (0, "", "CREATE_IN_PROGRESS"))
+    told.tell(PART, *((1, f"R{each}=AWS::SNS::Topic", "CREATE_COMPLETE") for each in range(events)))
+    for number in range(30):
+        told.tell(PART, (2, f"Queue{number}={NESTED}={arn(f'queue-{number}')}", "CREATE_IN_PROGRESS"))
+        told.tell(f"queue-{number}", (3, "", "CREATE_IN_PROGRESS"))
+    clock.sleep(10)
+    tracker = Tracker(account.deployment(told))
+    for _ in range(5 + events // 100):
+        tracker.refresh()
+    for number in range(30):
+        told.tell(f"queue-{number}", (15, "", "CREATE_COMPLETE"))
+    clock.sleep(10)
+    for _ in range(5):
+        tracker.refresh()
+    [part] = progress(tracker, clock.now()).nodes
+    assert {each.operation.status for each in part.children} == {"CREATE_COMPLETE"}
+    assert len(part.children) == 30

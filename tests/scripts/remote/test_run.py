@@ -1,0 +1,241 @@
+"""`run`: a command on the head node, by Systems Manager's agent and CloudWatch Logs as the emulated AWS has them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from botocore.exceptions import ClientError
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+
+from scripts.clock import Clock
+from scripts.commands import run
+from scripts.deployment import Deployment
+from scripts.remote import head_node, output_stream, streamed_command
+from scripts.remote.streamed_command import StreamedCommand
+from tests.scripts.account import Operated
+
+SHELL = 'trap "exit 143" TERM; runuser() { printf "%s\\n" "$2" >"$TRACE/user"; bash -c "$4"; }; source /dev/stdin'
+"""A node whose users are all this one."""
+SCHEMA = Path(__file__).parents[3] / "docs/schemas/run.json"
+Run = Callable[..., int]
+
+
+@pytest.fixture
+def started(operated: Operated, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    """Call the program with arguments, on a head node with a shell."""
+    operated.shell(f"TRACE={tmp_path}; {SHELL}")
+    monkeypatch.setattr(streamed_command, "SECONDS_BETWEEN_READS", 0.05)
+    monkeypatch.setattr(streamed_command, "SECONDS_OF_GRACE", 0.5)
+    monkeypatch.setattr(head_node, "SECONDS_BETWEEN_LOOKS", 0.05)
+
+    def call(*arguments: str) -> int:
+        monkeypatch.setattr(sys, "argv", ["run", "trn1-16", *arguments])
+        return run.main()
+
+    return call
+
+
+def test_output_errors_and_exit_code_are_those_of_the_command(started: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert started("--", "bash", "-c", "echo one; echo two >&2; echo three; exit 7") == 7
+    assert capsys.readouterr() == ("one\nthree\n", "two\n")
+
+
+def test_arguments_arrive_as_they_are(started: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("a b", "it's", '"', "$HOME", "*", "", "--", "a\nb", "ä", "`id`", "\\")
+    assert started("--", "printf", "<%s>", *arguments) == 0
+    assert capsys.readouterr().out == "".join(f"<{each}>" for each in arguments)
+
+
+def test_output_of_any_size_is_whole(started: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert started("--", "seq", "100000") == 0
+    assert capsys.readouterr().out == "".join(f"{number}\n" for number in range(1, 100_001))
+
+
+def test_it_runs_as_the_cluster_s_user_unless_told_otherwise(started: Run, tmp_path: Path) -> None:
+    assert started("--", "true") == 0
+    assert (tmp_path / "user").read_text(encoding="utf-8") == "ubuntu\n"
+    assert started("--user", "root", "--", "true") == 0
+    assert (tmp_path / "user").read_text(encoding="utf-8") == "root\n"
+
+
+def test_lines_come_while_it_runs(
+    started: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command ends only once its first line was seen here."""
+    seen = tmp_path / "seen"
+    new = StreamedCommand.new
+
+    def watched(self: StreamedCommand, write: streamed_command.Write) -> None:
+        def noted(stream: str, text: str) -> None:
+            write(stream, text)
+            seen.touch()
+
+        new(self, noted)
+
+    monkeypatch.setattr(StreamedCommand, "new", watched)
+    assert started("--", "bash", "-c", f"echo begun; until [ -e {seen} ]; do sleep 0.02; done; echo done") == 0
+    assert capsys.readouterr().out == "begun\ndone\n"
+
+
+def status_of_the_last(operated: Operated) -> str:
+    """Return how it stands with the command that was sent last."""
+    return str(operated.client("ssm").list_command_invocations()["CommandInvocations"][-1]["Status"])
+
+
+@pytest.fixture
+def ordinary_signals() -> Iterator[None]:
+    """Signals as a terminal's programs have them: what is ignored from the beginning, as under nohup, stays so."""
+    handlers: Mapping[signal.Signals, Callable[..., object] | signal.Handlers] = {
+        signal.SIGINT: signal.default_int_handler,
+        signal.SIGTERM: signal.SIG_DFL,
+        signal.SIGHUP: signal.SIG_DFL,
+    }
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("ordinary_signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=str)
+def test_what_ends_this_ends_it_there(
+    operated: Operated,
+    started: Run,
+    number: signal.Signals,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(Clock, "sleep", lambda *_: signal.raise_signal(number))
+    assert started("--", "sleep", "600") == 130
+    assert "is cancelled" in capsys.readouterr().err
+    assert status_of_the_last(operated) in ("Cancelling", "Cancelled")
+
+
+def test_a_pipe_that_is_closed_ends_it_there(
+    operated: Operated, started: Run, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def closed(stream: str, text: str) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr(streamed_command, "print_output", closed)
+    monkeypatch.setattr(os, "dup2", lambda *_: None)
+    assert started("--", "bash", "-c", "echo one; sleep 600") == 0
+    assert "is cancelled" in capfd.readouterr().err
+    assert status_of_the_last(operated) in ("Cancelling", "Cancelled")
+
+
+@pytest.mark.usefixtures("ordinary_signals")
+def test_without_the_right_to_cancel_it_says_that_it_goes_on(
+    started: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refused(*_: object) -> None:
+        raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}}, "CancelCommand")
+
+    monkeypatch.setattr(Clock, "sleep", lambda *_: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr(head_node.HeadNode, "cancel", refused)
+    assert started("--", "sleep", "20") == 130
+    errors = capsys.readouterr().err
+    assert "could not be cancelled: An error occurred (AccessDeniedException)" in errors
+    assert "The command goes on, unseen. To look again: make run ENV=trn1-16 ARGS='--attach " in errors
+    assert "is cancelled" not in errors
+
+
+def test_words_that_systems_manager_would_replace_are_refused(
+    operated: Operated, started: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    operated.calls()
+    for word in ("{{ssm:token}}", "a {{ ssm-secure:token }}"):
+        assert started("--", "echo", word) == 2
+        assert "in the command, which Systems Manager replaces" in capsys.readouterr().err
+    assert "ssm:SendCommand" not in operated.calls()
+    assert started("--", "echo", "{{ jinja }}") == 0
+
+
+@pytest.mark.parametrize("state", ["stopped", "stopping", "pending"])
+def test_a_head_node_that_does_not_run_is_told(
+    operated: Operated, started: Run, state: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    listed = operated.deployment().nodes()
+    monkeypatch.setattr(Deployment, "nodes", lambda _: [{**each, "State": {"Name": state}} for each in listed])
+    assert started("--", "true") == 1
+    told = f"The head node {listed[0]['InstanceId']} of trn1-16 is {state}. How it is: make status ENV=trn1-16\n"
+    assert capsys.readouterr().err == told
+
+
+def test_an_earlier_command_can_be_looked_at_again(started: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert started("--json", "--", "bash", "-c", "echo one; exit 3") == 3
+    command_id = json.loads(capsys.readouterr().out)["command_id"]
+    assert started("--attach", command_id) == 3
+    assert capsys.readouterr().out == "one\n"
+
+
+def test_an_unknown_command_cannot(started: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert started("--attach", "01234567-89ab-cdef-0123-456789abcdef") == 1
+    assert "knows no command 01234567" in capsys.readouterr().err
+
+
+def test_a_command_that_something_else_sent_has_no_output_in_logs(
+    operated: Operated, started: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    node = head_node.HeadNode(operated.deployment())
+    node.run("true")
+    command_id = node.start("true")
+    node._clock.until(lambda: node.answer(command_id) is not None, every=0.05, limit=10)
+    assert started("--attach", command_id) == 1
+    assert "was not sent by `run`" in capsys.readouterr().err
+
+
+def test_the_document_is_as_its_schema_says(started: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert started("--json", "--", "bash", "-c", "echo one; echo two >&2; exit 2") == 2
+    document = json.loads(capsys.readouterr().out)
+    Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8"))).validate(document)
+    assert (document["stdout"], document["stderr"], document["exit_code"]) == ("one\n", "two\n", 2)
+
+
+def test_without_the_right_to_read_logs_the_output_comes_at_the_end(
+    started: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refused(_: object) -> str:
+        raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}}, "GetLogEvents")
+
+    monkeypatch.setattr(output_stream.OutputStream, "new", refused)
+    assert started("--", "bash", "-c", "sleep 0.5; seq 10000; echo wrong >&2; exit 1") == 1
+    output, errors = capsys.readouterr()
+    assert output == "".join(f"{number}\n" for number in range(1, 10_001))[:24_000]
+    assert errors.count("logs:GetLogEvents is not allowed") == 1
+    assert "stdout is cut off after 24,000 characters" in errors
+    assert "wrong\n" in errors
+    assert "failed to run" not in errors
+
+
+def test_credentials_that_expire_meanwhile_leave_a_way_back(
+    started: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def expired(_: object) -> str:
+        raise ClientError({"Error": {"Code": "ExpiredTokenException", "Message": "expired"}}, "GetLogEvents")
+
+    monkeypatch.setattr(output_stream.OutputStream, "new", expired)
+    assert started("--", "true") == 2
+    errors = capsys.readouterr().err
+    assert "The command goes on, unseen. To look again: make run ENV=trn1-16 ARGS='--attach " in errors
+    assert "get new session credentials" in errors
+
+
+def test_an_end_that_does_not_come_is_told(started: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert started("--", "bash", "-c", "echo begun; kill $PPID; sleep 1") == 143
+    output, errors = capsys.readouterr()
+    assert output == "begun\n"
+    assert "The end of the output has not come. To look again: make run ENV=trn1-16 ARGS='--attach " in errors
+
+
+@pytest.mark.parametrize("arguments", [[], ["sinfo"], ["--attach", "0", "--", "sinfo"], ["--timeout", "0", "--", "a"]])
+def test_a_command_line_that_makes_no_sense_is_refused(started: Run, arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        started(*arguments)
+    assert end.value.code == 2

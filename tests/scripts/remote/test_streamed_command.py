@@ -1,0 +1,136 @@
+"""A command on the head node, and its output in CloudWatch Logs, as `run`, `logs` and `submit` use them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from botocore.exceptions import ClientError
+
+from scripts.clock import Clock
+from scripts.remote import head_node, output_stream, streamed_command
+from scripts.remote.streamed_command import StreamedCommand
+from tests.scripts.account import Operated
+
+
+@pytest.fixture(autouse=True)
+def impatient(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look often, on a head node whose users are all this one."""
+    operated.shell('runuser() { bash -c "$4"; }; source /dev/stdin')
+    monkeypatch.setattr(streamed_command, "SECONDS_BETWEEN_READS", 0.05)
+    monkeypatch.setattr(streamed_command, "SECONDS_OF_GRACE", 0.5)
+    monkeypatch.setattr(head_node, "SECONDS_BETWEEN_LOOKS", 0.05)
+
+
+def test_a_line_that_is_cut_into_events_is_one_line(operated: Operated) -> None:
+    group, name = "/ultracluster/trn1-16/commands", "01234567/stdout"
+    logs = operated.client("logs")
+    output_stream.prepare(logs, group)
+    operated.log(name, "a" * 200_000, "b", "c\n", "dMARK\nx", "y", group=group)
+    stream = output_stream.OutputStream(logs, group, name, "MARK")
+    assert stream.new() == "a" * 200_000 + "b\nc\nd"
+    assert stream.complete
+
+
+def test_the_outputs_are_kept_for_some_days(operated: Operated) -> None:
+    logs, group = operated.client("logs"), "/ultracluster/trn1-16/retention"
+
+    def days() -> int:
+        output_stream.prepare(logs, group)
+        [found] = logs.describe_log_groups(logGroupNamePrefix=group)["logGroups"]
+        return int(found["retentionInDays"])
+
+    assert days() == 7
+    logs.delete_retention_policy(logGroupName=group)
+    assert days() == 7, "a group without one, as the node makes it"
+    logs.put_retention_policy(logGroupName=group, retentionInDays=30)
+    assert days() == 30, "somebody's own"
+
+
+@pytest.fixture
+def public() -> Iterator[Path]:
+    """A directory that every user may write to; pytest's own are for one."""
+    with TemporaryDirectory() as name:
+        Path(name).chmod(0o777)
+        yield Path(name)
+
+
+@pytest.mark.slow
+@pytest.mark.system
+def test_a_command_of_another_user_is_ended_with_all_its_processes(operated: Operated, public: Path) -> None:
+    """By the real runuser, whose user has no shell here, and the emulated agent, which ends a process group."""
+    operated.shell(
+        'PATH=$PATH:/usr/sbin:/sbin; runuser() { command runuser --shell /bin/bash "$@"; }; source /dev/stdin'
+    )
+    node = head_node.HeadNode(operated.deployment())
+    words = ["bash", "-c", f"id --user --name >{public}/user; echo $$ >{public}/pid; sleep 600"]
+    sent = streamed_command.start(operated.deployment(), node, words, user="nobody", seconds=600)
+    pid = public / "pid"
+    assert node._clock.until(lambda: pid.exists() and pid.read_text().endswith("\n"), every=0.05, limit=20)
+    process = Path("/proc", pid.read_text(encoding="utf-8").strip())
+    assert (public / "user").read_text(encoding="utf-8") == "nobody\n"
+    assert process.exists()
+    sent.cancel(streamed_command.print_remark)
+    assert node._clock.until(lambda: not process.exists(), every=0.05, limit=5)
+
+
+def test_an_agent_that_is_down_is_told_with_what_helps(operated: Operated, capsys: pytest.CaptureFixture[str]) -> None:
+    node = head_node.HeadNode(operated.deployment())
+    [node.instance_id] = operated.launch(1, state="stopped")
+    for begin in (
+        lambda: node.run("true"),
+        lambda: streamed_command.start(operated.deployment(), node, ["true"], user="ubuntu", seconds=1),
+    ):
+        with pytest.raises(
+            head_node.HeadNodeError, match=r"does not reach i-.* it still boots.*make status ENV=trn1-16"
+        ):
+            begin()
+
+
+def test_a_command_that_takes_too_long_is_ended(
+    operated: Operated, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its last lines come after its end is known."""
+    node = head_node.HeadNode(operated.deployment())
+    sent = streamed_command.start(operated.deployment(), node, ["bash", "-c", "echo on; sleep 9"], user="a", seconds=1)
+    looks: list[StreamedCommand] = []
+    new = StreamedCommand.new
+
+    def late(self: StreamedCommand, write: streamed_command.Write) -> None:
+        if len(looks) > looks_before:
+            new(self, write)
+        looks.append(self)
+
+    looks_before = 10_000
+    answer = head_node.HeadNode.answer
+
+    def ended(self: head_node.HeadNode, command_id: str) -> head_node.Answer | None:
+        nonlocal looks_before
+        try:
+            return answer(self, command_id)
+        except head_node.NotRunError:
+            looks_before = len(looks) + 1
+            raise
+
+    monkeypatch.setattr(StreamedCommand, "new", late)
+    monkeypatch.setattr(head_node.HeadNode, "answer", ended)
+    with pytest.raises(head_node.NotRunError, match="did not run the command to its end: "):
+        sent.follow(streamed_command.print_output, streamed_command.print_remark, Clock())
+    assert capsys.readouterr() == ("on\n", "")
+
+
+def test_a_missing_right_is_told_once_when_a_command_is_ended(
+    operated: Operated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_: object) -> str:
+        raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}}, "GetLogEvents")
+
+    monkeypatch.setattr(output_stream.OutputStream, "new", refused)
+    node = head_node.HeadNode(operated.deployment())
+    sent = streamed_command.start(operated.deployment(), node, ["sleep", "9"], user="a", seconds=1)
+    said: list[str] = []
+    with pytest.raises(head_node.NotRunError):
+        sent.follow(streamed_command.print_output, said.append, Clock())
+    assert len(said) == 1

@@ -1,0 +1,70 @@
+"""One emulated AWS and one ParallelCluster process for all tests here; each deployment is synthesized once."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+
+import pytest
+
+from config.settings import Settings, load
+from emulator.aws import EmulatedAws
+from emulator.validation import Report, examine, prepare
+from scripts.commands.validate import CONFIG
+from tests.stacks.deployments import deploy
+from toolchain.assembly import Assembly
+from toolchain.cluster import ClusterRequest
+from toolchain.parallelcluster import ParallelCluster, Templates
+from ultracluster.domain.validator_warnings import accepted
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """Settings, their templates, and the cluster that comes out of them."""
+
+    settings: Settings
+    assembly: Assembly
+    request: ClusterRequest
+
+
+@pytest.fixture(scope="session")
+def aws() -> Iterator[EmulatedAws]:
+    with EmulatedAws() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def parallelcluster(aws: EmulatedAws) -> Iterator[ParallelCluster]:
+    with ParallelCluster(aws.environment) as process:
+        yield process
+
+
+@pytest.fixture(scope="session")
+def deployment(aws: EmulatedAws, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Deployment]:
+    """Return the deployment of a file: its name in config/, or its path, without .yaml."""
+
+    @cache
+    def prepared(environment: str) -> Deployment:
+        settings = load(CONFIG / f"{environment}.yaml")
+        assembly = Assembly(deploy(settings, tmp_path_factory.mktemp(settings.name)).directory)
+        return Deployment(settings, assembly, prepare(aws, settings, assembly))
+
+    return prepared
+
+
+@pytest.fixture(scope="session")
+def templates(deployment: Callable[[str], Deployment], parallelcluster: ParallelCluster) -> Callable[[str], Templates]:
+    @cache
+    def built(environment: str) -> Templates:
+        request = deployment(environment).request
+        return parallelcluster.build_templates(request.configuration, request.name)
+
+    return built
+
+
+@pytest.fixture(scope="session")
+def report(deployment: Callable[[str], Deployment], parallelcluster: ParallelCluster) -> Callable[[str], Report]:
+    def examined(environment: str) -> Report:
+        found = deployment(environment)
+        return examine(parallelcluster, found.request, accepted(found.settings.cluster_spec))
+
+    return cache(examined)

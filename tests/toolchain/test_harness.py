@@ -1,0 +1,291 @@
+"""The harness catches what ParallelCluster and AWS would: good configurations are broken on purpose."""
+
+import copy
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from emulator.aws import EmulatedAws
+from emulator.validation import examine
+from toolchain.cluster import ClusterRequest
+from toolchain.parallelcluster import Message, ParallelCluster
+
+pytestmark = pytest.mark.validation
+
+Configuration = dict[str, Any]
+Edit = Callable[[Configuration], object]
+
+
+def queue(configuration: Configuration) -> Configuration:
+    first: Configuration = configuration["Scheduling"]["SlurmQueues"][0]
+    return first
+
+
+def resource(configuration: Configuration) -> Configuration:
+    first: Configuration = queue(configuration)["ComputeResources"][0]
+    return first
+
+
+def use_subnet(subnet_id: str) -> Edit:
+    return lambda c: queue(c)["Networking"].update(SubnetIds=[subnet_id])
+
+
+def mount(file_system_id: str) -> Edit:
+    return lambda c: c["SharedStorage"][0]["FsxLustreSettings"].update(FileSystemId=file_system_id)
+
+
+@pytest.fixture(scope="module")
+def request_(deployment: Callable[[str], Any]) -> ClusterRequest:
+    request: ClusterRequest = deployment("trn1-16").request
+    return request
+
+
+@pytest.fixture(scope="module")
+def ec2(aws: EmulatedAws, request_: ClusterRequest) -> Any:
+    return aws.client("ec2", request_.region)
+
+
+@pytest.fixture(scope="module")
+def make_subnet(ec2: Any, request_: ClusterRequest) -> Callable[..., str]:
+    """Return a function that makes a subnet without automatic public addresses, by default in the cluster's VPC."""
+    head_subnet = request_.configuration["HeadNode"]["Networking"]["SubnetId"]
+    [head] = ec2.describe_subnets(SubnetIds=[head_subnet])["Subnets"]
+
+    def make(cidr: str, zone_id: str = "usw2-az4", vpc_id: str = head["VpcId"]) -> str:
+        made = ec2.create_subnet(VpcId=vpc_id, CidrBlock=cidr, AvailabilityZoneId=zone_id)
+        subnet_id = str(made["Subnet"]["SubnetId"])
+        ec2.modify_subnet_attribute(SubnetId=subnet_id, MapPublicIpOnLaunch={"Value": False})
+        return subnet_id
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def faults(parallelcluster: ParallelCluster, request_: ClusterRequest) -> Callable[[Edit], list[Message]]:
+    """Return a function that breaks the configuration and gives the messages that the good one does not have."""
+    good = parallelcluster.validate(request_.configuration)
+
+    def broken(edit: Edit) -> list[Message]:
+        configuration = copy.deepcopy(request_.configuration)
+        edit(configuration)
+        return [each for each in parallelcluster.validate(configuration) if each not in good and each.level != "INFO"]
+
+    return broken
+
+
+BROKEN: dict[str, tuple[Edit, str, str]] = {
+    "MinCount above MaxCount": (
+        lambda c: resource(c).update(MinCount=20),
+        "ERROR ComputeResourceSizeValidator",
+        "Max count must be greater than or equal to min count",
+    ),
+    "unknown key": (
+        lambda c: resource(c).update(MaxCuont=20),
+        "ERROR ConfigSchemaValidator",
+        "'MaxCuont': ['Unknown field.']",
+    ),
+    "EFA without a word on the placement group": (
+        lambda c: queue(c)["Networking"].pop("PlacementGroup"),
+        "ERROR EfaPlacementGroupValidator",
+        "must be explicit",
+    ),
+    "placement group that does not exist": (
+        lambda c: queue(c)["Networking"]["PlacementGroup"].update(Name="nowhere"),
+        "ERROR PlacementGroupNamingValidator",
+        "'nowhere' is unknown",
+    ),
+    "nodes in a subnet that assigns public addresses": (
+        lambda c: use_subnet(c["HeadNode"]["Networking"]["SubnetId"])(c),
+        "ERROR MultiNetworkInterfacesInstancesValidator",
+        "auto-assign public IPs",
+    ),
+    "EFA on a type without it": (
+        lambda c: resource(c).update(InstanceType="trn1.2xlarge"),
+        "ERROR EfaValidator",
+        "does not support EFA",
+    ),
+    "script that is not there": (
+        lambda c: queue(c).update(CustomActions={"OnNodeConfigured": {"Script": "s3://nowhere/script.sh"}}),
+        "WARNING AsyncTimedUrlValidator",
+        "'script.sh' not found in 'nowhere'",
+    ),
+    "policy that does not exist": (
+        lambda c: queue(c)["Iam"].update(AdditionalIamPolicies=[{"Policy": "arn:aws:iam::aws:policy/Nowhere"}]),
+        "ERROR AdditionalIamPolicyValidator",
+        "policy/Nowhere not found",
+    ),
+    "root volume smaller than the image": (
+        lambda c: queue(c)["ComputeSettings"]["LocalStorage"]["RootVolume"].update(Size=44),
+        "ERROR RootVolumeSizeValidator",
+        "44 GiB must be equal or greater",
+    ),
+    "file system that does not exist": (
+        mount("fs-0123456789abcdef0"),
+        "ERROR Request",
+        "'fs-0123456789abcdef0' does not exist",
+    ),
+    "capacity reservation that does not exist": (
+        lambda c: resource(c).update(CapacityReservationTarget={"CapacityReservationId": "cr-0123456789abcdef9"}),
+        "ERROR Request",
+        "'cr-0123456789abcdef9' does not exist",
+    ),
+    "OS without an official image": (
+        lambda c: c["Image"].update(Os="rocky9"),
+        "ERROR Request",
+        "Cannot find official ParallelCluster AMI",
+    ),
+}
+
+
+@pytest.mark.parametrize(("edit", "kind", "text"), BROKEN.values(), ids=BROKEN)
+def test_a_broken_configuration_is_caught(
+    edit: Edit, kind: str, text: str, faults: Callable[[Edit], list[Message]]
+) -> None:
+    assert any(f"{each.level} {each.validator}" == kind and text in each.text for each in faults(edit))
+
+
+@pytest.mark.parametrize(
+    ("key_type", "expected"), [("rsa", {("ERROR", "KeyPairValidator")}), ("ed25519", set())], ids=["rsa", "ed25519"]
+)
+def test_an_rsa_key_is_refused_on_ubuntu(
+    key_type: str, expected: set[tuple[str, str]], ec2: Any, faults: Callable[[Edit], list[Message]]
+) -> None:
+    ec2.create_key_pair(KeyName=key_type, KeyType=key_type)
+    found = faults(lambda c: c["HeadNode"]["Ssh"].update(KeyName=key_type))
+    assert {(each.level, each.validator) for each in found} == expected
+
+
+def test_a_subnet_of_another_vpc_is_caught(
+    ec2: Any, make_subnet: Callable[..., str], faults: Callable[[Edit], list[Message]]
+) -> None:
+    vpc_id = ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
+    found = faults(use_subnet(make_subnet("10.9.0.0/24", vpc_id=vpc_id)))
+    [launch] = [each for each in found if each.validator == "ComputeResourceLaunchTemplateValidator"]
+    assert "belong to different networks" in launch.text
+
+
+def test_a_zone_without_the_instance_type_is_caught(
+    make_subnet: Callable[..., str], faults: Callable[[Edit], list[Message]]
+) -> None:
+    [launch] = faults(use_subnet(make_subnet("10.0.1.0/24", zone_id="usw2-az2")))
+    assert launch.validator == "ComputeResourceLaunchTemplateValidator"
+    assert "trn1.32xlarge) is not supported in the Availability Zone" in launch.text
+
+
+def test_a_subnet_without_free_addresses_is_caught(
+    ec2: Any, make_subnet: Callable[..., str], faults: Callable[[Edit], list[Message]]
+) -> None:
+    subnet_id = make_subnet("10.0.2.0/28")  # 11 addresses, 8 of them asked for
+    assert faults(use_subnet(subnet_id)) == []
+    for _ in range(4):
+        ec2.create_network_interface(SubnetId=subnet_id)
+    [launch] = faults(use_subnet(subnet_id))
+    assert "does not contain enough free private IP addresses" in launch.text
+
+
+@pytest.fixture(scope="module")
+def file_system_behind(aws: EmulatedAws, ec2: Any, make_subnet: Callable[..., str]) -> Iterator[Callable[..., str]]:
+    """Return a function that makes a file system whose security group has one rule."""
+    subnet_id = make_subnet("10.0.3.0/24")
+    [subnet] = ec2.describe_subnets(SubnetIds=[subnet_id])["Subnets"]
+    fsx = aws.client("fsx", "us-west-2")
+    made = []
+
+    def make(ports: tuple[int, int], cidr: str) -> str:
+        first, last = ports
+        name = f"lustre-{first}-{cidr}"
+        group_id = ec2.create_security_group(GroupName=name, Description=name, VpcId=subnet["VpcId"])["GroupId"]
+
+        def rule(first: int, last: int, cidr: str) -> list[dict[str, object]]:
+            ranges = [{"CidrIp": cidr}]
+            return [{"IpProtocol": "tcp", "FromPort": first, "ToPort": last, "IpRanges": ranges}]
+
+        # FSx makes no file system without its port, but does not mind what happens to the group afterwards.
+        ec2.authorize_security_group_ingress(GroupId=group_id, IpPermissions=rule(988, 988, "10.0.0.0/16"))
+        made.append(
+            fsx.create_file_system(
+                FileSystemType="LUSTRE",
+                StorageCapacity=1200,
+                SubnetIds=[subnet_id],
+                SecurityGroupIds=[group_id],
+                LustreConfiguration={"DeploymentType": "SCRATCH_2"},
+            )["FileSystem"]["FileSystemId"]
+        )
+        ec2.revoke_security_group_ingress(GroupId=group_id, IpPermissions=rule(988, 988, "10.0.0.0/16"))
+        ec2.authorize_security_group_ingress(GroupId=group_id, IpPermissions=rule(first, last, cidr))
+        return str(made[-1])
+
+    yield make
+    for file_system_id in made:
+        fsx.delete_file_system(FileSystemId=file_system_id)
+
+
+@pytest.mark.parametrize(
+    ("ports", "cidr", "caught"),
+    [((988, 988), "10.0.0.0/16", False), ((1018, 1023), "10.0.0.0/16", True), ((988, 988), "10.0.64.0/18", True)],
+    ids=["port and VPC", "another port", "compute subnet alone"],
+)
+def test_a_file_system_that_nodes_cannot_reach_is_caught(
+    ports: tuple[int, int],
+    cidr: str,
+    caught: bool,
+    file_system_behind: Callable[..., str],
+    faults: Callable[[Edit], list[Message]],
+) -> None:
+    found = faults(mount(file_system_behind(ports, cidr)))
+    assert [each.validator for each in found] == (["ExistingFsxNetworkingValidator"] if caught else [])
+
+
+def test_a_warning_that_the_template_does_not_suppress_is_a_fault(
+    parallelcluster: ParallelCluster, request_: ClusterRequest
+) -> None:
+    properties = {**request_.properties, "SuppressValidators": []}
+    report = examine(parallelcluster, ClusterRequest(request_.region, properties, {}), {})
+    assert any(fault.startswith("WARNING KeyPairValidator") for fault in report.faults)
+    assert any(fault.startswith("refused as CloudFormation sends it") for fault in report.faults)
+
+
+def test_suppressing_everything_is_a_fault(parallelcluster: ParallelCluster, request_: ClusterRequest) -> None:
+    properties = {**request_.properties, "SuppressValidators": ["ALL"]}
+    report = examine(parallelcluster, ClusterRequest(request_.region, properties, {}), {})
+    assert any("SuppressValidators has ALL" in fault for fault in report.faults)
+
+
+def test_a_script_that_is_missing_is_a_fault_though_its_validator_is_suppressed(
+    parallelcluster: ParallelCluster, request_: ClusterRequest
+) -> None:
+    configuration = copy.deepcopy(request_.configuration)
+    queue(configuration).update(CustomActions={"OnNodeConfigured": {"Script": "s3://nowhere/script.sh"}})
+    properties = {**request_.properties, "ClusterConfiguration": configuration}
+    accepting = {"KeyPairValidator": "meant"}
+    [fault] = examine(parallelcluster, ClusterRequest(request_.region, properties, {}), accepting).faults
+    assert fault.startswith("WARNING AsyncTimedUrlValidator")
+
+
+def test_an_error_counts_though_its_validator_is_suppressed_for_a_warning(
+    parallelcluster: ParallelCluster, request_: ClusterRequest
+) -> None:
+    configuration = copy.deepcopy(request_.configuration)
+    queue(configuration)["Networking"].pop("PlacementGroup")
+    names = ["type:KeyPairValidator", "type:EfaPlacementGroupValidator"]
+    properties = {**request_.properties, "ClusterConfiguration": configuration, "SuppressValidators": names}
+    accepting = dict.fromkeys(("KeyPairValidator", "EfaPlacementGroupValidator"), "meant")
+    [fault] = examine(parallelcluster, ClusterRequest(request_.region, properties, {}), accepting).faults
+    assert fault.startswith("ERROR EfaPlacementGroupValidator")
+
+
+def test_a_property_that_the_provider_does_not_know_is_refused(
+    parallelcluster: ParallelCluster, request_: ClusterRequest
+) -> None:
+    properties = {**request_.properties, "ServiceTimeout": "3600"}
+    verdict = parallelcluster.create(ClusterRequest(request_.region, properties, {}), strings=True)
+    assert not verdict.accepted
+    assert "service_timeout" in verdict.reason
+
+
+def test_stack_tags_count_as_tags_of_the_cluster(parallelcluster: ParallelCluster, request_: ClusterRequest) -> None:
+    stack_tags = {"parallelcluster:mine": "reserved prefix"}
+    verdict = parallelcluster.create(ClusterRequest(request_.region, request_.properties, stack_tags), strings=True)
+    assert not verdict.accepted
+    assert "parallelcluster:" in str(verdict.messages)

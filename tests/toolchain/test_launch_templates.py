@@ -1,0 +1,280 @@
+"""The templates that ParallelCluster would create have what a Trn1 node needs."""
+
+import base64
+import copy
+import json
+import re
+from collections.abc import Callable, Iterator
+from ipaddress import ip_network
+from typing import Any
+
+import pytest
+from moto.iam.aws_managed_policies import aws_managed_policies_data
+
+from scripts.commands.validate import environments
+from toolchain.cluster import as_strings
+from toolchain.parallelcluster import ParallelCluster, Templates
+from toolchain.values import Evaluator, Scope
+from ultracluster.domain.names import CLUSTER_NAME_MAX
+
+pytestmark = pytest.mark.validation
+
+TEMPLATE_BYTES = 1_048_576
+"""Size of a template in S3 (CloudFormation user guide, "Understand CloudFormation quotas")."""
+TEMPLATE_RESOURCES = 500
+EVENT_BYTES = 1_048_576
+"""Payload of an asynchronous invocation (https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html), which is how
+CloudFormation hands the provider an update: with the configuration that was and the one that shall be."""
+USER_DATA_BYTES = 16_384
+"""Before it is base64-encoded (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-add-user-data.html)."""
+EFA_TYPES = ("efa", "efa-only")
+
+
+class LongestValues(Scope):
+    """What only AWS knows, each with as many characters as ParallelCluster's longest, the ARN of a nested stack.
+
+    A stack's name has 128 at most (https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_Stack.html).
+    """
+
+    _VALUE = f"arn:aws-us-gov:cloudformation:us-gov-west-1:123456789012:stack/{'n' * 128}/{'i' * 36}"
+
+    def ref(self, name: str) -> str:
+        return self._VALUE
+
+
+def resources(templates: Templates, resource_type: str) -> Iterator[dict[str, Any]]:
+    for template in (templates.root, *templates.nested.values()):
+        for resource in template["Resources"].values():
+            if resource["Type"] == resource_type:
+                yield resource["Properties"]
+
+
+def trn1_launches(templates: Templates) -> dict[str, dict[str, Any]]:
+    """Return the launch template data of the trn1.32xlarge nodes by template name."""
+    return {
+        template["LaunchTemplateName"]: template["LaunchTemplateData"]
+        for template in resources(templates, "AWS::EC2::LaunchTemplate")
+        if template["LaunchTemplateData"].get("InstanceType") == "trn1.32xlarge"
+    }
+
+
+def user_data_bytes(templates: Templates) -> dict[str, int]:
+    """Return the sizes of the longest user data that launch templates can get, by template name."""
+    evaluator = Evaluator(LongestValues())
+    return {
+        template.get("LaunchTemplateName", "head node"): len(
+            base64.b64decode(evaluator.evaluate(template["LaunchTemplateData"]["UserData"]))
+        )
+        for template in resources(templates, "AWS::EC2::LaunchTemplate")
+    }
+
+
+@pytest.fixture(params=environments())
+def environment(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def test_every_compute_resource_has_a_launch_template(
+    environment: str, deployment: Callable[[str], Any], templates: Callable[[str], Templates]
+) -> None:
+    spec = deployment(environment).settings.cluster_spec
+    expected = {
+        f"{spec.name}-{queue.name}-{resource.name}"
+        for queue in spec.queues
+        for resource in queue.compute_resources
+        if resource.instance_type == "trn1.32xlarge"
+    }
+    assert expected
+    assert trn1_launches(templates(environment)).keys() == expected
+
+
+def test_eight_efa_devices_and_the_expected_addresses(
+    environment: str, deployment: Callable[[str], Any], templates: Callable[[str], Templates]
+) -> None:
+    one_address = deployment(environment).settings.cluster.efa_interface_type == "efa-only"
+    for launch in trn1_launches(templates(environment)).values():
+        interfaces = launch["NetworkInterfaces"]
+        efa = [each for each in interfaces if each.get("InterfaceType") in EFA_TYPES]
+        addressed = [each for each in interfaces if each.get("InterfaceType") != "efa-only"]
+        assert sorted(each["NetworkCardIndex"] for each in efa) == list(range(8))
+        assert (len(interfaces), len(addressed)) == ((9, 1) if one_address else (8, 8))
+
+
+def test_nodes_may_send_metrics_by_a_policy_that_parallelcluster_gives_them(
+    environment: str, templates: Callable[[str], Templates]
+) -> None:
+    # https://docs.aws.amazon.com/aws-managed-policy/latest/reference/CloudWatchAgentServerPolicy.html
+    [statement, *_] = json.loads(aws_managed_policies_data)["CloudWatchAgentServerPolicy"]["Document"]["Statement"]
+    assert "cloudwatch:PutMetricData" in statement["Action"]
+    assert statement["Resource"] == "*"
+    roles = [
+        role
+        for role in resources(templates(environment), "AWS::IAM::Role")
+        if "ec2." in json.dumps(role["AssumeRolePolicyDocument"])
+    ]
+    assert len(roles) > 1
+    for role in roles:
+        assert any("policy/CloudWatchAgentServerPolicy" in json.dumps(arn) for arn in role["ManagedPolicyArns"])
+
+
+def test_the_placement_group_of_the_queue_and_none_for_a_capacity_block(
+    environment: str, deployment: Callable[[str], Any], templates: Callable[[str], Templates]
+) -> None:
+    cluster = deployment(environment)
+    launches = trn1_launches(templates(environment))
+    groups: dict[str, set[str]] = {}
+    for queue in cluster.settings.cluster_spec.queues:
+        for resource in queue.compute_resources:
+            launch = launches[f"{cluster.request.name}-{queue.name}-{resource.name}"]
+            group = launch.get("Placement", {}).get("GroupName")
+            label = queue.placement_group_label or queue.existing_placement_group
+            assert bool(group) == bool(label)
+            if queue.capacity_type == "CAPACITY_BLOCK":
+                assert not group
+                assert launch["InstanceMarketOptions"] == {"MarketType": "capacity-block"}
+            if label:
+                groups.setdefault(label, set()).add(group)
+    assert all(len(names) == 1 for names in groups.values()), "queues of one label share one group"
+
+
+def test_a_reservation_is_launched_into(
+    environment: str, deployment: Callable[[str], Any], templates: Callable[[str], Templates]
+) -> None:
+    cluster = deployment(environment)
+    launches = trn1_launches(templates(environment))
+    for queue in cluster.settings.cluster_spec.queues:
+        for resource in queue.compute_resources:
+            launch = launches[f"{cluster.request.name}-{queue.name}-{resource.name}"]
+            target = launch.get("CapacityReservationSpecification", {}).get("CapacityReservationTarget", {})
+            assert target.get("CapacityReservationId") == resource.capacity_reservation_id
+
+
+def test_nodes_stand_in_the_private_subnet_without_public_addresses(
+    environment: str, deployment: Callable[[str], Any], aws: Any, templates: Callable[[str], Templates]
+) -> None:
+    settings = deployment(environment).settings
+    ec2 = aws.client("ec2", settings.region)
+    for launch in trn1_launches(templates(environment)).values():
+        [subnet_id] = {each["SubnetId"] for each in launch["NetworkInterfaces"]}
+        [subnet] = ec2.describe_subnets(SubnetIds=[subnet_id])["Subnets"]
+        assert subnet["CidrBlock"] == settings.network.private_subnet_cidr
+        assert subnet["AvailabilityZoneId"] == settings.zone_id
+        assert not subnet["MapPublicIpOnLaunch"]
+        assert not any(each.get("AssociatePublicIpAddress") for each in launch["NetworkInterfaces"])
+
+
+def test_imds_v2_alone_and_encrypted_root_volumes_everywhere(
+    environment: str, templates: Callable[[str], Templates]
+) -> None:
+    launches = [each["LaunchTemplateData"] for each in resources(templates(environment), "AWS::EC2::LaunchTemplate")]
+    assert len(launches) >= 2, "the head node's and one of the fleet"
+    for launch in launches:
+        assert launch["MetadataOptions"]["HttpTokens"] == "required"
+        volumes = [each["Ebs"] for each in launch["BlockDeviceMappings"] if "Ebs" in each]
+        assert volumes
+        assert all(volume["Encrypted"] is True for volume in volumes)
+
+
+def test_the_head_node_stands_where_the_settings_say(
+    environment: str, deployment: Callable[[str], Any], aws: Any, templates: Callable[[str], Templates]
+) -> None:
+    settings = deployment(environment).settings
+    head = settings.cluster.head_node
+    interface = templates(environment).root["Resources"]["HeadNodeENI"]["Properties"]
+    [subnet] = aws.client("ec2", settings.region).describe_subnets(SubnetIds=[interface["SubnetId"]])["Subnets"]
+    network = settings.network
+    assert subnet["CidrBlock"] == (network.public_subnet_cidr if head.public else network.private_subnet_cidr)
+    assert subnet["MapPublicIpOnLaunch"] == head.public
+
+
+def test_port_22_is_closed_to_the_world(environment: str, templates: Callable[[str], Templates]) -> None:
+    built = templates(environment)
+    rules = [
+        *(
+            rule
+            for group in resources(built, "AWS::EC2::SecurityGroup")
+            for rule in group.get("SecurityGroupIngress", [])
+        ),
+        *resources(built, "AWS::EC2::SecurityGroupIngress"),
+    ]
+    reaching_ssh = [rule for rule in rules if rule["IpProtocol"] == "-1" or rule["FromPort"] <= 22 <= rule["ToPort"]]
+    assert reaching_ssh
+    for rule in reaching_ssh:
+        assert "CidrIpv6" not in rule
+        assert ip_network(rule.get("CidrIp", "127.0.0.1/32")).prefixlen > 0
+
+
+def test_strings_lead_to_the_same_fleet_as_real_types(
+    environment: str,
+    deployment: Callable[[str], Any],
+    parallelcluster: ParallelCluster,
+    templates: Callable[[str], Templates],
+) -> None:
+    request = deployment(environment).request
+    from_strings = parallelcluster.build_templates(as_strings(request.configuration), request.name)
+
+    def comparable(built: Templates) -> list[str]:
+        # Names of wait conditions and of the log group hold the time, the latter to the minute. A nested template is
+        # stored under its hash, which the time changes, too.
+        stored = re.compile(rf"(?:{'|'.join(built.nested)})(?:(S3Bucket|S3VersionKey|ArtifactHash)[0-9A-F]{{8}})?")
+        texts = (json.dumps(each) for each in (built.root, *built.nested.values()))
+        return [re.sub(r"\d{12,14}", "TIME", stored.sub(r"ASSET\1", text)) for text in texts]
+
+    assert comparable(from_strings) == comparable(templates(environment))
+
+
+def test_user_data_fits_into_ec2(environment: str, templates: Callable[[str], Templates]) -> None:
+    sizes = user_data_bytes(templates(environment))
+    assert len(sizes) >= 2, "the head node's and one of the fleet"
+    assert max(sizes.values()) <= USER_DATA_BYTES, sizes
+
+
+def test_fifty_queues_and_login_nodes_under_the_longest_names_fit_into_cloudformation_and_ec2(
+    deployment: Callable[[str], Any], parallelcluster: ParallelCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configuration = copy.deepcopy(deployment("trn1-16").request.configuration)
+    [queue] = configuration["Scheduling"]["SlurmQueues"]
+    queues = [copy.deepcopy(queue) for _ in range(50)]
+    for number, each in enumerate(queues):
+        each["Name"] = f"queue-of-twenty-five-ch{number:02}"
+        each["ComputeResources"][0]["Name"] = "resource-of-twenty-five-c"
+    configuration["Scheduling"]["SlurmQueues"] = queues
+    pool = {"Name": "pool-of-twenty-five-chara", "Count": 1, "InstanceType": "c6i.large"}
+    pool["Networking"] = {"SubnetIds": queue["Networking"]["SubnetIds"]}
+    configuration["LoginNodes"] = {"Pools": [pool]}
+    errors = [message for message in parallelcluster.validate(configuration) if message.level == "ERROR"]
+    assert errors == []
+    built = parallelcluster.build_templates(configuration, "n" * CLUSTER_NAME_MAX)
+    for template in (built.root, *built.nested.values()):
+        assert len(template["Resources"]) <= TEMPLATE_RESOURCES
+        assert len(json.dumps(template, separators=(",", ":")).encode()) < TEMPLATE_BYTES
+    assert 2 * len(json.dumps(as_strings(configuration)).encode()) < EVENT_BYTES
+    sizes = user_data_bytes(built)
+    with capsys.disabled():
+        print(f"\nuser data of head, login and compute nodes: {sorted(set(sizes.values()))} of {USER_DATA_BYTES} bytes")
+    assert len(sizes) == 1 + 50 + 1
+    assert max(sizes.values()) <= USER_DATA_BYTES, sizes
+
+
+def test_the_head_node_may_mark_its_root_volume_which_has_the_instances_tags(
+    environment: str, templates: Callable[[str], Templates]
+) -> None:
+    [head_node] = resources(templates(environment), "AWS::EC2::Instance")
+    assert head_node["PropagateTagsToVolumeOnCreation"]
+    assert {"Key": "parallelcluster:node-type", "Value": "HeadNode"} in head_node["Tags"]
+    statements = [
+        statement
+        for policy in resources(templates(environment), "AWS::IAM::Policy")
+        if "RoleHeadNode" in json.dumps(policy["Roles"])
+        for statement in policy["PolicyDocument"]["Statement"]
+    ]
+    for action, resource in (("ec2:DescribeVolumes", "*"), ("ec2:CreateTags", ":volume/*")):
+        assert any(action in each["Action"] and resource in json.dumps(each["Resource"]) for each in statements)
+
+
+def test_a_shared_home_on_efs_is_encrypted_and_within_the_vpc(templates: Callable[[str], Templates]) -> None:
+    made = templates("ultracluster")
+    [file_system] = resources(made, "AWS::EFS::FileSystem")
+    assert (file_system["Encrypted"], file_system["ThroughputMode"]) == (True, "elastic")
+    assert len(list(resources(made, "AWS::EFS::MountTarget"))) == 1
+    assert not list(resources(templates("trn1-16"), "AWS::EFS::FileSystem"))

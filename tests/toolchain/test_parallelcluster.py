@@ -1,0 +1,124 @@
+"""Our limits, compared with ParallelCluster's own."""
+
+import ast
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from emulator import stand_ins
+from scripts.preflight import images
+from ultracluster.domain import cluster_rules, names, neuron, slurm
+from ultracluster.domain.cluster import OperatingSystem
+from ultracluster.domain.validator_warnings import VALIDATORS
+
+pytestmark = pytest.mark.validation
+PROJECT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session")
+def pcluster_constants() -> Callable[[str], dict[str, Any]]:
+    """Read the plain constants of a module of ParallelCluster, which cannot be imported beside our CDK."""
+
+    @cache
+    def constants(module: str) -> dict[str, Any]:
+        (path,) = PROJECT.glob(f".venv-pcluster/lib/python*/site-packages/pcluster/{module}")
+        found = {}
+        for statement in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(statement, ast.Assign):
+                try:
+                    value = ast.literal_eval(statement.value)
+                except ValueError:
+                    continue
+                found.update({target.id: value for target in statement.targets if isinstance(target, ast.Name)})
+        return found
+
+    return constants
+
+
+def test_limits_are_parallelclusters(pcluster_constants: Callable[[str], dict[str, Any]]) -> None:
+    limits = pcluster_constants("constants.py")
+    assert limits["MAX_NUMBER_OF_QUEUES"] == cluster_rules.MAX_QUEUES
+    assert limits["MAX_NUMBER_OF_COMPUTE_RESOURCES_PER_CLUSTER"] == cluster_rules.MAX_COMPUTE_RESOURCES
+    assert limits["MAX_NUMBER_OF_LOGIN_NODE_POOLS"] == cluster_rules.MAX_LOGIN_POOLS
+    assert limits["MAX_TAGS_COUNT"] - 1 == cluster_rules.MAX_TAGS
+    assert limits["PCLUSTER_NAME_MAX_LENGTH"] == names.CLUSTER_NAME_MAX
+    assert limits["PCLUSTER_NAME_MAX_LENGTH_SLURM_ACCOUNTING"] == names.CLUSTER_NAME_MAX_WITH_ACCOUNTING
+    assert limits["PCLUSTER_NAME_REGEX"] == "^([a-zA-Z][a-zA-Z0-9-]{0,%d})$"
+    assert f"[a-zA-Z][a-zA-Z0-9-]{{1,{names.CLUSTER_NAME_MAX - 1}}}" == names.CLUSTER_NAME_PATTERN
+    of_groups = pcluster_constants("validators/cluster_validators.py")
+    assert of_groups["NAME_MAX_LENGTH"] == 25
+    assert of_groups["NAME_REGEX"] == r"^[a-z][a-z0-9\-]*$"
+
+
+def test_reserved_settings_are_those_that_parallelcluster_denies(
+    pcluster_constants: Callable[[str], dict[str, Any]],
+) -> None:
+    denied = pcluster_constants("validators/slurm_settings_validator.py")["SLURM_SETTINGS_DENY_LIST"]
+    assert sorted(slurm.RESERVED_CLUSTER_SETTINGS) == sorted(denied["SlurmConf"]["Global"])
+    assert sorted(slurm.RESERVED_ACCOUNTING_SETTINGS) == sorted(denied["SlurmConf"]["Accounting"])
+    assert sorted(slurm.RESERVED_QUEUE_SETTINGS) == sorted(denied["Queue"]["Global"])
+
+
+def test_people_log_in_as_the_user_that_parallelcluster_makes(
+    pcluster_constants: Callable[[str], dict[str, Any]],
+) -> None:
+    systems = pcluster_constants("constants.py")["OS_MAPPING"]
+    users = {os: system.user for os, system in neuron.SYSTEMS.items()}
+    assert users == {os: systems[os]["user"] for os in neuron.SYSTEMS}
+
+
+def test_official_images_are_named_as_parallelcluster_looks_for_them(
+    pcluster_constants: Callable[[str], dict[str, Any]],
+) -> None:
+    parts = pcluster_constants("constants.py")["OS_TO_IMAGE_NAME_PART_MAP"]
+    assert set(images.NAME_PARTS) == set(get_args(OperatingSystem))
+    for ours in (images.NAME_PARTS, stand_ins.OFFICIAL_IMAGES):
+        assert ours == {system: parts[system] for system in ours}
+
+
+def test_every_warning_is_known_with_its_source() -> None:
+    """What each validator may say, by reading it: levels, and the lines of its warnings."""
+    classes: dict[str, tuple[ast.ClassDef, str]] = {}
+    timed_out = ""
+    for path in PROJECT.glob(".venv-pcluster/lib/python*/site-packages/pcluster/validators/*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                classes[node.name] = (node, path.name)
+            elif getattr(node, "name", "") == "get_async_timed_validator_type_for":
+                [timed_out] = warning_lines(node, path.name)
+    found = {}
+    for name, (node, _) in classes.items():
+        bases = [base.id for base in node.bases if isinstance(base, ast.Name) and base.id.endswith("Validator")]
+        parts = [classes[each] for each in (*bases, name)]
+        lines = [line for part, file in parts for line in warning_lines(part, file)]
+        if lines and not name.startswith("_"):
+            found[name] = (sorted(lines), any(map(has_errors, (part for part, _ in parts))))
+    lines, errors = found["UrlValidator"]
+    found["AsyncTimedUrlValidator"] = (sorted([timed_out, *lines]), errors)
+    known = {name: (sorted(each.source.split(", ")), each.errors) for name, each in VALIDATORS.items()}
+    assert known == found
+
+
+def warning_lines(node: ast.AST, file: str) -> list[str]:
+    return [
+        f"{file}:{each.lineno}"
+        for each in ast.walk(node)
+        if isinstance(each, ast.expr) and (level(each) == "WARNING" or is_of_secrets(each))
+    ]
+
+
+def has_errors(node: ast.AST) -> bool:
+    return any(level(each) == "ERROR" or is_of_secrets(each) for each in ast.walk(node))
+
+
+def level(node: ast.AST) -> str:
+    """Return the failure level that a node names."""
+    return node.attr if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "FailureLevel" else ""
+
+
+def is_of_secrets(node: ast.AST) -> bool:
+    """Tell whether a node calls the function that gives errors and warnings of secrets."""
+    return isinstance(node, ast.Call) and ast.unparse(node.func) == "handle_arn_aws_client_error"

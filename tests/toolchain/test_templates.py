@@ -1,0 +1,159 @@
+"""Template values are computed as CloudFormation does; what is unknown here fails by name."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emulator.aws import EmulatedAws
+from emulator.templates import Resolver
+from toolchain.assembly import Assembly
+from toolchain.cluster import as_strings, cluster_request
+from toolchain.values import UnsupportedError
+
+pytestmark = pytest.mark.validation
+
+VPC = {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.7.0.0/16"}}
+
+
+@pytest.fixture
+def assembly(tmp_path: Path) -> Callable[..., Assembly]:
+    """Return a function that writes a cloud assembly of the templates given by stack name."""
+
+    def write(environment: str = "aws://unknown-account/us-west-2", **templates: dict[str, Any]) -> Assembly:
+        artifacts = {}
+        for name, template in templates.items():
+            (tmp_path / f"{name}.json").write_text(json.dumps(template))
+            artifacts[name] = {
+                "type": "aws:cloudformation:stack",
+                "environment": environment,
+                "properties": {"templateFile": f"{name}.json", "stackName": f"{name}-stack", "tags": {"a": "b"}},
+            }
+        (tmp_path / "manifest.json").write_text(json.dumps({"artifacts": artifacts}))
+        return Assembly(tmp_path)
+
+    return write
+
+
+@pytest.fixture
+def resolve(aws: EmulatedAws, assembly: Callable[..., Assembly]) -> Callable[..., Any]:
+    """Return a function that computes a value in a stack of the given resources."""
+
+    def resolved(value: Any, resources: dict[str, Any] | None = None) -> Any:
+        written = assembly(one={"Resources": resources or {}})
+        return Resolver(written, aws).resolve(written.stacks["one-stack"], value)
+
+    return resolved
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({"Ref": "AWS::Region"}, "us-west-2"),
+        ({"Ref": "AWS::StackName"}, "one-stack"),
+        ({"Fn::Join": ["-", ["a", {"Ref": "AWS::AccountId"}]]}, "a-123456789012"),
+        ({"Fn::Sub": "arn:${AWS::Partition}:s3:::${!literal}"}, "arn:aws:s3:::${literal}"),
+        ({"Fn::Sub": ["${name}.${AWS::URLSuffix}", {"name": {"Ref": "AWS::Region"}}]}, "us-west-2.amazonaws.com"),
+        ({"Fn::Select": ["1", {"Fn::Split": ["/", "a/b/c"]}]}, "b"),
+        ({"kept": 1, "dropped": {"Ref": "AWS::NoValue"}}, {"kept": 1}),
+        ([True, {"Ref": "AWS::NoValue"}, None], [True, None]),
+    ],
+)
+def test_intrinsic_functions(value: Any, expected: Any, resolve: Callable[..., Any]) -> None:
+    assert resolve(value) == expected
+
+
+def test_a_reference_makes_the_resource_once(resolve: Callable[..., Any]) -> None:
+    first, again, cidr = resolve([{"Ref": "V"}, {"Fn::Sub": "${V}"}, {"Fn::GetAtt": ["V", "CidrBlock"]}], {"V": VPC})
+    assert first == again
+    assert (first[:4], cidr) == ("vpc-", "10.7.0.0/16")
+
+
+def test_an_output_of_another_stack_is_followed(aws: EmulatedAws, assembly: Callable[..., Assembly]) -> None:
+    written = assembly(
+        one={"Resources": {"V": VPC}, "Outputs": {"Vpc": {"Value": {"Ref": "V"}}}},
+        two={"Resources": {}},
+    )
+    reference = {"Fn::GetStackOutput": {"StackName": "one-stack", "OutputName": "Vpc", "Region": "us-west-2"}}
+    vpc_id = Resolver(written, aws).resolve(written.stacks["two-stack"], reference)
+    assert aws.client("ec2", "us-west-2").describe_vpcs(VpcIds=[vpc_id])["Vpcs"][0]["CidrBlock"] == "10.7.0.0/16"
+
+
+def test_an_output_of_another_region_is_not_taken_for_it(aws: EmulatedAws, assembly: Callable[..., Assembly]) -> None:
+    written = assembly(one={"Resources": {"V": VPC}, "Outputs": {"Vpc": {"Value": {"Ref": "V"}}}})
+    reference = {"Fn::GetStackOutput": {"StackName": "one-stack", "OutputName": "Vpc", "Region": "eu-west-1"}}
+    with pytest.raises(UnsupportedError, match="output Vpc of stack one-stack in region eu-west-1"):
+        Resolver(written, aws).resolve(written.stacks["one-stack"], reference)
+
+
+def test_rules_of_a_security_group_come_with_it_from_any_stack(
+    aws: EmulatedAws, assembly: Callable[..., Assembly]
+) -> None:
+    group = {"VpcId": {"Ref": "V"}, "GroupDescription": "g"}
+    rule = {"IpProtocol": "tcp", "FromPort": 988, "ToPort": 988, "CidrIp": "10.7.0.0/16", "Description": "d"}
+    output = {"Fn::GetStackOutput": {"StackName": "one-stack", "OutputName": "Group"}}
+    written = assembly(
+        one={
+            "Resources": {"V": VPC, "G": {"Type": "AWS::EC2::SecurityGroup", "Properties": group}},
+            "Outputs": {"Group": {"Value": {"Fn::GetAtt": ["G", "GroupId"]}}},
+        },
+        two={"Resources": {"R": {"Type": "AWS::EC2::SecurityGroupIngress", "Properties": {**rule, "GroupId": output}}}},
+    )
+    group_id = Resolver(written, aws).resolve(written.stacks["one-stack"], {"Ref": "G"})
+    [made] = aws.client("ec2", "us-west-2").describe_security_groups(GroupIds=[group_id])["SecurityGroups"]
+    assert [permission["FromPort"] for permission in made["IpPermissions"]] == [988]
+
+
+@pytest.mark.parametrize(
+    ("value", "resources", "message"),
+    [
+        ({"Fn::Transform": {}}, {}, "one-stack: intrinsic function Fn::Transform"),
+        ({"Ref": "Nowhere"}, {}, "one-stack: reference to Nowhere"),
+        ({"Ref": "X"}, {"X": {"Type": "AWS::X::Y"}}, "one-stack: X: resource type AWS::X::Y"),
+        (
+            {"Ref": "V"},
+            {"V": {**VPC, "Properties": {"CidrBlock": "10.7.0.0/16", "Ipv4IpamPoolId": "x"}}},
+            "one-stack: V: AWS::EC2::VPC: properties Ipv4IpamPoolId",
+        ),
+        ({"Fn::GetAtt": ["V", "X"]}, {"V": VPC}, "one-stack: attribute X of V (AWS::EC2::VPC)"),
+        ({"Ref": "V"}, {"V": {**VPC, "Condition": "C"}}, "one-stack: V has a condition"),
+        (
+            {"Fn::GetStackOutput": {"StackName": "elsewhere", "OutputName": "O"}},
+            {},
+            "one-stack: output O of stack elsewhere",
+        ),
+    ],
+    ids=["intrinsic", "reference", "type", "property", "attribute", "condition", "output"],
+)
+def test_the_unknown_fails_by_name(
+    value: Any, resources: dict[str, Any], message: str, resolve: Callable[..., Any]
+) -> None:
+    with pytest.raises(UnsupportedError) as raised:
+        resolve(value, resources)
+    assert str(raised.value).startswith(message)
+
+
+def test_a_stack_without_a_region_is_refused(assembly: Callable[..., Assembly]) -> None:
+    with pytest.raises(UnsupportedError, match="one-stack: a stack without a region"):
+        assembly("aws://unknown-account/unknown-region", one={})
+
+
+def test_an_assembly_without_a_cluster_is_refused(aws: EmulatedAws, assembly: Callable[..., Assembly]) -> None:
+    written = assembly(one={"Resources": {"V": VPC}})
+    with pytest.raises(LookupError, match="0 resources of type Custom::PclusterCluster"):
+        cluster_request(written, Resolver(written, aws))
+
+
+def test_scalars_become_cloudformations_strings() -> None:
+    value = {"a": True, "b": [16, None, 0.5, "x"], "c": None, "d": {"e": False}}
+    assert as_strings(value) == {"a": "true", "b": ["16", "0.5", "x"], "d": {"e": "false"}}
+
+
+def test_a_reset_forgets_everything(aws: EmulatedAws, rehearsed_aws: EmulatedAws) -> None:
+    ec2 = rehearsed_aws.client("ec2", "us-west-2")
+    ec2.create_placement_group(GroupName="group", Strategy="cluster")
+    rehearsed_aws.reset()
+    assert ec2.describe_placement_groups()["PlacementGroups"] == []
+    assert rehearsed_aws.endpoint != aws.endpoint

@@ -1,0 +1,174 @@
+"""A change of the settings, through synth and ParallelCluster's update check: the fleet runs and nothing stops it.
+
+References of the changed template are taken to stand for what they stood for before.
+"""
+
+import copy
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from config.settings import load
+from scripts.commands.validate import CONFIG
+from tests.stacks.deployments import deploy
+from toolchain.assembly import Assembly
+from toolchain.cluster import CLUSTER_TYPE, as_strings
+from toolchain.parallelcluster import ParallelCluster, Update
+
+pytestmark = pytest.mark.validation
+
+Settings = dict[str, Any]
+Edit = Callable[[Settings], object]
+Check = Callable[[Edit], Update]
+
+
+def raw_settings() -> Settings:
+    settings: Settings = yaml.safe_load((CONFIG / "trn1-16.yaml").read_text(encoding="utf-8"))
+    return settings
+
+
+def queues(settings: Settings) -> list[Settings]:
+    found: list[Settings] = settings["cluster"]["queues"]
+    return found
+
+
+def configuration(assembly: Assembly) -> Settings:
+    """Return the ClusterConfiguration of the templates, references as they stand there."""
+    resources = [each for stack in assembly.stacks.values() for each in stack.resources.values()]
+    [found] = [each["Properties"] for each in resources if each["Type"] == CLUSTER_TYPE]
+    template: Settings = found["ClusterConfiguration"]
+    return template
+
+
+def references(template: Any, resolved: Any) -> dict[str, Any]:
+    """Return what each reference of a template was resolved to."""
+    if isinstance(template, dict) and isinstance(resolved, dict) and template.keys() == resolved.keys():
+        pairs = [(template[key], resolved[key]) for key in template]
+    elif isinstance(template, list) and isinstance(resolved, list):
+        pairs = list(zip(template, resolved, strict=True))
+    else:
+        return {} if template == resolved else {json.dumps(template): resolved}
+    return {name: value for pair in pairs for name, value in references(*pair).items()}
+
+
+def resolved(template: Any, known: dict[str, Any]) -> Any:
+    if json.dumps(template) in known:
+        return known[json.dumps(template)]
+    if isinstance(template, dict):
+        assert not any(key == "Ref" or key.startswith("Fn::") for key in template), f"a new reference: {template}"
+        return {key: resolved(value, known) for key, value in template.items()}
+    return [resolved(value, known) for value in template] if isinstance(template, list) else template
+
+
+def checked(parallelcluster: ParallelCluster, before: Any, settings: Settings, folder: Path, **running: bool) -> Update:
+    """Return the answer to other settings of a deployment that exists."""
+    path = folder / "changed.yaml"
+    path.write_text(yaml.safe_dump(settings), encoding="utf-8")
+    old = before.request.configuration
+    known = references(configuration(before.assembly), old)
+    assembly = Assembly(deploy(load(path), folder / "cdk.out").directory)
+    new = resolved(configuration(assembly), known)
+    return parallelcluster.check_update(as_strings(old), as_strings(new), **running)
+
+
+@pytest.fixture
+def check(deployment: Callable[[str], Any], parallelcluster: ParallelCluster, tmp_path: Path) -> Check:
+    """Return the answer to an edit of config/trn1-16.yaml while the fleet runs."""
+
+    def check_edit(edit: Edit) -> Update:
+        settings = raw_settings()
+        edit(settings)
+        return checked(parallelcluster, deployment("trn1-16"), settings, tmp_path, fleet_running=True)
+
+    return check_edit
+
+
+@pytest.fixture(scope="module")
+def with_login_nodes(
+    deployment: Callable[[str], Any], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Settings, Any]:
+    """Return settings with login nodes, and their deployment."""
+    settings = raw_settings()
+    settings["name"] = "logins"
+    settings["cluster"]["login_nodes"] = [{"name": "login", "count": 2}]
+    path = tmp_path_factory.mktemp("logins") / "logins.yaml"
+    path.write_text(yaml.safe_dump(settings), encoding="utf-8")
+    return settings, deployment(str(path.with_suffix("")))
+
+
+def another_mount_point(settings: Settings) -> None:
+    settings["storage"]["file_system"]["mount_dir"] = "/lustre"
+
+
+ANOTHER_MOUNT_POINT = {
+    "HeadNode.CustomActions.OnNodeUpdated.Args",
+    "Scheduling.SlurmQueues[trn1].CustomActions.OnNodeConfigured.Args",
+    "SharedStorage",
+}
+"""What it changes: the file system goes under one name and comes under another."""
+
+CHANGES: dict[str, tuple[Edit, set[str]]] = {
+    "no change": (lambda s: None, set()),
+    "more nodes": (
+        lambda s: queues(s)[0]["compute_resources"][0].update(max_count=20),
+        {"Scheduling.SlurmQueues[trn1].ComputeResources[trn1-32xl].MaxCount"},
+    ),
+    "another queue": (lambda s: queues(s).append({**queues(s)[0], "name": "second"}), {"Scheduling.SlurmQueues"}),
+    "a tag": (lambda s: s["tags"].update(team="blue"), {"Tags"}),
+    "the Neuron SDK": (
+        lambda s: s["cluster"].update(neuron_sdk="2.27.1"),
+        {
+            "HeadNode.CustomActions.OnNodeUpdated.Args",
+            "Scheduling.SlurmQueues[trn1].CustomActions.OnNodeConfigured.Args",
+        },
+    ),
+    "PyTorch": (
+        lambda s: s["cluster"].update(pytorch="2.8"),
+        {"HeadNode.CustomActions.OnNodeUpdated.Args"},
+    ),
+    "the mount point": (another_mount_point, ANOTHER_MOUNT_POINT),
+}
+
+
+@pytest.mark.parametrize(("edit", "changed"), CHANGES.values(), ids=CHANGES)
+def test_passes_on_a_running_fleet_and_changes_nothing_else(edit: Edit, changed: set[str], check: Check) -> None:
+    update = check(edit)
+    assert update.allowed, [change for change in update.changes if not change.allowed]
+    assert {change.path for change in update.changes} == changed
+
+
+def test_another_bundle_of_scripts_drains_the_queues_and_changes_nothing_else_but_the_head_nodes_update(
+    deployment: Callable[[str], Any], parallelcluster: ParallelCluster
+) -> None:
+    """Nodes are replaced for it: under the strategy that does not drain them, the fleet has to be stopped."""
+
+    def update(strategy: str) -> Update:
+        old = json.dumps(as_strings(deployment("two-queues").request.configuration)).replace("DRAIN", strategy)
+        [bundle] = set(re.findall(r"[0-9a-f]{64}\.zip(?=\", \"us-west-2\", \"compute_node)", old))
+        return parallelcluster.check_update(json.loads(old), json.loads(old.replace(bundle, "another.zip")))
+
+    queues = {f"Scheduling.SlurmQueues[{name}].CustomActions.OnNodeConfigured.Args" for name in ("trn1-a", "trn1-b")}
+    drained, refused = update("DRAIN"), update("COMPUTE_FLEET_STOP")
+
+    assert drained.allowed
+    assert {change.path for change in drained.changes} == queues | {"HeadNode.CustomActions.OnNodeUpdated.Args"}
+    assert {change.path for change in refused.changes if not change.allowed} == queues
+
+
+def test_another_argument_of_the_login_script_leaves_login_nodes_that_run(
+    parallelcluster: ParallelCluster, with_login_nodes: tuple[Settings, Any], tmp_path: Path
+) -> None:
+    settings, before = with_login_nodes
+    changed = copy.deepcopy(settings)
+    another_mount_point(changed)
+
+    update = checked(parallelcluster, before, changed, tmp_path, fleet_running=True, login_nodes_running=True)
+
+    assert before.request.configuration["LoginNodes"]["Pools"][0]["CustomActions"]
+    assert update.allowed, [change for change in update.changes if not change.allowed]
+    assert {change.path for change in update.changes} == ANOTHER_MOUNT_POINT

@@ -1,0 +1,86 @@
+"""`python -m scripts validate` says what was found, in words and in its exit code."""
+
+import json
+import sys
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+
+from emulator.aws import EmulatedAws
+from emulator.validation import Report
+from scripts.commands import validate
+from toolchain.parallelcluster import Message
+from ultracluster.domain.validator_warnings import Verdict
+
+pytestmark = pytest.mark.validation
+
+KEY_PAIR = Message("WARNING", "KeyPairValidator", "no key pair")
+SIZE = "ERROR ComputeResourceSizeValidator: Max count must be greater than or equal to min count."
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """Return a function that runs the command and gives its exit code."""
+
+    def main(*arguments: str) -> int:
+        monkeypatch.setattr(sys, "argv", ["validate", *arguments])
+        return validate.main()
+
+    return main
+
+
+def test_a_deployment_in_order(run: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("trn1-16", "--json") == 0
+    [line] = capsys.readouterr().out.splitlines()
+    outcome = json.loads(line)
+    assert (outcome["environment"], outcome["code"], outcome["error"]) == ("trn1-16", 0, "")
+    assert outcome["report"]["faults"] == []
+
+
+def test_settings_that_cannot_be_read(
+    run: Callable[..., int],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    rehearsed_aws: EmulatedAws,
+) -> None:
+    monkeypatch.setattr("emulator.aws.EmulatedAws", lambda: nullcontext(rehearsed_aws))
+    (tmp_path / "broken.yaml").write_text("name: [")
+    monkeypatch.setattr(validate, "CONFIG", tmp_path)
+    assert run() == 2
+    assert "broken: NOT EXAMINED" in capsys.readouterr().out
+
+
+def test_a_name_that_is_not_in_config(run: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        run("nowhere")
+    assert left.value.code == 2
+    assert "no such file in config/: nowhere; there is " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("report", "code", "lines"),
+    [
+        (
+            Report("c", 2, (KEY_PAIR,), {"KeyPairValidator": Verdict(False, "accepted: no SSH key")}, ()),
+            0,
+            ["e: accepted", "WARNING KeyPairValidator: no key pair", "accepted: no SSH key", "cluster c, 2 queues"],
+        ),
+        (Report("c", 1, (), {}, (SIZE,)), 1, ["e: REFUSED", f"FAULT   {SIZE}", "cluster c, 1 queue;"]),
+        (None, 2, ["e: NOT EXAMINED", "  two\n  lines"]),
+    ],
+    ids=["accepted", "refused", "not examined"],
+)
+def test_the_outcome_in_words_and_as_a_code(report: Report | None, code: int, lines: list[str]) -> None:
+    outcome = validate.Outcome("e", report, "" if report else "two\nlines")
+    assert outcome.code == code
+    assert all(line in validate.as_text(outcome) for line in lines)
+    assert json.loads(validate.as_json(outcome))["code"] == code
+
+
+def test_the_worst_outcome_is_the_exit_code(run: Callable[..., int], monkeypatch: pytest.MonkeyPatch) -> None:
+    reports = [Report("c", 1, (), {}, (SIZE,)), Report("c", 1, (), {}, ())]
+    monkeypatch.setattr(validate, "outcomes", lambda _: [validate.Outcome("e", report) for report in reports])
+    assert run() == 1

@@ -1,0 +1,78 @@
+"""The global batch is divided exactly, or refused with what would do."""
+
+from __future__ import annotations
+
+import pytest
+
+from training.pretraining.batch import Batch, NotDivisibleError, divide
+from training.pretraining.phases import RECIPES
+
+WORKERS = 32
+
+
+def divided(global_batch: int, micro_batch: int, nodes: int, scaling: str = "strong", workers: int = WORKERS) -> Batch:
+    return divide(
+        global_batch=global_batch, micro_batch=micro_batch, nodes=nodes, workers_per_node=workers, scaling=scaling
+    )
+
+
+# Published accumulation on one node, by phase and optimizer; the sample's scripts divide it by the number of nodes.
+@pytest.mark.parametrize(
+    ("recipe", "accumulation"), [((1, "adamw"), 32), ((1, "lamb"), 128), ((2, "adamw"), 512), ((2, "lamb"), 512)]
+)
+def test_one_node_has_the_published_accumulation(recipe: tuple[int, str], accumulation: int) -> None:
+    published = RECIPES[recipe]
+    assert divided(published.global_batch, published.micro_batch, 1).accumulation == accumulation
+
+
+@pytest.mark.parametrize(
+    ("global_batch", "nodes", "scaling", "sequences", "accumulation"),
+    [
+        (16_384, 16, "strong", 16_384, 2),
+        (16_384, 32, "strong", 16_384, 1),
+        (65_536, 128, "strong", 65_536, 1),
+        (65_536, 16, "weak", 1_048_576, 128),  # the published run on 16 nodes
+        (16_384, 3, "weak", 49_152, 32),
+        (65_536, 1_875, "weak", 122_880_000, 128),
+    ],
+)
+def test_batch_of_nodes(global_batch: int, nodes: int, scaling: str, sequences: int, accumulation: int) -> None:
+    batch = divided(global_batch, 16, nodes, scaling)
+    assert (batch.sequences, batch.accumulation) == (sequences, accumulation)
+    assert batch.ranks * batch.accumulation * batch.micro == sequences
+
+
+def test_a_number_of_nodes_that_does_not_divide_is_refused_with_those_that_do() -> None:
+    with pytest.raises(NotDivisibleError) as refusal:
+        divided(16_384, 16, 24)
+    assert str(refusal.value) == (
+        "--nodes: got 24; allowed: 1, 2, 4, 8, 16 or 32 (--global-batch 16384 = --micro-batch 16 x 32 workers per node "
+        "x 32), or any number with --scaling weak"
+    )
+
+
+def test_more_nodes_than_micro_batches_are_refused() -> None:
+    with pytest.raises(NotDivisibleError, match=r"^--nodes: got 64; allowed: 1, 2, 4, 8, 16 or 32 "):
+        divided(16_384, 16, 64)
+
+
+@pytest.mark.parametrize("scaling", ["strong", "weak"])
+def test_a_batch_that_no_number_of_nodes_divides_is_refused_with_its_neighbours(scaling: str) -> None:
+    with pytest.raises(NotDivisibleError) as refusal:
+        divided(1_000, 16, 1, scaling)
+    assert str(refusal.value) == (
+        "--global-batch: got 1000; allowed: a multiple of 512 (--micro-batch 16 x 32 workers per node), such as 512 or "
+        "1024"
+    )
+
+
+def test_a_batch_below_one_micro_batch_each_is_refused() -> None:
+    with pytest.raises(NotDivisibleError, match=r"such as 512$"):
+        divided(100, 16, 1)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4, 8])
+def test_micro_batches_are_the_same_for_any_number_of_ranks(ranks: int) -> None:
+    batch = divided(64, 4, ranks, workers=1)
+    firsts = [batch.first(rank, index) for rank in range(ranks) for index in range(batch.accumulation)]
+    assert firsts == list(range(0, 64, 4))

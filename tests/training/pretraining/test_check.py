@@ -1,0 +1,436 @@
+"""Bad input is refused before a job is submitted, each fault with its line."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.training.pretraining.runs import TINY, train
+from tests.training.pretraining.shard_files import write_shards
+from training.pretraining import options as options_module
+from training.pretraining.__main__ import main
+from training.pretraining.batch import Batch
+from training.pretraining.check import CHECKPOINTS, IDENTITY, identity
+from training.pretraining.checkpoint import STATE, Checkpoints
+from training.pretraining.options import BadInputError, Options, parse
+from training.pretraining.recorder import Recorder, RunFacts, StepRecord
+from training.pretraining.shards import Shard
+from training.pretraining.summary import METRICS, RUN
+
+ROOT = Path(__file__).parents[3]
+
+
+def set_free_space(monkeypatch: pytest.MonkeyPatch, free: int) -> None:
+    usage = shutil.disk_usage("/")._replace(free=free)
+    monkeypatch.setattr("shutil.disk_usage", lambda _: usage)
+
+
+@pytest.fixture(autouse=True)
+def roomy_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Room for the published run, whatever this machine has."""
+    set_free_space(monkeypatch, 100_000_000_000)
+
+
+@pytest.fixture
+def refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., list[str]]:
+    """What a check tells when it refuses."""
+
+    def run(*given: str, command: str = "check", tiny: bool = False) -> list[str]:
+        sizes = (*TINY, "--workers-per-node", "2") if tiny else ()
+        assert main([command, *sizes, "--output", str(tmp_path / "run"), *given]) == 2
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        return captured.err.splitlines()
+
+    return run
+
+
+def plan(capsys: pytest.CaptureFixture[str], *given: str) -> list[str]:
+    assert main(["check", *given]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def parsed(*given: str) -> Options:
+    return parse(["check", "--output", "run", *given])
+
+
+def save_checkpoint(
+    run: Path, options: Options, batch: Batch, shards: Sequence[Shard] | None = None, **changes: object
+) -> None:
+    checkpoints = Checkpoints(run / CHECKPOINTS, keep=1)
+    same = identity(options, batch, shards)
+    checkpoints.save(3, {IDENTITY: {**same, **changes}, "weights": {"a": torch.zeros(1000)}})
+    assert checkpoints.wait() is None
+
+
+TINY_BATCH = Batch(sequences=16, micro=4, ranks=2)
+
+
+def test_defaults_are_the_published_ones() -> None:
+    one, two = parsed(), parsed("--phase", "2", "--optimizer", "lamb")
+    assert (one.backend, one.precision, one.optimizer, one.scaling) == ("neuron", "bf16", "adamw", "strong")
+    assert (one.sequence_length, one.global_batch, one.steps, one.learning_rate) == (128, 16_384, 28_125, 4e-4)
+    assert (two.sequence_length, two.global_batch, two.steps, two.learning_rate) == (512, 32_768, 1_563, 4e-3)
+    assert (two.max_predictions, two.micro_batch, two.warmup_steps) == (80, 2, 781)
+    assert (one.layers, one.hidden, one.heads, one.intermediate, one.vocabulary) == (24, 1024, 16, 4096, 30_522)
+
+
+def test_what_is_given_wins_over_what_is_published() -> None:
+    given = parsed("--learning-rate", "1e-5", "--warmup-steps", "0", "--backend", "cpu", "--dropout", "0")
+    assert (given.learning_rate, given.warmup_steps, given.dropout, given.precision) == (1e-5, 0, 0.0, "fp32")
+
+
+def test_plan_of_the_published_run_on_sixteen_nodes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert plan(capsys, "--nodes", "16", "--output", str(tmp_path)) == [
+        "nodes: 16, workers: 512",
+        "global batch: 16384 = 512 workers x 2 micro-batches x 16",
+        "steps: 28125, sequences: 460800000",
+        "model: 336.2 million parameters",
+        "checkpoint: 4.03 GB, every 6152 steps, 3 kept",
+        "a failure loses: at most 6152 steps, 100794368 sequences, 30 minutes at 3500 sequences/s per node",
+        "data: a generated corpus",
+        "start: with new weights",
+    ]
+
+
+def test_all_faults_of_options_are_told_at_once(refused: Callable[..., list[str]]) -> None:
+    bad = [
+        "--phase",
+        "3",
+        "--micro-batch",
+        "0",
+        "--learning-rate",
+        "2",
+        "--dropout",
+        "x",
+        "--seed",
+        "-1",
+        "--sleep",
+        "1",
+    ]
+    assert refused(*bad) == [
+        "got --sleep 1; allowed: the options that --help tells of",
+        "--phase: got '3'; allowed: 1 or 2",
+        "--micro-batch: got '0'; allowed: a whole number from 1 on",
+        "--learning-rate: got '2'; allowed: a number between 0 and 1",
+        "--seed: got '-1'; allowed: a whole number from 0 on",
+        "--dropout: got 'x'; allowed: a number from 0 to below 1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "fault"),
+    [
+        (["--heads", "3"], "--heads: got 3; allowed: a divisor of --hidden 1024"),
+        (["--steps", "100"], "--warmup-steps: got 2000; allowed: at most --steps 100"),
+        (["--max-predictions", "128"], "--max-predictions: got 128; allowed: less than --sequence-length 128"),
+        (["--vocabulary", "31"], "--vocabulary: got '31'; allowed: a whole number from 32 on"),
+        (["--learning-rate", "nan"], "--learning-rate: got 'nan'; allowed: a number between 0 and 1"),
+        (["--sequence-length", "15"], "--sequence-length: got '15'; allowed: a whole number from 16 on"),
+        (
+            ["--nodes", "3"],
+            "--nodes: got 3; allowed: 1, 2, 4, 8, 16 or 32 (--global-batch 16384 = --micro-batch 16 x 32 workers per "
+            "node x 32), or any number with --scaling weak",
+        ),
+        (
+            ["--data", "/nowhere"],
+            "--data: got /nowhere, which cannot be read (No such file or directory); allowed: a directory of shards",
+        ),
+        (
+            ["--tokenizer", "/nowhere"],
+            "--tokenizer: got /nowhere; allowed: a directory with tokenizer.json or vocab.txt "
+            "([Errno 2] No such file or directory: '/nowhere/vocab.txt')",
+        ),
+        (
+            ["--start-from", "/nowhere"],
+            "--start-from: got /nowhere; allowed: the directory of a run with a complete checkpoint",
+        ),
+        (
+            ["--output", "/proc/version/run"],
+            "--output: got /proc/version/run; allowed: a directory that can be written to, which /proc/version is not",
+        ),
+    ],
+)
+def test_one_fault_has_one_line(refused: Callable[..., list[str]], given: list[str], fault: str) -> None:
+    assert refused(*given) == [fault]
+
+
+def test_the_default_interval_follows_from_the_scale(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert parsed().checkpoint_interval == 384
+    assert parsed("--nodes", "16", "--optimizer", "lamb").checkpoint_interval == 1_538
+    assert parsed("--nodes", "16", "--scaling", "weak", "--steps", "2000").checkpoint_interval == 384
+    assert parsed("--phase", "2", "--steps", "20", "--warmup-steps", "1").checkpoint_interval == 20
+    assert parsed("--checkpoint-interval", "7").checkpoint_interval == 7
+    monkeypatch.setenv("GROUP_WORLD_SIZE", "4")  # of torchrun
+    assert parse(["train", "--backend", "cpu", "--output", "run"]).checkpoint_interval == 1_538
+
+
+def test_an_interval_above_the_steps_is_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = (*TINY, "--workers-per-node", "2", "--output", str(tmp_path), "--checkpoint-interval")
+    note = "note: --checkpoint-interval 13 is above --steps 12: the only checkpoint is the last"
+    assert note in plan(capsys, *given, "13")
+    assert not any("note:" in line for line in plan(capsys, *given, "12"))
+
+
+def test_phase_two_from_random_weights_is_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = (*TINY, "--workers-per-node", "2", "--output", str(tmp_path / "run"), "--phase")
+    note = "note: phase 2 without --start-from starts from random weights, not from those of phase 1"
+    assert note in plan(capsys, *given, "2")
+    assert note not in plan(capsys, *given, "1")
+    save_checkpoint(tmp_path / "first", parsed(*TINY), TINY_BATCH)
+    assert note not in plan(capsys, *given, "2", "--start-from", str(tmp_path / "first"))
+    save_checkpoint(tmp_path / "run", parsed(*TINY, "--phase", "2"), TINY_BATCH)
+    assert note not in plan(capsys, *given, "2")
+
+
+def test_output_is_needed() -> None:
+    with pytest.raises(BadInputError) as refusal:
+        parse(["check"])
+    assert refusal.value.faults == ["--output: got nothing; allowed: a directory on storage that all nodes share"]
+
+
+def test_nodes_are_not_given_to_train_which_has_them_from_torchrun(refused: Callable[..., list[str]]) -> None:
+    faults = refused("--backend", "cpu", "--nodes", "2", command="train")
+    assert faults == ["--nodes: got it with train; allowed: with check (train has it from torchrun)"]
+
+
+def test_the_cpu_is_never_taken_by_surprise(
+    refused: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(options_module, "NEURON_DEVICE", tmp_path / "neuron0")
+    assert refused(command="train") == [
+        f"--backend: got neuron, but there is no {tmp_path}/neuron0; allowed: cpu, on purpose"
+    ]
+    (tmp_path / "neuron0").touch()
+    assert parse(["train", "--output", "run"]).backend == "neuron"
+
+
+def test_no_space_for_the_checkpoints_is_told_with_what_is_needed(
+    refused: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    set_free_space(monkeypatch, 16_000_000_000)
+    assert refused() == [f"--output: got {tmp_path}/run with 16.0 GB free; allowed: 16.1 GB or more"]
+    for step in (1, 2, 3):  # those that are there need no more space; one more does before the oldest goes
+        (tmp_path / "run" / CHECKPOINTS / f"step-{step:08}").mkdir(parents=True)
+    assert main(["check", "--output", str(tmp_path / "run")]) == 0
+
+
+def test_faults_of_the_batch_and_of_the_directories_are_told_together(refused: Callable[..., list[str]]) -> None:
+    faults = refused("--nodes", "3", "--data", "/nowhere", "--reference", "/nowhere")
+    assert [fault.split(":")[0] for fault in faults] == ["--nodes", "--data", "--reference"]
+
+
+def test_contradictions_and_faults_of_the_directories_are_told_together(refused: Callable[..., list[str]]) -> None:
+    faults = refused("--nodes", "12", "--heads", "7", "--data", "/nowhere", "--tokenizer", "/nowhere")
+    assert [fault.split(":")[0] for fault in faults] == ["--tokenizer", "--heads", "--nodes", "--data"]
+
+
+def test_too_few_sequences_for_one_global_batch(refused: Callable[..., list[str]], tmp_path: Path) -> None:
+    write_shards(tmp_path / "data", (10, 5))
+    assert refused("--data", str(tmp_path / "data"), tiny=True) == [
+        f"--data: got {tmp_path}/data with 15 sequences; allowed: one global batch, 16, or more"
+    ]
+
+
+def test_fewer_shards_than_workers_are_noted_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_shards(tmp_path / "data", (16,))
+    given = (*TINY, "--workers-per-node", "2", "--data", str(tmp_path / "data"), "--output", str(tmp_path))
+    assert plan(capsys, *given)[-3:] == [
+        "data: 16 sequences in 1 shards",
+        "note: fewer shards than the 2 workers, which share all sequences evenly",
+        "start: with new weights",
+    ]
+
+
+def test_the_tokenizer_gives_the_vocabulary(tmp_path: Path) -> None:
+    (tmp_path / "vocab.txt").write_text("".join(f"word{number}\n" for number in range(77)))
+    assert parsed("--tokenizer", str(tmp_path)).vocabulary == 77
+    model = {"vocab": {f"word{number}": number for number in range(90)}}
+    added = [{"id": 95, "content": "[NEW]"}]
+    (tmp_path / "tokenizer.json").write_text(json.dumps({"model": model, "added_tokens": added}))
+    assert parsed("--tokenizer", str(tmp_path), "--vocabulary", "96").vocabulary == 96
+
+
+def test_a_vocabulary_that_is_not_the_tokenizers_is_refused(refused: Callable[..., list[str]], tmp_path: Path) -> None:
+    (tmp_path / "vocab.txt").write_text("word\n" * 77)
+    assert refused("--tokenizer", str(tmp_path), "--vocabulary", "80") == [
+        f"--vocabulary: got 80; allowed with --tokenizer {tmp_path}: 77"
+    ]
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"model": {}}', '{"model": {"vocab": {}}}'])
+def test_a_damaged_tokenizer_is_refused(refused: Callable[..., list[str]], tmp_path: Path, content: str) -> None:
+    (tmp_path / "tokenizer.json").write_text(content)
+    (fault,) = refused("--tokenizer", str(tmp_path))
+    assert fault.endswith(f"({tmp_path}/tokenizer.json is damaged)")
+
+
+def test_a_run_that_can_go_on_says_from_where(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = parsed(*TINY)
+    save_checkpoint(tmp_path, options, TINY_BATCH)
+    given = (*TINY, "--workers-per-node", "2", "--output", str(tmp_path))
+    assert plan(capsys, *given)[-1] == f"start: from step 3 of {tmp_path}"
+
+
+def test_a_run_does_not_go_on_from_a_checkpoint_of_another(refused: Callable[..., list[str]], tmp_path: Path) -> None:
+    changes: dict[str, Any] = {"optimizer": "lamb", "global-batch": 32, "hidden": 128}
+    save_checkpoint(tmp_path / "run", parsed(*TINY), TINY_BATCH, **changes)
+    assert refused(tiny=True) == [
+        f"--global-batch: got 16; allowed: 32, as in the checkpoint of --output {tmp_path}/run",
+        f"--optimizer: got adamw; allowed: lamb, as in the checkpoint of --output {tmp_path}/run",
+        f"--hidden: got 64; allowed: 128, as in the checkpoint of --output {tmp_path}/run",
+    ]
+
+
+def test_a_run_does_not_go_on_with_other_data(
+    refused: Callable[..., list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_shards(tmp_path / "data", (10, 6))
+    shards = [Shard("wikicorpus_training_0.hdf5", 10), Shard("wikicorpus_training_1.hdf5", 6)]
+    save_checkpoint(tmp_path / "run", parsed(*TINY), TINY_BATCH, shards)
+    same = (*TINY, "--workers-per-node", "2", "--output", str(tmp_path / "run"), "--data", str(tmp_path / "data"))
+    assert plan(capsys, *same)[-1] == f"start: from step 3 of {tmp_path}/run"
+    (fault,) = refused(tiny=True)
+    assert fault.startswith("--data: got a generated corpus; allowed: 16 sequences in 2 shards, ")
+    (tmp_path / "data/wikicorpus_training_1.hdf5").rename(tmp_path / "data/wikicorpus_training_2.hdf5")
+    (fault,) = refused("--data", str(tmp_path / "data"), tiny=True)
+    assert fault.startswith("--data: got 16 sequences in 2 shards, ")
+    assert fault.endswith(f", as in the checkpoint of --output {tmp_path}/run")
+    (fault,) = refused("--data", "/nowhere", tiny=True)
+    assert fault.startswith("--data: got /nowhere, which cannot be read")
+
+
+def test_a_run_does_not_go_on_with_more_masked_tokens(refused: Callable[..., list[str]], tmp_path: Path) -> None:
+    save_checkpoint(tmp_path / "run", parsed(*TINY), TINY_BATCH)
+    assert refused("--max-predictions", "6", tiny=True) == [
+        f"--max-predictions: got 6; allowed: 5, as in the checkpoint of --output {tmp_path}/run"
+    ]
+
+
+def test_what_a_run_goes_on_with_otherwise_is_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = (*TINY, "--workers-per-node", "2", "--output", str(tmp_path))
+    assert train(tmp_path, "--stop-after", "1") == [0]
+    same = plan(capsys, *given)
+    assert not any("note:" in line for line in same)
+    changed = ("--steps", "20", "--learning-rate", "1e-4", "--warmup-steps", "3", "--dropout", "0.2")
+    lines = plan(capsys, *given, *changed, "--precision", "bf16", "--micro-batch", "8")
+    assert [line for line in lines if line.startswith("note:")] == [
+        "note: --steps was 12, and is 20 now",
+        "note: --micro-batch was 4, and is 8 now",
+        "note: --learning-rate was 0.002, and is 0.0001 now",
+        "note: --warmup-steps was 2, and is 3 now",
+        "note: --dropout was 0.1, and is 0.2 now",
+        "note: --precision was fp32, and is bf16 now",
+    ]
+    (tmp_path / "run.json").unlink()
+    (note,) = (line for line in plan(capsys, *given) if line.startswith("note:"))
+    assert note.startswith("note: whether options have changed is not known: ")
+
+
+def record_run(run: Path, *given: str, nodes: Sequence[int] = (1,)) -> Path:
+    """Write the records of a run of these options, with an attempt on each of these numbers of nodes."""
+    facts = RunFacts(nodes[0], nodes[0], ["trn1"] * nodes[0], 16, 32, 1e9, None, asdict(parsed(*TINY, *given)), {})
+    for each in nodes:
+        recorder = Recorder(run, replace(facts, nodes=each, workers=each, hosts=["trn1"] * each), 0)
+        recorder.step(StepRecord(1, 11.0, 10.0, 1.0, 1e-3, 1.0, 0.5, [0.4] * each, True, 0.0, 0.0))
+        assert recorder.finish() is not None
+    return run
+
+
+@pytest.mark.parametrize(
+    ("of_reference", "nodes", "fault"),
+    [
+        ((), (4,), "on 4 nodes; allowed: a run on one node"),
+        ((), (2, 1), "on 2 nodes; allowed: a run on one node"),
+        (("--phase", "2"), (1,), "with --phase 2; allowed: one with --phase 1"),
+        (("--sequence-length", "48"), (1,), "with --sequence-length 48; allowed: one with --sequence-length 32"),
+        (("--layers", "3"), (1,), "with --layers 3; allowed: one with --layers 2"),
+        (("--vocabulary", "600"), (1,), "with --vocabulary 600; allowed: one with --vocabulary 512"),
+    ],
+)
+def test_a_reference_is_a_run_on_one_node_of_the_same_work(
+    refused: Callable[..., list[str]], tmp_path: Path, of_reference: Sequence[str], nodes: Sequence[int], fault: str
+) -> None:
+    reference = record_run(tmp_path / "reference", *of_reference, nodes=nodes)
+    assert refused("--reference", str(reference), tiny=True) == [f"--reference: got {reference} {fault}"]
+
+
+def test_a_reference_that_differs_otherwise_is_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    reference = record_run(tmp_path / "reference", "--optimizer", "lamb", "--global-batch", "32", "--micro-batch", "2")
+    given = (*TINY, "--workers-per-node", "2", "--output", str(tmp_path / "run"), "--reference")
+    assert [line for line in plan(capsys, *given, str(reference)) if line.startswith("note:")] == [
+        "note: --optimizer is adamw, and lamb in --reference",
+        "note: --global-batch is 16, and 32 in --reference",
+        "note: --micro-batch is 4, and 2 in --reference",
+    ]
+    lines = plan(capsys, *given, str(record_run(tmp_path / "same")), "--nodes", "2", "--steps", "30", "--seed", "7")
+    assert not any(line.startswith("note:") for line in lines)
+
+
+@pytest.mark.parametrize(("name", "kind"), [(CHECKPOINTS, "directory"), (METRICS, "file"), (RUN, "file")])
+def test_what_the_run_writes_in_its_directory_can_be_written_to(
+    refused: Callable[..., list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, kind: str
+) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    told = [f"--output: got {run}; allowed: one in which {name} is a {kind} that can be read and written to"]
+    right, wrong = (Path.mkdir, Path.touch) if kind == "directory" else (Path.touch, Path.mkdir)
+    wrong(run / name)
+    (run / name).chmod(0o755)
+    assert refused() == told
+    (run / name).rename(tmp_path / "away")
+    right(run / name)
+    with monkeypatch.context() as patch:
+        patch.setattr("os.access", lambda path, mode: path != run / name)
+        assert refused() == told
+    assert main(["check", "--output", str(run)]) == 0
+
+
+def test_weights_to_start_with_must_be_of_the_same_sizes_only(
+    refused: Callable[..., list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save_checkpoint(tmp_path / "first", parsed(*TINY), TINY_BATCH, phase=2, seed=99)
+    given = (
+        *TINY,
+        "--workers-per-node",
+        "2",
+        "--output",
+        str(tmp_path / "run"),
+        "--start-from",
+        str(tmp_path / "first"),
+    )
+    assert plan(capsys, *given)[-1] == f"start: with the weights of step 3 of {tmp_path}/first"
+    save_checkpoint(tmp_path / "other", parsed(*TINY), TINY_BATCH, layers=3)
+    assert refused("--start-from", str(tmp_path / "other"), tiny=True) == [
+        f"--layers: got 2; allowed: 3, as in the checkpoint of --start-from {tmp_path}/other"
+    ]
+
+
+def test_a_damaged_checkpoint_is_not_started_from(refused: Callable[..., list[str]], tmp_path: Path) -> None:
+    save_checkpoint(tmp_path / "first", parsed(*TINY), TINY_BATCH)
+    state = tmp_path / "first" / CHECKPOINTS / "step-00000003" / STATE
+    state.write_bytes(state.read_bytes()[:-1])
+    *_, fault = refused("--start-from", str(tmp_path / "first"), tiny=True)
+    assert fault == (f"--start-from: got {tmp_path}/first; allowed: the directory of a run with a complete checkpoint")
+
+
+def test_bad_options_and_plain_checks_need_neither_torch_nor_data(tmp_path: Path) -> None:
+    check = ["check", "--output", str(tmp_path), *TINY, "--workers-per-node", "2"]
+    program = (
+        "import sys\n"
+        "from training.pretraining.__main__ import main\n"
+        f"codes = main({check!r}), main(['train', '--phase', '3'])\n"
+        "assert codes == (0, 2), codes\n"
+        "loaded = {'torch', 'transformers', 'numpy', 'h5py'} & set(sys.modules)\n"
+        "assert not loaded, loaded\n"
+    )
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True)

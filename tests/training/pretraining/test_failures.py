@@ -1,0 +1,232 @@
+"""What ends a run, and what must not; and a host that is ahead of its device, as on XLA."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.training.pretraining.runs import TINY, checkpoints, in_ranks, losses, steps, train
+from tests.training.pretraining.shard_files import arrays, write_shard
+from training.pretraining import checkpoint, loop, model, start
+from training.pretraining.__main__ import main
+from training.pretraining.checkpoint import Checkpoint, Checkpoints
+from training.pretraining.cpu_backend import CpuBackend
+
+ROOT = Path(__file__).parents[3]
+
+
+def arguments(output: Path, *options: str) -> list[str]:
+    return ["train", *TINY, "--output", str(output), *options]
+
+
+def told(errors: Path) -> list[str]:
+    """Return the lines on standard error, without those of libraries."""
+    return [line for line in errors.read_text().splitlines() if line[:2] not in ("[W", "[G")]
+
+
+# Each of the following runs in a process of its own, where it may change what it likes.
+
+
+def with_bad_loss_from_step(number: int, value: float, command: Sequence[str]) -> int:
+    right, calls = model.losses, 0
+
+    def losses(model: Any, batch: Mapping[str, Any]) -> tuple[Any, Any]:
+        nonlocal calls
+        calls += 1
+        mlm, nsp = right(model, batch)
+        return (mlm * value if calls > (number - 1) * 4 else mlm), nsp  # four micro-batches are a step
+
+    model.losses = losses
+    return main(command)
+
+
+def ahead(command: Sequence[str]) -> int:
+    CpuBackend.ahead = 1
+    return main(command)
+
+
+def ahead_of_a_slow_device(command: Sequence[str]) -> int:
+    """By the clock, computing takes as good as no time, and a device as many seconds as its rank's number."""
+    now = 0.0
+
+    def pass_time(seconds: float) -> float:
+        nonlocal now
+        now += seconds
+        return now
+
+    loop._STEPS_BETWEEN_WAITS = 5
+    loop.perf_counter = lambda: pass_time(0.001)  # type: ignore[attr-defined]
+    CpuBackend.wait = lambda self: pass_time(self.place.rank)  # type: ignore[method-assign, assignment]
+    return ahead(command)
+
+
+def ahead_with_bad_loss_from_step(number: int, value: float, command: Sequence[str]) -> int:
+    CpuBackend.ahead = 1
+    return with_bad_loss_from_step(number, value, command)
+
+
+def without_space_for_checkpoints(steps_without: Sequence[int], command: Sequence[str]) -> int:
+    right = Checkpoints._write
+
+    def write(self: Checkpoints, step: int, state: Mapping[str, Any]) -> None:
+        if step in steps_without:
+            raise OSError(28, "No space left on device")
+        right(self, step, state)
+
+    checkpoint.Checkpoints._write = write  # type: ignore[method-assign]
+    return main(command)
+
+
+def with_a_reduction_that_does_nothing(command: Sequence[str]) -> int:
+    CpuBackend.reduce = lambda self, tensors: None  # type: ignore[method-assign]
+    return main(command)
+
+
+def while_graphs_are_extracted(command: Sequence[str]) -> int:
+    CpuBackend.extracting = True
+    CpuBackend.ahead = 1
+    CpuBackend.fetch = lambda self, vector: [0.0] * len(vector)  # type: ignore[method-assign]
+    CpuBackend.reduce = lambda self, tensors: [tensor.zero_() for tensor in tensors]  # type: ignore
+    look = start._look
+
+    def slow(*arguments: Any) -> dict[str, Any]:
+        time.sleep(1)
+        return look(*arguments)
+
+    start._look = slow  # type: ignore[assignment]
+    return main(command)
+
+
+def reduced(gradients_of_ranks: Sequence[Sequence[Sequence[float]]], bucket_bytes: int) -> int:
+    from training.pretraining import backend, cpu_backend
+
+    cpu_backend._BUCKET_BYTES = bucket_bytes
+    place = backend.place()
+    tensors = [torch.tensor(gradient) for gradient in gradients_of_ranks[place.rank]]
+    CpuBackend(place).reduce(tensors)
+    for index, tensor in enumerate(tensors):
+        of_ranks = torch.tensor([gradients[index] for gradients in gradients_of_ranks])
+        torch.testing.assert_close(tensor, of_ranks.sum(dim=0))
+    return 0
+
+
+@pytest.mark.parametrize("bucket_bytes", [1, 12, 1 << 20])
+def test_tensors_become_the_sums_of_all_ranks(bucket_bytes: int) -> None:
+    gradients = [
+        [[1.0, 2.0], [3.0], [4.0, 5.0, 6.0]],
+        [[-1.0, 6.0], [0.0], [1.0, 0.0, 0.0]],
+        [[3.0] * 2, [9.0], [1.0] * 3],
+    ]
+    assert in_ranks(3, reduced, gradients, bucket_bytes) == [0, 0, 0]
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize("function", [with_bad_loss_from_step, ahead_with_bad_loss_from_step])
+def test_a_loss_that_is_not_finite_ends_the_run_and_is_in_no_checkpoint(
+    tmp_path: Path, value: float, function: Any
+) -> None:
+    # Step 10 has a checkpoint, and a host that is ahead must not save it before it knows the loss.
+    assert in_ranks(1, function, 10, value, arguments(tmp_path), errors=tmp_path / "errors") == [3]
+    (line,) = told(tmp_path / "errors")
+    assert line.startswith(f"Step 10: the loss is {value}, ")
+    assert checkpoints(tmp_path) == ["step-00000005"]
+    assert [step["step"] for step in steps(tmp_path)] == list(range(1, 10))
+
+
+def test_a_host_that_is_ahead_of_its_device_gets_the_same_result(tmp_path: Path) -> None:
+    assert train(tmp_path / "even") == [0]
+    assert in_ranks(1, ahead, arguments(tmp_path / "ahead")) == [0]
+    assert losses(tmp_path / "ahead") == losses(tmp_path / "even")
+    assert checkpoints(tmp_path / "ahead") == checkpoints(tmp_path / "even")
+    of_runs = [
+        Checkpoint(12, tmp_path / run / "checkpoints" / "step-00000012").load()["weights"] for run in ("even", "ahead")
+    ]
+    assert all(torch.equal(weight, of_runs[1][name]) for name, weight in of_runs[0].items())
+
+
+def test_a_slow_device_is_seen_where_the_host_waits_for_it(tmp_path: Path) -> None:
+    assert in_ranks(2, ahead_of_a_slow_device, arguments(tmp_path)) == [0, 0]
+    slow = [step for step in steps(tmp_path) if step["compute_seconds_max"] >= 1]
+    assert [(step["step"], step["slowest_rank"]) for step in slow] == [(1, 1), (6, 1), (11, 1)]
+    assert slow == [step for step in steps(tmp_path) if step["waited_for_devices"]]
+
+
+def test_a_stop_request_reaches_ranks_that_are_ahead_at_the_same_step(tmp_path: Path) -> None:
+    (tmp_path / "stop").touch()
+    assert in_ranks(2, ahead, arguments(tmp_path)) == [75, 75]
+    assert checkpoints(tmp_path) == ["step-00000002"]
+    assert len(losses(tmp_path)) == 2
+
+
+def test_a_checkpoint_that_cannot_be_saved_is_told_of_and_training_goes_on(tmp_path: Path) -> None:
+    assert in_ranks(1, without_space_for_checkpoints, [5], arguments(tmp_path), errors=tmp_path / "errors") == [0]
+    assert told(tmp_path / "errors") == [
+        "The checkpoint of step 5 was not saved: [Errno 28] No space left on device",
+        "Checkpoints are saved again.",
+    ]
+    assert checkpoints(tmp_path) == ["step-00000010", "step-00000012"]
+
+
+def test_a_run_whose_last_checkpoint_cannot_be_saved_is_not_finished(tmp_path: Path) -> None:
+    command = arguments(tmp_path)
+    assert in_ranks(2, without_space_for_checkpoints, [12], command, errors=tmp_path / "errors") == [1, 1]
+    assert told(tmp_path / "errors") == ["The checkpoint of step 12 was not saved: [Errno 28] No space left on device"]
+    assert train(tmp_path) == [0]
+    assert checkpoints(tmp_path)[-1] == "step-00000012"
+    assert [step["step"] for step in steps(tmp_path)] == list(range(1, 13))
+
+
+def test_a_reduction_that_does_nothing_is_found_out(tmp_path: Path) -> None:
+    assert in_ranks(2, with_a_reduction_that_does_nothing, arguments(tmp_path), errors=tmp_path / "errors") == [1, 1]
+    assert told(tmp_path / "errors") == ["1 ranks took part in a reduction, of 2"]
+
+
+def test_extraction_of_graphs_leaves_no_records_and_no_checkpoints(tmp_path: Path) -> None:
+    """Nor does any rank go on before rank 0 has looked at the directories, though no device waits for another."""
+    assert in_ranks(2, while_graphs_are_extracted, arguments(tmp_path, "--stop-after", "5")) == [0, 0]
+    assert not list(tmp_path.iterdir())
+
+
+def torchrun(ranks: int, *options: str) -> subprocess.CompletedProcess[str]:
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "scripts" / "jobs"), "OMP_NUM_THREADS": "1"}
+    command = [*launcher, "-m", "pretraining", *options]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+
+
+def test_torchrun_starts_the_program_as_on_a_node(tmp_path: Path) -> None:
+    done = torchrun(2, *arguments(tmp_path, "--steps", "3"))
+    assert done.returncode == 0, done.stderr
+    assert "global batch: 16 = 2 workers x 2 micro-batches x 4" in done.stdout
+    assert "step 3 of 3: loss " in done.stdout
+    assert "attempts: 1, from step 0\n" in done.stdout
+    assert checkpoints(tmp_path) == ["step-00000003"]
+
+
+def test_bad_data_ends_all_ranks_with_one_line(tmp_path: Path) -> None:
+    shard = arrays(0, 4)
+    write_shard(tmp_path / "data" / "a.hdf5", {key: shard[key] for key in shard if key != "segment_ids"})
+    command = arguments(tmp_path / "run", "--data", str(tmp_path / "data"))
+    assert in_ranks(2, main, command, errors=tmp_path / "errors") == [2, 2]
+    (line,) = told(tmp_path / "errors")
+    assert line.startswith(f"--data: shard {tmp_path}/data/a.hdf5: has no dataset segment_ids;")
+    assert [path.name for path in (tmp_path / "run").iterdir()] == [".lock"]
+
+
+def test_an_error_that_nobody_foresaw_ends_the_process_with_its_traceback(tmp_path: Path) -> None:
+    broken = "from pretraining import model; model.losses = None"
+    script = f"import runpy; {broken}; runpy.run_module('pretraining', run_name='__main__')"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "scripts" / "jobs")}
+    program = [sys.executable, "-c", script, *arguments(tmp_path)]
+    done = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr
+    assert "TypeError" in done.stderr

@@ -1,0 +1,58 @@
+"""The published recipes and their learning rate."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from transformers.optimization import get_linear_schedule_with_warmup
+
+from training.pretraining.phases import RECIPES, Recipe, checkpoint_interval, learning_rate
+
+
+# From the sample's scripts and its program; nothing here is computed from the table that is tested.
+@pytest.mark.parametrize(
+    ("phase", "optimizer", "recipe"),
+    [
+        (1, "adamw", Recipe(128, 20, 16, 32 * 16 * 32, 4e-4, 2_000, 28_125)),
+        (1, "lamb", Recipe(128, 20, 16, 32 * 16 * 128, 6e-3, 2_000, 7_032)),
+        (2, "adamw", Recipe(512, 80, 2, 32 * 2 * 512, 2.8e-4, 781, 1_563)),
+        (2, "lamb", Recipe(512, 80, 2, 32 * 2 * 512, 4e-3, 781, 1_563)),
+    ],
+)
+def test_recipe_is_the_published_one(phase: int, optimizer: str, recipe: Recipe) -> None:
+    assert RECIPES[phase, optimizer] == recipe
+
+
+@pytest.mark.parametrize("recipe", RECIPES.values())
+def test_learning_rate_is_that_of_the_published_schedule(recipe: Recipe) -> None:
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=recipe.learning_rate)
+    published = get_linear_schedule_with_warmup(optimizer, recipe.warmup_steps, recipe.steps).lr_lambdas[0]
+    ends = (0, 1, recipe.warmup_steps - 1, recipe.warmup_steps, recipe.warmup_steps + 1, recipe.steps - 1)
+    for step in (*ends, *range(0, recipe.steps, 97)):
+        rate = learning_rate(step, peak=recipe.learning_rate, warmup_steps=recipe.warmup_steps, steps=recipe.steps)
+        assert rate == pytest.approx(recipe.learning_rate * published(step))
+
+
+def test_learning_rate_begins_at_zero_peaks_and_ends_above_zero() -> None:
+    rates = [learning_rate(step, peak=1.0, warmup_steps=4, steps=10) for step in range(10)]
+    assert (rates[0], max(rates), rates.index(max(rates))) == (0.0, 1.0, 4)
+    assert rates[-1] == pytest.approx(1 / 6)
+
+
+def test_learning_rate_without_warm_up_begins_at_the_peak() -> None:
+    assert learning_rate(0, peak=1.0, warmup_steps=0, steps=10) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("phase", "sequences", "nodes", "steps", "expected"),
+    [
+        (1, 16_384, 1, 28_125, 384),  # 1800 s x 3500 sequences/s / 16,384 sequences
+        (1, 16 * 16_384, 16, 440, 384),  # weak scaling
+        (1, 65_536, 16, 7_032, 1_538),
+        (2, 32_768, 1, 1_563, 29),
+        (1, 16_384, 1, 100, 100),
+        (2, 10_000_000, 1, 100, 1),
+    ],
+)
+def test_checkpoints_are_half_an_hour_apart(phase: int, sequences: int, nodes: int, steps: int, expected: int) -> None:
+    assert checkpoint_interval(phase=phase, sequences=sequences, nodes=nodes, steps=steps) == expected

@@ -1,0 +1,375 @@
+"""What a run records, also when it is killed, resumed, or out of disk space; and what that comes to."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import resource
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from training.pretraining.flops import NEURON_CORE_V2_PEAK, flops_per_sequence
+from training.pretraining.recorder import BOARD, Recorder, RunFacts, StepRecord
+from training.pretraining.summary import (
+    METRICS,
+    RUN,
+    SUMMARY,
+    WARM_UP_STEPS,
+    RunError,
+    Step,
+    Straggler,
+    read_run,
+    summarize,
+    tell,
+)
+
+FACTS = RunFacts(
+    nodes=2,
+    workers=4,
+    hosts=("compute-1", "compute-2"),
+    global_batch=64,
+    sequence_length=128,
+    flops_per_sequence=1e9,
+    peak_flops=1e11,
+    options={"phase": 1, "output": "run"},
+    versions={"torch": "2.9.0"},
+)
+ONE_NODE = replace(FACTS, nodes=1, workers=2, hosts=("compute-1",))
+
+
+def measured(
+    step: int, *, step_seconds: float = 0.5, compute_seconds: Sequence[float] = (0.4, 0.4, 0.4, 0.4)
+) -> StepRecord:
+    return StepRecord(
+        step=step,
+        loss=12 - step / 10,
+        mlm_loss=11 - step / 10,
+        nsp_loss=1.0,
+        learning_rate=1e-3,
+        gradient_norm=2.0,
+        step_seconds=step_seconds,
+        compute_seconds=compute_seconds,
+        waited_for_devices=True,
+        data_seconds=0.01,
+        checkpoint_seconds=0.02,
+    )
+
+
+def record(directory: Path, steps: Sequence[int], facts: RunFacts = FACTS, resumed_step: int = 0) -> Recorder:
+    recorder = Recorder(directory, facts, resumed_step)
+    for step in steps:
+        recorder.step(measured(step))
+    return recorder
+
+
+def recorded_steps(directory: Path) -> list[int]:
+    return [step.step for step in read_run(directory).steps]
+
+
+def run_in_a_process_of_its_own(function: Callable[[], None]) -> None:
+    process = multiprocessing.get_context("fork").Process(target=function)
+    process.start()
+    process.join()
+    assert process.exitcode == 0
+
+
+def test_a_line_tells_what_was_measured_and_what_follows_from_it(tmp_path: Path) -> None:
+    record_3 = measured(3, compute_seconds=(0.3, 0.4, 0.44, 0.46))
+    Recorder(tmp_path, FACTS, 0).step(record_3)
+    line = json.loads((tmp_path / METRICS).read_text())
+    assert line.pop("time") > 0
+    assert line.pop("compute_seconds_mean") == pytest.approx(0.4)
+    assert line == {
+        "step": 3,
+        "loss": 11.7,
+        "mlm_loss": 10.7,
+        "nsp_loss": 1.0,
+        "learning_rate": 1e-3,
+        "gradient_norm": 2.0,
+        "step_seconds": 0.5,
+        "compute_seconds_min": 0.3,
+        "compute_seconds_max": 0.46,
+        "slowest_rank": 3,
+        "slowest_host": "compute-2",
+        "waited_for_devices": True,
+        "data_seconds": 0.01,
+        "checkpoint_seconds": 0.02,
+        "sequences": 192,
+        "tokens": 24576,
+        "sequences_per_second": 128.0,
+        "sequences_per_second_per_node": 64.0,
+        "mfu": 0.32,
+    }
+
+
+@pytest.mark.parametrize(("rank", "host"), [(0, "compute-1"), (1, "compute-1"), (2, "compute-2"), (3, "compute-2")])
+def test_the_slowest_rank_is_named_with_its_node(rank: int, host: str, tmp_path: Path) -> None:
+    compute = [0.4] * 4
+    compute[rank] = 0.5
+    step = Recorder(tmp_path, FACTS, 0).step(measured(1, compute_seconds=compute))
+    assert (step.slowest_rank, step.slowest_host) == (rank, host)
+
+
+def test_without_a_peak_there_is_no_utilization(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path, replace(FACTS, peak_flops=None), 0)
+    assert recorder.step(measured(1)).mfu is None
+    summary = recorder.finish()
+    assert summary is not None
+    assert summary.mfu is None
+
+
+def test_each_attempt_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    record(tmp_path, [1, 2])
+    monkeypatch.setenv("SLURM_JOB_ID", "17")
+    monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
+    record(tmp_path, [2], replace(ONE_NODE, options={"phase": 2}), resumed_step=1)
+    run = read_run(tmp_path)
+    first, second = run.attempts
+    assert (first.resumed_step, first.nodes, first.workers, first.job, first.restarts) == (0, 2, 4, None, 0)
+    assert (second.resumed_step, second.nodes, second.workers, second.job, second.restarts) == (1, 1, 2, "17", 1)
+    assert list(first.hosts) == ["compute-1", "compute-2"]
+    assert 0 < first.started <= second.started
+    assert run.options == {"phase": 2}
+    assert json.loads((tmp_path / RUN).read_text())["versions"] == {"torch": "2.9.0"}
+
+
+def test_a_resumed_run_has_each_step_once(tmp_path: Path) -> None:
+    record(tmp_path, range(1, 8))
+    with (tmp_path / METRICS).open("ab") as file:
+        file.write(b'{"step": 8, "ti')  # the run was killed
+    record(tmp_path, [6, 7, 8], resumed_step=5)
+    assert recorded_steps(tmp_path) == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert (tmp_path / METRICS).read_bytes().count(b"\n") == 8
+
+
+def test_a_run_from_the_beginning_has_no_steps_of_one_before(tmp_path: Path) -> None:
+    record(tmp_path, [1, 2, 3])
+    record(tmp_path, [1])
+    assert recorded_steps(tmp_path) == [1]
+
+
+def test_a_whole_line_without_its_end_is_dropped_on_resume(tmp_path: Path) -> None:
+    record(tmp_path, [1, 2])
+    lines = (tmp_path / METRICS).read_bytes()
+    (tmp_path / METRICS).write_bytes(lines.rstrip(b"\n"))
+    record(tmp_path, [3], resumed_step=2)
+    assert recorded_steps(tmp_path) == [1, 3]
+
+
+def test_a_damaged_list_of_attempts_is_written_anew(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tmp_path.joinpath(RUN).write_text('{"attempts": ')
+    record(tmp_path, [1])
+    assert len(read_run(tmp_path).attempts) == 1
+    assert f"{tmp_path / RUN} is damaged" in capsys.readouterr().err
+
+
+def test_a_full_disk_costs_lines_but_not_the_run(tmp_path: Path) -> None:
+    def run() -> None:
+        recorder = record(tmp_path, [1, 2])
+        size = (tmp_path / METRICS).stat().st_size
+        _, allowed = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size + 100, allowed))
+        recorder.step(measured(3))
+        assert (tmp_path / METRICS).stat().st_size == size
+        resource.setrlimit(resource.RLIMIT_FSIZE, (allowed, allowed))
+        recorder.step(measured(4))
+        assert recorder.finish() is not None
+
+    run_in_a_process_of_its_own(run)
+    assert recorded_steps(tmp_path) == [1, 2, 4]
+
+
+def test_a_full_disk_costs_tensorboard_but_not_the_summary(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    def run() -> None:
+        recorder = Recorder(tmp_path, FACTS, 0)
+        _, allowed = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, allowed))
+        for step in range(1, 121):
+            recorder.step(measured(step))
+        assert recorder.finish() is not None
+
+    run_in_a_process_of_its_own(run)
+    assert recorded_steps(tmp_path) == list(range(1, 121))
+    assert "TensorBoard " in capfd.readouterr().err
+
+
+def test_tensorboard_shows_each_step_once(tmp_path: Path) -> None:
+    record(tmp_path, range(1, 8)).finish()
+    record(tmp_path, [6, 7, 8], resumed_step=5).finish()
+    board = EventAccumulator(str(tmp_path / BOARD)).Reload()
+    wanted = {field.name for field in fields(Step)} - {"step", "time", "slowest_host", "waited_for_devices"}
+    assert set(board.Tags()["scalars"]) == wanted
+    losses = board.Scalars("loss")
+    assert [event.step for event in losses] == list(range(1, 9))
+    assert losses[7].value == pytest.approx(11.2)
+
+
+def test_speeds_leave_out_the_first_steps_of_each_attempt(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path, FACTS, 0)
+    for step in range(1, 11):
+        recorder.step(measured(step, step_seconds=60 if step <= WARM_UP_STEPS else 0.5))
+    recorder = Recorder(tmp_path, FACTS, 10)
+    for step in range(11, 18):
+        recorder.step(measured(step, step_seconds=60 if step <= 10 + WARM_UP_STEPS else 2.0))
+    summary = recorder.finish()
+    assert summary is not None
+    assert summary.sequences_per_second == pytest.approx(7 * 64 / (5 * 0.5 + 2 * 2.0))
+    assert summary.sequences_per_second_median == pytest.approx(64 / 0.5)
+    assert summary.sequences_per_second_per_node == pytest.approx(summary.sequences_per_second / 2)
+    assert summary.mfu == pytest.approx(summary.sequences_per_second * 1e9 / 4e11)
+    assert summary.step_seconds == pytest.approx(10 * 60 + 5 * 0.5 + 2 * 2.0)
+
+
+def test_a_run_shorter_than_its_warm_up_has_speeds_too(tmp_path: Path) -> None:
+    summary = record(tmp_path, [1, 2]).finish()
+    assert summary is not None
+    assert summary.sequences_per_second == pytest.approx(128)
+
+
+def test_the_summary_is_written(tmp_path: Path) -> None:
+    record(tmp_path, range(1, 8)).finish()
+    record(tmp_path, range(6, 21), resumed_step=5).finish()
+    written = json.loads((tmp_path / SUMMARY).read_text())
+    for name in ("sequences_per_second", "sequences_per_second_median"):
+        assert written.pop(name) == pytest.approx(128)
+    assert written.pop("sequences_per_second_per_node") == pytest.approx(64)
+    assert written.pop("mfu") == pytest.approx(0.32)
+    assert written.pop("step_seconds") == pytest.approx(10)
+    assert written.pop("data_seconds") == pytest.approx(0.2)
+    assert written.pop("checkpoint_seconds") == pytest.approx(0.4)
+    assert written == {
+        "nodes": 2,
+        "workers": 4,
+        "steps": 20,
+        "sequences": 1280,
+        "tokens": 163840,
+        "scaling_efficiency": None,
+        "loss_first": 11.9,
+        "loss_last": 10.0,
+        "compute_spread": 0.0,
+        "attempts": 2,
+        "resumed_steps": [0, 5],
+        "stragglers": [],
+    }
+
+
+def test_stragglers_are_those_slower_than_the_mean_by_a_tenth(tmp_path: Path) -> None:
+    recorder = record(tmp_path, range(1, 6))
+    for step in range(6, 16):
+        slow = {True: (0.4, 0.4, 0.4, 0.8), False: (0.4, 0.41, 0.4, 0.4)}[step <= 12]
+        recorder.step(measured(step, compute_seconds=slow))
+    recorder.step(measured(16, compute_seconds=(0.8, 0.4, 0.4, 0.4)))
+    summary = recorder.finish()
+    assert summary is not None
+    often, once = summary.stragglers
+    assert often == Straggler(3, "compute-2", 7, often.seconds)
+    assert once == Straggler(0, "compute-1", 1, once.seconds)
+    assert [often.seconds, once.seconds] == pytest.approx([7 * 0.3, 0.3])
+    assert summary.compute_spread == pytest.approx((8 * 0.6 + 3 * (0.41 / 0.4025 - 1)) / 11)
+
+
+def test_the_spread_is_that_of_steps_that_waited_for_devices_if_there_are_any(tmp_path: Path) -> None:
+    recorder = record(tmp_path, range(1, 6))
+    for step in range(6, 16):
+        recorder.step(replace(measured(step), waited_for_devices=False))
+    recorder.step(measured(16, compute_seconds=(0.4, 0.4, 0.4, 0.8)))
+    summary = recorder.finish()
+    assert summary is not None
+    assert summary.compute_spread == pytest.approx(0.6)
+    assert [each.host for each in summary.stragglers] == ["compute-2"]
+
+
+def test_the_summary_in_lines_names_the_worst_straggler_and_each_attempt(tmp_path: Path) -> None:
+    record(tmp_path, range(1, 10))
+    recorder = Recorder(tmp_path, FACTS, 5)
+    for step in range(6, 16):
+        recorder.step(measured(step, step_seconds=1.0 if step == 15 else 0.5, compute_seconds=(0.4, 0.4, 0.4, 0.8)))
+    summary = recorder.finish()
+    assert summary is not None
+    assert tell(replace(summary, scaling_efficiency=0.9376)) == [
+        "steps: 15, sequences: 960, loss: 10.5000, 11.9000 at the first step",
+        "sequences/s: 106.7, median 128.0, per node 53.3",
+        "MFU: 26.7%, scaling efficiency: 93.8%",
+        "worst straggler: rank 3 on compute-2, 5 steps, 1.5 seconds over the mean",
+        "attempts: 2, from step 0 and 5",
+    ]
+
+
+def test_the_summary_in_lines_tells_what_is_not_known(tmp_path: Path) -> None:
+    summary = record(tmp_path, [1, 2], replace(FACTS, peak_flops=None)).finish()
+    assert summary is not None
+    assert tell(summary)[2:] == [
+        "MFU: not known, scaling efficiency: not known",
+        "worst straggler: none",
+        "attempts: 1, from step 0",
+    ]
+
+
+def test_the_scaling_efficiency_compares_sequences_per_node(tmp_path: Path) -> None:
+    reference = Recorder(tmp_path / "one", ONE_NODE, 0)
+    for step in range(1, 11):
+        reference.step(measured(step, step_seconds=0.8, compute_seconds=(0.4, 0.4)))
+    summary = record(tmp_path / "two", range(1, 11)).finish(tmp_path / "one")
+    assert summary is not None
+    assert summary.scaling_efficiency == pytest.approx((128 / 2) / (64 / 0.8))
+
+
+def test_a_missing_reference_costs_the_efficiency_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    summary = record(tmp_path, [1]).finish(tmp_path / "missing")
+    assert summary is not None
+    assert summary.scaling_efficiency is None
+    assert "No scaling efficiency: " in capsys.readouterr().err
+
+
+def test_a_run_without_a_step_has_no_summary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert Recorder(tmp_path, FACTS, 0).finish() is None
+    assert "has no step yet" in capsys.readouterr().err
+
+
+def test_a_run_in_progress_is_read_up_to_its_last_whole_line(tmp_path: Path) -> None:
+    record(tmp_path, [1, 2])
+    with (tmp_path / METRICS).open("ab") as file:
+        file.write(b'{"step": 3, "loss"')
+    assert recorded_steps(tmp_path) == [1, 2]
+    assert summarize(read_run(tmp_path)).steps == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        (RUN, None, "is not the directory of a run: "),
+        (RUN, "{", "run.json is damaged: "),
+        (RUN, "[]", "run.json is damaged: "),
+        (RUN, '{"options": {}, "attempts": []}', "run.json is damaged: it tells of no attempt"),
+        (RUN, '{"options": {}, "attempts": [{"started": 1}]}', "run.json is damaged: "),
+        (METRICS, None, "is not the directory of a run: "),
+        (METRICS, "", "has no step yet"),
+        (METRICS, "{}\n", "metrics.jsonl is damaged: line 1 is no step"),
+        (METRICS, "\n\n", "metrics.jsonl is damaged: line 1 is no step"),
+    ],
+)
+def test_damaged_records_are_refused(name: str, content: str | None, told: str, tmp_path: Path) -> None:
+    record(tmp_path, [1])
+    if content is None:
+        (tmp_path / name).unlink()
+    else:
+        (tmp_path / name).write_text(content)
+    with pytest.raises(RunError) as caught:
+        read_run(tmp_path)
+    assert told in str(caught.value)
+    assert str(tmp_path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("sequences_per_second", "nodes", "mfu"), [(3530, 1, 0.275), (3733, 1, 0.291), (53069, 16, 0.258)]
+)
+def test_utilization_is_counted_as_aws_publishes_it(sequences_per_second: float, nodes: int, mfu: float) -> None:
+    # BERT-Large phase 1, AdamW, LAMB, and LAMB on 16 nodes: benchmarks of Neuron 2.15, training_data_encoder.csv.
+    flops = flops_per_sequence(layers=24, hidden=1024, intermediate=4096, sequence_length=128)
+    peak = nodes * 32 * NEURON_CORE_V2_PEAK
+    assert round(sequences_per_second * flops / peak, 3) == mfu

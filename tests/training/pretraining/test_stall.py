@@ -1,0 +1,161 @@
+"""A run that stands still: who is named, and how the run ends, with real ranks of two launchers."""
+
+from __future__ import annotations
+
+import faulthandler
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.training.pretraining.runs import TINY, free_port
+from tests.training.pretraining.test_launch import ENVIRONMENT, LAUNCH
+from training.pretraining import heartbeat
+from training.pretraining.heartbeat import Beats, Heartbeat, Stage
+from training.pretraining.watchdog import NODES, STALLED, Rank, Watchdog, judge
+
+HOSTS = ("trn1-1", "trn1-2", "trn1-3")
+GUILTY = 2
+"""A rank of the second of two nodes with two ranks each."""
+STEP = 6
+"""The first step with a limit: nobody can be taken for stalled before."""
+FAULTS = {
+    "a feed that blocks": """\
+from pretraining import feed
+right = feed.Feed._micro_batches
+def micro_batches(self, step):
+    if step >= STEP - 1:  # steps are counted from 0
+        threading.Event().wait()
+    return right(self, step)
+feed.Feed._micro_batches = micro_batches
+""",
+    "a rank that is stopped": """\
+from pretraining import model
+right, calls = model.losses, 0
+def losses(*arguments):
+    global calls
+    calls += 1
+    if calls == STEP:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    return right(*arguments)
+model.losses = losses
+""",
+    "a rank that is stuck in C code, with the interpreter's lock": """\
+from pretraining import model
+right, calls = model.losses, 0
+def losses(*arguments):
+    global calls
+    calls += 1
+    if calls == STEP:
+        ctypes.PyDLL(None).pause()
+    return right(*arguments)
+model.losses = losses
+""",
+}
+WORKER = """\
+import ctypes, os, runpy, signal, sys, threading
+STEP = {step}
+if os.environ["RANK"] == "{guilty}":
+    exec({fault!r})
+runpy.run_module("pretraining", run_name="__main__", alter_sys=True)
+"""
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_run_that_stands_still_ends_and_names_who_the_others_wait_for(tmp_path: Path, fault: str) -> None:
+    worker = WORKER.format(step=STEP, guilty=GUILTY, fault=FAULTS[fault])
+    (tmp_path / "worker.py").write_text(worker, encoding="utf-8")
+    options = ["train", *TINY, "--output", str(tmp_path / "run"), "--stall-seconds", "15"]
+    environment = {
+        **ENVIRONMENT, "OMP_NUM_THREADS": "1", "PRETRAINING_NODES": " ".join(HOSTS[:2]),
+        "PRETRAINING_STALL": str(tmp_path / "stall"),
+    }  # fmt: skip
+    port = free_port()
+    launchers = []
+    for node in range(2):
+        place = ["--nnodes", "2", "--node-rank", str(node), "--nproc-per-node", "2"]
+        place += ["--master-addr", "127.0.0.1", "--master-port", str(port), "--max-restarts", "0"]
+        command = [*LAUNCH, *place, str(tmp_path / "worker.py"), *options]
+        with (tmp_path / f"log-{node}").open("w") as log:
+            launchers.append(subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT))
+    try:
+        codes = [launcher.wait(timeout=600) for launcher in launchers]
+    finally:
+        for launcher in launchers:
+            launcher.terminate()
+    logs = [(tmp_path / f"log-{node}").read_text(encoding="utf-8") for node in range(2)]
+    assert codes == [STALLED, STALLED], "\n".join(logs)
+    [line, where] = [line for line in logs[0].splitlines() if line.startswith("stalled: ")]
+    assert line.startswith(f"stalled: rank {GUILTY} on trn1-2: after step {STEP - 1} it "), line
+    assert where.endswith(str(tmp_path / "stall"))
+    assert (tmp_path / "stall/named").read_text(encoding="utf-8") == "trn1-2\n"
+    for node, name in enumerate(HOSTS[:2]):
+        text = (tmp_path / f"stall/{name}.txt").read_text(encoding="utf-8")
+        _, *of_ranks = text.split("rank ")
+        assert [part[0] for part in of_ranks] == [str(2 * node), str(2 * node + 1)]
+        assert all("in _make_step" in part for part in of_ranks), text
+    assert "in _make_step" in logs[1], "the stack of the rank that is named is in the log"
+
+
+def rank(number: int, count: int, state: str = "S") -> Rank:
+    return Rank(number, HOSTS[number // 2], count, step=5, stage=Stage.READ, seconds=900, state=state)
+
+
+# Ranks of three nodes with two each: heartbeats and states, and who is named.
+JUDGED = {
+    "the rank that is behind": ([9, 9, 8, 9, 9, 9], "SSSSSS", [2], ["trn1-2"]),
+    "not one that has gone on": ([9, 9, 9, 9, 9, 7], "SSRSSS", [5], ["trn1-3"]),
+    "not one that came to the collective first": ([10, 9, 9, 9, 9, 8], "SSSSSS", [5], ["trn1-3"]),
+    "a process that was stopped in the collective": ([9, 9, 9, 9, 9, 9], "SSSSTS", [4], ["trn1-3"]),
+    "a process that is gone": ([9, 9, 9, 9, 9, 9], ["S", "", "S", "S", "S", "S"], [1], ["trn1-1"]),
+    "nobody where all wait for each other": ([9, 9, 9, 9, 9, 9], "SSSSSS", [], []),
+    "no node where most are behind": ([9, 9, 7, 9, 7, 9], "SSSSSS", [2, 4], []),
+}
+
+
+@pytest.mark.parametrize("case", JUDGED)
+def test_who_is_named(case: str) -> None:
+    counts, states, ranks, nodes = JUDGED[case]
+    reports = {node: [rank(each, counts[each], states[each]) for each in (2 * node, 2 * node + 1)] for node in range(3)}
+    verdict = judge(reports, HOSTS)
+    assert (verdict.ranks, verdict.nodes) == (ranks, nodes)
+    assert verdict.lines
+
+
+def test_a_node_that_does_not_answer_is_named() -> None:
+    verdict = judge({0: [rank(0, 9), rank(1, 9)], 2: [rank(4, 9), rank(5, 9)]}, HOSTS)
+    assert (verdict.nodes, verdict.lines) == (["trn1-2"], ["node trn1-2 does not answer"])
+
+
+@pytest.mark.parametrize(("variables", "names"), [({}, ["node-0", None]), ({NODES: "a b"}, ["a", "b"])])
+def test_each_of_several_nodes_has_a_name_even_if_nobody_gave_one(
+    tmp_path: Path, variables: dict[str, str], names: list[str | None]
+) -> None:
+    own = [name or socket.gethostname() for name in names]
+    watchdog = Watchdog(tmp_path, workers=1, node=1, nodes=2, address=("127.0.0.1", 1), environment=variables)
+    assert watchdog._rank(0, Beats(tmp_path, 1).read()[0]).node == own[1]
+    assert watchdog._names == own
+
+
+@pytest.mark.parametrize(
+    ("least", "limits"), [(900, [0, 0, 0, 0, 1000, 1000]), (1200, [0, 0, 0, 0, 1200, 1200]), (0, [0] * 6)]
+)
+def test_the_limit_is_ten_median_steps_or_the_option_and_none_while_graphs_compile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, least: int, limits: list[float]
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    monkeypatch.setattr(faulthandler, "register", lambda *_, **__: None)
+    beats = Beats(tmp_path, workers=2)
+    told = Heartbeat(least, 1, {heartbeat.DIRECTORY: str(tmp_path)})
+    found = []
+    for step in range(41, 47):  # of which the first compiles, and one waits for a checkpoint
+        now += 2400 if step == 41 else 700 if step == 44 else 100
+        told.step(step)
+        found.append(beats.read()[1].limit)
+    assert found == limits
+    assert (beats.read()[1].step, beats.read()[1].time, beats.read()[0].process) == (46, now, 0)
+    told.stop()
+    assert beats.read()[1].limit == 0

@@ -1,0 +1,202 @@
+"""The cluster's submit.py, with stand-ins for Slurm's commands and the training program."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from training import submit
+
+STAND_INS = {
+    "sinfo": "echo 'trn1* 12'; echo 'trn1* 4'; echo 'small 2'",
+    "squeue": 'echo "7 ${TAKEN:-/fsx/runs/taken}"; echo "8 (null)"',
+    "sbatch": 'printf "%s\\n" "$*" >>"$CALLS"; [[ "$*" != *"${REFUSED:-nothing}"* ]] || exit 1; wc -l <"$CALLS"',
+    "scancel": 'echo "scancel $*" >>"$CALLS"',
+    "python": '[[ " $* " != *" --phase 3 "* ]] || { echo "--phase: got 3" >&2; exit 2; }; echo "plan: $*"',
+}
+
+
+class Submitted(NamedTuple):
+    """What a call of submit.py left behind."""
+
+    code: int
+    output: str
+    error: str
+    calls: list[str]
+
+
+class Cluster:
+    """A login shell on a cluster."""
+
+    def __init__(self, directory: Path, patch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+        self._capfd, self._patch = capfd, patch
+        self.calls = directory / "calls"
+        self.run = directory / "runs/phase1"
+        bin_directory = directory / "environment/bin"
+        bin_directory.mkdir(parents=True)
+        for name, body in STAND_INS.items():
+            (bin_directory / name).write_text(f"#!/bin/bash\n{body}\n", encoding="utf-8")
+            (bin_directory / name).chmod(0o755)
+        patch.setenv("PATH", f"{bin_directory}:/usr/bin:/bin")
+        patch.setenv("CALLS", str(self.calls))
+        patch.setenv("ULTRACLUSTER_PYTHON", str(bin_directory.parent))
+
+    def submit(self, *arguments: str) -> Submitted:
+        self._patch.setattr(sys, "argv", ["submit.py", *arguments])
+        try:
+            code = submit.main()
+        except SystemExit as end:
+            code = int(end.code or 0)
+        output, error = self._capfd.readouterr()
+        calls = self.calls.read_text(encoding="utf-8").splitlines() if self.calls.exists() else []
+        return Submitted(code, output, error, calls)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Cluster:
+    return Cluster(tmp_path, monkeypatch, capfd)
+
+
+def test_training_waits_for_the_compilation(cluster: Cluster) -> None:
+    run, jobs = cluster.run, submit.HERE
+    found = cluster.submit(
+        "--nodes", "16", "--output", str(run), "--time", "8:00:00", "--fifo-priority=99", "--phase", "2",
+        "--optimizer=lamb",
+    )  # fmt: skip
+    assert found.code == 0, found.error
+    options = f"--phase 2 --optimizer=lamb --output {run}"
+    assert found.calls == [
+        f"--parsable --nodes=16 --output={run}/compile-%j.log --comment={run} {jobs}/compile.sbatch {options}",
+        f"--dependency=afterok:1 --kill-on-invalid-dep=yes --parsable --nodes=16 --output={run}/train-%j.log "
+        f"--comment={run} --time=8:00:00 --export=ALL,WORKER_FIFO_PRIORITY=99 {jobs}/train.sbatch {options}",
+    ]
+    assert found.output.splitlines() == [
+        f"plan: -m pretraining check --nodes 16 --workers-per-node 32 {options}",
+        f"compile      job 1, log {run}/compile-1.log",
+        f"train        job 2, log {run}/train-2.log",
+        f"metrics      {run}/metrics.jsonl, a line for each step; for TensorBoard {run}/tensorboard",
+        f"checkpoints  {run}/checkpoints",
+        f"watch        squeue --jobs 1,2; tail -F {run}/train-2.log",
+        f"report       make report RUN={run}, in a checkout of the project",
+    ]
+    assert run.is_dir()
+
+
+def test_without_compilation_training_waits_for_nothing(cluster: Cluster) -> None:
+    found = cluster.submit("--nodes=2", f"--output={cluster.run}", "--no-compile", "--queue=small")
+    assert found.code == 0
+    [call] = found.calls
+    assert "--dependency" not in call
+    assert "--partition=small" in call
+
+
+@pytest.mark.parametrize(
+    "time", ["60", "59:60", "1:00:00", "0:59:60", "0-1", "0-0:60", "0-0:59:60", "2-12", "1-00:00:00", "10:00:00"]
+)
+def test_a_time_of_an_hour_or_more_is_handed_on_as_it_is(cluster: Cluster, time: str) -> None:
+    found = cluster.submit("--nodes=2", f"--output={cluster.run}", "--no-compile", "--time", time)
+    assert found.code == 0, found.error
+    assert f" --time={time} " in found.calls[0]
+
+
+@pytest.mark.parametrize(
+    "time", ["", "0", "5", "59", "59:59", "3600:", "0:59:59", "0-0:59", "0-0:59:59", "1-", "1:2:3:4", "1h", "-1", "1.5"]
+)
+def test_a_time_that_leaves_none_for_training_is_refused(cluster: Cluster, time: str) -> None:
+    found = cluster.submit("--nodes=2", f"--output={cluster.run}", f"--time={time}")
+    assert (found.code, found.calls) == (2, [])
+    assert found.error.startswith(f"submit.py: --time: got {time!r}; allowed: an hour or more, such as 60 (minutes)")
+
+
+def test_a_dry_run_prints_the_commands_and_leaves_nothing(cluster: Cluster) -> None:
+    found = cluster.submit("--nodes=2", f"--output={cluster.run}", "--dry-run")
+    assert (found.code, found.calls) == (0, [])
+    _, first, second = found.output.splitlines()
+    assert first.startswith("sbatch --parsable --nodes=2 ")
+    assert second.startswith("sbatch --dependency=afterok:JOB --kill-on-invalid-dep=yes --parsable ")
+    assert not cluster.run.exists()
+    assert (
+        len(cluster.submit("--nodes=2", f"--output={cluster.run}", "--dry-run", "--no-compile").output.splitlines())
+        == 2
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--nodes=17"], "submit.py: --nodes: got 17; allowed: 1 to 16, the size of queue trn1\n"),
+        (["--nodes=0"], "submit.py: --nodes: got 0; allowed: 1 to 16, the size of queue trn1\n"),
+        (["--nodes=3", "--queue=small"], "submit.py: --nodes: got 3; allowed: 1 to 2, the size of queue small\n"),
+        (["--nodes=3", "--queue=gpu"], "submit.py: --queue: got 'gpu'; allowed: small, trn1\n"),
+        (["--nodes=3", "--output=run"], "submit.py: --output: got run; allowed: an absolute path "),
+        (["--nodes=3", "--output=/fsx/runs/taken"], "submit.py: --output: got /fsx/runs/taken, which job 7 uses; "),
+        (["--nodes=3", "--phase", "3"], "--phase: got 3\n"),
+        (["--output=/fsx/runs/a"], "the following arguments are required: --nodes"),
+        (["--nodes=many"], "argument --nodes: invalid int value: 'many'"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_anything_is_submitted(
+    cluster: Cluster, arguments: list[str], message: str
+) -> None:
+    found = cluster.submit(f"--output={cluster.run}", *arguments)
+    assert (found.code, found.calls) == (2, [])
+    assert message in found.error
+    assert not cluster.run.exists()
+
+
+@pytest.mark.parametrize(("taken", "asked"), [("link", "runs/phase1"), ("runs/phase1", "link/../phase1/")])
+def test_a_directory_is_the_same_by_another_name(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, taken: str, asked: str
+) -> None:
+    (tmp_path / "link").symlink_to("runs/phase1")
+    monkeypatch.setenv("TAKEN", str(tmp_path / taken))
+    found = cluster.submit("--nodes=2", f"--output={tmp_path}/{asked}")
+    assert (found.code, found.calls) == (2, [])
+    assert "which job 7 uses" in found.error
+
+
+def test_the_comment_of_another_job_is_no_directory(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TAKEN", "phase1")
+    monkeypatch.chdir(tmp_path)
+    assert cluster.submit("--nodes=2", f"--output={tmp_path}/phase1").code == 0
+
+
+def test_without_an_environment_it_says_so(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ULTRACLUSTER_PYTHON")
+    found = cluster.submit("--nodes=2", f"--output={cluster.run}")
+    assert (found.code, found.calls) == (2, [])
+    assert "ULTRACLUSTER_PYTHON is not set" in found.error
+
+
+def test_an_environment_that_is_being_built_is_told(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("ULTRACLUSTER_PYTHON", f"{tmp_path}/current-trn1-16")
+    (tmp_path / "current-trn1-16.state").write_text("state=failed\nreason=failed (10): no network.\n", encoding="utf-8")
+    found = cluster.submit("--nodes=2", f"--output={cluster.run}")
+    assert (found.code, found.calls) == (2, [])
+    assert "current-trn1-16 yet: state=failed reason=failed (10): no network.; its log: " in found.error
+
+
+def test_a_compilation_is_not_left_alone(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REFUSED", "train.sbatch")
+    found = cluster.submit("--nodes=2", f"--output={cluster.run}")
+    assert found.code == 1
+    assert re.search(r"sbatch .*train.sbatch .*: exit code 1", found.error)
+    assert found.calls[-1] == "scancel 1"
+
+
+def test_it_runs_with_the_pythons_of_head_nodes() -> None:
+    """Amazon Linux 2023 has Python 3.9."""
+    text = Path(submit.__file__).read_text(encoding="utf-8")
+    tree = ast.parse(text, feature_version=(3, 9))
+    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    imported |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert imported - {"__future__"} <= sys.stdlib_module_names

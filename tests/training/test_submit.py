@@ -1,0 +1,64 @@
+"""`make submit` on the cluster, and what it refuses; test_run_submit.py has the way from elsewhere."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from scripts import command
+from scripts.commands import submit
+from training import submit as cluster_submit
+from training.pretraining import options
+
+PAGE = Path(__file__).parents[2] / "docs/training.md"
+
+
+def test_on_the_cluster_it_is_called_directly(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "argv", ["submit", "trn1-16", "--nodes", "16", "--output", "/fsx/my run"])
+    for name, body in {"sbatch": "exit 99", "python3": 'echo "$@"; exit 2'}.items():
+        (tmp_path / name).write_text(f"#!/bin/bash\n{body}\n", encoding="utf-8")
+        (tmp_path / name).chmod(0o755)
+    assert submit.main() == 2
+    assert capfd.readouterr().out == ("/fsx/ultracluster/jobs/current/submit.py --nodes 16 --output /fsx/my run\n")
+
+
+@pytest.mark.parametrize("arguments", [[], ["trn2"]])
+def test_an_unknown_environment_is_refused(monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["submit", *arguments])
+    with pytest.raises(SystemExit) as end:
+        submit.main()
+    assert end.value.code == 2
+
+
+def test_settings_that_cannot_be_used_are_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine.yaml").write_text("name: 1\n", encoding="utf-8")
+    monkeypatch.setattr(command, "CONFIG", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["submit", "mine"])
+    assert submit.main() == 2
+    assert "mine.yaml" in capsys.readouterr().err
+
+
+def options_in(text: str) -> set[str]:
+    return set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text))
+
+
+def test_help_and_page_name_the_options_of_the_program_and_no_others(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")  # no option is broken at its hyphen
+    with pytest.raises(SystemExit):
+        options.parse(["check", "--help"])
+    there = options_in(capsys.readouterr().out) | options_in(cluster_submit.parser().format_usage())
+    [section] = re.findall(r"^## Submit$.*?^### ", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    rows = "".join(re.findall(r"^\| `--.*?\|", section, re.MULTILINE))
+    for text in (rows, submit.parser().format_help(), cluster_submit.parser().format_help()):
+        assert options_in(text) - {"--help"} <= there
+        assert {"--data", "--output", "--phase", "--scaling", "--reference", "--keep"} <= options_in(text)

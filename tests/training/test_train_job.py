@@ -1,0 +1,156 @@
+"""What train.sbatch makes of the end of its program, with stand-ins for Slurm's commands."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.training.commands import write_commands
+
+JOBS = Path(__file__).parents[2] / "training"
+COMMANDS = {
+    "scontrol": f'if [[ $1 == show ]]; then echo "   Command={JOBS}/train.sbatch"; else echo "asked to $1 job $2"; fi',
+    "srun": '[[ $5 == train ]] && echo "$CODE" >"$6"; echo "a step ran"; exit 143',
+}
+
+FULL = "trap '' XFSZ; ulimit -f 0;"
+"""A limit of 0 bytes for files stands in for a full file system."""
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    write_commands(tmp_path / "bin", COMMANDS)
+    return {
+        "PATH": f"{tmp_path}/bin:{os.environ['PATH']}",
+        "SLURM_JOB_ID": "12",
+        "SLURM_JOB_NAME": "train",
+        "SLURM_JOB_NODELIST": "trn1-st-trn1-32xl-[1-2]",
+        "SLURM_JOB_NUM_NODES": "2",
+    }
+
+
+def train(environment: dict[str, str], output: Path, before: str = "") -> subprocess.CompletedProcess[str]:
+    script = f'{before} exec bash "{JOBS}/train.sbatch" --output "{output}"'
+    return subprocess.run(["bash", "-c", script], env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "requeued"),
+    [
+        (0, "all steps are done", False),
+        (2, "the input cannot be used, see the lines above: not requeued", False),
+        (3, "a loss is not finite, see the lines above: not requeued, for it would come to the same end", False),
+        (75, "stopped with a checkpoint: back into the queue", True),
+        (1, "failed (1), 1 times in a row without a new checkpoint: back into the queue", True),
+    ],
+)
+def test_what_happens_after_each_exit_code(
+    tmp_path: Path, environment: dict[str, str], code: int, message: str, requeued: bool
+) -> None:
+    done = train({**environment, "CODE": str(code)}, tmp_path / "run")
+    assert done.returncode == code, done.stderr
+    assert f"train: {message}" in done.stdout
+    assert ("asked to requeue job 12" in done.stdout) == requeued
+
+
+@pytest.mark.parametrize(
+    ("named", "before", "spare", "excluded"),
+    [
+        ([["trn1-1"], ["trn1-2"]], "trn1-[7-8]", 3, None),
+        ([["trn1-1"], [], ["trn1-2", "trn1-1"]], "trn1-[7-8]", 3, "trn1-1,trn1-[7-8]"),
+        ([["trn1-1", "trn1-2"], ["trn1-1", "trn1-2"]], "trn1-[7-8]", 4, "trn1-1,trn1-2,trn1-[7-8]"),
+        ([["trn1-1", "trn1-7"], ["trn1-1", "trn1-7"]], "trn1-[7-8]", 3, "trn1-1,trn1-7,trn1-[7-8]"),
+        ([["trn1-1", "trn1-2"], ["trn1-1", "trn1-2"]], "(null)", 2, "trn1-1,trn1-2"),
+        ([["trn1-1", "trn1-2"], ["trn1-1", "trn1-2"]], "(null)", 1, ""),
+        ([["trn1-1"], ["trn1-1"]], "trn1-[7-8]", 2, ""),
+    ],
+    ids=[
+        "once each",
+        "one twice",
+        "two twice",
+        "one excluded before",
+        "none excluded before",
+        "too few other nodes",
+        "too few besides those excluded before",
+    ],
+)
+def test_a_node_that_was_named_twice_is_excluded_if_the_queue_has_others(
+    tmp_path: Path,
+    environment: dict[str, str],
+    *,
+    named: list[list[str]],
+    before: str,
+    spare: int,
+    excluded: str | None,
+) -> None:
+    """An exclusion that the job was submitted with stays."""
+    for restart, nodes in enumerate(named):
+        records = tmp_path / f"run/stalls/12.{restart}"
+        records.mkdir(parents=True)
+        (records / "named").write_text("".join(f"{node}\n" for node in nodes), encoding="utf-8")
+    (tmp_path / "run/stalls/11.0").mkdir()
+    (tmp_path / "run/stalls/11.0/named").write_text("trn1-1\ntrn1-2\n", encoding="utf-8")  # of another job
+    commands = {
+        "scontrol": f"""\
+if [[ $2 == hostnames ]]; then [[ $3 == "trn1-[7-8]" ]] && printf 'trn1-%s\\n' 7 8 || echo "what are '$3'?"
+elif [[ $1 == show ]]; then echo "   Command={JOBS}/train.sbatch"; echo "   ReqNodeList=(null) ExcNodeList={before}"
+else echo "asked to $*"; fi""",
+        "sinfo": f"echo 1; echo {1 + spare}",
+    }
+    write_commands(tmp_path / "slurm", commands)
+    settings = {"CODE": "76", "SLURM_JOB_PARTITION": "trn1", "PATH": f"{tmp_path}/slurm:{environment['PATH']}"}
+    done = train({**environment, **settings}, tmp_path / "run")
+    assert done.returncode == 76
+    assert "asked to requeue 12" in done.stdout
+    assert ("state=drain reason=stalled" in done.stdout) == (excluded is not None)
+    assert ("too few other nodes" in done.stdout) == (excluded == "")
+    asked = [line for line in done.stdout.splitlines() if line.startswith("asked to update")]
+    assert asked == ([f"asked to update jobid=12 excnodelist={excluded}"] if excluded else [])
+
+
+def test_bad_input_at_a_restart_is_a_failure(tmp_path: Path, environment: dict[str, str]) -> None:
+    done = train({**environment, "CODE": "2", "SLURM_RESTART_COUNT": "1"}, tmp_path / "run")
+    assert done.returncode == 2
+    assert "failed (2), 1 times in a row without a new checkpoint: back into the queue" in done.stdout
+    assert "asked to requeue job 12" in done.stdout
+
+
+def test_a_full_file_system_is_bad_input(tmp_path: Path, environment: dict[str, str]) -> None:
+    done = train(environment, tmp_path / "run", FULL)
+    assert done.returncode == 2
+    told = (
+        f"--output: got '{tmp_path}/run'; allowed: a directory on the shared file system that you may write, with space"
+    )
+    assert told in done.stdout
+    assert "a step ran" not in done.stdout
+    assert "asked to requeue" not in done.stdout
+
+
+def test_a_file_system_that_stays_full_is_waited_for_at_three_restarts(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    (tmp_path / "run/checkpoints/step-00000008").mkdir(parents=True)
+    for restart in (1, 2, 3):
+        done = train({**environment, "SLURM_RESTART_COUNT": str(restart)}, tmp_path / "run", FULL)
+        assert "that you may write, with space left" in done.stdout
+        again = f"failed (2), {restart} times in a row without a new checkpoint: back into the queue, newest on disk: "
+        assert f"{again}step-00000008\nasked to requeue job 12\n" in done.stdout
+    done = train({**environment, "SLURM_RESTART_COUNT": "4"}, tmp_path / "run", FULL)
+    assert "failed (2) without a new checkpoint, as at 3 starts before: given up, see the lines above" in done.stdout
+    assert (done.returncode, "asked to requeue" in done.stdout) == (2, False)
+
+
+def test_a_job_submitted_anew_may_fail_as_often_again(tmp_path: Path, environment: dict[str, str]) -> None:
+    for restart in ("1", "2"):
+        train({**environment, "CODE": "1", "SLURM_RESTART_COUNT": restart}, tmp_path / "run")
+    assert "failed (1), 1 times in a row" in train({**environment, "CODE": "1"}, tmp_path / "run").stdout
+
+
+def test_failures_that_cannot_be_counted_are_not_repeated(tmp_path: Path, environment: dict[str, str]) -> None:
+    (tmp_path / "run/failures").mkdir(parents=True)
+    done = train({**environment, "CODE": "2", "SLURM_RESTART_COUNT": "1"}, tmp_path / "run")
+    assert done.returncode == 2
+    assert "asked to requeue" not in done.stdout

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from config.settings import BootstrapSettings
+from config.sections import BootstrapSettings
 from emulator.aws import EmulatedAws
 from tests.stacks.deployments import PARTS, Deployment
 from tests.stacks.pipelines import ACCESS_STACK, ACCOUNT, Job, deployments, pipeline, pull_request, synthesize

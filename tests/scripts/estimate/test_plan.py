@@ -128,7 +128,7 @@ def test_file_servers_are_counted_as_the_rules_count_them() -> None:
     [("trn1-16", 1200, 6000, 0), ("dev", 240, None, 0), ("ultracluster", 96_000, 96_000, 48_000)],
 )
 def test_file_system(environment: str, mbps: float, iops: int | None, paid: int) -> None:
-    found = file_system(settings(environment).storage.file_system.spec)
+    found = file_system(settings(environment).storage.file_system)
     assert (found.throughput_mbps, found.metadata_iops, found.paid_metadata_iops) == (mbps, iops, paid)
 
 

@@ -302,7 +302,7 @@ schema: setup ## Write config/schema.json and config/pipeline.schema.json anew f
 
 .PHONY: snapshots
 snapshots: setup ## Write the golden files: templates, permissions, comments, what users rely on; review them as a diff
-	@pytest --update-snapshots tests/stacks/test_snapshots.py tests/scripts/review/test_golden.py tests/scripts/test_node_permissions.py tests/surface $(ARGS)
+	@PYTHONHASHSEED=0 pytest --update-snapshots tests/stacks/test_snapshots.py tests/scripts/review/test_golden.py tests/scripts/test_node_permissions.py tests/surface $(ARGS)
 
 .PHONY: update-deps
 update-deps: setup ## Resolve constraints*.txt and package-lock.json again after a pin was edited

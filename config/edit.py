@@ -8,8 +8,9 @@ from typing import Any
 
 import yaml
 
-from config.messages import Place, dotted
+from config.messages import dotted
 from config.yaml_source import LOADER
+from ultracluster.domain.violations import Path as Place
 
 Scalar = str | int | float | bool | None
 
@@ -18,27 +19,22 @@ class EditError(ValueError):
     """A value that cannot be set; the message says which and why. The file is as before."""
 
 
-def set_value(path: Path, place: Place, value: Scalar) -> None:
-    """Change one scalar of a settings file: `set_values` with one."""
-    set_values(path, {place: value})
-
-
 def set_values(path: Path, values: Mapping[Place, Scalar]) -> None:
     """Change scalars of a settings file, or add keys to mappings; every other character stays.
 
-    The file is replaced as a whole: who reads it sees the old or the new one.
+    The file is replaced as a whole: a reader sees the old or the new one.
 
     Args:
         path: A YAML file.
         values: The new values by place, which is keys and indices: ``("cluster", "queues", 0, "name")``.
 
     Raises:
-        EditError: There is no such place, something else than a scalar is there, or it is written in a way that cannot
+        EditError: There is no such place, it holds something else than a scalar, or it is written in a way that cannot
             be changed without changing more (an anchor with aliases).
         OSError: The file cannot be read or written.
     """
-    path = path.resolve()  # of a link, what it leads to is replaced
-    text = path.read_bytes().decode("utf-8")  # without read_text's translation of line ends
+    path = path.resolve()  # the target of a link is replaced
+    text = path.read_bytes().decode("utf-8")  # read_text would translate line ends
     for place, value in values.items():
         text = _changed(text, place, value)
     temporary = path.with_name(f".{path.name}.new")
@@ -63,7 +59,7 @@ def _changed(text: str, place: Place, value: Scalar) -> str:
     for written in _writings(value, text[start:end]):
         for before, after in frames:
             candidate = f"{text[:start]}{before}{written}{after}{text[end:]}"
-            if _holds(candidate, wanted):
+            if _has(candidate, wanted):
                 return candidate
     raise EditError(f"{dotted(place)}: cannot be set to {value!r} without changing more than that")
 
@@ -83,17 +79,17 @@ def _with(data: Any, place: Place, value: Scalar) -> Any:
 
 
 def _span(text: str, node: yaml.Node | None, place: Place) -> tuple[int, int, list[tuple[str, str]]]:
-    """Return begin and end of what is to be replaced, and what may stand around the new value."""
+    """Return start and end of what is to be replaced, and what may surround the new value."""
     for depth, key in enumerate(place):
         if isinstance(node, yaml.SequenceNode):
             node = node.value[key]  # `_with` has tried it
             continue
         assert isinstance(node, yaml.MappingNode)  # noqa: S101 - `_with` has tried it
-        found = [child for name, child in node.value if name.value == key]
-        if not found:
+        children = [child for name, child in node.value if name.value == key]
+        if not children:
             assert depth == len(place) - 1  # noqa: S101 - `_with` has tried it
             return _span_of_new_key(text, node, key)
-        node = found[0]
+        node = children[0]
     assert node is not None  # noqa: S101 - `_with` has tried it
     return node.start_mark.index, node.end_mark.index, [("", ""), (" ", "")]
 
@@ -121,8 +117,8 @@ def _writings(value: Scalar, before: str) -> Iterator[str]:
     yield json.dumps(value, ensure_ascii=False)
 
 
-def _holds(text: str, wanted: Any) -> bool:
-    """Tell whether a text says what is wanted, types included: 1 is neither true nor 1.0."""
+def _has(text: str, wanted: Any) -> bool:
+    """Return whether a text has the wanted values, types included: 1 is neither true nor 1.0."""
     try:
         return _canonical(yaml.load(text, Loader=LOADER)) == _canonical(wanted)  # noqa: S506 - a safe one
     except (yaml.YAMLError, ValueError):

@@ -1,17 +1,16 @@
-"""What a person is told of a fault in a settings file."""
+"""What a person is told about a violation in a settings file."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from ultracluster.domain.faults import shown
+from pydantic_core import PydanticCustomError
+
+from ultracluster.domain.violations import Path, Violation, shown
 
 RULE = "rule"
 """Type of the errors that rules raise; their message is complete."""
-
-Place = tuple[str | int, ...]
-"""Keys and indices that lead to a value."""
 
 _EXPECTED = {
     "dict_type": "should be a mapping",
@@ -21,27 +20,37 @@ _EXPECTED = {
 }
 
 
-def place_of(loc: Place) -> Place:
-    """Return the place of a pydantic error, without the mark of a key that is at fault itself."""
+class SettingsError(ValueError):
+    """A settings file that cannot be used; the message names every violation, with its place."""
+
+
+def broken_rule(violation: Violation) -> PydanticCustomError:
+    """Return pydantic's error for a rule that is broken."""
+    return PydanticCustomError(RULE, "{text}", {"text": str(violation)})
+
+
+def error_path(error: Mapping[str, Any]) -> Path:
+    """Return the path of one of pydantic's ``errors()``; of a key that is wrong itself, that of its value."""
+    loc: Path = error["loc"]
     return loc[:-1] if loc[-1:] == ("[key]",) else loc
 
 
-def dotted(place: Place) -> str:
+def dotted(place: Path) -> str:
     """Return a place as people write it: ``cluster.queues[0].name``."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
     return text.removeprefix(".") or "(file)"
 
 
-def text_of(detail: dict[str, Any], schema: dict[str, Any]) -> str:
+def text_of(error: Mapping[str, Any], schema: dict[str, Any]) -> str:
     """Return what is wrong, what was got, what is allowed and what the key means.
 
     Args:
-        detail: One of pydantic's ``errors()``.
+        error: One of pydantic's ``errors()``.
         schema: JSON Schema of the whole file.
     """
-    kind, got, place = detail["type"], detail["input"], place_of(detail["loc"])
+    kind, got, place = error["type"], error["input"], error_path(error)
     if kind == RULE:
-        return str(detail["msg"])
+        return str(error["msg"])
     if kind == "extra_forbidden":
         allowed = sorted(_with_fields(_node(place[:-1], schema), schema)["properties"])
         close = get_close_matches(str(place[-1]), allowed, n=1)
@@ -50,7 +59,7 @@ def text_of(detail: dict[str, Any], schema: dict[str, Any]) -> str:
     if kind == "missing":
         text = "missing; this key is required"
     else:
-        expected = _EXPECTED.get(kind) or re.sub(r"^(Input|String|List|Value) should ", "should ", detail["msg"])
+        expected = _EXPECTED.get(kind) or re.sub(r"^(Input|String|List|Value) should ", "should ", error["msg"])
         quotes = ", put it in quotes" if kind == "string_type" and isinstance(got, int | float) else ""
         text = f"got {shown(got)}; {expected}{quotes}"
     meaning = " ".join(_node(place, schema).get("description", "").split()).removesuffix(".")

@@ -1,4 +1,4 @@
-"""The settings of the pipeline that deploys: pipeline.yaml. `load` reports every fault at once."""
+"""The settings of the pipeline that deploys: pipeline.yaml. `load` reports every violation at once."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
-from pydantic_core import PydanticCustomError
+from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
 from config import settings
-from config.messages import RULE, place_of, text_of
-from config.settings import Settings, SettingsError
-from config.yaml_source import YamlSource, YamlSourceError
-from ultracluster.domain.faults import Fault, below
+from config.messages import SettingsError, broken_rule, error_path, text_of
+from config.settings import Settings
+from config.yaml_source import YamlSource
+from ultracluster.domain.spec import Spec
+from ultracluster.domain.violations import Violation, below
 
 PATH = Path(__file__).parents[1] / "pipeline.yaml"
 SCHEMA_PATH = Path(__file__).with_name("pipeline.schema.json")
@@ -31,11 +31,7 @@ def deploy_role(stage: str) -> str:
     return f"ultracluster-ci-deploy-{stage}"
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
-
-
-class Stage(_Model):
+class Stage(Spec):
     """One deployment of the pipeline."""
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,39}$")]
@@ -57,7 +53,7 @@ class Stage(_Model):
         return settings.load(folder / f"{self.environment}.yaml")
 
 
-class Pipeline(_Model):
+class Pipeline(Spec):
     """What is deployed from which repository, and where to."""
 
     repository: Annotated[str, Field(pattern=r"^[A-Za-z0-9-]+/[A-Za-z0-9._-]+$")]
@@ -88,9 +84,10 @@ class Pipeline(_Model):
             values = Counter(getattr(stage, key) for stage in stages)
             twice = [value for value, count in values.items() if count > 1]
             if twice:
-                raise _broken_rule(twice[0], f"another {key} for each stage", "one would overwrite the other")
+                allowed, reason = f"another {key} for each stage", "one would overwrite the other"
+                raise broken_rule(Violation((), twice[0], allowed, reason))
         if READ in {stage.name for stage in stages}:
-            raise _broken_rule(READ, "any other name", "it stands for the role of pull requests")
+            raise broken_rule(Violation((), READ, "any other name", "it is the name for the role of pull requests"))
         return stages
 
     @field_validator("oidc_provider_arn")
@@ -98,49 +95,44 @@ class Pipeline(_Model):
     def _check_provider(cls, arn: str | None, info: ValidationInfo) -> str | None:
         account = info.data.get("account")
         if arn is not None and account is not None and f"::{account}:" not in arn:
-            raise _broken_rule(arn, f"a provider of account {account}", "a role trusts those of its own account alone")
+            allowed, reason = f"a provider of account {account}", "a role trusts those of its own account alone"
+            raise broken_rule(Violation((), arn, allowed, reason))
         return arn
 
     @property
     def missing(self) -> list[str]:
-        """What has to be filled in before anything can be deployed, a sentence each; none: all is there."""
-        found = []
+        """What has to be filled in before anything can be deployed, a sentence each."""
+        missing = []
         if self.repository == PLACEHOLDER:
-            found.append(f"repository is still {PLACEHOLDER}: give your own")
+            missing.append(f"repository is still {PLACEHOLDER}: give your own")
         if self.account is None:
-            found.append("account is null: give the AWS account to deploy to, in quotes")
-        return found
+            missing.append("account is null: give the AWS account to deploy to, in quotes")
+        return missing
 
 
-def _broken_rule(got: object, allowed: str, reason: str) -> PydanticCustomError:
-    return PydanticCustomError(RULE, "{text}", {"text": str(Fault((), got, allowed, reason))})
-
-
-def _faults_of_stages(pipeline: Pipeline, folder: Path) -> Iterator[Fault]:
+def _violations_of_stages(pipeline: Pipeline, folder: Path) -> Iterator[Violation]:
     known = sorted(path.stem for path in folder.glob("*.yaml"))
     first_of_name: dict[str, int] = {}
     for index, stage in enumerate(pipeline.stages):
         place = ("stages", index, "environment")
         if stage.environment not in known:
-            yield Fault(place, stage.environment, ", ".join(known), "files in config/")
+            yield Violation(place, stage.environment, ", ".join(known), "files in config/")
             continue
-        found = stage.settings(folder)
-        yield from below(("stages", index), _faults_of_stage(pipeline, stage, found))
-        first = first_of_name.setdefault(found.name, index)
+        deployed = stage.settings(folder)
+        yield from below(("stages", index), _violations_of_stage(pipeline, stage, deployed))
+        first = first_of_name.setdefault(deployed.name, index)
         if first != index:
             reason = f"config/{stage.environment}.yaml says so, as does that of stages[{first}]: the same stacks"
-            yield Fault(place, found.name, "another deployment name for each stage", reason)
+            yield Violation(place, deployed.name, "another deployment name for each stage", reason)
 
 
-def _faults_of_stage(pipeline: Pipeline, stage: Stage, found: Settings) -> list[Fault]:
-    faults = []
-    if found.region != pipeline.region:
+def _violations_of_stage(pipeline: Pipeline, stage: Stage, deployed: Settings) -> Iterator[Violation]:
+    if deployed.region != pipeline.region:
         reason = f"config/{stage.environment}.yaml says so, and all stages are in one Region"
-        faults.append(Fault(("environment",), found.region, f"region {pipeline.region}", reason))
-    if found.account not in (None, pipeline.account):
+        yield Violation(("environment",), deployed.region, f"region {pipeline.region}", reason)
+    if deployed.account not in (None, pipeline.account):
         reason = f"config/{stage.environment}.yaml says so, and all stages are in one account"
-        faults.append(Fault(("environment",), found.account, f"account null or {pipeline.account}", reason))
-    return faults
+        yield Violation(("environment",), deployed.account, f"account null or {pipeline.account}", reason)
 
 
 @cache
@@ -149,7 +141,7 @@ def _schema() -> dict[str, Any]:
 
 
 def load(path: Path = PATH) -> Pipeline:
-    """Read the settings of the pipeline, and look at those that its stages deploy.
+    """Read the settings of the pipeline, and check those that its stages deploy.
 
     Args:
         path: pipeline.yaml; the folder config/ is beside it.
@@ -158,17 +150,14 @@ def load(path: Path = PATH) -> Pipeline:
         SettingsError: The file is missing, is not YAML, or breaks rules, all of which are named, a line each; or the
             settings of a stage cannot be used.
     """
-    try:
-        source = YamlSource.read(path)
-    except YamlSourceError as error:
-        raise SettingsError(str(error)) from None
+    source = YamlSource.read(path)
     try:
         pipeline = Pipeline.model_validate(source.value)
     except ValidationError as error:
-        found = [(place_of(each["loc"]), text_of(dict(each), _schema())) for each in error.errors()]
-        raise SettingsError(source.report(found)) from None
-    if faults := list(_faults_of_stages(pipeline, path.with_name("config"))):
-        raise SettingsError(source.report((fault.path, str(fault)) for fault in faults))
+        texts = [(error_path(each), text_of(each, _schema())) for each in error.errors()]
+        raise SettingsError(source.report(texts)) from None
+    if violations := list(_violations_of_stages(pipeline, path.with_name("config"))):
+        raise SettingsError(source.report((each.path, str(each)) for each in violations))
     return pipeline
 
 

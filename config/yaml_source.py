@@ -1,4 +1,4 @@
-"""A YAML file whose values know the lines that they stand on."""
+"""A YAML file whose values know the lines that they are on."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -7,7 +7,8 @@ from typing import Any
 
 import yaml
 
-from config.messages import dotted
+from config.messages import SettingsError, dotted
+from ultracluster.domain.violations import Path as KeyPath
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The fast one, where PyYAML was built with libyaml."""
@@ -22,10 +23,6 @@ MAX_DEPTH = 100
 """Mappings and lists within each other. libyaml's time grows with the square of it."""
 
 
-class YamlSourceError(ValueError):
-    """A file that cannot be read, is too large, or is not YAML with one value per key."""
-
-
 @dataclass(frozen=True)
 class YamlSource:
     """A parsed YAML file.
@@ -37,14 +34,14 @@ class YamlSource:
 
     name: str
     value: Any
-    _lines: dict[tuple[str | int, ...], int]
+    _lines: dict[KeyPath, int]
 
     @classmethod
     def read(cls, path: Path) -> "YamlSource":
         """Parse a file.
 
         Raises:
-            YamlSourceError: The file cannot be read, is larger than ``MAX_BYTES``, nests or repeats more than
+            SettingsError: The file cannot be read, is larger than ``MAX_BYTES``, nests or repeats more than
                 ``MAX_DEPTH``, ``MAX_ALIASED_VALUES`` and ``MAX_ALIASED_CHARACTERS`` allow, is not YAML, or gives a key
                 twice.
         """
@@ -54,38 +51,38 @@ class YamlSource:
                 content = file.read(MAX_BYTES + 1)
             if len(content) > MAX_BYTES:
                 line = content.count(b"\n", 0, MAX_BYTES) + 1
-                raise YamlSourceError(f"{name}:{line}: got more than 1 MiB up to here; allowed: 1 MiB in a file")
+                raise SettingsError(f"{name}:{line}: got more than 1 MiB up to here; allowed: 1 MiB in a file")
             text = content.decode("utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise YamlSourceError(f"{name}: cannot be read: {error}") from None
+            raise SettingsError(f"{name}: cannot be read: {error}") from None
         try:
             if excess := _excess(text):
-                raise YamlSourceError(f"{name}:{excess}")
+                raise SettingsError(f"{name}:{excess}")
             loader = LOADER(text)
             node = loader.get_single_node()
             places = list(_places(node, ()))
             value = None if node is None else loader.construct_document(node)
-        except YamlSourceError:
+        except SettingsError:
             raise
         except (yaml.YAMLError, ValueError, RecursionError) as error:
-            raise YamlSourceError(f"{name}: not YAML: {error}") from None
-        lines: dict[tuple[str | int, ...], int] = {}
+            raise SettingsError(f"{name}: not YAML: {error}") from None
+        lines: dict[KeyPath, int] = {}
         for place, line in places:
             if place in lines:
-                raise YamlSourceError(f"{name}:{line}: {place[-1]}: given twice, first on line {lines[place]}")
+                raise SettingsError(f"{name}:{line}: {place[-1]}: given twice, first on line {lines[place]}")
             lines[place] = line
         return cls(name, value, lines)
 
-    def line(self, place: tuple[str | int, ...]) -> int:
-        """Return the line of a value, or of the nearest thing around it that stands in the file."""
+    def line(self, place: KeyPath) -> int:
+        """Return the line of a value, or of the nearest thing around it that is in the file."""
         while place and place not in self._lines:
             place = place[:-1]
         return self._lines.get(place, 1)
 
-    def report(self, found: Iterable[tuple[tuple[str | int, ...], str]]) -> str:
+    def report(self, texts: Iterable[tuple[KeyPath, str]]) -> str:
         """Return what is wrong with values, a line each: the file, the value's line and place, and the text."""
-        lines = sorted({(self.line(place), f"{dotted(place)}: {text}") for place, text in found})
-        return "\n".join(f"{self.name}:{line}: {text}" for line, text in lines)
+        by_line = sorted({(self.line(place), f"{dotted(place)}: {text}") for place, text in texts})
+        return "\n".join(f"{self.name}:{line}: {text}" for line, text in by_line)
 
 
 def _excess(text: str) -> str | None:
@@ -131,7 +128,7 @@ def _excess(text: str) -> str | None:
     return None
 
 
-def _places(node: yaml.Node | None, place: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], int]]:
+def _places(node: yaml.Node | None, place: KeyPath) -> Iterator[tuple[KeyPath, int]]:
     if isinstance(node, yaml.MappingNode):
         for key, child in node.value:
             below = (*place, key.value)

@@ -10,10 +10,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from config.settings import BootstrapSettings, ComputeResourceSettings, QueueSettings, Settings
+from config.sections import BootstrapSettings
+from config.settings import Settings
 from emulator.aws import ACCOUNT, EmulatedAws
 from emulator.resources import make_bucket
 from toolchain.bootstrap import assets_bucket, newest_version, version_parameter
+from ultracluster.domain.cluster import ComputeResourceSpec, QueueSpec
 
 OFFICIAL_IMAGES = {
     "alinux2023": "amzn2023-hvm",
@@ -174,7 +176,7 @@ def _add_reservations(aws: EmulatedAws, settings: Settings) -> None:
     """Make the placement groups, reservations and groups of reservations that the queues name, just large enough."""
     ec2 = aws.client("ec2", settings.region)
     group_arns: dict[str, str] = {}
-    nodes: dict[tuple[str, str], list[tuple[QueueSettings, ComputeResourceSettings]]] = defaultdict(list)
+    nodes: dict[tuple[str, str], list[tuple[QueueSpec, ComputeResourceSpec]]] = defaultdict(list)
     for queue in settings.cluster.queues:
         name = queue.existing_placement_group
         if name and name not in group_arns:

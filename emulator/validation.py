@@ -12,7 +12,8 @@ from emulator.templates import Resolver, publish_files
 from toolchain.assembly import Assembly
 from toolchain.cluster import ClusterRequest, cluster_request
 from toolchain.parallelcluster import Message, ParallelCluster
-from ultracluster.domain.validator_warnings import TIMED_OUT, Verdict, judge
+from ultracluster.domain.validator_warnings import Verdict, judge
+from ultracluster.domain.validators import TIMED_OUT
 
 
 @dataclass(frozen=True)

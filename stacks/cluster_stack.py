@@ -7,7 +7,7 @@ from typing import Any
 import aws_cdk as cdk
 from constructs import Construct
 
-from stacks import node_facts
+from stacks import node_arguments
 from ultracluster.domain.cluster import ClusterSpec
 from ultracluster.domain.cluster_configuration import LustreMount
 from ultracluster.lustre import LustreFileSystem
@@ -66,16 +66,16 @@ class ClusterStack(cdk.Stack):
             shared_storage=[LustreMount(shared_storage_name, mount_dir, file_system.file_system_id)],
             head_node_script=_node_script(
                 "head_node.sh",
-                node_facts.head_node(spec, mount_dir, deployment=deployment, metrics=node_metrics),
+                node_arguments.head_node(spec, mount_dir, deployment=deployment, metrics=node_metrics),
                 {"jobs": _JOB_SCRIPTS},
             ),
             queue_scripts={
                 queue.name: _node_script(
-                    "compute_node.sh", node_facts.compute_node(spec, queue, mount_dir, metrics=node_metrics)
+                    "compute_node.sh", node_arguments.compute_node(spec, queue, mount_dir, metrics=node_metrics)
                 )
                 for queue in spec.queues
             },
-            login_script=_node_script("login_node.sh", node_facts.login_node(spec, mount_dir)),
+            login_script=_node_script("login_node.sh", node_arguments.login_node(spec, mount_dir)),
             assets_key_arn=assets_key_arn,
         )
         self._add_outputs(spec, network, file_system, mount_dir)
@@ -96,7 +96,7 @@ class ClusterStack(cdk.Stack):
             "region": spec.region,
             "cluster_name": cluster.cluster_name,
             "cluster_status": cluster.status,
-            "parallelcluster_version": spec.version,
+            "parallelcluster_version": spec.parallelcluster_version,
             "max_nodes": spec.max_nodes,
             "max_trainium_vcpus": spec.max_trainium_vcpus,
             "max_node_interfaces": spec.max_node_interfaces,

@@ -12,7 +12,7 @@ from stacks.monitoring_stack import MonitoringStack
 from stacks.network_stack import NetworkStack
 from stacks.storage_stack import StorageStack
 from ultracluster.domain.lustre import shared_storage_name
-from ultracluster.watched import WatchedCluster, WatchedFileSystem, WatchedNatGateway
+from ultracluster.metric_sources import ClusterMetrics, FileSystemMetrics, NatGatewayMetrics
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def compose(app: Construct, settings: Settings) -> Deployment:
     )
     file_system, spec = settings.storage.file_system, settings.cluster_spec
     storage_name = shared_storage_name(
-        file_system.spec, stack_name=storage.stack_name, subnet=settings.network.placement(settings.zone_id)
+        file_system, stack_name=storage.stack_name, subnet=settings.network.placement(settings.zone_id)
     )
     cluster = ClusterStack(
         app,
@@ -78,10 +78,10 @@ def compose(app: Construct, settings: Settings) -> Deployment:
         app,
         settings.stack_name("monitoring"),
         settings=settings.monitoring,
-        cluster=WatchedCluster(spec.name, [queue.name for queue in spec.queues], settings.monitoring.node_metrics),
-        file_system=WatchedFileSystem(storage.file_system.file_system_id, storage_name, file_system.capacity_gib),
+        cluster=ClusterMetrics(spec.name, [queue.name for queue in spec.queues], settings.monitoring.node_metrics),
+        file_system=FileSystemMetrics(storage.file_system.file_system_id, storage_name, file_system.capacity_gib),
         nat_gateway=(
-            None if nat_gateway_id is None else WatchedNatGateway(nat_gateway_id, settings.network.public_subnet_cidr)
+            None if nat_gateway_id is None else NatGatewayMetrics(nat_gateway_id, settings.network.public_subnet_cidr)
         ),
         tags=settings.tags,
         **options("monitoring"),

@@ -5,9 +5,9 @@ from typing import Any
 import aws_cdk as cdk
 from constructs import Construct
 
-from config.settings import MonitoringSettings
+from config.sections import MonitoringSettings
+from ultracluster.metric_sources import ClusterMetrics, FileSystemMetrics, NatGatewayMetrics
 from ultracluster.monitoring import Monitoring
-from ultracluster.watched import WatchedCluster, WatchedFileSystem, WatchedNatGateway
 
 
 class MonitoringStack(cdk.Stack):
@@ -23,9 +23,9 @@ class MonitoringStack(cdk.Stack):
         construct_id: str,
         *,
         settings: MonitoringSettings,
-        cluster: WatchedCluster,
-        file_system: WatchedFileSystem,
-        nat_gateway: WatchedNatGateway | None,
+        cluster: ClusterMetrics,
+        file_system: FileSystemMetrics,
+        nat_gateway: NatGatewayMetrics | None,
         **stack_options: Any,
     ) -> None:
         """Define the stack.

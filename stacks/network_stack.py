@@ -5,7 +5,7 @@ from typing import Any
 import aws_cdk as cdk
 from constructs import Construct
 
-from config.settings import ExistingVpc, NetworkSettings
+from config.sections import ExistingVpc, NetworkSettings
 from stacks.log_retention import RETENTIONS
 from ultracluster.network import Network, UltraClusterNetwork
 

@@ -12,7 +12,7 @@ from constructs import Construct
 
 from config.pipeline import READ_ROLE, Pipeline, Stage, deploy_role
 from config.settings import Settings
-from stacks.operating_rights import WILDCARDS, ask_head_node, stop_and_destroy
+from stacks.operating_permissions import WILDCARDS, ask_head_node, stop_and_destroy
 from ultracluster.github import AUDIENCE, ISSUER, GitHubRole
 from ultracluster.wildcards import acknowledge_wildcards
 

@@ -16,7 +16,7 @@ from constructs import Construct
 from config.pipeline import Pipeline, Stage
 from config.settings import Settings
 from stacks.composition import compose
-from stacks.operating_rights import WILDCARDS, ask_head_node
+from stacks.operating_permissions import WILDCARDS, ask_head_node
 from ultracluster.wildcards import acknowledge_wildcards
 
 _RUNTIMES = {"python": "3.12", "nodejs": "24"}

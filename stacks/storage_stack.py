@@ -5,7 +5,7 @@ from typing import Any
 import aws_cdk as cdk
 from constructs import Construct
 
-from config.settings import SnapshotSettings, StorageSettings
+from config.sections import SnapshotSettings, StorageSettings
 from stacks.log_retention import RETENTIONS
 from ultracluster.lustre import LustreFileSystem
 from ultracluster.network import Network
@@ -47,12 +47,12 @@ class StorageStack(cdk.Stack):
         file_system = LustreFileSystem(
             self,
             "Lustre",
-            spec=settings.file_system.spec,
+            spec=settings.file_system,
             network=network,
             vpc_cidr=vpc_cidr,
             retain=settings.retain,
             log_retention=RETENTIONS[settings.file_system.log_retention_days],
-            repositories=[repository.spec for repository in settings.data_repositories],
+            repositories=settings.data_repositories,
         )
         self.file_system = file_system
         if snapshots is not None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from config.settings import BootstrapSettings
+from config.sections import BootstrapSettings
 from config.yaml_source import YamlSource
 
 OLDEST_VERSION = 6

@@ -13,7 +13,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
 from ultracluster.domain import metrics
-from ultracluster.watched import WatchedCluster, WatchedFileSystem, WatchedNatGateway
+from ultracluster.metric_sources import ClusterMetrics, FileSystemMetrics, NatGatewayMetrics
 
 _ROW = 24
 _HEIGHT = 6
@@ -32,9 +32,9 @@ class Dashboard(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        cluster: WatchedCluster,
-        file_system: WatchedFileSystem,
-        nat_gateway: WatchedNatGateway | None,
+        cluster: ClusterMetrics,
+        file_system: FileSystemMetrics,
+        nat_gateway: NatGatewayMetrics | None,
         alarms: Sequence[cloudwatch.IAlarm],
     ) -> None:
         """Define the dashboard.
@@ -68,7 +68,7 @@ class Dashboard(Construct):
         self.name = dashboard.dashboard_name
 
 
-def _rows_of_nodes(cluster: WatchedCluster) -> list[list[cloudwatch.IWidget]]:
+def _rows_of_nodes(cluster: ClusterMetrics) -> list[list[cloudwatch.IWidget]]:
     def graph(title: str, *lines: tuple[str, str, str]) -> cloudwatch.GraphWidget:
         """Draw for each queue the metrics that are given by name, statistic and what to call them."""
         drawn = [
@@ -118,7 +118,7 @@ def _rows_of_nodes(cluster: WatchedCluster) -> list[list[cloudwatch.IWidget]]:
     ]
 
 
-def _row_of_file_system(file_system: WatchedFileSystem) -> list[cloudwatch.IWidget]:
+def _row_of_file_system(file_system: FileSystemMetrics) -> list[cloudwatch.IWidget]:
     return [
         _graph("File system, free bytes", [file_system.metric("FreeDataStorageCapacity", "Sum", label="all")]),
         _graph(
@@ -132,7 +132,7 @@ def _row_of_file_system(file_system: WatchedFileSystem) -> list[cloudwatch.IWidg
     ]
 
 
-def _row_of_nat_gateway(nat_gateway: WatchedNatGateway) -> list[cloudwatch.IWidget]:
+def _row_of_nat_gateway(nat_gateway: NatGatewayMetrics) -> list[cloudwatch.IWidget]:
     return [
         _graph("NAT gateway, connections", [nat_gateway.metric("ActiveConnectionCount", "Maximum", label="open")]),
         _graph("NAT gateway, connections without a port", [nat_gateway.metric("ErrorPortAllocation", "Sum")]),
@@ -153,7 +153,7 @@ def _graph(title: str, drawn: Sequence[cloudwatch.IMetric], *, width: int = _ROW
 
 
 def _worst(
-    cluster: WatchedCluster, title: str, metric: str, function: str, order: str, *, width: int = _ROW // 3
+    cluster: ClusterMetrics, title: str, metric: str, function: str, order: str, *, width: int = _ROW // 3
 ) -> cloudwatch.GraphWidget:
     # All names in double quotes: CLUSTER is a keyword, in any case of its letters
     # (https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch-metrics-insights-reserved-keywords.html).

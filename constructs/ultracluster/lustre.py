@@ -44,14 +44,14 @@ class LustreFileSystem(Construct):
         Args:
             scope: Parent.
             construct_id: Name in the tree.
-            spec: A file system without ``faults``.
+            spec: A file system without ``violations``.
             network: Its private subnet takes the file system.
             vpc_cidr: The VPC's IPv4 range. ParallelCluster wants a rule that covers all of the cluster's subnets.
             retain: Whether file system, security group and bucket stay when they leave the stack, except in a
                 creation that fails. FSx's network interfaces hold the security group, so it can go only with the
                 file system.
             log_retention: How long FSx's reports are kept. They go with the stack in any case.
-            repositories: At most 8, without ``repository_faults``. A link goes with the stack in any case; the data
+            repositories: At most 8, without ``repository_violations``. A link goes with the stack in any case; the data
                 stays on both sides. CloudFormation makes a new link before it removes the old one, so the bucket or
                 prefix of a directory changes in two deployments: first without the link, then with the new one.
         """

@@ -14,7 +14,7 @@ from constructs import Construct
 
 from ultracluster.dashboard import Dashboard
 from ultracluster.domain import metrics
-from ultracluster.watched import WatchedCluster, WatchedFileSystem, WatchedNatGateway
+from ultracluster.metric_sources import ClusterMetrics, FileSystemMetrics, NatGatewayMetrics
 
 _BYTES_PER_GIB = 1024**3
 _CLOUDWATCH = "cloudwatch.amazonaws.com"
@@ -55,9 +55,9 @@ class Monitoring(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        cluster: WatchedCluster,
-        file_system: WatchedFileSystem,
-        nat_gateway: WatchedNatGateway | None,
+        cluster: ClusterMetrics,
+        file_system: FileSystemMetrics,
+        nat_gateway: NatGatewayMetrics | None,
         file_system_full_percent: int,
         emails: Sequence[str],
         dashboard: bool,
@@ -126,7 +126,7 @@ class Monitoring(Construct):
             topic.add_subscription(subscriptions.EmailSubscription(address))
         return topic
 
-    def _add_compute_node_alarms(self, cluster: WatchedCluster, region: str) -> None:
+    def _add_compute_node_alarms(self, cluster: ClusterMetrics, region: str) -> None:
         for queue in cluster.queues:
             self._add_alarm(
                 f"UncorrectableErrors-{queue}",
@@ -150,7 +150,7 @@ class Monitoring(Construct):
             "--nodelist=NODE`. If it hangs: `scancel JOB`, or `scontrol requeue JOB` if it has checkpoints.",
         )
 
-    def _add_head_node_alarms(self, cluster: WatchedCluster, region: str) -> None:
+    def _add_head_node_alarms(self, cluster: ClusterMetrics, region: str) -> None:
         # While the head node is silent nobody knows, which is an alarm of its own: these two stay as they are.
         unknown = cloudwatch.TreatMissingData.IGNORE
         self._add_alarm(
@@ -182,7 +182,7 @@ class Monitoring(Construct):
         )
         silent.add_insufficient_data_action(actions.SnsAction(self.topic))
 
-    def _add_file_system_alarm(self, file_system: WatchedFileSystem, full_percent: int) -> None:
+    def _add_file_system_alarm(self, file_system: FileSystemMetrics, full_percent: int) -> None:
         free_bytes = file_system.capacity_gib * _BYTES_PER_GIB * (100 - full_percent) / 100
         self._add_alarm(
             "FileSystemNearlyFull",
@@ -195,7 +195,7 @@ class Monitoring(Construct):
             "What is full: `lfs df -h` on any node.",
         )
 
-    def _add_nat_gateway_alarm(self, nat_gateway: WatchedNatGateway) -> None:
+    def _add_nat_gateway_alarm(self, nat_gateway: NatGatewayMetrics) -> None:
         self._add_alarm(
             "NatPortsExhausted",
             nat_gateway.metric("ErrorPortAllocation", "Sum", minutes=5),

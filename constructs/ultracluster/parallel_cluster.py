@@ -60,7 +60,7 @@ class ParallelCluster(Construct):
         Args:
             scope: Parent.
             construct_id: Name in the tree.
-            spec: A cluster without faults (``ultracluster.domain.cluster_rules``).
+            spec: A cluster without violations (``ultracluster.domain.cluster_rules``).
             network: Where the nodes stand.
             security_groups: Groups that all nodes carry beside ParallelCluster's own.
             shared_storage: File systems that all nodes mount.
@@ -99,7 +99,7 @@ class ParallelCluster(Construct):
             shared_storage=shared_storage,
             head_node_actions=scripts.of_head_node(head_node_script),
             queue_actions={queue.name: scripts.of_queue(queue_scripts.get(queue.name)) for queue in spec.queues},
-            login_actions=scripts.of_login_nodes(login_script) if spec.login_pools else NodeActions(),
+            login_actions=scripts.of_login_nodes(login_script) if spec.login_nodes else NodeActions(),
         )
         cluster = CustomResource(
             self,
@@ -128,8 +128,8 @@ class ParallelCluster(Construct):
         return CfnStack(
             self,
             # Another version gets another provider, which CloudFormation refuses to put in the place of the first.
-            f"Provider{spec.version.replace('.', '')}",
-            template_url=f"https://{host}/parallelcluster/{spec.version}/templates/custom_resource/cluster.yaml",
+            f"Provider{spec.parallelcluster_version.replace('.', '')}",
+            template_url=f"https://{host}/parallelcluster/{spec.parallelcluster_version}/templates/custom_resource/cluster.yaml",
             parameters=None if policy is None else {"AdditionalIamPolicies": policy.managed_policy_arn},
         )
 

@@ -23,7 +23,8 @@ import yaml
 
 from emulator.faults import FAULTS
 from scripts import environments
-from ultracluster.domain.validator_warnings import VALIDATORS, accepted, judge
+from ultracluster.domain.validator_warnings import accepted, judge
+from ultracluster.domain.validators import VALIDATORS
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -199,7 +199,7 @@ def _head_and_login_nodes(settings: Settings) -> Iterator[Part]:
 
 
 def _file_system(settings: Settings) -> Iterator[Part]:
-    spec = settings.storage.file_system.spec
+    spec = settings.storage.file_system
     found = file_system(spec)
     yield _always(
         f"file system, {spec.deployment_type}",

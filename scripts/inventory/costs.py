@@ -150,7 +150,7 @@ def _file_systems(deployment: Deployment, prices: Prices, ids: list[str]) -> Ite
         if each["FileSystemId"] in ids:
             lustre = each["LustreConfiguration"]
             spec = replace(  # as it is: it may differ from the settings by now
-                deployment.settings.storage.file_system.spec,
+                deployment.settings.storage.file_system,
                 deployment_type=lustre["DeploymentType"],
                 throughput_mbps_per_tib=lustre.get("PerUnitStorageThroughput"),
             )

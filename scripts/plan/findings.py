@@ -11,7 +11,7 @@ from scripts.plan.comparison import READ_LATE, awaited
 from scripts.plan.model import REPLACING, ClusterChange, ClusterPlan, Effect, Kind, ResourceChange, StackPlan
 from scripts.preflight.check import Finding, Status
 from toolchain.cluster import CLUSTER_TYPE
-from ultracluster.domain.lustre import growth_fault
+from ultracluster.domain.lustre import growth_blocker
 
 GUARDED: Final[Mapping[str, str]] = {
     "AWS::EC2::Subnet": "file system and nodes stand in it",
@@ -78,7 +78,7 @@ def _of_growth(change: ResourceChange, subject: str) -> Iterator[Finding]:
     capacity, iops = values.get("StorageCapacity"), values.get("LustreConfiguration.MetadataConfiguration.Iops")
     if change.effect is not Effect.CHANGED or capacity is None or iops is None:
         return
-    refusal = growth_fault((int(capacity[0]), int(capacity[1])), iops)
+    refusal = growth_blocker((int(capacity[0]), int(capacity[1])), iops)
     if refusal:
         hint = "two deployments: first storage.file_system.metadata_iops, then capacity_gib"
         yield Finding(Status.FAIL, f"{_named(change)} cannot grow at once: {refusal}", hint, subject=subject)

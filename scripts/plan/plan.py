@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from scripts.plan.live import MANIFEST, NOT_THERE, READY, LiveStacks
 from scripts.plan.model import Plan, Source, StackPlan
 from scripts.preflight.check import Finding, Status
 from toolchain.assembly import EXAMPLE_ACCOUNT, Assembly, Stack
+from toolchain.golden import read_golden
 from toolchain.parallelcluster import ParallelCluster
 
 
@@ -157,7 +157,7 @@ def _read(directory: Path, region: str) -> dict[str, Stack]:
     if (directory / MANIFEST).exists():
         return Assembly(directory).stacks
     try:
-        templates = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in directory.glob("*.json")}
+        templates = read_golden(directory)
     except ValueError as error:
         raise InputError(f"got {directory}, with a file that is no JSON: {error}") from None
     if not templates or not all("Resources" in template for template in templates.values()):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from config.settings import ClusterSettings
+from config.sections import ClusterSettings
 from scripts.deployment import Account, Deployment
 from scripts.preflight.check import Finding, Status, check
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from config.settings import ComputeResourceSettings, QueueSettings, Settings
+    from config.settings import Settings
     from scripts.deployment import Deployment
+    from ultracluster.domain.cluster import ComputeResourceSpec, QueueSpec
 
 CAPACITY_BLOCK = "capacity-block"
 """ReservationType of a Capacity Block, and InstanceLifecycle of the instances in it."""
@@ -31,8 +32,8 @@ class User:
     """
 
     path: str
-    queue: QueueSettings
-    resource: ComputeResourceSettings
+    queue: QueueSpec
+    resource: ComputeResourceSpec
 
 
 def users(

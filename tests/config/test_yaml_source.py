@@ -3,7 +3,7 @@ from textwrap import dedent
 
 import pytest
 
-from config.yaml_source import YamlSource, YamlSourceError
+from config.yaml_source import YamlSource
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_values_are_those_of_yaml(source: YamlSource) -> None:
     assert source.value["merged"] == {"kind": "c"}
 
 
-def test_a_place_has_its_line_or_that_of_what_is_around_it(source: YamlSource) -> None:
+def test_the_line_of_a_place_or_of_what_is_around_it(source: YamlSource) -> None:
     lines: dict[tuple[str | int, ...], int] = {
         ("name",): 2,
         ("network",): 4,
@@ -53,11 +53,3 @@ def test_a_place_has_its_line_or_that_of_what_is_around_it(source: YamlSource) -
         (): 1,
     }
     assert {place: source.line(place) for place in lines} == lines
-
-
-def test_the_message_names_file_line_and_key_given_twice(tmp_path: Path) -> None:
-    path = tmp_path / "a.yaml"
-    path.write_text("a:\n  b: 1\n  c: 2\n  b: 3\n", encoding="utf-8")
-    with pytest.raises(YamlSourceError) as error:
-        YamlSource.read(path)
-    assert str(error.value) == f"{path}:4: b: given twice, first on line 2"

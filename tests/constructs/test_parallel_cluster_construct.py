@@ -8,7 +8,7 @@ import aws_cdk as cdk
 import pytest
 
 from tests.stacks.small_app import ZONE_ID, Template, flat, new_app, synthesize, template_of
-from ultracluster.domain.cluster import ClusterSpec, ComputeResourceSpec, HeadNodeSpec, LoginPoolSpec, QueueSpec
+from ultracluster.domain.cluster import ClusterSpec, ComputeResourceSpec, LoginPoolSpec, QueueSpec
 from ultracluster.network import Network, UltraClusterNetwork
 from ultracluster.node_scripts import NodeScript
 from ultracluster.parallel_cluster import ParallelCluster
@@ -18,25 +18,15 @@ PROVIDER = "AWS::CloudFormation::Stack"
 PLACEMENT_GROUP = "AWS::EC2::PlacementGroup"
 POLICY = "AWS::IAM::ManagedPolicy"
 PARAMETER = "AWS::SSM::Parameter"
-LOGIN = LoginPoolSpec(name="login", instance_type="c6i.2xlarge")
+LOGIN = LoginPoolSpec(name="login")
 
 
 def queue(name: str, **choices: Any) -> QueueSpec:
-    resource = ComputeResourceSpec(name="trn1", instance_type="trn1.32xlarge", max_count=2)
-    return QueueSpec(name=name, compute_resources=[resource], **choices)
+    return QueueSpec(name=name, compute_resources=[ComputeResourceSpec(name="trn1", max_count=2)], **choices)
 
 
 def spec(*queues: QueueSpec, **choices: Any) -> ClusterSpec:
-    return ClusterSpec(
-        **{
-            "name": "fleet",
-            "region": "us-west-2",
-            "version": "3.16.1",
-            "head_node": HeadNodeSpec(instance_type="c6i.xlarge"),
-            "queues": queues or (queue("trn1"),),
-            **choices,
-        }
-    )
+    return ClusterSpec(name="fleet", region="us-west-2", queues=list(queues) or [queue("trn1")], **choices)
 
 
 def cluster(scope: cdk.Stack, of: ClusterSpec, **options: Any) -> ParallelCluster:
@@ -88,7 +78,7 @@ def bundle(tmp_path: Path) -> Path:
 
 
 def test_a_cluster_without_scripts_has_nothing_that_reads_them(tmp_path: Path) -> None:
-    bare = template(tmp_path, spec(login_pools=[LOGIN]))
+    bare = template(tmp_path, spec(login_nodes=[LOGIN]))
     text = json.dumps(bare.body)
 
     types = {item["Type"] for item in bare.body["Resources"].values()}
@@ -119,7 +109,7 @@ def test_a_script_for_one_queue_is_for_no_other(tmp_path: Path, bundle: Path) ->
 def test_one_directory_for_several_kinds_of_node_is_one_asset_with_one_policy(tmp_path: Path, bundle: Path) -> None:
     shared = template(
         tmp_path / "out",
-        spec(queue("first"), queue("second"), login_pools=[LOGIN]),
+        spec(queue("first"), queue("second"), login_nodes=[LOGIN]),
         queue_scripts={name: NodeScript(bundle, "set_up.sh", [name]) for name in ("first", "second")},
         head_node_script=NodeScript(bundle, "set_up.sh", ["head"]),
         login_script=NodeScript(bundle, "set_up.sh", ["login"]),
@@ -141,76 +131,12 @@ def test_one_directory_for_several_kinds_of_node_is_one_asset_with_one_policy(tm
     assert address in readable(shared, *policies(pool))
 
 
-def test_a_bundle_holds_the_directory_without_what_python_leaves_in_it(tmp_path: Path, bundle: Path) -> None:
-    (bundle / "lib").mkdir()
-    (bundle / "lib" / "common.sh").write_text("true\n", encoding="utf-8")
-    clean = template(tmp_path / "clean", spec(), head_node_script=NodeScript(bundle, "set_up.sh"))
-    for directory in (bundle, bundle / "lib"):
-        (directory / "__pycache__").mkdir()
-        (directory / "__pycache__" / "x.pyc").touch()
-    used = template(tmp_path / "used", spec(), head_node_script=NodeScript(bundle, "set_up.sh"))
-
-    [copied] = (path for path in (tmp_path / "used").glob("asset.*") if path.is_dir())
-
-    assert used.body == clean.body
-    assert {str(path.relative_to(copied)) for path in copied.rglob("*")} == {"set_up.sh", "lib", "lib/common.sh"}
-
-
-def test_login_nodes_read_their_scripts_by_policies_that_the_provider_may_attach(tmp_path: Path, bundle: Path) -> None:
-    with_logins = template(
-        tmp_path / "out", spec(login_pools=[LOGIN]), login_script=NodeScript(bundle, "set_up.sh", ["mount_dir=/fsx"])
-    )
-
-    [pool] = configuration(with_logins)["LoginNodes"]["Pools"]
-    launched = json.loads(flat(with_logins.properties(PARAMETER)["Value"]))
-    launcher, runner = flat(pool["CustomActions"]["OnNodeConfigured"]["Script"]), launched["script"]
-    bundle_address, *rest = launched["arguments"]
-
-    assert rest == ["us-west-2", "set_up.sh", "mount_dir=/fsx"]
-    assert set(readable(with_logins, *policies(pool))) == {launcher, runner, bundle_address}
-    assert len({launcher, runner, bundle_address}) == 3
-    assert "S3Access" not in pool["Iam"]
-
-
-@pytest.mark.parametrize(
-    ("content", "argument"), [("true\n", "mount_dir=/fsx"), ("", "mount_dir=/lustre")], ids=["content", "argument"]
-)
-def test_another_login_script_changes_nothing_that_is_for_life(
-    content: str, argument: str, tmp_path: Path, bundle: Path
-) -> None:
-    def made(name: str, *, content: str = "", argument: str = "mount_dir=/fsx") -> Template:
-        (bundle / "login_node.sh").write_text(f"#!/bin/bash\n{content}", encoding="utf-8")
-        return template(
-            tmp_path / name,
-            spec(login_pools=[LOGIN]),
-            head_node_script=NodeScript(bundle, "set_up.sh"),
-            login_script=NodeScript(bundle, "login_node.sh", [argument]),
-        )
-
-    def for_life(of: Template) -> str:
-        head_node, pools = configuration(of)["HeadNode"], configuration(of)["LoginNodes"]["Pools"]
-        return json.dumps([head_node["CustomActions"]["OnNodeConfigured"], [pool["CustomActions"] for pool in pools]])
-
-    before, after = made("before"), made("after", content=content, argument=argument)
-
-    assert for_life(after) == for_life(before)
-    old, new = (
-        json.loads(flat(of.one(PARAMETER, Name="/ultracluster/fleet/LoginNodes")[1]["Properties"]["Value"]))
-        for of in (before, after)
-    )
-    assert old["script"] == new["script"]
-    changed = [
-        index for index, pair in enumerate(zip(old["arguments"], new["arguments"], strict=True)) if pair[0] != pair[1]
-    ]
-    assert changed == ([0] if content else [3])
-
-
 def test_policies_say_nothing_that_would_replace_them_or_stand_in_the_way_of_a_replacement(
     tmp_path: Path, bundle: Path
 ) -> None:
     made = template(
         tmp_path / "out",
-        spec(login_pools=[LOGIN]),
+        spec(login_nodes=[LOGIN]),
         head_node_script=NodeScript(bundle, "set_up.sh"),
         login_script=NodeScript(bundle, "set_up.sh"),
         queue_scripts={"trn1": NodeScript(bundle, "set_up.sh")},
@@ -266,15 +192,6 @@ def test_a_group_that_exists_is_named_and_not_made(tmp_path: Path) -> None:
     assert made.of_type(PLACEMENT_GROUP) == {}
 
 
-def test_no_group_is_said_aloud_because_efa_without_a_word_on_it_is_an_error(tmp_path: Path) -> None:
-    made = template(tmp_path, spec(queue("trn1", placement_group="none")))
-
-    [found] = queues(made)
-
-    assert found["Networking"]["PlacementGroup"] == {"Enabled": False}
-    assert "type:EfaPlacementGroupValidator" in made.properties(CLUSTER)["SuppressValidators"]
-
-
 def test_the_cluster_comes_after_the_routes_of_a_network_in_its_stack(tmp_path: Path) -> None:
     def build(stack: cdk.Stack) -> None:
         network = UltraClusterNetwork(
@@ -306,18 +223,13 @@ def test_the_cluster_comes_after_the_routes_of_a_network_in_its_stack(tmp_path: 
 
 
 def test_another_version_has_another_provider(tmp_path: Path) -> None:
-    made = [template(tmp_path / version, spec(version=version)) for version in ("3.16.1", "3.16.0")]
+    older = spec().model_copy(update={"parallelcluster_version": "3.16.0"})
+    made = [template(tmp_path / each.parallelcluster_version, each) for each in (spec(), older)]
 
     names = [each.one(PROVIDER)[0] for each in made]
 
     assert len(set(names)) == 2
     assert [each.properties(CLUSTER)["ServiceToken"]["Fn::GetAtt"][0] for each in made] == names
-
-
-def test_overrides_reach_the_configuration(tmp_path: Path) -> None:
-    made = template(tmp_path, spec(overrides={"DevSettings": {"Timeouts": {"HeadNodeBootstrapTimeout": 3000}}}))
-
-    assert configuration(made)["DevSettings"]["Timeouts"] == {"HeadNodeBootstrapTimeout": 3000}
 
 
 def test_tags_are_on_everything_but_placement_groups(tmp_path: Path, bundle: Path) -> None:
@@ -340,38 +252,14 @@ def test_a_stack_of_no_particular_account_and_region_passes_the_same_rules(tmp_p
     )
 
 
-def test_a_script_for_a_queue_that_is_not_there_is_refused(tmp_path: Path, bundle: Path) -> None:
-    stack = cdk.Stack(new_app(tmp_path / "out"), "small", env=cdk.Environment(region="us-west-2"))
+def test_what_cannot_be_built_is_refused(tmp_path: Path, bundle: Path) -> None:
+    app, env = new_app(tmp_path / "out"), cdk.Environment(region="us-west-2")
+    scripts = {"trn2": NodeScript(bundle, "set_up.sh")}
 
     with pytest.raises(ValueError, match=r"queue_scripts: got \['trn2'\]; allowed: \['trn1'\]"):
-        cluster(stack, spec(), queue_scripts={"trn2": NodeScript(bundle, "set_up.sh")})
-
-
-def test_the_name_of_the_stack_is_refused_for_the_cluster(tmp_path: Path) -> None:
-    stack = cdk.Stack(new_app(tmp_path), "fleet", env=cdk.Environment(region="us-west-2"))
-
+        cluster(cdk.Stack(app, "small", env=env), spec(), queue_scripts=scripts)
     with pytest.raises(ValueError, match="'fleet': ParallelCluster makes a stack of that name"):
-        cluster(stack, spec())
-
-
-def test_scripts_of_one_name_in_different_directories_are_different_scripts(tmp_path: Path) -> None:
-    scripts = {}
-    for name in ("first", "second"):
-        directory = tmp_path / name / "nodes"
-        directory.mkdir(parents=True)
-        (directory / "node.sh").write_text(f"echo {name}\n", encoding="utf-8")
-        scripts[name] = NodeScript(directory, "node.sh")
-    both = template(tmp_path / "out", spec(queue("first"), queue("second")), queue_scripts=scripts)
-
-    addresses = [flat(each["CustomActions"]["OnNodeConfigured"]["Args"][0]) for each in queues(both)]
-
-    assert len(set(addresses)) == 2
-    assert [readable(both, policy) for each in queues(both) for policy in policies(each)] == [
-        [address] for address in addresses
-    ]
-
-
-def test_a_script_that_is_not_there_is_refused(bundle: Path) -> None:
+        cluster(cdk.Stack(app, "fleet", env=env), spec())
     for entry in ("node.sh", "."):
         with pytest.raises(ValueError, match=rf"got '{entry}'; allowed: a file in {bundle}"):
             NodeScript(bundle, entry)

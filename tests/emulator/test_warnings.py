@@ -1,7 +1,6 @@
 """What a warning of each class does to a cluster, as its template asks the provider."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -28,7 +27,8 @@ def clusters(rehearsal_server: EmulatedAws, tmp_path_factory: pytest.TempPathFac
 def asked() -> dict[str, Any]:
     """Return the properties of the cluster resource that are about warnings."""
     spec = load(CONFIG / "trn1-16.yaml").cluster_spec
-    spec = replace(spec, accepted_warnings=[AcceptedWarning(validator=ACCEPTED, reason="a copied image")])
+    accepted = [AcceptedWarning(validator=ACCEPTED, reason="a copied image")]
+    spec = spec.model_copy(update={"accepted_warnings": accepted})
     return {"SuppressValidators": suppressed(spec), "ValidationFailureLevel": "WARNING"}
 
 

@@ -6,16 +6,16 @@ from pathlib import Path
 
 from config.settings import load
 from scripts import node_image
-from stacks import node_facts
+from stacks import node_arguments
 
 PROJECT = Path(__file__).parents[2]
 _SETTINGS = load(PROJECT / "config" / "trn1-16.yaml")
 _SPEC = _SETTINGS.cluster_spec
 _MOUNT_DIR = _SETTINGS.storage.file_system.mount_dir
 
-COMPUTE_NODE = node_facts.compute_node(_SPEC, _SPEC.queues[0], _MOUNT_DIR)
-HEAD_NODE = node_facts.head_node(_SPEC, _MOUNT_DIR, deployment=_SETTINGS.name)
-LOGIN_NODE = node_facts.login_node(_SPEC, _MOUNT_DIR)
+COMPUTE_NODE = node_arguments.compute_node(_SPEC, _SPEC.queues[0], _MOUNT_DIR)
+HEAD_NODE = node_arguments.head_node(_SPEC, _MOUNT_DIR, deployment=_SETTINGS.name)
+LOGIN_NODE = node_arguments.login_node(_SPEC, _MOUNT_DIR)
 IMAGE = node_image.facts(_SETTINGS)
 
 FACTS = {

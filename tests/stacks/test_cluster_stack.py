@@ -1,9 +1,9 @@
-"""What ParallelCluster's provider is asked for, and every trap on the way there."""
+"""What ParallelCluster's provider is asked for, what nodes may read, and what lasts for a cluster's life."""
 
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,11 @@ import pytest
 from stacks import cluster_stack
 from tests.stacks.deployments import Deployment, Raw, deploy, edited
 from tests.stacks.small_app import flat
-from ultracluster import node_scripts
 
 Synth = Callable[[str], Deployment]
 
 CLUSTER = "Custom::PclusterCluster"
 PROVIDER = "AWS::CloudFormation::Stack"
-PLACEMENT_GROUP = "AWS::EC2::PlacementGroup"
 POLICY = "AWS::IAM::ManagedPolicy"
 PARAMETER = "AWS::SSM::Parameter"
 BUCKET = "cdk-hnb659fds-assets-${AWS::AccountId}-us-west-2"
@@ -31,17 +29,6 @@ def with_login_nodes(raw: Raw) -> None:
 @pytest.fixture(scope="module")
 def with_logins(tmp_path_factory: pytest.TempPathFactory) -> Deployment:
     return deploy(edited("trn1-16", with_login_nodes), tmp_path_factory.mktemp("logins"))
-
-
-def scalars(value: Any) -> Iterator[object]:
-    if isinstance(value, dict) and any(key.startswith("Fn::") for key in value):
-        value = flat(value)
-    children = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
-    if children is None:
-        yield value
-    else:
-        for child in children:
-            yield from scalars(child)
 
 
 def script_keys(node: dict[str, Any]) -> dict[str, str]:
@@ -99,37 +86,6 @@ def test_only_what_works_on_creation_and_on_update_is_asked_for(deployment: Depl
     }
 
 
-def test_warnings_stop_a_deployment_but_for_those_that_are_meant(deployment: Deployment) -> None:
-    expected = ["type:AsyncTimedUrlValidator", "type:KeyPairValidator"]
-    if deployment.settings.name == "reserved":
-        expected.append("type:EfaPlacementGroupValidator")
-
-    assert deployment.request["ValidationFailureLevel"] == "WARNING"
-    assert deployment.request["SuppressValidators"] == expected
-
-
-def test_the_cluster_has_a_name_unlike_its_stacks(deployment: Deployment) -> None:
-    assert deployment.request["ClusterName"] == deployment.settings.name
-    assert deployment.request["ClusterName"] not in deployment.templates
-
-
-def test_the_cluster_goes_with_its_stack(deployment: Deployment) -> None:
-    _, cluster = deployment.cluster.one(CLUSTER)
-
-    assert (cluster["DeletionPolicy"], cluster["UpdateReplacePolicy"]) == ("Delete", "Delete")
-
-
-def test_each_cluster_has_one_provider_of_its_version_and_region(deployment: Deployment) -> None:
-    name, provider = deployment.cluster.one(PROVIDER)
-    version = deployment.settings.cluster.parallelcluster_version
-
-    assert flat(provider["Properties"]["TemplateURL"]) == (
-        "https://us-west-2-aws-parallelcluster.s3.us-west-2.AWS::URLSuffix"
-        f"/parallelcluster/{version}/templates/custom_resource/cluster.yaml"
-    )
-    assert deployment.request["ServiceToken"] == {"Fn::GetAtt": [name, "Outputs.ServiceToken"]}
-
-
 def test_the_provider_follows_the_region(tmp_path: Path) -> None:
     def move(raw: Raw) -> None:
         raw.update(region="us-east-2", zone_id="use2-az3")
@@ -139,10 +95,6 @@ def test_the_provider_follows_the_region(tmp_path: Path) -> None:
     url = flat(deployment.cluster.properties(PROVIDER)["TemplateURL"])
     assert url.startswith("https://us-east-2-aws-parallelcluster.s3.us-east-2.")
     assert deployment.configuration["Region"] == "us-east-2"
-
-
-def test_the_provider_may_do_nothing_more_where_no_secret_is_named(deployment: Deployment) -> None:
-    assert "Parameters" not in deployment.cluster.properties(PROVIDER)
 
 
 def test_the_provider_may_see_the_secrets_that_the_settings_name_as_its_validators_do(tmp_path: Path) -> None:
@@ -181,38 +133,6 @@ def test_the_cluster_comes_after_everything_that_it_needs_and_goes_before(deploy
 
 
 # --- access ---
-
-
-def test_port_22_is_closed_on_every_node_that_has_a_rule_for_it(
-    deployment: Deployment, with_logins: Deployment
-) -> None:
-    closed = {"AllowedIps": "127.0.0.1/32"}
-    head_node, _, pool = nodes(with_logins)
-
-    assert deployment.configuration["HeadNode"]["Ssh"] == closed
-    assert (head_node["Ssh"], pool["Ssh"]) == (closed, closed)
-
-
-def test_port_22_is_opened_to_the_block_that_is_given(tmp_path: Path) -> None:
-    def open_to_office(raw: Raw) -> None:
-        raw["cluster"]["head_node"].update(ssh_key_name="office", ssh_cidr="203.0.113.0/24")
-
-    deployment = deploy(edited("trn1-16", open_to_office), tmp_path)
-
-    assert deployment.configuration["HeadNode"]["Ssh"] == {"KeyName": "office", "AllowedIps": "203.0.113.0/24"}
-    assert deployment.request["SuppressValidators"] == ["type:AsyncTimedUrlValidator"]
-
-
-def test_nodes_take_the_second_version_of_instance_metadata_alone(deployment: Deployment) -> None:
-    assert deployment.configuration["Imds"] == {"ImdsSupport": "v2.0"}
-    assert deployment.configuration["HeadNode"]["Imds"] == {"Secured": True}
-
-
-def test_nodes_have_only_policies_that_the_provider_may_attach(deployment: Deployment, with_logins: Deployment) -> None:
-    for cluster in (deployment, with_logins):
-        for node in nodes(cluster):
-            [policy] = policies(node)
-            assert cluster.cluster.of_type(POLICY)[policy["Ref"]]["Properties"]["Path"] == "/parallelcluster/"
 
 
 def test_an_assets_key_of_ones_own_is_for_all_who_read_assets_by_way_of_s3(tmp_path: Path) -> None:
@@ -261,24 +181,6 @@ def test_each_node_may_read_its_scripts_and_no_others(deployment: Deployment, wi
             assert len(keys) == (2 if node in cluster.queues else 3 if node in pools(cluster) else 4)
 
 
-def test_nodes_run_the_files_of_this_project(with_logins: Deployment) -> None:
-    launcher, runner = node_scripts._LAUNCHER.read_bytes(), node_scripts._RUNNER.read_bytes()
-    head_node, _, pool = nodes(with_logins)
-
-    def content(key: str) -> bytes:
-        return (with_logins.directory / f"asset.{key}").read_bytes()
-
-    contents = [{event: content(key) for event, key in script_keys(node).items()} for node in nodes(with_logins)]
-
-    assert contents == [
-        {"OnNodeConfigured": launcher, "OnNodeUpdated": runner},
-        {"OnNodeConfigured": runner},
-        {"OnNodeConfigured": launcher},
-    ]
-    for node in (head_node, pool):
-        assert content(key_of(launched(with_logins, node)["script"])) == runner
-
-
 def assets(deployment: Deployment) -> list[dict[str, Any]]:
     """Return the assets that a deployment of the cluster's stack uploads."""
     path = deployment.directory / f"{deployment.stack_name('cluster')}.assets.json"
@@ -287,13 +189,6 @@ def assets(deployment: Deployment) -> list[dict[str, Any]]:
 
 def object_keys(asset: dict[str, Any]) -> set[str]:
     return {target["objectKey"] for target in asset["destinations"].values()}
-
-
-def test_each_script_is_an_asset_that_a_deployment_uploads(deployment: Deployment) -> None:
-    uploaded = set().union(*map(object_keys, assets(deployment)))
-
-    for node in nodes(deployment):
-        assert set(script_keys(node).values()) <= uploaded
 
 
 def files(directory: Path) -> dict[str, bytes]:
@@ -324,43 +219,6 @@ def test_the_head_node_alone_is_told_of_the_jobs(with_logins: Deployment) -> Non
     assert all("jobs" not in facts_of(with_logins, node) for node in others)
 
 
-def test_scripts_are_told_the_facts_as_text(synth: Synth) -> None:
-    deployment = synth("two-queues")
-    head_node, *queues = nodes(deployment)
-    everywhere = {"cluster": "two-queues", "region": "us-west-2", "sdk": "2.28.1", "mount_dir": "/fsx", "metrics": "on"}
-
-    assert head_node["CustomActions"]["OnNodeConfigured"]["Args"] == [
-        "/ultracluster/two-queues/HeadNode",
-        "us-west-2",
-    ]
-    assert run_with(deployment, head_node)[1:3] == ["us-west-2", "head_node.sh"]
-    assert facts_of(deployment, head_node) == {
-        **everywhere,
-        "deployment": "two-queues",
-        "jobs": flat(head_node["CustomActions"]["OnNodeUpdated"]["Args"][-1]).removeprefix("jobs="),
-        "python": "3.12",
-        "pytorch": "2.9.0",
-        "torch_xla": "2.9.0",
-        "torch_neuronx": "2.9.0.2.12.22436",
-        "compiler": "2.23.6484.0",
-        "libneuronxla": "2.2.15515.0",
-        "user": "ubuntu",
-    }
-    for queue, name in zip(queues, ("trn1-a", "trn1-b"), strict=True):
-        assert run_with(deployment, queue)[1:3] == ["us-west-2", "compute_node.sh"]
-        assert facts_of(deployment, queue) == {
-            **everywhere,
-            "queue": name,
-            "driver": "2.26.10.0",
-            "runtime": "2.30.51.0",
-            "collectives": "2.30.59.0",
-            "tools": "2.28.23.0",
-            "kernels": "6.14",
-            "python": "3.12",
-            "scratch_dir": "/scratch",
-        }
-
-
 def test_scripts_are_told_what_they_ask_for_and_nothing_that_they_refuse(with_logins: Deployment) -> None:
     for node in nodes(with_logins):
         script = (cluster_stack._NODE_SCRIPTS / run_with(with_logins, node)[2]).read_text(encoding="utf-8")
@@ -368,154 +226,6 @@ def test_scripts_are_told_what_they_ask_for_and_nothing_that_they_refuse(with_lo
         assert declared is not None
         required, optional = (set(names.split()) for names in declared.groups())
         assert required <= facts_of(with_logins, node).keys() <= required | optional
-
-
-def test_versions_are_those_of_the_release_and_of_the_system(tmp_path: Path) -> None:
-    def older(raw: Raw) -> None:
-        raw["cluster"].update(os="alinux2023", neuron_sdk="2.27.1", pytorch="2.8", login_nodes=[{"name": "login"}])
-
-    deployment = deploy(edited("trn1-16", older), tmp_path)
-    head_node, queue, pool = (facts_of(deployment, node) for node in nodes(deployment))
-
-    assert (head_node["torch_neuronx"], head_node["torch_xla"]) == ("2.8.0.2.11.19912", "2.8.1")
-    assert (head_node["user"], head_node["python"]) == ("ec2-user", "3.12")
-    assert (queue["driver"], queue["runtime"], queue["kernels"]) == ("2.25.4.0", "2.29.40.0", "6.12")
-    assert pool["python"] == "3.12"
-
-
-def test_nodes_are_not_told_to_send_metrics_where_nobody_wants_them(tmp_path: Path) -> None:
-    deployment = deploy(edited("trn1-16", lambda raw: raw["monitoring"].update(node_metrics=False)), tmp_path)
-
-    assert all("metrics" not in facts_of(deployment, node) for node in nodes(deployment))
-
-
-def test_a_queue_is_told_where_efa_is_off_on_a_type_that_has_it(tmp_path: Path) -> None:
-    def mixed(raw: Raw) -> None:
-        [queue] = raw["cluster"]["queues"]
-        [resource] = queue["compute_resources"]
-        queue["compute_resources"] = [
-            {**resource, "name": "on", "efa": True},
-            {**resource, "name": "off", "efa": False},
-            {**resource, "name": "left-out", "efa": None},
-            {**resource, "name": "off-too", "efa": False},
-            {**resource, "name": "none", "efa": False, "instance_type": "trn1.2xlarge"},
-        ]
-
-    deployment = deploy(edited("trn1-16", mixed), tmp_path)
-    _, queue = nodes(deployment)
-
-    assert facts_of(deployment, queue)["without_efa"] == "off,off-too"
-
-
-def test_the_parameter_names_the_script_that_a_new_head_node_runs(deployment: Deployment) -> None:
-    head_node = deployment.configuration["HeadNode"]
-    updated = head_node["CustomActions"]["OnNodeUpdated"]
-
-    assert deployment.cluster.properties(PARAMETER)["Name"] == f"/ultracluster/{deployment.settings.name}/HeadNode"
-    assert launched(deployment, head_node) == {
-        "script": flat(updated["Script"]),
-        "arguments": [flat(argument) for argument in updated["Args"]],
-    }
-
-
-def test_a_parameter_names_the_script_that_new_login_nodes_run(with_logins: Deployment) -> None:
-    head_node, _, pool = nodes(with_logins)
-    action = pool["CustomActions"]["OnNodeConfigured"]
-
-    assert action["Args"] == ["/ultracluster/trn1-16/LoginNodes", "us-west-2"]
-    assert action["Script"] == head_node["CustomActions"]["OnNodeConfigured"]["Script"]
-    assert run_with(with_logins, pool)[2] == "login_node.sh"
-    assert facts_of(with_logins, pool) == {"cluster": "trn1-16", "python": "3.12", "mount_dir": "/fsx"}
-
-
-# --- places ---
-
-
-def test_head_nodes_stand_in_the_public_subnet_and_all_others_in_the_private_one(with_logins: Deployment) -> None:
-    head_node, queue, pool = nodes(with_logins)
-
-    assert "PublicSubnet" in flat(head_node["Networking"]["SubnetId"])
-    for node in (queue, pool):
-        [subnet] = node["Networking"]["SubnetIds"]
-        assert "PrivateSubnet" in flat(subnet)
-
-
-def test_every_node_carries_the_security_group_of_the_file_system(with_logins: Deployment) -> None:
-    for node in nodes(with_logins):
-        [group] = node["Networking"]["AdditionalSecurityGroups"]
-        assert flat(group).startswith("trn1-16-storage|")
-        assert "LustreSecurityGroup" in flat(group)
-
-
-@pytest.mark.parametrize("environment", ["dev", "trn1-16", "two-queues", "ultracluster"])
-def test_all_queues_share_a_placement_group_of_ours(environment: str, synth: Synth) -> None:
-    deployment = synth(environment)
-    name, group = deployment.cluster.one(PLACEMENT_GROUP)
-
-    assert group["Properties"] == {"Strategy": "cluster"}
-    for queue in deployment.queues:
-        assert queue["Networking"]["PlacementGroup"] == {"Name": {"Fn::GetAtt": [name, "GroupName"]}}
-
-
-def test_reserved_nodes_are_in_no_placement_group_and_a_capacity_block_says_nothing_of_one(synth: Synth) -> None:
-    deployment = synth("reserved")
-    reservation, block = deployment.queues
-
-    assert deployment.cluster.of_type(PLACEMENT_GROUP) == {}
-    assert reservation["Networking"]["PlacementGroup"] == {"Enabled": False}
-    assert "PlacementGroup" not in block["Networking"]
-
-
-# --- the file system ---
-
-
-def test_nodes_mount_the_file_system_of_the_storage_stack(deployment: Deployment) -> None:
-    [storage] = deployment.configuration["SharedStorage"]
-
-    assert storage["MountDir"] == "/fsx"
-    assert flat(storage["FsxLustreSettings"]["FileSystemId"]).startswith(f"{deployment.stack_name('storage')}|")
-
-
-@pytest.mark.parametrize(
-    ("setting", "value", "another"),
-    [
-        ("throughput_mbps_per_tib", 500, True),
-        ("kms_key_arn", "arn:aws:kms:us-west-2:123456789012:key/01234567-89ab-cdef-0123-456789abcdef", True),
-        ("mount_dir", "/lustre", True),
-        ("capacity_gib", 9600, False),
-        ("backup_retention_days", 0, False),
-    ],
-)
-def test_another_file_system_or_mount_point_has_another_name(
-    setting: str, value: object, another: bool, synth: Synth, tmp_path: Path
-) -> None:
-    after = deploy(edited("trn1-16", lambda raw: raw["storage"]["file_system"].update({setting: value})), tmp_path)
-
-    names = {item.configuration["SharedStorage"][0]["Name"] for item in (synth("trn1-16"), after)}
-
-    assert len(names) == (2 if another else 1)
-
-
-# --- what CloudFormation does to values ---
-
-
-def test_free_mappings_hold_strings_because_parallelcluster_does_not_read_them_back(tmp_path: Path) -> None:
-    def set_slurm(raw: Raw) -> None:
-        raw["cluster"]["slurm"]["custom_settings"] = {"MessageTimeout": "60"}
-        raw["cluster"]["queues"][0]["custom_slurm_settings"] = {"GraceTime": "30"}
-
-    deployment = deploy(edited("trn1-16", set_slurm), tmp_path)
-    slurm = deployment.configuration["Scheduling"]["SlurmSettings"]["CustomSlurmSettings"]
-    [queue] = deployment.queues
-
-    assert slurm[1:] == [{"MessageTimeout": "60"}]
-    assert queue["CustomSlurmSettings"] == {"GraceTime": "30"}
-
-
-def test_nothing_in_the_configuration_is_empty_or_a_number_that_loses_digits(deployment: Deployment) -> None:
-    for value in scalars(deployment.configuration):
-        assert value not in (None, "")
-        assert isinstance(value, str | int)
 
 
 # --- the head node is for life ---

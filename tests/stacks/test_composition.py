@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from stacks.network_stack import NetworkStack
-from tests.configurations import SHIPPED
-from tests.stacks.deployments import CONFIGURATIONS, PARTS, Deployment, Raw, deploy, edited
+from tests.stacks.deployments import PARTS, Deployment, Raw, deploy, edited
 from tests.stacks.small_app import Template, flat, new_app, read_template
 
 Synth = Callable[[str], Deployment]
@@ -46,27 +45,8 @@ def parts_of(value: Any, function: str) -> Iterator[Any]:
             yield from parts_of(item, function)
 
 
-def test_the_five_deployments_are_there() -> None:
-    assert set(SHIPPED) <= set(CONFIGURATIONS)
-
-
-def test_a_deployment_has_four_stacks_named_after_it(deployment: Deployment) -> None:
-    assert list(deployment.templates) == [f"{deployment.settings.name}-{part}" for part in PARTS]
-    for part in PARTS:
-        description = deployment.templates[deployment.stack_name(part)].body["Description"]
-        assert description == f"Trn1 UltraCluster {deployment.settings.name}: {part}"
-
-
 def test_synth_asks_the_account_nothing(deployment: Deployment) -> None:
     assert [template.missing_context for template in deployment.templates.values()] == [None] * 4
-
-
-def test_without_an_account_the_stacks_go_where_the_credentials_are(synth: Synth) -> None:
-    deployment = synth("trn1-16")
-
-    environments = {deployment.artifacts[deployment.stack_name(part)]["environment"] for part in PARTS}
-
-    assert environments == {"aws://unknown-account/us-west-2"}
 
 
 def test_with_an_account_the_stacks_go_nowhere_else(tmp_path: Path) -> None:
@@ -99,7 +79,7 @@ def test_the_cluster_stack_has_no_tags_because_they_would_reach_its_placement_gr
     assert deployment.configuration["Tags"] == [tag]
 
 
-@pytest.mark.parametrize("protected", [[], ["network", "storage"], ["cluster"], ["monitoring"]])
+@pytest.mark.parametrize("protected", [[], ["storage", "cluster"], ["monitoring"]])
 def test_the_stacks_of_the_list_are_protected_and_no_others(protected: list[str], tmp_path: Path) -> None:
     deployment = deploy(edited("dev", lambda raw: raw.update(termination_protection=protected)), tmp_path)
 
@@ -150,16 +130,12 @@ def test_what_is_exported_does_not_hang_on_who_imports_it(synth: Synth, tmp_path
     assert exported == len(["VPC", "public subnet", "private subnet", "NAT gateway"])
 
 
-def test_in_an_existing_vpc_nothing_of_a_network_is_made(in_existing_vpc: Deployment) -> None:
+def test_in_an_existing_vpc_everything_stands_in_its_subnets(in_existing_vpc: Deployment) -> None:
+    public, private = VPC["public_subnet_id"], VPC["private_subnet_id"]
     types = {item["Type"] for item in in_existing_vpc.network.body["Resources"].values()}
 
     assert types == {"AWS::CloudFormation::WaitConditionHandle"}
     assert [template.missing_context for template in in_existing_vpc.templates.values()] == [None] * 4
-
-
-def test_in_an_existing_vpc_everything_stands_in_its_subnets(in_existing_vpc: Deployment) -> None:
-    public, private = VPC["public_subnet_id"], VPC["private_subnet_id"]
-
     assert in_existing_vpc.storage.properties("AWS::FSx::FileSystem")["SubnetIds"] == [private]
     assert in_existing_vpc.storage.properties("AWS::EC2::SecurityGroup")["VpcId"] == VPC["vpc_id"]
     assert in_existing_vpc.configuration["HeadNode"]["Networking"]["SubnetId"] == public
@@ -182,45 +158,6 @@ def test_a_zone_that_was_not_seen_to_offer_the_type_is_a_warning(tmp_path: Path)
     assert "zones that offer it: usw2-az1, usw2-az4" in warning
 
 
-def test_each_stack_sums_itself_up_for_scripts(deployment: Deployment) -> None:
-    network, storage, cluster, monitoring = (template.summary() for template in deployment.templates.values())
-
-    assert network.keys() == {"vpc_id", "public_subnet_id", "private_subnet_id", "zone_id", "nat_addresses"}
-    assert storage.keys() == {
-        *("file_system_id", "dns_name", "mount_name", "mount_dir", "security_group_id", "log_group", "retained"),
-    }
-    assert cluster.keys() == {
-        *("region", "connect", "log_group_prefix", "placement_groups"),
-        *("max_nodes", "max_trainium_vcpus", "max_node_interfaces"),
-        *("cluster_name", "cluster_status", "parallelcluster_version", "head_node_instance_id", "head_node_private_ip"),
-        *("vpc_id", "public_subnet_id", "private_subnet_id"),
-        *("file_system_id", "mount_name", "mount_dir"),
-    }
-    assert monitoring.keys() == {"topic_arn", "alarm_prefix", "dashboard"}
-
-
-def test_the_summary_of_the_cluster_tells_where_everything_is(synth: Synth) -> None:
-    deployment = synth("trn1-16")
-    (cluster, _), (group, _) = (
-        deployment.cluster.one(kind) for kind in ("Custom::PclusterCluster", "AWS::EC2::PlacementGroup")
-    )
-    connect = f"aws ssm start-session --region us-west-2 --target {cluster}|headNode.instanceId"
-
-    summary = deployment.cluster.summary()
-
-    assert summary["connect"] == connect
-    assert summary["cluster_name"] == cluster
-    assert summary["head_node_private_ip"] == f"{cluster}|headNode.privateIpAddress"
-    assert summary["placement_groups"] == {"fleet": f"{group}|GroupName"}
-    assert summary["log_group_prefix"] == "/aws/parallelcluster/trn1-16-"
-    assert summary["mount_dir"] == "/fsx"
-    assert [summary[f"max_{what}"] for what in ("nodes", "trainium_vcpus", "node_interfaces")] == [16, 2048, 144]
-    for key in ("vpc_id", "public_subnet_id", "private_subnet_id"):
-        assert summary[key].startswith("trn1-16-network|")
-    for key in ("file_system_id", "mount_name"):
-        assert summary[key].startswith("trn1-16-storage|")
-
-
 def test_a_bucket_of_the_deployment_is_in_the_outputs(tmp_path: Path) -> None:
     def link(raw: Raw) -> None:
         raw["storage"]["file_system"]["backup_retention_days"] = 0
@@ -231,28 +168,6 @@ def test_a_bucket_of_the_deployment_is_in_the_outputs(tmp_path: Path) -> None:
 
     assert deployment.storage.summary()["bucket"] == bucket
     assert deployment.cluster.summary()["bucket"].startswith("trn1-16-storage|")
-
-
-def test_the_validators_messages_are_no_part_of_the_summary_which_could_not_quote_them(deployment: Deployment) -> None:
-    cluster, _ = deployment.cluster.one("Custom::PclusterCluster")
-
-    assert "validationMessages" not in json.dumps(deployment.cluster.output("Summary"))
-    assert deployment.cluster.output("ValidationMessages") == {"Fn::GetAtt": [cluster, "validationMessages"]}
-
-
-def test_people_read_how_to_connect_and_what_was_made(deployment: Deployment) -> None:
-    outputs = {
-        name
-        for template in deployment.templates.values()
-        for name in template.body["Outputs"]
-        if not name.startswith(("Exports", "Publish"))
-    }
-
-    assert outputs == {
-        *("Summary", "VpcId", "NatAddresses", "FileSystemId"),
-        *("Connect", "ClusterName", "HeadNodeInstanceId", "LogGroupPrefix", "ValidationMessages"),
-        *("AlarmTopic", "Dashboard"),
-    }
 
 
 def test_clusters_of_two_generations_stand_on_one_network_and_file_system(

@@ -10,8 +10,8 @@ import pytest
 
 from config.settings import load
 from tests.stacks.deployments import PARTS, deploy
-from tests.stacks.pipelines import ACCOUNT, CDK_VERSION, CONNECTION, FORK, PIPELINE_STACK, pipeline, synthesize
-from tests.stacks.small_app import Template, flat, read_template
+from tests.stacks.pipelines import ACCOUNT, CDK_VERSION, FORK, PIPELINE_STACK, pipeline, synthesize
+from tests.stacks.small_app import Template, read_template
 
 DEPLOYMENTS = {"dev": "dev", "prod": "trn1-16"}
 
@@ -40,23 +40,6 @@ def project(template: Template, action: dict[str, Any]) -> dict[str, Any]:
 
 def checks(template: Template) -> dict[str, dict[str, Any]]:
     return {stage: project(template, stages(template)[stage][-1]) for stage in DEPLOYMENTS}
-
-
-def test_it_looks_after_itself_then_deploys_stage_after_stage(template: Template) -> None:
-    found = stages(template)
-
-    assert list(found) == ["Source", "Build", "UpdatePipeline", "Assets", *DEPLOYMENTS]
-    assert [action["Name"] for action in found["UpdatePipeline"]] == ["SelfMutate"]
-
-
-def test_it_takes_the_branch_of_the_repository_through_the_connection(template: Template) -> None:
-    [source] = stages(template)["Source"]
-
-    assert source["Configuration"] == {
-        "BranchName": "main",
-        "ConnectionArn": CONNECTION,
-        "FullRepositoryId": "Acme/trn1",
-    }
 
 
 @pytest.mark.parametrize(("stage", "deployment"), DEPLOYMENTS.items())
@@ -89,7 +72,7 @@ def test_the_change_plan_is_that_of_the_stage_and_only_looks(template: Template,
     found = project(template, action)
 
     assert found["BuildSpec"]["phases"]["build"]["commands"] == [f"make plan ENV={environment}"]
-    granted = rights(template, found)
+    granted = permissions(template, found)
     assert "cloudformation:GetTemplate" in granted
     assert not {"ssm:SendCommand", "sts:AssumeRole", "cloudformation:CreateChangeSet"} & granted.keys()
 
@@ -112,17 +95,6 @@ def test_what_is_deployed_differs_in_names_for_people_alone(
         assert json.loads(text.replace(f'"{stage}/{environment}-', f'"{environment}-')) == expected[name].body
 
 
-@pytest.mark.parametrize("stage", DEPLOYMENTS)
-def test_stacks_are_deployed_in_the_account_of_the_pipeline(template: Template, stage: str) -> None:
-    roles = {
-        flat(action["RoleArn"])
-        for action in stages(template)[stage]
-        if action["ActionTypeId"]["Provider"] == "CloudFormation"
-    }
-
-    assert roles == {"arn:AWS::Partition:iam::AWS::AccountId:role/cdk-hnb659fds-deploy-role-AWS::AccountId-us-west-2"}
-
-
 def test_what_is_to_be_protected_is_protected_before_it_is_looked_at(template: Template) -> None:
     commands = {stage: found["BuildSpec"]["phases"]["build"]["commands"] for stage, found in checks(template).items()}
     protect = "aws cloudformation update-termination-protection --enable-termination-protection --stack-name trn1-16-"
@@ -133,7 +105,7 @@ def test_what_is_to_be_protected_is_protected_before_it_is_looked_at(template: T
     }
 
 
-def rights(template: Template, project: dict[str, Any]) -> dict[str, Any]:
+def permissions(template: Template, project: dict[str, Any]) -> dict[str, Any]:
     """Return the resources of each action that a project may call, in its own policy."""
     _, policy = template.one("AWS::IAM::Policy", Roles=json.dumps([{"Ref": project["ServiceRole"]["Fn::GetAtt"][0]}]))
     found: dict[str, Any] = {}
@@ -146,10 +118,10 @@ def rights(template: Template, project: dict[str, Any]) -> dict[str, Any]:
 
 def test_the_check_can_protect_those_stacks_and_ask_the_head_node_and_change_nothing_else(template: Template) -> None:
     stack = f"arn:aws:cloudformation:us-west-2:{ACCOUNT}:stack/trn1-16-"
-    found = rights(template, checks(template)["prod"])
+    found = permissions(template, checks(template)["prod"])
 
     assert found["cloudformation:UpdateTerminationProtection"] == [[f"{stack}network/*", f"{stack}storage/*"]]
-    assert "cloudformation:UpdateTerminationProtection" not in rights(template, checks(template)["dev"])
+    assert "cloudformation:UpdateTerminationProtection" not in permissions(template, checks(template)["dev"])
     assert len(found["ssm:SendCommand"]) == 2
     assert "cloudformation:DescribeStacks" in found
     assert "sts:AssumeRole" not in found
@@ -157,10 +129,10 @@ def test_the_check_can_protect_those_stacks_and_ask_the_head_node_and_change_not
 
 
 def test_the_check_can_tell_why_it_failed(template: Template) -> None:
-    found = rights(template, checks(template)["prod"])
+    found = permissions(template, checks(template)["prod"])
 
     assert {"cloudformation:ListStacks", "logs:FilterLogEvents"} <= found.keys()
-    assert "logs:FilterLogEvents" not in rights(template, project(template, stages(template)["prod"][0]))
+    assert "logs:FilterLogEvents" not in permissions(template, project(template, stages(template)["prod"][0]))
 
 
 def test_every_project_has_the_python_that_this_project_needs_and_a_time_limit(template: Template) -> None:
@@ -180,13 +152,6 @@ def test_it_updates_itself_with_the_pinned_command_line(template: Template) -> N
 
     assert phases["install"]["commands"] == [f"npm install -g aws-cdk@{CDK_VERSION}"]
     assert f"deploy {PIPELINE_STACK} " in phases["build"]["commands"][0]
-
-
-def test_what_is_handed_on_is_private_and_goes_after_a_month(template: Template) -> None:
-    bucket = template.properties("AWS::S3::Bucket")
-
-    assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
-    assert bucket["LifecycleConfiguration"]["Rules"] == [{"ExpirationInDays": 30, "Status": "Enabled"}]
 
 
 def test_without_a_connection_there_is_no_pipeline(tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ from tests.stacks.test_composition import use_existing_vpc
 
 Build = Callable[[cdk.App], object]
 
+pytestmark = pytest.mark.slow
+
 CHOICES = {
     "existing VPC": use_existing_vpc,
     "login nodes": with_login_nodes,
@@ -97,7 +99,6 @@ def test_cfn_lint_finds_nothing(synth: Callable[[str], Deployment]) -> None:
     assert lint(*templates) == []
 
 
-@pytest.mark.slow
 def test_cfn_lint_finds_nothing_in_what_no_file_of_ours_chooses(
     synth: Callable[[str], Deployment], tmp_path: Path
 ) -> None:

@@ -24,6 +24,7 @@ import pytest
 from config.pipeline import Pipeline
 from config.settings import Settings, load
 from tests.configurations import CONFIG, SHIPPED
+from toolchain.golden import read_golden
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = Path(__file__).with_name("golden.txt")
@@ -237,11 +238,10 @@ def outputs() -> Iterator[str]:
     """Yield the outputs of the stacks of each shipped configuration, as the golden templates have them."""
     found: dict[str, list[str]] = {}
     for name in (*SHIPPED, "pipeline"):
-        for path in (ROOT / "tests" / "snapshots" / name).glob("*.json"):
-            stack = path.stem.removeprefix(f"{name}-")
-            for output in json.loads(path.read_text(encoding="utf-8")).get("Outputs", {}):
+        for stack, template in read_golden(ROOT / "tests" / "snapshots" / name).items():
+            for output in template.get("Outputs", {}):
                 if not INTERNAL_OUTPUT.match(output):
-                    found.setdefault(f"stack {stack} output {output}", []).append(name)
+                    found.setdefault(f"stack {stack.removeprefix(f'{name}-')} output {output}", []).append(name)
     for line, names in found.items():
         yield f"{line}: {', '.join(sorted(names))}"
 

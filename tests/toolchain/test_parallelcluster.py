@@ -12,7 +12,7 @@ from emulator import stand_ins
 from scripts.preflight import images
 from ultracluster.domain import cluster_rules, names, neuron, slurm
 from ultracluster.domain.cluster import OperatingSystem
-from ultracluster.domain.validator_warnings import VALIDATORS
+from ultracluster.domain.validators import VALIDATORS
 
 pytestmark = pytest.mark.validation
 PROJECT = Path(__file__).parents[2]

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from config.edit import set_value
+from config.edit import set_values
 from tests.workflows.workflows import ROOT
 
 COPIED = (".github", "config", "nodes", "scripts", "tests/fork", "tests/config", "tests/workflows")
@@ -32,9 +32,9 @@ def test_settings_of_a_team_beside_those_that_are_shipped(tmp_path: Path) -> Non
     pipeline = (ROOT / "tests/fork/pipeline.yaml").read_text(encoding="utf-8").replace("../../config/", "config/")
     for shipped, own in OWN.items():
         shutil.copy(ROOT / f"config/{shipped}.yaml", tmp_path / f"config/{own}.yaml")
-        set_value(tmp_path / f"config/{own}.yaml", ("name",), f"acme-{own}")
+        set_values(tmp_path / f"config/{own}.yaml", {("name",): f"acme-{own}"})
         pipeline = pipeline.replace(f"environment: {shipped}\n", f"environment: {own}\n")
-    set_value(tmp_path / "config/prod.yaml", ("account",), "123456789012")
+    set_values(tmp_path / "config/prod.yaml", {("account",): "123456789012"})
     (tmp_path / "pipeline.yaml").write_text(pipeline, encoding="utf-8")
 
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from ipaddress import IPv4Network
 
-from ultracluster.domain.faults import Fault
+from ultracluster.domain.violations import Violation
 
 AWS_RESERVED_PER_SUBNET = 5
 """The first four addresses and the last of each subnet (Amazon VPC user guide, subnet sizing)."""
@@ -31,7 +31,7 @@ def parse(text: str) -> IPv4Network | None:
     return block if str(block) == text else None
 
 
-def block_faults(cidrs: dict[str, str]) -> Iterator[Fault]:
+def block_violations(cidrs: dict[str, str]) -> Iterator[Violation]:
     """Check a VPC's block and those of its subnets.
 
     Args:
@@ -41,9 +41,11 @@ def block_faults(cidrs: dict[str, str]) -> Iterator[Fault]:
     for field, text in cidrs.items():
         block = parse(text)
         if block is None:
-            yield Fault((field,), text, "an IPv4 block such as 10.0.0.0/16, no bits set after the prefix", "not a CIDR")
+            yield Violation(
+                (field,), text, "an IPv4 block such as 10.0.0.0/16, no bits set after the prefix", "not a CIDR"
+            )
         elif block.prefixlen not in _VPC_PREFIXES:
-            yield Fault((field,), text, "a prefix from /16 to /28", "limit of Amazon VPC")
+            yield Violation((field,), text, "a prefix from /16 to /28", "limit of Amazon VPC")
         else:
             blocks[field] = block
     vpc_field, *subnet_fields = cidrs
@@ -51,8 +53,8 @@ def block_faults(cidrs: dict[str, str]) -> Iterator[Fault]:
     seen: list[str] = []
     for field in (name for name in subnet_fields if name in blocks):
         if vpc and not blocks[field].subnet_of(vpc):
-            yield Fault((field,), cidrs[field], f"a block inside {vpc}", f"a subnet lies within {vpc_field}")
+            yield Violation((field,), cidrs[field], f"a block inside {vpc}", f"a subnet lies within {vpc_field}")
         for other in seen:
             if blocks[field].overlaps(blocks[other]):
-                yield Fault((field,), cidrs[field], f"a block apart from {other} {cidrs[other]}", "subnets overlap")
+                yield Violation((field,), cidrs[field], f"a block apart from {other} {cidrs[other]}", "subnets overlap")
         seen.append(field)

@@ -1,8 +1,9 @@
-"""What a cluster is: the facts that decide its ParallelCluster configuration, without the ids of any account."""
+"""What a cluster is: the choices that decide its ParallelCluster configuration, without the ids of any account."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from ultracluster.domain import neuron
 from ultracluster.domain.instance_types import (
@@ -12,12 +13,16 @@ from ultracluster.domain.instance_types import (
     has_efa,
     interfaces_per_node,
 )
+from ultracluster.domain.spec import Spec
+from ultracluster.domain.validators import ACCEPTABLE
 
 CapacityType = Literal["ONDEMAND", "SPOT", "CAPACITY_BLOCK"]
 QueueUpdateStrategy = Literal["DRAIN", "TERMINATE", "COMPUTE_FLEET_STOP"]
 ScalingStrategy = Literal["all-or-nothing", "greedy-all-or-nothing", "best-effort"]
 OperatingSystem = Literal["ubuntu2404", "ubuntu2204", "alinux2023"]
 SharedStorageType = Literal["ebs", "efs"]
+InstanceType = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$")]
+RootVolumeSize = Annotated[int, Field(ge=45, le=16384)]
 
 NO_PLACEMENT_GROUP = "none"
 SHARED_PLACEMENT_GROUP = "fleet"
@@ -28,29 +33,27 @@ LOG_RETENTION_DAYS = (
 """Retention periods in days that CloudWatch Logs has (API reference, PutRetentionPolicy)."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ComputeResourceSpec:
-    """Define nodes of one instance type within a queue.
-
-    Attributes:
-        name: Lower case, at most 25 characters.
-        instance_type: EC2 instance type.
-        min_count: Nodes that always run.
-        max_count: Nodes at most.
-        efa: Whether the nodes have Elastic Fabric Adapters; None: where the type has them.
-        capacity_reservation_id: On-demand capacity reservation or Capacity Block (``cr-...``) to launch into.
-        capacity_reservation_group_arn: Resource group of reservations to launch into.
-        simultaneous_multithreading: Whether both hardware threads of a core are on.
-    """
+class ComputeResourceSpec(Spec):
+    """Nodes of one instance type within a queue."""
 
     name: str
-    instance_type: str
-    max_count: int
-    min_count: int = 0
+    """Lower case, at most 25 characters; part of node names."""
+    instance_type: InstanceType = "trn1.32xlarge"
+    """EC2 instance type."""
+    min_count: Annotated[int, Field(ge=0)] = 0
+    """Nodes that always run and always cost. Above 0, creation of the cluster waits for them."""
+    max_count: Annotated[int, Field(ge=1)]
+    """Nodes at most."""
     efa: bool | None = None
-    capacity_reservation_id: str | None = None
-    capacity_reservation_group_arn: str | None = None
+    """Elastic Fabric Adapters; null: where the instance type has them."""
+    capacity_reservation_id: Annotated[str, Field(pattern=r"^cr-[0-9a-f]{17}$")] | None = None
+    """On-demand capacity reservation or Capacity Block to launch into."""
+    capacity_reservation_group_arn: (
+        Annotated[str, Field(pattern=r"^arn:aws[a-z-]*:resource-groups:[a-z0-9-]+:\d{12}:group/.+$")] | None
+    ) = None
+    """Resource group of reservations to launch into."""
     simultaneous_multithreading: bool = True
+    """Both hardware threads of each core."""
 
     @property
     def has_efa(self) -> bool:
@@ -63,33 +66,28 @@ class ComputeResourceSpec:
         return bool(self.capacity_reservation_id or self.capacity_reservation_group_arn)
 
 
-@dataclass(frozen=True, kw_only=True)
-class QueueSpec:
-    """Define a Slurm queue (partition).
-
-    Attributes:
-        name: Lower case, at most 25 characters.
-        compute_resources: The kinds of node in the queue.
-        capacity_type: How EC2 capacity is bought.
-        placement_group: Label of a cluster placement group of this deployment; queues with one label share the group;
-            ``none``: no group. None: ``fleet`` for nodes with EFA outside a reservation, else ``none``.
-        existing_placement_group: Name of a group that exists already, such as the one a reservation was made in.
-        exclusive_jobs: Whether each job has its nodes to itself. Slurm does not see Neuron devices, so sharing a node
-            means sharing its NeuronCores unawares.
-        root_volume_gib: Size of each node's root volume; None: the size of the image.
-        scratch_dir: Where the node-local NVMe storage is mounted.
-        custom_slurm_settings: Further ``slurm.conf`` parameters of the partition.
-    """
+class QueueSpec(Spec):
+    """A Slurm queue (partition)."""
 
     name: str
-    compute_resources: Sequence[ComputeResourceSpec]
+    """Lower case, at most 25 characters; part of node names."""
     capacity_type: CapacityType = "ONDEMAND"
-    placement_group: str | None = None
+    """How the capacity is bought."""
+    compute_resources: list[ComputeResourceSpec]
+    """The kinds of node in the queue."""
+    placement_group: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,24}$")] | None = None
+    """Label of a cluster placement group; queues with one label share the group; none: no group. null: the shared group
+    `fleet`, but none for reserved capacity and for nodes without EFA."""
     existing_placement_group: str | None = None
+    """Name of a placement group that exists, such as the one a capacity reservation was made in."""
     exclusive_jobs: bool = True
-    root_volume_gib: int | None = None
+    """Whether each job has its nodes to itself. Slurm does not see NeuronCores."""
+    root_volume_gib: RootVolumeSize | None = 200
+    """Root volume of each node; null: the image's size."""
     scratch_dir: str = "/scratch"
-    custom_slurm_settings: Mapping[str, str] = field(default_factory=dict)
+    """Where the node-local NVMe storage is mounted."""
+    custom_slurm_settings: dict[str, str] = {}
+    """Further slurm.conf parameters of the partition."""
 
     @property
     def placement_group_label(self) -> str | None:
@@ -98,158 +96,139 @@ class QueueSpec:
             return None
         if self.placement_group:
             return self.placement_group
-        reserved = self.capacity_type == "CAPACITY_BLOCK" or any(c.reserved for c in self.compute_resources)
-        return SHARED_PLACEMENT_GROUP if not reserved and any(c.has_efa for c in self.compute_resources) else None
+        reserved = self.capacity_type == "CAPACITY_BLOCK" or any(each.reserved for each in self.compute_resources)
+        return SHARED_PLACEMENT_GROUP if not reserved and any(each.has_efa for each in self.compute_resources) else None
 
 
-@dataclass(frozen=True, kw_only=True)
-class HeadNodeSpec:
-    """Define the head node.
+class HeadNodeSpec(Spec):
+    """The head node: scheduler, shared home, where people log in."""
 
-    Attributes:
-        instance_type: x86 instance type.
-        public: Whether it stands in the public subnet, with a public address.
-        root_volume_gib: Size of the root volume; None: the size of the image.
-        shared_storage: Where /home, Slurm and ParallelCluster's own files are, which all nodes mount. ``ebs``: on the
-            root volume, by NFS from the head node; ``efs``: on an encrypted EFS file system, deleted with the cluster.
-        ssh_key_name: EC2 key pair; None: no SSH key, access by Session Manager.
-        ssh_cidr: Who may reach port 22; None: nobody.
-    """
-
-    instance_type: str
+    instance_type: InstanceType = "c6i.4xlarge"
+    """x86 instance type; cannot change in the life of a cluster."""
     public: bool = True
-    root_volume_gib: int | None = None
+    """Whether it stands in the public subnet, with a public address; cannot change in the life of a cluster."""
+    root_volume_gib: RootVolumeSize | None = 200
+    """Root volume, which holds /home unless shared_storage is efs; cannot change in the life of a cluster."""
     shared_storage: SharedStorageType = "ebs"
+    """Where /home and Slurm are, which all nodes mount: ebs: on the root volume, by NFS from the head node; efs: on an
+    encrypted EFS file system, for large fleets, deleted with the cluster; cannot change in the life of a cluster."""
     ssh_key_name: str | None = None
+    """EC2 key pair (ed25519); null: Session Manager alone; cannot change in the life of a cluster."""
     ssh_cidr: str | None = None
+    """Address block or prefix list that may reach port 22; null: nobody. Never the world."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class LoginPoolSpec:
-    """Define a pool of login nodes behind a load balancer.
-
-    Attributes:
-        name: Lower case, at most 25 characters.
-        instance_type: x86 instance type.
-        count: Number of nodes.
-        public: Whether they stand in the public subnet.
-        grace_minutes: Notice that users get before a node is terminated, 3-120 minutes.
-        ssh_cidr: Who may reach port 22; None: nobody.
-    """
+class LoginPoolSpec(Spec):
+    """A pool of login nodes."""
 
     name: str
-    instance_type: str
-    count: int = 1
+    """Lower case, at most 25 characters."""
+    instance_type: InstanceType = "c6i.2xlarge"
+    """x86 instance type."""
+    count: Annotated[int, Field(ge=0)] = 1
+    """Number of nodes."""
     public: bool = False
-    grace_minutes: int = 10
+    """Whether they stand in the public subnet."""
+    grace_minutes: Annotated[int, Field(ge=3, le=120)] = 10
+    """Notice that users get before a node is terminated."""
     ssh_cidr: str | None = None
+    """Address block or prefix list that may reach port 22; null: nobody, Session Manager alone."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class SlurmSpec:
-    """Define the scheduler's behaviour.
+class SlurmSpec(Spec):
+    """The scheduler's behaviour."""
 
-    Attributes:
-        idle_minutes: Minutes without a job after which a dynamic node is terminated; -1: never.
-        queue_update_strategy: What happens to running nodes when a change concerns them.
-        scaling_strategy: Whether a job that does not get all of its nodes gets none.
-        custom_settings: Further ``slurm.conf`` parameters; those in its SchedulerParameters win over the stack's own.
-    """
-
-    idle_minutes: int = 10
+    idle_minutes: Annotated[int, Field(ge=-1)] = 10
+    """Minutes without a job after which a dynamic node is terminated; -1: never."""
     queue_update_strategy: QueueUpdateStrategy = "DRAIN"
+    """What happens to running nodes when a change concerns them: finish their jobs first, end at once, or refuse the
+    change until the fleet is stopped."""
     scaling_strategy: ScalingStrategy = "all-or-nothing"
-    custom_settings: Mapping[str, str] = field(default_factory=dict)
+    """Whether a job that does not get all of its nodes gets none."""
+    custom_settings: dict[str, str] = {}
+    """Further slurm.conf parameters; what SchedulerParameters lists here wins over the stack's own list, one by one."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class MonitoringSpec:
-    """Define logs, dashboard and alarms of the cluster.
-
-    Attributes:
-        log_retention_days: Days that CloudWatch keeps the cluster's logs.
-        retain_logs: Whether the logs outlive the cluster.
-        dashboard: Whether a CloudWatch dashboard is made.
-        alarms: Whether the head node's CloudWatch alarms are made.
-        detailed_monitoring: Whether EC2 metrics come every minute instead of every five.
-    """
+class MonitoringSpec(Spec):
+    """Logs, dashboard and alarms that ParallelCluster makes with the cluster."""
 
     log_retention_days: int = 180
+    """Days that CloudWatch keeps the cluster's logs."""
     retain_logs: bool = True
+    """Whether the logs outlive the cluster."""
     dashboard: bool = True
+    """CloudWatch dashboard of the head node and the file systems."""
     alarms: bool = True
+    """CloudWatch alarms of the head node."""
     detailed_monitoring: bool = False
+    """EC2 metrics every minute instead of every five."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class AcceptedWarning:
-    """Accept a warning of ParallelCluster's validators, which stops a deployment otherwise.
+class AcceptedWarning(Spec):
+    """A warning of ParallelCluster's validators that does not stop the deployment."""
 
-    Attributes:
-        validator: Type of the validator, one of ``validator_warnings.ACCEPTABLE``.
-        reason: Why.
-    """
-
-    validator: str
+    validator: Annotated[str, Field(json_schema_extra={"enum": list(ACCEPTABLE)})]
+    """Type of the validator, as `make validate` and `make preflight` name it."""
     reason: str
+    """Why; both programs tell it with the warning."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ClusterSpec:
-    """Define a cluster.
+class ClusterOptions(Spec):
+    """Everything about a cluster but its names and its place."""
 
-    Attributes:
-        name: ParallelCluster's name of the cluster; also the name of the stack that ParallelCluster makes.
-        region: AWS Region.
-        head_node: The head node.
-        queues: The Slurm queues.
-        version: ParallelCluster version, of the provider and of the cluster for its whole life.
-        os: Operating system of all nodes.
-        custom_ami: Image of all nodes, built for the same version and OS; None: ParallelCluster's own.
-        neuron_sdk: Neuron SDK release.
-        pytorch: PyTorch minor version of that release.
-        efa_interface_type: ``efa-only``: one IPv4 address per node; ``efa``: one per network card.
-        login_pools: Pools of login nodes.
-        slurm: The scheduler's behaviour.
-        monitoring: Logs, dashboard and alarms.
-        tags: Tags of everything that ParallelCluster makes.
-        overrides: Raw ParallelCluster keys merged over the rendered configuration.
-        accepted_warnings: Warnings that do not stop the deployment.
-    """
+    parallelcluster_version: Literal["3.16.1"] = "3.16.1"
+    """Version of ParallelCluster; another one means a new cluster."""
+    os: OperatingSystem = "ubuntu2404"
+    """Operating system of all nodes, one that AWS makes the Neuron SDK for."""
+    custom_ami: Annotated[str, Field(pattern=r"^ami-(?:[0-9a-f]{8}|[0-9a-f]{17})$")] | None = None
+    """Image made with the same ParallelCluster version and OS; null: ParallelCluster's own."""
+    neuron_sdk: str = neuron.DEFAULT_SDK
+    """Release of the AWS Neuron SDK."""
+    pytorch: str = neuron.DEFAULT_PYTORCH
+    """PyTorch version of that release, in quotes."""
+    efa_interface_type: EfaInterfaceType = "efa-only"
+    """efa-only: one IPv4 address per node; efa: the older type, one address per network card (8 on trn1.32xlarge).
+    Changes while the fleet is stopped."""
+    head_node: HeadNodeSpec = HeadNodeSpec()
+    login_nodes: list[LoginPoolSpec] = []
+    """Pools of login nodes."""
+    queues: list[QueueSpec]
+    """Slurm queues, 1 to 50."""
+    slurm: SlurmSpec = SlurmSpec()
+    monitoring: MonitoringSpec = MonitoringSpec()
+    overrides: dict[str, Any] = {}
+    """Raw ParallelCluster keys for what is not modelled here, merged last; queues and compute resources by Name."""
+    accepted_warnings: list[AcceptedWarning] = []
+    """Warnings of ParallelCluster's validators that do not stop the deployment. A validator in this list says no errors
+    in the deployment, either; `make validate` and `make preflight` still have them."""
+
+
+class ClusterSpec(ClusterOptions):
+    """A cluster."""
 
     name: str
+    """ParallelCluster's name of the cluster; also the name of the stack that ParallelCluster makes."""
     region: str
-    head_node: HeadNodeSpec
-    queues: Sequence[QueueSpec]
-    version: str
-    os: OperatingSystem = "ubuntu2404"
-    custom_ami: str | None = None
-    neuron_sdk: str = neuron.DEFAULT_SDK
-    pytorch: str = neuron.DEFAULT_PYTORCH
-    efa_interface_type: EfaInterfaceType = "efa-only"
-    login_pools: Sequence[LoginPoolSpec] = ()
-    slurm: SlurmSpec = field(default_factory=SlurmSpec)
-    monitoring: MonitoringSpec = field(default_factory=MonitoringSpec)
-    tags: Mapping[str, str] = field(default_factory=dict)
-    overrides: Mapping[str, Any] = field(default_factory=dict)
-    accepted_warnings: Sequence[AcceptedWarning] = ()
+    """AWS Region."""
+    tags: dict[str, str] = {}
+    """Tags of everything that ParallelCluster makes."""
 
     @property
     def placement_group_labels(self) -> list[str]:
         """Labels of the placement groups that the cluster needs made, in order of first use."""
-        return list(dict.fromkeys(q.placement_group_label for q in self.queues if q.placement_group_label))
+        return list(dict.fromkeys(queue.placement_group_label for queue in self.queues if queue.placement_group_label))
 
     @property
     def max_nodes(self) -> int:
         """Compute nodes when every compute resource is at its MaxCount."""
-        return sum(resource.max_count for _, resource in self._resources())
+        return sum(resource.max_count for resource in self._resources())
 
     @property
     def max_trainium_vcpus(self) -> int:
         """VCPUs of all Trn nodes at MaxCount, the unit of quotas L-2C3B7624 and L-6B0D517C."""
         return sum(
             TRAINIUM_TYPES[resource.instance_type].vcpus * resource.max_count
-            for _, resource in self._resources()
+            for resource in self._resources()
             if resource.instance_type in TRAINIUM_TYPES
         )
 
@@ -259,7 +238,7 @@ class ClusterSpec:
         return sum(
             resource.max_count
             * addresses_per_node(resource.instance_type, efa=resource.has_efa, interface_type=self.efa_interface_type)
-            for _, resource in self._resources()
+            for resource in self._resources()
         )
 
     @property
@@ -268,10 +247,9 @@ class ClusterSpec:
         return sum(
             resource.max_count
             * interfaces_per_node(resource.instance_type, efa=resource.has_efa, interface_type=self.efa_interface_type)
-            for _, resource in self._resources()
+            for resource in self._resources()
         )
 
-    def _resources(self) -> Iterator[tuple[QueueSpec, ComputeResourceSpec]]:
+    def _resources(self) -> Iterator[ComputeResourceSpec]:
         for queue in self.queues:
-            for resource in queue.compute_resources:
-                yield queue, resource
+            yield from queue.compute_resources

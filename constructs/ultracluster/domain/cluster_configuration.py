@@ -132,8 +132,8 @@ def render(spec: ClusterSpec, bindings: Bindings) -> dict[str, Any]:
         # nodes run, and the fleet would have both types; another value it refuses until the fleet is stopped.
         "DevSettings": {"EfaInterfaceType": spec.efa_interface_type},
     }
-    if spec.login_pools:
-        configuration["LoginNodes"] = {"Pools": [_login_pool(pool, bindings) for pool in spec.login_pools]}
+    if spec.login_nodes:
+        configuration["LoginNodes"] = {"Pools": [_login_pool(pool, bindings) for pool in spec.login_nodes]}
     merged: dict[str, Any] = _merge(configuration, spec.overrides)
     return merged
 

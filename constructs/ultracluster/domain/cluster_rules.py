@@ -20,9 +20,9 @@ from ultracluster.domain.cluster import (
     LoginPoolSpec,
     QueueSpec,
 )
-from ultracluster.domain.faults import Fault, below
 from ultracluster.domain.instance_types import TRAINIUM_TYPES, has_efa, is_arm, memory_gib
-from ultracluster.domain.validator_warnings import ACCEPTABLE, VALIDATORS
+from ultracluster.domain.validators import ACCEPTABLE, VALIDATORS
+from ultracluster.domain.violations import Violation, below
 
 MAX_QUEUES = 50
 MAX_COMPUTE_RESOURCES = 50
@@ -88,33 +88,33 @@ MODELLED_KEYS = {
 lists."""
 
 
-def faults(spec: ClusterSpec) -> list[Fault]:
+def violations(spec: ClusterSpec) -> list[Violation]:
     """Return every rule that a cluster breaks; paths are field names of the spec."""
-    found = [*_name_faults(spec), *_software_faults(spec), *_tag_faults(spec.tags)]
-    found += below(("head_node",), _head_node_faults(spec.head_node, spec))
-    found += _login_pool_faults(spec.login_pools)
-    found += _queue_list_faults(spec)
+    found = [*_name_violations(spec), *_software_violations(spec), *_tag_violations(spec.tags)]
+    found += below(("head_node",), _head_node_violations(spec.head_node, spec))
+    found += _login_pool_violations(spec.login_nodes)
+    found += _queue_list_violations(spec)
     for index, queue in enumerate(spec.queues):
-        found += below(("queues", index), _queue_faults(queue, spec))
+        found += below(("queues", index), _queue_violations(queue, spec))
     reserved = slurm.RESERVED_CLUSTER_SETTINGS
     if "Database" in _slurm_overrides(spec):
         reserved |= slurm.RESERVED_ACCOUNTING_SETTINGS
-    found += below(("slurm", "custom_settings"), _slurm_faults(spec.slurm.custom_settings, reserved))
-    found += below(("overrides",), _override_faults(spec))
-    found += below(("accepted_warnings",), _accepted_warning_faults(spec.accepted_warnings))
+    found += below(("slurm", "custom_settings"), _slurm_violations(spec.slurm.custom_settings, reserved))
+    found += below(("overrides",), _override_violations(spec))
+    found += below(("accepted_warnings",), _accepted_warning_violations(spec.accepted_warnings))
     return found
 
 
-def _name_faults(spec: ClusterSpec) -> Iterator[Fault]:
+def _name_violations(spec: ClusterSpec) -> Iterator[Violation]:
     accounting = {"Database", "ExternalSlurmdbd"} & _slurm_overrides(spec).keys()
     if accounting and len(spec.name) > names.CLUSTER_NAME_MAX_WITH_ACCOUNTING:
         allowed = f"at most {names.CLUSTER_NAME_MAX_WITH_ACCOUNTING} characters"
-        yield Fault(("name",), spec.name, allowed, "with Slurm accounting, table names hold the cluster's name")
+        yield Violation(("name",), spec.name, allowed, "with Slurm accounting, table names hold the cluster's name")
     for q, queue in enumerate(spec.queues):
         for r, resource in enumerate(queue.compute_resources):
             fqdn = names.longest_node_fqdn(spec.name, queue.name, resource.name, resource.max_count)
             if len(fqdn) > names.NODE_FQDN_MAX:
-                yield Fault(
+                yield Violation(
                     ("queues", q, "compute_resources", r, "name"),
                     resource.name,
                     f"shorter names: {fqdn} has {len(fqdn)} characters, {names.NODE_FQDN_MAX} are allowed",
@@ -122,50 +122,52 @@ def _name_faults(spec: ClusterSpec) -> Iterator[Fault]:
                 )
 
 
-def _software_faults(spec: ClusterSpec) -> Iterator[Fault]:
+def _software_violations(spec: ClusterSpec) -> Iterator[Violation]:
     release = neuron.RELEASES.get(spec.neuron_sdk)
     if release is None:
-        yield Fault(
+        yield Violation(
             ("neuron_sdk",),
             spec.neuron_sdk,
             " or ".join(neuron.RELEASES),
             "2.28 is the last line that trains with PyTorch on Trn1 by all of AWS's pages; no other is verified here",
         )
         return
-    obstacles = {version: neuron.obstacle(pytorch, spec.os) for version, pytorch in release.pytorch.items()}
-    reason = obstacles.get(spec.pytorch, f"what Neuron SDK {spec.neuron_sdk} has for {spec.os}")
+    blockers = {version: neuron.blocker(pytorch, spec.os) for version, pytorch in release.pytorch.items()}
+    reason = blockers.get(spec.pytorch, f"what Neuron SDK {spec.neuron_sdk} has for {spec.os}")
     if reason is not None:
-        allowed = [version for version, obstacle in obstacles.items() if obstacle is None]
-        yield Fault(("pytorch",), spec.pytorch, " or ".join(allowed), reason)
+        allowed = [version for version, blocker in blockers.items() if blocker is None]
+        yield Violation(("pytorch",), spec.pytorch, " or ".join(allowed), reason)
 
 
-def _tag_faults(tags: Iterable[str]) -> Iterator[Fault]:
+def _tag_violations(tags: Iterable[str]) -> Iterator[Violation]:
     keys = list(tags)
     if len(keys) > MAX_TAGS:
-        yield Fault(("tags",), len(keys), f"at most {MAX_TAGS} tags", "limit of ParallelCluster")
+        yield Violation(("tags",), len(keys), f"at most {MAX_TAGS} tags", "limit of ParallelCluster")
     for key in keys:
         if not 1 <= len(key) <= MAX_TAG_KEY:
-            yield Fault(("tags", key), key, f"a key of 1 to {MAX_TAG_KEY} characters", "limit of AWS")
+            yield Violation(("tags", key), key, f"a key of 1 to {MAX_TAG_KEY} characters", "limit of AWS")
         if key.lower().startswith(RESERVED_TAG_PREFIXES):
-            yield Fault(("tags", key), key, f"no key that begins with {' or '.join(RESERVED_TAG_PREFIXES)}", "reserved")
+            yield Violation(
+                ("tags", key), key, f"no key that begins with {' or '.join(RESERVED_TAG_PREFIXES)}", "reserved"
+            )
 
 
-def _head_node_faults(head: HeadNodeSpec, spec: ClusterSpec) -> Iterator[Fault]:
-    yield from _x86_faults(head.instance_type)
+def _head_node_violations(head: HeadNodeSpec, spec: ClusterSpec) -> Iterator[Violation]:
+    yield from _x86_violations(head.instance_type)
     memory = memory_gib(head.instance_type)
     needed = min(spec.max_nodes / 25 + 0.6, 16)
     if memory is not None and memory < needed:
-        yield Fault(
+        yield Violation(
             ("instance_type",),
             head.instance_type,
             f"a type with at least {needed:.1f} GiB of memory (this one has {memory:g})",
             f"the head node serves {spec.max_nodes} nodes",
         )
-    yield from _size_faults(head.instance_type, spec)
+    yield from _size_violations(head.instance_type, spec)
     if head.ssh_cidr is not None:
-        yield from _ssh_faults(head.ssh_cidr)
+        yield from _ssh_violations(head.ssh_cidr)
     if head.ssh_key_name and not head.ssh_cidr:
-        yield Fault(
+        yield Violation(
             ("ssh_cidr",),
             None,
             "your own address range, such as 203.0.113.0/24",
@@ -173,14 +175,16 @@ def _head_node_faults(head: HeadNodeSpec, spec: ClusterSpec) -> Iterator[Fault]:
         )
 
 
-def _ssh_faults(cidr: str) -> Iterator[Fault]:
+def _ssh_violations(cidr: str) -> Iterator[Violation]:
     if re.fullmatch(r"pl-[0-9a-f]{8}(?:[0-9a-f]{9})?", cidr):
         return
     block = addresses.parse(cidr)
     if block is None:
-        yield Fault(("ssh_cidr",), cidr, "an IPv4 block such as 203.0.113.0/24, or a prefix list pl-...", "not a CIDR")
+        yield Violation(
+            ("ssh_cidr",), cidr, "an IPv4 block such as 203.0.113.0/24, or a prefix list pl-...", "not a CIDR"
+        )
     elif block.prefixlen < WIDEST_SSH_PREFIX:
-        yield Fault(
+        yield Violation(
             ("ssh_cidr",),
             cidr,
             f"a block of /{WIDEST_SSH_PREFIX} or smaller, best your office's",
@@ -188,36 +192,36 @@ def _ssh_faults(cidr: str) -> Iterator[Fault]:
         )
 
 
-def _login_pool_faults(pools: Iterable[LoginPoolSpec]) -> Iterator[Fault]:
+def _login_pool_violations(pools: Iterable[LoginPoolSpec]) -> Iterator[Violation]:
     pools = list(pools)
     if len(pools) > MAX_LOGIN_POOLS:
-        yield Fault(("login_nodes",), len(pools), f"at most {MAX_LOGIN_POOLS} pools", "limit of ParallelCluster")
-    yield from below(("login_nodes",), _group_name_faults([pool.name for pool in pools]))
+        yield Violation(("login_nodes",), len(pools), f"at most {MAX_LOGIN_POOLS} pools", "limit of ParallelCluster")
+    yield from below(("login_nodes",), _group_name_violations([pool.name for pool in pools]))
     for index, pool in enumerate(pools):
-        yield from below(("login_nodes", index), _x86_faults(pool.instance_type))
+        yield from below(("login_nodes", index), _x86_violations(pool.instance_type))
         if pool.ssh_cidr is not None:
-            yield from below(("login_nodes", index), _ssh_faults(pool.ssh_cidr))
+            yield from below(("login_nodes", index), _ssh_violations(pool.ssh_cidr))
 
 
-def _queue_list_faults(spec: ClusterSpec) -> Iterator[Fault]:
+def _queue_list_violations(spec: ClusterSpec) -> Iterator[Violation]:
     if not 1 <= len(spec.queues) <= MAX_QUEUES:
-        yield Fault(("queues",), len(spec.queues), f"1 to {MAX_QUEUES} queues", "limit of ParallelCluster")
+        yield Violation(("queues",), len(spec.queues), f"1 to {MAX_QUEUES} queues", "limit of ParallelCluster")
     resources = sum(len(queue.compute_resources) for queue in spec.queues)
     if resources > MAX_COMPUTE_RESOURCES:
         allowed = f"at most {MAX_COMPUTE_RESOURCES} compute resources over all queues"
-        yield Fault(("queues",), resources, allowed, "limit of ParallelCluster")
-    yield from below(("queues",), _group_name_faults([queue.name for queue in spec.queues]))
+        yield Violation(("queues",), resources, allowed, "limit of ParallelCluster")
+    yield from below(("queues",), _group_name_violations([queue.name for queue in spec.queues]))
 
 
-def _queue_faults(queue: QueueSpec, spec: ClusterSpec) -> Iterator[Fault]:
+def _queue_violations(queue: QueueSpec, spec: ClusterSpec) -> Iterator[Violation]:
     if not queue.compute_resources:
-        yield Fault(("compute_resources",), 0, "at least 1 compute resource", "a queue without nodes runs nothing")
-    yield from below(("compute_resources",), _group_name_faults([r.name for r in queue.compute_resources]))
+        yield Violation(("compute_resources",), 0, "at least 1 compute resource", "a queue without nodes runs nothing")
+    yield from below(("compute_resources",), _group_name_violations([r.name for r in queue.compute_resources]))
     for index, resource in enumerate(queue.compute_resources):
-        yield from below(("compute_resources", index), _compute_resource_faults(resource, queue))
-        yield from below(("compute_resources", index), _size_faults(resource.instance_type, spec))
+        yield from below(("compute_resources", index), _compute_resource_violations(resource, queue))
+        yield from below(("compute_resources", index), _size_violations(resource.instance_type, spec))
     if queue.existing_placement_group and queue.placement_group:
-        yield Fault(
+        yield Violation(
             ("existing_placement_group",),
             queue.existing_placement_group,
             "this or placement_group, not both",
@@ -226,9 +230,9 @@ def _queue_faults(queue: QueueSpec, spec: ClusterSpec) -> Iterator[Fault]:
     placed = queue.placement_group_label or queue.existing_placement_group
     if queue.capacity_type == "CAPACITY_BLOCK" and placed:
         field = "existing_placement_group" if queue.existing_placement_group else "placement_group"
-        yield Fault((field,), placed, "none", "a Capacity Block has its own placement")
+        yield Violation((field,), placed, "none", "a Capacity Block has its own placement")
     elif queue.placement_group_label and any(resource.reserved for resource in queue.compute_resources):
-        yield Fault(
+        yield Violation(
             ("placement_group",),
             queue.placement_group,
             "none, or existing_placement_group: the group that the reservation was made in",
@@ -236,26 +240,28 @@ def _queue_faults(queue: QueueSpec, spec: ClusterSpec) -> Iterator[Fault]:
         )
     if placed and any(_BURSTABLE.match(resource.instance_type) for resource in queue.compute_resources):
         field = "existing_placement_group" if queue.existing_placement_group else "placement_group"
-        yield Fault((field,), placed, "none", "burstable types take no cluster placement group")
-    yield from lustre.mount_point_faults(("scratch_dir",), queue.scratch_dir, example="/scratch")
+        yield Violation((field,), placed, "none", "burstable types take no cluster placement group")
+    yield from lustre.mount_point_violations(("scratch_dir",), queue.scratch_dir, example="/scratch")
     yield from below(
-        ("custom_slurm_settings",), _slurm_faults(queue.custom_slurm_settings, slurm.RESERVED_QUEUE_SETTINGS)
+        ("custom_slurm_settings",), _slurm_violations(queue.custom_slurm_settings, slurm.RESERVED_QUEUE_SETTINGS)
     )
 
 
-def _compute_resource_faults(resource: ComputeResourceSpec, queue: QueueSpec) -> Iterator[Fault]:
+def _compute_resource_violations(resource: ComputeResourceSpec, queue: QueueSpec) -> Iterator[Violation]:
     if resource.min_count > resource.max_count:
-        yield Fault(("min_count",), resource.min_count, f"at most max_count, {resource.max_count}", "min exceeds max")
-    yield from _x86_faults(resource.instance_type)
+        yield Violation(
+            ("min_count",), resource.min_count, f"at most max_count, {resource.max_count}", "min exceeds max"
+        )
+    yield from _x86_violations(resource.instance_type)
     if resource.instance_type.startswith("trn") and resource.instance_type not in TRAINIUM_TYPES:
         allowed = "another family, or one of " + ", ".join(TRAINIUM_TYPES)
-        yield Fault(("instance_type",), resource.instance_type, allowed, "the Trn types that EC2 has")
+        yield Violation(("instance_type",), resource.instance_type, allowed, "the Trn types that EC2 has")
     if resource.efa and not has_efa(resource.instance_type):
-        yield Fault(
+        yield Violation(
             ("efa",), True, f"false, or one of {EFA_TYPES}", f"{resource.instance_type} is not known to have EFA"
         )
     if resource.capacity_reservation_id and resource.capacity_reservation_group_arn:
-        yield Fault(
+        yield Violation(
             ("capacity_reservation_group_arn",),
             resource.capacity_reservation_group_arn,
             "this or capacity_reservation_id, not both",
@@ -263,18 +269,18 @@ def _compute_resource_faults(resource: ComputeResourceSpec, queue: QueueSpec) ->
         )
     if resource.reserved and queue.capacity_type == "SPOT":
         field = "capacity_reservation_id" if resource.capacity_reservation_id else "capacity_reservation_group_arn"
-        yield Fault((field,), getattr(resource, field), "null", "Spot takes no reservation")
+        yield Violation((field,), getattr(resource, field), "null", "Spot takes no reservation")
     if queue.capacity_type == "CAPACITY_BLOCK":
-        yield from _capacity_block_faults(resource)
+        yield from _capacity_block_violations(resource)
 
 
-def _capacity_block_faults(resource: ComputeResourceSpec) -> Iterator[Fault]:
+def _capacity_block_violations(resource: ComputeResourceSpec) -> Iterator[Violation]:
     if resource.capacity_reservation_id is None:
-        yield Fault(
+        yield Violation(
             ("capacity_reservation_id",), None, "the id of the Capacity Block, cr-...", "nodes come from it alone"
         )
     if resource.min_count != resource.max_count or resource.min_count == 0:
-        yield Fault(
+        yield Violation(
             ("min_count",),
             resource.min_count,
             f"the same as max_count, {resource.max_count}",
@@ -282,37 +288,39 @@ def _capacity_block_faults(resource: ComputeResourceSpec) -> Iterator[Fault]:
         )
     kind = TRAINIUM_TYPES.get(resource.instance_type)
     if kind is not None and not kind.capacity_blocks:
-        yield Fault(("instance_type",), resource.instance_type, CAPACITY_BLOCK_TYPES, "sold as Capacity Blocks")
+        yield Violation(("instance_type",), resource.instance_type, CAPACITY_BLOCK_TYPES, "sold as Capacity Blocks")
 
 
-def _x86_faults(instance_type: str) -> Iterator[Fault]:
+def _x86_violations(instance_type: str) -> Iterator[Violation]:
     if is_arm(instance_type):
-        yield Fault(("instance_type",), instance_type, "an x86 instance type", "all nodes of a cluster share one image")
+        yield Violation(
+            ("instance_type",), instance_type, "an x86 instance type", "all nodes of a cluster share one image"
+        )
 
 
-def _size_faults(instance_type: str, spec: ClusterSpec) -> Iterator[Fault]:
+def _size_violations(instance_type: str, spec: ClusterSpec) -> Iterator[Violation]:
     if instance_type.endswith((".nano", ".micro")) and spec.os.startswith("ubuntu"):
-        yield Fault(("instance_type",), instance_type, "a type larger than micro", f"too small for {spec.os}")
+        yield Violation(("instance_type",), instance_type, "a type larger than micro", f"too small for {spec.os}")
 
 
-def _group_name_faults(group_names: list[str]) -> Iterator[Fault]:
+def _group_name_violations(group_names: list[str]) -> Iterator[Violation]:
     times = Counter(group_names)
     for index, name in enumerate(group_names):
         if not names.is_node_group_name(name):
             allowed = "a lower-case letter, then letters, digits and hyphens, at most 25 in all, not `default`"
-            yield Fault((index, "name"), name, allowed, "becomes part of node names")
+            yield Violation((index, "name"), name, allowed, "becomes part of node names")
         if times[name] > 1:
-            yield Fault((index, "name"), name, "a name of its own", "given twice")
+            yield Violation((index, "name"), name, "a name of its own", "given twice")
 
 
-def _slurm_faults(settings: Iterable[str], reserved: frozenset[str]) -> Iterator[Fault]:
+def _slurm_violations(settings: Iterable[str], reserved: frozenset[str]) -> Iterator[Violation]:
     for key in settings:
         if key.lower() in reserved:
-            yield Fault((key,), key, "any parameter that ParallelCluster does not set itself", "reserved")
+            yield Violation((key,), key, "any parameter that ParallelCluster does not set itself", "reserved")
 
 
-def _override_faults(spec: ClusterSpec) -> Iterator[Fault]:
-    if odd := list(_json_faults(spec.overrides, ())):
+def _override_violations(spec: ClusterSpec) -> Iterator[Violation]:
+    if odd := list(_json_violations(spec.overrides, ())):
         yield from odd
         return
     for path, value in _leaves(spec.overrides, ()):
@@ -320,49 +328,53 @@ def _override_faults(spec: ClusterSpec) -> Iterator[Fault]:
         hides = not isinstance(value, dict | list)
         for pattern, setting in MODELLED_KEYS.items():
             if fnmatchcase(dotted, pattern) or (hides and pattern.startswith(f"{dotted}.")):
-                yield Fault(path, value, f"the setting {setting}", "the rules of this stack count on it")
+                yield Violation(path, value, f"the setting {setting}", "the rules of this stack count on it")
                 break
         if path[-1] == "AdditionalIamPolicies" and value != []:
-            yield Fault(path, value, "a list, whose policies are added", "nodes need those that they have")
+            yield Violation(path, value, "a list, whose policies are added", "nodes need those that they have")
         if path[-1] == "Policy" and path[0] != "LoginNodes" and str(value).endswith(_SSM_POLICY):
             allowed = "leave it out: the nodes' own policy already has Session Manager"
-            yield Fault(path, value, allowed, "by it any job reads every SSM parameter of the account")
+            yield Violation(path, value, allowed, "by it any job reads every SSM parameter of the account")
     known = {queue.name: {resource.name for resource in queue.compute_resources} for queue in spec.queues}
     path = ("Scheduling", "SlurmQueues")
-    yield from _unnamed_faults(path, _at(spec.overrides, path), known, "queue")
+    yield from _unnamed_violations(path, _at(spec.overrides, path), known, "queue")
     for q, queue in enumerate(_mappings(_at(spec.overrides, path))):
         if queue.get("Name") in list(known):
             resources = known[queue["Name"]]
             below_queue = (*path, q, "ComputeResources")
-            yield from _unnamed_faults(below_queue, queue.get("ComputeResources"), resources, "compute resource")
+            yield from _unnamed_violations(below_queue, queue.get("ComputeResources"), resources, "compute resource")
 
 
-def _json_faults(value: Any, path: tuple[str | int, ...]) -> Iterator[Fault]:
+def _json_violations(value: Any, path: tuple[str | int, ...]) -> Iterator[Violation]:
     if isinstance(value, Mapping):
         for key, child in value.items():
             if isinstance(key, str):
-                yield from _json_faults(child, (*path, key))
+                yield from _json_violations(child, (*path, key))
             else:
-                yield Fault(path, key, "keys of text, in quotes if need be", "the configuration becomes JSON")
+                yield Violation(path, key, "keys of text, in quotes if need be", "the configuration becomes JSON")
     elif isinstance(value, list):
         for index, child in enumerate(value):
-            yield from _json_faults(child, (*path, index))
+            yield from _json_violations(child, (*path, index))
     elif not (value is None or isinstance(value, str | int) or (isinstance(value, float) and isfinite(value))):
-        yield Fault(path, value, "text (in quotes), a number, true, false or null", "the configuration becomes JSON")
+        yield Violation(
+            path, value, "text (in quotes), a number, true, false or null", "the configuration becomes JSON"
+        )
 
 
-def _unnamed_faults(path: tuple[str | int, ...], value: Any, known: Collection[str], kind: str) -> Iterator[Fault]:
+def _unnamed_violations(
+    path: tuple[str | int, ...], value: Any, known: Collection[str], kind: str
+) -> Iterator[Violation]:
     """Check that an override of a list is a list of mappings, each with the name of what it changes."""
     if value is None:
         return
     allowed = f"one of {', '.join(sorted(known))}"
     if not isinstance(value, list):
-        yield Fault(path, value, f"a list, each item with the Name of a {kind}", "merged by Name")
+        yield Violation(path, value, f"a list, each item with the Name of a {kind}", "merged by Name")
         return
     for index, item in enumerate(value):
         name = item.get("Name") if isinstance(item, dict) else None
         if name not in list(known):
-            yield Fault((*path, index, "Name"), name, allowed, f"names the {kind} to change")
+            yield Violation((*path, index, "Name"), name, allowed, f"names the {kind} to change")
 
 
 def _slurm_overrides(spec: ClusterSpec) -> dict[str, Any]:
@@ -394,7 +406,7 @@ def _leaves(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str
         yield path, value
 
 
-def subnet_faults(spec: ClusterSpec, *, private_subnet_cidr: str, reserve: int) -> Iterator[Fault]:
+def subnet_violations(spec: ClusterSpec, *, private_subnet_cidr: str, reserve: int) -> Iterator[Violation]:
     """Check that the private subnet holds every node at its MaxCount.
 
     Args:
@@ -408,7 +420,7 @@ def subnet_faults(spec: ClusterSpec, *, private_subnet_cidr: str, reserve: int) 
     needed = spec.max_node_addresses + reserve
     if needed > addresses.usable(block):
         prefix = addresses.longest_prefix_for(needed)
-        yield Fault(
+        yield Violation(
             ("private_subnet_cidr",),
             private_subnet_cidr,
             f"a /{prefix} or larger" if prefix is not None else "fewer nodes: no subnet is that large",
@@ -417,7 +429,7 @@ def subnet_faults(spec: ClusterSpec, *, private_subnet_cidr: str, reserve: int) 
         )
 
 
-def zone_warnings(spec: ClusterSpec, zone_id: str) -> Iterator[Fault]:
+def zone_warnings(spec: ClusterSpec, zone_id: str) -> Iterator[Violation]:
     """Tell which instance types the zone was not seen to offer, with the zones that did, those of the region first."""
     for q, queue in enumerate(spec.queues):
         for r, resource in enumerate(queue.compute_resources):
@@ -425,7 +437,7 @@ def zone_warnings(spec: ClusterSpec, zone_id: str) -> Iterator[Fault]:
             if kind is not None and zone_id not in kind.zones:
                 prefix = zone_id.partition("-")[0]
                 zones = sorted(kind.zones, key=lambda zone: (zone.partition("-")[0] != prefix, zone))
-                yield Fault(
+                yield Violation(
                     ("queues", q, "compute_resources", r, "instance_type"),
                     resource.instance_type,
                     "zones that offer it: " + ", ".join(zones),
@@ -433,7 +445,7 @@ def zone_warnings(spec: ClusterSpec, zone_id: str) -> Iterator[Fault]:
                 )
 
 
-def _accepted_warning_faults(accepted: Iterable[AcceptedWarning]) -> Iterator[Fault]:
+def _accepted_warning_violations(accepted: Iterable[AcceptedWarning]) -> Iterator[Violation]:
     reasons = {
         "passes": "its warnings stop no deployment, and need not be accepted",
         "stops": "its warnings mean a broken cluster",
@@ -442,17 +454,17 @@ def _accepted_warning_faults(accepted: Iterable[AcceptedWarning]) -> Iterator[Fa
     for index, each in enumerate(accepted):
         place, allowed = (index, "validator"), " or ".join(ACCEPTABLE)
         if each.validator in seen:
-            yield Fault(place, each.validator, "each validator once", "one reason is told for it")
+            yield Violation(place, each.validator, "each validator once", "one reason is told for it")
         elif each.validator not in ACCEPTABLE:
             known = VALIDATORS.get(each.validator)
             reason = reasons[known.effect] if known else "no validator of this type warns of a cluster"
-            yield Fault(place, each.validator, allowed, reason)
+            yield Violation(place, each.validator, allowed, reason)
         seen.add(each.validator)
         if not each.reason.strip():
-            yield Fault((index, "reason"), each.reason, "a sentence", "it is told with every report of the warning")
+            yield Violation((index, "reason"), each.reason, "a sentence", "it is told with every report of the warning")
 
 
-def image_warnings(spec: ClusterSpec) -> Iterator[Fault]:
+def image_warnings(spec: ClusterSpec) -> Iterator[Violation]:
     """Tell which queues have so many nodes that their image should have the Neuron software."""
     changed = {
         queue.get("Name")
@@ -462,7 +474,7 @@ def image_warnings(spec: ClusterSpec) -> Iterator[Fault]:
     for queue in spec.queues:
         nodes = sum(each.max_count for each in queue.compute_resources if each.instance_type in TRAINIUM_TYPES)
         if nodes > MOST_NODES_WITHOUT_IMAGE and spec.custom_ami is None and queue.name not in changed:
-            yield Fault(
+            yield Violation(
                 ("custom_ami",),
                 None,
                 "an image with the Neuron software: make image, docs/images.md",

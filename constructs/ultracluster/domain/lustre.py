@@ -3,12 +3,14 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
-from typing import Literal
+from typing import Annotated, Literal
 
-from ultracluster.domain.faults import Fault
+from pydantic import Field
+
+from ultracluster.domain.spec import Spec
+from ultracluster.domain.violations import Path, Violation
 
 DeploymentType = Literal["SCRATCH_2", "PERSISTENT_1", "PERSISTENT_2"]
 Compression = Literal["LZ4", "NONE"]
@@ -37,8 +39,6 @@ _MOST_METADATA_IOPS = 192_000
 _METADATA_IOPS = (1500, 3000, 6000, *range(12_000, _MOST_METADATA_IOPS + 1, 12_000))
 _INCLUDED_METADATA_IOPS = ((1200, 1500), (2400, 3000), (9600, 6000))
 """Largest capacity in GiB, and the metadata IOPS that come with it."""
-_EVENTS: tuple[FileEvent, ...] = ("NEW", "CHANGED", "DELETED")
-_MAX_BACKUP_DAYS = 90
 
 _KMS_KEY_ARN = re.compile(r"arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/[A-Za-z0-9-]+")
 _PATH = re.compile(r"(/[A-Za-z0-9._+=@-]+)+")
@@ -83,31 +83,27 @@ _HOME = "/home"
 _SCRATCH = "/scratch"
 
 
-@dataclass(frozen=True)
-class LustreSpec:
-    """A file system on SSD storage, and where the cluster mounts it.
+class LustreSpec(Spec):
+    """The FSx for Lustre file system, on SSD storage."""
 
-    Attributes:
-        deployment_type: Changing it makes a new file system.
-        capacity_gib: 1200, 2400 or a multiple of 2400; can grow in place.
-        throughput_mbps_per_tib: MB/s per TiB of a persistent type, None for scratch. FSx changes it in place,
-            CloudFormation makes a new file system.
-        compression: Can change in place.
-        metadata_iops: Provisioned number, None for automatic; PERSISTENT_2 only; at least what comes with the
-            capacity. Can grow in place, before the capacity (``growth_fault``).
-        backup_retention_days: 0 for no automatic backups, at most 90; can change in place.
-        kms_key_arn: None for the key that FSx manages; persistent types only. Changing it makes a new file system.
-        mount_dir: Directory on every node of the cluster.
-    """
-
-    deployment_type: DeploymentType
-    capacity_gib: int
-    throughput_mbps_per_tib: int | None
-    compression: Compression
-    metadata_iops: int | None
-    backup_retention_days: int
-    kms_key_arn: str | None
-    mount_dir: str
+    deployment_type: DeploymentType = "PERSISTENT_2"
+    """PERSISTENT_2 for data to keep, SCRATCH_2 for data that can be lost. Another one means a new file system."""
+    capacity_gib: int = 4800
+    """Storage in GiB: 1200, 2400 or a multiple of 2400. Can grow in place."""
+    throughput_mbps_per_tib: int | None = 250
+    """MB/s per TiB: 125, 250, 500 or 1000 on PERSISTENT_2; 50, 100 or 200 on PERSISTENT_1; null on SCRATCH_2. Another
+    one means a new file system: FSx would change it in place, CloudFormation does not."""
+    compression: Compression = "LZ4"
+    """Compression of new files."""
+    metadata_iops: int | None = None
+    """Provisioned metadata IOPS of PERSISTENT_2, at least what the capacity includes, and raised before the capacity
+    in a deployment of their own; null: automatic, growing with the capacity."""
+    backup_retention_days: Annotated[int, Field(ge=0, le=90)] = 7
+    """Days that automatic backups are kept, 0: none. FSx takes none of scratch file systems and those linked to S3."""
+    kms_key_arn: str | None = None
+    """Key that encrypts the file system; null: the key that FSx manages. Another one means a new file system."""
+    mount_dir: str = "/fsx"
+    """Where nodes mount it."""
 
     @property
     def persistent(self) -> bool:
@@ -115,23 +111,19 @@ class LustreSpec:
         return self.deployment_type != "SCRATCH_2"
 
 
-@dataclass(frozen=True)
-class DataRepository:
-    """A directory of the file system linked to a prefix of an S3 bucket (a data repository association).
-
-    Attributes:
-        path: Directory in the file system, or ``/`` for all of it.
-        bucket: None for the bucket that is created with the file system.
-        prefix: Key prefix without a leading slash; empty for the whole bucket.
-        import_events: Events in S3 that are brought into the file system by themselves.
-        export_events: Events in the file system that are carried to S3 by themselves.
-    """
+class DataRepository(Spec):
+    """A directory of the file system that is linked to a prefix in S3 (a data repository association)."""
 
     path: str
-    bucket: str | None
-    prefix: str
-    import_events: tuple[FileEvent, ...]
-    export_events: tuple[FileEvent, ...]
+    """Directory in the file system, such as /data."""
+    bucket: str | None = None
+    """Name of an existing bucket in the same Region; null: a bucket of this deployment."""
+    prefix: str = ""
+    """Prefix within the bucket, without a leading slash."""
+    import_events: list[FileEvent] = ["NEW", "CHANGED", "DELETED"]
+    """Changes in S3 that show in the file system."""
+    export_events: list[FileEvent] = ["NEW", "CHANGED", "DELETED"]
+    """Changes in the file system that are written to S3."""
 
 
 def overlap(one: str, other: str) -> bool:
@@ -153,8 +145,8 @@ def included_metadata_iops(capacity_gib: int) -> int:
     return min(12_000 * max(1, capacity_gib // 24_000), _MOST_METADATA_IOPS)
 
 
-def growth_fault(capacity_gib: tuple[int, int], metadata_iops: tuple[int | None, int | None]) -> str | None:
-    """Return why FSx would refuse to change capacity and metadata IOPS of PERSISTENT_2 at once, and what it takes.
+def growth_blocker(capacity_gib: tuple[int, int], metadata_iops: tuple[int | None, int | None]) -> str | None:
+    """Return why FSx would refuse to change capacity and metadata IOPS of PERSISTENT_2 at once, and what it needs.
 
     FSx wants the IOPS of the new capacity before it grows, and refuses one request for both, as the first version of
     Terraform's provider sent it; CloudFormation's way is assumed to be the same
@@ -172,55 +164,38 @@ def growth_fault(capacity_gib: tuple[int, int], metadata_iops: tuple[int | None,
     return f"{capacity_gib[1]} GiB need {needed} metadata IOPS first, and the file system has {has}"
 
 
-def faults(spec: LustreSpec) -> list[Fault]:
+def violations(spec: LustreSpec) -> list[Violation]:
     """Return what FSx for Lustre or ParallelCluster would refuse, with paths relative to ``spec``."""
-    return [
-        *_capacity_faults(spec),
-        *_performance_faults(spec),
-        *_protection_faults(spec),
-        *_mount_dir_faults(spec.mount_dir),
-    ]
+    return [*_capacity(spec), *_throughput(spec), *_metadata_iops(spec), *_protection(spec), *_mount_dir(spec)]
 
 
-def mount_point_faults(path: tuple[str | int, ...], directory: str, *, example: str) -> list[Fault]:
+def mount_point_violations(path: Path, directory: str, *, example: str) -> list[Violation]:
     """Return why nothing may be mounted on a directory of a node."""
     if not _is_plain_path(directory):
-        return [Fault(path, directory, f"an absolute path such as {example}", "a mount point")]
+        return [Violation(path, directory, f"an absolute path such as {example}", "a mount point")]
     if directory in _RESERVED_MOUNT_DIRS:
-        return [Fault(path, directory, f"another directory, such as {example}", "ParallelCluster reserves it")]
+        return [Violation(path, directory, f"another directory, such as {example}", "ParallelCluster reserves it")]
     if overlap(directory, _HOME):
-        return [Fault(path, directory, "a directory outside /home", "the head node exports /home")]
+        return [Violation(path, directory, "a directory outside /home", "the head node exports /home")]
     return []
 
 
-def repository_faults(spec: LustreSpec, repositories: Sequence[DataRepository]) -> list[Fault]:
+def repository_violations(spec: LustreSpec, repositories: Sequence[DataRepository]) -> list[Violation]:
     """Return what FSx would refuse in the links to S3.
 
     Paths are relative to the object that holds ``data_repositories`` and ``file_system``.
     """
-    found: list[Fault] = []
+    found: list[Violation] = []
     if len(repositories) > MAX_REPOSITORIES:
-        found.append(
-            Fault(
-                path=("data_repositories",),
-                got=len(repositories),
-                allowed=f"at most {MAX_REPOSITORIES}",
-                reason="the number of data repository associations of one file system",
-            )
-        )
+        allowed, reason = f"at most {MAX_REPOSITORIES}", "the number of data repository associations of one file system"
+        found.append(Violation(("data_repositories",), len(repositories), allowed, reason))
     if repositories and spec.backup_retention_days:
-        found.append(
-            Fault(
-                path=("file_system", "backup_retention_days"),
-                got=spec.backup_retention_days,
-                allowed="0 with data repositories",
-                reason="FSx takes no backups of a file system that is linked to S3",
-            )
-        )
+        path, reason = ("file_system", "backup_retention_days"), "FSx takes no backups of a file system linked to S3"
+        found.append(Violation(path, spec.backup_retention_days, "0 with data repositories", reason))
     for index, repository in enumerate(repositories):
-        found += _repository_faults(("data_repositories", index), repository)
+        found += _repository(("data_repositories", index), repository)
     for (_, first), (index, second) in combinations(enumerate(repositories), 2):
-        found += _pair_faults(("data_repositories", index), first, second)
+        found += _pair(("data_repositories", index), first, second)
     return found
 
 
@@ -228,8 +203,8 @@ def shared_storage_name(spec: LustreSpec, *, stack_name: str, subnet: Sequence[s
     """Return the ``Name`` under which ParallelCluster mounts the file system.
 
     ParallelCluster refuses an update that puts another file system under the same ``Name``, and takes one that
-    changes both; it also fails on another mount directory under the same ``Name``. The name is therefore another one
-    with another mount directory, and whenever CloudFormation would make a new file system: its type,
+    changes both; it also fails on another mount directory under the same ``Name``. The name therefore changes with
+    the mount directory, and whenever CloudFormation would make a new file system: when its type,
     key, throughput, Lustre version, subnet or security group changes
     (https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-fsx-filesystem.html).
 
@@ -255,187 +230,89 @@ def shared_storage_name(spec: LustreSpec, *, stack_name: str, subnet: Sequence[s
     return f"fsx-{hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:12]}"
 
 
-def _capacity_faults(spec: LustreSpec) -> list[Fault]:
+def _capacity(spec: LustreSpec) -> list[Violation]:
     capacity = spec.capacity_gib
     if capacity == _SMALLEST_GIB or (capacity > 0 and capacity % _STEP_GIB == 0):
         return []
-    return [
-        Fault(
-            path=("capacity_gib",),
-            got=capacity,
-            allowed=f"{_SMALLEST_GIB}, {_STEP_GIB} or a multiple of {_STEP_GIB}",
-            reason="the sizes FSx for Lustre offers on SSD",
-        )
-    ]
+    allowed = f"{_SMALLEST_GIB}, {_STEP_GIB} or a multiple of {_STEP_GIB}"
+    return [Violation(("capacity_gib",), capacity, allowed, "the sizes FSx for Lustre offers on SSD")]
 
 
-def _performance_faults(spec: LustreSpec) -> list[Fault]:
-    if spec.deployment_type not in _THROUGHPUTS:
-        return [
-            Fault(
-                path=("deployment_type",),
-                got=spec.deployment_type,
-                allowed=_one_of(_THROUGHPUTS),
-                reason="the types of FSx for Lustre on SSD that take data repository associations",
-            )
-        ]
-    found: list[Fault] = []
-    throughputs = _THROUGHPUTS[spec.deployment_type]
-    if spec.throughput_mbps_per_tib not in (throughputs or (None,)):
-        found.append(
-            Fault(
-                path=("throughput_mbps_per_tib",),
-                got=spec.throughput_mbps_per_tib,
-                allowed=_one_of(throughputs) if throughputs else "null",
-                reason=f"the MB/s per TiB of {spec.deployment_type}" if throughputs else "SCRATCH_2 has a fixed one",
-            )
-        )
-    if spec.metadata_iops is not None and spec.deployment_type != "PERSISTENT_2":
-        found.append(
-            Fault(
-                path=("metadata_iops",),
-                got=spec.metadata_iops,
-                allowed=f"null with {spec.deployment_type}",
-                reason="only PERSISTENT_2 has a metadata configuration",
-            )
-        )
-    elif spec.metadata_iops is not None and spec.metadata_iops not in _METADATA_IOPS:
-        found.append(
-            Fault(
-                path=("metadata_iops",),
-                got=spec.metadata_iops,
-                allowed="null (automatic), 1500, 3000, 6000, 12000 or a multiple of 12000 up to 192000",
-                reason="the steps of provisioned metadata IOPS",
-            )
-        )
-    elif spec.metadata_iops is not None and spec.metadata_iops < included_metadata_iops(spec.capacity_gib):
-        found.append(
-            Fault(
-                path=("metadata_iops",),
-                got=spec.metadata_iops,
-                allowed=f"null (automatic), or at least {included_metadata_iops(spec.capacity_gib)}",
-                reason=f"what comes with {spec.capacity_gib} GiB at no cost; FSx wants it of a file system that grows",
-            )
-        )
-    if spec.compression not in ("LZ4", "NONE"):
-        found.append(
-            Fault(path=("compression",), got=spec.compression, allowed="LZ4 or NONE", reason="what FSx offers")
-        )
-    return found
+def _throughput(spec: LustreSpec) -> list[Violation]:
+    path, got, throughputs = (
+        ("throughput_mbps_per_tib",),
+        spec.throughput_mbps_per_tib,
+        _THROUGHPUTS[spec.deployment_type],
+    )
+    if got in (throughputs or (None,)):
+        return []
+    if not throughputs:
+        return [Violation(path, got, "null", "SCRATCH_2 has a fixed one")]
+    return [Violation(path, got, _one_of(throughputs), f"the MB/s per TiB of {spec.deployment_type}")]
 
 
-def _protection_faults(spec: LustreSpec) -> list[Fault]:
-    found: list[Fault] = []
-    if not 0 <= spec.backup_retention_days <= _MAX_BACKUP_DAYS:
-        found.append(
-            Fault(
-                path=("backup_retention_days",),
-                got=spec.backup_retention_days,
-                allowed=f"0 (off) to {_MAX_BACKUP_DAYS}",
-                reason="how long FSx keeps automatic backups",
-            )
-        )
-    elif spec.backup_retention_days and not spec.persistent:
-        found.append(
-            Fault(
-                path=("backup_retention_days",),
-                got=spec.backup_retention_days,
-                allowed="0 with SCRATCH_2",
-                reason="FSx backs up persistent file systems only",
-            )
-        )
-    if spec.kms_key_arn is not None and not spec.persistent:
-        found.append(
-            Fault(
-                path=("kms_key_arn",),
-                got=spec.kms_key_arn,
-                allowed="null with SCRATCH_2",
-                reason="scratch file systems are encrypted with FSx's own key",
-            )
-        )
-    elif spec.kms_key_arn is not None and not _KMS_KEY_ARN.fullmatch(spec.kms_key_arn):
-        found.append(
-            Fault(
-                path=("kms_key_arn",),
-                got=spec.kms_key_arn,
-                allowed="null or arn:aws:kms:REGION:ACCOUNT:key/ID",
-                reason="the ARN of a key, not of an alias",
-            )
-        )
-    return found
+def _metadata_iops(spec: LustreSpec) -> list[Violation]:
+    path, iops = ("metadata_iops",), spec.metadata_iops
+    if iops is None:
+        return []
+    if spec.deployment_type != "PERSISTENT_2":
+        reason = "only PERSISTENT_2 has a metadata configuration"
+        return [Violation(path, iops, f"null with {spec.deployment_type}", reason)]
+    if iops not in _METADATA_IOPS:
+        allowed = "null (automatic), 1500, 3000, 6000, 12000 or a multiple of 12000 up to 192000"
+        return [Violation(path, iops, allowed, "the steps of provisioned metadata IOPS")]
+    included = included_metadata_iops(spec.capacity_gib)
+    if iops < included:
+        reason = f"what comes with {spec.capacity_gib} GiB at no cost; FSx wants it of a file system that grows"
+        return [Violation(path, iops, f"null (automatic), or at least {included}", reason)]
+    return []
 
 
-def _mount_dir_faults(mount_dir: str) -> list[Fault]:
+def _protection(spec: LustreSpec) -> Iterator[Violation]:
+    days, key = spec.backup_retention_days, spec.kms_key_arn
+    if days and not spec.persistent:
+        reason = "FSx backs up persistent file systems only"
+        yield Violation(("backup_retention_days",), days, "0 with SCRATCH_2", reason)
+    if key is not None and not spec.persistent:
+        reason = "scratch file systems are encrypted with FSx's own key"
+        yield Violation(("kms_key_arn",), key, "null with SCRATCH_2", reason)
+    elif key is not None and not _KMS_KEY_ARN.fullmatch(key):
+        allowed = "null or arn:aws:kms:REGION:ACCOUNT:key/ID"
+        yield Violation(("kms_key_arn",), key, allowed, "the ARN of a key, not of an alias")
+
+
+def _mount_dir(spec: LustreSpec) -> list[Violation]:
     path = ("mount_dir",)
-    found = mount_point_faults(path, mount_dir, example="/fsx")
-    if not found and overlap(mount_dir, _SCRATCH):
-        return [Fault(path, mount_dir, "a directory outside /scratch", "nodes mount their own NVMe disks there")]
+    found = mount_point_violations(path, spec.mount_dir, example="/fsx")
+    if not found and overlap(spec.mount_dir, _SCRATCH):
+        allowed, reason = "a directory outside /scratch", "nodes mount their own NVMe disks there"
+        return [Violation(path, spec.mount_dir, allowed, reason)]
     return found
 
 
-def _repository_faults(at: tuple[str | int, ...], repository: DataRepository) -> list[Fault]:
-    found: list[Fault] = []
+def _repository(at: Path, repository: DataRepository) -> Iterator[Violation]:
     if repository.path != "/" and not _is_plain_path(repository.path):
-        found.append(
-            Fault(
-                path=(*at, "path"),
-                got=repository.path,
-                allowed="/ or an absolute path such as /data",
-                reason="a directory of the file system",
-            )
-        )
+        allowed = "/ or an absolute path such as /data"
+        yield Violation((*at, "path"), repository.path, allowed, "a directory of the file system")
     if repository.bucket is not None and not _BUCKET.fullmatch(repository.bucket):
-        found.append(
-            Fault(
-                path=(*at, "bucket"),
-                got=repository.bucket,
-                allowed="null or the name of a general purpose bucket: 3 to 63 of a-z, 0-9, hyphen and dot",
-                reason="Amazon S3's rules for bucket names",
-            )
-        )
+        allowed = "null or the name of a general purpose bucket: 3 to 63 of a-z, 0-9, hyphen and dot"
+        yield Violation((*at, "bucket"), repository.bucket, allowed, "Amazon S3's rules for bucket names")
     if repository.prefix and not _PREFIX.fullmatch(repository.prefix):
-        found.append(
-            Fault(
-                path=(*at, "prefix"),
-                got=repository.prefix,
-                allowed="empty, or a prefix such as runs/2026 without leading or doubled slashes",
-                reason="it follows s3://BUCKET/",
-            )
-        )
+        allowed = "empty, or a prefix such as runs/2026 without leading or doubled slashes"
+        yield Violation((*at, "prefix"), repository.prefix, allowed, "it follows s3://BUCKET/")
     for field, events in (("import_events", repository.import_events), ("export_events", repository.export_events)):
-        if len(set(events)) != len(events) or not set(events) <= set(_EVENTS):
-            found.append(
-                Fault(
-                    path=(*at, field),
-                    got=list(events),
-                    allowed="any of NEW, CHANGED, DELETED, each once",
-                    reason="the file events that FSx knows",
-                )
-            )
-    return found
+        if len(set(events)) != len(events):
+            allowed = "any of NEW, CHANGED, DELETED, each once"
+            yield Violation((*at, field), events, allowed, "the file events that FSx knows")
 
 
-def _pair_faults(at: tuple[str | int, ...], first: DataRepository, second: DataRepository) -> list[Fault]:
-    found: list[Fault] = []
+def _pair(at: Path, first: DataRepository, second: DataRepository) -> Iterator[Violation]:
     if overlap(first.path, second.path):
-        found.append(
-            Fault(
-                path=(*at, "path"),
-                got=second.path,
-                allowed=f"a directory neither above nor below {first.path}",
-                reason="each directory can be linked once",
-            )
-        )
+        allowed = f"a directory neither above nor below {first.path}"
+        yield Violation((*at, "path"), second.path, allowed, "each directory can be linked once")
     if first.bucket == second.bucket and overlap(f"/{first.prefix}", f"/{second.prefix}"):
-        found.append(
-            Fault(
-                path=(*at, "prefix"),
-                got=second.prefix,
-                allowed=f"a prefix neither above nor below {first.prefix!r} of the same bucket",
-                reason="each prefix can be linked once",
-            )
-        )
-    return found
+        allowed = f"a prefix neither above nor below {first.prefix!r} of the same bucket"
+        yield Violation((*at, "prefix"), second.prefix, allowed, "each prefix can be linked once")
 
 
 def _is_plain_path(path: str) -> bool:

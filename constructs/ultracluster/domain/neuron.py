@@ -162,7 +162,7 @@ en/v2.28.1/release-notes/components/runtime.html, "Compatibility Support Table".
 page. Whether 2.26.10.0 works with newer kernels than that is not known."""
 
 
-def obstacle(pytorch: PyTorch, os: str) -> str | None:
+def blocker(pytorch: PyTorch, os: str) -> str | None:
     """Return why PyTorch wheels do not run on an operating system, or None if they do."""
     system = SYSTEMS[os]
     if system.python not in pytorch.pythons:

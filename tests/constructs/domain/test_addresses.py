@@ -1,6 +1,6 @@
 from ipaddress import IPv4Network
 
-from ultracluster.domain.addresses import block_faults, longest_prefix_for, parse, usable
+from ultracluster.domain.addresses import block_violations, longest_prefix_for, parse, usable
 
 
 def test_aws_keeps_five_addresses() -> None:
@@ -23,7 +23,9 @@ def test_only_address_and_prefix_is_a_block() -> None:
     odd = ["", "ten", "10.0.0.0", "10.0.0.1/16", "10.0.0.0/255.255.0.0", "010.0.0.0/16", "10.0.0.0/33", "fd00::/8"]
     for text in odd:
         assert parse(text) is None, text
-        assert [(fault.path, fault.got) for fault in block_faults({"cidr": text})] == [(("cidr",), text)]
+        assert [(violation.path, violation.got) for violation in block_violations({"cidr": text})] == [
+            (("cidr",), text)
+        ]
 
 
 def test_a_block_is_read() -> None:
@@ -31,8 +33,8 @@ def test_a_block_is_read() -> None:
 
 
 def told(*cidrs: str) -> list[tuple[str | int, str]]:
-    found = block_faults(dict(zip(["cidr", "public", "private"], cidrs, strict=True)))
-    return [(fault.path[0], fault.allowed) for fault in found]
+    found = block_violations(dict(zip(["cidr", "public", "private"], cidrs, strict=True)))
+    return [(violation.path[0], violation.allowed) for violation in found]
 
 
 def test_blocks_beside_each_other_within_the_vpc_are_sound() -> None:

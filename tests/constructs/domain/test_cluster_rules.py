@@ -1,217 +1,334 @@
-"""Rules of a cluster that the tables of test_settings.py do not reach one by one: their edges."""
+"""Every rule of a cluster, and the values next to it that are allowed."""
 
-from collections.abc import Iterable
-from dataclasses import replace
+from __future__ import annotations
+
 from itertools import product
 from typing import Any
 
+import pytest
+
+from tests.constructs.domain.specs import (
+    CLUSTER,
+    GROUP_ARN,
+    NODES,
+    QUEUE,
+    RESERVATION,
+    changed,
+    cluster,
+    with_head,
+    with_nodes,
+    with_queue,
+)
 from ultracluster.domain.cluster import (
+    AcceptedWarning,
     ClusterSpec,
-    ComputeResourceSpec,
     HeadNodeSpec,
     LoginPoolSpec,
     OperatingSystem,
-    QueueSpec,
     SlurmSpec,
 )
-from ultracluster.domain.cluster_rules import MODELLED_KEYS, faults, subnet_faults, zone_warnings
-from ultracluster.domain.faults import Fault, below
-from ultracluster.domain.instance_types import EfaInterfaceType
+from ultracluster.domain.cluster_rules import MODELLED_KEYS, subnet_violations, violations, zone_warnings
 from ultracluster.domain.neuron import RELEASES
+from ultracluster.domain.violations import Violation, below
 
-TRN1 = ComputeResourceSpec(name="trn1-32xl", instance_type="trn1.32xlarge", max_count=16)
-QUEUE = QueueSpec(name="trn1", compute_resources=[TRN1])
-CLUSTER = ClusterSpec(
-    name="trn1-16",
-    region="us-west-2",
-    version="3.16.1",
-    head_node=HeadNodeSpec(instance_type="c6i.4xlarge"),
-    queues=[QUEUE],
-)
-BLOCK = replace(TRN1, min_count=16, capacity_reservation_id="cr-0123456789abcdef0")
-BLOCK_QUEUE = QueueSpec(name="block", capacity_type="CAPACITY_BLOCK", compute_resources=[BLOCK])
-POLICY_ARN = "arn:aws:iam::123456789012:policy/parallelcluster-x"
-GROUP_ARN = "arn:aws:resource-groups:us-west-2:123456789012:group/trn1"
+BLOCK = changed(NODES, min_count=16, capacity_reservation_id=RESERVATION)
+POLICY = {"Policy": "arn:aws:iam::123456789012:policy/parallelcluster-x"}
+SSM_POLICY = {"Policy": "arn:aws-us-gov:iam::aws:policy/AmazonSSMManagedInstanceCore"}
+TRN1_QUEUE = "queues.0"
+TRN1_NODES = "queues.0.compute_resources.0"
+OVERRIDDEN_QUEUES = "overrides.Scheduling.SlurmQueues"
 
 
-def places(found: Iterable[Fault]) -> list[str]:
-    return [".".join(map(str, fault.path)) for fault in found]
+def with_block(**values: Any) -> ClusterSpec:
+    """Return the cluster with a queue of a Capacity Block."""
+    return with_queue(BLOCK, **{"capacity_type": "CAPACITY_BLOCK", **values})
 
 
-def with_queue(queue: QueueSpec) -> ClusterSpec:
-    return replace(CLUSTER, queues=[queue])
+def with_logins(count: int = 1, **values: Any) -> ClusterSpec:
+    return cluster(login_nodes=[LoginPoolSpec(**{"name": f"p{each}", **values}) for each in range(count)])
 
 
-def with_nodes(**changes: Any) -> ClusterSpec:
-    return with_queue(replace(QUEUE, compute_resources=[replace(TRN1, **changes)]))
+def accepting(*warnings: tuple[str, str]) -> ClusterSpec:
+    return cluster(accepted_warnings=[AcceptedWarning(validator=name, reason=reason) for name, reason in warnings])
 
 
-def with_head(**changes: Any) -> ClusterSpec:
-    return replace(CLUSTER, head_node=replace(CLUSTER.head_node, **changes))
+def overriding(**overrides: Any) -> ClusterSpec:
+    return cluster(overrides=overrides)
 
 
-SMALL_QUEUE = replace(QUEUE, compute_resources=[replace(TRN1, max_count=10)])
-SOUND = [
+def overriding_queue(**values: Any) -> ClusterSpec:
+    return overriding(Scheduling={"SlurmQueues": [{"Name": "trn1", **values}]})
+
+
+def with_database(**values: Any) -> ClusterSpec:
+    return cluster(overrides={"Scheduling": {"SlurmSettings": {"Database": {"Uri": "db"}}}}, **values)
+
+
+SHORT_NAMES = changed(QUEUE, name="q", compute_resources=[changed(NODES, name="r", max_count=1)])
+SMALL = changed(QUEUE, compute_resources=[changed(NODES, max_count=10)])
+ON_AMAZON_LINUX: dict[str, Any] = {"os": "alinux2023", "pytorch": "2.8"}
+
+
+ALLOWED = [
     CLUSTER,
-    with_queue(BLOCK_QUEUE),
-    with_queue(replace(BLOCK_QUEUE, placement_group="none")),
+    with_block(),
+    with_block(placement_group="none"),
+    with_queue(changed(BLOCK, instance_type="p5.48xlarge"), capacity_type="CAPACITY_BLOCK"),
     with_nodes(min_count=16),
-    with_queue(replace(QUEUE, capacity_type="SPOT")),
-    replace(with_queue(replace(QUEUE, name="q", compute_resources=[replace(TRN1, name="r")])), name="n" * 41),
-    with_queue(replace(BLOCK_QUEUE, compute_resources=[replace(BLOCK, instance_type="p5.48xlarge")])),
     with_nodes(efa=False),
     with_nodes(instance_type="trn1.2xlarge"),
     with_nodes(instance_type="p5.48xlarge", efa=False),
     with_nodes(capacity_reservation_group_arn=GROUP_ARN),
-    with_queue(replace(QUEUE, existing_placement_group="mine")),
-    with_queue(replace(QUEUE, compute_resources=[BLOCK], existing_placement_group="mine")),
-    with_queue(replace(QUEUE, compute_resources=[BLOCK], placement_group="none")),
-    with_queue(replace(QUEUE, placement_group="none", compute_resources=[replace(TRN1, instance_type="t3.large")])),
+    with_queue(capacity_type="SPOT"),
+    with_queue(existing_placement_group="mine"),
+    with_queue(BLOCK, existing_placement_group="mine"),
+    with_queue(BLOCK, placement_group="none"),
+    with_queue(changed(NODES, instance_type="t3.large"), placement_group="none"),
     with_head(ssh_cidr="10.0.0.0/8"),
     with_head(ssh_cidr="203.0.113.5/32", ssh_key_name="mine"),
     with_head(ssh_cidr="pl-01234567"),
     with_head(ssh_cidr="pl-0123456789abcdef0"),
-    with_head(instance_type="x2idn.16xlarge"),
-    replace(with_head(instance_type="t3.micro"), os="alinux2023", pytorch="2.8", queues=[SMALL_QUEUE]),
-    replace(CLUSTER, tags={f"k{index}": "v" for index in range(39)}),
-    replace(CLUSTER, tags={"k" * 128: "v", "k": "v", "awsome": "v"}),
-    replace(CLUSTER, login_pools=[LoginPoolSpec(name=f"p{index}", instance_type="c6i.large") for index in range(10)]),
-    replace(CLUSTER, slurm=SlurmSpec(custom_settings={"MessageTimeout": "60", "AccountingStorageHost": "db"})),
-    replace(CLUSTER, queues=[replace(QUEUE, name=f"q{index}") for index in range(50)]),
+    with_head(instance_type="x2idn.16xlarge"),  # its memory is not known
+    cluster(head_node=HeadNodeSpec(instance_type="t3.micro"), queues=[SMALL], **ON_AMAZON_LINUX),
+    cluster(head_node=HeadNodeSpec(instance_type="m5.xlarge"), queues=with_nodes(max_count=50_000).queues),
+    cluster(tags={f"k{index}": "v" for index in range(39)}),
+    cluster(tags={"k" * 128: "v", "k": "v", "awsome": "v"}),
+    with_logins(10),
+    cluster(slurm=SlurmSpec(custom_settings={"MessageTimeout": "60", "AccountingStorageHost": "db"})),
+    cluster(queues=[changed(QUEUE, name=f"q{index}") for index in range(50)]),
+    cluster(name="n" * 41, queues=[SHORT_NAMES]),
+    with_database(name="n" * 40, queues=[SHORT_NAMES]),
+    # 25 + 4 + 9 + 1 + 3 + 1 + 11 + 9 = 63 characters: queue-dy-resource-number.cluster.pcluster
+    cluster(name="c" * 11, queues=[changed(QUEUE, name="q" * 25, compute_resources=[changed(NODES, max_count=999)])]),
+    accepting(("UrlValidator", "meant")),
+    overriding(Iam={"PermissionsBoundary": "arn:aws:iam::123456789012:policy/x"}),
+    overriding(DevSettings={"Timeouts": {"HeadNodeBootstrapTimeout": 3000}}),
+    overriding(HeadNode={"Dcv": {"Enabled": True}, "Networking": {"ElasticIp": True}}),
+    overriding(HeadNode={"Iam": {"AdditionalIamPolicies": [POLICY]}}),
+    overriding(Monitoring={"Logs": {"Rotation": {"Enabled": False}}}),
+    overriding(HeadNode={}, Scheduling={"SlurmQueues": []}),
+    overriding(DevSettings={"a": 1.5, "b": None, "c": True, "d": [1, "x"]}),
+    overriding_queue(ComputeResources=[{"Name": "trn1-32xl", "Tags": []}]),
+    overriding(Scheduling={"SlurmSettings": {"EnableMemoryBasedScheduling": True}}),
 ]
 
 
-def test_sound_clusters_have_no_fault() -> None:
-    for spec in SOUND:
-        assert list(map(str, faults(spec))) == [], spec
+@pytest.mark.parametrize("spec", ALLOWED, ids=range(len(ALLOWED)))
+def test_allowed(spec: ClusterSpec) -> None:
+    assert list(map(str, violations(spec))) == []
 
 
-def ssh_places(cidr: str) -> list[str]:
-    """Return what is told of a block for head node and login nodes."""
-    pool = LoginPoolSpec(name="login", instance_type="c6i.large", ssh_cidr=cidr)
-    found = faults(replace(with_head(ssh_cidr=cidr), login_pools=[pool]))
-    assert all(fault.got == cidr for fault in found)
-    return places(found)
-
-
-def test_ssh_is_never_open_to_the_world() -> None:
-    for cidr in ("0.0.0.0/0", "0.0.0.0/7", "128.0.0.0/1"):
-        assert ssh_places(cidr) == ["head_node.ssh_cidr", "login_nodes.0.ssh_cidr"], cidr
-
-
-def test_ssh_comes_from_a_block_or_a_prefix_list() -> None:
-    for cidr in ("", "world", "203.0.113.5", "203.0.113.5/24", "fd00::/8", "pl-1", "pl-0123456789"):
-        assert ssh_places(cidr) == ["head_node.ssh_cidr", "login_nodes.0.ssh_cidr"], cidr
-    for cidr in ("10.0.0.0/8", "203.0.113.5/32", "pl-01234567", "pl-0123456789abcdef0"):
-        assert ssh_places(cidr) == [], cidr
-
-
-def test_the_head_node_has_memory_for_the_fleet() -> None:
-    expected = {
-        (10, "t3.micro"): [],
-        (11, "t3.micro"): ["a type with at least 1.0"],
-        (85, "t3.medium"): [],
-        (86, "t3.medium"): ["a type with at least 4.0"],
-        (1875, "m5.large"): ["a type with at least 16.0"],
-        (1875, "m5.xlarge"): [],
-        (50_000, "m5.xlarge"): [],
-    }
-    told = {}
-    for nodes, instance_type in expected:
-        head = HeadNodeSpec(instance_type=instance_type)
-        found = faults(replace(with_nodes(max_count=nodes), head_node=head, os="alinux2023", pytorch="2.8"))
-        texts = [fault.allowed for fault in found if fault.path == ("head_node", "instance_type")]
-        told[nodes, instance_type] = [text.partition(" GiB")[0] for text in texts]
-    assert told == expected
-
-
-def test_a_node_has_at_most_63_characters() -> None:
-    """Of queue-dy-resource-number.cluster.pcluster: 25 + 4 + 9 + 1 + 3 + 1 + 11 + 9 = 63."""
-    for nodes, expected in ((999, []), (1000, ["queues.0.compute_resources.0.name"])):
-        queue = QueueSpec(name="q" * 25, compute_resources=[replace(TRN1, max_count=nodes)])
-        assert places(faults(replace(with_queue(queue), name="c" * 11))) == expected
-
-
-def test_a_capacity_block_has_all_of_its_nodes_all_the_time() -> None:
-    for least, most in ((0, 16), (15, 16), (17, 16), (0, 0)):
-        queue = replace(BLOCK_QUEUE, compute_resources=[replace(BLOCK, min_count=least, max_count=most)])
-        assert set(places(faults(with_queue(queue)))) == {"queues.0.compute_resources.0.min_count"}, (least, most)
-
-
-def test_a_capacity_block_has_an_id() -> None:
-    spec = with_queue(replace(BLOCK_QUEUE, compute_resources=[replace(BLOCK, capacity_reservation_id=None)]))
-    assert places(faults(spec)) == ["queues.0.compute_resources.0.capacity_reservation_id"]
-
-
-def test_a_capacity_block_takes_no_placement_group() -> None:
-    for changes in ({"placement_group": "fleet"}, {"existing_placement_group": "fleet"}):
-        found = faults(with_queue(replace(BLOCK_QUEUE, **changes)))  # type: ignore[arg-type]
-        assert places(found) == [f"queues.0.{field}" for field in changes]
-
-
-def test_reserved_capacity_takes_no_placement_group_of_this_deployment() -> None:
-    """EC2 does not launch into a reservation from a placement group other than the one it was made in."""
-    targets = ({"capacity_reservation_id": "cr-0123456789abcdef0"}, {"capacity_reservation_group_arn": GROUP_ARN})
-    for target in targets:
-        for label in ("fleet", "mine"):
-            resources = [replace(TRN1, name="free"), replace(TRN1, **target)]  # type: ignore[arg-type]
-            (fault,) = faults(with_queue(replace(QUEUE, compute_resources=resources, placement_group=label)))
-            assert (fault.path, fault.got) == (("queues", 0, "placement_group"), label)
-            assert fault.allowed.startswith("none, or existing_placement_group")
-
-
-def test_burstable_types_are_in_no_placement_group() -> None:
-    for instance_type in ("t2.medium", "t3.medium", "t3a.2xlarge"):
-        burstable = replace(QUEUE, compute_resources=[TRN1, replace(TRN1, name="t", instance_type=instance_type)])
-        groups = {"fleet": burstable, "mine": replace(burstable, placement_group="mine")}
-        for group, queue in groups.items():
-            (fault,) = faults(with_queue(queue))
-            assert (fault.path, fault.got, fault.allowed) == (("queues", 0, "placement_group"), group, "none")
-        assert len(faults(with_queue(replace(burstable, existing_placement_group="theirs")))) == 1
-        assert faults(with_queue(replace(burstable, placement_group="none"))) == []
-
-
-def test_trn_types_are_those_that_there_are() -> None:
-    for instance_type in ("trn1.16xlarge", "trn2.xlarge", "trn9.48xlarge"):
-        (fault,) = faults(with_nodes(instance_type=instance_type))
-        assert (fault.path[-1], fault.got) == ("instance_type", instance_type)
-        assert fault.allowed == (
-            "another family, or one of "
-            "trn1.2xlarge, trn1.32xlarge, trn1n.32xlarge, trn2.3xlarge, trn2.48xlarge, trn2u.48xlarge"
+VIOLATIONS: list[tuple[ClusterSpec, str, str]] = [
+    # names, tags
+    (with_database(name="n" * 41, queues=[SHORT_NAMES]), "name", "at most 40 characters"),
+    (
+        cluster(
+            name="c" * 11, queues=[changed(QUEUE, name="q" * 25, compute_resources=[changed(NODES, max_count=1000)])]
+        ),
+        f"{TRN1_NODES}.name",
+        "shorter names: qqq",
+    ),
+    (cluster(tags={f"k{index}": "v" for index in range(40)}), "tags", "at most 39 tags"),
+    (cluster(tags={"AWS:x": "y"}), "tags.AWS:x", "no key that begins with parallelcluster: or aws:"),
+    (cluster(tags={"parallelcluster:x": "y"}), "tags.parallelcluster:x", "no key that begins with"),
+    (cluster(tags={"k" * 129: "v"}), f"tags.{'k' * 129}", "a key of 1 to 128 characters"),
+    (cluster(tags={"": "v"}), "tags.", "a key of 1 to 128 characters"),
+    # head node, login nodes
+    (with_head(instance_type="c7g.4xlarge"), "head_node.instance_type", "an x86 instance type"),
+    (with_head(instance_type="t3a.micro"), "head_node.instance_type", "a type larger than micro"),
+    (
+        cluster(head_node=HeadNodeSpec(instance_type="t3.micro"), **ON_AMAZON_LINUX),
+        "head_node.instance_type",
+        "a type with at least 1.2 GiB",
+    ),
+    (
+        cluster(head_node=HeadNodeSpec(instance_type="m5.large"), queues=with_nodes(max_count=1875).queues),
+        "head_node.instance_type",
+        "a type with at least 16.0 GiB",
+    ),
+    (with_head(ssh_key_name="mine"), "head_node.ssh_cidr", "your own address range"),
+    *[
+        (with_ssh(ssh_cidr=cidr), place, allowed)
+        for with_ssh, place in ((with_head, "head_node.ssh_cidr"), (with_logins, "login_nodes.0.ssh_cidr"))
+        for allowed, cidrs in (
+            ("a block of /8 or smaller", ("0.0.0.0/0", "0.0.0.0/7", "128.0.0.0/1")),
+            ("an IPv4 block", ("", "world", "203.0.113.5", "203.0.113.5/24", "fd00::/8", "pl-1", "pl-0123456789")),
         )
+        for cidr in cidrs
+    ],
+    (with_logins(11), "login_nodes", "at most 10 pools"),
+    (with_logins(name="Login"), "login_nodes.0.name", "a lower-case letter"),
+    (with_logins(instance_type="m7g.large"), "login_nodes.0.instance_type", "an x86 instance type"),
+    # software
+    *[
+        (cluster(neuron_sdk=sdk), "neuron_sdk", "2.27.1 or 2.28.1")
+        for sdk in ("2.29.0", "2.30.0", "2.33.0", "2.28.0", "2.21.0", "latest")
+    ],
+    # queues
+    (cluster(queues=[]), "queues", "1 to 50 queues"),
+    (cluster(queues=[changed(QUEUE, name=f"q{each}") for each in range(51)]), "queues", "1 to 50 queues"),
+    (
+        with_queue(*(changed(NODES, name=f"r{each}") for each in range(51))),
+        "queues",
+        "at most 50 compute resources over all queues",
+    ),
+    (with_queue(name="trn_1"), f"{TRN1_QUEUE}.name", "a lower-case letter, then letters"),
+    (cluster(queues=[changed(QUEUE, compute_resources=[])]), f"{TRN1_QUEUE}.compute_resources", "at least 1"),
+    (
+        with_queue(placement_group="fleet", existing_placement_group="mine"),
+        f"{TRN1_QUEUE}.existing_placement_group",
+        "this or placement_group, not both",
+    ),
+    (with_queue(scratch_dir="scratch"), f"{TRN1_QUEUE}.scratch_dir", "an absolute path"),
+    *[
+        (
+            with_queue(custom_slurm_settings={key: "x", "MaxNodes": "4"}),
+            f"{TRN1_QUEUE}.custom_slurm_settings.{key}",
+            "any",
+        )
+        for key in ("oversubscribe", "OverSubscribe", "STATE", "Nodes", "SuspendTime")
+    ],
+    *[
+        (cluster(slurm=SlurmSpec(custom_settings={key: "x"})), f"slurm.custom_settings.{key}", "any parameter")
+        for key in ("Prolog", "TREEWIDTH", "ResumeProgram", "GresTypes")
+    ],
+    (
+        with_database(slurm=SlurmSpec(custom_settings={"AccountingStorageHost": "db"})),
+        "slurm.custom_settings.AccountingStorageHost",
+        "any parameter that ParallelCluster does not set itself",
+    ),
+    # nodes
+    (with_nodes(min_count=17), f"{TRN1_NODES}.min_count", "at most max_count, 16"),
+    (with_nodes(instance_type="c7gn.xlarge"), f"{TRN1_NODES}.instance_type", "an x86 instance type"),
+    (with_nodes(instance_type="t3.nano"), f"{TRN1_NODES}.instance_type", "a type larger than micro"),
+    *[
+        (
+            with_nodes(instance_type=kind),
+            f"{TRN1_NODES}.instance_type",
+            "another family, or one of trn1.2xlarge, trn1.32",
+        )
+        for kind in ("trn1.16xlarge", "trn2.xlarge", "trn9.48xlarge")
+    ],
+    (with_nodes(instance_type="trn1.2xlarge", efa=True), f"{TRN1_NODES}.efa", "false, or one of trn1.32xlarge, trn1n"),
+    (with_nodes(instance_type="c6i.4xlarge", efa=True), f"{TRN1_NODES}.efa", "false, or one of"),
+    # reservations, Capacity Blocks
+    (
+        with_nodes(capacity_reservation_id=RESERVATION, capacity_reservation_group_arn=GROUP_ARN),
+        f"{TRN1_NODES}.capacity_reservation_group_arn",
+        "this or capacity_reservation_id, not both",
+    ),
+    *[
+        (with_queue(changed(NODES, **{key: value}), capacity_type="SPOT"), f"{TRN1_NODES}.{key}", "null")
+        for key, value in (("capacity_reservation_id", RESERVATION), ("capacity_reservation_group_arn", GROUP_ARN))
+    ],
+    *[
+        (with_queue(changed(NODES, name="free"), changed(NODES, **{key: value}), placement_group=label), place, allowed)
+        for key, value in (("capacity_reservation_id", RESERVATION), ("capacity_reservation_group_arn", GROUP_ARN))
+        for label in ("fleet", "mine")
+        for place, allowed in ((f"{TRN1_QUEUE}.placement_group", "none, or existing_placement_group"),)
+    ],
+    *[
+        (
+            with_queue(changed(BLOCK, min_count=least, max_count=most), capacity_type="CAPACITY_BLOCK"),
+            f"{TRN1_NODES}.min_count",
+            f"the same as max_count, {most}",
+        )
+        for least, most in ((0, 16), (15, 16), (0, 0))
+    ],
+    (
+        with_queue(changed(BLOCK, capacity_reservation_id=None), capacity_type="CAPACITY_BLOCK"),
+        f"{TRN1_NODES}.capacity_reservation_id",
+        "the id of the Capacity Block",
+    ),
+    (
+        with_queue(changed(BLOCK, instance_type="trn1n.32xlarge"), capacity_type="CAPACITY_BLOCK"),
+        f"{TRN1_NODES}.instance_type",
+        "trn1.32xlarge, trn2.3xlarge, trn2.48xlarge, trn2u.48xlarge",
+    ),
+    (with_block(placement_group="fleet"), f"{TRN1_QUEUE}.placement_group", "none"),
+    (with_block(existing_placement_group="fleet"), f"{TRN1_QUEUE}.existing_placement_group", "none"),
+    *[
+        (with_queue(NODES, changed(NODES, name="t", instance_type=kind), **{key: "g"}), f"{TRN1_QUEUE}.{key}", "none")
+        for kind in ("t2.medium", "t3.medium", "t3a.2xlarge")
+        for key in ("placement_group", "existing_placement_group")
+    ],
+    # accepted warnings
+    (accepting(("DatabaseUriValidator", "x")), "accepted_warnings.0.validator", "AmiOsCompatibleValidator or "),
+    (accepting(("AsyncTimedUrlValidator", "x")), "accepted_warnings.0.validator", "AmiOsCompatibleValidator or "),
+    (accepting(("DuplicateMountDirValidator", "x")), "accepted_warnings.0.validator", "AmiOsCompatibleValidator or "),
+    (accepting(("UrlValidator", " ")), "accepted_warnings.0.reason", "a sentence"),
+    (accepting(("UrlValidator", "a"), ("UrlValidator", "b")), "accepted_warnings.1.validator", "each validator once"),
+    # overrides
+    (overriding(HeadNode=None), "overrides.HeadNode", "the setting cluster.head_node.instance_type"),
+    (
+        overriding(HeadNode={"Iam": {"AdditionalIamPolicies": None}}),
+        "overrides.HeadNode.Iam.AdditionalIamPolicies",
+        "a list, whose policies are added",
+    ),
+    (
+        overriding(HeadNode={"Iam": {"AdditionalIamPolicies": [POLICY, SSM_POLICY]}}),
+        "overrides.HeadNode.Iam.AdditionalIamPolicies.1.Policy",
+        "leave it out",
+    ),
+    (
+        overriding_queue(Iam={"AdditionalIamPolicies": [POLICY, SSM_POLICY]}),
+        f"{OVERRIDDEN_QUEUES}.0.Iam.AdditionalIamPolicies.1.Policy",
+        "leave it out",
+    ),
+    *[
+        (overriding(Scheduling={"SlurmQueues": queues}), f"{OVERRIDDEN_QUEUES}{place}", allowed)
+        for queues, place, allowed in (
+            ([{"Name": "other"}], ".0.Name", "one of trn1"),
+            ([{"AllocationStrategy": "lowest-price"}], ".0.Name", "one of trn1"),
+            (["trn1"], ".0.Name", "one of trn1"),
+            ([{"Name": ["trn1"]}], ".0.Name", "one of trn1"),
+            ([{"Name": "trn1"}, {"Name": "other"}], ".1.Name", "one of trn1"),
+            ({"AllocationStrategy": "x"}, "", "a list, each item with the Name of a queue"),
+            (
+                [{"Name": "trn1", "ComputeResources": [{"Name": "other"}]}],
+                ".0.ComputeResources.0.Name",
+                "one of trn1-32xl",
+            ),
+            ([{"Name": "trn1", "ComputeResources": [{"Tags": []}]}], ".0.ComputeResources.0.Name", "one of trn1-32"),
+            ([{"Name": "trn1", "ComputeResources": {"Name": "x"}}], ".0.ComputeResources", "a list, each item with"),
+        )
+    ],
+    *[
+        (overriding(Iam=value), f"overrides.Iam{place}", allowed)
+        for value, place, allowed in (
+            ({1: "x"}, "", "keys of text"),
+            ({"a": {None: 1}}, ".a", "keys of text"),
+            ({"a": [b"x"]}, ".a.0", "text (in quotes), a number"),
+            ({"a": float("nan")}, ".a", "text (in quotes), a number"),
+            ({"a": float("inf")}, ".a", "text (in quotes), a number"),
+        )
+    ],
+]
 
 
-def test_a_capacity_block_is_of_a_type_that_is_sold_so() -> None:
-    spec = with_queue(replace(BLOCK_QUEUE, compute_resources=[replace(BLOCK, instance_type="trn1n.32xlarge")]))
-    (fault,) = faults(spec)
-    assert fault.path == ("queues", 0, "compute_resources", 0, "instance_type")
-    assert fault.allowed == "trn1.32xlarge, trn2.3xlarge, trn2.48xlarge, trn2u.48xlarge"
+@pytest.mark.parametrize(("spec", "place", "allowed"), VIOLATIONS, ids=range(len(VIOLATIONS)))
+def test_violations(spec: ClusterSpec, place: str, allowed: str) -> None:
+    found = [(".".join(map(str, each.path)), each.allowed) for each in violations(spec)]
+    assert [path == place and text.startswith(allowed) for path, text in found].count(True) == 1, found
 
 
-def test_spot_takes_no_reservation() -> None:
-    targets = {"capacity_reservation_id": "cr-0123456789abcdef0", "capacity_reservation_group_arn": GROUP_ARN}
-    for field, value in targets.items():
-        resource = replace(TRN1, **{field: value})  # type: ignore[arg-type]
-        (fault,) = faults(with_queue(replace(QUEUE, capacity_type="SPOT", compute_resources=[resource])))
-        assert (fault.path[-1], fault.got) == (field, value)
+def test_names_given_twice_are_both_reported() -> None:
+    for spec, paths in (
+        (cluster(queues=[QUEUE, QUEUE]), [("queues", each, "name") for each in range(2)]),
+        (with_queue(NODES, NODES), [("queues", 0, "compute_resources", each, "name") for each in range(2)]),
+    ):
+        assert [(each.path, each.allowed) for each in violations(spec)] == [
+            (path, "a name of its own") for path in paths
+        ]
 
 
-def test_efa_is_for_types_that_have_it() -> None:
-    for instance_type in ("trn1.2xlarge", "c6i.4xlarge"):
-        found = faults(with_nodes(instance_type=instance_type, efa=True))
-        assert places(found) == ["queues.0.compute_resources.0.efa"], instance_type
-
-
-def test_ubuntu_does_not_fit_into_the_smallest_types() -> None:
-    for instance_type in ("t3.nano", "t3a.micro"):
-        resources = [replace(TRN1, instance_type=instance_type)]
-        found = faults(with_queue(replace(QUEUE, placement_group="none", compute_resources=resources)))
-        assert places(found) == ["queues.0.compute_resources.0.instance_type"]
-        assert "head_node.instance_type" in places(faults(with_head(instance_type=instance_type)))
+def test_violations_of_a_section_are_all_reported() -> None:
+    found = violations(overriding(Image={"Os": "x", "CustomAmi": "y"}, HeadNode={"Ssh": {}}))
+    assert [each.path[1:] for each in found] == [("Image", "Os"), ("Image", "CustomAmi"), ("HeadNode", "Ssh")]
 
 
 def test_system_sdk_and_pytorch_go_together() -> None:
-    sound = {
+    valid = {
         ("ubuntu2404", "2.8"),
         ("ubuntu2404", "2.9"),
         ("ubuntu2204", "2.7"),
@@ -221,52 +338,22 @@ def test_system_sdk_and_pytorch_go_together() -> None:
     }
     systems: list[OperatingSystem] = ["ubuntu2404", "ubuntu2204", "alinux2023"]
     for sdk, system, pytorch in product(RELEASES, systems, ["2.6", "2.7", "2.8", "2.9", "2.10", "2.9.0"]):
-        found = faults(replace(CLUSTER, os=system, neuron_sdk=sdk, pytorch=pytorch))
-        assert places(found) == ([] if (system, pytorch) in sound else ["pytorch"]), (system, sdk, pytorch)
-        for fault in found:
-            assert fault.allowed == " or ".join(version for on, version in sorted(sound) if on == system)
+        found = violations(cluster(os=system, neuron_sdk=sdk, pytorch=pytorch))
+        allowed = " or ".join(version for name, version in sorted(valid) if name == system)
+        expected = [] if (system, pytorch) in valid else [(("pytorch",), allowed)]
+        assert [(each.path, each.allowed) for each in found] == expected, (system, sdk, pytorch)
 
 
-def test_pytorch_that_does_not_run_is_told_with_its_obstacle() -> None:
-    reasons = {
-        ("alinux2023", "2.9"): "PyTorch 2.9.0 needs glibc 2.35, and alinux2023 has 2.34",
-        ("alinux2023", "2.7"): "PyTorch 2.7.0 has no wheels for Python 3.12, which alinux2023 has",
-        ("ubuntu2404", "2.7"): "PyTorch 2.7.0 has no wheels for Python 3.12, which ubuntu2404 has",
-        ("ubuntu2204", "2.6"): "what Neuron SDK 2.28.1 has for ubuntu2204",
-    }
-    told = {}
-    for system, pytorch in reasons:
-        (fault,) = faults(replace(CLUSTER, os=system, pytorch=pytorch))  # type: ignore[arg-type]
-        told[system, pytorch] = fault.reason
-    assert told == reasons
-
-
-def test_releases_that_do_not_train_on_trn1_are_told_so() -> None:
-    for sdk in ("2.29.0", "2.30.0", "2.33.0", "2.28.0", "2.21.0", "latest"):
-        (fault,) = faults(replace(CLUSTER, neuron_sdk=sdk))
-        assert (fault.path, fault.got, fault.allowed) == (("neuron_sdk",), sdk, "2.27.1 or 2.28.1")
-        assert fault.reason.startswith("2.28 is the last line that trains with PyTorch on Trn1")
-
-
-def test_accounting_shortens_the_name_of_the_cluster() -> None:
-    queue = replace(QUEUE, name="q", compute_resources=[replace(TRN1, name="r", max_count=1)])
-    for section in ("Database", "ExternalSlurmdbd"):
-        overrides = {"Scheduling": {"SlurmSettings": {section: {"Uri": "db"}}}}
-        for length, expected in ((40, []), (41, ["name"])):
-            spec = replace(CLUSTER, name="n" * length, overrides=overrides, queues=[queue])
-            assert places(faults(spec)) == expected, section
-
-
-def test_reserved_settings_of_a_queue_are_told_in_any_case() -> None:
-    for key in ("oversubscribe", "OverSubscribe", "STATE", "Nodes", "SuspendTime"):
-        spec = with_queue(replace(QUEUE, custom_slurm_settings={key: "x", "MaxNodes": "4"}))
-        assert places(faults(spec)) == [f"queues.0.custom_slurm_settings.{key}"]
-
-
-def test_reserved_settings_of_the_cluster_are_told_in_any_case() -> None:
-    for key in ("Prolog", "TREEWIDTH", "ResumeProgram"):
-        spec = replace(CLUSTER, slurm=SlurmSpec(custom_settings={key: "x"}))
-        assert places(faults(spec)) == [f"slurm.custom_settings.{key}"]
+@pytest.mark.parametrize(
+    ("system", "pytorch", "reason"),
+    [
+        ("alinux2023", "2.9", "PyTorch 2.9.0 needs glibc 2.35, and alinux2023 has 2.34"),
+        ("alinux2023", "2.7", "PyTorch 2.7.0 has no wheels for Python 3.12, which alinux2023 has"),
+        ("ubuntu2204", "2.6", "what Neuron SDK 2.28.1 has for ubuntu2204"),
+    ],
+)
+def test_why_a_pytorch_does_not_run(system: str, pytorch: str, reason: str) -> None:
+    assert [each.reason for each in violations(cluster(os=system, pytorch=pytorch))] == [reason]
 
 
 def override_of(pattern: str, value: object) -> dict[str, Any]:
@@ -278,163 +365,94 @@ def override_of(pattern: str, value: object) -> dict[str, Any]:
     return value  # type: ignore[return-value]
 
 
-def test_an_override_may_not_touch_what_rules_count_on() -> None:
+def test_an_override_may_not_touch_what_rules_rely_on() -> None:
     for pattern, setting in MODELLED_KEYS.items():
-        found = faults(replace(CLUSTER, overrides=override_of(pattern, "x")))
-        assert [(fault.path[0], fault.allowed) for fault in found] == [("overrides", f"the setting {setting}")], pattern
+        found = violations(cluster(overrides=override_of(pattern, "x")))
+        assert [(each.path[0], each.allowed) for each in found] == [("overrides", f"the setting {setting}")], pattern
 
 
-def test_what_an_override_may_not_touch() -> None:
-    """Spelt out where a rule of MODELLED_KEYS is for something other than a setting of ours."""
-    queue = {"Scheduling": {"SlurmQueues": [{"Name": "trn1", "Iam": {"InstanceRole": "arn"}}]}}
-    guarded: list[dict[str, Any]] = [
+def test_an_override_may_not_hide_what_rules_rely_on() -> None:
+    nested = [pattern.replace(".*", "") for pattern in MODELLED_KEYS if "." in pattern.replace(".*", "")]
+    for parent, value in product({pattern.rpartition(".")[0] for pattern in nested}, (None, "x", 1)):
+        found = violations(cluster(overrides=override_of(parent, value)))
+        assert any(each.allowed.startswith(("the setting ", "a list, ")) for each in found), parent
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
         {"HeadNode": {"Iam": {"InstanceProfile": "arn"}}},
-        {"HeadNode": {"Iam": {"InstanceRole": "arn"}}},
         {"HeadNode": {"Iam": {"S3Access": [{"BucketName": "mine"}]}}},
-        queue,
+        {"Scheduling": {"SlurmQueues": [{"Name": "trn1", "Iam": {"InstanceRole": "arn"}}]}},
         {"Scheduling": {"SlurmQueues": [{"Name": "trn1", "Iam": {"S3Access": [{"BucketName": "mine"}]}}]}},
-        {"Monitoring": {"DetailedMonitoring": True}},
         {"Monitoring": {"Logs": {"CloudWatch": {"Enabled": False}}}},
-        {"Monitoring": {"Dashboards": {"CloudWatch": {"Enabled": False}}}},
-        {"Monitoring": {"Alarms": {"Enabled": False}}},
-    ]
-    for overrides in guarded:
-        assert [fault.path[0] for fault in faults(replace(CLUSTER, overrides=overrides))] == ["overrides"], overrides
+        {"LoginNodes": {"Pools": [{"Name": "login", "Iam": {"AdditionalIamPolicies": [SSM_POLICY]}}]}},
+    ],
+)
+def test_permissions_and_logs_are_no_overrides(overrides: dict[str, Any]) -> None:
+    """A pattern that is lost from MODELLED_KEYS would open these."""
+    assert {each.path[0] for each in violations(cluster(overrides=overrides))} == {"overrides"}
 
 
-def test_an_override_of_a_section_is_told_once_for_each_key() -> None:
-    found = faults(replace(CLUSTER, overrides={"Image": {"Os": "x", "CustomAmi": "y"}, "HeadNode": {"Ssh": {}}}))
-    assert places(found) == ["overrides.Image.Os", "overrides.Image.CustomAmi", "overrides.HeadNode.Ssh"]
+@pytest.mark.parametrize(
+    ("interface_type", "block", "reserve", "fits"),
+    [
+        ("efa-only", "10.0.0.0/24", 235, True),  # 16 + 235 = 251
+        ("efa-only", "10.0.0.0/24", 236, False),
+        ("efa", "10.0.0.0/24", 123, True),  # 16 x 8 + 123 = 251
+        ("efa", "10.0.0.0/24", 124, False),
+        ("efa", "not a block", 124, True),  # another rule reports it
+    ],
+)
+def test_the_private_subnet_holds_every_node(interface_type: str, block: str, reserve: int, fits: bool) -> None:
+    found = subnet_violations(cluster(efa_interface_type=interface_type), private_subnet_cidr=block, reserve=reserve)
+    assert [(each.path, each.allowed) for each in found] == (
+        [] if fits else [(("private_subnet_cidr",), "a /23 or larger")]
+    )
 
 
-def test_an_override_may_not_hide_what_rules_count_on() -> None:
-    below_others = [pattern.replace(".*", "") for pattern in MODELLED_KEYS if "." in pattern.replace(".*", "")]
-    for parent, value in product({pattern.rpartition(".")[0] for pattern in below_others}, (None, "x", 1)):
-        found = faults(replace(CLUSTER, overrides=override_of(parent, value)))
-        assert any(fault.allowed.startswith(("the setting ", "a list, ")) for fault in found), parent
+def test_a_fleet_that_no_subnet_holds() -> None:
+    [found] = subnet_violations(with_nodes(max_count=70_000), private_subnet_cidr="10.0.0.0/16", reserve=0)
+    assert found.allowed == "fewer nodes: no subnet is that large"
 
 
-def test_overrides_of_what_is_not_modelled_are_free() -> None:
-    free: list[dict[str, Any]] = [
-        {},
-        {"Iam": {"PermissionsBoundary": "arn:aws:iam::123456789012:policy/x"}},
-        {"DevSettings": {"Timeouts": {"HeadNodeBootstrapTimeout": 3000}}},
-        {"HeadNode": {"Dcv": {"Enabled": True}, "Networking": {"ElasticIp": True}}},
-        {"HeadNode": {"Iam": {"AdditionalIamPolicies": [{"Policy": POLICY_ARN}]}}},
-        {"Monitoring": {"Logs": {"Rotation": {"Enabled": False}}}},
-        {"HeadNode": {}, "Scheduling": {"SlurmQueues": []}},
-        {"DevSettings": {"a": 1.5, "b": None, "c": True, "d": [1, "x"]}},
-        {"Scheduling": {"SlurmQueues": [{"Name": "trn1", "ComputeResources": [{"Name": "trn1-32xl", "Tags": []}]}]}},
-        {"Scheduling": {"SlurmSettings": {"EnableMemoryBasedScheduling": True, "CustomSlurmSettingsIncludeFile": "s3://b/f"}}},
-    ]  # fmt: skip
-    for overrides in free:
-        assert faults(replace(CLUSTER, overrides=overrides)) == []
+def test_a_zone_that_does_not_offer_a_type_is_a_warning() -> None:
+    nodes = [NODES, changed(NODES, instance_type="trn1n.32xlarge"), changed(NODES, instance_type="c6i.large")]
+    [warning] = zone_warnings(with_queue(*nodes), "usw2-az1")
+    assert warning.path == ("queues", 0, "compute_resources", 1, "instance_type")
+    assert warning.allowed == "zones that offer it: usw2-az4, use1-az6, use2-az3"
+    assert list(zone_warnings(with_queue(*nodes), "usw2-az4")) == []
 
 
-def test_no_node_may_have_the_policy_that_reads_every_parameter() -> None:
-    """Login pools have no overrides at all."""
-    for partition in ("aws", "aws-us-gov"):
-        arn = f"arn:{partition}:iam::aws:policy/AmazonSSMManagedInstanceCore"
-        iam = {"Iam": {"AdditionalIamPolicies": [{"Policy": POLICY_ARN}, {"Policy": arn}]}}
-        cases: dict[str, dict[str, Any]] = {
-            "HeadNode": {"HeadNode": iam},
-            "Scheduling.SlurmQueues.0": {"Scheduling": {"SlurmQueues": [{"Name": "trn1", **iam}]}},
-        }
-        for node, overrides in cases.items():
-            (fault,) = faults(replace(CLUSTER, overrides=overrides))
-            assert places([fault]) == [f"overrides.{node}.Iam.AdditionalIamPolicies.1.Policy"]
-            assert fault.got == arn
-            assert "already has Session Manager" in fault.allowed
-        found = faults(replace(CLUSTER, overrides={"LoginNodes": {"Pools": [{"Name": "login", **iam}]}}))
-        assert {fault.allowed for fault in found} == {"the setting cluster.login_nodes"}
-
-
-def test_overrides_of_lists_name_what_they_change() -> None:
-    cases: list[tuple[Any, str]] = [
-        ([{"Name": "other"}], "0.Name"),
-        ([{"AllocationStrategy": "lowest-price"}], "0.Name"),
-        (["trn1"], "0.Name"),
-        ([{"Name": ["trn1"]}], "0.Name"),
-        ({"AllocationStrategy": "lowest-price"}, ""),
-        ([{"Name": "trn1"}, {"Name": "other"}], "1.Name"),
-        ([{"Name": "trn1", "ComputeResources": [{"Name": "other"}]}], "0.ComputeResources.0.Name"),
-        ([{"Name": "trn1", "ComputeResources": [{"Tags": []}]}], "0.ComputeResources.0.Name"),
-        ([{"Name": "trn1", "ComputeResources": {"Name": "trn1-32xl"}}], "0.ComputeResources"),
-    ]
-    for change, place in cases:
-        found = places(faults(replace(CLUSTER, overrides={"Scheduling": {"SlurmQueues": change}})))
-        assert f"overrides.Scheduling.SlurmQueues.{place}".rstrip(".") in found
-
-
-def test_overrides_are_json() -> None:
-    odd: list[dict[Any, Any]] = [
-        {1: "x"},
-        {"a": {None: 1}},
-        {"a": [b"x"]},
-        {"a": float("nan")},
-        {"a": float("inf")},
-    ]
-    for value in odd:
-        found = faults(replace(CLUSTER, overrides={"Iam": value}))
-        assert [fault.reason for fault in found] == ["the configuration becomes JSON"], value
-        assert all(isinstance(part, str | int) for part in found[0].path)
-
-
-def test_the_private_subnet_holds_every_node() -> None:
-    sound: dict[tuple[EfaInterfaceType, str, int], bool] = {
-        ("efa-only", "10.0.0.0/24", 235): True,  # 16 + 235 = 251
-        ("efa-only", "10.0.0.0/24", 236): False,
-        ("efa", "10.0.0.0/24", 123): True,  # 16 x 8 + 123 = 251
-        ("efa", "10.0.0.0/24", 124): False,
-        ("efa", "not a block", 124): True,  # told by another rule
-    }
-    told = {}
-    for kind, cidr, reserve in sound:
-        spec = replace(CLUSTER, efa_interface_type=kind)
-        found = list(subnet_faults(spec, private_subnet_cidr=cidr, reserve=reserve))
-        assert all(fault.path == ("private_subnet_cidr",) and fault.allowed == "a /23 or larger" for fault in found)
-        told[kind, cidr, reserve] = not found
-    assert told == sound
-
-
-def test_a_zone_is_told_for_each_type_that_it_does_not_offer() -> None:
-    queue = replace(QUEUE, compute_resources=[TRN1, replace(TRN1, name="n", instance_type="trn1n.32xlarge"),
-                                              replace(TRN1, name="c", instance_type="c6i.large")])  # fmt: skip
-    (fault,) = zone_warnings(with_queue(queue), "usw2-az1")
-    assert fault.path == ("queues", 0, "compute_resources", 1, "instance_type")
-    assert fault.allowed == "zones that offer it: usw2-az4, use1-az6, use2-az3"
-    assert list(zone_warnings(with_queue(queue), "usw2-az4")) == []
-
-
-def test_a_fault_reads_as_a_sentence() -> None:
-    (fault,) = below(("a", 0), [Fault(("b",), "x", "y", "why")])
-    assert fault.path == ("a", 0, "b")
-    assert str(fault) == "got 'x'; allowed: y (why)"
+def test_a_violation_reads_as_a_sentence() -> None:
+    [violation] = below(("a", 0), [Violation(("b",), "x", "y", "why")])
+    assert violation.path == ("a", 0, "b")
+    assert str(violation) == "got 'x'; allowed: y (why)"
 
 
 def test_placement_groups_are_shared_by_label_and_left_out_for_reservations() -> None:
     queues = [
         QUEUE,
-        replace(QUEUE, name="b", placement_group="other"),
-        replace(QUEUE, name="c", placement_group="fleet"),
-        replace(QUEUE, name="d", placement_group="none"),
-        replace(QUEUE, name="e", existing_placement_group="mine"),
-        replace(QUEUE, name="f", compute_resources=[BLOCK]),
-        replace(QUEUE, name="g", compute_resources=[BLOCK], placement_group="reserved"),
-        BLOCK_QUEUE,
+        changed(QUEUE, placement_group="other"),
+        changed(QUEUE, placement_group="fleet"),
+        changed(QUEUE, placement_group="none"),
+        changed(QUEUE, existing_placement_group="mine"),
+        changed(QUEUE, compute_resources=[BLOCK]),
+        changed(QUEUE, compute_resources=[BLOCK], placement_group="reserved"),
+        changed(QUEUE, capacity_type="CAPACITY_BLOCK"),
     ]
     labels = [queue.placement_group_label for queue in queues]
     assert labels == ["fleet", "other", "fleet", None, None, None, "reserved", None]
-    assert replace(CLUSTER, queues=queues).placement_group_labels == ["fleet", "other", "reserved"]
+    assert cluster(queues=queues).placement_group_labels == ["fleet", "other", "reserved"]
 
 
 def test_sums_over_the_fleet() -> None:
-    resources = [TRN1, replace(TRN1, name="n", instance_type="trn1n.32xlarge", max_count=2),
-                 replace(TRN1, name="c", instance_type="c6i.large", max_count=3)]  # fmt: skip
-    spec = with_queue(replace(QUEUE, compute_resources=resources))
-    assert spec.max_nodes == 21
-    assert spec.max_trainium_vcpus == 18 * 128
-    assert spec.max_node_addresses == 21
-    assert spec.max_node_interfaces == 16 * 9 + 2 * 17 + 3
-    legacy = replace(spec, efa_interface_type="efa")
+    spec = with_queue(
+        NODES,
+        changed(NODES, instance_type="trn1n.32xlarge", max_count=2),
+        changed(NODES, instance_type="c6i.large", max_count=3),
+    )
+    assert (spec.max_nodes, spec.max_trainium_vcpus) == (21, 18 * 128)
+    assert (spec.max_node_addresses, spec.max_node_interfaces) == (21, 16 * 9 + 2 * 17 + 3)
+    legacy = changed(spec, efa_interface_type="efa")
     assert legacy.max_node_addresses == legacy.max_node_interfaces == 16 * 8 + 2 * 16 + 3

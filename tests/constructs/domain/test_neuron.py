@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import get_args
 
 from ultracluster.domain.cluster import OperatingSystem
-from ultracluster.domain.neuron import DEFAULT_PYTORCH, DEFAULT_SDK, RELEASES, SYSTEMS, obstacle
+from ultracluster.domain.neuron import DEFAULT_PYTORCH, DEFAULT_SDK, RELEASES, SYSTEMS, blocker
 
 
 def test_the_systems_of_the_settings_are_known() -> None:
@@ -40,13 +40,13 @@ def test_pytorch_2_8_comes_without_the_slow_torch_xla() -> None:
 
 
 def test_what_the_settings_choose_by_default_runs_on_ubuntu() -> None:
-    assert obstacle(RELEASES[DEFAULT_SDK].pytorch[DEFAULT_PYTORCH], "ubuntu2404") is None
+    assert blocker(RELEASES[DEFAULT_SDK].pytorch[DEFAULT_PYTORCH], "ubuntu2404") is None
 
 
 def test_each_system_runs_a_pytorch_of_each_release() -> None:
     for os in SYSTEMS:
         for sdk, release in RELEASES.items():
-            assert None in [obstacle(pytorch, os) for pytorch in release.pytorch.values()], (os, sdk)
+            assert None in [blocker(pytorch, os) for pytorch in release.pytorch.values()], (os, sdk)
 
 
 def test_each_system_has_kernels_that_each_release_was_tested_with() -> None:

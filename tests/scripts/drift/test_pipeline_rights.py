@@ -30,7 +30,8 @@ from tests.configurations import SHIPPED
 from tests.scripts.account import Operated
 from tests.scripts.status.status_looks import look
 from tests.stacks.deployments import Raw, deploy, edited
-from tests.stacks.test_snapshots import SNAPSHOTS
+from tests.stacks.golden import SNAPSHOTS
+from toolchain.golden import read_golden
 
 SLURM = {"slurm": "these credentials lack ssm:SendCommand"}
 
@@ -127,8 +128,8 @@ NOT_READ = {"vpc-lattice:DescribeServiceNetworkVpcEndpointAssociation", "kms:Dec
 
 
 def test_drift_detection_may_read_each_type_that_is_deployed() -> None:
-    texts = [path.read_text(encoding="utf-8") for name in SHIPPED for path in (SNAPSHOTS / name).iterdir()]
-    types = {each["Type"] for text in texts for each in json.loads(text)["Resources"].values()}
+    templates = [template for name in SHIPPED for template in read_golden(SNAPSHOTS / name).values()]
+    types = {each["Type"] for template in templates for each in template["Resources"].values()}
     schemas = {
         name: PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-west-2", name).schema
         for name in types

@@ -22,6 +22,7 @@ from scripts.estimate.quotas import Quota, Share, is_standard, quotas
 from scripts.estimate.sizes import GIB_PER_FILE_SERVER, file_system, fleet, others, subnets
 from scripts.estimate.workloads import WORKLOADS, Basis, WorkloadError, node_counts
 from tests.configurations import SHIPPED
+from toolchain.golden import read_golden
 
 PROJECT = Path(__file__).parents[3]
 TABLE = Prices("us-west-2", remark="a test")
@@ -61,9 +62,9 @@ def test_sums_are_those_of_the_domain_and_of_the_cluster_stack(environment: str)
         spec.max_node_addresses,
     )
     assert at_max.vcpus == spec.max_trainium_vcpus
-    template = PROJECT / "tests/snapshots" / environment / f"{environment}-cluster.json"
-    summary = template.read_text(encoding="utf-8").partition('"Summary"')[2]
-    told = {key: int(value) for key, value in re.findall(r'\\"(max_\w+)\\":(\d+)', summary)}
+    template = read_golden(PROJECT / "tests/snapshots" / environment)[f"{environment}-cluster"]
+    summary = "".join(map(str, template["Outputs"]["Summary"]["Value"]["Fn::Join"][1]))
+    told = {key: int(value) for key, value in re.findall(r'"(max_\w+)":(\d+)', summary)}
     assert told == {
         "max_nodes": at_max.nodes,
         "max_trainium_vcpus": at_max.vcpus,
@@ -128,7 +129,7 @@ def test_file_servers_are_counted_as_the_rules_count_them() -> None:
     [("trn1-16", 1200, 6000, 0), ("dev", 240, None, 0), ("ultracluster", 96_000, 96_000, 48_000)],
 )
 def test_file_system(environment: str, mbps: float, iops: int | None, paid: int) -> None:
-    found = file_system(settings(environment).storage.file_system.spec)
+    found = file_system(settings(environment).storage.file_system)
     assert (found.throughput_mbps, found.metadata_iops, found.paid_metadata_iops) == (mbps, iops, paid)
 
 

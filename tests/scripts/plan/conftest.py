@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from scripts.plan.comparison import Comparison
 from tests.scripts.plan.account import DeployedCluster
 from toolchain.assembly import EXAMPLE_ACCOUNT, Stack
 from toolchain.cluster import CLUSTER_TYPE
+from toolchain.golden import read_golden
 from toolchain.parallelcluster import Configuration, ParallelCluster
 
 SNAPSHOTS = Path(__file__).parents[2] / "snapshots"
@@ -33,8 +33,8 @@ def parallelcluster() -> Iterator[ParallelCluster]:
 def golden(environment: str = "trn1-16") -> dict[str, Stack]:
     """Return the golden templates of a configuration, anew each time."""
     return {
-        path.stem: Stack(path.stem, REGION, EXAMPLE_ACCOUNT, json.loads(path.read_text(encoding="utf-8")), {})
-        for path in sorted((SNAPSHOTS / environment).glob("*.json"))
+        name: Stack(name, REGION, EXAMPLE_ACCOUNT, template, {})
+        for name, template in read_golden(SNAPSHOTS / environment).items()
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from config.settings import BootstrapSettings
+from config.sections import BootstrapSettings
 from emulator.aws import ACCOUNT
 from scripts.preflight import access
 from scripts.preflight.check import Status

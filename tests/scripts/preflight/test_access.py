@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +24,7 @@ from tests.scripts.preflight.answers import failing
 from tests.scripts.preflight.cases_access import KEY
 from tests.scripts.preflight.conftest import GoodAccount
 from toolchain import bootstrap
+from toolchain.golden import read_golden
 
 CREDENTIALS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE")
 SNAPSHOTS = Path(__file__).parents[2] / "snapshots"
@@ -163,7 +165,7 @@ def test_a_region_that_there_is_not() -> None:
 
 
 def test_the_oldest_bootstrap_is_the_one_that_the_templates_ask_for() -> None:
-    texts = [path.read_text(encoding="utf-8") for path in SNAPSHOTS.glob("*/*-*.json")]
+    texts = [json.dumps(read_golden(path)) for path in SNAPSHOTS.iterdir()]
     asked_for = {version for text in texts for version in re.findall(r"bootstrap stack version (\d+) required", text)}
     assert asked_for == {str(bootstrap.OLDEST_VERSION)}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from emulator.spoils import SPOILS
 from scripts.preflight.catalog import CATALOG
-from ultracluster.domain.validator_warnings import VALIDATORS
+from ultracluster.domain.validators import VALIDATORS
 
 TEXT = (Path(__file__).parents[3] / "docs/preflight.md").read_text(encoding="utf-8")
 

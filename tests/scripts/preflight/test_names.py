@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from scripts.deployment import PARTS
 from scripts.preflight import names
 from tests.emulator.stacks import Stacks, parameter
 from tests.scripts.preflight.conftest import GoodAccount
+from toolchain.golden import read_golden
 
 SNAPSHOTS = Path(__file__).parents[2] / "snapshots"
 
@@ -21,7 +21,7 @@ def test_stacks_are_known_by_their_descriptions(environment: str, good_account: 
     account = good_account(environment)
     stacks = Stacks(account.aws, account.settings.region)
     for part in PARTS:
-        template = json.loads((SNAPSHOTS / environment / f"{environment}-{part}.json").read_text(encoding="utf-8"))
+        template = read_golden(SNAPSHOTS / environment)[f"{environment}-{part}"]
         described = {"Description": template["Description"]}
         stacks.create(f"{environment}-{part}", {"R": parameter()}, template=described)
     assert [finding.sentence for finding in account.look(names.stack_names)] == [

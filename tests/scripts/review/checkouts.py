@@ -6,7 +6,7 @@ from pathlib import Path
 
 from config.settings import load
 from tests.stacks.deployments import deploy
-from tests.stacks.test_snapshots import golden
+from tests.stacks.golden import golden_templates, write_golden
 
 CONFIG = Path(__file__).parents[2] / "fork" / "config"
 
@@ -27,7 +27,6 @@ def checkout(directory: Path, environment: str = "trn1-16", *edits: tuple[str, s
     path.parent.mkdir(parents=True)
     path.write_text(text, encoding="utf-8")
     templates = directory / "tests" / "snapshots" / environment
-    templates.mkdir(parents=True)
-    for name, template in golden(deploy(load(path), directory / "cdk.out")).items():
-        (templates / name).write_text(template, encoding="utf-8")
+    deployment = deploy(load(path), directory / "cdk.out")
+    write_golden(templates, golden_templates(deployment.directory, deployment.templates))
     return directory

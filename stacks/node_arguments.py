@@ -1,4 +1,4 @@
-"""What the scripts of nodes (``nodes``) are told of their cluster. Versions are exact."""
+"""The arguments of the scripts that nodes run (``nodes``). Versions are exact."""
 
 from ultracluster.domain import neuron
 from ultracluster.domain.cluster import ClusterSpec, QueueSpec
@@ -9,7 +9,7 @@ def compute_node(spec: ClusterSpec, queue: QueueSpec, mount_dir: str, *, metrics
     """Return the facts for the compute nodes of a queue.
 
     Args:
-        spec: A cluster without faults.
+        spec: A cluster without violations.
         queue: One of its queues.
         mount_dir: Where nodes mount the shared file system.
         metrics: Whether nodes send metrics.
@@ -39,7 +39,7 @@ def head_node(spec: ClusterSpec, mount_dir: str, *, deployment: str, metrics: bo
     """Return the facts for the head node, which makes the training environment.
 
     Args:
-        spec: A cluster without faults.
+        spec: A cluster without violations.
         mount_dir: Where nodes mount the shared file system.
         deployment: Name of the deployment, for the tag of volumes that snapshots are taken of.
         metrics: Whether nodes send metrics.

@@ -1,4 +1,4 @@
-"""The one shape in which a rule reports what is wrong with a value."""
+"""How every rule reports a value that breaks it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -6,19 +6,22 @@ from dataclasses import dataclass, replace
 MAX_SHOWN = 200
 """Characters of a value that a message shows."""
 
+Path = tuple[str | int, ...]
+"""Keys and indices that lead to a value."""
+
 
 @dataclass(frozen=True)
-class Fault:
+class Violation:
     """A value that breaks a rule.
 
     Attributes:
-        path: Where the value stands, relative to the object that was checked.
-        got: The value found.
+        path: Where the value is, relative to the object that was checked.
+        got: The value.
         allowed: What would be accepted, in words.
         reason: Why, in a few words.
     """
 
-    path: tuple[str | int, ...]
+    path: Path
     got: object
     allowed: str
     reason: str
@@ -28,11 +31,11 @@ class Fault:
 
 
 def shown(value: object) -> str:
-    """Return a value as messages show it; of a long one only the beginning."""
+    """Return a value as messages show it, cut after `MAX_SHOWN` characters."""
     text = repr(value)
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
 
 
-def below(prefix: tuple[str | int, ...], faults: Iterable[Fault]) -> list[Fault]:
-    """Return the faults with ``prefix`` put before each path."""
-    return [replace(fault, path=prefix + fault.path) for fault in faults]
+def below(prefix: Path, violations: Iterable[Violation]) -> list[Violation]:
+    """Return the violations with ``prefix`` put before each path."""
+    return [replace(violation, path=prefix + violation.path) for violation in violations]

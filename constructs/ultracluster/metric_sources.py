@@ -1,4 +1,4 @@
-"""What is watched of an UltraCluster, and its metrics."""
+"""Where the metrics of an UltraCluster come from: cluster, file system, NAT gateway."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from ultracluster.domain import metrics
 
 
 @dataclass(frozen=True)
-class WatchedCluster:
+class ClusterMetrics:
     """A cluster whose nodes may send metrics (``ultracluster.domain.metrics``).
 
     Attributes:
@@ -38,7 +38,7 @@ class WatchedCluster:
 
 
 @dataclass(frozen=True)
-class WatchedFileSystem:
+class FileSystemMetrics:
     """An FSx for Lustre file system.
 
     Attributes:
@@ -68,7 +68,7 @@ class WatchedFileSystem:
 
 
 @dataclass(frozen=True)
-class WatchedNatGateway:
+class NatGatewayMetrics:
     """A NAT gateway.
 
     Attributes:

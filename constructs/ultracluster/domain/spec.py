@@ -1,0 +1,9 @@
+"""The base of everything that is declared once for both the settings and the construct library."""
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Spec(BaseModel):
+    """Immutable values. A docstring below a field describes it in the JSON schema and in messages."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)

@@ -1,0 +1,174 @@
+"""Rules of settings files: those of config.rules, and one of each group that the construct library checks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from config.settings import load
+from tests.config.settings_files import GOOD, QUEUE, RESOURCE, Write, outcome, with_values
+
+KEY = "arn:aws:kms:us-west-2:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+KEY_ELSEWHERE = KEY.replace("us-west-2", "us-east-1")
+GROUP = "arn:aws:resource-groups:us-west-2:123456789012:group/trn1"
+VPC = {"vpc_id": "vpc-01234567", "public_subnet_id": "subnet-01234567", "private_subnet_id": "subnet-76543210"}
+LEAVE_OUT = "leave it out (an existing VPC is not changed)"
+STACKS = "another name than trn1-network, trn1-storage, trn1-cluster, trn1-monitoring"
+
+VIOLATIONS: list[tuple[dict[str, Any], str, str]] = [
+    ({"region": "us-gov-west-1"}, "region", "a Region of AWS's standard partition"),
+    ({"region": "cn-north-1"}, "region", "a Region of AWS's standard partition"),
+    ({"region": "us-isob-east-1"}, "region", "a Region of AWS's standard partition"),
+    ({"zone_id": "use1-az4"}, "zone_id", "usw2-az1, usw2-az2, ..."),
+    ({"bootstrap": {"kms_key_arn": KEY_ELSEWHERE}}, "bootstrap.kms_key_arn", "one in us-west-2"),
+    (
+        {"account": "210987654321", "bootstrap": {"kms_key_arn": KEY}},
+        "bootstrap.kms_key_arn",
+        "one of account 210987654321",
+    ),
+    ({"network.cidr": "10.0.0.0/15"}, "network.cidr", "a prefix from /16 to /28"),
+    ({"network.flow_log_retention_days": 8}, "network.flow_log_retention_days", "one of 1, 3, 5, 7, 14, 30, 60, 90,"),
+    ({"network.existing": VPC, "network.nat_addresses": 2}, "network.nat_addresses", LEAVE_OUT),
+    ({"network.existing": VPC, "network.interface_endpoints": ["ssm"]}, "network.interface_endpoints", LEAVE_OUT),
+    ({"network.existing": VPC, "network.flow_log_retention_days": 30}, "network.flow_log_retention_days", LEAVE_OUT),
+    *[
+        ({"network": {"existing": VPC, **blocks}}, f"network.{missing}", "the block of the existing VPC or subnet")
+        for missing, blocks in (
+            ("cidr", {"public_subnet_cidr": "10.0.0.0/24", "private_subnet_cidr": "10.0.64.0/18"}),
+            ("public_subnet_cidr", {"cidr": "10.0.0.0/16", "private_subnet_cidr": "10.0.64.0/18"}),
+            ("private_subnet_cidr", {"cidr": "10.0.0.0/16", "public_subnet_cidr": "10.0.0.0/24"}),
+        )
+    ],
+    (
+        {"network.existing": {**VPC, "private_subnet_id": VPC["public_subnet_id"]}},
+        "network.existing.private_subnet_id",
+        "another subnet",
+    ),
+    (
+        {"storage.file_system.capacity_gib": 3600},
+        "storage.file_system.capacity_gib",
+        "1200, 2400 or a multiple of 2400",
+    ),
+    ({"storage.file_system.log_retention_days": 2}, "storage.file_system.log_retention_days", "one of 1, 3, 5, 7"),
+    ({"storage.file_system.kms_key_arn": KEY_ELSEWHERE}, "storage.file_system.kms_key_arn", "one in us-west-2"),
+    (
+        {"storage.data_repositories": [{"path": "/data"}]},
+        "storage.file_system.backup_retention_days",
+        "0 with data repositories",
+    ),
+    ({"tags": {"aws:x": "y"}}, "tags.aws:x", "no key that begins with"),
+    ({"cluster.head_node.ssh_cidr": "0.0.0.0/0"}, "cluster.head_node.ssh_cidr", "a block of /8 or smaller"),
+    ({"cluster.monitoring": {"log_retention_days": 100}}, "cluster.monitoring.log_retention_days", "one of 1, 3, 5, 7"),
+    (
+        {f"{RESOURCE}.capacity_reservation_group_arn": GROUP.replace("us-west-2", "us-east-1")},
+        f"{RESOURCE}.capacity_reservation_group_arn",
+        "one in us-west-2",
+    ),
+    ({"cluster.name": "trn1-cluster"}, "cluster.name", STACKS),
+    ({"cluster.name": "trn1-cluster-2"}, "cluster.name", STACKS),
+    ({"cluster.name": "trn1-cluster", "cluster.generation": 2}, "cluster.name", STACKS),
+    # queue-dy-resource-number.cluster.pcluster, of the tenth generation
+    ({"cluster.name": "a" * 31, "cluster.generation": 10}, f"{RESOURCE}.name", "shorter names: "),
+    ({"monitoring.emails": ["a@example.com", "A@example.com"]}, "monitoring.emails[1]", "each address once"),
+    ({f"{QUEUE}.scratch_dir": "/fsx/scratch"}, f"{QUEUE}.scratch_dir", "a path neither above nor below /fsx"),
+    # 1875 nodes, 32 + 4 other things
+    (
+        {
+            "network.private_subnet_cidr": "10.0.128.0/22",
+            "cluster.head_node.instance_type": "m6i.16xlarge",
+            f"{RESOURCE}.max_count": 1875,
+        },
+        "network.private_subnet_cidr",
+        "a /21 or larger (1875 nodes take 1875 addresses with EFA interface type efa-only, other things 36",
+    ),
+    # 32, file servers, login nodes that are not public, interface endpoints
+    (
+        {
+            "network.private_subnet_cidr": "10.0.64.0/26",
+            "network.interface_endpoints": ["ssm", "parallelcluster", "logs"],
+            "storage.file_system.capacity_gib": 96_000,
+            "cluster.login_nodes": [
+                {"name": "a", "count": 3},
+                {"name": "b", "count": 4},
+                {"name": "c", "public": True},
+            ],
+        },
+        "network.private_subnet_cidr",
+        f"a /24 or larger (16 nodes take 16 addresses with EFA interface type efa-only, other things {32 + 80 + 7 + 4}",
+    ),
+    # head node, addresses of the NAT gateway, public login nodes, a load balancer for each pool
+    (
+        {
+            "network.public_subnet_cidr": "10.0.0.0/28",
+            "network.nat_addresses": 3,
+            "cluster.login_nodes": [{"name": "a", "public": True, "count": 6}, {"name": "b", "count": 9}],
+        },
+        "network.public_subnet_cidr",
+        "a /27 or larger (head node, NAT gateway and login nodes take 12 addresses; this subnet has 11)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("values", "place", "allowed"), VIOLATIONS, ids=range(len(VIOLATIONS)))
+def test_violations(write: Write, values: dict[str, Any], place: str, allowed: str) -> None:
+    found = [line.partition("settings.yaml:")[2].partition(": ")[2] for line in outcome(write(with_values(values)))]
+    assert any(each.startswith(f"{place}: got ") and f"; allowed: {allowed}" in each for each in found), found
+
+
+ALLOWED: list[dict[str, Any]] = [
+    {"network.existing": VPC},
+    {"network.flow_log_retention_days": None},
+    {"region": "us-moon-2", "zone_id": "usm2-az1"},  # a name that tells no zones
+    {"storage.file_system.kms_key_arn": KEY, f"{RESOURCE}.capacity_reservation_group_arn": GROUP},
+    {"cluster.name": "a" * 30, "cluster.generation": 10},
+    {
+        "network.private_subnet_cidr": "10.0.128.0/21",
+        "cluster.head_node.instance_type": "m6i.16xlarge",
+        f"{RESOURCE}.max_count": 1875,
+    },
+    {
+        "network.public_subnet_cidr": "10.0.0.0/28",
+        "network.nat_addresses": 3,
+        "cluster.login_nodes": [{"name": "a", "public": True, "count": 5}, {"name": "b", "count": 9}],
+    },
+]
+
+
+@pytest.mark.parametrize("values", ALLOWED, ids=range(len(ALLOWED)))
+def test_allowed(write: Write, values: dict[str, Any]) -> None:
+    load(write(with_values(values)))
+
+
+LARGE = {f"{RESOURCE}.max_count": 65}
+IMAGE = "ami-0123456789abcdef0"
+
+
+@pytest.mark.parametrize(
+    ("values", "warnings"),
+    [
+        ({}, []),
+        ({f"{RESOURCE}.max_count": 64}, []),
+        (LARGE, ["cluster.custom_ami"]),
+        ({**LARGE, f"{RESOURCE}.instance_type": "c6i.4xlarge"}, []),
+        ({**LARGE, "cluster.custom_ami": IMAGE}, []),
+        (
+            {
+                **LARGE,
+                "cluster.overrides": {"Scheduling": {"SlurmQueues": [{"Name": "trn1", "Image": {"CustomAmi": IMAGE}}]}},
+            },
+            [],
+        ),
+        ({"zone_id": "usw2-az2"}, [f"{RESOURCE}.instance_type"]),
+        ({"cluster.head_node.shared_storage": "efs"}, ["cluster.head_node.snapshots"]),
+        ({"cluster.head_node": {"shared_storage": "efs", "snapshots": None}}, []),
+    ],
+    ids=range(9),
+)
+def test_warnings(write: Write, values: dict[str, Any], warnings: list[str]) -> None:
+    found = load(write(with_values(values))).warnings
+    assert [each.partition(": got ")[0] for each in found] == warnings
+
+
+def test_the_good_file_breaks_no_rule(write: Write) -> None:
+    assert load(write(GOOD)).warnings == []

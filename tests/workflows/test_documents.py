@@ -54,3 +54,10 @@ def test_links_are_found() -> None:
     links = LINK.findall((ROOT / "README.md").read_text(encoding="utf-8"))
     assert ("docs/operate.md", "destroy") in links
     assert "when-a-deployment-fails" in anchors(ROOT / "README.md")
+
+
+def test_paths_that_contributors_are_sent_to_exist() -> None:
+    named = re.findall(r"`([a-z]\w*/[\w./*-]*)`", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+    paths = [path for path in named if path != "constructs/__init__.py" and "NAME" not in path]
+    assert "scripts/preflight/" in paths
+    assert [path for path in paths if not any(ROOT.glob(path))] == []

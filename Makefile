@@ -78,7 +78,7 @@ endef
 # --- the stacks of one configuration ---
 
 .PHONY: estimate
-estimate: env setup ## Tell what ENV is, needs and costs, offline: ARGS='--workload bert-large-phase1', --json, --html
+estimate: env setup ## Estimate what ENV is, needs and costs, offline: ARGS='--workload bert-large-phase1', --json, --html
 	@python -m scripts estimate $(ENV) $(ARGS)
 
 .PHONY: preflight

@@ -6,9 +6,9 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from scripts.estimate.costs import Costs, costs, wanted
+from scripts.estimate.figures import NONE, dollars
 from scripts.estimate.prices import find_prices
 from scripts.estimate.products import HOURS_PER_MONTH, SOURCES
-from scripts.estimate.tables import NONE, dollars
 from scripts.plan.markdown import Block, escaped, table
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ def costs_block(before: Settings | None, after: Settings | None) -> Block:
         after: The settings as they are to be; None: there are none any more.
     """
     known = [None if settings is None else _costs(settings) for settings in (before, after)]
-    at_min = [None if each is None else each.hourly_min for each in known]
-    at_max = [None if each is None else each.hourly_max for each in known]
+    at_min = [None if each is None else each.at_min_count.hour for each in known]
+    at_max = [None if each is None else each.at_max_count.hour for each in known]
     rows = [
         _row("an hour at MinCount", 1, *at_min),
         _row("a month at MinCount", HOURS_PER_MONTH, *at_min),
@@ -36,7 +36,7 @@ def costs_block(before: Settings | None, after: Settings | None) -> Block:
         f"On demand, by the table of prices ({dates[0]} to {dates[-1]}); a month is {HOURS_PER_MONTH} hours. What is "
         "paid by use is in no sum."
     ]
-    if unpriced := sorted({name for each in known if each for name in each.unpriced}):
+    if unpriced := sorted({name for each in known if each for name in each.not_in_the_sums}):
         notes.append(f"Not in the sums: {escaped('; '.join(unpriced))}.")
     return Block([*table(("US dollars", "before", "after", "difference"), rows), "", " ".join(notes)])
 

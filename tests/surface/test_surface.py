@@ -195,15 +195,16 @@ def documents() -> dict[str, Any]:
 
 
 def _estimate() -> dict[str, Any]:
-    from scripts.estimate.plan import document, plan, plan_run, wanted_products
+    from scripts.estimate.estimate import estimate, wanted_products
     from scripts.estimate.prices import find_prices
+    from scripts.estimate.training import estimate_run
     from scripts.estimate.workloads import WORKLOADS
 
     found: dict[str, Any] = {}
     for workload in WORKLOADS.values():
         settings = load(CONFIG / "two-queues.yaml")
         prices = find_prices(settings.region, wanted_products(settings), "table")
-        found |= document(plan(settings, prices, plan_run(settings, prices, workload)))
+        found |= json.loads(estimate(settings, prices, estimate_run(settings, prices, workload)).to_json())
     return found
 
 

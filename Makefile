@@ -186,7 +186,7 @@ destroy: env setup ## Delete the cluster of ENV, on request storage and network 
 	@python -m scripts destroy $(ENV) $(ARGS)
 
 .PHONY: report
-report: setup ## Show training runs on one page, build/report.html: RUN='/fsx/runs/a /fsx/runs/b'
+report: setup ## Compare training runs, and name the command that shows their curves: RUN='/fsx/runs/a /fsx/runs/b'
 	@test -n "$(RUN)" || { echo "RUN: got nothing; allowed: directories of runs, such as make report RUN='/fsx/runs/a /fsx/runs/b'" >&2; exit 2; }
 	@python -m scripts report $(RUN) $(ARGS)
 

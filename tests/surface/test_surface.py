@@ -162,7 +162,6 @@ def documents() -> dict[str, Any]:
     from emulator.validation import Report
     from scripts.commands import validate
     from scripts.plan import model
-    from scripts.plan.report import document
     from scripts.preflight.check import Check, Finding, Status
     from scripts.preflight.report import Report as PreflightReport
     from scripts.preflight.runner import Result
@@ -178,16 +177,16 @@ def documents() -> dict[str, Any]:
     rights = model.ResourceChange("Id", "AWS::IAM::Policy", model.Effect.CHANGED, properties=(policy,))
     change = model.ClusterChange("AllowedIps", "a", "b", model.Kind.LIVE, passes_now=True, ways=("way",))
     plan = model.Plan(
-        "env",
-        "region",
-        "against",
-        [model.StackPlan("stack", model.Source.CHANGE_SET, changes=(resource, rights))],
-        model.ClusterPlan("cluster", exists=True, source="", changes=(change,)),
-        [finding],
+        environment="env",
+        region="region",
+        against="against",
+        stacks=(model.StackPlan("stack", model.Source.CHANGE_SET, changes=(resource, rights)),),
+        cluster=model.ClusterPlan("cluster", exists=True, source="", changes=(change,)),
+        findings=(finding,),
     )
     report = Report("cluster", 1, (Message("WARNING", "validator", "text"),), {}, ("fault",))
     return {
-        "plan": document(plan),
+        "plan": json.loads(plan.to_json()),
         "estimate": _estimate(),
         "preflight": PreflightReport("env", None, None, [Result(check, finding, 1)], "fail", 1).document(),
         "validate": json.loads(validate.as_json(validate.Outcome("env", report))),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from scripts.commands import deploy as deploy_command
 from scripts.plan.live import AccountError
 from scripts.plan.model import ClusterPlan, Effect, Kind, Plan, Source
 from scripts.plan.plan import plan_of_account
@@ -26,6 +28,7 @@ from tests.scripts.plan.account import (
     faster_file_system,
     unchanged,
 )
+from tests.scripts.plan.conftest import Run
 from tests.stacks.deployments import deploy
 
 pytestmark = [pytest.mark.validation, pytest.mark.slow]
@@ -259,3 +262,22 @@ def test_an_interrupted_plan_leaves_no_change_set(cluster: DeployedCluster) -> N
     process.send_signal(signal.SIGTERM)
     assert process.wait(60) == 130
     assert cluster.traces() == before
+
+
+def test_make_deploy_deploys_what_it_showed(
+    cluster: DeployedCluster, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def use(name: str, edit: Any) -> None:
+        _, assembly = cluster.assembly(name, edit)
+        monkeypatch.setattr(deploy_command, "synthesize", lambda _, to: shutil.copytree(assembly, to))
+
+    monkeypatch.setattr(deploy_command, "BUILD", tmp_path / "build")
+    use("retention", lambda settings: settings["cluster"]["monitoring"].update(log_retention_days=30))
+    code, out, err = run(deploy_command, "trn1-16", "--yes", "--", "--progress", "events")
+    assert code == 0, out + err
+    assert "✅  trn1-16-cluster" in out + err
+    outputs = json.loads((tmp_path / "build/outputs-trn1-16.json").read_text(encoding="utf-8"))
+    assert outputs["trn1-16-cluster"]["ClusterName"] == "trn1-16"
+    use("unchanged", unchanged)
+    assert run(deploy_command, "trn1-16", "--yes")[0] == 0
+    assert cluster.plan("unchanged", unchanged).empty

@@ -12,8 +12,10 @@ import pytest
 
 from scripts.commands import plan
 from scripts.plan import cdk, command
-from tests.scripts.plan.account import PARTS, DeployedCluster, unchanged
+from tests.scripts.plan.account import PARTS
 from tests.scripts.plan.conftest import SNAPSHOTS, Run, find, golden
+from tests.stacks.deployments import deploy
+from tests.stacks.deployments import edited as edited_settings
 
 pytestmark = pytest.mark.validation
 
@@ -125,13 +127,11 @@ def test_what_cannot_be_used(
     assert problem in err
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("offline")
-def test_without_credentials(run: Run, cluster: DeployedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, directory = cluster.assembly("unchanged", unchanged)
-    for name in ("AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.delenv(name)
-    code, _, err = run(plan, "trn1-16", "--assembly", str(directory))
+def test_without_credentials(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("boto3.DEFAULT_SESSION", None)
+    deploy(edited_settings("trn1-16", lambda _: None), tmp_path)
+    code, _, err = run(plan, "trn1-16", "--assembly", str(tmp_path))
     assert code == 2
     assert "AWS did not answer: Unable to locate credentials (--against DIRECTORY needs no account)" in err
 

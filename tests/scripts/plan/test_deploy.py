@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,7 +13,6 @@ from scripts.commands import deploy
 from scripts.plan import cdk
 from scripts.plan.model import ClusterPlan, Effect, Plan, ResourceChange, Source, StackPlan
 from scripts.preflight.check import Finding, Status
-from tests.scripts.plan.account import DeployedCluster, unchanged
 from tests.scripts.plan.conftest import Run
 
 CHANGE = ResourceChange("Queue", "AWS::EC2::VPC", Effect.CHANGED, causes=("Tags",))
@@ -173,24 +169,3 @@ def test_the_exit_code_is_that_of_the_cdk(tmp_path: Path, monkeypatch: pytest.Mo
     use_cdk(monkeypatch, "raise SystemExit(3)")
     monkeypatch.setattr(deploy, "BUILD", tmp_path)
     assert deploy.deploy("trn1-16", tmp_path, ()) == 3
-
-
-@pytest.mark.slow
-@pytest.mark.validation
-def test_it_deploys_what_it_showed(
-    cluster: DeployedCluster, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def use(name: str, edit: Any) -> None:
-        _, assembly = cluster.assembly(name, edit)
-        monkeypatch.setattr(deploy, "synthesize", lambda _, to: shutil.copytree(assembly, to))
-
-    monkeypatch.setattr(deploy, "BUILD", tmp_path / "build")
-    use("retention", lambda settings: settings["cluster"]["monitoring"].update(log_retention_days=30))
-    code, out, err = run(deploy, "trn1-16", "--yes", "--", "--progress", "events")
-    assert code == 0, out + err
-    assert "✅  trn1-16-cluster" in out + err
-    outputs = json.loads((tmp_path / "build/outputs-trn1-16.json").read_text(encoding="utf-8"))
-    assert outputs["trn1-16-cluster"]["ClusterName"] == "trn1-16"
-    use("unchanged", unchanged)
-    assert run(deploy, "trn1-16", "--yes")[0] == 0
-    assert cluster.plan("unchanged", unchanged).empty

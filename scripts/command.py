@@ -88,7 +88,7 @@ def run(parsed: argparse.Namespace, program: Program) -> int:
 
     from config.settings import SettingsError, load
     from scripts.deployment import Deployment
-    from scripts.plan.interrupts import clean_up_as_after_ctrl_c
+    from scripts.interrupts import clean_up_as_after_ctrl_c
 
     clean_up_as_after_ctrl_c()
     try:

@@ -18,9 +18,9 @@ from tempfile import TemporaryDirectory
 from typing import IO, Final
 
 from scripts.deployment import PARTS, Deployment
+from scripts.interrupts import clean_up_as_after_ctrl_c, handled
 from scripts.plan import cdk
 from scripts.plan.command import INTERRUPTED, UNUSABLE, PlanError, make_plan, settings_of, show, synthesize
-from scripts.plan.interrupts import clean_up_as_after_ctrl_c, handled
 
 BUILD = cdk.ROOT / "build"
 OUTDATED: Final = (

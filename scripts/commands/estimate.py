@@ -1,14 +1,13 @@
-"""Tell what a deployment is, needs and costs, before it exists: offline, in under a second.
+"""Estimate what a deployment is, needs and costs, before it exists: offline, in under a second.
 
-Prices are those of AWS's Price List API when there are credentials (kept for a week), else those of a dated table; it
-always tells which. Exit code 0: told; 2: the settings or arguments cannot be used, or the API was asked for and did not
-answer.
+Prices are those of AWS's Price List API when there are credentials (kept for a week), else those of a dated table; the
+output says which. Exit code 0: estimated; 2: the settings or arguments cannot be used, or the API was asked for and did
+not answer.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import sys
 from decimal import Decimal, InvalidOperation
@@ -19,8 +18,10 @@ from scripts.estimate.workloads import WORKLOADS
 
 ROOT = Path(__file__).parents[2]
 CONFIG = ROOT / "config"
-PAGES = ROOT / "build"
+BUILD = ROOT / "build"
 PAGE_WORKLOAD = "bert-large-phase1"
+NARROWEST = 124
+"""Columns of the widest table."""
 _MULTIPLES = {"": 1, "M": 10**6, "B": 10**9, "T": 10**12}
 
 
@@ -47,68 +48,78 @@ def token_count(text: str) -> int:
     return tokens
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the command line's parser."""
-    found = argparse.ArgumentParser(prog="python -m scripts estimate", description=__doc__)
-    environments.add_argument(found, CONFIG)
-    found.add_argument("--workload", choices=WORKLOADS, help="also estimate time and cost to train this")
-    found.add_argument("--nodes", type=node_list, default=[], help="numbers of nodes to train on, such as 1,2,4")
-    found.add_argument("--tokens", type=token_count, help="length of a Llama run, such as 300B (default: as published)")
-    found.add_argument(
+def arguments() -> argparse.Namespace:
+    """Return what the command line says."""
+    parser = argparse.ArgumentParser(prog="python -m scripts estimate", description=__doc__)
+    environments.add_argument(parser, CONFIG)
+    parser.add_argument("--workload", choices=WORKLOADS, help="also estimate time and cost to train this")
+    parser.add_argument("--nodes", type=node_list, default=[], help="numbers of nodes to train on, such as 1,2,4")
+    parser.add_argument(
+        "--tokens", type=token_count, help="length of a Llama run, such as 300B (default: as published)"
+    )
+    parser.add_argument(
         "--prices",
         choices=("auto", "api", "table"),
         default="auto",
         help="api: ask AWS's Price List now; table: never (default: %(default)s)",
     )
-    output = found.add_mutually_exclusive_group()
+    output = parser.add_mutually_exclusive_group()
     output.add_argument("--json", action="store_true", help="print one JSON document")
     output.add_argument(
         "--html",
         action="store_true",
         help=f"write build/estimate-ENV.html, with a chart (of {PAGE_WORKLOAD}, unless --workload is given)",
     )
-    return found
+    given = parser.parse_args()
+    if not given.workload and not given.html and (given.nodes or given.tokens):
+        parser.error("--nodes and --tokens need a --workload")
+    return given
 
 
 def main() -> int:
-    """Plan what the command line asks for, and return the exit code."""
-    arguments_parser = parser()
-    arguments = arguments_parser.parse_args()
-    if not arguments.workload and not arguments.html and (arguments.nodes or arguments.tokens):
-        arguments_parser.error("--nodes and --tokens need a --workload")
+    """Print the estimate that the command line asks for, and return the exit code."""
+    given = arguments()
 
     from config.settings import SettingsError, load
-    from scripts.estimate.plan import document, plan, plan_run, wanted_products
+    from scripts.estimate.estimate import estimate, wanted_products
     from scripts.estimate.prices import PriceListError, find_prices
+    from scripts.estimate.training import estimate_run
     from scripts.estimate.workloads import WorkloadError
 
     try:
-        settings = load(CONFIG / f"{arguments.environment}.yaml")
-        prices = find_prices(settings.region, wanted_products(settings), arguments.prices)
-        workload = arguments.workload or (PAGE_WORKLOAD if arguments.html else None)
-        run = None
+        settings = load(CONFIG / f"{given.environment}.yaml")
+        prices = find_prices(settings.region, wanted_products(settings), given.prices)
+        run, workload = None, given.workload or (PAGE_WORKLOAD if given.html else None)
         if workload:
-            run = plan_run(settings, prices, WORKLOADS[workload], counts=arguments.nodes, tokens=arguments.tokens)
-        found = plan(settings, prices, run)
+            run = estimate_run(settings, prices, WORKLOADS[workload], counts=given.nodes, tokens=given.tokens)
+        result = estimate(settings, prices, run)
     except (PriceListError, SettingsError, WorkloadError) as error:
         print(error, file=sys.stderr)
         return 2
-    if arguments.json:
-        print(json.dumps(document(found), indent=2))
-    elif arguments.html:
+    if given.json:
+        print(result.to_json())
+    elif given.html:
         from scripts.estimate.page import page
 
-        path = PAGES / f"estimate-{settings.name}.html"
+        path = BUILD / f"estimate-{settings.name}.html"
         path.parent.mkdir(exist_ok=True)
-        path.write_text(page(found), encoding="utf-8")
+        path.write_text(page(result), encoding="utf-8")
         print(path)
     else:
-        from rich.console import Console
+        from rich.text import Text
 
-        from scripts.estimate.text import NARROWEST, show
+        from scripts import tables
+        from scripts.estimate.tables import tables as tables_of
 
-        console = Console(highlight=False)
-        if not console.is_terminal:
-            console = Console(highlight=False, width=max(console.width, NARROWEST))
-        show(found, console)
+        console = tables.wide_console(NARROWEST)
+        console.print(Text.assemble((f"Estimate of {result.name}", "bold"), f", {result.region}, {result.zone_id}"))
+        for table in tables_of(result):
+            console.print()
+            tables.show(table, console)
+        for remark in result.remarks:
+            console.print(Text(f"Note: {remark}"))
     return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from scripts.plan.markdown import table
+from scripts.markdown import table
 
 ROOT = Path(__file__).parents[2]
 REQUIREMENTS = ("requirements.txt", "requirements-dev.txt", "requirements-pcluster.txt")

@@ -1,19 +1,18 @@
-"""Tell what a deployment of a configuration would do to what is running, without doing it.
+"""Plan a deployment: what it would do to what is running, without doing it.
 
 Stacks: a CloudFormation change set, which is deleted again, or the stored templates. Cluster: ParallelCluster's own
-update check. With --against two sets of templates are compared, offline. Exit code 0: nothing stands against the
+update check. With --against two sets of templates are compared, offline. Exit code 0: nothing blocks the
 deployment; 1: something does; 2: the settings or arguments cannot be used, or AWS did not answer.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 
+from scripts.interrupts import clean_up_as_after_ctrl_c
 from scripts.plan.command import INTERRUPTED, UNUSABLE, PlanError, make_plan, show
-from scripts.plan.interrupts import clean_up_as_after_ctrl_c
 
 
 def parser() -> argparse.ArgumentParser:
@@ -27,7 +26,9 @@ def parser() -> argparse.ArgumentParser:
         "--assembly", type=Path, metavar="DIRECTORY", help="what would be deployed (default: ENV is synthesized)"
     )
     found.add_argument(
-        "--accept-replacement", action="store_true", help="what holds data or stands under everything may be replaced"
+        "--accept-replacement",
+        action="store_true",
+        help="allow the replacement of what holds data or everything depends on",
     )
     output = found.add_mutually_exclusive_group()
     output.add_argument("--json", action="store_true", help="print one JSON document (docs/plan.md)")
@@ -36,7 +37,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    """Plan the changes that the command line asks for, and return the exit code."""
+    """Print the plan that the command line asks for, and return the exit code."""
     clean_up_as_after_ctrl_c()
     given = parser().parse_args()
     try:
@@ -47,9 +48,7 @@ def main() -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     if given.json:
-        from scripts.plan.report import document
-
-        print(json.dumps(document(plan), indent=2))
+        print(plan.to_json())
     elif given.markdown:
         from scripts.plan.markdown import as_markdown
 

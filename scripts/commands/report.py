@@ -1,43 +1,44 @@
-"""Show training runs, finished or not, on one page: throughput and loss, what they came to, and who kept them waiting.
+"""Compare training runs, finished or not: throughput, loss, attempts, and ranks that kept the others waiting.
 
-RUN is the directory that a training job writes (its --output). Exit code 0: the page is written; 2: a run is missing or
-damaged, or the page cannot be written.
+RUN is the directory that a training job writes (its --output). TensorBoard shows the curves: the last line has its
+command. Exit code 0: compared; 2: a run is missing or damaged.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import shlex
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
-OUTPUT = ROOT / "build" / "report.html"
-
-
-def parser() -> argparse.ArgumentParser:
-    """Return the command line's parser."""
-    found = argparse.ArgumentParser(prog="python -m scripts report", description=__doc__)
-    found.add_argument("runs", metavar="RUN", nargs="+", type=Path, help="directory of a run")
-    found.add_argument("--output", metavar="FILE", type=Path, default=OUTPUT, help="default: build/report.html")
-    return found
+NARROWEST = 160
+"""Columns of the widest table."""
 
 
 def main() -> int:
-    """Write the page that the command line asks for, and return the exit code."""
-    arguments = parser().parse_args()
+    """Print the report that the command line asks for, and return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m scripts report", description=__doc__)
+    parser.add_argument("runs", metavar="RUN", nargs="+", type=Path, help="directory of a run")
+    directories = parser.parse_args().runs
 
-    from scripts.report.page import page
-    from scripts.report.runs import ReportError, load
+    from scripts.report import ReportError, load, tables
+    from scripts.tables import show, wide_console
 
     try:
-        text = page(load(arguments.runs))
-        arguments.output.parent.mkdir(parents=True, exist_ok=True)
-        arguments.output.write_text(text, encoding="utf-8")
+        runs = load(directories)
     except ReportError as error:
         print(error, file=sys.stderr)
         return 2
-    except OSError as error:
-        print(f"--output: got {arguments.output}; it cannot be written: {error}", file=sys.stderr)
-        return 2
-    print(arguments.output)
+    console = wide_console(NARROWEST)
+    for table in tables(runs):
+        show(table, console)
+        console.print()
+    # TensorBoard finds the runs below a directory, and names them by their paths.
+    below = os.path.commonpath([directory.resolve() for directory in directories])
+    console.print(f"Curves: {shlex.join(['tensorboard', '--logdir', below])}", markup=False, soft_wrap=True)
     return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,4 +1,4 @@
-"""Tell what a synthesized deployment holds, and write its ParallelCluster configuration out as YAML beside it."""
+"""List what a synthesized deployment contains, and write its ParallelCluster configuration beside it as YAML."""
 
 import argparse
 import json

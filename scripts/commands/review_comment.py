@@ -1,7 +1,7 @@
-"""Tell what a change of this repository does to a configuration, as a comment for its pull request.
+"""Print what a change of this repository does to a configuration, as a comment for its pull request.
 
 Two checkouts are compared, offline: their settings and their golden templates. The comment is GitHub's Markdown, and
-begins with a marker by which a workflow finds it again. Exit code 0: told; 2: the arguments cannot be used.
+begins with a marker by which a workflow finds it again. Exit code 0: printed; 2: the arguments cannot be used.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def parser() -> argparse.ArgumentParser:
         "--after", type=Path, default=ROOT, metavar="DIRECTORY", help="one with it (default: where this program is)"
     )
     found.add_argument(
-        "--preflight", type=Path, metavar="FILE", help="what preflight --json printed; none or empty: it was not asked"
+        "--preflight", type=Path, metavar="FILE", help="what preflight --json printed; none or empty: it was not run"
     )
     return found
 
@@ -33,8 +33,7 @@ def main() -> int:
     given = parser().parse_args()
 
     from scripts.review.checkouts import find, names
-    from scripts.review.comment import comment
-    from scripts.review.readiness import DocumentError, read
+    from scripts.review.comment import DocumentError, comment, read_preflight
 
     known = names(given.before, given.after)
     if given.environment not in known:
@@ -42,7 +41,7 @@ def main() -> int:
         print(f"no such file in config/ of either checkout: {given.environment}; there is {there}", file=sys.stderr)
         return UNUSABLE
     try:
-        preflight = read(given.preflight) if given.preflight else None
+        preflight = read_preflight(given.preflight) if given.preflight else None
     except DocumentError as error:
         print(error, file=sys.stderr)
         return UNUSABLE

@@ -1,4 +1,4 @@
-"""Print the comments on a pull request for the summary of its run: those that tell of changes, the others in one line.
+"""Print the comments on a pull request for the summary of its run: those on changes, the others in one line.
 
 Exit code 0.
 """
@@ -21,9 +21,9 @@ def summary(comments: Mapping[str, str]) -> str:
     """Return comments, by the names of their configurations, as one text."""
     from scripts.review.comment import UNCHANGED
 
-    told = [text for text in comments.values() if UNCHANGED not in text]
-    silent = [f"`{name}`" for name, text in comments.items() if UNCHANGED in text]
-    return "\n".join([*told, *([f"Nothing changes: {', '.join(silent)}."] if silent else [])])
+    changed = [text for text in comments.values() if UNCHANGED not in text]
+    unchanged = [f"`{name}`" for name, text in comments.items() if UNCHANGED in text]
+    return "\n".join([*changed, *([f"Nothing changes: {', '.join(unchanged)}."] if unchanged else [])])
 
 
 def main() -> int:

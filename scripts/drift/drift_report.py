@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from scripts.drift.drift import Report
-from scripts.plan.markdown import escaped, table
+from scripts.markdown import escaped, table
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -1,1 +1,1 @@
-"""What `python -m scripts estimate` is made of: sizes, prices, quotas, workloads, and how they are shown."""
+"""What a deployment is, needs and costs, before it exists: sizes, prices, quotas, training time."""

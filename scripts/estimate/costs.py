@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from pydantic import Field
+
+from scripts.document import Document
 from scripts.estimate import products
+from scripts.estimate.figures import Dollars
+from scripts.estimate.prices import Price
 from scripts.estimate.products import HOURS_PER_MONTH, Product
 from scripts.estimate.sizes import file_system, fleet, others
 from ultracluster.domain import metrics
 
 if TYPE_CHECKING:
     from config.settings import Settings
-    from scripts.estimate.prices import Price, Prices
+    from scripts.estimate.prices import Prices
 
 IMAGE_GIB = 45
 """Root volume where the settings leave it to the image: that of ParallelCluster 3.16.1's own."""
@@ -25,18 +30,16 @@ ALARMS = 5
 METRICS_OF_DETAILED_MONITORING = 7
 """Metrics of an instance that detailed monitoring makes chargeable (https://aws.amazon.com/cloudwatch/pricing/)."""
 
-EXAMPLE_GB = 100
-
 
 @dataclass(frozen=True)
 class Part:
-    """Something that costs as long as it stands.
+    """Something that costs as long as it exists.
 
     Attributes:
         name: What it is.
         product: What is paid for.
-        at_min: Units of it at MinCount.
-        at_max: Units of it at MaxCount.
+        at_min: Units at MinCount.
+        at_max: Units at MaxCount.
         of_nodes: Whether it belongs to compute nodes, and comes and goes with them.
         prepaid: Whether it was paid at once beforehand, so that no running price applies.
         remark: What a reader must know of the price; empty for nothing.
@@ -51,66 +54,78 @@ class Part:
     remark: str = ""
 
 
-@dataclass(frozen=True)
-class Cost:
+class Units(Document):
+    """How many units of a product a part has."""
+
+    at_min_count: int
+    at_max_count: int
+
+
+class Amounts(Document):
+    """What something costs in US dollars; None: the price is not known."""
+
+    hour: Dollars | None
+    day: Dollars | None
+    month: Dollars | None
+
+    @staticmethod
+    def of(hourly: Decimal | None) -> Amounts:
+        """Return the amounts of a cost per hour."""
+        if hourly is None:
+            return Amounts(hour=None, day=None, month=None)
+        return Amounts(hour=hourly, day=hourly * 24, month=hourly * HOURS_PER_MONTH)
+
+
+class Cost(Document):
     """A part with its price.
 
     Attributes:
-        part: The part.
-        price: Per unit of its product; None: not known, or paid beforehand.
+        name: What it is.
+        units: How many units of its product there are.
+        price: Per unit; None: not known, or paid beforehand.
+        at_min_count: What it costs at MinCount.
+        at_max_count: What it costs at MaxCount.
+        remark: What a reader must know of the price; empty for nothing.
+        part: What it is the cost of.
     """
 
-    part: Part
+    name: str
+    units: Units
+    price: Price | None
+    at_min_count: Amounts
+    at_max_count: Amounts
+    remark: str
+    part: Part = Field(exclude=True)
+
+
+class UsePrice(Document):
+    """The price of what is paid by use, in amounts that the settings do not tell."""
+
+    name: str
     price: Price | None
 
-    @property
-    def hourly_min(self) -> Decimal | None:
-        """Dollars per hour at MinCount, None when the price is not known."""
-        return self._hourly(self.part.at_min)
 
-    @property
-    def hourly_max(self) -> Decimal | None:
-        """Dollars per hour at MaxCount, None when the price is not known."""
-        return self._hourly(self.part.at_max)
-
-    def _hourly(self, units: int) -> Decimal | None:
-        if units == 0:
-            return Decimal(0)
-        return None if self.price is None else units * per_hour(self.price)
-
-
-@dataclass(frozen=True)
-class Costs:
-    """All parts with their prices, and what is paid by use.
+class Costs(Document):
+    """What a deployment costs.
 
     Attributes:
-        standing: Parts that cost as long as they stand.
+        parts: What costs as long as it exists.
+        at_min_count: Sum at MinCount, of parts whose price is known.
+        at_max_count: Sum at MaxCount, likewise.
+        not_in_the_sums: Names of parts whose price is not known or was paid beforehand.
         by_use: Products that are paid by the GB, with their prices.
     """
 
-    standing: tuple[Cost, ...]
-    by_use: tuple[tuple[Product, Price | None], ...]
-
-    @property
-    def hourly_min(self) -> Decimal:
-        """Dollars per hour at MinCount, of parts whose price is known."""
-        return sum((cost.hourly_min or Decimal(0) for cost in self.standing), Decimal(0))
-
-    @property
-    def hourly_max(self) -> Decimal:
-        """Dollars per hour at MaxCount, of parts whose price is known."""
-        return sum((cost.hourly_max or Decimal(0) for cost in self.standing), Decimal(0))
+    parts: tuple[Cost, ...]
+    at_min_count: Amounts
+    at_max_count: Amounts
+    not_in_the_sums: tuple[str, ...]
+    by_use: tuple[UsePrice, ...]
 
     @property
     def hourly_without_nodes(self) -> Decimal:
         """Dollars per hour of everything but compute nodes, of parts whose price is known."""
-        parts = (cost for cost in self.standing if not cost.part.of_nodes)
-        return sum((cost.hourly_max or Decimal(0) for cost in parts), Decimal(0))
-
-    @property
-    def unpriced(self) -> list[str]:
-        """Names of parts that the sums lack, because their price is not known or was paid beforehand."""
-        return [cost.part.name for cost in self.standing if cost.hourly_max is None]
+        return _sum(each.at_max_count for each in self.parts if not each.part.of_nodes)
 
 
 def per_hour(price: Price) -> Decimal:
@@ -120,19 +135,47 @@ def per_hour(price: Price) -> Decimal:
 
 def costs(settings: Settings, prices: Prices) -> Costs:
     """Return what a deployment costs."""
+    found = tuple(_cost(part, None if part.prepaid else prices.of(part.product)) for part in parts(settings))
     return Costs(
-        tuple(Cost(part, None if part.prepaid else prices.of(part.product)) for part in parts(settings)),
-        tuple((product, prices.of(product)) for product in paid_by_use(settings)),
+        parts=found,
+        at_min_count=Amounts.of(_sum(each.at_min_count for each in found)),
+        at_max_count=Amounts.of(_sum(each.at_max_count for each in found)),
+        not_in_the_sums=tuple(each.name for each in found if each.at_max_count.hour is None),
+        by_use=tuple(UsePrice(name=each.name, price=prices.of(each)) for each in paid_by_use(settings)),
     )
 
 
 def wanted(settings: Settings) -> list[Product]:
-    """Return the products whose prices a plan needs."""
+    """Return the products whose prices an estimate needs."""
     return [*(part.product for part in parts(settings)), *paid_by_use(settings)]
 
 
+def _cost(part: Part, price: Price | None) -> Cost:
+    def hourly(units: int) -> Decimal | None:
+        if units == 0:
+            return Decimal(0)
+        return None if price is None else units * per_hour(price)
+
+    return Cost(
+        name=part.name,
+        units=Units(at_min_count=part.at_min, at_max_count=part.at_max),
+        price=price,
+        at_min_count=Amounts.of(hourly(part.at_min)),
+        at_max_count=Amounts.of(hourly(part.at_max)),
+        remark=part.remark,
+        part=part,
+    )
+
+
+def _sum(amounts: Iterable[Amounts]) -> Decimal:
+    return sum((each.hour or Decimal(0) for each in amounts), Decimal(0))
+
+
+# --- what there is to pay for ---
+
+
 def parts(settings: Settings) -> list[Part]:
-    """Return everything that costs as long as it stands."""
+    """Return everything that costs as long as it exists."""
     return [
         *_nodes(settings),
         *_head_and_login_nodes(settings),
@@ -200,17 +243,15 @@ def _head_and_login_nodes(settings: Settings) -> Iterator[Part]:
 
 def _file_system(settings: Settings) -> Iterator[Part]:
     spec = settings.storage.file_system
-    found = file_system(spec)
+    paid_iops = file_system(spec, nodes=0).paid_metadata_iops
     yield _always(
         f"file system, {spec.deployment_type}",
         products.lustre_storage(spec),
         spec.capacity_gib,
-        remark="retained: costs on when its stack is destroyed" if settings.storage.retain else "",
+        remark="retained: continues to cost when its stack is destroyed" if settings.storage.retain else "",
     )
-    if found.paid_metadata_iops:
-        yield _always(
-            "file system, metadata IOPS above the default", products.LUSTRE_METADATA, found.paid_metadata_iops
-        )
+    if paid_iops:
+        yield _always("file system, metadata IOPS above the default", products.LUSTRE_METADATA, paid_iops)
 
 
 def _network(settings: Settings) -> Iterator[Part]:
@@ -244,7 +285,7 @@ def _monitoring_of_the_cluster(settings: Settings) -> Iterator[Part]:
 
 def _monitoring(settings: Settings) -> Iterator[Part]:
     queues = len(settings.cluster.queues)
-    alarms = 1 if settings.network.existing else 2  # of the file system, and of a NAT gateway of ours
+    alarms = 1 if settings.network.existing else 2  # of the file system and, if it is ours, the NAT gateway
     if settings.monitoring.node_metrics:
         alarms += 4 + queues  # of the head node's metrics, of nodes held idle, and of each queue
         sizes = fleet(settings.cluster_spec)

@@ -9,13 +9,17 @@ import socket
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
+import pydantic
+
+from scripts.document import Document
 from scripts.estimate.products import TABLE_REGIONS, Product, table_price
 
 Mode = Literal["auto", "api", "table"]
@@ -38,7 +42,7 @@ class PriceListError(RuntimeError):
     """The Price List could not be asked; the message says why."""
 
 
-@dataclass(frozen=True)
+@pydantic.dataclasses.dataclass(frozen=True)
 class Price:
     """A price in US dollars per unit, before tax and discounts.
 
@@ -46,11 +50,11 @@ class Price:
         dollars: Per unit.
         unit: As of the product.
         source: Who says so.
-        date: When it held, ISO 8601.
+        date: The day on which it was valid, ISO 8601.
     """
 
-    dollars: Decimal
-    unit: str
+    dollars: Annotated[Decimal, pydantic.PlainSerializer(float, return_type=float)]
+    unit: Annotated[str, pydantic.Field(serialization_alias="per")]
     source: Literal["Price List API", "table"]
     date: str
 
@@ -84,7 +88,7 @@ def find_prices(region: str, products: Iterable[Product], mode: Mode, today: dat
 
     Args:
         region: AWS Region.
-        products: What the plan needs prices of.
+        products: What the estimate needs prices of.
         mode: ``auto``: the Price List API's kept answer, or a fresh one if there seem to be credentials, else the
             table; ``api``: a fresh answer; ``table``: the table.
         today: The day; None: as the clock says.
@@ -109,14 +113,14 @@ def find_prices(region: str, products: Iterable[Product], mode: Mode, today: dat
         if mode == "api":
             raise
         return Prices(region, remark=str(error))
-    _write_cache(region, _Kept(today, frozenset(wanted), listed))
+    _write_cache(region, _Kept(day=today, asked=frozenset(wanted), dollars=listed))
     return Prices(region, listed, today)
 
 
 def kept_prices(region: str, products: Iterable[Product], today: date) -> Prices | None:
     """Return the answer that the Price List API gave some days ago; None: it is too old, or lacks a product."""
     kept, wanted = _read_cache(region), {product.name for product in products if product.service}
-    if kept is None or not kept.names.issuperset(wanted) or not timedelta() <= today - kept.day <= CACHED_FOR:
+    if kept is None or not kept.asked.issuperset(wanted) or not timedelta() <= today - kept.day <= CACHED_FOR:
         return None
     return Prices(region, kept.dollars, kept.day, f"kept in {_cache_path(region)}")
 
@@ -202,12 +206,9 @@ def _is_reachable() -> bool:
     reached = threading.Event()
 
     def connect() -> None:
-        try:
-            address = (url.hostname or "", url.port or 443)
-            with socket.create_connection(address, timeout=_REACHED_WITHIN_SECONDS):
-                reached.set()
-        except OSError:
-            pass
+        address = (url.hostname or "", url.port or 443)
+        with suppress(OSError), socket.create_connection(address, timeout=_REACHED_WITHIN_SECONDS):
+            reached.set()
 
     threading.Thread(target=connect, daemon=True).start()
     return reached.wait(_REACHED_WITHIN_SECONDS)
@@ -216,11 +217,12 @@ def _is_reachable() -> bool:
 # --- answers that are kept ---
 
 
-@dataclass(frozen=True)
-class _Kept:
+class _Kept(Document):
+    """An answer of the Price List API: its day, the names of the products asked for, and the prices that it had."""
+
     day: date
-    names: frozenset[str]
-    dollars: Mapping[str, Decimal]
+    asked: frozenset[str]
+    dollars: dict[str, Decimal]
 
 
 def _cache_path(region: str) -> Path:
@@ -230,22 +232,13 @@ def _cache_path(region: str) -> Path:
 
 def _read_cache(region: str) -> _Kept | None:
     try:
-        kept = json.loads(_cache_path(region).read_text(encoding="utf-8"))
-        dollars = {name: Decimal(price) for name, price in kept["dollars"].items()}
-        return _Kept(date.fromisoformat(kept["day"]), frozenset(kept["asked"]), dollars)
-    except (OSError, ValueError, ArithmeticError, KeyError, AttributeError, TypeError):
+        return _Kept.model_validate_json(_cache_path(region).read_bytes())
+    except (OSError, ValueError):
         return None
 
 
 def _write_cache(region: str, kept: _Kept) -> None:
     path = _cache_path(region)
-    document = {
-        "day": kept.day.isoformat(),
-        "asked": sorted(kept.names),
-        "dollars": {name: str(price) for name, price in sorted(kept.dollars.items())},
-    }
-    try:
+    with suppress(OSError):  # without a place to keep it, the next call asks again
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
-    except OSError:
-        pass  # Without a place to keep it, the next call asks again.
+        path.write_text(kept.to_json() + "\n", encoding="utf-8")

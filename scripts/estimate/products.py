@@ -7,7 +7,7 @@ prices are the same; elsewhere it has none.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Final, NamedTuple
+from typing import Final
 
 from scripts.estimate.hardware import hardware
 from ultracluster.domain.lustre import LustreSpec
@@ -93,8 +93,9 @@ KMS_KEY = Product("KMS key", "month")
 HOSTED_ZONE = Product("Route 53 hosted zone", "month")
 
 
-class Source(NamedTuple):
-    """Where a price of the table is from, and when it held."""
+@dataclass(frozen=True)
+class Source:
+    """Where a price of the table is from, and the day on which it was valid."""
 
     date: str
     text: str

@@ -18,8 +18,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
+
+from pydantic import Field, computed_field
+from pydantic.dataclasses import dataclass
 
 from scripts.estimate.costs import IMAGE_GIB
 from scripts.estimate.hardware import hardware
@@ -54,7 +56,7 @@ class Quota:
     Attributes:
         service: Service code of Service Quotas.
         code: Quota code; empty where Service Quotas has none.
-        name: AWS's name of it.
+        name: AWS's name for it.
         unit: What is counted.
         default: What a new account has; None: it differs, and may be 0.
         shares: What compute nodes need of it.
@@ -66,19 +68,21 @@ class Quota:
     name: str
     unit: str
     default: int | None
-    shares: tuple[Share, ...] = ()
-    fixed: float = 0
+    shares: tuple[Share, ...] = Field(default=(), exclude=True)
+    fixed: float = Field(default=0, exclude=True)
 
     @property
     def amount(self) -> float:
-        """What this deployment alone needs of it."""
+        """What this deployment alone needs."""
         return self.fixed + sum(share.nodes * share.each for share in self.shares)
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def needed(self) -> int:
         """The same in whole units, as quotas are."""
         return math.ceil(self.amount)
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def to_ask_for(self) -> bool:
         """Whether a new account does not have that much."""
@@ -141,7 +145,7 @@ def _of_instances(settings: Settings) -> list[Quota]:
             "Capacity Blocks, instances of all together",
             "instances",
             256,
-            _shares(blocks, lambda kind: kind.each.nodes),
+            _shares(blocks, lambda kind: kind.per_node.nodes),
         ),
         Quota(
             "ec2",
@@ -173,7 +177,7 @@ def _of_network(settings: Settings) -> list[Quota]:
             "Network interfaces per Region",
             "interfaces",
             5000,
-            _shares(fleet(settings.cluster_spec).kinds, lambda kind: kind.each.interfaces),
+            _shares(fleet(settings.cluster_spec).kinds, lambda kind: kind.per_node.interfaces),
             public.interfaces + private.interfaces,
         ),
         Quota("ec2", "L-0263D0A3", "EC2-VPC Elastic IPs", "addresses", 5, fixed=public.nat_addresses),
@@ -233,7 +237,7 @@ def _shares(kinds: Iterable[Nodes], of_one: Callable[[Nodes], float]) -> tuple[S
 
 
 def _vcpus(kinds: Iterable[Nodes], counts: Callable[[str], bool]) -> tuple[Share, ...]:
-    return _shares((kind for kind in kinds if counts(kind.instance_type)), lambda kind: kind.each.vcpus)
+    return _shares((kind for kind in kinds if counts(kind.instance_type)), lambda kind: kind.per_node.vcpus)
 
 
 def _head_and_login_vcpus(settings: Settings) -> int:

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from scripts.estimate.hardware import hardware
+from pydantic import Field, computed_field
+
+from scripts.document import Document
+from scripts.estimate.figures import Number
+from scripts.estimate.hardware import Hardware, hardware
 from ultracluster.domain import addresses
+from ultracluster.domain.cluster import CapacityType
 from ultracluster.domain.instance_types import addresses_per_node, interfaces_per_node
 from ultracluster.domain.lustre import included_metadata_iops
 
 if TYPE_CHECKING:
     from config.settings import Settings
-    from ultracluster.domain.cluster import CapacityType, ClusterSpec, ComputeResourceSpec
+    from ultracluster.domain.cluster import ClusterSpec, ComputeResourceSpec
     from ultracluster.domain.lustre import LustreSpec
 
 GIB_PER_FILE_SERVER = 1200
-"""Storage of FSx for Lustre to a network interface, as the settings' rules count it."""
+"""Storage of FSx for Lustre per network interface, as the settings' rules count it."""
 
 SCRATCH_MBPS_PER_TIB = 200
 """Baseline of SCRATCH_2 (LustreGuide, "Performance characteristics of SSD and HDD storage classes")."""
 
 
-@dataclass(frozen=True)
-class Sizes:
+class Sizes(Document):
     """What some nodes have together; one node is a sum of one.
 
     Types whose hardware is not known here count as nodes, interfaces and addresses only.
@@ -32,52 +36,51 @@ class Sizes:
     nodes: int = 0
     chips: int = 0
     neuron_cores: int = 0
-    bf16_pflops: float = 0
+    bf16_pflops: Number = 0
     vcpus: int = 0
-    memory_gib: float = 0
+    memory_gib: Number = 0
     accelerator_memory_gib: int = 0
     efa_gbps: int = 0
-    nvme_tb: float = 0
+    nvme_tb: Number = 0
     interfaces: int = 0
     addresses: int = 0
 
     def __add__(self, other: Sizes) -> Sizes:
-        return Sizes(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(Sizes)))
+        return Sizes(**{name: getattr(self, name) + getattr(other, name) for name in Sizes.model_fields})
 
     def __mul__(self, times: int) -> Sizes:
-        return Sizes(*(getattr(self, each.name) * times for each in fields(Sizes)))
+        return Sizes(**{name: getattr(self, name) * times for name in Sizes.model_fields})
 
 
-@dataclass(frozen=True)
-class Nodes:
+class Nodes(Document):
     """A compute resource.
 
     Attributes:
         queue: Name of its queue.
-        name: Its own name.
+        compute_resource: Its own name.
         instance_type: EC2 instance type.
         capacity_type: How the capacity is bought.
         reserved: Whether the nodes are launched into a reservation.
         min_count: Nodes that always run.
         max_count: Nodes at most.
+        per_node: What one node has.
         root_volume_gib: Root volume of each node; None: the size of the image.
-        each: What one node has.
     """
 
     queue: str
-    name: str
+    compute_resource: str
     instance_type: str
     capacity_type: CapacityType
     reserved: bool
     min_count: int
     max_count: int
-    root_volume_gib: int | None
-    each: Sizes
+    per_node: Sizes
+    root_volume_gib: int | None = Field(exclude=True)
 
     @property
     def label(self) -> str:
         """Queue and compute resource."""
-        return f"{self.queue}/{self.name}"
+        return f"{self.queue}/{self.compute_resource}"
 
 
 @dataclass(frozen=True)
@@ -89,12 +92,12 @@ class Fleet:
     @property
     def at_min(self) -> Sizes:
         """What runs all the time."""
-        return sum((kind.each * kind.min_count for kind in self.kinds), Sizes())
+        return sum((kind.per_node * kind.min_count for kind in self.kinds), Sizes())
 
     @property
     def at_max(self) -> Sizes:
         """What runs when every compute resource is at its MaxCount."""
-        return sum((kind.each * kind.max_count for kind in self.kinds), Sizes())
+        return sum((kind.per_node * kind.max_count for kind in self.kinds), Sizes())
 
     def largest_job(self, instance_type: str) -> int:
         """Return how many nodes of a type one job can have: a job runs in one queue."""
@@ -111,14 +114,14 @@ def fleet(spec: ClusterSpec) -> Fleet:
         tuple(
             Nodes(
                 queue=queue.name,
-                name=resource.name,
+                compute_resource=resource.name,
                 instance_type=resource.instance_type,
                 capacity_type=queue.capacity_type,
                 reserved=resource.reserved,
                 min_count=resource.min_count,
                 max_count=resource.max_count,
+                per_node=_one_node(spec, resource),
                 root_volume_gib=queue.root_volume_gib,
-                each=_one_node(spec, resource),
             )
             for queue in spec.queues
             for resource in queue.compute_resources
@@ -127,14 +130,8 @@ def fleet(spec: ClusterSpec) -> Fleet:
 
 
 def _one_node(spec: ClusterSpec, resource: ComputeResourceSpec) -> Sizes:
-    has = hardware(resource.instance_type)
-    efa, interface_type = resource.has_efa, spec.efa_interface_type
-    network = {
-        "interfaces": interfaces_per_node(resource.instance_type, efa=efa, interface_type=interface_type),
-        "addresses": addresses_per_node(resource.instance_type, efa=efa, interface_type=interface_type),
-    }
-    if has is None:
-        return Sizes(nodes=1, **network)
+    has = hardware(resource.instance_type) or Hardware(vcpus=0, memory_gib=0)
+    name, efa, interface_type = resource.instance_type, resource.has_efa, spec.efa_interface_type
     return Sizes(
         nodes=1,
         chips=has.chips,
@@ -145,12 +142,12 @@ def _one_node(spec: ClusterSpec, resource: ComputeResourceSpec) -> Sizes:
         accelerator_memory_gib=has.accelerator_memory_gib,
         efa_gbps=has.efa_gbps if efa else 0,
         nvme_tb=has.nvme_tb,
-        **network,
+        interfaces=interfaces_per_node(name, efa=efa, interface_type=interface_type),
+        addresses=addresses_per_node(name, efa=efa, interface_type=interface_type),
     )
 
 
-@dataclass(frozen=True)
-class Subnet:
+class Subnet(Document):
     """A subnet and the addresses that the deployment takes of it."""
 
     name: str
@@ -159,6 +156,7 @@ class Subnet:
     at_min: int
     at_max: int
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def left_at_max(self) -> int:
         """Addresses that are free when every compute resource is at its MaxCount."""
@@ -167,7 +165,7 @@ class Subnet:
 
 @dataclass(frozen=True)
 class Others:
-    """What stands in one of the subnets besides compute nodes, in addresses (and interfaces, but for NAT addresses)."""
+    """What is in one of the subnets besides compute nodes; each has an interface, and a NAT gateway one for all."""
 
     head_nodes: int
     login_nodes: int
@@ -184,84 +182,82 @@ class Others:
 
     @property
     def interfaces(self) -> int:
-        """Interfaces of all; a NAT gateway has one for all of its addresses."""
-        return (
-            self.head_nodes
-            + self.login_nodes
-            + self.load_balancers
-            + self.file_servers
-            + self.endpoints
-            + self.mount_targets
-            + min(1, self.nat_addresses)
-        )
+        """Interfaces of all."""
+        of_cluster = self.head_nodes + self.login_nodes + self.load_balancers
+        return of_cluster + self.file_servers + self.endpoints + self.mount_targets + min(1, self.nat_addresses)
 
 
 def others(settings: Settings, *, public: bool) -> Others:
     """Return what the deployment puts into the public or the private subnet besides compute nodes."""
+    head_node, network = settings.cluster.head_node, settings.network
     pools = [pool for pool in settings.cluster.login_nodes if pool.public == public]
-    network = settings.network
-    standing = {
-        "head_nodes": int(settings.cluster.head_node.public == public),
-        "login_nodes": sum(pool.count for pool in pools),
-        "load_balancers": len(pools),
-    }
-    if public:
-        return Others(**standing, nat_addresses=0 if network.existing else network.nat_addresses)
-    file_servers = -(-settings.storage.file_system.capacity_gib // GIB_PER_FILE_SERVER)
     return Others(
-        **standing,
-        file_servers=file_servers,
-        endpoints=len(network.endpoint_services),
-        mount_targets=int(settings.cluster.head_node.shared_storage == "efs"),
+        head_nodes=int(head_node.public == public),
+        login_nodes=sum(pool.count for pool in pools),
+        load_balancers=len(pools),
+        file_servers=0 if public else -(-settings.storage.file_system.capacity_gib // GIB_PER_FILE_SERVER),
+        endpoints=0 if public else len(network.endpoint_services),
+        mount_targets=int(not public and head_node.shared_storage == "efs"),
+        nat_addresses=network.nat_addresses if public and network.existing is None else 0,
     )
 
 
 def subnets(settings: Settings, nodes: Fleet) -> tuple[Subnet, Subnet]:
     """Return the public and the private subnet."""
-    found = []
-    for public, cidr in ((True, settings.network.public_subnet_cidr), (False, settings.network.private_subnet_cidr)):
-        block = addresses.parse(cidr)
-        if block is None:  # pragma: no cover: the settings' rules do not let it pass
-            raise ValueError(cidr)
-        standing = others(settings, public=public).addresses
-        at_min, at_max = (0, 0) if public else (nodes.at_min.addresses, nodes.at_max.addresses)
-        name = "public" if public else "private"
-        found.append(Subnet(name, cidr, addresses.usable(block), standing + at_min, standing + at_max))
-    return found[0], found[1]
+    network = settings.network
+    return (
+        _subnet("public", network.public_subnet_cidr, others(settings, public=True), Sizes(), Sizes()),
+        _subnet("private", network.private_subnet_cidr, others(settings, public=False), nodes.at_min, nodes.at_max),
+    )
 
 
-@dataclass(frozen=True)
-class FileSystem:
+def _subnet(name: str, cidr: str, standing: Others, at_min: Sizes, at_max: Sizes) -> Subnet:
+    block = addresses.parse(cidr)
+    if block is None:  # pragma: no cover: the settings' rules do not let it pass
+        raise ValueError(cidr)
+    return Subnet(
+        name=name,
+        cidr=cidr,
+        usable=addresses.usable(block),
+        at_min=standing.addresses + at_min.addresses,
+        at_max=standing.addresses + at_max.addresses,
+    )
+
+
+class FileSystem(Document):
     """The file system.
 
     Attributes:
         deployment_type: FSx for Lustre's type.
         capacity_gib: Storage in GiB.
         throughput_mbps: Baseline in MB/s, of all file servers.
+        throughput_mbps_per_node_at_max: The same for each compute node at MaxCount; 0 without nodes.
         metadata_iops: Metadata operations per second; None: the type has no such setting.
         paid_metadata_iops: Those above what comes with the capacity.
     """
 
     deployment_type: str
     capacity_gib: int
-    throughput_mbps: float
+    throughput_mbps: Number
+    throughput_mbps_per_node_at_max: Number
     metadata_iops: int | None
     paid_metadata_iops: int
 
 
-def file_system(spec: LustreSpec) -> FileSystem:
-    """Return size and speed of a file system.
+def file_system(spec: LustreSpec, nodes: int) -> FileSystem:
+    """Return size and speed of a file system that a number of compute nodes shares.
 
     FSx counts 1,000 GiB as its TiB: "For a 2.4-TiB file system, provisioning 50 MB/s/TiB of PerUnitStorageThroughput
     yields 120 MB/s" (API reference, CreateFileSystemLustreConfiguration).
     """
-    per_tib = spec.throughput_mbps_per_tib or SCRATCH_MBPS_PER_TIB
+    throughput = spec.capacity_gib * (spec.throughput_mbps_per_tib or SCRATCH_MBPS_PER_TIB) / 1000
     included = included_metadata_iops(spec.capacity_gib) if spec.deployment_type == "PERSISTENT_2" else None
     iops = spec.metadata_iops or included
     return FileSystem(
         deployment_type=spec.deployment_type,
         capacity_gib=spec.capacity_gib,
-        throughput_mbps=spec.capacity_gib * per_tib / 1000,
+        throughput_mbps=throughput,
+        throughput_mbps_per_node_at_max=throughput / nodes if nodes else 0,
         metadata_iops=iops,
         paid_metadata_iops=max(0, (iops or 0) - (included or 0)),
     )

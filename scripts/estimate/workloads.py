@@ -1,4 +1,4 @@
-"""Time and cost to train a model, from what AWS published of trn1.32xlarge.
+"""How fast a model trains, by what AWS published of trn1.32xlarge.
 
 Rows: aws-neuron-sdk, about-neuron/benchmarks/trn1/training_data_encoder.csv and training_data_decoder.csv (older
 releases: general/benchmarks/trn1/), each the latest that was published for its number of nodes. Weak-scaling efficiency
@@ -7,9 +7,8 @@ from 1 to 16 nodes: general/benchmarks/trn1/nlp_data.csv of release 2.6, the onl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from enum import StrEnum
 from itertools import pairwise
 from math import ceil, log
@@ -199,83 +198,3 @@ WORKLOADS: Final = {
         ),
     )
 }
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """What a run takes on a number of nodes.
-
-    Attributes:
-        nodes: Number of nodes.
-        basis: How the throughput is known.
-        sequences_per_second: Throughput of all nodes.
-        batch: Global batch in sequences.
-        steps: Optimizer steps.
-        hours: Time of training alone.
-        node_dollars: Cost of the nodes for that time; None: their price is not known.
-        all_dollars: Cost of the whole deployment for that time; None: as before.
-        fits: Whether one queue of the deployment has that many nodes.
-    """
-
-    nodes: int
-    basis: Basis
-    sequences_per_second: float
-    batch: int
-    steps: int
-    hours: float
-    node_dollars: Decimal | None
-    all_dollars: Decimal | None
-    fits: bool
-
-
-def node_counts(workload: Workload, largest: int) -> list[int]:
-    """Return numbers of nodes worth looking at: doubling from one replica to the largest job, and those measured."""
-    replica = workload.nodes_per_replica
-    doubling = [replica * 2**power for power in range(largest.bit_length()) if replica * 2**power <= largest]
-    most = largest - largest % replica
-    return sorted({*doubling, *([most] if most else []), *(row.nodes for row in workload.rows)})
-
-
-def estimates(
-    workload: Workload,
-    counts: Sequence[int],
-    *,
-    sequences: int,
-    node_hourly: Decimal | None,
-    other_hourly: Decimal,
-    largest: int,
-) -> Iterator[Estimate]:
-    """Estimate a run on several numbers of nodes.
-
-    Args:
-        workload: What is trained.
-        counts: Numbers of nodes.
-        sequences: Length of the run.
-        node_hourly: Dollars per hour of a node with its volume; None: not known.
-        other_hourly: Dollars per hour of everything else in the deployment.
-        largest: Nodes of the largest job that the deployment can run.
-
-    Raises:
-        WorkloadError: The model cannot be spread over one of the numbers of nodes.
-    """
-    for nodes in counts:
-        if nodes % workload.nodes_per_replica:
-            raise WorkloadError(
-                f"{workload.name} takes a multiple of {workload.nodes_per_replica} nodes: one copy of the model, as it "
-                f"was measured, fills as many; got {nodes}"
-            )
-        throughput, basis = workload.throughput(nodes)
-        hours = sequences / throughput / 3600
-        batch = workload.batch(nodes)
-        paid = None if node_hourly is None else Decimal(hours) * nodes * node_hourly
-        yield Estimate(
-            nodes=nodes,
-            basis=basis,
-            sequences_per_second=throughput,
-            batch=batch,
-            steps=ceil(sequences / batch),
-            hours=hours,
-            node_dollars=paid,
-            all_dollars=None if paid is None else paid + Decimal(hours) * other_hourly,
-            fits=nodes <= largest,
-        )

@@ -1,1 +1,1 @@
-"""What a deployment would do to what is running, found out without changing it."""
+"""What a deployment would do to what is running; nothing is changed."""

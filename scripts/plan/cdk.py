@@ -15,11 +15,6 @@ def command(*arguments: str) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment in which it finds itself and Node: `make setup` puts both beside this interpreter."""
+    """Return the environment in which it is found, with Node: `make setup` puts both beside this interpreter."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     return {**os.environ, "PATH": path, "CDK_DISABLE_CLI_TELEMETRY": "1"}
-
-
-def synthesis(name: str, directory: Path) -> list[str]:
-    """Return the command that synthesizes a configuration into a directory, with the CDK's own validation."""
-    return command("--context", f"env={name}", "synth", "--quiet", "--output", str(directory))

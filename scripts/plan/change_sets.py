@@ -1,4 +1,4 @@
-"""Change sets: made by the CDK, read, and deleted again, whatever happens meanwhile.
+"""Change sets: created by the CDK, read, and always deleted again.
 
 https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-updating-stacks-changesets.html
 """
@@ -16,19 +16,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
+from scripts.interrupts import uninterrupted
 from scripts.plan import cdk
 from scripts.plan.comparison import awaited
-from scripts.plan.interrupts import uninterrupted
 from scripts.plan.model import Effect, PropertyChange, ResourceChange
 
 _EMPTY: Final = ("didn't contain changes", "No updates are to be performed")
-"""What CloudFormation says of a change set without changes, whose status is FAILED."""
+"""What CloudFormation says about a change set without changes, whose status is FAILED."""
 _SEVERITY: Final = list(Effect)
 _ERROR_LINES: Final = 3
 _GONE: Final = "ChangeSetNotFound"
-_UNDER_WAY: Final = ("CREATE_PENDING", "CREATE_IN_PROGRESS", "DELETE_PENDING", "DELETE_IN_PROGRESS")
+_IN_PROGRESS: Final = ("CREATE_PENDING", "CREATE_IN_PROGRESS", "DELETE_PENDING", "DELETE_IN_PROGRESS")
 _PATIENCE: Final = 120.0
-"""Seconds to wait for a change set that is being made or deleted; with nested stacks it may take a minute."""
+"""Seconds to wait for a change set that is being created or deleted; with nested stacks it may take a minute."""
 _LATE: Final = 3.0
 """Seconds after which a request of a CDK that was stopped can no longer have an effect."""
 
@@ -48,12 +48,12 @@ Description = list[Mapping[str, Any]]
 def describe(
     cloudformation: Any, directory: Path, stack_names: Collection[str], protected: Collection[str]
 ) -> dict[str, Description | ChangeSetError]:
-    """Return what the change set of each stack says; none is left when this returns, or is interrupted.
+    """Return the change set of each stack; none is left when this returns, or is interrupted.
 
     Args:
-        cloudformation: A boto3 client that may describe and delete what the CDK makes.
+        cloudformation: A boto3 client that may describe and delete what the CDK creates.
         directory: The assembly.
-        stack_names: Stacks that exist and can be updated: for another the CDK would make one, or delete it.
+        stack_names: Stacks that exist and can be updated: for another the CDK would create one, or delete it.
         protected: Those of them that are protected against deletion.
 
     Raises:
@@ -77,18 +77,18 @@ def changes(
     compared: Iterable[ResourceChange],
     read_late: Mapping[str, Sequence[PropertyChange]] | None = None,
 ) -> tuple[ResourceChange, ...]:
-    """Return what a change set says, with the values that a comparison of templates knows.
+    """Return the changes of a change set, with the values that a comparison of templates knows.
 
-    What hangs on the deployment of another stack is in the comparison only, and is added. What CloudFormation calls
-    dynamic, because it does not look into it, counts only if the comparison finds it changed, too: it says so of
-    everything that refers to an attribute of a changed resource, and of every nested stack. A replacement that it
-    plans for a value of Fn::GetStackOutput counts in any case: what it makes of it is not documented, and a report
-    has Replacement: True (https://github.com/aws-cloudformation/cloudformation-coverage-roadmap/issues/2559).
+    What depends on the deployment of another stack is in the comparison only, and is added. What CloudFormation calls
+    dynamic, because it does not evaluate it, counts only if the comparison finds it changed, too: all that refers to an
+    attribute of a changed resource is dynamic, and every nested stack. A replacement that it plans for a value of
+    Fn::GetStackOutput counts in any case: whether it is carried out is not documented, and a report has
+    Replacement: True (https://github.com/aws-cloudformation/cloudformation-coverage-roadmap/issues/2559).
     https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_ResourceChangeDetail.html
 
     Args:
         description: The change set.
-        compared: What the comparison finds.
+        compared: The changes by the comparison.
         read_late: Properties that Fn::GetStackOutput feeds, by logical id.
     """
     known = {change.logical_id: change for change in compared}
@@ -112,10 +112,10 @@ class _ChangeSets:
     name: str
 
     def description(self, stack_name: str) -> Description:
-        """Return what the one of a stack says.
+        """Return the changes in the one of a stack.
 
         Raises:
-            ChangeSetError: It was not made.
+            ChangeSetError: It was not created.
         """
         from botocore.exceptions import ClientError
 
@@ -138,10 +138,10 @@ class _ChangeSets:
 
         Args:
             stack_names: The stacks.
-            settled: From when on none can come any more, by the monotonic clock.
+            settled: From when on none can be created any more, by the monotonic clock.
 
         Raises:
-            LeftoverError: One is there still, or nobody knows.
+            LeftoverError: One exists still, or may exist.
         """
         from botocore.exceptions import BotoCoreError, ClientError
 
@@ -161,14 +161,14 @@ class _ChangeSets:
             raise LeftoverError("\n".join(left))
 
     def _delete(self, stack_name: str, settled: float) -> str | None:
-        """Delete the one of a stack, and return its status if it is there still."""
+        """Delete the one of a stack, and return its status if it exists still."""
         deadline = time.monotonic() + _PATIENCE
         status: str | None = ""
         while time.monotonic() < deadline:
             status = self._status(stack_name)
             if status is None and time.monotonic() >= settled:
                 return None
-            if status not in (None, *_UNDER_WAY):
+            if status not in (None, *_IN_PROGRESS):
                 self.cloudformation.delete_change_set(StackName=stack_name, ChangeSetName=self.name)
             time.sleep(0.2)
         return status
@@ -186,7 +186,7 @@ class _ChangeSets:
 
 
 def _copy_with_protection(directory: Path, copy: Path, protected: Collection[str]) -> None:
-    """Copy an assembly, with the stacks' protection as it is: the CDK changes it even if it only makes a change set."""
+    """Copy an assembly, with the stacks' present protection: the CDK changes that even for a mere change set."""
     shutil.copytree(directory, copy)
     path = copy / "manifest.json"
     manifest = json.loads(path.read_text(encoding="utf-8"))
@@ -198,7 +198,7 @@ def _copy_with_protection(directory: Path, copy: Path, protected: Collection[str
 
 
 def _prepare(directory: Path, stack_names: Collection[str], name: str) -> str:
-    """Let the CDK make change sets, and return what it complains of; nothing: it did."""
+    """Let the CDK create change sets, and return its errors; empty: none."""
     process = subprocess.Popen(
         [
             *cdk.command("deploy", *stack_names, "--exclusively", "--app", str(directory)),
@@ -234,11 +234,11 @@ def _described(made: _ChangeSets, stack_name: str, complaint: str) -> Descriptio
 def _change(
     told: Mapping[str, Any], compared: ResourceChange | None, read_late: Sequence[PropertyChange]
 ) -> ResourceChange | None:
-    """Return what a change set says of a resource; nothing, if the comparison finds that its doubts are empty."""
+    """Return the change of a resource in a change set; None if it is dynamic only, and the comparison has none."""
     logical_id, resource_type = told["LogicalResourceId"], told["ResourceType"]
     physical_id, stays = told.get("PhysicalResourceId", ""), "Retain" in told.get("PolicyAction", "")
     change = compared or ResourceChange(logical_id, resource_type, Effect.CHANGED)
-    change = replace(change, physical_id=physical_id, stays=stays)
+    change = replace(change, physical_id=physical_id, old_stays=stays)
     if told["Action"] in ("Add", "Remove"):
         return replace(change, effect=Effect.ADDED if told["Action"] == "Add" else Effect.REMOVED)
     recreating = {each["Target"].get("Name") for each in told["Details"] if _recreates(each["Target"])}

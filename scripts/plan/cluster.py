@@ -1,19 +1,22 @@
-"""What ParallelCluster makes of a change of a cluster's configuration, key by key, by asking its own update check.
+"""What happens to the cluster: ParallelCluster's own update check, asked about each key of its configuration.
 
 https://docs.aws.amazon.com/parallelcluster/latest/ug/using-pcluster-update-cluster-v3.html has the policies. The check
-is asked for several states that a cluster may be in; the first in which it lets a change pass says what that needs.
+is asked for several states that a cluster may be in; the first in which it allows a change says what the change needs.
 """
 
 from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
-from scripts.plan.model import ClusterChange, Kind
-from toolchain.parallelcluster import Change, Configuration, ParallelCluster
+from scripts.plan.comparison import Comparison
+from scripts.plan.model import ClusterChange, ClusterPlan, Kind, StackPlan
+from toolchain.assembly import Stack
+from toolchain.cluster import CLUSTER_TYPE, ClusterRequest
+from toolchain.parallelcluster import Change, Configuration, ParallelCluster, RunningCluster, UnreadableClusterError
 
 STOPS, DRAINS, TERMINATES = "COMPUTE_FLEET_STOP", "DRAIN", "TERMINATE"
 """Values of QueueUpdateStrategy. The first is the default."""
@@ -28,11 +31,141 @@ CHECK_BREAKS_DOWN: Final = (
 _SETTING = "cluster.slurm.queue_update_strategy"
 
 
+class InputError(ValueError):
+    """What is to be compared cannot be; the message says why."""
+
+
+@dataclass(frozen=True)
+class _Cluster:
+    """The cluster of a set of stacks."""
+
+    stack: Stack
+    logical_id: str
+    properties: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        return str(self.properties["ClusterName"])
+
+    @property
+    def own_properties(self) -> dict[str, Any]:
+        """The properties that are for the provider itself."""
+        return {key: value for key, value in self.properties.items() if key != "ServiceToken"}
+
+    def request(self, properties: dict[str, Any]) -> ClusterRequest:
+        """Return what the provider gets, by the computed properties."""
+        return ClusterRequest(self.stack.region, properties, self.stack.tags)
+
+
+def plan_cluster(
+    parallelcluster: ParallelCluster,
+    environment: str,
+    comparison: Comparison,
+    stacks: Iterable[StackPlan],
+    *,
+    live: bool,
+) -> ClusterPlan:
+    """Return what happens to the cluster.
+
+    Args:
+        parallelcluster: Whose update check is asked.
+        environment: The configuration in config/.
+        comparison: The stacks before and after.
+        stacks: What happens to them.
+        live: Whether the cluster itself can be read, or only its template.
+
+    Raises:
+        InputError: The new stacks have no cluster.
+        toolchain.parallelcluster.RunnerError: ParallelCluster's code broke down.
+    """
+    before, after = _find(comparison.old), _find(comparison.new)
+    if after is None:
+        raise InputError(f"got {', '.join(comparison.new)}; allowed: stacks with one resource of type {CLUSTER_TYPE}")
+    if before is None:
+        return ClusterPlan(after.name, exists=False, source="it does not exist yet")
+    if not _changes(stacks, before):
+        return ClusterPlan(before.name, exists=True, source="its resource does not change")
+    if refused := tuple(_refused_by_the_provider(before, after, environment)):
+        return ClusterPlan(before.name, exists=True, source="its resource", changes=refused)
+    running, source = _running(parallelcluster, before, comparison, live=live)
+    wanted = after.request(comparison.after(after.stack.name, after.own_properties))
+    changes = classify(
+        parallelcluster,
+        running.configuration,
+        parallelcluster.requested_configuration(wanted),
+        environment,
+        fleet_status=running.fleet_status,
+        login_nodes_running=running.login_nodes_running,
+    )
+    return ClusterPlan(before.name, True, source, running.fleet_status, tuple(changes))
+
+
+def fleet_command(environment: str, action: Literal["start", "status", "stop"]) -> str:
+    """Return the command that starts or stops the fleet, or shows its status."""
+    return f"make fleet ENV={environment} ARGS={action}"
+
+
+def _find(stacks: Mapping[str, Stack]) -> _Cluster | None:
+    clusters = (
+        _Cluster(stack, logical_id, resource["Properties"])
+        for stack in stacks.values()
+        for logical_id, resource in stack.resources.items()
+        if resource["Type"] == CLUSTER_TYPE
+    )
+    return next(clusters, None)
+
+
+def _changes(stacks: Iterable[StackPlan], cluster: _Cluster) -> bool:
+    resource = (cluster.stack.name, cluster.logical_id)
+    return any(
+        (stack.name, change.logical_id) == resource and not change.metadata_only
+        for stack in stacks
+        for change in stack.changes
+    )
+
+
+def _refused_by_the_provider(before: _Cluster, after: _Cluster, environment: str) -> Iterator[ClusterChange]:
+    """Yield changes that do not reach ParallelCluster.
+
+    The provider takes no other name. CloudFormation takes no other provider, and each ParallelCluster version has its
+    own.
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-cloudformation-customresource.html
+    """
+    no_provider = "CloudFormation takes no other provider, and each ParallelCluster version has its own"
+    no_name = "Cannot update the ClusterName in the properties"
+    again = f"make destroy ENV={environment}, then make deploy; network and file system stay"
+    for key, reason, way in (("ServiceToken", no_provider, _upgrade(environment)), ("ClusterName", no_name, again)):
+        old, new = before.properties[key], after.properties[key]
+        if old != new:
+            ways = (f"take this change back, or {way}",)
+            yield ClusterChange(key, old, new, Kind.REFUSED, passes_now=False, reason=reason, ways=ways)
+
+
+def _running(
+    parallelcluster: ParallelCluster, cluster: _Cluster, comparison: Comparison, *, live: bool
+) -> tuple[RunningCluster, str]:
+    """Return the cluster as it runs, and where that was read."""
+    reason = ""
+    if live:
+        try:
+            return parallelcluster.describe_cluster(cluster.stack.region, cluster.name), "what ParallelCluster keeps"
+        except UnreadableClusterError as error:
+            reason = f", because the cluster could not be read: {error}"
+    properties = comparison.before(cluster.stack.name, cluster.own_properties)
+    configuration = parallelcluster.requested_configuration(cluster.request(properties))
+    pools = configuration.get("LoginNodes", {}).get("Pools", [])
+    logins = any(int(pool["Count"]) > 0 for pool in pools)
+    return RunningCluster(configuration, UNKNOWN, logins), f"the template of {cluster.stack.name}{reason}"
+
+
+# --- what each change of a configuration needs ---
+
+
 class State(NamedTuple):
     """A state that the cluster may be in when it is updated.
 
     Attributes:
-        strategy: QueueUpdateStrategy of the new configuration; None: as it stands there.
+        strategy: QueueUpdateStrategy of the new configuration; None: the one that it has.
         fleet_running: Whether the compute fleet is on, even without an instance.
         login_nodes_running: Whether there are login nodes.
     """
@@ -42,31 +175,8 @@ class State(NamedTuple):
     login_nodes_running: bool = False
 
 
-@dataclass(frozen=True)
-class Target:
-    """The cluster that is to be changed, for commands.
-
-    Attributes:
-        environment: The configuration in config/.
-    """
-
-    environment: str
-
-    def fleet_command(self, action: Literal["start", "status", "stop"]) -> str:
-        """Return the command that starts or stops the fleet, or tells how it is."""
-        return f"make fleet ENV={self.environment} ARGS={action}"
-
-    @property
-    def replacement(self) -> str:
-        """The way to what a cluster can never change in, after "take this change back, or"."""
-        return (
-            f"make upgrade ENV={self.environment}: another cluster takes the place of this one "
-            "(network and file system stay; what is on the head node goes)"
-        )
-
-
 class _Answers:
-    """What the update check says of a change in each state."""
+    """The update check's answers about a change in each state."""
 
     def __init__(self, parallelcluster: ParallelCluster, old: Configuration, new: Configuration) -> None:
         self._parallelcluster = parallelcluster
@@ -92,18 +202,18 @@ def classify(
     parallelcluster: ParallelCluster,
     old: Configuration,
     new: Configuration,
-    target: Target,
+    environment: str,
     *,
     fleet_status: str = UNKNOWN,
     login_nodes_running: bool = False,
 ) -> list[ClusterChange]:
-    """Tell what each change of a configuration needs.
+    """Return what each change of a configuration needs.
 
     Args:
         parallelcluster: Whose check is asked.
         old: The configuration that the cluster has, as ParallelCluster compares it: with CloudFormation's strings.
-        new: The one that it shall get, likewise.
-        target: The cluster.
+        new: The one that it will get, likewise.
+        environment: The configuration in config/, for commands.
         fleet_status: Status of its compute fleet; UNKNOWN: not known.
         login_nodes_running: Whether there are login nodes.
     """
@@ -119,34 +229,32 @@ def classify(
         (running._replace(login_nodes_running=False), Kind.LOGIN_NODES_STOPPED),
         (stopped._replace(login_nodes_running=False), Kind.ALL_STOPPED),
     ]
-    found = []
+    changes = []
     for identity, change in answers.of(running).items():
         kind = next((kind for state, kind in states if answers.of(state)[identity].allowed), Kind.REFUSED)
         passing = [
             each for each in (DRAINS, TERMINATES) if answers.of(running._replace(strategy=each))[identity].allowed
         ]
-        passes_now: bool | None = answers.of(now)[identity].allowed
-        if fleet_status == UNKNOWN and kind in NEED_A_STOPPED_FLEET:
-            passes_now = None
-        found.append(
+        unknown = fleet_status == UNKNOWN and kind in NEED_A_STOPPED_FLEET
+        changes.append(
             ClusterChange(
                 path=change.path,
                 before=change.old,
                 after=change.new,
                 kind=kind,
-                passes_now=passes_now,
+                passes_now=None if unknown else answers.of(now)[identity].allowed,
                 reason="" if change.allowed else f"{change.reason}. {change.action_needed}".strip(". "),
-                ways=tuple(_ways(change, kind, passing, target)),
-                command=target.fleet_command("stop") if kind in NEED_A_STOPPED_FLEET else "",
+                ways=tuple(_ways(change, kind, passing, environment)),
+                command=fleet_command(environment, "stop") if kind in NEED_A_STOPPED_FLEET else "",
             )
         )
-    return found
+    return changes
 
 
-def _ways(change: Change, kind: Kind, passing: list[str], target: Target) -> list[str]:
+def _ways(change: Change, kind: Kind, passing: list[str], environment: str) -> list[str]:
     match kind:
         case Kind.FLEET_STOPPED:
-            return _ways_past_the_fleet(change, passing, target)
+            return _ways_past_the_fleet(change, passing, environment)
         case Kind.LOGIN_NODES_STOPPED:
             return ["two deployments: first with count: 0 in cluster.login_nodes, then with this change"]
         case Kind.ALL_STOPPED:
@@ -154,12 +262,12 @@ def _ways(change: Change, kind: Kind, passing: list[str], target: Target) -> lis
                 "two deployments: first with count: 0 in cluster.login_nodes, then, on a stopped fleet, this change"
             ]
         case Kind.REFUSED:
-            return _ways_past_a_refusal(change, target)
+            return [_way_past_a_refusal(change, environment)]
     return []
 
 
-def _ways_past_the_fleet(change: Change, passing: list[str], target: Target) -> list[str]:
-    ways = [f"stop the fleet, deploy, start it again ({target.fleet_command('start')})"]
+def _ways_past_the_fleet(change: Change, passing: list[str], environment: str) -> list[str]:
+    ways = [f"stop the fleet, deploy, start it again ({fleet_command(environment, 'start')})"]
     if DRAINS in passing:
         ways.append(f"{_SETTING}: {DRAINS} in the same change, which replaces nodes as their jobs end")
     elif TERMINATES in passing:
@@ -169,12 +277,18 @@ def _ways_past_the_fleet(change: Change, passing: list[str], target: Target) -> 
     return ways
 
 
-def _ways_past_a_refusal(change: Change, target: Target) -> list[str]:
+def _way_past_a_refusal(change: Change, environment: str) -> str:
     if change.path.endswith("FsxLustreSettings.FileSystemId"):
-        return ["another Name for the storage: ParallelCluster mounts another file system under another name"]
-    if change.path.startswith("SharedStorage"):
-        return ["take this change back"]
-    return [f"take this change back, or {target.replacement}"]
+        return "another Name for the storage: ParallelCluster mounts another file system under another name"
+    in_storage = change.path.startswith("SharedStorage")
+    return "take this change back" if in_storage else f"take this change back, or {_upgrade(environment)}"
+
+
+def _upgrade(environment: str) -> str:
+    return (
+        f"make upgrade ENV={environment}: another cluster replaces this one "
+        "(network and file system stay; what is on the head node goes)"
+    )
 
 
 def _identity(change: Change) -> str:
@@ -196,18 +310,18 @@ def _with_strategy(configuration: Configuration, strategy: str | None) -> Config
 
 
 def _without_moves(old: Configuration, new: Configuration) -> tuple[Configuration, list[tuple[str, Any, Any]]]:
-    """Return the new configuration with the mount directories of before, and the storages that move: name, from, to."""
+    """Return the new configuration with the old mount directories, and the storages that move: name, from, to."""
     before = {storage.get("Name"): storage for storage in old.get("SharedStorage") or []}
-    stays, moves = copy.deepcopy(new), []
-    for storage in stays.get("SharedStorage") or []:
+    unmoved, moves = copy.deepcopy(new), []
+    for storage in unmoved.get("SharedStorage") or []:
         name, directory = storage.get("Name"), storage.get("MountDir")
         if name in before and before[name].get("MountDir") != directory:
             moves.append((name, before[name].get("MountDir"), directory))
             storage["MountDir"] = before[name].get("MountDir")
-    return stays, moves
+    return unmoved, moves
 
 
 def _moved(name: str, before: Any, after: Any, state: State) -> Change:
-    """Return what the check would say of a storage that moves, if it could."""
+    """Return what the check would answer about a storage that moves, if it could."""
     allowed = not (state.fleet_running or state.login_nodes_running)
     return Change(f"SharedStorage[{name}].MountDir", before, after, allowed, "" if allowed else CHECK_BREAKS_DOWN, "")

@@ -1,4 +1,4 @@
-"""What the commands that show a change plan share: settings in, a plan or one error out."""
+"""What the commands that show a plan share: settings in, a plan or one error out."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def synthesize(environment: str, directory: Path) -> None:
     """Synthesize a configuration with the CDK command line, its own validation included.
 
     Raises:
-        PlanError: It failed; the message is what it said.
+        PlanError: It failed; the message is its output.
     """
     done = subprocess.run(
-        cdk.synthesis(environment, directory),
+        cdk.command("--context", f"env={environment}", "synth", "--quiet", "--output", str(directory)),
         cwd=cdk.ROOT,
         env=cdk.environment(),
         stdout=subprocess.PIPE,
@@ -62,21 +62,21 @@ def synthesize(environment: str, directory: Path) -> None:
 def make_plan(
     environment: str, assembly: Path | None = None, against: Path | None = None, *, accepted: bool = False
 ) -> Plan:
-    """Return the change plan of a configuration.
+    """Return the plan of a configuration.
 
     Args:
         environment: File name in config/ without .yaml.
         assembly: What would be deployed; None: it is synthesized first.
         against: What it is compared with; None: what runs in the account of the credentials in use.
-        accepted: Whether replacing and removing what holds data is meant.
+        accepted: Whether replacing and removing what holds data was accepted.
 
     Raises:
-        PlanError: Nothing can be told; the message says why.
+        PlanError: There is no plan; the message says why.
     """
     from botocore.exceptions import BotoCoreError, ClientError
 
     from scripts.plan.change_sets import LeftoverError
-    from scripts.plan.cluster_plan import InputError
+    from scripts.plan.cluster import InputError
     from scripts.plan.live import MANIFEST, AccountError
     from scripts.plan.plan import plan_of_account, plan_of_directories
     from toolchain.parallelcluster import RunnerError
@@ -99,20 +99,16 @@ def make_plan(
     except (AccountError, FileNotFoundError, InputError, LeftoverError, UnsupportedError) as error:
         raise PlanError(str(error)) from None
     except ClientError as error:
-        raise PlanError(f"AWS refuses to tell what is running: {error}") from None
+        raise PlanError(f"AWS denies access to what is running: {error}") from None
     except BotoCoreError as error:
-        raise PlanError(f"AWS cannot be asked: {error} (--against DIRECTORY needs no account)") from None
+        raise PlanError(f"AWS did not answer: {error} (--against DIRECTORY needs no account)") from None
     except RunnerError as error:
         raise PlanError(f"ParallelCluster's code broke down:\n{error}") from None
 
 
 def show(plan: Plan) -> None:
     """Print a plan for people."""
-    from rich.console import Console
-
     from scripts.plan import text
+    from scripts.tables import wide_console
 
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=PLAIN_WIDTH)
-    text.show(plan, console)
+    text.show(plan, wide_console(PLAIN_WIDTH))

@@ -1,15 +1,16 @@
-"""What CloudFormation would do to the resources of stacks, told from their templates before and after.
+"""What CloudFormation would do to the resources of stacks, by their templates before and after.
 
 Values are computed as far as they are known: a reference to a resource that stays is its id, or a name for it; one to a
-resource that is made, or made anew, is `NOT_YET`. So a replacement shows in everything that hangs on it, in other
-stacks, too, which no change set tells of. Assumed: an attribute of a resource that is changed in place stays what it
-is, unless a custom resource or a nested stack makes it.
+resource that is created or replaced is `NOT_YET`. So a replacement shows in everything that depends on it, in other
+stacks, too, which no change set does. Assumed: an attribute of a resource that is changed in place stays the same,
+unless it is of a custom resource or a nested stack.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from scripts.plan.model import REPLACING, Effect, PropertyChange, ResourceChange
@@ -19,9 +20,9 @@ from toolchain.deployed import ATTRIBUTES_THAT_ARE_IDS, NOT_YET
 from toolchain.values import Evaluator, Scope, TemplateError, UnsupportedError, intrinsics, references
 
 NOT_YET_IN: Final = "(known after deployment of {})"
-"""What stands in the place of a value that the deployment of another stack will make."""
+"""Instead of a value that the deployment of another stack will produce."""
 READ_LATE: Final = "(Fn::GetStackOutput: read during the deployment)"
-"""What stands in the place of a value that CloudFormation does not know before, whatever it is by now."""
+"""Instead of a value that CloudFormation reads only during the deployment."""
 
 _POLICIES: Final = ("DeletionPolicy", "UpdateReplacePolicy")
 _DEFAULT_POLICY: Final = "Delete"
@@ -40,8 +41,8 @@ class _StackScope(Scope):
     Args:
         stack: The stack.
         stacks: All stacks, by name.
-        physical_ids: What exists; other resources go by a name that stands for them.
-        unknown: Resources that are made, or made anew.
+        physical_ids: Ids of what exists; other resources are represented by a name.
+        unknown: Resources that are created or replaced.
         unsteady: Resources whose attributes may change.
     """
 
@@ -95,25 +96,25 @@ class _StackScope(Scope):
         return f"{{{{resolve:{reference}}}}}"
 
     def is_unknown(self, logical_id: str) -> bool:
-        """Tell whether what refers to a resource cannot be known."""
+        """Whether a reference to a resource has no known value."""
         return (self._stack.name, logical_id) in self._unknown | self._unsteady
 
 
 class Comparison:
     """Stacks before and after.
 
-    A stack whose template and tags stay the same is not updated, whatever its references to other stacks stand for by
-    then: the CDK passes over it, and CloudFormation would find nothing to do (docs/adr/0003).
+    A stack whose template and tags stay the same is not updated, even if the values of its references to other stacks
+    change: the CDK passes over it, and CloudFormation would find nothing to do (docs/adr/0003).
 
     Attributes:
-        old: The stacks as they are.
-        new: The stacks as they are to be.
+        old: The deployed stacks.
+        new: The stacks to deploy.
         changes: What happens to resources, by stack; stacks without changes included.
 
     Args:
         old: As above.
         new: As above.
-        physical_ids: Ids of what exists; without them references have names for values.
+        physical_ids: Ids of what exists; without them references are represented by names.
     """
 
     def __init__(
@@ -130,23 +131,23 @@ class Comparison:
         )
         self._unsteady: frozenset[_Resource] = frozenset()
         self.changes = self._compare()
-        while self._learn():  # what is replaced changes what hangs on it
+        while self._learn():  # what is replaced changes what depends on it
             self.changes = self._compare()
 
     def is_passed_over(self, name: str) -> bool:
-        """Tell whether a stack exists and is not updated, because its template and tags stay the same."""
+        """Whether a stack exists and is not updated, because its template and tags stay the same."""
         old, new = self.old.get(name), self.new.get(name)
         return old is not None and new is not None and (old.template, old.tags) == (new.template, new.tags)
 
     def left_behind(self) -> dict[str, tuple[ResourceChange, ...]]:
-        """Return what other stacks should change in those that are not updated."""
+        """Return what other stacks would change in those that are not updated."""
         found = {name: tuple(self._compare_stack(name)) for name in self.new if self.is_passed_over(name)}
         return {name: changes for name, changes in found.items() if changes}
 
     def read_late(self, stack_name: str) -> dict[str, tuple[PropertyChange, ...]]:
-        """Return the properties of a stack's resources that CloudFormation cannot tell before it deploys.
+        """Return the properties of a stack's resources that CloudFormation does not know before it deploys.
 
-        It resolves Fn::GetStackOutput only then, and till then takes the value for another one
+        It resolves Fn::GetStackOutput only then, and until then takes the value for a different one
         (https://github.com/aws/aws-cdk/issues/38829).
         """
         stack = self.new[stack_name]
@@ -160,7 +161,7 @@ class Comparison:
         }
 
     def exports_in_use(self, name: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield the outputs whose export would change or go, with the deployed stacks that import it.
+        """Yield the outputs whose export would change or be removed, with the deployed stacks that import it.
 
         Producers are deployed before their consumers, and CloudFormation refuses the change of an export in use
         (https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-stack-exports.html).
@@ -183,14 +184,14 @@ class Comparison:
         return _evaluated(_StackScope(self.old[stack_name], self.old, self._physical_ids), value)
 
     def after(self, stack_name: str, value: Any) -> Any:
-        """Return a value of a stack's new template without intrinsic functions; what is not known yet says so."""
+        """Return a value of a stack's new template without intrinsic functions; what is not known yet is `NOT_YET`."""
         return _evaluated(self._scope_after(self.new[stack_name]), value)
 
     def _scope_after(self, stack: Stack) -> _StackScope:
         return _StackScope(stack, self.new, self._physical_ids, self._unknown, self._unsteady)
 
     def _learn(self) -> bool:
-        """Note what the changes make unknown, and tell whether that is more than before."""
+        """Note what the changes make unknown, and return whether that is more than before."""
         changed = [(name, change) for name, changes in self.changes.items() for change in changes]
         unknown = self._unknown | {(name, each.logical_id) for name, each in changed if each.effect in REPLACING}
         unsteady = self._unsteady | {
@@ -220,7 +221,7 @@ class Comparison:
             elif new is None or logical_id not in after:
                 resource = before[logical_id]
                 stays = resource.get("DeletionPolicy") in _RETAINING
-                change = ResourceChange(logical_id, resource["Type"], Effect.REMOVED, physical_id, stays=stays)
+                change = ResourceChange(logical_id, resource["Type"], Effect.REMOVED, physical_id, old_stays=stays)
                 yield _with_properties(change, self._properties_before(old, logical_id), {})
             else:
                 found = self._changed(old, new, logical_id, physical_id)
@@ -264,12 +265,12 @@ class Comparison:
             physical_id,
             causes=tuple(path for path in paths if effect is Effect.CHANGED or _replaces(path, replacing)),
             properties=tuple(differences),
-            stays=effect in REPLACING and before.get("UpdateReplacePolicy") in _RETAINING,
+            old_stays=effect in REPLACING and before.get("UpdateReplacePolicy") in _RETAINING,
         )
 
 
 def awaited(change: ResourceChange) -> tuple[str, ...]:
-    """Return the other stacks on whose deployment a change hangs."""
+    """Return the other stacks on whose deployment a change depends."""
     text = json.dumps([each.after for each in change.properties])
     _, *parts = text.split(NOT_YET_IN.partition("{")[0])
     return tuple(dict.fromkeys(part.partition(")")[0] for part in parts))
@@ -297,17 +298,15 @@ def _evaluated(scope: _StackScope, value: Any) -> Any:
 
 
 def _with_properties(change: ResourceChange, before: Mapping[str, Any], after: Mapping[str, Any]) -> ResourceChange:
-    """Return what is added or removed with its properties, where these say who may do what."""
+    """Return an addition or a removal with its properties, where these say who may do what."""
     if not change.security:
         return change
     properties = tuple(PropertyChange(key, before.get(key), after.get(key)) for key in {**before, **after})
-    return ResourceChange(
-        change.logical_id, change.type, change.effect, change.physical_id, properties=properties, stays=change.stays
-    )
+    return replace(change, properties=properties)
 
 
 def _differences(before: Any, after: Any, path: str = "") -> Iterator[PropertyChange]:
-    """Yield what differs, down to where something else than mappings stands."""
+    """Yield the differences, property by property, down through mappings."""
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         for key in {**before, **after}:
             yield from _differences(before.get(key), after.get(key), f"{path}.{key}" if path else key)
@@ -321,6 +320,6 @@ def _is_unknown(value: Any) -> bool:
 
 
 def _replaces(path: str, replacing: set[str]) -> bool:
-    """Tell whether a property is, holds or is part of one of those that replace the resource."""
+    """Whether a property is, contains or is part of one of those that replace the resource."""
     name = path.replace(".", "/")
     return path == "Type" or any(f"{name}/".startswith(f"{each}/") or each.startswith(f"{name}/") for each in replacing)

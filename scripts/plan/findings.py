@@ -1,4 +1,4 @@
-"""What stands against a deployment, and what somebody should know before it."""
+"""What blocks a deployment, and what somebody should know before it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from scripts.plan.cluster import NEED_A_STOPPED_FLEET, STOPPED, Target
+from scripts.plan.cluster import NEED_A_STOPPED_FLEET, STOPPED, fleet_command
 from scripts.plan.comparison import READ_LATE, awaited
 from scripts.plan.model import REPLACING, ClusterChange, ClusterPlan, Effect, Kind, ResourceChange, StackPlan
 from scripts.preflight.check import Finding, Status
@@ -14,14 +14,14 @@ from toolchain.cluster import CLUSTER_TYPE
 from ultracluster.domain.lustre import growth_blocker
 
 GUARDED: Final[Mapping[str, str]] = {
-    "AWS::EC2::Subnet": "file system and nodes stand in it",
-    "AWS::EC2::VPC": "everything stands in it",
+    "AWS::EC2::Subnet": "file system and nodes are in it",
+    "AWS::EC2::VPC": "everything is in it",
     "AWS::FSx::DataRepositoryAssociation": "what the file system has not loaded from S3, or not exported, is cut off",
     "AWS::FSx::FileSystem": "a new one is empty: nothing is copied",
     "AWS::S3::Bucket": "it holds data",
     CLUSTER_TYPE: "the cluster goes, with its jobs and what is on the head node",
 }
-"""The types that nobody replaces or removes without saying so, and why."""
+"""The types whose replacement or removal must be accepted, and why."""
 NOTED: Final[Mapping[str, str]] = {
     "AWS::EC2::EIP": "the address that others see the nodes come from changes",
     "AWS::EC2::NatGateway": "the nodes' connections to the internet break, and the address they come from may change",
@@ -46,23 +46,24 @@ _RETAINED: Final = ("Retain", "RetainExceptOnCreate")
 
 
 def of_stack(stack: StackPlan, accepted: bool) -> Iterator[Finding]:
-    """Yield what is to be said of the resources of a stack.
+    """Yield the findings on the resources of a stack.
 
     Args:
         stack: The stack.
-        accepted: Whether somebody has said that replacing and removing is right.
+        accepted: Whether replacements and removals were accepted.
     """
     for change in stack.changes:
         subject = f"{stack.name}/{change.logical_id}"
         if change.type in _REASONS and change.effect in (*REPLACING, Effect.REMOVED):
-            stands_against = change.type in GUARDED and not accepted
+            blocking = change.type in GUARDED and not accepted
             yield Finding(
-                Status.FAIL if stands_against else Status.WARN,
+                Status.FAIL if blocking else Status.WARN,
                 f"{_named(change)} {_fate(change)}",
-                _hint(change) if stands_against else "",
+                _hint(change) if blocking else "",
                 subject=subject,
             )
-        yield from _of_growth(change, subject) if change.type == "AWS::FSx::FileSystem" else ()
+        if change.type == "AWS::FSx::FileSystem":
+            yield from _of_growth(change, subject)
         for each in change.properties if change.type in GUARDED else ():
             if each.path == "DeletionPolicy" and each.before in _RETAINED and each.after not in _RETAINED:
                 sentence = f"{_named(change)} is no longer retained: from now on it is deleted with its stack"
@@ -85,7 +86,7 @@ def _of_growth(change: ResourceChange, subject: str) -> Iterator[Finding]:
 
 
 def of_export(stack_name: str, output: str, users: Sequence[str]) -> Finding:
-    """Return what is to be said of an export that would change or go while other stacks import it."""
+    """Return the finding on an export that would change or go while other stacks import it."""
     return Finding(
         Status.FAIL,
         f"CloudFormation refuses to change what {', '.join(users)} imports from here, and rolls the deployment back",
@@ -95,7 +96,7 @@ def of_export(stack_name: str, output: str, users: Sequence[str]) -> Finding:
 
 
 def of_passed_over(name: str, changes: tuple[ResourceChange, ...]) -> Iterator[Finding]:
-    """Yield what is to be said of a stack whose template stays while what it refers to is replaced."""
+    """Yield the findings on a stack whose template stays while what it refers to is replaced."""
     for change in changes:
         producers = ", ".join(awaited(change))
         causes = ", ".join(dict.fromkeys(each.path for each in change.properties))
@@ -106,8 +107,13 @@ def of_passed_over(name: str, changes: tuple[ResourceChange, ...]) -> Iterator[F
         yield Finding(Status.WARN, sentence, subject=f"{name}/{change.logical_id}")
 
 
-def of_cluster(cluster: ClusterPlan, target: Target) -> Iterator[Finding]:
-    """Yield what is to be said of the changes of the cluster's configuration."""
+def of_cluster(cluster: ClusterPlan, environment: str) -> Iterator[Finding]:
+    """Yield the findings on the changes of a cluster's configuration.
+
+    Args:
+        cluster: The cluster.
+        environment: The configuration in config/, for commands.
+    """
     subject = f"cluster {cluster.name}"
     for change in cluster.changes:
         if change.passes_now:
@@ -118,7 +124,7 @@ def of_cluster(cluster: ClusterPlan, target: Target) -> Iterator[Finding]:
             Status.FAIL if known else Status.WARN,
             f"{change.path} from {before} to {after} {_need(change, cluster.fleet_status)}",
             "; or ".join(change.ways),
-            change.command if known else target.fleet_command("status"),
+            change.command if known else fleet_command(environment, "status"),
             subject,
         )
     if cluster.fleet_status != STOPPED:
@@ -126,10 +132,10 @@ def of_cluster(cluster: ClusterPlan, target: Target) -> Iterator[Finding]:
         for queue in dict.fromkeys(queue for change in ending for queue in _queues(change)):
             sentence = f"{queue}: nodes are terminated, and the jobs on these nodes end at once"
             yield Finding(Status.WARN, sentence, "deploy when no job runs on them", subject=subject)
-    if cluster.fleet_status == STOPPED and any(each.kind in NEED_A_STOPPED_FLEET for each in cluster.changes):
-        sentence = "the fleet is STOPPED, as this deployment needs it, and stays so"
-        command = target.fleet_command("start")
-        yield Finding(Status.WARN, sentence, "start it again after the deployment", command, subject)
+    elif any(each.kind in NEED_A_STOPPED_FLEET for each in cluster.changes):
+        sentence = "the fleet is STOPPED, as this deployment requires, and stays STOPPED"
+        hint = "start it again after the deployment"
+        yield Finding(Status.WARN, sentence, hint, fleet_command(environment, "start"), subject)
 
 
 def _queues(change: ClusterChange) -> list[str]:
@@ -164,22 +170,20 @@ def _compact(value: object) -> str:
         return str(name) if name else ", ".join(f"{key}: {_compact(each)}" for key, each in value.items())
     if isinstance(value, list | tuple):
         return f"[{', '.join(_compact(each) for each in value)}]"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _need(change: ClusterChange, fleet_status: str) -> str:
     match change.kind:
         case Kind.FLEET_STOPPED if change.passes_now is None:
-            return "needs the fleet STOPPED, and whether it is could not be asked"
+            return "needs the fleet STOPPED, and its status could not be read"
         case Kind.FLEET_STOPPED:
             return f"needs the fleet STOPPED, and it is {fleet_status}"
         case Kind.LOGIN_NODES_STOPPED:
-            return "needs the login nodes gone, and there are some"
+            return "needs no login nodes, and there are some"
         case Kind.ALL_STOPPED:
-            return "needs the fleet STOPPED and the login nodes gone"
-    return f"is refused as long as the cluster lives: {change.reason}"
+            return "needs the fleet STOPPED and no login nodes"
+    return f"is refused as long as the cluster exists: {change.reason}"
 
 
 def _named(change: ResourceChange) -> str:
@@ -188,22 +192,23 @@ def _named(change: ResourceChange) -> str:
 
 
 def _fate(change: ResourceChange) -> str:
-    stays = "the old one stays, outside of the stack, and costs on" if change.stays else "the old one is deleted"
+    fate = "is retained outside of the stack, and continues to cost" if change.old_stays else "is deleted"
     if change.effect is Effect.REMOVED:
-        stays = "it stays, outside of the stack, and costs on" if change.stays else "it is deleted"
-        return f"is removed: {_REASONS[change.type]}; {stays}"
+        return f"is removed: {_REASONS[change.type]}; it {fate}"
     values = {each.path: each for each in change.properties}
     causes = [
-        "{} from {} to {}".format(cause, *shown_difference(*values[cause][1:])) if cause in values else cause
+        "{} from {} to {}".format(cause, *shown_difference(values[cause].before, values[cause].after))
+        if cause in values
+        else cause
         for cause in change.causes
     ]
     will = "may be" if change.effect is Effect.MAY_BE_REPLACED else "is"
-    return f"{will} replaced, because of {', '.join(causes)}: {_REASONS[change.type]}; {stays}"
+    return f"{will} replaced, because of {', '.join(causes)}: {_REASONS[change.type]}; the old one {fate}"
 
 
 def _hint(change: ResourceChange) -> str:
     if change.type == _LINK and change.effect is not Effect.REMOVED:
         return "two deployments: first without this entry of storage.data_repositories, then with the new one"
     if any(each.after == READ_LATE for each in change.properties):
-        return f"make the reference strong (docs/adr/0003), or say that a replacement is meant: {ACCEPT}"
-    return f"take the change back, or say that it is meant: {ACCEPT}"
+        return f"make the reference strong (docs/adr/0003), or accept the replacement: {ACCEPT}"
+    return f"take the change back, or accept it: {ACCEPT}"

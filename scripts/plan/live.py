@@ -13,7 +13,7 @@ from toolchain.assembly import Assembly, Stack
 
 MANIFEST: Final = "manifest.json"
 NOT_THERE: Final = frozenset({"REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED"})
-"""Statuses of a stack without resources: the CDK makes it anew, after it has deleted what is left of it."""
+"""Statuses of a stack without resources: the CDK deletes it and creates it again."""
 READY: Final = frozenset(
     {"CREATE_COMPLETE", "IMPORT_COMPLETE", "IMPORT_ROLLBACK_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE"}
 )
@@ -50,7 +50,7 @@ class CdkAccount(Account):
         from botocore.exceptions import ClientError
 
         try:
-            assumed = self.ask("sts", "assume_role", RoleArn=self._role, RoleSessionName="change-plan")
+            assumed = self.ask("sts", "assume_role", RoleArn=self._role, RoleSessionName="plan")
         except ClientError:
             return super().client("cloudformation")
         keys = assumed["Credentials"]
@@ -64,13 +64,13 @@ class CdkAccount(Account):
 
 
 class LiveStacks:
-    """What is deployed of an assembly.
+    """The deployed stacks of an assembly.
 
     Attributes:
         account_id: The account of the credentials.
         new: The stacks of the assembly, as they are for this account.
         statuses: Statuses of the stacks that exist.
-        old: Those that hold resources.
+        old: Those that have resources.
         physical_ids: Physical ids of their resources, by stack and logical id.
         protected: Stacks that are protected against deletion.
         to_be_protected: Those that the assembly wants to be protected.
@@ -125,7 +125,7 @@ def _has_resources(description: Mapping[str, Any]) -> bool:
 
 
 def stack_properties(directory: Path) -> dict[str, dict[str, Any]]:
-    """Return what the manifest of an assembly says of each stack: role, protection."""
+    """Return the properties of each stack in the manifest of an assembly: role, protection."""
     manifest = json.loads((directory / MANIFEST).read_text(encoding="utf-8"))
     return {
         artifact["properties"].get("stackName", name): artifact["properties"]

@@ -1,25 +1,16 @@
-"""What a change plan consists of."""
+"""What a deployment would do: the plan."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any
 
+from pydantic import computed_field
+from pydantic.dataclasses import dataclass
+
+from scripts.document import Document
+from scripts.plan.permissions import CLUSTER_KEYS, RESOURCE_TYPES, UNRELATED, PermissionChange, permission_change
 from scripts.preflight.check import Finding, Status
-
-SECURITY_TYPES = (
-    "AWS::EC2::SecurityGroup",
-    "AWS::IAM::",
-    "AWS::KMS::Key",
-    "AWS::Lambda::Permission",
-    "AWS::S3::BucketPolicy",
-    "AWS::SNS::TopicPolicy",
-)
-"""Beginnings of the resource types that say who may do or reach what."""
-_SECURITY_KEYS = frozenset({"AdditionalSecurityGroups", "AllowedIps", "Iam", "SecurityGroups"})
-"""Keys of a ParallelCluster configuration of which the same is true."""
 
 
 class Effect(StrEnum):
@@ -28,7 +19,7 @@ class Effect(StrEnum):
     ADDED = "added"
     CHANGED = "changed in place"
     MAY_BE_REPLACED = "may be replaced"
-    """It depends on a value that nobody knows before the deployment: the new id of another resource, mostly."""
+    """It depends on a value that is not known before the deployment, such as the new id of another resource."""
     REPLACED = "replaced"
     REMOVED = "removed"
 
@@ -37,7 +28,7 @@ REPLACING = (Effect.MAY_BE_REPLACED, Effect.REPLACED)
 
 
 class Source(StrEnum):
-    """How the changes of a stack are known."""
+    """Where the changes of a stack are read."""
 
     NEW = "the stack does not exist yet"
     SAME = "the stored template, which is the same"
@@ -61,7 +52,8 @@ class Kind(StrEnum):
     """As long as the cluster lives."""
 
 
-class PropertyChange(NamedTuple):
+@dataclass(frozen=True)
+class PropertyChange:
     """A property that changes.
 
     Attributes:
@@ -86,7 +78,7 @@ class ResourceChange:
         physical_id: Its id; empty where it has none yet, or none is known.
         causes: The properties that decide the effect; none for what is added or removed.
         properties: All that changes; of what is added or removed only where it says who may do what.
-        stays: Whether what is removed or replaced stays behind, outside of the stack.
+        old_stays: Whether what is removed or replaced is retained, outside of the stack.
     """
 
     logical_id: str
@@ -95,16 +87,17 @@ class ResourceChange:
     physical_id: str = ""
     causes: tuple[str, ...] = ()
     properties: tuple[PropertyChange, ...] = ()
-    stays: bool = False
+    old_stays: bool = False
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def security(self) -> bool:
         """Whether the resource says who may do or reach what."""
-        return self.type.startswith(SECURITY_TYPES)
+        return self.type.startswith(RESOURCE_TYPES)
 
     @property
     def metadata_only(self) -> bool:
-        """Whether nothing changes but metadata, of which AWS makes nothing."""
+        """Whether nothing changes but metadata, which AWS ignores."""
         return self.effect is Effect.CHANGED and self.causes == ("Metadata",)
 
 
@@ -114,10 +107,10 @@ class StackPlan:
 
     Attributes:
         name: Name of the stack.
-        source: How that is known.
+        source: Where that is read.
         reason: Why no better source was used; empty where there is none.
         changes: What happens to its resources.
-        other: What else of it changes: outputs, tags, termination protection.
+        other: What else changes: outputs, tags, termination protection.
     """
 
     name: str
@@ -132,12 +125,12 @@ class ClusterChange:
     """A change of the cluster's configuration.
 
     Attributes:
-        path: Its place, such as ``Scheduling.SlurmQueues[a].ComputeResources[b].MaxCount``.
+        path: Such as ``Scheduling.SlurmQueues[a].ComputeResources[b].MaxCount``.
         before: The value that the cluster has; None: none.
-        after: The value that it shall get; None: none.
+        after: The value that it will get; None: none.
         kind: What ParallelCluster does with it.
-        passes_now: Whether it passes in the state in which the cluster is; None: that state is not known.
-        reason: What ParallelCluster says against it, in its own words.
+        passes_now: Whether it passes in the cluster's present state; None: that state is not known.
+        reason: Why ParallelCluster refuses it, in its own words.
         ways: What helps.
         command: The command line that helps; empty where there is none.
     """
@@ -151,10 +144,11 @@ class ClusterChange:
     ways: tuple[str, ...] = ()
     command: str = ""
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def security(self) -> bool:
         """Whether it says who may do or reach what."""
-        return not _SECURITY_KEYS.isdisjoint(self.path.split("."))
+        return not CLUSTER_KEYS.isdisjoint(self.path.split("."))
 
 
 @dataclass(frozen=True)
@@ -162,10 +156,10 @@ class ClusterPlan:
     """What happens to the cluster.
 
     Attributes:
-        name: ParallelCluster's name of it.
-        exists: Whether there is one already.
+        name: ParallelCluster's name for it.
+        exists: Whether it exists already.
         source: Where the configuration that it runs with is from.
-        fleet_status: Status of its compute fleet, such as RUNNING; UNKNOWN: it was not, or could not be, asked.
+        fleet_status: Status of its compute fleet, such as RUNNING; UNKNOWN: it was not, or could not be, read.
         changes: What changes.
     """
 
@@ -176,8 +170,7 @@ class ClusterPlan:
     changes: tuple[ClusterChange, ...] = ()
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(Document):
     """What a deployment would do.
 
     Attributes:
@@ -186,22 +179,44 @@ class Plan:
         against: What it was compared with: the account, or a directory.
         stacks: In the order of their deployment.
         cluster: What happens to the cluster.
-        findings: What stands against it (FAIL), and what somebody should know (WARN).
+        findings: What blocks it (FAIL), and what somebody should know (WARN).
     """
 
     environment: str
     region: str
     against: str
-    stacks: Sequence[StackPlan]
+    stacks: tuple[StackPlan, ...]
     cluster: ClusterPlan
-    findings: Sequence[Finding]
+    findings: tuple[Finding, ...]
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def ok(self) -> bool:
-        """Whether nothing stands against it."""
+        """Whether nothing blocks it."""
         return not any(finding.status is Status.FAIL for finding in self.findings)
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def empty(self) -> bool:
         """Whether the deployment would change nothing at all."""
         return not any(stack.changes or stack.other or stack.source is Source.NEW for stack in self.stacks)
+
+    @computed_field(alias="rights")  # type: ignore[prop-decorator]
+    @property
+    def permissions(self) -> list[PermissionChange]:
+        """What changes in IAM, security groups and the like."""
+        changes = [
+            permission_change(
+                f"{stack.name}/{change.logical_id} ({change.effect})",
+                [(each.before, each.after) for each in change.properties if each.path not in UNRELATED],
+            )
+            for stack in self.stacks
+            for change in stack.changes
+            if change.security
+        ]
+        changes += [
+            permission_change(f"cluster {self.cluster.name}: {change.path}", [(change.before, change.after)])
+            for change in self.cluster.changes
+            if change.security
+        ]
+        return [each for each in changes if each.lost or each.gained]

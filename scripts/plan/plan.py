@@ -1,17 +1,17 @@
-"""The change plan of a deployment: against what runs in the account, or against other templates."""
+"""The plan of a deployment: against what runs in the account, or against other templates."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from config.settings import Settings
 from scripts.deployment import PARTS
 from scripts.plan import change_sets, findings
 from scripts.plan.change_sets import ChangeSetError
-from scripts.plan.cluster_plan import InputError, plan_cluster
+from scripts.plan.cluster import InputError, plan_cluster
 from scripts.plan.comparison import Comparison
 from scripts.plan.live import MANIFEST, NOT_THERE, READY, LiveStacks
 from scripts.plan.model import Plan, Source, StackPlan
@@ -28,7 +28,7 @@ def plan_of_account(environment: str, settings: Settings, directory: Path, *, ac
         environment: File name in config/ without .yaml.
         settings: What is in it.
         directory: The assembly.
-        accepted: Whether replacing and removing what holds data is meant.
+        accepted: Whether replacing and removing what holds data was accepted.
 
     Raises:
         AccountError: The settings name another account.
@@ -40,13 +40,19 @@ def plan_of_account(environment: str, settings: Settings, directory: Path, *, ac
         live = LiveStacks(environment, settings, directory)
         comparison = Comparison(live.old, live.new, live.physical_ids)
         stacks = _stacks_of_account(live, comparison, directory)
-        cluster, of_cluster = plan_cluster(parallelcluster, environment, comparison, stacks, live=True)
-    found = [
-        *_findings_of_account(live),
-        *_findings_of_stacks(stacks, comparison, accepted=accepted),
-        *of_cluster,
-    ]
-    return Plan(environment, settings.region, f"account {live.account_id}", stacks, cluster, found)
+        cluster = plan_cluster(parallelcluster, environment, comparison, stacks, live=True)
+    return Plan(
+        environment=environment,
+        region=settings.region,
+        against=f"account {live.account_id}",
+        stacks=stacks,
+        cluster=cluster,
+        findings=(
+            *_findings_of_account(live),
+            *_findings_of_stacks(stacks, comparison, accepted=accepted),
+            *findings.of_cluster(cluster, environment),
+        ),
+    )
 
 
 def plan_of_directories(environment: str, settings: Settings, old: Path | None, new: Path, *, accepted: bool) -> Plan:
@@ -57,7 +63,7 @@ def plan_of_directories(environment: str, settings: Settings, old: Path | None, 
         settings: What is in it.
         old: An assembly, or a directory of templates named after their stacks; None: nothing is deployed.
         new: Another of the same kind.
-        accepted: Whether replacing and removing what holds data is meant.
+        accepted: Whether replacing and removing what holds data was accepted.
 
     Raises:
         InputError: A directory holds no templates, one is an assembly and the other is not, or there is no cluster.
@@ -69,7 +75,7 @@ def plan_of_directories(environment: str, settings: Settings, old: Path | None, 
         )
     before, after = _read(old, settings.region) if old else {}, _read(new, settings.region)
     comparison = Comparison(before, after)
-    stacks = [
+    stacks = tuple(
         StackPlan(
             name,
             Source.FILES if name in before else Source.NEW,
@@ -77,14 +83,23 @@ def plan_of_directories(environment: str, settings: Settings, old: Path | None, 
             other=tuple(_other(before.get(name), after.get(name))),
         )
         for name, changes in comparison.changes.items()
-    ]
+    )
     with ParallelCluster(os.environ) as parallelcluster:
-        cluster, of_cluster = plan_cluster(parallelcluster, environment, comparison, stacks, live=False)
-    found = [*_findings_of_stacks(stacks, comparison, accepted=accepted), *of_cluster]
-    return Plan(environment, settings.region, str(old or "nothing"), stacks, cluster, found)
+        cluster = plan_cluster(parallelcluster, environment, comparison, stacks, live=False)
+    return Plan(
+        environment=environment,
+        region=settings.region,
+        against=str(old or "nothing"),
+        stacks=stacks,
+        cluster=cluster,
+        findings=(
+            *_findings_of_stacks(stacks, comparison, accepted=accepted),
+            *findings.of_cluster(cluster, environment),
+        ),
+    )
 
 
-def _stacks_of_account(live: LiveStacks, comparison: Comparison, directory: Path) -> list[StackPlan]:
+def _stacks_of_account(live: LiveStacks, comparison: Comparison, directory: Path) -> tuple[StackPlan, ...]:
     ready = [name for name in live.old if live.statuses[name] in READY and not comparison.is_passed_over(name)]
     described = change_sets.describe(live.cloudformation, directory, ready, live.protected) if ready else {}
     stacks = []
@@ -105,11 +120,11 @@ def _stacks_of_account(live: LiveStacks, comparison: Comparison, directory: Path
             source, reason = Source.CHANGE_SET, ""
             changes = change_sets.changes(description, changes, comparison.read_late(name))
         stacks.append(StackPlan(name, source, reason, changes, tuple(other)))
-    return stacks
+    return tuple(stacks)
 
 
 def _other(old: Stack | None, new: Stack | None) -> Iterator[str]:
-    """Yield what changes of a stack beside its resources."""
+    """Yield what changes in a stack beside its resources."""
     before, after = (old.template if old else {}), (new.template if new else {})
     for section in sorted((before.keys() | after.keys()) - {"Resources"}):
         if before.get(section) != after.get(section):
@@ -118,7 +133,7 @@ def _other(old: Stack | None, new: Stack | None) -> Iterator[str]:
         yield "tags"
 
 
-def _findings_of_stacks(stacks: list[StackPlan], comparison: Comparison, *, accepted: bool) -> Iterator[Finding]:
+def _findings_of_stacks(stacks: Sequence[StackPlan], comparison: Comparison, *, accepted: bool) -> Iterator[Finding]:
     for stack in stacks:
         yield from findings.of_stack(stack, accepted)
         for output, users in comparison.exports_in_use(stack.name):
@@ -140,15 +155,15 @@ def _findings_of_status(live: LiveStacks, name: str, status: str) -> Iterator[Fi
     events = live.command("cloudformation", "describe-stack-events", "--stack-name", name)
     if status in NOT_THERE and name in live.protected:
         words = ("update-termination-protection", "--no-enable-termination-protection", "--stack-name", name)
-        sentence = f"the stack is {status} and protected: it cannot be deleted, to be made anew"
-        yield Finding(Status.FAIL, sentence, "take the protection off", live.command("cloudformation", *words), name)
+        sentence = f"the stack is {status} and protected: it cannot be deleted and created again"
+        yield Finding(Status.FAIL, sentence, "turn the protection off", live.command("cloudformation", *words), name)
     elif status in NOT_THERE:
-        yield Finding(Status.WARN, f"the stack is {status}: it is deleted and made anew", "", events, name)
+        yield Finding(Status.WARN, f"the stack is {status}: it is deleted and created again", "", events, name)
     elif status.endswith("_IN_PROGRESS"):
-        yield Finding(Status.FAIL, f"the stack is {status}: another deployment is under way", "wait", events, name)
+        yield Finding(Status.FAIL, f"the stack is {status}: another deployment is in progress", "wait", events, name)
     else:
         way = live.command("cloudformation", "continue-update-rollback", "--stack-name", name)
-        hint = f"mend the cause, then: {way}" if status == "UPDATE_ROLLBACK_FAILED" else "look what failed"
+        hint = f"fix the cause, then: {way}" if status == "UPDATE_ROLLBACK_FAILED" else "see what failed"
         yield Finding(Status.FAIL, f"the stack is {status}: it cannot be updated", hint, events, name)
 
 
@@ -162,11 +177,11 @@ def _read(directory: Path, region: str) -> dict[str, Stack]:
         raise InputError(f"got {directory}, with a file that is no JSON: {error}") from None
     if not templates or not all("Resources" in template for template in templates.values()):
         raise InputError(f"got {directory}; allowed: a directory that cdk synth wrote, or one of templates (*.json)")
-    names = sorted(templates, key=lambda name: (_place(name), name))
+    names = sorted(templates, key=lambda name: (_position(name), name))
     return {name: Stack(name, region, EXAMPLE_ACCOUNT, templates[name], {}) for name in names}
 
 
-def _place(stack_name: str) -> int:
-    """Return the place of a stack in the order of deployment; others come last."""
-    found = re.search(rf"-({'|'.join(PARTS)})(-\d+)?$", stack_name)
-    return PARTS.index(found[1]) if found else len(PARTS)
+def _position(stack_name: str) -> int:
+    """Return the position of a stack in the order of deployment; others come last."""
+    part = re.search(rf"-({'|'.join(PARTS)})(-\d+)?$", stack_name)
+    return PARTS.index(part[1]) if part else len(PARTS)

@@ -1,4 +1,4 @@
-"""The change plan on a terminal."""
+"""A plan on a terminal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from scripts.plan.model import Effect, Kind, Plan
-from scripts.plan.report import Section, rights, sections, verdict
+from scripts.plan.sections import PERMISSIONS, Section, sections, verdict
 from scripts.preflight.check import Status
 
 if TYPE_CHECKING:
@@ -35,11 +35,11 @@ _STYLES: Mapping[str, str] = {
 
 def show(plan: Plan, console: Console) -> None:
     """Print a plan."""
-    console.print(Text.assemble((f"Changes of {plan.environment}", "bold"), f", {plan.region}, against {plan.against}"))
+    console.print(Text.assemble((f"Plan of {plan.environment}", "bold"), f", {plan.region}, against {plan.against}"))
     for section in sections(plan):
         console.print()
         _show_section(section, console)
-    _show_rights(plan, console)
+    _show_permissions(plan, console)
     for finding in plan.findings:
         console.print()
         _show_finding(finding, console)
@@ -59,11 +59,11 @@ def _show_section(section: Section, console: Console) -> None:
     console.print(table)
 
 
-def _show_rights(plan: Plan, console: Console) -> None:
-    for index, each in enumerate(rights(plan)):
-        if index == 0:
-            console.print()
-            console.print(Text("IAM, security groups and the like", "bold"))
+def _show_permissions(plan: Plan, console: Console) -> None:
+    if plan.permissions:
+        console.print()
+        console.print(Text(PERMISSIONS, "bold"))
+    for each in plan.permissions:
         console.print(Text(f"  {each.subject}"))
         for sign, style, lines in (("-", "red", each.lost), ("+", "green", each.gained)):
             for line in lines:

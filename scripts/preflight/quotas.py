@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from scripts.estimate.figures import number
 from scripts.estimate.quotas import (
     LUSTRE_FILE_SYSTEMS,
     LUSTRE_STORAGE,
@@ -17,7 +18,6 @@ from scripts.estimate.quotas import (
     is_trn2,
     quotas,
 )
-from scripts.estimate.tables import number
 from scripts.preflight import usage
 from scripts.preflight.check import Check, Finding, Status, check
 from scripts.preflight.usage import Use

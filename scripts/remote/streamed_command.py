@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from scripts.clock import Clock
 from scripts.command import Say, UnusableError
 from scripts.deployment import Deployment
-from scripts.plan.interrupts import uninterrupted
+from scripts.interrupts import uninterrupted
 from scripts.remote.head_node import (
     ERRORS_LIMIT,
     OUTPUT_LIMIT,

@@ -1,1 +1,1 @@
-"""What a change of this repository does to a configuration, told from two checkouts, for people who review it."""
+"""What a change of this repository does to a configuration, by two checkouts, for its reviewers."""

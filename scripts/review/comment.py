@@ -1,32 +1,46 @@
-"""The comment on a pull request: one for each configuration, found again by its marker."""
+"""The comment on a pull request: one for each configuration, which a workflow finds by its marker."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from itertools import accumulate
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scripts.plan.markdown import Block, blocks, joined
+from scripts.estimate.costs import Costs, costs, wanted
+from scripts.estimate.figures import NONE, dollars
+from scripts.estimate.prices import find_prices
+from scripts.estimate.products import HOURS_PER_MONTH, SOURCES
+from scripts.markdown import Block, escaped, joined, table
+from scripts.plan.markdown import blocks, findings_block
 from scripts.plan.model import REPLACING, Effect, Plan
-from scripts.plan.report import verdict
-from scripts.review.costs import costs_block
-from scripts.review.difference import plan, remarks
-from scripts.review.readiness import readiness_block
+from scripts.plan.sections import verdict
+from scripts.preflight.check import Finding, Status
+from scripts.review.checkouts import plan, remarks
 
 if TYPE_CHECKING:
+    from config.settings import Settings
     from scripts.review.checkouts import Configuration
 
 LONGEST = 65_536
 """Characters of a comment that GitHub refuses (https://github.com/mshick/add-pr-comment/issues/93 has its answer)."""
-CUT = "**Cut here**: GitHub takes no longer comment. `make plan` tells all of it."
+CUT = "**Cut here**: GitHub takes no longer comment. `make plan` shows everything."
 UNCHANGED = "<!-- nothing changes -->"
-"""Tells the workflow that nobody need be told, unless there is a comment already."""
+"""Lets the workflow post nothing, unless there is a comment already."""
+NO_PREFLIGHT = "**Preflight**: not run, because there were no credentials."
 _MARKED = (*REPLACING, Effect.REMOVED)
+_SHOWN = (Status.FAIL, Status.UNKNOWN, Status.WARN)
 _LIMITS = (
-    "Compared are golden templates, which name scripts and other assets without their content: a change of these alone "
-    "does not show. What runs in the account was not asked."
+    "Golden templates are compared, which name scripts and other assets without their content: a change of these alone "
+    "does not show. What runs in the account was not read."
 )
+
+
+class DocumentError(ValueError):
+    """A file is not what preflight prints; the message says which."""
 
 
 def comment(
@@ -36,13 +50,12 @@ def comment(
 
     Args:
         environment: File name in config/ without .yaml.
-        before: As it is; None: it is new.
-        after: As it is to be; None: it is removed.
-        preflight: What preflight printed; None: it was not asked.
+        before: The old one; None: it is new.
+        after: The new one; None: it is removed.
+        preflight: What preflight printed; None: it was not run.
     """
     changes = plan(environment, before, after)
-    told = list(remarks(environment, before, after))
-    result, parts = _body(before, after, changes, told, preflight)
+    result, parts = _body(before, after, changes, list(remarks(environment, before, after)), preflight)
     return fitted([Block([f"<!-- ultracluster:{environment} -->", f"### `{environment}`: {result}"]), *parts])
 
 
@@ -50,19 +63,19 @@ def _body(
     before: Configuration | None,
     after: Configuration | None,
     changes: Plan | None,
-    told: Sequence[str],
+    noted: Sequence[str],
     preflight: Mapping[str, Any] | None,
 ) -> tuple[str, list[Block]]:
-    if changes and changes.empty and not told:
+    if changes and changes.empty and not noted:
         return "nothing changes", [Block([UNCHANGED]), Block([_LIMITS])]
-    parts = [Block([f"- {remark}" for remark in told])] if told else []
+    parts = [Block([f"- {remark}" for remark in noted])] if noted else []
     old, new = before.settings if before else None, after.settings if after else None
     if (before is None) == (old is None) and (after is None) == (new is None):
         parts.append(costs_block(old, new))
     if after is None:
         return "removed", parts
     if changes is None:
-        return "cannot be used", [Block(["```", *after.fault.splitlines()], ("```",)), *parts]
+        return "cannot be used", [Block(["```", *after.problem.splitlines()], ("```",)), *parts]
     result = ("" if before else "a new configuration. ") + verdict(changes)
     if preflight and not preflight["ok"]:
         result += " The account is not ready."
@@ -70,7 +83,7 @@ def _body(
 
 
 def fitted(parts: Sequence[Block], longest: int = LONGEST) -> str:
-    """Return blocks as one text; where it would be as long as `longest` or longer, it is cut, and that is said."""
+    """Return blocks as one text; where it would be as long as `longest` or longer, it is cut, and says so."""
     if len(joined(parts)) < longest:
         return joined(parts)
     kept: list[Block] = []
@@ -93,8 +106,89 @@ def _length(lines: Sequence[str]) -> int:
 
 
 def _counts(changes: Plan) -> str:
-    found = Counter(each.effect for stack in changes.stacks for each in stack.changes if not each.metadata_only)
-    if not found:
+    counts = Counter(each.effect for stack in changes.stacks for each in stack.changes if not each.metadata_only)
+    if not counts:
         return "No resource changes."
-    told = [f"{found[effect]} {effect}" for effect in Effect if found[effect]]
-    return f"Resources: {', '.join(f'**{each}**' if each.endswith(_MARKED) else each for each in told)}."
+    shown = [f"{counts[effect]} {effect}" for effect in Effect if counts[effect]]
+    return f"Resources: {', '.join(f'**{each}**' if each.endswith(_MARKED) else each for each in shown)}."
+
+
+# --- costs: the sums of `make estimate`, by the table of prices ---
+
+
+def costs_block(before: Settings | None, after: Settings | None) -> Block:
+    """Return the costs per hour and month at MinCount and MaxCount as a table.
+
+    Args:
+        before: The old settings; None: there are none yet.
+        after: The new settings; None: there are none any more.
+    """
+    known = [None if settings is None else _costs(settings) for settings in (before, after)]
+    at_min = [None if each is None else each.at_min_count.hour for each in known]
+    at_max = [None if each is None else each.at_max_count.hour for each in known]
+    rows = [
+        _row("an hour at MinCount", 1, *at_min),
+        _row("a month at MinCount", HOURS_PER_MONTH, *at_min),
+        _row("an hour at MaxCount", 1, *at_max),
+        _row("a month at MaxCount", HOURS_PER_MONTH, *at_max),
+    ]
+    dates = sorted(source.date for source in SOURCES.values())
+    notes = [
+        f"On demand, by the table of prices ({dates[0]} to {dates[-1]}); a month is {HOURS_PER_MONTH} hours. What is "
+        "paid by use is in no sum."
+    ]
+    if unpriced := sorted({name for each in known if each for name in each.not_in_the_sums}):
+        notes.append(f"Not in the sums: {escaped('; '.join(unpriced))}.")
+    return Block([*table(("US dollars", "before", "after", "difference"), rows), "", " ".join(notes)])
+
+
+def _costs(settings: Settings) -> Costs:
+    return costs(settings, find_prices(settings.region, wanted(settings), "table"))
+
+
+def _row(label: str, hours: int, before: Decimal | None, after: Decimal | None) -> list[str]:
+    shown = [NONE if hourly is None else dollars(hourly * hours) for hourly in (before, after)]
+    amount = ((after or Decimal(0)) - (before or Decimal(0))) * hours
+    difference = "none" if amount == 0 else f"{'+' if amount > 0 else '-'}{dollars(abs(amount))}"
+    return [label, *shown, difference]
+
+
+# --- preflight: the document that `make preflight ARGS=--json` prints, in short ---
+
+
+def read_preflight(path: Path) -> Mapping[str, Any] | None:
+    """Return what preflight printed, None where it printed nothing: there is no such file, or it is empty.
+
+    Raises:
+        DocumentError: It is something else.
+    """
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    if not text.strip():
+        return None
+    try:
+        document = json.loads(text)
+        if {"results", "counts", "ok", "account"} <= document.keys():
+            return dict(document)
+    except (ValueError, AttributeError):
+        pass
+    raise DocumentError(f"got {path}; allowed: what `python -m scripts preflight ENV --json` prints")
+
+
+def readiness_block(document: Mapping[str, Any] | None) -> Block:
+    """Return the verdict of preflight and its findings; the number of the account does not show."""
+    if document is None:
+        return Block([NO_PREFLIGHT])
+    counts = ", ".join(f"{count} {status}" for status, count in document["counts"].items() if count)
+    ready = "ready to deploy" if document["ok"] else "not ready to deploy"
+    account = document["account"]
+    findings = [_finding(result, account) for result in document["results"] if result["status"] in _SHOWN]
+    if not findings:
+        return Block([f"**Preflight**: {ready}: {counts}."])
+    summary = f"<details><summary>Preflight: {ready}: {counts}</summary>"
+    return Block([summary, "", *findings_block(findings).lines], ("", "</details>"))
+
+
+def _finding(result: Mapping[str, Any], account: str | None) -> Finding:
+    texts = (result[key] for key in ("sentence", "hint", "command", "id"))
+    sentence, hint, command, subject = (text.replace(account, "ACCOUNT") if account else text for text in texts)
+    return Finding(Status(result["status"]), sentence, hint, command, subject)

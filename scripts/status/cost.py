@@ -28,12 +28,12 @@ def cost_now(settings: Settings, running: Mapping[tuple[str, str], int], today: 
     """
     now = _with_nodes(settings, running)
     prices = kept_prices(settings.region, wanted(now), today) or Prices(settings.region)
-    found = costs(now, prices).standing
+    parts = costs(now, prices).parts
     head_node = prices.of(instance(settings.cluster.head_node.instance_type))
     return CostNow(
-        nodes=sum((each.hourly_min or _NOTHING for each in found if each.part.of_nodes), _NOTHING),
-        standing=sum((each.hourly_min or _NOTHING for each in found if not each.part.of_nodes), _NOTHING),
-        unpriced=(*(each.part.name for each in found if each.hourly_min is None), *_unknown(settings, running)),
+        nodes=sum((each.at_min_count.hour or _NOTHING for each in parts if each.part.of_nodes), _NOTHING),
+        standing=sum((each.at_min_count.hour or _NOTHING for each in parts if not each.part.of_nodes), _NOTHING),
+        unpriced=(*(each.name for each in parts if each.at_min_count.hour is None), *_unknown(settings, running)),
         source=f"{head_node.source} of {head_node.date}" if head_node else f"table of {SOURCES['ec2'].date}",
     )
 

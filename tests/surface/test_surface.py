@@ -163,7 +163,6 @@ def documents() -> dict[str, Any]:
     from emulator.validation import Report
     from scripts.commands import validate
     from scripts.plan import model
-    from scripts.plan.report import document
     from scripts.preflight.check import Check, Finding, Status
     from scripts.preflight.report import Report as PreflightReport
     from scripts.preflight.runner import Result
@@ -179,16 +178,16 @@ def documents() -> dict[str, Any]:
     rights = model.ResourceChange("Id", "AWS::IAM::Policy", model.Effect.CHANGED, properties=(policy,))
     change = model.ClusterChange("AllowedIps", "a", "b", model.Kind.LIVE, passes_now=True, ways=("way",))
     plan = model.Plan(
-        "env",
-        "region",
-        "against",
-        [model.StackPlan("stack", model.Source.CHANGE_SET, changes=(resource, rights))],
-        model.ClusterPlan("cluster", exists=True, source="", changes=(change,)),
-        [finding],
+        environment="env",
+        region="region",
+        against="against",
+        stacks=(model.StackPlan("stack", model.Source.CHANGE_SET, changes=(resource, rights)),),
+        cluster=model.ClusterPlan("cluster", exists=True, source="", changes=(change,)),
+        findings=(finding,),
     )
     report = Report("cluster", 1, (Message("WARNING", "validator", "text"),), {}, ("fault",))
     return {
-        "plan": document(plan),
+        "plan": json.loads(plan.to_json()),
         "estimate": _estimate(),
         "preflight": PreflightReport("env", None, None, [Result(check, finding, 1)], "fail", 1).document(),
         "validate": json.loads(validate.as_json(validate.Outcome("env", report))),
@@ -196,15 +195,16 @@ def documents() -> dict[str, Any]:
 
 
 def _estimate() -> dict[str, Any]:
-    from scripts.estimate.plan import document, plan, plan_run, wanted_products
+    from scripts.estimate.estimate import estimate, wanted_products
     from scripts.estimate.prices import find_prices
+    from scripts.estimate.training import estimate_run
     from scripts.estimate.workloads import WORKLOADS
 
     found: dict[str, Any] = {}
     for workload in WORKLOADS.values():
         settings = load(CONFIG / "two-queues.yaml")
         prices = find_prices(settings.region, wanted_products(settings), "table")
-        found |= document(plan(settings, prices, plan_run(settings, prices, workload)))
+        found |= json.loads(estimate(settings, prices, estimate_run(settings, prices, workload)).to_json())
     return found
 
 

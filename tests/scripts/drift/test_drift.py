@@ -139,7 +139,8 @@ def test_metadata_alone_is_no_drift(operated: Operated) -> None:
         for name, cause in (("Silent", "Metadata"), ("Told", "Tags"))
     )
     stack = StackPlan("trn1-16-network", Source.STORED_TEMPLATE, changes=changes)
-    plan = Plan("trn1-16", "us-west-2", "", [stack], ClusterPlan("trn1-16", exists=True, source=""), [])
+    cluster = ClusterPlan("trn1-16", exists=True, source="")
+    plan = Plan(environment="trn1-16", region="us-west-2", against="", stacks=(stack,), cluster=cluster, findings=())
     found = [each for each in look(operated.deployment(), lambda: plan, Clock()).drifts if each.kind is Kind.SETTINGS]
     assert [each.subject for each in found] == ["trn1-16-network/Told"]
 

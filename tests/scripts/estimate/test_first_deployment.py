@@ -34,17 +34,17 @@ def ladder(nodes: int) -> Settings:
     return Settings.model_validate(raw)
 
 
+def sum_of(found: Costs, *names: str) -> float:
+    return float(sum(cost.at_max_count.hour or 0 for cost in found.parts if cost.name.startswith(names)))
+
+
 def network_and_storage(found: Costs) -> float:
-    parts = ("file system", "NAT gateway")
-    return float(sum(cost.hourly_max or 0 for cost in found.standing if cost.part.name.startswith(parts)))
+    return sum_of(found, "file system", "NAT gateway")
 
 
 def without(queue: str) -> Callable[[Costs], float]:
     """Return the sum at MaxCount, without what depends on the nodes of a queue."""
-    return lambda found: float(
-        found.hourly_max
-        - sum(cost.hourly_max or 0 for cost in found.standing if cost.part.name.startswith(f"{queue}/"))
-    )
+    return lambda found: float(found.at_max_count.hour or 0) - sum_of(found, f"{queue}/")
 
 
 @pytest.mark.parametrize(

@@ -36,9 +36,8 @@ def compute_resource(settings: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def file_system(settings: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = settings["storage"]["file_system"]
-    return found
+def faster_file_system(settings: dict[str, Any]) -> None:
+    settings["storage"]["file_system"]["throughput_mbps_per_tib"] = 500
 
 
 class DeployedCluster:
@@ -63,12 +62,12 @@ class DeployedCluster:
         monkeypatch.setattr(plan, "ParallelCluster", ParallelCluster)
 
     def act_as_owner(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Give this process credentials that may do everything, and ParallelCluster's code as it is loaded already."""
+        """Give this process all permissions, and the ParallelCluster process that is loaded already."""
         self.act_as(self.cdk.environment, monkeypatch)
         monkeypatch.setattr(plan, "ParallelCluster", lambda _: nullcontext(self._parallelcluster))
 
     def close(self) -> None:
-        """Give up what runs for it."""
+        """Stop what runs for it."""
         self._parallelcluster.stop()
         self.cdk.close()
 
@@ -84,12 +83,12 @@ class DeployedCluster:
         return settings, directory
 
     def plan(self, name: str, edit: Edit, *, accepted: bool = False) -> Plan:
-        """Return the change plan of edited settings."""
+        """Return the plan of edited settings."""
         settings, directory = self.assembly(name, edit)
         return plan.plan_of_account(ENVIRONMENT, settings, directory, accepted=accepted)
 
     def traces(self) -> dict[str, Any]:
-        """Return what looking must not change: statuses, protection and change sets."""
+        """Return what a plan must not change: statuses, protection and change sets."""
         cloudformation = self.client("cloudformation")
         return {
             stack["StackName"]: (
@@ -101,7 +100,7 @@ class DeployedCluster:
         }
 
     def set_fleet(self, status: str) -> None:
-        """Have the cluster's fleet in a status."""
+        """Give the cluster's fleet a status."""
         self.client("dynamodb").put_item(
             TableName=f"parallelcluster-{ENVIRONMENT}",
             Item={"Id": {"S": "COMPUTE_FLEET"}, "Data": {"M": {"status": {"S": status}}}},

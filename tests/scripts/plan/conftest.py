@@ -1,16 +1,17 @@
-"""What the tests of change plans share: ParallelCluster's code, and golden templates."""
+"""ParallelCluster's code, golden templates, and a deployed cluster."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from emulator.aws import EmulatedAws
-from scripts.plan import change_sets
+from scripts.plan import change_sets, plan
 from scripts.plan.comparison import Comparison
 from tests.scripts.plan.account import DeployedCluster
 from toolchain.assembly import EXAMPLE_ACCOUNT, Stack
@@ -20,18 +21,19 @@ from toolchain.parallelcluster import Configuration, ParallelCluster
 
 SNAPSHOTS = Path(__file__).parents[2] / "snapshots"
 REGION = "us-west-2"
+Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="session")
 def parallelcluster() -> Iterator[ParallelCluster]:
-    """ParallelCluster's code, without any AWS to turn to."""
+    """ParallelCluster's code, without AWS."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     with ParallelCluster({**environment, "AWS_EC2_METADATA_DISABLED": "true"}) as process:
         yield process
 
 
 def golden(environment: str = "trn1-16") -> dict[str, Stack]:
-    """Return the golden templates of a configuration, anew each time."""
+    """Return a new copy of the golden templates of a configuration."""
     return {
         name: Stack(name, REGION, EXAMPLE_ACCOUNT, template, {})
         for name, template in read_golden(SNAPSHOTS / environment).items()
@@ -59,7 +61,7 @@ def find(stacks: dict[str, Stack], part: str, resource_type: str) -> tuple[str, 
 
 @pytest.fixture(scope="module")
 def deployed_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeployedCluster]:
-    """One deployment for the tests of a module: what is done with restricted rights ends its head node."""
+    """One deployment for the tests of a module: what is done with restricted permissions ends its head node."""
     with EmulatedAws() as aws:
         found = DeployedCluster(aws, tmp_path_factory.mktemp("assemblies"))
         yield found
@@ -81,3 +83,30 @@ def without_change_sets(monkeypatch: pytest.MonkeyPatch) -> None:
         return dict.fromkeys(names, change_sets.ChangeSetError("the CDK was left out"))
 
     monkeypatch.setattr(change_sets, "describe", refuse)
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
+    """Return a function that runs a command and returns its exit code, standard output and standard error."""
+
+    def called(program: Any, *arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["program", *arguments])
+        capfd.readouterr()
+        try:
+            code = program.main()
+        except SystemExit as end:
+            code = int(str(end.code))
+        return code, *capfd.readouterr()
+
+    return called
+
+
+@pytest.fixture
+def offline(monkeypatch: pytest.MonkeyPatch, parallelcluster: ParallelCluster) -> None:
+    """Have no credentials and no endpoint, and ParallelCluster's code loaded once for all tests."""
+    monkeypatch.setattr(plan, "ParallelCluster", lambda _: nullcontext(parallelcluster))
+    for name in ("AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")

@@ -36,7 +36,7 @@ def modified(*details: Any, replacement: str = "False", **further: str) -> Any:
     }
 
 
-def change(effect: Effect, *properties: PropertyChange, causes: tuple[str, ...] = ()) -> ResourceChange:
+def compared(effect: Effect, *properties: PropertyChange, causes: tuple[str, ...] = ()) -> ResourceChange:
     return ResourceChange(
         "Lustre", FILE_SYSTEM, effect, "fs-1", causes or tuple(each.path for each in properties), properties
     )
@@ -55,25 +55,34 @@ def change(effect: Effect, *properties: PropertyChange, causes: tuple[str, ...] 
         (modified(detail("", attribute="Tags")), Effect.CHANGED, ("Tags",)),
         (modified(detail("", attribute="Metadata")), Effect.CHANGED, ("Metadata",)),
         (modified(detail("", attribute="Metadata"), detail("SubnetIds")), Effect.CHANGED, ("SubnetIds",)),
+        (
+            modified(detail("SubnetIds", "Always"), detail("", attribute="Tags"), replacement="True"),
+            Effect.REPLACED,
+            ("SubnetIds",),
+        ),
     ],
 )
 def test_effect_and_causes(described: Any, effect: Effect, causes: tuple[str, ...]) -> None:
-    [told] = changes([described], ())
-    assert (told.effect, told.causes, told.physical_id) == (effect, causes, "fs-1")
+    [change] = changes([described], ())
+    assert (change.effect, change.causes, change.physical_id) == (effect, causes, "fs-1")
 
 
 @pytest.mark.parametrize(
-    ("action", "policy", "effect", "stays"),
+    ("described", "effect", "old_stays"),
     [
-        ("Add", None, Effect.ADDED, False),
-        ("Remove", "Delete", Effect.REMOVED, False),
-        ("Remove", "Retain", Effect.REMOVED, True),
+        ({"Action": "Add"}, Effect.ADDED, False),
+        ({"Action": "Remove", "PolicyAction": "Delete"}, Effect.REMOVED, False),
+        ({"Action": "Remove", "PolicyAction": "Retain"}, Effect.REMOVED, True),
+        (
+            modified(detail("SubnetIds", "Always"), replacement="True", PolicyAction="ReplaceAndRetain"),
+            Effect.REPLACED,
+            True,
+        ),
     ],
 )
-def test_what_comes_and_goes(action: str, policy: str | None, effect: Effect, stays: bool) -> None:
-    described = {"Action": action, "LogicalResourceId": "Lustre", "ResourceType": FILE_SYSTEM}
-    [told] = changes([{**described, "PolicyAction": policy} if policy else described], ())
-    assert (told.effect, told.stays) == (effect, stays)
+def test_additions_removals_and_retention(described: Any, effect: Effect, old_stays: bool) -> None:
+    [change] = changes([{"LogicalResourceId": "Lustre", "ResourceType": FILE_SYSTEM, **described}], ())
+    assert (change.effect, change.old_stays) == (effect, old_stays)
 
 
 class Stubborn:
@@ -96,7 +105,7 @@ class Stubborn:
         self.deleted.append(StackName)
 
 
-def test_one_change_set_that_cannot_be_deleted_saves_no_other() -> None:
+def test_one_change_set_that_cannot_be_deleted_does_not_keep_the_others() -> None:
     cloudformation = Stubborn()
     with pytest.raises(
         LeftoverError, match=r"^change set changes-1 of a is left .*Rate exceeded.*--stack-name a "
@@ -106,62 +115,50 @@ def test_one_change_set_that_cannot_be_deleted_saves_no_other() -> None:
     assert "of b" not in str(left.value)
 
 
-def test_what_is_replaced_may_stay() -> None:
-    described = modified(detail("SubnetIds", "Always"), replacement="True", PolicyAction="ReplaceAndRetain")
-    [told] = changes([described], ())
-    assert told.stays
-
-
 def test_values_and_paths_are_those_of_the_templates() -> None:
     known = PropertyChange("LustreConfiguration.PerUnitStorageThroughput", 250, 500)
     described = modified(detail("LustreConfiguration", "Always"), replacement="True")
-    [told] = changes([described], [change(Effect.REPLACED, known)])
-    assert (told.causes, told.properties) == ((known.path,), (known,))
-
-
-def test_tags_replace_nothing() -> None:
-    described = modified(detail("SubnetIds", "Always"), {"Target": {"Attribute": "Tags"}, "Evaluation": "Static"})
-    [told] = changes([{**described, "Replacement": "True"}], ())
-    assert told.causes == ("SubnetIds",)
+    [found] = changes([described], [compared(Effect.REPLACED, known)])
+    assert (found.causes, found.properties) == ((known.path,), (known,))
 
 
 def test_cloudformation_knows_better_what_happens() -> None:
     known = PropertyChange("StorageCapacity", 2400, 1200)
     described = modified(detail("StorageCapacity", "Always"), replacement="True")
-    [told] = changes([described], [change(Effect.CHANGED, known)])
-    assert (told.effect, told.causes, told.properties) == (Effect.REPLACED, ("StorageCapacity",), (known,))
-    assert changes([], [change(Effect.CHANGED, known)]) == ()
+    [found] = changes([described], [compared(Effect.CHANGED, known)])
+    assert (found.effect, found.causes, found.properties) == (Effect.REPLACED, ("StorageCapacity",), (known,))
+    assert changes([], [compared(Effect.CHANGED, known)]) == ()
 
 
-def test_a_doubt_counts_only_if_the_templates_share_it() -> None:
+def test_a_dynamic_change_counts_only_if_the_templates_share_it() -> None:
     doubt = modified(detail("SecurityGroupIds", "Always", "Dynamic"), replacement="Conditional")
     assert changes([doubt], ()) == ()
-    shared = change(Effect.MAY_BE_REPLACED, PropertyChange("SecurityGroupIds", ["sg-1"], ["(not yet)"]))
+    nested_stack = {"Target": {"Attribute": "Properties", "RequiresRecreation": "Never"}, "Evaluation": "Dynamic"}
+    assert changes([modified({**nested_stack, "ChangeSource": "Automatic"})], ()) == ()
+    shared = compared(Effect.MAY_BE_REPLACED, PropertyChange("SecurityGroupIds", ["sg-1"], ["(not yet)"]))
     assert changes([doubt], [shared]) == (shared,)
 
 
-def test_a_doubt_beside_a_change_leaves_the_change() -> None:
+def test_a_dynamic_change_beside_another_leaves_that() -> None:
     described = modified(
         detail("", attribute="Tags"),
         detail("SecurityGroupIds", "Always", "Dynamic"),
         replacement="Conditional",
     )
-    [told] = changes([described], [change(Effect.CHANGED, PropertyChange("Tags", [], ["a"]))])
-    assert (told.effect, told.causes) == (Effect.CHANGED, ("Tags",))
+    [found] = changes([described], [compared(Effect.CHANGED, PropertyChange("Tags", [], ["a"]))])
+    assert (found.effect, found.causes) == (Effect.CHANGED, ("Tags",))
 
 
 @pytest.mark.parametrize(
     ("replacement", "effect"), [("Conditional", Effect.MAY_BE_REPLACED), ("True", Effect.REPLACED)]
 )
-def test_a_replacement_planned_for_a_value_that_is_read_late_is_told_with_its_reason(
-    replacement: str, effect: Effect
-) -> None:
+def test_a_replacement_planned_for_a_value_that_is_read_late_says_why(replacement: str, effect: Effect) -> None:
     # https://github.com/aws-cloudformation/cloudformation-coverage-roadmap/issues/2559
     described = modified(detail("StorageCapacity"), detail("SubnetIds", "Always", "Dynamic"), replacement=replacement)
     grown, subnet = PropertyChange("StorageCapacity", 2400, 4800), PropertyChange("SubnetIds", ["subnet-1"], READ_LATE)
-    [told] = changes([described], [change(Effect.CHANGED, grown)], {"Lustre": [subnet]})
-    assert (told.effect, told.causes, told.properties) == (effect, ("SubnetIds",), (grown, subnet))
-    [finding] = of_stack(StackPlan("storage", Source.CHANGE_SET, changes=(told,)), accepted=False)
+    [found] = changes([described], [compared(Effect.CHANGED, grown)], {"Lustre": [subnet]})
+    assert (found.effect, found.causes, found.properties) == (effect, ("SubnetIds",), (grown, subnet))
+    [finding] = of_stack(StackPlan("storage", Source.CHANGE_SET, changes=(found,)), accepted=False)
     assert finding.status is Status.FAIL
     assert (
         "because of SubnetIds from [subnet-1] to (Fn::GetStackOutput: read during the deployment)" in finding.sentence
@@ -172,16 +169,11 @@ def test_a_replacement_planned_for_a_value_that_is_read_late_is_told_with_its_re
 def test_a_value_that_is_read_late_and_replaces_nothing_is_no_change() -> None:
     described = modified(detail("", attribute="Tags"), detail("Dimensions", "Never", "Dynamic"))
     late = {"Lustre": [PropertyChange("Dimensions", [], READ_LATE)]}
-    [told] = changes([described], [change(Effect.CHANGED, PropertyChange("Tags", [], ["a"]))], late)
-    assert (told.effect, told.causes) == (Effect.CHANGED, ("Tags",))
-
-
-def test_a_nested_stack_that_is_named_for_safety_only_is_left_out() -> None:
-    automatic = {"Target": {"Attribute": "Properties", "RequiresRecreation": "Never"}, "Evaluation": "Dynamic"}
-    assert changes([modified({**automatic, "ChangeSource": "Automatic"})], ()) == ()
+    [found] = changes([described], [compared(Effect.CHANGED, PropertyChange("Tags", [], ["a"]))], late)
+    assert (found.effect, found.causes) == (Effect.CHANGED, ("Tags",))
 
 
 def test_what_follows_from_another_stack_is_added() -> None:
-    follows = change(Effect.MAY_BE_REPLACED, PropertyChange("SubnetIds", ["a"], [NOT_YET_IN.format("network")]))
+    follows = compared(Effect.MAY_BE_REPLACED, PropertyChange("SubnetIds", ["a"], [NOT_YET_IN.format("network")]))
     assert changes([], [follows]) == (follows,)
     assert changes([modified(detail("", attribute="Tags"))], [follows]) == (follows,)

@@ -107,7 +107,14 @@ class World:
         change = ClusterChange("Image.Os", made_with, wanted, Kind.REFUSED, passes_now=False)
         refused = exists and made_with != wanted
         cluster = ClusterPlan(settings.cluster_spec.name, exists, "", changes=(change,) if refused else ())
-        return Plan("dev", "us-west-2", "", [stack], cluster, self.faults)
+        return Plan(
+            environment="dev",
+            region="us-west-2",
+            against="",
+            stacks=(stack,),
+            cluster=cluster,
+            findings=tuple(self.faults),
+        )
 
     def show(self, plan: Plan) -> None:
         self.said.append(f"plan of {plan.cluster.name}")

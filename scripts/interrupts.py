@@ -1,6 +1,6 @@
-"""What becomes of Ctrl-C, a request to end and a terminal that goes: what is begun is cleaned up.
+"""SIGINT, SIGTERM and SIGHUP: programs clean up what they started.
 
-What was ignored from the beginning, as SIGHUP is under nohup, stays ignored.
+A signal that was ignored at the start, as SIGHUP is under nohup, stays ignored.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Handler = Callable[[int, FrameType | None], object] | signal.Handlers
 
 
 def clean_up_as_after_ctrl_c() -> None:
-    """Let a request to end and a terminal that goes raise KeyboardInterrupt, as Ctrl-C does."""
+    """Let SIGTERM and SIGHUP raise KeyboardInterrupt, as Ctrl-C does."""
     for number in (signal.SIGHUP, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler)
@@ -22,7 +22,7 @@ def clean_up_as_after_ctrl_c() -> None:
 
 @contextmanager
 def handled(handlers: Mapping[signal.Signals, Handler]) -> Iterator[None]:
-    """Handle signals in other ways for a while."""
+    """Handle signals differently for a while."""
     before = {number: signal.getsignal(number) for number in handlers}
     try:
         for number, handler in handlers.items():
@@ -36,6 +36,6 @@ def handled(handlers: Mapping[signal.Signals, Handler]) -> Iterator[None]:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Let nothing of the kind come between."""
+    """Ignore these signals for a while."""
     with handled(dict.fromkeys((signal.SIGHUP, signal.SIGINT, signal.SIGTERM), signal.SIG_IGN)):
         yield

@@ -1,0 +1,46 @@
+"""Figures as JSON has them, without the noise of floating point, and as people read them."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Annotated
+
+from pydantic import PlainSerializer
+
+
+def _rounded(value: Decimal | float) -> float:
+    return round(float(value), 4)
+
+
+Number = Annotated[float, PlainSerializer(_rounded, return_type=float)]
+Dollars = Annotated[Decimal, PlainSerializer(_rounded, return_type=float)]
+"""An amount; in JSON to a hundredth of a cent."""
+
+NONE = "-"
+_CENTS_BELOW = 1000
+_SMALLEST = Decimal("0.01")
+_HOURS_PER_DAY = 24
+_MINUTES_PER_HOUR = 60
+
+
+def dollars(amount: Decimal | None) -> str:
+    """Return an amount with cents, and from a thousand on without."""
+    if amount is None:
+        return "not known"
+    if 0 < amount < _SMALLEST:
+        return f"<{_SMALLEST}"
+    return f"{amount:,.2f}" if amount < _CENTS_BELOW else f"{amount:,.0f}"
+
+
+def number(value: float) -> str:
+    """Return a number with thousands apart, and without digits that mean nothing."""
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.2f}".rstrip("0").rstrip(".")
+
+
+def hours(value: float) -> str:
+    """Return a time in minutes, from one hour on in hours, from two days on in days."""
+    if value < 1:
+        return f"{value * _MINUTES_PER_HOUR:.1f} min"
+    if value < 2 * _HOURS_PER_DAY:
+        return f"{value:.1f} h"
+    return f"{value / _HOURS_PER_DAY:,.1f} days"

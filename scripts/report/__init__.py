@@ -1,1 +1,0 @@
-"""What `make report` shows of training runs."""

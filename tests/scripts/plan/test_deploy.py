@@ -1,0 +1,171 @@
+"""`make deploy`: what it asks, starts and returns."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from scripts.commands import deploy
+from scripts.plan import cdk
+from scripts.plan.model import ClusterPlan, Effect, Plan, ResourceChange, Source, StackPlan
+from scripts.preflight.check import Finding, Status
+from tests.scripts.plan.conftest import Run
+
+CHANGE = ResourceChange("Queue", "AWS::EC2::VPC", Effect.CHANGED, causes=("Tags",))
+BLOCKING = Finding(Status.FAIL, "the VPC is replaced", subject="network")
+
+
+def planned(*changes: ResourceChange, findings: Sequence[Finding] = ()) -> Plan:
+    return Plan(
+        environment="trn1-16",
+        region="us-west-2",
+        against="account 123456789012",
+        stacks=(StackPlan("trn1-16-network", Source.CHANGE_SET, changes=changes),),
+        cluster=ClusterPlan("trn1-16", exists=True, source="its resource does not change"),
+        findings=tuple(findings),
+    )
+
+
+class Deploying:
+    """`make deploy` with a plan in place of what an account says; notes what the CDK would be started with."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._monkeypatch = monkeypatch
+        self.plan = planned(CHANGE)
+        self.started: list[list[str]] = []
+        monkeypatch.setattr(deploy, "settle", lambda _: "")
+        monkeypatch.setattr(deploy, "synthesize", lambda *_: None)
+        monkeypatch.setattr(deploy, "make_plan", self._make_plan)
+
+    def leave_out_the_cdk(self) -> None:
+        self._monkeypatch.setattr(deploy, "deploy", self._note)
+
+    def _note(self, name: str, _: Path, arguments: Sequence[str]) -> int:
+        self.started.append([name, *arguments])
+        return 0
+
+    def _make_plan(self, *_: object, accepted: bool) -> Plan:
+        return planned(CHANGE) if accepted else self.plan
+
+    def answer(self, *answers: str) -> None:
+        """Have a terminal, at which somebody gives these answers."""
+        given = iter(answers)
+        self._monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+        self._monkeypatch.setattr("builtins.input", lambda _: next(given))
+
+
+@pytest.fixture
+def deploying(monkeypatch: pytest.MonkeyPatch) -> Deploying:
+    found = Deploying(monkeypatch)
+    found.leave_out_the_cdk()
+    return found
+
+
+def test_without_a_terminal_it_needs_yes(deploying: Deploying, run: Run) -> None:
+    code, out, err = run(deploy, "trn1-16")
+    assert (code, out) == (2, "")
+    assert "--yes" in err
+    assert deploying.started == []
+
+
+@pytest.mark.parametrize(("answer", "code", "started"), [("n", 1, []), ("", 1, []), ("y", 0, [["trn1-16"]])])
+def test_it_asks(answer: str, code: int, started: list[list[str]], deploying: Deploying, run: Run) -> None:
+    deploying.answer(answer)
+    exit_code, out, _ = run(deploy, "trn1-16")
+    assert (exit_code, deploying.started) == (code, started)
+    assert "EC2::VPC" in out
+    assert ("Nothing was changed." in out) == (code == 1)
+
+
+def test_it_does_not_ask_without_changes(deploying: Deploying, run: Run) -> None:
+    deploying.plan = planned()
+    deploying.answer()
+    assert run(deploy, "trn1-16")[0] == 0
+    assert deploying.started == [["trn1-16"]]
+
+
+def test_it_does_not_deploy_a_plan_with_a_blocking_issue_unless_accepted(deploying: Deploying, run: Run) -> None:
+    deploying.plan = planned(CHANGE, findings=[BLOCKING])
+    code, out, _ = run(deploy, "trn1-16", "--yes")
+    assert (code, deploying.started) == (1, [])
+    assert "the VPC is replaced" in out
+    assert run(deploy, "trn1-16", "--yes", "--accept-replacement", "--", "--verbose")[0] == 0
+    assert deploying.started == [["trn1-16", "--verbose"]]
+
+
+def use_cdk(monkeypatch: pytest.MonkeyPatch, program: str) -> None:
+    """Let a Python program be the CDK command line."""
+    monkeypatch.setattr(cdk, "command", lambda *arguments: [sys.executable, "-c", program, *arguments])
+
+
+def test_the_planned_directory_is_deployed(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Deploying(monkeypatch)
+    monkeypatch.setattr(deploy, "BUILD", tmp_path / "build")
+    monkeypatch.setattr(cdk, "ROOT", tmp_path)
+    (tmp_path / "config").symlink_to(Path(__file__).parents[3] / "config")
+    (tmp_path / "cdk.out").mkdir()
+    (tmp_path / "cdk.out/manifest.json").write_text("of another command")
+
+    def synthesize(_: str, directory: Path) -> None:
+        directory.mkdir()
+        (directory / "manifest.json").write_text("planned")
+
+    monkeypatch.setattr(deploy, "synthesize", synthesize)
+    use_cdk(monkeypatch, "import shutil, sys; shutil.copytree(sys.argv[sys.argv.index('--app') + 1], 'deployed')")
+    assert run(deploy, "trn1-16", "--yes")[0] == 0
+    assert (tmp_path / "deployed/manifest.json").read_text() == "planned"
+    assert (tmp_path / "cdk.out/manifest.json").read_text() == "of another command"
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [
+        ("--profile", "other"),
+        ("--app", "other"),
+        ("--role-arn=other",),
+        ("--hotswap",),
+        ("--method", "direct"),
+        ("--import-existing-resources",),
+        ("-c", "env=dev"),
+        ("-vc", "env=dev"),
+        ("--prog", "events"),
+        ("other-stack",),
+        ("--", "--profile=other"),
+    ],
+    ids=" ".join,
+)
+def test_the_cdk_gets_no_argument_that_leads_to_another_deployment(argument: tuple[str, ...], run: Run) -> None:
+    code, out, err = run(deploy, "nowhere", "--", "--verbose", *argument)
+    assert (code, out) == (2, "")
+    assert "ignored explicit argument 'c'" in err or f"got {' '.join(argument)}; allowed: " in err
+
+
+def test_harmless_arguments_of_the_cdk_are_allowed(run: Run) -> None:
+    allowed = ("-vv", "--verbose", "--debug", "--ci", "--no-color", "--progress", "bar", "--concurrency=3")
+    code, _, err = run(deploy, "nowhere", "--", *allowed)
+    assert code == 2
+    assert "no such file in config/: nowhere" in err
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
+def test_the_cdk_ends_with_the_command(
+    number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    use_cdk(monkeypatch, f"import os, time\nfor _ in range(100): os.kill(os.getppid(), {int(number)}); time.sleep(0.1)")
+    monkeypatch.setattr(deploy, "BUILD", tmp_path)
+    before = signal.signal(number, lambda *_: None)  # until the command listens
+    try:
+        assert deploy.deploy("trn1-16", tmp_path, ()) == 128 + signal.SIGTERM
+    finally:
+        signal.signal(number, before)
+    assert "The CDK was ended." in capfd.readouterr().err
+
+
+def test_the_exit_code_is_that_of_the_cdk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use_cdk(monkeypatch, "raise SystemExit(3)")
+    monkeypatch.setattr(deploy, "BUILD", tmp_path)
+    assert deploy.deploy("trn1-16", tmp_path, ()) == 3

@@ -1,0 +1,248 @@
+"""The findings of a plan, and how it looks: in tables, on a terminal, in a comment."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from scripts.plan import findings, text
+from scripts.plan.markdown import as_markdown
+from scripts.plan.model import (
+    ClusterChange,
+    ClusterPlan,
+    Effect,
+    Kind,
+    Plan,
+    PropertyChange,
+    ResourceChange,
+    Source,
+    StackPlan,
+)
+from scripts.plan.sections import sections, verdict
+from scripts.preflight.check import Status
+
+SUBNET = ResourceChange(
+    "Subnet",
+    "AWS::EC2::Subnet",
+    Effect.REPLACED,
+    "subnet-1",
+    ("CidrBlock",),
+    (PropertyChange("CidrBlock", "10.0.0.0/24", "10.0.1.0/24"),),
+)
+BACKUPS = "LustreConfiguration.AutomaticBackupRetentionDays"
+CLUSTER = ClusterPlan("mine", exists=True, source="its template")
+
+
+def planned(*changes: ResourceChange, cluster: ClusterPlan = CLUSTER, **stack: Any) -> Plan:
+    """Return the plan of one stack, with its findings."""
+    found = StackPlan("mine-network", **{"source": Source.CHANGE_SET, **stack}, changes=changes)
+    return Plan(
+        environment="mine",
+        region="us-west-2",
+        against="account 123456789012",
+        stacks=(found,),
+        cluster=cluster,
+        findings=(*findings.of_stack(found, accepted=False), *findings.of_cluster(cluster, "mine")),
+    )
+
+
+def changed(kind: Kind, passes_now: bool | None, fleet_status: str = "UNKNOWN") -> ClusterPlan:
+    """Return a cluster of which one key changes."""
+    change = ClusterChange("Scheduling.Key", 1, 2, kind, passes_now, "because", ("a way",), "a command")
+    return ClusterPlan("mine", exists=True, source="its template", fleet_status=fleet_status, changes=(change,))
+
+
+# --- permissions ---
+
+
+@pytest.mark.parametrize(
+    ("statement", "line"),
+    [
+        ({"Action": ["s3:GetObject", "s3:PutObject"], "Resource": "*"}, "Allow s3:GetObject, s3:PutObject on *"),
+        ({"NotAction": "iam:*", "NotResource": "a"}, "Allow all but iam:* on all but a"),
+        ({"Action": "a", "Principal": {"AWS": "1"}}, 'Allow a to {"AWS": "1"}'),
+        ({"Action": "a", "Condition": {"Bool": {"b": "c"}}}, 'Allow a if {"Bool": {"b": "c"}}'),
+    ],
+)
+def test_a_new_statement_of_a_policy_is_listed_in_words(statement: dict[str, Any], line: str) -> None:
+    before = {"Statement": [{"Effect": "Allow", "Action": "a:B", "Resource": "*"}]}
+    properties = (
+        PropertyChange(
+            "PolicyDocument", before, {"Statement": [*before["Statement"], {"Effect": "Allow", **statement}]}
+        ),
+        PropertyChange("Path", "/", "/other/"),
+        PropertyChange("Roles", ["a"], ["b"]),
+    )
+    policy = ResourceChange("Policy", "AWS::IAM::ManagedPolicy", Effect.CHANGED, properties=properties)
+    [found] = planned(policy, SUBNET).permissions
+    assert (found.subject, found.lost, found.gained) == ("mine-network/Policy (changed in place)", [], [line])
+
+
+def test_permissions_of_the_cluster() -> None:
+    changes = [
+        ClusterChange(path, [{"Policy": "a"}], [{"Policy": "b"}], Kind.LIVE, True)
+        for path in ("HeadNode.Iam.AdditionalIamPolicies", "Tags")
+    ]
+    [found] = planned(cluster=ClusterPlan("mine", True, "", changes=tuple(changes))).permissions
+    assert (found.lost, found.gained) == (['{"Policy": "a"}'], ['{"Policy": "b"}'])
+
+
+# --- findings on resources ---
+
+
+def test_what_is_replaced_or_removed_says_why_and_whether_the_old_one_stays() -> None:
+    plan = planned(
+        SUBNET,
+        ResourceChange("Bucket", "AWS::S3::Bucket", Effect.REMOVED, "bucket", old_stays=True),
+        ResourceChange("Link", "AWS::FSx::DataRepositoryAssociation", Effect.REPLACED, causes=("FileSystemPath",)),
+        ResourceChange("Role", "AWS::IAM::Role", Effect.REPLACED, causes=("RoleName",)),
+    )
+    subnet, bucket, link = plan.findings
+    assert subnet.sentence == (
+        "Subnet (AWS::EC2::Subnet subnet-1) is replaced, because of CidrBlock from 10.0.0.0/24 to 10.0.1.0/24: "
+        "file system and nodes are in it; the old one is deleted"
+    )
+    assert bucket.sentence.endswith(
+        "is removed: it holds data; it is retained outside of the stack, and continues to cost"
+    )
+    assert link.hint.startswith("two deployments")
+    assert {each.status for each in plan.findings} == {Status.FAIL}
+
+
+@pytest.mark.parametrize("effect", [Effect.REMOVED, Effect.REPLACED, Effect.MAY_BE_REPLACED, Effect.CHANGED])
+@pytest.mark.parametrize("resource_type", findings.NOTED)
+def test_a_warning_does_not_block(resource_type: str, effect: Effect) -> None:
+    found = planned(ResourceChange("A", resource_type, effect, causes=("B",))).findings
+    assert [each.status for each in found] == ([] if effect is Effect.CHANGED else [Status.WARN])
+
+
+@pytest.mark.parametrize(("iops", "blocked"), [(12_000, False), (6000, True)])
+def test_a_file_system_that_cannot_grow_at_once_blocks(iops: int, blocked: bool) -> None:
+    capacity = PropertyChange("StorageCapacity", 9600, 12_000)
+    metadata = PropertyChange("LustreConfiguration.MetadataConfiguration.Iops", iops, 24_000)
+    system = ResourceChange("Lustre", "AWS::FSx::FileSystem", Effect.CHANGED, "fs-1", (), (capacity, metadata))
+    found = planned(system).findings
+    assert [each.status for each in found] == [Status.FAIL] * blocked
+    assert all("12000 GiB need 12000 metadata IOPS first" in each.sentence for each in found)
+
+
+@pytest.mark.parametrize(("before", "after", "ends"), [(7, 0, True), (7, None, True), (7, 1, False), (0, None, False)])
+def test_backups_that_end_are_a_warning(before: int, after: int | None, ends: bool) -> None:
+    properties = (PropertyChange("SubnetIds", ["a"], ["b"]), PropertyChange(BACKUPS, before, after))
+    system = ResourceChange("Lustre", "AWS::FSx::FileSystem", Effect.REPLACED, "", ("SubnetIds",), properties)
+    plan = planned(system)
+    assert [each.status for each in plan.findings] == [Status.FAIL, *[Status.WARN] * ends]
+    [row] = sections(plan)[0].rows
+    assert row[-1].startswith(f"SubnetIds; also changed: {BACKUPS} from {before} to ")
+
+
+# --- findings on the cluster ---
+
+
+@pytest.mark.parametrize(
+    ("cluster", "status", "answer", "sentence"),
+    [
+        (changed(Kind.LIVE, True), None, "applied live", ""),
+        (changed(Kind.REFUSED, False), Status.FAIL, "refused", "is refused as long as the cluster exists: because"),
+        (
+            changed(Kind.FLEET_STOPPED, False, "RUNNING"),
+            Status.FAIL,
+            "needs the fleet stopped; not now",
+            "needs the fleet STOPPED, and it is RUNNING",
+        ),
+        (
+            changed(Kind.FLEET_STOPPED, None),
+            Status.WARN,
+            "needs the fleet stopped",
+            "needs the fleet STOPPED, and its status could not be read",
+        ),
+        (
+            changed(Kind.FLEET_STOPPED, True, "STOPPED"),
+            Status.WARN,
+            "needs the fleet stopped; passes now",
+            "the fleet is STOPPED, as this deployment requires, and stays STOPPED",
+        ),
+        (
+            changed(Kind.LOGIN_NODES_STOPPED, False),
+            Status.FAIL,
+            "needs the login nodes stopped; not now",
+            "needs no login nodes, and there are some",
+        ),
+        (
+            changed(Kind.ALL_STOPPED, False),
+            Status.FAIL,
+            "needs fleet and login nodes stopped; not now",
+            "needs the fleet STOPPED and no login nodes",
+        ),
+    ],
+)
+def test_a_key_of_the_cluster(cluster: ClusterPlan, status: Status | None, answer: str, sentence: str) -> None:
+    plan = planned(cluster=cluster)
+    [row] = sections(plan)[1].rows
+    assert row == ("Scheduling.Key", "1", "2", answer)
+    assert [each.status for each in plan.findings] == ([status] if status else [])
+    assert all(each.sentence.endswith(sentence) for each in plan.findings)
+    assert plan.ok == (status is not Status.FAIL)
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "fleet_status", "subjects"),
+    [
+        ("Scheduling.SlurmQueues[a].ComputeResources[b].MaxCount", 2, "RUNNING", ["queue a"]),
+        ("Scheduling.SlurmQueues[a].ComputeResources[b].MaxCount", 2, "UNKNOWN", ["queue a"]),
+        ("Scheduling.SlurmQueues[a].ComputeResources[b].MaxCount", 2, "STOPPED", []),
+        ("Scheduling.SlurmQueues", {"Name": "a"}, "RUNNING", ["queue a"]),
+        ("SharedStorage", {"Name": "a"}, "RUNNING", ["all queues"]),
+    ],
+)
+def test_jobs_that_end_are_warned_of_by_queue(path: str, before: Any, fleet_status: str, subjects: list[str]) -> None:
+    changes = (ClusterChange(path, before, None, Kind.TERMINATES, True),) * 2
+    found = planned(cluster=ClusterPlan("mine", True, "its template", fleet_status, changes)).findings
+    assert [each.sentence.partition(":")[0] for each in found] == subjects
+    assert {each.status for each in found} <= {Status.WARN}
+
+
+# --- how it looks ---
+
+
+def test_the_remark_on_a_stack() -> None:
+    def remark(*changes: ResourceChange, **stack: Any) -> str:
+        return sections(planned(*changes, **stack))[0].remark
+
+    silent = ResourceChange("A", "AWS::EC2::VPC", Effect.CHANGED, causes=("Metadata",))
+    new = ResourceChange("A", "AWS::EC2::VPC", Effect.ADDED)
+    assert remark() == "no changes, from a CloudFormation change set"
+    assert remark(silent, other=("outputs",)).endswith("; also changed: outputs, metadata of 1 resource")
+    assert remark(source=Source.STORED_TEMPLATE, reason="why") == "no changes, from the stored template (why)"
+    assert remark(new, new, source=Source.NEW) == "the stack does not exist yet: 2 resources are added"
+
+
+def test_long_values_are_cut_and_lists_show_only_the_difference() -> None:
+    assert findings.shown_difference(["a", "b"], ["a", "c"]) == ("[b]", "[c]")
+    assert findings.shown_difference(["a"], ["a", "c"]) == ("[a]", "[c]")
+    assert findings.shown_difference(None, {"Name": "second", "More": 1}) == ("none", "second")
+    assert findings.shown_difference(True, "x" * 70) == ("true", "x" * 57 + "...")
+
+
+def test_the_terminal() -> None:
+    console = Console(file=io.StringIO(), width=80, highlight=False)
+    text.show(planned(SUBNET), console)
+    assert isinstance(console.file, io.StringIO)
+    lines = [" ".join(line.split()) for line in console.file.getvalue().splitlines()]
+    assert lines[0] == "Plan of mine, us-west-2, against account 123456789012"
+    assert "Subnet EC2::Subnet replaced CidrBlock" in lines
+    assert lines[-1] == "1 blocking issue: this cannot be deployed."
+
+
+def test_verdicts() -> None:
+    assert verdict(planned()) == "Nothing would change."
+    assert verdict(planned(other=("outputs",))) == "Nothing blocks this deployment."
+    assert verdict(planned(SUBNET, SUBNET)).startswith("2 blocking issues")
+
+
+def test_a_comment_shows_any_text_as_it_is() -> None:
+    odd = ResourceChange("A", "AWS::EC2::VPC", Effect.CHANGED, causes=("a|b", "<img>", "_c_", "`d`"))
+    assert "a\\|b, \\<img>, \\_c\\_, \\`d\\`" in as_markdown(planned(odd))

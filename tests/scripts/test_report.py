@@ -1,0 +1,146 @@
+"""What `make report` prints of runs: finished, in progress, resumed, missing or damaged."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scripts.commands import report as command
+from scripts.report import load, tables
+from training.pretraining.summary import METRICS, RUN, Attempt, Step
+
+START = 1_790_000_000.0
+FIRST = Attempt(started=START, resumed_step=0, nodes=1, workers=32, hosts=["trn1-st-1"], job="17", restarts=0)
+STEP = Step(
+    step=1,
+    time=START + 10,
+    loss=11.0,
+    mlm_loss=10.3,
+    nsp_loss=0.7,
+    learning_rate=4e-4,
+    gradient_norm=1.0,
+    step_seconds=4.0,
+    compute_seconds_min=3.0,
+    compute_seconds_mean=3.1,
+    compute_seconds_max=3.2,
+    slowest_rank=5,
+    slowest_host="trn1-st-1",
+    waited_for_devices=True,
+    data_seconds=0.04,
+    checkpoint_seconds=0.02,
+    sequences=16384,
+    tokens=2097152,
+    sequences_per_second=4096.0,
+    sequences_per_second_per_node=4096.0,
+    mfu=0.319,
+)
+Run = Callable[..., tuple[int, str, str]]
+
+
+def step(number: int, **changes: Any) -> Step:
+    return replace(
+        STEP, step=number, time=START + 10 * number, loss=11 - number / 1000, sequences=16384 * number, **changes
+    )
+
+
+def write(
+    directory: Path,
+    steps: Sequence[Step],
+    attempts: Sequence[Attempt] = (FIRST,),
+    options: Mapping[str, Any] | None = None,
+) -> Path:
+    directory.mkdir(parents=True)
+    facts = {"options": options or {"steps": 100}, "attempts": [asdict(attempt) for attempt in attempts]}
+    (directory / RUN).write_text(json.dumps(facts))
+    (directory / METRICS).write_text("".join(json.dumps(asdict(each)) + "\n" for each in steps))
+    return directory
+
+
+def rows(*runs: Path) -> dict[str, list[list[str]]]:
+    return {table.title: [list(row) for row in table.rows] for table in tables(load(runs))}
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """A function that runs the command and returns its exit code, what it printed, and its complaints."""
+
+    def called(*runs: Path) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["report", *map(str, runs)])
+        return command.main(), *capsys.readouterr()
+
+    return called
+
+
+def test_the_tables_have_the_summary_of_a_run(tmp_path: Path) -> None:
+    slow = step(7, compute_seconds_max=4.1)
+    found = rows(write(tmp_path / "one", [slow if number == 7 else step(number) for number in range(1, 11)]))
+    assert found["Speed"] == [["one", "1", "32", *["4,096.0"] * 3, "31.9%", "100.0%", "9.0%", "1.0%", "0.5%"]]
+    progress = ["one", "10 of 100", "163,840", "2,097,152", "10.9990", "10.9900", "0:00:40", "1", "2026-09-21 14:15:00"]
+    assert found["Progress"] == [progress]
+    assert found["Attempts"] == [["one", "1", "2026-09-21 14:13:20", "0", "1", "32", "17", "0"]]
+    assert found["Stragglers"] == [["one", "5", "trn1-st-1", "1", "1.0"]]
+    assert "Stragglers" not in rows(write(tmp_path / "two", [step(1)]))
+
+
+def test_runs_are_compared_with_one_of_the_same_work_on_one_node(tmp_path: Path) -> None:
+    of_phases = [write(tmp_path / f"phase-{phase}", [step(1)], options={"phase": phase}) for phase in (1, 2)]
+    wide = replace(FIRST, nodes=4)
+    four = write(tmp_path / "four", [step(1, sequences_per_second_per_node=1024.0)], [wide], {"phase": 2})
+    three = write(tmp_path / "three", [step(1)], [wide, FIRST], {"phase": 3})
+    assert [row[7] for row in rows(*of_phases, four, three)["Speed"]] == ["100.0%", "100.0%", "25.0%", "-"]
+
+
+def test_every_attempt_is_listed(tmp_path: Path) -> None:
+    second = replace(FIRST, started=START + 5000, resumed_step=4, restarts=1)
+    found = rows(write(tmp_path / "one", [step(number) for number in range(1, 9)], [FIRST, second]))
+    assert [row[3] for row in found["Attempts"]] == ["0", "4"]
+
+
+def test_a_run_in_progress_is_read_up_to_its_last_whole_line(tmp_path: Path) -> None:
+    one = write(tmp_path / "one", [step(1), step(2)])
+    with (one / METRICS).open("a") as file:
+        file.write('{"step": 3, "lo')
+    assert rows(one)["Progress"][0][1] == "2 of 100"
+
+
+def test_runs_of_the_same_name_go_by_their_paths(tmp_path: Path) -> None:
+    same = [write(tmp_path / parent / "run", [step(1)]) for parent in ("a", "b")]
+    assert [found.name for found in load(same)] == [str(path) for path in same]
+    assert [found.name for found in load(same[:1])] == ["run"]
+
+
+def test_the_output_compares_runs_and_names_the_command_that_shows_curves(run: Run, tmp_path: Path) -> None:
+    runs = [write(tmp_path / "runs" / name, [step(1)]) for name in ("one", "[b]two")]
+    code, text, _ = run(*runs)
+    assert code == 0
+    assert "[b]two" in text
+    assert text.splitlines()[-1] == f"Curves: tensorboard --logdir {tmp_path / 'runs'}"
+    assert run(runs[0])[1].endswith(f"tensorboard --logdir {runs[0]}\n")
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "problem"),
+    [
+        (RUN, None, "is not the directory of a run"),
+        (RUN, "{", "run.json is damaged"),
+        (METRICS, '{"step": 1}\n{"step": 2}\n', "metrics.jsonl is damaged: line 1 is no step"),
+        (METRICS, "", "has no step yet"),
+    ],
+)
+def test_a_damaged_run_is_refused(file: str, content: str | None, problem: str, run: Run, tmp_path: Path) -> None:
+    good, bad = write(tmp_path / "good", [step(1)]), write(tmp_path / "bad", [step(1)])
+    if content is None:
+        (bad / file).unlink()
+    else:
+        (bad / file).write_text(content)
+    code, text, error = run(good, bad, tmp_path / "missing")
+    assert (code, text) == (2, "")
+    first, second = error.splitlines()
+    assert problem in first
+    assert str(bad) in first
+    assert second.startswith(f"{tmp_path / 'missing'} is not the directory of a run")

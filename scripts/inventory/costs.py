@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
@@ -149,11 +149,11 @@ def _file_systems(deployment: Deployment, prices: Prices, ids: list[str]) -> Ite
     for each in deployment.account.list("fsx", "describe_file_systems"):
         if each["FileSystemId"] in ids:
             lustre = each["LustreConfiguration"]
-            spec = replace(  # as it is: it may differ from the settings by now
-                deployment.settings.storage.file_system,
-                deployment_type=lustre["DeploymentType"],
-                throughput_mbps_per_tib=lustre.get("PerUnitStorageThroughput"),
-            )
+            as_it_is = {  # it may differ from the settings by now
+                "deployment_type": lustre["DeploymentType"],
+                "throughput_mbps_per_tib": lustre.get("PerUnitStorageThroughput"),
+            }
+            spec = deployment.settings.storage.file_system.model_copy(update=as_it_is)
             monthly = per_month(prices, products.lustre_storage(spec), Decimal(each["StorageCapacity"]))
             yield ("AWS::FSx::FileSystem", each["FileSystemId"]), Facts(monthly, each.get("CreationTime"))
 

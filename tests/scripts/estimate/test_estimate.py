@@ -22,6 +22,7 @@ from scripts.estimate.sizes import GIB_PER_FILE_SERVER, file_system, fleet, othe
 from scripts.estimate.training import estimate_run, node_counts
 from scripts.estimate.workloads import WORKLOADS, Basis, WorkloadError
 from tests.configurations import SHIPPED
+from toolchain.golden import read_golden
 
 PROJECT = Path(__file__).parents[3]
 TABLE = Prices("us-west-2", remark="a test")
@@ -61,9 +62,9 @@ def test_sums_are_those_of_the_domain_and_of_the_cluster_stack(environment: str)
         spec.max_node_addresses,
     )
     assert at_max.vcpus == spec.max_trainium_vcpus
-    template = PROJECT / "tests/snapshots" / environment / f"{environment}-cluster.json"
-    summary = template.read_text(encoding="utf-8").partition('"Summary"')[2]
-    told = {key: int(value) for key, value in re.findall(r'\\"(max_\w+)\\":(\d+)', summary)}
+    template = read_golden(PROJECT / "tests/snapshots" / environment)[f"{environment}-cluster"]
+    summary = "".join(map(str, template["Outputs"]["Summary"]["Value"]["Fn::Join"][1]))
+    told = {key: int(value) for key, value in re.findall(r'"(max_\w+)":(\d+)', summary)}
     assert told == {
         "max_nodes": at_max.nodes,
         "max_trainium_vcpus": at_max.vcpus,

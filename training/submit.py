@@ -1,7 +1,7 @@
 """Submit a training run to Slurm: compile, then train. On a head or login node.
 
-The arguments are looked at first, together with the data and the space they need. What cannot work is told at once, and
-nothing is submitted. A run goes on in its directory: submit the same again, and it resumes from the newest checkpoint.
+The arguments are checked first, together with the data and the space they need. What cannot work is told at once, and
+nothing is submitted. A run belongs to its directory: submit the same again, and it resumes from the newest checkpoint.
 Exit code 0: submitted; 1: Slurm refused; 2: the arguments or the input cannot be used.
 """
 
@@ -113,7 +113,7 @@ def check_program(nodes: int, options: list[str]) -> None:
     """Let the program look at its options and input; its exit code ends this program unless it is 0."""
     environment = os.environ.get("ULTRACLUSTER_PYTHON")
     if not environment:
-        refuse("ULTRACLUSTER_PYTHON is not set; log in anew, or set it to the directory of the Python environment")
+        refuse("ULTRACLUSTER_PYTHON is not set; log in again, or set it to the directory of the Python environment")
     if not Path(environment).is_dir():
         # nodes/software.sh on the head node writes it while it builds the environment.
         state = Path(f"{environment}.state")

@@ -48,7 +48,7 @@ def read(root: Path) -> Reading:
 def increases(before: Reading, now: Reading) -> dict[str, int]:
     """Return how much has been counted between two readings, by metric.
 
-    A counter that is lower than before began anew at 0, because its driver was loaded anew. One that was not there
+    A counter that is lower than before started again at 0, because its driver was loaded again. One that was not there
     before counts from now on.
     """
     return {

@@ -8,8 +8,7 @@ from enum import Enum
 from itertools import groupby
 from pathlib import Path
 
-from training.pretraining.reference import obstacles
-from training.pretraining.summary import Attempt, Run, RunError, Step, Summary, read_run, summarize
+from training.pretraining.summary import Attempt, Run, RunError, Step, Summary, blockers, read_run, summarize
 
 MOST = 8  # more lines in a chart cannot be told apart
 
@@ -85,7 +84,7 @@ def load(directories: Sequence[Path]) -> list[ShownRun]:
 
 def _reference(run: Run, runs: Sequence[Run]) -> Run | None:
     """Return the first run that this one can be compared with."""
-    return next((each for each in runs if not obstacles(run.options, each)), None)
+    return next((each for each in runs if not blockers(run.options, each)), None)
 
 
 def _names(directories: Sequence[Path]) -> list[str]:

@@ -106,16 +106,6 @@ def test_it_is_there_when_switched_on_and_a_second_run_changes_nothing(machine: 
     assert f"disable --now {NAME}" not in calls(node)
 
 
-def test_another_bundle_starts_it_anew(machine: Machines) -> None:
-    node = machine(instance_type="c6i.4xlarge")
-    run(node, facts=COMPUTE_NODE | SERVICE)
-    node.write(UNIT, node.read(UNIT).replace("WorkingDirectory=/opt", "WorkingDirectory=/elsewhere"))
-    calls(node)
-    assert run(node, facts=COMPUTE_NODE | SERVICE).code == 0
-    assert unit_of(node)["WorkingDirectory"] == "/opt/ultracluster/current"
-    assert calls(node) == [f"disable --now {NAME}", "daemon-reload", "daemon-reload", f"enable --now {NAME}"]
-
-
 @pytest.mark.parametrize("off", [{}, {"metrics": "off"}])
 def test_switching_off_removes_it(machine: Machines, off: dict[str, str]) -> None:
     node = machine(instance_type="c6i.4xlarge")

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any
 from .batch import Batch, NotDivisibleError, divide
 from .options import BadInputError, Options, contradictions
 from .phases import PUBLISHED_SPEED
-from .reference import differences, obstacles
-from .summary import METRICS, RUN, RunError, read_run
+from .summary import METRICS, RUN, RunError, blockers, differences, read_run
 
 if TYPE_CHECKING:
     from .checkpoint import Checkpoint
-    from .shards import Shard
+    from .corpus import Shard
 
 CHECKPOINTS = "checkpoints"
 IDENTITY = "identity"
@@ -41,7 +40,7 @@ class Findings:
 
     Attributes:
         shards: Its data; None for a generated corpus.
-        resumed: The checkpoint that it goes on from, if any.
+        resumed: The checkpoint that it continues from, if any.
         first: The checkpoint of another run whose weights it takes, if any.
         notes: In what the reference is another run than this one, lines for the plan.
     """
@@ -128,7 +127,7 @@ def examine(options: Options, batch: Batch) -> Findings:
 
 
 def identity(options: Options, batch: Batch, shards: Sequence[Shard] | None) -> dict[str, Any]:
-    """Return what a run may not change when it goes on from its checkpoint, which would mean something else."""
+    """Return what a run may not change when it continues from its checkpoint, which would mean something else."""
     same = ("phase", "optimizer", "seed", "sequence_length", "max_predictions")
     return {
         "data": _told_data(shards),
@@ -148,19 +147,19 @@ def _told_data(shards: Sequence[Shard] | None) -> str:
 
 
 def _shards(directory: Path, options: Options, batch: Batch, faults: _Faults) -> Sequence[Shard]:
-    from . import shards
+    from .corpus import inspect
 
-    found, lines = shards.inspect(
+    shards, lines = inspect(
         directory,
         sequence_length=options.sequence_length,
         max_predictions=options.max_predictions,
         vocabulary=options.vocabulary,
     )
     faults.lines += lines
-    rows = sum(shard.rows for shard in found)
+    rows = sum(shard.rows for shard in shards)
     if not lines and rows < batch.sequences:
         faults.add("data", f"{directory} with {rows} sequences", f"one global batch, {batch.sequences}, or more")
-    return found
+    return shards
 
 
 def _is_writable_output(options: Options, faults: _Faults) -> bool:
@@ -200,7 +199,7 @@ def _check_reference(options: Options, faults: _Faults) -> list[str]:
     except RunError as error:
         faults.add("reference", options.reference, f"the directory of a run ({error})")
         return []
-    for got, allowed in obstacles(asdict(options), reference):
+    for got, allowed in blockers(asdict(options), reference):
         faults.add("reference", f"{options.reference} {got}", allowed)
     return differences(asdict(options), reference)
 
@@ -256,7 +255,7 @@ def _interval_lines(options: Options) -> list[str]:
 
 
 def _change_lines(options: Options, findings: Findings) -> list[str]:
-    """Return in what a run that goes on differs from its last attempt."""
+    """Return in what a run that continues differs from its last attempt."""
     if not findings.resumed:
         return []
     try:

@@ -90,7 +90,7 @@ class Checkpoints:
         It reads the whole file: let one process look, and tell the others the step.
 
         Raises:
-            OSError: The directory is there but cannot be listed. To start anew then would lose what is in it.
+            OSError: The directory is there but cannot be listed. To start again then would lose what is in it.
         """
         for found in self._found():
             fault = found.fault()
@@ -122,7 +122,7 @@ class Checkpoints:
         self.failure = None
         try:
             self._write(step, state)
-        except Exception as error:  # whatever it was: training goes on, and tries again at the next interval
+        except Exception as error:  # whatever it was: training continues, and tries again at the next interval
             self.failure = f"The checkpoint of step {step} was not saved: {error}"
             return
         try:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from . import vocabulary
-from .backend import place
 from .phases import RECIPES, checkpoint_interval
+from .ranks import this_worker
 from .sizes import Sizes
 
 NEURON_DEVICE = Path("/dev/neuron0")
@@ -225,7 +225,7 @@ def _completed(command: str, given: Mapping[str, Any]) -> Options:
     known = {name: value for name, value in given.items() if value is not None}
     chosen = {**_DEFAULTS, **known}
     values = {**given, **asdict(RECIPES[chosen["phase"], chosen["optimizer"]]), **chosen}
-    nodes = values["nodes"] or place().nodes
+    nodes = values["nodes"] or this_worker().nodes
     interval = checkpoint_interval(
         phase=values["phase"],
         sequences=values["global_batch"] * (nodes if values["scaling"] == "weak" else 1),
@@ -238,7 +238,7 @@ def _completed(command: str, given: Mapping[str, Any]) -> Options:
     }
     if values["tokenizer"]:
         with suppress(OSError, ValueError):  # which contradictions tell of
-            derived["vocabulary"] = vocabulary.size(values["tokenizer"])
+            derived["vocabulary"] = vocabulary_size(values["tokenizer"])
     return Options(command=command, **{**values, **derived, **known})
 
 
@@ -267,10 +267,28 @@ def _tokenizer_faults(options: Options) -> list[str]:
     if options.tokenizer is None:
         return []
     try:
-        words = vocabulary.size(options.tokenizer)
+        words = vocabulary_size(options.tokenizer)
     except (OSError, ValueError) as error:
         allowed = "a directory with tokenizer.json or vocab.txt"
         return [f"--tokenizer: got {options.tokenizer}; allowed: {allowed} ({error})"]
     if options.vocabulary != words:
         return [f"--vocabulary: got {options.vocabulary}; allowed with --tokenizer {options.tokenizer}: {words}"]
     return []
+
+
+def vocabulary_size(directory: Path) -> int:
+    """Return the number of words that the tokenizer of a directory knows, without loading it.
+
+    Raises:
+        OSError: Neither file can be read.
+        ValueError: The file is damaged.
+    """
+    fast = directory / "tokenizer.json"
+    if not fast.exists():
+        return len((directory / "vocab.txt").read_text(encoding="utf-8").splitlines())
+    try:
+        content = json.loads(fast.read_bytes())
+        added = [token["id"] for token in content.get("added_tokens", [])]
+        return int(max([*content["model"]["vocab"].values(), *added])) + 1
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise ValueError(f"{fast} is damaged") from None

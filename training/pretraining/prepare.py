@@ -1,6 +1,6 @@
 """Data: ``python -m pretraining.prepare fetch`` brings what AWS publishes, ``build`` makes shards of plain text.
 
-Exit code 0: the shards are there; 1: it failed, and the same command goes on where it was; 2: it cannot work as asked.
+Exit code 0: the shards are there; 1: it failed, and the same command continues; 2: it cannot work as asked.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from . import files
+from .corpus import SUFFIX
 from .options import BadInputError
 from .phases import RECIPES
 from .published_data import FetchError, fetch
-from .shards import SUFFIX
 from .text_corpus import Layout, Run, description, divide, find_documents, load_tokenizer, write_shard
 
 _SHARD_BYTES = 16 * 1024**2
@@ -42,10 +42,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 2
     except (FetchError, OSError, ValueError, BrokenProcessPool) as error:
-        print(f"{error}\nNot finished. What is done is kept: the same command goes on from there.", file=sys.stderr)
+        print(f"{error}\nNot finished. What is done is kept: the same command continues from there.", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("Stopped. What is done is kept: the same command goes on from there.", file=sys.stderr)
+        print("Stopped. What is done is kept: the same command continues from there.", file=sys.stderr)
         return 1
     return 0
 

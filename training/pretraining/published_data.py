@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from . import files
+from .corpus import SUFFIX, Shard, inspect, is_for_training
 from .options import BadInputError
-from .shards import SUFFIX, Shard, inspect, is_for_training
 
 BUCKET = "neuron-s3"
 PREFIX = "training_datasets/bert_pretrain_wikicorpus_tokenized_hdf5"
@@ -167,7 +167,7 @@ def _tell_way(archive: Archive, region: str | None) -> None:
 
 
 def _forget_other_archive(work: Path, archive: Archive) -> None:
-    """Remove the pieces of another object: it was published anew, or pieces have another size."""
+    """Remove the pieces of another object: it was published again, or pieces have another size."""
     notes, wanted = work / "archive.json", {**asdict(archive), "piece_bytes": PIECE_BYTES}
     try:
         known = json.loads(notes.read_text(encoding="utf-8"))

@@ -7,14 +7,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from . import lock
+from . import files
 from .backend import Backend
 from .batch import Batch
 from .check import Findings, examine
 from .checkpoint import Checkpoint
-from .exchange import Exchange
+from .corpus import Shard
 from .options import BadInputError, Options
-from .shards import Shard
+from .ranks import Exchange
 
 
 def agree(options: Options, batch: Batch, backend: Backend, exchange: Exchange) -> Findings:
@@ -25,7 +25,7 @@ def agree(options: Options, batch: Batch, backend: Backend, exchange: Exchange) 
     Raises:
         BadInputError: Something is wrong with the directories, or another run has the one for the output.
     """
-    found = _look(options, batch, backend) if backend.place.rank == 0 else {}
+    found = _look(options, batch, backend) if backend.worker.rank == 0 else {}
     return _read(exchange.share("start", json.dumps(found, default=str)))
 
 
@@ -47,8 +47,8 @@ def _take(output: Path) -> None:
     """Make the run directory, and let no other run into it."""
     try:
         output.mkdir(parents=True, exist_ok=True)
-        lock.hold(output)
-    except lock.HeldError as error:
+        files.lock(output)
+    except files.HeldError as error:
         raise BadInputError([f"--output: got {output}, where a run is at work ({error}); allowed: another"]) from None
     except OSError as error:
         raise BadInputError([unusable(output, error)]) from None

@@ -180,7 +180,7 @@ class SlurmCluster(Namespaces):
     def add_hooks(self) -> None:
         """Let Slurm check the nodes before and after each job, as the head node's script sets it."""
         scripts = "/opt/ultracluster/current"
-        self.run(f"set -e; source {scripts}/lib/common.sh; source {scripts}/install/slurm_hooks.sh; add_slurm_hooks")
+        self.run(f"set -e; source {scripts}/lib/common.sh; source {scripts}/install/head_node.sh; add_slurm_hooks")
 
     def submit(self, script: str, options: str = "") -> int:
         """Submit a batch job of bash as the user, whose output goes to ``/home/USER``, and return its number."""

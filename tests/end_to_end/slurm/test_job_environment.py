@@ -144,7 +144,7 @@ def test_an_environment_of_another_release_than_the_nodes_is_refused(cluster: Sl
     node = cluster.nodes[0]
     assert sourced(node, "2.27.1", "current-trn1-16") == (
         f"environment.sh: {node.name} has Neuron SDK 2.27.1, the Python environment is {release}: submit again "
-        "from a new login shell; while an update goes on, once it has replaced the nodes\n"
+        "from a new login shell; while an update is in progress, once it has replaced the nodes\n"
     )
     assert sourced(node, "2.27.1", "cpu") == "/opt/cpu\n", "an environment of one's own"
 

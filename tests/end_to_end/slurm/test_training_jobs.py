@@ -185,7 +185,7 @@ def test_failures_without_progress_come_to_an_end(training_cluster: SlurmCluster
     job, log = by_hand(training_cluster, "--output /fsx/runs/broken", python)
     assert (job["JobState"], job["Restarts"]) == ("FAILED", "3"), log
     assert "failed (1), 3 times in a row without a new checkpoint: back into the queue" in log
-    assert "as at 3 starts before: given up, see the lines above" in log
+    assert "as at 3 starts before: no further restart, see the lines above" in log
 
 
 def test_a_loss_that_is_not_finite_ends_it(training_cluster: SlurmCluster) -> None:

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from training.pretraining.backend import leave
+from training.pretraining.__main__ import leave
 
 _TINY = {
     "backend": "cpu",

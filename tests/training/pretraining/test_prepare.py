@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,9 +11,8 @@ import numpy as np
 import pytest
 from tokenizers.implementations import BertWordPieceTokenizer
 
-from training.pretraining.corpus import KEYS
+from training.pretraining.corpus import KEYS, inspect
 from training.pretraining.prepare import main
-from training.pretraining.shards import inspect
 from training.pretraining.text_corpus import (
     Layout,
     Run,
@@ -128,13 +126,6 @@ def test_the_label_says_whether_the_second_text_follows(rows: dict[str, Any], to
             assert int(next_word[4:]) >= int(last_word[4:])
 
 
-def test_sequences_are_in_a_random_order(rows: dict[str, Any], tokenizer: Path) -> None:
-    words = load_tokenizer(tokenizer)
-    documents = [words.decode(row[row > MASK][:1])[:3] for row in rows["input_ids"]]
-    neighbours = sum(one == other for one, other in pairwise(documents))
-    assert neighbours < len(documents) / 5
-
-
 def test_a_shard_that_is_not_whole_does_not_have_its_name(
     text: Path, tokenizer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,24 +160,6 @@ def test_a_build_that_was_interrupted_goes_on(
     assert contents(output) == contents(built)
     assert (output / "shard-00001.hdf5").stat().st_mtime_ns == kept
     assert not work.exists()
-
-
-def test_shards_that_are_there_are_left_alone(
-    text: Path, tokenizer: Path, built: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    before = {path: path.stat().st_mtime_ns for path in built.iterdir()}
-    assert build(text, tokenizer, built, "--shards", "3") == 0
-    assert "nothing to do" in capsys.readouterr().out
-    assert build(text, tokenizer, built, "--shards", "2") == 2
-    assert f"--output: got {built}, made of something else" in capsys.readouterr().err
-    assert {path: path.stat().st_mtime_ns for path in built.iterdir()} == before
-
-
-def test_a_vocabulary_alone_will_do(text: Path, tokenizer: Path, built: Path, tmp_path: Path) -> None:
-    (tmp_path / "words").mkdir()
-    (tmp_path / "words/vocab.txt").write_bytes((tokenizer / "vocab.txt").read_bytes())
-    assert build(text, tmp_path / "words", tmp_path / "out", "--shards", "3") == 0
-    assert contents(tmp_path / "out") == contents(built)
 
 
 def test_phase_2_and_lengths_of_ones_own(text: Path, tokenizer: Path, tmp_path: Path) -> None:
@@ -226,26 +199,6 @@ def test_all_faults_are_told_at_once(tmp_path: Path, capsys: pytest.CaptureFixtu
         f"--text: got {tmp_path}/no.txt, which cannot be read (No such file or directory); allowed: files of text in "
         "UTF-8",
     ]
-
-
-@pytest.mark.parametrize(
-    ("words", "fault"),
-    [
-        (["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a"], "its vocabulary has no [MASK]"),
-        (["[UNK]", "[PAD]", "[CLS]", "[SEP]", "[MASK]"], "its [PAD] is 1, and sequences are padded with 0"),
-    ],
-)
-def test_a_tokenizer_that_is_none_for_bert(words: list[str], fault: str, tmp_path: Path) -> None:
-    (tmp_path / "vocab.txt").write_text("\n".join(words))
-    with pytest.raises(ValueError, match=fault.replace("[", r"\[")):
-        load_tokenizer(tmp_path)
-
-
-def test_documents_are_found_between_blank_lines(tmp_path: Path) -> None:
-    path = tmp_path / "text"
-    path.write_text("\n\na b\nc\n\n \nd\n")
-    found = [path.read_bytes()[run.first : run.first + run.size] for run in find_documents(path)]
-    assert found == [b"a b\nc\n", b"d\n"]
 
 
 def test_documents_are_divided_by_their_size() -> None:

@@ -81,17 +81,6 @@ def test_an_interrupted_run_repeats_nothing_and_ends_as_if_undisturbed(
     assert_same_state(state(output), state(undisturbed))
 
 
-def test_a_run_that_lost_steps_does_them_again_with_the_same_result(
-    tmp_path: Path, undisturbed: Path, data: Path
-) -> None:
-    output = tmp_path / "run"
-    assert again(output, undisturbed, data, "--stop-after", "8") == [0]
-    (output / "checkpoints" / "step-00000008").rename(tmp_path / "lost")
-    assert again(output, undisturbed, data) == [0]
-    assert losses(output) == losses(undisturbed)
-    assert_same_state(state(output), state(undisturbed))
-
-
 def test_a_run_goes_on_with_another_number_of_ranks(tmp_path: Path, undisturbed: Path, data: Path) -> None:
     output = tmp_path / "run"
     assert again(output, undisturbed, data, "--stop-after", "5", ranks=2) == [0, 0]
@@ -110,13 +99,6 @@ def test_a_stop_request_ends_all_ranks_at_the_same_step_with_a_checkpoint(
     (output / "stop").unlink()
     assert again(output, undisturbed, data) == [0]
     assert losses(output) == pytest.approx(losses(undisturbed), abs=2e-5)
-
-
-def test_a_stop_request_at_the_last_step_and_later_changes_nothing(tmp_path: Path) -> None:
-    (tmp_path / "stop").touch()
-    for _ in range(2):
-        assert train(tmp_path, "--steps", "1", "--warmup-steps", "0") == [0]
-        assert len(losses(tmp_path)) == 1
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "lamb"])

@@ -41,7 +41,6 @@ OLDER_VERSIONS = {
 }
 PACKAGES = ("dkms", "runtime-lib", "collectives", "tools")
 SCRIPT = "compute_node.sh"
-IN_USE = "/sys/module/neuron/in-use"
 _NO_CHANGES = ("/var/log/lctl", "/var/log/systemctl", "rpmdb.sqlite-shm")
 LIMITS = "/etc/security/limits.d/99_ultracluster.conf"
 
@@ -219,6 +218,11 @@ def wrap_modprobe(machine: Machine, commands: str) -> None:
     machine.write_program("/usr/local/sbin/modprobe", f'{commands}\nexec /usr/sbin/modprobe "$@"')
 
 
+def use_other_driver(machine: Machine) -> None:
+    machine.write("/sys/module/neuron/version", "2.25.4.0\n")
+    machine.write("/sys/module/neuron/in-use", "")
+
+
 def break_build(machine: Machine) -> None:
     machine.remove("/sys/module/neuron")
     machine.remove(f"/usr/lib/modules/{KERNELS[machine.os_name]}/updates")
@@ -261,7 +265,7 @@ FAULTS: dict[str, tuple[Callable[[Machine], object], int, str, str]] = {
         "modinfo efa",
     ),
     "another driver in use": (
-        lambda machine: (machine.write("/sys/module/neuron/version", "2.25.4.0\n"), machine.write(IN_USE, "")),
+        use_other_driver,
         15,
         f"the driver 2.25.4.0 is in use and cannot make room for {COMPUTE_NODE['driver']}",
         "fuser",

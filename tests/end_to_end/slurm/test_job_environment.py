@@ -149,14 +149,6 @@ def test_an_environment_of_another_release_than_the_nodes_is_refused(cluster: Sl
     assert sourced(node, "2.27.1", "cpu") == "/opt/cpu\n", "an environment of one's own"
 
 
-def test_an_environment_that_is_not_there_is_told(cluster: SlurmCluster) -> None:
-    node = cluster.nodes[0]
-    assert sourced(node, "2.28.1", "current-other") == (
-        f"environment.sh: there is no /fsx/ultracluster/python/current-other on {node.name}: "
-        "see whether the head node has made it\n"
-    )
-
-
 @pytest.fixture
 def told(cluster: SlurmCluster) -> Iterator[Path]:
     """What the head node writes of the environment that it builds for the cluster."""
@@ -200,12 +192,6 @@ def test_a_job_is_refused_with_the_reason_when_there_is_nothing_to_wait_for(
     assert sourced(node, "2.28.1", "current-trn1-16", "export ULTRACLUSTER_WAIT=0") == (
         f"environment.sh: there is no {FSX}/current-trn1-16 on {node.name}: see whether the head node has made it\n"
         f"environment.sh: 2.28.1-x is {state} since 2026-11-22T20:00:00Z {reason}\n"
-    )
-
-
-def test_outside_of_a_job_it_says_so(cluster: SlurmCluster) -> None:
-    assert "environment.sh: this is for steps of Slurm jobs" in cluster.run(
-        f"bash -c '{SOURCE}' 2>&1 || true", user=USER
     )
 
 
@@ -297,16 +283,3 @@ def test_what_a_killed_job_left_on_a_node_gives_way_to_what_is_complete(cluster:
     )
     assert "fetch: 1 of 1 graphs copied" in printed
     assert printed.endswith("\ncomplete")
-
-
-def test_an_unknown_action_is_refused(cluster: SlurmCluster) -> None:
-    number = cluster.submit(f"{SOURCE}; bash {SCRIPTS}/compile_cache.sh clean")
-    assert cluster.wait(number)["ExitCode"] == "2:0"
-    assert cluster.output(number) == "compile_cache.sh: got 'clean'; allowed: fetch, publish\n"
-
-
-def test_a_cache_in_s3_needs_no_carrying(cluster: SlurmCluster) -> None:
-    script = f"export NEURON_COMPILE_CACHE_URL=s3://bucket/cache; {SOURCE}; bash {SCRIPTS}/compile_cache.sh fetch"
-    number = cluster.submit(script)
-    assert cluster.wait(number)["JobState"] == "COMPLETED"
-    assert cluster.output(number) == "compile_cache.sh: nothing to carry: all nodes share s3://bucket/cache\n"

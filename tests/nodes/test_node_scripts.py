@@ -4,12 +4,10 @@ What they do to a whole node is tested in test_compute_node.py and test_head_nod
 """
 
 import hashlib
-import json
 import os
 import re
 import shlex
 import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 from textwrap import dedent
 
@@ -38,13 +36,6 @@ OPTIONAL: dict[str, set[str]] = {
 each_kind = pytest.mark.parametrize("kind", FACTS)
 
 
-def run(script: Path, arguments: Sequence[str], path: Path | None = None) -> subprocess.CompletedProcess[str]:
-    search = os.environ["PATH"] if path is None else f"{path}:{os.environ['PATH']}"
-    return subprocess.run(
-        ["bash", str(script), *arguments], capture_output=True, text=True, check=False, env={"PATH": search}
-    )
-
-
 def call(commands: str, *libraries: str) -> subprocess.CompletedProcess[str]:
     """Run commands as a script that has the common library and others."""
     sources = "".join(f"source {SCRIPTS}/{library}\n" for library in ("lib/common.sh", *libraries))
@@ -62,21 +53,27 @@ def test_a_script_asks_for_what_it_is_told(kind: str) -> None:
     assert set(optional.split()) == OPTIONAL[kind]
 
 
-@each_kind
-def test_a_missing_fact_is_told(kind: str) -> None:
-    fact = next(name for name in FACTS[kind] if name not in OPTIONAL[kind])
-    done = run(SCRIPTS / f"{kind}.sh", [f"{name}={value}" for name, value in FACTS[kind].items() if name != fact])
-    assert (done.returncode, done.stderr) == (2, "")
-    assert done.stdout == f"{kind}.sh: failed (2): the argument {fact}= is missing. To do: give it a value.\n"
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ("a=1", "the argument b= is missing. To do: give it a value"),
+        ("a=1 b=", "the argument b= is missing. To do: give it a value"),
+        *((f"a=1 b=2 {odd}", f"got the argument '{odd}'. To do: name one of: a b c, as name=value")
+          for odd in ("aa=3", "a", "=x", "required=1")),
+    ],
+)  # fmt: skip
+def test_an_argument_that_is_missing_or_not_known_is_told(arguments: str, told: str) -> None:
+    done = call(f"parse_arguments 'a b' 'c' {arguments}")
+    assert (done.returncode, done.stdout) == (2, f"test.sh: failed (2): {told}.\n")
 
 
-@each_kind
-@pytest.mark.parametrize("argument", ["mount_dirr=/fsx", "mount_dir", "=x"])
-def test_an_odd_argument_is_told_with_those_that_are_allowed(kind: str, argument: str) -> None:
-    done = run(SCRIPTS / f"{kind}.sh", [argument])
-    assert (done.returncode, done.stderr) == (2, "")
-    assert done.stdout.startswith(f"{kind}.sh: failed (2): got the argument '{argument}'. To do: name one of: ")
-    assert all(f" {fact} " in done.stdout.replace(",", " ") for fact in FACTS[kind])
+def test_the_services_of_metrics_differ_by_their_module_and_queue() -> None:
+    facts = "here=. region=us-west-2 cluster=trn1-16"
+    done = call(f"{facts}\nmetrics_unit head_node\nqueue=trn1\nmetrics_unit compute_node", "install/metrics.sh")
+    assert re.findall("ExecStart=(.*)", done.stdout) == [
+        "/usr/bin/python3 -Bu -m metrics.head_node us-west-2 trn1-16",
+        "/usr/bin/python3 -Bu -m metrics.compute_node us-west-2 trn1-16 trn1",
+    ]
 
 
 def test_values_are_taken_as_they_are() -> None:
@@ -273,92 +270,13 @@ def test_the_requirements_of_the_training_are_exact_and_of_known_content() -> No
     assert not {name for name in names if name.startswith(("torch", "nvidia", "neuron", "libneuron"))}
 
 
-@pytest.fixture
-def node(tmp_path: Path) -> Path:
-    """Fakes of the AWS command line, which answers from files, and for sleep, which does not."""
-    fakes = {
-        "aws": """\
-            echo "$*" >>"$here/calls"
-            left=$(cat "$here/failures-$1" 2>/dev/null || echo 0)
-            if ((left > 0)); then echo $((left - 1)) >"$here/failures-$1"; echo "no $1" >&2; exit 254; fi
-            case "$1" in
-                ssm) cat "$here/parameter" ;;
-                s3) cp "$here/script" "${@: -1}" ;;
-            esac
-            """,
-        "sleep": """\
-            echo "$1" >>"$here/sleeps"
-            """,
-    }
-    for name, body in fakes.items():
-        fake = tmp_path / name
-        fake.write_text(f"#!/bin/bash\nhere={tmp_path}\n{dedent(body)}", encoding="utf-8")
-        fake.chmod(0o755)
-    parameter = {"script": "s3://assets/head.sh", "arguments": ["a=1", "b=two words", "c='\"$(x)"]}
-    (tmp_path / "parameter").write_text(json.dumps(parameter) + "\n", encoding="utf-8")
-    (tmp_path / "script").write_text('printf "<%s>" "$@"; echo "to stderr" >&2; exit "${code:-0}"', encoding="utf-8")
-    return tmp_path
-
-
-def launch(node: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return run(LAUNCHER, arguments or ("/trn1/head", "us-west-2"), node)
-
-
-def calls(node: Path) -> list[str]:
-    return (node / "calls").read_text(encoding="utf-8").splitlines()
-
-
 def test_the_launcher_has_not_changed() -> None:
+    """So nothing else is tested of it."""
     found = hashlib.sha256(LAUNCHER.read_bytes()).hexdigest()
     assert found == LAUNCHER_SHA256, (
         "A change of node_launcher.sh changes OnNodeConfigured of all head and login nodes, which ParallelCluster "
         "refuses: every user would need a new cluster. Change what it runs instead."
     )
-
-
-def test_the_launcher_runs_the_script_of_the_parameter_with_its_arguments(node: Path) -> None:
-    done = launch(node)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "<a=1><b=two words><c='\"$(x)>to stderr\n"
-    get, copy = calls(node)
-    assert get == "ssm get-parameter --region us-west-2 --name /trn1/head --query Parameter.Value --output text"
-    assert copy.startswith("s3 cp --region us-west-2 --only-show-errors s3://assets/head.sh /")
-    assert not (node / "sleeps").exists()
-
-
-@pytest.mark.parametrize("service", ["ssm", "s3"])
-def test_the_launcher_waits_for_aws(node: Path, service: str) -> None:
-    (node / f"failures-{service}").write_text("4", encoding="utf-8")
-    done = launch(node)
-    assert done.returncode == 0
-    assert done.stdout.startswith(f"no {service}\n" * 4 + "<a=1>")
-    assert (node / "sleeps").read_text(encoding="utf-8").split() == ["5", "10", "15", "20"]
-
-
-@pytest.mark.parametrize("service", ["ssm", "s3"])
-def test_the_launcher_gives_up_on_aws_after_five_attempts(node: Path, service: str) -> None:
-    (node / f"failures-{service}").write_text("9", encoding="utf-8")
-    done = launch(node)
-    assert (done.returncode, done.stderr) == (1, "")
-    assert f"node_launcher.sh: failed five times: aws {service} " in done.stdout
-    assert sum(call.startswith(f"{service} ") for call in calls(node)) == 5
-    assert "<a=1>" not in done.stdout
-
-
-@pytest.mark.parametrize("parameter", ["", '{"script": "s3://assets/head.sh"}'])
-def test_the_launcher_runs_nothing_when_the_parameter_is_odd(node: Path, parameter: str) -> None:
-    (node / "parameter").write_text(parameter, encoding="utf-8")
-    done = launch(node)
-    assert (done.returncode, done.stderr) == (1, "")
-    assert "node_launcher.sh: failed on line" in done.stdout
-    assert len(calls(node)) == 1
-
-
-@pytest.mark.parametrize(("arguments", "told"), [(("",), "name of the SSM parameter"), (("/trn1/head",), "AWS Region")])
-def test_the_launcher_tells_missing_arguments(node: Path, arguments: tuple[str, ...], told: str) -> None:
-    done = launch(node, *arguments)
-    assert done.returncode != 0
-    assert told in done.stdout
 
 
 @pytest.mark.parametrize("script", [LAUNCHER, *sorted(SCRIPTS.glob("*.sh"))], ids=lambda path: path.stem)

@@ -180,13 +180,17 @@ def test_failures_without_progress_come_to_an_end(training_cluster: SlurmCluster
 def test_workers_have_the_settings_of_bert_and_real_time_priority_where_it_is_permitted(
     training_cluster: SlurmCluster, user: str, policy: str
 ) -> None:
+    """Without what the submitter has: the environment is that of the node."""
     python = fake_python(training_cluster, f"showing-{user}", "chrt --pid $$; env")
-    priority = "--export=ALL,WORKER_FIFO_PRIORITY=99"
-    job, log = by_hand(training_cluster, f"--output /fsx/output-of-{user}", python, user, priority)
+    for node in training_cluster.nodes:
+        node.write({"/etc/profile.d/ultracluster.sh": f"export ULTRACLUSTER_PYTHON={python}\n"})
+    priority = "--export=WORKER_FIFO_PRIORITY=99"
+    job, log = by_hand(training_cluster, f"--output /fsx/output-of-{user}", PYTHON, user, priority)
     assert job["JobState"] == "COMPLETED", log
     assert policy in log
     refused = "trains without WORKER_FIFO_PRIORITY=99: chrt: failed to set pid 0's policy: Operation not permitted\n"
     assert log.count(refused) == (user != "root"), log
+    assert f"\nMASTER_ADDR=10.99.1.{job['NodeList'][-1]}\n" in log
     assert "\nALLREDUCE_GRADIENTS_BUCKET_SIZE_MB=512\n" in log
     assert "\nNEURON_CC_FLAGS=--model-type=transformer --retry_failed_compilation\n" in log
 

@@ -227,22 +227,6 @@ def test_a_run_killed_at_any_file_leaves_a_complete_checkpoint(tmp_path: Path) -
     assert set(found) == {10, 20}
 
 
-def test_a_run_killed_amid_the_state_leaves_a_complete_checkpoint(tmp_path: Path) -> None:
-    checkpoints, next_state = saved(tmp_path, 10), state(20)
-
-    def save() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # the kernel ends the process at this byte
-        resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000))
-        checkpoints.save(20, next_state)
-        checkpoints.wait()
-
-    assert in_a_process_of_its_own(save) == -signal.SIGXFSZ
-    assert (tmp_path / ".step-00000020" / STATE).stat().st_size == 2_000_000
-    assert newest_step(tmp_path) == 10
-    saved(tmp_path, 20)
-    assert names(tmp_path) == ["step-00000010", "step-00000020"]
-
-
 def test_a_failed_write_is_told_and_leaves_nothing(tmp_path: Path) -> None:
     checkpoints, next_state = saved(tmp_path, 10, keep=1), state(20)
 

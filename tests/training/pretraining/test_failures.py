@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
+import runpy
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -13,24 +12,12 @@ from typing import Any
 import pytest
 import torch
 
-from tests.training.pretraining.runs import TINY, checkpoints, in_ranks, losses, steps, train
+from tests.training.pretraining.runs import arguments, checkpoints, in_ranks, losses, steps, told, train
 from tests.training.pretraining.shard_files import arrays, write_shard
 from training.pretraining import backend, checkpoint, learner, loop, ranks, start
 from training.pretraining.__main__ import main
 from training.pretraining.backend import CpuBackend
 from training.pretraining.checkpoint import Checkpoint, Checkpoints
-
-ROOT = Path(__file__).parents[3]
-
-
-def arguments(output: Path, *options: str) -> list[str]:
-    return ["train", *TINY, "--output", str(output), *options]
-
-
-def told(errors: Path) -> list[str]:
-    """Return the lines on standard error, without those of libraries."""
-    return [line for line in errors.read_text().splitlines() if line[:2] not in ("[W", "[G")]
-
 
 # Each of the following runs in a process of its own, where it may change what it likes.
 
@@ -83,6 +70,13 @@ def without_space_for_checkpoints(steps_without: Sequence[int], command: Sequenc
 
     checkpoint.Checkpoints._write = write  # type: ignore[method-assign]
     return main(command)
+
+
+def with_losses_that_cannot_be_called(command: Sequence[str]) -> int:
+    learner.losses = None  # type: ignore[assignment]
+    sys.argv[1:] = command
+    runpy.run_module("training.pretraining", run_name="__main__", alter_sys=True)
+    return 0
 
 
 def with_a_reduction_that_does_nothing(command: Sequence[str]) -> int:
@@ -198,11 +192,7 @@ def test_bad_data_ends_all_ranks_with_one_line(tmp_path: Path) -> None:
 
 
 def test_an_error_that_nobody_foresaw_ends_the_process_with_its_traceback(tmp_path: Path) -> None:
-    broken = "from pretraining import learner; learner.losses = None"
-    script = f"import runpy; {broken}; runpy.run_module('pretraining', run_name='__main__')"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "training")}
-    program = [sys.executable, "-c", script, *arguments(tmp_path)]
-    done = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 1
-    assert "Traceback" in done.stderr
-    assert "TypeError" in done.stderr
+    errors = tmp_path / "errors"
+    assert in_ranks(1, with_losses_that_cannot_be_called, arguments(tmp_path), errors=errors) == [1]
+    assert "Traceback" in errors.read_text()
+    assert "TypeError" in errors.read_text()

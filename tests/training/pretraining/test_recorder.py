@@ -18,11 +18,14 @@ from training.pretraining.summary import (
     METRICS,
     RUN,
     WARM_UP_STEPS,
+    Attempt,
+    Run,
     RunError,
     Step,
     Straggler,
+    blockers,
+    differences,
     read_run,
-    tell,
 )
 
 FACTS = RunFacts(
@@ -102,14 +105,6 @@ def test_a_line_tells_what_was_measured_and_what_follows_from_it(tmp_path: Path)
         "sequences_per_second_per_node": 64.0,
         "mfu": 0.32,
     }
-
-
-@pytest.mark.parametrize(("rank", "host"), [(0, "compute-1"), (1, "compute-1"), (2, "compute-2"), (3, "compute-2")])
-def test_the_slowest_rank_is_named_with_its_node(rank: int, host: str, tmp_path: Path) -> None:
-    compute = [0.4] * 4
-    compute[rank] = 0.5
-    step = Recorder(tmp_path, FACTS, 0).step(measured(1, compute_seconds=compute))
-    assert (step.slowest_rank, step.slowest_host) == (rank, host)
 
 
 def test_each_attempt_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,22 +215,6 @@ def test_the_spread_is_that_of_steps_that_waited_for_devices_if_there_are_any(tm
     assert [each.host for each in summary.stragglers] == ["compute-2"]
 
 
-def test_the_summary_in_lines_names_the_worst_straggler_and_each_attempt(tmp_path: Path) -> None:
-    record(tmp_path, range(1, 10))
-    recorder = Recorder(tmp_path, FACTS, 5)
-    for step in range(6, 16):
-        recorder.step(measured(step, step_seconds=1.0 if step == 15 else 0.5, compute_seconds=(0.4, 0.4, 0.4, 0.8)))
-    summary = recorder.finish()
-    assert summary is not None
-    assert tell(replace(summary, scaling_efficiency=0.9376)) == [
-        "steps: 15, sequences: 960, loss: 10.5000, 11.9000 at the first step",
-        "sequences/s: 106.7, median 128.0, per node 53.3",
-        "MFU: 26.7%, scaling efficiency: 93.8%",
-        "worst straggler: rank 3 on compute-2, 5 steps, 1.5 seconds over the mean",
-        "attempts: 2, from step 0 and 5",
-    ]
-
-
 def test_the_scaling_efficiency_compares_sequences_per_node(tmp_path: Path) -> None:
     reference = Recorder(tmp_path / "one", ONE_NODE, 0)
     for step in range(1, 11):
@@ -245,18 +224,26 @@ def test_the_scaling_efficiency_compares_sequences_per_node(tmp_path: Path) -> N
     assert summary.scaling_efficiency == pytest.approx((128 / 2) / (64 / 0.8))
 
 
+def test_a_run_is_compared_with_one_on_one_node_of_the_same_work() -> None:
+    options = dict.fromkeys(("phase", "sequence_length", "layers", "optimizer", "micro_batch"), 1)
+    attempts = [Attempt(0, 0, nodes, nodes, ("trn1",) * nodes, None, 0) for nodes in (2, 1)]
+    same = Run({**options, "micro_batch": 2, "seed": 7}, attempts[1:], ())
+    assert blockers(options, same) == []
+    assert differences(options, same) == ["note: --micro-batch is 1, and 2 in --reference"]
+    assert blockers(options, Run({**options, "layers": 3}, attempts, ())) == [
+        ("on 2 nodes", "a run on one node"),
+        ("with --layers 3", "one with --layers 1"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "told"),
     [
         (RUN, None, "is not the directory of a run: "),
         (RUN, "{", "run.json is damaged: "),
-        (RUN, "[]", "run.json is damaged: "),
         (RUN, '{"options": {}, "attempts": []}', "run.json is damaged: it tells of no attempt"),
-        (RUN, '{"options": {}, "attempts": [{"started": 1}]}', "run.json is damaged: "),
-        (METRICS, None, "is not the directory of a run: "),
         (METRICS, "", "has no step yet"),
         (METRICS, "{}\n", "metrics.jsonl is damaged: line 1 is no step"),
-        (METRICS, "\n\n", "metrics.jsonl is damaged: line 1 is no step"),
     ],
 )
 def test_damaged_records_are_refused(name: str, content: str | None, told: str, tmp_path: Path) -> None:

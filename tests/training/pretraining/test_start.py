@@ -14,22 +14,13 @@ from typing import Any
 
 import pytest
 
-from tests.training.pretraining.runs import TINY, checkpoints, in_ranks, train
+from tests.training.pretraining.runs import arguments, checkpoints, in_ranks, told, train
 from training.pretraining import checkpoint, files
 from training.pretraining.__main__ import main
 from training.pretraining.backend import CpuBackend
 from training.pretraining.ranks import Exchange, this_worker
 
 ROOT = Path(__file__).parents[3]
-
-
-def arguments(output: Path, *options: str) -> list[str]:
-    return ["train", *TINY, "--output", str(output), *options]
-
-
-def told(errors: Path) -> list[str]:
-    """Return the lines on standard error, without those of libraries."""
-    return [line for line in errors.read_text().splitlines() if line[:2] not in ("[W", "[G")]
 
 
 # Each of the following runs in a process of its own, where it may change what it likes.

@@ -16,8 +16,7 @@ import pytest
 
 from tests.nodes.base import NODES, Base
 from tests.nodes.facts import HEAD_NODE, LOGIN_NODE
-from tests.nodes.machine import MIRROR_FAULT, NO_INTERNET, SITES, Machine, Outcome, time_limit
-from tests.nodes.obstacles import (
+from tests.nodes.interruptions import (
     FORGET_HOSTS,
     HOLD_DNF,
     HOLD_DPKG,
@@ -26,6 +25,7 @@ from tests.nodes.obstacles import (
     RELEASE_DPKG,
     assert_paused_once,
 )
+from tests.nodes.machine import MIRROR_FAULT, NO_INTERNET, SITES, Machine, Outcome, time_limit
 from tests.nodes.packages import PYTHON
 
 pytestmark = [pytest.mark.slow, pytest.mark.system]
@@ -191,19 +191,8 @@ def test_a_mirror_that_recovers_is_asked_again(head_node: Machine) -> None:
     assert outcome.code == 0, outcome.output
     assert_paused_once(outcome.output, "the Python packages cannot be downloaded")
     assert state(head_node)["state"] == "ready"
-    assert not head_node.path(f"{ENVIRONMENTS}/.cache").exists()
-
-
-def test_another_release_gets_an_environment_of_its_own_and_the_old_one_stays(head_node: Machine) -> None:
-    """As an update of the cluster does it: the head node's OnNodeUpdated."""
-    [old] = environments(head_node)
-    before = fingerprints(link(head_node).resolve())
-    outcome = run(head_node, sdk="2.99.0")
-    assert outcome.code == 0, outcome.output
-    assert f"{ENVIRONMENTS}/{old} is another environment; once no job uses it: sudo rm -r" in outcome.output
-    assert len(environments(head_node)) == 2
     assert link(head_node).name == f"2.99.0-pytorch{HEAD_NODE['pytorch']}-ubuntu24.04"
-    assert fingerprints(head_node.path(ENVIRONMENTS) / old) == before
+    assert not head_node.path(f"{ENVIRONMENTS}/.cache").exists()
 
 
 def test_other_requirements_of_the_same_release_move_the_link_and_change_nothing_in_place(
@@ -219,6 +208,7 @@ def test_other_requirements_of_the_same_release_move_the_link_and_change_nothing
     finally:
         requirements.write_text(text, encoding="utf-8")
     assert outcome.code == 0, outcome.output
+    assert f"{ENVIRONMENTS}/{old} is another environment; once no job uses it: sudo rm -r" in outcome.output
     assert link(head_node).resolve().name != old
     assert environments(head_node) == {old, link(head_node).resolve().name}
     assert fingerprints(head_node.path(ENVIRONMENTS) / old) == before

@@ -202,6 +202,7 @@ COMMANDS = (
 """What a prolog may call."""
 
 
+@pytest.mark.slow
 def test_a_prolog_whose_every_command_hangs_ends_within_ten_seconds(node: Node) -> None:
     """No time is measured: each limit is noted, and they are added up. A command without a limit would never end."""
     for name in COMMANDS:

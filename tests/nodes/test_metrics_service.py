@@ -83,7 +83,7 @@ def trn1(compute_node: Machines) -> Machine:
     machine = compute_node(instance_type="trn1.2xlarge")
     shape = (SHAPES / "trn1.2xlarge/neuron-monitor.json").read_text(encoding="utf-8")
     machine.write("/etc/neuron-monitor.json", shape)
-    monitor = (HERE / "stand_ins/neuron-monitor").read_text(encoding="utf-8")
+    monitor = (HERE / "fakes/neuron-monitor").read_text(encoding="utf-8")
     give(machine, "/opt/aws/neuron/bin/neuron-monitor", monitor)
     assert run(machine, facts=COMPUTE_NODE | SERVICE).code == 0
     return machine

@@ -1,4 +1,4 @@
-"""What is kept of a compilation when the program ends on a node, with stand-ins for environment and program."""
+"""What is kept of a compilation when the program ends on a node, with fakes of environment and program."""
 
 from __future__ import annotations
 

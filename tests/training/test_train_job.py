@@ -1,4 +1,4 @@
-"""What train.sbatch makes of the end of its program, with stand-ins for Slurm's commands."""
+"""What train.sbatch makes of the end of its program, with fakes of Slurm's commands."""
 
 from __future__ import annotations
 

@@ -183,9 +183,9 @@ def test_workers_have_the_settings_of_bert_and_real_time_priority_where_it_is_pe
     """Without what the submitter has: the environment is that of the node."""
     python = fake_python(training_cluster, f"showing-{user}", "chrt --pid $$; env")
     for node in training_cluster.nodes:
-        node.write({"/etc/profile.d/ultracluster.sh": f"export ULTRACLUSTER_PYTHON={python}\n"})
-    priority = "--export=WORKER_FIFO_PRIORITY=99"
-    job, log = by_hand(training_cluster, f"--output /fsx/output-of-{user}", PYTHON, user, priority)
+        profile = f"export ULTRACLUSTER_PYTHON={python} WORKER_FIFO_PRIORITY=99\n"
+        node.write({"/etc/profile.d/ultracluster.sh": profile})
+    job, log = by_hand(training_cluster, f"--output /fsx/output-of-{user}", PYTHON, user, "--export=NONE")
     assert job["JobState"] == "COMPLETED", log
     assert policy in log
     refused = "trains without WORKER_FIFO_PRIORITY=99: chrt: failed to set pid 0's policy: Operation not permitted\n"

@@ -13,7 +13,7 @@ from tests.training.commands import write_commands
 JOBS = Path(__file__).parents[2] / "training"
 COMMANDS = {
     "scontrol": f'if [[ $1 == show ]]; then echo "   Command={JOBS}/train.sbatch"; else echo "asked to $1 job $2"; fi',
-    "srun": '[[ $5 == train ]] && echo "$CODE" >"$6"; echo "a step ran"; exit 143',
+    "srun": '[[ $6 == train ]] && echo "$CODE" >"$7"; echo "a step ran"; exit 143',
 }
 
 FULL = "trap '' XFSZ; ulimit -f 0;"

@@ -35,7 +35,7 @@ def main(arguments: Sequence[str]) -> int:
             _tell([str(error)])
             return DIVERGED if isinstance(error, DivergedError) else FAILED
     except BadInputError as error:
-        _tell(error.faults)
+        _tell(error.problems)
         return BAD_INPUT
 
 

@@ -52,7 +52,7 @@ class Findings:
 
 
 @dataclass
-class _Faults:
+class _Problems:
     lines: list[str] = field(default_factory=list)
 
     def add(self, option: str, got: object, allowed: str) -> None:
@@ -66,18 +66,18 @@ def check(options: Options) -> list[str]:
         BadInputError: With all that stands in its way.
     """
     nodes, workers = options.nodes or _NODES, options.workers_per_node or _WORKERS_PER_NODE
-    faults = contradictions(options)
+    problems = contradictions(options)
     try:
         batch = batch_of(options, nodes, workers)
     except BadInputError as error:
-        faults += error.faults
+        problems += error.problems
         batch = Batch(options.global_batch, options.micro_batch, nodes * workers)  # to look at the rest
     try:
         findings = examine(options, batch)
     except BadInputError as error:
-        faults += error.faults
-    if faults:
-        raise BadInputError(faults)
+        problems += error.problems
+    if problems:
+        raise BadInputError(problems)
     return describe(options, batch, nodes, findings)
 
 
@@ -105,24 +105,24 @@ def examine(options: Options, batch: Batch) -> Findings:
     Raises:
         BadInputError: With all that is wrong with its directories.
     """
-    faults = _Faults()
-    shards = _shards(options.data, options, batch, faults) if options.data else None
+    problems = _Problems()
+    shards = _shards(options.data, options, batch, problems) if options.data else None
     wanted = identity(options, batch, shards)
-    if faults.lines:
+    if problems.lines:
         del wanted["data"]  # it is not known
-    notes = _check_reference(options, faults)
-    resumed = _newest(options.output) if _is_writable_output(options, faults) else None
+    notes = _check_reference(options, problems)
+    resumed = _newest(options.output) if _is_writable_output(options, problems) else None
     if resumed:
-        _compare(f"output {options.output}", resumed, wanted, faults)
+        _compare(f"output {options.output}", resumed, wanted, problems)
     first = None
     if options.start_from and not resumed:
         first = _newest(options.start_from)
         if first:
-            _compare(f"start-from {options.start_from}", first, options.sizes_by_option, faults)
+            _compare(f"start-from {options.start_from}", first, options.sizes_by_option, problems)
         else:
-            faults.add("start-from", options.start_from, "the directory of a run with a complete checkpoint")
-    if faults.lines:
-        raise BadInputError(faults.lines)
+            problems.add("start-from", options.start_from, "the directory of a run with a complete checkpoint")
+    if problems.lines:
+        raise BadInputError(problems.lines)
     return Findings(shards, resumed, first, notes)
 
 
@@ -146,7 +146,7 @@ def _told_data(shards: Sequence[Shard] | None) -> str:
     return f"{sum(shard.rows for shard in shards)} sequences in {len(shards)} shards, {digest} by names and rows"
 
 
-def _shards(directory: Path, options: Options, batch: Batch, faults: _Faults) -> Sequence[Shard]:
+def _shards(directory: Path, options: Options, batch: Batch, problems: _Problems) -> Sequence[Shard]:
     from .corpus import inspect
 
     shards, lines = inspect(
@@ -155,29 +155,29 @@ def _shards(directory: Path, options: Options, batch: Batch, faults: _Faults) ->
         max_predictions=options.max_predictions,
         vocabulary=options.vocabulary,
     )
-    faults.lines += lines
+    problems.lines += lines
     rows = sum(shard.rows for shard in shards)
     if not lines and rows < batch.sequences:
-        faults.add("data", f"{directory} with {rows} sequences", f"one global batch, {batch.sequences}, or more")
+        problems.add("data", f"{directory} with {rows} sequences", f"one global batch, {batch.sequences}, or more")
     return shards
 
 
-def _is_writable_output(options: Options, faults: _Faults) -> bool:
+def _is_writable_output(options: Options, problems: _Problems) -> bool:
     """Tell what cannot be written to, or if there is no space for the checkpoints and one more."""
     standing = next(path for path in (options.output, *options.output.absolute().parents) if path.exists())
     if not standing.is_dir() or not os.access(standing, os.W_OK | os.X_OK):
-        faults.add("output", options.output, f"a directory that can be written to, which {standing} is not")
+        problems.add("output", options.output, f"a directory that can be written to, which {standing} is not")
         return False
     blocked = [(name, kind) for name, kind in _OWN.items() if not _is_usable(options.output / name, kind)]
     for name, kind in blocked:
-        faults.add("output", options.output, f"one in which {name} is a {kind} that can be read and written to")
+        problems.add("output", options.output, f"one in which {name} is a {kind} that can be read and written to")
     if blocked:
         return False
     there = len(list((options.output / CHECKPOINTS).glob("step-*")))
     needed = max(1, options.keep + 1 - there) * options.sizes.checkpoint_bytes
     free = shutil.disk_usage(standing).free
     if free < needed:
-        faults.add("output", f"{options.output} with {free / _GB:.1f} GB free", f"{needed / _GB:.1f} GB or more")
+        problems.add("output", f"{options.output} with {free / _GB:.1f} GB free", f"{needed / _GB:.1f} GB or more")
     return True
 
 
@@ -190,17 +190,17 @@ def _is_usable(path: Path, kind: str) -> bool:
     return path.is_file() and os.access(path, os.R_OK | os.W_OK)
 
 
-def _check_reference(options: Options, faults: _Faults) -> list[str]:
+def _check_reference(options: Options, problems: _Problems) -> list[str]:
     """Return in what the run to compare with differs, as far as that is allowed."""
     if not options.reference:
         return []
     try:
         reference = read_run(options.reference)
     except RunError as error:
-        faults.add("reference", options.reference, f"the directory of a run ({error})")
+        problems.add("reference", options.reference, f"the directory of a run ({error})")
         return []
     for got, allowed in blockers(asdict(options), reference):
-        faults.add("reference", f"{options.reference} {got}", allowed)
+        problems.add("reference", f"{options.reference} {got}", allowed)
     return differences(asdict(options), reference)
 
 
@@ -212,7 +212,7 @@ def _newest(directory: Path) -> Checkpoint | None:
     return Checkpoints(directory / CHECKPOINTS, keep=1).newest()
 
 
-def _compare(option: str, checkpoint: Checkpoint, wanted: Mapping[str, Any], faults: _Faults) -> None:
+def _compare(option: str, checkpoint: Checkpoint, wanted: Mapping[str, Any], problems: _Problems) -> None:
     """Tell in what a checkpoint is one of another run. Its tensors are not read."""
     import torch
 
@@ -221,7 +221,7 @@ def _compare(option: str, checkpoint: Checkpoint, wanted: Mapping[str, Any], fau
     state = torch.load(checkpoint.path / STATE, map_location="cpu", weights_only=True, mmap=True)
     for name, value in wanted.items():
         if state[IDENTITY].get(name) != value:
-            faults.add(name, value, f"{state[IDENTITY].get(name)}, as in the checkpoint of --{option}")
+            problems.add(name, value, f"{state[IDENTITY].get(name)}, as in the checkpoint of --{option}")
 
 
 def describe(options: Options, batch: Batch, nodes: int, findings: Findings) -> list[str]:

@@ -89,19 +89,19 @@ def inspect(
     if tests and any(is_for_training(path.name) for path in paths):
         allowed = f"shards to train on alone, *{_TRAINING}*{SUFFIX}"
         return [], [f"--data: got {directory} with {len(tests)} files such as {tests[0]}; allowed: {allowed}"]
-    shards, faults = [], []
+    shards, problems = [], []
     for path in paths:
         try:
             with h5py.File(path, "r") as file:
                 rows = _rows(file, sequence_length, max_predictions)
                 sample = {key: file[key][:_SAMPLE_ROWS] for key in KEYS}
         except (OSError, ValueError) as error:
-            faults.append(f"--data: shard {path}: {error}")
+            problems.append(f"--data: shard {path}: {error}")
         else:
             shards.append(Shard(path.name, rows))
             lines = [*_values_out_of_range(sample, 0, vocabulary), *_rows_without_masks(sample)]
-            faults += [f"--data: shard {path}: {line}" for line in lines]
-    return shards, faults
+            problems += [f"--data: shard {path}: {line}" for line in lines]
+    return shards, problems
 
 
 def is_for_training(name: str) -> bool:

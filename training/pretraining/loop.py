@@ -145,15 +145,15 @@ class Run:
 
     def _open_records(self, hosts: Sequence[str]) -> None:
         """Open the records on rank 0; all ranks end alike if that fails."""
-        fault = ""
+        problem = ""
         if self._keeps:
             facts = _facts(self._options, self._batch, self._backend, hosts)
             try:
                 self._recorder = Recorder(self._options.output, facts, self._done)
             except OSError as error:
-                fault = unusable(self._options.output, error)
-        if fault := self._exchange.share("records", fault):
-            raise BadInputError([fault])
+                problem = unusable(self._options.output, error)
+        if problem := self._exchange.share("records", problem):
+            raise BadInputError([problem])
 
     def go(self) -> int:
         """Make all steps, and return the exit code."""
@@ -296,13 +296,13 @@ def _facts(options: Options, batch: Batch, backend: Backend, hosts: Sequence[str
 
 
 def _versions() -> Mapping[str, str]:
-    found = {"python": platform.python_version()}
+    versions = {"python": platform.python_version()}
     for name in _VERSIONS:
         try:
-            found[name] = metadata.version(name)
+            versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 def _seed(*numbers: int) -> int:

@@ -1,4 +1,4 @@
-"""The command line: every option is checked, and all faults are told at once. Standard library alone."""
+"""The command line: every option is checked, and all problems are told at once. Standard library alone."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class BadInputError(Exception):
     """What was asked for cannot be done.
 
     Attributes:
-        faults: A line for each.
+        problems: A line for each.
     """
 
-    def __init__(self, faults: Sequence[str]) -> None:
-        super().__init__("\n".join(faults))
-        self.faults = faults
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
 
 
 @dataclass(frozen=True)
@@ -198,21 +198,21 @@ def parse(arguments: Sequence[str]) -> Options:
     for name, (kind, meaning) in _OPTIONS.items():
         parser.add_argument(f"--{name}", metavar=kind.symbol, help=meaning)
     given, unknown = parser.parse_known_args(arguments)
-    faults = [f"got {' '.join(unknown)}; allowed: the options that --help tells of"] if unknown else []
+    problems = [f"got {' '.join(unknown)}; allowed: the options that --help tells of"] if unknown else []
     values: dict[str, Any] = {}
     for option, (kind, _) in _OPTIONS.items():
         text = getattr(given, _name(option))
         try:
             values[_name(option)] = None if text is None else kind.read(text)
         except ValueError:
-            faults.append(f"--{option}: got {text!r}; allowed: {kind.allowed}")
+            problems.append(f"--{option}: got {text!r}; allowed: {kind.allowed}")
     if given.output is None:
-        faults.append("--output: got nothing; allowed: a directory on storage that all nodes share")
-    if faults:
-        raise BadInputError(faults)
+        problems.append("--output: got nothing; allowed: a directory on storage that all nodes share")
+    if problems:
+        raise BadInputError(problems)
     options = _completed(given.command, values)
-    if options.command == "train" and (faults := contradictions(options)):
-        raise BadInputError(faults)
+    if options.command == "train" and (problems := contradictions(options)):
+        raise BadInputError(problems)
     return options
 
 
@@ -244,26 +244,26 @@ def _completed(command: str, given: Mapping[str, Any]) -> Options:
 
 def contradictions(options: Options) -> list[str]:
     """Return what is wrong with the options taken together."""
-    faults = _tokenizer_faults(options)
+    problems = _tokenizer_problems(options)
     if options.hidden % options.heads:
-        faults.append(f"--heads: got {options.heads}; allowed: a divisor of --hidden {options.hidden}")
+        problems.append(f"--heads: got {options.heads}; allowed: a divisor of --hidden {options.hidden}")
     if options.warmup_steps > options.steps:
-        faults.append(f"--warmup-steps: got {options.warmup_steps}; allowed: at most --steps {options.steps}")
+        problems.append(f"--warmup-steps: got {options.warmup_steps}; allowed: at most --steps {options.steps}")
     if options.max_predictions >= options.sequence_length:
         allowed = f"less than --sequence-length {options.sequence_length}"
-        faults.append(f"--max-predictions: got {options.max_predictions}; allowed: {allowed}")
+        problems.append(f"--max-predictions: got {options.max_predictions}; allowed: {allowed}")
     if options.command == "train":
-        faults += [
+        problems += [
             f"--{name}: got it with train; allowed: with check (train has it from torchrun)"
             for name, value in (("nodes", options.nodes), ("workers-per-node", options.workers_per_node))
             if value is not None
         ]
     if options.command == "train" and options.backend == "neuron" and not NEURON_DEVICE.exists():
-        faults.append(f"--backend: got neuron, but there is no {NEURON_DEVICE}; allowed: cpu, on purpose")
-    return faults
+        problems.append(f"--backend: got neuron, but there is no {NEURON_DEVICE}; allowed: cpu, on purpose")
+    return problems
 
 
-def _tokenizer_faults(options: Options) -> list[str]:
+def _tokenizer_problems(options: Options) -> list[str]:
     if options.tokenizer is None:
         return []
     try:

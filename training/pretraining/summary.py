@@ -314,5 +314,5 @@ def _stragglers(steps: Sequence[Step]) -> tuple[Straggler, ...]:
         if step.compute_seconds_max > STRAGGLING * step.compute_seconds_mean:
             excess = step.compute_seconds_max - step.compute_seconds_mean
             lost[step.slowest_rank, step.slowest_host].append(excess)
-    found = [Straggler(rank, host, len(each), sum(each)) for (rank, host), each in lost.items()]
-    return tuple(sorted(found, key=lambda each: (-each.steps, each.rank))[:_STRAGGLERS_TOLD])
+    stragglers = [Straggler(rank, host, len(each), sum(each)) for (rank, host), each in lost.items()]
+    return tuple(sorted(stragglers, key=lambda each: (-each.steps, each.rank))[:_STRAGGLERS_TOLD])

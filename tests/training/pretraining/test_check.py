@@ -1,4 +1,4 @@
-"""Bad input is refused before a job is submitted, each fault with its line."""
+"""Bad input is refused before a job is submitted, each problem with its line."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_all_values_that_cannot_be_read_are_told_at_once(refused: Callable[..., 
     ]
 
 
-def test_all_contradictions_and_faults_of_directories_are_told_at_once(refused: Callable[..., list[str]]) -> None:
+def test_all_contradictions_and_problems_of_directories_are_told_at_once(refused: Callable[..., list[str]]) -> None:
     bad = "--heads 3 --steps 100 --max-predictions 128 --nodes 3"
     nowhere = "--data /nowhere --tokenizer /nowhere --reference /nowhere --start-from /nowhere"
     assert refused(*bad.split(), *nowhere.split()) == [
@@ -148,8 +148,8 @@ def test_phase_two_from_random_weights_is_noted(tmp_path: Path, capsys: pytest.C
 
 
 def test_nodes_are_not_given_to_train_which_has_them_from_torchrun(refused: Callable[..., list[str]]) -> None:
-    faults = refused("--backend", "cpu", "--nodes", "2", command="train")
-    assert faults == ["--nodes: got it with train; allowed: with check (train has it from torchrun)"]
+    problems = refused("--backend", "cpu", "--nodes", "2", command="train")
+    assert problems == ["--nodes: got it with train; allowed: with check (train has it from torchrun)"]
 
 
 def test_the_cpu_is_never_taken_by_surprise(
@@ -200,8 +200,8 @@ def test_the_tokenizer_gives_the_vocabulary(refused: Callable[..., list[str]], t
     (tmp_path / "tokenizer.json").write_text(json.dumps({"model": model, "added_tokens": added}))
     assert parsed("--tokenizer", str(tmp_path), "--vocabulary", "96").vocabulary == 96
     (tmp_path / "tokenizer.json").write_text('{"model": {"vocab": {}}}')
-    (fault,) = refused("--tokenizer", str(tmp_path))
-    assert fault.endswith(f"({tmp_path}/tokenizer.json is damaged)")
+    (problem,) = refused("--tokenizer", str(tmp_path))
+    assert problem.endswith(f"({tmp_path}/tokenizer.json is damaged)")
 
 
 def test_a_run_does_not_continue_from_a_checkpoint_of_another(
@@ -224,14 +224,14 @@ def test_a_run_does_not_continue_with_other_data(
     save_checkpoint(tmp_path / "run", parsed(*TINY), TINY_BATCH, shards)
     same = (*tiny(tmp_path / "run"), "--data", str(tmp_path / "data"))
     assert plan(capsys, *same)[-1] == f"start: from step 3 of {tmp_path}/run"
-    (fault,) = refused(tiny=True)
-    assert fault.startswith("--data: got a generated corpus; allowed: 16 sequences in 2 shards, ")
+    (problem,) = refused(tiny=True)
+    assert problem.startswith("--data: got a generated corpus; allowed: 16 sequences in 2 shards, ")
     (tmp_path / "data/wikicorpus_training_1.hdf5").rename(tmp_path / "data/wikicorpus_training_2.hdf5")
-    (fault,) = refused("--data", str(tmp_path / "data"), tiny=True)
-    assert fault.startswith("--data: got 16 sequences in 2 shards, ")
-    assert fault.endswith(f", as in the checkpoint of --output {tmp_path}/run")
-    (fault,) = refused("--data", "/nowhere", tiny=True)
-    assert fault.startswith("--data: got /nowhere, which cannot be read")
+    (problem,) = refused("--data", str(tmp_path / "data"), tiny=True)
+    assert problem.startswith("--data: got 16 sequences in 2 shards, ")
+    assert problem.endswith(f", as in the checkpoint of --output {tmp_path}/run")
+    (problem,) = refused("--data", "/nowhere", tiny=True)
+    assert problem.startswith("--data: got /nowhere, which cannot be read")
 
 
 def test_options_that_a_run_continues_with_otherwise_are_noted(
@@ -281,8 +281,8 @@ def test_weights_to_start_with_must_be_of_the_same_sizes_only(
     ]
     state = tmp_path / "first" / CHECKPOINTS / "step-00000003" / STATE
     state.write_bytes(state.read_bytes()[:-1])
-    *_, fault = refused(*given, tiny=True)
-    assert fault == f"--start-from: got {tmp_path}/first; allowed: the directory of a run with a complete checkpoint"
+    *_, problem = refused(*given, tiny=True)
+    assert problem == f"--start-from: got {tmp_path}/first; allowed: the directory of a run with a complete checkpoint"
 
 
 def test_bad_options_and_plain_checks_need_neither_torch_nor_data(tmp_path: Path) -> None:

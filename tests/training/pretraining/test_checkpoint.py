@@ -83,7 +83,7 @@ def test_what_is_loaded_is_the_file_itself_and_not_changed_through_it(tmp_path: 
     ranges = [line[0].split("-") for line in mapped if line[-1] == str(newest.path / STATE)]
     assert any(int(first, 16) <= weight.data_ptr() < int(end, 16) for first, end in ranges)
     weight.zero_()
-    assert newest.fault() is None
+    assert newest.problem() is None
 
 
 def truncate(checkpoint: Path) -> None:

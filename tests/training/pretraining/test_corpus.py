@@ -31,8 +31,8 @@ def inspected(directory: Path, length: int = LENGTH, predictions: int = PREDICTI
 def test_shards_are_read_as_they_were_written(tmp_path: Path) -> None:
     write_shards(tmp_path, (3, 5))
     (tmp_path / "README.md").write_text("not a shard")
-    shards, faults = inspected(tmp_path)
-    assert ([(shard.name[-6], shard.rows) for shard in shards], faults) == ([("0", 3), ("1", 5)], [])
+    shards, problems = inspected(tmp_path)
+    assert ([(shard.name[-6], shard.rows) for shard in shards], problems) == ([("0", 3), ("1", 5)], [])
     corpus = ShardedCorpus(tmp_path, shards, VOCABULARY)
     read, written = corpus.read(Rows(1, 1, 3)), arrays(4, 3)
     for key in KEYS:
@@ -61,7 +61,7 @@ def test_few_files_stay_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert len(held) == 2
 
 
-def test_each_faulty_shard_has_its_line(tmp_path: Path) -> None:
+def test_each_shard_with_a_problem_has_its_line(tmp_path: Path) -> None:
     good = arrays(0, 4)
     write_shard(tmp_path / "a.hdf5", good)
     write_shard(tmp_path / "b.hdf5", {key: good[key] for key in KEYS if key != "segment_ids"})
@@ -70,9 +70,9 @@ def test_each_faulty_shard_has_its_line(tmp_path: Path) -> None:
     (tmp_path / "e.hdf5").write_bytes(b"cut off")
     write_shard(tmp_path / "f.hdf5", {**good, "masked_lm_positions": good["masked_lm_positions"] * 0})
     write_shard(tmp_path / "g.hdf5", {key: array[:0] for key, array in good.items()})
-    found, faults = inspected(tmp_path)
+    found, problems = inspected(tmp_path)
     assert [shard.name[0] for shard in found] == ["a", "f", "g"]
-    b, c, d, e, f = faults
+    b, c, d, e, f = problems
     assert b.startswith(f"--data: shard {tmp_path}/b.hdf5: has no dataset segment_ids; it has input_ids, input_mask, ")
     assert c.startswith(f"--data: shard {tmp_path}/c.hdf5: dataset masked_lm_ids has the shape (3, 5); allowed: (4, 5)")
     assert d == f"--data: shard {tmp_path}/d.hdf5: dataset input_ids has the type float32; allowed: integers"
@@ -82,9 +82,9 @@ def test_each_faulty_shard_has_its_line(tmp_path: Path) -> None:
 
 def test_shards_of_another_phase_are_refused(tmp_path: Path) -> None:
     write_shards(tmp_path, (4,))
-    (fault,) = inspected(tmp_path, 32, 20)[1]
-    assert "dataset masked_lm_positions has the shape" in fault
-    assert "--sequence-length 32 and --max-predictions 20" in fault
+    (problem,) = inspected(tmp_path, 32, 20)[1]
+    assert "dataset masked_lm_positions has the shape" in problem
+    assert "--sequence-length 32 and --max-predictions 20" in problem
 
 
 @pytest.mark.parametrize(

@@ -89,13 +89,13 @@ def while_graphs_are_extracted(command: Sequence[str]) -> int:
     CpuBackend.ahead = 1
     CpuBackend.fetch = lambda self, vector: [0.0] * len(vector)  # type: ignore[method-assign]
     CpuBackend.reduce = lambda self, tensors: [tensor.zero_() for tensor in tensors]  # type: ignore
-    look = start._look
+    examine = start._examine
 
     def slow(*arguments: Any) -> dict[str, Any]:
         time.sleep(1)
-        return look(*arguments)
+        return examine(*arguments)
 
-    start._look = slow  # type: ignore[assignment]
+    start._examine = slow  # type: ignore[assignment]
     return main(command)
 
 

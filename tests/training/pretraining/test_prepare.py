@@ -81,8 +81,8 @@ def rows(built: Path) -> dict[str, Any]:
 
 
 def test_the_layout_is_that_of_the_published_shards(built: Path) -> None:
-    shards, faults = inspect(built, sequence_length=128, max_predictions=20, vocabulary=30_522)
-    assert (len(shards), faults) == (3, [])
+    shards, problems = inspect(built, sequence_length=128, max_predictions=20, vocabulary=30_522)
+    assert (len(shards), problems) == (3, [])
     assert all(shard.rows > 50 for shard in shards)
     with h5py.File(built / shards[0].name) as file:
         assert [file[key].dtype.str for key in KEYS] == ["<i4", "|i1", "|i1", "<i4", "<i4", "|i1"]
@@ -186,7 +186,7 @@ def test_text_that_will_not_do(case: str, tokenizer: Path, tmp_path: Path, capsy
     assert not (tmp_path / "out").exists()
 
 
-def test_all_faults_are_told_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_problems_are_told_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = ("--max-predictions", "128", "--dupe-factor", "0", "--shards", "0", "--processes", "0")
     assert build(tmp_path / "no.txt", tmp_path / "nowhere", tmp_path / "out", *options) == 2
     assert capsys.readouterr().err.splitlines() == [

@@ -110,11 +110,6 @@ def test_no_pause_goes_beyond_the_time_limit_which_leaves_room_within_parallelcl
     assert limit - 90 <= spent < limit <= 2100 - 600
 
 
-def test_a_program_is_ended_at_the_time_limit() -> None:
-    done = call("SECONDS=$((TIME_LIMIT - 1)); limited sleep 30 || echo $?")
-    assert done.stdout == "124\n"
-
-
 def test_an_unforeseen_failure_is_told_with_its_place() -> None:
     done = call("broken() {\n    grep nothing /dev/null\n}\nbroken\necho not reached")
     assert done.returncode == 1
@@ -284,14 +279,6 @@ def test_scripts_stop_at_the_first_failure_and_log_both_streams(script: Path) ->
     text = script.read_text(encoding="utf-8")
     assert text.startswith("#!/bin/bash\n")
     assert "\nset -euo pipefail\nexec 2>&1\n" in text
-
-
-def test_files_of_the_bundle_have_lines_as_bash_wants_them() -> None:
-    assert not [
-        path
-        for path in SCRIPTS.rglob("*")
-        if path.suffix in {".sh", ".py", ".json", ".txt"} and b"\r" in path.read_bytes()
-    ]
 
 
 AWS = """

@@ -1,7 +1,6 @@
 """run_bundle.sh, run by bash as on a node: with fakes of the AWS command line and of the pauses."""
 
 import os
-import signal
 import stat
 import subprocess
 import zipfile
@@ -143,19 +142,6 @@ def test_a_broken_bundle_is_told_and_not_kept(node: Path) -> None:
     assert not (home(node) / "bundles" / "0123456789abcdef").exists()
     (node / "bundle.zip").write_bytes(whole)
     assert run(node).returncode == 0
-
-
-def test_a_run_that_is_killed_while_it_unpacks_leaves_nothing_that_the_next_one_takes(node: Path) -> None:
-    killer = node / "python3"
-    half = 'echo exit 1 >"${@: -1}/node.sh"; touch "${@: -1}/old"'
-    killer.write_text(f'#!/bin/bash\n{half}; kill -KILL "$PPID"\n', encoding="utf-8")
-    killer.chmod(0o755)
-    assert run(node).returncode == -signal.SIGKILL
-    assert not (home(node) / "bundles" / "0123456789abcdef").exists()
-    killer.unlink()
-    assert run(node).returncode == 0
-    assert not (home(node) / "current" / "old").exists()
-    assert not (home(node) / "bundles" / "new").exists()
 
 
 def test_a_script_that_the_bundle_does_not_have_is_told_and_the_current_bundle_stays(node: Path) -> None:

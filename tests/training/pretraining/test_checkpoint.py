@@ -254,12 +254,3 @@ def test_without_space_nothing_is_written(tmp_path: Path) -> None:
     assert told.endswith("and 4000000.02 GB are needed")
     assert checkpoints.failure == told
     assert names(tmp_path) == ["step-00000010"]
-
-
-def test_a_leftover_gives_its_space_back_before_space_is_looked_for(tmp_path: Path) -> None:
-    (tmp_path / ".step-00000005").mkdir()
-    (tmp_path / ".step-00000005" / STATE).touch()
-    checkpoints = Checkpoints(tmp_path, 3)
-    checkpoints.save(20, {"model": [torch.zeros(1).expand(10**15)]})
-    assert checkpoints.wait() is not None
-    assert names(tmp_path) == []

@@ -16,7 +16,6 @@ from training.pretraining.prepare import main
 from training.pretraining.text_corpus import (
     Layout,
     Run,
-    SequenceMaker,
     divide,
     find_documents,
     load_tokenizer,
@@ -162,13 +161,6 @@ def test_a_build_that_was_interrupted_goes_on(
     assert not work.exists()
 
 
-def test_phase_2_and_lengths_of_ones_own(text: Path, tokenizer: Path, tmp_path: Path) -> None:
-    assert build(text, tokenizer, tmp_path / "2", "--phase", "2", "--dupe-factor", "1") == 0
-    assert inspect(tmp_path / "2", sequence_length=512, max_predictions=80, vocabulary=30_522)[1] == []
-    assert build(text, tokenizer, tmp_path / "own", "--sequence-length", "32", "--max-predictions", "5") == 0
-    assert inspect(tmp_path / "own", sequence_length=32, max_predictions=5, vocabulary=30_522)[1] == []
-
-
 BAD_TEXTS = {
     "nothing": (b"", "--text: got 0 documents; allowed: two documents for each shard, 2 or more"),
     "blank lines": (b"\n \n\n", "--text: got 0 documents"),
@@ -209,10 +201,3 @@ def test_documents_are_divided_by_their_size() -> None:
         [1, 1],
     ]
     assert [len(part) for part in divide(documents, 5)] == [2, 2, 2, 2, 2]
-
-
-def test_a_document_of_one_sentence_gets_its_second_text_from_elsewhere(tokenizer: Path) -> None:
-    maker = SequenceMaker(load_tokenizer(tokenizer), Layout(16, 2, 1, 0), Random(1))  # noqa: S311
-    columns = maker.make([[[10] * 30], [[11] * 30]])
-    assert list(columns["next_sentence_labels"]) == [1, 1]
-    assert [int(mask.sum()) <= 16 for mask in columns["input_mask"]] == [True, True]

@@ -58,12 +58,9 @@ def again(
     return train(output, "--data", str(data), "--optimizer", undisturbed.name, *options, ranks=ranks, nodes=nodes)
 
 
-@pytest.mark.parametrize(("ranks", "nodes"), [(2, 1), (4, 2)])
-def test_loss_curve_is_the_same_on_any_number_of_ranks(
-    tmp_path: Path, undisturbed: Path, data: Path, ranks: int, nodes: int
-) -> None:
+def test_loss_curve_is_the_same_on_any_number_of_ranks(tmp_path: Path, undisturbed: Path, data: Path) -> None:
     output = tmp_path / "run"
-    assert again(output, undisturbed, data, ranks=ranks, nodes=nodes) == [0] * ranks
+    assert again(output, undisturbed, data, ranks=4, nodes=2) == [0] * 4
     assert losses(output) == pytest.approx(losses(undisturbed), abs=2e-5)
     assert_same_weights(state(output), state(undisturbed), atol=2e-4)
     assert len({step["loss"] for step in steps(output)}) == STEPS
@@ -81,14 +78,7 @@ def test_an_interrupted_run_repeats_nothing_and_ends_as_if_undisturbed(
     assert_same_state(state(output), state(undisturbed))
 
 
-def test_a_run_goes_on_with_another_number_of_ranks(tmp_path: Path, undisturbed: Path, data: Path) -> None:
-    output = tmp_path / "run"
-    assert again(output, undisturbed, data, "--stop-after", "5", ranks=2) == [0, 0]
-    assert again(output, undisturbed, data) == [0]
-    assert losses(output) == pytest.approx(losses(undisturbed), abs=2e-5)
-
-
-def test_a_stop_request_ends_all_ranks_at_the_same_step_with_a_checkpoint(
+def test_a_stop_request_ends_all_ranks_at_the_same_step_and_one_rank_continues(
     tmp_path: Path, undisturbed: Path, data: Path
 ) -> None:
     output = tmp_path / "run"
@@ -101,8 +91,7 @@ def test_a_stop_request_ends_all_ranks_at_the_same_step_with_a_checkpoint(
     assert losses(output) == pytest.approx(losses(undisturbed), abs=2e-5)
 
 
-@pytest.mark.parametrize("optimizer", ["adamw", "lamb"])
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize(("optimizer", "precision"), [("adamw", "fp32"), ("lamb", "bf16")])
 def test_loss_falls(tmp_path: Path, optimizer: str, precision: str) -> None:
     rate = {"adamw": "2e-3", "lamb": "3e-2"}[optimizer]
     options = ("--optimizer", optimizer, "--precision", precision, "--steps", "50", "--learning-rate", rate)

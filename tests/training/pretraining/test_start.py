@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from tests.training.pretraining.runs import arguments, checkpoints, in_ranks, told, train
-from training.pretraining import checkpoint, files
+from tests.training.pretraining.runs import arguments, in_ranks, told
+from training.pretraining import files
 from training.pretraining.__main__ import main
 from training.pretraining.backend import CpuBackend
 from training.pretraining.ranks import Exchange, this_worker
@@ -45,12 +45,6 @@ def sharing(directory: Path) -> int:
 
 def without_patience(command: Sequence[str]) -> int:
     files._LOCK_TIMEOUT = 0
-    return main(command)
-
-
-def with_one_reader_of_whole_checkpoints(command: Sequence[str]) -> int:
-    if this_worker().rank > 0:
-        del checkpoint._digest
     return main(command)
 
 
@@ -106,10 +100,3 @@ def test_a_full_file_system_is_told_in_one_line(tmp_path: Path, full: str) -> No
     assert in_ranks(2, main, arguments(output), errors=errors) == [2, 2]
     allowed = "a directory that can be written to and locked ([Errno 28] No space left on device)"
     assert told(errors) == [f"--output: got {output}; allowed: {allowed}"]
-
-
-def test_rank_0_alone_reads_a_checkpoint_to_see_whether_it_is_whole(tmp_path: Path) -> None:
-    assert train(tmp_path, "--stop-after", "5") == [0]
-    command = arguments(tmp_path, "--stop-after", "5", "--checkpoint-interval", "12")
-    assert in_ranks(2, with_one_reader_of_whole_checkpoints, command) == [0, 0]
-    assert checkpoints(tmp_path) == ["step-00000005", "step-00000010"]

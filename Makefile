@@ -17,7 +17,7 @@ export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
 export UV_PYTHON_DOWNLOADS := never
 
 CDK := cdk --no-notices -c env=$(ENV)
-SHELL_SCRIPTS := .ci/run $(wildcard constructs/ultracluster/*.sh nodes/*.sh nodes/*/*.sh tests/nodes/*.sh tests/nodes/stand_ins/* tests/end_to_end/slurm/*.sh training/*.sh training/*/*.sh training/*.sbatch)
+SHELL_SCRIPTS := .ci/run $(wildcard constructs/ultracluster/*.sh nodes/*.sh nodes/*/*.sh tests/nodes/*.sh tests/nodes/fakes/* tests/end_to_end/slurm/*.sh training/*.sh training/*/*.sh training/*.sbatch)
 # validate checks every configuration unless ENV is given.
 GIVEN_ENV := $(if $(filter file,$(origin ENV)),,$(ENV))
 CONFIGURATIONS := $(basename $(notdir $(wildcard config/*.yaml)))

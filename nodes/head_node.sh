@@ -18,10 +18,8 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 TIME_LIMIT=100
 source "$here/lib/common.sh"
 source "$here/install/system.sh"
-source "$here/install/slurm_hooks.sh"
-source "$here/install/software_unit.sh"
+source "$here/install/head_node.sh"
 source "$here/install/metrics.sh"
-source "$here/install/snapshots.sh"
 
 # shellcheck disable=SC2034 # jobs is for software.sh
 metrics='' jobs=''

@@ -15,7 +15,7 @@ if [[ -z ${ULTRACLUSTER_PYTHON:-} && -f /etc/profile.d/ultracluster.sh ]]; then
     # shellcheck source=/dev/null
     source /etc/profile.d/ultracluster.sh
 fi
-: "${ULTRACLUSTER_PYTHON:?environment.sh: log in anew, or set it to the directory of the Python environment}"
+: "${ULTRACLUSTER_PYTHON:?environment.sh: log in again, or set it to the directory of the Python environment}"
 
 # node_fact NAME: prints what the node was told, empty where it was told nothing.
 node_fact() {
@@ -59,7 +59,7 @@ until find_environment; do
             echo "environment.sh: there is no $ULTRACLUSTER_PYTHON on $(uname -n): see whether the head node has made it"
         else
             echo "environment.sh: $(uname -n) has Neuron SDK $sdk, the Python environment is $release: submit again from a" \
-                "new login shell; while an update goes on, once it has replaced the nodes"
+                "new login shell; while an update is in progress, once it has replaced the nodes"
         fi
         [[ ! -f $ULTRACLUSTER_PYTHON.state ]] ||
             echo "environment.sh: $(environment_fact environment) is $(environment_fact state) since" \

@@ -2,6 +2,7 @@
 # What the jobs share. Sourced by compile.sbatch and train.sbatch, which have set `jobs`.
 # shellcheck disable=SC2034,SC2154 # shared with the scripts that source this
 jobs=$(cd -P "$jobs" && pwd) # one version from now on, even if the link moves on
+export PATH # bash has one even where Slurm gives the job none
 
 say() {
     printf '%s %s: %s\n' "$(date --utc +%FT%TZ)" "$SLURM_JOB_NAME" "$1"
@@ -26,11 +27,12 @@ use_output() {
     fi
 }
 
-# run_step PURPOSE OPTION...: runs the program on all nodes and sets `status` to how it ended.
+# run_step PURPOSE OPTION...: runs the program on all nodes and sets `status` to how it ended. In a job that was submitted
+# with --export=NONE, a step would otherwise have no environment at all, not even PATH (man srun, SLURM_EXPORT_ENV).
 run_step() {
     local step
     rm --force "$outcome"
-    srun --kill-on-bad-exit=1 --cpu-bind=none bash "$jobs/run_node.sh" "$1" "$outcome" "${@:2}" &
+    srun --export=ALL --kill-on-bad-exit=1 --cpu-bind=none bash "$jobs/run_node.sh" "$1" "$outcome" "${@:2}" &
     step=$!
     while true; do
         status=0

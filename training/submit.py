@@ -1,7 +1,7 @@
 """Submit a training run to Slurm: compile, then train. On a head or login node.
 
-The arguments are looked at first, together with the data and the space they need. What cannot work is told at once, and
-nothing is submitted. A run goes on in its directory: submit the same again, and it resumes from the newest checkpoint.
+The arguments are checked first, together with the data and the space they need. What cannot work is told at once, and
+nothing is submitted. A run belongs to its directory: submit the same again, and it resumes from the newest checkpoint.
 Exit code 0: submitted; 1: Slurm refused; 2: the arguments or the input cannot be used.
 """
 
@@ -33,26 +33,28 @@ All other options are the training program's, among them --phase, --optimizer, -
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line's parser. It leaves the program's options to the program."""
-    found = argparse.ArgumentParser(
+    command_line = argparse.ArgumentParser(
         prog="submit.py", description=__doc__, epilog=PROGRAM_OPTIONS,
         formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
     )  # fmt: skip
-    found.add_argument("--nodes", type=int, required=True, help="whole nodes to train on")
-    found.add_argument("--output", type=Path, required=True, help="directory of the run, on the shared file system")
-    found.add_argument("--queue", help="queue of the cluster (default: Slurm's default partition)")
-    found.add_argument(
+    command_line.add_argument("--nodes", type=int, required=True, help="whole nodes to train on")
+    command_line.add_argument(
+        "--output", type=Path, required=True, help="directory of the run, on the shared file system"
+    )
+    command_line.add_argument("--queue", help="queue of the cluster (default: Slurm's default partition)")
+    command_line.add_argument(
         "--time",
         help="limit of the training job, an hour or more; it stops before, and starts again (default: the queue's)",
     )
-    found.add_argument(
+    command_line.add_argument(
         "--no-compile", action="store_true", help="train at once: nodes compile what is not in the cache"
     )
-    found.add_argument(
+    command_line.add_argument(
         "--fifo-priority", type=int,
         help="train under the kernel's real-time policy SCHED_FIFO with this priority, 1 to 99 (default: not)",
     )  # fmt: skip
-    found.add_argument("--dry-run", action="store_true", help="check, and print the commands only")
-    return found
+    command_line.add_argument("--dry-run", action="store_true", help="check, and print the commands only")
+    return command_line
 
 
 def refuse(message: str) -> NoReturn:
@@ -74,8 +76,8 @@ def seconds(time: str) -> int:
     """Return what a time of the form TIME comes to, as Slurm reads it."""
     days, _, rest = time.rpartition("-")
     units = (60, 1) if not days and rest.count(":") in (0, 1) else (3600, 60, 1)
-    found: int = sum(map(mul, map(int, rest.split(":")), units))
-    return found + int(days or 0) * 86_400
+    total: int = sum(map(mul, map(int, rest.split(":")), units))
+    return total + int(days or 0) * 86_400
 
 
 def check_time(time: str) -> None:
@@ -110,10 +112,10 @@ def check_directory(output: Path) -> None:
 
 
 def check_program(nodes: int, options: list[str]) -> None:
-    """Let the program look at its options and input; its exit code ends this program unless it is 0."""
+    """Let the program check its options and input; its exit code ends this program unless it is 0."""
     environment = os.environ.get("ULTRACLUSTER_PYTHON")
     if not environment:
-        refuse("ULTRACLUSTER_PYTHON is not set; log in anew, or set it to the directory of the Python environment")
+        refuse("ULTRACLUSTER_PYTHON is not set; log in again, or set it to the directory of the Python environment")
     if not Path(environment).is_dir():
         # nodes/software.sh on the head node writes it while it builds the environment.
         state = Path(f"{environment}.state")

@@ -2,7 +2,7 @@
 #SBATCH --job-name=acceptance
 #SBATCH --exclusive
 #SBATCH --time=8:00:00
-# Measures the network between nodes with an all-reduce over all of them, and looks for the nodes that spoil it. A job
+# Measures the network between nodes with an all-reduce over all of them, and finds the nodes that slow it down. A job
 # of two nodes or more, best of four or more, for anybody, from the head node or a login node:
 #
 #   sbatch --nodes=16 /opt/ultracluster/current/health/acceptance.sh

@@ -4,7 +4,7 @@
 # Severity: the reason of a drained node names a critical finding, which lies in the hardware, before an error.
 # Action: what has to happen to the node, as AWS's table of hardware errors has it
 # (https://awsdocs-neuron.readthedocs-hosted.com/en/latest/neuron-runtime/nrt-troubleshoot.html). Before a job, each
-# finding drains the node and requeues the job. After a job, the driver is loaded anew first where that may do.
+# finding drains the node and requeues the job. After a job, the driver is loaded again first where that may help.
 # shellcheck disable=SC2034 # used by check.sh
 declare -Ar FINDINGS=(
     [NODE_UNKNOWN]="error drain-requeue"

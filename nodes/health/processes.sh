@@ -34,7 +34,7 @@ end_processes_of_user() {
     done
 }
 
-# reload_driver: loads the driver anew, which sets its counters to 0. AWS's monitors make room for it. The service of
+# reload_driver: loads the driver again, which sets its counters to 0. AWS's monitors make room for it. The service of
 # the metrics, where there is one, tells of the counters as it stops, and starts again.
 reload_driver() {
     local service=ultracluster-metrics.service status

@@ -34,7 +34,7 @@ is_complete() {
 # lock_environments FILE: waits for the lock, which holds until this script and all that it started have ended.
 #
 # flock: ParallelCluster mounts Lustre with -o flock, which makes it hold between nodes, and the lock of a process or
-# node that dies is given up by the kernel or the server. Nothing has to guess from clocks whether a holder still lives.
+# node that dies is released by the kernel or the server. Nothing has to guess from clocks whether a holder still lives.
 lock_environments() {
     local lock status=0
     exec {lock}>>"$1"
@@ -109,7 +109,7 @@ try_download() {
     # pip has other words than uv, and quietly takes a page that it cannot read for none, and a cut body for another one.
     [[ ! $output =~ "Hash mismatch"|"No solution found" &&
         $output =~ "Failed to fetch"|"Failed to download"|[Cc]"onnection"|"timed out"|"No matching dist"|"MATCH THE HASHES" ]] ||
-        fail "$BAD_PYTHON" "the Python packages cannot be installed" "see the lines above; then mend the versions or the hashes"
+        fail "$BAD_PYTHON" "the Python packages cannot be installed" "see the lines above; then fix the versions or the hashes"
     return 1
 }
 

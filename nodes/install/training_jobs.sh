@@ -26,7 +26,7 @@ unpack_training_jobs() {
     retry "$NO_NETWORK" "$jobs cannot be fetched" \
         "see whether this node reaches S3 and its role may read that object" fetch_training_jobs "$new/jobs.zip"
     python3 -m zipfile --extract "$new/jobs.zip" "$new/files" ||
-        fail "$BAD_ARCHIVE" "$jobs is no complete zip file" "deploy again, which uploads it anew; delete it first"
+        fail "$BAD_ARCHIVE" "$jobs is no complete zip file" "delete it, then deploy again, which uploads it"
     chmod --recursive u=rwX,go=rX "$new/files"
     mv --no-target-directory "$new/files" "$2" || [[ -d $2 ]]
     rm --recursive "$new"

@@ -20,7 +20,7 @@ trap 'failed_on "${BASH_SOURCE[0]##*/}" "$LINENO" "$BASH_COMMAND"' ERR
 
 # failed_on FILE LINE COMMAND: tells of a failure that nothing here foresees.
 failed_on() {
-    failure="failed (1): line $2 of $1: $3. To do: mend what the lines above tell, then run $PROGRAM again."
+    failure="failed (1): line $2 of $1: $3. To do: fix what the lines above tell, then run $PROGRAM again."
     echo "$PROGRAM: $failure"
     exit 1
 }

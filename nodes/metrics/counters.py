@@ -37,18 +37,18 @@ def read(root: Path) -> Reading:
     Args:
         root: Root directory.
     """
-    found: dict[str, dict[str, int]] = {}
+    reading: dict[str, dict[str, int]] = {}
     for name, patterns in FILES.items():
         for path in [path for pattern in patterns for path in root.glob(pattern)]:
             with contextlib.suppress(OSError, ValueError):  # the driver is being unloaded
-                found.setdefault(name, {})[str(path)] = int(path.read_text(encoding="ascii"))
-    return found
+                reading.setdefault(name, {})[str(path)] = int(path.read_text(encoding="ascii"))
+    return reading
 
 
 def increases(before: Reading, now: Reading) -> dict[str, int]:
     """Return how much has been counted between two readings, by metric.
 
-    A counter that is lower than before began anew at 0, because its driver was loaded anew. One that was not there
+    A counter that is lower than before started again at 0, because its driver was loaded again. One that was not there
     before counts from now on.
     """
     return {

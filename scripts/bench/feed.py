@@ -88,8 +88,7 @@ def _write_shard(path: Path, phase: Phase) -> None:
     import h5py
     import numpy as np
 
-    from training.pretraining.corpus import GeneratedCorpus
-    from training.pretraining.order import Rows
+    from training.pretraining.corpus import GeneratedCorpus, Rows
 
     made = GeneratedCorpus(1, 30522, phase.length, phase.predictions).read(Rows(0, 0, 2000))
     chosen = np.random.default_rng(1).integers(0, 2000, phase.rows)
@@ -116,7 +115,7 @@ def _milliseconds(corpus: Any, phase: Phase, accumulation: int) -> float:
 def _measure(rounds: int) -> list[dict[str, float]]:
     import torch
 
-    from training.pretraining.shards import Shard, ShardedCorpus
+    from training.pretraining.corpus import Shard, ShardedCorpus
 
     torch.set_num_threads(1)
     found = []

@@ -1,7 +1,7 @@
 """What all machines under test have in common, made once: a root directory with package managers, and repositories.
 
 The root is Debian, which has apt as well as dnf; os-release says what a machine claims to be. The repositories have the
-packages that the scripts ask for, of the right names and versions, but with stand-ins in them. They are served over TLS
+packages that the scripts ask for, of the right names and versions, but with fakes in them. They are served over TLS
 under the names of the real ones, signed with a key of our own, so that the real scripts run: all that is changed in
 them is the fingerprint of the key, and the hashes of Python packages.
 """
@@ -20,10 +20,10 @@ from tests.nodes.packages import (
     APT,
     ARCHIVE,
     DNF,
+    FAKES,
     HERE,
     PIP,
     PYTHON,
-    STAND_INS,
     amazon_packages,
     neuron_packages,
     ubuntu_packages,
@@ -61,7 +61,7 @@ _COMMANDS = {
     "bin/uname": "uname",
     f"local/bin/python{PYTHON}": "python",
 }
-"""What stand-ins take the place of, below /usr."""
+"""What fakes take the place of, below /usr."""
 
 
 class BaseError(RuntimeError):
@@ -137,9 +137,9 @@ def _run(*command: str) -> None:
 
 def _prepare_root(root: Path) -> None:
     (root / "usr/bin/uname").rename(root / "usr/bin/uname.real")
-    for command, stand_in in _COMMANDS.items():
+    for command, fake in _COMMANDS.items():
         target = root / "usr" / command
-        shutil.copy(STAND_INS / stand_in, target)
+        shutil.copy(FAKES / fake, target)
         target.chmod(0o755)
     for directory in ("fsx", "scratch", "opt/slurm", "etc/yum.repos.d", "etc/dnf/vars", "etc/uv"):
         (root / directory).mkdir(parents=True, exist_ok=True)

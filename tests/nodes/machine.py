@@ -162,12 +162,9 @@ class Machine:
         if from_bus:
             shutil.rmtree(self.path(f"/sys/bus/pci/devices/0000:{int(bus):02x}:{int(slot):02x}.0"))
 
-    def change_devices(self, change: Mapping[int, int] | None = None, *, count: int | None = None) -> None:
-        """Let neuron-ls tell of other numbers of cores, by device, or of fewer devices."""
-        devices = json.loads(self.read("/etc/neuron-ls.json"))[:count]
-        for device, cores in (change or {}).items():
-            devices[device]["nc_count"] = cores
-        self.write("/etc/neuron-ls.json", json.dumps(devices))
+    def keep_devices(self, count: int) -> None:
+        """Let neuron-ls tell of fewer devices."""
+        self.write("/etc/neuron-ls.json", json.dumps(json.loads(self.read("/etc/neuron-ls.json"))[:count]))
 
     def run(
         self, script: str, facts: Mapping[str, str], *, sites: str = SITES, seconds_left: int | None = None

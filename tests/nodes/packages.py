@@ -1,4 +1,4 @@
-"""Packages of stand-ins: what apt, dnf and pip install on machines under test, of the real names and versions."""
+"""Packages of fakes: what apt, dnf and pip install on machines under test, of the real names and versions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from ultracluster.domain.neuron import DEFAULT_SDK, RELEASES, SYSTEMS
 
 HERE = Path(__file__).parent
-STAND_INS = HERE / "stand_ins"
+FAKES = HERE / "fakes"
 
 APT, DNF, PIP = (f"{kind}.repos.neuron.amazonaws.com" for kind in ("apt", "yum", "pip"))
 ARCHIVE = "archive.test"
@@ -108,8 +108,8 @@ def _headers(kernel: str) -> dict[str, str]:
     return {f"/lib/modules/{kernel}/build/Makefile": "# headers\n"}
 
 
-def _text(stand_in: str) -> str:
-    return (STAND_INS / stand_in).read_text(encoding="utf-8")
+def _text(fake: str) -> str:
+    return (FAKES / fake).read_text(encoding="utf-8")
 
 
 def write_deb(directory: Path, package: Package) -> None:
@@ -120,7 +120,7 @@ def write_deb(directory: Path, package: Package) -> None:
         "Version": version,
         "Architecture": "amd64",
         "Maintainer": "test",
-        "Description": "stand-in",
+        "Description": "fake",
         "Depends": package.needs,
     }
     text = "".join(f"{key}: {value}\n" for key, value in control.items() if value)
@@ -134,7 +134,7 @@ def write_spec(directory: Path, name: str, packages: Iterable[Package]) -> None:
     """Write one source of several packages of dnf, whose files are in "files" beside it."""
     spec = (
         "%define _unpackaged_files_terminate_build 0\n"
-        "Name: stand-ins\nVersion: 1\nRelease: 1\nSummary: stand-ins\nLicense: none\nBuildArch: noarch\n"
+        "Name: fakes\nVersion: 1\nRelease: 1\nSummary: fakes\nLicense: none\nBuildArch: noarch\n"
         "AutoReqProv: no\n%description\n%install\nmkdir -p %{buildroot}\ncp -r /build/rpms/files/. %{buildroot}\n"
     )
     for package in packages:
@@ -142,7 +142,7 @@ def write_spec(directory: Path, name: str, packages: Iterable[Package]) -> None:
         header = {
             "Version": f"{package.version}_{package.build}" if package.build else package.version,
             "Release": package.release,
-            "Summary": "stand-in",
+            "Summary": "fake",
             "AutoReqProv": "no",
             "Requires": package.needs,
             "Provides": package.provides,

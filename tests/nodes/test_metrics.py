@@ -1,4 +1,4 @@
-"""The metrics of compute nodes: what arrives in CloudWatch, sent by the real AWS command line to an emulated AWS."""
+"""The metrics of compute nodes: what the service sends, and what arrives by the real AWS command line."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import json
 import os
 import signal
 import time
-import urllib.request
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -34,49 +33,36 @@ EFA = "/sys/class/infiniband/rdmap{}s26/ports/1/hw_counters/{}"
 SRAM = f"{DEVICES}/neuron4/stats/hardware/sram_ecc_uncorrected"
 
 Values = dict[str, float]
+Dimensions = tuple[tuple[str, str], ...]
 
 
-class Account:
-    """An emulated account, empty at first."""
+class Recorder(CloudWatch):
+    """Keeps what arrives; nothing does while there is no network."""
 
-    def __init__(self, server: ThreadedMotoServer) -> None:
-        self.endpoint = f"http://127.0.0.1:{server.get_host_and_port()[1]}"
+    def __init__(self) -> None:
+        super().__init__(REGION)
+        self.network = True
+        self._metrics: list[Metric] = []
 
-    def arrived(self, of: tuple[tuple[str, str], ...] = OF_NODE) -> Values:
-        """Return the sum of each metric with these dimensions. moto's own statistics take more dimensions for less."""
-        sums: Counter[str] = Counter()
-        for metric in cloudwatch_backends[ACCOUNT_ID][REGION].metric_data:
-            assert metric.namespace == "UltraCluster"
-            if tuple(sorted((each.name, each.value) for each in metric.dimensions)) == of:
-                sums[metric.name] += metric.value  # type: ignore[attr-defined]
+    def send(self, metrics: Sequence[Metric], timestamp: float) -> bool:
+        if self.network:
+            self._metrics.extend(metrics)
+        return self.network
+
+    def reset(self) -> None:
+        self._metrics.clear()
+
+    def arrived(self, of: Dimensions = OF_NODE) -> Values:
+        """Return the sum of each metric with these dimensions."""
+        sums: Values = defaultdict(float)
+        for metric in self._metrics:
+            if tuple(sorted(metric.dimensions.items())) == of:
+                sums[metric.name] += metric.value
         return dict(sums)
 
 
-@pytest.fixture(scope="module")
-def _server() -> Iterator[ThreadedMotoServer]:
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    yield server
-    server.stop()
-
-
-@pytest.fixture
-def account(_server: ThreadedMotoServer, monkeypatch: pytest.MonkeyPatch) -> Account:
-    """Return an account that the AWS command line of the tests reaches."""
-    account = Account(_server)
-    for name, value in {
-        "PATH": f"{PROJECT / '.venv-pcluster/bin'}:/usr/local/bin:/usr/bin:/bin",
-        "AWS_ENDPOINT_URL": account.endpoint,
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-    }.items():
-        monkeypatch.setenv(name, value)
-    urllib.request.urlopen(f"{account.endpoint}/moto-api/reset", data=b"")  # noqa: S310
-    return account
-
-
 class Node:
-    """A compute node whose root directory is one of the tests; it begins to count when it is made."""
+    """A compute node whose root directory is one of the tests; it counts from when it is made."""
 
     def __init__(self, root: Path, instance_type: str) -> None:
         self.root = root
@@ -88,7 +74,8 @@ class Node:
             # It prints each line that tests write, as neuron-monitor prints a line at each period.
             self.write(f"/{PROGRAM}", f"#!/bin/bash\necho $$ >{root}/process\nexec cat <>{root}/reports\n")
             (root / PROGRAM).chmod(0o755)
-        self.service = ComputeNode(CloudWatch(REGION), DIMENSIONS, root)
+        self.cloudwatch = Recorder()
+        self.service = ComputeNode(self.cloudwatch, DIMENSIONS, root)
 
     def write(self, path: str, text: str) -> None:
         target = self.root / path.removeprefix("/")
@@ -138,9 +125,7 @@ def line(instance_type: str) -> str:
     return json.dumps(neuron_monitor_report(instance_type))
 
 
-def test_a_trn1_32xlarge_tells_everything_of_itself_and_of_its_queue(
-    account: Account, node: Callable[[str], Node]
-) -> None:
+def test_a_trn1_32xlarge_tells_everything_of_itself_and_of_its_queue(node: Callable[[str], Node]) -> None:
     trn1 = node("trn1.32xlarge")
     trn1.start_monitor()
     trn1.tell(line("trn1.32xlarge"))
@@ -162,18 +147,29 @@ def test_a_trn1_32xlarge_tells_everything_of_itself_and_of_its_queue(
         "EfaRetransmittedBytes": 0,
         "NodesReporting": 1,
     }
-    assert account.arrived() == expected
-    assert account.arrived(OF_QUEUE) == expected
+    assert trn1.cloudwatch.arrived() == expected
+    assert trn1.cloudwatch.arrived(OF_QUEUE) == expected
     assert expected.keys() == set(metrics.OF_COMPUTE_NODES)
-    assert account.arrived(OF_CLUSTER) == {metrics.HELD_IDLE: 0}
+    assert trn1.cloudwatch.arrived(OF_CLUSTER) == {metrics.HELD_IDLE: 0}
+    trn1.write(SRAM, "3\n")
+    trn1.service.report_last()  # the epilog of a job that met an error stops the service, to load the driver again
+    assert trn1.cloudwatch.arrived() == expected | {"UncorrectableErrors": 113}, "one node counts once a minute"
 
 
-def test_a_trn1_2xlarge_has_no_efa(account: Account, node: Callable[[str], Node]) -> None:
+def test_a_trn1_2xlarge_has_no_efa_and_without_a_program_no_utilization(node: Callable[[str], Node]) -> None:
     small = node("trn1.2xlarge")
     small.start_monitor()
+    small.tell(json.dumps({**neuron_monitor_report("trn1.2xlarge"), "neuron_runtime_data": None}))
+    small.report()
+    assert (
+        small.cloudwatch.arrived()
+        == small.cloudwatch.arrived(OF_QUEUE)
+        == {"UncorrectableErrors": 0, "NodesReporting": 1}
+    )
+    small.cloudwatch.reset()
     small.tell(line("trn1.2xlarge"))
     small.report()
-    assert account.arrived() == {
+    assert small.cloudwatch.arrived() == {
         "NeuronCoreUtilization": 1.3560819560861623 / 2,
         "NeuronDeviceMemoryUsed": 101876188,
         "ExecutionErrors": 23692,
@@ -182,9 +178,7 @@ def test_a_trn1_2xlarge_has_no_efa(account: Account, node: Callable[[str], Node]
     }
 
 
-def test_a_node_that_a_job_holds_without_use_of_its_cores_tells_for_how_long(
-    account: Account, node: Callable[[str], Node]
-) -> None:
+def test_a_node_that_a_job_holds_without_use_of_its_cores_tells_for_how_long(node: Callable[[str], Node]) -> None:
     held = node("trn1.2xlarge")
     held.start_monitor()
     waits = neuron_monitor_report("trn1.2xlarge")
@@ -205,61 +199,32 @@ def test_a_node_that_a_job_holds_without_use_of_its_cores_tells_for_how_long(
         held.write("/proc/71/cmdline", "slurmstepd: [13.batch]\0" if step else "bash\0")
         if report:
             held.tell(json.dumps(report))
-        urllib.request.urlopen(f"{account.endpoint}/moto-api/reset", data=b"")  # noqa: S310
+        held.cloudwatch.reset()
         held.report()
-        told.append((account.arrived(OF_CLUSTER).get(metrics.HELD_IDLE), account.arrived().get(metrics.HELD_IDLE)))
+        told.append(
+            (
+                held.cloudwatch.arrived(OF_CLUSTER).get(metrics.HELD_IDLE),
+                held.cloudwatch.arrived().get(metrics.HELD_IDLE),
+            )
+        )
     unknown, begins = (None, None), (0, None)
     assert told[:6] == [begins, begins, (60, 60), begins, begins, begins]
     assert told[6:11] == [unknown, begins, unknown, unknown, (180, 180)]
     assert told[11:] == [unknown, begins]
 
 
-def test_a_node_without_neuron_devices_tells_that_it_is_there(account: Account, node: Callable[[str], Node]) -> None:
-    other = node("c6i.4xlarge")
-    other.report()
-    assert account.arrived() == {"NodesReporting": 1}
-
-
-@pytest.mark.parametrize("runtimes", [None, []])
-def test_a_node_that_nobody_uses_has_no_utilization_and_tells_that_it_is_there(
-    account: Account, node: Callable[[str], Node], runtimes: object
-) -> None:
-    idle = node("trn1.2xlarge")
-    idle.start_monitor()
-    idle.tell(json.dumps({**neuron_monitor_report("trn1.2xlarge"), "neuron_runtime_data": runtimes}))
-    idle.report()
-    assert account.arrived() == account.arrived(OF_QUEUE) == {"UncorrectableErrors": 0, "NodesReporting": 1}
-
-
-def test_a_program_that_holds_its_cores_and_does_nothing_has_a_utilization_of_0(
-    account: Account, node: Callable[[str], Node]
-) -> None:
-    report = neuron_monitor_report("trn1.2xlarge")
-    cores = report["neuron_runtime_data"][0]["report"]["neuroncore_counters"]["neuroncores_in_use"]
-    for core in cores.values():
-        core["neuroncore_utilization"] = 0
-    waiting = node("trn1.2xlarge")
-    waiting.start_monitor()
-    waiting.tell(json.dumps(report))
-    waiting.report()
-    arrived = account.arrived()
-    assert (arrived["NeuronCoreUtilization"], arrived["NeuronDeviceMemoryUsed"]) == (0, 101876188)
-
-
-def test_counters_are_told_once_and_may_begin_anew(account: Account, node: Callable[[str], Node]) -> None:
+def test_counters_are_told_once_and_may_start_again_at_0(node: Callable[[str], Node]) -> None:
     trn1 = node("trn1.32xlarge")
-    for value in ("3\n", "3\n", "1\n"):  # the driver was loaded anew, and there is another error
+    for value in ("3\n", "3\n", "1\n"):  # the driver was loaded again, and there is another error
         trn1.write(SRAM, value)
         trn1.write(EFA.format(0, "rx_bytes"), f"{value.strip()}000\n")
         trn1.report()
-    arrived = account.arrived()
+    arrived = trn1.cloudwatch.arrived()
     assert arrived["UncorrectableErrors"] == 3 + 0 + 1
     assert arrived["EfaReceivedBytes"] == 2000 + 0 + 1000
 
 
-def test_neuron_monitor_may_die_in_the_middle_of_a_line_and_comes_back(
-    account: Account, node: Callable[[str], Node]
-) -> None:
+def test_neuron_monitor_may_die_in_the_middle_of_a_line_and_comes_back(node: Callable[[str], Node]) -> None:
     small = node("trn1.2xlarge")
     process = small.start_monitor()
     small.tell('{"neuron_runtime_data": [')
@@ -267,32 +232,60 @@ def test_neuron_monitor_may_die_in_the_middle_of_a_line_and_comes_back(
     small.service.monitor._process.wait()  # type: ignore[union-attr]
     (small.root / "process").unlink()
     small.report()
-    assert account.arrived() == {"UncorrectableErrors": 0, "NodesReporting": 1}
+    assert small.cloudwatch.arrived() == {"UncorrectableErrors": 0, "NodesReporting": 1}
     wait_until(lambda: (small.root / "process").exists() and (small.root / "process").read_text("utf-8") != "")
     small.tell(line("trn1.2xlarge"))
     small.report()
-    assert account.arrived()["NeuronDeviceMemoryUsed"] == 101876188
+    assert small.cloudwatch.arrived()["NeuronDeviceMemoryUsed"] == 101876188
 
 
-def test_without_a_network_it_goes_on_and_what_was_counted_comes_later(
-    account: Account, node: Callable[[str], Node], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_without_a_network_it_continues_and_what_was_counted_comes_later(node: Callable[[str], Node]) -> None:
     small = node("trn1.2xlarge")
     small.start_monitor()
+    small.cloudwatch.network = False
+    for errors in ("1\n", "2\n"):
+        small.write(f"{DEVICES}/neuron0/stats/hardware/mem_ecc_uncorrected", errors)
+        small.tell(line("trn1.2xlarge"))
+        small.report()
+    small.cloudwatch.network = True
+    small.report()
+    small.report()
+    arrived = small.cloudwatch.arrived()
+    assert (arrived["UncorrectableErrors"], arrived["ExecutionErrors"], arrived["NodesReporting"]) == (2, 2 * 23692, 2)
+
+
+@pytest.fixture
+def aws_command_line(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The real AWS command line, and an emulated account that it reaches."""
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    for name, value in {
+        "PATH": f"{PROJECT / '.venv-pcluster/bin'}:/usr/local/bin:/usr/bin:/bin",
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.get_host_and_port()[1]}",
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+    }.items():
+        monkeypatch.setenv(name, value)
+    yield
+    server.stop()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("aws_command_line")
+def test_metrics_arrive_and_an_outage_is_told_when_it_starts_and_ends(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    cloudwatch, some = CloudWatch(REGION), [Metric("NodesReporting", 1, "Count", DIMENSIONS)]
     with monkeypatch.context() as nowhere:
         nowhere.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-        for errors in ("1\n", "2\n"):
-            small.write(f"{DEVICES}/neuron0/stats/hardware/mem_ecc_uncorrected", errors)
-            small.tell(line("trn1.2xlarge"))
-            small.report()
-    assert account.arrived() == {}
-    small.report()
-    small.report()
-    arrived = account.arrived()
-    assert (arrived["UncorrectableErrors"], arrived["ExecutionErrors"], arrived["NodesReporting"]) == (2, 2 * 23692, 2)
+        assert not cloudwatch.send(some, 0)
+    assert cloudwatch.send(some, 60)
     outage, end = (each for each in capfd.readouterr().out.splitlines() if each)
     assert "127.0.0.1:9" in outage
     assert end == "It works again."
+    [metric] = cloudwatch_backends[ACCOUNT_ID][REGION].metric_data
+    assert (metric.namespace, metric.name) == (metrics.NAMESPACE, "NodesReporting")
+    assert {each.name: each.value for each in metric.dimensions} == DIMENSIONS
 
 
 class Throttling(BaseHTTPRequestHandler):
@@ -308,8 +301,10 @@ class Throttling(BaseHTTPRequestHandler):
         self.wfile.write(b'{"__type": "Throttling", "message": "Rate exceeded"}')
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("aws_command_line")
 def test_nothing_is_tried_again_where_cloudwatch_has_enough(
-    account: Account, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), Throttling) as server:
         Thread(target=server.serve_forever, daemon=True).start()
@@ -318,13 +313,3 @@ def test_nothing_is_tried_again_where_cloudwatch_has_enough(
         server.shutdown()
     assert Throttling.calls == 1
     assert "(Throttling)" in capfd.readouterr().out
-
-
-def test_what_ends_the_service_is_told_before_it_ends(account: Account, node: Callable[[str], Node]) -> None:
-    """The epilog of a job that met an error stops the service, to load the driver anew."""
-    trn1 = node("trn1.32xlarge")
-    trn1.write(SRAM, "1\n")
-    trn1.service.report_last()
-    arrived = account.arrived()
-    assert arrived["UncorrectableErrors"] == 1
-    assert "NodesReporting" not in arrived, "one node counts once a minute"

@@ -48,19 +48,6 @@ def test_a_log_that_is_rotated_is_read_from_its_beginning(log: Path) -> None:
     assert reader.read() == ""
 
 
-def test_a_log_that_comes_later_is_read_whole(tmp_path: Path) -> None:
-    reader = ControllerLog(tmp_path / "slurmctld.log")
-    (tmp_path / "slurmctld.log").write_text(LINES, encoding="utf-8")
-    assert reader.read() == LINES
-
-
-def test_other_bytes_do_no_harm(log: Path) -> None:
-    reader = ControllerLog(log)
-    with log.open("ab") as file:
-        file.write(b"\xff\xfe\n")
-    assert reader.read().endswith("\n")
-
-
 def test_only_health_checks_count() -> None:
     assert slurm.drained_in_log(LINES) == {"trn1-dy-trn1-32xl-1"}
 
@@ -93,10 +80,3 @@ def test_a_queue_is_not_protected_where_somebody_stopped_the_fleet(
     program.chmod(0o755)
     monkeypatch.setattr(slurm, "_FLEET_STATUS", str(program))
     assert slurm.protected({"a": "UP", "b": "INACTIVE", "c": "DOWN"}) == expected
-
-
-def test_the_fleet_is_asked_only_where_a_queue_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slurm, "_FLEET_STATUS", "/bin/false")
-    assert slurm.fleet_status() == ""
-    monkeypatch.setattr(slurm, "fleet_status", lambda: pytest.fail("asked"))
-    assert slurm.protected({"a": "UP", "c": "DOWN"}) == set()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nodes.metrics import cloudwatch, counters, neuron_monitor, service
-from nodes.metrics.cloudwatch import CloudWatch, Metric, Trouble
+from nodes.metrics.cloudwatch import CloudWatch, Metric
 from tests.nodes.hardware_files import neuron_monitor_report
 from ultracluster.domain import metrics
 
@@ -49,24 +49,10 @@ def test_a_request_has_what_cloudwatch_asks_for() -> None:
     }
 
 
-def test_an_outage_is_told_when_it_begins_and_when_it_ends(capsys: pytest.CaptureFixture[str]) -> None:
-    trouble = Trouble()
-    for error in ("", "no network", "no network", "throttled", "", "", "no network"):
-        trouble.tell(error)
-    assert capsys.readouterr().out.splitlines() == ["no network", "It works again.", "no network"]
-
-
 def test_a_device_that_appears_is_counted_from_then_on() -> None:
     before = {"EfaSentBytes": {"a": 5}}
     assert counters.increases(before, {"EfaSentBytes": {"a": 6, "b": 1000}}) == {"EfaSentBytes": 1}
     assert counters.increases({}, {"EfaSentBytes": {"b": 1000}}) == {"EfaSentBytes": 0}
-
-
-def test_a_counter_that_cannot_be_read_is_left_out(tmp_path: Path) -> None:
-    counter = tmp_path / "sys/class/infiniband/rdmap0s26/ports/1/hw_counters/rx_bytes"
-    counter.parent.mkdir(parents=True)
-    counter.write_text("", encoding="ascii")
-    assert counters.read(tmp_path) == {}
 
 
 def test_several_reports_in_a_minute_are_averaged_and_their_errors_added() -> None:
@@ -82,22 +68,14 @@ def test_several_reports_in_a_minute_are_averaged_and_their_errors_added() -> No
     assert neuron_monitor.execution_errors([first, second]) == 2 * 23692
 
 
-@pytest.mark.parametrize("hardware", [None, {"neuron_device_count": 0, "error": "no driver"}])
-def test_without_devices_there_is_no_utilization(hardware: object) -> None:
-    assert neuron_monitor.summarize([{**neuron_monitor_report("trn1.2xlarge"), "neuron_hardware_info": hardware}]) == {}
-
-
-def test_a_minute_in_which_a_job_ends_has_the_utilization_of_the_job() -> None:
+def test_groups_may_be_missing() -> None:
     used = neuron_monitor_report("trn1.2xlarge")
-    unused = {**used, "neuron_runtime_data": []}
-    assert neuron_monitor.summarize([used, unused]) == neuron_monitor.summarize([used])
-
-
-@pytest.mark.parametrize("data", [[{"report": None}], [{"report": {"execution_stats": None}}]])
-def test_groups_may_be_missing(data: object) -> None:
-    report = {**neuron_monitor_report("trn1.2xlarge"), "neuron_runtime_data": data}
+    report = {**used, "neuron_runtime_data": [{"report": None}, {"report": {"execution_stats": None}}]}
     assert neuron_monitor.execution_errors([report]) == 0
     assert neuron_monitor.summarize([report]) == {"NeuronCoreUtilization": 0, "NeuronDeviceMemoryUsed": 0}
+    assert neuron_monitor.summarize([{**used, "neuron_hardware_info": None}]) == {}, "without devices"
+    unused = {**used, "neuron_runtime_data": []}
+    assert neuron_monitor.summarize([used, unused]) == neuron_monitor.summarize([used]), "the job has just ended"
 
 
 def test_nodes_spread_their_calls_over_the_minute() -> None:

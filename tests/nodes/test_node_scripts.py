@@ -4,12 +4,10 @@ What they do to a whole node is tested in test_compute_node.py and test_head_nod
 """
 
 import hashlib
-import json
 import os
 import re
 import shlex
 import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 from textwrap import dedent
 
@@ -36,16 +34,6 @@ OPTIONAL: dict[str, set[str]] = {
 """What the scripts understand beside what the cluster of config/trn1-16.yaml tells them."""
 
 each_kind = pytest.mark.parametrize("kind", FACTS)
-each_fact = pytest.mark.parametrize(
-    ("kind", "fact"), [(kind, fact) for kind, facts in FACTS.items() for fact in facts if fact not in OPTIONAL[kind]]
-)
-
-
-def run(script: Path, arguments: Sequence[str], path: Path | None = None) -> subprocess.CompletedProcess[str]:
-    search = os.environ["PATH"] if path is None else f"{path}:{os.environ['PATH']}"
-    return subprocess.run(
-        ["bash", str(script), *arguments], capture_output=True, text=True, check=False, env={"PATH": search}
-    )
 
 
 def call(commands: str, *libraries: str) -> subprocess.CompletedProcess[str]:
@@ -55,12 +43,9 @@ def call(commands: str, *libraries: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["bash", "-c", script, "test.sh"], capture_output=True, text=True, check=False)
 
 
-def test_every_script_is_tested() -> None:
-    assert {path.stem for path in SCRIPTS.glob("*.sh")} == FACTS.keys()
-
-
 @each_kind
 def test_a_script_asks_for_what_it_is_told(kind: str) -> None:
+    assert {path.stem for path in SCRIPTS.glob("*.sh")} == FACTS.keys()
     text = (SCRIPTS / f"{kind}.sh").read_text(encoding="utf-8")
     call = r'^parse_arguments "([^"]*)"\s+(?:\\\n\s+)?"([^"]*)" "\$@"$'
     [(required, optional)] = re.findall(call, text, re.MULTILINE)
@@ -68,20 +53,27 @@ def test_a_script_asks_for_what_it_is_told(kind: str) -> None:
     assert set(optional.split()) == OPTIONAL[kind]
 
 
-@each_fact
-def test_a_missing_fact_is_told(kind: str, fact: str) -> None:
-    done = run(SCRIPTS / f"{kind}.sh", [f"{name}={value}" for name, value in FACTS[kind].items() if name != fact])
-    assert (done.returncode, done.stderr) == (2, "")
-    assert done.stdout == f"{kind}.sh: failed (2): the argument {fact}= is missing. To do: give it a value.\n"
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ("a=1", "the argument b= is missing. To do: give it a value"),
+        ("a=1 b=", "the argument b= is missing. To do: give it a value"),
+        *((f"a=1 b=2 {odd}", f"got the argument '{odd}'. To do: name one of: a b c, as name=value")
+          for odd in ("aa=3", "a", "=x", "required=1")),
+    ],
+)  # fmt: skip
+def test_an_argument_that_is_missing_or_not_known_is_told(arguments: str, told: str) -> None:
+    done = call(f"parse_arguments 'a b' 'c' {arguments}")
+    assert (done.returncode, done.stdout) == (2, f"test.sh: failed (2): {told}.\n")
 
 
-@each_kind
-@pytest.mark.parametrize("argument", ["mount_dirr=/fsx", "mount_dir", "=x", "required=1"])
-def test_an_odd_argument_is_told_with_those_that_are_allowed(kind: str, argument: str) -> None:
-    done = run(SCRIPTS / f"{kind}.sh", [argument])
-    assert (done.returncode, done.stderr) == (2, "")
-    assert done.stdout.startswith(f"{kind}.sh: failed (2): got the argument '{argument}'. To do: name one of: ")
-    assert all(f" {fact} " in done.stdout.replace(",", " ") for fact in FACTS[kind])
+def test_the_services_of_metrics_differ_by_their_module_and_queue() -> None:
+    facts = "here=. region=us-west-2 cluster=trn1-16"
+    done = call(f"{facts}\nmetrics_unit head_node\nqueue=trn1\nmetrics_unit compute_node", "install/metrics.sh")
+    assert re.findall("ExecStart=(.*)", done.stdout) == [
+        "/usr/bin/python3 -Bu -m metrics.head_node us-west-2 trn1-16",
+        "/usr/bin/python3 -Bu -m metrics.compute_node us-west-2 trn1-16 trn1",
+    ]
 
 
 def test_values_are_taken_as_they_are() -> None:
@@ -105,18 +97,6 @@ def test_a_command_is_tried_again_after_longer_and_longer_pauses() -> None:
     assert f": no answer; once more in {pauses[0]} s\n" in done.stdout
 
 
-def test_nodes_that_start_together_do_not_ask_again_together() -> None:
-    done = call("""\
-        sleep() { echo "$1"; }
-        for node in {1..40}; do
-            count=0
-            fickle() { count=$((count + 1)); ((count > 5)); }
-            retry 10 "no answer" "look" fickle | tail -n 1
-        done
-        """)
-    assert len(set(done.stdout.split())) > 5
-
-
 def test_no_pause_goes_beyond_the_time_limit_which_leaves_room_within_parallelclusters() -> None:
     done = call("""\
         sleep() { SECONDS=$((SECONDS + $1)); }
@@ -128,11 +108,6 @@ def test_no_pause_goes_beyond_the_time_limit_which_leaves_room_within_parallelcl
     assert failure == "test.sh: failed (10): no answer. To do: look."
     spent, limit = map(int, re.findall(r"\d+", times))
     assert limit - 90 <= spent < limit <= 2100 - 600
-
-
-def test_a_program_is_ended_at_the_time_limit() -> None:
-    done = call("SECONDS=$((TIME_LIMIT - 1)); limited sleep 30 || echo $?")
-    assert done.stdout == "124\n"
 
 
 def test_an_unforeseen_failure_is_told_with_its_place() -> None:
@@ -209,6 +184,37 @@ def test_a_version_is_the_wanted_one_whatever_build_a_repository_adds(found: str
     assert done.stdout == ("yes\n" if same else "no\n")
 
 
+@pytest.mark.parametrize(
+    ("kernel", "broken", "code", "said"),
+    [
+        ("6.8.0-1035-aws", "", 0, ""),
+        (
+            "6.14.0-1018-aws",
+            "",
+            0,
+            "warning: the kernel is 6.14.0-1018-aws, and Neuron SDK 2.28 was tested with 6.1 and 6.8",
+        ),
+        ("6.14.0-1018-aws", "6.15", 0, "warning: the kernel is 6.14.0-1018-aws"),
+        # Numbers, not texts: 6.14 comes after 6.9.
+        (
+            "6.14.0-1018-aws",
+            "6.9",
+            15,
+            "failed (15): the kernel is 6.14.0-1018-aws, and the driver 2.26 of Neuron SDK 2.28",
+        ),
+        ("6.14.0-1018-aws", "6.14", 15, "fails from 6.14 on. To do: choose a newer neuron_sdk, or an image with"),
+    ],
+)
+def test_a_kernel_that_the_release_was_not_tested_with_is_told_and_one_that_breaks_it_refused(
+    kernel: str, broken: str, code: int, said: str
+) -> None:
+    facts = f"kernels=6.1,6.8 broken_kernel={broken} driver=2.26 sdk=2.28"
+    done = call(f"uname() {{ echo {kernel}; }}\n{facts}\ncheck_kernel", "install/neuron.sh")
+    assert done.returncode == code
+    assert said in done.stdout
+    assert said or not done.stdout
+
+
 def test_the_table_of_instance_types_is_the_one_in_python() -> None:
     """But for Trn2, of which neuron-ls counts two cores as one."""
     each = 'look_up_instance_type "$type"; echo "$type" "$devices" "$cores" "$efa_devices"'
@@ -221,11 +227,6 @@ def test_the_table_of_instance_types_is_the_one_in_python() -> None:
         ]
         for name, kind in TRAINIUM_TYPES.items()
     }
-
-
-def test_a_type_outside_the_table_has_no_devices() -> None:
-    done = call("look_up_instance_type c6i.4xlarge; echo $devices $cores $efa_devices", "lib/instance_types.sh")
-    assert done.stdout == "0 0 0\n"
 
 
 def test_efa_devices_are_told_from_others_of_amazon(tmp_path: Path) -> None:
@@ -264,42 +265,8 @@ def test_the_requirements_of_the_training_are_exact_and_of_known_content() -> No
     assert not {name for name in names if name.startswith(("torch", "nvidia", "neuron", "libneuron"))}
 
 
-@pytest.fixture
-def node(tmp_path: Path) -> Path:
-    """Stand-ins for the AWS command line, which answers from files, and for sleep, which does not."""
-    stand_ins = {
-        "aws": """\
-            echo "$*" >>"$here/calls"
-            left=$(cat "$here/failures-$1" 2>/dev/null || echo 0)
-            if ((left > 0)); then echo $((left - 1)) >"$here/failures-$1"; echo "no $1" >&2; exit 254; fi
-            case "$1" in
-                ssm) cat "$here/parameter" ;;
-                s3) cp "$here/script" "${@: -1}" ;;
-            esac
-            """,
-        "sleep": """\
-            echo "$1" >>"$here/sleeps"
-            """,
-    }
-    for name, body in stand_ins.items():
-        stand_in = tmp_path / name
-        stand_in.write_text(f"#!/bin/bash\nhere={tmp_path}\n{dedent(body)}", encoding="utf-8")
-        stand_in.chmod(0o755)
-    parameter = {"script": "s3://assets/head.sh", "arguments": ["a=1", "b=two words", "c='\"$(x)"]}
-    (tmp_path / "parameter").write_text(json.dumps(parameter) + "\n", encoding="utf-8")
-    (tmp_path / "script").write_text('printf "<%s>" "$@"; echo "to stderr" >&2; exit "${code:-0}"', encoding="utf-8")
-    return tmp_path
-
-
-def launch(node: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return run(LAUNCHER, arguments or ("/trn1/head", "us-west-2"), node)
-
-
-def calls(node: Path) -> list[str]:
-    return (node / "calls").read_text(encoding="utf-8").splitlines()
-
-
 def test_the_launcher_has_not_changed() -> None:
+    """So nothing else is tested of it."""
     found = hashlib.sha256(LAUNCHER.read_bytes()).hexdigest()
     assert found == LAUNCHER_SHA256, (
         "A change of node_launcher.sh changes OnNodeConfigured of all head and login nodes, which ParallelCluster "
@@ -307,75 +274,11 @@ def test_the_launcher_has_not_changed() -> None:
     )
 
 
-def test_the_launcher_runs_the_script_of_the_parameter_with_its_arguments(node: Path) -> None:
-    done = launch(node)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "<a=1><b=two words><c='\"$(x)>to stderr\n"
-    get, copy = calls(node)
-    assert get == "ssm get-parameter --region us-west-2 --name /trn1/head --query Parameter.Value --output text"
-    assert copy.startswith("s3 cp --region us-west-2 --only-show-errors s3://assets/head.sh /")
-    assert not (node / "sleeps").exists()
-
-
-def test_the_launcher_runs_a_script_without_arguments(node: Path) -> None:
-    (node / "parameter").write_text('{"script": "s3://assets/head.sh", "arguments": []}', encoding="utf-8")
-    (node / "script").write_text('echo "$#"', encoding="utf-8")
-    assert launch(node).stdout == "0\n"
-
-
-@pytest.mark.parametrize("service", ["ssm", "s3"])
-def test_the_launcher_waits_for_aws(node: Path, service: str) -> None:
-    (node / f"failures-{service}").write_text("4", encoding="utf-8")
-    done = launch(node)
-    assert done.returncode == 0
-    assert done.stdout.startswith(f"no {service}\n" * 4 + "<a=1>")
-    assert (node / "sleeps").read_text(encoding="utf-8").split() == ["5", "10", "15", "20"]
-
-
-@pytest.mark.parametrize("service", ["ssm", "s3"])
-def test_the_launcher_gives_up_on_aws_after_five_attempts(node: Path, service: str) -> None:
-    (node / f"failures-{service}").write_text("9", encoding="utf-8")
-    done = launch(node)
-    assert (done.returncode, done.stderr) == (1, "")
-    assert f"node_launcher.sh: failed five times: aws {service} " in done.stdout
-    assert sum(call.startswith(f"{service} ") for call in calls(node)) == 5
-    assert "<a=1>" not in done.stdout
-
-
-@pytest.mark.parametrize("parameter", ["", "None", '{"script": "s3://assets/head.sh"}', '{"arguments": []}'])
-def test_the_launcher_runs_nothing_when_the_parameter_is_odd(node: Path, parameter: str) -> None:
-    (node / "parameter").write_text(parameter, encoding="utf-8")
-    done = launch(node)
-    assert (done.returncode, done.stderr) == (1, "")
-    assert "node_launcher.sh: failed on line" in done.stdout
-    assert len(calls(node)) == 1
-
-
-def test_the_launcher_fails_like_its_script(node: Path) -> None:
-    (node / "script").write_text("exit 7", encoding="utf-8")
-    assert launch(node).returncode == 7
-
-
-@pytest.mark.parametrize(("arguments", "told"), [(("",), "name of the SSM parameter"), (("/trn1/head",), "AWS Region")])
-def test_the_launcher_tells_missing_arguments(node: Path, arguments: tuple[str, ...], told: str) -> None:
-    done = launch(node, *arguments)
-    assert done.returncode != 0
-    assert told in done.stdout
-
-
 @pytest.mark.parametrize("script", [LAUNCHER, *sorted(SCRIPTS.glob("*.sh"))], ids=lambda path: path.stem)
 def test_scripts_stop_at_the_first_failure_and_log_both_streams(script: Path) -> None:
     text = script.read_text(encoding="utf-8")
     assert text.startswith("#!/bin/bash\n")
     assert "\nset -euo pipefail\nexec 2>&1\n" in text
-
-
-def test_files_of_the_bundle_have_lines_as_bash_wants_them() -> None:
-    assert not [
-        path
-        for path in SCRIPTS.rglob("*")
-        if path.suffix in {".sh", ".py", ".json", ".txt"} and b"\r" in path.read_bytes()
-    ]
 
 
 AWS = """
@@ -392,8 +295,8 @@ AWS = """
 
 
 def test_the_head_node_marks_its_root_volume_for_snapshots_and_starts_without_them() -> None:
-    marked = call(f"{AWS}\nmark_root_volume", "install/snapshots.sh")
-    refused = call(f"{AWS}\nrefused=1\nmark_root_volume\necho goes on", "install/snapshots.sh")
+    marked = call(f"{AWS}\nmark_root_volume", "install/head_node.sh")
+    refused = call(f"{AWS}\nrefused=1\nmark_root_volume\necho goes on", "install/head_node.sh")
 
     wanted = f"ec2 create-tags --region us-west-2 --resources vol-1 --tags Key={SNAPSHOT_TAG},Value=trn1-16"
     assert wanted in marked.stdout

@@ -1,8 +1,6 @@
-"""run_bundle.sh, run by bash as on a node: with stand-ins for the AWS command line and for the pauses."""
+"""run_bundle.sh, run by bash as on a node: with fakes of the AWS command line and of the pauses."""
 
 import os
-import re
-import signal
 import stat
 import subprocess
 import zipfile
@@ -28,7 +26,7 @@ FILES = {"node.sh": ENTRY, "lib/common.sh": "echo sourced\n", "lib/table.txt": "
 @pytest.fixture
 def node(tmp_path: Path) -> Path:
     """A node whose S3 holds a bundle; `failures` is how often it cannot be fetched, `calls` and `sleeps` are told."""
-    stand_ins = {
+    fakes = {
         "aws": """\
             echo "$*" >>"$here/calls"
             left=$(cat "$here/failures" 2>/dev/null || echo 0)
@@ -39,7 +37,7 @@ def node(tmp_path: Path) -> Path:
             echo "$1" >>"$here/sleeps"
             """,
     }
-    for name, body in stand_ins.items():
+    for name, body in fakes.items():
         (tmp_path / name).write_text(f"#!/bin/bash\nhere={tmp_path}\n{dedent(body)}", encoding="utf-8")
         (tmp_path / name).chmod(0o755)
     upload(tmp_path, FILES)
@@ -99,20 +97,11 @@ def test_the_bundle_is_unpacked_under_its_name_for_all_to_read(node: Path) -> No
     assert modes == {"node.sh": 0o755, "lib": 0o755, "lib/common.sh": 0o755, "lib/table.txt": 0o644}
 
 
-def test_a_script_runs_without_arguments(node: Path) -> None:
-    upload(node, {"node.sh": 'echo "$#"'})
-    assert run(node).stdout == "0\n"
-
-
-def test_it_ends_like_its_script(node: Path) -> None:
-    assert run(node, code=7).returncode == 7
-
-
 def test_another_run_fetches_and_changes_nothing(node: Path) -> None:
     run(node)
     before = contents(node)
-    done = run(node, "again")
-    assert done.stdout.startswith("sourced\n<again>")
+    done = run(node, "again", code=7)
+    assert (done.returncode, done.stdout.startswith("sourced\n<again>")) == (7, True)
     assert contents(node) == before
     assert len(calls(node)) == 1
 
@@ -128,18 +117,11 @@ def test_another_bundle_takes_the_place_of_the_current_one(node: Path) -> None:
     assert len(calls(node)) == 2
 
 
-def test_it_waits_for_s3(node: Path) -> None:
-    (node / "failures").write_text("4", encoding="utf-8")
-    done = run(node)
-    assert done.returncode == 0
-    assert done.stdout.startswith("AccessDenied\n" * 4 + "sourced\n")
-    assert (node / "sleeps").read_text(encoding="utf-8").split() == ["5", "10", "15", "20"]
-
-
 def test_it_gives_up_on_s3_after_five_attempts_and_leaves_no_bundle(node: Path) -> None:
     (node / "failures").write_text("5", encoding="utf-8")
     done = run(node)
     assert (done.returncode, done.stderr) == (10, "")
+    assert (node / "sleeps").read_text(encoding="utf-8").split() == ["5", "10", "15", "20", "0"]
     assert done.stdout.splitlines()[-1].startswith(
         f"run_bundle.sh: failed (10): {ADDRESS} could not be fetched in five attempts. To do: see above "
     )
@@ -148,10 +130,10 @@ def test_it_gives_up_on_s3_after_five_attempts_and_leaves_no_bundle(node: Path) 
     assert run(node).returncode == 0
 
 
-@pytest.mark.parametrize("size", [0, 200])
-def test_a_broken_bundle_is_told_and_not_kept(node: Path, size: int) -> None:
+def test_a_broken_bundle_is_told_and_not_kept(node: Path) -> None:
+    """The second file's checksum is wrong; the first one is unpacked by then."""
     whole = (node / "bundle.zip").read_bytes()
-    (node / "bundle.zip").write_bytes(whole[:size])
+    (node / "bundle.zip").write_bytes(whole.replace(b"echo sourced", b"echo sOurced"))
     done = run(node)
     assert (done.returncode, done.stderr) == (24, "")
     assert done.stdout.splitlines()[-1].startswith(
@@ -162,28 +144,6 @@ def test_a_broken_bundle_is_told_and_not_kept(node: Path, size: int) -> None:
     assert run(node).returncode == 0
 
 
-def test_a_bundle_that_breaks_off_while_it_is_unpacked_is_not_kept(node: Path) -> None:
-    """The second file's checksum is wrong; the first one is unpacked by then."""
-    whole = (node / "bundle.zip").read_bytes()
-    (node / "bundle.zip").write_bytes(whole.replace(b"echo sourced", b"echo sOurced"))
-    assert run(node).returncode == 24
-    assert (home(node) / "bundles" / "new" / "files" / "node.sh").exists()
-    assert not (home(node) / "bundles" / "0123456789abcdef").exists()
-
-
-def test_a_run_that_is_killed_while_it_unpacks_leaves_nothing_that_the_next_one_takes(node: Path) -> None:
-    killer = node / "python3"
-    half = 'echo exit 1 >"${@: -1}/node.sh"; touch "${@: -1}/old"'
-    killer.write_text(f'#!/bin/bash\n{half}; kill -KILL "$PPID"\n', encoding="utf-8")
-    killer.chmod(0o755)
-    assert run(node).returncode == -signal.SIGKILL
-    assert not (home(node) / "bundles" / "0123456789abcdef").exists()
-    killer.unlink()
-    assert run(node).returncode == 0
-    assert not (home(node) / "current" / "old").exists()
-    assert not (home(node) / "bundles" / "new").exists()
-
-
 def test_a_script_that_the_bundle_does_not_have_is_told_and_the_current_bundle_stays(node: Path) -> None:
     run(node)
     done = run(node, address="s3://assets/fedcba9876543210.zip", script="other.sh")
@@ -191,25 +151,3 @@ def test_a_script_that_the_bundle_does_not_have_is_told_and_the_current_bundle_s
     what = "there is no other.sh in s3://assets/fedcba9876543210.zip"
     assert done.stdout.startswith(f"run_bundle.sh: failed (24): {what}. To do: put it into the directory ")
     assert (home(node) / "current").resolve().name == "0123456789abcdef"
-
-
-def test_any_other_failure_is_told_in_the_log(node: Path) -> None:
-    home(node).parent.write_text("a file", encoding="utf-8")
-    done = run(node)
-    assert (done.returncode, done.stderr) == (1, "")
-    assert re.search(r"\nrun_bundle\.sh: failed \(1\): line \d+: mkdir .*\. To do: mend what .*\.\n$", done.stdout)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        ((), "s3:// address of the bundle"),
-        ((ADDRESS,), "AWS Region"),
-        ((ADDRESS, "us-west-2"), "script in the bundle"),
-    ],
-)
-def test_missing_arguments_are_told(node: Path, arguments: tuple[str, ...], told: str) -> None:
-    done = subprocess.run(["bash", str(RUNNER), *arguments], capture_output=True, text=True, check=False)
-    assert done.returncode != 0
-    assert told in done.stdout
-    assert not home(node).exists()

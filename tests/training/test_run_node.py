@@ -1,4 +1,4 @@
-"""What is kept of a compilation when the program ends on a node, with stand-ins for environment and program."""
+"""What is kept of a compilation when the program ends on a node, with fakes of environment and program."""
 
 from __future__ import annotations
 
@@ -76,8 +76,9 @@ def step(tmp_path: Path) -> Step:
     return Step(tmp_path)
 
 
-@pytest.mark.parametrize("purpose", ["compile", "train"])
-@pytest.mark.parametrize(("code", "ends_with"), [(0, 0), (1, 1), (75, 0), (137, 137)])
+@pytest.mark.parametrize(
+    ("purpose", "code", "ends_with"), [("compile", 0, 0), ("compile", 137, 137), ("train", 1, 1), ("train", 75, 0)]
+)
 def test_what_was_compiled_is_kept_however_the_program_ends(
     step: Step, purpose: str, code: int, ends_with: int
 ) -> None:
@@ -88,14 +89,11 @@ def test_what_was_compiled_is_kept_however_the_program_ends(
     assert not step.outcome.exists() if code == 0 else step.outcome.read_text(encoding="utf-8") == f"{code}\n"
 
 
-@pytest.mark.parametrize(("code", "ends_with"), [(0, 0), (75, 0), (137, 137)])
-def test_a_training_job_does_not_wait_for_a_copy_that_hangs(
-    step: Step, tmp_path: Path, code: int, ends_with: int
-) -> None:
+def test_a_training_job_does_not_wait_for_a_copy_that_hangs(step: Step, tmp_path: Path) -> None:
     step.command("cp", STUCK)
     step.command("timeout", NOTING_TIMEOUT)
-    done = step.run("train", code)
-    assert done.returncode == ends_with
+    done = step.run("train", 75)
+    assert done.returncode == 0
     assert "run_node.sh: not all graphs were kept: other nodes may compile them again" in done.stdout
     assert (tmp_path / "given").read_text(encoding="utf-8").startswith("60\n")
     for _ in range(200):  # who copies cleans up by itself, and may be a moment later than who waited for it

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from scripts import command
 from scripts.commands import submit
 from training import submit as cluster_submit
 from training.pretraining import options
@@ -26,24 +25,6 @@ def test_on_the_cluster_it_is_called_directly(
         (tmp_path / name).chmod(0o755)
     assert submit.main() == 2
     assert capfd.readouterr().out == ("/fsx/ultracluster/jobs/current/submit.py --nodes 16 --output /fsx/my run\n")
-
-
-@pytest.mark.parametrize("arguments", [[], ["trn2"]])
-def test_an_unknown_environment_is_refused(monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> None:
-    monkeypatch.setattr(sys, "argv", ["submit", *arguments])
-    with pytest.raises(SystemExit) as end:
-        submit.main()
-    assert end.value.code == 2
-
-
-def test_settings_that_cannot_be_used_are_told(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "mine.yaml").write_text("name: 1\n", encoding="utf-8")
-    monkeypatch.setattr(command, "CONFIG", tmp_path)
-    monkeypatch.setattr(sys, "argv", ["submit", "mine"])
-    assert submit.main() == 2
-    assert "mine.yaml" in capsys.readouterr().err
 
 
 def options_in(text: str) -> set[str]:

@@ -6,12 +6,14 @@ failure. To start again as it is would not help after 2 and 3.
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from collections.abc import Sequence
+from typing import NoReturn
 
-from .backend import leave, place
 from .options import BadInputError, parse
+from .ranks import this_worker
 
 BAD_INPUT, DIVERGED, FAILED = 2, 3, 1
 
@@ -33,14 +35,24 @@ def main(arguments: Sequence[str]) -> int:
             _tell([str(error)])
             return DIVERGED if isinstance(error, DivergedError) else FAILED
     except BadInputError as error:
-        _tell(error.faults)
+        _tell(error.problems)
         return BAD_INPUT
 
 
 def _tell(lines: Sequence[str]) -> None:
     """Tell once what all ranks found."""
-    if place().rank == 0:
+    if this_worker().rank == 0:
         print("\n".join(lines), file=sys.stderr, flush=True)
+
+
+def leave(code: int) -> NoReturn:
+    """End the process at once, with its output written.
+
+    Python's own end may abort while threads of gloo are at work, which would turn a finished job into a failed one.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":

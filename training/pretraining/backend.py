@@ -1,50 +1,20 @@
-"""All that differs between NeuronCores and a CPU, behind one interface."""
+"""All that differs between NeuronCores and a CPU, behind one interface, and the CPU, for tests and first tries.
+
+``neuron_backend`` has the NeuronCores.
+"""
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NoReturn, Protocol
+from copy import deepcopy
+from typing import Any, Protocol
 
+import torch
+from torch import distributed
 
-@dataclass(frozen=True)
-class Place:
-    """Which of the workers this process is, as torchrun tells.
+from .ranks import Worker
 
-    Attributes:
-        rank: Its number among all, from 0.
-        ranks: All workers.
-        local_rank: Its number on its node.
-        nodes: Nodes.
-        node: The number of its node.
-    """
-
-    rank: int
-    ranks: int
-    local_rank: int
-    nodes: int
-    node: int
-
-    @property
-    def workers_per_node(self) -> int:
-        """Workers of each node."""
-        return self.ranks // self.nodes
-
-
-def place(environment: Mapping[str, str] = os.environ) -> Place:
-    """Return the place that torchrun's variables tell; without them, the process is alone.
-
-    https://docs.pytorch.org/docs/stable/elastic/run.html#environment-variables
-    """
-    return Place(
-        rank=int(environment.get("RANK", "0")),
-        ranks=int(environment.get("WORLD_SIZE", "1")),
-        local_rank=int(environment.get("LOCAL_RANK", "0")),
-        nodes=int(environment.get("GROUP_WORLD_SIZE", "1")),
-        node=int(environment.get("GROUP_RANK", "0")),
-    )
+_BUCKET_BYTES = 1 << 25
 
 
 class Backend(Protocol):
@@ -57,7 +27,7 @@ class Backend(Protocol):
         ahead: Steps that the host may be ahead of the device; 0 where it computes itself.
         extracting: Whether graphs are only collected for a compiler, so that all results are zeros.
         peak_flops: What one rank's hardware could do, FLOP/s; None where it is not known.
-        place: Which of the ranks this is.
+        worker: Which of the workers this is.
     """
 
     name: str
@@ -66,13 +36,13 @@ class Backend(Protocol):
     ahead: int
     extracting: bool
     peak_flops: float | None
-    place: Place
+    worker: Worker
 
     def send(self, tensors: Mapping[str, Any]) -> dict[str, Any]:
         """Return the tensors on the device, without waiting for it."""
 
     def seed(self, number: int) -> None:
-        """Start the device's random numbers anew."""
+        """Seed the device's random numbers."""
 
     def execute(self) -> None:
         """Hand what was computed since the last call to the device, without waiting for it."""
@@ -90,40 +60,64 @@ class Backend(Protocol):
         """Return a copy of nested tensors in host memory."""
 
 
-def create(name: str, place: Place) -> Backend:
-    """Return a back end that is connected to the other ranks."""
-    if name == "neuron":
-        from .neuron_backend import NeuronBackend
+class CpuBackend:
+    """A CPU, with gloo between the ranks; see ``Backend``."""
 
-        return NeuronBackend(place)
-    from .cpu_backend import CpuBackend
+    name = "cpu"
+    device = torch.device("cpu")
+    capturable = False
+    ahead = 0
+    extracting = False
+    peak_flops: float | None = None
 
-    return CpuBackend(place)
+    def __init__(self, worker: Worker) -> None:
+        self.worker = worker
+        if worker.ranks > 1:
+            distributed.init_process_group("gloo")
+
+    def send(self, tensors: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the tensors as they are."""
+        return dict(tensors)
+
+    def seed(self, number: int) -> None:
+        """Seed torch's random numbers."""
+        torch.manual_seed(number)
+
+    def execute(self) -> None:
+        """Do nothing: all has been computed."""
+
+    def wait(self) -> None:
+        """Do nothing: all has been computed."""
+
+    def reduce(self, tensors: Sequence[Any]) -> None:
+        """Add up the tensors of all ranks, many in one message."""
+        if self.worker.ranks == 1:
+            return
+        for bucket in _buckets(tensors):
+            flat = torch.cat([tensor.reshape(-1) for tensor in bucket])
+            distributed.all_reduce(flat)
+            parts = flat.split([tensor.numel() for tensor in bucket])
+            for tensor, part in zip(bucket, parts, strict=True):
+                tensor.copy_(part.view_as(tensor))
+
+    def fetch(self, vector: Any) -> list[float]:
+        """Return the numbers of a tensor."""
+        numbers: list[float] = vector.tolist()
+        return numbers
+
+    def to_host(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a copy of nested tensors."""
+        return deepcopy(dict(state))
 
 
-def leave(code: int) -> NoReturn:
-    """End the process at once, with its output written.
-
-    Python's own end may abort while threads of gloo are at work, which would turn a finished job into a failed one.
-    """
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
-
-
-def gather_hosts(backend: Backend, host: str) -> Sequence[str]:
-    """Return the names of all nodes, in the order of their ranks; all ranks must call it."""
-    import torch
-
-    width = 64  # Linux: HOST_NAME_MAX
-    letters = torch.zeros(backend.place.nodes * width)
-    if backend.place.local_rank == 0:
-        name = host.encode()[:width]
-        start = backend.place.node * width
-        letters[start : start + len(name)] = torch.tensor(list(name), dtype=letters.dtype)
-    total = backend.send({"letters": letters})["letters"]
-    backend.reduce([total])
-    backend.execute()
-    numbers = [int(number) for number in backend.fetch(total)]
-    names = (bytes(numbers[first : first + width]) for first in range(0, len(numbers), width))
-    return [name.rstrip(b"\0").decode() for name in names]
+def _buckets(tensors: Sequence[Any]) -> list[list[Any]]:
+    """Return the tensors in lists of some 32 MiB each."""
+    buckets: list[list[Any]] = []
+    room = 0
+    for tensor in tensors:
+        if tensor.nbytes > room:
+            buckets.append([])
+            room = _BUCKET_BYTES
+        buckets[-1].append(tensor)
+        room -= tensor.nbytes
+    return buckets

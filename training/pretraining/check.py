@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any
 from .batch import Batch, NotDivisibleError, divide
 from .options import BadInputError, Options, contradictions
 from .phases import PUBLISHED_SPEED
-from .reference import differences, obstacles
-from .summary import METRICS, RUN, RunError, read_run
+from .summary import METRICS, RUN, RunError, blockers, differences, read_run
 
 if TYPE_CHECKING:
     from .checkpoint import Checkpoint
-    from .shards import Shard
+    from .corpus import Shard
 
 CHECKPOINTS = "checkpoints"
 IDENTITY = "identity"
@@ -41,7 +40,7 @@ class Findings:
 
     Attributes:
         shards: Its data; None for a generated corpus.
-        resumed: The checkpoint that it goes on from, if any.
+        resumed: The checkpoint that it continues from, if any.
         first: The checkpoint of another run whose weights it takes, if any.
         notes: In what the reference is another run than this one, lines for the plan.
     """
@@ -53,7 +52,7 @@ class Findings:
 
 
 @dataclass
-class _Faults:
+class _Problems:
     lines: list[str] = field(default_factory=list)
 
     def add(self, option: str, got: object, allowed: str) -> None:
@@ -67,18 +66,18 @@ def check(options: Options) -> list[str]:
         BadInputError: With all that stands in its way.
     """
     nodes, workers = options.nodes or _NODES, options.workers_per_node or _WORKERS_PER_NODE
-    faults = contradictions(options)
+    problems = contradictions(options)
     try:
         batch = batch_of(options, nodes, workers)
     except BadInputError as error:
-        faults += error.faults
+        problems += error.problems
         batch = Batch(options.global_batch, options.micro_batch, nodes * workers)  # to look at the rest
     try:
         findings = examine(options, batch)
     except BadInputError as error:
-        faults += error.faults
-    if faults:
-        raise BadInputError(faults)
+        problems += error.problems
+    if problems:
+        raise BadInputError(problems)
     return describe(options, batch, nodes, findings)
 
 
@@ -106,29 +105,29 @@ def examine(options: Options, batch: Batch) -> Findings:
     Raises:
         BadInputError: With all that is wrong with its directories.
     """
-    faults = _Faults()
-    shards = _shards(options.data, options, batch, faults) if options.data else None
+    problems = _Problems()
+    shards = _shards(options.data, options, batch, problems) if options.data else None
     wanted = identity(options, batch, shards)
-    if faults.lines:
+    if problems.lines:
         del wanted["data"]  # it is not known
-    notes = _check_reference(options, faults)
-    resumed = _newest(options.output) if _is_writable_output(options, faults) else None
+    notes = _check_reference(options, problems)
+    resumed = _newest(options.output) if _is_writable_output(options, problems) else None
     if resumed:
-        _compare(f"output {options.output}", resumed, wanted, faults)
+        _compare(f"output {options.output}", resumed, wanted, problems)
     first = None
     if options.start_from and not resumed:
         first = _newest(options.start_from)
         if first:
-            _compare(f"start-from {options.start_from}", first, options.sizes_by_option, faults)
+            _compare(f"start-from {options.start_from}", first, options.sizes_by_option, problems)
         else:
-            faults.add("start-from", options.start_from, "the directory of a run with a complete checkpoint")
-    if faults.lines:
-        raise BadInputError(faults.lines)
+            problems.add("start-from", options.start_from, "the directory of a run with a complete checkpoint")
+    if problems.lines:
+        raise BadInputError(problems.lines)
     return Findings(shards, resumed, first, notes)
 
 
 def identity(options: Options, batch: Batch, shards: Sequence[Shard] | None) -> dict[str, Any]:
-    """Return what a run may not change when it goes on from its checkpoint, which would mean something else."""
+    """Return what a run may not change when it continues from its checkpoint, which would mean something else."""
     same = ("phase", "optimizer", "seed", "sequence_length", "max_predictions")
     return {
         "data": _told_data(shards),
@@ -147,38 +146,38 @@ def _told_data(shards: Sequence[Shard] | None) -> str:
     return f"{sum(shard.rows for shard in shards)} sequences in {len(shards)} shards, {digest} by names and rows"
 
 
-def _shards(directory: Path, options: Options, batch: Batch, faults: _Faults) -> Sequence[Shard]:
-    from . import shards
+def _shards(directory: Path, options: Options, batch: Batch, problems: _Problems) -> Sequence[Shard]:
+    from .corpus import inspect
 
-    found, lines = shards.inspect(
+    shards, lines = inspect(
         directory,
         sequence_length=options.sequence_length,
         max_predictions=options.max_predictions,
         vocabulary=options.vocabulary,
     )
-    faults.lines += lines
-    rows = sum(shard.rows for shard in found)
+    problems.lines += lines
+    rows = sum(shard.rows for shard in shards)
     if not lines and rows < batch.sequences:
-        faults.add("data", f"{directory} with {rows} sequences", f"one global batch, {batch.sequences}, or more")
-    return found
+        problems.add("data", f"{directory} with {rows} sequences", f"one global batch, {batch.sequences}, or more")
+    return shards
 
 
-def _is_writable_output(options: Options, faults: _Faults) -> bool:
+def _is_writable_output(options: Options, problems: _Problems) -> bool:
     """Tell what cannot be written to, or if there is no space for the checkpoints and one more."""
     standing = next(path for path in (options.output, *options.output.absolute().parents) if path.exists())
     if not standing.is_dir() or not os.access(standing, os.W_OK | os.X_OK):
-        faults.add("output", options.output, f"a directory that can be written to, which {standing} is not")
+        problems.add("output", options.output, f"a directory that can be written to, which {standing} is not")
         return False
     blocked = [(name, kind) for name, kind in _OWN.items() if not _is_usable(options.output / name, kind)]
     for name, kind in blocked:
-        faults.add("output", options.output, f"one in which {name} is a {kind} that can be read and written to")
+        problems.add("output", options.output, f"one in which {name} is a {kind} that can be read and written to")
     if blocked:
         return False
     there = len(list((options.output / CHECKPOINTS).glob("step-*")))
     needed = max(1, options.keep + 1 - there) * options.sizes.checkpoint_bytes
     free = shutil.disk_usage(standing).free
     if free < needed:
-        faults.add("output", f"{options.output} with {free / _GB:.1f} GB free", f"{needed / _GB:.1f} GB or more")
+        problems.add("output", f"{options.output} with {free / _GB:.1f} GB free", f"{needed / _GB:.1f} GB or more")
     return True
 
 
@@ -191,17 +190,17 @@ def _is_usable(path: Path, kind: str) -> bool:
     return path.is_file() and os.access(path, os.R_OK | os.W_OK)
 
 
-def _check_reference(options: Options, faults: _Faults) -> list[str]:
+def _check_reference(options: Options, problems: _Problems) -> list[str]:
     """Return in what the run to compare with differs, as far as that is allowed."""
     if not options.reference:
         return []
     try:
         reference = read_run(options.reference)
     except RunError as error:
-        faults.add("reference", options.reference, f"the directory of a run ({error})")
+        problems.add("reference", options.reference, f"the directory of a run ({error})")
         return []
-    for got, allowed in obstacles(asdict(options), reference):
-        faults.add("reference", f"{options.reference} {got}", allowed)
+    for got, allowed in blockers(asdict(options), reference):
+        problems.add("reference", f"{options.reference} {got}", allowed)
     return differences(asdict(options), reference)
 
 
@@ -213,7 +212,7 @@ def _newest(directory: Path) -> Checkpoint | None:
     return Checkpoints(directory / CHECKPOINTS, keep=1).newest()
 
 
-def _compare(option: str, checkpoint: Checkpoint, wanted: Mapping[str, Any], faults: _Faults) -> None:
+def _compare(option: str, checkpoint: Checkpoint, wanted: Mapping[str, Any], problems: _Problems) -> None:
     """Tell in what a checkpoint is one of another run. Its tensors are not read."""
     import torch
 
@@ -222,7 +221,7 @@ def _compare(option: str, checkpoint: Checkpoint, wanted: Mapping[str, Any], fau
     state = torch.load(checkpoint.path / STATE, map_location="cpu", weights_only=True, mmap=True)
     for name, value in wanted.items():
         if state[IDENTITY].get(name) != value:
-            faults.add(name, value, f"{state[IDENTITY].get(name)}, as in the checkpoint of --{option}")
+            problems.add(name, value, f"{state[IDENTITY].get(name)}, as in the checkpoint of --{option}")
 
 
 def describe(options: Options, batch: Batch, nodes: int, findings: Findings) -> list[str]:
@@ -256,7 +255,7 @@ def _interval_lines(options: Options) -> list[str]:
 
 
 def _change_lines(options: Options, findings: Findings) -> list[str]:
-    """Return in what a run that goes on differs from its last attempt."""
+    """Return in what a run that continues differs from its last attempt."""
     if not findings.resumed:
         return []
     try:

@@ -50,7 +50,7 @@ class Checkpoint:
         state: dict[str, Any] = torch.load(self.path / STATE, map_location="cpu", weights_only=True, mmap=True)
         return state
 
-    def fault(self) -> str | None:
+    def problem(self) -> str | None:
         """Read the whole checkpoint and return what is wrong with it, or None."""
         try:
             manifest = json.loads((self.path / MANIFEST).read_bytes())
@@ -68,7 +68,7 @@ class Checkpoint:
 
 
 class Checkpoints:
-    """The checkpoints of a run. One process of a run saves; any may look for the newest.
+    """The checkpoints of a run. One process of a run saves; any may ask for the newest.
 
     Attributes:
         failure: Why the save that ended last failed, in a sentence; None if it did not.
@@ -87,17 +87,17 @@ class Checkpoints:
     def newest(self) -> Checkpoint | None:
         """Return the newest complete checkpoint, or None; tell on standard error of damaged ones passed over.
 
-        It reads the whole file: let one process look, and tell the others the step.
+        It reads the whole file: let one process ask, and tell the others the step.
 
         Raises:
-            OSError: The directory is there but cannot be listed. To start anew then would lose what is in it.
+            OSError: The directory is there but cannot be listed. To start again then would lose what is in it.
         """
-        for found in self._found():
-            fault = found.fault()
-            if fault is None:
-                self._known.add(found.path)
-                return found
-            print(f"Checkpoint {found.path} is passed over: {fault}", file=sys.stderr, flush=True)
+        for checkpoint in self._all():
+            problem = checkpoint.problem()
+            if problem is None:
+                self._known.add(checkpoint.path)
+                return checkpoint
+            print(f"Checkpoint {checkpoint.path} is passed over: {problem}", file=sys.stderr, flush=True)
         return None
 
     def save(self, step: int, state: Mapping[str, Any]) -> None:
@@ -122,7 +122,7 @@ class Checkpoints:
         self.failure = None
         try:
             self._write(step, state)
-        except Exception as error:  # whatever it was: training goes on, and tries again at the next interval
+        except Exception as error:  # whatever it was: training continues, and tries again at the next interval
             self.failure = f"The checkpoint of step {step} was not saved: {error}"
             return
         try:
@@ -135,7 +135,7 @@ class Checkpoints:
         for leftover in self._directory.glob(".step-*"):
             _delete(leftover)
         target = Checkpoint(step, self._directory / f"step-{step:08}")
-        if target.path.exists() and target.fault() is None:
+        if target.path.exists() and target.problem() is None:
             self._known.add(target.path)
             return
         self._check_space(state)
@@ -159,16 +159,16 @@ class Checkpoints:
     def _remove_old(self, step: int) -> None:
         """Remove what is damaged, and the older ones beyond the newest; a complete one that is newer stays."""
         places = self._keep - 1
-        for found in self._found():
-            if found.step == step:
+        for checkpoint in self._all():
+            if checkpoint.step == step:
                 continue
-            newer = found.step > step
-            if (newer or places) and (found.path in self._known or found.fault() is None):
-                self._known.add(found.path)
+            newer = checkpoint.step > step
+            if (newer or places) and (checkpoint.path in self._known or checkpoint.problem() is None):
+                self._known.add(checkpoint.path)
                 places -= 0 if newer else 1
             else:
-                self._known.discard(found.path)
-                self._remove(found.path)
+                self._known.discard(checkpoint.path)
+                self._remove(checkpoint.path)
 
     def _remove(self, path: Path) -> None:
         """Remove a checkpoint, so that a half removed one is never seen under its name."""
@@ -177,15 +177,15 @@ class Checkpoints:
             path.rename(hidden)
             _delete(hidden)
 
-    def _found(self) -> list[Checkpoint]:
+    def _all(self) -> list[Checkpoint]:
         """Return what has the name of a checkpoint, the newest first."""
         try:
             paths = list(self._directory.iterdir())
         except FileNotFoundError:
             return []
         named = ((_NAME.fullmatch(path.name), path) for path in paths)
-        found = [Checkpoint(int(match[1]), path) for match, path in named if match]
-        return sorted(found, key=lambda checkpoint: checkpoint.step, reverse=True)
+        checkpoints = [Checkpoint(int(match[1]), path) for match, path in named if match]
+        return sorted(checkpoints, key=lambda checkpoint: checkpoint.step, reverse=True)
 
 
 class _HashingFile:

@@ -13,13 +13,65 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
+from torch.nn.functional import cross_entropy
+from transformers.models.bert.configuration_bert import BertConfig
+from transformers.models.bert.modeling_bert import BertForPreTraining
 
-from . import model as models
 from . import optimizer as optimizers
 from .backend import Backend
+from .feed import IGNORED
 from .phases import MAX_GRADIENT_NORM
+from .sizes import Sizes
 
 _DTYPES = {"bf16": torch.bfloat16, "fp32": torch.float32}
+
+
+def model_configuration(sizes: Sizes, *, dropout: float) -> Any:
+    """Return the configuration of a model.
+
+    Attention is the plain one: the other asks the device whether a mask is empty, which stops an XLA graph.
+    """
+    return BertConfig(
+        vocab_size=sizes.vocabulary,
+        hidden_size=sizes.hidden,
+        num_hidden_layers=sizes.layers,
+        num_attention_heads=sizes.heads,
+        intermediate_size=sizes.intermediate,
+        max_position_embeddings=sizes.positions,
+        hidden_dropout_prob=dropout,
+        attention_probs_dropout_prob=dropout,
+        attn_implementation="eager",
+    )
+
+
+def build_model(sizes: Sizes, *, dropout: float, seed: int) -> Any:
+    """Return a model with weights drawn from the seed, in host memory and float32."""
+    torch.manual_seed(seed)
+    return BertForPreTraining(model_configuration(sizes, dropout=dropout)).train()
+
+
+def move_model(model: Any, device: Any, dtype: Any) -> Any:
+    """Return the model on a device, with the decoder's weights still those of the embeddings.
+
+    Moving a model to an XLA device makes new parameters, which parts the two: main program of
+    https://github.com/aws-neuron/aws-neuron-samples, dp_bert_large_hf_pretrain_hdf5.py.
+    """
+    model = model.to(device=device, dtype=dtype)
+    model.tie_weights()
+    return model
+
+
+def losses(model: Any, batch: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Return the losses of the masked words and of the next sentence, means over a micro-batch, in float32."""
+    labels, next_sentence = batch["labels"], batch["next_sentence_label"]
+    output = model(
+        input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], token_type_ids=batch["token_type_ids"]
+    )
+    words, sentences = output.prediction_logits.float(), output.seq_relationship_logits.float()
+    return (
+        cross_entropy(words.flatten(0, 1), labels.flatten(), ignore_index=IGNORED),
+        cross_entropy(sentences, next_sentence),
+    )
 
 
 class Learner:
@@ -36,10 +88,10 @@ class Learner:
             accumulation: Micro-batches of a step.
         """
         self._backend = backend
-        self._micro_batches = accumulation * backend.place.ranks
+        self._micro_batches = accumulation * backend.worker.ranks
         # Clones first: in fp32 on a CPU moving the model would leave them the same tensors.
         copies = {name: weight.detach().clone().to(backend.device) for name, weight in model.named_parameters()}
-        self._model = models.place(model, backend.device, _DTYPES[precision])
+        self._model = move_model(model, backend.device, _DTYPES[precision])
         self._parameters = dict(self._model.named_parameters())
         self._weights = {name: torch.nn.Parameter(copy, requires_grad=False) for name, copy in copies.items()}
         self._gradients = {name: torch.zeros_like(weight) for name, weight in self._weights.items()}
@@ -55,7 +107,7 @@ class Learner:
             seed: What dropout follows from.
         """
         self._backend.seed(seed)
-        mlm, nsp = models.losses(self._model, self._backend.send(batch))
+        mlm, nsp = losses(self._model, self._backend.send(batch))
         ((mlm + nsp) / self._micro_batches).backward()
         with torch.no_grad():
             for name, parameter in self._parameters.items():

@@ -19,22 +19,18 @@ from typing import Any
 
 import numpy as np
 
-from . import model as models
-from .backend import Backend, create, gather_hosts
-from .backend import place as find_place
+from .backend import Backend, CpuBackend
 from .batch import Batch
 from .check import CHECKPOINTS, IDENTITY, Findings, batch_of, describe, identity
 from .checkpoint import Checkpoints
-from .corpus import Corpus, GeneratedCorpus
-from .exchange import Exchange
+from .corpus import Corpus, GeneratedCorpus, ShardedCorpus
 from .feed import Feed
-from .flops import flops_per_sequence
 from .heartbeat import Heartbeat, Stage
-from .learner import Learner
+from .learner import Learner, build_model
 from .options import BadInputError, Options
 from .phases import learning_rate
+from .ranks import Exchange, Worker, this_worker
 from .recorder import Recorder, RunFacts, StepRecord
-from .shards import ShardedCorpus
 from .start import agree, unusable
 from .summary import tell
 
@@ -81,14 +77,23 @@ def train(options: Options) -> int:
         TrainingError: The run cannot go on.
         DivergedError: It would come to the same end if it were started again as it is.
     """
-    place = find_place()
-    batch = batch_of(options, place.nodes, place.workers_per_node)
-    backend = create(options.backend, place)
-    exchange = Exchange(place)
+    worker = this_worker()
+    batch = batch_of(options, worker.nodes, worker.workers_per_node)
+    backend = create(options.backend, worker)
+    exchange = Exchange(worker)
     findings = agree(options, batch, backend, exchange)
-    if place.rank == 0:
-        print("\n".join(describe(options, batch, place.nodes, findings)), flush=True)
+    if worker.rank == 0:
+        print("\n".join(describe(options, batch, worker.nodes, findings)), flush=True)
     return Run(options, batch, backend, exchange, findings).go()
+
+
+def create(name: str, worker: Worker) -> Backend:
+    """Return a backend that is connected to the other ranks."""
+    if name == "neuron":
+        from .neuron_backend import NeuronBackend  # torch_xla is not everywhere
+
+        return NeuronBackend(worker)
+    return CpuBackend(worker)
 
 
 class Run:
@@ -103,10 +108,10 @@ class Run:
             BadInputError: The records cannot be written.
         """
         self._options, self._batch, self._backend, self._exchange = options, batch, backend, exchange
-        self._heartbeat = Heartbeat(options.stall_seconds, backend.place.local_rank)
+        self._heartbeat = Heartbeat(options.stall_seconds, backend.worker.local_rank)
         self._identity = identity(options, batch, findings.shards)
         self._learner = Learner(
-            models.build(options.sizes, dropout=options.dropout, seed=options.seed),
+            build_model(options.sizes, dropout=options.dropout, seed=options.seed),
             backend,
             optimizer=options.optimizer,
             precision=options.precision,
@@ -122,14 +127,14 @@ class Run:
         self._feed = Feed(
             _corpus(options, findings),
             batch,
-            rank=backend.place.rank,
+            rank=backend.worker.rank,
             seed=options.seed,
             steps=range(self._done, self._end),
         )
         self._under_way: deque[_Step] = deque()
         self._stopping = False
-        hosts = gather_hosts(backend, socket.gethostname())
-        self._keeps = backend.place.rank == 0 and not backend.extracting
+        hosts = exchange.gather("hosts", socket.gethostname())
+        self._keeps = backend.worker.rank == 0 and not backend.extracting
         if self._keeps:
             self._checkpoints = Checkpoints(options.output / CHECKPOINTS, options.keep)
         self._open_records(hosts)
@@ -140,15 +145,15 @@ class Run:
 
     def _open_records(self, hosts: Sequence[str]) -> None:
         """Open the records on rank 0; all ranks end alike if that fails."""
-        fault = ""
+        problem = ""
         if self._keeps:
             facts = _facts(self._options, self._batch, self._backend, hosts)
             try:
                 self._recorder = Recorder(self._options.output, facts, self._done)
             except OSError as error:
-                fault = unusable(self._options.output, error)
-        if fault := self._exchange.share("records", fault):
-            raise BadInputError([fault])
+                problem = unusable(self._options.output, error)
+        if problem := self._exchange.share("records", problem):
+            raise BadInputError([problem])
 
     def go(self) -> int:
         """Make all steps, and return the exit code."""
@@ -164,7 +169,7 @@ class Run:
         return self._finish()
 
     def _make_step(self) -> _Step:
-        options, batch, place = self._options, self._batch, self._backend.place
+        options, batch, worker = self._options, self._batch, self._backend.worker
         waits = not self._backend.ahead or self._done % _STEPS_BETWEEN_WAITS == 0
         if waits:
             self._backend.wait()
@@ -175,7 +180,7 @@ class Run:
             tensors = next(self._feed)
             waited += perf_counter() - asked
             self._heartbeat.beat(Stage.COMPUTE)
-            index = batch.first(place.rank, micro_batch) // batch.micro
+            index = batch.first(worker.rank, micro_batch) // batch.micro
             self._learner.accumulate(tensors, _seed(options.seed, self._done, index))
         if waits:
             self._backend.wait()
@@ -183,9 +188,9 @@ class Run:
         rate = learning_rate(
             self._done, peak=options.learning_rate, warmup_steps=options.warmup_steps, steps=options.steps
         )
-        of_ranks = [0.0] * (2 * place.ranks)
-        of_ranks[place.rank], of_ranks[place.ranks + place.rank] = computed, waited
-        asked_to_stop = place.rank == 0 and (options.output / STOP).exists()
+        of_ranks = [0.0] * (2 * worker.ranks)
+        of_ranks[worker.rank], of_ranks[worker.ranks + worker.rank] = computed, waited
+        asked_to_stop = worker.rank == 0 and (options.output / STOP).exists()
         self._heartbeat.beat(Stage.UPDATE)
         numbers = self._learner.update(rate, [1.0, float(asked_to_stop), *of_ranks])
         return _Step(self._done + 1, rate, numbers, waits)
@@ -199,8 +204,8 @@ class Run:
             return
         self._heartbeat.step(step.number)
         norm, mlm, nsp, participants, stop, *of_ranks = numbers
-        if participants != self._backend.place.ranks:
-            raise TrainingError(f"{participants:g} ranks took part in a reduction, of {self._backend.place.ranks}")
+        if participants != self._backend.worker.ranks:
+            raise TrainingError(f"{participants:g} ranks took part in a reduction, of {self._backend.worker.ranks}")
         if not isfinite(mlm + nsp + norm):
             raise DivergedError(
                 f"Step {step.number}: the loss is {mlm + nsp}, the norm of the gradient {norm}. The run ends here, and "
@@ -212,7 +217,7 @@ class Run:
             self._record(step, norm, mlm, nsp, of_ranks)
 
     def _record(self, step: _Step, norm: float, mlm: float, nsp: float, of_ranks: Sequence[float]) -> None:
-        ranks, now = self._backend.place.ranks, perf_counter()
+        ranks, now = self._backend.worker.ranks, perf_counter()
         record = StepRecord(
             step=step.number,
             loss=mlm + nsp,
@@ -278,17 +283,12 @@ def _corpus(options: Options, findings: Findings) -> Corpus:
 
 def _facts(options: Options, batch: Batch, backend: Backend, hosts: Sequence[str]) -> RunFacts:
     return RunFacts(
-        nodes=backend.place.nodes,
-        workers=backend.place.ranks,
+        nodes=backend.worker.nodes,
+        workers=backend.worker.ranks,
         hosts=hosts,
         global_batch=batch.sequences,
         sequence_length=options.sequence_length,
-        flops_per_sequence=flops_per_sequence(
-            layers=options.layers,
-            hidden=options.hidden,
-            intermediate=options.intermediate,
-            sequence_length=options.sequence_length,
-        ),
+        flops_per_sequence=options.sizes.flops_per_sequence(options.sequence_length),
         peak_flops=backend.peak_flops,
         options=asdict(options),
         versions=_versions(),
@@ -296,13 +296,13 @@ def _facts(options: Options, batch: Batch, backend: Backend, hosts: Sequence[str
 
 
 def _versions() -> Mapping[str, str]:
-    found = {"python": platform.python_version()}
+    versions = {"python": platform.python_version()}
     for name in _VERSIONS:
         try:
-            found[name] = metadata.version(name)
+            versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 def _seed(*numbers: int) -> int:

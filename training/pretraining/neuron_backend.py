@@ -20,8 +20,11 @@ import torch_xla.core.xla_model as xm
 import torch_xla.distributed.xla_backend  # registers "xla" with torch.distributed
 import torch_xla.runtime as xr
 
-from .backend import Place
-from .flops import NEURON_CORE_V2_PEAK
+from .ranks import Worker
+
+NEURON_CORE_V2_PEAK = 95e12
+"""Dense BF16 of a NeuronCore v2, FLOP/s: a Trainium chip has 190e12 and two cores
+(https://awsdocs-neuron.readthedocs-hosted.com/en/latest/about-neuron/arch/neuron-hardware/trainium.html)."""
 
 
 class NeuronBackend:
@@ -32,14 +35,14 @@ class NeuronBackend:
     ahead = 1
     peak_flops: float | None = NEURON_CORE_V2_PEAK
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, worker: Worker) -> None:
         """Connect to the other ranks.
 
         Raises:
             RuntimeError: PyTorch/XLA sees another number of ranks, so that its reductions would leave some out.
         """
-        self.place = place
-        if place.ranks > 1:
+        self.worker = worker
+        if worker.ranks > 1:
             # Without xla:// torch_xla 2.9 never calls set_replication, and counts one rank
             # (torch_xla/_internal/rendezvous.py; world_size in torch_xla/runtime.py).
             torch.distributed.init_process_group("xla", init_method="xla://")
@@ -47,16 +50,18 @@ class NeuronBackend:
         # neuron_parallel_compile sets it: https://awsdocs-neuron.readthedocs-hosted.com/en/latest/frameworks/torch/
         # torch-neuronx/api-reference-guide/training/pytorch-neuron-parallel-compile.html
         self.extracting = bool(os.environ.get("NEURON_EXTRACT_GRAPHS_ONLY"))
-        if (xr.world_size(), xr.global_ordinal()) != (place.ranks, place.rank):
+        if (xr.world_size(), xr.global_ordinal()) != (worker.ranks, worker.rank):
             seen = f"rank {xr.global_ordinal()} of {xr.world_size()}"
-            raise RuntimeError(f"PyTorch/XLA takes this process for {seen}, torchrun for {place.rank} of {place.ranks}")
+            raise RuntimeError(
+                f"PyTorch/XLA takes this process for {seen}, torchrun for {worker.rank} of {worker.ranks}"
+            )
 
     def send(self, tensors: Mapping[str, Any]) -> dict[str, Any]:
         """Return the tensors on the NeuronCore; they travel with the next execution."""
         return {name: tensor.to(self.device) for name, tensor in tensors.items()}
 
     def seed(self, number: int) -> None:
-        """Start the NeuronCore's random numbers anew. The number is an input of the graph, not part of it."""
+        """Seed the NeuronCore's random numbers. The number is an input of the graph, not part of it."""
         torch_xla.manual_seed(number)
 
     def execute(self) -> None:

@@ -1,17 +1,17 @@
-"""The command line: every option is checked, and all faults are told at once. Standard library alone."""
+"""The command line: every option is checked, and all problems are told at once. Standard library alone."""
 
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from . import vocabulary
-from .backend import place
 from .phases import RECIPES, checkpoint_interval
+from .ranks import this_worker
 from .sizes import Sizes
 
 NEURON_DEVICE = Path("/dev/neuron0")
@@ -21,12 +21,12 @@ class BadInputError(Exception):
     """What was asked for cannot be done.
 
     Attributes:
-        faults: A line for each.
+        problems: A line for each.
     """
 
-    def __init__(self, faults: Sequence[str]) -> None:
-        super().__init__("\n".join(faults))
-        self.faults = faults
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
 
 
 @dataclass(frozen=True)
@@ -198,21 +198,21 @@ def parse(arguments: Sequence[str]) -> Options:
     for name, (kind, meaning) in _OPTIONS.items():
         parser.add_argument(f"--{name}", metavar=kind.symbol, help=meaning)
     given, unknown = parser.parse_known_args(arguments)
-    faults = [f"got {' '.join(unknown)}; allowed: the options that --help tells of"] if unknown else []
+    problems = [f"got {' '.join(unknown)}; allowed: the options that --help tells of"] if unknown else []
     values: dict[str, Any] = {}
     for option, (kind, _) in _OPTIONS.items():
         text = getattr(given, _name(option))
         try:
             values[_name(option)] = None if text is None else kind.read(text)
         except ValueError:
-            faults.append(f"--{option}: got {text!r}; allowed: {kind.allowed}")
+            problems.append(f"--{option}: got {text!r}; allowed: {kind.allowed}")
     if given.output is None:
-        faults.append("--output: got nothing; allowed: a directory on storage that all nodes share")
-    if faults:
-        raise BadInputError(faults)
+        problems.append("--output: got nothing; allowed: a directory on storage that all nodes share")
+    if problems:
+        raise BadInputError(problems)
     options = _completed(given.command, values)
-    if options.command == "train" and (faults := contradictions(options)):
-        raise BadInputError(faults)
+    if options.command == "train" and (problems := contradictions(options)):
+        raise BadInputError(problems)
     return options
 
 
@@ -225,7 +225,7 @@ def _completed(command: str, given: Mapping[str, Any]) -> Options:
     known = {name: value for name, value in given.items() if value is not None}
     chosen = {**_DEFAULTS, **known}
     values = {**given, **asdict(RECIPES[chosen["phase"], chosen["optimizer"]]), **chosen}
-    nodes = values["nodes"] or place().nodes
+    nodes = values["nodes"] or this_worker().nodes
     interval = checkpoint_interval(
         phase=values["phase"],
         sequences=values["global_batch"] * (nodes if values["scaling"] == "weak" else 1),
@@ -238,39 +238,57 @@ def _completed(command: str, given: Mapping[str, Any]) -> Options:
     }
     if values["tokenizer"]:
         with suppress(OSError, ValueError):  # which contradictions tell of
-            derived["vocabulary"] = vocabulary.size(values["tokenizer"])
+            derived["vocabulary"] = vocabulary_size(values["tokenizer"])
     return Options(command=command, **{**values, **derived, **known})
 
 
 def contradictions(options: Options) -> list[str]:
     """Return what is wrong with the options taken together."""
-    faults = _tokenizer_faults(options)
+    problems = _tokenizer_problems(options)
     if options.hidden % options.heads:
-        faults.append(f"--heads: got {options.heads}; allowed: a divisor of --hidden {options.hidden}")
+        problems.append(f"--heads: got {options.heads}; allowed: a divisor of --hidden {options.hidden}")
     if options.warmup_steps > options.steps:
-        faults.append(f"--warmup-steps: got {options.warmup_steps}; allowed: at most --steps {options.steps}")
+        problems.append(f"--warmup-steps: got {options.warmup_steps}; allowed: at most --steps {options.steps}")
     if options.max_predictions >= options.sequence_length:
         allowed = f"less than --sequence-length {options.sequence_length}"
-        faults.append(f"--max-predictions: got {options.max_predictions}; allowed: {allowed}")
+        problems.append(f"--max-predictions: got {options.max_predictions}; allowed: {allowed}")
     if options.command == "train":
-        faults += [
+        problems += [
             f"--{name}: got it with train; allowed: with check (train has it from torchrun)"
             for name, value in (("nodes", options.nodes), ("workers-per-node", options.workers_per_node))
             if value is not None
         ]
     if options.command == "train" and options.backend == "neuron" and not NEURON_DEVICE.exists():
-        faults.append(f"--backend: got neuron, but there is no {NEURON_DEVICE}; allowed: cpu, on purpose")
-    return faults
+        problems.append(f"--backend: got neuron, but there is no {NEURON_DEVICE}; allowed: cpu, on purpose")
+    return problems
 
 
-def _tokenizer_faults(options: Options) -> list[str]:
+def _tokenizer_problems(options: Options) -> list[str]:
     if options.tokenizer is None:
         return []
     try:
-        words = vocabulary.size(options.tokenizer)
+        words = vocabulary_size(options.tokenizer)
     except (OSError, ValueError) as error:
         allowed = "a directory with tokenizer.json or vocab.txt"
         return [f"--tokenizer: got {options.tokenizer}; allowed: {allowed} ({error})"]
     if options.vocabulary != words:
         return [f"--vocabulary: got {options.vocabulary}; allowed with --tokenizer {options.tokenizer}: {words}"]
     return []
+
+
+def vocabulary_size(directory: Path) -> int:
+    """Return the number of words that the tokenizer of a directory knows, without loading it.
+
+    Raises:
+        OSError: Neither file can be read.
+        ValueError: The file is damaged.
+    """
+    fast = directory / "tokenizer.json"
+    if not fast.exists():
+        return len((directory / "vocab.txt").read_text(encoding="utf-8").splitlines())
+    try:
+        content = json.loads(fast.read_bytes())
+        added = [token["id"] for token in content.get("added_tokens", [])]
+        return int(max([*content["model"]["vocab"].values(), *added])) + 1
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise ValueError(f"{fast} is damaged") from None

@@ -1,6 +1,6 @@
 """Data: ``python -m pretraining.prepare fetch`` brings what AWS publishes, ``build`` makes shards of plain text.
 
-Exit code 0: the shards are there; 1: it failed, and the same command goes on where it was; 2: it cannot work as asked.
+Exit code 0: the shards are there; 1: it failed, and the same command continues; 2: it cannot work as asked.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from . import files
+from .corpus import SUFFIX
 from .options import BadInputError
 from .phases import RECIPES
 from .published_data import FetchError, fetch
-from .shards import SUFFIX
 from .text_corpus import Layout, Run, description, divide, find_documents, load_tokenizer, write_shard
 
 _SHARD_BYTES = 16 * 1024**2
@@ -42,10 +42,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 2
     except (FetchError, OSError, ValueError, BrokenProcessPool) as error:
-        print(f"{error}\nNot finished. What is done is kept: the same command goes on from there.", file=sys.stderr)
+        print(f"{error}\nNot finished. What is done is kept: the same command continues from there.", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("Stopped. What is done is kept: the same command goes on from there.", file=sys.stderr)
+        print("Stopped. What is done is kept: the same command continues from there.", file=sys.stderr)
         return 1
     return 0
 
@@ -104,7 +104,7 @@ def _build(options: argparse.Namespace) -> None:
 
 def _check(options: argparse.Namespace, layout: Layout) -> list[Run]:
     """Return the documents of the text, after a look at all that can be wrong."""
-    faults = [
+    problems = [
         f"--{name}: got {value}; allowed: {allowed}"
         for name, value, least, allowed in (
             ("sequence-length", layout.sequence_length, 16, "a whole number from 16 on"),
@@ -117,24 +117,26 @@ def _check(options: argparse.Namespace, layout: Layout) -> list[Run]:
     ]
     if layout.max_predictions >= layout.sequence_length:
         allowed = f"less than --sequence-length {layout.sequence_length}"
-        faults.append(f"--max-predictions: got {layout.max_predictions}; allowed: {allowed}")
+        problems.append(f"--max-predictions: got {layout.max_predictions}; allowed: {allowed}")
     try:
         load_tokenizer(options.tokenizer)
     except ValueError as error:
-        faults.append(f"--tokenizer: got {options.tokenizer}: {error}; allowed: a directory with a tokenizer for BERT")
+        problems.append(
+            f"--tokenizer: got {options.tokenizer}: {error}; allowed: a directory with a tokenizer for BERT"
+        )
     documents = []
     for path in options.text:
         try:
             documents += list(find_documents(path))
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else error.reason
-            faults.append(f"--text: got {path}, which cannot be read ({reason}); allowed: files of text in UTF-8")
+            problems.append(f"--text: got {path}, which cannot be read ({reason}); allowed: files of text in UTF-8")
     shards = options.shards or 1
-    if not faults and len(documents) < 2 * shards:
+    if not problems and len(documents) < 2 * shards:
         allowed = f"two documents for each shard, {2 * shards} or more, with a blank line between them"
-        faults.append(f"--text: got {len(documents)} documents; allowed: {allowed}")
-    if faults:
-        raise BadInputError(faults)
+        problems.append(f"--text: got {len(documents)} documents; allowed: {allowed}")
+    if problems:
+        raise BadInputError(problems)
     return documents
 
 

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from . import files
+from .corpus import SUFFIX, Shard, inspect, is_for_training
 from .options import BadInputError
-from .shards import SUFFIX, Shard, inspect, is_for_training
 
 BUCKET = "neuron-s3"
 PREFIX = "training_datasets/bert_pretrain_wikicorpus_tokenized_hdf5"
@@ -78,9 +78,11 @@ def fetch(output: Path, *, sequence_length: int, max_predictions: int) -> tuple[
     target, work = output / name, output / f".{name}.fetching"
     layout = {"sequence_length": sequence_length, "max_predictions": max_predictions, "vocabulary": VOCABULARY}
     if target.exists():
-        shards, faults = inspect(target, **layout)
-        if faults:
-            raise BadInputError([*faults, f"--output: got {output}, with {name} in it; allowed: sound shards or none"])
+        shards, problems = inspect(target, **layout)
+        if problems:
+            raise BadInputError(
+                [*problems, f"--output: got {output}, with {name} in it; allowed: sound shards or none"]
+            )
         shutil.rmtree(work, ignore_errors=True)  # left by a call that was killed in its last moment
         print(f"{target} is there; nothing to do", flush=True)
         return target, shards
@@ -95,9 +97,9 @@ def fetch(output: Path, *, sequence_length: int, max_predictions: int) -> tuple[
         _check_room(output, work, archive)
         _download(work, archive, region)
         _unpack(work, archive)
-        shards, faults = inspect(work / "shards", **layout)
-        if faults:
-            raise FetchError("\n".join(["the archive is whole, but is not what this program reads:", *faults]))
+        shards, problems = inspect(work / "shards", **layout)
+        if problems:
+            raise FetchError("\n".join(["the archive is whole, but is not what this program reads:", *problems]))
         (work / "shards").rename(target)
         files.synchronize(output)
         shutil.rmtree(work)
@@ -167,7 +169,7 @@ def _tell_way(archive: Archive, region: str | None) -> None:
 
 
 def _forget_other_archive(work: Path, archive: Archive) -> None:
-    """Remove the pieces of another object: it was published anew, or pieces have another size."""
+    """Remove the pieces of another object: it was published again, or pieces have another size."""
     notes, wanted = work / "archive.json", {**asdict(archive), "piece_bytes": PIECE_BYTES}
     try:
         known = json.loads(notes.read_text(encoding="utf-8"))

@@ -32,7 +32,7 @@ class RunFacts:
         hosts: Names of the nodes, in the order of the ranks on them.
         global_batch: Sequences of one optimizer step.
         sequence_length: Tokens of a sequence.
-        flops_per_sequence: Floating-point operations that a sequence takes: see ``flops.flops_per_sequence``.
+        flops_per_sequence: Floating-point operations that a sequence takes: see ``Sizes.flops_per_sequence``.
         peak_flops: What one worker's hardware could do, FLOP/s; None where that is not known.
         options: The program's options.
         versions: Names and versions of what it runs on.
@@ -133,7 +133,7 @@ class Recorder:
         except FileNotFoundError:
             attempts = []
         except (KeyError, TypeError, ValueError):
-            _complain(f"{path} is damaged, and written anew")
+            _complain(f"{path} is damaged, and written again")
             attempts = []
         facts = asdict(self._facts)
         attempt = Attempt(
@@ -154,27 +154,19 @@ class Recorder:
         files.replace(path, b"".join(line for step, line in steps if step and step.step <= resumed_step))
 
     def _derive(self, record: StepRecord) -> Step:
-        facts, compute = self._facts, record.compute_seconds
+        facts, measured = self._facts, asdict(record)
+        compute = measured.pop("compute_seconds")
         sequences_per_second = facts.global_batch / record.step_seconds
         peak = facts.peak_flops and facts.peak_flops * facts.workers
         slowest = max(range(len(compute)), key=compute.__getitem__)
         return Step(
-            step=record.step,
+            **measured,
             time=time.time(),
-            loss=record.loss,
-            mlm_loss=record.mlm_loss,
-            nsp_loss=record.nsp_loss,
-            learning_rate=record.learning_rate,
-            gradient_norm=record.gradient_norm,
-            step_seconds=record.step_seconds,
             compute_seconds_min=min(compute),
             compute_seconds_mean=fmean(compute),
             compute_seconds_max=compute[slowest],
             slowest_rank=slowest,
             slowest_host=facts.hosts[slowest * facts.nodes // facts.workers],
-            waited_for_devices=record.waited_for_devices,
-            data_seconds=record.data_seconds,
-            checkpoint_seconds=record.checkpoint_seconds,
             sequences=record.step * facts.global_batch,
             tokens=record.step * facts.global_batch * facts.sequence_length,
             sequences_per_second=sequences_per_second,

@@ -1,4 +1,4 @@
-"""How all ranks start alike: rank 0 looks at the directories, and tells the others what it found."""
+"""How all ranks start alike: rank 0 examines the directories, and tells the others the result."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from . import lock
+from . import files
 from .backend import Backend
 from .batch import Batch
 from .check import Findings, examine
 from .checkpoint import Checkpoint
-from .exchange import Exchange
+from .corpus import Shard
 from .options import BadInputError, Options
-from .shards import Shard
+from .ranks import Exchange
 
 
 def agree(options: Options, batch: Batch, backend: Backend, exchange: Exchange) -> Findings:
@@ -25,8 +25,8 @@ def agree(options: Options, batch: Batch, backend: Backend, exchange: Exchange) 
     Raises:
         BadInputError: Something is wrong with the directories, or another run has the one for the output.
     """
-    found = _look(options, batch, backend) if backend.place.rank == 0 else {}
-    return _read(exchange.share("start", json.dumps(found, default=str)))
+    findings = _examine(options, batch, backend) if backend.worker.rank == 0 else {}
+    return _read(exchange.share("start", json.dumps(findings, default=str)))
 
 
 def unusable(output: Path, error: OSError) -> str:
@@ -34,38 +34,38 @@ def unusable(output: Path, error: OSError) -> str:
     return f"--output: got {output}; allowed: a directory that can be written to and locked ({error})"
 
 
-def _look(options: Options, batch: Batch, backend: Backend) -> dict[str, Any]:
+def _examine(options: Options, batch: Batch, backend: Backend) -> dict[str, Any]:
     try:
         if not backend.extracting:  # which writes nothing
-            _take(options.output)
-        return {"faults": [], **asdict(examine(options, batch))}
+            _lock(options.output)
+        return {"problems": [], **asdict(examine(options, batch))}
     except BadInputError as error:
-        return {"faults": error.faults}
+        return {"problems": error.problems}
 
 
-def _take(output: Path) -> None:
+def _lock(output: Path) -> None:
     """Make the run directory, and let no other run into it."""
     try:
         output.mkdir(parents=True, exist_ok=True)
-        lock.hold(output)
-    except lock.HeldError as error:
+        files.lock(output)
+    except files.HeldError as error:
         raise BadInputError([f"--output: got {output}, where a run is at work ({error}); allowed: another"]) from None
     except OSError as error:
         raise BadInputError([unusable(output, error)]) from None
 
 
 def _read(text: str) -> Findings:
-    found = json.loads(text)
-    if found["faults"]:
-        raise BadInputError(found["faults"])
-    shards = found["shards"]
+    findings = json.loads(text)
+    if findings["problems"]:
+        raise BadInputError(findings["problems"])
+    shards = findings["shards"]
     return Findings(
         shards=None if shards is None else [Shard(**shard) for shard in shards],
-        resumed=_checkpoint(found["resumed"]),
-        first=_checkpoint(found["first"]),
-        notes=found["notes"],
+        resumed=_checkpoint(findings["resumed"]),
+        first=_checkpoint(findings["first"]),
+        notes=findings["notes"],
     )
 
 
-def _checkpoint(found: dict[str, Any] | None) -> Checkpoint | None:
-    return Checkpoint(found["step"], Path(found["path"])) if found else None
+def _checkpoint(findings: dict[str, Any] | None) -> Checkpoint | None:
+    return Checkpoint(findings["step"], Path(findings["path"])) if findings else None

@@ -17,6 +17,12 @@ WARM_UP_STEPS = 5  # of each attempt: they load or compile graphs, so that speed
 STRAGGLING = 1.1  # a rank straggles in a step that takes it longer than the mean of all ranks times this
 _STRAGGLERS_TOLD = 5
 
+_SAME_WORK = ("phase", "sequence_length", "layers", "hidden", "heads", "intermediate", "vocabulary")
+"""Options that a sequence's work follows from."""
+
+_SAME_WAY = ("optimizer", "global_batch", "micro_batch", "precision")
+"""Options that speed depends on, too. The global batch is that of a node with weak scaling, of all with strong."""
+
 
 class RunError(ValueError):
     """The records of a run cannot be used."""
@@ -251,6 +257,28 @@ def summarize(run: Run, reference: Run | None = None) -> Summary:
     )
 
 
+def blockers(options: Mapping[str, Any], reference: Run) -> list[tuple[str, str]]:
+    """Return why a run of these options cannot be compared with a reference: what that is, and what it must be."""
+    reasons = []
+    nodes = max(attempt.nodes for attempt in reference.attempts)
+    if nodes > 1:
+        reasons.append((f"on {nodes} nodes", "a run on one node"))
+    for name in _SAME_WORK:
+        if reference.options.get(name) != options.get(name):
+            option = f"--{name.replace('_', '-')}"
+            reasons.append((f"with {option} {reference.options.get(name)}", f"one with {option} {options.get(name)}"))
+    return reasons
+
+
+def differences(options: Mapping[str, Any], reference: Run) -> list[str]:
+    """Return what else differs, in lines: the efficiency is then not that of the number of nodes alone."""
+    return [
+        f"note: --{name.replace('_', '-')} is {options.get(name)}, and {reference.options.get(name)} in --reference"
+        for name in _SAME_WAY
+        if reference.options.get(name) != options.get(name)
+    ]
+
+
 def tell(summary: Summary) -> list[str]:
     """Return what a run came to, in lines."""
     speeds = (summary.sequences_per_second, summary.sequences_per_second_median, summary.sequences_per_second_per_node)
@@ -286,5 +314,5 @@ def _stragglers(steps: Sequence[Step]) -> tuple[Straggler, ...]:
         if step.compute_seconds_max > STRAGGLING * step.compute_seconds_mean:
             excess = step.compute_seconds_max - step.compute_seconds_mean
             lost[step.slowest_rank, step.slowest_host].append(excess)
-    found = [Straggler(rank, host, len(each), sum(each)) for (rank, host), each in lost.items()]
-    return tuple(sorted(found, key=lambda each: (-each.steps, each.rank))[:_STRAGGLERS_TOLD])
+    stragglers = [Straggler(rank, host, len(each), sum(each)) for (rank, host), each in lost.items()]
+    return tuple(sorted(stragglers, key=lambda each: (-each.steps, each.rank))[:_STRAGGLERS_TOLD])

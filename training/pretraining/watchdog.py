@@ -73,7 +73,7 @@ class Rank:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What keeps a run from going on.
+    """What stops a run.
 
     Attributes:
         ranks: The ranks that the others wait for.

@@ -13,14 +13,28 @@ import shlex
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from textwrap import dedent
 
 from tests.end_to_end.slurm.base import MOUNTS, USER, USER_ID, ClusterError, call
 from tests.end_to_end.slurm.namespaces import NAMESPACES, Namespaces
+from tests.nodes.hardware_files import NODE_FACTS, hardware_files, node_facts
 
 HERE = Path(__file__).parent
 NODES = HERE.parents[2] / "nodes"
 
 _FINAL = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "TIMEOUT"}
+
+
+_FAKES = {
+    "/usr/local/bin/journalctl": "#!/bin/bash\ncat /run/kernel.log\n",
+    "/usr/local/bin/modprobe": dedent("""\
+        #!/bin/bash
+        echo "modprobe $*" >>/run/modprobe.log
+        for counter in /sys/devices/virtual/neuron_device/*/stats/hardware/*; do echo 0 >"$counter"; done
+        """),
+    "/run/kernel.log": "",
+}
+"""What the health checks call."""
 
 
 class Node:
@@ -177,10 +191,15 @@ class SlurmCluster(Namespaces):
         )
         return self.outside(*inside, timeout=timeout)
 
+    def make_healthy(self) -> None:
+        """Let all nodes look like a trn1.32xlarge without a fault."""
+        for node in self.nodes:
+            node.write({**hardware_files("trn1.32xlarge"), NODE_FACTS: node_facts("trn1.32xlarge"), **_FAKES})
+
     def add_hooks(self) -> None:
         """Let Slurm check the nodes before and after each job, as the head node's script sets it."""
         scripts = "/opt/ultracluster/current"
-        self.run(f"set -e; source {scripts}/lib/common.sh; source {scripts}/install/slurm_hooks.sh; add_slurm_hooks")
+        self.run(f"set -e; source {scripts}/lib/common.sh; source {scripts}/install/head_node.sh; add_slurm_hooks")
 
     def submit(self, script: str, options: str = "") -> int:
         """Submit a batch job of bash as the user, whose output goes to ``/home/USER``, and return its number."""

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.end_to_end.slurm import training
-from tests.end_to_end.slurm.base import create_base
+from tests.end_to_end.slurm.base import USER, create_base
 from tests.end_to_end.slurm.cluster import SlurmCluster
+from tests.nodes.hardware_files import DEVICES
 from tests.shared import shared_directory
 
 
@@ -22,16 +22,27 @@ def slurm_workspace() -> Iterator[Path]:
         yield workspace
 
 
+@pytest.fixture(scope="session")
+def _used_cluster(slurm_workspace: Path) -> Iterator[SlurmCluster]:
+    with SlurmCluster(slurm_workspace / "base", new_directory(slurm_workspace), 2) as cluster:
+        yield cluster
+
+
 @pytest.fixture
-def start_cluster(slurm_workspace: Path) -> Iterator[Callable[..., SlurmCluster]]:
-    """Return a function that starts a cluster: number of nodes, settings. It ends with the test."""
-    with ExitStack() as clusters:
-
-        def start(nodes: int = 4, **settings: str) -> SlurmCluster:
-            directory = new_directory(slurm_workspace)
-            return clusters.enter_context(SlurmCluster(slurm_workspace / "base", directory, nodes, settings))
-
-        yield start
+def cluster(_used_cluster: SlurmCluster) -> SlurmCluster:
+    """Two healthy trn1.32xlarge, without the checks and without jobs: the same for all tests."""
+    cluster = _used_cluster
+    cluster.run(f"rm -f /opt/slurm/etc/scripts/*.d/50_ultracluster /fsx/*; scancel --user={USER}")
+    for node in cluster.nodes:
+        node.sh(f"rm -rf /sys/class/infiniband {DEVICES} /dev/neuron0 /run/modprobe.log")
+        node.sh("pkill --full '[s]leep 47' || true")
+    cluster.make_healthy()
+    cluster.wait_until(lambda: cluster.run("squeue --noheader") == "")
+    for node in cluster.nodes:
+        if "DRAIN" in node.states:
+            cluster.run(f"scontrol update nodename={node.name} state=resume")
+    cluster.wait_until(cluster.is_up)
+    return cluster
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""The acceptance job, run by a real Slurm on nodes with a stand-in for nccom-test."""
+"""The acceptance job, run by a real Slurm on nodes with a fake of nccom-test."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ echo "    1073741824       268435456    fp32           41806          23.92    $
 echo "Avg bus bandwidth:	${bandwidth}GB/s"
 """
 
-STAND_INS = {
+FAKES = {
     "/opt/without-slurm/bin/srun": """\
 #!/bin/bash
 # srun of one task: runs the command here, and says that it is there.
@@ -106,7 +106,7 @@ class Acceptance:
         """Return what the script prints of a job of any number of nodes, and at the end its exit code."""
         self.number = 0
         first = self.cluster.nodes[0]
-        first.write(STAND_INS)
+        first.write(FAKES)
         return first.sh(
             f"export PATH=/opt/without-slurm/bin:$PATH SLURM_JOB_ID=0 SLURM_JOB_NUM_NODES={nodes} "
             f"SLURM_JOB_NODELIST={nodes} 'SLURM_TASKS_PER_NODE=4(x{nodes})'; cd /home/{USER}; "
@@ -182,7 +182,7 @@ def test_nodes_can_be_chosen(accept: Callable[..., Acceptance]) -> None:
     assert [run["nodes"] for run in job.report["runs"]] == [chosen]
 
 
-@pytest.mark.parametrize("bad", range(4))
+@pytest.mark.parametrize("bad", [0, 3])
 def test_one_slow_node_of_four_is_found(accept: Callable[..., Acceptance], bad: int) -> None:
     job = accept(f"{{{bad}}} 11.5")
     code, output = job.run(4)
@@ -217,7 +217,6 @@ def test_what_was_measured_outlives_a_job_that_does_not_end(accept: Callable[...
     [
         (3, [1], 6),
         (4, [1, 3], 10),
-        (5, [5], 6),
         (8, [1, 4, 5, 8], 16),
         (1875, [1], 24),
     ],
@@ -233,10 +232,9 @@ def test_bad_nodes_are_found_in_any_number(
     assert len(job.calls) == len(job.report["runs"]) == runs
 
 
-@pytest.mark.parametrize("nodes", [2, 3, 8])
-def test_where_no_nodes_are_good_it_names_nobody(accept: Callable[..., Acceptance], nodes: int) -> None:
-    job = accept("\n".join(f"n{node} 27.9" for node in range(1, nodes + 1)))
-    output = job.run_without_slurm(nodes)
+def test_where_no_nodes_are_good_it_names_nobody(accept: Callable[..., Acceptance]) -> None:
+    job = accept("\n".join(f"n{node} 27.9" for node in range(1, 9)))
+    output = job.run_without_slurm(8)
     assert output.endswith(
         "No two nodes that were tried reach the floor, so it cannot tell which are bad: see docs/health.md.\n3\n"
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from scripts.fleet import jobs, queues
@@ -11,7 +9,7 @@ from scripts.remote.head_node import Answer
 from tests.end_to_end.slurm.base import USER, ClusterError
 from tests.end_to_end.slurm.cluster import SlurmCluster
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.system]
 
 
 class HeadNodeOf:
@@ -27,11 +25,9 @@ class HeadNodeOf:
             return Answer(1, "", str(error))
 
 
-def test_a_drained_queue_runs_what_it_has_and_takes_nothing_new(start_cluster: Callable[..., SlurmCluster]) -> None:
-    cluster = start_cluster(2)
+def test_a_drained_queue_runs_what_it_has_and_takes_nothing_new(cluster: SlurmCluster) -> None:
     head_node = HeadNodeOf(cluster)
     said: list[str] = []
-    cluster.wait_until(cluster.is_up)
     found = queues.ask(head_node)  # type: ignore[arg-type]  # it has what is needed
     assert found.states == {"trn1": "up"}
     assert found.kinds == (queues.NodeKind("trn1", "trn1-32xl", static=True, count=2, ready=2),)

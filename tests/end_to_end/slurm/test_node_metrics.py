@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,6 @@ from nodes.metrics.compute_node import STEP
 from nodes.metrics.head_node import HeadNode
 from tests.end_to_end.slurm.base import ENVIRONMENT
 from tests.end_to_end.slurm.cluster import SlurmCluster
-from tests.nodes.hardware_files import NODE_FACTS, hardware_files, node_facts
 
 pytestmark = [pytest.mark.slow, pytest.mark.system]
 
@@ -55,11 +54,7 @@ class Head:
 
 
 @pytest.fixture
-def head(start_cluster: Callable[..., SlurmCluster], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Head:
-    cluster = start_cluster(2)
-    for node in cluster.nodes:
-        node.write({**hardware_files("trn1.32xlarge"), NODE_FACTS: node_facts("trn1.32xlarge")})
-        node.write({"/usr/local/bin/journalctl": "#!/bin/bash\n"})
+def head(cluster: SlurmCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Head:
     cluster.add_hooks()
     monkeypatch.setenv("PATH", f"{tmp_path}:{ENVIRONMENT['PATH']}")
     return Head(cluster, tmp_path)

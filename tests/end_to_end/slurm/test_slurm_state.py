@@ -62,9 +62,10 @@ class CloudCluster(SlurmCluster):
 
     def is_busy(self) -> bool:
         """Return whether both jobs have nodes, and all nodes are in the states that they were set to."""
-        _, state = self.ask()
+        text, state = self.ask()
         changing = (state.nodes["cpu"].get("powering up"), state.nodes["trn1"].get("powering down"))
-        return state.active_jobs == 2 and changing == (2, 1)
+        # A node with a job is mixed~, which counts as powering up, until Slurm calls ResumeProgram for it: then mixed#.
+        return state.active_jobs == 2 and changing == (2, 1) and "mixed~" not in text
 
 
 def recorded(text: str) -> str:

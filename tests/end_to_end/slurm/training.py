@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -55,28 +54,6 @@ def install(cluster: SlurmCluster) -> None:
     (shared / "compile-cache").chmod(0o1777)
 
 
-def write_data(directory: Path) -> None:
-    """Make directories of shards for the sizes of ``TINY``, but for a vocabulary of 512.
-
-    ``good`` has four global batches in shards of different sizes. The others have one shard each: ``one`` of a global
-    batch, ``few`` of half of one, ``wrong`` without a dataset.
-    """
-    script = """\
-import sys
-from pathlib import Path
-from tests.training.pretraining.shard_files import arrays
-from tests.training.pretraining.shard_files import write_shard
-from tests.training.pretraining.shard_files import write_shards
-directory, content = Path(sys.argv[1]), dict(arrays(0, 32))
-write_shards(directory / "good", (40, 24, 33, 31))
-write_shards(directory / "one", (32,))
-write_shards(directory / "few", (16,))
-del content["segment_ids"]
-write_shard(directory / "wrong/wikicorpus_training_0.hdf5", content)
-"""
-    subprocess.run([ENVIRONMENT / "bin/python", "-c", script, directory], cwd=PROJECT, check=True)
-
-
 def exports(workers: int = 1, python: str = PYTHON) -> str:
     """Return the command of a shell that sets what jobs are submitted with.
 
@@ -91,7 +68,7 @@ def submit(cluster: SlurmCluster, options: str, workers: int = 1, python: str = 
     return cluster.run(f"{exports(workers, python)}; {command}", user=USER, timeout=120)
 
 
-def stand_in(cluster: SlurmCluster, name: str, program: str) -> str:
+def fake_python(cluster: SlurmCluster, name: str, program: str) -> str:
     """Return the directory of an environment whose Python is a program of bash."""
     python = cluster.directory / f"shared/fsx/{name}/bin/python"
     python.parent.mkdir(parents=True)

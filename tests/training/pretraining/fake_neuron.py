@@ -19,7 +19,7 @@ import torch
 
 
 def replace_functions() -> None:
-    """Put torch_neuronx's functions in the place of PyTorch's; torch_xla is imported."""
+    """Replace PyTorch's functions by torch_neuronx's; torch_xla is imported."""
     torch.nn.utils.clip_grad_norm_ = clip_grad_norm
 
 
@@ -52,10 +52,10 @@ def see_all_ranks() -> None:
 def main() -> None:
     """Connect to the other ranks; the back end raises if PyTorch/XLA counts fewer."""
     see_all_ranks()
-    from training.pretraining.backend import place
     from training.pretraining.neuron_backend import NeuronBackend
+    from training.pretraining.ranks import this_worker
 
-    NeuronBackend(place())
+    NeuronBackend(this_worker())
 
 
 if __name__ == "__main__":

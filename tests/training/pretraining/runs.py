@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from training.pretraining.backend import leave
+from training.pretraining.__main__ import leave
 
 _TINY = {
     "backend": "cpu",
@@ -36,14 +36,14 @@ _SECONDS = 120  # a rank that takes longer hangs
 
 
 def in_ranks(
-    ranks: int, function: Callable[..., int], *arguments: object, nodes: int = 1, errors: Path | None = None
+    ranks: int, function: Callable[..., int], *given: object, nodes: int = 1, errors: Path | None = None
 ) -> list[int | None]:
     """Call a function in processes of their own, which see what torchrun would tell them.
 
     Args:
         ranks: Processes.
         function: What each calls; it returns the exit code.
-        arguments: What it is called with.
+        given: What it is called with.
         nodes: On how many nodes they seem to be.
         errors: A file that gets their standard error.
 
@@ -66,7 +66,7 @@ def in_ranks(
             "OMP_NUM_THREADS": 1,
         }
         told = {name: str(value) for name, value in variables.items()}
-        processes.append(context.Process(target=_call, args=(told, errors, function, arguments)))
+        processes.append(context.Process(target=_call, args=(told, errors, function, given)))
     for process in processes:
         process.start()
     for process in processes:
@@ -78,7 +78,17 @@ def in_ranks(
 
 def train(output: Path, *options: str, ranks: int = 1, nodes: int = 1) -> list[int | None]:
     """Run the program with tiny sizes, and return the exit code of each rank."""
-    return in_ranks(ranks, _main, ["train", *TINY, "--output", str(output), *options], nodes=nodes)
+    return in_ranks(ranks, _main, arguments(output, *options), nodes=nodes)
+
+
+def arguments(output: Path, *options: str) -> list[str]:
+    """Return the command line of a run with tiny sizes."""
+    return ["train", *TINY, "--output", str(output), *options]
+
+
+def told(errors: Path) -> list[str]:
+    """Return the lines on standard error, without those of libraries."""
+    return [line for line in errors.read_text().splitlines() if line[:2] not in ("[W", "[G")]
 
 
 def steps(output: Path) -> list[dict[str, Any]]:

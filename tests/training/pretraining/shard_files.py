@@ -8,8 +8,7 @@ from typing import Any
 
 import h5py
 
-from training.pretraining.corpus import GeneratedCorpus
-from training.pretraining.order import Rows
+from training.pretraining.corpus import GeneratedCorpus, Rows
 
 # https://github.com/NVIDIA/DeepLearningExamples/blob/master/PyTorch/LanguageModeling/BERT/create_pretraining_data.py
 TYPES = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import os
 import resource
@@ -19,7 +18,6 @@ import torch
 
 from training.pretraining.checkpoint import MANIFEST, STATE, Checkpoints
 
-SMALL = {"step": 1}
 LARGE_VALUES = 1_000_000
 
 
@@ -75,21 +73,6 @@ class Waiting:
         return int, ()
 
 
-def test_what_was_saved_is_loaded(tmp_path: Path) -> None:
-    saved(tmp_path / "run" / "checkpoints", 10)
-    newest = Checkpoints(tmp_path / "run" / "checkpoints", 1).newest()
-    assert newest is not None
-    assert newest.step == 10
-    loaded = newest.load()
-    assert torch.equal(loaded["model"].pop("weight"), torch.full((LARGE_VALUES,), 10.0))
-    assert torch.equal(loaded["model"].pop("bias"), torch.arange(3))
-    assert loaded["optimizer"] == {
-        "state": {0: {"step": torch.tensor(10)}},
-        "param_groups": [{"lr": 1e-3, "betas": (0.9, 0.999)}],
-    }
-    assert loaded["step"] == 10
-
-
 def test_what_is_loaded_is_the_file_itself_and_not_changed_through_it(tmp_path: Path) -> None:
     """So the ranks of a node share it, instead of a copy of some gigabytes in each."""
     saved(tmp_path, 10)
@@ -100,12 +83,7 @@ def test_what_is_loaded_is_the_file_itself_and_not_changed_through_it(tmp_path: 
     ranges = [line[0].split("-") for line in mapped if line[-1] == str(newest.path / STATE)]
     assert any(int(first, 16) <= weight.data_ptr() < int(end, 16) for first, end in ranges)
     weight.zero_()
-    assert newest.fault() is None
-
-
-def test_nothing_saved_is_nothing_found(tmp_path: Path) -> None:
-    assert Checkpoints(tmp_path / "missing", 3).newest() is None
-    assert Checkpoints(tmp_path, 3).newest() is None
+    assert newest.problem() is None
 
 
 def truncate(checkpoint: Path) -> None:
@@ -118,21 +96,8 @@ def flip_a_bit(checkpoint: Path) -> None:
     (checkpoint / STATE).write_bytes(data)
 
 
-def empty_the_manifest(checkpoint: Path) -> None:
-    (checkpoint / MANIFEST).write_bytes(b"")
-
-
 def shorten_the_manifest(checkpoint: Path) -> None:
     (checkpoint / MANIFEST).write_text("{}")
-
-
-def make_the_manifest_unreadable(checkpoint: Path) -> None:
-    (checkpoint / MANIFEST).unlink()
-    (checkpoint / MANIFEST).mkdir()
-
-
-def remove_the_state(checkpoint: Path) -> None:
-    (checkpoint / STATE).unlink()
 
 
 def put_a_file_in_its_place(checkpoint: Path) -> None:
@@ -145,10 +110,7 @@ def put_a_file_in_its_place(checkpoint: Path) -> None:
 DAMAGES: dict[Callable[[Path], None], str] = {
     truncate: "state.pt has 1000 bytes instead of 40",
     flip_a_bit: "state.pt has not the SHA-256",
-    empty_the_manifest: "manifest.json is damaged",
     shorten_the_manifest: "manifest.json is damaged",
-    make_the_manifest_unreadable: "Is a directory",
-    remove_the_state: "No such file",
     put_a_file_in_its_place: "Not a directory",
 }
 
@@ -173,23 +135,10 @@ def test_a_damaged_checkpoint_is_passed_over_and_then_replaced(
     assert names(tmp_path) == ["step-00000010", "step-00000020"]
 
 
-def test_with_all_damaged_there_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    saved(tmp_path, 10, 20)
-    for path in tmp_path.iterdir():
-        truncate(path)
-    assert Checkpoints(tmp_path, 3).newest() is None
-    assert capsys.readouterr().err.count("\n") == 2
-
-
 def test_a_directory_that_cannot_be_listed_is_no_fresh_start(tmp_path: Path) -> None:
     (tmp_path / "checkpoints").touch()
     with pytest.raises(NotADirectoryError):
         Checkpoints(tmp_path / "checkpoints", 3).newest()
-
-
-def test_only_the_newest_are_kept(tmp_path: Path) -> None:
-    saved(tmp_path, 10, 20, 30, 40, keep=2)
-    assert names(tmp_path) == ["step-00000030", "step-00000040"]
 
 
 def test_a_damaged_one_takes_no_place_of_a_complete_one(tmp_path: Path) -> None:
@@ -206,28 +155,6 @@ def test_a_newer_complete_one_stays(tmp_path: Path) -> None:
     assert names(tmp_path) == ["step-00000030", "step-00000040"]
 
 
-def test_what_cannot_be_removed_is_told_and_tried_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def refuse(path: Path, **_: object) -> None:
-        raise OSError(f"{path.name} is busy")
-
-    saved(tmp_path, 10)
-    with monkeypatch.context() as patch:
-        patch.setattr("shutil.rmtree", refuse)
-        saved(tmp_path, 20, keep=1)
-    assert capsys.readouterr().err == "An old checkpoint was not removed: .step-00000010.removed is busy\n"
-    saved(tmp_path, 30, keep=1)
-    assert names(tmp_path) == ["step-00000030"]
-
-
-def test_a_complete_checkpoint_of_the_same_step_stays(tmp_path: Path) -> None:
-    saved(tmp_path, 10)
-    before = (tmp_path / "step-00000010" / STATE).stat()
-    saved(tmp_path, 10)
-    assert (tmp_path / "step-00000010" / STATE).stat() == before
-
-
 def test_what_is_not_a_checkpoint_stays(tmp_path: Path) -> None:
     (tmp_path / "step-00000001.kept-by-hand").mkdir()
     (tmp_path / "notes").touch()
@@ -235,25 +162,12 @@ def test_what_is_not_a_checkpoint_stays(tmp_path: Path) -> None:
     assert names(tmp_path) == ["notes", "step-00000001.kept-by-hand", "step-00000020"]
 
 
-def test_none_to_keep_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="keep: got 0; allowed: a number from 1 on"):
-        Checkpoints(tmp_path, 0)
-
-
-def test_a_save_does_not_hold_up_the_run(tmp_path: Path) -> None:
+def test_a_save_does_not_hold_up_the_run_but_the_next_one(tmp_path: Path) -> None:
     checkpoints, event = Checkpoints(tmp_path, 3), Event()
     checkpoints.save(10, {"value": Waiting(event)})
     assert not (tmp_path / "step-00000010").exists()
-    event.set()
-    assert checkpoints.wait() is None
-    assert (tmp_path / "step-00000010").exists()
-
-
-def test_a_second_save_waits_for_the_first(tmp_path: Path) -> None:
-    checkpoints, event = Checkpoints(tmp_path, 3), Event()
-    checkpoints.save(10, {"value": Waiting(event)})
     Timer(0.2, event.set).start()
-    checkpoints.save(20, SMALL)
+    checkpoints.save(20, {"step": 1})
     assert event.is_set()
     assert checkpoints.wait() is None
     assert names(tmp_path) == ["step-00000010", "step-00000020"]
@@ -313,22 +227,6 @@ def test_a_run_killed_at_any_file_leaves_a_complete_checkpoint(tmp_path: Path) -
     assert set(found) == {10, 20}
 
 
-def test_a_run_killed_amid_the_state_leaves_a_complete_checkpoint(tmp_path: Path) -> None:
-    checkpoints, next_state = saved(tmp_path, 10), state(20)
-
-    def save() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # the kernel ends the process at this byte
-        resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000))
-        checkpoints.save(20, next_state)
-        checkpoints.wait()
-
-    assert in_a_process_of_its_own(save) == -signal.SIGXFSZ
-    assert (tmp_path / ".step-00000020" / STATE).stat().st_size == 2_000_000
-    assert newest_step(tmp_path) == 10
-    saved(tmp_path, 20)
-    assert names(tmp_path) == ["step-00000010", "step-00000020"]
-
-
 def test_a_failed_write_is_told_and_leaves_nothing(tmp_path: Path) -> None:
     checkpoints, next_state = saved(tmp_path, 10, keep=1), state(20)
 
@@ -356,28 +254,3 @@ def test_without_space_nothing_is_written(tmp_path: Path) -> None:
     assert told.endswith("and 4000000.02 GB are needed")
     assert checkpoints.failure == told
     assert names(tmp_path) == ["step-00000010"]
-
-
-def test_a_leftover_gives_its_space_back_before_space_is_looked_for(tmp_path: Path) -> None:
-    (tmp_path / ".step-00000005").mkdir()
-    (tmp_path / ".step-00000005" / STATE).touch()
-    checkpoints = Checkpoints(tmp_path, 3)
-    checkpoints.save(20, {"model": [torch.zeros(1).expand(10**15)]})
-    assert checkpoints.wait() is not None
-    assert names(tmp_path) == []
-
-
-def test_the_manifest_tells_size_and_digest(tmp_path: Path) -> None:
-    saved(tmp_path, 10)
-    manifest = json.loads((tmp_path / "step-00000010" / MANIFEST).read_text())
-    assert manifest["size"] == (tmp_path / "step-00000010" / STATE).stat().st_size
-    assert sorted(manifest) == ["sha256", "size"]
-
-
-def test_a_tensor_that_cannot_be_written_does_not_stop_the_run(tmp_path: Path) -> None:
-    checkpoints = Checkpoints(tmp_path, 3)
-    checkpoints.save(10, {"function": lambda: None})
-    told = checkpoints.wait()
-    assert told is not None
-    assert told.startswith("The checkpoint of step 10 was not saved:")
-    assert names(tmp_path) == []

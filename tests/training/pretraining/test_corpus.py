@@ -20,28 +20,20 @@ from tests.training.pretraining.shard_files import (
     write_shards,
 )
 from training.pretraining.batch import Batch
-from training.pretraining.corpus import KEYS, GeneratedCorpus
-from training.pretraining.feed import IGNORED, Feed, tensors
-from training.pretraining.order import Order, Rows
-from training.pretraining.shards import Shard, ShardedCorpus, inspect
+from training.pretraining.corpus import KEYS, GeneratedCorpus, Rows, Shard, ShardedCorpus, inspect
+from training.pretraining.feed import IGNORED, Feed, Order, tensors
 
 
 def inspected(directory: Path, length: int = LENGTH, predictions: int = PREDICTIONS) -> tuple[list[Shard], list[str]]:
     return inspect(directory, sequence_length=length, max_predictions=predictions, vocabulary=VOCABULARY)
 
 
-def test_shards_are_found_by_name_and_other_files_left_alone(tmp_path: Path) -> None:
-    write_shards(tmp_path, (3, 5))
-    (tmp_path / "README.md").write_text("not a shard")
-    assert inspected(tmp_path) == (
-        [Shard("wikicorpus_training_0.hdf5", 3), Shard("wikicorpus_training_1.hdf5", 5)],
-        [],
-    )
-
-
 def test_shards_are_read_as_they_were_written(tmp_path: Path) -> None:
     write_shards(tmp_path, (3, 5))
-    corpus = ShardedCorpus(tmp_path, inspected(tmp_path)[0], VOCABULARY)
+    (tmp_path / "README.md").write_text("not a shard")
+    shards, problems = inspected(tmp_path)
+    assert ([(shard.name[-6], shard.rows) for shard in shards], problems) == ([("0", 3), ("1", 5)], [])
+    corpus = ShardedCorpus(tmp_path, shards, VOCABULARY)
     read, written = corpus.read(Rows(1, 1, 3)), arrays(4, 3)
     for key in KEYS:
         np.testing.assert_array_equal(read[key], written[key])
@@ -60,7 +52,7 @@ def test_test_data_is_not_trained_on(tmp_path: Path) -> None:
 
 
 def test_few_files_stay_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("training.pretraining.shards._OPEN_FILES", 2)
+    monkeypatch.setattr("training.pretraining.corpus._OPEN_FILES", 2)
     write_shards(tmp_path, (2, 2, 2))
     corpus = ShardedCorpus(tmp_path, inspected(tmp_path)[0], VOCABULARY)
     for shard in (0, 1, 2, 0, 1):
@@ -69,50 +61,37 @@ def test_few_files_stay_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert len(held) == 2
 
 
-def test_a_directory_that_is_missing_or_empty_is_refused(tmp_path: Path) -> None:
-    allowed = "allowed: a directory of shards"
-    assert inspected(tmp_path / "nowhere")[1] == [
-        f"--data: got {tmp_path}/nowhere, which cannot be read (No such file or directory); {allowed}"
-    ]
-    assert inspected(tmp_path)[1] == [
-        f"--data: got {tmp_path}, which has no file *.hdf5; allowed: a directory of shards"
-    ]
-
-
-def test_each_faulty_shard_has_its_line(tmp_path: Path) -> None:
+def test_each_shard_with_a_problem_has_its_line(tmp_path: Path) -> None:
     good = arrays(0, 4)
     write_shard(tmp_path / "a.hdf5", good)
     write_shard(tmp_path / "b.hdf5", {key: good[key] for key in KEYS if key != "segment_ids"})
     write_shard(tmp_path / "c.hdf5", {**good, "masked_lm_ids": good["masked_lm_ids"][:3]})
     write_shard(tmp_path / "d.hdf5", good, {**TYPES, "input_ids": "f4"})
     (tmp_path / "e.hdf5").write_bytes(b"cut off")
-    found, faults = inspected(tmp_path)
-    assert found == [Shard("a.hdf5", 4)]
-    b, c, d, e = faults
+    write_shard(tmp_path / "f.hdf5", {**good, "masked_lm_positions": good["masked_lm_positions"] * 0})
+    write_shard(tmp_path / "g.hdf5", {key: array[:0] for key, array in good.items()})
+    found, problems = inspected(tmp_path)
+    assert [shard.name[0] for shard in found] == ["a", "f", "g"]
+    b, c, d, e, f = problems
     assert b.startswith(f"--data: shard {tmp_path}/b.hdf5: has no dataset segment_ids; it has input_ids, input_mask, ")
     assert c.startswith(f"--data: shard {tmp_path}/c.hdf5: dataset masked_lm_ids has the shape (3, 5); allowed: (4, 5)")
     assert d == f"--data: shard {tmp_path}/d.hdf5: dataset input_ids has the type float32; allowed: integers"
     assert e.startswith(f"--data: shard {tmp_path}/e.hdf5: ")
+    assert f.endswith("dataset masked_lm_positions has no masked token in row 0; allowed: one or more in each row")
 
 
-@pytest.mark.parametrize(("length", "predictions", "key"), [(64, 5, "input_ids"), (32, 20, "masked_lm_positions")])
-def test_shards_of_another_phase_are_refused(tmp_path: Path, length: int, predictions: int, key: str) -> None:
+def test_shards_of_another_phase_are_refused(tmp_path: Path) -> None:
     write_shards(tmp_path, (4,))
-    (fault,) = inspected(tmp_path, length, predictions)[1]
-    assert f"dataset {key} has the shape" in fault
-    assert f"--sequence-length {length} and --max-predictions {predictions}" in fault
+    (problem,) = inspected(tmp_path, 32, 20)[1]
+    assert "dataset masked_lm_positions has the shape" in problem
+    assert "--sequence-length 32 and --max-predictions 20" in problem
 
 
 @pytest.mark.parametrize(
     ("key", "value", "allowed"),
     [
         ("input_ids", VOCABULARY, "0 to 511, with --vocabulary 512"),
-        ("input_ids", -1, "0 to 511, with --vocabulary 512"),
-        ("masked_lm_ids", VOCABULARY, "0 to 511, with --vocabulary 512"),
-        ("masked_lm_positions", LENGTH, "0 to 31"),
         ("masked_lm_positions", -1, "0 to 31"),
-        ("input_mask", 2, "0 to 1"),
-        ("segment_ids", -1, "0 to 1"),
         ("next_sentence_labels", 2, "0 to 1"),
     ],
 )
@@ -126,24 +105,6 @@ def test_values_that_the_model_has_no_place_for_are_refused(tmp_path: Path, key:
     corpus.read(Rows(0, 3, 97))
     with pytest.raises(ValueError, match=re.escape(told)):
         corpus.read(Rows(0, 1, 2))
-
-
-def test_each_fault_of_a_shard_has_its_line(tmp_path: Path) -> None:
-    content = {name: array.copy() for name, array in arrays(0, 4).items()}
-    content["input_ids"][3] += VOCABULARY
-    content["masked_lm_positions"][1] = 0
-    write_shard(tmp_path / "a.hdf5", content)
-    first, second = inspected(tmp_path)[1]
-    assert first.endswith("in row 3; allowed: 0 to 511, with --vocabulary 512")
-    assert second == (
-        f"--data: shard {tmp_path}/a.hdf5: dataset masked_lm_positions has no masked token in row 1; allowed: one or "
-        "more in each row"
-    )
-
-
-def test_an_empty_shard_is_no_fault(tmp_path: Path) -> None:
-    write_shard(tmp_path / "a.hdf5", {key: array[:0] for key, array in arrays(0, 1).items()})
-    assert inspected(tmp_path) == ([Shard("a.hdf5", 0)], [])
 
 
 def test_labels_are_the_hidden_words_and_nothing_else() -> None:
@@ -173,13 +134,6 @@ def test_the_generated_corpus_has_the_shape_of_a_shard() -> None:
     assert ((words == 3).sum(axis=1) == counts).all()
 
 
-def test_the_generated_corpus_follows_from_the_seed_and_the_row() -> None:
-    corpus = GeneratedCorpus(7, VOCABULARY, LENGTH, PREDICTIONS)
-    np.testing.assert_array_equal(corpus.read(Rows(0, 5, 2))["input_ids"], arrays(4, 4)["input_ids"][1:3])
-    other = GeneratedCorpus(8, VOCABULARY, LENGTH, PREDICTIONS)
-    assert (corpus.read(Rows(0, 5, 2))["input_ids"] != other.read(Rows(0, 5, 2))["input_ids"]).any()
-
-
 def test_a_rank_gets_its_micro_batches_in_the_order_of_the_steps(tmp_path: Path) -> None:
     write_shards(tmp_path, (20, 21))  # an odd number: micro-batches reach from one shard into the other
     corpus = ShardedCorpus(tmp_path, inspected(tmp_path)[0], VOCABULARY)
@@ -195,6 +149,18 @@ def test_a_rank_gets_its_micro_batches_in_the_order_of_the_steps(tmp_path: Path)
     assert alone == in_order.reshape(-1, 2, LENGTH).tolist()
     assert fed(2, range(12)) == fed(4, range(12)) == alone
     assert fed(1, range(3, 12)) == alone[12:]
+
+
+def test_each_pass_has_every_sequence_once_in_an_order_of_its_own() -> None:
+    def sequences(seed: int, position: int) -> list[tuple[int, int]]:
+        blocks = Order(shards, seed, block_rows=4).rows(position, sum(shards))
+        return [(rows.shard, rows.first + index) for rows in blocks for index in range(rows.length)]
+
+    shards = (10, 3, 7, 12)
+    first, second, other_seed = sequences(1, 0), sequences(1, sum(shards)), sequences(2, 0)
+    assert sorted(first) == sorted(second) == [(shard, row) for shard, rows in enumerate(shards) for row in range(rows)]
+    assert first != second
+    assert first != other_seed
 
 
 def test_a_step_reads_consecutive_rows_at_once() -> None:

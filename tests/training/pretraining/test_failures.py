@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
+import runpy
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -13,30 +12,18 @@ from typing import Any
 import pytest
 import torch
 
-from tests.training.pretraining.runs import TINY, checkpoints, in_ranks, losses, steps, train
+from tests.training.pretraining.runs import arguments, checkpoints, in_ranks, losses, steps, told, train
 from tests.training.pretraining.shard_files import arrays, write_shard
-from training.pretraining import checkpoint, loop, model, start
+from training.pretraining import backend, checkpoint, learner, loop, ranks, start
 from training.pretraining.__main__ import main
+from training.pretraining.backend import CpuBackend
 from training.pretraining.checkpoint import Checkpoint, Checkpoints
-from training.pretraining.cpu_backend import CpuBackend
-
-ROOT = Path(__file__).parents[3]
-
-
-def arguments(output: Path, *options: str) -> list[str]:
-    return ["train", *TINY, "--output", str(output), *options]
-
-
-def told(errors: Path) -> list[str]:
-    """Return the lines on standard error, without those of libraries."""
-    return [line for line in errors.read_text().splitlines() if line[:2] not in ("[W", "[G")]
-
 
 # Each of the following runs in a process of its own, where it may change what it likes.
 
 
 def with_bad_loss_from_step(number: int, value: float, command: Sequence[str]) -> int:
-    right, calls = model.losses, 0
+    right, calls = learner.losses, 0
 
     def losses(model: Any, batch: Mapping[str, Any]) -> tuple[Any, Any]:
         nonlocal calls
@@ -44,7 +31,7 @@ def with_bad_loss_from_step(number: int, value: float, command: Sequence[str]) -
         mlm, nsp = right(model, batch)
         return (mlm * value if calls > (number - 1) * 4 else mlm), nsp  # four micro-batches are a step
 
-    model.losses = losses
+    learner.losses = losses
     return main(command)
 
 
@@ -64,7 +51,7 @@ def ahead_of_a_slow_device(command: Sequence[str]) -> int:
 
     loop._STEPS_BETWEEN_WAITS = 5
     loop.perf_counter = lambda: pass_time(0.001)  # type: ignore[attr-defined]
-    CpuBackend.wait = lambda self: pass_time(self.place.rank)  # type: ignore[method-assign, assignment]
+    CpuBackend.wait = lambda self: pass_time(self.worker.rank)  # type: ignore[method-assign, assignment]
     return ahead(command)
 
 
@@ -85,6 +72,13 @@ def without_space_for_checkpoints(steps_without: Sequence[int], command: Sequenc
     return main(command)
 
 
+def with_losses_that_cannot_be_called(command: Sequence[str]) -> int:
+    learner.losses = None  # type: ignore[assignment]
+    sys.argv[1:] = command
+    runpy.run_module("training.pretraining", run_name="__main__", alter_sys=True)
+    return 0
+
+
 def with_a_reduction_that_does_nothing(command: Sequence[str]) -> int:
     CpuBackend.reduce = lambda self, tensors: None  # type: ignore[method-assign]
     return main(command)
@@ -95,30 +89,28 @@ def while_graphs_are_extracted(command: Sequence[str]) -> int:
     CpuBackend.ahead = 1
     CpuBackend.fetch = lambda self, vector: [0.0] * len(vector)  # type: ignore[method-assign]
     CpuBackend.reduce = lambda self, tensors: [tensor.zero_() for tensor in tensors]  # type: ignore
-    look = start._look
+    examine = start._examine
 
     def slow(*arguments: Any) -> dict[str, Any]:
         time.sleep(1)
-        return look(*arguments)
+        return examine(*arguments)
 
-    start._look = slow  # type: ignore[assignment]
+    start._examine = slow  # type: ignore[assignment]
     return main(command)
 
 
 def reduced(gradients_of_ranks: Sequence[Sequence[Sequence[float]]], bucket_bytes: int) -> int:
-    from training.pretraining import backend, cpu_backend
-
-    cpu_backend._BUCKET_BYTES = bucket_bytes
-    place = backend.place()
-    tensors = [torch.tensor(gradient) for gradient in gradients_of_ranks[place.rank]]
-    CpuBackend(place).reduce(tensors)
+    backend._BUCKET_BYTES = bucket_bytes
+    worker = ranks.this_worker()
+    tensors = [torch.tensor(gradient) for gradient in gradients_of_ranks[worker.rank]]
+    CpuBackend(worker).reduce(tensors)
     for index, tensor in enumerate(tensors):
         of_ranks = torch.tensor([gradients[index] for gradients in gradients_of_ranks])
         torch.testing.assert_close(tensor, of_ranks.sum(dim=0))
     return 0
 
 
-@pytest.mark.parametrize("bucket_bytes", [1, 12, 1 << 20])
+@pytest.mark.parametrize("bucket_bytes", [12, 1 << 20])
 def test_tensors_become_the_sums_of_all_ranks(bucket_bytes: int) -> None:
     gradients = [
         [[1.0, 2.0], [3.0], [4.0, 5.0, 6.0]],
@@ -128,10 +120,11 @@ def test_tensors_become_the_sums_of_all_ranks(bucket_bytes: int) -> None:
     assert in_ranks(3, reduced, gradients, bucket_bytes) == [0, 0, 0]
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
-@pytest.mark.parametrize("function", [with_bad_loss_from_step, ahead_with_bad_loss_from_step])
+@pytest.mark.parametrize(
+    ("function", "value"), [(with_bad_loss_from_step, float("nan")), (ahead_with_bad_loss_from_step, float("inf"))]
+)
 def test_a_loss_that_is_not_finite_ends_the_run_and_is_in_no_checkpoint(
-    tmp_path: Path, value: float, function: Any
+    tmp_path: Path, function: Any, value: float
 ) -> None:
     # Step 10 has a checkpoint, and a host that is ahead must not save it before it knows the loss.
     assert in_ranks(1, function, 10, value, arguments(tmp_path), errors=tmp_path / "errors") == [3]
@@ -157,13 +150,6 @@ def test_a_slow_device_is_seen_where_the_host_waits_for_it(tmp_path: Path) -> No
     slow = [step for step in steps(tmp_path) if step["compute_seconds_max"] >= 1]
     assert [(step["step"], step["slowest_rank"]) for step in slow] == [(1, 1), (6, 1), (11, 1)]
     assert slow == [step for step in steps(tmp_path) if step["waited_for_devices"]]
-
-
-def test_a_stop_request_reaches_ranks_that_are_ahead_at_the_same_step(tmp_path: Path) -> None:
-    (tmp_path / "stop").touch()
-    assert in_ranks(2, ahead, arguments(tmp_path)) == [75, 75]
-    assert checkpoints(tmp_path) == ["step-00000002"]
-    assert len(losses(tmp_path)) == 2
 
 
 def test_a_checkpoint_that_cannot_be_saved_is_told_of_and_training_goes_on(tmp_path: Path) -> None:
@@ -195,22 +181,6 @@ def test_extraction_of_graphs_leaves_no_records_and_no_checkpoints(tmp_path: Pat
     assert not list(tmp_path.iterdir())
 
 
-def torchrun(ranks: int, *options: str) -> subprocess.CompletedProcess[str]:
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "scripts" / "jobs"), "OMP_NUM_THREADS": "1"}
-    command = [*launcher, "-m", "pretraining", *options]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
-
-
-def test_torchrun_starts_the_program_as_on_a_node(tmp_path: Path) -> None:
-    done = torchrun(2, *arguments(tmp_path, "--steps", "3"))
-    assert done.returncode == 0, done.stderr
-    assert "global batch: 16 = 2 workers x 2 micro-batches x 4" in done.stdout
-    assert "step 3 of 3: loss " in done.stdout
-    assert "attempts: 1, from step 0\n" in done.stdout
-    assert checkpoints(tmp_path) == ["step-00000003"]
-
-
 def test_bad_data_ends_all_ranks_with_one_line(tmp_path: Path) -> None:
     shard = arrays(0, 4)
     write_shard(tmp_path / "data" / "a.hdf5", {key: shard[key] for key in shard if key != "segment_ids"})
@@ -222,11 +192,7 @@ def test_bad_data_ends_all_ranks_with_one_line(tmp_path: Path) -> None:
 
 
 def test_an_error_that_nobody_foresaw_ends_the_process_with_its_traceback(tmp_path: Path) -> None:
-    broken = "from pretraining import model; model.losses = None"
-    script = f"import runpy; {broken}; runpy.run_module('pretraining', run_name='__main__')"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "scripts" / "jobs")}
-    program = [sys.executable, "-c", script, *arguments(tmp_path)]
-    done = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 1
-    assert "Traceback" in done.stderr
-    assert "TypeError" in done.stderr
+    errors = tmp_path / "errors"
+    assert in_ranks(1, with_losses_that_cannot_be_called, arguments(tmp_path), errors=errors) == [1]
+    assert "Traceback" in errors.read_text()
+    assert "TypeError" in errors.read_text()

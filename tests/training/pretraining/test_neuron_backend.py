@@ -1,4 +1,4 @@
-"""What the Neuron back end sets before it loads PyTorch/XLA, a stand-in here."""
+"""What the Neuron back end sets before it loads PyTorch/XLA, a fake here."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,13 +11,11 @@ import numpy as np
 import pytest
 from tokenizers.implementations import BertWordPieceTokenizer
 
-from training.pretraining.corpus import KEYS
+from training.pretraining.corpus import KEYS, inspect
 from training.pretraining.prepare import main
-from training.pretraining.shards import inspect
 from training.pretraining.text_corpus import (
     Layout,
     Run,
-    SequenceMaker,
     divide,
     find_documents,
     load_tokenizer,
@@ -83,8 +80,8 @@ def rows(built: Path) -> dict[str, Any]:
 
 
 def test_the_layout_is_that_of_the_published_shards(built: Path) -> None:
-    shards, faults = inspect(built, sequence_length=128, max_predictions=20, vocabulary=30_522)
-    assert (len(shards), faults) == (3, [])
+    shards, problems = inspect(built, sequence_length=128, max_predictions=20, vocabulary=30_522)
+    assert (len(shards), problems) == (3, [])
     assert all(shard.rows > 50 for shard in shards)
     with h5py.File(built / shards[0].name) as file:
         assert [file[key].dtype.str for key in KEYS] == ["<i4", "|i1", "|i1", "<i4", "<i4", "|i1"]
@@ -128,13 +125,6 @@ def test_the_label_says_whether_the_second_text_follows(rows: dict[str, Any], to
             assert int(next_word[4:]) >= int(last_word[4:])
 
 
-def test_sequences_are_in_a_random_order(rows: dict[str, Any], tokenizer: Path) -> None:
-    words = load_tokenizer(tokenizer)
-    documents = [words.decode(row[row > MASK][:1])[:3] for row in rows["input_ids"]]
-    neighbours = sum(one == other for one, other in pairwise(documents))
-    assert neighbours < len(documents) / 5
-
-
 def test_a_shard_that_is_not_whole_does_not_have_its_name(
     text: Path, tokenizer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,31 +161,6 @@ def test_a_build_that_was_interrupted_goes_on(
     assert not work.exists()
 
 
-def test_shards_that_are_there_are_left_alone(
-    text: Path, tokenizer: Path, built: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    before = {path: path.stat().st_mtime_ns for path in built.iterdir()}
-    assert build(text, tokenizer, built, "--shards", "3") == 0
-    assert "nothing to do" in capsys.readouterr().out
-    assert build(text, tokenizer, built, "--shards", "2") == 2
-    assert f"--output: got {built}, made of something else" in capsys.readouterr().err
-    assert {path: path.stat().st_mtime_ns for path in built.iterdir()} == before
-
-
-def test_a_vocabulary_alone_will_do(text: Path, tokenizer: Path, built: Path, tmp_path: Path) -> None:
-    (tmp_path / "words").mkdir()
-    (tmp_path / "words/vocab.txt").write_bytes((tokenizer / "vocab.txt").read_bytes())
-    assert build(text, tmp_path / "words", tmp_path / "out", "--shards", "3") == 0
-    assert contents(tmp_path / "out") == contents(built)
-
-
-def test_phase_2_and_lengths_of_ones_own(text: Path, tokenizer: Path, tmp_path: Path) -> None:
-    assert build(text, tokenizer, tmp_path / "2", "--phase", "2", "--dupe-factor", "1") == 0
-    assert inspect(tmp_path / "2", sequence_length=512, max_predictions=80, vocabulary=30_522)[1] == []
-    assert build(text, tokenizer, tmp_path / "own", "--sequence-length", "32", "--max-predictions", "5") == 0
-    assert inspect(tmp_path / "own", sequence_length=32, max_predictions=5, vocabulary=30_522)[1] == []
-
-
 BAD_TEXTS = {
     "nothing": (b"", "--text: got 0 documents; allowed: two documents for each shard, 2 or more"),
     "blank lines": (b"\n \n\n", "--text: got 0 documents"),
@@ -213,7 +178,7 @@ def test_text_that_will_not_do(case: str, tokenizer: Path, tmp_path: Path, capsy
     assert not (tmp_path / "out").exists()
 
 
-def test_all_faults_are_told_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_problems_are_told_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = ("--max-predictions", "128", "--dupe-factor", "0", "--shards", "0", "--processes", "0")
     assert build(tmp_path / "no.txt", tmp_path / "nowhere", tmp_path / "out", *options) == 2
     assert capsys.readouterr().err.splitlines() == [
@@ -228,26 +193,6 @@ def test_all_faults_are_told_at_once(tmp_path: Path, capsys: pytest.CaptureFixtu
     ]
 
 
-@pytest.mark.parametrize(
-    ("words", "fault"),
-    [
-        (["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a"], "its vocabulary has no [MASK]"),
-        (["[UNK]", "[PAD]", "[CLS]", "[SEP]", "[MASK]"], "its [PAD] is 1, and sequences are padded with 0"),
-    ],
-)
-def test_a_tokenizer_that_is_none_for_bert(words: list[str], fault: str, tmp_path: Path) -> None:
-    (tmp_path / "vocab.txt").write_text("\n".join(words))
-    with pytest.raises(ValueError, match=fault.replace("[", r"\[")):
-        load_tokenizer(tmp_path)
-
-
-def test_documents_are_found_between_blank_lines(tmp_path: Path) -> None:
-    path = tmp_path / "text"
-    path.write_text("\n\na b\nc\n\n \nd\n")
-    found = [path.read_bytes()[run.first : run.first + run.size] for run in find_documents(path)]
-    assert found == [b"a b\nc\n", b"d\n"]
-
-
 def test_documents_are_divided_by_their_size() -> None:
     documents = [Run("text", 0, size) for size in (90, 1, 1, 1, 1, 1, 1, 100, 1, 1)]
     assert [[run.size for run in part] for part in divide(documents, 3)] == [
@@ -256,10 +201,3 @@ def test_documents_are_divided_by_their_size() -> None:
         [1, 1],
     ]
     assert [len(part) for part in divide(documents, 5)] == [2, 2, 2, 2, 2]
-
-
-def test_a_document_of_one_sentence_gets_its_second_text_from_elsewhere(tokenizer: Path) -> None:
-    maker = SequenceMaker(load_tokenizer(tokenizer), Layout(16, 2, 1, 0), Random(1))  # noqa: S311
-    columns = maker.make([[[10] * 30], [[11] * 30]])
-    assert list(columns["next_sentence_labels"]) == [1, 1]
-    assert [int(mask.sum()) <= 16 for mask in columns["input_mask"]] == [True, True]

@@ -1,19 +1,18 @@
-"""`pretraining.prepare fetch`: the real AWS command line against an emulated S3, whole, interrupted, damaged."""
+"""`pretraining.prepare fetch`: whole, interrupted, damaged; once with the real AWS command line and an emulated S3."""
 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 import re
 import shutil
-import signal
 import subprocess
-import sys
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import h5py
 import numpy as np
@@ -21,6 +20,7 @@ import pytest
 
 from training.pretraining import published_data
 from training.pretraining.prepare import main
+from training.pretraining.published_data import FetchError
 
 ROOT = Path(__file__).parents[3]
 AWS = ROOT / ".venv-pcluster/bin/aws"
@@ -28,21 +28,11 @@ MOTO_SERVER = ROOT / ".venv/bin/moto_server"
 NAME = "bert_pretrain_wikicorpus_tokenized_hdf5_seqlen128"
 NAME_512 = NAME.replace("128", "512")
 ROWS, SHARDS = 2500, 4
+PART_BYTES = 8 * 1024**2
+"""Of the AWS command line's own uploads."""
 PIECE_BYTES = 4 * 1024**2
 PIECES = 3
 ACCOUNT = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-2"}
-
-FAILING_AWS = f"""\
-#!/bin/bash
-echo "$2" >>"$CALLS"
-if [[ $2 == get-object && -n ${{FAIL_AT:-}} && $(grep -c get-object "$CALLS") -ge $FAIL_AT ]]; then
-    [[ -z ${{KILL:-}} ]] || kill -KILL "$PPID"
-    echo 'the network is gone' >&2
-    exit 255
-fi
-exec {AWS} "$@"
-"""
-"""Notes the operation; fails from get-object number FAIL_AT on, or kills who called it."""
 
 
 def write_shard(path: Path, seed: int) -> None:
@@ -66,209 +56,192 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def endpoint(shards: Path) -> Iterator[str]:
-    """An emulated S3 with the published archive, sent in parts; under the name of phase 2 lies the same."""
-    archive = shards.with_suffix(".tar")
-    with tarfile.open(archive, "w") as tar:
+def archive(shards: Path) -> Path:
+    path = shards.with_suffix(".tar")
+    with tarfile.open(path, "w") as tar:
         tar.add(shards, shards.name)
         tar.add(shards / "wikicorpus_training_0.hdf5", f"{shards.name}/wikicorpus_test_0.hdf5")
-    server = subprocess.Popen(
-        [MOTO_SERVER, "-H", "127.0.0.1", "-p", "0"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    )
-    try:
-        assert server.stderr
-        url = next(match[0] for line in server.stderr if (match := re.search(r"http://127\.0\.0\.1:\d+", line)))
-        environment = {**os.environ, **ACCOUNT, "AWS_ENDPOINT_URL": url}
-
-        def aws(*arguments: str) -> None:
-            subprocess.run([AWS, *arguments], check=True, env=environment, stdout=subprocess.DEVNULL)
-
-        location = "LocationConstraint=us-west-2"
-        aws("s3api", "create-bucket", "--bucket", "neuron-s3", "--create-bucket-configuration", location)
-        for name in (NAME, NAME_512):
-            aws("s3", "cp", str(archive), f"s3://{published_data.BUCKET}/{published_data.PREFIX}/{name}.tar")
-        yield url
-    finally:
-        server.terminate()
-        server.communicate()
+    return path
 
 
-class Site(NamedTuple):
-    """Where data is fetched to.
+class S3:
+    """The public bucket, with the archive sent in parts under any name.
 
     Attributes:
-        output: What is given as --output.
-        environment: Variables of what fetches.
-        calls: File of the operations that S3 was asked for.
+        gets: How often a piece was asked for.
+        fail_at: From which request for a piece on the network is gone.
     """
 
-    output: Path
-    environment: dict[str, str]
-    calls: Path
+    def __init__(self, archive: Path) -> None:
+        self._content = archive.read_bytes()
+        parts = [self._content[at : at + PART_BYTES] for at in range(0, len(self._content), PART_BYTES)]
+        digests = b"".join(hashlib.md5(part, usedforsecurity=False).digest() for part in parts)
+        self._etag = f"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(parts)}"
+        self.gets = 0
+        self.fail_at = 10**6
 
-    @property
-    def target(self) -> Path:
-        return self.output / NAME
-
-    @property
-    def pieces(self) -> list[Path]:
-        return sorted((self.output / f".{NAME}.fetching/pieces").glob("?????"))
-
-    def gets(self) -> int:
-        operations = self.calls.read_text().split() if self.calls.exists() else []
-        self.calls.unlink(missing_ok=True)
-        return operations.count("get-object")
+    def aws(self, *arguments: str, region: str | None) -> dict[str, Any]:
+        """What ``published_data._aws`` answers."""
+        operation, options = arguments[0], dict(zip(arguments[1::2], arguments[2::2], strict=False))
+        if operation == "head-bucket":
+            return {"BucketRegion": "us-west-2"}
+        if operation == "head-object":
+            size = PART_BYTES if "--part-number" in options else len(self._content)
+            return {"ContentLength": size, "ETag": f'"{self._etag}"'}
+        self.gets += 1
+        if self.gets >= self.fail_at:
+            raise FetchError("the network is gone")
+        assert (operation, options["--if-match"]) == ("get-object", self._etag)
+        first, last = map(int, options["--range"].removeprefix("bytes=").split("-"))
+        Path(arguments[-1]).write_bytes(self._content[first : last + 1])
+        return {}
 
 
 @pytest.fixture
-def site(endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
-    stub = tmp_path / "bin/aws"
-    stub.parent.mkdir()
-    stub.write_text(FAILING_AWS)
-    stub.chmod(0o755)
-    output = tmp_path / "fsx"
-    output.mkdir()
-    path = f"{stub.parent}:{os.environ['PATH']}"
-    environment = {"AWS_ENDPOINT_URL": endpoint, "PATH": path, "CALLS": str(tmp_path / "calls")}
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "FAIL_AT"):
-        monkeypatch.delenv(name, raising=False)
+def s3(archive: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> S3:
+    s3 = S3(archive)
+    monkeypatch.setattr(published_data, "_aws", s3.aws)
     monkeypatch.setattr(published_data, "PIECE_BYTES", PIECE_BYTES)
-    return Site(output, {**os.environ, **environment}, tmp_path / "calls")
+    monkeypatch.setattr(published_data, "_PIECES_AT_ONCE", 1)
+    (tmp_path / "aws").touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.delenv("AWS_REGION", raising=False)
+    return s3
 
 
-def fetch(site: Site, *options: str) -> int:
-    return main(["fetch", "--output", str(site.output), *options])
+@pytest.fixture
+def output(tmp_path: Path) -> Path:
+    (tmp_path / "fsx").mkdir()
+    return tmp_path / "fsx"
+
+
+def fetch(output: Path, *options: str) -> int:
+    return main(["fetch", "--output", str(output), *options])
+
+
+def pieces(output: Path) -> list[Path]:
+    return sorted((output / f".{NAME}.fetching/pieces").glob("?????"))
 
 
 def contents(directory: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in directory.glob("*.hdf5")}
 
 
-def test_the_published_shards_come_whole_and_once(site: Site, shards: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert fetch(site) == 0
-    told = capsys.readouterr().out
-    assert f"{site.target}: {SHARDS} shards, {SHARDS * ROWS:,} sequences" in told
-    assert "1 shards of the archive are not to train on, and were left out" in told
-    assert contents(site.target) == contents(shards)
-    assert [path.name for path in site.output.iterdir()] == [NAME]
-    assert site.gets() == PIECES
-    (site.output / f".{NAME}.fetching").mkdir()
-    assert fetch(site) == 0
-    assert "nothing to do" in capsys.readouterr().out
-    assert [path.name for path in site.output.iterdir()] == [NAME]
-    assert not site.calls.exists()
-
-
-def test_a_fetch_that_failed_goes_on(
-    site: Site, shards: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(published_data, "_PIECES_AT_ONCE", 1)
-    monkeypatch.setenv("FAIL_AT", "3")
-    assert fetch(site) == 1
-    assert "the network is gone\nNot finished. What is done is kept" in capsys.readouterr().err
-    assert (len(site.pieces), site.target.exists()) == (2, False)
-    monkeypatch.delenv("FAIL_AT")
-    site.gets()
-    assert fetch(site) == 0
-    assert site.gets() == PIECES - 2
-    assert contents(site.target) == contents(shards)
-
-
-def test_a_fetch_that_was_killed_goes_on(site: Site, shards: Path) -> None:
-    program = (
-        "from training.pretraining import prepare, published_data as p; "
-        f"p.PIECE_BYTES, p._PIECES_AT_ONCE = {PIECE_BYTES}, 1; "
-        f"prepare.main(['fetch', '--output', {str(site.output)!r}])"
+@pytest.fixture
+def emulated_s3(archive: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    server = subprocess.Popen(
+        [MOTO_SERVER, "-H", "127.0.0.1", "-p", "0"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
-    killing = {**site.environment, "FAIL_AT": "2", "KILL": "1"}
-    killed = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=killing, check=False)
-    assert (killed.returncode, len(site.pieces), site.target.exists()) == (-signal.SIGKILL, 1, False)
-    site.gets()
-    assert fetch(site) == 0
-    assert site.gets() == PIECES - 1
-    assert contents(site.target) == contents(shards)
+    try:
+        assert server.stderr
+        url = next(match[0] for line in server.stderr if (match := re.search(r"http://127\.0\.0\.1:\d+", line)))
+        monkeypatch.setenv("AWS_ENDPOINT_URL", url)
+        monkeypatch.setenv("PATH", str(AWS.parent), prepend=os.pathsep)
+        monkeypatch.setattr(published_data, "PIECE_BYTES", PIECE_BYTES)
+
+        def aws(*arguments: str) -> None:
+            environment = {**os.environ, **ACCOUNT}
+            subprocess.run([AWS, *arguments], check=True, env=environment, stdout=subprocess.DEVNULL)
+
+        location = "LocationConstraint=us-west-2"
+        aws("s3api", "create-bucket", "--bucket", "neuron-s3", "--create-bucket-configuration", location)
+        aws("s3", "cp", str(archive), f"s3://{published_data.BUCKET}/{published_data.PREFIX}/{NAME}.tar")
+        yield
+    finally:
+        server.terminate()
+        server.communicate()
+
+
+@pytest.mark.usefixtures("emulated_s3")
+def test_the_published_shards_come_by_the_real_command_line(output: Path, shards: Path) -> None:
+    assert fetch(output) == 0
+    assert contents(output / NAME) == contents(shards)
+    assert fetch(output.parent / "other", "--phase", "2") == 1, "no such object"
+
+
+def test_the_published_shards_come_whole_and_once(
+    s3: S3, output: Path, shards: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert fetch(output) == 0
+    told = capsys.readouterr().out
+    assert f"{output / NAME}: {SHARDS} shards, {SHARDS * ROWS:,} sequences" in told
+    assert "1 shards of the archive are not to train on, and were left out" in told
+    assert contents(output / NAME) == contents(shards)
+    assert [path.name for path in output.iterdir()] == [NAME]
+    assert s3.gets == PIECES
+    (output / f".{NAME}.fetching").mkdir()
+    assert fetch(output) == 0
+    assert "nothing to do" in capsys.readouterr().out
+    assert [path.name for path in output.iterdir()] == [NAME]
+    assert s3.gets == PIECES
+
+
+def test_a_fetch_that_failed_continues(s3: S3, output: Path, shards: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    s3.fail_at = 3
+    assert fetch(output) == 1
+    assert "the network is gone\nNot finished. What is done is kept" in capsys.readouterr().err
+    assert (len(pieces(output)), (output / NAME).exists()) == (2, False)
+    pieces(output)[1].rename(pieces(output)[1].with_suffix(".part"))  # as one that was killed leaves it
+    s3.gets, s3.fail_at = 0, 10
+    assert fetch(output) == 0
+    assert s3.gets == PIECES - 1
+    assert contents(output / NAME) == contents(shards)
 
 
 def test_what_came_damaged_is_told_and_fetched_again(
-    site: Site, shards: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    s3: S3, output: Path, shards: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(published_data, "_PIECES_AT_ONCE", 1)
-    monkeypatch.setenv("FAIL_AT", "3")
-    assert fetch(site) == 1
-    monkeypatch.delenv("FAIL_AT")
-    damaged = bytearray(site.pieces[1].read_bytes())
+    s3.fail_at = 3
+    assert fetch(output) == 1
+    s3.fail_at = 100
+    damaged = bytearray(pieces(output)[1].read_bytes())
     damaged[PIECE_BYTES // 2] ^= 1
-    site.pieces[1].write_bytes(damaged)
-    assert fetch(site) == 1
+    pieces(output)[1].write_bytes(damaged)
+    assert fetch(output) == 1
     assert "came damaged (its checksum is not its ETag" in capsys.readouterr().err
-    assert (site.pieces, site.target.exists()) == ([], False)
-    assert fetch(site) == 0
-    assert contents(site.target) == contents(shards)
+    assert (pieces(output), (output / NAME).exists()) == ([], False)
+    assert fetch(output) == 0
+    assert contents(output / NAME) == contents(shards)
 
 
 def test_pieces_of_an_earlier_archive_are_not_mixed_in(
-    site: Site, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    s3: S3, output: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("FAIL_AT", "3")
-    assert fetch(site) == 1
-    monkeypatch.delenv("FAIL_AT")
-    notes = site.output / f".{NAME}.fetching/archive.json"
+    s3.fail_at = 3
+    assert fetch(output) == 1
+    notes = output / f".{NAME}.fetching/archive.json"
     notes.write_text(json.dumps({**json.loads(notes.read_text()), "etag": "0123-2"}))
-    site.gets()
-    assert fetch(site) == 0
+    s3.gets, s3.fail_at = 0, 10
+    assert fetch(output) == 0
     assert "is another one now" in capsys.readouterr().out
-    assert site.gets() == PIECES
+    assert s3.gets == PIECES
 
 
-def test_an_archive_of_other_things_is_not_taken(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    assert fetch(site, "--phase", "2") == 1
+@pytest.mark.usefixtures("s3")
+def test_an_archive_of_other_things_is_not_taken(output: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert fetch(output, "--phase", "2") == 1
     assert "dataset input_ids has the shape (2500, 128); allowed: (2500, 512)" in capsys.readouterr().err
-    assert not (site.output / NAME_512).exists()
+    assert not (output / NAME_512).exists()
 
 
 def test_without_room_nothing_is_fetched(
-    site: Site, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    s3: S3, output: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    usage = shutil.disk_usage(site.output)._replace(free=15_000_000)
+    usage = shutil.disk_usage(output)._replace(free=15_000_000)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
-    assert fetch(site) == 2
+    assert fetch(output) == 2
     assert re.search(r"^--output: got \S+, with 0\.0 GB free; allowed: 0\.0 GB or more", capsys.readouterr().err)
-    assert site.gets() == 0
+    assert s3.gets == 0
 
 
-def test_a_piece_of_another_size_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    archive = published_data.Archive("key", 10, "a", 10)
-    monkeypatch.setattr(published_data, "_aws", lambda *arguments, region: Path(arguments[-1]).write_bytes(b"x"))
-    with pytest.raises(published_data.FetchError, match="piece 00000: got 1 bytes; expected 10"):
-        published_data._fetch_piece(tmp_path / "00000", 0, 9, archive, None)
-    assert not (tmp_path / "00000").exists()
-
-
-def test_one_fetch_at_a_time(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    work = site.output / f".{NAME}.fetching"
+@pytest.mark.usefixtures("s3")
+def test_one_fetch_at_a_time(output: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    work = output / f".{NAME}.fetching"
     work.mkdir()
     with (work / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_SH)
-        assert fetch(site) == 2
+        assert fetch(output) == 2
     assert "where another fetch is at work" in capsys.readouterr().err
-
-
-def test_other_things_in_the_place_are_left_alone(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    site.target.mkdir()
-    (site.target / "0.hdf5").write_bytes(b"no HDF5")
-    assert fetch(site) == 2
-    assert f"--data: shard {site.target}/0.hdf5" in capsys.readouterr().err
-    assert (site.target / "0.hdf5").read_bytes() == b"no HDF5"
-
-
-def test_without_the_aws_command_line(
-    site: Site, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("PATH", "/nonexistent")
-    assert fetch(site) == 2
-    assert "got no program aws" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

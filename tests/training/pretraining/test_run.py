@@ -58,12 +58,9 @@ def again(
     return train(output, "--data", str(data), "--optimizer", undisturbed.name, *options, ranks=ranks, nodes=nodes)
 
 
-@pytest.mark.parametrize(("ranks", "nodes"), [(2, 1), (4, 2)])
-def test_loss_curve_is_the_same_on_any_number_of_ranks(
-    tmp_path: Path, undisturbed: Path, data: Path, ranks: int, nodes: int
-) -> None:
+def test_loss_curve_is_the_same_on_any_number_of_ranks(tmp_path: Path, undisturbed: Path, data: Path) -> None:
     output = tmp_path / "run"
-    assert again(output, undisturbed, data, ranks=ranks, nodes=nodes) == [0] * ranks
+    assert again(output, undisturbed, data, ranks=4, nodes=2) == [0] * 4
     assert losses(output) == pytest.approx(losses(undisturbed), abs=2e-5)
     assert_same_weights(state(output), state(undisturbed), atol=2e-4)
     assert len({step["loss"] for step in steps(output)}) == STEPS
@@ -81,25 +78,7 @@ def test_an_interrupted_run_repeats_nothing_and_ends_as_if_undisturbed(
     assert_same_state(state(output), state(undisturbed))
 
 
-def test_a_run_that_lost_steps_does_them_again_with_the_same_result(
-    tmp_path: Path, undisturbed: Path, data: Path
-) -> None:
-    output = tmp_path / "run"
-    assert again(output, undisturbed, data, "--stop-after", "8") == [0]
-    (output / "checkpoints" / "step-00000008").rename(tmp_path / "lost")
-    assert again(output, undisturbed, data) == [0]
-    assert losses(output) == losses(undisturbed)
-    assert_same_state(state(output), state(undisturbed))
-
-
-def test_a_run_goes_on_with_another_number_of_ranks(tmp_path: Path, undisturbed: Path, data: Path) -> None:
-    output = tmp_path / "run"
-    assert again(output, undisturbed, data, "--stop-after", "5", ranks=2) == [0, 0]
-    assert again(output, undisturbed, data) == [0]
-    assert losses(output) == pytest.approx(losses(undisturbed), abs=2e-5)
-
-
-def test_a_stop_request_ends_all_ranks_at_the_same_step_with_a_checkpoint(
+def test_a_stop_request_ends_all_ranks_at_the_same_step_and_one_rank_continues(
     tmp_path: Path, undisturbed: Path, data: Path
 ) -> None:
     output = tmp_path / "run"
@@ -112,15 +91,7 @@ def test_a_stop_request_ends_all_ranks_at_the_same_step_with_a_checkpoint(
     assert losses(output) == pytest.approx(losses(undisturbed), abs=2e-5)
 
 
-def test_a_stop_request_at_the_last_step_and_later_changes_nothing(tmp_path: Path) -> None:
-    (tmp_path / "stop").touch()
-    for _ in range(2):
-        assert train(tmp_path, "--steps", "1", "--warmup-steps", "0") == [0]
-        assert len(losses(tmp_path)) == 1
-
-
-@pytest.mark.parametrize("optimizer", ["adamw", "lamb"])
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize(("optimizer", "precision"), [("adamw", "fp32"), ("lamb", "bf16")])
 def test_loss_falls(tmp_path: Path, optimizer: str, precision: str) -> None:
     rate = {"adamw": "2e-3", "lamb": "3e-2"}[optimizer]
     options = ("--optimizer", optimizer, "--precision", precision, "--steps", "50", "--learning-rate", rate)

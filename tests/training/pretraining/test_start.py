@@ -14,64 +14,54 @@ from typing import Any
 
 import pytest
 
-from tests.training.pretraining.runs import TINY, checkpoints, in_ranks, train
-from training.pretraining import backend, checkpoint, lock
+from tests.training.pretraining.runs import arguments, in_ranks, told
+from training.pretraining import files
 from training.pretraining.__main__ import main
-from training.pretraining.exchange import Exchange
+from training.pretraining.backend import CpuBackend
+from training.pretraining.ranks import Exchange, this_worker
 
 ROOT = Path(__file__).parents[3]
-
-
-def arguments(output: Path, *options: str) -> list[str]:
-    return ["train", *TINY, "--output", str(output), *options]
-
-
-def told(errors: Path) -> list[str]:
-    """Return the lines on standard error, without those of libraries."""
-    return [line for line in errors.read_text().splitlines() if line[:2] not in ("[W", "[G")]
 
 
 # Each of the following runs in a process of its own, where it may change what it likes.
 
 
 def sharing(directory: Path) -> int:
-    place = backend.place()
-    backend.create("cpu", place)
-    exchange = Exchange(place)
-    said = f"{place.rank} says"
+    worker = this_worker()
+    CpuBackend(worker)
+    exchange = Exchange(worker)
+    said = f"{worker.rank} says"
     heard = []
     for name in ("first", "second"):
-        if place.rank == 0:
+        if worker.rank == 0:
             time.sleep(0.5)
             (directory / name).touch()
         heard.append(exchange.share(name, f"{said} {name}"))
         assert (directory / name).exists()
-    (directory / f"{place.rank}.json").write_text(json.dumps(heard))
+    heard += exchange.gather("hosts", f"node {worker.node}")
+    (directory / f"{worker.rank}.json").write_text(json.dumps(heard))
     return 0
 
 
 def without_patience(command: Sequence[str]) -> int:
-    lock._PATIENCE_SECONDS = 0
+    files._LOCK_TIMEOUT = 0
     return main(command)
 
 
-def with_one_reader_of_whole_checkpoints(command: Sequence[str]) -> int:
-    if backend.place().rank > 0:
-        del checkpoint._digest
-    return main(command)
-
-
-@pytest.mark.parametrize("ranks", [1, 3])
-def test_all_ranks_hear_rank_0_and_wait_for_it(tmp_path: Path, ranks: int) -> None:
-    assert in_ranks(ranks, sharing, tmp_path) == [0] * ranks
-    for rank in range(ranks):
-        assert json.loads((tmp_path / f"{rank}.json").read_text()) == ["0 says first", "0 says second"]
+@pytest.mark.parametrize(("ranks", "nodes"), [(1, 1), (4, 2)])
+def test_all_ranks_hear_rank_0_and_wait_for_it_and_rank_0_hears_all_nodes(
+    tmp_path: Path, ranks: int, nodes: int
+) -> None:
+    assert in_ranks(ranks, sharing, tmp_path, nodes=nodes) == [0] * ranks
+    heard = [json.loads((tmp_path / f"{rank}.json").read_text()) for rank in range(ranks)]
+    assert [each[:2] for each in heard] == [["0 says first", "0 says second"]] * ranks
+    assert [each[2:] for each in heard] == [[f"node {node}" for node in range(nodes)], *[[]] * (ranks - 1)]
 
 
 @pytest.fixture
 def holder(tmp_path: Path) -> Any:
     """A process that has the directory, as a run of job 12."""
-    program = "import pathlib, sys; from training.pretraining import lock; lock.hold(pathlib.Path(sys.argv[1])); "
+    program = "import pathlib, sys; from training.pretraining import files; files.lock(pathlib.Path(sys.argv[1])); "
     command = [executable, "-c", program + "print(flush=True); input()", str(tmp_path)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "SLURM_JOB_ID": "12"}
     with Popen(command, stdin=PIPE, stdout=PIPE, text=True, env=environment) as process:
@@ -92,14 +82,14 @@ def test_a_directory_is_for_one_run_and_the_other_ends_with_one_line(
 
 
 def test_a_run_waits_for_the_end_of_the_one_before(tmp_path: Path, holder: Popen[str]) -> None:
-    run = get_context("fork").Process(target=lock.hold, args=(tmp_path,))
+    run = get_context("fork").Process(target=files.lock, args=(tmp_path,))
     run.start()
-    run.join(1.5)
+    run.join(0.5)
     assert run.is_alive()
     holder.kill()
     run.join()
     assert run.exitcode == 0
-    assert (tmp_path / lock.LOCK).read_text() == f"process {run.pid} on {os.uname().nodename}\n"
+    assert (tmp_path / files.LOCK).read_text() == f"process {run.pid} on {os.uname().nodename}\n"
 
 
 @pytest.mark.parametrize("full", [".lock", ".run.json.new"])
@@ -110,18 +100,3 @@ def test_a_full_file_system_is_told_in_one_line(tmp_path: Path, full: str) -> No
     assert in_ranks(2, main, arguments(output), errors=errors) == [2, 2]
     allowed = "a directory that can be written to and locked ([Errno 28] No space left on device)"
     assert told(errors) == [f"--output: got {output}; allowed: {allowed}"]
-
-
-def test_a_file_in_the_place_of_the_directory_is_told_in_one_line(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    errors = tmp_path / "errors"
-    assert in_ranks(1, main, arguments(tmp_path / "file" / "run"), errors=errors) == [2]
-    (line,) = told(errors)
-    assert line.startswith(f"--output: got {tmp_path}/file/run; allowed: a directory that can be written to and locked")
-
-
-def test_rank_0_alone_reads_a_checkpoint_to_see_whether_it_is_whole(tmp_path: Path) -> None:
-    assert train(tmp_path, "--stop-after", "5") == [0]
-    command = arguments(tmp_path, "--stop-after", "5", "--checkpoint-interval", "12")
-    assert in_ranks(2, with_one_reader_of_whole_checkpoints, command) == [0, 0]
-    assert checkpoints(tmp_path) == ["step-00000005", "step-00000010"]

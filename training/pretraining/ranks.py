@@ -1,0 +1,109 @@
+"""The workers of a run: which of them this process is, and what they tell each other from host to host."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+_TIMEOUT = timedelta(hours=1)  # rank 0 reads a checkpoint at the start, and writes one at the end
+
+
+@dataclass(frozen=True)
+class Worker:
+    """One of the workers.
+
+    Attributes:
+        rank: Its number among all, from 0.
+        ranks: All workers.
+        local_rank: Its number on its node.
+        nodes: Nodes.
+        node: The number of its node.
+    """
+
+    rank: int
+    ranks: int
+    local_rank: int
+    nodes: int
+    node: int
+
+    @property
+    def workers_per_node(self) -> int:
+        """Workers of each node."""
+        return self.ranks // self.nodes
+
+
+def this_worker(environment: Mapping[str, str] = os.environ) -> Worker:
+    """Return the worker that torchrun's variables name; without them, the process is alone.
+
+    https://docs.pytorch.org/docs/stable/elastic/run.html#environment-variables
+    """
+    return Worker(
+        rank=int(environment.get("RANK", "0")),
+        ranks=int(environment.get("WORLD_SIZE", "1")),
+        local_rank=int(environment.get("LOCAL_RANK", "0")),
+        nodes=int(environment.get("GROUP_WORLD_SIZE", "1")),
+        node=int(environment.get("GROUP_RANK", "0")),
+    )
+
+
+class Exchange:
+    """Text between the ranks of one start of a run, through the store in which torchrun lets them find each other.
+
+    No device has a part in it. While graphs are only collected for a compiler, what devices tell each other is zeros,
+    and nobody waits for anybody: https://awsdocs-neuron.readthedocs-hosted.com/en/latest/frameworks/torch/torch-neuronx/
+    api-reference-guide/training/pytorch-neuron-parallel-compile.html.
+    """
+
+    def __init__(self, worker: Worker, environment: Mapping[str, str] = os.environ) -> None:
+        """Connect to the store, which is there once the backend has connected the ranks.
+
+        https://docs.pytorch.org/docs/stable/distributed.html#distributed-key-value-store
+        """
+        from torch import distributed  # a plain check needs no torch
+
+        self._worker = worker
+        # Keys of workers that the launcher has restarted are not meant.
+        start = environment.get("TORCHELASTIC_RESTART_COUNT", "0")
+        self._store = distributed.PrefixStore(f"pretraining/{start}", _store(worker, environment))
+
+    def share(self, name: str, text: str) -> str:
+        """Return the text of rank 0; all ranks must call it, and wait for rank 0.
+
+        Rank 0 returns last: without torchrun the store is in its process, which may end next.
+
+        Args:
+            name: What it is about; another one for each call.
+            text: What rank 0 has to say; not used on others.
+        """
+        if self._worker.rank == 0:
+            self._store.set(name, text)
+            self._store.wait([f"{name}/{rank}" for rank in range(1, self._worker.ranks)])
+            return text
+        heard: str = self._store.get(name).decode()
+        self._store.set(f"{name}/{self._worker.rank}", "")
+        return heard
+
+    def gather(self, name: str, text: str) -> list[str]:
+        """Return the text of each node, in the order of the nodes, on rank 0 and nothing on others; all ranks call it.
+
+        Args:
+            name: What it is about; another one for each call.
+            text: What a node has to say; that of its first worker is used.
+        """
+        if self._worker.local_rank == 0:
+            self._store.set(f"{name}/node-{self._worker.node}", text)
+        if self._worker.rank:
+            return []
+        return [self._store.get(f"{name}/node-{node}").decode() for node in range(self._worker.nodes)]
+
+
+def _store(worker: Worker, environment: Mapping[str, str]) -> Any:
+    from torch import distributed
+
+    if worker.ranks == 1:
+        return distributed.HashStore()
+    address, port = environment["MASTER_ADDR"], int(environment["MASTER_PORT"])
+    return distributed.TCPStore(address, port, is_master=False, timeout=_TIMEOUT, wait_for_workers=False)

@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from scripts.tables import Column, Table
-from training.pretraining.reference import obstacles
-from training.pretraining.summary import WARM_UP_STEPS, Run, RunError, Summary, read_run, summarize
+from training.pretraining.summary import WARM_UP_STEPS, Run, RunError, Summary, blockers, read_run, summarize
 
 _NONE = "-"
 
@@ -51,7 +50,7 @@ def load(directories: Sequence[Path]) -> list[ReportedRun]:
     names = [directory.resolve().name for directory in directories]
     if len(set(names)) < len(names):
         names = [str(directory) for directory in directories]
-    references = [next((each for each in runs if not obstacles(run.options, each)), None) for run in runs]
+    references = [next((each for each in runs if not blockers(run.options, each)), None) for run in runs]
     return [
         ReportedRun(name, run, summarize(run, reference))
         for name, run, reference in zip(names, runs, references, strict=True)

@@ -166,9 +166,9 @@ def test_no_secret_is_printed(step: Step, tmp_path: Path) -> None:
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
     (tmp_path / "build" / "review").mkdir(parents=True)
     (tmp_path / "build" / "review" / "a.md").touch()
-    for stand_in in (tmp_path / "bin" / "make", tmp_path / ".venv" / "bin" / "python"):
-        stand_in.write_text('#!/bin/sh\necho "$0 $*"\n', encoding="utf-8")
-        stand_in.chmod(0o755)
+    for fake in (tmp_path / "bin" / "make", tmp_path / ".venv" / "bin" / "python"):
+        fake.write_text('#!/bin/sh\necho "$0 $*"\n', encoding="utf-8")
+        fake.chmod(0o755)
     given = dict.fromkeys(step.body.get("env", {}), "value")
     done = run(step.body["run"], tmp_path, **given, **CANARIES)
     written = [path.read_text(encoding="utf-8") for path in tmp_path.glob("GITHUB_*")]

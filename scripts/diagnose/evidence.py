@@ -85,7 +85,7 @@ class Reader:
     def cluster_group(self) -> str:
         """Return the newest log group of the cluster; empty: there is none. Needs logs:DescribeLogGroups."""
         try:
-            return self.tried("log groups", "logs:DescribeLogGroups", lambda: streams.group(self.deployment), "")
+            return self.tried("log groups", "logs:DescribeLogGroups", lambda: streams.newest_group(self.deployment), "")
         except OperationError:
             return ""
 
@@ -104,7 +104,7 @@ class Reader:
         group = self.cluster_group()
         if not group:
             return []
-        heads = nodes.present(self.deployment)[:1] if self.instances() else []
+        heads = nodes.list_present(self.deployment)[:1] if self.instances() else []
         prefixes = [each.prefix for each in heads if each.name == nodes.HEAD_NODE]
         found = [line for prefix in (*prefixes, "") for line in self.lines(group, since, until, prefix)]
         return sorted({(line.place, line.time, line.text): line for line in found}.values(), key=lambda line: line.time)

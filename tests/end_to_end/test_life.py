@@ -19,9 +19,9 @@ from botocore.exceptions import ClientError, WaiterError
 from config.settings import load
 from emulator.aws import EmulatedAws
 from emulator.inventory import inventory, reason_to_stay
-from scripts import command
+from scripts import command, deploy
 from scripts.clock import Clock
-from scripts.commands import deploy, destroy, diagnose, fleet, status
+from scripts.commands import destroy, diagnose, fleet, status
 from scripts.deployment import PARTS
 from scripts.destroy.stacks import PAUSE
 from scripts.fleet import scaling

@@ -20,7 +20,7 @@ from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER  # type: ignore[impor
 from scripts import command
 from scripts import permissions as rights
 from scripts.commands import destroy, diagnose, inventory
-from scripts.commands.deploy import settle
+from scripts.deploy import settle
 from scripts.plan.model import Source
 from scripts.plan.plan import plan_of_account
 from scripts.preflight.catalog import CATALOG

@@ -28,7 +28,7 @@ def untimed(output: str) -> str:
 
 def head_prefix(operated: Operated) -> str:
     """Return what the head node's log streams begin with."""
-    return nodes.present(operated.deployment())[0].prefix
+    return nodes.list_present(operated.deployment())[0].prefix
 
 
 def log_at(operated: Operated, stream: str, *ages: float, text: str = "{}") -> None:

@@ -30,7 +30,7 @@ Logs = Callable[..., int]
 @pytest.fixture
 def shown(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> Logs:
     """Call the program with arguments."""
-    monkeypatch.setattr(head_node, "SECONDS_BETWEEN_LOOKS", 0.05)
+    monkeypatch.setattr(head_node, "SECONDS_BETWEEN_POLLS", 0.05)
 
     def call(*arguments: str) -> int:
         monkeypatch.setattr(sys, "argv", ["logs", "trn1-16", *arguments])
@@ -91,7 +91,7 @@ def test_a_name_in_slurm_of_a_node_that_nothing_was_logged_of(
     operated: Operated, shown: Logs, capsys: pytest.CaptureFixture[str]
 ) -> None:
     [instance_id] = operated.launch(1)
-    host = next(each.host for each in nodes.present(operated.deployment()) if each.instance_id == instance_id)
+    host = next(each.host for each in nodes.list_present(operated.deployment()) if each.instance_id == instance_id)
     operated.shell(
         f"grep -q 'show node trn1-st-trn1-32xl-2' && echo 'NodeName=x NodeAddr={host[3:].replace('-', '.')} X=1'"
     )

@@ -27,7 +27,7 @@ Logs = Callable[..., int]
 def shown(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> Logs:
     """Call the program with arguments."""
     monkeypatch.setattr(streamed_command, "SECONDS_BETWEEN_READS", 0.05)
-    monkeypatch.setattr(head_node, "SECONDS_BETWEEN_LOOKS", 0.05)
+    monkeypatch.setattr(head_node, "SECONDS_BETWEEN_POLLS", 0.05)
 
     def call(*arguments: str) -> int:
         monkeypatch.setattr(sys, "argv", ["logs", "trn1-16", *arguments])
@@ -72,7 +72,7 @@ def test_a_job_is_its_output_and_its_nodes(
     operated: Operated, shown: Logs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     [instance_id] = operated.launch(1)
-    host = next(each.host for each in nodes.present(operated.deployment()) if each.instance_id == instance_id)
+    host = next(each.host for each in nodes.list_present(operated.deployment()) if each.instance_id == instance_id)
     output = tmp_path / "my run.log"
     output.write_text("step 1\nstep 2", encoding="utf-8")
     address = host.removeprefix("ip-").replace("-", ".")

@@ -215,7 +215,7 @@ class Deploying:
         self._monkeypatch = monkeypatch
         self.build = directory / "build"
         self.started: list[list[str]] = []
-        monkeypatch.setattr(deploy, "BUILD", self.build)
+        monkeypatch.setattr("scripts.deploy.BUILD", self.build)
 
     def edit(self, name: str, change: Callable[[dict[str, Any]], object]) -> Path:
         """Have edited settings synthesized, and return their assembly."""
@@ -256,7 +256,7 @@ def test_without_a_terminal_it_does_not_deploy_unasked(deploying: Deploying, run
     deploying.leave_the_cdk_out()
     code, out, err = run(deploy, "trn1-16")
     assert (code, out) == (2, "")
-    assert "got no terminal to ask at; allowed: --yes" in err
+    assert "standard input is not a terminal; pass --yes" in err
     assert deploying.started == []
 
 
@@ -355,14 +355,14 @@ def test_the_cdk_ends_with_the_command(
     number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     ask = f"import os, time\nfor _ in range(100): os.kill(os.getppid(), {int(number)}); time.sleep(0.1)"
-    monkeypatch.setattr(deploy, "BUILD", tmp_path)
+    monkeypatch.setattr("scripts.deploy.BUILD", tmp_path)
     monkeypatch.setattr(cdk, "command", lambda *_: [sys.executable, "-c", ask])
     before = signal.signal(number, lambda *_: None)  # until the command listens
     try:
         assert deploy.deploy("trn1-16", tmp_path, ()) == 128 + signal.SIGTERM
     finally:
         signal.signal(number, before)
-    assert "The CDK was ended." in capfd.readouterr().err
+    assert "The CDK was terminated." in capfd.readouterr().err
 
 
 @pytest.mark.slow
@@ -379,6 +379,6 @@ def test_it_deploys_what_it_showed(deploying: Deploying, run: Run, cluster: Depl
 
 
 def test_the_exit_code_is_that_of_the_cdk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deploy, "BUILD", tmp_path)
+    monkeypatch.setattr("scripts.deploy.BUILD", tmp_path)
     monkeypatch.setattr(cdk, "command", lambda *_: [sys.executable, "-c", "raise SystemExit(3)"])
     assert deploy.deploy("trn1-16", tmp_path, ()) == 3

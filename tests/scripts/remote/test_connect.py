@@ -91,7 +91,7 @@ def test_a_compute_node_by_each_of_its_names(
     operated: Operated, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     [instance_id] = operated.launch(1)
-    host = next(each.host for each in nodes.present(operated.deployment()) if each.instance_id == instance_id)
+    host = next(each.host for each in nodes.list_present(operated.deployment()) if each.instance_id == instance_id)
     address = host.removeprefix("ip-").replace("-", ".")
     operated.shell(f"echo 'NodeName=trn1-dy-trn1-32xl-1 Arch=x86_64 NodeAddr={address} NodeHostName=x'")
     for name in (instance_id, host, address, "trn1-dy-trn1-32xl-1"):

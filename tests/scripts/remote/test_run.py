@@ -32,7 +32,7 @@ def started(operated: Operated, monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     operated.shell(f"TRACE={tmp_path}; {SHELL}")
     monkeypatch.setattr(streamed_command, "SECONDS_BETWEEN_READS", 0.05)
     monkeypatch.setattr(streamed_command, "SECONDS_OF_GRACE", 0.5)
-    monkeypatch.setattr(head_node, "SECONDS_BETWEEN_LOOKS", 0.05)
+    monkeypatch.setattr(head_node, "SECONDS_BETWEEN_POLLS", 0.05)
 
     def call(*arguments: str) -> int:
         monkeypatch.setattr(sys, "argv", ["run", "trn1-16", *arguments])

@@ -21,7 +21,7 @@ def impatient(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> None:
     operated.shell('runuser() { bash -c "$4"; }; source /dev/stdin')
     monkeypatch.setattr(streamed_command, "SECONDS_BETWEEN_READS", 0.05)
     monkeypatch.setattr(streamed_command, "SECONDS_OF_GRACE", 0.5)
-    monkeypatch.setattr(head_node, "SECONDS_BETWEEN_LOOKS", 0.05)
+    monkeypatch.setattr(head_node, "SECONDS_BETWEEN_POLLS", 0.05)
 
 
 def test_a_line_that_is_cut_into_events_is_one_line(operated: Operated) -> None:

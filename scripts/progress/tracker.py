@@ -1,4 +1,4 @@
-"""The stacks of a deployment and those nested in them, while something is done to them, in few API calls."""
+"""Tracks operations on the stacks of a deployment and those nested in them, with few API calls."""
 
 from __future__ import annotations
 
@@ -9,46 +9,46 @@ from typing import Any
 from scripts import generations
 from scripts.aws_errors import code_of, is_denied, is_not_found
 from scripts.deployment import PARTS, Deployment
-from scripts.progress.estimate import Plan, change_plan, template_plan
+from scripts.progress.estimate import ResourceGraph, graph_of_changes, graph_of_template
 from scripts.progress.events import CONTAINERS, History, StackOperation, operation
 from scripts.stacks import NESTED
 
 BUDGET = 12
 """API calls of one refresh, whatever the number of stacks, events and nodes."""
-_UPDATE_PLAN_CALLS = 2
+_UPDATE_GRAPH_CALLS = 2
 _ROUNDS_BETWEEN_OTHERS = 12
-"""Refreshes from one look for other clusters to the next: a minute."""
+"""Refreshes from one call for other clusters to the next: a minute."""
 
 
 @dataclass(eq=False)
-class Watched:
-    """A stack that is looked at.
+class TrackedStack:
+    """A stack that is tracked.
 
     Attributes:
-        name: Its name, or for one in another stack its logical id there.
-        title: What people call it: for the cluster's own stack its name.
+        name: Its name; of a nested stack its logical id.
+        title: Its name for people: of the cluster's own stack the name, too.
         history: Its events.
-        parent: The stack that has it; None: it is one of the deployment's own.
-        operation: What the events say; None: nothing, yet.
-        plan: What the operation has to do; None: that is not known.
-        planned: Whether that was asked for.
-        children: The stacks that are resources of this one, by id or name.
+        parent: The stack that it is nested in; None: it is one of the deployment's own.
+        operation: The last operation; None: not known yet.
+        graph: The resources that the operation changes; None: not known.
+        has_graph: Whether that was fetched.
+        children: The stacks nested in it, by id or name.
         served: The refresh in which each kind of call was last made for it.
     """
 
     name: str
     title: str
     history: History
-    parent: Watched | None = None
+    parent: TrackedStack | None = None
     operation: StackOperation | None = None
-    plan: Plan | None = None
-    planned: bool = False
-    children: dict[str, Watched] = field(default_factory=dict)
+    graph: ResourceGraph | None = None
+    has_graph: bool = False
+    children: dict[str, TrackedStack] = field(default_factory=dict)
     served: dict[str, int] = field(default_factory=dict)
 
     @property
-    def is_present(self) -> bool:
-        """Whether the stack is there. One that waits for the review of its first change set is not, yet."""
+    def exists(self) -> bool:
+        """Whether the stack exists. One that waits for the review of its first change set does not, yet."""
         if not self.history.exists or (self.history.events and self.operation is None):
             return False
         return self.operation is None or self.operation.status != "DELETE_COMPLETE"
@@ -65,54 +65,56 @@ class Watched:
 
 @dataclass(frozen=True)
 class _Call:
-    """Something to ask for.
+    """A call to make.
 
     Attributes:
-        about: For which stack.
-        kind: ``newest``, ``gap`` or ``plan``.
+        stack: For which stack.
+        kind: ``newest``, ``gap`` or ``graph``.
         cost: How many API calls it takes.
-        make: Asks.
+        make: Makes it.
     """
 
-    about: Watched
+    stack: TrackedStack
     kind: str
     cost: int
-    make: Callable[[Watched], Any]
+    make: Callable[[TrackedStack], Any]
 
 
 class Tracker:
-    """Looks at all stacks of a deployment, again and again.
+    """Tracks all stacks of a deployment.
 
-    A refresh takes at most `BUDGET` API calls: one for each of the deployment's own stacks, which may be begun at any
+    A refresh takes at most `BUDGET` API calls: one for each of the deployment's own stacks, which may start at any
     time, now and then one for its other clusters, and the rest in turn for nested stacks in progress, events not read
     yet, and templates. Needs cloudformation:DescribeStackEvents; for other clusters cloudformation:DescribeStacks on
     all stacks; and for the sizes of bars cloudformation:GetTemplate, cloudformation:DescribeStacks and
     cloudformation:DescribeChangeSet.
 
     Attributes:
+        environment: File name in config/ without .yaml.
         roots: The deployment's own stacks by part.
-        others: Statuses of the stacks of its other clusters, by name: there is one while an upgrade is under way.
-        denied: What could not be asked for sizes: IAM actions.
+        others: Statuses of the stacks of its other clusters, by name: there is one during an upgrade.
+        denied: IAM actions that are missing to fetch sizes.
         retries: How often the last refresh had to repeat a call, as when throttled.
     """
 
     def __init__(self, deployment: Deployment) -> None:
         self._client = deployment.account.client("cloudformation")
+        self.environment = deployment.environment
         self._settings = deployment.settings
         self._cluster_name = deployment.settings.cluster_spec.name
         self._round = 0
         self.others: dict[str, str] = {}
-        self.roots = {part: _watched(deployment.stack_name(part)) for part in PARTS}
+        self.roots = {part: _tracked(deployment.stack_name(part)) for part in PARTS}
         self.denied: set[str] = set()
         self.retries = 0
 
     @property
     def is_complete(self) -> bool:
-        """Whether all events were read that there were."""
+        """Whether all events have been read."""
         return all(each.history.is_complete for each in self._all())
 
     def refresh(self) -> None:
-        """Ask for what is new.
+        """Fetch what is new.
 
         Raises:
             botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError: AWS does not answer, or refuses. What
@@ -121,19 +123,19 @@ class Tracker:
         self._round += 1
         self.retries = 0
         for root in self.roots.values():
-            self._look(root)
+            self._read_newest(root)
         calls = BUDGET - len(self.roots)
         if self._round % _ROUNDS_BETWEEN_OTHERS == 1:
-            self._look_for_others()
+            self._fetch_others()
             calls -= 1
         while wanted := [each for each in self._wanted() if each.cost <= calls]:
-            chosen = min(wanted, key=lambda each: each.about.served.get(each.kind, 0))
-            chosen.about.served[chosen.kind] = self._round
+            chosen = min(wanted, key=lambda each: each.stack.served.get(each.kind, 0))
+            chosen.stack.served[chosen.kind] = self._round
             calls -= chosen.cost
-            chosen.make(chosen.about)
+            chosen.make(chosen.stack)
 
-    def _look_for_others(self) -> None:
-        """Ask for the deployment's other clusters. One call, which tells of the stacks on its first page."""
+    def _fetch_others(self) -> None:
+        """Fetch the deployment's other clusters. One call, which returns the stacks of its first page."""
         from botocore.exceptions import ClientError
 
         try:
@@ -148,92 +150,92 @@ class Tracker:
             if generation != self._settings.cluster.generation
         }
 
-    def _all(self) -> Iterator[Watched]:
+    def _all(self) -> Iterator[TrackedStack]:
         waiting = list(self.roots.values())
         while waiting:
             yield (each := waiting.pop(0))
             waiting += each.children.values()
 
     def _wanted(self) -> Iterator[_Call]:
-        """Yield what is worth a call; whatever was asked in this refresh only if it was for one of several pages."""
+        """Yield useful calls; one that was made in this refresh only if it was for one of several pages."""
         for each in self._all():
             if each.parent and each.is_due and each.served.get("newest") != self._round:
-                yield _Call(each, "newest", 1, self._look)
+                yield _Call(each, "newest", 1, self._read_newest)
             if each.history.gaps:
-                yield _Call(each, "gap", 1, self._fill)
-            if each.operation and each.operation.in_progress and not each.planned:
+                yield _Call(each, "gap", 1, self._read_gap)
+            if each.operation and each.operation.in_progress and not each.has_graph:
                 updates = each.operation.action == "UPDATE"
-                yield _Call(each, "plan", _UPDATE_PLAN_CALLS if updates else 1, self._make_plan)
+                yield _Call(each, "graph", _UPDATE_GRAPH_CALLS if updates else 1, self._fetch_graph)
 
-    def _look(self, watched: Watched) -> None:
-        ended = watched.operation
-        if watched.parent is None and ended and ended.status == "DELETE_COMPLETE":
-            anew = History(ended.stack)  # the old one is over: is there another one of its name?
-            self._note(anew.read_newest(self._client))
-            if not anew.exists:
+    def _read_newest(self, tracked: TrackedStack) -> None:
+        ended = tracked.operation
+        if tracked.parent is None and ended and ended.status == "DELETE_COMPLETE":
+            other = History(ended.stack)  # the old one is deleted: does another one have its name?
+            self._note(other.read_newest(self._client))
+            if not other.exists:
                 return
-            watched.history = anew
+            tracked.history = other
         else:
-            self._note(watched.history.read_newest(self._client))
-        self._follow(watched)
+            self._note(tracked.history.read_newest(self._client))
+        self._follow(tracked)
 
-    def _fill(self, watched: Watched) -> None:
-        self._note(watched.history.read_gap(self._client))
-        self._follow(watched)
+    def _read_gap(self, tracked: TrackedStack) -> None:
+        self._note(tracked.history.read_gap(self._client))
+        self._follow(tracked)
 
     def _note(self, answer: Any) -> None:
         self.retries += answer["ResponseMetadata"]["RetryAttempts"] if answer else 0
 
-    def _follow(self, watched: Watched) -> None:
-        """Take over what a stack's events say, and take notice of the stacks in it."""
-        before, now = watched.operation, operation(watched.history.events.values())
-        watched.operation = now
+    def _follow(self, tracked: TrackedStack) -> None:
+        """Update a stack from its events, and track the stacks nested in it."""
+        before, now = tracked.operation, operation(tracked.history.events.values())
+        tracked.operation = now
         if now is None or (before and (before.stack_id, before.began) != (now.stack_id, now.began)):
-            watched.children.clear()
-            watched.plan, watched.planned = None, False
+            tracked.children.clear()
+            tracked.graph, tracked.has_graph = None, False
         if now is None:
             return
-        root = watched
+        root = tracked
         while root.parent:
             root = root.parent
         began = root.operation.began if root.operation else now.began
         for resource in now.resources.values():
             key = resource.physical_id if resource.type == NESTED else self._cluster_name
-            if resource.type in CONTAINERS and key and key not in watched.children:
+            if resource.type in CONTAINERS and key and key not in tracked.children:
                 title = resource.logical_id if resource.type == NESTED else key
-                child = Watched(resource.logical_id, title, History(key, began), watched)
-                watched.children[key] = child
+                child = TrackedStack(resource.logical_id, title, History(key, began), tracked)
+                tracked.children[key] = child
 
-    def _make_plan(self, watched: Watched) -> None:
-        """Ask what the operation has to do."""
+    def _fetch_graph(self, tracked: TrackedStack) -> None:
+        """Fetch the resources that the operation changes."""
         from botocore.exceptions import ClientError
 
-        now = watched.operation
-        assert now is not None  # noqa: S101 - else there is nothing to plan
+        now = tracked.operation
+        assert now is not None  # noqa: S101 - else there is no call
         try:
-            watched.plan = self._update_plan(now) if now.action == "UPDATE" else self._template_plan(now)
+            tracked.graph = self._graph_of_update(now) if now.action == "UPDATE" else self._graph_of_template(now)
         except ClientError as error:
             if is_denied(error):
                 self.denied.add(f"cloudformation:{error.operation_name}")
             elif not is_not_found(error) and code_of(error) != "ValidationError":
                 raise
-        watched.planned = True
+        tracked.has_graph = True
 
-    def _template_plan(self, now: StackOperation) -> Plan | None:
-        """Return the plan of a creation or deletion. One call, of GetTemplate."""
-        return template_plan(
+    def _graph_of_template(self, now: StackOperation) -> ResourceGraph | None:
+        """Return the resources of a creation or deletion. One call, of GetTemplate."""
+        return graph_of_template(
             self._client.get_template(StackName=now.stack_id, TemplateStage="Processed")["TemplateBody"]
         )
 
-    def _update_plan(self, now: StackOperation) -> Plan | None:
-        """Return the plan of an update by a change set of one page. Two calls: DescribeStacks and DescribeChangeSet."""
-        told = self._client.describe_stacks(StackName=now.stack_id)["Stacks"][0]
-        if "ChangeSetId" not in told:
+    def _graph_of_update(self, now: StackOperation) -> ResourceGraph | None:
+        """Return the resources of an update by a change set of one page. Calls DescribeStacks and DescribeChangeSet."""
+        stack = self._client.describe_stacks(StackName=now.stack_id)["Stacks"][0]
+        if "ChangeSetId" not in stack:
             return None
-        answer = self._client.describe_change_set(ChangeSetName=told["ChangeSetId"])
+        answer = self._client.describe_change_set(ChangeSetName=stack["ChangeSetId"])
         executes = answer["ExecutionStatus"] == "EXECUTE_IN_PROGRESS"
-        return change_plan(answer["Changes"]) if executes and "NextToken" not in answer else None
+        return graph_of_changes(answer["Changes"]) if executes and "NextToken" not in answer else None
 
 
-def _watched(name: str) -> Watched:
-    return Watched(name, name, History(name))
+def _tracked(name: str) -> TrackedStack:
+    return TrackedStack(name, name, History(name))

@@ -28,7 +28,7 @@ from scripts.preflight.check import Status
 from scripts.preflight.runner import run
 from tests.configurations import SHIPPED
 from tests.scripts.account import Operated
-from tests.scripts.status.status_looks import look
+from tests.scripts.status.emulated import as_json
 from tests.stacks.deployments import Raw, deploy, edited
 from tests.stacks.test_snapshots import SNAPSHOTS
 
@@ -59,7 +59,7 @@ def test_status_shows_all_but_what_the_head_node_is_asked_for(
     policy: Any, operated: Operated, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with only(policy(), operated, monkeypatch):
-        _, document = look(operated.deployment())
+        _, document = as_json(operated.deployment())
 
     assert document["unseen"] == SLURM
 

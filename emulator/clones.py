@@ -191,6 +191,7 @@ class Clones:
     def run(self, process: Process, life: int) -> None:
         """Fork whenever a clone is ordered, until the file `life` ends. A clone, too, returns when its life ends."""
         self._watch(life)
+        is_clone = False
         while (answer := self._own.orders.get()) is not None:
             life_end, life = os.pipe()
             port_end, port_start = os.pipe()
@@ -199,6 +200,7 @@ class Clones:
                 os.close(life)
                 os.close(port_end)
                 self._become_clone(process, life_end, port_start)
+                is_clone = True
                 continue
             os.close(life_end)
             os.close(port_start)
@@ -208,6 +210,8 @@ class Clones:
             answer.put(port)
         for port in list(self._own.children):
             self.end(port)
+        if is_clone:
+            os._exit(0)  # the end of the interpreter would take seconds: it frees each object
 
     def _become_clone(self, process: Process, life: int, port: int) -> None:
         for child in self._own.children.values():

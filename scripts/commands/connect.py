@@ -1,16 +1,15 @@
 """Open a shell on the head node, or another node, as the cluster's user. No SSH, no key, no open port.
 
-Session Manager does it. That needs its plugin on PATH, not the AWS CLI. With --json nothing is opened: it tells the
+Session Manager opens it, and needs its plugin on PATH, not the AWS CLI. With --json nothing is opened: it prints the
 instance, and the AWS CLI's command that would open the shell.
 
-Exit code: the plugin's own once it was started; before that 1: there is no such node that runs, 2: arguments, settings
+Exit code: the plugin's own once it was started; before that 1: no such node is running, 2: arguments, settings
 or credentials cannot be used, or there is no plugin; 130: Ctrl-C.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 from typing import TYPE_CHECKING
 
 from scripts import command
@@ -30,9 +29,9 @@ EXAMPLES = """\
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line's parser."""
-    found = command.parser("connect", __doc__, EXAMPLES)
-    found.add_argument("--node", default="head-node", metavar="NAME", help="any node (default: head-node)")
-    return found
+    connect = command.parser("connect", __doc__, EXAMPLES)
+    connect.add_argument("--node", default="head-node", metavar="NAME", help="any node (default: head-node)")
+    return connect
 
 
 def main() -> int:
@@ -41,7 +40,7 @@ def main() -> int:
 
 
 def program(deployment: Deployment, parsed: argparse.Namespace, _: Console) -> int:
-    """Open the shell, which does not return, or tell how it is opened."""
+    """Open the shell, which does not return, or print how to open it."""
     from scripts.remote import nodes, sessions
     from ultracluster.domain import neuron
 
@@ -49,12 +48,12 @@ def program(deployment: Deployment, parsed: argparse.Namespace, _: Console) -> i
     node = nodes.running(deployment, parsed.node)
     if not parsed.json:
         sessions.open_shell(deployment, node.instance_id, user)
-    document = {
-        "node": node.name,
-        "instance_id": node.instance_id,
-        "region": deployment.settings.region,
-        "user": user,
-        "command": sessions.cli_command(deployment, node.instance_id, user),
-    }
-    print(json.dumps(document, indent=2))
+    connection = sessions.Connection(
+        node=node.name,
+        instance_id=node.instance_id,
+        region=deployment.settings.region,
+        user=user,
+        command=sessions.cli_command(deployment, node.instance_id, user),
+    )
+    print(connection.to_json())
     return command.DONE

@@ -1,8 +1,8 @@
-"""Run a command on the head node, as the cluster's user in a login shell, and show its output as it comes.
+"""Run a command on the head node, as the cluster's user in a login shell, and show its output while it runs.
 
-No SSH and no key: Systems Manager takes the command, CloudWatch Logs brings back what it prints. The words after -- are
-the command's own, quoted by nobody: ENV -- bash -c 'A && B' for more than one command. Ctrl-C ends it there, too; so
-do a terminal that goes, and a pipe that is closed. AWS keeps the words and the output: no secrets.
+No SSH and no key: Systems Manager sends the command, CloudWatch Logs returns its output. No shell interprets the words
+after --: ENV -- bash -c 'A && B' for more than one command. Ctrl-C cancels it there, too; so do a closed terminal and a
+closed pipe. AWS keeps the words and the output: no secrets.
 
 Exit code: the command's own once it ran; before that 1: it cannot be run, 2: arguments, settings or credentials cannot
 be used; 130: Ctrl-C.
@@ -11,9 +11,7 @@ be used; 130: Ctrl-C.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from scripts import command
@@ -28,27 +26,27 @@ EXAMPLES = """\
   python -m scripts run trn1-16 -- sinfo
   python -m scripts run trn1-16 --user root -- journalctl --unit=ultracluster-metrics --since today
   python -m scripts run trn1-16 --timeout 600 -- bash -c 'cd /fsx/data && ./prepare.sh'
-  python -m scripts run trn1-16 --attach 01234567-89ab-cdef-0123-456789abcdef   look again
+  python -m scripts run trn1-16 --attach 01234567-89ab-cdef-0123-456789abcdef   show it again
 """
 LONGEST = 2880
 """Minutes: the 48 hours of Systems Manager."""
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser of what stands before the first ``--``."""
-    found = command.parser("run", __doc__, EXAMPLES)
-    found.usage = f"{found.prog} ENV [--user NAME] [--timeout MIN] [--json] (-- COMMAND... | --attach COMMAND-ID)"
-    found.add_argument("--user", help="whose login shell runs it (default: the cluster's user, such as ubuntu)")
-    found.add_argument(
-        "--timeout", type=_minutes, default=60, metavar="MIN", help="end it after so many minutes (default: 60)"
+    """Return the parser of the arguments before the first ``--``."""
+    run = command.parser("run", __doc__, EXAMPLES)
+    run.usage = f"{run.prog} ENV [--user NAME] [--timeout MIN] [--json] (-- COMMAND... | --attach COMMAND-ID)"
+    run.add_argument("--user", help="whose login shell runs it (default: the cluster's user, such as ubuntu)")
+    run.add_argument(
+        "--timeout", type=_minutes, default=60, metavar="MIN", help="kill it after so many minutes (default: 60)"
     )
-    found.add_argument("--attach", metavar="COMMAND-ID", help="show an earlier command's output, and what still comes")
-    return found
+    run.add_argument("--attach", metavar="COMMAND-ID", help="show the output of an earlier command, and follow it")
+    return run
 
 
 def main() -> int:
     """Do what the command line asks for, and return the exit code."""
-    own, words = _split(sys.argv[1:])
+    own, words = command.split_at_dashes(sys.argv[1:])
     given = parser()
     parsed = given.parse_args(own)
     if bool(words) == bool(parsed.attach):
@@ -59,31 +57,31 @@ def main() -> int:
 
 
 def program(deployment: Deployment, parsed: argparse.Namespace, _: Console) -> int:
-    """Run the command, or look at an earlier one, and return its exit code."""
+    """Run the command, or show an earlier one, and return its exit code."""
     from scripts.remote.head_node import HeadNode
-    from scripts.remote.streamed_command import ERRORS, OUTPUT, attach, print_output, print_remark, start
-    from ultracluster.domain import neuron
+    from scripts.remote.streamed_command import Result, attach, print_output, print_remark, start_as_cluster_user
 
     head_node = HeadNode(deployment)
     if parsed.attach:
         streamed = attach(deployment, head_node, parsed.attach)
     else:
-        user = parsed.user or neuron.SYSTEMS[deployment.settings.cluster_spec.os].user
-        streamed = start(deployment, head_node, parsed.words, user=user, seconds=parsed.timeout * 60)
+        seconds = parsed.timeout * 60
+        streamed = start_as_cluster_user(deployment, head_node, parsed.words, user=parsed.user or "", seconds=seconds)
         if sys.stderr.isatty():
-            print_remark(f"Should this machine go away, the command goes on. {streamed.hint}")
+            print_remark(f"If this machine goes offline, the command continues. {streamed.hint}")
     follow = streamed.follow if parsed.attach else streamed.follow_or_cancel
     if not parsed.json:
         return follow(print_output, print_remark, Clock())
-    pieces: dict[str, list[str]] = {OUTPUT: [], ERRORS: []}
+    pieces: dict[str, list[str]] = {"stdout": [], "stderr": []}
     code = follow(lambda stream, text: pieces[stream].append(text), print_remark, Clock())
-    document = {
-        "command_id": streamed.command_id,
-        "instance_id": head_node.instance_id,
-        "exit_code": code,
-        **{stream: "".join(texts) for stream, texts in pieces.items()},
-    }
-    print(json.dumps(document, indent=2))
+    result = Result(
+        command_id=streamed.command_id,
+        instance_id=head_node.instance_id,
+        exit_code=code,
+        stdout="".join(pieces["stdout"]),
+        stderr="".join(pieces["stderr"]),
+    )
+    print(result.to_json())
     return code
 
 
@@ -91,9 +89,3 @@ def _minutes(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= LONGEST:
         raise argparse.ArgumentTypeError(f"got {text}; allowed: a whole number of minutes from 1 to {LONGEST}")
     return int(text)
-
-
-def _split(arguments: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
-    """Return the arguments before and after the first `--`."""
-    end = arguments.index("--") if "--" in arguments else len(arguments)
-    return arguments[:end], arguments[end + 1 :]

@@ -1,18 +1,17 @@
 """Show a deployment on one screen: stacks, nodes, queues, file system, reservations, cost, and how to connect.
 
-Exit code 0: it is healthy; 1: something failed, is missing or could not be seen; 2: arguments, settings or credentials
-cannot be used; 130: Ctrl-C. With --watch: 0: what was being done ended well, or nothing is; 1: it failed or was rolled
-back; 124: the time limit is over. When nothing is being done, --watch goes on showing the state on a terminal, and ends
-elsewhere.
+Exit code 0: it is healthy; 1: something failed, is missing or is not available; 2: arguments, settings or credentials
+cannot be used; 130: Ctrl-C. With --watch: 0: the operation succeeded, or none is in progress; 1: it failed or was
+rolled back; 124: the time limit is over. While no operation is in progress, --watch shows the state on a terminal, and
+ends elsewhere.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 from typing import TYPE_CHECKING
 
-from scripts.command import DONE, FAILED, UnusableError, parser, run
+from scripts.command import DONE, FAILED, UnusableError, above_zero, parser, run
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,33 +19,25 @@ if TYPE_CHECKING:
     from scripts.clock import Clock
     from scripts.deployment import Deployment
     from scripts.diagnose.diagnose import Diagnosis
-    from scripts.status.model import Status, Unseen
+    from scripts.status.model import Unavailable
 
 EXAMPLES = """\
   python -m scripts status trn1-16                       the state now
-  python -m scripts status trn1-16 --watch               progress of what is being done, else the state every 15 s
+  python -m scripts status trn1-16 --watch               progress of an operation, else the state every 15 s
   python -m scripts status trn1-16 --watch --timeout 90  the same for a pipeline that waits 90 minutes at most
   python -m scripts status trn1-16 --json | jq .faults   what is wrong, for a program
 """
 
 
-def positive(text: str) -> float:
-    """Return a number above 0."""
-    number = float(text)
-    if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"got {text}; allowed: a number above 0")
-    return number
-
-
 def arguments() -> argparse.ArgumentParser:
     """Return the command line's parser."""
-    found = parser("status", __doc__, EXAMPLES)
-    found.add_argument("--watch", action="store_true", help="go on until what is being done is done, or until Ctrl-C")
-    found.add_argument(
-        "--every", type=positive, default=15.0, metavar="SECONDS", help="between two looks (default: %(default)g)"
+    command = parser("status", __doc__, EXAMPLES)
+    command.add_argument("--watch", action="store_true", help="continue until the operation has ended, or until Ctrl-C")
+    command.add_argument(
+        "--every", type=above_zero, default=15.0, metavar="SECONDS", help="between two screens (default: %(default)g)"
     )
-    found.add_argument("--timeout", type=positive, metavar="MINUTES", help="with --watch: for what is being done")
-    return found
+    command.add_argument("--timeout", type=above_zero, metavar="MINUTES", help="with --watch: for the operation")
+    return command
 
 
 def program(deployment: Deployment, given: argparse.Namespace, console: Console) -> int:
@@ -57,64 +48,49 @@ def program(deployment: Deployment, given: argparse.Namespace, console: Console)
 
     from scripts.clock import Clock
     from scripts.progress import watch as progress
-    from scripts.status.faults import faults
-    from scripts.status.look import Observer
-    from scripts.status.watch import refresh
+    from scripts.status import screen
+    from scripts.status.collect import Collector
+    from scripts.status.model import Unavailable
 
     clock = Clock()
-    observer = Observer(deployment, clock)
+    collector = Collector(deployment, clock)
     if given.watch:
         if console.is_terminal and not given.json and given.timeout is None:
-            refresh(observer, console, clock=clock, seconds=given.every)
+            screen.refresh(collector, console, clock=clock, seconds=given.every)
         code = progress.watch(deployment, console, clock=clock, as_json=given.json, timeout=given.timeout)
         if code == FAILED and not given.json:
-            show_diagnosis(_diagnosis(deployment, clock), console)
+            _show(_diagnose(deployment, clock), console)
         return code
-    status = observer.look()
-    show(status, _diagnosis(deployment, clock) if status.failed else None, console, as_json=given.json)
-    return FAILED if faults(status) else DONE
+    status = collector.collect()
+    diagnosis = _diagnose(deployment, clock) if status.failed else None
+    if given.json:
+        document = diagnosis if diagnosis is None or isinstance(diagnosis, Unavailable) else diagnosis.document()
+        print(status.model_copy(update={"diagnosis": document}).to_json())
+    else:
+        for each in screen.render(status):
+            console.print(each)
+        if diagnosis:
+            _show(diagnosis, console)
+    return DONE if status.healthy else FAILED
 
 
-def show(status: Status, diagnosis: Diagnosis | Unseen | None, console: Console, *, as_json: bool) -> None:
-    """Print the state of a deployment.
+def _diagnose(deployment: Deployment, clock: Clock) -> Diagnosis | Unavailable:
+    from scripts.diagnose.diagnose import diagnose
+    from scripts.status.model import try_fetch
 
-    Args:
-        status: The state.
-        diagnosis: Why something failed; None: nothing did.
-        console: For people.
-        as_json: Print JSON to standard output instead.
-    """
-    if as_json:
-        from scripts.status.document import document
-
-        print(json.dumps(document(status, diagnosis), indent=2))
-        return
-
-    from scripts.status.screen import render
-
-    for each in render(status):
-        console.print(each)
-    if diagnosis is not None:
-        show_diagnosis(diagnosis, console)
+    return try_fetch(lambda: diagnose(deployment, clock=clock), "what `make diagnose` needs")
 
 
-def show_diagnosis(diagnosis: Diagnosis | Unseen, console: Console) -> None:
-    """Print why something failed, or why that was not seen."""
-    from scripts.diagnose import diagnose as causes
-    from scripts.status.model import Unseen
+def _show(diagnosis: Diagnosis | Unavailable, console: Console) -> None:
+    """Print why something failed, or why that is not available."""
+    from scripts.diagnose import diagnose
+    from scripts.status.model import Unavailable
 
     console.print()
-    if isinstance(diagnosis, Unseen):
-        console.print(f"Why it failed was not seen: {diagnosis.reason}")
+    if isinstance(diagnosis, Unavailable):
+        console.print(f"The diagnosis is not available: {diagnosis.reason}")
     else:
-        causes.show(diagnosis, console)
-
-
-def _diagnosis(deployment: Deployment, clock: Clock) -> Diagnosis | Unseen:
-    from scripts.diagnose.diagnose import diagnose
-    from scripts.status.model import seen
-
-    return seen(lambda: diagnose(deployment, clock=clock), "what `make diagnose` needs")
+        diagnose.show(diagnosis, console)
 
 
 def main() -> int:

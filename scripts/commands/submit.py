@@ -1,10 +1,10 @@
-"""Submit a training run to a cluster: compile, then train. Run it anywhere; the cluster's own submit.py does the work.
+"""Submit a training run to a cluster: compile, then train. It runs anywhere; the cluster's own submit.py does the work.
 
-On a head or login node it is called directly. From elsewhere the same command goes to the head node through Systems
-Manager, as by python -m scripts run; Ctrl-C ends it there, too.
+On a head or login node it is called directly. From elsewhere the same command is sent to the head node by Systems
+Manager, as by python -m scripts run; Ctrl-C cancels it there, too.
 
 Exit code: that of submit.py (0: submitted, 1: Slurm refused, 2: the arguments or the input cannot be used); before that
-1: the head node cannot be reached, 2: settings or credentials cannot be used; 130: Ctrl-C.
+1: the head node is not reachable, 2: settings or credentials cannot be used; 130: Ctrl-C.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import shutil
 import subprocess
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from scripts import command, environments
@@ -22,22 +21,22 @@ if TYPE_CHECKING:
 
     from scripts.deployment import Deployment
 
-LONGEST_LOOK_AT_THE_DATA = 3600
-"""Seconds that submit.py may take, which looks at the data before anything is submitted."""
+LONGEST = 3600
+"""Seconds that submit.py may take, which reads the data before anything is submitted."""
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the command line's parser. It leaves all that follows the environment to the cluster's submit.py."""
-    found = argparse.ArgumentParser(prog="python -m scripts submit", description=__doc__)
-    environments.add_argument(found, command.CONFIG)
-    found.add_argument(
+    """Return the command line's parser. It leaves everything after the environment to the cluster's submit.py."""
+    submit = argparse.ArgumentParser(prog="python -m scripts submit", description=__doc__)
+    environments.add_argument(submit, command.CONFIG)
+    submit.add_argument(
         "arguments", metavar="...", nargs=argparse.REMAINDER,
         help="those of submit.py: --nodes N, --output DIR, --queue, --time, --no-compile, --dry-run; and those of the "
         "training program, among them --phase, --optimizer, --scaling strong|weak, --data, --steps, "
         "--checkpoint-interval, --keep and --reference (docs/training.md has a table of both)",
     )  # fmt: skip
-    found.set_defaults(json=False)
-    return found
+    submit.set_defaults(json=False)
+    return submit
 
 
 def main() -> int:
@@ -51,22 +50,9 @@ def program(deployment: Deployment, parsed: argparse.Namespace, _: Console) -> i
     words = ["python3", f"{jobs}/submit.py", *parsed.arguments]
     if shutil.which("sbatch"):
         return subprocess.run(words, check=False).returncode
-    return send(deployment, words)
-
-
-def send(deployment: Deployment, words: Sequence[str]) -> int:
-    """Run a command as the cluster's user on the head node, show what it prints as it comes, and return its exit code.
-
-    Needs what `streamed_command.start` and `StreamedCommand.follow_or_cancel` need.
-
-    Raises:
-        HeadNodeError: The head node cannot be reached.
-    """
     from scripts.clock import Clock
     from scripts.remote.head_node import HeadNode
-    from scripts.remote.streamed_command import print_output, print_remark, start
-    from ultracluster.domain import neuron
+    from scripts.remote.streamed_command import print_output, print_remark, start_as_cluster_user
 
-    user = neuron.SYSTEMS[deployment.settings.cluster_spec.os].user
-    sent = start(deployment, HeadNode(deployment), words, user=user, seconds=LONGEST_LOOK_AT_THE_DATA)
+    sent = start_as_cluster_user(deployment, HeadNode(deployment), words, seconds=LONGEST)
     return sent.follow_or_cancel(print_output, print_remark, Clock())

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any, TypeVar
 
+from scripts.aws_errors import is_denied, is_not_found
 from scripts.command import OperationError
 from scripts.deployment import Deployment
 from scripts.logs import streams
@@ -43,7 +44,6 @@ KINDS = {
 https://docs.aws.amazon.com/parallelcluster/latest/ug/cloudwatch-logs-v3.html
 """
 PROVIDER_GROUP = re.compile(r"/aws/lambda/pcluster-cfn-[\w-]+")
-_DENIED = re.compile(r"AccessDenied|Unauthorized|NotAuthorized")
 _T = TypeVar("_T")
 
 
@@ -85,7 +85,7 @@ class Reader:
     def cluster_group(self) -> str:
         """Return the newest log group of the cluster; empty: there is none. Needs logs:DescribeLogGroups."""
         try:
-            return self.tried("log groups", "logs:DescribeLogGroups", lambda: streams.group(self.deployment), "")
+            return self.tried("log groups", "logs:DescribeLogGroups", lambda: streams.newest_group(self.deployment), "")
         except OperationError:
             return ""
 
@@ -104,7 +104,7 @@ class Reader:
         group = self.cluster_group()
         if not group:
             return []
-        heads = nodes.present(self.deployment)[:1] if self.instances() else []
+        heads = nodes.list_present(self.deployment)[:1] if self.instances() else []
         prefixes = [each.prefix for each in heads if each.name == nodes.HEAD_NODE]
         found = [line for prefix in (*prefixes, "") for line in self.lines(group, since, until, prefix)]
         return sorted({(line.place, line.time, line.text): line for line in found}.values(), key=lambda line: line.time)
@@ -163,11 +163,10 @@ class Reader:
         try:
             return ask()
         except ClientError as error:
-            code = error.response["Error"]["Code"]
-            if _DENIED.search(code):
+            if is_denied(error):
                 missing = f"{what}: {action} is not allowed"
                 self.unread.extend([missing] if missing not in self.unread else [])
-            elif code != "ResourceNotFoundException" and "does not exist" not in str(error):
+            elif not is_not_found(error):
                 raise
             return otherwise
 

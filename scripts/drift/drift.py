@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 from scripts.clock import Clock
 from scripts.command import OperationError
 from scripts.deployment import PARTS, Deployment
-from scripts.progress.watch import under_way
-from scripts.status.model import Unseen, seen
+from scripts.progress.watch import in_progress
+from scripts.status.model import Unavailable, try_fetch
 
 if TYPE_CHECKING:
     from scripts.plan.model import Plan
@@ -114,7 +114,9 @@ def look(deployment: Deployment, plan: Callable[[], Plan], clock: Clock) -> Repo
     report = Report(deployment.environment, deployment.settings.region)
     stacks = {name: found for name in _names(deployment) if (found := deployment.stack(name))}
     report.deployed = bool(stacks)
-    report.busy = [f"{name}: {found['StackStatus']}" for name, found in stacks.items() if under_way({name: found})]
+    report.busy = [
+        f"{name}: {found['StackStatus']}" for name, found in stacks.items() if in_progress([found["StackStatus"]])
+    ]
     if report.busy or not report.deployed:
         return report
     for stack, found in stacks.items():
@@ -136,8 +138,8 @@ def _names(deployment: Deployment) -> list[str]:
 
 def _try(report: Report, what: str, ask: Callable[[], None], *actions: str) -> None:
     """Look at something; if that cannot be, tell why. Credentials that are not valid end all of it."""
-    found = seen(ask, *actions)
-    if isinstance(found, Unseen):
+    found = try_fetch(ask, *actions)
+    if isinstance(found, Unavailable):
         report.unseen.append(f"{what}: {found.reason}")
 
 

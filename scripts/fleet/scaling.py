@@ -223,7 +223,7 @@ def _find(settings: Settings, target: str | None) -> tuple[int, int]:
 
 
 def _deploy(scaling: Scaling, *, output: bool) -> None:
-    from scripts.commands.deploy import deploy
+    from scripts.deploy import deploy
 
     environment = scaling.deployment.environment
     code = deploy(environment, scaling.assembly, (), output=None if output else sys.stderr)

@@ -1,4 +1,4 @@
-"""Which log streams of a cluster people mean by a name or a job's number."""
+"""Selects log streams of a cluster by a name or a job's number."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from scripts.command import OperationError, Say, UnusableError
+from scripts.document import Document
 from scripts.logs import streams
-from scripts.logs.streams import Event, Source, Stream
+from scripts.logs.streams import LogEvent, Source, Stream
 from scripts.remote import nodes
 
 if TYPE_CHECKING:
     from scripts.deployment import Deployment
 
 _ALIASES = {"health": ("slurmctld", "ultracluster: ")}
-"""What people call lines of a kind that contain a text."""
+"""Names for lines of a kind that contain a text."""
 
 
-@dataclass(frozen=True)
-class Line:
-    """Something to show.
+class Line(Document):
+    """A line to show.
 
     Attributes:
-        node: Where it is from, in short: a node or a job.
+        node: Short name of its node, or the job.
         instance_id: The EC2 instance; empty: a job's output, which is on the file system.
         kind: The kind of log, or ``output``.
-        time: When it was written; ``None``: nobody knows.
-        message: What it says.
+        time: When it was written; None: not known.
+        message: Its text.
     """
 
     node: str
@@ -40,35 +40,36 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """What to show.
+class Selection:
+    """Log streams to show.
 
     Attributes:
         log_group: Where the streams are.
-        streams: Which, `streams.MOST_STREAMS` at most.
-        names: Short names of nodes, by host; the host itself where it has none.
-        text: Only lines that contain it; CloudWatch looks for it.
-        wanted: Tells of a line whether it is wanted, further.
+        streams: The streams, `streams.MOST_STREAMS` at most.
+        names: Short names of nodes by host; others have the name of the host.
+        text: Only lines that contain it; CloudWatch filters.
+        is_wanted: A further filter, on messages.
     """
 
     log_group: str
     streams: Sequence[Stream]
     names: Mapping[str, str]
     text: str = ""
-    wanted: Callable[[str], bool] = lambda _: True
+    is_wanted: Callable[[str], bool] = lambda _: True
 
     def source(self, deployment: Deployment) -> Source:
         """Return the streams to read."""
-        return Source(deployment, self.log_group, [each.name for each in self.streams], self.text, self.wanted)
+        return Source(deployment, self.log_group, [each.name for each in self.streams], self.text, self.is_wanted)
 
-    def line(self, event: Event) -> Line:
-        """Return an event as it is shown."""
+    def line(self, event: LogEvent) -> Line:
+        """Return an event as a line."""
         host, instance_id, kind = event.stream.split(".", 2)
-        return Line(self.names.get(host, host), instance_id, kind, event.time, event.message)
+        name = self.names.get(host, host)
+        return Line(node=name, instance_id=instance_id, kind=kind, time=event.time, message=event.message)
 
 
-def choose(deployment: Deployment, what: str, text: str, say: Say) -> Choice:
-    """Return the streams of a node, or of a kind, that were written to last: `streams.MOST_STREAMS` at most.
+def select(deployment: Deployment, what: str, text: str, say: Say) -> Selection:
+    """Select the streams of a node or a kind, those with the newest events: `streams.MOST_STREAMS` at most.
 
     Needs logs:DescribeLogGroups, logs:DescribeLogStreams and ec2:DescribeInstances, and what `nodes.over_time` needs.
 
@@ -76,33 +77,33 @@ def choose(deployment: Deployment, what: str, text: str, say: Say) -> Choice:
         UnusableError: There is no such node or kind.
         OperationError: There are no such logs.
     """
-    group = streams.group(deployment)
+    group = streams.newest_group(deployment)
     kind, alias_text = _ALIASES.get(what, (what, ""))
     if alias_text and text:
         raise UnusableError(f"got --grep with {what}, which is {kind} --grep '{alias_text}'; allowed: one of them")
     if nodes.is_node(what):
         found = nodes.over_time(deployment, group, what, say)
-        listed = [each for node in found for each in streams.of_prefix(deployment, group, node.prefix)]
-        return Choice(group, _most(listed, say), {node.host: node.name for node in found}, text)
+        listed = [each for node in found for each in streams.list_by_prefix(deployment, group, node.prefix)]
+        return Selection(group, _most(listed, say), {node.host: node.name for node in found}, text)
     if kind in streams.HEAD_KINDS:
         listed = _of_head_node(deployment, group, kind, say)
     elif kind in streams.NODE_KINDS:
-        looked_at, is_all = streams.newest(deployment, group)
-        listed = [each for each in looked_at if each.kind == kind]
+        newest, is_all = streams.list_newest(deployment, group)
+        listed = [each for each in newest if each.kind == kind]
         if not is_all:
             say(
-                f"There are more than {streams.MOST_LOOKED_AT} log streams. Of those written to last, {len(listed)} "
-                f"are {kind}; give a node's name for others."
+                f"There are more than {streams.MOST_LISTED} log streams. Of the newest, {len(listed)} are "
+                f"{kind}; give a node's name for others."
             )
     else:
         kinds = ", ".join(sorted({*streams.HEAD_KINDS, *streams.NODE_KINDS, *_ALIASES}))
         raise UnusableError(f"got {what}; allowed: {nodes.NAMES}, or one of {kinds}")
-    names = {each.host: each.name for each in nodes.seen(deployment, say)}
-    return Choice(group, _most(listed, say), names, text or alias_text)
+    names = {each.host: each.name for each in nodes.try_list(deployment, say)}
+    return Selection(group, _most(listed, say), names, text or alias_text)
 
 
-def choose_job(deployment: Deployment, nodes_of_job: Mapping[str, str], text: str, say: Say) -> Choice:
-    """Return the streams of the nodes that a job has: ``slurmd`` of each. A call for each node.
+def select_job(deployment: Deployment, nodes_of_job: Mapping[str, str], text: str, say: Say) -> Selection:
+    """Select the streams of the nodes of a job: ``slurmd`` of each. A call for each node.
 
     Needs logs:DescribeLogGroups, logs:DescribeLogStreams and ec2:DescribeInstances.
 
@@ -110,35 +111,35 @@ def choose_job(deployment: Deployment, nodes_of_job: Mapping[str, str], text: st
         deployment: Whose cluster it is.
         nodes_of_job: Addresses of nodes, by Slurm's names.
         text: Only lines that contain it.
-        say: Takes what may not be seen.
+        say: Takes a note if a permission is missing.
     """
-    group = streams.group(deployment)
+    group = streams.newest_group(deployment)
     names = {nodes.host(address): name for name, address in nodes_of_job.items()}
-    prefixes = [each.prefix for each in nodes.seen(deployment, say) if each.host in names]
-    listed = [each for prefix in prefixes for each in streams.of_prefix(deployment, group, f"{prefix}slurmd")]
-    return Choice(group, [each for each in listed if each.kind == "slurmd"], names, text)
+    prefixes = [each.prefix for each in nodes.try_list(deployment, say) if each.host in names]
+    listed = [each for prefix in prefixes for each in streams.list_by_prefix(deployment, group, f"{prefix}slurmd")]
+    return Selection(group, [each for each in listed if each.kind == "slurmd"], names, text)
 
 
-def choose_job_of_controller(deployment: Deployment, job: str, text: str, say: Say) -> Choice:
-    """Return the lines of ``slurmctld`` that tell of a job, which is ``12``, or ``12_3`` of an array.
+def select_controller_lines(deployment: Deployment, job: str, text: str, say: Say) -> Selection:
+    """Select the lines of ``slurmctld`` about a job, which is ``12``, or ``12_3`` of an array.
 
-    Needs what `choose` needs.
+    Needs what `select` needs.
 
     Raises:
         OperationError: There are no logs of ``slurmctld``.
     """
-    group = streams.group(deployment)
+    group = streams.newest_group(deployment)
     listed = _of_head_node(deployment, group, "slurmctld", say)
     if not listed:
         raise OperationError(f"{group} has no logs of slurmctld")
-    names = {each.host: each.name for each in nodes.seen(deployment, say)}
+    names = {each.host: each.name for each in nodes.try_list(deployment, say)}
     job_in_line = re.compile(rf"JobId={job}(?!\d)")
-    return Choice(group, listed, names, f"JobId={job}", lambda line: bool(job_in_line.search(line)) and text in line)
+    return Selection(group, listed, names, f"JobId={job}", lambda line: bool(job_in_line.search(line)) and text in line)
 
 
 def _of_head_node(deployment: Deployment, group: str, kind: str, say: Say) -> list[Stream]:
     [head] = nodes.over_time(deployment, group, nodes.HEAD_NODE, say)
-    return [each for each in streams.of_prefix(deployment, group, f"{head.prefix}{kind}") if each.kind == kind]
+    return [each for each in streams.list_by_prefix(deployment, group, f"{head.prefix}{kind}") if each.kind == kind]
 
 
 def _most(listed: Sequence[Stream], say: Say) -> Sequence[Stream]:

@@ -1,23 +1,21 @@
-"""What a job of Slurm leaves to be read: its nodes and its output file."""
+"""The nodes and the output file of a job of Slurm."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
 from scripts.clock import Clock
 from scripts.command import Say
 from scripts.deployment import Deployment
-from scripts.logs.choice import Line
 from scripts.remote.head_node import HeadNode
 from scripts.remote.streamed_command import OUTPUT, StreamedCommand, print_output, start
 
 MOST_NODES = 32
-"""Nodes of a job whose logs are shown: a large job's say the same."""
+"""Nodes of a job whose logs are shown: those of a large job say the same."""
 LONGEST = timedelta(minutes=15)
-"""How long one ``tail`` may run. It is sent again for who still follows, and else left to end, should nobody end it."""
+"""How long one ``tail`` may run, should nobody end it. It is sent again for `--follow`."""
 RENEWAL = LONGEST - timedelta(minutes=1)
 _SCRIPT = """\
 export PATH=/opt/slurm/bin:$PATH LC_ALL=C
@@ -27,15 +25,15 @@ printf '%s\\n' "$job" | grep --extended-regexp '^ *(JobState|UserId|StdOut)='
 [ -z "$nodes" ] || scontrol --oneliner show node "$nodes" |
     sed --quiet 's/^NodeName=\\([^ ]*\\) .* NodeAddr=\\([^ ]*\\).*/Node=\\1 \\2/p' | head --lines={most}
 """
-"""Tells state, user, output file and nodes of a job: https://slurm.schedmd.com/scontrol.html.
+"""Prints state, user, output file and nodes of a job: https://slurm.schedmd.com/scontrol.html.
 
-Of an array all jobs are told, a paragraph each: https://slurm.schedmd.com/job_array.html.
+It prints all jobs of an array, a paragraph each: https://slurm.schedmd.com/job_array.html.
 """
 _NEWEST = """\
 export PATH=/opt/slurm/bin:$PATH LC_ALL=C
 squeue --states=all --name={name} --sort=-i --noheader --format=%A
 """
-"""Tells the numbers of the jobs of a name, the newest first: https://slurm.schedmd.com/squeue.html."""
+"""Prints the numbers of the jobs of a name, the newest first: https://slurm.schedmd.com/squeue.html."""
 _FIRST = "ultracluster-first-line "
 _TAIL = """\
 total=$({ wc --lines <"$1"; } 2>/dev/null) || total=0
@@ -47,18 +45,18 @@ exec tail --lines=+"$first" --follow=name --retry "$1"
 """Follows a file: prints the number of the first line, and the lines from there on.
 
 Args: the file, how many of its last lines to show, and the number of the first in place of that. A file that became
-shorter, as a job's that is run again, is shown from its beginning.
+shorter, as that of a job that runs again, is shown from its start.
 """
 
 
 @dataclass(frozen=True)
-class Job:
-    """A job that Slurm still knows: it waits, runs, or ended some minutes ago.
+class KnownJob:
+    """A job that Slurm knows: it waits, runs, or ended some minutes ago.
 
     Attributes:
         state: As Slurm has it, such as RUNNING.
-        user: Whose it is.
-        output: The file on the cluster that has its output; empty: it has none.
+        user: Its user.
+        output: Its output file on the cluster; empty: it has none.
         nodes: Names and addresses of its nodes, `MOST_NODES` at most; none: it waits.
     """
 
@@ -68,27 +66,8 @@ class Job:
     nodes: dict[str, str]
 
 
-@dataclass(frozen=True)
-class Look:
-    """What of a job's output is wanted.
-
-    Attributes:
-        job: What the job was called by who asked.
-        lines: How many of the last lines to show.
-        text: Only lines that contain it.
-        clock: The time.
-        say: Takes what there is to say for people.
-    """
-
-    job: str
-    lines: int
-    text: str
-    clock: Clock
-    say: Say
-
-
-def newest(head_node: HeadNode, name: str) -> str:
-    """Ask the head node for the newest job of a name; empty: Slurm knows none, or no longer.
+def newest_of_name(head_node: HeadNode, name: str) -> str:
+    """Ask the head node for the newest job of a name; empty: Slurm knows none, or none any more.
 
     Raises:
         HeadNodeError: It could not be asked.
@@ -96,7 +75,7 @@ def newest(head_node: HeadNode, name: str) -> str:
     return next(iter(head_node.run(_NEWEST.format(name=name)).output.split()), "")
 
 
-def find(head_node: HeadNode, job: str) -> Job | None:
+def find(head_node: HeadNode, job: str) -> KnownJob | None:
     """Ask the head node for a job, ``12`` or ``12_3`` of an array; None: Slurm does not know it, or no longer.
 
     Slurm forgets ended jobs after five minutes (https://slurm.schedmd.com/slurm.conf.html#OPT_MinJobAge).
@@ -110,39 +89,40 @@ def find(head_node: HeadNode, job: str) -> Job | None:
     if not {"JobState", "UserId"} <= told.keys():
         return None
     nodes = dict(re.findall(r"^Node=(\S+) (\S+)$", answer.output, re.MULTILINE))
-    return Job(told["JobState"].split()[0], told["UserId"].split("(")[0], told.get("StdOut", ""), nodes)
+    return KnownJob(told["JobState"].split()[0], told["UserId"].split("(")[0], told.get("StdOut", ""), nodes)
 
 
 class JobOutput:
-    """The output file of a job, as ``tail`` on the head node prints it to the job's user."""
+    """The output file of a job, read by a ``tail`` on the head node as the job's user."""
 
-    def __init__(self, deployment: Deployment, head_node: HeadNode, job: Job, look: Look) -> None:
-        """Begin to read nothing yet."""
+    def __init__(self, deployment: Deployment, head_node: HeadNode, job: KnownJob, clock: Clock, say: Say) -> None:
+        """Read nothing yet."""
         self._deployment = deployment
         self._head_node = head_node
         self._job = job
-        self._look = look
+        self._clock = clock
+        self._say = say
         self._command: StreamedCommand | None = None
-        self._began = look.clock.now()
+        self._began = clock.now()
         self._rest = ""
         self._next = 0
         self._is_numbered = False
 
-    def all(self) -> list[Line]:
+    def all(self, count: int) -> list[str]:
         """Return the last lines. Needs what `streamed_command.start` and `StreamedCommand.follow` need."""
-        self._command = self._start("tail", f"--lines={self._look.lines}", self._job.output)
-        self._command.follow(self._take, self._look.say, self._look.clock)
+        self._command = self._start("tail", f"--lines={count}", self._job.output)
+        self._command.follow(self._take, self._say, self._clock)
         self._command = None
-        return self._shown(self._rest.splitlines())
+        return self._rest.splitlines()
 
-    def new(self) -> list[Line]:
-        """Return the last lines, and from the second call on those that have come.
+    def new(self, count: int) -> list[str]:
+        """Return the last lines, and from the second call on the new ones. Two calls or more.
 
-        Two calls or more. Needs what `streamed_command.start` needs, again each 14 minutes, and logs:GetLogEvents.
+        Needs what `streamed_command.start` needs, again each 14 minutes, and logs:GetLogEvents.
         """
-        now = self._look.clock.now()
+        now = self._clock.now()
         if self._command is None or now - self._began >= RENEWAL:
-            words = ("bash", "-c", _TAIL, "tail", self._job.output, str(self._look.lines), str(self._next or ""))
+            words = ("bash", "-c", _TAIL, "tail", self._job.output, str(count), str(self._next or ""))
             self._command = self._start(*words)
             self._began, self._rest, self._is_numbered = now, "", False
         self._command.new(self._take)
@@ -151,12 +131,12 @@ class JobOutput:
             if found := re.fullmatch(rf"{_FIRST}(\d+)", whole.pop(0)):
                 self._next, self._is_numbered = int(found[1]), True
         self._next += len(whole)
-        return self._shown(whole)
+        return whole
 
     def close(self) -> None:
-        """Let nothing of this go on at the head node. Needs ssm:CancelCommand."""
+        """End the command on the head node. Needs ssm:CancelCommand."""
         if self._command:
-            self._command.cancel(self._look.say)
+            self._command.cancel(self._say)
 
     def _start(self, *words: str) -> StreamedCommand:
         seconds = int(LONGEST.total_seconds())
@@ -167,7 +147,3 @@ class JobOutput:
             self._rest += text
         else:
             print_output(stream, text)
-
-    def _shown(self, lines: Sequence[str]) -> list[Line]:
-        name = f"job {self._look.job}"
-        return [Line(name, "", "output", None, each) for each in lines if self._look.text in each]

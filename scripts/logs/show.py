@@ -1,22 +1,22 @@
-"""Logs of nodes and jobs, in the order of their time, and followed."""
+"""Shows logs of nodes and jobs, in the order of their time, and follows them."""
 
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from scripts import screen
+from scripts.aws_errors import is_denied
 from scripts.clock import Clock
 from scripts.command import DONE, OperationError, Say
+from scripts.document import Document
 from scripts.fleet.jobs import Changes, patiently
-from scripts.logs import jobs as job_logs
-from scripts.logs import streams
-from scripts.logs.choice import Choice, Line, choose, choose_job, choose_job_of_controller
-from scripts.logs.streams import Found, Tail
+from scripts.logs import jobs, streams
+from scripts.logs.choice import Line, Selection, select, select_controller_lines, select_job
+from scripts.logs.streams import LogEvents, Tail
 from scripts.remote import nodes
 from scripts.remote.head_node import HeadNode, HeadNodeError
 from scripts.remote.streamed_command import print_remark
@@ -26,11 +26,53 @@ if TYPE_CHECKING:
 
     from scripts.deployment import Deployment
 
-SECONDS_BETWEEN_LOOKS = 3.0
-LOOKS_BEFORE_RENEWAL = 20
-"""How often to look before looking for streams of new nodes."""
+SECONDS_BETWEEN_READS = 3.0
+READS_BEFORE_RENEWAL = 20
+"""How often to read before looking for streams of new nodes."""
 WINDOW, WINDOW_OF_JOBS = timedelta(hours=1), timedelta(days=7)
-"""How far back before the newest line to look, unless told."""
+"""How far back from the newest line to read by default."""
+
+
+class Lines(Document):
+    """What ``logs --json`` prints.
+
+    Attributes:
+        log_group: The log group.
+        lines: The lines, in the order of their time.
+    """
+
+    log_group: str
+    lines: tuple[Line, ...]
+
+
+class NodeWithLogs(Document):
+    """A node that has logs, or will.
+
+    Attributes:
+        node: Its short name.
+        instance_id: Its EC2 instance.
+        runs: Whether it exists.
+        latest: When its newest line was written; None: it has none.
+        kinds: Its kinds of logs.
+    """
+
+    node: str
+    instance_id: str
+    runs: bool
+    latest: datetime | None
+    kinds: tuple[str, ...]
+
+
+class Nodes(Document):
+    """What ``logs --list --json`` prints.
+
+    Attributes:
+        log_group: The log group.
+        nodes: The nodes that exist and those that wrote last, the head node first.
+    """
+
+    log_group: str
+    nodes: tuple[NodeWithLogs, ...]
 
 
 def program(deployment: Deployment, parsed: argparse.Namespace, console: Console, clock: Clock | None = None) -> int:
@@ -47,7 +89,7 @@ def program(deployment: Deployment, parsed: argparse.Namespace, console: Console
 
 @dataclass(frozen=True)
 class _View:
-    """What one command line asks for."""
+    """Shows what one command line asks for."""
 
     deployment: Deployment
     parsed: argparse.Namespace
@@ -56,39 +98,38 @@ class _View:
     said: set[str] = field(default_factory=set)
 
     def say(self, text: str) -> None:
-        """Tell people something, once."""
+        """Print a note for people, once."""
         if text not in self.said:
             self.said.add(text)
             print_remark(text)
 
     def show_named(self) -> None:
-        choice = self._chosen()
-        if not choice.streams and not self.parsed.follow:
-            raise OperationError(f"{choice.log_group} has no logs of {self.parsed.what}")
-        self._show(choice, self._chosen)
+        selection = self._select()
+        if not selection.streams and not self.parsed.follow:
+            raise OperationError(f"{selection.log_group} has no logs of {self.parsed.what}")
+        self._show(selection, self._select)
 
-    def _chosen(self) -> Choice:
+    def _select(self) -> Selection:
         self.deployment.account.forget()
-        return choose(self.deployment, self.parsed.what, self.parsed.grep, self.say)
+        return select(self.deployment, self.parsed.what, self.parsed.grep, self.say)
 
     def show_job(self) -> None:
-        self._take_number()
+        self._replace_name_by_number()
         name, text = self.parsed.job, self.parsed.grep
-        asked = self._job()
-        if asked is None:
+        answer = self._find_job()
+        if answer is None:
             self.say(f"This is what slurmctld logged of job {name}.")
-            controller = choose_job_of_controller(self.deployment, name, text, self.say)
-            self._show(controller, lambda: controller)
+            of_controller = select_controller_lines(self.deployment, name, text, self.say)
+            self._show(of_controller, lambda: of_controller)
             return
-        head_node, job = asked
-        choice = choose_job(self.deployment, job.nodes, text, self.say)
+        head_node, job = answer
+        selection = select_job(self.deployment, job.nodes, text, self.say)
         output = None
         if job.output:
             self.say(f"Job {name} is {job.state}; its output: {job.output}")
-            look = job_logs.Look(name, self.parsed.lines, text, self.clock, self.say)
-            output = job_logs.JobOutput(self.deployment, head_node, job, look)
+            output = jobs.JobOutput(self.deployment, head_node, job, self.clock, self.say)
         try:
-            self._show(choice, lambda: choice, output)
+            self._show(selection, lambda: selection, output)
         except HeadNodeError:
             raise
         except BaseException:
@@ -96,103 +137,115 @@ class _View:
                 output.close()
             raise
 
-    def _take_number(self) -> None:
-        """Put the number of the newest job of a name in the place of the name.
+    def _replace_name_by_number(self) -> None:
+        """Replace the name of a job by the number of the newest job of that name.
 
         Raises:
-            OperationError: Slurm knows no such job, or cannot be asked.
+            OperationError: Slurm knows no such job, or does not answer.
         """
         name = self.parsed.job
         if name[0].isdigit():
             return
-        number = job_logs.newest(HeadNode(self.deployment, self.clock), name)
+        number = jobs.newest_of_name(HeadNode(self.deployment, self.clock), name)
         if not number:
-            raise OperationError(f"Slurm knows no job called {name}, or no longer; its number shows what was logged")
+            raise OperationError(
+                f"Slurm knows no job called {name}, or none any more; its number shows what was logged"
+            )
         self.say(f"The newest job called {name} is {number}.")
         self.parsed.job = number
 
-    def _job(self) -> tuple[HeadNode, job_logs.Job] | None:
-        """Ask Slurm for the job; None: it knows none, or could not be asked, which is said."""
+    def _find_job(self) -> tuple[HeadNode, jobs.KnownJob] | None:
+        """Ask Slurm for the job; None: it knows none, or there is no answer, which is said."""
         from botocore.exceptions import ClientError
 
         try:
             head_node = HeadNode(self.deployment, self.clock)
-            job = job_logs.find(head_node, self.parsed.job)
+            job = jobs.find(head_node, self.parsed.job)
         except HeadNodeError as error:
             self.say(str(error))
             return None
         except ClientError as error:
-            if error.response["Error"]["Code"] not in ("AccessDeniedException", "UnauthorizedOperation"):
+            if not is_denied(error):
                 raise
-            self.say(f"Slurm could not be asked: {error}")
+            self.say(f"Slurm does not answer: {error}")
             return None
         if job is None:
-            self.say(f"Slurm knows no job {self.parsed.job}, or no longer.")
+            self.say(f"Slurm knows no job {self.parsed.job}, or no longer knows it.")
             return None
         return head_node, job
 
-    def _show(self, choice: Choice, renewed: Callable[[], Choice], output: job_logs.JobOutput | None = None) -> None:
-        """Show the last lines, and what comes if that is wanted; then ``renewed`` finds what has joined."""
-        found = self._last(choice)
-        lines = list(map(choice.line, found.events))[-self.parsed.lines :]
+    def _show(
+        self, selection: Selection, renewed: Callable[[], Selection], output: jobs.JobOutput | None = None
+    ) -> None:
+        """Show the last lines, and with --follow new ones; ``renewed`` selects streams of new nodes, too."""
+        last = self._last(selection)
+        lines = list(map(selection.line, last.events))[-self.parsed.lines :]
         if not self.parsed.follow:
-            lines += output.all() if output else []
+            lines += self._output_lines(output.all(self.parsed.lines)) if output else []
             if self.parsed.json:
-                print(json.dumps({"log_group": choice.log_group, "lines": list(map(_document, lines))}, indent=2))
+                print(Lines(log_group=selection.log_group, lines=tuple(lines)).to_json())
             self._print(lines)
             return
-        tail, looks = streams.Tail(self.clock, found.events), 0
+        tail, reads = Tail(self.clock, last.events), 0
 
-        def look() -> bool:
-            nonlocal choice, looks
-            if looks and looks % LOOKS_BEFORE_RENEWAL == 0:
-                choice = renewed()
-            if looks:
-                lines.extend(self._new(choice, tail))
+        def read() -> bool:
+            nonlocal selection, reads
+            if reads and reads % READS_BEFORE_RENEWAL == 0:
+                selection = renewed()
+            if reads:
+                lines.extend(self._new(selection, tail))
             if output:
-                lines.extend(output.new())
-            looks += 1
+                lines.extend(self._output_lines(output.new(self.parsed.lines)))
+            reads += 1
             return True
 
-        follow = patiently(look, self.clock, Changes(self.say))
+        follow = patiently(read, self.clock, Changes(self.say))
         while True:
             if follow():
                 self._print_on(lines)
                 lines.clear()
-            self.clock.sleep(SECONDS_BETWEEN_LOOKS)
+            self.clock.sleep(SECONDS_BETWEEN_READS)
 
-    def _last(self, choice: Choice) -> Found:
-        """Return the last events, and say so if there are none, or not all were looked at."""
-        if not choice.streams:
-            return Found([], 0, None)
+    def _output_lines(self, texts: Sequence[str]) -> list[Line]:
+        name = f"job {self.parsed.job}"
+        return [
+            Line(node=name, instance_id="", kind="output", time=None, message=each)
+            for each in texts
+            if self.parsed.grep in each
+        ]
+
+    def _last(self, selection: Selection) -> LogEvents:
+        """Return the last events, and say so if there are none, or some are missing."""
+        if not selection.streams:
+            return LogEvents([], 0, None)
         now = self.clock.now()
-        newest = max((each.latest for each in choice.streams if each.latest), default=now)
+        newest = max((each.latest for each in selection.streams if each.latest), default=now)
         window = WINDOW_OF_JOBS if self.parsed.job else WINDOW
         since = now - self.parsed.since if self.parsed.since else newest - window
-        found = choice.source(self.deployment).last(self.parsed.lines, since, now)
-        if not found.events:
-            self.say(f"No line from {_minute(since)} to {_minute(now)} UTC. To look at other times: --since 7d")
-        self._say_gap(found)
-        return found
+        events = selection.source(self.deployment).last(self.parsed.lines, since, now)
+        if not events.events:
+            self.say(f"No line from {_minute(since)} to {_minute(now)} UTC. For an earlier time: --since 7d")
+        self._say_gap(events)
+        return events
 
-    def _new(self, choice: Choice, tail: Tail) -> list[Line]:
-        if not choice.streams:
+    def _new(self, selection: Selection, tail: Tail) -> list[Line]:
+        if not selection.streams:
             return []
-        found = tail.new(choice.source(self.deployment))
-        self._say_gap(found)
-        return list(map(choice.line, found.events))
+        events = tail.new(selection.source(self.deployment))
+        self._say_gap(events)
+        return list(map(selection.line, events.events))
 
-    def _say_gap(self, found: Found) -> None:
-        if found.gap:
-            begin, end = map(_minute, found.gap)
+    def _say_gap(self, events: LogEvents) -> None:
+        if events.gap:
+            begin, end = map(_minute, events.gap)
             self.say(
-                f"There is too much from {begin} to {end} UTC to look at all. Name a node or a kind, or use --grep."
+                f"There are too many lines from {begin} to {end} UTC to read all. Name a node or a kind, or use --grep."
             )
 
     def _print_on(self, lines: Sequence[Line]) -> None:
         if self.parsed.json:
             for line in lines:
-                print(json.dumps(_document(line)), flush=True)
+                print(line.model_dump_json(), flush=True)
         self._print(lines)
 
     def _print(self, lines: Iterable[Line]) -> None:
@@ -206,16 +259,15 @@ class _View:
 
     def list(self) -> None:
         """Show the nodes that wrote last, and those that run, with their kinds of logs."""
-        group = streams.group(self.deployment)
-        found, is_all = _places(self.deployment, group, self.say)
+        group = streams.newest_group(self.deployment)
+        found, is_all = _nodes_with_logs(self.deployment, group, self.say)
         if not is_all:
             self.say(
-                f"There are more than {streams.MOST_LOOKED_AT} log streams: nodes that wrote to none of the newest are "
-                "missing if they are gone; without kinds if they are not."
+                f"There are more than {streams.MOST_LISTED} log streams: nodes that wrote to none of the newest are "
+                "missing if they are terminated, and have no kinds otherwise."
             )
         if self.parsed.json:
-            document = {"log_group": group, "nodes": [asdict(each) for each in found]}
-            print(json.dumps(document, indent=2, default=datetime.isoformat))
+            print(Nodes(log_group=group, nodes=tuple(found)).to_json())
         table = screen.table("node", "instance", ">newest line", "kinds")
         for each in found:
             age = f"{screen.duration(self.clock.now() - each.latest)} ago" if each.latest else "none"
@@ -224,45 +276,30 @@ class _View:
         self.console.print(table)
 
 
-@dataclass(frozen=True)
-class _Place:
-    """A node that has logs, or will."""
-
-    node: str
-    instance_id: str
-    runs: bool
-    latest: datetime | None
-    kinds: Sequence[str]
-
-
-def _places(deployment: Deployment, group: str, say: Say) -> tuple[list[_Place], bool]:
-    """Return the nodes that run and those that wrote last, the head node first; and whether these are all."""
-    listed, is_all = streams.newest(deployment, group)
-    running = nodes.seen(deployment, say)
+def _nodes_with_logs(deployment: Deployment, group: str, say: Say) -> tuple[list[NodeWithLogs], bool]:
+    """Return the nodes that exist and those that wrote last, the head node first; and whether these are all."""
+    listed, is_all = streams.list_newest(deployment, group)
+    running = nodes.try_list(deployment, say)
     of_head = [
         stream
         for node in running
         if node.name == nodes.HEAD_NODE
-        for stream in streams.of_prefix(deployment, group, node.prefix)
+        for stream in streams.list_by_prefix(deployment, group, node.prefix)
     ]
     written: dict[tuple[str, str], list[streams.Stream]] = {}
     for each in dict.fromkeys([*of_head, *listed]):
         written.setdefault((each.host, each.instance_id), []).append(each)
     present = {(each.host, each.instance_id): each.name for each in running}
     return [
-        _Place(
-            present.get(place, place[0]),
-            place[1],
-            place in present,
-            max((each.latest for each in written.get(place, []) if each.latest), default=None),
-            sorted(each.kind for each in written.get(place, [])),
+        NodeWithLogs(
+            node=present.get(key, key[0]),
+            instance_id=key[1],
+            runs=key in present,
+            latest=max((each.latest for each in written.get(key, []) if each.latest), default=None),
+            kinds=tuple(sorted(each.kind for each in written.get(key, []))),
         )
-        for place in {**present, **written}
+        for key in {**present, **written}
     ], is_all
-
-
-def _document(line: Line) -> dict[str, str | None]:
-    return {**asdict(line), "time": line.time.isoformat() if line.time else None}
 
 
 def _minute(time: datetime) -> str:

@@ -1,6 +1,6 @@
-"""The logs of a cluster's nodes, as ParallelCluster has them sent to CloudWatch Logs.
+"""The logs of a cluster's nodes in CloudWatch Logs, where ParallelCluster has them sent.
 
-A stream is named ``ip-10-0-1-2.i-0123456789abcdef0.slurmd``: host, instance and kind, which stands for a file of it
+A stream is named ``ip-10-0-1-2.i-0123456789abcdef0.slurmd``: host, instance and kind, which stands for one of its files
 (https://github.com/aws/aws-parallelcluster-cookbook, aws-parallelcluster-environment/files/cloudwatch). It outlives the
 node.
 """
@@ -32,7 +32,7 @@ HEAD_KINDS = frozenset(
         "slurmdbd",
     }
 )
-"""Kinds of logs that head nodes alone have.
+"""Kinds of logs that only head nodes have.
 
 https://docs.aws.amazon.com/parallelcluster/latest/ug/cloudwatch-logs-v3.html
 """
@@ -52,21 +52,21 @@ NODE_KINDS = frozenset(
         "system-messages",
     }
 )
-"""Those that other nodes have, too or alone. ``system-messages`` is Amazon Linux's ``syslog``."""
+"""Kinds of logs that other nodes have. ``system-messages`` is ``syslog`` on Amazon Linux."""
 MOST_STREAMS = 100
-"""FilterLogEvents looks at no more at once.
+"""FilterLogEvents takes no more in a call.
 
 https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_FilterLogEvents.html
 """
-MOST_LOOKED_AT = 500
-"""Streams that `newest` looks at: 10 calls."""
+MOST_LISTED = 500
+"""Streams that `list_newest` returns at most: 10 calls."""
 MOST_CALLS = 20
-"""Calls of FilterLogEvents that look at a time: of up to 1 MB each, all together."""
+"""Calls of FilterLogEvents for a period, of up to 1 MB each."""
 EVENTS_PER_CALL = 10_000
 _FIRST_WINDOW = timedelta(minutes=5)
 _GROWTH = 4
 _OVERLAP = timedelta(minutes=2)
-"""How late an event may reach the log and still be seen by who follows it."""
+"""How late an event may reach the log and still be shown by ``--follow``."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Stream:
         host: Such as ``ip-10-0-1-2``.
         instance_id: The EC2 instance.
         kind: Such as ``slurmd``.
-        latest: When its newest event was, up to an hour behind; ``None``: it has none.
+        latest: When its newest event was, up to an hour behind; None: it has none.
     """
 
     name: str
@@ -89,14 +89,14 @@ class Stream:
 
 
 @dataclass(frozen=True)
-class Event:
+class LogEvent:
     """An event of a log stream.
 
     Attributes:
         id: Its id, unique in the log group.
         time: When it happened.
         stream: The name of its stream.
-        message: What it says.
+        message: Its text.
     """
 
     id: str
@@ -105,10 +105,10 @@ class Event:
     message: str
 
 
-def group(deployment: Deployment) -> str:
-    """Return the newest log group of the cluster, gone or not. Needs logs:DescribeLogGroups.
+def newest_group(deployment: Deployment) -> str:
+    """Return the newest log group of the cluster, which may be deleted. Needs logs:DescribeLogGroups.
 
-    ParallelCluster ends its name with the time of creation, to the minute.
+    Its name ends with the time of creation, to the minute.
 
     Raises:
         OperationError: There is none.
@@ -122,62 +122,62 @@ def group(deployment: Deployment) -> str:
     return str(found[-1])
 
 
-def of_prefix(deployment: Deployment, log_group: str, prefix: str) -> list[Stream]:
-    """Return the streams whose names begin so, 50 a call. Needs logs:DescribeLogStreams."""
+def list_by_prefix(deployment: Deployment, log_group: str, prefix: str) -> list[Stream]:
+    """Return the streams whose names start with a prefix, 50 a call. Needs logs:DescribeLogStreams."""
     paginator = deployment.account.client("logs").get_paginator("describe_log_streams")
     return _streams(paginator.paginate(logGroupName=log_group, logStreamNamePrefix=prefix))
 
 
-def newest(deployment: Deployment, log_group: str) -> tuple[list[Stream], bool]:
-    """Return the streams with the newest events, newest first, and whether these are all there are.
+def list_newest(deployment: Deployment, log_group: str) -> tuple[list[Stream], bool]:
+    """Return the streams with the newest events, newest first, and whether these are all.
 
-    `MOST_LOOKED_AT`, 50 a call. Needs logs:DescribeLogStreams.
+    `MOST_LISTED`, 50 a call. Needs logs:DescribeLogStreams.
     """
     paginator = deployment.account.client("logs").get_paginator("describe_log_streams")
     pages = paginator.paginate(
         logGroupName=log_group,
         orderBy="LastEventTime",
         descending=True,
-        PaginationConfig={"MaxItems": MOST_LOOKED_AT, "PageSize": 50},
+        PaginationConfig={"MaxItems": MOST_LISTED, "PageSize": 50},
     )
     return _streams(pages), pages.resume_token is None
 
 
 @dataclass(frozen=True)
-class Found:
-    """The events of a time.
+class LogEvents:
+    """The events of a period.
 
     Attributes:
         events: In the order of their time.
         calls: How many calls it took.
-        gap: From when to when it was not looked, for there was too much; None: all was looked at.
+        gap: From when to when events are missing, because there were too many; None: all are here.
     """
 
-    events: Sequence[Event]
+    events: Sequence[LogEvent]
     calls: int
     gap: tuple[datetime, datetime] | None
 
 
 @dataclass(frozen=True)
 class Source:
-    """Log streams, and which of their events are wanted.
+    """Log streams, and a filter for their events.
 
     Attributes:
         deployment: Whose account it is.
         log_group: Where the streams are.
         names: The streams, 1 to `MOST_STREAMS`.
-        text: Only events that contain it; CloudWatch looks for it.
-        wanted: Tells of an event's message whether it is wanted, further.
+        text: Only events that contain it; CloudWatch filters.
+        is_wanted: A further filter, on messages.
     """
 
     deployment: Deployment
     log_group: str
     names: Sequence[str]
     text: str = ""
-    wanted: Callable[[str], bool] = lambda _: True
+    is_wanted: Callable[[str], bool] = lambda _: True
 
-    def events(self, since: datetime, until: datetime, most_calls: int = MOST_CALLS) -> Found:
-        """Return the events of a time, the oldest of them if it takes too many calls. Needs logs:FilterLogEvents.
+    def events(self, since: datetime, until: datetime, most_calls: int = MOST_CALLS) -> LogEvents:
+        """Return the events of a period; only the oldest if it takes too many calls. Needs logs:FilterLogEvents.
 
         Args:
             since: From then on.
@@ -199,48 +199,53 @@ class Source:
         found = sorted((_event(each) for page in pages for each in page["events"]), key=lambda event: event.time)
         is_whole = pages and "nextToken" not in pages[-1]
         gap = None if is_whole else (found[-1].time if found else since, until)
-        return Found([each for each in found if self.wanted(each.message)], len(pages), gap)
+        return LogEvents([each for each in found if self.is_wanted(each.message)], len(pages), gap)
 
-    def last(self, count: int, since: datetime, until: datetime) -> Found:
-        """Return the newest events of a time, ``count`` or more if there are so many. Needs logs:FilterLogEvents.
+    def last(self, count: int, since: datetime, until: datetime) -> LogEvents:
+        """Return the newest events of a period, ``count`` or more if there are so many. Needs logs:FilterLogEvents.
 
-        Looks at some minutes, and at longer times before until there are enough: `MOST_CALLS` calls at most.
+        Reads the last minutes, and longer periods before until there are enough: `MOST_CALLS` calls at most.
         """
-        found = Found([], 0, None)
+        found = LogEvents([], 0, None)
         width = _FIRST_WINDOW
         while until >= since and len(found.events) < count and not found.gap:
             begin = max(since, until - width)
             older = self.events(begin, until, MOST_CALLS - found.calls)
-            found = Found([*older.events, *found.events], found.calls + older.calls, older.gap)
+            found = LogEvents([*older.events, *found.events], found.calls + older.calls, older.gap)
             until, width = begin - timedelta(milliseconds=1), width * _GROWTH
         return found
 
 
 class Tail:
-    """The events that are new, call by call."""
+    """New events, call by call."""
 
-    def __init__(self, clock: Clock, seen: Sequence[Event]) -> None:
-        """Begin now, with what was seen already."""
+    def __init__(self, clock: Clock, known: Sequence[LogEvent]) -> None:
+        """Start now, after events that are known already."""
         self._clock = clock
         self._since = clock.now() - _OVERLAP
-        self._seen = {event.id: event.time for event in seen}
+        self._known = {event.id: event.time for event in known}
 
-    def new(self, source: Source) -> Found:
-        """Return the events that no call has returned yet: those of the last minutes. `MOST_CALLS` calls at most.
+    def new(self, source: Source) -> LogEvents:
+        """Return the events of the last minutes that no call has returned yet. `MOST_CALLS` calls at most.
 
         Needs logs:FilterLogEvents.
         """
         now = self._clock.now()
         listed = source.events(self._since, now)
-        found = [event for event in listed.events if event.id not in self._seen]
+        found = [event for event in listed.events if event.id not in self._known]
         self._since = now - _OVERLAP
-        self._seen |= {event.id: event.time for event in found}
-        self._seen = {id_: time for id_, time in self._seen.items() if time >= self._since}
-        return Found(found, listed.calls, listed.gap)
+        self._known |= {event.id: event.time for event in found}
+        self._known = {id_: time for id_, time in self._known.items() if time >= self._since}
+        return LogEvents(found, listed.calls, listed.gap)
 
 
-def _event(told: dict[str, Any]) -> Event:
-    return Event(told["eventId"], _time(told["timestamp"]), told["logStreamName"], told["message"].rstrip("\n"))
+def _event(described: dict[str, Any]) -> LogEvent:
+    return LogEvent(
+        described["eventId"],
+        _time(described["timestamp"]),
+        described["logStreamName"],
+        described["message"].rstrip("\n"),
+    )
 
 
 def _streams(pages: Iterable[Any]) -> list[Stream]:

@@ -2,52 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from scripts.aws_errors import NEW_SESSION, UNKNOWN_KEY, credentials_hint, is_not_found, is_unknown_key
 from scripts.deployment import Deployment
 from scripts.preflight.check import Finding, Permission, Status, check
 from toolchain import bootstrap
 
 if TYPE_CHECKING:
-    from botocore.exceptions import BotoCoreError, ClientError
+    from botocore.exceptions import ClientError
 
 _ALWAYS_ENABLED = "us-east-1"
 """A Region that needs no opting in, in the partition of all Regions with Trn instances.
 
 https://docs.aws.amazon.com/accounts/latest/reference/manage-acct-regions.html
 """
-_NEW_SESSION = "get new session credentials, the way you got these"
-_SSO_LOGIN = "`aws sso login`, with `--profile` unless it is the default one"
-_UNKNOWN_KEY = (
-    "AWS does not know the access key: it is deleted, inactive or mistyped; `aws configure list` tells where it is from"
-)
-_HINTS_BY_EXCEPTION: Mapping[str, str] = {
-    "ConfigParseError": "mend the file",
-    "CredentialRetrievalError": "the program or role that the profile takes its credentials from gives none: mend that",
-    "InvalidConfigError": "mend the profile in ~/.aws/config",
-    "LoginError": "`aws login`, with `--profile` unless it is the default one",
-    "NoCredentialsError": "`export AWS_PROFILE=...`, or set one up with `aws configure sso` or `aws configure`",
-    "PartialCredentialsError": "access key and secret access key go together; `aws configure list` tells what there is",
-    "ProfileNotFound": "`export AWS_PROFILE=...` with one of those that `aws configure list-profiles` lists",
-    "SSOError": _SSO_LOGIN,
-    "TokenRetrievalError": _SSO_LOGIN,
-}
-"""What helps, by the class that botocore raises, or one above it (botocore/exceptions.py)."""
-_HINTS_BY_CODE: Mapping[str, str] = {
-    "AccessDenied": "these credentials may not take on the profile's role: look at its trust policy",
-    "ExpiredToken": _NEW_SESSION,
-    "ExpiredTokenException": _NEW_SESSION,
-    "ForbiddenException": "IAM Identity Center has not given you the profile's account with that permission set",
-    "RequestExpired": _NEW_SESSION,
-    "SignatureDoesNotMatch": "the secret access key is not that of the access key, or this machine's clock is wrong",
-}
-"""What helps, by the code of STS or Identity Center.
-
-https://docs.aws.amazon.com/STS/latest/APIReference/CommonErrors.html,
-https://docs.aws.amazon.com/singlesignon/latest/PortalAPIReference/API_GetRoleCredentials.html
-"""
-_CODES_OF_UNKNOWN_KEYS = ("AuthFailure", "InvalidClientTokenId")
 
 
 @check(
@@ -64,15 +34,14 @@ def credentials(deployment: Deployment) -> Iterator[Finding]:
     try:
         identity = _identity(deployment)
     except ClientError as error:
-        code = error.response["Error"]["Code"]
-        if code in _CODES_OF_UNKNOWN_KEYS:
+        if is_unknown_key(error):
             yield _about_unknown_key(deployment, error)
-        elif code in _HINTS_BY_CODE:
-            yield Finding(Status.FAIL, str(error), _HINTS_BY_CODE[code], command)
+        elif hint := credentials_hint(error):
+            yield Finding(Status.FAIL, str(error), hint, command)
         else:
             raise
     except BotoCoreError as error:
-        hint = hint_about(error)
+        hint = credentials_hint(error)
         if not hint:
             raise
         yield Finding(Status.FAIL, str(error), hint, command)
@@ -162,17 +131,6 @@ def cdk_bootstrap(deployment: Deployment) -> Iterator[Finding]:
         yield Finding(Status.PASS, f"bootstrap version {version}, bucket {bucket}", command=command)
 
 
-def hint_about(error: BotoCoreError | ClientError) -> str:
-    """Return what helps against an error that is one of the credentials; empty: it is not."""
-    from botocore.exceptions import ClientError
-
-    if isinstance(error, ClientError):
-        code = error.response["Error"]["Code"]
-        return _UNKNOWN_KEY if code in _CODES_OF_UNKNOWN_KEYS else _HINTS_BY_CODE.get(code, "")
-    classes = [each.__name__ for each in type(error).__mro__]
-    return next((_HINTS_BY_EXCEPTION[name] for name in classes if name in _HINTS_BY_EXCEPTION), "")
-
-
 def _identity(deployment: Deployment) -> dict[str, str]:
     found: dict[str, str] = deployment.account.ask("sts", "get_caller_identity")
     return found
@@ -190,11 +148,11 @@ def _about_unknown_key(deployment: Deployment, error: ClientError) -> Finding:
     try:
         account_id = deployment.account.client("sts", _ALWAYS_ENABLED).get_caller_identity()["Account"]
     except ClientError as elsewhere:
-        if elsewhere.response["Error"]["Code"] not in _CODES_OF_UNKNOWN_KEYS:
+        if not is_unknown_key(elsewhere):
             raise
-        return Finding(Status.FAIL, str(error), _UNKNOWN_KEY, "aws configure list")
+        return Finding(Status.FAIL, str(error), UNKNOWN_KEY, "aws configure list")
     status = f"aws account get-region-opt-status --region-name {name} --region {_ALWAYS_ENABLED}"
-    hint = f"{_enable(name)}. If `{status}` says that it is, {_NEW_SESSION}, but from a regional endpoint of STS"
+    hint = f"{_enable(name)}. If `{status}` says that it is, {NEW_SESSION}, but from a regional endpoint of STS"
     sentence = f"the credentials are good in {_ALWAYS_ENABLED} (account {account_id}), but {name} does not know them"
     return Finding(Status.FAIL, sentence, hint, status)
 
@@ -222,7 +180,7 @@ def _bootstrap_version(deployment: Deployment, parameter: str) -> int | None:
     try:
         found = deployment.account.ask("ssm", "get_parameter", Name=parameter)
     except ClientError as error:
-        if error.response["Error"]["Code"] != "ParameterNotFound":
+        if not is_not_found(error):
             raise
         return None
     return int(found["Parameter"]["Value"])

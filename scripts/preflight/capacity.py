@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from scripts.aws_errors import is_not_found
 from scripts.preflight.check import Finding, Status, check
 from scripts.preflight.reservation_faults import Fault, reservation_faults, time_text, unplaced_faults, wants_block
 from scripts.preflight.reservations import (
@@ -113,7 +114,7 @@ def _group_fault(deployment: Deployment, group_arn: str, user: User) -> Fault | 
     try:
         answer = deployment.account.ask("resource-groups", "get_group_configuration", Group=group_arn)
     except ClientError as error:
-        if error.response["Error"]["Code"] != "NotFoundException":
+        if not is_not_found(error):
             raise
         listing = deployment.command("resource-groups", "list-groups")
         hint = f"{user.path}.capacity_reservation_group_arn: one of those that `{listing}` lists"

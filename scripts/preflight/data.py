@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from config.messages import dotted
+from scripts.aws_errors import is_denied, is_not_found
 from scripts.deployment import Deployment
 from scripts.preflight.check import Finding, Status, check
 from ultracluster.domain.cluster_configuration import secret_arns
@@ -50,11 +51,10 @@ def data_bucket(deployment: Deployment) -> Iterator[Finding]:
 
 def _absent(deployment: Deployment, bucket: str, place: str, error: Any) -> tuple[Status, str, str]:
     """Tell what an answer without a body means, which is all that HeadBucket has for errors."""
-    code = error.response["Error"]["Code"]
-    if code == "404":
+    if is_not_found(error):
         hint = f"change `{place}`, or `{deployment.command('s3', 'mb', f's3://{bucket}')}`"
         return Status.FAIL, f"there is no bucket {bucket}", hint
-    if code != "403":
+    if not is_denied(error):
         raise error
     sentence = f"{bucket} exists, but not for these credentials: it is another account's, or they lack s3:ListBucket"
     hint = f"see that `{place}` is the bucket that you mean; if so, allow s3:ListBucket on arn:aws:s3:::{bucket}"
@@ -82,7 +82,7 @@ def kms_key(deployment: Deployment) -> Iterator[Finding]:
     try:
         key = deployment.account.ask("kms", "describe_key", KeyId=arn)["KeyMetadata"]
     except ClientError as error:
-        if error.response["Error"]["Code"] != "NotFoundException":
+        if not is_not_found(error):
             raise
         yield Finding(Status.FAIL, f"there is no key {arn}", "change `storage.file_system.kms_key_arn`", command)
         return
@@ -144,7 +144,7 @@ def _secret(deployment: Deployment, arn: str, place: str) -> tuple[Status, str, 
     try:
         found = deployment.account.ask("secretsmanager", "describe_secret", SecretId=arn)
     except ClientError as error:
-        if error.response["Error"]["Code"] != "ResourceNotFoundException":
+        if not is_not_found(error):
             raise
         return Status.FAIL, f"there is no secret {arn}", another
     if "DeletedDate" in found:
@@ -198,7 +198,7 @@ def fsx_service_role(deployment: Deployment) -> Iterator[Finding]:
     try:
         deployment.account.ask("iam", "get_role", RoleName=_SERVICE_ROLE)
     except ClientError as error:
-        if error.response["Error"]["Code"] != "NoSuchEntity":
+        if not is_not_found(error):
             raise
         words = ("iam", "create-service-linked-role", "--aws-service-name", "fsx.amazonaws.com")
         sentence = f"there is no {_SERVICE_ROLE} yet; FSx creates it if the deployer has iam:CreateServiceLinkedRole"

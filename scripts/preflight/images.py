@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from config.sections import ClusterSettings
+from scripts.aws_errors import code_of, is_denied, is_not_found
 from scripts.deployment import Account, Deployment
 from scripts.preflight.check import Finding, Status, check
 
@@ -67,7 +68,7 @@ def custom_image(deployment: Deployment) -> Iterator[Finding]:
     try:
         images = deployment.account.ask("ec2", "describe_images", ImageIds=[image_id])["Images"]
     except ClientError as error:
-        if error.response["Error"]["Code"] not in ("InvalidAMIID.NotFound", "InvalidAMIID.Unavailable"):
+        if not is_not_found(error):
             raise
         images = []
     if not images:
@@ -108,10 +109,9 @@ def provider_template(deployment: Deployment) -> Iterator[Finding]:
         try:
             client.head_object(Bucket=bucket, Key=key)
         except ClientError as error:
-            code = error.response["Error"]["Code"]
-            if code not in ("403", "404"):
+            if not (is_denied(error) or is_not_found(error)):
                 raise
-            sentence = f"AWS has not published s3://{bucket}/{key} (S3 answers {code})"
+            sentence = f"AWS has not published s3://{bucket}/{key} (S3 answers {code_of(error)})"
             hint = f"ParallelCluster {version} cannot be deployed in {region}: change `region` in {_file(deployment)}"
             yield Finding(Status.FAIL, sentence, hint, command, subject)
         else:

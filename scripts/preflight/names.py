@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from scripts import generations
+from scripts.aws_errors import is_not_found
 from scripts.deployment import PARTS, Deployment
 from scripts.preflight.check import Finding, Status, check
 
@@ -93,7 +94,7 @@ def ssh_key(deployment: Deployment) -> Iterator[Finding]:
     try:
         [found] = deployment.account.ask("ec2", "describe_key_pairs", KeyNames=[name])["KeyPairs"]
     except ClientError as error:
-        if error.response["Error"]["Code"] != "InvalidKeyPair.NotFound":
+        if not is_not_found(error):
             raise
         sentence = f"there is no key pair {name} in {deployment.settings.region}"
         yield Finding(Status.FAIL, sentence, _create_key(deployment, name), command)
@@ -192,7 +193,7 @@ def _about_placement_group(deployment: Deployment, name: str, place: str) -> Fin
     try:
         [found] = deployment.account.ask("ec2", "describe_placement_groups", GroupNames=[name])["PlacementGroups"]
     except ClientError as error:
-        if error.response["Error"]["Code"] != "InvalidPlacementGroup.Unknown":
+        if not is_not_found(error):
             raise
         hint = f"change `{place}`; null: the deployment makes a group"
         return Finding(Status.FAIL, f"there is no placement group {name}", hint, command, name)

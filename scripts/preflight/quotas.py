@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from scripts.aws_errors import is_not_found
 from scripts.estimate.figures import number
 from scripts.estimate.quotas import (
     LUSTRE_FILE_SYSTEMS,
@@ -219,7 +220,7 @@ def _limit(deployment: Deployment, quota: Quota) -> tuple[float, str]:
     try:
         answer = deployment.account.ask("service-quotas", operation, **wanted)
     except ClientError as error:
-        if error.response["Error"]["Code"] != "NoSuchResourceException":
+        if not is_not_found(error):
             raise
         operation = "get_aws_default_service_quota"
         answer = deployment.account.ask("service-quotas", operation, **wanted)

@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from scripts.aws_errors import is_not_found
+
 if TYPE_CHECKING:
     from config.settings import Settings
     from scripts.deployment import Deployment
@@ -67,7 +69,7 @@ def members(deployment: Deployment, group_arn: str) -> list[str]:
     try:
         arns = [each["Identifier"]["ResourceArn"] for page in _pages(deployment, group_arn) for each in page]
     except ClientError as error:
-        if error.response["Error"]["Code"] == "NotFoundException":
+        if is_not_found(error):
             return []
         raise
     return [arn.rpartition("/")[2] for arn in arns]

@@ -9,34 +9,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from scripts.aws_errors import code_of, credentials_hint, is_denied
 from scripts.preflight.check import Check, Finding, Status
 
 if TYPE_CHECKING:
     from botocore.exceptions import ClientError
 
     from scripts.deployment import Deployment
-
-_REFUSALS = frozenset(
-    {"403", "AccessDenied", "AccessDeniedException", "AuthorizationError", "Forbidden", "UnauthorizedOperation"}
-)
-"""Error codes of AWS for a right that is missing; 403 is S3's, for requests whose answer has no body.
-
-https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html,
-https://docs.aws.amazon.com/IAM/latest/APIReference/CommonErrors.html,
-https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html
-"""
-_NO_LONGER_KNOWN = frozenset(
-    {
-        "AuthFailure",
-        "ExpiredToken",
-        "ExpiredTokenException",
-        "InvalidAccessKeyId",
-        "InvalidClientTokenId",
-        "RequestExpired",
-        "UnrecognizedClientException",
-    }
-)
-"""Error codes for credentials that have expired or were taken back (the same pages)."""
 
 
 @dataclass(frozen=True)
@@ -127,14 +106,14 @@ def findings(each: Check, deployment: Deployment) -> Sequence[Finding]:
 
 
 def _refusal(each: Check, deployment: Deployment, error: ClientError) -> Finding:
-    code = error.response["Error"]["Code"]
+    code = code_of(error)
     refused = f"{error.operation_name} was refused"
-    if code in _REFUSALS:
+    if is_denied(error):
         rights = ", ".join(permission.action for permission in each.permissions)
         command = f"python -m scripts preflight {deployment.environment} --print-policy"
         hint = f"the check needs {rights}; `{command}` prints what all of them need"
         return Finding(Status.UNKNOWN, f"the right to look is missing: {refused} ({code})", hint)
     reason = f"{refused}: {code}: {error.response['Error'].get('Message', '')}"
-    if code in _NO_LONGER_KNOWN:
+    if credentials_hint(error):
         return Finding(Status.UNKNOWN, reason, "renew the credentials, look at this machine's clock, and run it again")
     return Finding(Status.UNKNOWN, reason, "run it again")

@@ -1,4 +1,4 @@
-"""The events of stacks since an operation began, read a few pages at a time, and what they say of the operation."""
+"""The events of a stack since the start of an operation, read page by page, and the operation that they show."""
 
 from __future__ import annotations
 
@@ -7,33 +7,34 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from scripts.aws_errors import is_not_found
 from scripts.stacks import CLUSTER, NESTED
 
 CONTAINERS = (NESTED, CLUSTER)
-"""Types of resources that are stacks themselves: they fail because something in them failed."""
-BEGINNINGS = frozenset({"CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS", "IMPORT_IN_PROGRESS"})
-"""Statuses of a stack with which an operation on it begins; a roll-back belongs to the operation that it undoes.
+"""Types of resources that are stacks themselves: they fail because a resource in them failed."""
+STARTS = frozenset({"CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS", "IMPORT_IN_PROGRESS"})
+"""Statuses of a stack with which an operation on it starts; a roll-back belongs to the operation that it undoes.
 
 https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
 """
-WELL = frozenset({"CREATE_COMPLETE", "UPDATE_COMPLETE", "DELETE_COMPLETE", "IMPORT_COMPLETE"})
-"""Statuses in which an operation on a stack ended as it was meant to."""
+SUCCESSES = frozenset({"CREATE_COMPLETE", "UPDATE_COMPLETE", "DELETE_COMPLETE", "IMPORT_COMPLETE"})
+"""Statuses with which an operation on a stack ends as intended."""
 
 
 @dataclass(frozen=True)
-class Event:
-    """One event of a stack, as CloudFormation tells it.
+class StackEvent:
+    """One event of a stack.
 
     Attributes:
         id: Its id.
         stack_id: ARN of the stack.
         stack: Its name.
         logical_id: The resource's name in the template; the stack's own name in events of the stack itself.
-        physical_id: The resource's id; empty: there is none (yet).
+        physical_id: The resource's id; empty: it has none (yet).
         type: The resource's type.
         status: The resource's status.
-        reason: Why it has this status; empty: nothing to say.
-        time: When it got it.
+        reason: Why it has this status; empty: CloudFormation gives none.
+        time: When the resource got the status.
     """
 
     id: str
@@ -52,31 +53,31 @@ class Event:
         return self.physical_id == self.stack_id
 
     @property
-    def begins(self) -> bool:
-        """Whether an operation on the stack begins with it."""
-        return self.is_own and self.status in BEGINNINGS
+    def is_start(self) -> bool:
+        """Whether an operation on the stack starts with it."""
+        return self.is_own and self.status in STARTS
 
     @property
     def is_failure(self) -> bool:
-        """Whether a resource failed by itself, and was not given up because another one failed."""
+        """Whether a resource failed by itself, and was not cancelled because another one failed."""
         return self.status.endswith("_FAILED") and not self.is_own and not self.reason.endswith("cancelled")
 
 
 class History:
-    """The events of one stack since the last operation on it began.
+    """The events of one stack since the start of the last operation on it.
 
-    Each call asks for one page, the newest first. Where pages are left, as after a burst of events or at the start,
-    their tokens are kept, and `read_gap` goes on there.
+    Each call fetches one page, the newest first. If pages are missing, as after a burst of events or at the start,
+    their tokens are kept, and `read_gap` continues there.
 
     Attributes:
-        key: Name or ARN of the stack, by which to ask.
-        exists: Whether there is such a stack; None: not asked yet.
+        key: Name or ARN of the stack.
+        exists: Whether the stack exists; None: not known yet.
         events: By id.
-        gaps: Tokens of pages that are to be read yet, the oldest first.
+        gaps: Tokens of pages that are not read yet, the oldest first.
     """
 
     def __init__(self, key: str, since: datetime | None = None) -> None:
-        """Remember what to read.
+        """Read nothing yet.
 
         Args:
             key: Name or ARN of the stack.
@@ -84,17 +85,17 @@ class History:
         """
         self.key = key
         self.exists: bool | None = None
-        self.events: dict[str, Event] = {}
+        self.events: dict[str, StackEvent] = {}
         self.gaps: list[str] = []
         self._since = since
 
     @property
     def is_complete(self) -> bool:
-        """Whether everything was read that there was when it was last asked for."""
+        """Whether everything was read that existed at the last call."""
         return self.exists is not None and not self.gaps
 
     def read_newest(self, client: Any) -> Any:
-        """Ask for the newest page and return the answer; None: there is no such stack.
+        """Fetch the newest page and return the answer; None: the stack does not exist.
 
         Needs cloudformation:DescribeStackEvents.
         """
@@ -103,18 +104,18 @@ class History:
         try:
             answer = client.describe_stack_events(StackName=self.key)
         except ClientError as error:
-            if error.response["Error"]["Code"] != "ValidationError" or "does not exist" not in str(error):
+            if not is_not_found(error):
                 raise
             self.exists = False
             return None
         self.exists = True
         self._take(answer)
-        if self.events:  # from now on this very stack, whatever becomes of its name
+        if self.events:  # from now on this very stack, even if another one gets its name
             self.key = next(iter(self.events.values())).stack_id
         return answer
 
     def read_gap(self, client: Any) -> Any:
-        """Ask for the newest page that is missing, and return the answer. Needs cloudformation:DescribeStackEvents."""
+        """Fetch the newest page that is missing, and return the answer. Needs cloudformation:DescribeStackEvents."""
         answer = client.describe_stack_events(StackName=self.key, NextToken=self.gaps[-1])
         self.gaps.pop()
         self._take(answer)
@@ -129,7 +130,7 @@ class History:
                 self.gaps.clear()
                 return
             self.events[event.id] = event
-            if self._since is None and event.begins:
+            if self._since is None and event.is_start:
                 self.events = {key: each for key, each in self.events.items() if each.time >= event.time}
                 self.gaps.clear()
                 return
@@ -138,7 +139,7 @@ class History:
 
 
 @dataclass(frozen=True)
-class Resource:
+class ResourceOperation:
     """What an operation has done to a resource so far.
 
     Attributes:
@@ -146,7 +147,7 @@ class Resource:
         physical_id: Its id; empty: there is none (yet).
         type: Its type.
         status: As the last event has it.
-        began: When what is being done to it began, such as its deletion.
+        began: When the current work on it started, such as its deletion.
         changed: When it got its status.
     """
 
@@ -159,11 +160,11 @@ class Resource:
 
     @property
     def in_progress(self) -> bool:
-        """Whether something is being done to it."""
+        """Whether work on it is in progress."""
         return self.status.endswith("_IN_PROGRESS")
 
     def seconds(self, now: datetime) -> float:
-        """Return how long what is or was done to it has taken."""
+        """Return how long the work on it has taken."""
         return ((now if self.in_progress else self.changed) - self.began).total_seconds()
 
 
@@ -174,13 +175,13 @@ class StackOperation:
     Attributes:
         stack_id: ARN of the stack.
         stack: Its name.
-        action: ``CREATE``, ``UPDATE``, ``DELETE`` or ``IMPORT``: what it began as.
+        action: ``CREATE``, ``UPDATE``, ``DELETE`` or ``IMPORT``: what it started as.
         status: The stack's status.
-        reason: Why it has this status; empty: nothing to say.
-        began: When it began.
+        reason: Why it has this status; empty: CloudFormation gives none.
+        began: When it started.
         newest: The time of its last event.
         ended: When it ended; None: it has not.
-        resources: By logical id, in the order in which they began.
+        resources: By logical id, in the order in which they started.
         failures: Events of resources that failed by themselves, the oldest first.
     """
 
@@ -192,22 +193,22 @@ class StackOperation:
     began: datetime
     newest: datetime
     ended: datetime | None
-    resources: Mapping[str, Resource] = field(default_factory=dict)
-    failures: Sequence[Event] = ()
+    resources: Mapping[str, ResourceOperation] = field(default_factory=dict)
+    failures: Sequence[StackEvent] = ()
 
     @property
     def in_progress(self) -> bool:
-        """Whether it goes on."""
+        """Whether it is in progress."""
         return self.ended is None
 
     @property
     def rolls_back(self) -> bool:
-        """Whether what it has done is, or was, undone."""
+        """Whether it is being, or was, rolled back."""
         return "ROLLBACK" in self.status
 
     @property
     def deletes(self) -> bool:
-        """Whether resources go at this time: it is a deletion, or a creation is undone."""
+        """Whether resources are being deleted: it is a deletion, or a creation that is rolled back."""
         return self.action == "DELETE" or self.status.startswith(("DELETE", "ROLLBACK"))
 
     def seconds(self, now: datetime) -> float:
@@ -215,25 +216,25 @@ class StackOperation:
         return ((self.ended or now) - self.began).total_seconds()
 
 
-def operation(events: Collection[Event]) -> StackOperation | None:
-    """Return what events of one stack say of the operation with which they begin; None: they do not tell its beginning.
+def operation(events: Collection[StackEvent]) -> StackOperation | None:
+    """Return the operation that events of one stack start with; None: they do not include its start.
 
-    What a nested stack was through since the operation on its parent began is one operation, a roll-back included. Of
-    events of one millisecond those count as newer that CloudFormation told first, as it does within a page.
+    For a nested stack, everything since the start of the operation on its parent is one operation, a roll-back
+    included. Of events of one millisecond the first in CloudFormation's answer is the newest, as within a page.
     """
-    told_last_first = [*events][::-1]
-    ordered = sorted(told_last_first, key=lambda each: each.time)
+    oldest_first = [*events][::-1]
+    ordered = sorted(oldest_first, key=lambda each: each.time)
     own = [each for each in ordered if each.is_own]
-    first = next((each for each in own if each.begins), None)
+    first = next((each for each in own if each.is_start), None)
     if first is None:
         return None
     last = own[-1]
-    resources: dict[str, Resource] = {}
-    failures: list[Event] = []
+    resources: dict[str, ResourceOperation] = {}
+    failures: list[StackEvent] = []
     for event in ordered:
         if event.is_own:
             continue
-        resources[event.logical_id] = _followed(resources.get(event.logical_id), event)
+        resources[event.logical_id] = _after(resources.get(event.logical_id), event)
         failures += [event] if event.is_failure else []
     return StackOperation(
         stack_id=first.stack_id,
@@ -249,29 +250,29 @@ def operation(events: Collection[Event]) -> StackOperation | None:
     )
 
 
-def _followed(before: Resource | None, event: Event) -> Resource:
-    """Return a resource after an event; its time starts anew where another kind of work begins."""
-    begins = before is None or (event.status.endswith("_IN_PROGRESS") and not before.in_progress)
+def _after(before: ResourceOperation | None, event: StackEvent) -> ResourceOperation:
+    """Return a resource after an event; its time starts again when another kind of work starts."""
+    starts = before is None or (event.status.endswith("_IN_PROGRESS") and not before.in_progress)
     changes = before is not None and event.status.split("_")[0] != before.status.split("_")[0]
-    return Resource(
+    return ResourceOperation(
         event.logical_id,
         event.physical_id or (before.physical_id if before else ""),
         event.type,
         event.status,
-        event.time if before is None or begins or changes else before.began,
+        event.time if before is None or starts or changes else before.began,
         event.time,
     )
 
 
-def _event(told: Mapping[str, Any]) -> Event:
-    return Event(
-        told["EventId"],
-        told["StackId"],
-        told["StackName"],
-        told["LogicalResourceId"],
-        told.get("PhysicalResourceId", ""),
-        told["ResourceType"],
-        told["ResourceStatus"],
-        told.get("ResourceStatusReason", ""),
-        told["Timestamp"],
+def _event(described: Mapping[str, Any]) -> StackEvent:
+    return StackEvent(
+        described["EventId"],
+        described["StackId"],
+        described["StackName"],
+        described["LogicalResourceId"],
+        described.get("PhysicalResourceId", ""),
+        described["ResourceType"],
+        described["ResourceStatus"],
+        described.get("ResourceStatusReason", ""),
+        described["Timestamp"],
     )

@@ -2,63 +2,61 @@
 
 from __future__ import annotations
 
-import json
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import TYPE_CHECKING
 
-from scripts.progress.estimate import typical
+from scripts.progress.estimate import typical_seconds
 from scripts.progress.events import CONTAINERS
-from scripts.progress.screen import beside, headline, resources_in_progress, show_summary, slowest
+from scripts.progress.model import Progress, Stopped
+from scripts.progress.screen import headline, other_clusters, show_summary
 from scripts.screen import duration
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from scripts.deployment import Deployment
-    from scripts.progress.events import Event, Resource
-    from scripts.progress.watch import Node, Progress
 
 SECONDS_WITHOUT_LINE = 30.0
-"""How long a log may be silent: some pipelines end what says nothing."""
+"""How long a log may be silent: some pipelines end what prints nothing."""
 LINES_AT_ONCE = 6
-"""Events that one look tells at most, the newest."""
+"""Events that one refresh prints at most, the newest."""
 _SLOW_SECONDS = 60.0
 """A resource that typically takes so long is worth a line when it is done."""
 
 
 class Lines:
-    """A log: lines for what begins, ends and fails, and where things are after a while of silence."""
+    """A log: lines for what starts, ends and fails, and the state after a while of silence."""
 
     def __init__(self, deployment: Deployment, console: Console) -> None:
         self._deployment = deployment
         self._console = console
-        self._told: set[str] = set()
+        self._printed: set[str] = set()
         self._last: datetime | None = None
 
-    def show(self, found: Progress, trouble: str) -> None:
+    def show(self, current: Progress) -> None:
         """Print what is new."""
-        new = [each for each in sorted(_notes(found)) if each[1] not in self._told] if found.is_complete else []
-        others = [each for each in beside(found) if each not in self._told]
-        self._told.update([*(text for _, text in new), *others])
+        now = f"{current.time:%H:%M:%S}"
+        new = [each for each in sorted(_notes(current)) if each[1] not in self._printed] if current.complete else []
+        others = [each for each in other_clusters(current) if each not in self._printed]
+        self._printed.update([*(text for _, text in new), *others])
         if len(new) > LINES_AT_ONCE:
-            self._print(f"{found.now:%H:%M:%S}  {len(new) - LINES_AT_ONCE} earlier events are left out")
+            self._print(f"{now}  {len(new) - LINES_AT_ONCE} earlier events are left out")
         for _, text in new[-LINES_AT_ONCE:]:
             self._print(text)
         for each in others:
-            self._print(f"{found.now:%H:%M:%S}  {each}")
-        if trouble:
-            self._print(f"{found.now:%H:%M:%S}  trying again: {trouble}")
-        silent = self._last is None or (found.now - self._last).total_seconds() >= SECONDS_WITHOUT_LINE
-        if new or others or trouble:
-            self._last = found.now
-        elif silent:
-            self._print(f"{found.now:%H:%M:%S}  {headline(self._deployment, found)}{_busy(found)}")
-            self._last = found.now
+            self._print(f"{now}  {each}")
+        if current.trouble:
+            self._print(f"{now}  trying again: {current.trouble}")
+        if not (new or others or current.trouble):
+            if self._last and (current.time - self._last).total_seconds() < SECONDS_WITHOUT_LINE:
+                return
+            self._print(f"{now}  {headline(self._deployment, current)}{_in_progress(current)}")
+        self._last = current.time
 
-    def end(self, found: Progress) -> None:
+    def end(self, current: Progress) -> None:
         """Print the summary."""
         self._console.print()
-        show_summary(self._deployment, found, self._console)
+        show_summary(self._deployment, current, self._console)
 
     def stop(self, reason: str) -> None:
         """Print the reason."""
@@ -69,115 +67,50 @@ class Lines:
 
 
 class JsonLines:
-    """A document on each line of standard output, as docs/schemas/status-watch.json describes it."""
+    """A document on each line of standard output."""
 
     def __init__(self, deployment: Deployment) -> None:
-        self._deployment = deployment
+        self._environment = deployment.environment
 
-    def show(self, found: Progress, trouble: str) -> None:
-        """Print what is known now."""
-        _dump({"kind": "progress", **self._document(found), "trouble": trouble or None})
+    def show(self, current: Progress) -> None:
+        """Print the progress."""
+        print(current.model_dump_json(), flush=True)
 
-    def end(self, found: Progress) -> None:
-        """Print what came of it."""
-        _dump({"kind": "summary", **self._document(found)})
+    end = show
 
     def stop(self, reason: str) -> None:
         """Print the reason."""
-        _dump({"kind": "stopped", "environment": self._deployment.environment, "reason": reason})
-
-    def _document(self, found: Progress) -> dict[str, Any]:
-        return {
-            "environment": self._deployment.environment,
-            "time": found.now.isoformat(),
-            "outcome": found.outcome,
-            "began": found.began.isoformat() if found.began else None,
-            "seconds": round(found.seconds),
-            "left_seconds": round(found.left),
-            "complete": found.is_complete,
-            "not_begun": [self._deployment.stack_name(part) for part in found.missing],
-            "denied": list(found.denied),
-            "other_clusters": dict(found.others),
-            "failure": _failure(found.failure) if found.failure else None,
-            "stacks": [_stack(each, found) for each in found.nodes],
-        }
+        print(Stopped(environment=self._environment, reason=reason).model_dump_json(), flush=True)
 
 
-def _notes(found: Progress) -> list[tuple[datetime, str]]:
+def _notes(current: Progress) -> list[tuple[datetime, str]]:
     """Return what is worth a line, with its time."""
     notes: list[tuple[datetime, str]] = []
-    for node in [each for root in found.nodes for each in root.all()]:
-        now = node.operation
-        notes.append((now.began, f"{now.stack}  {now.action}_IN_PROGRESS"))
-        if now.rolls_back and now.in_progress:
-            notes.append((now.newest, f"{now.stack}  {now.status}"))
-        if now.ended:
-            took = duration(timedelta(seconds=now.seconds(found.now)))
-            notes.append((now.ended, f"{now.stack}  {now.status} in {took}"))
+    for stack in current.all():
+        operation = stack.operation
+        notes.append((stack.began, f"{stack.stack}  {stack.action}_IN_PROGRESS"))
+        if operation.rolls_back and not stack.ended:
+            notes.append((operation.newest, f"{stack.stack}  {stack.status}"))
+        if stack.ended:
+            notes.append((stack.ended, f"{stack.stack}  {stack.status} in {duration(stack.seconds)}"))
         notes += [
-            (each.time, f"{now.stack}  {each.logical_id} ({each.type}) {each.status}: {each.reason}")
-            for each in now.failures
+            (each.time, f"{stack.stack}  {each.logical_id} ({each.type}) {each.status}: {each.reason}")
+            for each in operation.failures
         ]
-        for each in now.resources.values():
-            slow = each.type not in CONTAINERS and typical(each.type, now) >= _SLOW_SECONDS
+        for each in operation.resources.values():
+            slow = each.type not in CONTAINERS and typical_seconds(each.type, operation) >= _SLOW_SECONDS
             if slow and each.status.endswith("_COMPLETE"):
-                took = duration(timedelta(seconds=each.seconds(found.now)))
-                notes.append((each.changed, f"{now.stack}  {each.logical_id} ({each.type}) {each.status} in {took}"))
+                took = duration(each.seconds(current.time))
+                notes.append((each.changed, f"{stack.stack}  {each.logical_id} ({each.type}) {each.status} in {took}"))
     return [(time, f"{time:%H:%M:%S}  {text}") for time, text in notes]
 
 
-def _busy(found: Progress) -> str:
-    """Return what has been done for longest."""
-    stacks = [each for root in found.nodes for each in root.all() if each.operation.in_progress]
+def _in_progress(current: Progress) -> str:
+    """Return the stacks in progress, each with the resource that has taken longest."""
     parts = []
-    for node in stacks:
-        busy = resources_in_progress(node)
-        took = f", {busy[0].logical_id} {duration(timedelta(seconds=busy[0].seconds(found.now)))}" if busy else ""
-        parts.append(f"{node.title} {node.done}/{node.total}{took}")
+    for each in current.all():
+        if not each.ended:
+            oldest = each.in_progress[0] if each.in_progress else None
+            took = f", {oldest.logical_id} {duration(oldest.seconds)}" if oldest else ""
+            parts.append(f"{each.title} {each.resources_done}/{each.resources}{took}")
     return f": {'; '.join(parts)}" if parts else ""
-
-
-def _stack(node: Node, found: Progress) -> dict[str, Any]:
-    now = node.operation
-    return {
-        "name": node.name,
-        "stack": now.stack,
-        "stack_id": now.stack_id,
-        "action": now.action,
-        "status": now.status,
-        "reason": now.reason or None,
-        "began": now.began.isoformat(),
-        "ended": now.ended.isoformat() if now.ended else None,
-        "seconds": round(now.seconds(found.now)),
-        "left_seconds": round(node.left),
-        "resources_done": node.done,
-        "resources": node.total,
-        "in_progress": [_resource(each, found) for each in resources_in_progress(node)],
-        "slowest": [_resource(each, found) for each in slowest(node, found)],
-        "stacks": [_stack(each, found) for each in node.children],
-    }
-
-
-def _resource(resource: Resource, found: Progress) -> dict[str, Any]:
-    return {
-        "logical_id": resource.logical_id,
-        "physical_id": resource.physical_id or None,
-        "type": resource.type,
-        "status": resource.status,
-        "seconds": round(resource.seconds(found.now)),
-    }
-
-
-def _failure(event: Event) -> dict[str, Any]:
-    return {
-        "stack": event.stack,
-        "logical_id": event.logical_id,
-        "type": event.type,
-        "status": event.status,
-        "reason": event.reason,
-        "time": event.time.isoformat(),
-    }
-
-
-def _dump(document: dict[str, Any]) -> None:
-    print(json.dumps(document), flush=True)

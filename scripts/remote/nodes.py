@@ -1,4 +1,4 @@
-"""The nodes of a cluster by the names that people have for them, those that are gone included."""
+"""The nodes of a cluster by the names that people use, terminated ones included."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import shlex
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from scripts.aws_errors import is_denied
 from scripts.clock import Clock
 from scripts.command import OperationError, Say, UnusableError
 from scripts.deployment import Deployment
@@ -22,14 +23,14 @@ _SLURM = re.compile(r"[a-z0-9][a-z0-9-]*-(?:st|dy)-[a-z0-9-]+-\d+", re.IGNORECAS
 _ASSIGNED = re.compile(
     r"\('(?P<name>[^']+)', EC2Instance\(id='(?P<instance_id>i-\w+)', private_ip='(?P<address>[\d.]+)'"
 )
-"""How ParallelCluster logs which instance a node is from then on.
+"""How ParallelCluster logs which instance a node gets.
 
 https://github.com/aws/aws-parallelcluster-node, src/slurm_plugin/instance_manager.py
 """
 _ASSIGNING = ("slurm_resume", "clustermgtd")
-"""Where it does: for nodes that a job wants, and for those that are always on."""
+"""Where it does: for nodes that a job needs, and for static nodes."""
 _MOST_ASSIGNED = 100
-"""Lines of who was assigned what that are enough to find a node."""
+"""Log lines of assignments that are enough to find a node."""
 _ASSIGNED_IN = timedelta(days=30)
 
 _LIST = "make logs ENV={} ARGS=--list"
@@ -40,10 +41,10 @@ class Node:
     """An instance that is or was a node.
 
     Attributes:
-        name: For people: ``head-node``, or Slurm's name if it was asked for, or that of its address.
-        host: ``ip-`` and its private address; log streams begin with it.
+        name: For people: ``head-node``, the name in Slurm if that was given, or the host.
+        host: ``ip-`` and its private address; its log streams start with it.
         instance_id: Its EC2 instance.
-        state: As EC2 has it; empty: it is gone, or EC2 was not asked.
+        state: As EC2 has it; empty: it is terminated, or EC2 was not called.
     """
 
     name: str
@@ -53,47 +54,47 @@ class Node:
 
     @property
     def prefix(self) -> str:
-        """What the names of its log streams begin with."""
+        """The prefix of the names of its log streams."""
         return f"{self.host}.{self.instance_id}."
 
 
 def is_node(name: str) -> bool:
-    """Tell whether a name is one that a node can have."""
+    """Tell whether a node can have a name."""
     return name == HEAD_NODE or any(each.fullmatch(name) for each in (_INSTANCE_ID, _ADDRESS, _SLURM))
 
 
-def present(deployment: Deployment) -> list[Node]:
-    """Return the nodes that are not terminated, the head node first, and those that run before others of a name.
+def list_present(deployment: Deployment) -> list[Node]:
+    """Return the nodes that are not terminated, the head node first, and running ones before others of a name.
 
     1,000 a call; needs ec2:DescribeInstances.
     """
     nodes = []
     for each in deployment.nodes():
-        if "PrivateIpAddress" in each:  # those that end have none any more
+        if "PrivateIpAddress" in each:  # nodes that shut down have none any more
             name = host(each["PrivateIpAddress"])
             shown = HEAD_NODE if is_head_node(each) else name
             nodes.append(Node(shown, name, each["InstanceId"], each["State"]["Name"]))
     return sorted(nodes, key=lambda node: (node.name != HEAD_NODE, node.state != "running"))
 
 
-def seen(deployment: Deployment, say: Say) -> list[Node]:
-    """Return the nodes as `present` does; none if ec2:DescribeInstances is not allowed, which is said."""
+def try_list(deployment: Deployment, say: Say) -> list[Node]:
+    """Return the nodes as `list_present` does; none if ec2:DescribeInstances is not allowed, with a note."""
     from botocore.exceptions import ClientError
 
     try:
-        return present(deployment)
+        return list_present(deployment)
     except ClientError as error:
-        if error.response["Error"]["Code"] != "UnauthorizedOperation":
+        if not is_denied(error):
             raise
-        say("ec2:DescribeInstances is not allowed: nodes are known by their logs alone.")
+        say("ec2:DescribeInstances is not allowed: only nodes with logs are known.")
         return []
 
 
 def running(deployment: Deployment, name: str) -> Node:
-    """Return the node of a name; needs ec2:DescribeInstances, and for Slurm's names also what `HeadNode.run` needs.
+    """Return the running node of a name. Needs ec2:DescribeInstances, and for names in Slurm what `HeadNode.run` needs.
 
     Raises:
-        UnusableError: No node has such a name.
+        UnusableError: No node can have such a name.
         OperationError: This node does not run.
     """
     if not is_node(name):
@@ -102,30 +103,30 @@ def running(deployment: Deployment, name: str) -> Node:
         wanted = HeadNode(deployment).instance_id
     else:
         wanted = _address_in_slurm(deployment, name) if _SLURM.fullmatch(name) else name
-    for node in present(deployment):
+    for node in list_present(deployment):
         if wanted == node.instance_id or host(wanted) == node.host:
             if node.state != "running":
-                raise OperationError(f"{name} is {node.state}. How it is: {status_command(deployment)}")
+                raise OperationError(f"{name} is {node.state}. State: {status_command(deployment)}")
             return replace(node, name=name) if _SLURM.fullmatch(name) else node
-    raise OperationError(f"{name} does not run now; {_LIST.format(deployment.environment)} shows the nodes there are")
+    raise OperationError(f"{name} does not run now; {_LIST.format(deployment.environment)} shows all nodes")
 
 
 def over_time(deployment: Deployment, group: str, name: str, say: Say) -> list[Node]:
-    """Return the instances that have or had a name, the newest first; of the head node only the one that is.
+    """Return the instances that have or had a name, the newest first; of the head node only the current one.
 
-    What EC2 does not have is looked for among the log streams, or in what the head node's logs say of the last 30 days.
+    Terminated ones are found by their log streams, or in the head node's logs of the last 30 days.
     Needs ec2:DescribeInstances, logs:DescribeLogStreams and, for the latter, logs:FilterLogEvents.
 
     Args:
         deployment: Whose cluster it is.
         group: The cluster's log group.
         name: One of `NAMES`.
-        say: Takes what may not be seen, or was not looked at.
+        say: Takes notes of missing permissions and missing lines.
 
     Raises:
         OperationError: There are none.
     """
-    found = [node for node in seen(deployment, say) if name in (node.name, node.instance_id)]
+    found = [node for node in try_list(deployment, say) if name in (node.name, node.instance_id)]
     if name == HEAD_NODE:
         return found[:1] or [_head_node_of_logs(deployment, group)]
     if found:
@@ -135,7 +136,7 @@ def over_time(deployment: Deployment, group: str, name: str, say: Say) -> list[N
     if _INSTANCE_ID.fullmatch(name):
         found = _assigned(deployment, group, f"EC2Instance(id='{name}'", say)
     else:
-        listed = streams.of_prefix(deployment, group, f"{host(name)}.")
+        listed = streams.list_by_prefix(deployment, group, f"{host(name)}.")
         listed.sort(key=lambda each: (each.latest is not None, each.latest), reverse=True)
         found = list(dict.fromkeys(Node(each.host, each.host, each.instance_id) for each in listed))
     if not found:
@@ -144,27 +145,27 @@ def over_time(deployment: Deployment, group: str, name: str, say: Say) -> list[N
 
 
 def _head_node_of_logs(deployment: Deployment, group: str) -> Node:
-    """Return the head node that wrote last, of a cluster that is gone."""
-    for each in streams.newest(deployment, group)[0]:
+    """Return the head node that wrote last, of a deleted cluster."""
+    for each in streams.list_newest(deployment, group)[0]:
         if each.kind in streams.HEAD_KINDS:
             return Node(HEAD_NODE, each.host, each.instance_id)
     raise OperationError(f"{group} has no logs of a head node")
 
 
 def _assigned(deployment: Deployment, group: str, text: str, say: Say) -> list[Node]:
-    """Return the instances that ParallelCluster gave to nodes, by a part of what it logs of that; the newest first."""
+    """Return the instances that ParallelCluster assigned to nodes, by a part of the log line; the newest first."""
     [head_node] = over_time(deployment, group, HEAD_NODE, say)
-    listed = [each for each in streams.of_prefix(deployment, group, head_node.prefix) if each.kind in _ASSIGNING]
+    listed = [each for each in streams.list_by_prefix(deployment, group, head_node.prefix) if each.kind in _ASSIGNING]
     if not listed:
         return []
     now = Clock().now()
     source = streams.Source(deployment, group, [each.name for each in listed], text)
-    told = source.last(_MOST_ASSIGNED, now - _ASSIGNED_IN, now)
-    if told.gap:
-        say(f"Which instance it was is known only if it was logged after {told.gap[1]:%Y-%m-%d %H:%M} UTC.")
+    events = source.last(_MOST_ASSIGNED, now - _ASSIGNED_IN, now)
+    if events.gap:
+        say(f"Which instance it was is known only if it was logged after {events.gap[1]:%Y-%m-%d %H:%M} UTC.")
     found = [
         Node(match["name"], host(match["address"]), match["instance_id"])
-        for event in reversed(told.events)
+        for event in reversed(events.events)
         for match in _ASSIGNED.finditer(event.message)
         if text in match[0]
     ]
@@ -172,12 +173,12 @@ def _assigned(deployment: Deployment, group: str, text: str, say: Say) -> list[N
 
 
 def _address_in_slurm(deployment: Deployment, name: str) -> str:
-    """Ask the head node for the address of a node by Slurm's name; the name itself: it has none now."""
+    """Ask the head node for the address of a node by its name in Slurm; the name itself: it has none now."""
     script = f"/opt/slurm/bin/scontrol --oneliner show node {shlex.quote(name)}"
     found = re.search(r" NodeAddr=(\S+)", HeadNode(deployment).run(script).output)
     return found[1] if found else name
 
 
 def host(address: str) -> str:
-    """Return the name of the host with an address, given as one or the other: ``ip-10-0-1-2``."""
+    """Return the name of a host, ``ip-10-0-1-2``, given its name or its address."""
     return _ADDRESS.sub(r"ip-\1-\2-\3-\4", address)

@@ -1,6 +1,6 @@
 """A shell on a node, opened by Session Manager: no SSH, no key and no open port.
 
-As the AWS CLI does it, which is not needed for it:
+As the AWS CLI does it, which is not needed:
 https://github.com/aws/aws-cli/blob/v2/awscli/customizations/sessionmanager.py.
 """
 
@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 from scripts.command import UnusableError
 from scripts.deployment import Deployment
+from scripts.document import Document
 from scripts.remote.head_node import reaching
 
 PLUGIN = "session-manager-plugin"
@@ -22,13 +23,31 @@ _INSTALL = (
     "https://docs.aws.amazon.com/systems-manager/latest/userguide/session-manager-working-with-install-plugin.html"
 )
 _DOCUMENT = "AWS-StartInteractiveCommand"
-"""Runs a command with a terminal. Without it the shell would be that of ssm-user, who is no user of the cluster.
+"""Runs a command with a terminal. Otherwise the shell would be that of ssm-user, who is no user of the cluster.
 
 https://docs.aws.amazon.com/systems-manager/latest/userguide/session-manager-working-with-sessions-start.html
 """
 _RESPONSE = "AWS_SSM_START_SESSION_RESPONSE"
 _LAST_WITHOUT_VARIABLE = (1, 2, 497, 0)
 """Later versions of the plugin take the session's token from the environment, where other users do not see it."""
+
+
+class Connection(Document):
+    """What ``connect --json`` prints.
+
+    Attributes:
+        node: The node's name.
+        instance_id: Its EC2 instance.
+        region: AWS Region.
+        user: Whose login shell it is.
+        command: The AWS CLI's command that opens the shell.
+    """
+
+    node: str
+    instance_id: str
+    region: str
+    user: str
+    command: list[str]
 
 
 def request(instance_id: str, user: str) -> dict[str, Any]:
@@ -43,10 +62,10 @@ def request(instance_id: str, user: str) -> dict[str, Any]:
 
 def cli_command(deployment: Deployment, instance_id: str, user: str) -> list[str]:
     """Return the AWS CLI's command that opens the same shell."""
-    asked = request(instance_id, user)
+    parameters = request(instance_id, user)
     return [
         *("aws", "ssm", "start-session", "--region", deployment.settings.region, "--target", instance_id),
-        *("--document-name", _DOCUMENT, "--parameters", json.dumps(asked["Parameters"])),
+        *("--document-name", _DOCUMENT, "--parameters", json.dumps(parameters["Parameters"])),
     ]
 
 
@@ -61,19 +80,19 @@ def open_shell(deployment: Deployment, instance_id: str, user: str) -> NoReturn:
     if plugin is None:
         raise UnusableError(f"There is no {PLUGIN} on PATH. Install it: {_INSTALL}")
     client = deployment.account.client("ssm")
-    asked = request(instance_id, user)
+    parameters = request(instance_id, user)
     with reaching(deployment, instance_id):
-        answer = client.start_session(**asked)
+        answer = client.start_session(**parameters)
     response = json.dumps({key: answer[key] for key in ("SessionId", "TokenValue", "StreamUrl")})
     environment = dict(os.environ)
     if _version(plugin) > _LAST_WITHOUT_VARIABLE:
         environment[_RESPONSE], response = response, _RESPONSE
-    place = (client.meta.region_name, "StartSession", os.environ.get("AWS_PROFILE", ""))
-    arguments = [PLUGIN, response, *place, json.dumps(asked), client.meta.endpoint_url]
+    destination = (client.meta.region_name, "StartSession", os.environ.get("AWS_PROFILE", ""))
+    arguments = [PLUGIN, response, *destination, json.dumps(parameters), client.meta.endpoint_url]
     os.execve(plugin, arguments, environment)  # noqa: S606 - no shell is wanted
 
 
 def _version(plugin: str) -> tuple[int, ...]:
-    """Return the version of the plugin; it is of no version if it does not tell one."""
-    told = subprocess.run([plugin, "--version"], capture_output=True, text=True, check=False).stdout.strip()
-    return tuple(map(int, told.split("."))) if re.fullmatch(r"\d+(\.\d+)*", told) else ()
+    """Return the version of the plugin; empty: it prints none."""
+    version = subprocess.run([plugin, "--version"], capture_output=True, text=True, check=False).stdout.strip()
+    return tuple(map(int, version.split("."))) if re.fullmatch(r"\d+(\.\d+)*", version) else ()

@@ -1,8 +1,8 @@
-"""A command on the head node whose output is read while it runs, and whole, from CloudWatch Logs.
+"""A command on the head node whose whole output is read from CloudWatch Logs while it runs.
 
 The agent on the node sends both outputs to log streams while the command runs. A mark ends each of them, and is not
-shown: without it nobody could tell whether the last lines are still on their way. What the agent adds of its own comes
-after the mark, and is not shown either. A command that is ended from outside leaves no mark.
+shown: without it nobody could tell whether the last lines are still on their way. Text that the agent adds comes after
+the mark, and is not shown either. A command that is killed leaves no mark.
 https://docs.aws.amazon.com/systems-manager/latest/userguide/sysman-rc-setting-up-cwlogs.html (names of the streams),
 https://github.com/aws/amazon-ssm-agent.
 """
@@ -13,11 +13,15 @@ import re
 import shlex
 import sys
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
 
+from scripts.aws_errors import is_denied
 from scripts.clock import Clock
 from scripts.command import Say, UnusableError
 from scripts.deployment import Deployment
+from scripts.document import Document
 from scripts.interrupts import uninterrupted
 from scripts.remote.head_node import (
     ERRORS_LIMIT,
@@ -28,18 +32,23 @@ from scripts.remote.head_node import (
     NotRunError,
     reaching,
 )
-from scripts.remote.output_stream import OutputStream, prepare
 
 SECONDS_BETWEEN_READS = 1.0
 SECONDS_OF_GRACE = 20.0
-"""How long after a command's end its last lines may be on their way."""
+"""How long after a command's end its last lines may arrive."""
 _COMMENT = "ultracluster-end-of-output-"
 _PARAMETER = re.compile(r"\{\{\s*ssm(-secure)?:")
 """https://docs.aws.amazon.com/systems-manager/latest/userguide/sysman-paramstore-securestring.html"""
+RETENTION_DAYS = 7
+LARGEST_EVENT = 200_000
+"""Bytes of an event: the agent cuts longer lines.
+
+https://github.com/aws/amazon-ssm-agent, agentlogstocloudwatch/cloudwatchlogspublisher/cloudwatchlogsservice.go
+"""
 OUTPUT, ERRORS = "stdout", "stderr"
 
 Write = Callable[[str, str], None]
-"""Takes `OUTPUT` or `ERRORS`, and what came on it."""
+"""Takes `OUTPUT` or `ERRORS`, and text of it."""
 
 
 def log_group(deployment: Deployment) -> str:
@@ -47,11 +56,39 @@ def log_group(deployment: Deployment) -> str:
     return f"/ultracluster/{deployment.settings.name}/commands"
 
 
-def login_command(user: str, words: Sequence[str]) -> str:
-    """Return what runs a command in a login shell of a user, its words as they are.
+def create_log_group(logs: Any, group: str) -> None:
+    """Create a log group with a retention, as far as permissions allow. A retention that it has already is kept.
 
-    In the session that runs it, not one of its own as by ``--command``: the agent ends a command by SIGKILL to the
-    process group of its shell, and what had left that would go on.
+    Needs logs:CreateLogGroup, logs:DescribeLogGroups and logs:PutRetentionPolicy.
+
+    Args:
+        logs: A client of CloudWatch Logs.
+        group: The log group.
+    """
+    with _if_allowed(), suppress(logs.exceptions.ResourceAlreadyExistsException):
+        logs.create_log_group(logGroupName=group)
+    with _if_allowed():
+        listed = logs.describe_log_groups(logGroupNamePrefix=group)["logGroups"]
+        if any(each["logGroupName"] == group and "retentionInDays" not in each for each in listed):
+            logs.put_retention_policy(logGroupName=group, retentionInDays=RETENTION_DAYS)
+
+
+@contextmanager
+def _if_allowed() -> Iterator[None]:
+    from botocore.exceptions import ClientError
+
+    try:
+        yield
+    except ClientError as error:
+        if not is_denied(error):
+            raise
+
+
+def login_command(user: str, words: Sequence[str]) -> str:
+    """Return the shell command that runs words, unchanged, in a login shell of a user.
+
+    In the session of the agent, not a new one as by ``--command``: the agent ends a command by SIGKILL to the process
+    group of its shell, and processes outside of that would continue.
     https://github.com/aws/amazon-ssm-agent/blob/mainline/agent/executers/executers_unix.go,
     https://man7.org/linux/man-pages/man1/runuser.1.html
 
@@ -61,19 +98,78 @@ def login_command(user: str, words: Sequence[str]) -> str:
     if found := _PARAMETER.search(" ".join(words)):
         raise UnusableError(
             f"got {found[0]} in the command, which Systems Manager replaces by a parameter's value; "
-            "allowed: words without it, such as a script on the file system that has it"
+            "allowed: words without it, such as a script on the file system that contains it"
         )
     return shlex.join(["runuser", "--login", user, "--session-command", shlex.join(words)])
 
 
 def print_output(stream: str, text: str) -> None:
-    """Print what came on an output of the command on the same one of this program."""
+    """Print text of an output of the command on the same output of this program."""
     print(text, end="", file=getattr(sys, stream), flush=True)
 
 
 def print_remark(text: str) -> None:
-    """Print what there is to say about a command, apart from its output."""
+    """Print a note about a command to standard error."""
     print(text, file=sys.stderr)
+
+
+class OutputStream:
+    """One output of a command in its log stream.
+
+    Attributes:
+        mark: The text at its end.
+        is_started: Whether anything has arrived.
+        is_complete: Whether the mark has arrived.
+    """
+
+    def __init__(self, logs: Any, group: str, name: str, mark: str) -> None:
+        self.mark = mark
+        self.is_started = self.is_complete = False
+        self._logs = logs
+        self._stream = {"logGroupName": group, "logStreamName": name}
+        self._token: dict[str, str] = {}
+
+    def new(self) -> str:
+        """Return what has arrived since the last call."""
+        text = ""
+        while not self.is_complete:
+            try:
+                page = self._logs.get_log_events(**self._stream, **self._token, startFromHead=True)
+            except self._logs.exceptions.ResourceNotFoundException:
+                break  # there is no stream before the first line
+            for event in page["events"]:
+                text += "" if self.is_complete else self._text(event["message"])
+            token = {"nextToken": page["nextForwardToken"]}
+            if token == self._token:
+                break
+            self._token = token
+        return text
+
+    def _text(self, message: str) -> str:
+        """Return the text of an event: whole lines, maybe without the end of the last one, or a part of a long line."""
+        self.is_started = True
+        shown, mark, _ = message.partition(self.mark)
+        self.is_complete = bool(mark)
+        part = mark or shown.endswith("\n") or len(shown.encode()) >= LARGEST_EVENT
+        return shown if part else f"{shown}\n"
+
+
+class Result(Document):
+    """What ``run --json`` prints.
+
+    Attributes:
+        command_id: The id of the command in Systems Manager.
+        instance_id: The head node.
+        exit_code: The command's exit code.
+        stdout: Its standard output.
+        stderr: Its standard error.
+    """
+
+    command_id: str
+    instance_id: str
+    exit_code: int
+    stdout: str
+    stderr: str
 
 
 class StreamedCommand:
@@ -81,13 +177,13 @@ class StreamedCommand:
 
     Attributes:
         command_id: Its id.
-        hint: How to look at it again.
+        hint: How to show it again.
     """
 
     def __init__(self, deployment: Deployment, head_node: HeadNode, command_id: str, mark: str) -> None:
-        """Know of a command; ``mark`` stands at the end of both outputs."""
+        """Represent a command; ``mark`` is at the end of both outputs."""
         self.command_id = command_id
-        self.hint = f"To look again: make run ENV={deployment.environment} ARGS='--attach {command_id}'"
+        self.hint = f"To show it again: make run ENV={deployment.environment} ARGS='--attach {command_id}'"
         self._head_node = head_node
         self._is_readable = True
         self._streams = [
@@ -101,44 +197,44 @@ class StreamedCommand:
         ]
 
     def new(self, write: Write) -> None:
-        """Hand on what has come since the last call. Two or more calls; needs logs:GetLogEvents."""
+        """Write what has arrived since the last call. Two or more calls; needs logs:GetLogEvents."""
         for name, stream in zip((OUTPUT, ERRORS), self._streams, strict=True):
             if text := stream.new():
                 write(name, text)
 
     def follow(self, write: Write, say: Say, clock: Clock) -> int:
-        """Hand on the output as it comes, and return the exit code. Three calls or more each second.
+        """Write the output as it arrives, and return the exit code. Three calls or more each second.
 
-        Without logs the output comes at the end, cut off. Needs ssm:GetCommandInvocation and logs:GetLogEvents.
+        Without logs the output comes at the end, truncated. Needs ssm:GetCommandInvocation and logs:GetLogEvents.
 
         Args:
             write: Takes the output.
-            say: Takes what there is to say about it, such as what is missing.
+            say: Takes notes, such as what is missing.
             clock: Waits.
 
         Raises:
-            NotRunError: The head node did not run the command to its end; the output until then was handed on.
+            NotRunError: The head node did not run the command to its end; the output until then was written.
         """
         try:
             while (answer := self._head_node.answer(self.command_id)) is None:
                 self._read(write, say)
                 clock.sleep(SECONDS_BETWEEN_READS)
         except NotRunError as error:
-            if error.began:
-                self._read_to_the_end(write, say, clock)
+            if error.is_started:
+                self._read_rest(write, say, clock)
             raise
-        if self._read_to_the_end(write, say, clock):
+        if self._read_rest(write, say, clock):
             return answer.code
-        if any(each.began for each in self._streams):
-            say(f"The end of the output has not come. {self.hint}")
+        if any(each.is_started for each in self._streams):
+            say(f"The end of the output has not arrived. {self.hint}")
         else:
             self._write_answer(answer, write, say)
         return answer.code
 
     def follow_or_cancel(self, write: Write, say: Say, clock: Clock) -> int:
-        """Do as `follow` does, and end the command if its output can be shown no more: Ctrl-C, a pipe that is closed.
+        """Do as `follow`, and cancel the command if its output can be shown no more: Ctrl-C, a closed pipe.
 
-        After an error of AWS, as when credentials have expired, it goes on, and this tells how to look again.
+        After an error of AWS, such as for expired credentials, it continues, and a note tells how to show it again.
         """
         from botocore.exceptions import BotoCoreError, ClientError
 
@@ -147,70 +243,70 @@ class StreamedCommand:
         except HeadNodeError:
             raise
         except (BotoCoreError, ClientError):
-            say(self._goes_on())
+            say(self._continues())
             raise
         except BaseException:
             self.cancel(say)
             raise
 
     def cancel(self, say: Say) -> None:
-        """End the command, and say whether it was possible. Needs ssm:CancelCommand."""
+        """Cancel the command, and say whether that worked. Needs ssm:CancelCommand."""
         from botocore.exceptions import BotoCoreError, ClientError
 
         try:
             with uninterrupted():
                 self._head_node.cancel(self.command_id)
         except (BotoCoreError, ClientError) as error:
-            say(f"The command {self.command_id} could not be cancelled: {error}\n{self._goes_on()}")
+            say(f"The command {self.command_id} could not be cancelled: {error}\n{self._continues()}")
         else:
             say(f"The command {self.command_id} is cancelled.")
 
-    def _goes_on(self) -> str:
-        return f"The command goes on, unseen. {self.hint}"
+    def _continues(self) -> str:
+        return f"The command continues. {self.hint}"
 
-    def _read_to_the_end(self, write: Write, say: Say, clock: Clock) -> bool:
-        """Hand on the last lines, which may be on their way after a command's end; return whether these are all."""
+    def _read_rest(self, write: Write, say: Say, clock: Clock) -> bool:
+        """Write the last lines, which may arrive after a command's end; return whether these are all."""
 
         def complete() -> bool:
             self._read(write, say)
-            return not self._is_readable or all(each.complete for each in self._streams)
+            return not self._is_readable or all(each.is_complete for each in self._streams)
 
         return clock.until(complete, every=SECONDS_BETWEEN_READS, limit=SECONDS_OF_GRACE) and self._is_readable
 
     def _read(self, write: Write, say: Say) -> None:
-        """Hand on what is new, if it may be read."""
+        """Write what is new, if permissions allow."""
         from botocore.exceptions import ClientError
 
         try:
             if self._is_readable:
                 self.new(write)
         except ClientError as error:
-            if error.response["Error"]["Code"] != "AccessDeniedException":
+            if not is_denied(error):
                 raise
             self._is_readable = False
-            say("logs:GetLogEvents is not allowed: the output comes at the end, and not all of it if it is long.")
+            say("logs:GetLogEvents is not allowed: the output comes at the end, truncated if it is long.")
 
     def _write_answer(self, answer: Answer, write: Write, say: Say) -> None:
-        """Hand on what Systems Manager itself has of the output."""
+        """Write what Systems Manager itself has of the output."""
         for stream, text, limit in ((OUTPUT, answer.output, OUTPUT_LIMIT), (ERRORS, answer.errors, ERRORS_LIMIT)):
             shown, mark, _ = text.partition(self._streams[0].mark)
             write(stream, shown)
             if not mark and len(text) >= limit:
-                say(f"{stream} is cut off after {limit:,} characters.")
+                say(f"{stream} is truncated after {limit:,} characters.")
 
 
 def start(
     deployment: Deployment, head_node: HeadNode, words: Sequence[str], *, user: str, seconds: int
 ) -> StreamedCommand:
-    """Begin to run a command in a login shell of a user.
+    """Start a command in a login shell of a user.
 
     Needs ssm:SendCommand; logs:CreateLogGroup, logs:DescribeLogGroups and logs:PutRetentionPolicy to have the outputs
-    deleted after `RETENTION_DAYS`: without them the node makes the log group, and its events stay.
+    deleted after `RETENTION_DAYS`: without them the node creates the log group, and its events stay.
 
     Args:
         deployment: Whose log group takes the output.
         head_node: Where it runs.
-        words: The command and its arguments, as they are.
+        words: The command and its arguments, which no shell interprets.
         user: Whose login shell it is.
         seconds: How long it may take.
 
@@ -220,14 +316,24 @@ def start(
     """
     mark = f"{_COMMENT}{uuid.uuid4().hex}"
     script = f"{login_command(user, words)}\ncode=$?\necho {mark}\necho {mark} >&2\nexit $code\n"
-    prepare(deployment.account.client("logs"), log_group(deployment))
+    create_log_group(deployment.account.client("logs"), log_group(deployment))
     with reaching(deployment, head_node.instance_id):
         command_id = head_node.start(script, seconds=seconds, log_group=log_group(deployment), comment=mark)
     return StreamedCommand(deployment, head_node, command_id, mark)
 
 
+def start_as_cluster_user(
+    deployment: Deployment, head_node: HeadNode, words: Sequence[str], *, user: str = "", seconds: int
+) -> StreamedCommand:
+    """Do as `start`, by default in a login shell of the cluster's user, such as ubuntu."""
+    from ultracluster.domain import neuron
+
+    user = user or neuron.SYSTEMS[deployment.settings.cluster_spec.os].user
+    return start(deployment, head_node, words, user=user, seconds=seconds)
+
+
 def attach(deployment: Deployment, head_node: HeadNode, command_id: str) -> StreamedCommand:
-    """Look again at a command that `start` sent in the last 30 days. Needs ssm:GetCommandInvocation.
+    """Return a command that `start` sent in the last 30 days. Needs ssm:GetCommandInvocation.
 
     Raises:
         HeadNodeError: There is no such command.

@@ -10,36 +10,39 @@ from typing import TYPE_CHECKING
 from scripts.estimate.costs import costs, wanted
 from scripts.estimate.prices import Prices, kept_prices
 from scripts.estimate.products import SOURCES, instance
-from scripts.status.model import CostNow
+from scripts.status.model import Cost
 
 if TYPE_CHECKING:
     from config.settings import Settings
 
-_NOTHING = Decimal(0)
 
-
-def cost_now(settings: Settings, running: Mapping[tuple[str, str], int], today: date) -> CostNow:
-    """Return what it costs, by prices that are at hand: no API is asked.
+def cost_now(settings: Settings, running: Mapping[tuple[str, str], int], today: date) -> Cost:
+    """Return what a deployment costs, by prices that are at hand: no API is called.
 
     Args:
         settings: Those of the deployment.
-        running: Numbers of compute nodes by queue and compute resource.
-        today: How old an answer of the Price List may be is counted from here.
+        running: Numbers of running compute nodes by queue and compute resource.
+        today: Decides whether an answer of the Price List is too old.
     """
     now = _with_nodes(settings, running)
     prices = kept_prices(settings.region, wanted(now), today) or Prices(settings.region)
     parts = costs(now, prices).parts
     head_node = prices.of(instance(settings.cluster.head_node.instance_type))
-    return CostNow(
-        nodes=sum((each.at_min_count.hour or _NOTHING for each in parts if each.part.of_nodes), _NOTHING),
-        standing=sum((each.at_min_count.hour or _NOTHING for each in parts if not each.part.of_nodes), _NOTHING),
+    of_nodes, of_rest = (
+        sum((each.at_min_count.hour or Decimal(0) for each in parts if each.part.of_nodes is of_nodes), Decimal(0))
+        for of_nodes in (True, False)
+    )
+    return Cost(
+        hourly_usd=float(of_nodes + of_rest),
+        nodes_usd=float(of_nodes),
+        standing_usd=float(of_rest),
         unpriced=(*(each.name for each in parts if each.at_min_count.hour is None), *_unknown(settings, running)),
         source=f"{head_node.source} of {head_node.date}" if head_node else f"table of {SOURCES['ec2'].date}",
     )
 
 
 def _unknown(settings: Settings, running: Mapping[tuple[str, str], int]) -> Iterator[str]:
-    """Yield nodes that run and that the settings do not have, or no longer."""
+    """Yield running nodes that the settings do not have, or no longer have."""
     known = {(queue.name, each.name) for queue in settings.cluster.queues for each in queue.compute_resources}
     for (queue, resource), count in running.items():
         if count and (queue, resource) not in known:

@@ -1,20 +1,20 @@
-"""The state of a deployment, as far as the credentials in use let one see it."""
+"""The state of a deployment, as far as the permissions in use show it; what `status --json` prints."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-if TYPE_CHECKING:
-    from decimal import Decimal
+from pydantic import Field, computed_field, model_serializer
 
-    from scripts.slurm import SlurmState
-    from scripts.status.software import Software
+from scripts.document import Document
+from scripts.slurm import Job, Problem, SlurmState
+from scripts.status.software import Software
 
 READY = frozenset({"CREATE_COMPLETE", "UPDATE_COMPLETE"})
-"""Statuses of a stack that is as it was asked for.
+"""Statuses of a healthy stack.
 
 https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
 """
@@ -22,42 +22,34 @@ PROTECTED = "PROTECTED"
 """Status of a fleet whose nodes kept failing: https://docs.aws.amazon.com/parallelcluster/latest/ug/slurm-protected-mode-v3.html."""
 NO_FLEET = "UNKNOWN"
 """Status of the fleet where there is no cluster."""
-USABLE_FILE_SYSTEM = frozenset({"AVAILABLE", "UPDATING"})
-"""Lifecycles of a file system that can be worked with.
-
-https://docs.aws.amazon.com/fsx/latest/APIReference/API_FileSystem.html
-"""
-_REFUSALS = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
-"""Error codes for a right that is missing.
-
-https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html,
-https://docs.aws.amazon.com/IAM/latest/APIReference/CommonErrors.html
-"""
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Unseen:
-    """What could not be looked at.
+class Unavailable(Document):
+    """Stands for what could not be collected. As JSON it is null, and `Status.unseen` has the reason.
 
     Attributes:
-        reason: Why, in words, with the right that is missing if that is why.
-        is_fault: Whether something is wrong with it; not where it was left out on purpose, or is yet to come.
+        reason: Why, with the permission that is missing if that is why.
+        is_problem: Whether that makes the deployment unhealthy; not where there is nothing to collect yet.
     """
 
     reason: str
-    is_fault: bool = True
+    is_problem: bool = True
+
+    @model_serializer
+    def _as_null(self) -> None:
+        return None
 
 
 @dataclass(frozen=True)
-class Stack:
+class StackStatus:
     """A stack of the deployment.
 
     Attributes:
         name: Its name.
-        status: As CloudFormation has it; None: there is none of that name.
-        changed: When its last operation began; None: there is none.
-        reason: Why it has this status; empty: nothing to say.
+        status: As CloudFormation has it; None: there is no stack of that name.
+        changed: When its last operation started; None: there is no stack of that name.
+        reason: Why it has this status; empty: CloudFormation gives none.
     """
 
     name: str
@@ -67,12 +59,12 @@ class Stack:
 
     @property
     def failed(self) -> bool:
-        """Whether an operation on it failed, or is being undone."""
+        """Whether an operation on it failed, or is being rolled back."""
         return self.status is not None and (self.status.endswith("_FAILED") or "ROLLBACK" in self.status)
 
 
 @dataclass(frozen=True)
-class HeadNode:
+class HeadNodeStatus:
     """The head node's instance.
 
     Attributes:
@@ -82,6 +74,7 @@ class HeadNode:
         private_address: Its address in the VPC.
         public_address: Its address on the internet; empty: none.
         launched: When it was launched.
+        session_manager: Whether Session Manager reaches it; None: not known.
     """
 
     instance_id: str
@@ -90,21 +83,51 @@ class HeadNode:
     private_address: str
     public_address: str
     launched: datetime
+    session_manager: bool | None = None
 
 
 @dataclass(frozen=True)
-class Instances:
-    """The instances of the cluster that are not terminated.
+class QueueStatus:
+    """A queue of Slurm.
 
     Attributes:
-        head_node: The head node; None: there is none.
-        compute: Numbers of compute nodes by state, as EC2 has it.
-        running: Numbers of compute nodes that run, by queue and compute resource.
+        availability: Whether it takes jobs: ``up``, ``down``, ``drain`` or ``inactive``.
+        nodes: Numbers of nodes by state.
+        jobs: Number of jobs that have nodes.
+        waiting: Number of jobs that wait for nodes.
     """
 
-    head_node: HeadNode | None
-    compute: Mapping[str, int]
-    running: Mapping[tuple[str, str], int]
+    availability: str
+    nodes: Mapping[str, int]
+    jobs: int
+    waiting: int
+
+
+class SlurmStatus(Document):
+    """What Slurm said of nodes and jobs.
+
+    Attributes:
+        seen: When it said so.
+        queues: The queues by name.
+        problems: The first groups of nodes that take no jobs.
+        jobs: The first jobs that have nodes or wait for some.
+        job_counts: Numbers of jobs by state.
+    """
+
+    seen: datetime
+    queues: dict[str, QueueStatus]
+    problems: tuple[Problem, ...]
+    jobs: tuple[Job, ...]
+    job_counts: dict[str, int]
+
+    @classmethod
+    def of(cls, state: SlurmState, seen: datetime) -> SlurmStatus:
+        """Return what the head node's answer says."""
+        queues = {
+            name: QueueStatus(state.availability[name], counts, state.active_in(name), state.waiting_in(name))
+            for name, counts in state.nodes.items()
+        }
+        return cls(seen=seen, queues=queues, problems=state.problems, jobs=state.jobs, job_counts=dict(state.counts))
 
 
 @dataclass(frozen=True)
@@ -114,8 +137,8 @@ class FileSystem:
     Attributes:
         file_system_id: Its id.
         lifecycle: As FSx has it, such as ``AVAILABLE``.
-        capacity_gib: Its storage.
-        throughput_mbps: MB/s that it is made for.
+        capacity_gib: Its storage capacity.
+        throughput_mbps: Its provisioned throughput in MB/s.
     """
 
     file_system_id: str
@@ -129,8 +152,8 @@ class Usage:
     """What CloudWatch has of the file system's last minutes.
 
     Attributes:
-        free_bytes: Of all its storage; None: no value of late.
-        used_mbps: MB/s read and written, over the last minute that has values; None: no value of late.
+        free_bytes: Free storage; None: no recent value.
+        used_mbps: MB/s read and written in the newest minute that has values; None: no recent value.
     """
 
     free_bytes: float | None
@@ -145,10 +168,10 @@ class Reservation:
         reservation_id: Its id.
         state: As EC2 has it, such as ``active``; ``missing``: the account has none of that id.
         is_block: Whether it is a Capacity Block.
-        instance_type: What it is for; empty: not known.
-        total: How many instances.
+        instance_type: Its instance type; empty: not known.
+        total: Number of instances.
         left: How many of them are free.
-        begins: When it begins; None: it has begun, or that is not known.
+        begins: When it starts; None: it has started, or that is not known.
         ends: When it ends; None: when it is cancelled.
     """
 
@@ -163,126 +186,157 @@ class Reservation:
 
 
 @dataclass(frozen=True)
-class CostNow:
+class Cost:
     """What the deployment costs an hour, as it is now.
 
     Attributes:
-        nodes: Dollars per hour of the compute nodes that run.
-        standing: Dollars per hour of everything else, as if all stacks were there.
+        hourly_usd: All of it.
+        nodes_usd: The running compute nodes.
+        standing_usd: Everything else, as if all stacks existed.
         unpriced: Names of parts that are not in the sums.
-        source: Who says so, and of which day that is.
+        source: Where the prices come from, and of which day.
     """
 
-    nodes: Decimal
-    standing: Decimal
+    hourly_usd: float
+    nodes_usd: float
+    standing_usd: float
     unpriced: tuple[str, ...]
     source: str
 
 
-@dataclass(frozen=True)
-class Status:
-    """A deployment at one time. What could not be seen is `Unseen`.
+class Status(Document):
+    """A deployment at one time.
 
     Attributes:
         environment: File name in config/ without .yaml.
-        name: Of the deployment.
+        name: The deployment's name.
         region: AWS Region.
         cluster: ParallelCluster's name of the cluster.
-        now: The time.
-        stacks: Those of the deployment in the order in which they are made; the cluster's own where it was asked for.
-        others: Those of the deployment's other clusters: there is one while an upgrade is under way.
-        instances: Head node and compute nodes.
-        session_manager: Whether Session Manager reaches the head node; None: that is not known.
+        time: When it was collected.
+        stacks: Those of the deployment in the order of creation, and the cluster's own while that before it is not
+            ready; without those that could not be collected.
+        unavailable_stacks: Why some are missing; None: none is.
+        other_clusters: The stacks of the deployment's other clusters: there is one during an upgrade.
+        head_node: The head node; None: there is none.
+        compute_nodes: Numbers of compute nodes that are not terminated, by state in EC2.
         fleet: Status of the compute fleet, as ParallelCluster has it.
         slurm: Nodes and jobs.
-        slurm_seen: When Slurm said that; None: it did not.
-        software: Python environment of jobs, and nodes that could not start; None: the head node did not tell.
+        software: Python environment of jobs, and nodes that failed to start; None: the head node did not answer.
         file_system: The file system.
         usage: Its use.
         reservations: Those that the settings name.
-        alarms: Names of the deployment's alarms that are raised.
+        alarms: Names of the deployment's alarms in state ALARM.
         cost: What it costs.
+        diagnosis: What `diagnose --json` prints, where something failed.
     """
 
     environment: str
     name: str
     region: str
     cluster: str
-    now: datetime
-    stacks: tuple[Stack | Unseen, ...]
-    others: tuple[Stack, ...] | Unseen
-    instances: Instances | Unseen
-    session_manager: bool | None
-    fleet: str | Unseen
-    slurm: SlurmState | Unseen
-    slurm_seen: datetime | None
+    time: datetime
+    stacks: tuple[StackStatus, ...]
+    unavailable_stacks: Unavailable | None = Field(default=None, exclude=True)
+    other_clusters: tuple[StackStatus, ...] | Unavailable
+    head_node: HeadNodeStatus | Unavailable | None
+    compute_nodes: dict[str, int] | Unavailable
+    fleet: str | Unavailable
+    slurm: SlurmStatus | Unavailable
     software: Software | None
-    file_system: FileSystem | Unseen
-    usage: Usage | Unseen
-    reservations: tuple[Reservation, ...] | Unseen
-    alarms: tuple[str, ...] | Unseen
-    cost: CostNow | Unseen
+    file_system: FileSystem | Unavailable
+    usage: Usage | Unavailable
+    reservations: tuple[Reservation, ...] | Unavailable
+    alarms: tuple[str, ...] | Unavailable
+    cost: Cost | Unavailable
+    diagnosis: dict[str, Any] | Unavailable | None = None
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def faults(self) -> list[str]:
+        """What failed, is missing or could not be collected, a sentence each."""
+        from scripts.status.problems import problems
+
+        return problems(self)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def healthy(self) -> bool:
+        """Whether there is none of that."""
+        return not self.faults
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def unseen(self) -> dict[str, str]:
+        """The reasons for what could not be collected, by what it is."""
+        return {name: each.reason for name, each in self.unavailable().items()}
+
+    def unavailable(self) -> dict[str, Unavailable]:
+        """Return what could not be collected, by what it is."""
+        parts = {
+            "stacks": self.unavailable_stacks,
+            "other_clusters": self.other_clusters,
+            "instances": self.head_node,
+            "fleet": self.fleet,
+            "slurm": self.slurm,
+            "file_system": self.file_system,
+            "usage": self.usage,
+            "reservations": self.reservations,
+            "alarms": self.alarms,
+            "diagnosis": self.diagnosis,
+        }
+        return {name: each for name, each in parts.items() if isinstance(each, Unavailable)}
 
     @property
     def exists(self) -> bool:
-        """Whether there is anything of it, or could be."""
-        return any(isinstance(each, Unseen) or each.status for each in self.stacks)
+        """Whether any stack exists, or may exist."""
+        return self.unavailable_stacks is not None or any(each.status for each in self.stacks)
 
     @property
-    def known_stacks(self) -> dict[str, Stack]:
-        """The stacks that could be looked at and exist, by name."""
-        return {each.name: each for each in self.stacks if isinstance(each, Stack) and each.status}
+    def existing_stacks(self) -> dict[str, StackStatus]:
+        """The stacks that are known to exist, by name."""
+        return {each.name: each for each in self.stacks if each.status}
 
     @property
     def failed(self) -> bool:
-        """Whether a stack, the head node or the fleet is in a state that asks for a diagnosis."""
-        stacks = self.known_stacks.values()
+        """Whether a stack, the head node or the fleet is in a state that calls for a diagnosis."""
+        stacks = self.existing_stacks.values()
         if any(each.failed for each in stacks):
             return True
-        is_made = self.fleet != NO_FLEET and not any(str(each.status).endswith("_IN_PROGRESS") for each in stacks)
-        return is_made and (self.fleet == PROTECTED or self.lacks_head_node)
+        is_created = self.fleet != NO_FLEET and not any(str(each.status).endswith("_IN_PROGRESS") for each in stacks)
+        return is_created and (self.fleet == PROTECTED or self.lacks_head_node)
 
     @property
     def lacks_head_node(self) -> bool:
-        """Whether no head node runs, as far as that was seen."""
-        if isinstance(self.instances, Unseen):
+        """Whether it is known that no head node runs."""
+        if isinstance(self.head_node, Unavailable):
             return False
-        return self.instances.head_node is None or self.instances.head_node.state != "running"
+        return self.head_node is None or self.head_node.state != "running"
 
 
-def seen(look: Callable[[], T], *actions: str) -> T | Unseen:
-    """Return what a look finds, or why it finds nothing.
+def try_fetch(fetch: Callable[[], T], *actions: str) -> T | Unavailable:
+    """Return what a function fetches from AWS, or why it cannot.
 
     Args:
-        look: Asks AWS.
+        fetch: Calls AWS.
         actions: The IAM actions that it needs.
 
     Raises:
-        botocore.exceptions.BotoCoreError: There are no credentials that can be used.
-        botocore.exceptions.ClientError: They are not, or no longer, valid.
+        botocore.exceptions.BotoCoreError: There are no usable credentials.
+        botocore.exceptions.ClientError: The credentials are not, or no longer, valid.
     """
     from botocore.exceptions import BotoCoreError, ClientError
 
+    from scripts.aws_errors import credentials_hint, is_denied
     from scripts.command import OperationError
-    from scripts.preflight.access import hint_about
 
     try:
-        return look()
+        return fetch()
     except OperationError as error:
-        return Unseen(str(error))
-    except ClientError as error:
-        if error.response["Error"]["Code"] in _REFUSALS:
-            refused = [each for each in actions if each.endswith(f":{error.operation_name}")]
-            return Unseen(f"these credentials lack {' or '.join(refused or actions)}")
-        if hint_about(error):
+        return Unavailable(reason=str(error))
+    except (BotoCoreError, ClientError) as error:
+        if credentials_hint(error):
             raise
-        return Unseen(str(error))
-    except BotoCoreError as error:
-        if hint_about(error):
-            raise
-        return Unseen(str(error))
-
-
-def tags(resource: Mapping[str, Any]) -> dict[str, str]:
-    """Return the tags of something that EC2 describes."""
-    return {each["Key"]: each["Value"] for each in resource.get("Tags", [])}
+        if isinstance(error, ClientError) and is_denied(error):
+            denied = [each for each in actions if each.endswith(f":{error.operation_name}")]
+            return Unavailable(reason=f"these credentials lack {' or '.join(denied or actions)}")
+        return Unavailable(reason=str(error))

@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from rich.console import Group
+from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from scripts.preflight.reservations import BEFORE_ITS_START
+from scripts.progress.watch import in_progress
 from scripts.screen import dollars, duration, table
-from scripts.slurm import SlurmState
-from scripts.status.faults import faults
 from scripts.status.model import (
-    CostNow,
+    Cost,
     FileSystem,
-    HeadNode,
+    HeadNodeStatus,
     Reservation,
-    Stack,
+    SlurmStatus,
     Status,
-    Unseen,
+    Unavailable,
     Usage,
 )
 from scripts.status.software import Software
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, RenderableType
+
+    from scripts.clock import Clock
+    from scripts.status.collect import Collector
 
 _STATES = {
     "idle": ("idle",),
@@ -36,13 +40,31 @@ _STATES = {
     "stopping": ("powering down",),
     "drained": ("drained", "draining"),
 }
-"""Columns of the table of queues, and the states of nodes that count in each; all others count in the last one."""
-_OPEN = "up"
+"""Columns of the table of queues, and the states of nodes that count in each; others count in ``other``."""
 _SOFTWARE = {"building": "yellow", "failed": "bold red", "interrupted": "bold red"}
 
 
+def refresh(collector: Collector, console: Console, *, clock: Clock, seconds: float) -> None:
+    """Show the state on a terminal again and again; return as soon as an operation on a stack is in progress.
+
+    Args:
+        collector: Collects the state.
+        console: The terminal.
+        clock: Waits.
+        seconds: Between two collections.
+    """
+    with Live(console=console, auto_refresh=False) as live:
+        while True:
+            status = collector.collect()
+            if in_progress(str(each.status) for each in status.existing_stacks.values()):
+                return
+            why = [Text(f"Why: make diagnose ENV={status.environment}", "bold")] if status.failed else []
+            live.update(Group(*render(status), *why), refresh=True)
+            clock.sleep(seconds)
+
+
 def render(status: Status) -> Iterator[RenderableType]:
-    """Yield what there is to show, from top to bottom."""
+    """Yield the parts of the screen, from top to bottom."""
     yield from _stacks(status)
     if status.exists:
         yield Text()
@@ -54,193 +76,182 @@ def render(status: Status) -> Iterator[RenderableType]:
         yield from _cost(status)
         yield _line("Connect", f"make connect ENV={status.environment}")
     yield Text()
-    yield from _verdict(faults(status))
+    if status.healthy:
+        yield Text("Healthy.", "bold green")
+    else:
+        yield Text("Unhealthy:", "bold red")
+        yield from (Text(f"- {each}") for each in status.faults)
 
 
 def _stacks(status: Status) -> Iterator[RenderableType]:
-    found = table("Stack", "Status", ">Changed")
+    stacks = table("Stack", "Status", ">Changed")
     for each in status.stacks:
-        if isinstance(each, Stack):
-            style = "bold red" if each.failed else "" if each.status else "dim"
-            found.add_row(each.name, Text(each.status or "none", style), _ago(each.changed, status.now))
-    if found.row_count:
-        yield found
-    if reasons := dict.fromkeys(each.reason for each in status.stacks if isinstance(each, Unseen)):
-        yield _line("Stacks", f"not seen: {', '.join(reasons)}", "yellow")
-    if isinstance(status.others, Unseen):
-        yield _line("Others", f"other clusters of this deployment: {status.others.reason}", "yellow")
+        style = "bold red" if each.failed else "" if each.status else "dim"
+        changed = f"{duration(status.time - each.changed)} ago" if each.changed else ""
+        stacks.add_row(each.name, Text(each.status or "none", style), changed)
+    if stacks.row_count:
+        yield stacks
+    if status.unavailable_stacks:
+        yield _unavailable("Stacks", status.unavailable_stacks)
+    if isinstance(status.other_clusters, Unavailable):
+        reason = status.other_clusters.reason
+        yield _line("Others", f"other clusters of this deployment: {reason}", "yellow")
     else:
-        for other in status.others:
-            yield _line("Beside", f"{other.name} is {other.status}: another cluster of this deployment", "yellow")
+        for other in status.other_clusters:
+            yield _line("Others", f"{other.name} is {other.status}: another cluster of this deployment", "yellow")
 
 
 def _cluster(status: Status) -> Iterator[RenderableType]:
-    if isinstance(status.instances, Unseen):
-        yield _not_seen("Nodes", status.instances)
+    if isinstance(status.head_node, Unavailable):
+        yield _unavailable("Nodes", status.head_node)
     else:
-        head_node = status.instances.head_node
-        yield _line("Head node", _head_node(head_node, status) if head_node else "none")
-        compute = ", ".join(f"{count:,} {state}" for state, count in sorted(status.instances.compute.items()))
+        yield _line("Head node", _head_node(status.head_node, status.time) if status.head_node else "none")
+    if not isinstance(status.compute_nodes, Unavailable):
+        compute = ", ".join(f"{count:,} {state}" for state, count in sorted(status.compute_nodes.items()))
         yield _line("Nodes", f"{compute} (EC2)" if compute else "none runs (EC2)")
-    if isinstance(status.fleet, Unseen):
-        yield _not_seen("Fleet", status.fleet)
+    if isinstance(status.fleet, Unavailable):
+        yield _unavailable("Fleet", status.fleet)
     else:
         yield _line("Fleet", status.fleet)
     if status.software:
-        yield from _software(status.software, status.now)
+        yield from _software(status.software, status.time)
 
 
-def _software(found: Software, now: datetime) -> Iterator[RenderableType]:
-    state = "interrupted" if found.is_interrupted else found.state or "starting"
-    since = f" since {_age(found.since.removesuffix('Z'), now)}: {found.environment}" if found.since else ""
+def _software(software: Software, now: datetime) -> Iterator[RenderableType]:
+    state = "interrupted" if software.is_interrupted else software.state or "starting"
+    since = f" since {_age(software.since.removesuffix('Z'), now)}: {software.environment}" if software.since else ""
     yield _line("Software", f"{state}{since}", _SOFTWARE.get(state, ""))
     if state != "ready":
-        for each in found.log:
+        for each in software.log:
             yield _line("", each, "dim")
-    if found.failed_nodes:
-        nodes = table("Nodes that could not start", ">Ago", "Reason")
-        for node in found.failed_nodes:
+    if software.failed_nodes:
+        nodes = table("Nodes that failed to start", ">Ago", "Reason")
+        for node in software.failed_nodes:
             nodes.add_row(node.name, _age(node.time, now), Text(node.reason))
         yield Text()
         yield nodes
 
 
-def _head_node(head_node: HeadNode, status: Status) -> str:
-    addresses = [each for each in (head_node.private_address, head_node.public_address) if each]
-    reached = {True: "Session Manager reaches it", False: "Session Manager does not reach it"}
+def _head_node(head_node: HeadNodeStatus, now: datetime) -> str:
+    reachable = {True: ["Session Manager reaches it"], False: ["Session Manager does not reach it"], None: []}
     facts = [
         head_node.instance_id,
         head_node.instance_type,
         head_node.state,
-        *addresses,
-        f"launched {_ago(head_node.launched, status.now)}",
-        *([reached[status.session_manager]] if status.session_manager is not None else []),
+        *filter(None, (head_node.private_address, head_node.public_address)),
+        f"launched {duration(now - head_node.launched)} ago",
+        *reachable[head_node.session_manager],
     ]
     return ", ".join(facts)
 
 
 def _slurm(status: Status) -> Iterator[RenderableType]:
-    state = status.slurm
-    if isinstance(state, Unseen):
-        yield _not_seen("Queues", state)
+    slurm = status.slurm
+    if isinstance(slurm, Unavailable):
+        yield _unavailable("Queues", slurm)
         return
     yield Text()
-    yield _queues(state)
-    for queue, available in state.availability.items():
-        if available != _OPEN:
-            yield Text(f"Queue {queue} takes no jobs: it is {available}.", "yellow")
-    if state.problems:
+    yield _queues(slurm)
+    for name, queue in slurm.queues.items():
+        if queue.availability != "up":
+            yield Text(f"Queue {name} takes no jobs: it is {queue.availability}.", "yellow")
+    if slurm.problems:
         yield Text()
-        yield _problems(state, status.now)
+        yield _problems(slurm, status.time)
 
 
-def _queues(state: SlurmState) -> RenderableType:
-    found = table("Queue", *(f">{column}" for column in (*_STATES, "other", "jobs", "waiting")))
-    found.padding = (0, 0)  # ten columns in 80 characters
-    for queue, counts in state.nodes.items():
-        shown = [sum(counts.get(each, 0) for each in states) for states in _STATES.values()]
-        rest = sum(counts.values()) - sum(shown)
-        numbers = [*shown, rest, state.active_in(queue), state.waiting_in(queue)]
-        found.add_row(queue, *(f"{each:,}" if each else "-" for each in numbers))
-    return found
+def _queues(slurm: SlurmStatus) -> RenderableType:
+    queues = table("Queue", *(f">{column}" for column in (*_STATES, "other", "jobs", "waiting")))
+    queues.padding = (0, 0)  # ten columns in 80 characters
+    for name, queue in slurm.queues.items():
+        shown = [sum(queue.nodes.get(each, 0) for each in states) for states in _STATES.values()]
+        numbers = [*shown, sum(queue.nodes.values()) - sum(shown), queue.jobs, queue.waiting]
+        queues.add_row(name, *(f"{each:,}" if each else "-" for each in numbers))
+    return queues
 
 
-def _problems(state: SlurmState, now: datetime) -> RenderableType:
-    found = table("Nodes that take no jobs", "State", ">Since", "Reason")
-    for each in state.problems:
-        found.add_row(each.nodes, each.state, _age(each.since, now), Text(each.reason))
-    return found
+def _problems(slurm: SlurmStatus, now: datetime) -> RenderableType:
+    problems = table("Nodes that take no jobs", "State", ">Since", "Reason")
+    for each in slurm.problems:
+        problems.add_row(each.nodes, each.state, _age(each.since, now), Text(each.reason))
+    return problems
 
 
 def _storage(status: Status) -> Iterator[RenderableType]:
-    if isinstance(status.file_system, Unseen):
-        yield _not_seen("Storage", status.file_system)
+    if isinstance(status.file_system, Unavailable):
+        yield _unavailable("Storage", status.file_system)
         return
-    yield _line("Storage", f"{_file_system(status.file_system)}{_usage(status.file_system, status.usage)}")
-    if isinstance(status.usage, Unseen):
-        yield _not_seen("", status.usage)
+    file_system = status.file_system
+    size = f"{file_system.capacity_gib:,} GiB, {file_system.throughput_mbps:,.0f} MB/s"
+    text = f"{file_system.file_system_id}, {file_system.lifecycle}, {size}{_usage(file_system, status.usage)}"
+    yield _line("Storage", text)
+    if isinstance(status.usage, Unavailable):
+        yield _unavailable("", status.usage)
 
 
-def _file_system(found: FileSystem) -> str:
-    return f"{found.file_system_id}, {found.lifecycle}, {found.capacity_gib:,} GiB, {found.throughput_mbps:,.0f} MB/s"
-
-
-def _usage(file_system: FileSystem, found: Usage | Unseen) -> str:
-    if isinstance(found, Unseen):
+def _usage(file_system: FileSystem, usage: Usage | Unavailable) -> str:
+    if isinstance(usage, Unavailable):
         return ""
     parts = []
-    if found.free_bytes is not None:
-        gib = found.free_bytes / 1024**3
+    if usage.free_bytes is not None:
+        gib = usage.free_bytes / 1024**3
         parts.append(f"{gib:,.0f} GiB free ({gib / file_system.capacity_gib:.0%})")
-    if found.used_mbps is not None:
-        parts.append(f"{found.used_mbps:,.0f} MB/s used ({found.used_mbps / file_system.throughput_mbps:.0%})")
+    if usage.used_mbps is not None:
+        parts.append(f"{usage.used_mbps:,.0f} MB/s used ({usage.used_mbps / file_system.throughput_mbps:.0%})")
     return f"; {', '.join(parts) or 'no metrics of the last 10 minutes'}"
 
 
 def _reservations(status: Status) -> Iterator[RenderableType]:
-    if isinstance(status.reservations, Unseen):
-        yield _not_seen("Reserved", status.reservations)
+    if isinstance(status.reservations, Unavailable):
+        yield _unavailable("Reserved", status.reservations)
         return
     for each in status.reservations:
-        yield _line("Reserved", _reservation(each, status.now))
+        yield _line("Reserved", _reservation(each, status.time))
 
 
-def _reservation(found: Reservation, now: datetime) -> str:
-    kind = "Capacity Block " if found.is_block else ""
-    if not found.total:
-        return f"{kind}{found.reservation_id}, {found.state}"
-    text = f"{kind}{found.reservation_id}, {found.state}, {found.total} {found.instance_type}"
-    if found.state == "active":
-        text += f", {found.total - found.left} used, {found.left} left"
-    if found.begins and found.state in BEFORE_ITS_START:
-        text += f", begins in {duration(found.begins - now)}"
-    if found.ends:
-        left = duration(abs(found.ends - now))
-        text += f", ends in {left}" if found.ends > now else f", ended {left} ago"
+def _reservation(reservation: Reservation, now: datetime) -> str:
+    kind = "Capacity Block " if reservation.is_block else ""
+    if not reservation.total:
+        return f"{kind}{reservation.reservation_id}, {reservation.state}"
+    text = f"{kind}{reservation.reservation_id}, {reservation.state}, {reservation.total} {reservation.instance_type}"
+    if reservation.state == "active":
+        text += f", {reservation.total - reservation.left} used, {reservation.left} left"
+    if reservation.begins and reservation.state in BEFORE_ITS_START:
+        text += f", starts in {duration(reservation.begins - now)}"
+    if reservation.ends:
+        left = duration(abs(reservation.ends - now))
+        text += f", ends in {left}" if reservation.ends > now else f", ended {left} ago"
     return text
 
 
 def _cost(status: Status) -> Iterator[RenderableType]:
-    if isinstance(status.cost, Unseen):
-        yield _not_seen("Cost", status.cost)
+    if isinstance(status.cost, Unavailable):
+        yield _unavailable("Cost", status.cost)
         return
-    found = status.cost
-    total, nodes, standing = (dollars(each) for each in (found.nodes + found.standing, found.nodes, found.standing))
-    text = f"{total} an hour: {nodes} for compute nodes, {standing} for the rest ({found.source})"
-    yield _line("Cost", text + _remarks(status, found))
+    cost = status.cost
+    total, nodes, standing = map(dollars, (cost.hourly_usd, cost.nodes_usd, cost.standing_usd))
+    text = f"{total} an hour: {nodes} for compute nodes, {standing} for the rest ({cost.source})"
+    yield _line("Cost", text + _not_included(status, cost))
 
 
-def _remarks(status: Status, found: CostNow) -> str:
-    others = [] if isinstance(status.others, Unseen) else [f"{each.name} (make inventory)" for each in status.others]
-    unpriced = [*found.unpriced, *others]
-    text = f"; not in it: {', '.join(unpriced)}" if unpriced else ""
-    missing = [each.name for each in status.stacks if isinstance(each, Stack) and not each.status]
-    return text + (f"; counted as if there were {', '.join(missing)}" if missing else "")
-
-
-def _verdict(found: Sequence[str]) -> Iterator[RenderableType]:
-    if not found:
-        yield Text("Healthy.", "bold green")
-        return
-    yield Text("Not as it should be:", "bold red")
-    for each in found:
-        yield Text(f"- {each}")
+def _not_included(status: Status, cost: Cost) -> str:
+    others = [] if isinstance(status.other_clusters, Unavailable) else status.other_clusters
+    unpriced = [*cost.unpriced, *(f"{each.name} (make inventory)" for each in others)]
+    text = f"; not included: {', '.join(unpriced)}" if unpriced else ""
+    missing = [each.name for each in status.stacks if not each.status]
+    return text + (f"; includes {', '.join(missing)} as if existing" if missing else "")
 
 
 def _line(title: str, text: str, style: str = "") -> RenderableType:
-    found = Table.grid(padding=(0, 1))
-    found.add_column(width=9)
-    found.add_column(overflow="fold")
-    found.add_row(title, Text(text, style))
-    return found
+    line = Table.grid(padding=(0, 1))
+    line.add_column(width=9)
+    line.add_column(overflow="fold")
+    line.add_row(title, Text(text, style))
+    return line
 
 
-def _not_seen(title: str, found: Unseen) -> RenderableType:
-    return _line(title, f"not seen: {found.reason}" if found.is_fault else found.reason, "yellow")
-
-
-def _ago(when: datetime | None, now: datetime) -> str:
-    return f"{duration(now - when)} ago" if when else ""
+def _unavailable(title: str, what: Unavailable) -> RenderableType:
+    return _line(title, f"not available: {what.reason}" if what.is_problem else what.reason, "yellow")
 
 
 def _age(text: str, now: datetime) -> str:

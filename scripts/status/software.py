@@ -1,4 +1,4 @@
-"""What the head node tells of the software that it builds for jobs, and of nodes that could not start."""
+"""The software that the head node builds for jobs, and nodes that failed to start, as it reports them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 UNIT = "ultracluster-software"
 """The unit on the head node that builds it (nodes/software.sh). A restart is a retry."""
 _LOG_LINES, _NODES, _WIDTH = 5, 5, 200
-"""With what Slurm says, this stays below what Systems Manager gives back of a command's output."""
+"""Together with the answer of Slurm, this stays below the limit of Systems Manager for a command's output."""
 _END = "# end of software\n"
 SCRIPT = f"""\
 (
@@ -29,16 +29,16 @@ SCRIPT = f"""\
 """
 """For a shell on the head node, before another script; `parse` reads what it prints.
 
-Lines within a section begin with a space. Nodes are those that failed in the last 24 hours and have not started since.
+Lines within a section start with a space. Nodes are those that failed in the last 24 hours and have not started since.
 """
 
 
 @dataclass(frozen=True)
 class FailedNode:
-    """A node that could not start.
+    """A node that failed to start.
 
     Attributes:
-        name: Slurm's name of it.
+        name: Its name in Slurm.
         time: When it failed, ISO 8601 in UTC without a zone.
         reason: Why, as the last line of its log.
     """
@@ -53,13 +53,13 @@ class Software:
     """The Python environment and programs of training jobs.
 
     Attributes:
-        state: ``building``, ``ready`` or ``failed``; empty: the head node has told nothing yet.
-        unit: State of the unit, as systemd has it, such as ``active``.
-        environment: Its name; empty: not told.
-        since: When the state began, ISO 8601; empty: not told.
+        state: ``building``, ``ready`` or ``failed``; empty: not known yet.
+        unit: State of the systemd unit, such as ``active``.
+        environment: Its name; empty: not known.
+        since: Since when it has the state, ISO 8601; empty: not known.
         reason: Why it failed; empty: it did not.
         log: The end of its log.
-        failed_nodes: Compute nodes that could not start.
+        failed_nodes: Compute nodes that failed to start.
     """
 
     state: str
@@ -72,9 +72,9 @@ class Software:
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether nothing builds what is not ready.
+        """Whether it is not ready and nothing builds it.
 
-        The state may be of an earlier build: one that fails early writes none.
+        The state may be that of an earlier build: one that fails early writes none.
         """
         if self.unit == "failed":
             return self.state != "failed"
@@ -82,11 +82,11 @@ class Software:
 
 
 def parse(text: str) -> tuple[Software | None, str]:
-    """Return what `SCRIPT` printed, None if it did not, and what came after it."""
-    told, end, rest = text.partition(_END)
+    """Return what `SCRIPT` printed, None if it did not, and the rest of the text."""
+    printed, end, rest = text.partition(_END)
     if not end:
         return None, text
-    sections = dict(re.findall(r"^# (\w+)\n((?: .*\n?)*)", told, re.MULTILINE))
+    sections = dict(re.findall(r"^# (\w+)\n((?: .*\n?)*)", printed, re.MULTILINE))
     lines = {name: [line[1:] for line in body.splitlines()] for name, body in sections.items()}
     facts = dict(line.partition("=")[::2] for line in lines["software"])
     nodes = [line.split(" ", 2) for line in lines["nodes"]]

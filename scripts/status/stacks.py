@@ -1,72 +1,78 @@
-"""The stacks of a deployment, and those of its other clusters, of which there is one while an upgrade is under way."""
+"""The stacks of a deployment, and those of its other clusters: there is one during an upgrade."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from scripts import generations
 from scripts.deployment import PARTS
-from scripts.status.model import READY, Stack, Unseen, seen
+from scripts.status.model import READY, StackStatus, Unavailable, try_fetch
 
 if TYPE_CHECKING:
     from scripts.deployment import Deployment
 
-_RIGHT = "cloudformation:DescribeStacks"
-_NOT_ALL = Unseen("not known: there are more stacks than one call tells of", is_fault=False)
+_PERMISSION = "cloudformation:DescribeStacks"
 
 
-class StackLook:
-    """One look at the stacks of an account.
-
-    One call tells of them all, as far as a page of 1 MB goes. Each stack of the deployment that it cannot tell of, and
-    that with the file system in any case, is asked for by its name.
+@dataclass(frozen=True)
+class Stacks:
+    """What CloudFormation has of a deployment.
 
     Attributes:
-        stacks: Those of the deployment in the order in which they are made, and the cluster's own where that before it
-            is not as it should be.
-        others: Those of the deployment's other clusters.
-        calls: How many calls it takes, that for the file system's stack among them.
+        stacks: Its stacks in the order of creation, and the cluster's own where that before it is not ready.
+        unavailable: Why some are missing; None: none is.
+        others: The stacks of its other clusters.
     """
 
-    def __init__(self, deployment: Deployment) -> None:
-        """Look. Needs cloudformation:DescribeStacks, on all stacks for the one call."""
-        self._deployment = deployment
-        self._by_name = {deployment.stack_name("storage")}
-        self._listed = seen(
-            lambda: deployment.account.ask("cloudformation", "describe_stacks"), f"{_RIGHT} on all stacks"
-        )
-        self.stacks = [self._stack(deployment.stack_name(part)) for part in PARTS]
-        cluster = self.stacks[PARTS.index("cluster")]
-        if isinstance(cluster, Unseen) or cluster.status not in READY:
-            self.stacks.insert(-1, self._stack(deployment.settings.cluster_spec.name))
-        self.others = self._others()
-        self.calls = 1 + len(self._by_name)
-
-    def _stack(self, name: str) -> Stack | Unseen:
-        if not isinstance(self._listed, Unseen):
-            found = next((each for each in self._listed["Stacks"] if each["StackName"] == name), None)
-            if found or "NextToken" not in self._listed:
-                return _stack(name, found)
-        self._by_name.add(name)
-        return seen(lambda: _stack(name, self._deployment.stack(name)), _RIGHT)
-
-    def _others(self) -> tuple[Stack, ...] | Unseen:
-        if isinstance(self._listed, Unseen):
-            return Unseen(self._listed.reason, is_fault=False)
-        settings, stacks = self._deployment.settings, self._listed["Stacks"]
-        found = generations.among(settings, stacks)
-        if "NextToken" in self._listed and not found.keys() - {settings.cluster.generation}:
-            return _NOT_ALL
-        return tuple(
-            Stack(settings.of_generation(each).stack_name("cluster"), status)
-            for each, status in found.items()
-            if each != settings.cluster.generation
-        )
+    stacks: tuple[StackStatus, ...]
+    unavailable: Unavailable | None
+    others: tuple[StackStatus, ...] | Unavailable
 
 
-def _stack(name: str, found: Mapping[str, Any] | None) -> Stack:
-    if found is None:
-        return Stack(name)
-    times = [found[key] for key in ("CreationTime", "LastUpdatedTime", "DeletionTime") if key in found]
-    return Stack(name, found["StackStatus"], max(times), found.get("StackStatusReason", ""))
+def collect_stacks(deployment: Deployment) -> Stacks:
+    """Return the stacks of a deployment. One call, and one for each stack that is not in its answer.
+
+    An answer holds 1 MB. Needs cloudformation:DescribeStacks, on all stacks for the one call.
+    """
+    listed = try_fetch(
+        lambda: deployment.account.ask("cloudformation", "describe_stacks"), f"{_PERMISSION} on all stacks"
+    )
+
+    def find(name: str) -> StackStatus | Unavailable:
+        if not isinstance(listed, Unavailable):
+            described = next((each for each in listed["Stacks"] if each["StackName"] == name), None)
+            if described or "NextToken" not in listed:
+                return _stack(name, described)
+        return try_fetch(lambda: _stack(name, deployment.stack(name)), _PERMISSION)
+
+    found = [find(deployment.stack_name(part)) for part in PARTS]
+    cluster = found[PARTS.index("cluster")]
+    if isinstance(cluster, Unavailable) or cluster.status not in READY:
+        found.insert(-1, find(deployment.settings.cluster_spec.name))
+    return Stacks(
+        tuple(each for each in found if isinstance(each, StackStatus)),
+        next((each for each in found if isinstance(each, Unavailable)), None),
+        _others(deployment, listed),
+    )
+
+
+def _others(deployment: Deployment, listed: Mapping[str, Any] | Unavailable) -> tuple[StackStatus, ...] | Unavailable:
+    if isinstance(listed, Unavailable):
+        return Unavailable(reason=listed.reason, is_problem=False)
+    settings = deployment.settings
+    clusters = generations.among(settings, listed["Stacks"])
+    others = {generation: clusters[generation] for generation in clusters if generation != settings.cluster.generation}
+    if "NextToken" in listed and not others:
+        return Unavailable(reason="not known: there are more stacks than one call returns", is_problem=False)
+    return tuple(
+        StackStatus(settings.of_generation(each).stack_name("cluster"), status) for each, status in others.items()
+    )
+
+
+def _stack(name: str, described: Mapping[str, Any] | None) -> StackStatus:
+    if described is None:
+        return StackStatus(name)
+    times = [described[key] for key in ("CreationTime", "LastUpdatedTime", "DeletionTime") if key in described]
+    return StackStatus(name, described["StackStatus"], max(times), described.get("StackStatusReason", ""))

@@ -151,7 +151,7 @@ class AwsSite:
         Raises:
             OperationError: The CDK failed.
         """
-        from scripts.commands.deploy import deploy
+        from scripts.deploy import deploy
 
         stacks = ("--all",) if stack is None else (stack,)
         output = sys.stderr if self._console.quiet else None

@@ -19,9 +19,9 @@ from botocore.exceptions import ClientError, WaiterError
 from config.settings import load
 from emulator.aws import EmulatedAws
 from emulator.inventory import inventory, reason_to_stay
-from scripts import command
+from scripts import command, deploy
 from scripts.clock import Clock
-from scripts.commands import deploy, destroy, diagnose, fleet, status
+from scripts.commands import destroy, diagnose, fleet, status
 from scripts.deployment import PARTS
 from scripts.destroy.stacks import PAUSE
 from scripts.fleet import scaling
@@ -48,7 +48,7 @@ class Life:
         self.path = directory / "config" / "trn1-16.yaml"
         self.path.parent.mkdir()
         shutil.copy(command.CONFIG / "trn1-16.yaml", self.path)
-        self.operated = Operated(aws, load(self.path), directory / "assembly", parts=())
+        self.operated = Operated.create(aws, load(self.path), directory / "assembly", parts=())
         self.slurm = Slurm(directory / "slurm")
         self.operated.shell(self.slurm.shell)
         self._capsys = capsys

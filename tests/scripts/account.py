@@ -1,4 +1,4 @@
-"""A deployment in an emulated account, to be looked at, worked with and ended."""
+"""A deployment in an emulated account, for tests of commands."""
 
 from __future__ import annotations
 
@@ -30,19 +30,23 @@ class Operated:
         synthesized: What was deployed.
     """
 
-    def __init__(self, aws: EmulatedAws, settings: Settings, directory: Path, parts: Sequence[str] = PARTS) -> None:
+    def __init__(self, aws: EmulatedAws, synthesized: deployments.Deployment) -> None:
         self.aws = aws
-        self.settings = settings
-        self.synthesized = deployments.deploy(settings, directory)
+        self.settings = synthesized.settings
+        self.synthesized = synthesized
+
+    @classmethod
+    def create(cls, aws: EmulatedAws, settings: Settings, directory: Path, parts: Sequence[str] = PARTS) -> Operated:
+        """Deploy parts of a configuration."""
+        synthesized = deployments.deploy(settings, directory)
         stand_ins.create(aws, settings)
         stand_ins.bootstrap(aws, settings.region, settings.bootstrap)
-        create_stacks(aws, self.synthesized, parts)
-        self._launched: list[str] = []
-        self._own_streams = self._streams()
+        create_stacks(aws, synthesized, parts)
+        return cls(aws, synthesized)
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """The environment variables of who works with the deployment; these calls are counted."""
+        """The environment variables of a user of the deployment, whose calls are counted."""
         return {**self.aws.settings, "AWS_ACCESS_KEY_ID": "operator"}
 
     def act_as(self, environment: Mapping[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,11 +57,11 @@ class Operated:
             monkeypatch.setenv(name, value)
 
     def client(self, service: str) -> Any:
-        """Return a client of the deployment's Region that may do everything."""
+        """Return a client of the deployment's Region with all permissions."""
         return self.aws.client(service, self.settings.region)
 
     def deployment(self) -> Deployment:
-        """Return the deployment, with nothing asked yet."""
+        """Return the deployment, with nothing fetched yet."""
         return Deployment(self.settings.name, self.settings)
 
     @property
@@ -87,7 +91,7 @@ class Operated:
     ) -> list[str]:
         """Launch compute nodes as ParallelCluster does, by the cluster's launch template, and return their ids.
 
-        More than `MANY` get one network interface in place of eight, to be there in seconds.
+        More than `MANY` get one network interface in place of eight, which takes seconds only.
         """
         ec2 = self.client("ec2")
         template = {"LaunchTemplateName": f"{self.cluster_name}-{queue}-{compute_resource}"}
@@ -100,7 +104,6 @@ class Operated:
             LaunchTemplate={**template, "Version": "$Latest"}, MinCount=count, MaxCount=count, **options
         )
         ids = [each["InstanceId"] for each in launched["Instances"]]
-        self._launched += ids
         if state == "stopped":
             ec2.stop_instances(InstanceIds=ids)
         if state == "terminated":
@@ -111,15 +114,15 @@ class Operated:
         """Write events into a log stream, a millisecond apart, the last one now.
 
         Args:
-            stream: Its name, such as ``ip-10-0-1-2.i-0123.slurmctld``; it is made if there is none.
-            messages: What the events say.
+            stream: Its name, such as ``ip-10-0-1-2.i-0123.slurmctld``; it is created if there is none.
+            messages: The messages of the events.
             group: The log group; None: that of the cluster.
         """
         logs, group = self.client("logs"), group or self.log_group
         if not logs.describe_log_streams(logGroupName=group, logStreamNamePrefix=stream)["logStreams"]:
             logs.create_log_stream(logGroupName=group, logStreamName=stream)
-        began = int(datetime.now(UTC).timestamp() * 1000) - len(messages)
-        events = [{"timestamp": began + number, "message": text} for number, text in enumerate(messages)]
+        started = int(datetime.now(UTC).timestamp() * 1000) - len(messages)
+        events = [{"timestamp": started + number, "message": text} for number, text in enumerate(messages)]
         logs.put_log_events(logGroupName=group, logStreamName=stream, logEvents=events)
 
     def shell(self, program: str) -> None:
@@ -130,28 +133,7 @@ class Operated:
         """Return the calls of this process since the last time, such as ``ec2:DescribeInstances``."""
         return self.aws.calls()
 
-    def clean_up(self) -> None:
-        """Take away what was added since the deployment: nodes, log streams, shell, faults, a fleet that is stopped."""
-        self.aws.mend()
-        self.aws.set_shell("")
-        self.set_fleet("RUNNING")
-        if self._launched:
-            self.client("ec2").terminate_instances(InstanceIds=self._launched)
-        self._launched = []
-        for group, stream in self._streams() - self._own_streams:
-            self.client("logs").delete_log_stream(logGroupName=group, logStreamName=stream)
-
     def set_fleet(self, status: str) -> None:
         """Have the cluster's fleet in a status."""
         item = {"Id": {"S": "COMPUTE_FLEET"}, "Data": {"M": {"status": {"S": status}}}}
         self.client("dynamodb").put_item(TableName=f"parallelcluster-{self.cluster_name}", Item=item)
-
-    def _streams(self) -> set[tuple[str, str]]:
-        logs = self.client("logs")
-        groups = [each["logGroupName"] for each in logs.describe_log_groups()["logGroups"]]
-        return {
-            (group, each["logStreamName"])
-            for group in groups
-            for page in logs.get_paginator("describe_log_streams").paginate(logGroupName=group)
-            for each in page["logStreams"]
-        }

@@ -1,4 +1,4 @@
-"""A deployment that exists, for the tests of what is done with one."""
+"""A deployment that exists, for the tests of what commands do with one."""
 
 from __future__ import annotations
 
@@ -7,37 +7,57 @@ from contextlib import ExitStack
 
 import pytest
 
-from config.settings import Settings, load
+from config.settings import Settings
 from emulator.aws import EmulatedAws
-from scripts.command import CONFIG
+from tests.deployed import DeployedAccount
 from tests.scripts.account import Operated
+
+_DEPLOYMENTS = {"operated", "operated_account", "deploy_operated"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests that work with a deployment as slow."""
+    for item in items:
+        if isinstance(item, pytest.Function) and _DEPLOYMENTS & {*item.fixturenames}:
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")
-def operated_account(boto3_data: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operated]:
-    """One deployment of config/trn1-16.yaml for all tests of a worker."""
-    with EmulatedAws() as aws:
-        yield Operated(aws, load(CONFIG / "trn1-16.yaml"), tmp_path_factory.mktemp("operated"))
+def operated_account(deployed: Callable[[str], DeployedAccount]) -> Iterator[Operated]:
+    """One deployment of config/trn1-16.yaml, to be read."""
+    account = deployed("trn1-16")
+    with account.clone() as aws:
+        yield Operated(aws, account.synthesized)
 
 
 @pytest.fixture
-def operated(operated_account: Operated, monkeypatch: pytest.MonkeyPatch) -> Iterator[Operated]:
-    """The deployment, with this process's credentials for it. What a test adds to it is taken away afterwards."""
-    operated_account.act_as(operated_account.environment, monkeypatch)
-    yield operated_account
-    operated_account.clean_up()
+def operated(deployed: Callable[[str], DeployedAccount], monkeypatch: pytest.MonkeyPatch) -> Iterator[Operated]:
+    """A deployment of config/trn1-16.yaml for one test, with this process's credentials for it."""
+    account = deployed("trn1-16")
+    with account.clone() as aws:
+        clone = Operated(aws, account.synthesized)
+        clone.act_as(clone.environment, monkeypatch)
+        yield clone
 
 
 @pytest.fixture
 def deploy_operated(
-    boto3_data: None, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+    deployed: Callable[[str], DeployedAccount],
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Callable[..., Operated]]:
-    """Make deployments that a test may change and end, each in an account of its own; this takes half a minute each."""
+    """Make deployments in accounts of their own: of given settings, which takes half a minute, or a clone."""
     with ExitStack() as servers:
 
         def deploy(settings: Settings | None = None) -> Operated:
-            aws = servers.enter_context(EmulatedAws())
-            made = Operated(aws, settings or load(CONFIG / "trn1-16.yaml"), tmp_path_factory.mktemp("operated"))
+            if settings is None:
+                account = deployed("trn1-16")
+                made = Operated(servers.enter_context(account.clone()), account.synthesized)
+            else:
+                made = Operated.create(
+                    servers.enter_context(EmulatedAws()), settings, tmp_path_factory.mktemp("operated")
+                )
             made.act_as(made.environment, monkeypatch)
             return made
 

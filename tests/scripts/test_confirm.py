@@ -32,12 +32,3 @@ def test_only_the_name_of_the_deployment_will_do(
         assert capsys.readouterr().err == (
             f"got {text!r}; allowed: 'real', the name of the deployment; nothing was done\n"
         )
-
-
-def test_settings_that_cannot_be_used(
-    typed: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (typed / "mine.yaml").write_text("name: 1\n", encoding="utf-8")
-    monkeypatch.setattr("sys.argv", ["confirm", "mine", "1"])
-    assert confirm.main() == 2
-    assert "name: got 1" in capsys.readouterr().err

@@ -13,7 +13,7 @@ import json
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import unified_diff
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,14 @@ GOLDEN = Path(__file__).with_name("golden.txt")
 PROGRAMS = [f"scripts.commands.{path.stem}" for path in (ROOT / "scripts/commands").glob("[a-z]*.py")]
 ABSENT = ("h5py", "numpy", "tokenizers", *(f"tokenizers.{name}" for name in ("implementations", "models", "trainers")))
 """What `prepare` imports that only the environment of training jobs has; its command line does not depend on it."""
+MODELS: Mapping[str, Sequence[str]] = {
+    "connect": ["scripts.remote.sessions.Connection"],
+    "logs": [f"scripts.logs.show.{model}" for model in ("Line", "Lines", "Nodes")],
+    "run": ["scripts.remote.streamed_command.Result"],
+    "status": ["scripts.status.model.Status"],
+    "status-watch": ["scripts.progress.model.Progress", "scripts.progress.model.Stopped"],
+}
+"""What programs print with --json, by program."""
 INTERNAL_OUTPUT = re.compile(r"PublishOutput|ExportsOutput")
 """Outputs by which the CDK hands a value from one stack to another; the golden templates hold these."""
 
@@ -106,7 +114,7 @@ def command_lines() -> Iterator[str]:
         with patch("os.cpu_count", return_value=None):  # a default of prepare
             yield from arguments(name, parser_of(module.main))
         yield f"{name}: exit codes {exit_codes(module.__doc__ or '') or 'not documented'}"
-    yield from arguments("deploy --", deploy._further())
+    yield from arguments("deploy --", deploy.further_parser())
     yield from arguments("training.pretraining", parser_of(lambda: options.parse([])))
 
 
@@ -154,6 +162,11 @@ def json_keys() -> Iterator[str]:
     for file in (ROOT / "docs" / "schemas").glob("*.json"):
         schema = json.loads(file.read_text(encoding="utf-8"))
         yield from (f"{file.stem} --json {path}" for path, _ in fields(schema, schema))
+    for name, models in MODELS.items():
+        for model in models:
+            module, _, attribute = model.rpartition(".")
+            schema = getattr(importlib.import_module(module), attribute).model_json_schema(mode="serialization")
+            yield from (f"{name} --json {path}" for path, _ in fields(schema, schema))
     for name, document in documents().items():
         yield from (f"{name} --json {path}" for path in keys(document))
 

@@ -20,7 +20,7 @@ from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER  # type: ignore[impor
 from scripts import command
 from scripts import permissions as rights
 from scripts.commands import destroy, diagnose, inventory
-from scripts.commands.deploy import settle
+from scripts.deploy import settle
 from scripts.plan.model import Source
 from scripts.plan.plan import plan_of_account
 from scripts.preflight.catalog import CATALOG
@@ -28,7 +28,7 @@ from scripts.preflight.check import Status
 from scripts.preflight.runner import run
 from tests.configurations import SHIPPED
 from tests.scripts.account import Operated
-from tests.scripts.status.status_looks import look
+from tests.scripts.status.emulated import as_json
 from tests.stacks.deployments import Raw, deploy, edited
 from tests.stacks.golden import SNAPSHOTS
 from toolchain.golden import read_golden
@@ -60,7 +60,7 @@ def test_status_shows_all_but_what_the_head_node_is_asked_for(
     policy: Any, operated: Operated, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with only(policy(), operated, monkeypatch):
-        _, document = look(operated.deployment())
+        _, document = as_json(operated.deployment())
 
     assert document["unseen"] == SLURM
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from config.settings import load
+from scripts import deploy
 from scripts.command import CONFIG, OperationError, UnusableError
-from scripts.commands import deploy
 from scripts.deployment import Deployment
 from scripts.fleet import control as fleet
 from scripts.fleet import scaling, scaling_needs

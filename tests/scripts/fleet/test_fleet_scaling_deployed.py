@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from scripts import command
+from scripts import command, deploy
 from scripts.clock import Clock
-from scripts.commands import deploy
 from scripts.deployment import Deployment
 from scripts.fleet import control as fleet
 from scripts.fleet import scaling, scaling_needs

@@ -1,4 +1,4 @@
-"""Lines in the log group of a deployment's cluster, as the tests of `logs` write and read them."""
+"""Lines in the log group of a deployment's cluster."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ ASSIGNED = (
 """As ParallelCluster 3 logs it, two nodes at once."""
 
 
-def untimed(output: str) -> str:
-    """Return the output without the times, which each line of a log begins with."""
-    whole, count = re.subn(r"^\d\d:\d\d:\d\d ", "", output, flags=re.MULTILINE)
+def without_times(output: str) -> str:
+    """Return the output without the times at the start of each line of a log."""
+    text, count = re.subn(r"^\d\d:\d\d:\d\d ", "", output, flags=re.MULTILINE)
     assert count == len([line for line in output.splitlines() if " output | " not in line])
-    return whole
+    return text
 
 
 def head_prefix(operated: Operated) -> str:
-    """Return what the head node's log streams begin with."""
-    return nodes.present(operated.deployment())[0].prefix
+    """Return the prefix of the head node's log streams."""
+    return nodes.list_present(operated.deployment())[0].prefix
 
 
 def log_at(operated: Operated, stream: str, *ages: float, text: str = "{}") -> None:

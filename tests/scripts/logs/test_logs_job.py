@@ -1,4 +1,4 @@
-"""`logs --job`: what a job leaves to be read, while Slurm knows it and afterwards."""
+"""`logs --job`: the output of a job and the logs of its nodes, while Slurm knows it and afterwards."""
 
 from __future__ import annotations
 
@@ -13,21 +13,20 @@ from rich.console import Console
 
 from scripts.clock import Clock
 from scripts.commands import logs
-from scripts.deployment import Deployment
 from scripts.logs import jobs as job_logs
-from scripts.logs import show as program
+from scripts.logs import show
 from scripts.remote import head_node, nodes, streamed_command
 from tests.scripts.account import Operated
-from tests.scripts.logs.log_lines import head_prefix, log_at, untimed
+from tests.scripts.logs.log_lines import head_prefix, log_at, without_times
 
 Logs = Callable[..., int]
 
 
 @pytest.fixture
-def shown(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> Logs:
+def run_logs(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> Logs:
     """Call the program with arguments."""
     monkeypatch.setattr(streamed_command, "SECONDS_BETWEEN_READS", 0.05)
-    monkeypatch.setattr(head_node, "SECONDS_BETWEEN_LOOKS", 0.05)
+    monkeypatch.setattr(head_node, "SECONDS_BETWEEN_POLLS", 0.05)
 
     def call(*arguments: str) -> int:
         monkeypatch.setattr(sys, "argv", ["logs", "trn1-16", *arguments])
@@ -69,19 +68,19 @@ def slurm(operated: Operated, directory: Path, *jobs: str, address: str = "") ->
 
 
 def test_a_job_is_its_output_and_its_nodes(
-    operated: Operated, shown: Logs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    operated: Operated, run_logs: Logs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     [instance_id] = operated.launch(1)
-    host = next(each.host for each in nodes.present(operated.deployment()) if each.instance_id == instance_id)
+    host = next(each.host for each in nodes.list_present(operated.deployment()) if each.instance_id == instance_id)
     output = tmp_path / "my run.log"
     output.write_text("step 1\nstep 2", encoding="utf-8")
     address = host.removeprefix("ip-").replace("-", ".")
     job = JOB.format(id=12, array="", nodes="trn1-dy-trn1-32xl-1", output=output)
     slurm(operated, tmp_path, job, address=address)
     operated.log(f"{host}.{instance_id}.slurmd", "launch task StepId=12.0")
-    assert shown("--job", "12") == 0
+    assert run_logs("--job", "12") == 0
     printed, errors = capsys.readouterr()
-    assert untimed(printed) == (
+    assert without_times(printed) == (
         "trn1-dy-trn1-32xl-1 slurmd | launch task StepId=12.0\njob 12 output | step 1\njob 12 output | step 2\n"
     )
     assert f"Job 12 is RUNNING; its output: {output}" in errors
@@ -89,21 +88,21 @@ def test_a_job_is_its_output_and_its_nodes(
 
 
 def test_a_name_is_that_of_the_newest_job(
-    operated: Operated, shown: Logs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    operated: Operated, run_logs: Logs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "log").write_text("step 1\n", encoding="utf-8")
     slurm(operated, tmp_path, JOB.format(id=12, array="", nodes="(null)", output=tmp_path / "log"))
-    assert shown("--job", "train") == 0
+    assert run_logs("--job", "train") == 0
     output, errors = capsys.readouterr()
     assert output == "job 12 output | step 1\n"
     assert "The newest job called train is 12." in errors
-    assert shown("--job", "other") == 1
-    assert "Slurm knows no job called other, or no longer; its number shows" in capsys.readouterr().err
+    assert run_logs("--job", "other") == 1
+    assert "Slurm knows no job called other, or none any more; its number shows" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("asked", ["12", "12_3"])
 def test_one_of_an_array_of_jobs(
-    operated: Operated, shown: Logs, tmp_path: Path, asked: str, capsys: pytest.CaptureFixture[str]
+    operated: Operated, run_logs: Logs, tmp_path: Path, asked: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Slurm shows all jobs of an array by the number that they have in common, which is the last one's, too."""
     for name in ("third", "last"):
@@ -111,11 +110,11 @@ def test_one_of_an_array_of_jobs(
     third = JOB.format(id=15, array="ArrayJobId=12 ArrayTaskId=3 ", nodes="(null)", output=tmp_path / "third")
     last = JOB.format(id=12, array="ArrayJobId=12 ArrayTaskId=4 ", nodes="(null)", output=tmp_path / "last")
     slurm(operated, tmp_path, *([third] if "_" in asked else [third, last]))
-    assert shown("--job", asked) == 0
+    assert run_logs("--job", asked) == 0
     assert capsys.readouterr().out == f"job {asked} output | {'third' if '_' in asked else 'last'}\n"
 
 
-class World(Clock):
+class Steps(Clock):
     """A clock whose time passes by steps; after the last there is Ctrl-C."""
 
     def __init__(self, *steps: Callable[[], Any]) -> None:
@@ -132,25 +131,19 @@ class World(Clock):
         self.steps.pop(0)()
 
 
-def job_output(operated: Operated, job: job_logs.Job, clock: Clock, said: list[str]) -> job_logs.JobOutput:
-    """Return the output of a job, of which two lines are wanted at first."""
-    deployment = operated.deployment()
-    look = job_logs.Look("12", 2, "", clock, said.append)
-    return job_logs.JobOutput(deployment, head_node.HeadNode(deployment), job, look)
-
-
-def test_following_a_job_asks_again_before_the_time_is_over(operated: Operated, shown: Logs, tmp_path: Path) -> None:
+def test_following_a_job_asks_again_before_the_time_is_over(operated: Operated, run_logs: Logs, tmp_path: Path) -> None:
     """No line is lost, and none comes twice."""
     slurm(operated, tmp_path)
     file = tmp_path / "job.log"
     file.write_text("1\n2\n3\n", encoding="utf-8")
-    clock, said = World(), list[str]()
-    output = job_output(operated, job_logs.Job("RUNNING", "somebody", str(file), {}), clock, said)
+    clock, said = Steps(), list[str]()
+    deployment, job = operated.deployment(), job_logs.KnownJob("RUNNING", "somebody", str(file), {})
+    output = job_logs.JobOutput(deployment, head_node.HeadNode(deployment), job, clock, said.append)
     found: list[str] = []
 
     def come(*expected: str) -> None:
         def has_come() -> bool:
-            found.extend(each.message for each in output.new())
+            found.extend(output.new(2))
             return found == list(expected)
 
         assert Clock().until(has_come, every=0.05, limit=10), found
@@ -174,9 +167,9 @@ def test_following_a_job_asks_again_before_the_time_is_over(operated: Operated, 
     assert ["is cancelled" in each for each in said] == [True]
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, BrokenPipeError, ConnectionError])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ConnectionError])
 def test_nothing_goes_on_at_the_head_node_whatever_ends_this(
-    operated: Operated, shown: Logs, tmp_path: Path, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
+    operated: Operated, run_logs: Logs, tmp_path: Path, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def ended(*_: object) -> None:
         raise error
@@ -184,15 +177,15 @@ def test_nothing_goes_on_at_the_head_node_whatever_ends_this(
     (tmp_path / "x").touch()
     slurm(operated, tmp_path, JOB.format(id=12, array="", nodes="(null)", output=tmp_path / "x"))
     parsed = logs.parser().parse_args(["trn1-16", "--job", "12", "--follow"])
-    clock = World(lambda: None, ended)
+    clock = Steps(lambda: None, ended)
     with pytest.raises(error):
-        program.program(operated.deployment(), parsed, Console(quiet=True), clock)
+        show.program(operated.deployment(), parsed, Console(quiet=True), clock)
     sent = operated.client("ssm").list_command_invocations()["CommandInvocations"][-1]
     assert sent["Status"] in ("Cancelling", "Cancelled")
 
 
 def test_a_job_that_slurm_has_forgotten(
-    operated: Operated, shown: Logs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    operated: Operated, run_logs: Logs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Its lines are older than the hour before the newest one."""
     slurm(operated, tmp_path)
@@ -200,39 +193,19 @@ def test_a_job_that_slurm_has_forgotten(
     for age, text in ((2000, "Allocate JobId=7 NodeList=x"), (1990, "Time limit for JobId=7"), (1980, "at JobId=77 x")):
         log_at(operated, stream, age, text=text)
     operated.log(stream, "now")
-    assert shown("--job", "7") == 0
+    assert run_logs("--job", "7") == 0
     output, errors = capsys.readouterr()
-    assert untimed(output) == (
+    assert without_times(output) == (
         "head-node slurmctld | Allocate JobId=7 NodeList=x\nhead-node slurmctld | Time limit for JobId=7\n"
     )
     assert "Slurm knows no job 7" in errors
 
 
-def test_a_forgotten_job_without_logs_of_slurm(
-    operated: Operated, shown: Logs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    slurm(operated, tmp_path)
-    assert shown("--job", "7") == 1
-    assert "has no logs of slurmctld" in capsys.readouterr().err
-
-
 def test_a_text_in_what_is_told_of_a_forgotten_job(
-    operated: Operated, shown: Logs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    operated: Operated, run_logs: Logs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     slurm(operated, tmp_path)
     lines = ("JobId=7_1(9) done", "JobId=8 done", "JobId=7_1(9) began", "JobId=7_11(9) done")
     operated.log(f"{head_prefix(operated)}slurmctld", *lines)
-    assert shown("--job", "7_1", "--grep", "done") == 0
-    assert untimed(capsys.readouterr().out) == "head-node slurmctld | JobId=7_1(9) done\n"
-
-
-def test_a_job_without_a_head_node_to_ask(
-    operated: Operated, shown: Logs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    operated.log(f"{head_prefix(operated)}slurmctld", "JobId=7 done")
-    listed = [{**each, "State": {"Name": "stopped"}} for each in operated.deployment().nodes()]
-    monkeypatch.setattr(Deployment, "nodes", lambda _: listed)
-    assert shown("--job", "7") == 0
-    output, errors = capsys.readouterr()
-    assert untimed(output) == "head-node slurmctld | JobId=7 done\n"
-    assert "is stopped" in errors
+    assert run_logs("--job", "7_1", "--grep", "done") == 0
+    assert without_times(capsys.readouterr().out) == "head-node slurmctld | JobId=7_1(9) done\n"

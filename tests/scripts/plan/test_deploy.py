@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from scripts.commands import deploy
+from scripts.deploy import deploy as deploy_assembly
 from scripts.plan import cdk
 from scripts.plan.model import ClusterPlan, Effect, Plan, ResourceChange, Source, StackPlan
 from scripts.preflight.check import Finding, Status
@@ -104,7 +105,7 @@ def use_cdk(monkeypatch: pytest.MonkeyPatch, program: str) -> None:
 
 def test_the_planned_directory_is_deployed(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Deploying(monkeypatch)
-    monkeypatch.setattr(deploy, "BUILD", tmp_path / "build")
+    monkeypatch.setattr("scripts.deploy.BUILD", tmp_path / "build")
     monkeypatch.setattr(cdk, "ROOT", tmp_path)
     (tmp_path / "config").symlink_to(Path(__file__).parents[3] / "config")
     (tmp_path / "cdk.out").mkdir()
@@ -156,10 +157,10 @@ def test_the_cdk_ends_with_the_command(
     number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     use_cdk(monkeypatch, f"import os, time\nfor _ in range(100): os.kill(os.getppid(), {int(number)}); time.sleep(0.1)")
-    monkeypatch.setattr(deploy, "BUILD", tmp_path)
+    monkeypatch.setattr("scripts.deploy.BUILD", tmp_path)
     before = signal.signal(number, lambda *_: None)  # until the command listens
     try:
-        assert deploy.deploy("trn1-16", tmp_path, ()) == 128 + signal.SIGTERM
+        assert deploy_assembly("trn1-16", tmp_path, ()) == 128 + signal.SIGTERM
     finally:
         signal.signal(number, before)
     assert "The CDK was ended." in capfd.readouterr().err
@@ -167,5 +168,5 @@ def test_the_cdk_ends_with_the_command(
 
 def test_the_exit_code_is_that_of_the_cdk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use_cdk(monkeypatch, "raise SystemExit(3)")
-    monkeypatch.setattr(deploy, "BUILD", tmp_path)
-    assert deploy.deploy("trn1-16", tmp_path, ()) == 3
+    monkeypatch.setattr("scripts.deploy.BUILD", tmp_path)
+    assert deploy_assembly("trn1-16", tmp_path, ()) == 3

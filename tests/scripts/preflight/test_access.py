@@ -45,8 +45,8 @@ def looked(check: Check = access.credentials, **settings: Any) -> Finding:
     return found
 
 
-def refusal(code: str) -> ClientError:
-    return ClientError({"Error": {"Code": code, "Message": "no"}}, "GetCallerIdentity")
+def refusal(code: str, operation: str = "GetCallerIdentity") -> ClientError:
+    return ClientError({"Error": {"Code": code, "Message": "no"}}, operation)
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_nobody_is_logged_in(home: Path) -> None:
 def test_a_file_that_cannot_be_read(home: Path) -> None:
     (home / "config").write_text("[default\n", encoding="utf-8")
     found = looked()
-    assert (found.status, found.hint) == (Status.FAIL, "mend the file")
+    assert (found.status, found.hint) == (Status.FAIL, "fix the file")
 
 
 def test_a_login_that_cannot_be_renewed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,7 +121,8 @@ def test_a_login_that_cannot_be_renewed(monkeypatch: pytest.MonkeyPatch) -> None
     ],
 )
 def test_refused_credentials(monkeypatch: pytest.MonkeyPatch, code: str, hint: str) -> None:
-    failing("get_caller_identity", refusal(code))(monkeypatch)
+    operation = "AssumeRole" if code == "AccessDenied" else "GetCallerIdentity"
+    failing("get_caller_identity", refusal(code, operation))(monkeypatch)
     found = looked()
     assert (found.status, code in found.sentence) == (Status.FAIL, True)
     assert hint in found.hint

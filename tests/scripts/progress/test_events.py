@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from scripts.progress.events import History, operation
-from tests.scripts.progress.progress_account import NETWORK, START, ToldClock, ToldCloudFormation, arn
+from tests.scripts.progress.told_account import NETWORK, START, ToldClock, ToldCloudFormation
 
 TOPIC = "Topic=AWS::SNS::Topic"
 
@@ -17,24 +17,10 @@ def clock() -> ToldClock:
     return ToldClock(10_000_000)
 
 
-@pytest.fixture
-def told(clock: ToldClock) -> ToldCloudFormation:
-    return ToldCloudFormation(clock)
-
-
 def many(told: ToldCloudFormation, begin: float, count: int) -> None:
     told.tell(
         NETWORK, *((begin + number / 1000, f"R{number}=AWS::SNS::Topic", "UPDATE_COMPLETE") for number in range(count))
     )
-
-
-def test_a_stack_that_does_not_exist_takes_one_call(told: ToldCloudFormation) -> None:
-    history = History(NETWORK)
-    assert not history.is_complete
-    assert history.read_newest(told) is None
-    assert history.exists is False
-    assert history.is_complete
-    assert told.counted() == ["DescribeStackEvents"]
 
 
 def test_20_000_events_of_the_past_are_not_read(told: ToldCloudFormation) -> None:
@@ -48,17 +34,6 @@ def test_20_000_events_of_the_past_are_not_read(told: ToldCloudFormation) -> Non
     assert history.is_complete
     assert [each.status for each in history.events.values()] == ["UPDATE_IN_PROGRESS", "UPDATE_IN_PROGRESS"]
     assert len(told.counted()) == 1
-
-
-def test_20_000_events_of_one_operation_are_read_page_by_page(told: ToldCloudFormation) -> None:
-    told.tell(NETWORK, (0, "", "CREATE_IN_PROGRESS"))
-    many(told, 1, 20_000)
-    history = History(NETWORK)
-    history.read_newest(told)
-    while not history.is_complete:
-        history.read_gap(told)
-    assert len(history.events) == 20_001
-    assert len(told.counted()) == 201
 
 
 def test_a_burst_is_read_before_what_is_older(told: ToldCloudFormation, clock: ToldClock) -> None:
@@ -104,18 +79,6 @@ def test_a_new_operation_takes_the_place_of_the_one_before(told: ToldCloudFormat
     history.read_newest(told)
     assert history.is_complete
     assert len(history.events) == 2
-
-
-def test_the_same_stack_is_asked_for_after_its_deletion(told: ToldCloudFormation, clock: ToldClock) -> None:
-    clock.time = START + timedelta(seconds=10)
-    told.tell(NETWORK, (5, "", "DELETE_IN_PROGRESS"), (20, "", "DELETE_COMPLETE"))
-    history = History(NETWORK)
-    history.read_newest(told)
-    clock.time = START + timedelta(seconds=30)
-    history.read_newest(told)
-    found = operation(history.events.values())
-    assert found
-    assert (found.status, history.key) == ("DELETE_COMPLETE", arn(NETWORK))
 
 
 def test_a_nested_stack_is_read_since_its_parent_began(told: ToldCloudFormation) -> None:

@@ -7,10 +7,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from botocore.exceptions import ClientError
 
 from scripts.clock import Clock
-from scripts.remote import head_node, output_stream, streamed_command
+from scripts.remote import head_node, streamed_command
 from scripts.remote.streamed_command import StreamedCommand
 from tests.scripts.account import Operated
 
@@ -21,24 +20,24 @@ def impatient(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> None:
     operated.shell('runuser() { bash -c "$4"; }; source /dev/stdin')
     monkeypatch.setattr(streamed_command, "SECONDS_BETWEEN_READS", 0.05)
     monkeypatch.setattr(streamed_command, "SECONDS_OF_GRACE", 0.5)
-    monkeypatch.setattr(head_node, "SECONDS_BETWEEN_LOOKS", 0.05)
+    monkeypatch.setattr(head_node, "SECONDS_BETWEEN_POLLS", 0.05)
 
 
 def test_a_line_that_is_cut_into_events_is_one_line(operated: Operated) -> None:
     group, name = "/ultracluster/trn1-16/commands", "01234567/stdout"
     logs = operated.client("logs")
-    output_stream.prepare(logs, group)
+    streamed_command.create_log_group(logs, group)
     operated.log(name, "a" * 200_000, "b", "c\n", "dMARK\nx", "y", group=group)
-    stream = output_stream.OutputStream(logs, group, name, "MARK")
+    stream = streamed_command.OutputStream(logs, group, name, "MARK")
     assert stream.new() == "a" * 200_000 + "b\nc\nd"
-    assert stream.complete
+    assert stream.is_complete
 
 
 def test_the_outputs_are_kept_for_some_days(operated: Operated) -> None:
     logs, group = operated.client("logs"), "/ultracluster/trn1-16/retention"
 
     def days() -> int:
-        output_stream.prepare(logs, group)
+        streamed_command.create_log_group(logs, group)
         [found] = logs.describe_log_groups(logGroupNamePrefix=group)["logGroups"]
         return int(found["retentionInDays"])
 
@@ -76,19 +75,6 @@ def test_a_command_of_another_user_is_ended_with_all_its_processes(operated: Ope
     assert node._clock.until(lambda: not process.exists(), every=0.05, limit=5)
 
 
-def test_an_agent_that_is_down_is_told_with_what_helps(operated: Operated, capsys: pytest.CaptureFixture[str]) -> None:
-    node = head_node.HeadNode(operated.deployment())
-    [node.instance_id] = operated.launch(1, state="stopped")
-    for begin in (
-        lambda: node.run("true"),
-        lambda: streamed_command.start(operated.deployment(), node, ["true"], user="ubuntu", seconds=1),
-    ):
-        with pytest.raises(
-            head_node.HeadNodeError, match=r"does not reach i-.* it still boots.*make status ENV=trn1-16"
-        ):
-            begin()
-
-
 def test_a_command_that_takes_too_long_is_ended(
     operated: Operated, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -119,18 +105,3 @@ def test_a_command_that_takes_too_long_is_ended(
     with pytest.raises(head_node.NotRunError, match="did not run the command to its end: "):
         sent.follow(streamed_command.print_output, streamed_command.print_remark, Clock())
     assert capsys.readouterr() == ("on\n", "")
-
-
-def test_a_missing_right_is_told_once_when_a_command_is_ended(
-    operated: Operated, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refused(_: object) -> str:
-        raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}}, "GetLogEvents")
-
-    monkeypatch.setattr(output_stream.OutputStream, "new", refused)
-    node = head_node.HeadNode(operated.deployment())
-    sent = streamed_command.start(operated.deployment(), node, ["sleep", "9"], user="a", seconds=1)
-    said: list[str] = []
-    with pytest.raises(head_node.NotRunError):
-        sent.follow(streamed_command.print_output, said.append, Clock())
-    assert len(said) == 1

@@ -124,7 +124,7 @@ def test_a_lost_head_node_its_cluster_made_again_and_home_as_the_policy_had_it(
     """A copy that fails leaves its volume and says so; the same command continues with it."""
     operated = deploy_operated()
     ec2, script = operated.client("ec2"), restoration.script
-    monkeypatch.setattr(head_node, "SECONDS_BETWEEN_LOOKS", 0.05)
+    monkeypatch.setattr(head_node, "SECONDS_BETWEEN_POLLS", 0.05)
     monkeypatch.setattr(restoration, "script", lambda volume: script(volume).replace("/run/lock", str(node)))
 
     def call(program: str, *arguments: str) -> int:

@@ -1,4 +1,4 @@
-"""`make status` on a deployment in the emulated account."""
+"""`status` on a deployment in an emulated account."""
 
 from __future__ import annotations
 
@@ -7,31 +7,37 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from scripts import command as frame
-from scripts.commands import status as command
+from scripts.command import DONE, FAILED
 from scripts.deployment import Account, Deployment
-from scripts.progress.stacks import Tracker
 from scripts.remote.head_node import HeadNode
-from tests.emulator.stacks import Stacks, parameter
 from tests.scripts.account import Operated
-from tests.scripts.logs.log_lines import head_prefix
+from tests.scripts.preflight.answers import answering
 from tests.scripts.slurm_samples import IDLE, RECORDED, shell
-from tests.scripts.status.status_looks import (
-    answered,  # noqa: F401
-    look,
-    screen,
-    stack_status,
-)
-from tests.scripts.status.test_status_parts import settings
+from tests.scripts.status.emulated import answered, as_json, as_text
+from tests.scripts.status.test_status_values import settings_with
+
+__all__ = ["answered"]
+pytestmark = pytest.mark.usefixtures("answered")
+
+HIDDEN_WITHOUT = {
+    "cloudformation:DescribeStacks": {"stacks", "other_clusters", "file_system", "usage"},
+    "ec2:DescribeInstances": {"instances", "slurm"},
+    "dynamodb:GetItem": {"fleet"},
+    "fsx:DescribeFileSystems": {"file_system"},
+    "cloudwatch:GetMetricData": {"usage"},
+    "cloudwatch:DescribeAlarms": {"alarms"},
+    "ssm:SendCommand": {"slurm"},
+    "ssm:GetCommandInvocation": {"slurm"},
+}
+"""What is unavailable without a permission; these are all that `status` needs."""
 
 
 def test_the_screen(operated: Operated) -> None:
     operated.launch(2)
     operated.shell(shell(RECORDED))
-    text = screen(operated.deployment())
+    text = as_text(operated.deployment())
     assert text.startswith("trn1-16 in us-west-2\n")
     assert max(len(line) for line in text.splitlines()) <= 80
     for expected in (
@@ -51,22 +57,20 @@ def test_the_screen(operated: Operated) -> None:
         assert expected in text
 
 
-def test_the_document(operated: Operated) -> None:
+def test_the_json_output(operated: Operated) -> None:
     operated.shell(shell(RECORDED))
-    code, document = look(operated.deployment())
-    assert code == frame.DONE
-    assert document["healthy"]
-    assert document["unseen"] == {}
+    code, document = as_json(operated.deployment())
+    assert (code, document["healthy"], document["unseen"]) == (DONE, True, {})
     assert document["head_node"]["session_manager"]
     assert document["slurm"]["queues"]["cpu"]["nodes"] == {"drained": 1, "power saving": 5, "powering up": 2}
     assert [each["name"] for each in document["slurm"]["jobs"]] == ["train", "two # end", "sweep"]
 
 
-def test_the_use_of_the_file_system(operated: Operated) -> None:
+def test_the_use_of_the_file_system_is_that_of_the_newest_minute(operated: Operated) -> None:
     file_system_id = operated.deployment().outputs("trn1-16-storage")["FileSystemId"]
     now = datetime.now(UTC)
     values = {"FreeDataStorageCapacity": 2400 * 1024**3, "DataReadBytes": 18e9, "DataWriteBytes": 0}
-    for minutes, factor in ((5, 2), (2, 1)):  # the newest counts
+    for minutes, factor in ((5, 2), (2, 1)):
         operated.client("cloudwatch").put_metric_data(
             Namespace="AWS/FSx",
             MetricData=[
@@ -80,81 +84,40 @@ def test_the_use_of_the_file_system(operated: Operated) -> None:
             ],
         )
     operated.shell(shell(IDLE))
-    _, document = look(operated.deployment())
+    _, document = as_json(operated.deployment())
     assert document["usage"] == {"free_bytes": 2400 * 1024**3, "used_mbps": 300}
 
 
 @pytest.fixture
 def answered_at_once(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the head node have answered when the command is sent; who waits for that makes no calls that are counted."""
+    """Let the head node have answered when the command is sent, by calls that are not counted."""
     start, ssm = HeadNode.start, operated.client("ssm")
 
-    def is_awaited(head_node: HeadNode, command_id: str) -> bool:
+    def is_running(head_node: HeadNode, command_id: str) -> bool:
         try:
-            found = ssm.get_command_invocation(CommandId=command_id, InstanceId=head_node.instance_id)
+            invocation = ssm.get_command_invocation(CommandId=command_id, InstanceId=head_node.instance_id)
         except ssm.exceptions.InvocationDoesNotExist:
             return True
-        return found["Status"] in ("Pending", "InProgress")
+        return invocation["Status"] in ("Pending", "InProgress")
 
     def start_and_wait(head_node: HeadNode, script: str, **options: Any) -> str:
         command_id = start(head_node, script, **options)
-        while is_awaited(head_node, command_id):
+        while is_running(head_node, command_id):
             pass
         return command_id
 
     monkeypatch.setattr(HeadNode, "start", start_and_wait)
 
 
-@pytest.fixture
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wait longer for answers: to describe a thousand nodes takes the emulated EC2 some seconds."""
-    monkeypatch.setattr("botocore.config.Config", lambda **options: Config(**{**options, "read_timeout": 300}))
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("answered_at_once", "patient")
-def test_1875_nodes_take_at_most_twelve_calls(operated: Operated) -> None:
-    ec2 = operated.client("ec2")
-    made = ec2.create_capacity_reservation(
-        InstanceType="trn1.32xlarge", InstancePlatform="Linux/UNIX", InstanceCount=1875, AvailabilityZoneId="usw2-az4"
-    )["CapacityReservation"]["CapacityReservationId"]
-    operated.launch(1875)
-    operated.shell(shell(IDLE))
-    deployment = Deployment("trn1-16", settings(nodes=1875, reservation=made))
-    operated.calls()
-    _, document = look(deployment)
-    calls = operated.calls()
-    ec2.cancel_capacity_reservation(CapacityReservationId=made)
-    assert document["compute_nodes"] == {"running": 1875}
-    assert document["reservations"][0]["total"] == 1875
-    assert document["unseen"] == {}
-    assert calls.count("ec2:DescribeInstances") == 2
-    assert len(calls) <= 12
-
-
-@pytest.mark.usefixtures("answered_at_once")
-def test_a_look_takes_no_more_calls_while_the_cluster_changes(
-    operated: Operated, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    operated.shell(shell(IDLE))
-    stack_status("UPDATE_IN_PROGRESS")(monkeypatch)
-    operated.calls()
-    _, document = look(operated.deployment())
-    calls = operated.calls()
-    assert document["unseen"] == {}
-    assert calls.count("cloudformation:DescribeStacks") == 2
-    assert len(calls) <= 12
-
-
-def unlisted(kind: str) -> Callable[[Account, str, str], Any]:
-    """Return what answers as an account that does not tell of all stacks at once."""
+def unlisted(kind: str) -> Callable[..., Any]:
+    """Return an `Account.ask` that does not return all stacks at once."""
     ask = Account.ask
 
     def answer(account: Account, service: str, operation: str, **parameters: Any) -> Any:
-        if operation != "describe_stacks" or parameters:
+        if kind == "listed" or operation != "describe_stacks" or parameters:
             return ask(account, service, operation, **parameters)
         ask(account, service, operation)  # a call that counts
-        if kind == "refused":
+        if kind == "denied":
             raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "DescribeStacks")
         return {"Stacks": [], "NextToken": "more"}
 
@@ -162,137 +125,92 @@ def unlisted(kind: str) -> Callable[[Account, str, str], Any]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "reason"),
+    ("kind", "unseen", "calls_for_stacks"),
     [
-        ("refused", "these credentials lack cloudformation:DescribeStacks on all stacks"),
-        ("cut off", "not known: there are more stacks than one call tells of"),
+        ("listed", {}, 2),
+        ("denied", {"other_clusters": "these credentials lack cloudformation:DescribeStacks on all stacks"}, 5),
+        ("truncated", {"other_clusters": "not known: there are more stacks than one call returns"}, 5),
     ],
 )
 @pytest.mark.usefixtures("answered_at_once")
-def test_stacks_that_are_not_listed_are_asked_for_by_name(
-    operated: Operated, kind: str, reason: str, monkeypatch: pytest.MonkeyPatch
+def test_each_call_is_made_once_and_stacks_that_are_not_listed_are_fetched_by_name(
+    operated: Operated, kind: str, unseen: dict[str, str], calls_for_stacks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     operated.shell(shell(IDLE))
     monkeypatch.setattr(Account, "ask", unlisted(kind))
     operated.calls()
-    code, document = look(operated.deployment())
+    code, document = as_json(operated.deployment())
     calls = operated.calls()
-    assert (code, document["unseen"]) == (frame.DONE, {"other_clusters": reason})
+    assert (code, document["unseen"]) == (DONE, unseen)
     assert [each["status"] for each in document["stacks"]] == ["CREATE_COMPLETE"] * 4
-    assert calls.count("cloudformation:DescribeStacks") == 5
-    assert len(calls) <= 12
-
-
-def test_the_other_cluster_of_an_upgrade_is_named(operated: Operated) -> None:
-    operated.shell(shell(IDLE))
-    stacks = Stacks(operated.aws, operated.settings.region)
-    described = {"Description": "Trn1 UltraCluster trn1-16: cluster"}
-    stacks.create("trn1-16-cluster-2", {"A": parameter()}, template=described)
-    tracker = Tracker(operated.deployment())
-    try:
-        _, document = look(operated.deployment())
-        tracker.refresh()
-    finally:
-        stacks.delete("trn1-16-cluster-2")
-    [other] = document["other_clusters"]
-    assert (other["name"], other["status"][:7]) == ("trn1-16-cluster-2", "CREATE_")
-    assert tracker.others == {"trn1-16-cluster-2": other["status"]}
+    assert calls.count("cloudformation:DescribeStacks") == calls_for_stacks
+    assert len(calls) == calls_for_stacks + len(HIDDEN_WITHOUT) - 1
 
 
 def test_without_any_stack(operated: Operated) -> None:
     other = operated.settings.model_copy(update={"name": "other"})
-    code, document = look(Deployment("trn1-16", other))
-    assert code == frame.FAILED
+    code, document = as_json(Deployment("trn1-16", other))
+    assert code == FAILED
     assert document["faults"] == ["there is nothing of other in us-west-2: make deploy ENV=trn1-16"]
-    assert "other-monitoring   none" in screen(Deployment("trn1-16", other))
+    assert "other-monitoring   none" in as_text(Deployment("trn1-16", other))
 
 
-def test_a_reservation_that_is_not_there(operated: Operated) -> None:
+def test_a_reservation_that_does_not_exist(operated: Operated) -> None:
     operated.shell(shell(IDLE))
-    code, document = look(Deployment("trn1-16", settings(reservation="cr-0123456789abcdef0")))
-    assert (code, document["faults"]) == (1, ["the reservation cr-0123456789abcdef0 is missing"])
-
-
-# --- the head node ---
+    code, document = as_json(Deployment("trn1-16", settings_with(reservation="cr-0123456789abcdef0")))
+    assert (code, document["faults"]) == (FAILED, ["the reservation cr-0123456789abcdef0 is missing"])
 
 
 def test_slurm_does_not_answer(operated: Operated) -> None:
     operated.shell("cat >/dev/null; echo 'Unable to contact slurm controller' >&2; exit 1")
-    code, document = look(operated.deployment())
-    assert code == frame.FAILED
+    code, document = as_json(operated.deployment())
+    assert code == FAILED
     assert document["unseen"] == {"slurm": "Slurm on the head node does not answer: Unable to contact slurm controller"}
     assert document["head_node"]["session_manager"]
 
 
 def test_session_manager_does_not_reach_the_head_node(operated: Operated) -> None:
-    code, document = look(operated.deployment())
-    assert code == frame.FAILED
+    code, document = as_json(operated.deployment())
+    assert code == FAILED
     assert document["head_node"]["session_manager"] is False
     assert "Undeliverable" in document["unseen"]["slurm"]
-    assert "Session Manager does not reach it" in screen(operated.deployment())
-
-
-@pytest.fixture
-def stopped(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let EC2 say that the head node is stopped."""
-    nodes = Deployment.nodes
-
-    def with_state(deployment: Deployment) -> list[dict[str, Any]]:
-        return [{**each, "State": {"Name": "stopped"}} for each in nodes(deployment)]
-
-    monkeypatch.setattr(Deployment, "nodes", with_state)
-
-
-@pytest.mark.usefixtures("stopped")
-def test_a_head_node_that_is_stopped(operated: Operated) -> None:
-    code, document = look(operated.deployment())
-    assert (code, document["faults"]) == (1, [f"the head node {operated.head_node} is stopped"])
-    assert [each["id"] for each in document["diagnosis"]["causes"]] == ["head-node-stopped"]
-
-
-def test_a_head_node_that_is_gone(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Deployment, "nodes", lambda _: [])
-    code, document = look(operated.deployment())
-    assert (code, document["faults"]) == (1, ["the cluster trn1-16 has no head node"])
-    assert [each["id"] for each in document["diagnosis"]["causes"]] == ["head-node-gone"]
-
-
-# --- what failed ---
-
-
-def test_a_fleet_that_is_protected_is_diagnosed(operated: Operated) -> None:
-    operated.shell(shell(IDLE))
-    operated.set_fleet("PROTECTED")
-    line = "[slurm_plugin.clustermgtd:_enter_protected_mode] - WARNING - Setting cluster into protected mode"
-    operated.log(f"{head_prefix(operated)}clustermgtd", f"{line} due to failures detected in node provisioning.")
-    code, document = look(operated.deployment())
-    assert code == frame.FAILED
-    assert [each["id"] for each in document["diagnosis"]["causes"]] == ["protected-mode"]
 
 
 def test_what_failed_is_diagnosed(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(answer: Any) -> None:
+        for each in answer["Stacks"]:
+            if each["StackName"] in ("trn1-16", "trn1-16-cluster"):
+                each["StackStatus"] = "UPDATE_ROLLBACK_FAILED"
+
     operated.shell(shell(IDLE))
-    stack_status("UPDATE_ROLLBACK_FAILED")(monkeypatch)
-    code, document = look(operated.deployment())
-    assert code == frame.FAILED
+    answering("describe_stacks", fail)(monkeypatch)
+    code, document = as_json(operated.deployment())
+    assert code == FAILED
     assert [each["name"] for each in document["stacks"]][2:4] == ["trn1-16-cluster", "trn1-16"]
     assert document["faults"] == [
         "stack trn1-16-cluster is UPDATE_ROLLBACK_FAILED",
         "ParallelCluster's stack trn1-16 is UPDATE_ROLLBACK_FAILED",
     ]
     assert document["diagnosis"] is not None
-    assert "UPDATE_ROLLBACK_FAILED" in screen(operated.deployment())
 
 
-def test_a_time_limit_is_for_watching(capsys: pytest.CaptureFixture[str]) -> None:
-    given = command.arguments().parse_args(["trn1-16", "--timeout", "7"])
-    assert frame.run(given, command.program) == frame.UNUSABLE
-    assert "got 7 without --watch" in capsys.readouterr().err
+@pytest.mark.parametrize("missing", HIDDEN_WITHOUT)
+def test_a_missing_permission_hides_nothing_else(
+    operated: Operated, missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operated.shell(shell(IDLE))
+    allowed = [each for each in HIDDEN_WITHOUT if each != missing]
+    permissions = {"Effect": "Allow", "Action": allowed, "Resource": "*"}
+    with operated.aws.restricted({"Version": "2012-10-17", "Statement": [permissions]}) as environment:
+        operated.act_as(environment, monkeypatch)
+        code, document = as_json(operated.deployment())
+    assert code == FAILED
+    reasons = {name: reason.removesuffix(" on all stacks") for name, reason in document["unseen"].items()}
+    assert reasons == dict.fromkeys(HIDDEN_WITHOUT[missing], f"these credentials lack {missing}")
 
 
-@pytest.mark.parametrize("seconds", ["0", "-1", "inf", "nan", "soon"])
-def test_times_that_cannot_be_used(seconds: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as raised:
-        command.arguments().parse_args(["trn1-16", "--watch", "--every", seconds])
-    assert raised.value.code == frame.UNUSABLE
-    assert seconds in capsys.readouterr().err
+def test_throttled_calls_are_repeated(operated: Operated) -> None:
+    operated.shell(shell(IDLE))
+    operated.aws.inject("throttling")
+    code, document = as_json(operated.deployment())
+    assert (code, document["unseen"]) == (DONE, {})

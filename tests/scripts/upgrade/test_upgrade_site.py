@@ -15,9 +15,9 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from rich.console import Console
 
 from config.settings import Settings, load
+from scripts import deploy
 from scripts.clock import Clock
 from scripts.command import CONFIG, OperationError
-from scripts.commands import deploy
 from scripts.deployment import Deployment
 from scripts.destroy import destroy as destruction
 from scripts.destroy.outcome import Outcome

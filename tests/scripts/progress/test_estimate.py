@@ -10,22 +10,29 @@ import pytest
 
 from config.settings import load
 from scripts.command import CONFIG
-from scripts.progress.estimate import PART_SECONDS, Plan, amount, change_plan, left, template_plan
-from scripts.progress.events import Event, StackOperation, operation
+from scripts.progress.estimate import (
+    PART_SECONDS,
+    ResourceGraph,
+    count_done,
+    graph_of_changes,
+    graph_of_template,
+    remaining_seconds,
+)
+from scripts.progress.events import StackEvent, StackOperation, operation
 from scripts.stacks import CLUSTER, NESTED
-from tests.scripts.progress.progress_account import START, template
+from tests.scripts.progress.told_account import START, template
 
 NAT, FILES, TOPIC = "AWS::EC2::NatGateway", "AWS::FSx::FileSystem", "AWS::SNS::Topic"
-PLAN = template_plan({"Resources": template(Nat=NAT, After=f"{TOPIC} Nat", Files=FILES)})
+GRAPH = graph_of_template({"Resources": template(Nat=NAT, After=f"{TOPIC} Nat", Files=FILES)})
 """A NAT gateway of 105 s with a topic of 2 s after it, beside a file system of 420 s."""
 
 
 def after(*entries: tuple[float, str, str], action: str = "CREATE", own: str = "") -> StackOperation:
     """Return an operation with events: seconds, resource as ``Name=Type``, status; ``own``: the stack's last status."""
 
-    def event(seconds: float, what: str, status: str) -> Event:
+    def event(seconds: float, what: str, status: str) -> StackEvent:
         name, kind, physical = [*what.split("="), ""][:3] if what else ("stack", NESTED, "arn")
-        return Event(f"{seconds}{what}{status}", "arn", "stack", name, physical, kind, status, "", when(seconds))
+        return StackEvent(f"{seconds}{what}{status}", "arn", "stack", name, physical, kind, status, "", when(seconds))
 
     told = [event(0, "", f"{action}_IN_PROGRESS"), *(event(*each) for each in entries)]
     found = operation([*told, *([event(1000, "", own)] if own else [])])
@@ -37,8 +44,8 @@ def when(seconds: float) -> Any:
     return START + timedelta(seconds=seconds)
 
 
-def remaining(now: StackOperation, seconds: float, plan: Plan | None = PLAN, **inner: float) -> float:
-    return left(plan, now, when(seconds), inner)
+def remaining(now: StackOperation, seconds: float, graph: ResourceGraph | None = GRAPH, **inner: float) -> float:
+    return remaining_seconds(graph, now, when(seconds), inner)
 
 
 def test_at_the_beginning_it_is_the_longest_chain() -> None:
@@ -58,34 +65,28 @@ def test_what_is_in_progress_takes_what_it_typically_takes_yet_and_never_less_th
 
 
 def test_a_stack_in_it_takes_what_that_takes() -> None:
-    plan = template_plan({"Resources": template(Provider=NESTED, Cluster=f"{CLUSTER} Provider")})
-    assert remaining(after(), 0, plan) == 90 + 600
+    graph = graph_of_template({"Resources": template(Provider=NESTED, Cluster=f"{CLUSTER} Provider")})
+    assert remaining(after(), 0, graph) == 90 + 600
     begun = after((0, f"Provider={NESTED}", "CREATE_COMPLETE"), (0, f"Cluster={CLUSTER}", "CREATE_IN_PROGRESS"))
-    assert remaining(begun, 100, plan) == 500
-    assert remaining(begun, 100, plan, Cluster=33) == 33
+    assert remaining(begun, 100, graph) == 500
+    assert remaining(begun, 100, graph, Cluster=33) == 33
 
 
 def test_a_head_node_is_waited_for() -> None:
-    plan = template_plan({"Resources": template(Wait="AWS::CloudFormation::WaitCondition")})
-    assert remaining(after(), 0, plan) == 300
-    assert remaining(after(action="UPDATE"), 0, plan) == 60
-    assert remaining(after(action="DELETE"), 0, plan) == 0
+    graph = graph_of_template({"Resources": template(Wait="AWS::CloudFormation::WaitCondition")})
+    assert remaining(after(), 0, graph) == 300
+    assert remaining(after(action="UPDATE"), 0, graph) == 60
+    assert remaining(after(action="DELETE"), 0, graph) == 0
 
 
 def test_a_head_node_boots_from_its_launch_on_and_not_from_when_it_is_first_waited_for() -> None:
     kinds = {"Wait": "AWS::CloudFormation::WaitCondition", "Head": "AWS::EC2::Instance"}
-    plan = template_plan({"Resources": template(**kinds)})
+    graph = graph_of_template({"Resources": template(**kinds)})
     waiting = (0, "Wait=AWS::CloudFormation::WaitCondition", "CREATE_IN_PROGRESS")
-    assert remaining(after(waiting), 100, plan) == 30 + 300
+    assert remaining(after(waiting), 100, graph) == 30 + 300
     launched = (150, "Head=AWS::EC2::Instance", "CREATE_IN_PROGRESS")
-    assert remaining(after(waiting, launched), 160, plan) == 20 + 300
-    assert remaining(after(waiting, launched, (180, "Head=AWS::EC2::Instance", "CREATE_COMPLETE")), 200, plan) == 280
-
-
-def test_a_deletion_takes_as_long_as_the_chain_that_goes() -> None:
-    gone = (10, f"Files={FILES}", "DELETE_COMPLETE")
-    assert remaining(after(gone, action="DELETE"), 10) == 107
-    assert remaining(after(gone, (11, f"After={TOPIC}", "DELETE_COMPLETE"), action="DELETE"), 11) == 105
+    assert remaining(after(waiting, launched), 160, graph) == 20 + 300
+    assert remaining(after(waiting, launched, (180, "Head=AWS::EC2::Instance", "CREATE_COMPLETE")), 200, graph) == 280
 
 
 def test_a_creation_that_is_undone_takes_the_deletion_of_what_was_made() -> None:
@@ -95,20 +96,16 @@ def test_a_creation_that_is_undone_takes_the_deletion_of_what_was_made() -> None
     assert remaining(after(made, deleted, own="ROLLBACK_IN_PROGRESS"), 1000) == 0
 
 
-def test_what_has_ended_takes_nothing() -> None:
-    assert remaining(after(own="CREATE_FAILED"), 1000) == 0
-
-
 def test_without_a_plan_what_is_seen_counts() -> None:
-    assert template_plan("Resources: {}") is None
+    assert graph_of_template("Resources: {}") is None
     assert remaining(after((0, f"Nat={NAT}", "CREATE_IN_PROGRESS")), 5, None) == 100
 
 
 def test_an_update_is_what_its_changes_are() -> None:
-    plan = change_plan(
+    graph = graph_of_changes(
         [{"Type": "Resource", "ResourceChange": {"LogicalResourceId": "Nat", "ResourceType": NAT}}, {"Type": "Hook"}]
     )
-    assert remaining(after(action="UPDATE"), 0, plan) == 105
+    assert remaining(after(action="UPDATE"), 0, graph) == 105
 
 
 @pytest.mark.parametrize(
@@ -124,12 +121,12 @@ def test_an_update_is_what_its_changes_are() -> None:
     ],
 )
 def test_the_bar(now: StackOperation, expected: tuple[int, int]) -> None:
-    assert amount(PLAN, now) == expected
+    assert count_done(GRAPH, now) == expected
 
 
 def test_parts_that_have_not_begun_take_about_what_their_templates_say() -> None:
     settings = load(CONFIG / "trn1-16.yaml")
     for part, seconds in PART_SECONDS.items():
         path = CONFIG.parent / f"tests/snapshots/trn1-16/{settings.stack_name(part)}.json"
-        plan = template_plan(json.loads(path.read_text(encoding="utf-8")))
-        assert remaining(after(), 0, plan) == pytest.approx(seconds, rel=0.05)
+        graph = graph_of_template(json.loads(path.read_text(encoding="utf-8")))
+        assert remaining(after(), 0, graph) == pytest.approx(seconds, rel=0.05)

@@ -16,8 +16,9 @@ from emulator.resources import make_bucket
 from scripts.clock import Clock
 from scripts.command import CONFIG, UnusableError
 from scripts.deployment import Deployment
-from scripts.progress.stacks import BUDGET, Tracker
-from scripts.progress.watch import progress, watch
+from scripts.progress.model import progress
+from scripts.progress.tracker import BUDGET, Tracker
+from scripts.progress.watch import watch
 from scripts.stacks import NESTED
 from tests.emulator.stacks import Stacks, parameter
 from tests.scripts.account import Operated
@@ -26,6 +27,9 @@ _READING = {
     "Version": "2012-10-17",
     "Statement": [{"Effect": "Allow", "Action": "cloudformation:DescribeStackEvents", "Resource": "*"}],
 }
+
+
+pytestmark = pytest.mark.slow
 
 
 class QuickClock(Clock):
@@ -53,32 +57,6 @@ def look(**limits: Any) -> tuple[int, str]:
     return code, console.export_text()
 
 
-def test_a_failing_stack(stacks: Stacks, rehearsed_aws: EmulatedAws) -> None:
-    rehearsed_aws.inject("resource", "Bad")
-    stacks.create("trn1-16-network", {"Good": parameter(), "Bad": parameter(DependsOn="Good")})
-    code, text = look()
-    assert code == 1
-    assert "trn1-16-network Bad (AWS::SSM::Parameter) failed:\n  Resource handler returned message" in text
-
-
-def test_an_update_and_a_deletion(stacks: Stacks) -> None:
-    stacks.create("trn1-16-network", {"A": parameter("1")})
-    stacks.update("trn1-16-network", {"A": parameter("2"), "B": parameter()})
-    code, text = look(grace=0.2)
-    assert code == 0
-    assert "trn1-16-network  UPDATE_COMPLETE" in text
-    tracker = Tracker(Deployment("trn1-16", load(CONFIG / "trn1-16.yaml")))
-    tracker.refresh()
-    stacks.delete("trn1-16-network")
-    tracker.refresh()
-    found = tracker.roots["network"].operation
-    assert found
-    assert found.status == "DELETE_COMPLETE"
-    code, text = look(grace=0.2)
-    assert code == 0
-    assert "there is no stack of it in us-west-2" in text
-
-
 def test_a_nested_stack_is_seen_while_it_is_made(stacks: Stacks, rehearsed_aws: EmulatedAws) -> None:
     handle = {"Type": "AWS::CloudFormation::WaitConditionHandle"}
     wait = {
@@ -91,20 +69,10 @@ def test_a_nested_stack_is_seen_while_it_is_made(stacks: Stacks, rehearsed_aws: 
     stacks.create("trn1-16-network", {"Child": {"Type": NESTED, "Properties": {"TemplateURL": url}}})
     tracker = Tracker(Deployment("trn1-16", load(CONFIG / "trn1-16.yaml")))
     tracker.refresh()
-    [network] = progress(tracker, Clock().now()).nodes
-    [child] = network.children
+    [network] = progress(tracker, Clock().now()).stacks
+    [child] = network.stacks
     assert (child.name, child.operation.in_progress) == ("Child", True)
     assert child.operation.resources["Wait"].in_progress
-
-
-def test_throttling_only_slows_it_down(stacks: Stacks, rehearsed_aws: EmulatedAws) -> None:
-    stacks.create("trn1-16-network", {"A": parameter("1")})
-    rehearsed_aws.inject("throttling")
-    tracker = Tracker(Deployment("trn1-16", load(CONFIG / "trn1-16.yaml")))
-    tracker.refresh()
-    assert tracker.retries == 1
-    tracker.refresh()
-    assert tracker.retries == 0
 
 
 def test_the_missing_right_is_named(

@@ -9,11 +9,12 @@ from typing import cast
 import pytest
 from rich.console import Console
 
-from scripts.progress.stacks import BUDGET, Tracker
-from scripts.progress.watch import progress, watch
+from scripts.progress.model import progress
+from scripts.progress.tracker import BUDGET, Tracker
+from scripts.progress.watch import watch
 from scripts.stacks import CLUSTER, NESTED
-from tests.scripts.progress import progress_account as account
-from tests.scripts.progress.progress_account import (
+from tests.scripts.progress import told_account as account
+from tests.scripts.progress.told_account import (
     MONITORING,
     NETWORK,
     OWN,
@@ -26,25 +27,6 @@ from tests.scripts.progress.progress_account import (
 )
 
 TOPIC = "Topic=AWS::SNS::Topic"
-
-
-@pytest.fixture
-def clock() -> ToldClock:
-    return ToldClock()
-
-
-@pytest.fixture
-def told(clock: ToldClock) -> ToldCloudFormation:
-    return ToldCloudFormation(clock)
-
-
-def test_every_refresh_keeps_to_the_budget(told: ToldCloudFormation, clock: ToldClock) -> None:
-    account.creation(told)
-    counts: list[int] = []
-    clock.meanwhile = lambda: counts.append(len(told.counted()))
-    watch(account.deployment(told), Console(quiet=True), clock=clock, as_json=False)
-    assert max(counts) <= BUDGET
-    assert BUDGET == 12
 
 
 def test_50_queues_and_20_000_events_keep_to_the_budget_and_are_read_at_last(
@@ -72,8 +54,8 @@ def test_50_queues_and_20_000_events_keep_to_the_budget_and_are_read_at_last(
         counts.append(len(told.counted()))
     assert max(counts) <= BUDGET
     assert tracker.is_complete
-    [cluster] = progress(tracker, clock.now()).nodes
-    assert [len(each.operation.resources) for each in cluster.children[0].children] == [400] * 50
+    [cluster] = progress(tracker, clock.now()).stacks
+    assert [len(each.operation.resources) for each in cluster.stacks[0].stacks] == [400] * 50
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])
@@ -113,14 +95,6 @@ def test_begun_anew_it_shows_the_same(told: ToldCloudFormation, clock: ToldClock
         assert progress(always, clock.now()) == progress(anew, clock.now())
 
 
-def test_a_stack_in_review_is_not_there_yet(told: ToldCloudFormation, clock: ToldClock) -> None:
-    aged(told, NETWORK, STORAGE, PART)
-    told.tell(MONITORING, (-1000, "", "REVIEW_IN_PROGRESS"))
-    tracker = Tracker(account.deployment(told))
-    tracker.refresh()
-    assert progress(tracker, clock.now()).present == 3
-
-
 def test_without_the_right_to_read_templates_bars_go_by_what_is_seen(
     told: ToldCloudFormation, clock: ToldClock
 ) -> None:
@@ -131,7 +105,7 @@ def test_without_the_right_to_read_templates_bars_go_by_what_is_seen(
     tracker.refresh()
     found = progress(tracker, clock.now())
     assert found.denied == ("cloudformation:GetTemplate",)
-    assert [(each.done, each.total) for each in found.nodes] == [(1, 1), (0, 1)]
+    assert [(each.resources_done, each.resources) for each in found.stacks] == [(1, 1), (0, 1)]
 
 
 def test_each_template_is_read_once_and_gives_the_size_of_the_bar(told: ToldCloudFormation, clock: ToldClock) -> None:
@@ -141,20 +115,9 @@ def test_each_template_is_read_once_and_gives_the_size_of_the_bar(told: ToldClou
     for _ in range(5):
         clock.sleep(10)
         tracker.refresh()
-    [network] = progress(tracker, clock.now()).nodes
-    assert (network.done, network.total, network.left) == (0, 2, 105)
+    [network] = progress(tracker, clock.now()).stacks
+    assert (network.resources_done, network.resources, network.left_seconds) == (0, 2, 105)
     assert told.counted().count("GetTemplate") == 1
-
-
-def test_the_next_operation_on_a_stack_has_a_size_of_its_own(told: ToldCloudFormation, clock: ToldClock) -> None:
-    told.tell(NETWORK, (0, "", "CREATE_IN_PROGRESS"), (10, "", "CREATE_COMPLETE"), (20, "", "DELETE_IN_PROGRESS"))
-    tracker = Tracker(account.deployment(told))
-    for total in (1, 2):
-        told.templates[arn(NETWORK)] = account.template(**{f"R{each}": "AWS::SNS::Topic" for each in range(total)})
-        tracker.refresh()
-        [network] = progress(tracker, clock.now()).nodes
-        assert network.total == total
-        clock.sleep(30)
 
 
 @pytest.mark.parametrize(
@@ -175,9 +138,9 @@ def test_an_update_is_as_large_as_its_change_set(
     clock.sleep(20)
     tracker = Tracker(account.deployment(told))
     tracker.refresh()
-    [network] = progress(tracker, clock.now()).nodes
-    assert (network.done, network.total) == (1, total)
-    assert (network.left == 105) is (total == 2)
+    [network] = progress(tracker, clock.now()).stacks
+    assert (network.resources_done, network.resources) == (1, total)
+    assert (network.left_seconds == 105) is (total == 2)
 
 
 def test_stacks_of_an_earlier_operation_are_no_part_of_the_next(told: ToldCloudFormation, clock: ToldClock) -> None:
@@ -190,8 +153,8 @@ def test_stacks_of_an_earlier_operation_are_no_part_of_the_next(told: ToldCloudF
     for _ in range(3):
         clock.sleep(8)
         tracker.refresh()
-        [part] = progress(tracker, clock.now()).nodes
-        found.append([each.name for each in part.children])
+        [part] = progress(tracker, clock.now()).stacks
+        found.append([each.name for each in part.stacks])
     assert found == [["Provider"], ["Provider"], []]
 
 
@@ -201,8 +164,8 @@ def test_parts_that_are_yet_to_be_created_count(told: ToldCloudFormation, clock:
     tracker = Tracker(account.deployment(told))
     tracker.refresh()
     found = progress(tracker, clock.now())
-    assert found.missing == ("storage", "cluster", "monitoring")
-    assert found.left == 420 + 710 + 130
+    assert found.not_begun == (STORAGE, PART, MONITORING)
+    assert found.left_seconds == 420 + 710 + 130
     assert (found.seconds, found.in_progress) == (150, False)
 
 
@@ -216,7 +179,7 @@ def test_no_more_parts_follow_an_update_or_a_failure(
     clock.sleep(10)
     tracker = Tracker(account.deployment(told))
     tracker.refresh()
-    assert progress(tracker, clock.now()).missing == ()
+    assert progress(tracker, clock.now()).not_begun == ()
 
 
 def test_what_a_stack_takes_yet_is_that_of_the_stacks_in_it(told: ToldCloudFormation, clock: ToldClock) -> None:
@@ -227,9 +190,9 @@ def test_what_a_stack_takes_yet_is_that_of_the_stacks_in_it(told: ToldCloudForma
     clock.sleep(631)
     tracker = Tracker(account.deployment(told))
     tracker.refresh()
-    [cluster] = progress(tracker, clock.now()).nodes
-    assert [(each.name, each.left) for each in cluster.children] == [("Provider", 0), ("Cluster", 200)]
-    assert cluster.left == 200, "a head node boots in 300 s, of which 100 are over"
+    [cluster] = progress(tracker, clock.now()).stacks
+    assert [(each.name, each.left_seconds) for each in cluster.stacks] == [("Provider", 0), ("Cluster", 200)]
+    assert cluster.left_seconds == 200, "a head node boots in 300 s, of which 100 are over"
 
 
 @pytest.mark.parametrize("events", [0, 2_000])
@@ -248,6 +211,6 @@ def test_every_nested_stack_has_its_turn(told: ToldCloudFormation, clock: ToldCl
     clock.sleep(10)
     for _ in range(5):
         tracker.refresh()
-    [part] = progress(tracker, clock.now()).nodes
-    assert {each.operation.status for each in part.children} == {"CREATE_COMPLETE"}
-    assert len(part.children) == 30
+    [part] = progress(tracker, clock.now()).stacks
+    assert {each.status for each in part.stacks} == {"CREATE_COMPLETE"}
+    assert len(part.stacks) == 30

@@ -10,23 +10,14 @@ import pytest
 from rich.console import Console
 
 from scripts.progress.lines import LINES_AT_ONCE, SECONDS_WITHOUT_LINE, Lines
+from scripts.progress.model import progress
 from scripts.progress.screen import picture
-from scripts.progress.stacks import Tracker
-from scripts.progress.watch import progress, watch
-from tests.scripts.progress import progress_account as account
-from tests.scripts.progress.progress_account import NETWORK, PART, START, ToldClock, ToldCloudFormation
+from scripts.progress.tracker import Tracker
+from scripts.progress.watch import watch
+from tests.scripts.progress import told_account as account
+from tests.scripts.progress.told_account import NETWORK, PART, START, ToldClock, ToldCloudFormation
 
 LONG = "NetworkVpcPublicSubnetRouteTableAssociationOfAVeryLongName"
-
-
-@pytest.fixture
-def clock() -> ToldClock:
-    return ToldClock()
-
-
-@pytest.fixture
-def told(clock: ToldClock) -> ToldCloudFormation:
-    return ToldCloudFormation(clock)
 
 
 def drawn(told: ToldCloudFormation, clock: ToldClock, seconds: float, *, height: int = 40, trouble: str = "") -> str:
@@ -36,7 +27,8 @@ def drawn(told: ToldCloudFormation, clock: ToldClock, seconds: float, *, height:
     for _ in range(3):
         tracker.refresh()
     console = Console(file=io.StringIO(), width=80, record=True)
-    console.print(picture(account.deployment(told), progress(tracker, clock.now()), trouble, height))
+    current = progress(tracker, clock.now()).model_copy(update={"trouble": trouble or None})
+    console.print(picture(account.deployment(told), current, height))
     return console.export_text()
 
 
@@ -52,14 +44,8 @@ def test_the_picture_of_a_creation(told: ToldCloudFormation, clock: ToldClock) -
         ["Provider", bar, "1/1", *["created", "in", "37", "s"]],
         ["trn1-16", "━━━━", "1/2", *["creating", "2", "min", "21", "s,", "~3", "min", "more"]],
         ["Wait", *["creating", "1", "min", "40", "s", "of", "~5", "min"]],
-        ["trn1-16-monitoring", "not", "begun"],
+        ["trn1-16-monitoring", "not", "started"],
     ]
-
-
-def test_a_typical_time_that_is_over_is_not_shown(told: ToldCloudFormation, clock: ToldClock) -> None:
-    account.creation(told)
-    assert "creating 2 s of ~2 s" in drawn(told, clock, 13)
-    assert "creating 3 s of" not in drawn(told, clock, 14)
 
 
 def test_the_picture_names_the_failure_and_the_roll_back(told: ToldCloudFormation, clock: ToldClock) -> None:
@@ -86,12 +72,6 @@ def test_it_is_not_higher_than_the_terminal(told: ToldCloudFormation, clock: Tol
     assert len(drawn(told, clock, 10, height=8).splitlines()) < 8
 
 
-def test_it_says_that_it_is_still_reading(told: ToldCloudFormation, clock: ToldClock) -> None:
-    told.tell(PART, (0, "", "CREATE_IN_PROGRESS"))
-    told.tell(PART, *((1, f"R{number}=AWS::EC2::EIP", "CREATE_IN_PROGRESS") for number in range(5000)))
-    assert "reading what has happened so far" in drawn(told, clock, 10)
-
-
 def test_a_terminal_gets_the_picture_and_at_last_the_summary(told: ToldCloudFormation, clock: ToldClock) -> None:
     account.creation(told)
     written = io.StringIO()
@@ -99,14 +79,6 @@ def test_a_terminal_gets_the_picture_and_at_last_the_summary(told: ToldCloudForm
     assert watch(account.deployment(told), console, clock=clock, as_json=False) == 0
     assert "~3 min more" in written.getvalue()
     assert written.getvalue().endswith("trn1-16: complete after 14 min 50 s.\n")
-
-
-def test_a_terminal_gets_the_reason_when_the_time_is_over(told: ToldCloudFormation, clock: ToldClock) -> None:
-    account.creation(told)
-    written = io.StringIO()
-    console = Console(file=written, width=80, height=30, force_terminal=True, color_system=None)
-    assert watch(account.deployment(told), console, clock=clock, as_json=False, timeout=2) == 124
-    assert "The 2 minutes are over. What was begun goes on in AWS." in written.getvalue()
 
 
 def logged(told: ToldCloudFormation, clock: ToldClock, minutes: float = 60) -> list[tuple[float, str]]:
@@ -133,18 +105,6 @@ def test_a_log_is_never_silent_for_long_and_never_flooded(told: ToldCloudFormati
     assert any("trn1-16 1/2, Wait" in line for _, line in lines), "what takes so long is named"
 
 
-def test_a_log_names_what_was_slow(told: ToldCloudFormation, clock: ToldClock) -> None:
-    account.creation(told)
-    text = "\n".join(line for _, line in logged(told, clock))
-    assert "12:13:20  trn1-16  Wait (AWS::CloudFormation::WaitCondition) CREATE_COMPLETE in 4 min 29 s" in text
-
-
-def test_lines_come_once(told: ToldCloudFormation, clock: ToldClock) -> None:
-    account.creation(told)
-    lines = [line for _, line in logged(told, clock) if "_COMPLETE in" in line]
-    assert len(lines) == len(set(lines)) == 7
-
-
 def test_many_failures_at_once_are_not_all_told(told: ToldCloudFormation, clock: ToldClock) -> None:
     told.tell(NETWORK, (0, "", "CREATE_IN_PROGRESS"))
     told.tell(NETWORK, *((1, f"R{number}=AWS::EC2::EIP", "CREATE_FAILED") for number in range(90)), reason="limit")
@@ -153,7 +113,7 @@ def test_many_failures_at_once_are_not_all_told(told: ToldCloudFormation, clock:
     tracker.refresh()
     console = Console(file=io.StringIO(), width=80, record=True)
     lines = Lines(account.deployment(told), console)
-    lines.show(progress(tracker, clock.now()), "")
+    lines.show(progress(tracker, clock.now()))
     assert len(console.export_text().splitlines()) == LINES_AT_ONCE + 1
 
 

@@ -1,4 +1,4 @@
-"""`make deploy` takes up what a job that ended left in progress."""
+"""`make deploy` follows what a job that ended left in progress."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from config.settings import load
 from emulator import stand_ins
 from emulator.aws import EmulatedAws
 from emulator.cdk import CommandLine
+from scripts import deploy
 from scripts.command import CONFIG, DONE, FAILED, UnusableError
-from scripts.commands import deploy
+from scripts.commands import deploy as command
 from scripts.deployment import PARTS, Account, Deployment
 from scripts.plan.command import PlanError
 from scripts.progress import watch as progress
@@ -78,13 +79,15 @@ def test_nothing_is_followed_where_nothing_is_in_progress(listed: list[dict[str,
     assert settle(listed) == ("", [])
 
 
-@pytest.mark.parametrize("part", PARTS)
-@pytest.mark.parametrize("status", ["CREATE_IN_PROGRESS", "UPDATE_ROLLBACK_IN_PROGRESS", "DELETE_IN_PROGRESS"])
+@pytest.mark.parametrize(
+    ("part", "status"),
+    [("network", "CREATE_IN_PROGRESS"), ("cluster", "UPDATE_ROLLBACK_IN_PROGRESS"), ("storage", "DELETE_IN_PROGRESS")],
+)
 def test_what_is_in_progress_is_followed_to_its_end(part: str, status: str, settle: Settle) -> None:
     assert settle(stacks(status, f"dev-{part}")) == ("", ["dev"])
 
 
-def test_a_failure_that_was_followed_is_not_tried_again_unasked(settle: Settle) -> None:
+def test_after_a_failure_nothing_is_deployed(settle: Settle) -> None:
     blocker, followed = settle(stacks("CREATE_IN_PROGRESS"), FAILED)
     assert followed == ["dev"]
     assert "Why: make diagnose ENV=dev. To try again: make deploy ENV=dev" in blocker
@@ -103,25 +106,23 @@ def test_settings_from_before_an_upgrade_deploy_nothing(settle: Settle) -> None:
         (stacks("CREATE_IN_PROGRESS"), UnusableError("An error occurred (ExpiredToken)")),
     ],
 )
-def test_credentials_that_ended_are_an_error_for_people(listed: Any, ends: Any, settle: Settle) -> None:
+def test_expired_credentials_are_an_error_for_people(listed: Any, ends: Any, settle: Settle) -> None:
     with pytest.raises(PlanError, match="ExpiredToken"):
         settle(listed, ends)
 
 
-def test_what_stands_against_a_deployment_ends_the_command(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_blocker_ends_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "argv", ["deploy", "dev", "--yes"])
-    monkeypatch.setattr(deploy, "clean_up_as_after_ctrl_c", lambda: None)
-    monkeypatch.setattr(deploy, "settle", lambda _: "not now")
-    assert deploy.main() == 1
+    monkeypatch.setattr(command, "clean_up_as_after_ctrl_c", lambda: None)
+    monkeypatch.setattr(command, "settle", lambda _: "not now")
+    assert command.main() == 1
     assert capsys.readouterr().err == "not now\n"
 
 
 @pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.validation
-def test_a_second_run_takes_up_the_first_and_a_third_has_nothing_to_do(boto3_data: None, tmp_path: Path) -> None:
+def test_a_second_run_continues_the_first_and_a_third_has_nothing_to_do(boto3_data: None, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "scripts", "deploy", "dev", "--yes"]
     with EmulatedAws() as aws, closing(CommandLine(aws)) as command_line:
         stand_ins.create(aws, DEV)

@@ -1,0 +1,50 @@
+"""`submit` through Systems Manager, as from elsewhere than the cluster."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from scripts.commands import submit
+from scripts.remote import streamed_command
+from tests.scripts.account import Operated
+
+SHELL = 'runuser() { printf "%s\\n" "$@" >"CALLED"; PROGRAM; }; source /dev/stdin'
+"""A head node on which PROGRAM runs in place of the command."""
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Run where there is no Slurm."""
+    monkeypatch.setattr(streamed_command, "SECONDS_BETWEEN_READS", 0.05)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "argv", ["submit", "trn1-16", "--nodes", "16", "--output", "/fsx/my run"])
+
+
+@pytest.mark.parametrize(
+    ("program", "result"),
+    [
+        ("echo 'train        job 2'", (0, "train        job 2\n", "")),
+        ("echo '--steps: got 0' >&2; return 2", (2, "", "--steps: got 0\n")),
+    ],
+)
+def test_the_command_runs_on_the_head_node_and_its_result_comes_back(
+    operated: Operated,
+    tmp_path: Path,
+    program: str,
+    result: tuple[int, str, str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    called = tmp_path / "called"
+    operated.shell(SHELL.replace("CALLED", str(called)).replace("PROGRAM", program))
+    assert (submit.main(), *capsys.readouterr()) == result
+    command = "python3 /fsx/ultracluster/jobs/current/submit.py --nodes 16 --output '/fsx/my run'"
+    assert called.read_text(encoding="utf-8").splitlines() == ["--login", "ubuntu", "--session-command", command]
+
+
+def test_a_command_that_never_ran_is_no_success(operated: Operated, capsys: pytest.CaptureFixture[str]) -> None:
+    operated.shell("")
+    assert submit.main() == 1
+    assert "did not run the command to its end: Undeliverable" in capsys.readouterr().err

@@ -1,0 +1,314 @@
+"""What is wrong with a deployment, what it costs, and what is shown, by given states."""
+
+from __future__ import annotations
+
+import argparse
+import io
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+import pytest
+from rich.console import Console
+
+from config.settings import Settings, load
+from scripts.clock import Clock
+from scripts.command import CONFIG, DONE, FAILED, OperationError, UnusableError
+from scripts.commands import status as command
+from scripts.deployment import PARTS, Deployment
+from scripts.slurm import parse
+from scripts.status.collect import Collector
+from scripts.status.cost import cost_now
+from scripts.status.model import (
+    Cost,
+    FileSystem,
+    HeadNodeStatus,
+    Reservation,
+    SlurmStatus,
+    StackStatus,
+    Status,
+    Unavailable,
+    Usage,
+    try_fetch,
+)
+from scripts.status.screen import refresh, render
+from scripts.status.software import FailedNode, Software
+from tests.scripts.slurm_samples import RECORDED
+
+NOW = datetime(2026, 11, 21, 13, tzinfo=UTC)
+AGO = NOW - timedelta(hours=5)
+STACKS = tuple(StackStatus(f"trn1-16-{part}", "CREATE_COMPLETE", AGO) for part in PARTS)
+HEAD_NODE = HeadNodeStatus("i-1", "running", "c6i.4xlarge", "10.0.0.5", "", AGO, session_manager=True)
+READY = Software("ready", "inactive", "2.28.1-pytorch2.9.0-ubuntu24.04", "2026-11-21T12:58:00Z", "", (), ())
+BUILDING = replace(READY, state="building", unit="active", log=("first", "second"))
+BUILD_FAILED = replace(BUILDING, state="failed", unit="failed", reason="failed (10): no network.")
+
+
+def status(**changes: Any) -> Status:
+    """Return the state of a healthy deployment, with changes."""
+    healthy = {
+        "environment": "trn1-16",
+        "name": "trn1-16",
+        "region": "us-west-2",
+        "cluster": "trn1-16",
+        "time": NOW,
+        "stacks": STACKS,
+        "other_clusters": (),
+        "head_node": HEAD_NODE,
+        "compute_nodes": {"running": 2},
+        "fleet": "RUNNING",
+        "slurm": SlurmStatus.of(parse(RECORDED), NOW),
+        "software": READY,
+        "file_system": FileSystem("fs-1", "AVAILABLE", 4800, 1200),
+        "usage": Usage(2400 * 1024**3, 300),
+        "reservations": (),
+        "alarms": (),
+        "cost": Cost(45.16, 43, 2.16, (), "table of 2026-01-19"),
+    }
+    return Status(**{**healthy, **changes})
+
+
+def missing(reason: str, *, is_problem: bool = True) -> Unavailable:
+    return Unavailable(reason=reason, is_problem=is_problem)
+
+
+def settings_with(reservation: str = "") -> Settings:
+    """Return settings whose nodes are launched into a reservation."""
+    found = load(CONFIG / "trn1-16.yaml")
+    [queue] = found.cluster.queues
+    [resource] = queue.compute_resources
+    changed = resource.model_copy(update={"capacity_reservation_id": reservation or None})
+    queues = [queue.model_copy(update={"compute_resources": [changed]})]
+    return found.model_copy(update={"cluster": found.cluster.model_copy(update={"queues": queues})})
+
+
+def screen(state: Status) -> str:
+    console = Console(width=80, file=io.StringIO())
+    for each in render(state):
+        console.print(each)
+    return cast(io.StringIO, console.file).getvalue()
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"stacks": (replace(STACKS[0], status="UPDATE_ROLLBACK_COMPLETE"),)}, "network is UPDATE_ROLL"),
+        ({"stacks": (STACKS[0], StackStatus("trn1-16-storage"))}, "there is no stack trn1-16-storage"),
+        ({"unavailable_stacks": missing("these credentials lack x")}, "stacks: these credentials lack x"),
+        ({"stacks": (*STACKS, StackStatus("trn1-16", "DELETE_FAILED", AGO))}, "stack trn1-16 is DELETE_FAILED"),
+        ({"head_node": None}, "has no head node"),
+        ({"head_node": replace(HEAD_NODE, state="stopped"), "slurm": missing("none runs")}, "node i-1 is stopped"),
+        ({"fleet": "PROTECTED"}, "PROTECTED"),
+        ({"fleet": missing("these credentials lack dynamodb:GetItem")}, "fleet: these credentials lack dynamodb"),
+        ({"file_system": FileSystem("fs-1", "FAILED", 1200, 1)}, "fs-1 is FAILED"),
+        ({"reservations": (Reservation("cr-1", "expired", is_block=True, total=2),)}, "reservation cr-1 is expired"),
+        ({"alarms": ("trn1-16-monitoring-x",)}, "alarm trn1-16-monitoring-x is raised"),
+        ({"software": BUILD_FAILED}, "no network. To retry: make run ENV=trn1-16 ARGS='sudo systemctl restart ultra"),
+        ({"software": replace(BUILDING, unit="inactive")}, "not ready: nothing builds it now."),
+        ({"software": Software("", "failed", "", "", "", (), ())}, "not ready: nothing builds it now."),
+        ({"software": replace(BUILDING, state="ready", unit="failed")}, "not ready: nothing builds it now."),
+    ],
+)
+def test_problems(change: dict[str, Any], problem: str) -> None:
+    [found] = status(**change).faults
+    assert problem in found
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"fleet": "STOPPED"},
+        {"usage": missing("no storage stack", is_problem=False)},
+        {"reservations": (Reservation("cr-1", "scheduled", is_block=True, total=2, begins=NOW + timedelta(days=1)),)},
+        {"stacks": (*STACKS, StackStatus("trn1-16"))},
+        {"software": None},
+        {"software": BUILDING},
+        {"software": Software("", "activating", "", "", "", (), ())},
+    ],
+)
+def test_no_problem(change: dict[str, Any]) -> None:
+    assert status(**change).healthy
+
+
+@pytest.mark.parametrize(
+    ("change", "failed"),
+    [
+        ({}, False),
+        ({"stacks": (replace(STACKS[0], status="ROLLBACK_COMPLETE"),)}, True),
+        ({"fleet": "PROTECTED"}, True),
+        ({"head_node": None}, True),
+        ({"head_node": None, "fleet": "UNKNOWN"}, False),
+        ({"head_node": None, "stacks": (replace(STACKS[2], status="CREATE_IN_PROGRESS"),)}, False),
+        ({"head_node": missing("these credentials lack x")}, False),
+    ],
+)
+def test_what_calls_for_a_diagnosis(change: dict[str, Any], failed: bool) -> None:
+    assert status(**change).failed is failed
+
+
+def test_what_is_unavailable_is_null_in_json_and_unseen_has_the_reason() -> None:
+    document = status(usage=missing("why"), diagnosis=missing("because")).model_dump(mode="json")
+    assert (document["usage"], document["diagnosis"]) == (None, None)
+    assert document["unseen"] == {"usage": "why", "diagnosis": "because"}
+
+
+def test_the_software_of_jobs_is_shown_with_the_end_of_its_log_until_it_is_ready() -> None:
+    ready, building, failed = (
+        " ".join(screen(status(software=each)).split()) for each in (READY, BUILDING, BUILD_FAILED)
+    )
+    assert "Software ready since 2 min: 2.28.1-pytorch2.9.0-ubuntu24.04 Storage" in ready.replace(" Queue", " Storage")
+    assert "Software building since 2 min: 2.28.1-pytorch2.9.0-ubuntu24.04 first second" in building
+    assert "Software failed since 2 min: 2.28.1-pytorch2.9.0-ubuntu24.04 first second" in failed
+
+
+def test_nodes_that_failed_to_start_are_shown_with_the_reason() -> None:
+    node = FailedNode("trn1-dy-trn1-32xl-3", "2026-11-21T12:50", "failed (12): no repository has aws-neuronx-dkms.")
+    text = " ".join(screen(status(software=replace(BUILDING, failed_nodes=(node,)))).split())
+    assert "trn1-dy-trn1-32xl-3 10 min failed (12): no repository has aws-neuronx-dkms." in text
+
+
+def test_another_cluster_is_shown_and_not_included_in_the_cost() -> None:
+    other = StackStatus("trn1-16-cluster-2", "CREATE_IN_PROGRESS")
+    text = " ".join(screen(status(other_clusters=(other,))).split())
+    assert "trn1-16-cluster-2 is CREATE_IN_PROGRESS: another cluster of this deployment" in text
+    assert "not included: trn1-16-cluster-2 (make inventory)" in text
+
+
+def test_a_block_says_when_it_starts_and_ends() -> None:
+    start, end = NOW + timedelta(hours=3), NOW + timedelta(days=2, hours=4)
+    running = Reservation("cr-1", "active", True, "trn1.32xlarge", 16, 4, AGO, end)
+    coming = Reservation("cr-2", "scheduled", True, "trn1.32xlarge", 16, 0, start, end)
+    over = Reservation("cr-3", "expired", True, "trn1.32xlarge", 16, 0, AGO, NOW - timedelta(minutes=5))
+    text = " ".join(screen(status(reservations=(running, coming, over))).split())
+    assert "cr-1, active, 16 trn1.32xlarge, 12 used, 4 left, ends in 2 d 4 h" in text
+    assert "cr-2, scheduled, 16 trn1.32xlarge, starts in 3 h, ends in 2 d 4 h" in text
+    assert "cr-3, expired, 16 trn1.32xlarge, ended 5 min ago" in text
+
+
+def test_long_names_and_numbers_fit_into_80_columns() -> None:
+    name = "a-name-of-forty-characters-and-not-fewer"
+    recorded = RECORDED.replace("cpu|", "a-queue-of-25-characters-x|").replace("idle~|5", "idle~|1875")
+    wide = status(
+        stacks=tuple(replace(each, name=f"{name}-monitoring", status="UPDATE_ROLLBACK_FAILED") for each in STACKS),
+        slurm=SlurmStatus.of(parse(recorded), NOW),
+        file_system=missing("w" * 200),
+        reservations=(Reservation("cr-0123456789abcdef0", "active", True, "trn1.32xlarge", 1875, 4, AGO, NOW),),
+        alarms=("x" * 100,),
+    )
+    assert max(len(line) for line in screen(wide).splitlines()) <= 80
+
+
+def test_the_cost_is_that_of_the_running_nodes() -> None:
+    none = cost_now(settings_with(), {}, NOW.date())
+    two = cost_now(settings_with(), {("trn1", "trn1-32xl"): 2}, NOW.date())
+    assert none.nodes_usd == 0
+    assert two.standing_usd == none.standing_usd
+    assert 43 < two.nodes_usd < 43.2, "21.50 for a node, then its volume and metrics"
+    assert two.hourly_usd == pytest.approx(two.nodes_usd + two.standing_usd)
+
+
+def test_nodes_that_the_settings_do_not_have_and_blocks_are_not_included_in_the_cost() -> None:
+    found = load(CONFIG / "reserved.yaml")
+    [block] = [queue for queue in found.cluster.queues if queue.capacity_type == "CAPACITY_BLOCK"]
+    [resource] = block.compute_resources
+    cost = cost_now(found, {(block.name, resource.name): 4, ("old", "trn1-32xl"): 3}, NOW.date())
+    assert cost.nodes_usd < 1
+    assert cost.unpriced[-1] == "3 nodes of old/trn1-32xl"
+    assert any(block.name in each for each in cost.unpriced)
+
+
+def test_an_error_of_an_operation_is_no_reason_to_stop() -> None:
+    def fail() -> str:
+        raise OperationError("the head node is gone")
+
+    assert try_fetch(fail) == missing("the head node is gone")
+
+
+# --- --watch ---
+
+
+class Scripted(Collector):
+    """Returns given states, one after another."""
+
+    def __init__(self, states: Sequence[Status]) -> None:
+        self._states = iter(states)
+
+    def collect(self) -> Status:
+        return next(self._states)
+
+
+class NoTime(Clock):
+    def sleep(self, seconds: float) -> None:
+        """Return at once."""
+
+
+def terminal() -> Console:
+    return Console(width=80, height=50, file=io.StringIO(), force_terminal=True, color_system=None)
+
+
+def written(console: Console) -> str:
+    return cast(io.StringIO, console.file).getvalue()
+
+
+def test_a_terminal_shows_the_state_again_until_an_operation_starts() -> None:
+    console = terminal()
+    updating = status(stacks=(replace(STACKS[0], status="UPDATE_IN_PROGRESS"),))
+    refresh(Scripted([status(), status(fleet="PROTECTED"), updating]), console, clock=NoTime(), seconds=15)
+    assert written(console).index("RUNNING") < written(console).index("PROTECTED")
+    assert "Why: make diagnose ENV=trn1-16" in written(console)
+    assert "UPDATE_IN_PROGRESS" not in written(console)
+
+
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the list of what was called, where the progress fails and no diagnosis can be made."""
+    called: list[str] = []
+
+    def follow(*_: Any, timeout: float | None, **__: Any) -> int:
+        called.append("progress")
+        return 124 if timeout else FAILED
+
+    def diagnose(*_: Any, **__: Any) -> None:
+        called.append("diagnose")
+        raise OperationError("there are no logs")
+
+    monkeypatch.setattr("scripts.status.screen.refresh", lambda *_, **__: called.append("state"))
+    monkeypatch.setattr("scripts.progress.watch.watch", follow)
+    monkeypatch.setattr("scripts.diagnose.diagnose.diagnose", diagnose)
+    return called
+
+
+def given(*arguments: str) -> argparse.Namespace:
+    return command.arguments().parse_args(["trn1-16", *arguments])
+
+
+@pytest.mark.parametrize(
+    ("console", "arguments", "code", "expected"),
+    [
+        (terminal(), [], FAILED, ["state", "progress", "diagnose"]),
+        (Console(width=80, file=io.StringIO()), [], FAILED, ["progress", "diagnose"]),
+        (terminal(), ["--timeout", "90"], 124, ["progress"]),
+        (Console(quiet=True, force_terminal=True), ["--json"], FAILED, ["progress"]),
+    ],
+    ids=["terminal", "no terminal", "time limit", "program"],
+)
+def test_only_a_terminal_shows_the_state_and_only_people_get_a_diagnosis(
+    console: Console, arguments: list[str], code: int, expected: list[str], watched: list[str]
+) -> None:
+    deployment = Deployment("trn1-16", load(CONFIG / "trn1-16.yaml"))
+    assert command.program(deployment, given("--watch", *arguments), console) == code
+    assert watched == expected
+
+
+def test_a_time_limit_is_for_watching() -> None:
+    with pytest.raises(UnusableError, match="got 7 without --watch"):
+        command.program(Deployment("trn1-16", load(CONFIG / "trn1-16.yaml")), given("--timeout", "7"), terminal())
+
+
+def test_the_exit_code_says_whether_it_is_healthy(monkeypatch: pytest.MonkeyPatch) -> None:
+    deployment = Deployment("trn1-16", load(CONFIG / "trn1-16.yaml"))
+    for state, code in ((status(), DONE), (status(alarms=("x",)), FAILED)):
+        monkeypatch.setattr(Collector, "collect", lambda _, state=state: state)
+        assert command.program(deployment, given(), Console(file=io.StringIO())) == code

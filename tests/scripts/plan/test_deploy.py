@@ -163,7 +163,7 @@ def test_the_cdk_ends_with_the_command(
         assert deploy_assembly("trn1-16", tmp_path, ()) == 128 + signal.SIGTERM
     finally:
         signal.signal(number, before)
-    assert "The CDK was ended." in capfd.readouterr().err
+    assert "The CDK was terminated." in capfd.readouterr().err
 
 
 def test_the_exit_code_is_that_of_the_cdk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -197,7 +197,7 @@ def test_any_other_failure_is_told_in_the_log(node: Path) -> None:
     home(node).parent.write_text("a file", encoding="utf-8")
     done = run(node)
     assert (done.returncode, done.stderr) == (1, "")
-    assert re.search(r"\nrun_bundle\.sh: failed \(1\): line \d+: mkdir .*\. To do: mend what .*\.\n$", done.stdout)
+    assert re.search(r"\nrun_bundle\.sh: failed \(1\): line \d+: mkdir .*\. To do: fix what .*\.\n$", done.stdout)
 
 
 @pytest.mark.parametrize(

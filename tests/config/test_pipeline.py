@@ -101,9 +101,9 @@ def test_the_schema_is_current_and_the_file_follows_it() -> None:
     ],
 )
 def test_violations(write: Write, old: str, new: str, expected: str) -> None:
-    told = complaint(write((old, new)))
+    found = complaint(write((old, new)))
 
-    assert any(line.partition(": ")[2].startswith(expected) for line in told), told
+    assert any(line.partition(": ")[2].startswith(expected) for line in found), found
 
 
 def test_settings_for_another_account_are_refused(write: Write) -> None:
@@ -121,10 +121,10 @@ def test_two_stages_whose_settings_have_one_name_are_refused(write: Write) -> No
     prod = path.parent / "config" / "trn1-16.yaml"
     prod.write_text(prod.read_text(encoding="utf-8").replace("name: trn1-16 ", "name: dev "), encoding="utf-8")
 
-    [told] = complaint(path)
+    [found] = complaint(path)
 
-    assert told.startswith("13: stages[1].environment: got 'dev'; allowed: another deployment name for each stage")
-    assert "config/trn1-16.yaml says so, as does that of stages[0]" in told
+    assert found.startswith("13: stages[1].environment: got 'dev'; allowed: another deployment name for each stage")
+    assert "config/trn1-16.yaml says so, as does that of stages[0]" in found
 
 
 def test_violations_of_settings_are_reported_by_their_own_file(write: Write) -> None:

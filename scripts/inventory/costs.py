@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
@@ -14,6 +14,7 @@ from scripts.estimate.prices import Prices
 from scripts.estimate.products import HOURS_PER_MONTH, Product
 from scripts.inventory import leftovers_stacks
 from scripts.inventory.leftovers_model import allowed
+from ultracluster.domain.lustre import LustreSpec
 
 Key = tuple[str, str]
 """Type and id of a resource."""
@@ -149,8 +150,7 @@ def _file_systems(deployment: Deployment, prices: Prices, ids: list[str]) -> Ite
     for each in deployment.account.list("fsx", "describe_file_systems"):
         if each["FileSystemId"] in ids:
             lustre = each["LustreConfiguration"]
-            spec = replace(  # as it is: it may differ from the settings by now
-                deployment.settings.storage.file_system,
+            spec = LustreSpec(  # as it is: it may differ from the settings by now
                 deployment_type=lustre["DeploymentType"],
                 throughput_mbps_per_tib=lustre.get("PerUnitStorageThroughput"),
             )

@@ -404,7 +404,7 @@ def check_nodes(deployment: Deployed) -> None:
             target = data.get("CapacityReservationSpecification", {}).get("CapacityReservationTarget", {})
             assert target.get("CapacityReservationId") == resource.capacity_reservation_id
             [image] = ec2.describe_images(ImageIds=[data["ImageId"]])["Images"]
-            assert image["Name"].startswith(f"aws-parallelcluster-{cluster.version}-ubuntu-2404-")
+            assert image["Name"].startswith(f"aws-parallelcluster-{cluster.parallelcluster_version}-ubuntu-2404-")
 
 
 def check_scripts(deployment: Deployed) -> None:

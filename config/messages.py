@@ -1,4 +1,4 @@
-"""What a person is told about a violation in a settings file."""
+"""What is reported about violations in a settings file."""
 
 import re
 from collections.abc import Iterable, Mapping

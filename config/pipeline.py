@@ -23,7 +23,7 @@ SCHEMA_PATH = Path(__file__).with_name("pipeline.schema.json")
 PLACEHOLDER = "your-org/your-fork"
 READ_ROLE = "ultracluster-ci-read"
 READ = "read"
-"""Stands for the role of pull requests, where the name of a stage would stand for its role."""
+"""Names the role of pull requests, where other roles have the name of their stage."""
 
 
 def deploy_role(stage: str) -> str:
@@ -57,7 +57,7 @@ class Pipeline(Spec):
     """What is deployed from which repository, and where to."""
 
     repository: Annotated[str, Field(pattern=r"^[A-Za-z0-9-]+/[A-Za-z0-9._-]+$")]
-    """OWNER/NAME of the repository on GitHub, in its own upper and lower case, which IAM tells apart."""
+    """OWNER/NAME of the repository on GitHub, in its own upper and lower case, which IAM distinguishes."""
     account: Annotated[str, Field(pattern=r"^\d{12}$")] | None = None
     """AWS account of all stages, in quotes; null: nothing is deployed."""
     region: Annotated[str, Field(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$")]

@@ -22,11 +22,11 @@ def violations(sections: Mapping[str, Any]) -> list[Violation]:
     Args:
         sections: Sections of a file by name, those whose shape is in order. A rule that needs another is left out.
     """
-    found = []
+    broken = []
     for rule, needed in _RULES.items():
         if sections.keys() >= needed:
-            found += rule(**{section: sections[section] for section in needed})
-    return found
+            broken += rule(**{section: sections[section] for section in needed})
+    return broken
 
 
 def _zone(region: str, zone_id: str) -> list[Violation]:

@@ -52,7 +52,7 @@ class NetworkSettings(Spec):
     """Public addresses of the NAT gateway; each carries 55,000 connections to one destination. More than 2 need raised
     quotas of addresses per NAT gateway and, beyond 5, of Elastic IP addresses in the Region."""
     interface_endpoints: list[Annotated[str, Field(pattern=r"^[a-z][a-z0-9.-]+$")]] = []
-    """Services with an interface endpoint, such as ssm; `parallelcluster` stands for those a cluster needs."""
+    """Services with an interface endpoint, such as ssm; `parallelcluster` means those that a cluster needs."""
     flow_log_retention_days: int | None = 90
     """Days that flow logs are kept; null: no flow logs."""
     existing: ExistingVpc | None = None

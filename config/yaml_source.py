@@ -16,9 +16,9 @@ LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 MAX_BYTES = 1024 * 1024
 """Size of the largest file that is read."""
 MAX_ALIASED_VALUES = 10_000
-"""Values that all aliases of a file may stand for together. Aliases of aliases double it line by line."""
+"""Values that all aliases of a file may expand to. Aliases of aliases double it line by line."""
 MAX_ALIASED_CHARACTERS = 1024 * 1024
-"""Length of all text that the aliases of a file may stand for together."""
+"""Length of all text that the aliases of a file may expand to."""
 MAX_DEPTH = 100
 """Mappings and lists within each other. libyaml's time grows with the square of it."""
 
@@ -86,9 +86,9 @@ class YamlSource:
 
 
 def _excess(text: str) -> str | None:
-    """Return the line on which a text asks for too much time or memory, and how; None: nowhere.
+    """Return the line on which a text would take too much time or memory, and why; None: nowhere.
 
-    It looks at the parser's events, before anything is made of the text.
+    It reads the parser's events, before values are built.
     """
     sizes: dict[str | None, tuple[int, int]] = {}  # values that an alias of an anchor stands for, and characters
     around: list[tuple[str | None, int, int]] = []  # the collections that are open: anchor; values, characters before
@@ -99,7 +99,7 @@ def _excess(text: str) -> str | None:
         if isinstance(event, yaml.AliasEvent):
             if any(event.anchor == anchor for anchor, _, _ in around):
                 return f"{line}: got *{event.anchor} within what it names; allowed: aliases of other values"
-            size, length = sizes.get(event.anchor, (0, 0))  # of an anchor that is not there the loader tells
+            size, length = sizes.get(event.anchor, (0, 0))  # the loader reports a missing anchor
             values += size
             characters += length
             aliased += size

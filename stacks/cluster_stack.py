@@ -117,5 +117,5 @@ class ClusterStack(cdk.Stack):
         cdk.CfnOutput(self, "Summary", value=self.to_json_string(summary), description="For scripts")
 
 
-def _node_script(entry: str, facts: Mapping[str, str], bundles: Mapping[str, Path] | None = None) -> NodeScript:
-    return NodeScript(_NODE_SCRIPTS, entry, [f"{name}={value}" for name, value in facts.items()], bundles or {})
+def _node_script(entry: str, arguments: Mapping[str, str], bundles: Mapping[str, Path] | None = None) -> NodeScript:
+    return NodeScript(_NODE_SCRIPTS, entry, [f"{name}={value}" for name, value in arguments.items()], bundles or {})

@@ -1,6 +1,5 @@
 """The only place where stacks are put together; the app and the tests share it."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import aws_cdk as cdk
@@ -15,17 +14,7 @@ from ultracluster.domain.lustre import shared_storage_name
 from ultracluster.metric_sources import ClusterMetrics, FileSystemMetrics, NatGatewayMetrics
 
 
-@dataclass(frozen=True)
-class Deployment:
-    """The stacks of a deployment."""
-
-    network: NetworkStack
-    storage: StorageStack
-    cluster: ClusterStack
-    monitoring: MonitoringStack
-
-
-def compose(app: Construct, settings: Settings) -> Deployment:
+def compose(app: Construct, settings: Settings) -> None:
     """Add the stacks of a deployment to an app, or to a stage of a pipeline; their names are the same in both."""
 
     def options(part: str) -> dict[str, Any]:
@@ -74,7 +63,7 @@ def compose(app: Construct, settings: Settings) -> Deployment:
         **options("cluster"),
     )
     nat_gateway_id = network.network.nat_gateway_id
-    monitoring = MonitoringStack(
+    MonitoringStack(
         app,
         settings.stack_name("monitoring"),
         settings=settings.monitoring,
@@ -88,4 +77,3 @@ def compose(app: Construct, settings: Settings) -> Deployment:
     )
     for warning in settings.warnings:
         cdk.Annotations.of(cluster).add_warning_v2("ultracluster:settings", warning)
-    return Deployment(network, storage, cluster, monitoring)

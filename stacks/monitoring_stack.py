@@ -1,4 +1,4 @@
-"""The stack of alarms and dashboard. It outlives clusters, so that who is told of alarms need not confirm again."""
+"""The stack of alarms and dashboard. It outlives clusters, so that subscribers need not confirm again."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from ultracluster.monitoring import Monitoring
 
 
 class MonitoringStack(cdk.Stack):
-    """Watch what the other stacks make.
+    """Alarms and a dashboard of what the other stacks make.
 
     Attributes:
         monitoring: Alarms and dashboard.
@@ -36,7 +36,7 @@ class MonitoringStack(cdk.Stack):
             settings: What to make.
             cluster: The cluster, which may come later and go earlier.
             file_system: What it mounts.
-            nat_gateway: None where the network is not ours.
+            nat_gateway: None in an existing VPC.
             **stack_options: As of ``cdk.Stack``: env, tags, termination_protection and so on.
         """
         super().__init__(scope, construct_id, **stack_options)

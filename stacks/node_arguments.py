@@ -6,7 +6,7 @@ from ultracluster.domain.instance_types import has_efa
 
 
 def compute_node(spec: ClusterSpec, queue: QueueSpec, mount_dir: str, *, metrics: bool = False) -> dict[str, str]:
-    """Return the facts for the compute nodes of a queue.
+    """Return the arguments for the compute nodes of a queue.
 
     Args:
         spec: A cluster without violations.
@@ -15,7 +15,7 @@ def compute_node(spec: ClusterSpec, queue: QueueSpec, mount_dir: str, *, metrics
         metrics: Whether nodes send metrics.
     """
     release = neuron.RELEASES[spec.neuron_sdk]
-    facts = {
+    arguments = {
         "queue": queue.name,
         "cluster": spec.name,
         "region": spec.region,
@@ -31,12 +31,12 @@ def compute_node(spec: ClusterSpec, queue: QueueSpec, mount_dir: str, *, metrics
     }
     switched_off = [r.name for r in queue.compute_resources if has_efa(r.instance_type) and not r.has_efa]
     if switched_off:
-        facts["without_efa"] = ",".join(switched_off)
-    return facts | _metrics(metrics)
+        arguments["without_efa"] = ",".join(switched_off)
+    return arguments | _metrics(metrics)
 
 
 def head_node(spec: ClusterSpec, mount_dir: str, *, deployment: str, metrics: bool = False) -> dict[str, str]:
-    """Return the facts for the head node, which makes the training environment.
+    """Return the arguments for the head node, which makes the training environment.
 
     Args:
         spec: A cluster without violations.
@@ -64,9 +64,9 @@ def head_node(spec: ClusterSpec, mount_dir: str, *, deployment: str, metrics: bo
 
 
 def login_node(spec: ClusterSpec, mount_dir: str) -> dict[str, str]:
-    """Return the facts for login nodes, which use the training environment that the head node makes.
+    """Return the arguments for login nodes, which use the training environment that the head node makes.
 
-    They name no release: a login node that runs is told nothing new.
+    They name no release: a running login node gets no update.
     """
     return {
         "cluster": spec.name,

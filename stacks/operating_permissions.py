@@ -22,13 +22,13 @@ WILDCARDS = {
     "Resource::arn:aws:s3:::cdk-": "encryption of the bucket of `cdk bootstrap`, by name",
     "Resource::arn:aws:ssm:*:*:parameter/": "parameters of this project and of `cdk bootstrap`, by name",
 }
-"""Reasons for those in these rights and in what programs look at, as `acknowledge_wildcards` takes them."""
+"""Reasons for the wildcards in these permissions and in those of programs that read, for `acknowledge_wildcards`."""
 
 
 def ask_head_node(stack: cdk.Stack, settings: Settings) -> list[iam.PolicyStatement]:
-    """Return the rights to run commands on the cluster's instances: as root, so they are no reading rights.
+    """Return the permissions to run commands on the cluster's instances; commands run as root.
 
-    What came of a command, and ending one, know no resources: who has the id of another's command may do both.
+    The result of a command, and its cancellation, know no resources: the id of any command is enough.
 
     https://docs.aws.amazon.com/systems-manager/latest/userguide/run-command-setting-up.html#tag-based-access,
     https://docs.aws.amazon.com/service-authorization/latest/reference/list_awssystemsmanager.html
@@ -47,9 +47,9 @@ def ask_head_node(stack: cdk.Stack, settings: Settings) -> list[iam.PolicyStatem
 
 
 def stop_and_destroy(stack: cdk.Stack, settings: Settings) -> list[iam.PolicyStatement]:
-    """Return the rights to stop the fleet and to destroy the deployment, its file system after a last backup.
+    """Return the permissions to stop the fleet and to destroy the deployment, its file system after a last backup.
 
-    CloudFormation deletes a stack in the role that made it: what remains to be done by hand is little.
+    CloudFormation deletes a stack in the role that created it, so few permissions are needed.
 
     Args:
         stack: Where the policy will be.

@@ -1,4 +1,4 @@
-"""The stack that lets GitHub's runners into an account, without a key. It is deployed by a person, once."""
+"""The roles that GitHub's runners assume, without a key. A person deploys this stack, once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ https://docs.aws.amazon.com/IAM/latest/UserGuide/id_roles.html#iam-term-role-cha
 
 
 class PipelineAccessStack(cdk.Stack):
-    """Make the role in which pull requests look, and one for each stage in which it is deployed."""
+    """The role of pull requests, which only reads, and one for the deployment of each stage."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class PipelineAccessStack(cdk.Stack):
             construct_id: Name of the stack.
             pipeline: Whom to let in.
             deployments: What each stage deploys, by its name.
-            reviewing: IAM policy of what programs look at in pull requests.
+            reviewing: IAM policy of what programs read in pull requests.
             deploying: The same when they deploy, destroy and diagnose.
             **stack_options: As of ``cdk.Stack``: env, tags, termination_protection and so on.
         """
@@ -100,7 +100,7 @@ class PipelineAccessStack(cdk.Stack):
         return f"refs/heads/{self._pipeline.branch}"
 
     def _cdk_roles(self, qualifier: str, *names: str) -> iam.PolicyDocument:
-        """Return the right to assume roles that `cdk bootstrap` made in the stages' account and Region."""
+        """Return the permission to assume roles that `cdk bootstrap` made in the stages' account and Region."""
         arns = [
             self.format_arn(
                 service="iam",

@@ -27,11 +27,11 @@ def compose_pipeline(
 
     Args:
         app: Where to.
-        pipeline: One that nothing is missing of.
+        pipeline: Settings with nothing missing.
         deployments: What each stage deploys, by its name. The pipeline's own stacks use the bootstrap of the first.
-        reviewing: IAM policy of what programs look at in pull requests, and before a deployment.
+        reviewing: IAM policy of what programs read in pull requests, and before a deployment.
         checking: The same after a deployment inside AWS.
-        deploying: IAM policy of what they look at when they deploy, destroy and diagnose.
+        deploying: IAM policy of what they read when they deploy, destroy and diagnose.
         cdk_version: Version of the CDK command line that is pinned.
     """
     env = cdk.Environment(account=pipeline.account, region=pipeline.region)
@@ -54,7 +54,7 @@ def compose_pipeline(
             pipeline=pipeline,
             connection_arn=pipeline.connection_arn,
             deployments=deployments,
-            looking=reviewing,
+            reviewing=reviewing,
             checking=checking,
             cdk_version=cdk_version,
             env=env,

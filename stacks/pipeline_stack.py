@@ -36,10 +36,10 @@ _WILDCARDS = {
 
 
 class DeploymentStage(cdk.Stage):
-    """All stacks of a deployment, of the names that they have without a pipeline.
+    """All stacks of a deployment, under the names that they have without a pipeline.
 
     It names no account: the stacks are those of the pipeline's own, and their templates as `make deploy` has them, but
-    for tags Name, which begin with the name of the stage.
+    for tags Name, which start with the name of the stage.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, settings: Settings) -> None:
@@ -48,7 +48,7 @@ class DeploymentStage(cdk.Stage):
 
 
 class PipelineStack(cdk.Stack):
-    """Make a pipeline that updates itself, then deploys stage after stage, and looks at each."""
+    """A pipeline that updates itself, then deploys and checks stage after stage."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class PipelineStack(cdk.Stack):
         pipeline: Pipeline,
         connection_arn: str,
         deployments: Mapping[str, Settings],
-        looking: Mapping[str, Any],
+        reviewing: Mapping[str, Any],
         checking: Mapping[str, Any],
         cdk_version: str,
         **stack_options: Any,
@@ -71,13 +71,13 @@ class PipelineStack(cdk.Stack):
             pipeline: What to deploy.
             connection_arn: Connection to GitHub, which a person has confirmed in the console.
             deployments: What each stage deploys, by its name.
-            looking: IAM policy of what programs look at before a deployment.
-            checking: The same after it, when they also tell why it failed.
+            reviewing: IAM policy of what programs read before a deployment.
+            checking: The same after it, when they also diagnose failures.
             cdk_version: Version of the CDK command line that the pipeline updates itself with.
             **stack_options: As of ``cdk.Stack``: env, tags, termination_protection and so on.
         """
         super().__init__(scope, construct_id, **stack_options)
-        self._looking = looking
+        self._reviewing = reviewing
         self._checking = checking
         self._source = pipelines.CodePipelineSource.connection(
             pipeline.repository, pipeline.branch, connection_arn=connection_arn
@@ -132,12 +132,12 @@ class PipelineStack(cdk.Stack):
         return bucket
 
     def _before(self, stage: Stage) -> list[pipelines.Step]:
-        """Return the change plan, which fails if something stands against it, and the approval of who has read it."""
+        """Return the plan, which fails on a blocker, and the approval by someone who has read it."""
         changes = pipelines.CodeBuildStep(
             "Changes",
             input=self._source,
             commands=[f"make plan ENV={stage.environment}"],
-            role_policy_statements=_statements(self._looking),
+            role_policy_statements=_statements(self._reviewing),
         )
         if not stage.approval:
             return [changes]
@@ -146,7 +146,7 @@ class PipelineStack(cdk.Stack):
         return [changes, approve]
 
     def _check(self, stage: Stage, settings: Settings) -> pipelines.CodeBuildStep:
-        """Return the step after a deployment: it protects stacks, which CodePipeline does not, and looks at them.
+        """Return the step after a deployment: it protects stacks, which CodePipeline does not, and checks them.
 
         https://github.com/aws/aws-cdk/issues/17871
         """

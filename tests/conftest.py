@@ -24,12 +24,12 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the module that takes longest: if it began last, it would run alone at the end."""
+    """Start with the module that takes longest: started last, it would run alone at the end."""
     items.sort(key=lambda item: not item.nodeid.startswith("tests/end_to_end/slurm/test_training_jobs.py::"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--update-snapshots", action="store_true", help="write the golden templates anew")
+    parser.addoption("--update-snapshots", action="store_true", help="write the golden files")
 
 
 @pytest.fixture(scope="session")

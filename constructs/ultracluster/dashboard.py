@@ -2,7 +2,7 @@
 
 Graphs have a line or two per queue, however many nodes there are: CloudWatch draws 500 metrics in a widget and 2,500
 on a dashboard at most (https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_limits.html). The
-worst nodes are found by Metrics Insights, which looks at 10,000 metrics at most
+worst nodes are found by Metrics Insights, which reads 10,000 metrics at most
 (https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch-metrics-insights-limits.html).
 """
 
@@ -161,5 +161,5 @@ def _worst(
         f'SELECT {function}("{metric}") FROM SCHEMA("{metrics.NAMESPACE}", "Cluster", "Node", "Queue") '  # noqa: S608 no SQL
         f"""WHERE "Cluster" = '{cluster.name}' GROUP BY "Queue", "Node" ORDER BY {function}() {order} LIMIT {_WORST}"""
     )
-    found = cloudwatch.MathExpression(expression=query, using_metrics={}, label="", period=Duration.minutes(1))
-    return _graph(title, [found], width=width)
+    worst = cloudwatch.MathExpression(expression=query, using_metrics={}, label="", period=Duration.minutes(1))
+    return _graph(title, [worst], width=width)

@@ -7,7 +7,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 ISSUER = "token.actions.githubusercontent.com"
-"""GitHub's OpenID Connect provider; the conditions on its claims begin so."""
+"""GitHub's OpenID Connect provider, and the prefix of conditions on its claims."""
 AUDIENCE = "sts.amazonaws.com"
 """What aws-actions/configure-aws-credentials asks tokens for."""
 
@@ -21,7 +21,7 @@ class GitHubRole(Construct):
 
     The subject is compared in two forms: repositories that were made, renamed or moved after 15 July 2026 have ids in
     theirs, ``repo:OWNER@1/NAME@2:...``, older ones have none. No name has an ``@`` in it, and the claim repository is
-    compared whole, so any id may stand there
+    compared whole, so any id may be there
     (https://docs.github.com/en/actions/reference/security/oidc#immutable-subject-claims).
 
     Attributes:

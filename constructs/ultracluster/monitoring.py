@@ -45,7 +45,7 @@ class Monitoring(Construct):
     """Define an SNS topic, the alarms that notify it, and a dashboard.
 
     Attributes:
-        topic: Told of every alarm that is raised.
+        topic: Notified of every alarm that is raised.
         alarms: All alarms.
         dashboard_name: Name of the dashboard, None without one.
     """
@@ -67,9 +67,9 @@ class Monitoring(Construct):
         Args:
             scope: Parent.
             construct_id: Name in the tree.
-            cluster: Its metrics are looked for by name; it need not exist.
+            cluster: Its metrics are found by name; it need not exist.
             file_system: What the cluster mounts.
-            nat_gateway: None where it is not ours to change.
+            nat_gateway: None in an existing VPC.
             file_system_full_percent: The file system is nearly full from there on, of its nominal capacity.
             emails: Addresses that the topic writes to. SNS asks each of them for a confirmation first.
             dashboard: Whether there is one.
@@ -99,12 +99,12 @@ class Monitoring(Construct):
         that of https://docs.aws.amazon.com/sns/latest/dg/sns-access-policy-use-cases.html.
         """
         stack = Stack.of(self)
-        alarms_of_ours = stack.format_arn(service="cloudwatch", resource=f"alarm:{self._alarm_prefix}-*")
-        from_us = {
+        own_alarms = stack.format_arn(service="cloudwatch", resource=f"alarm:{self._alarm_prefix}-*")
+        from_own_alarms = {
             "StringEquals": {"aws:SourceAccount": stack.account},
-            "ArnLike": {"aws:SourceArn": alarms_of_ours},
+            "ArnLike": {"aws:SourceArn": own_alarms},
         }
-        cloud_watch = iam.ServicePrincipal(_CLOUDWATCH, conditions=from_us)
+        cloud_watch = iam.ServicePrincipal(_CLOUDWATCH, conditions=from_own_alarms)
         key = kms.Key(
             self,
             "Key",
@@ -131,7 +131,7 @@ class Monitoring(Construct):
             self._add_alarm(
                 f"UncorrectableErrors-{queue}",
                 cluster.metric(metrics.UNCORRECTABLE_ERRORS, "Sum", queue=queue, minutes=5),
-                # Nodes come and go: none that reports is none that is at fault.
+                # Nodes come and go: one that does not report has no errors.
                 _Trigger(1, 1, cloudwatch.TreatMissingData.NOT_BREACHING),
                 f"A Neuron device in queue {queue} of {cluster.name} has uncorrectable errors: what was computed since "
                 "may be wrong. When its job ends, the node is drained and replaced, or its driver loaded anew where "
@@ -170,7 +170,7 @@ class Monitoring(Construct):
             "cluster's log group. Then: `pcluster update-compute-fleet --status START_REQUESTED "
             f"--cluster-name {cluster.name} --region {region}`.",
         )
-        # By the way into INSUFFICIENT_DATA, where it also begins: silence before the first cluster alarms nobody.
+        # It alarms on the way into INSUFFICIENT_DATA, its first state: silence before the first cluster alarms nobody.
         silent = self._add_alarm(
             "HeadNodeSilent",
             cluster.metric(metrics.QUEUES_PROTECTED, "SampleCount", minutes=5),
@@ -189,7 +189,7 @@ class Monitoring(Construct):
             file_system.metric("FreeDataStorageCapacity", "Sum"),
             # A file system that is being changed reports nothing for a while, and is as full as it was.
             _Trigger(free_bytes, 5, cloudwatch.TreatMissingData.IGNORE, below=True),
-            # With its name: another file system makes another template, so that its id is read anew.
+            # With its name: another file system makes another template, so that its id is read again.
             f"The file system {file_system.name} is more than {full_percent} % full, of its nominal capacity; jobs "
             "fail when it is full. Delete what is not needed, or raise `storage.file_system.capacity_gib` and deploy. "
             "What is full: `lfs df -h` on any node.",

@@ -22,7 +22,7 @@ class Network:
         vpc: The VPC.
         public_subnet: Has a route to an internet gateway.
         private_subnet: Has a route to a NAT gateway, or the endpoints that nodes need.
-        nat_gateway_id: The NAT gateway, None if it is not ours.
+        nat_gateway_id: The NAT gateway; None in an existing VPC.
     """
 
     vpc: ec2.IVpc

@@ -66,7 +66,7 @@ class NodeScript:
 
 
 class NodeScripts(Construct):
-    """Define the scripts of one cluster, and what its nodes may do beside what ParallelCluster lets them do.
+    """Define the scripts of one cluster, and what its nodes may do beside what ParallelCluster allows.
 
     All nodes may be reached by Session Manager, and read their own scripts. The head node may take commands, too.
     """
@@ -74,7 +74,7 @@ class NodeScripts(Construct):
     def __init__(
         self, scope: Construct, construct_id: str, *, cluster_name: str, region: str, assets_key_arn: str | None = None
     ) -> None:
-        """Define no script yet.
+        """Define the scope of the scripts.
 
         Args:
             scope: Parent.
@@ -165,20 +165,22 @@ class NodeScripts(Construct):
     def _policy(self, name: str, statements: Sequence[iam.PolicyStatement]) -> iam.ManagedPolicy:
         """Return a policy of nodes: the provider attaches those of this path, and S3Access has room for one object.
 
-        A name of our own would stand in the way of a replacement.
+        A fixed name would prevent a replacement.
         """
         policy = iam.ManagedPolicy(self, name, path="/parallelcluster/", statements=statements)
-        _acknowledge(policy, "*", "Systems Manager's channels, which know no resources, as AWS's guide has them")
+        Validations.of(policy).acknowledge(
+            Acknowledgment(
+                id="AwsSolutions::AwsSolutions-IAM5[Resource::*]",
+                reason="Systems Manager's channels, which know no resources, as AWS's guide has them",
+            )
+        )
         return policy
 
     def _read_assets(self, paths: Sequence[Path]) -> list[iam.PolicyStatement]:
-        return self._read_objects([self._asset(path).s3_object_key for path in paths])
-
-    def _read_objects(self, keys: Sequence[str]) -> list[iam.PolicyStatement]:
-        if not keys:
+        if not paths:
             return []
-        bucket = next(iter(self._assets.values())).bucket
-        statements = [_allow(["s3:GetObject"], [bucket.arn_for_objects(key) for key in keys])]
+        files = [self._asset(path) for path in paths]
+        statements = [_allow(["s3:GetObject"], [file.bucket.arn_for_objects(file.s3_object_key) for file in files])]
         if self._assets_key_arn is not None:
             via_s3 = {"StringEquals": {"kms:ViaService": f"s3.{self._region}.amazonaws.com"}}
             statements.append(_allow(["kms:Decrypt"], [self._assets_key_arn], via_s3))
@@ -193,8 +195,3 @@ def _allow(
     actions: Iterable[str], resources: Sequence[str] = ("*",), conditions: Mapping[str, object] | None = None
 ) -> iam.PolicyStatement:
     return iam.PolicyStatement(actions=list(actions), resources=list(resources), conditions=conditions)
-
-
-def _acknowledge(policy: iam.ManagedPolicy, resource: str, reason: str) -> None:
-    identifier = f"AwsSolutions::AwsSolutions-IAM5[Resource::{resource}]"
-    Validations.of(policy).acknowledge(Acknowledgment(id=identifier, reason=reason))

@@ -61,7 +61,7 @@ class ParallelCluster(Construct):
             scope: Parent.
             construct_id: Name in the tree.
             spec: A cluster without violations (``ultracluster.domain.cluster_rules``).
-            network: Where the nodes stand.
+            network: Where the nodes are.
             security_groups: Groups that all nodes carry beside ParallelCluster's own.
             shared_storage: File systems that all nodes mount.
             head_node_script: Runs on the head node when it is created and at each update of the cluster.
@@ -134,7 +134,7 @@ class ParallelCluster(Construct):
         )
 
     def _provider_policy(self, spec: ClusterSpec) -> iam.ManagedPolicy | None:
-        """Return what lets the provider see the secrets of the configuration, as its validators do; None: it has none.
+        """Return the permission to see the secrets of the configuration, which its validators read; None: it has none.
 
         They describe a password and read a Munge key (aws-parallelcluster 3.16.1, ``directory_service_validators.py``,
         ``secret_validators.py``).

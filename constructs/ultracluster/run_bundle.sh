@@ -7,7 +7,7 @@
 set -euo pipefail
 exec 2>&1
 umask 022 # users read what lies below /opt/ultracluster
-trap 'fail 1 "line $LINENO: $BASH_COMMAND" "mend what the lines above tell, then start the node again"' ERR
+trap 'fail 1 "line $LINENO: $BASH_COMMAND" "fix what the lines above say, then start the node again"' ERR
 
 address=${1:?s3:// address of the bundle}
 region=${2:?AWS Region}

@@ -58,7 +58,7 @@ class HeadNodeSnapshots(Construct):
         acknowledge_wildcards(self, _WILDCARDS)
 
     def _role(self, deployment: str) -> iam.Role:
-        """Return AWSDataLifecycleManagerServiceRole's rights on snapshots, for volumes with the tag alone.
+        """Return AWSDataLifecycleManagerServiceRole's permissions on snapshots, only for volumes with the tag.
 
         https://docs.aws.amazon.com/aws-managed-policy/latest/reference/AWSDataLifecycleManagerServiceRole.html,
         https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html

@@ -1,4 +1,4 @@
-"""Why policies have wildcards, told to cdk-nag finding by finding."""
+"""Reasons for wildcards in policies, as acknowledgements of cdk-nag's findings."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -14,6 +14,7 @@ from scripts.estimate.prices import Prices
 from scripts.estimate.products import HOURS_PER_MONTH, Product
 from scripts.inventory import leftovers_stacks
 from scripts.inventory.leftovers_model import allowed
+from ultracluster.domain.lustre import LustreSpec
 
 Key = tuple[str, str]
 """Type and id of a resource."""
@@ -149,11 +150,10 @@ def _file_systems(deployment: Deployment, prices: Prices, ids: list[str]) -> Ite
     for each in deployment.account.list("fsx", "describe_file_systems"):
         if each["FileSystemId"] in ids:
             lustre = each["LustreConfiguration"]
-            as_it_is = {  # it may differ from the settings by now
-                "deployment_type": lustre["DeploymentType"],
-                "throughput_mbps_per_tib": lustre.get("PerUnitStorageThroughput"),
-            }
-            spec = deployment.settings.storage.file_system.model_copy(update=as_it_is)
+            spec = LustreSpec(  # as it is: it may differ from the settings by now
+                deployment_type=lustre["DeploymentType"],
+                throughput_mbps_per_tib=lustre.get("PerUnitStorageThroughput"),
+            )
             monthly = per_month(prices, products.lustre_storage(spec), Decimal(each["StorageCapacity"]))
             yield ("AWS::FSx::FileSystem", each["FileSystemId"]), Facts(monthly, each.get("CreationTime"))
 

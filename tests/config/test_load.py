@@ -40,10 +40,10 @@ def is_accepted_or_reported(path: Path) -> None:
     try:
         loaded = load(path)
     except SettingsError as error:
-        told = str(error)
+        reported = str(error)
     else:
-        told = f"{path}: {loaded.warnings}"
-    assert told.startswith(str(path))
+        reported = f"{path}: {loaded.warnings}"
+    assert reported.startswith(str(path))
 
 
 @settings(max_examples=100, deadline=None, derandomize=True, database=None)

@@ -1,11 +1,9 @@
-"""pipeline.yaml: what is accepted, what is said of what is not, and what workflows are told of it."""
+"""pipeline.yaml: what is accepted, what is reported about the rest, and what workflows get of it."""
 
 from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -50,14 +48,11 @@ def complaint(path: Path) -> list[str]:
 
 
 def test_two_values_are_asked_for(write: Write) -> None:
+    assert load(write()).missing == []
     assert load(write(text=EMPTY)).missing == [
         "repository is still your-org/your-fork: give your own",
         "account is null: give the AWS account to deploy to, in quotes",
     ]
-
-
-def test_with_two_values_nothing_is_missing(write: Write) -> None:
-    assert load(write()).missing == []
 
 
 def test_the_file_leaves_no_default_unsaid() -> None:
@@ -105,20 +100,10 @@ def test_the_schema_is_current_and_the_file_follows_it() -> None:
         ("region: us-west-2", "regoin: us-west-2", "regoin: unknown key; did you mean region?"),
     ],
 )
-def test_what_cannot_be_is_refused_with_its_line(write: Write, old: str, new: str, expected: str) -> None:
-    told = complaint(write((old, new)))
+def test_violations(write: Write, old: str, new: str, expected: str) -> None:
+    found = complaint(write((old, new)))
 
-    assert any(line.partition(": ")[2].startswith(expected) for line in told), told
-
-
-def test_faults_are_told_at_once(write: Write) -> None:
-    edits = (("Acme/trn1", "trn1"), ("region: us-west-2", "region: west"), ("- name: dev", "- name: A"))
-
-    assert [line.partition(": got")[0] for line in complaint(write(*edits))] == [
-        "4: repository",
-        "6: region",
-        "9: stages[0].name",
-    ]
+    assert any(line.partition(": ")[2].startswith(expected) for line in found), found
 
 
 def test_settings_for_another_account_are_refused(write: Write) -> None:
@@ -126,9 +111,9 @@ def test_settings_for_another_account_are_refused(write: Write) -> None:
     dev = path.parent / "config" / "dev.yaml"
     dev.write_text(dev.read_text(encoding="utf-8").replace("account: null ", 'account: "210987654321" '))
 
-    [told] = complaint(path)
+    [line] = complaint(path)
 
-    assert "stages[0].environment: got '210987654321'; allowed: account null or 123456789012" in told
+    assert "stages[0].environment: got '210987654321'; allowed: account null or 123456789012" in line
 
 
 def test_two_stages_whose_settings_have_one_name_are_refused(write: Write) -> None:
@@ -136,24 +121,19 @@ def test_two_stages_whose_settings_have_one_name_are_refused(write: Write) -> No
     prod = path.parent / "config" / "trn1-16.yaml"
     prod.write_text(prod.read_text(encoding="utf-8").replace("name: trn1-16 ", "name: dev "), encoding="utf-8")
 
-    [told] = complaint(path)
+    [found] = complaint(path)
 
-    assert told.startswith("13: stages[1].environment: got 'dev'; allowed: another deployment name for each stage")
-    assert "config/trn1-16.yaml says so, as does that of stages[0]" in told
+    assert found.startswith("13: stages[1].environment: got 'dev'; allowed: another deployment name for each stage")
+    assert "config/trn1-16.yaml says so, as does that of stages[0]" in found
 
 
-def test_settings_with_a_fault_are_told_by_their_own_file(write: Write) -> None:
+def test_violations_of_settings_are_reported_by_their_own_file(write: Write) -> None:
     path = write()
     dev = path.parent / "config" / "dev.yaml"
     dev.write_text(dev.read_text(encoding="utf-8").replace("max_count: 2", "max_count: 0"))
 
     with pytest.raises(SettingsError, match=r"dev\.yaml:\d+: cluster\.queues\[0\]"):
         load(path)
-
-
-@pytest.mark.parametrize("text", ["", "- a", "repository: [", "repository: Acme/trn1\nrepository: Acme/trn2"])
-def test_what_is_no_pipeline_is_told(write: Write, text: str) -> None:
-    assert complaint(write(text=text)) != []
 
 
 def test_the_longest_name_of_a_stage_makes_a_name_that_iam_takes() -> None:
@@ -177,14 +157,7 @@ def test_pull_requests_have_a_role_of_their_own(write: Write) -> None:
     assert (found["environment"], found["approval"]) == ("", "false")
 
 
-@pytest.mark.parametrize("text", [FILLED.replace("Acme/trn1", PLACEHOLDER), FILLED.replace(f'"{ACCOUNT}"', "null")])
-def test_no_role_is_named_while_something_is_missing(write: Write, text: str) -> None:
-    found = command.outputs(load(write(text=text)), "dev")
-
-    assert (found["role"], found["ready"]) == ("", "false")
-
-
-def run(
+def run_command(
     path: Path, stage: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> tuple[int, str, str]:
     monkeypatch.setattr(command, "load", lambda: load(path))
@@ -192,31 +165,22 @@ def run(
     return (command.main(), *capsys.readouterr())
 
 
-def test_outputs_are_lines_and_notices_go_elsewhere(
+def test_an_unknown_stage_is_reported_with_the_known_ones(
     write: Write, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = write(text=EMPTY)
-    code, out, err = run(path, "dev", monkeypatch, capsys)
-
-    assert code == 0
-    assert out == "role=\nregion=us-west-2\nenvironment=dev\napproval=false\nready=false\n"
-    assert err.splitlines() == [f"::notice file=pipeline.yaml::{each}" for each in load(path).missing]
-
-
-def test_a_stage_that_is_not_there_is_told_with_those_that_are(
-    write: Write, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(write(), "staging", monkeypatch, capsys) == (
+    assert run_command(write(), "staging", monkeypatch, capsys) == (
         2,
         "",
         "got 'staging'; allowed: read, or a stage of pipeline.yaml: dev, prod\n",
     )
 
 
-def test_the_program_reads_the_file_at_the_top() -> None:
-    stage = load().stages[0]
-    done = subprocess.run(
-        [sys.executable, "-m", "scripts", "pipeline", stage.name], capture_output=True, text=True, check=False
-    )
+def test_the_program_prints_outputs_and_notices_about_what_is_missing(
+    write: Write, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(text=EMPTY)
+    code, out, err = run_command(path, "dev", monkeypatch, capsys)
 
-    assert (done.returncode, f"environment={stage.environment}" in done.stdout.splitlines()) == (0, True)
+    assert code == 0
+    assert out == "role=\nregion=us-west-2\nenvironment=dev\napproval=false\nready=false\n"
+    assert err.splitlines() == [f"::notice file=pipeline.yaml::{each}" for each in load(path).missing]

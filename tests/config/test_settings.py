@@ -28,8 +28,8 @@ def test_violations_of_all_sections_are_reported_at_once(write: Write) -> None:
         .replace("ssh_cidr: null", "ssh_cidr: 0.0.0.0/0")
     )
     path = write(text)
-    told = [line.split(": got")[0].split(": unknown")[0].removeprefix(f"{path}:") for line in outcome(path)]
-    assert told == [
+    found = [line.split(": got")[0].split(": unknown")[0].removeprefix(f"{path}:") for line in outcome(path)]
+    assert found == [
         "2: account",
         "4: zone_id",
         "11: network.nat_address",
@@ -78,12 +78,12 @@ def test_a_required_key_of_a_wrong_shape_hides_no_other_violation(write: Write) 
     ):
         assert old in GOOD, old
         text = changed(old, new).replace("ssh_cidr: null", "ssh_cidr: 0.0.0.0/0").replace("retain: true", "retain: 1")
-        told = places(write(text))
-        assert sorted(told) == sorted([place, "cluster.head_node.ssh_cidr", "storage.retain"]), told
+        found = places(write(text))
+        assert sorted(found) == sorted([place, "cluster.head_node.ssh_cidr", "storage.retain"])
 
 
 def test_a_default_in_the_place_of_a_wrong_value_is_not_blamed(write: Write) -> None:
-    """The default of the left-out key breaks a rule beside what stands in the same mapping; the file may not."""
+    """The default of the left-out key breaks a rule beside what is in the same mapping; the file may not."""
     for old, new, place in (
         ("ssh_cidr: null", "ssh_key_name: mine\n    ssh_cidr: 5", "cluster.head_node.ssh_cidr"),
         ("ssh_cidr: null", "ssh_key_name: mine\n    ssh_cdir: 10.0.0.0/8", "cluster.head_node.ssh_cdir"),
@@ -108,10 +108,10 @@ def test_an_unknown_key_is_reported_with_the_nearest_known_one(write: Write) -> 
         ("max_count: 16", "max_count: 16\n          max_counts: 16", f"{RESOURCE}.max_counts"),
         ("ssh_cidr: null", "ssh_cdir: null", "cluster.head_node.ssh_cdir"),
     ):
-        (told,) = outcome(write(changed(key, near)))
+        [line] = outcome(write(changed(key, near)))
         meant = key.partition(":")[0]
-        assert f" {place}: unknown key; did you mean {meant}? allowed: " in told
-        assert f" {meant}" in told.partition("allowed:")[2]
+        assert f" {place}: unknown key; did you mean {meant}? allowed: " in line
+        assert f" {meant}" in line.partition("allowed:")[2]
 
 
 def test_a_missing_key_is_reported_with_its_meaning(write: Write) -> None:
@@ -139,16 +139,16 @@ def test_what_is_no_settings_file(write: Write) -> None:
         ("network:\n  cidr: a\n  cidr: b", "settings.yaml:3: cidr: given twice, first on line 2"),
         ("- {a: 1, a: 2}", "settings.yaml:1: a: given twice, first on line 1"),
     ]
-    for text, told in odd:
-        assert told in "\n".join(outcome(write(text))), text
+    for text, reported in odd:
+        assert reported in "\n".join(outcome(write(text))), text
 
 
 def test_a_long_value_is_cut(write: Write) -> None:
     """Whether its shape or a rule is broken."""
     for old, text in (("region: us-west-2", "region: "), ("ssh_cidr: null", "ssh_cidr: ")):
-        (told,) = outcome(write(changed(old, text + "x" * 900_000)))
-        assert f"got '{'x' * 199}...; " in told
-        assert len(told) < 500
+        [line] = outcome(write(changed(old, text + "x" * 900_000)))
+        assert f"got '{'x' * 199}...; " in line
+        assert len(line) < 500
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
@@ -242,9 +242,9 @@ def test_the_whole_of_a_message(write: Write) -> None:
         ("{project: trn1}", "{project: 1}", "tags.project: got 1; should be a valid string, put it in quotes"),
         (GOOD, "", "(file): got None; should be a mapping"),
     ]
-    for old, new, told in messages:
-        (line,) = outcome(write(changed(old, new)))
-        if told.startswith("allowed"):
-            assert told in line
+    for old, new, text in messages:
+        [line] = outcome(write(changed(old, new)))
+        if text.startswith("allowed"):
+            assert text in line
         else:
-            assert line.partition("settings.yaml:")[2].partition(": ")[2] == told
+            assert line.partition("settings.yaml:")[2].partition(": ")[2] == text

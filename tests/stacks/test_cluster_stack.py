@@ -80,23 +80,6 @@ def pools(deployment: Deployment) -> list[dict[str, Any]]:
 # --- the custom resource and its provider ---
 
 
-def test_only_what_works_on_creation_and_on_update_is_asked_for(deployment: Deployment) -> None:
-    assert deployment.request.keys() == {
-        *("ServiceToken", "ClusterName", "ClusterConfiguration", "SuppressValidators", "ValidationFailureLevel"),
-    }
-
-
-def test_the_provider_follows_the_region(tmp_path: Path) -> None:
-    def move(raw: Raw) -> None:
-        raw.update(region="us-east-2", zone_id="use2-az3")
-
-    deployment = deploy(edited("trn1-16", move), tmp_path)
-
-    url = flat(deployment.cluster.properties(PROVIDER)["TemplateURL"])
-    assert url.startswith("https://us-east-2-aws-parallelcluster.s3.us-east-2.")
-    assert deployment.configuration["Region"] == "us-east-2"
-
-
 def test_the_provider_may_see_the_secrets_that_the_settings_name_as_its_validators_do(tmp_path: Path) -> None:
     password, munge_key = (f"arn:aws:secretsmanager:us-west-2:123456789012:secret:{name}" for name in ("db-a", "mk-b"))
 

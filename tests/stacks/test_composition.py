@@ -1,4 +1,3 @@
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -149,15 +148,6 @@ def test_a_deployment_of_ours_warns_of_nothing_but_a_large_queue_without_an_imag
     assert ["make image" in warning for warning in warnings] == [True] * large
 
 
-def test_a_zone_that_was_not_seen_to_offer_the_type_is_a_warning(tmp_path: Path) -> None:
-    deployment = deploy(edited("trn1-16", lambda raw: raw.update(zone_id="usw2-az2")), tmp_path)
-
-    [warning] = deployment.cluster.warnings
-
-    assert "usw2-az2" in warning
-    assert "zones that offer it: usw2-az1, usw2-az4" in warning
-
-
 def test_a_bucket_of_the_deployment_is_in_the_outputs(tmp_path: Path) -> None:
     def link(raw: Raw) -> None:
         raw["storage"]["file_system"]["backup_retention_days"] = 0
@@ -199,17 +189,3 @@ def test_clusters_of_two_generations_share_no_name(synth: Synth, second_generati
 
     assert second == {"two-queues-2", "/aws/parallelcluster/two-queues-2-", "/ultracluster/two-queues-2/HeadNode"}
     assert not first & second
-
-
-def test_alarms_and_dashboard_follow_the_generation(synth: Synth, second_generation: Deployment) -> None:
-    def watched(deployment: Deployment) -> set[str]:
-        dimensions = [
-            dimension
-            for alarm in deployment.monitoring.of_type("AWS::CloudWatch::Alarm").values()
-            for dimension in alarm["Properties"].get("Dimensions", [])
-        ]
-        return {str(dimension["Value"]) for dimension in dimensions if dimension["Name"] == "Cluster"}
-
-    assert watched(synth("two-queues")) == {"two-queues"}
-    assert watched(second_generation) == {"two-queues-2"}
-    assert '"two-queues"' not in json.dumps(second_generation.monitoring.body)

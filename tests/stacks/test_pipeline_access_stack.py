@@ -178,44 +178,6 @@ def test_a_stage_with_a_bootstrap_of_its_own_assumes_the_roles_of_that(tmp_path:
     assert made.body["Parameters"]["BootstrapVersion"]["Default"] == "/cdk-bootstrap/ml-team/version"
 
 
-@pytest.mark.parametrize(("name", "deployment"), [(DEV, "dev"), (PROD, "trn1-16")])
-def test_what_deployments_change_themselves_is_their_own_by_name_or_tag(
-    template: Template, name: str, deployment: str
-) -> None:
-    names = [deployment, f"{deployment}-?", f"{deployment}-??"]
-    of_stack = {"StringEquals": {"aws:ResourceTag/aws:cloudformation:stack-name": f"{deployment}-storage"}}
-
-    def of_cluster(key: str) -> dict[str, Any]:
-        return {"StringLike": {f"{key}/parallelcluster:cluster-name": names}}
-
-    def arns(service: str, kind: str, *resources: str) -> list[str]:
-        return sorted(f"arn:aws:{service}:us-west-2:{ACCOUNT}:{kind}/{each}" for each in resources)
-
-    parts = [f"{deployment}-{part}" for part in ("network", "storage", "cluster", "cluster-*", "monitoring")]
-    stacks = arns("cloudformation", "stack", *(f"{each}/*" for each in (*parts, *names)))
-    changing = [
-        (action, sorted(each["Resource"]), each.get("Condition"))
-        for each in statements(template, name)
-        for action in each["Action"]
-        if not action.partition(":")[2].startswith((*LOOKING, "Filter")) and action != "sts:AssumeRole"
-    ]
-
-    assert changing == [
-        ("ssm:SendCommand", ["arn:aws:ssm:us-west-2::document/AWS-RunShellScript"], None),
-        ("ssm:SendCommand", arns("ec2", "instance", "*"), of_cluster("ssm:resourceTag")),
-        ("ssm:CancelCommand", ["*"], None),
-        ("dynamodb:UpdateItem", arns("dynamodb", "table", *(f"parallelcluster-{each}" for each in names)), None),
-        ("cloudformation:DeleteStack", stacks, None),
-        ("cloudformation:UpdateTerminationProtection", stacks, None),
-        ("ec2:TerminateInstances", arns("ec2", "instance", "*"), of_cluster("ec2:ResourceTag")),
-        ("ec2:DeleteSecurityGroup", arns("ec2", "security-group", "*"), of_stack),
-        ("fsx:CreateBackup", arns("fsx", "file-system", "*"), of_stack),
-        ("fsx:DeleteFileSystem", arns("fsx", "file-system", "*"), of_stack),
-        ("fsx:CreateBackup", arns("fsx", "backup", "*"), None),
-        ("fsx:TagResource", arns("fsx", "backup", "*"), None),
-    ]
-
-
 @pytest.mark.parametrize(
     ("stack", "expected"),
     [
@@ -238,14 +200,6 @@ def test_deletes_stacks_of_its_own_deployment_alone(template: Template, stack: s
     arn = f"arn:aws:cloudformation:us-west-2:{ACCOUNT}:stack/{stack}/01234567-89ab"
 
     assert any(fnmatchcase(arn, each) for each in resources) == expected
-
-
-def test_a_provider_that_exists_is_used(tmp_path: Path) -> None:
-    template = read_template(synthesize(pipeline(oidc_provider_arn=PROVIDER), tmp_path), ACCESS_STACK)
-
-    assert template.of_type("AWS::IAM::OIDCProvider") == {}
-    [statement] = role(template, DEV)["Properties"]["AssumeRolePolicyDocument"]["Statement"]
-    assert statement["Principal"] == {"Federated": PROVIDER}
 
 
 def test_another_branch_deploys_if_the_settings_say_so(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ class HeadNodeSpec(Spec):
     instance_type: InstanceType = "c6i.4xlarge"
     """x86 instance type; cannot change in the life of a cluster."""
     public: bool = True
-    """Whether it stands in the public subnet, with a public address; cannot change in the life of a cluster."""
+    """Whether it is in the public subnet, with a public address; cannot change in the life of a cluster."""
     root_volume_gib: RootVolumeSize | None = 200
     """Root volume, which holds /home unless shared_storage is efs; cannot change in the life of a cluster."""
     shared_storage: SharedStorageType = "ebs"
@@ -128,7 +128,7 @@ class LoginPoolSpec(Spec):
     count: Annotated[int, Field(ge=0)] = 1
     """Number of nodes."""
     public: bool = False
-    """Whether they stand in the public subnet."""
+    """Whether they are in the public subnet."""
     grace_minutes: Annotated[int, Field(ge=3, le=120)] = 10
     """Notice that users get before a node is terminated."""
     ssh_cidr: str | None = None
@@ -170,7 +170,7 @@ class AcceptedWarning(Spec):
     validator: Annotated[str, Field(json_schema_extra={"enum": list(ACCEPTABLE)})]
     """Type of the validator, as `make validate` and `make preflight` name it."""
     reason: str
-    """Why; both programs tell it with the warning."""
+    """Why; both programs show it with the warning."""
 
 
 class ClusterOptions(Spec):

@@ -24,7 +24,7 @@ NOBODY = "127.0.0.1/32"
 
 
 _EFS = {"SharedStorageType": "Efs", "SharedStorageEfsSettings": {"Encrypted": True}}
-"""Unless told, ParallelCluster leaves this file system unencrypted (pcluster/config/cluster_config.py, SharedEfs)."""
+"""By default ParallelCluster leaves this file system unencrypted (pcluster/config/cluster_config.py, SharedEfs)."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Rules of a cluster that can be checked without AWS.
 
 Unless another source is named, a rule is one of aws-parallelcluster 3.16.1's own validators or limits (``schemas``,
-``validators``, ``constants.py``), told here before anything is deployed.
+``validators``, ``constants.py``), reported here before anything is deployed.
 """
 
 import re
@@ -454,14 +454,14 @@ def _accepted_warning_violations(accepted: Iterable[AcceptedWarning]) -> Iterato
     for index, each in enumerate(accepted):
         place, allowed = (index, "validator"), " or ".join(ACCEPTABLE)
         if each.validator in seen:
-            yield Violation(place, each.validator, "each validator once", "one reason is told for it")
+            yield Violation(place, each.validator, "each validator once", "it has one reason")
         elif each.validator not in ACCEPTABLE:
             known = VALIDATORS.get(each.validator)
             reason = reasons[known.effect] if known else "no validator of this type warns of a cluster"
             yield Violation(place, each.validator, allowed, reason)
         seen.add(each.validator)
         if not each.reason.strip():
-            yield Violation((index, "reason"), each.reason, "a sentence", "it is told with every report of the warning")
+            yield Violation((index, "reason"), each.reason, "a sentence", "every report of the warning has it")
 
 
 def image_warnings(spec: ClusterSpec) -> Iterator[Violation]:

@@ -1,4 +1,4 @@
-"""The metrics that nodes send to CloudWatch once a minute: their names, and how they are told apart.
+"""The metrics that nodes send to CloudWatch once a minute: their names and dimensions.
 
 To CloudWatch each combination of dimensions is a metric of its own
 (https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_concepts.html#dimension-combinations). So

@@ -84,7 +84,7 @@ class Release:
     broken_kernel: str | None = None
 
     def kernel_facts(self, os: str) -> dict[str, str]:
-        """Return what nodes and images are told of kernels, for an operating system of `SYSTEMS`."""
+        """Return the arguments about kernels for nodes and images, for an operating system of `SYSTEMS`."""
         facts = {"kernels": ",".join(self.kernels[os])}
         return facts if self.broken_kernel is None else facts | {"broken_kernel": self.broken_kernel}
 
@@ -95,7 +95,7 @@ SYSTEMS: Mapping[str, System] = {
     "alinux2023": System(python="3.12", glibc=(2, 34), user="ec2-user"),
 }
 """The systems that AWS installs the SDK on, by ParallelCluster's name. Of the others that ParallelCluster has, Rocky
-Linux 9 was given up and RHEL never was one (https://awsdocs-neuron.readthedocs-hosted.com/en/latest/, page
+Linux 9 was dropped and RHEL never was one (https://awsdocs-neuron.readthedocs-hosted.com/en/latest/, page
 archive/setup/setup-rocky-linux-9.html). Python of Amazon Linux: v2.30.0, page
 frameworks/torch/torch-neuronx/setup/pytorch-install-prev-al2023.html."""
 

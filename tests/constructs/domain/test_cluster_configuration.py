@@ -290,7 +290,7 @@ def test_what_parallelcluster_does_not_read_back_from_strings_is_a_string() -> N
 
 
 def test_overrides_are_merged_last() -> None:
-    overrides = {
+    overrides: dict[str, Any] = {
         "DevSettings": {"Timeouts": {"HeadNodeBootstrapTimeout": 3000}},
         "HeadNode": {
             "LocalStorage": {"RootVolume": {"Size": 700}},

@@ -1,4 +1,4 @@
-"""Time as programs see it that wait for AWS; tests let it pass as they like."""
+"""The time as commands see it that wait for AWS; tests replace it."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ class Clock:
         return datetime.now(UTC)
 
     def sleep(self, seconds: float) -> None:
-        """Let time pass."""
+        """Wait."""
         time.sleep(seconds)
 
-    def until(self, holds: Callable[[], bool], *, every: float, limit: float) -> bool:
-        """Wait until something holds, and return whether it did in time.
+    def until(self, condition: Callable[[], bool], *, every: float, limit: float) -> bool:
+        """Wait until a condition is true, and return whether it was in time.
 
         Args:
-            holds: Looks whether it does; called at least once.
-            every: Seconds between two looks.
+            condition: Checks once; called at least once.
+            every: Seconds between two checks.
             limit: Seconds to wait at most.
         """
-        began = self.now()
-        while not holds():
-            if (self.now() - began).total_seconds() + every > limit:
+        started = self.now()
+        while not condition():
+            if (self.now() - started).total_seconds() + every > limit:
                 return False
             self.sleep(every)
         return True

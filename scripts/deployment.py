@@ -9,6 +9,7 @@ from threading import Lock
 from typing import Any
 
 from config.settings import Settings
+from scripts.aws_errors import is_not_found
 
 PARTS = ("network", "storage", "cluster", "monitoring")
 """The stacks of a deployment, in the order in which they are made."""
@@ -127,7 +128,7 @@ class Deployment:
         try:
             found: dict[str, Any] = self.account.ask("cloudformation", "describe_stacks", StackName=name)["Stacks"][0]
         except ClientError as error:
-            if error.response["Error"]["Code"] == "ValidationError" and "does not exist" in str(error):
+            if is_not_found(error):
                 return None
             raise
         return None if found["StackStatus"] == "DELETE_COMPLETE" else found

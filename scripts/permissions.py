@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from scripts.preflight.catalog import CATALOG
+from scripts.preflight.catalog import CATALOG, allowing
 from scripts.preflight.check import Permission
-from scripts.preflight.selection import allowing
 
 _STATUS = (
     Permission("cloudformation:DescribeStacks"),

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from scripts.clock import Clock
-from scripts.command import OperationError, Say, going_on
+from scripts.command import OperationError, Say, report_interrupted
 from scripts.deployment import Deployment
 from scripts.remote.head_node import HeadNode
 from ultracluster.domain.names import SNAPSHOT_TAG
@@ -100,7 +100,7 @@ def restore(deployment: Deployment, wanted: str | None, clock: Clock, say: Say) 
         f"runs: {deployment.command('ec2', 'detach-volume', '--volume-id', volume)}, then "
         f"{deployment.command('ec2', 'delete-volume', '--volume-id', volume)}"
     )
-    with going_on(left):
+    with report_interrupted(left):
         try:
             _attach(deployment, volume, head_node.instance_id, clock)
             say(f"{volume} is attached to {head_node.instance_id}; copying /home, which can take hours.")

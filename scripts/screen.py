@@ -1,4 +1,4 @@
-"""How the programs that look at a deployment write things on a terminal of 80 columns or more."""
+"""Tables, times and amounts on a terminal of 80 columns or more."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from rich.table import Table
 
 
 def table(*columns: str) -> Table:
-    """Return an empty table; a column whose title begins with ``>`` is flush right."""
-    found = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1))
+    """Return an empty table; a column whose title starts with ``>`` is flush right."""
+    empty = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1))
     for title in columns:
-        found.add_column(title.removeprefix(">"), justify="right" if title.startswith(">") else "left", overflow="fold")
-    return found
+        empty.add_column(title.removeprefix(">"), justify="right" if title.startswith(">") else "left", overflow="fold")
+    return empty
 
 
-def duration(length: timedelta) -> str:
-    """Return a length of time in its two largest units, such as ``3 d 4 h``, ``12 min 5 s`` or ``8 s``."""
-    seconds = max(round(length.total_seconds()), 0)
+def duration(length: timedelta | float) -> str:
+    """Return a time span (a number: seconds) in its two largest units: ``3 d 4 h``, ``12 min 5 s``, ``8 s``."""
+    seconds = max(round(length.total_seconds() if isinstance(length, timedelta) else length), 0)
     units = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
     for (large, size), (small, part) in pairwise(units):
         if seconds >= size:
@@ -29,6 +29,6 @@ def duration(length: timedelta) -> str:
     return f"{seconds} s"
 
 
-def dollars(amount: Decimal) -> str:
+def dollars(amount: Decimal | float) -> str:
     """Return an amount of dollars, to the cent below 100."""
     return f"${amount:,.2f}" if amount < 100 else f"${amount:,.0f}"  # noqa: PLR2004

@@ -140,9 +140,9 @@ def settle(deployment: Deployment) -> str:
     from rich.console import Console
 
     from scripts import generations
+    from scripts.aws_errors import explain
     from scripts.clock import Clock
     from scripts.command import DONE, UnusableError
-    from scripts.preflight.access import hint_about
     from scripts.progress import watch as progress
 
     settings = deployment.settings
@@ -156,7 +156,7 @@ def settle(deployment: Deployment) -> str:
             return ""
         code = progress.watch(deployment, Console(highlight=False, emoji=False), clock=Clock(), as_json=False)
     except (BotoCoreError, ClientError) as error:
-        raise PlanError("\n".join(filter(None, [str(error), hint_about(error)]))) from None
+        raise PlanError(explain(error)) from None
     except UnusableError as error:
         raise PlanError(str(error)) from None
     return "" if code == DONE else FOLLOWED.format(deployment.environment)

@@ -136,8 +136,8 @@ def _ask(name: str) -> None:
 def _destroy(deployment: Deployment, given: argparse.Namespace, clock: Clock, say: Say, outcome: Outcome) -> None:
     from botocore.exceptions import BotoCoreError, ClientError
 
+    from scripts.aws_errors import credentials_hint
     from scripts.destroy import destroy as destruction
-    from scripts.preflight.access import hint_about
 
     try:
         destruction.destroy(
@@ -154,7 +154,7 @@ def _destroy(deployment: Deployment, given: argparse.Namespace, clock: Clock, sa
             outcome=outcome,
         )
     except (BotoCoreError, ClientError) as error:
-        hint = hint_about(error)
+        hint = credentials_hint(error)
         advice = (str(error), hint, "What is deleted is deleted; the same command goes on where it stopped.")
         raise (UnusableError if hint else OperationError)("\n".join(filter(None, advice))) from error
 

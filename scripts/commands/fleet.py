@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from scripts.command import DONE, OperationError, Say, UnusableError, above_zero, going_on, parser, run
+from scripts.command import DONE, OperationError, Say, UnusableError, above_zero, parser, report_interrupted, run
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -109,10 +109,10 @@ def program(deployment: Deployment, given: argparse.Namespace, console: Console)
     if given.action == "stop":
         _agree_to_force(deployment, given, clock)
         limit = None if given.limit is None else given.limit * 60
-        with going_on(_GOES_ON.format("stop")):
+        with report_interrupted(_GOES_ON.format("stop")):
             fleet.stop(deployment, clock=clock, say=say, drain=given.drain, force=given.force, drain_limit=limit)
     elif given.action == "start":
-        with going_on(_GOES_ON.format("start")):
+        with report_interrupted(_GOES_ON.format("start")):
             fleet.start(deployment, clock=clock, say=say)
     elif given.action == "scale":
         with TemporaryDirectory() as directory:

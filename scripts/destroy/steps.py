@@ -13,7 +13,7 @@ from scripts.destroy.outcome import Backup, Outcome
 from scripts.destroy.storage import back_up, backup_cost, going, hindrance, is_freed, look
 from scripts.inventory import leftovers
 from scripts.inventory.costs import costs
-from scripts.inventory.leftovers_model import Found, is_refusal
+from scripts.inventory.leftovers_model import Found
 from scripts.inventory.leftovers_removal import InUseError, remove
 
 BENEATH = ("storage", "network")
@@ -174,14 +174,14 @@ class Steps:
         """Take a step, and tell whether it worked; that credentials or the network fail is for the caller."""
         from botocore.exceptions import ClientError
 
-        from scripts.preflight.access import hint_about
+        from scripts.aws_errors import credentials_hint
 
         try:
             step()
         except OperationError as error:
             self._fail(str(error))
         except ClientError as error:
-            if hint_about(error) and not is_refusal(error):
+            if credentials_hint(error):
                 raise
             self._fail(f"{what}: {error}")
         else:

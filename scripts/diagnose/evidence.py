@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any, TypeVar
 
+from scripts.aws_errors import is_denied, is_not_found
 from scripts.command import OperationError
 from scripts.deployment import Deployment
 from scripts.logs import streams
@@ -43,7 +44,6 @@ KINDS = {
 https://docs.aws.amazon.com/parallelcluster/latest/ug/cloudwatch-logs-v3.html
 """
 PROVIDER_GROUP = re.compile(r"/aws/lambda/pcluster-cfn-[\w-]+")
-_DENIED = re.compile(r"AccessDenied|Unauthorized|NotAuthorized")
 _T = TypeVar("_T")
 
 
@@ -163,11 +163,10 @@ class Reader:
         try:
             return ask()
         except ClientError as error:
-            code = error.response["Error"]["Code"]
-            if _DENIED.search(code):
+            if is_denied(error):
                 missing = f"{what}: {action} is not allowed"
                 self.unread.extend([missing] if missing not in self.unread else [])
-            elif code != "ResourceNotFoundException" and "does not exist" not in str(error):
+            elif not is_not_found(error):
                 raise
             return otherwise
 

@@ -15,6 +15,7 @@ import os
 from collections import Counter
 from typing import Any, Final
 
+from scripts.aws_errors import is_not_found
 from scripts.clock import Clock
 from scripts.command import OperationError, Say
 from scripts.deployment import Deployment
@@ -65,7 +66,7 @@ def status(deployment: Deployment) -> str:
     try:
         found = deployment.account.ask("dynamodb", "get_item", TableName=table, Key={"Id": {"S": "COMPUTE_FLEET"}})
     except ClientError as error:
-        if error.response["Error"]["Code"] == "ResourceNotFoundException":
+        if is_not_found(error):
             return UNKNOWN
         raise
     return str(found.get("Item", {}).get("Data", {}).get("M", {}).get("status", {}).get("S", UNKNOWN))
@@ -219,12 +220,12 @@ def pass_jobs(head_node: HeadNode, say: Say, *, force: bool) -> None:
     """
     from botocore.exceptions import ClientError
 
-    from scripts.preflight.access import hint_about
+    from scripts.aws_errors import credentials_hint
 
     try:
         state = slurm_state(head_node)
     except (ClientError, HeadNodeError) as error:
-        if isinstance(error, ClientError) and hint_about(error):
+        if credentials_hint(error):
             raise
         if not force:
             raise OperationError(

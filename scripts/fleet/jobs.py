@@ -47,8 +47,7 @@ def patiently(holds: Callable[[], bool], clock: Clock, told: Changes) -> Callabl
     """
     from botocore.exceptions import BotoCoreError, ClientError
 
-    from scripts.inventory.leftovers_model import is_refusal
-    from scripts.preflight.access import hint_about
+    from scripts.aws_errors import credentials_hint, is_denied
 
     silent_since: datetime | None = None
 
@@ -59,7 +58,7 @@ def patiently(holds: Callable[[], bool], clock: Clock, told: Changes) -> Callabl
         except (BotoCoreError, ClientError, HeadNodeError) as error:
             silent_since = silent_since or clock.now()
             gives_up = (clock.now() - silent_since).total_seconds() >= SECONDS_OF_SILENCE
-            is_final = is_refusal(error) or (not isinstance(error, HeadNodeError) and hint_about(error))
+            is_final = is_denied(error) or credentials_hint(error)
             if gives_up or is_final:
                 raise
             told(f"No answer, which is asked for again: {error}")

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from scripts.aws_errors import is_denied, is_not_found
 from scripts.deployment import Deployment
 
 if TYPE_CHECKING:
-    from botocore.exceptions import ClientError
+    pass
 
 _T = TypeVar("_T")
 
@@ -28,14 +29,6 @@ _PROVIDER_BUCKET = "-pclustercustomresourcebu"
 def holds_data(kind: str, name: str) -> bool:
     """Tell whether a resource holds data of people, so that only who asked for it may remove it."""
     return kind in _HOLDS_DATA and _PROVIDER_BUCKET not in name
-
-
-REFUSALS = frozenset({"403", "AccessDenied", "AccessDeniedException", "Forbidden", "UnauthorizedOperation"})
-"""Error codes of AWS for a right that is missing.
-
-https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html,
-https://docs.aws.amazon.com/IAM/latest/APIReference/CommonErrors.html
-"""
 
 
 PASSES = re.compile(
@@ -78,13 +71,6 @@ class Found:
         return not (self.kept or self.data)
 
 
-def is_refusal(error: Exception) -> bool:
-    """Tell whether AWS refused a call for want of a right."""
-    from botocore.exceptions import ClientError
-
-    return isinstance(error, ClientError) and error.response["Error"]["Code"] in REFUSALS
-
-
 def allowed(look: Callable[[], Iterable[_T]], missing: list[str] | None) -> list[_T]:
     """Return what a look finds; where a right is missing, what it had found until then.
 
@@ -97,7 +83,7 @@ def allowed(look: Callable[[], Iterable[_T]], missing: list[str] | None) -> list
         for each in look():
             found.append(each)
     except Exception as error:
-        if missing is None or not is_refusal(error):
+        if missing is None or not is_denied(error):
             raise
         if str(error) not in missing:
             missing.append(str(error))
@@ -116,20 +102,12 @@ def _described(
         try:
             getattr(client, operation)(**{parameter: [name] if many else name})
         except ClientError as error:
-            if is_gone(error):
+            if is_not_found(error):
                 return False
             raise
         return True
 
     return exists
-
-
-def is_gone(error: ClientError) -> bool:
-    """Tell whether AWS refused a call because what it is about does not exist."""
-    code = error.response["Error"]["Code"]
-    return code in ("404", "NoSuchBucket", "NoSuchEntity", "NoSuchHostedZone", "ResourceNotFoundException") or (
-        code.endswith(("NotFound", "Unknown", ".Malformed"))
-    )
 
 
 def _log_group_exists(deployment: Deployment, name: str) -> bool:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from scripts.aws_errors import is_not_found
 from scripts.clock import Clock
 from scripts.command import OperationError, Say
 from scripts.deployment import Deployment
 from scripts.fleet.jobs import Changes, patiently
-from scripts.inventory.leftovers_model import EXISTS, PASSES, PREFIX, Found, is_gone
+from scripts.inventory.leftovers_model import EXISTS, PASSES, PREFIX, Found
 
 _LOOK, _LIMIT = 10.0, 1800.0
 """Seconds between two looks whether something is gone, and seconds to look at most."""
@@ -37,7 +38,7 @@ def remove(deployment: Deployment, found: Found, clock: Clock, say: Say) -> None
     except ClientError as error:
         if PASSES.search(str(error)):
             raise InUseError(str(error)) from error
-        if not is_gone(error):
+        if not is_not_found(error):
             raise
 
 

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from scripts import screen
+from scripts.aws_errors import is_denied
 from scripts.clock import Clock
 from scripts.command import DONE, OperationError, Say
 from scripts.fleet.jobs import Changes, patiently
@@ -122,7 +123,7 @@ class _View:
             self.say(str(error))
             return None
         except ClientError as error:
-            if error.response["Error"]["Code"] not in ("AccessDeniedException", "UnauthorizedOperation"):
+            if not is_denied(error):
                 raise
             self.say(f"Slurm could not be asked: {error}")
             return None

@@ -16,6 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
+from scripts.aws_errors import is_not_found
 from scripts.plan import cdk
 from scripts.plan.comparison import awaited
 from scripts.plan.interrupts import uninterrupted
@@ -25,7 +26,6 @@ _EMPTY: Final = ("didn't contain changes", "No updates are to be performed")
 """What CloudFormation says of a change set without changes, whose status is FAILED."""
 _SEVERITY: Final = list(Effect)
 _ERROR_LINES: Final = 3
-_GONE: Final = "ChangeSetNotFound"
 _UNDER_WAY: Final = ("CREATE_PENDING", "CREATE_IN_PROGRESS", "DELETE_PENDING", "DELETE_IN_PROGRESS")
 _PATIENCE: Final = 120.0
 """Seconds to wait for a change set that is being made or deleted; with nested stacks it may take a minute."""
@@ -179,7 +179,7 @@ class _ChangeSets:
         try:
             answer = self.cloudformation.describe_change_set(StackName=stack_name, ChangeSetName=self.name)
         except ClientError as error:
-            if error.response["Error"]["Code"].startswith(_GONE) or "does not exist" in str(error):
+            if is_not_found(error):
                 return None
             raise
         return str(answer["Status"])

@@ -1,53 +1,23 @@
-"""Whether there are credentials, for the right account, in a Region that is ready for the CDK."""
+"""Credentials for the right account, in a Region that is enabled and bootstrapped for the CDK."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from scripts.aws_errors import NEW_SESSION, UNKNOWN_KEY, credentials_hint, is_unknown_key
 from scripts.deployment import Deployment
-from scripts.preflight.check import Finding, Permission, Status, check
+from scripts.preflight.check import Finding, Permission, Status, check, find
 from toolchain import bootstrap
 
 if TYPE_CHECKING:
-    from botocore.exceptions import BotoCoreError, ClientError
+    from botocore.exceptions import ClientError
 
 _ALWAYS_ENABLED = "us-east-1"
-"""A Region that needs no opting in, in the partition of all Regions with Trn instances.
+"""A Region that is enabled in every account, in the partition of all Regions with Trn instances.
 
 https://docs.aws.amazon.com/accounts/latest/reference/manage-acct-regions.html
 """
-_NEW_SESSION = "get new session credentials, the way you got these"
-_SSO_LOGIN = "`aws sso login`, with `--profile` unless it is the default one"
-_UNKNOWN_KEY = (
-    "AWS does not know the access key: it is deleted, inactive or mistyped; `aws configure list` tells where it is from"
-)
-_HINTS_BY_EXCEPTION: Mapping[str, str] = {
-    "ConfigParseError": "mend the file",
-    "CredentialRetrievalError": "the program or role that the profile takes its credentials from gives none: mend that",
-    "InvalidConfigError": "mend the profile in ~/.aws/config",
-    "LoginError": "`aws login`, with `--profile` unless it is the default one",
-    "NoCredentialsError": "`export AWS_PROFILE=...`, or set one up with `aws configure sso` or `aws configure`",
-    "PartialCredentialsError": "access key and secret access key go together; `aws configure list` tells what there is",
-    "ProfileNotFound": "`export AWS_PROFILE=...` with one of those that `aws configure list-profiles` lists",
-    "SSOError": _SSO_LOGIN,
-    "TokenRetrievalError": _SSO_LOGIN,
-}
-"""What helps, by the class that botocore raises, or one above it (botocore/exceptions.py)."""
-_HINTS_BY_CODE: Mapping[str, str] = {
-    "AccessDenied": "these credentials may not take on the profile's role: look at its trust policy",
-    "ExpiredToken": _NEW_SESSION,
-    "ExpiredTokenException": _NEW_SESSION,
-    "ForbiddenException": "IAM Identity Center has not given you the profile's account with that permission set",
-    "RequestExpired": _NEW_SESSION,
-    "SignatureDoesNotMatch": "the secret access key is not that of the access key, or this machine's clock is wrong",
-}
-"""What helps, by the code of STS or Identity Center.
-
-https://docs.aws.amazon.com/STS/latest/APIReference/CommonErrors.html,
-https://docs.aws.amazon.com/singlesignon/latest/PortalAPIReference/API_GetRoleCredentials.html
-"""
-_CODES_OF_UNKNOWN_KEYS = ("AuthFailure", "InvalidClientTokenId")
 
 
 @check(
@@ -57,25 +27,19 @@ _CODES_OF_UNKNOWN_KEYS = ("AuthFailure", "InvalidClientTokenId")
     calls=("sts:GetCallerIdentity",),
 )
 def credentials(deployment: Deployment) -> Iterator[Finding]:
-    """Ask who the caller is, which needs no right, and tell why there is no answer."""
+    """Ask who the caller is, which needs no permission, and tell why there is no answer."""
     from botocore.exceptions import BotoCoreError, ClientError
 
     command = deployment.command("sts", "get-caller-identity")
     try:
         identity = _identity(deployment)
-    except ClientError as error:
-        code = error.response["Error"]["Code"]
-        if code in _CODES_OF_UNKNOWN_KEYS:
+    except (BotoCoreError, ClientError) as error:
+        if isinstance(error, ClientError) and is_unknown_key(error):
             yield _about_unknown_key(deployment, error)
-        elif code in _HINTS_BY_CODE:
-            yield Finding(Status.FAIL, str(error), _HINTS_BY_CODE[code], command)
+        elif hint := credentials_hint(error):
+            yield Finding(Status.FAIL, str(error), hint, command)
         else:
             raise
-    except BotoCoreError as error:
-        hint = hint_about(error)
-        if not hint:
-            raise
-        yield Finding(Status.FAIL, str(error), hint, command)
     else:
         yield Finding(Status.PASS, f"{identity['Arn']}, of account {identity['Account']}", command=command)
 
@@ -83,19 +47,19 @@ def credentials(deployment: Deployment) -> Iterator[Finding]:
 @check(
     "account",
     "Account as in the settings",
-    prevents="The deployment would stop, or come up in an account that nobody meant.",
+    prevents="The deployment would stop, or create everything in an account that nobody meant.",
     calls=("sts:GetCallerIdentity",),
 )
 def account(deployment: Deployment) -> Iterator[Finding]:
     """Compare the caller's account with the settings."""
-    wanted, found = deployment.settings.account, _identity(deployment)["Account"]
+    wanted, actual = deployment.settings.account, _identity(deployment)["Account"]
     command = deployment.command("sts", "get-caller-identity", "--query", "Account")
     if wanted is None:
-        yield Finding(Status.PASS, f"{found}, that of the credentials; the settings name none", command=command)
-    elif wanted == found:
-        yield Finding(Status.PASS, f"{found}, as in the settings", command=command)
+        yield Finding(Status.PASS, f"{actual}, that of the credentials; the settings name none", command=command)
+    elif wanted == actual:
+        yield Finding(Status.PASS, f"{actual}, as in the settings", command=command)
     else:
-        sentence = f"the credentials are for account {found}; in the settings: {wanted}"
+        sentence = f"the credentials are for account {actual}; in the settings: {wanted}"
         hint = f"use credentials for {wanted}, or change `account` in config/{deployment.environment}.yaml"
         yield Finding(Status.FAIL, sentence, hint, command)
 
@@ -103,11 +67,11 @@ def account(deployment: Deployment) -> Iterator[Finding]:
 @check(
     "region",
     "Region enabled in the account",
-    prevents="Every call to the Region would be refused as if the credentials were wrong.",
+    prevents="Every call to the Region would be rejected as if the credentials were wrong.",
     calls=("ec2:DescribeRegions",),
 )
 def region(deployment: Deployment) -> Iterator[Finding]:
-    """Look whether the Region exists, and whether the account has opted in if it must."""
+    """Check that the Region exists, and that the account has opted in if it must."""
     name = deployment.settings.region
     command = f"aws ec2 describe-regions --all-regions --region {_ALWAYS_ENABLED}"
     regions = deployment.account.client("ec2", _ALWAYS_ENABLED).describe_regions(AllRegions=True)["Regions"]
@@ -134,10 +98,11 @@ def region(deployment: Deployment) -> Iterator[Finding]:
     ),
 )
 def cdk_bootstrap(deployment: Deployment) -> Iterator[Finding]:
-    """Look for the version, the bucket and the bucket's key of the CDK's bootstrap stack."""
+    """Check the version, the bucket and the bucket's key of the CDK's bootstrap stack."""
     where, settings = deployment.settings.region, deployment.settings.bootstrap
     parameter = bootstrap.version_parameter(settings)
-    version, newest = _bootstrap_version(deployment, parameter), bootstrap.newest_version()
+    stored = find(deployment, "ssm", "get_parameter", Name=parameter)
+    version, newest = int(stored["Parameter"]["Value"]) if stored else None, bootstrap.newest_version()
     bucket = bootstrap.assets_bucket(settings, _identity(deployment)["Account"], where)
     own = deployment.account.ask("s3", "list_buckets", Prefix=bucket)["Buckets"]
     command = deployment.command("ssm", "get-parameter", "--name", parameter)
@@ -162,24 +127,13 @@ def cdk_bootstrap(deployment: Deployment) -> Iterator[Finding]:
         yield Finding(Status.PASS, f"bootstrap version {version}, bucket {bucket}", command=command)
 
 
-def hint_about(error: BotoCoreError | ClientError) -> str:
-    """Return what helps against an error that is one of the credentials; empty: it is not."""
-    from botocore.exceptions import ClientError
-
-    if isinstance(error, ClientError):
-        code = error.response["Error"]["Code"]
-        return _UNKNOWN_KEY if code in _CODES_OF_UNKNOWN_KEYS else _HINTS_BY_CODE.get(code, "")
-    classes = [each.__name__ for each in type(error).__mro__]
-    return next((_HINTS_BY_EXCEPTION[name] for name in classes if name in _HINTS_BY_EXCEPTION), "")
-
-
 def _identity(deployment: Deployment) -> dict[str, str]:
-    found: dict[str, str] = deployment.account.ask("sts", "get_caller_identity")
-    return found
+    identity: dict[str, str] = deployment.account.ask("sts", "get_caller_identity")
+    return identity
 
 
 def _about_unknown_key(deployment: Deployment, error: ClientError) -> Finding:
-    """Tell a wrong key from one that is right elsewhere.
+    """Tell a wrong key from one that works in other Regions.
 
     https://blog.leapp.cloud/how-to-fix-aws-invalidclienttokenid-the-security-token-included-in-the-request-is-invalid,
     https://docs.aws.amazon.com/IAM/latest/UserGuide/id_credentials_temp_enable-regions.html
@@ -190,11 +144,11 @@ def _about_unknown_key(deployment: Deployment, error: ClientError) -> Finding:
     try:
         account_id = deployment.account.client("sts", _ALWAYS_ENABLED).get_caller_identity()["Account"]
     except ClientError as elsewhere:
-        if elsewhere.response["Error"]["Code"] not in _CODES_OF_UNKNOWN_KEYS:
+        if not is_unknown_key(elsewhere):
             raise
-        return Finding(Status.FAIL, str(error), _UNKNOWN_KEY, "aws configure list")
+        return Finding(Status.FAIL, str(error), UNKNOWN_KEY, "aws configure list")
     status = f"aws account get-region-opt-status --region-name {name} --region {_ALWAYS_ENABLED}"
-    hint = f"{_enable(name)}. If `{status}` says that it is, {_NEW_SESSION}, but from a regional endpoint of STS"
+    hint = f"{_enable(name)}. If `{status}` says that it is, {NEW_SESSION}, but from a regional endpoint of STS"
     sentence = f"the credentials are good in {_ALWAYS_ENABLED} (account {account_id}), but {name} does not know them"
     return Finding(Status.FAIL, sentence, hint, status)
 
@@ -204,28 +158,16 @@ def _enable(name: str) -> str:
 
 
 def _customer_key(deployment: Deployment, bucket: str) -> str | None:
-    """Return the ARN of the customer's key that encrypts a bucket, which may name it otherwise; None: a key of AWS.
+    """Return the ARN of the customer's key that encrypts a bucket, which may name it by id or alias; None: AWS's key.
 
     https://docs.aws.amazon.com/AmazonS3/latest/API/API_ServerSideEncryptionByDefault.html
     """
-    found = deployment.account.ask("s3", "get_bucket_encryption", Bucket=bucket)
-    [rule] = found["ServerSideEncryptionConfiguration"]["Rules"]
+    encryption = deployment.account.ask("s3", "get_bucket_encryption", Bucket=bucket)
+    [rule] = encryption["ServerSideEncryptionConfiguration"]["Rules"]
     key_id = rule.get("ApplyServerSideEncryptionByDefault", {}).get("KMSMasterKeyID")
     if key_id is None or key_id.endswith("alias/aws/s3"):
         return None
     return str(deployment.account.ask("kms", "describe_key", KeyId=key_id)["KeyMetadata"]["Arn"])
-
-
-def _bootstrap_version(deployment: Deployment, parameter: str) -> int | None:
-    from botocore.exceptions import ClientError
-
-    try:
-        found = deployment.account.ask("ssm", "get_parameter", Name=parameter)
-    except ClientError as error:
-        if error.response["Error"]["Code"] != "ParameterNotFound":
-            raise
-        return None
-    return int(found["Parameter"]["Value"])
 
 
 CHECKS = (credentials, account, region, cdk_bootstrap)

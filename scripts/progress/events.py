@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from scripts.aws_errors import is_not_found
 from scripts.stacks import CLUSTER, NESTED
 
 CONTAINERS = (NESTED, CLUSTER)
@@ -103,7 +104,7 @@ class History:
         try:
             answer = client.describe_stack_events(StackName=self.key)
         except ClientError as error:
-            if error.response["Error"]["Code"] != "ValidationError" or "does not exist" not in str(error):
+            if not is_not_found(error):
                 raise
             self.exists = False
             return None

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from scripts import generations
+from scripts.aws_errors import code_of, is_denied, is_not_found
 from scripts.deployment import PARTS, Deployment
 from scripts.progress.estimate import Plan, change_plan, template_plan
 from scripts.progress.events import CONTAINERS, History, StackOperation, operation
@@ -17,7 +18,6 @@ BUDGET = 12
 _UPDATE_PLAN_CALLS = 2
 _ROUNDS_BETWEEN_OTHERS = 12
 """Refreshes from one look for other clusters to the next: a minute."""
-_DENIED = ("AccessDenied", "AccessDeniedException")
 
 
 @dataclass(eq=False)
@@ -139,7 +139,7 @@ class Tracker:
         try:
             listed = self._client.describe_stacks()["Stacks"]
         except ClientError as error:
-            if error.response["Error"]["Code"] not in _DENIED:
+            if not is_denied(error):
                 raise
             return
         self.others = {
@@ -213,11 +213,10 @@ class Tracker:
         try:
             watched.plan = self._update_plan(now) if now.action == "UPDATE" else self._template_plan(now)
         except ClientError as error:
-            code = error.response["Error"]["Code"]
-            if code not in (*_DENIED, "ValidationError", "ChangeSetNotFound"):
-                raise
-            if code in _DENIED:
+            if is_denied(error):
                 self.denied.add(f"cloudformation:{error.operation_name}")
+            elif not is_not_found(error) and code_of(error) != "ValidationError":
+                raise
         watched.planned = True
 
     def _template_plan(self, now: StackOperation) -> Plan | None:

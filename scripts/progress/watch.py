@@ -27,7 +27,6 @@ SECONDS_BETWEEN_LOOKS = 5.0
 LONGEST_SECONDS_BETWEEN_LOOKS = 60.0
 SECONDS_WITHOUT_ANSWER = 300.0
 """How long AWS may be out of reach."""
-_THROTTLED = ("Throttling", "ThrottlingException", "RequestLimitExceeded")
 GOES_ON = "What was begun goes on in AWS. The same command takes up where this one stops."
 
 
@@ -237,14 +236,12 @@ def _refresh(tracker: Tracker) -> _Trouble | None:
     """Look anew, and return what is in the way."""
     from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError
 
-    from scripts.preflight.access import hint_about
+    from scripts.aws_errors import explain, is_throttled
 
     try:
         tracker.refresh()
     except (BotoCoreError, ClientError) as error:
-        throttled = isinstance(error, ClientError) and error.response["Error"]["Code"] in _THROTTLED
-        text = "\n".join(filter(None, [str(error), hint_about(error)]))
-        return _Trouble(text, throttled or isinstance(error, (ConnectionError, HTTPClientError)))
+        return _Trouble(explain(error), is_throttled(error) or isinstance(error, (ConnectionError, HTTPClientError)))
     return None
 
 

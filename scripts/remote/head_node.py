@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from scripts.aws_errors import is_unreachable
 from scripts.clock import Clock
 from scripts.command import OperationError
 from scripts.deployment import Deployment
@@ -184,7 +185,7 @@ def reaching(deployment: Deployment, instance_id: str) -> Iterator[None]:
     try:
         yield
     except ClientError as error:
-        if error.response["Error"]["Code"] not in ("InvalidInstanceId", "TargetNotConnected"):
+        if not is_unreachable(error):
             raise
         raise HeadNodeError(
             f"Systems Manager does not reach {instance_id}. If it was started minutes ago, it still boots: try again. "

@@ -7,6 +7,7 @@ import shlex
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from scripts.aws_errors import is_denied
 from scripts.clock import Clock
 from scripts.command import OperationError, Say, UnusableError
 from scripts.deployment import Deployment
@@ -83,7 +84,7 @@ def seen(deployment: Deployment, say: Say) -> list[Node]:
     try:
         return present(deployment)
     except ClientError as error:
-        if error.response["Error"]["Code"] != "UnauthorizedOperation":
+        if not is_denied(error):
             raise
         say("ec2:DescribeInstances is not allowed: nodes are known by their logs alone.")
         return []

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from scripts.aws_errors import is_denied
+
 RETENTION_DAYS = 7
 LARGEST_EVENT = 200_000
 """Bytes of an event, at which the agent cuts a line that is longer."""
@@ -39,7 +41,7 @@ def _if_allowed() -> Iterator[None]:
     try:
         yield
     except ClientError as error:
-        if error.response["Error"]["Code"] != "AccessDeniedException":
+        if not is_denied(error):
             raise
 
 

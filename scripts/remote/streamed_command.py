@@ -15,6 +15,7 @@ import sys
 import uuid
 from collections.abc import Callable, Sequence
 
+from scripts.aws_errors import is_denied
 from scripts.clock import Clock
 from scripts.command import Say, UnusableError
 from scripts.deployment import Deployment
@@ -185,7 +186,7 @@ class StreamedCommand:
             if self._is_readable:
                 self.new(write)
         except ClientError as error:
-            if error.response["Error"]["Code"] != "AccessDeniedException":
+            if not is_denied(error):
                 raise
             self._is_readable = False
             say("logs:GetLogEvents is not allowed: the output comes at the end, and not all of it if it is long.")

@@ -27,12 +27,6 @@ USABLE_FILE_SYSTEM = frozenset({"AVAILABLE", "UPDATING"})
 
 https://docs.aws.amazon.com/fsx/latest/APIReference/API_FileSystem.html
 """
-_REFUSALS = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
-"""Error codes for a right that is missing.
-
-https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html,
-https://docs.aws.amazon.com/IAM/latest/APIReference/CommonErrors.html
-"""
 T = TypeVar("T")
 
 
@@ -263,22 +257,22 @@ def seen(look: Callable[[], T], *actions: str) -> T | Unseen:
     """
     from botocore.exceptions import BotoCoreError, ClientError
 
+    from scripts.aws_errors import credentials_hint, is_denied
     from scripts.command import OperationError
-    from scripts.preflight.access import hint_about
 
     try:
         return look()
     except OperationError as error:
         return Unseen(str(error))
     except ClientError as error:
-        if error.response["Error"]["Code"] in _REFUSALS:
+        if is_denied(error) and not credentials_hint(error):
             refused = [each for each in actions if each.endswith(f":{error.operation_name}")]
             return Unseen(f"these credentials lack {' or '.join(refused or actions)}")
-        if hint_about(error):
+        if credentials_hint(error):
             raise
         return Unseen(str(error))
     except BotoCoreError as error:
-        if hint_about(error):
+        if credentials_hint(error):
             raise
         return Unseen(str(error))
 

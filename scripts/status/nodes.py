@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from scripts.aws_errors import is_unreachable
 from scripts.remote.head_node import HeadNode, HeadNodeError
 from scripts.slurm import SCRIPT, SlurmError, SlurmState, parse
 from scripts.status import software
@@ -67,7 +68,7 @@ class SlurmQuestion:
         try:
             command_id = head_node.start(software.SCRIPT + SCRIPT, seconds=_LONGEST_SECONDS)
         except ClientError as error:
-            if error.response["Error"]["Code"] != "InvalidInstanceId":
+            if not is_unreachable(error):
                 raise
             self.reached = False
             raise HeadNodeError(f"Session Manager does not reach the head node {head_node.instance_id}") from error

@@ -163,13 +163,21 @@ def documents() -> dict[str, Any]:
     from scripts.commands import validate
     from scripts.plan import model
     from scripts.plan.report import document
-    from scripts.preflight.check import Check, Finding, Status
+    from scripts.preflight.check import Finding, Status
     from scripts.preflight.report import Report as PreflightReport
-    from scripts.preflight.runner import Result
+    from scripts.preflight.report import Result
     from toolchain.parallelcluster import Message
 
     finding = Finding(Status.FAIL, "sentence", "hint", "command", "subject")
-    check = Check("id", "title", "prevents", (), lambda _: (), 1)
+    result = Result(
+        check="id",
+        subject="subject",
+        status=Status.FAIL,
+        sentence="sentence",
+        hint="hint",
+        command="command",
+        seconds=1,
+    )
     property_change = model.PropertyChange("Roles", ["a"], ["b"])
     resource = model.ResourceChange(
         "Id", "AWS::IAM::Policy", model.Effect.CHANGED, causes=("Roles",), properties=(property_change,)
@@ -189,7 +197,7 @@ def documents() -> dict[str, Any]:
     return {
         "plan": document(plan),
         "estimate": _estimate(),
-        "preflight": PreflightReport("env", None, None, [Result(check, finding, 1)], "fail", 1).document(),
+        "preflight": json.loads(PreflightReport(environment="env", account=None, results=(result,)).to_json()),
         "validate": json.loads(validate.as_json(validate.Outcome("env", report))),
     }
 

@@ -44,7 +44,7 @@ def only(policy: dict[str, Any], operated: Operated, monkeypatch: pytest.MonkeyP
 
 def test_preflight_finds_the_same(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> None:
     def statuses() -> dict[str, Status]:
-        return {each.id: each.finding.status for results in run(CATALOG, operated.deployment()) for each in results}
+        return {each.id: each.status for results in run(CATALOG, operated.deployment()) for each in results}
 
     expected = statuses()
     with only(rights.reviewing(), operated, monkeypatch):

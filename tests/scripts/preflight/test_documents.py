@@ -20,8 +20,8 @@ def table(heading: str) -> list[str]:
 
 
 def test_every_check_is_described() -> None:
-    assert table("| id | looks at | without it | rights |") == [
-        f"| `{each.id}` | {each.title} | {each.prevents} | {', '.join(right.action for right in each.permissions)} |"
+    assert table("| id | checks | without it | permissions |") == [
+        f"| `{each.id}` | {each.title} | {each.prevents} | {', '.join(one.action for one in each.permissions)} |"
         for each in CATALOG
     ]
 

@@ -8,7 +8,7 @@ import aws_cdk as cdk
 
 from config import pipeline
 from config.settings import SettingsError
-from scripts import permissions as rights
+from scripts import permissions
 from stacks.pipeline_composition import compose_pipeline
 
 ROOT = Path(__file__).parent
@@ -29,9 +29,9 @@ def main() -> None:
         app,
         settings,
         deployments,
-        reviewing=rights.reviewing(),
-        checking=rights.checking(),
-        deploying=rights.deploying(),
+        reviewing=permissions.reviewing(),
+        checking=permissions.checking(),
+        deploying=permissions.deploying(),
         cdk_version=cdk_version,
     )
     app.synth()

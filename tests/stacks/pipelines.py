@@ -10,7 +10,7 @@ import aws_cdk as cdk
 
 from config.pipeline import Pipeline, load
 from config.settings import Settings
-from scripts import permissions as rights
+from scripts import permissions
 from stacks.pipeline_composition import compose_pipeline
 from tests.stacks.small_app import new_app
 
@@ -38,9 +38,9 @@ def compose(app: cdk.App, settings: Pipeline, stages: dict[str, Settings] | None
         app,
         settings,
         stages or deployments(settings),
-        reviewing=rights.reviewing(),
-        checking=rights.checking(),
-        deploying=rights.deploying(),
+        reviewing=permissions.reviewing(),
+        checking=permissions.checking(),
+        deploying=permissions.deploying(),
         cdk_version=CDK_VERSION,
     )
 

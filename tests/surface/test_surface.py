@@ -168,13 +168,12 @@ def json_keys() -> Iterator[str]:
 
 def documents() -> dict[str, Any]:
     """Return a document of each program without a schema, with something in all its lists."""
-    from emulator.validation import Report
-    from scripts.commands import validate
     from scripts.plan import model
     from scripts.plan.report import document
     from scripts.preflight.check import Finding, Status
     from scripts.preflight.report import Report as PreflightReport
     from scripts.preflight.report import Result
+    from scripts.validation import Outcome, Validation
     from toolchain.parallelcluster import Message
 
     finding = Finding(Status.FAIL, "sentence", "hint", "command", "subject")
@@ -202,12 +201,13 @@ def documents() -> dict[str, Any]:
         model.ClusterPlan("cluster", exists=True, source="", changes=(change,)),
         [finding],
     )
-    report = Report("cluster", 1, (Message("WARNING", "validator", "text"),), {}, ("fault",))
+    message = Message("WARNING", "validator", "text")
+    report = Validation(cluster_name="cluster", queues=1, messages=(message,), verdicts={}, faults=("fault",))
     return {
         "plan": document(plan),
         "estimate": _estimate(),
         "preflight": json.loads(PreflightReport(environment="env", account=None, results=(result,)).to_json()),
-        "validate": json.loads(validate.as_json(validate.Outcome("env", report))),
+        "validate": json.loads(Outcome(environment="env", report=report).to_json()),
     }
 
 

@@ -9,7 +9,11 @@ from scripts.commands.validate import environments
 from scripts.validation import Validation
 from ultracluster.domain.validator_warnings import accepted
 
-pytestmark = [pytest.mark.validation, pytest.mark.parametrize("environment", environments())]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.validation,
+    pytest.mark.parametrize("environment", environments()),
+]
 
 
 def test_parallelcluster_accepts_it(environment: str, report: Callable[[str], Validation]) -> None:

@@ -17,7 +17,7 @@ BOT = "github-actions[bot]"
 MARKER = "<!-- ultracluster:dev -->"
 OTHER = "<!-- ultracluster:dev-2 -->"
 QUIET = "<!-- nothing changes -->"
-STAND_IN = """
+FAKE_GITHUB = """
 const calls = [];
 const call = (name) => (given) => { calls.push({ name, ...given }); };
 const context = { repo: { owner: "o", repo: "r" }, issue: { number: 7 }, ref: "refs/heads/main", sha: "1234" };
@@ -64,7 +64,7 @@ def told(name: str, directory: Path, there: Any, status: int = 0) -> list[dict[s
     """
     body = body_of(name)
     values = {"THERE": json.dumps(there), "STATUS": str(status), "SCRIPT": body["with"]["script"]}
-    program = re.sub("|".join(values), lambda found: values[found[0]], STAND_IN)
+    program = re.sub("|".join(values), lambda found: values[found[0]], FAKE_GITHUB)
     environment = {"PATH": os.environ["PATH"], **dict.fromkeys(body.get("env", {}), "prod")}
     done = subprocess.run(
         ["node", "-e", program], cwd=directory, env=environment, capture_output=True, text=True, check=False

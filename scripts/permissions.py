@@ -1,12 +1,11 @@
-"""What programs of this project look at in an account, as IAM policies for those who run them in a pipeline."""
+"""The IAM policies of commands, for roles that run them in a pipeline."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from scripts.preflight.catalog import CATALOG
+from scripts.preflight.catalog import CATALOG, allowing
 from scripts.preflight.check import Permission
-from scripts.preflight.selection import allowing
 
 _STATUS = (
     Permission("cloudformation:DescribeStacks"),
@@ -18,17 +17,17 @@ _STATUS = (
     Permission("fsx:DescribeFileSystems"),
     Permission("resource-groups:ListGroupResources"),
 )
-"""Without those to run commands on the head node, which are root's: whoever has them has the cluster."""
+"""Without permission to run commands on the head node, which are root's: whoever has it has the cluster."""
 _PROGRESS = (
     Permission("cloudformation:DescribeChangeSet"),
     Permission("cloudformation:DescribeStackEvents"),
     Permission("cloudformation:GetTemplate"),
 )
-_CHANGES = (Permission("cloudformation:GetTemplate"), Permission("cloudformation:ListStackResources"))
+_PLAN = (Permission("cloudformation:GetTemplate"), Permission("cloudformation:ListStackResources"))
 _OWN_FUNCTIONS = "arn:aws:lambda:*:*:function:*-CustomVpcRestrict*"
 """The one function of these stacks, which the CDK writes: a function's answer has a link to its code, and variables.
 
-CloudFormation makes up its name of the stack's, which it may cut, and of that in the template.
+CloudFormation makes its name of the stack's name, which it may shorten, and the logical id.
 """
 _DRIFT = (
     Permission("cloudformation:DescribeStackDriftDetectionStatus"),
@@ -69,7 +68,7 @@ _DRIFT = (
     Permission("ssm:GetParameters", "arn:aws:ssm:*:*:parameter/ultracluster/*"),
     Permission("ssm:ListTagsForResource", "arn:aws:ssm:*:*:parameter/ultracluster/*"),
 )
-"""CloudFormation reads what it compares with the rights of whoever asks: those of `handlers.read` in a type's schema.
+"""CloudFormation reads what it compares with the caller's permissions: those of `handlers.read` in a type's schema.
 
 https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-stack-drift.html,
 https://docs.aws.amazon.com/cloudformation-cli/latest/userguide/resource-type-schema.html
@@ -96,20 +95,20 @@ _INVENTORY = (
 
 
 def reviewing() -> dict[str, Any]:
-    """Return what is looked at by `preflight`, `changes` without change sets, `drift`, and `status` without queues."""
+    """Return the policy of `preflight`, `plan` without change sets, `drift`, and `status` without queues."""
     return allowing(_reviewing())
 
 
 def checking() -> dict[str, Any]:
-    """Return the same, and what `diagnose` looks at."""
+    """Return the same with the permissions of `diagnose`."""
     return allowing([*_reviewing(), *_DIAGNOSIS])
 
 
 def deploying() -> dict[str, Any]:
-    """Return what all of these look at, and `inventory`."""
+    """Return the same with the permissions of `diagnose` and `inventory`."""
     return allowing([*_reviewing(), *_DIAGNOSIS, *_INVENTORY])
 
 
 def _reviewing() -> list[Permission]:
     preflight = [permission for check in CATALOG for permission in check.permissions]
-    return [*preflight, *_STATUS, *_PROGRESS, *_CHANGES, *_DRIFT]
+    return [*preflight, *_STATUS, *_PROGRESS, *_PLAN, *_DRIFT]

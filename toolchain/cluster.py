@@ -19,7 +19,7 @@ class Resolver(Protocol):
 
 @dataclass(frozen=True)
 class ClusterRequest:
-    """What the custom resource of a cluster hands to its provider.
+    """What the custom resource of a cluster sends to its provider.
 
     Attributes:
         region: Region of the stack.
@@ -64,7 +64,7 @@ def cluster_request(assembly: Assembly, resolver: Resolver) -> ClusterRequest:
 
 
 def as_strings(value: Any) -> Any:
-    """Return a value as CloudFormation hands it to a custom resource: scalars as strings, nulls dropped."""
+    """Return a value as CloudFormation sends it to a custom resource: scalars as strings, nulls dropped."""
     if isinstance(value, dict):
         return {key: as_strings(each) for key, each in value.items() if each is not None}
     if isinstance(value, list):

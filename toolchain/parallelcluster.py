@@ -201,7 +201,7 @@ class ParallelCluster:
 
         Args:
             old: The configuration that the cluster has.
-            new: The one that it shall get.
+            new: The one that it would get.
             fleet_running: Whether the compute fleet is on, even without an instance; False once it was stopped.
             login_nodes_running: Whether there are login nodes.
         """

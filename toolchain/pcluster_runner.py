@@ -44,7 +44,7 @@ def build_image(region: str, image_id: str, configuration: dict[str, Any]) -> di
 
 
 def _dry_run(operation: Callable[..., Any], parameters: dict[str, Any]) -> dict[str, Any]:
-    """Ask for a cluster or an image without making it, and tell what came of it."""
+    """Dry-run the creation of a cluster or an image, and return the outcome."""
     try:
         operation(**parameters, dryrun=True)
     except ParallelClusterApiException as answer:
@@ -106,7 +106,7 @@ def requested_configuration(properties: dict[str, Any], stack_tags: dict[str, st
 
 
 def describe_cluster(region: str, cluster_name: str) -> dict[str, Any]:
-    """Tell what a cluster was last given, as its update check reads it, and whether its nodes are on."""
+    """Return the configuration of a cluster, as its update check reads it, and whether its nodes are on."""
     os.environ["AWS_DEFAULT_REGION"] = region
     cluster = Cluster(cluster_name)
     try:

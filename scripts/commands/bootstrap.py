@@ -8,11 +8,13 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
+from pathlib import Path
 
 from config.settings import SettingsError, load
 from scripts import environments
-from scripts.commands.validate import CONFIG
 from toolchain import bootstrap
+
+CONFIG = Path(__file__).parents[2] / "config"
 
 
 def main() -> int:

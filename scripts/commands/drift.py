@@ -1,14 +1,13 @@
-"""Tell what of a deployment is no longer as its settings have it: resources, cluster, fleet, protection.
+"""Show what of a deployment differs from its settings: resources, cluster, fleet, protection.
 
 CloudFormation compares what it can; the settings are compared as `make plan` does it. Nothing is changed. Exit code
-0: no drift, or nothing is deployed, or a deployment is under way, and it says so; 1: there is some, or something could
-not be seen; 2: arguments, settings or credentials cannot be used; 130: Ctrl-C.
+0: no drift, or nothing is deployed, or an operation is in progress, and the output says so; 1: there is drift, or
+something could not be compared; 2: arguments, settings or credentials cannot be used; 130: Ctrl-C.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 from typing import TYPE_CHECKING
 
 from scripts.command import DONE, FAILED, parser, run
@@ -28,20 +27,20 @@ EXAMPLES = """\
 
 def arguments() -> argparse.ArgumentParser:
     """Return the command line's parser."""
-    found = parser("drift", __doc__, EXAMPLES)
-    found.add_argument("--markdown", action="store_true", help="print Markdown")
-    return found
+    command = parser("drift", __doc__, EXAMPLES)
+    command.add_argument("--markdown", action="store_true", help="print Markdown")
+    return command
 
 
 def program(deployment: Deployment, given: argparse.Namespace, console: Console) -> int:
-    """Look for drift, show it, and return the exit code."""
+    """Detect drift, print it, and return the exit code."""
     from scripts.clock import Clock
-    from scripts.drift.drift import look
-    from scripts.drift.drift_report import as_markdown, document, show
+    from scripts.drift.detection import detect
+    from scripts.drift.report import as_markdown, show
 
-    report = look(deployment, lambda: _plan(deployment.environment), Clock())
+    report = detect(deployment, lambda: _plan(deployment.environment), Clock())
     if given.json:
-        print(json.dumps(document(report), indent=2))
+        print(report.to_json())
     elif given.markdown:
         print(as_markdown(report), end="")
     else:
@@ -56,5 +55,5 @@ def _plan(environment: str) -> Plan:
 
 
 def main() -> int:
-    """Do what the command line asks for, and return the exit code."""
+    """Run the command, and return its exit code."""
     return run(arguments().parse_args(), program)

@@ -1,9 +1,9 @@
 """Propose newer versions of what is pinned, as Markdown for an issue.
 
-Looked at is what `make update-deps` resolves: requirements.txt, requirements-dev.txt, requirements-pcluster.txt and
-package.json. The pins of the training program follow the nodes' (docs/nodes.md), and these the release of Neuron that
-the settings name; newer ones are not looked for. pip and npm are asked, so what they are configured for answers; pip
-names only what this Python can install. Exit code 0: told; 2: nobody answered.
+It covers what `make update-deps` resolves: requirements.txt, requirements-dev.txt, requirements-pcluster.txt and
+package.json. Not covered are the pins of the training program, which follow the nodes' (docs/nodes.md), and these the
+release of Neuron that the settings name. The versions are those of the indexes that pip and npm are configured for; pip
+names only what this Python can install. Exit code 0: printed; 2: neither pip nor npm answered.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def pins(root: Path) -> list[Pin]:
 
 
 def newest(pin: Pin, ask: Ask) -> str | None:
-    """Return the newest version of a package, None where nobody knows.
+    """Return the newest version of a package, None where it is unknown.
 
     `pip index` is called experimental by pip: it may change (https://pip.pypa.io/en/stable/cli/pip_index/).
     """
@@ -78,7 +78,7 @@ def proposal(found: Sequence[Pin], versions: Sequence[str | None]) -> str:
 
     Args:
         found: What is pinned.
-        versions: The newest version of each; None: nobody knows.
+        versions: The newest version of each; None: unknown.
     """
     pairs = list(zip(found, versions, strict=True))
     rows = [

@@ -1,7 +1,7 @@
-"""Tell a workflow which role it works in, as lines of outputs: role, region, environment, approval and ready.
+"""Print the role of a workflow as lines of outputs: role, region, environment, approval and ready.
 
 `ready` is false, and a notice says why, as long as pipeline.yaml names no repository and account: pull requests are
-looked at without AWS then, and nothing is deployed. Exit code 0; 2: the arguments or settings cannot be used.
+reviewed without AWS then, and nothing is deployed. Exit code 0; 2: the arguments or settings cannot be used.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from config.settings import SettingsError
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line's parser."""
-    found = argparse.ArgumentParser(prog="python -m scripts pipeline", description=__doc__)
-    found.add_argument("stage", metavar="STAGE", help=f"a stage of {PATH.name}; {READ}: the role of pull requests")
-    return found
+    command = argparse.ArgumentParser(prog="python -m scripts pipeline", description=__doc__)
+    command.add_argument("stage", metavar="STAGE", help=f"a stage of {PATH.name}; {READ}: the role of pull requests")
+    return command
 
 
 def outputs(pipeline: Pipeline, stage: str) -> dict[str, str]:
-    """Return what a workflow has to know of a stage, or of the role of pull requests.
+    """Return the outputs for a stage, or for the role of pull requests.
 
     Raises:
         SettingsError: There is no such stage.
@@ -29,13 +29,13 @@ def outputs(pipeline: Pipeline, stage: str) -> dict[str, str]:
     stages = {each.name: each for each in pipeline.stages}
     if stage not in (READ, *stages):
         raise SettingsError(f"got {stage!r}; allowed: {READ}, or a stage of {PATH.name}: {', '.join(stages)}")
-    found, ready = stages.get(stage), not pipeline.missing
+    chosen, ready = stages.get(stage), not pipeline.missing
     role = READ_ROLE if stage == READ else deploy_role(stage)
     return {
         "role": f"arn:aws:iam::{pipeline.account}:role/{role}" if ready else "",
         "region": pipeline.region,
-        "environment": found.environment if found else "",
-        "approval": str(found is not None and found.approval).lower(),
+        "environment": chosen.environment if chosen else "",
+        "approval": str(chosen is not None and chosen.approval).lower(),
         "ready": str(ready).lower(),
     }
 
@@ -45,11 +45,11 @@ def main() -> int:
     arguments = parser().parse_args()
     try:
         pipeline = load()
-        found = outputs(pipeline, arguments.stage)
+        lines = outputs(pipeline, arguments.stage)
     except SettingsError as error:
         print(error, file=sys.stderr)
         return 2
-    print(*(f"{name}={value}" for name, value in found.items()), sep="\n")
+    print(*(f"{name}={value}" for name, value in lines.items()), sep="\n")
     for each in pipeline.missing:
         print(f"::notice file={PATH.name}::{each}", file=sys.stderr)
     return 0

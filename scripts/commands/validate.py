@@ -1,41 +1,23 @@
-"""Put the cluster configurations of config/ before ParallelCluster's own schema and validators, without an AWS account.
+"""Validate the configurations of config/ by ParallelCluster's own schema and validators, without an AWS account.
 
 Each is synthesized, taken out of its template with every reference resolved to a resource in an emulated AWS, and
-handed to the pinned aws-parallelcluster as AWS's provider would do it. Exit code 0: all are in order; 1: some are not;
+handed to the pinned aws-parallelcluster as AWS's provider would do it. Exit code 0: all are valid; 1: some are not;
 2: some could not be examined.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from emulator.validation import Report
+    from scripts.validation import Outcome
 
 CONFIG = Path(__file__).parents[2] / "config"
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What came of one configuration: a report, or the reason why there is none."""
-
-    environment: str
-    report: Report | None
-    error: str = ""
-
-    @property
-    def code(self) -> int:
-        """Return the exit code that this outcome alone would give."""
-        if self.report is None:
-            return 2
-        return 1 if self.report.faults else 0
 
 
 def environments() -> list[str]:
@@ -49,13 +31,13 @@ def outcomes(names: list[str]) -> Iterator[Outcome]:
 
     from config.settings import SettingsError, load
     from emulator.aws import EmulatedAws
-    from emulator.validation import examine, prepare
+    from scripts.validation import Outcome, examine, prepare
     from toolchain.parallelcluster import ParallelCluster, RunnerError
     from toolchain.synthesis import SynthesisError, synthesize
     from toolchain.values import UnsupportedError
     from ultracluster.domain.validator_warnings import accepted
 
-    no_report = (SettingsError, SynthesisError, UnsupportedError, LookupError, ClientError, BotoCoreError, RunnerError)
+    of_aws, of_toolchain = (BotoCoreError, ClientError), (RunnerError, SynthesisError, UnsupportedError)
     with (
         tempfile.TemporaryDirectory() as directory,
         ThreadPoolExecutor(max_workers=1) as synthesis,
@@ -69,32 +51,29 @@ def outcomes(names: list[str]) -> Iterator[Outcome]:
             try:
                 settings = load(CONFIG / f"{name}.yaml")
                 request = prepare(aws, settings, assemblies[name].result())
-                yield Outcome(name, examine(parallelcluster, request, accepted(settings.cluster_spec)))
-            except no_report as error:
-                yield Outcome(name, None, str(error))
+                report = examine(parallelcluster, request, accepted(settings.cluster_spec))
+            except (*of_aws, *of_toolchain, LookupError, SettingsError) as error:
+                yield Outcome(environment=name, error=str(error))
+            else:
+                yield Outcome(environment=name, report=report)
 
 
 def as_text(outcome: Outcome) -> str:
-    """Return the lines for people."""
+    """Return an outcome for people."""
     if outcome.report is None:
         return f"{outcome.environment}: NOT EXAMINED\n{_indented(outcome.error)}\n"
     report = outcome.report
     queues = f"{report.queues} queue{'s' if report.queues != 1 else ''}"
     lines = [
-        f"{outcome.environment}: {'REFUSED' if report.faults else 'accepted'}",
+        f"{outcome.environment}: {'REJECTED' if report.faults else 'accepted'}",
         f"  cluster {report.cluster_name}, {queues}; schema and all validators, with real types and as strings",
     ]
     for message in report.messages:
         lines.append(f"  {message.level:7} {message.validator}: {message.text}")
         if message.level == "WARNING":
             lines.append(f"          {report.verdicts[message.validator].explanation}")
-    lines += [f"  FAULT   {fault}" for fault in report.faults]
+    lines += [f"  FAIL    {fault}" for fault in report.faults]
     return "\n".join(lines) + "\n"
-
-
-def as_json(outcome: Outcome) -> str:
-    """Return one JSON object on one line."""
-    return json.dumps({**asdict(outcome), "code": outcome.code})
 
 
 def _indented(text: str) -> str:
@@ -115,6 +94,6 @@ def main() -> int:
         parser.error(f"no such file in config/: {', '.join(unknown)}; there is {', '.join(known)}")
     worst = 0
     for outcome in outcomes(arguments.environment or known):
-        print(as_json(outcome) if arguments.json else as_text(outcome), flush=True)
+        print(outcome.model_dump_json() if arguments.json else as_text(outcome), flush=True)
         worst = max(worst, outcome.code)
     return worst

@@ -59,17 +59,16 @@ def check(scaling: Scaling, say: Say) -> None:
     Raises:
         OperationError: It has not.
     """
-    from scripts.preflight.catalog import CATALOG
+    from scripts.preflight.catalog import CATALOG, select
     from scripts.preflight.check import Status
     from scripts.preflight.runner import run
-    from scripts.preflight.selection import select
 
     deployment = Deployment(scaling.deployment.environment, scaling.settings)
     results = [each for found in run(select(CATALOG, CHECKS, []), deployment, first=CATALOG[0]) for each in found]
     for result in results:
-        if result.finding.status in (Status.WARN, Status.UNKNOWN):
-            say(f"{result.finding.status} {result.id}: {result.finding.sentence}")
-    faults = [result for result in results if result.finding.status is Status.FAIL]
+        if result.status in (Status.WARN, Status.UNKNOWN):
+            say(f"{result.status} {result.id}: {result.sentence}")
+    faults = [result for result in results if result.status is Status.FAIL]
     if faults:
-        lines = [f"{each.id}: {each.finding.sentence}. {each.finding.hint}" for each in faults]
+        lines = [f"{each.id}: {each.sentence}. {each.hint}" for each in faults]
         raise OperationError("\n".join(["The account has no room for this:", *lines, "--no-preflight goes on anyway."]))

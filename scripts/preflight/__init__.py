@@ -1,1 +1,1 @@
-"""What can be found out about an account before money is spent in it."""
+"""Checks of an account before money is spent in it."""

@@ -1,20 +1,20 @@
-"""Whether there are credentials, for the right account, in a Region that is ready for the CDK."""
+"""Credentials for the right account, in a Region that is enabled and bootstrapped for the CDK."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from scripts.aws_errors import NEW_SESSION, UNKNOWN_KEY, credentials_hint, is_not_found, is_unknown_key
+from scripts.aws_errors import NEW_SESSION, UNKNOWN_KEY, credentials_hint, is_unknown_key
 from scripts.deployment import Deployment
-from scripts.preflight.check import Finding, Permission, Status, check
+from scripts.preflight.check import Finding, Permission, Status, check, find
 from toolchain import bootstrap
 
 if TYPE_CHECKING:
     from botocore.exceptions import ClientError
 
 _ALWAYS_ENABLED = "us-east-1"
-"""A Region that needs no opting in, in the partition of all Regions with Trn instances.
+"""A Region that is enabled in every account, in the partition of all Regions with Trn instances.
 
 https://docs.aws.amazon.com/accounts/latest/reference/manage-acct-regions.html
 """
@@ -27,24 +27,19 @@ https://docs.aws.amazon.com/accounts/latest/reference/manage-acct-regions.html
     calls=("sts:GetCallerIdentity",),
 )
 def credentials(deployment: Deployment) -> Iterator[Finding]:
-    """Ask who the caller is, which needs no right, and tell why there is no answer."""
+    """Ask who the caller is, which needs no permission, and tell why there is no answer."""
     from botocore.exceptions import BotoCoreError, ClientError
 
     command = deployment.command("sts", "get-caller-identity")
     try:
         identity = _identity(deployment)
-    except ClientError as error:
-        if is_unknown_key(error):
+    except (BotoCoreError, ClientError) as error:
+        if isinstance(error, ClientError) and is_unknown_key(error):
             yield _about_unknown_key(deployment, error)
         elif hint := credentials_hint(error):
             yield Finding(Status.FAIL, str(error), hint, command)
         else:
             raise
-    except BotoCoreError as error:
-        hint = credentials_hint(error)
-        if not hint:
-            raise
-        yield Finding(Status.FAIL, str(error), hint, command)
     else:
         yield Finding(Status.PASS, f"{identity['Arn']}, of account {identity['Account']}", command=command)
 
@@ -52,19 +47,19 @@ def credentials(deployment: Deployment) -> Iterator[Finding]:
 @check(
     "account",
     "Account as in the settings",
-    prevents="The deployment would stop, or come up in an account that nobody meant.",
+    prevents="The deployment would stop, or create everything in an account that nobody meant.",
     calls=("sts:GetCallerIdentity",),
 )
 def account(deployment: Deployment) -> Iterator[Finding]:
     """Compare the caller's account with the settings."""
-    wanted, found = deployment.settings.account, _identity(deployment)["Account"]
+    wanted, actual = deployment.settings.account, _identity(deployment)["Account"]
     command = deployment.command("sts", "get-caller-identity", "--query", "Account")
     if wanted is None:
-        yield Finding(Status.PASS, f"{found}, that of the credentials; the settings name none", command=command)
-    elif wanted == found:
-        yield Finding(Status.PASS, f"{found}, as in the settings", command=command)
+        yield Finding(Status.PASS, f"{actual}, that of the credentials; the settings name none", command=command)
+    elif wanted == actual:
+        yield Finding(Status.PASS, f"{actual}, as in the settings", command=command)
     else:
-        sentence = f"the credentials are for account {found}; in the settings: {wanted}"
+        sentence = f"the credentials are for account {actual}; in the settings: {wanted}"
         hint = f"use credentials for {wanted}, or change `account` in config/{deployment.environment}.yaml"
         yield Finding(Status.FAIL, sentence, hint, command)
 
@@ -72,11 +67,11 @@ def account(deployment: Deployment) -> Iterator[Finding]:
 @check(
     "region",
     "Region enabled in the account",
-    prevents="Every call to the Region would be refused as if the credentials were wrong.",
+    prevents="Every call to the Region would be rejected as if the credentials were wrong.",
     calls=("ec2:DescribeRegions",),
 )
 def region(deployment: Deployment) -> Iterator[Finding]:
-    """Look whether the Region exists, and whether the account has opted in if it must."""
+    """Check that the Region exists, and that the account has opted in if it must."""
     name = deployment.settings.region
     command = f"aws ec2 describe-regions --all-regions --region {_ALWAYS_ENABLED}"
     regions = deployment.account.client("ec2", _ALWAYS_ENABLED).describe_regions(AllRegions=True)["Regions"]
@@ -103,10 +98,11 @@ def region(deployment: Deployment) -> Iterator[Finding]:
     ),
 )
 def cdk_bootstrap(deployment: Deployment) -> Iterator[Finding]:
-    """Look for the version, the bucket and the bucket's key of the CDK's bootstrap stack."""
+    """Check the version, the bucket and the bucket's key of the CDK's bootstrap stack."""
     where, settings = deployment.settings.region, deployment.settings.bootstrap
     parameter = bootstrap.version_parameter(settings)
-    version, newest = _bootstrap_version(deployment, parameter), bootstrap.newest_version()
+    stored = find(deployment, "ssm", "get_parameter", Name=parameter)
+    version, newest = int(stored["Parameter"]["Value"]) if stored else None, bootstrap.newest_version()
     bucket = bootstrap.assets_bucket(settings, _identity(deployment)["Account"], where)
     own = deployment.account.ask("s3", "list_buckets", Prefix=bucket)["Buckets"]
     command = deployment.command("ssm", "get-parameter", "--name", parameter)
@@ -132,12 +128,12 @@ def cdk_bootstrap(deployment: Deployment) -> Iterator[Finding]:
 
 
 def _identity(deployment: Deployment) -> dict[str, str]:
-    found: dict[str, str] = deployment.account.ask("sts", "get_caller_identity")
-    return found
+    identity: dict[str, str] = deployment.account.ask("sts", "get_caller_identity")
+    return identity
 
 
 def _about_unknown_key(deployment: Deployment, error: ClientError) -> Finding:
-    """Tell a wrong key from one that is right elsewhere.
+    """Tell a wrong key from one that works in other Regions.
 
     https://blog.leapp.cloud/how-to-fix-aws-invalidclienttokenid-the-security-token-included-in-the-request-is-invalid,
     https://docs.aws.amazon.com/IAM/latest/UserGuide/id_credentials_temp_enable-regions.html
@@ -162,28 +158,16 @@ def _enable(name: str) -> str:
 
 
 def _customer_key(deployment: Deployment, bucket: str) -> str | None:
-    """Return the ARN of the customer's key that encrypts a bucket, which may name it otherwise; None: a key of AWS.
+    """Return the ARN of the customer's key that encrypts a bucket, which may name it by id or alias; None: AWS's key.
 
     https://docs.aws.amazon.com/AmazonS3/latest/API/API_ServerSideEncryptionByDefault.html
     """
-    found = deployment.account.ask("s3", "get_bucket_encryption", Bucket=bucket)
-    [rule] = found["ServerSideEncryptionConfiguration"]["Rules"]
+    encryption = deployment.account.ask("s3", "get_bucket_encryption", Bucket=bucket)
+    [rule] = encryption["ServerSideEncryptionConfiguration"]["Rules"]
     key_id = rule.get("ApplyServerSideEncryptionByDefault", {}).get("KMSMasterKeyID")
     if key_id is None or key_id.endswith("alias/aws/s3"):
         return None
     return str(deployment.account.ask("kms", "describe_key", KeyId=key_id)["KeyMetadata"]["Arn"])
-
-
-def _bootstrap_version(deployment: Deployment, parameter: str) -> int | None:
-    from botocore.exceptions import ClientError
-
-    try:
-        found = deployment.account.ask("ssm", "get_parameter", Name=parameter)
-    except ClientError as error:
-        if not is_not_found(error):
-            raise
-        return None
-    return int(found["Parameter"]["Value"])
 
 
 CHECKS = (credentials, account, region, cdk_bootstrap)

@@ -1,9 +1,14 @@
-"""All checks, in the order in which people read them."""
+"""All checks, the choice among them, and the IAM policy that they need."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from typing import Any
+
 from scripts.preflight import access, capacity, cluster, data, images, names, network, quotas, routes, tools, zones
-from scripts.preflight.check import Check
+from scripts.preflight.check import Check, Permission
 
 CATALOG: tuple[Check, ...] = (
     *access.CHECKS,
@@ -18,4 +23,57 @@ CATALOG: tuple[Check, ...] = (
     *data.CHECKS,
     *cluster.CHECKS,
 )
-"""The first tells whether the account can be asked at all."""
+"""In the order in which people read them. The first tells whether AWS can be called at all."""
+
+
+class SelectionError(ValueError):
+    """There is no such check, or none is left."""
+
+
+def select(checks: Sequence[Check], only: Sequence[str], skip: Sequence[str]) -> tuple[Check, ...]:
+    """Return the selected checks, in their order.
+
+    Args:
+        checks: All checks; the first is always selected together with checks that call AWS.
+        only: Ids, or prefixes of ids that end in a hyphen; none: all.
+        skip: Ids, or prefixes, to leave out.
+
+    Raises:
+        SelectionError: A name fits no check, or no check is left.
+    """
+    wanted = _named(checks, only) if only else list(checks)
+    if checks[0] not in wanted and any(each.permissions for each in wanted):
+        wanted.append(checks[0])
+    unwanted = _named(checks, skip)
+    selected = tuple(each for each in checks if each in wanted and each not in unwanted)
+    if not selected:
+        raise SelectionError("--only and --skip leave nothing to check")
+    return selected
+
+
+def allowing(permissions: Iterable[Permission]) -> dict[str, Any]:
+    """Return an IAM policy with these permissions, and nothing more."""
+    actions: dict[str, set[str]] = defaultdict(set)
+    for permission in permissions:
+        actions[permission.resource].add(permission.action)
+    statements = [
+        {"Effect": "Allow", "Action": sorted(actions[resource]), "Resource": resource} for resource in sorted(actions)
+    ]
+    return {"Version": "2012-10-17", "Statement": statements}
+
+
+def policy(checks: Iterable[Check]) -> dict[str, Any]:
+    """Return the IAM policy that these checks need, and nothing more."""
+    return allowing(permission for each in checks for permission in each.permissions)
+
+
+def _named(checks: Sequence[Check], names: Sequence[str]) -> list[Check]:
+    named = []
+    for name in names:
+        fitting = [each for each in checks if each.id == name or (name.endswith("-") and each.id.startswith(name))]
+        if not fitting:
+            ids = [each.id for each in checks]
+            close = get_close_matches(name, ids) or ids
+            raise SelectionError(f"no check {name!r}; there is {', '.join(close)}")
+        named += fitting
+    return named

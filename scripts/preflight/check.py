@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from scripts.aws_errors import is_not_found
 
 if TYPE_CHECKING:
     from scripts.deployment import Deployment
@@ -15,17 +17,17 @@ SECONDS = 20
 
 
 class Status(StrEnum):
-    """What came of a check."""
+    """The result of a check."""
 
     PASS = "PASS"  # noqa: S105 - no password
     WARN = "WARN"
-    """The deployment will probably work, but somebody should look."""
+    """The deployment will probably work, but somebody should look at this."""
     FAIL = "FAIL"
-    """The deployment would fail, or spend money in vain."""
+    """The deployment would fail, or spend money for nothing."""
     SKIP = "SKIP"
     """There is nothing to check in this deployment, or not yet."""
     UNKNOWN = "UNKNOWN"
-    """Nobody could look: a right is missing, or AWS did not answer."""
+    """The check could not be made: a permission is missing, or AWS did not answer."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +35,9 @@ class Finding:
     """One answer of a check.
 
     Attributes:
-        status: What came of it.
+        status: Its result.
         sentence: What was found, with the values.
-        hint: What mends it; empty where nothing is to be mended.
+        hint: How to fix it; empty where there is nothing to fix.
         command: AWS CLI command that shows the same; empty where there is none.
         subject: What it is about, where a check has several answers: a reservation, a bucket.
     """
@@ -46,9 +48,13 @@ class Finding:
     command: str = ""
     subject: str = ""
 
+    def of(self, subject: str, command: str = "") -> Finding:
+        """Return the same finding about a subject."""
+        return replace(self, subject=subject, command=command)
+
 
 class Permission(NamedTuple):
-    """A right that a check needs: an IAM action, and the resources that it is used on."""
+    """An IAM action that a check calls, and the resources that it calls it on."""
 
     action: str
     resource: str = "*"
@@ -56,14 +62,14 @@ class Permission(NamedTuple):
 
 @dataclass(frozen=True)
 class Check:
-    """Something to find out.
+    """A question to the account, or to this machine.
 
     Attributes:
-        id: Its name on the command line and in documents.
-        title: What it looks at, in a few words.
+        id: Its name on the command line and in JSON.
+        title: Its subject, in a few words.
         prevents: What would happen later without it, in one sentence.
-        permissions: All that it calls; none: it asks no AWS API, and needs no credentials.
-        look: Finds it out. It may raise whatever botocore raises.
+        permissions: All that it calls; none: it calls no AWS API, and needs no credentials.
+        evaluate: Answers it. It may raise whatever botocore raises.
         seconds: How long it may take.
     """
 
@@ -71,21 +77,33 @@ class Check:
     title: str
     prevents: str
     permissions: tuple[Permission, ...]
-    look: Callable[[Deployment], Iterable[Finding]]
+    evaluate: Callable[[Deployment], Iterable[Finding]]
     seconds: float
 
 
 def check(
     check_id: str, title: str, *, prevents: str, calls: Iterable[str | Permission] = (), seconds: float = SECONDS
 ) -> Callable[[Callable[[Deployment], Iterable[Finding]]], Check]:
-    """Make a check of a function, whose findings are its answers.
+    """Make a check of a function that yields its findings; the arguments are the attributes of `Check`.
 
     Args:
-        check_id: Its name on the command line and in documents.
-        title: What it looks at, in a few words.
+        check_id: Its name on the command line and in JSON.
+        title: Its subject, in a few words.
         prevents: What would happen later without it, in one sentence.
         calls: The IAM actions that it needs, such as ``ec2:DescribeVpcs``.
         seconds: How long it may take.
     """
     permissions = tuple(call if isinstance(call, Permission) else Permission(call) for call in calls)
-    return lambda look: Check(check_id, title, prevents, permissions, look, seconds)
+    return lambda evaluate: Check(check_id, title, prevents, permissions, evaluate, seconds)
+
+
+def find(deployment: Deployment, service: str, operation: str, **parameters: Any) -> Any | None:
+    """Return the answer of an operation; None if AWS answers that its subject does not exist."""
+    from botocore.exceptions import ClientError
+
+    try:
+        return deployment.account.ask(service, operation, **parameters)
+    except ClientError as error:
+        if is_not_found(error):
+            return None
+        raise

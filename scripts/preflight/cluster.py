@@ -1,4 +1,4 @@
-"""What the pinned ParallelCluster says of the cluster, asked of the account that the credentials lead to."""
+"""ParallelCluster's own dry run of the cluster, in the account of the credentials."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ _LISTS = {
 }
 """Keys of lists that can do without some of their members, and what those are."""
 
-_REFUSED = re.compile(r"not authorized|lack of permissions|forbidden|access ?denied", re.IGNORECASE)
-"""Words of AWS, and of validators/common.py, for a right that is missing; `Forbidden` is S3's HeadObject."""
+_DENIED = re.compile(r"not authorized|lack of permissions|forbidden|access ?denied", re.IGNORECASE)
+"""Words of AWS, and of validators/common.py, for a missing permission; `Forbidden` is S3's HeadObject."""
 
-_OTHER_RIGHT = re.compile(r"authorized to perform: (?!ec2:RunInstances\b)")
-"""Words of AWS where a launch is not refused for want of the right to launch; older messages name no right."""
+_OTHER_PERMISSION = re.compile(r"authorized to perform: (?!ec2:RunInstances\b)")
+"""Words of AWS where another permission than that to launch is missing; older messages name none."""
 
 _FREE_NAME = "preflight"
-"""Stands for the name of a cluster that exists: ParallelCluster creates none of a name that is taken."""
+"""In place of the name of a cluster that exists: ParallelCluster creates none under a name that is taken."""
 
 
 @check(
     "parallelcluster",
     "ParallelCluster's own dry run",
-    prevents="The provider would refuse the cluster, after network and file system were made.",
+    prevents="The provider would reject the cluster, after network and file system were made.",
     calls=(
         "sts:GetCallerIdentity",
         "cloudformation:DescribeStacks",
@@ -61,10 +61,10 @@ _FREE_NAME = "preflight"
     seconds=60,
 )
 def parallelcluster(deployment: Deployment) -> Iterator[Finding]:
-    """Dry-run the creation of the cluster, all validators included, with what exists of all that it refers to.
+    """Dry-run the creation of the cluster, all validators included, without what does not exist yet.
 
-    It makes nothing. A cluster that exists is put forward as a new one of another name: what its update would do is
-    told elsewhere, and the dry run of an update makes ParallelCluster's bucket if it is not there
+    It creates nothing. A cluster that exists is submitted as a new one of another name: `make plan` tells what its
+    update would do, and the dry run of an update creates ParallelCluster's bucket if there is none
     (aws-parallelcluster 3.16.1, models/s3_bucket.py, init_s3_bucket).
     """
     request, left_out = _request(deployment)
@@ -83,7 +83,7 @@ def parallelcluster(deployment: Deployment) -> Iterator[Finding]:
 
 
 def _request(deployment: Deployment) -> tuple[ClusterRequest, list[str]]:
-    """Return what the provider would get, without what does not exist yet, and the names of what that is."""
+    """Return what the provider would get, without what does not exist yet, and the names of what is left out."""
     account = deployment.settings.account or deployment.account.ask("sts", "get_caller_identity")["Account"]
     with TemporaryDirectory() as directory:
         assembly = synthesize(deployment.environment, Path(directory), account)
@@ -96,11 +96,11 @@ def _request(deployment: Deployment) -> tuple[ClusterRequest, list[str]]:
 
 
 def _existing(value: Any, left_out: set[str]) -> Any:
-    """Return a part of a configuration without what does not exist yet, as far as it can do without.
+    """Return a part of a configuration without what does not exist yet, where it is valid without.
 
     Args:
         value: The part.
-        left_out: Gets the names of what is taken out.
+        left_out: Gets the names of what is left out.
     """
     if isinstance(value, list):
         return [_existing(each, left_out) for each in value]
@@ -109,9 +109,9 @@ def _existing(value: Any, left_out: set[str]) -> Any:
     kept: dict[str, Any] = {}
     for key, member in value.items():
         if key in _LISTS:
-            if there := [each for each in member if NOT_YET not in str(each)]:
-                kept[key] = there
-            if len(there) < len(member):
+            if existing := [each for each in member if NOT_YET not in str(each)]:
+                kept[key] = existing
+            if len(existing) < len(member):
                 left_out.add(_LISTS[key])
         elif key == "CustomActions":  # the CDK uploads the scripts of this version just before it deploys
             left_out.add("node scripts")
@@ -126,7 +126,7 @@ def _existing(value: Any, left_out: set[str]) -> Any:
 def _too_early(deployment: Deployment) -> Finding:
     environment = deployment.environment
     hint = (
-        f"for now, `make validate ENV={environment}` asks the same validators of these settings, in an emulated AWS; "
+        f"for now, `make validate ENV={environment}` asks the same validators, in an emulated AWS; "
         f"once `make deploy ENV={environment}` has made network and storage, the provider asks them in this account "
         "before it makes the cluster, and so does this check from then on"
     )
@@ -138,11 +138,11 @@ def _findings(deployment: Deployment, verdict: Verdict, left_out: list[str]) -> 
     if not verdict.accepted and not messages:
         messages = [Message("ERROR", "", verdict.reason)]
     accepting = accepted(deployment.settings.cluster_spec)
-    stopped = launches_refused = False
+    stopped = launches_denied = False
     for message in messages:
         judged = judge(message.validator, accepting)
-        if _launch_refused(message):
-            launches_refused = True
+        if _launch_denied(message):
+            launches_denied = True
         elif message.level == "WARNING" and not judged.stops:
             sentence = f"WARNING: {message.text} ({judged.explanation})"
             yield Finding(Status.PASS, sentence, subject=message.validator)
@@ -153,26 +153,26 @@ def _findings(deployment: Deployment, verdict: Verdict, left_out: list[str]) -> 
         version = deployment.settings.cluster.parallelcluster_version
         sentence = f"the validators of ParallelCluster {version} have no objection; left out is what the deployment "
         yield Finding(Status.PASS, f"{sentence}brings: {', '.join(left_out)}")
-    if launches_refused:
-        sentence = "EC2 was not asked to dry-run launches: that takes ec2:RunInstances, more than a right to look"
-        hint = "leave it to the deployment, which asks with its own rights"
+    if launches_denied:
+        sentence = "EC2 was not asked to dry-run launches: that takes ec2:RunInstances, which is not read-only"
+        hint = "leave it to the deployment, which asks with its own permissions"
         yield Finding(Status.SKIP, sentence, hint, subject="launches")
 
 
-def _launch_refused(message: Message) -> bool:
-    """Return whether a validator lacks the right with which it asks EC2 for a dry run of a launch template."""
+def _launch_denied(message: Message) -> bool:
+    """Return whether a validator lacks the permission to ask EC2 for a dry run of a launch template."""
     of_a_launch = message.validator.endswith("LaunchTemplateValidator")
-    return of_a_launch and bool(_REFUSED.search(message.text)) and not _OTHER_RIGHT.search(message.text)
+    return of_a_launch and bool(_DENIED.search(message.text)) and not _OTHER_PERMISSION.search(message.text)
 
 
 def _objection(deployment: Deployment, message: Message, explanation: str) -> Finding:
-    """Return what stands against the deployment; the explanation is that of a warning."""
-    if _REFUSED.search(message.text):
+    """Return why the deployment would fail; the explanation is that of a warning."""
+    if _DENIED.search(message.text):
         hint = "grant what it names, or leave it to the deployment, which asks again"
         return Finding(Status.UNKNOWN, message.text, hint, subject=message.validator)
     hint = explanation or (
-        "ParallelCluster would refuse the cluster; if `make validate "
-        f"ENV={deployment.environment}` does not say the same, the account is to be mended, else the settings"
+        "ParallelCluster would reject the cluster; if `make validate "
+        f"ENV={deployment.environment}` does not say the same, fix the account, otherwise the settings"
     )
     return Finding(Status.FAIL, f"{message.level}: {message.text}", hint, subject=message.validator)
 

@@ -1,4 +1,4 @@
-"""What the file system and the cluster take from the account: buckets, a key, secrets, a role."""
+"""Buckets, keys, secrets and a role of the account that the file system and the cluster use."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from config.messages import dotted
-from scripts.aws_errors import is_denied, is_not_found
+from scripts.aws_errors import is_denied
 from scripts.deployment import Deployment
-from scripts.preflight.check import Finding, Status, check
+from scripts.preflight.check import Finding, Status, check, find
 from ultracluster.domain.cluster_configuration import secret_arns
 
 _SERVICE_ROLE = "AWSServiceRoleForAmazonFSx"
@@ -31,75 +31,70 @@ def data_bucket(deployment: Deployment) -> Iterator[Finding]:
     https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadBucket.html,
     https://docs.aws.amazon.com/fsx/latest/LustreGuide/create-dra-linked-data-repo.html
     """
+    links = enumerate(deployment.settings.storage.data_repositories)
+    paths = {link.bucket: f"storage.data_repositories[{index}].bucket" for index, link in links if link.bucket}
+    for bucket, path in paths.items():
+        command = deployment.command("s3api", "head-bucket", "--bucket", bucket)
+        yield _bucket(deployment, bucket, path).of(bucket, command)
+
+
+def _bucket(deployment: Deployment, bucket: str, path: str) -> Finding:
     from botocore.exceptions import ClientError
 
-    links = enumerate(deployment.settings.storage.data_repositories)
-    places = {link.bucket: f"storage.data_repositories[{index}].bucket" for index, link in links if link.bucket}
-    for bucket, place in places.items():
-        command = deployment.command("s3api", "head-bucket", "--bucket", bucket)
-        try:
-            region = deployment.account.ask("s3", "head_bucket", Bucket=bucket)["BucketRegion"]
-        except ClientError as error:
-            status, sentence, hint = _absent(deployment, bucket, place, error)
-        else:
-            status, sentence, hint = Status.PASS, f"{bucket} is in {region} and can be reached", ""
-            if region != deployment.settings.region:
-                sentence = f"{bucket} is in {region}; allowed: {deployment.settings.region}, that of the file system"
-                status, hint = Status.FAIL, f"change `{place}`, or copy the data to a bucket there"
-        yield Finding(status, sentence, hint, command, bucket)
-
-
-def _absent(deployment: Deployment, bucket: str, place: str, error: Any) -> tuple[Status, str, str]:
-    """Tell what an answer without a body means, which is all that HeadBucket has for errors."""
-    if is_not_found(error):
-        hint = f"change `{place}`, or `{deployment.command('s3', 'mb', f's3://{bucket}')}`"
-        return Status.FAIL, f"there is no bucket {bucket}", hint
-    if not is_denied(error):
-        raise error
-    sentence = f"{bucket} exists, but not for these credentials: it is another account's, or they lack s3:ListBucket"
-    hint = f"see that `{place}` is the bucket that you mean; if so, allow s3:ListBucket on arn:aws:s3:::{bucket}"
-    return Status.UNKNOWN, sentence, hint
+    try:
+        answer = find(deployment, "s3", "head_bucket", Bucket=bucket)
+    except ClientError as error:  # HeadBucket has no body for errors, and so no other words for them
+        if not is_denied(error):
+            raise
+        reason = "it is another account's, or they lack s3:ListBucket"
+        hint = f"check that `{path}` is the bucket that you mean; if so, allow s3:ListBucket on arn:aws:s3:::{bucket}"
+        return Finding(Status.UNKNOWN, f"{bucket} exists, but not for these credentials: {reason}", hint)
+    if answer is None:
+        hint = f"change `{path}`, or `{deployment.command('s3', 'mb', f's3://{bucket}')}`"
+        return Finding(Status.FAIL, f"there is no bucket {bucket}", hint)
+    region = answer["BucketRegion"]
+    if region != deployment.settings.region:
+        sentence = f"{bucket} is in {region}; allowed: {deployment.settings.region}, that of the file system"
+        return Finding(Status.FAIL, sentence, f"change `{path}`, or copy the data to a bucket there")
+    return Finding(Status.PASS, f"{bucket} is in {region} and can be reached")
 
 
 @check(
     "kms-key",
     "Key of the file system",
-    prevents="FSx would refuse the file system, or lose access to it.",
+    prevents="FSx would reject the file system, or lose access to it.",
     calls=("kms:DescribeKey", "kms:GetKeyPolicy"),
 )
 def kms_key(deployment: Deployment) -> Iterator[Finding]:
-    """Look at the key's state, kind and policy.
+    """Check the key's state, kind and policy.
 
     https://docs.aws.amazon.com/fsx/latest/LustreGuide/encryption-at-rest.html,
     https://docs.aws.amazon.com/kms/latest/developerguide/key-state.html
     """
-    from botocore.exceptions import ClientError
-
     arn = deployment.settings.storage.file_system.kms_key_arn
     if arn is None:
         return
+    another = "change `storage.file_system.kms_key_arn`"
     command = deployment.command("kms", "describe-key", "--key-id", arn)
-    try:
-        key = deployment.account.ask("kms", "describe_key", KeyId=arn)["KeyMetadata"]
-    except ClientError as error:
-        if not is_not_found(error):
-            raise
-        yield Finding(Status.FAIL, f"there is no key {arn}", "change `storage.file_system.kms_key_arn`", command)
+    answer = find(deployment, "kms", "describe_key", KeyId=arn)
+    if answer is None:
+        yield Finding(Status.FAIL, f"there is no key {arn}", another, command)
         return
+    key = answer["KeyMetadata"]
     if (key["KeySpec"], key["KeyUsage"]) != ("SYMMETRIC_DEFAULT", "ENCRYPT_DECRYPT"):
         sentence = f"{arn} is of {key['KeySpec']} for {key['KeyUsage']}; allowed: SYMMETRIC_DEFAULT, ENCRYPT_DECRYPT"
-        yield Finding(Status.FAIL, sentence, "change `storage.file_system.kms_key_arn`", command)
+        yield Finding(Status.FAIL, sentence, another, command)
     elif key["KeyState"] != "Enabled":
         action = _KEY_STATES.get(key["KeyState"])
-        mended = f"`{deployment.command('kms', action, '--key-id', arn)}`" if action else "wait"
+        fix = f"`{deployment.command('kms', action, '--key-id', arn)}`" if action else "wait"
         sentence = f"{arn} is in the state {key['KeyState']}; allowed: Enabled"
-        yield Finding(Status.FAIL, sentence, f"{mended}, or change `storage.file_system.kms_key_arn`", command)
+        yield Finding(Status.FAIL, sentence, f"{fix}, or {another}", command)
     else:
-        yield _judged(deployment, arn)
+        yield _key_policy(deployment, arn)
 
 
-def _judged(deployment: Deployment, arn: str) -> Finding:
-    """Judge the policy of a key by whether it leaves the account's IAM to decide, or lets FSx use the key."""
+def _key_policy(deployment: Deployment, arn: str) -> Finding:
+    """Check whether a key's policy leaves it to the account's IAM who uses it, or lets FSx use the key."""
     policy = json.loads(deployment.account.ask("kms", "get_key_policy", KeyId=arn, PolicyName="default")["Policy"])
     command = deployment.command("kms", "get-key-policy", "--key-id", arn, "--policy-name", "default")
     account, fsx = arn.split(":")[4], f"fsx.{deployment.settings.region}.amazonaws.com"
@@ -107,7 +102,7 @@ def _judged(deployment: Deployment, arn: str) -> Finding:
     if any(_is_of_account(each, account) for each in granting):
         return Finding(Status.PASS, f"{arn} is enabled, and its policy leaves it to IAM who uses it", "", command)
     if any(fsx in json.dumps(each.get("Condition", {})) for each in granting):
-        return Finding(Status.PASS, f"{arn} is enabled, and its policy lets it be used by way of {fsx}", "", command)
+        return Finding(Status.PASS, f"{arn} is enabled, and its policy lets {fsx} use it", "", command)
     sentence = f"the policy of {arn} neither leaves it to the account's IAM who uses it nor names {fsx}"
     hint = f"let it allow kms:CreateGrant and kms:DescribeKey where kms:ViaService is {fsx}"
     return Finding(Status.WARN, sentence, hint, command)
@@ -116,49 +111,42 @@ def _judged(deployment: Deployment, arn: str) -> Finding:
 def _is_of_account(statement: dict[str, Any], account: str) -> bool:
     principal = statement.get("Principal", {})
     named = _listed(principal.get("AWS", []) if isinstance(principal, dict) else principal)
-    return "Condition" not in statement and any(
-        each in named for each in ("*", account, f"arn:aws:iam::{account}:root")
-    )
+    everybody = ("*", account, f"arn:aws:iam::{account}:root")
+    return "Condition" not in statement and any(each in named for each in everybody)
 
 
 @check(
     "secrets",
     "Secrets that overrides name",
-    prevents="ParallelCluster would refuse the cluster, or the head node would not start for want of a password.",
+    prevents="ParallelCluster would reject the cluster, or the head node would not start without a password.",
     calls=("secretsmanager:DescribeSecret", "secretsmanager:GetResourcePolicy"),
 )
 def secrets(deployment: Deployment) -> Iterator[Finding]:
-    """Look at each secret of cluster.overrides, and at who may read it."""
-    for place, arn in secret_arns(deployment.settings.cluster.overrides, ("cluster", "overrides")):
+    """Check each secret of cluster.overrides, and who may read it."""
+    for path, arn in secret_arns(deployment.settings.cluster.overrides, ("cluster", "overrides")):
         command = deployment.command("secretsmanager", "describe-secret", "--secret-id", arn)
-        status, sentence, hint = _secret(deployment, arn, dotted(place))
-        yield Finding(status, sentence, hint, command, arn.rpartition(":")[2])
+        yield _secret(deployment, arn, dotted(path)).of(arn.rpartition(":")[2], command)
 
 
-def _secret(deployment: Deployment, arn: str, place: str) -> tuple[Status, str, str]:
-    from botocore.exceptions import ClientError
-
-    region, another = deployment.settings.region, f"change `{place}`"
+def _secret(deployment: Deployment, arn: str, path: str) -> Finding:
+    region, another = deployment.settings.region, f"change `{path}`"
     if arn.split(":")[2:4] != ["secretsmanager", region]:
-        return Status.FAIL, f"got {arn}; allowed: a secret of Secrets Manager in {region}", another
-    try:
-        found = deployment.account.ask("secretsmanager", "describe_secret", SecretId=arn)
-    except ClientError as error:
-        if not is_not_found(error):
-            raise
-        return Status.FAIL, f"there is no secret {arn}", another
-    if "DeletedDate" in found:
+        return Finding(Status.FAIL, f"got {arn}; allowed: a secret of Secrets Manager in {region}", another)
+    secret = find(deployment, "secretsmanager", "describe_secret", SecretId=arn)
+    if secret is None:
+        return Finding(Status.FAIL, f"there is no secret {arn}", another)
+    if "DeletedDate" in secret:
         hint = f"`{deployment.command('secretsmanager', 'restore-secret', '--secret-id', arn)}`, or {another}"
-        return Status.FAIL, f"{arn} is scheduled for deletion on {found['DeletedDate']:%Y-%m-%d}", hint
-    status, sentence, hint = _secret_policy(deployment, arn, place)
-    if key := found.get("KmsKeyId"):
+        return Finding(Status.FAIL, f"{arn} is scheduled for deletion on {secret['DeletedDate']:%Y-%m-%d}", hint)
+    of_policy = _secret_policy(deployment, arn, path)
+    if key := secret.get("KmsKeyId"):
         allowing = f"let {key} allow kms:Decrypt to whoever reads it, or encrypt the secret with aws/secretsmanager"
-        status, hint = Status.WARN, "; ".join(filter(None, (hint, allowing)))
-        sentence = f"{sentence}; reading it also takes kms:Decrypt on {key}"
-    return status, sentence, hint
+        sentence = f"{of_policy.sentence}; reading it also takes kms:Decrypt on {key}"
+        return Finding(Status.WARN, sentence, "; ".join(filter(None, (of_policy.hint, allowing))))
+    return of_policy
 
 
-def _secret_policy(deployment: Deployment, arn: str, place: str) -> tuple[Status, str, str]:
+def _secret_policy(deployment: Deployment, arn: str, path: str) -> Finding:
     """Judge by a secret's resource policy whether the head node and ParallelCluster's provider may use it.
 
     ParallelCluster lets the head node's role read it (aws-parallelcluster 3.16.1, templates/cdk_builder_utils.py). The
@@ -166,10 +154,11 @@ def _secret_policy(deployment: Deployment, arn: str, place: str) -> tuple[Status
     """
     document = deployment.account.ask("secretsmanager", "get_resource_policy", SecretId=arn).get("ResourcePolicy")
     if document and any(each["Effect"] == "Deny" for each in _listed(json.loads(document)["Statement"])):
-        sentence = f"the policy of {arn} denies something"
-        return Status.WARN, sentence, "see that it is neither the provider nor the head node that is denied"
-    verb = "read" if place.endswith("MungeKeySecretArn") else "describe"
-    return Status.PASS, f"{arn} exists; the role of the head node may read it, that of the provider may {verb} it", ""
+        hint = "check that it denies nothing to the provider and the head node"
+        return Finding(Status.WARN, f"the policy of {arn} denies something", hint)
+    verb = "read" if path.endswith("MungeKeySecretArn") else "describe"
+    sentence = f"{arn} exists; the role of the head node may read it, that of the provider may {verb} it"
+    return Finding(Status.PASS, sentence)
 
 
 def _listed(value: Any) -> list[Any]:
@@ -188,23 +177,17 @@ def _allows(statement: dict[str, Any], action: str) -> bool:
     calls=("iam:GetRole",),
 )
 def fsx_service_role(deployment: Deployment) -> Iterator[Finding]:
-    """Look for the role with which FSx makes its network interfaces, and which it creates itself with its first use.
+    """Find the role with which FSx makes its network interfaces, and which it creates itself with its first use.
 
     https://docs.aws.amazon.com/fsx/latest/LustreGuide/using-service-linked-roles.html
     """
-    from botocore.exceptions import ClientError
-
     command = deployment.command("iam", "get-role", "--role-name", _SERVICE_ROLE)
-    try:
-        deployment.account.ask("iam", "get_role", RoleName=_SERVICE_ROLE)
-    except ClientError as error:
-        if not is_not_found(error):
-            raise
-        words = ("iam", "create-service-linked-role", "--aws-service-name", "fsx.amazonaws.com")
-        sentence = f"there is no {_SERVICE_ROLE} yet; FSx creates it if the deployer has iam:CreateServiceLinkedRole"
-        yield Finding(Status.WARN, sentence, f"`{deployment.command(*words)}`", command)
-    else:
+    if find(deployment, "iam", "get_role", RoleName=_SERVICE_ROLE):
         yield Finding(Status.PASS, f"{_SERVICE_ROLE} exists", "", command)
+        return
+    words = ("iam", "create-service-linked-role", "--aws-service-name", "fsx.amazonaws.com")
+    sentence = f"there is no {_SERVICE_ROLE} yet; FSx creates it if the deployer has iam:CreateServiceLinkedRole"
+    yield Finding(Status.WARN, sentence, f"`{deployment.command(*words)}`", command)
 
 
 CHECKS = (data_bucket, kms_key, secrets, fsx_service_role)

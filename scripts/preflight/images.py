@@ -1,4 +1,4 @@
-"""Whether the image of the nodes fits, and what AWS publishes for this version of ParallelCluster is there."""
+"""The image of the nodes, and what AWS publishes for this version of ParallelCluster."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from config.sections import ClusterSettings
 from scripts.aws_errors import code_of, is_denied, is_not_found
 from scripts.deployment import Account, Deployment
-from scripts.preflight.check import Finding, Status, check
+from scripts.preflight.check import Finding, Status, check, find
 
 NAME_PARTS: Mapping[str, str] = {
     "alinux2023": "amzn2023-hvm",
@@ -31,11 +31,11 @@ https://github.com/aws/aws-parallelcluster/blob/develop/cloudformation/custom_re
 @check(
     "official-image",
     "ParallelCluster's image for version and OS",
-    prevents="ParallelCluster would find no image, and refuse the cluster.",
+    prevents="ParallelCluster would find no image, and reject the cluster.",
     calls=("ec2:DescribeImages",),
 )
 def official_image(deployment: Deployment) -> Iterator[Finding]:
-    """Look for the image that ParallelCluster takes."""
+    """Find the image that ParallelCluster takes."""
     cluster = deployment.settings.cluster
     if cluster.custom_ami:
         return
@@ -54,34 +54,31 @@ def official_image(deployment: Deployment) -> Iterator[Finding]:
 @check(
     "custom-image",
     "Image of your own",
-    prevents="ParallelCluster would refuse the cluster, or its nodes would never join.",
+    prevents="ParallelCluster would reject the cluster, or its nodes would never join.",
     calls=("ec2:DescribeImages",),
 )
 def custom_image(deployment: Deployment) -> Iterator[Finding]:
-    """Look at all that ParallelCluster wants of an image. Its warnings count, as they stop our deployments."""
-    from botocore.exceptions import ClientError
-
+    """Check all that ParallelCluster requires of an image. Its warnings count, as they stop our deployments."""
     image_id = deployment.settings.cluster.custom_ami
     if image_id is None:
         return
     command = deployment.command("ec2", "describe-images", "--image-ids", image_id)
-    try:
-        images = deployment.account.ask("ec2", "describe_images", ImageIds=[image_id])["Images"]
-    except ClientError as error:
-        if not is_not_found(error):
-            raise
-        images = []
-    if not images:
+    answer = find(deployment, "ec2", "describe_images", ImageIds=[image_id])
+    if answer is None or not answer["Images"]:
         sentence = f"this account sees no image {image_id} in {deployment.settings.region}"
         hint = f"change `cluster.custom_ami` in {_file(deployment)}, or have the image copied or shared there"
         yield Finding(Status.FAIL, sentence, hint, command)
         return
-    faults = list(_faults(deployment, images[0]))
-    for subject, sentence, hint in faults:
-        yield Finding(Status.FAIL, sentence, hint, command, subject)
-    if not faults:
-        yield Finding(Status.PASS, f"{image_id} ({images[0]['Name']}) fits version, OS and volumes", command=command)
-    yield from _other_release(deployment, images[0], command)
+    [image] = answer["Images"]
+    problems = [each.of(each.subject, command) for each in _problems(deployment, image)]
+    fits = Finding(Status.PASS, f"{image_id} ({image['Name']}) fits version, OS and volumes", command=command)
+    yield from problems or [fits]
+    wanted = deployment.settings.cluster.neuron_sdk
+    for tag in image.get("Tags", []):
+        if tag["Key"] == SDK_TAG and tag["Value"] != wanted:
+            sentence = f"the image has the Neuron SDK {tag['Value']}, so each node installs {wanted} when it starts"
+            hint = f"make another: `make image ENV={deployment.environment}`"
+            yield Finding(Status.WARN, sentence, hint, command, "neuron-sdk")
 
 
 @check(
@@ -90,11 +87,11 @@ def custom_image(deployment: Deployment) -> Iterator[Finding]:
     prevents="The cluster stack would fail at its provider, after network and file system were made and paid.",
 )
 def provider_template(deployment: Deployment) -> Iterator[Finding]:
-    """Look for what AWS publishes of the version in the Region, as anybody may.
+    """Find what AWS publishes of the version in the Region, without credentials.
 
-    Without credentials there is no right that could be missing: S3 answers 403 for an object that is not there, and 404
-    if there is not even the bucket. With credentials 403 could as well mean that these lack s3:GetObject.
-    https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html. That the bucket is open to anybody:
+    Without them no permission can be missing: S3 answers 403 for an object that does not exist, and 404 if there is not
+    even the bucket. With credentials 403 could as well mean that these lack s3:GetObject.
+    https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html. That the bucket is public:
     https://docs.aws.amazon.com/parallelcluster/latest/ug/api-reference-v3.html
     """
     from botocore.exceptions import ClientError
@@ -115,35 +112,37 @@ def provider_template(deployment: Deployment) -> Iterator[Finding]:
             hint = f"ParallelCluster {version} cannot be deployed in {region}: change `region` in {_file(deployment)}"
             yield Finding(Status.FAIL, sentence, hint, command, subject)
         else:
-            yield Finding(Status.PASS, f"s3://{bucket}/{key} is there", command=command, subject=subject)
+            yield Finding(Status.PASS, f"s3://{bucket}/{key} exists", command=command, subject=subject)
 
 
 def official_name(cluster: ClusterSettings) -> str:
-    """Return what the names of ParallelCluster's own images for version and OS match."""
+    """Return the pattern that the names of ParallelCluster's own images for version and OS match."""
     return f"aws-parallelcluster-{cluster.parallelcluster_version}-{NAME_PARTS[cluster.os]}-{_ARCHITECTURE}*"
 
 
 def newest_official_image(account: Account, cluster: ClusterSettings) -> Mapping[str, Any] | None:
-    """Look for the image as ParallelCluster does (pcluster/aws/ec2.py, get_official_image_id)."""
+    """Find the image as ParallelCluster does (pcluster/aws/ec2.py, get_official_image_id)."""
     filters = [{"Name": "name", "Values": [official_name(cluster)]}, {"Name": "state", "Values": ["available"]}]
-    found = account.list("ec2", "describe_images", Owners=["amazon"], Filters=filters, IncludeDeprecated=True)
-    return max(found, key=lambda image: str(image["CreationDate"]), default=None)
+    images = account.list("ec2", "describe_images", Owners=["amazon"], Filters=filters, IncludeDeprecated=True)
+    return max(images, key=lambda image: str(image["CreationDate"]), default=None)
 
 
-def _faults(deployment: Deployment, image: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Yield what is wrong with an image: about what, in a sentence, and what mends it.
+def _problems(deployment: Deployment, image: Mapping[str, Any]) -> Iterator[Finding]:
+    """Yield why ParallelCluster could not use the image.
 
     Sources: aws-parallelcluster 3.16.1, validators/cluster_validators.py (CustomAmiTagValidator,
     RootVolumeSizeValidator) and validators/ec2_validators.py (AmiOsCompatibleValidator).
     """
     cluster, file = deployment.settings.cluster, _file(deployment)
-    tags = {tag["Key"]: tag["Value"] for tag in image.get("Tags", [])}
+    tags = {each["Key"]: each["Value"] for each in image.get("Tags", [])}
     build = f"`pcluster build-image` of ParallelCluster {cluster.parallelcluster_version}"
     if image["State"] != "available":
-        yield "state", f"the image is {image['State']}; allowed: available", "wait until it is, or name another"
+        sentence = f"the image is {image['State']}; allowed: available"
+        yield Finding(Status.FAIL, sentence, "wait until it is, or name another", subject="state")
     if image["Architecture"] != _ARCHITECTURE:
         sentence = f"the image is for {image['Architecture']}; allowed: {_ARCHITECTURE}"
-        yield "architecture", sentence, f"build one from an {_ARCHITECTURE} image, with {build}"
+        hint = f"build one from an {_ARCHITECTURE} image, with {build}"
+        yield Finding(Status.FAIL, sentence, hint, subject="architecture")
     for name, wanted in (
         ("version", cluster.parallelcluster_version),
         ("build_status", "available"),
@@ -153,26 +152,19 @@ def _faults(deployment: Deployment, image: Mapping[str, Any]) -> Iterator[tuple[
         if key not in tags:
             words = ("--resources", image["ImageId"], "--tags", f"Key={key},Value={wanted}")
             tag = deployment.command("ec2", "create-tags", *words)
+            sentence = f"the image has no tag {key}, and ParallelCluster would reject it"
             hint = f"if it is a copy of an image that {build} made for {cluster.os}: `{tag}`; else build one"
-            yield name, f"the image has no tag {key}, and ParallelCluster would refuse it", hint
+            yield Finding(Status.FAIL, sentence, hint, subject=name)
         elif tags[key] != wanted:
             sentence = f"the image has {key} {tags[key]}; allowed: {wanted}"
-            yield name, sentence, f"build one for {cluster.os} with {build}, and name it in `cluster.custom_ami`"
+            hint = f"build one for {cluster.os} with {build}, and name it in `cluster.custom_ami`"
+            yield Finding(Status.FAIL, sentence, hint, subject=name)
     size = _root_volume_gib(image)
     volumes = {f"cluster.queues[{i}].root_volume_gib": queue.root_volume_gib for i, queue in enumerate(cluster.queues)}
-    for place, gib in {"cluster.head_node.root_volume_gib": cluster.head_node.root_volume_gib, **volumes}.items():
+    for path, gib in {"cluster.head_node.root_volume_gib": cluster.head_node.root_volume_gib, **volumes}.items():
         if gib is not None and gib < size:
-            yield place, f"{place} is {gib}; allowed: {size}, the size of the image, or more", f"change it in {file}"
-
-
-def _other_release(deployment: Deployment, image: Mapping[str, Any], command: str) -> Iterator[Finding]:
-    """Warn of an image with another Neuron SDK than the settings ask for."""
-    wanted = deployment.settings.cluster.neuron_sdk
-    for tag in image.get("Tags", []):
-        if tag["Key"] == SDK_TAG and tag["Value"] != wanted:
-            sentence = f"the image has the Neuron SDK {tag['Value']}, so each node installs {wanted} when it starts"
-            hint = f"make another: `make image ENV={deployment.environment}`"
-            yield Finding(Status.WARN, sentence, hint, command, "neuron-sdk")
+            sentence = f"{path} is {gib}; allowed: {size}, the size of the image, or more"
+            yield Finding(Status.FAIL, sentence, f"change it in {file}", subject=path)
 
 
 def _root_volume_gib(image: Mapping[str, Any]) -> int:

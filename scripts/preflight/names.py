@@ -1,4 +1,4 @@
-"""Whether names are free, or ours already, and what the settings name by its name exists."""
+"""Names that are free or this deployment's own, and what the settings name."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from scripts import generations
-from scripts.aws_errors import is_not_found
 from scripts.deployment import PARTS, Deployment
-from scripts.preflight.check import Finding, Status, check
+from scripts.preflight.check import Finding, Status, check, find
 
 _UPDATABLE = frozenset(
     {"CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "IMPORT_COMPLETE", "IMPORT_ROLLBACK_COMPLETE"}
@@ -17,7 +16,7 @@ _UPDATABLE = frozenset(
 
 https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
 """
-_LED_OUT_BY: Mapping[str, str] = {
+_WAYS_OUT: Mapping[str, str] = {
     "CREATE_FAILED": "rollback-stack",
     "UPDATE_FAILED": "rollback-stack",
     "UPDATE_ROLLBACK_FAILED": "continue-update-rollback",
@@ -25,26 +24,26 @@ _LED_OUT_BY: Mapping[str, str] = {
     "ROLLBACK_FAILED": "delete-stack",
     "DELETE_FAILED": "delete-stack",
 }
-"""What of `aws cloudformation` leads a stack out of a status, once the cause is mended.
+"""What of `aws cloudformation` leads a stack out of a status, once the cause is fixed.
 
 https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_RollbackStack.html,
 https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_ContinueUpdateRollback.html
 """
 _NO_RSA = ("ubuntu2204", "ubuntu2404")
-"""OS on which ParallelCluster refuses RSA keys (aws-parallelcluster 3.16.1, validators/ec2_validators.py)."""
+"""OS on which ParallelCluster rejects RSA keys (aws-parallelcluster 3.16.1, validators/ec2_validators.py)."""
 
 
 @check(
     "stack-names",
     "Names and states of the stacks",
     prevents=(
-        "A stack of somebody else would be overwritten, CloudFormation would refuse to touch one of ours, or a cluster "
-        "would be made that an upgrade has replaced."
+        "A stack of somebody else would be overwritten, CloudFormation would reject changes of one of ours, or a "
+        "cluster would be created that an upgrade has replaced."
     ),
     calls=("cloudformation:DescribeStacks",),
 )
 def stack_names(deployment: Deployment) -> Iterator[Finding]:
-    """Look whether each stack can be made or updated."""
+    """Check that each stack can be created or updated."""
     for part in PARTS:
         yield _about_stack(deployment, part)
     for generation in generations.existing(deployment):
@@ -55,20 +54,20 @@ def stack_names(deployment: Deployment) -> Iterator[Finding]:
 @check(
     "cluster-name",
     "Name of the cluster",
-    prevents="ParallelCluster would refuse to make the cluster, after network and file system were made and paid.",
+    prevents="ParallelCluster would reject to make the cluster, after network and file system were made and paid.",
     calls=("cloudformation:DescribeStacks", "cloudformation:ListStackResources"),
 )
 def cluster_name(deployment: Deployment) -> Iterator[Finding]:
-    """Look whether there is a stack of the cluster's name, which is what ParallelCluster makes of a cluster."""
+    """Check whether there is a stack of the cluster's name: a cluster is a stack of its name to ParallelCluster."""
     name = deployment.settings.cluster_spec.name
-    found = deployment.stack(name)
+    stack = deployment.stack(name)
     command = _describe(deployment, name)
-    if found is None:
+    if stack is None:
         yield Finding(Status.PASS, f"there is no cluster or stack {name} yet", command=command)
         return
-    status = found["StackStatus"]
+    status = stack["StackStatus"]
     if name not in deployment.physical_ids(deployment.stack_name("cluster")).values():
-        yield _about_taken_cluster_name(deployment, found)
+        yield _about_taken_cluster_name(deployment, stack)
     elif status in _UPDATABLE:
         yield Finding(Status.PASS, f"cluster {name} is {status}, and ours to update", command=command)
     else:
@@ -80,27 +79,23 @@ def cluster_name(deployment: Deployment) -> Iterator[Finding]:
 @check(
     "ssh-key",
     "SSH key of the head node",
-    prevents="ParallelCluster would refuse the cluster, after network and file system were made and paid.",
+    prevents="ParallelCluster would reject the cluster, after network and file system were made and paid.",
     calls=("ec2:DescribeKeyPairs",),
 )
 def ssh_key(deployment: Deployment) -> Iterator[Finding]:
-    """Look whether the key pair exists, and is of a type that the operating system takes."""
-    from botocore.exceptions import ClientError
-
+    """Check that the key pair exists, and is of a type that the operating system takes."""
     name, system = deployment.settings.cluster.head_node.ssh_key_name, deployment.settings.cluster.os
     if name is None:
         return
     command = deployment.command("ec2", "describe-key-pairs", "--key-names", name)
-    try:
-        [found] = deployment.account.ask("ec2", "describe_key_pairs", KeyNames=[name])["KeyPairs"]
-    except ClientError as error:
-        if not is_not_found(error):
-            raise
+    answer = find(deployment, "ec2", "describe_key_pairs", KeyNames=[name])
+    if answer is None:
         sentence = f"there is no key pair {name} in {deployment.settings.region}"
         yield Finding(Status.FAIL, sentence, _create_key(deployment, name), command)
         return
-    sentence = f"key pair {name} is of type {found['KeyType']}"
-    if found["KeyType"] == "rsa" and system in _NO_RSA:
+    [key] = answer["KeyPairs"]
+    sentence = f"key pair {name} is of type {key['KeyType']}"
+    if key["KeyType"] == "rsa" and system in _NO_RSA:
         hint = f"{_create_key(deployment, f'{name}-ed25519')}, and name it in `cluster.head_node.ssh_key_name`"
         yield Finding(Status.FAIL, f"{sentence}; allowed with {system}: ed25519", hint, command)
     else:
@@ -110,38 +105,38 @@ def ssh_key(deployment: Deployment) -> Iterator[Finding]:
 @check(
     "placement-group",
     "Placement groups that exist already",
-    prevents="ParallelCluster would refuse the cluster, or EC2 place its nodes far from each other.",
+    prevents="ParallelCluster would reject the cluster, or EC2 place its nodes far from each other.",
     calls=("ec2:DescribePlacementGroups",),
 )
 def placement_group(deployment: Deployment) -> Iterator[Finding]:
-    """Look whether the groups that queues name exist and keep nodes together."""
-    places: dict[str, str] = {}
+    """Check that the groups that queues name exist and keep nodes together."""
+    paths: dict[str, str] = {}
     for number, queue in enumerate(deployment.settings.cluster.queues):
         if queue.existing_placement_group:
-            places.setdefault(queue.existing_placement_group, f"cluster.queues[{number}].existing_placement_group")
-    for name, place in places.items():
-        yield _about_placement_group(deployment, name, place)
+            paths.setdefault(queue.existing_placement_group, f"cluster.queues[{number}].existing_placement_group")
+    for name, path in paths.items():
+        yield _about_placement_group(deployment, name, path)
 
 
 def _about_stack(deployment: Deployment, part: str) -> Finding:
     name = deployment.stack_name(part)
-    found = deployment.stack(name)
+    stack = deployment.stack(name)
     command, events = _describe(deployment, name), _describe(deployment, name, "describe-stack-events")
-    if found is None:
+    if stack is None:
         return Finding(Status.PASS, f"there is no stack {name} yet", command=command, subject=name)
-    status = found["StackStatus"]
+    status = stack["StackStatus"]
     if status == "REVIEW_IN_PROGRESS":
-        sentence = f"{name} is {status}: a change set was made for it and not carried out, and it has no resources"
+        sentence = f"{name} is {status}: a change set was created for it and not executed, and it has no resources"
         hint = "go ahead, unless somebody else is deploying it right now"
         return Finding(Status.WARN, sentence, hint, command, name)
-    if found.get("Description") != f"Trn1 UltraCluster {deployment.settings.name}: {part}":
-        sentence = f"{name} is taken by a stack that is not ours: {found.get('Description', 'without description')}"
+    if stack.get("Description") != f"Trn1 UltraCluster {deployment.settings.name}: {part}":
+        sentence = f"{name} is taken by a stack that is not ours: {stack.get('Description', 'without description')}"
         hint = f"choose another `name` in config/{deployment.environment}.yaml"
         return Finding(Status.FAIL, sentence, hint, command, name)
     if status in _UPDATABLE:
         return Finding(Status.PASS, f"{name} is {status}, and ours to update", command=command, subject=name)
     if status in ("ROLLBACK_COMPLETE", "ROLLBACK_FAILED"):
-        return _about_failed_creation(deployment, found)
+        return _about_failed_creation(deployment, stack)
     hint = _way_out(deployment, name, status)
     return Finding(Status.FAIL, f"{name} is {status}: it cannot be updated", hint, events, name)
 
@@ -150,59 +145,55 @@ def _about_other_cluster(deployment: Deployment, generation: int) -> Finding:
     name = deployment.settings.of_generation(generation).stack_name("cluster")
     command, upgrade = _describe(deployment, name), f"make upgrade ENV={deployment.environment}"
     if generation < deployment.settings.cluster.generation:
-        sentence = f"{name} still holds a cluster of an earlier generation, which costs and has a place in the quotas"
-        return Finding(Status.WARN, sentence, f"`{upgrade}` goes on to drain and destroy it", command, name)
+        sentence = f"{name} still holds a cluster of an earlier generation, which costs money and counts in the quotas"
+        return Finding(Status.WARN, sentence, f"`{upgrade}` continues: it drains and destroys it", command, name)
     sentence = (
         f"{name} holds a cluster of a later generation than config/{deployment.environment}.yaml names "
-        f"({deployment.settings.cluster.generation}): a deployment would make, or watch, one that was replaced"
+        f"({deployment.settings.cluster.generation}): a deployment would create, or update, one that was replaced"
     )
-    hint = f"take the file as the upgrade left it; `{upgrade} ARGS=--abandon` destroys the later one"
+    hint = f"restore the file as the upgrade left it; `{upgrade} ARGS=--abandon` destroys the later one"
     return Finding(Status.FAIL, sentence, hint, command, name)
 
 
-def _about_failed_creation(deployment: Deployment, found: Mapping[str, Any]) -> Finding:
-    """Tell what becomes of a stack that the CDK deletes and makes anew, if it may."""
-    name, status = found["StackName"], found["StackStatus"]
+def _about_failed_creation(deployment: Deployment, stack: Mapping[str, Any]) -> Finding:
+    """Tell what happens to a stack that the CDK deletes and creates again, if it may."""
+    name, status = stack["StackName"], stack["StackStatus"]
     events = _describe(deployment, name, "describe-stack-events")
-    if not found.get("EnableTerminationProtection"):
-        sentence = f"{name} is {status}: its creation failed; the next deployment deletes it and makes it anew"
-        return Finding(Status.WARN, sentence, "find out why it failed, and mend that", events, name)
+    if not stack.get("EnableTerminationProtection"):
+        sentence = f"{name} is {status}: its creation failed; the next deployment deletes it and creates it again"
+        return Finding(Status.WARN, sentence, "find out why it failed, and fix that", events, name)
     unprotect = ("cloudformation", "update-termination-protection", "--no-enable-termination-protection")
     command = deployment.command(*unprotect, "--stack-name", name)
     sentence = f"{name} is {status}: its creation failed, and termination protection keeps the CDK from deleting it"
     return Finding(Status.FAIL, sentence, f"`{command}`", events, name)
 
 
-def _about_taken_cluster_name(deployment: Deployment, found: Mapping[str, Any]) -> Finding:
-    name, status = found["StackName"], found["StackStatus"]
+def _about_taken_cluster_name(deployment: Deployment, stack: Mapping[str, Any]) -> Finding:
+    name, status = stack["StackName"], stack["StackStatus"]
     command = _describe(deployment, name)
     if status == "DELETE_IN_PROGRESS":
         return Finding(Status.FAIL, f"a stack {name} is being deleted", "wait until it is gone", command)
     hint = f"choose another `cluster.name` in config/{deployment.environment}.yaml"
-    if "parallelcluster:version" in [tag["Key"] for tag in found.get("Tags", [])]:
+    if "parallelcluster:version" in [tag["Key"] for tag in stack.get("Tags", [])]:
         delete = f"pcluster delete-cluster --cluster-name {name} --region {deployment.settings.region}"
         sentence = f"{name} is taken by a cluster that {deployment.stack_name('cluster')} did not make ({status})"
         return Finding(Status.FAIL, sentence, f"{hint}, or delete that cluster if nobody needs it: `{delete}`", command)
     return Finding(Status.FAIL, f"{name} is taken by a stack that is no cluster ({status})", hint, command)
 
 
-def _about_placement_group(deployment: Deployment, name: str, place: str) -> Finding:
-    from botocore.exceptions import ClientError
-
+def _about_placement_group(deployment: Deployment, name: str, path: str) -> Finding:
     command = deployment.command("ec2", "describe-placement-groups", "--group-names", name)
-    try:
-        [found] = deployment.account.ask("ec2", "describe_placement_groups", GroupNames=[name])["PlacementGroups"]
-    except ClientError as error:
-        if not is_not_found(error):
-            raise
-        hint = f"change `{place}`; null: the deployment makes a group"
+    answer = find(deployment, "ec2", "describe_placement_groups", GroupNames=[name])
+    if answer is None:
+        hint = f"change `{path}`; null: the deployment makes a group"
         return Finding(Status.FAIL, f"there is no placement group {name}", hint, command, name)
-    sentence = f"placement group {name} has strategy {found['Strategy']} and is {found['State']}"
-    if found["Strategy"] != "cluster":
-        hint = f"name a group of strategy cluster in `{place}`; null: the deployment makes one"
+    [group] = answer["PlacementGroups"]
+    sentence = f"placement group {name} has strategy {group['Strategy']} and is {group['State']}"
+    if group["Strategy"] != "cluster":
+        hint = f"name a group of strategy cluster in `{path}`; null: the deployment makes one"
         return Finding(Status.FAIL, f"{sentence}; allowed: strategy cluster", hint, command, name)
-    if found["State"] != "available":
-        hint = f"wait until it is available, or name another group in `{place}`"
+    if group["State"] != "available":
+        hint = f"wait until it is available, or name another group in `{path}`"
         return Finding(Status.FAIL, f"{sentence}; allowed: available", hint, command, name)
     return Finding(Status.PASS, sentence, command=command, subject=name)
 
@@ -214,10 +205,10 @@ def _describe(deployment: Deployment, stack_name: str, operation: str = "describ
 def _way_out(deployment: Deployment, stack_name: str, status: str) -> str:
     if status.endswith("_IN_PROGRESS"):
         return "wait until that is done"
-    if status not in _LED_OUT_BY:
+    if status not in _WAYS_OUT:
         return "its events tell what happened"
-    command = deployment.command("cloudformation", _LED_OUT_BY[status], "--stack-name", stack_name)
-    return f"mend the cause, which its events tell, then `{command}` (README, When a deployment fails)"
+    command = deployment.command("cloudformation", _WAYS_OUT[status], "--stack-name", stack_name)
+    return f"fix the cause, which its events tell, then `{command}` (README, When a deployment fails)"
 
 
 def _create_key(deployment: Deployment, name: str) -> str:

@@ -1,15 +1,15 @@
-"""Whether a VPC that exists already can take the cluster: its DNS, its subnets and their addresses."""
+"""An existing VPC that can take the cluster: its DNS, its subnets and their addresses."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from scripts.deployment import Deployment
 from scripts.estimate.sizes import fleet, others
 from scripts.estimate.sizes import subnets as planned_subnets
 from scripts.preflight.check import Finding, Status, check
-from scripts.preflight.existing_vpc import ExistingSubnet, existing_subnets, unseen
 from ultracluster.domain.instance_types import network_cards
 
 _DNS_ATTRIBUTES = {"enableDnsSupport": "--enable-dns-support", "enableDnsHostnames": "--enable-dns-hostnames"}
@@ -19,6 +19,45 @@ https://docs.aws.amazon.com/parallelcluster/latest/ug/network-configuration-v3.h
 """
 
 
+@dataclass(frozen=True)
+class ExistingSubnet:
+    """A subnet that the settings name as ``network.existing.LABEL_subnet_id``.
+
+    Attributes:
+        label: public or private.
+        id: Its id.
+        cidr: Its block in the settings.
+        used: Whether the deployment puts anything into it.
+        described: The subnet as EC2 describes it; None: it does not exist.
+    """
+
+    label: str
+    id: str
+    cidr: str
+    used: bool
+    described: dict[str, Any] | None
+
+    @property
+    def missing(self) -> Finding:
+        """The finding of checks that cannot look at it, because it does not exist."""
+        return Finding(Status.SKIP, f"there is no {self.id} to check: see subnets", subject=self.label)
+
+
+def existing_subnets(deployment: Deployment) -> tuple[ExistingSubnet, ...]:
+    """Return the public and the private subnet; none: the deployment makes a VPC of its own."""
+    network = deployment.settings.network
+    if network.existing is None:
+        return ()
+    public_id, private_id = network.existing.public_subnet_id, network.existing.private_subnet_id
+    filters = [{"Name": "subnet-id", "Values": [public_id, private_id]}]
+    subnets = {each["SubnetId"]: each for each in deployment.account.list("ec2", "describe_subnets", Filters=filters)}
+    in_public = others(deployment.settings, public=True).interfaces > 0
+    return (
+        ExistingSubnet("public", public_id, network.public_subnet_cidr, in_public, subnets.get(public_id)),
+        ExistingSubnet("private", private_id, network.private_subnet_cidr, True, subnets.get(private_id)),
+    )
+
+
 @check(
     "vpc",
     "Existing VPC",
@@ -26,7 +65,7 @@ https://docs.aws.amazon.com/parallelcluster/latest/ug/network-configuration-v3.h
     calls=("ec2:DescribeVpcs", "ec2:DescribeVpcAttribute"),
 )
 def vpc(deployment: Deployment) -> Iterator[Finding]:
-    """Compare the VPC with the settings, and look at its DNS."""
+    """Compare the VPC with the settings, and check its DNS."""
     network = deployment.settings.network
     if network.existing is None:
         return
@@ -37,16 +76,16 @@ def vpc(deployment: Deployment) -> Iterator[Finding]:
         sentence = f"{deployment.settings.region} has no VPC {vpc_id}, or it is another account's"
         yield Finding(Status.FAIL, sentence, "change `network.existing.vpc_id`", command)
         return
-    [found] = listed
-    blocks = [each["CidrBlock"] for each in found["CidrBlockAssociationSet"]]
-    faults = list(_dns_faults(deployment, vpc_id))
+    blocks = [each["CidrBlock"] for each in listed[0]["CidrBlockAssociationSet"]]
+    problems = list(_dns_problems(deployment, vpc_id))
     if network.cidr not in blocks:
         sentence = f"{vpc_id} has {', '.join(blocks)}; in the settings: {network.cidr}"
-        faults.append(Finding(Status.FAIL, sentence, "change `network.cidr`", command, "cidr"))
-    yield from faults or [Finding(Status.PASS, f"{vpc_id} has {network.cidr}, DNS support and hostnames", "", command)]
+        problems.append(Finding(Status.FAIL, sentence, "change `network.cidr`", command, "cidr"))
+    healthy = Finding(Status.PASS, f"{vpc_id} has {network.cidr}, DNS support and hostnames", "", command)
+    yield from problems or [healthy]
 
 
-def _dns_faults(deployment: Deployment, vpc_id: str) -> Iterator[Finding]:
+def _dns_problems(deployment: Deployment, vpc_id: str) -> Iterator[Finding]:
     for attribute, option in _DNS_ATTRIBUTES.items():
         answer = deployment.account.ask("ec2", "describe_vpc_attribute", VpcId=vpc_id, Attribute=attribute)
         if not answer[attribute[0].upper() + attribute[1:]]["Value"]:
@@ -58,58 +97,63 @@ def _dns_faults(deployment: Deployment, vpc_id: str) -> Iterator[Finding]:
 @check(
     "subnets",
     "Existing subnets",
-    prevents="EC2 would refuse nodes, or they would come up where they reach neither each other nor the internet.",
+    prevents="EC2 would reject nodes, or they would start where they reach neither each other nor the internet.",
     calls=("ec2:DescribeSubnets",),
 )
 def subnets(deployment: Deployment) -> Iterator[Finding]:
     """Compare both subnets with the settings."""
     for subnet in existing_subnets(deployment):
         command = deployment.command("ec2", "describe-subnets", "--subnet-ids", subnet.id)
-        if subnet.found is None:
+        if subnet.described is None:
             sentence = f"{deployment.settings.region} has no subnet {subnet.id}, or it is another account's"
             hint = f"change `network.existing.{subnet.label}_subnet_id`"
             yield Finding(Status.FAIL, sentence, hint, command, subnet.label)
             continue
-        faults = [
-            Finding(status, f"{subnet.id} {sentence}", hint, command, subnet.label)
-            for status, sentence, hint in _faults(deployment, subnet, subnet.found)
-        ]
-        where = f"{subnet.id} is {subnet.cidr} in {subnet.found['VpcId']} and {deployment.settings.zone_id}"
-        yield from faults or [Finding(Status.PASS, where, "", command, subnet.label)]
+        where = f"{subnet.id} is {subnet.cidr} in {subnet.described['VpcId']} and {deployment.settings.zone_id}"
+        for each in _problems(deployment, subnet, subnet.described) or [Finding(Status.PASS, where)]:
+            yield each.of(subnet.label, command)
 
 
-def _faults(deployment: Deployment, subnet: ExistingSubnet, found: dict[str, Any]) -> Iterator[tuple[Status, str, str]]:
+def _problems(deployment: Deployment, subnet: ExistingSubnet, described: dict[str, Any]) -> list[Finding]:
     network, zone_id = deployment.settings.network, deployment.settings.zone_id
     other = f"change `network.existing.{subnet.label}_subnet_id`"
-    wanted_vpc = network.existing.vpc_id if network.existing else ""
-    if found["VpcId"] != wanted_vpc:
-        yield Status.FAIL, f"is in {found['VpcId']}; in the settings: {wanted_vpc}", other
-    if found["CidrBlock"] != subnet.cidr:
-        hint = f"change `network.{subnet.label}_subnet_cidr`"
-        yield Status.FAIL, f"is {found['CidrBlock']}; in the settings: {subnet.cidr}", hint
-    if found["AvailabilityZoneId"] != zone_id:
-        yield Status.FAIL, f"is in {found['AvailabilityZoneId']}; in the settings: {zone_id}", f"{other}, or `zone_id`"
-    if subnet.label == "private" and found["MapPublicIpOnLaunch"]:
-        yield _with_public_addresses(deployment, subnet)
-    if subnet.label == "public" and subnet.used and not found["MapPublicIpOnLaunch"]:
-        words = ("ec2", "modify-subnet-attribute", "--subnet-id", subnet.id, "--map-public-ip-on-launch")
-        sentence = "assigns no public addresses, without which nodes there do not reach the internet"
-        yield Status.FAIL, sentence, f"`{deployment.command(*words)}`, or another subnet"
+    vpc_id = network.existing.vpc_id if network.existing else ""
+    wanted = (
+        ("VpcId", "in ", vpc_id, other),
+        ("CidrBlock", "", subnet.cidr, f"change `network.{subnet.label}_subnet_cidr`"),
+        ("AvailabilityZoneId", "in ", zone_id, f"{other}, or `zone_id`"),
+    )
+    problems = [
+        Finding(Status.FAIL, f"{subnet.id} is {preposition}{described[key]}; in the settings: {value}", hint)
+        for key, preposition, value, hint in wanted
+        if described[key] != value
+    ]
+    if subnet.label == "private" and described["MapPublicIpOnLaunch"]:
+        problems.append(_with_public_addresses(deployment, subnet))
+    if subnet.label == "public" and subnet.used and not described["MapPublicIpOnLaunch"]:
+        sentence = f"{subnet.id} assigns no public addresses, without which nodes there do not reach the internet"
+        problems.append(Finding(Status.FAIL, sentence, _mapping(deployment, subnet, "--map-public-ip-on-launch")))
+    return problems
 
 
-def _with_public_addresses(deployment: Deployment, subnet: ExistingSubnet) -> tuple[Status, str, str]:
-    """Tell what speaks against public addresses for nodes.
+def _with_public_addresses(deployment: Deployment, subnet: ExistingSubnet) -> Finding:
+    """Return why nodes should have no public addresses.
 
-    EC2 gives none to an instance of several interfaces, and ParallelCluster refuses it in such a subnet
+    EC2 gives none to an instance of several interfaces, and ParallelCluster rejects it in such a subnet
     (aws-parallelcluster 3.16.1, validators/cluster_validators.py, MultiNetworkInterfacesInstancesValidator).
     """
-    words = ("ec2", "modify-subnet-attribute", "--subnet-id", subnet.id, "--no-map-public-ip-on-launch")
-    hint = f"`{deployment.command(*words)}`, or another subnet"
+    hint = _mapping(deployment, subnet, "--no-map-public-ip-on-launch")
     types = {each.instance_type for each in fleet(deployment.settings.cluster_spec).kinds}
     several = sorted(each for each in types if network_cards(each) > 1)
+    sentence = f"{subnet.id} assigns public addresses"
     if several:
-        return Status.FAIL, f"assigns public addresses, with which EC2 launches no {', '.join(several)}", hint
-    return Status.WARN, "assigns public addresses, which nodes do not need", hint
+        return Finding(Status.FAIL, f"{sentence}, with which EC2 launches no {', '.join(several)}", hint)
+    return Finding(Status.WARN, f"{sentence}, which nodes do not need", hint)
+
+
+def _mapping(deployment: Deployment, subnet: ExistingSubnet, option: str) -> str:
+    command = deployment.command("ec2", "modify-subnet-attribute", "--subnet-id", subnet.id, option)
+    return f"`{command}`, or another subnet"
 
 
 @check(
@@ -119,16 +163,16 @@ def _with_public_addresses(deployment: Deployment, subnet: ExistingSubnet) -> tu
     calls=("ec2:DescribeSubnets", "ec2:DescribeInstances", "cloudformation:DescribeStacks", "fsx:DescribeFileSystems"),
 )
 def free_addresses(deployment: Deployment) -> Iterator[Finding]:
-    """Compare what is free with what the deployment takes at max_count, less what it holds already."""
+    """Compare what is free with what the deployment takes at max_count, less what it has already."""
     settings = deployment.settings
     planned = planned_subnets(settings, fleet(settings.cluster_spec))
     for subnet, plan in zip(existing_subnets(deployment), planned, strict=False):
         if not subnet.used:
             continue
-        if subnet.found is None:
-            yield unseen(subnet)
+        if subnet.described is None:
+            yield subnet.missing
             continue
-        free, held = subnet.found["AvailableIpAddressCount"], _held(deployment, subnet)
+        free, held = subnet.described["AvailableIpAddressCount"], _held(deployment, subnet)
         more = max(0, plan.at_max - held)
         sentence = f"{free:,} addresses of {subnet.id} are free; {more:,} more are needed at max_count, {held:,} held"
         words = ("--subnet-ids", subnet.id, "--query", "Subnets[].AvailableIpAddressCount")
@@ -136,7 +180,7 @@ def free_addresses(deployment: Deployment) -> Iterator[Finding]:
         if free >= more:
             yield Finding(Status.PASS, sentence, "", command, subnet.label)
             continue
-        hint = f"{more - free:,} too few: free some, name a larger subnet, or want fewer nodes"
+        hint = f"{more - free:,} too few: free some, name a larger subnet, or lower max_count"
         if subnet.label == "private" and settings.cluster.efa_interface_type == "efa":
             hint += "; with `cluster.efa_interface_type: efa-only` a node takes one address"
         yield Finding(Status.FAIL, sentence, hint, command, subnet.label)
@@ -154,8 +198,8 @@ def _held(deployment: Deployment, subnet: ExistingSubnet) -> int:
         held += others(deployment.settings, public=subnet.label == "public").load_balancers
     file_system_id = deployment.outputs(deployment.stack_name("storage")).get("FileSystemId")
     if file_system_id:
-        [found] = deployment.account.list("fsx", "describe_file_systems", FileSystemIds=[file_system_id])
-        held += len(found["NetworkInterfaceIds"]) if subnet.id in found["SubnetIds"] else 0
+        [file_system] = deployment.account.list("fsx", "describe_file_systems", FileSystemIds=[file_system_id])
+        held += len(file_system["NetworkInterfaceIds"]) if subnet.id in file_system["SubnetIds"] else 0
     return held
 
 

@@ -1,4 +1,4 @@
-"""Whether the account's quotas have room for a deployment, beside everything that is in the account already."""
+"""Room in the account's quotas for a deployment, beside everything that is in the account already."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from scripts.aws_errors import is_not_found
 from scripts.estimate.figures import number
 from scripts.estimate.quotas import (
     LUSTRE_FILE_SYSTEMS,
@@ -20,7 +19,7 @@ from scripts.estimate.quotas import (
     quotas,
 )
 from scripts.preflight import usage
-from scripts.preflight.check import Check, Finding, Status, check
+from scripts.preflight.check import Check, Finding, Status, check, find
 from scripts.preflight.usage import Use
 
 if TYPE_CHECKING:
@@ -31,21 +30,22 @@ _MADE = ("cloudformation:DescribeStacks", "cloudformation:ListStackResources")
 _SPOT = ("ec2:DescribeInstances", "ec2:DescribeInstanceTypes")
 _ON_DEMAND = (*_SPOT, "ec2:DescribeCapacityReservations", "resource-groups:ListGroupResources")
 _BLOCKS = ("ec2:DescribeCapacityReservations", "ec2:DescribeInstanceTypes")
-_NO_NODES = "Nodes beyond it would not start, and their jobs would wait in vain."
+_LUSTRE = (*_MADE, "fsx:DescribeFileSystems")
+_NO_NODES = "Nodes beyond it would not start, and their jobs would wait for nothing."
 _NO_BLOCK = "The Capacity Block could not be bought."
 _NO_NETWORK = "The network stack would fail, and roll back."
 _NO_STORAGE = "The storage stack would fail, and roll back."
 
 
-class Look(NamedTuple):
-    """How a quota is looked at.
+class QuotaCheck(NamedTuple):
+    """How a quota is checked.
 
     Attributes:
         id: Of the check, after ``quota-``.
         title: Of the check.
         codes: Quota codes of which a deployment needs one at most; an empty one stands for a quota without a code.
         prevents: What would happen later.
-        measure: Finds out what is in use.
+        measure: Counts what is in use.
         calls: The IAM actions that this needs.
     """
 
@@ -57,56 +57,35 @@ class Look(NamedTuple):
     calls: tuple[str, ...]
 
 
-LOOKS = (
-    Look(
-        "trn-on-demand",
-        "vCPUs of on-demand Trn instances",
-        ["L-2C3B7624"],
-        _NO_NODES,
-        partial(usage.on_demand_vcpus, counts=is_trainium),
-        _ON_DEMAND,
+_HEAD_NODE = "The head node would not start, and the cluster stack would roll back."
+_on_demand_trn = partial(usage.on_demand_vcpus, counts=is_trainium)
+_on_demand_standard = partial(usage.on_demand_vcpus, counts=is_standard)
+_spot_trn = partial(usage.spot_vcpus, counts=is_trainium)
+_spot_standard = partial(usage.spot_vcpus, counts=is_standard)
+_trn1_blocks = partial(usage.block_vcpus, counts=is_trn1)
+_trn2_blocks = partial(usage.block_vcpus, counts=is_trn2)
+
+QUOTA_CHECKS = (
+    QuotaCheck(
+        "trn-on-demand", "vCPUs of on-demand Trn instances", ["L-2C3B7624"], _NO_NODES, _on_demand_trn, _ON_DEMAND
     ),
-    Look(
-        "trn-spot",
-        "vCPUs of Trn Spot Instances",
-        ["L-6B0D517C"],
-        _NO_NODES,
-        partial(usage.spot_vcpus, counts=is_trainium),
-        _SPOT,
-    ),
-    Look(
+    QuotaCheck("trn-spot", "vCPUs of Trn Spot Instances", ["L-6B0D517C"], _NO_NODES, _spot_trn, _SPOT),
+    QuotaCheck(
         "standard-on-demand",
         "vCPUs of on-demand Standard instances, the head node's",
         ["L-1216C47A"],
-        "The head node would not start, and the cluster stack would roll back.",
-        partial(usage.on_demand_vcpus, counts=is_standard),
+        _HEAD_NODE,
+        _on_demand_standard,
         _ON_DEMAND,
     ),
-    Look(
-        "standard-spot",
-        "vCPUs of Standard Spot Instances",
-        ["L-34B43A08"],
-        _NO_NODES,
-        partial(usage.spot_vcpus, counts=is_standard),
-        _SPOT,
+    QuotaCheck("standard-spot", "vCPUs of Standard Spot Instances", ["L-34B43A08"], _NO_NODES, _spot_standard, _SPOT),
+    QuotaCheck(
+        "trn1-capacity-blocks", "vCPUs of Trn1 Capacity Blocks", ["L-2E30FD7D"], _NO_BLOCK, _trn1_blocks, _BLOCKS
     ),
-    Look(
-        "trn1-capacity-blocks",
-        "vCPUs of Trn1 Capacity Blocks",
-        ["L-2E30FD7D"],
-        _NO_BLOCK,
-        partial(usage.block_vcpus, counts=is_trn1),
-        _BLOCKS,
+    QuotaCheck(
+        "trn2-capacity-blocks", "vCPUs of Trn2 Capacity Blocks", ["L-64569A79"], _NO_BLOCK, _trn2_blocks, _BLOCKS
     ),
-    Look(
-        "trn2-capacity-blocks",
-        "vCPUs of Trn2 Capacity Blocks",
-        ["L-64569A79"],
-        _NO_BLOCK,
-        partial(usage.block_vcpus, counts=is_trn2),
-        _BLOCKS,
-    ),
-    Look(
+    QuotaCheck(
         "capacity-block-instances",
         "Instances of all Capacity Blocks",
         [""],
@@ -114,7 +93,7 @@ LOOKS = (
         usage.block_instances,
         ("ec2:DescribeCapacityReservations",),
     ),
-    Look(
+    QuotaCheck(
         "interfaces",
         "Network interfaces in the zone",
         ["L-DF5E4CA3"],
@@ -122,7 +101,7 @@ LOOKS = (
         usage.interfaces,
         (*_MADE, "ec2:DescribeInstances", "ec2:DescribeNetworkInterfaces", "ec2:DescribeSubnets"),
     ),
-    Look(
+    QuotaCheck(
         "elastic-ips",
         "Elastic IP addresses",
         ["L-0263D0A3"],
@@ -130,7 +109,7 @@ LOOKS = (
         usage.addresses,
         (*_MADE, "ec2:DescribeAddresses"),
     ),
-    Look(
+    QuotaCheck(
         "addresses-per-nat",
         "Addresses of a NAT gateway",
         ["L-5F53652F"],
@@ -138,7 +117,7 @@ LOOKS = (
         usage.addresses_of_nat_gateway,
         (*_MADE, "ec2:DescribeNatGateways"),
     ),
-    Look(
+    QuotaCheck(
         "nat-gateways",
         "NAT gateways in the zone",
         ["L-FE5A380F"],
@@ -146,24 +125,19 @@ LOOKS = (
         usage.nat_gateways,
         (*_MADE, "ec2:DescribeNatGateways", "ec2:DescribeSubnets"),
     ),
-    Look("vpcs", "VPCs", ["L-F678F1CE"], _NO_NETWORK, usage.vpcs, (*_MADE, "ec2:DescribeVpcs")),
-    Look(
-        "lustre-storage",
-        "Storage of FSx for Lustre",
-        LUSTRE_STORAGE.values(),
-        _NO_STORAGE,
-        usage.lustre_gib,
-        (*_MADE, "fsx:DescribeFileSystems"),
+    QuotaCheck("vpcs", "VPCs", ["L-F678F1CE"], _NO_NETWORK, usage.vpcs, (*_MADE, "ec2:DescribeVpcs")),
+    QuotaCheck(
+        "lustre-storage", "Storage of FSx for Lustre", LUSTRE_STORAGE.values(), _NO_STORAGE, usage.lustre_gib, _LUSTRE
     ),
-    Look(
+    QuotaCheck(
         "lustre-file-systems",
         "File systems of FSx for Lustre",
         LUSTRE_FILE_SYSTEMS.values(),
         _NO_STORAGE,
         usage.lustre_file_systems,
-        (*_MADE, "fsx:DescribeFileSystems"),
+        _LUSTRE,
     ),
-    Look(
+    QuotaCheck(
         "gp3",
         "Storage of gp3 volumes",
         ["L-7A658B76"],
@@ -175,21 +149,30 @@ LOOKS = (
 """One for each quota of `scripts.estimate.quotas`."""
 
 
-def _check(look: Look) -> Check:
+def _check(checked: QuotaCheck) -> Check:
     """Make a check, which is skipped where a deployment needs nothing of the quota."""
-    limit = _LIMIT if any(look.codes) else ()
+    limit = _LIMIT if any(checked.codes) else ()
 
-    @check(f"quota-{look.id}", f"Quota: {look.title}", prevents=look.prevents, calls=(*limit, *look.calls))
-    def found(deployment: Deployment) -> Iterator[Finding]:
+    @check(f"quota-{checked.id}", f"Quota: {checked.title}", prevents=checked.prevents, calls=(*limit, *checked.calls))
+    def evaluate(deployment: Deployment) -> Iterator[Finding]:
         for quota in quotas(deployment.settings):
-            if quota.code in look.codes:
-                yield _finding(deployment, quota, look.measure(deployment))
+            if quota.code in checked.codes:
+                limit, command = _limit(deployment, quota)
+                yield judge(deployment, quota, checked.measure(deployment), limit, command)
 
-    return found
+    return evaluate
 
 
-def _finding(deployment: Deployment, quota: Quota, use: Use) -> Finding:
-    limit, command = _limit(deployment, quota)
+def judge(deployment: Deployment, quota: Quota, use: Use, limit: float, command: str) -> Finding:
+    """Compare what a deployment still needs of a quota with what is free.
+
+    Args:
+        deployment: What needs it.
+        quota: The quota, and how much the deployment needs.
+        use: What is in use.
+        limit: What the account has.
+        command: AWS CLI command that shows the limit.
+    """
     used, more = use.own + use.others, max(0, quota.amount - use.own)
     sentence = f"{_shown(used)} of {_shown(limit)} {quota.unit} in use, {_shown(more)} more needed"
     if more == 0 or used + more <= limit:
@@ -211,17 +194,12 @@ def _limit(deployment: Deployment, quota: Quota) -> tuple[float, str]:
     Where Service Quotas has no applied value, the default holds
     (https://docs.aws.amazon.com/servicequotas/2019-06-24/apireference/API_GetServiceQuota.html).
     """
-    from botocore.exceptions import ClientError
-
     if not quota.code:
         return quota.default or 0, deployment.command("ec2", "describe-capacity-reservations")
     wanted = {"ServiceCode": quota.service, "QuotaCode": quota.code}
     operation = "get_service_quota"
-    try:
-        answer = deployment.account.ask("service-quotas", operation, **wanted)
-    except ClientError as error:
-        if not is_not_found(error):
-            raise
+    answer = find(deployment, "service-quotas", operation, **wanted)
+    if answer is None:
         operation = "get_aws_default_service_quota"
         answer = deployment.account.ask("service-quotas", operation, **wanted)
     return answer["Quota"]["Value"], deployment.command("service-quotas", operation.replace("_", "-"), *_named(quota))
@@ -235,4 +213,4 @@ def _shown(amount: float) -> str:
     return number(math.ceil(amount))
 
 
-CHECKS = tuple(_check(look) for look in LOOKS)
+CHECKS = tuple(map(_check, QUOTA_CHECKS))

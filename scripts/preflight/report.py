@@ -1,85 +1,86 @@
-"""What came of a run of checks."""
+"""The results of a run of checks, as JSON and in a sentence."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Literal
 
+from pydantic import Field, computed_field
+
+from scripts.document import Document
 from scripts.preflight.check import Status
 
-if TYPE_CHECKING:
-    from scripts.preflight.runner import Result
-
-FAULTS: Mapping[str, tuple[Status, ...]] = {
+FailOn = Literal["fail", "unknown", "warn"]
+FAILURES: Mapping[FailOn, tuple[Status, ...]] = {
     "fail": (Status.FAIL,),
     "unknown": (Status.FAIL, Status.UNKNOWN),
     "warn": (Status.FAIL, Status.WARN, Status.UNKNOWN),
 }
-"""What counts as a fault, by the least that is to be one."""
+"""Statuses that make a run fail, by --fail-on."""
 
 
-@dataclass(frozen=True)
-class Report:
-    """What came of a run.
+class Result(Document):
+    """A finding, with the check that found it.
+
+    Attributes:
+        check: Id of the check.
+        subject: See `Finding`, as for the next four.
+        seconds: How long the check took.
+    """
+
+    check: str
+    subject: str
+    status: Status
+    sentence: str
+    hint: str
+    command: str
+    seconds: float
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def id(self) -> str:
+        """The check and its subject: ``capacity-reservation[cr-...]``."""
+        return f"{self.check}[{self.subject}]" if self.subject else self.check
+
+
+class Report(Document):
+    """The results of a run.
 
     Attributes:
         environment: The configuration.
-        endpoint: What was asked instead of AWS's own endpoints; None: nothing.
-        account: The account that was asked; None: it is not known.
+        account: The account that was asked; None: not known.
         results: In the order of the checks.
-        fail_on: Key of `FAULTS`.
-        seconds: How long it all took.
+        fail_on: What makes the run fail.
+        endpoint: What was called instead of AWS's own endpoints; None: nothing.
+        elapsed: Seconds that the run took.
     """
 
     environment: str
-    endpoint: str | None
     account: str | None
-    results: Sequence[Result]
-    fail_on: str
-    seconds: float
+    results: tuple[Result, ...]
+    fail_on: FailOn = Field("unknown", exclude=True)
+    endpoint: str | None = Field(None, exclude=True)
+    elapsed: float = Field(0, exclude=True)
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def counts(self) -> dict[Status, int]:
         """How many results there are of each status."""
-        counter = Counter(result.finding.status for result in self.results)
+        counter = Counter(result.status for result in self.results)
         return {status: counter[status] for status in Status}
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def ok(self) -> bool:
-        """Whether there is no fault."""
-        return not any(self.counts[status] for status in FAULTS[self.fail_on])
+        """Whether nothing makes the run fail."""
+        return not any(self.counts[status] for status in FAILURES[self.fail_on])
 
     @property
     def verdict(self) -> str:
-        """What it comes to, in a sentence."""
+        """The conclusion, in a sentence."""
         if not self.ok:
             return "Not ready to deploy."
         if unknown := self.counts[Status.UNKNOWN]:
             return f"Ready, but {unknown} could not be judged."
         return "Ready to deploy."
-
-    def document(self) -> dict[str, Any]:
-        """Return it for programs, as docs/preflight.md describes it."""
-        return {
-            "environment": self.environment,
-            "account": self.account,
-            "results": [_as_json(result) for result in self.results],
-            "counts": self.counts,
-            "ok": self.ok,
-        }
-
-
-def _as_json(result: Result) -> dict[str, Any]:
-    finding = result.finding
-    return {
-        "id": result.id,
-        "check": result.check.id,
-        "subject": finding.subject,
-        "status": finding.status,
-        "sentence": finding.sentence,
-        "hint": finding.hint,
-        "command": finding.command,
-        "seconds": round(result.seconds, 2),
-    }

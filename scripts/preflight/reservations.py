@@ -1,13 +1,13 @@
-"""Capacity reservations: those of the account, and the compute resources that are launched into them."""
+"""Capacity reservations of the account, and the compute resources that are launched into them."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from scripts.aws_errors import is_not_found
+from scripts.preflight.check import find
 
 if TYPE_CHECKING:
     from config.settings import Settings
@@ -18,7 +18,7 @@ CAPACITY_BLOCK = "capacity-block"
 """ReservationType of a Capacity Block, and InstanceLifecycle of the instances in it."""
 
 BEFORE_ITS_START = frozenset({"assessing", "delayed", "payment-pending", "pending", "scheduled"})
-"""States of a reservation that is made, and has not begun."""
+"""States of a reservation that exists and has not started."""
 
 _QUANTITY_TAG = "aws:ec2capacityreservation:incrementalRequestedQuantity"
 
@@ -28,65 +28,65 @@ class User:
     """A compute resource that is launched into a reservation, or a group of them.
 
     Attributes:
-        path: Its place in the settings.
+        path: Its path in the settings.
         queue: Its queue.
-        resource: What the settings say of it.
+        resource: Its settings.
     """
 
     path: str
     queue: QueueSpec
     resource: ComputeResourceSpec
 
+    @property
+    def queue_path(self) -> str:
+        """The path of its queue in the settings."""
+        return self.path.rpartition(".")[0]
+
+    @property
+    def wants_block(self) -> bool:
+        """Whether it is to run in a Capacity Block."""
+        return self.queue.capacity_type == "CAPACITY_BLOCK"
+
 
 def users(
     settings: Settings, key: Literal["capacity_reservation_id", "capacity_reservation_group_arn"]
 ) -> dict[str, list[User]]:
     """Return the compute resources by the reservation, or by the group, that the settings name for them."""
-    found = defaultdict(list)
+    by_name = defaultdict(list)
     for q, queue in enumerate(settings.cluster.queues):
         for r, resource in enumerate(queue.compute_resources):
-            if named := getattr(resource, key):
-                found[named].append(User(f"cluster.queues[{q}].compute_resources[{r}]", queue, resource))
-    return found
+            if name := getattr(resource, key):
+                by_name[name].append(User(f"cluster.queues[{q}].compute_resources[{r}]", queue, resource))
+    return by_name
+
+
+def is_block(reservation: Mapping[str, Any]) -> bool:
+    """Return whether a reservation is a Capacity Block."""
+    return reservation.get("ReservationType") == CAPACITY_BLOCK
 
 
 def reservations(deployment: Deployment) -> dict[str, dict[str, Any]]:
-    """Return all reservations that the account can use, by id, as EC2 describes them.
-
-    Needs ec2:DescribeCapacityReservations.
-    """
+    """Return all reservations that the account can use, by id, as EC2 describes them."""
     listed = deployment.account.list("ec2", "describe_capacity_reservations")
     return {each["CapacityReservationId"]: each for each in listed}
 
 
 def members(deployment: Deployment, group_arn: str) -> list[str]:
-    """Return the ids of the reservations in a group; none: there is no such group.
-
-    Needs resource-groups:ListGroupResources.
-    """
-    from botocore.exceptions import ClientError
-
-    try:
-        arns = [each["Identifier"]["ResourceArn"] for page in _pages(deployment, group_arn) for each in page]
-    except ClientError as error:
-        if is_not_found(error):
-            return []
-        raise
-    return [arn.rpartition("/")[2] for arn in arns]
-
-
-def _pages(deployment: Deployment, group_arn: str) -> Iterator[Sequence[dict[str, Any]]]:
+    """Return the ids of the reservations in a group; none: there is no such group."""
+    ids: list[str] = []
     token: dict[str, str] = {}
     while True:
-        answer = deployment.account.ask("resource-groups", "list_group_resources", Group=group_arn, **token)
-        yield answer["Resources"]
-        if "NextToken" not in answer:
-            return
-        token = {"NextToken": answer["NextToken"]}
+        page = find(deployment, "resource-groups", "list_group_resources", Group=group_arn, **token)
+        if page is None:
+            return ids
+        ids += [each["Identifier"]["ResourceArn"].rpartition("/")[2] for each in page["Resources"]]
+        if "NextToken" not in page:
+            return ids
+        token = {"NextToken": page["NextToken"]}
 
 
-def size(reservation: dict[str, Any]) -> int:
-    """Return for how many instances a reservation was made, which EC2 tells elsewhere as long as it has not begun."""
+def size(reservation: Mapping[str, Any]) -> int:
+    """Return for how many instances a reservation was made, which EC2 tells elsewhere until it has started."""
     tags = {tag["Key"]: tag["Value"] for tag in reservation.get("Tags", [])}
     total: int = reservation["TotalInstanceCount"]
     committed: int = reservation.get("CommitmentInfo", {}).get("CommittedInstanceCount", 0)
@@ -94,10 +94,7 @@ def size(reservation: dict[str, Any]) -> int:
 
 
 def still_to_launch(deployment: Deployment, using: Sequence[User], reservation_ids: Collection[str]) -> int:
-    """Return how many nodes of compute resources, at MaxCount, do not run in one of their reservations yet.
-
-    Needs ec2:DescribeInstances.
-    """
+    """Return how many nodes of compute resources, at MaxCount, do not run in one of their reservations yet."""
     wanted: Counter[str] = Counter()
     for user in using:
         wanted[user.resource.instance_type] += user.resource.max_count
@@ -111,10 +108,10 @@ def still_to_launch(deployment: Deployment, using: Sequence[User], reservation_i
 
 def by_type(using: Sequence[User]) -> dict[str, list[User]]:
     """Return compute resources by instance type."""
-    found = defaultdict(list)
+    grouped = defaultdict(list)
     for user in using:
-        found[user.resource.instance_type].append(user)
-    return found
+        grouped[user.resource.instance_type].append(user)
+    return grouped
 
 
 def with_named(settings: Settings, using: Sequence[User], reservation_ids: Collection[str]) -> list[User]:
@@ -127,14 +124,12 @@ def unused_by_type(deployment: Deployment) -> Counter[str]:
     """Return the instances by type that reservations hold free, beyond those that this deployment will take.
 
     Capacity Blocks are left out, as in the quotas of on-demand instances.
-
-    Needs ec2:DescribeCapacityReservations, ec2:DescribeInstances and resource-groups:ListGroupResources.
     """
     known = reservations(deployment)
     free = {
         key: each["AvailableInstanceCount"]
         for key, each in known.items()
-        if each["State"] == "active" and each.get("ReservationType") != CAPACITY_BLOCK
+        if each["State"] == "active" and not is_block(each)
     }
     targets = []
     for group_arn, using in users(deployment.settings, "capacity_reservation_group_arn").items():

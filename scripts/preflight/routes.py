@@ -1,24 +1,19 @@
-"""What the subnets of a VPC that exists already lead to, and what they let pass."""
+"""The routes of existing subnets, their endpoints, and what their network ACLs let pass."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from config.sections import PARALLELCLUSTER_ENDPOINTS
 from scripts.deployment import Deployment
 from scripts.estimate.sizes import others
 from scripts.preflight.check import Finding, Status, check
-from scripts.preflight.existing_vpc import (
-    ANYWHERE,
-    ExistingSubnet,
-    existing_subnets,
-    route_table,
-    unseen,
-    vpc_endpoints,
-)
+from scripts.preflight.network import ExistingSubnet, existing_subnets
 from ultracluster.domain import addresses
 
+_ANYWHERE = "0.0.0.0/0"
 _ROUTE_TARGETS = (
     "NatGatewayId",
     "GatewayId",
@@ -34,9 +29,6 @@ _ROUTE_TARGETS = (
 
 _RIGHT_TARGETS = {"private": "a NAT gateway in a public subnet", "public": "an internet gateway of the VPC"}
 
-Judgement = tuple[Status, str, str]
-"""Status, what is so (of which a table and a subnet are the subject), and what mends it."""
-
 
 @check(
     "routes",
@@ -49,21 +41,40 @@ def routes(deployment: Deployment) -> Iterator[Finding]:
     for subnet in existing_subnets(deployment):
         if not subnet.used:
             continue
-        if subnet.found is None:
-            yield unseen(subnet)
+        if subnet.described is None:
+            yield subnet.missing
             continue
-        vpc_id = subnet.found["VpcId"]
-        table = route_table(deployment, vpc_id, subnet.id)
+        vpc_id = subnet.described["VpcId"]
+        table = _route_table(deployment, vpc_id, subnet.id)
         table_id, route = table["RouteTableId"], _default_route(table)
-        status, sentence, hint = (
-            _along(deployment, subnet, route) if route else _without_route(deployment, subnet, vpc_id, table_id)
-        )
+        finding = _along(deployment, subnet, route) if route else _without_route(deployment, subnet, vpc_id, table_id)
         command = deployment.command("ec2", "describe-route-tables", "--route-table-ids", table_id)
-        yield Finding(status, f"{table_id} of {subnet.id} {sentence}", hint, command, subnet.label)
+        about = replace(finding, sentence=f"{table_id} of {subnet.id} {finding.sentence}")
+        yield about.of(subnet.label, command)
+
+
+def _route_table(deployment: Deployment, vpc_id: str, subnet_id: str) -> dict[str, Any]:
+    """Return the route table of a subnet of a VPC: the VPC's main one, if none is associated with it.
+
+    https://docs.aws.amazon.com/vpc/latest/userguide/subnet-route-tables.html
+    """
+    tables = deployment.account.list("ec2", "describe_route_tables", Filters=[_in_vpc(vpc_id)])
+    associated = {each.get("SubnetId", "main"): table for table in tables for each in table["Associations"]}
+    table: dict[str, Any] = associated.get(subnet_id) or associated["main"]
+    return table
+
+
+def _vpc_endpoints(deployment: Deployment, vpc_id: str) -> list[dict[str, Any]]:
+    available = {"Name": "vpc-endpoint-state", "Values": ["available"]}
+    return deployment.account.list("ec2", "describe_vpc_endpoints", Filters=[_in_vpc(vpc_id), available])
+
+
+def _in_vpc(vpc_id: str) -> dict[str, Any]:
+    return {"Name": "vpc-id", "Values": [vpc_id]}
 
 
 def _default_route(table: dict[str, Any]) -> dict[str, Any] | None:
-    return next((each for each in table["Routes"] if each.get("DestinationCidrBlock") == ANYWHERE), None)
+    return next((each for each in table["Routes"] if each.get("DestinationCidrBlock") == _ANYWHERE), None)
 
 
 def _target(route: dict[str, Any]) -> str:
@@ -71,25 +82,27 @@ def _target(route: dict[str, Any]) -> str:
     return target
 
 
-def _along(deployment: Deployment, subnet: ExistingSubnet, route: dict[str, Any]) -> Judgement:
-    """Tell where a default route leads to; a black hole is a route whose target is gone."""
+def _along(deployment: Deployment, subnet: ExistingSubnet, route: dict[str, Any]) -> Finding:
+    """Judge the target of a default route; a black hole is a route whose target no longer exists."""
     target = _target(route)
     right = _RIGHT_TARGETS[subnet.label]
-    other = f"let its route to {ANYWHERE} lead to {right}"
+    other = f"let its route to {_ANYWHERE} lead to {right}"
     if route["State"] == "blackhole":
-        return Status.FAIL, f"leads to {target}, which is gone (blackhole)", other
+        return Finding(Status.FAIL, f"leads to {target}, which no longer exists (blackhole)", other)
     if target.startswith("nat-") and subnet.label == "private":
         return _through_nat_gateway(deployment, target)
     if target.startswith("igw-"):
         if subnet.label == "public":
-            return Status.PASS, f"leads to the internet gateway {target}", ""
-        return Status.FAIL, f"leads to the internet gateway {target}, which serves public addresses only", other
+            return Finding(Status.PASS, f"leads to the internet gateway {target}")
+        return Finding(
+            Status.FAIL, f"leads to the internet gateway {target}, which serves public addresses only", other
+        )
     sentence = f"leads to {target}; whether that leads to the internet cannot be seen from here"
-    return Status.WARN, sentence, f"see that it does; known to work is {right}"
+    return Finding(Status.WARN, sentence, f"check that it does; known to work is {right}")
 
 
-def _through_nat_gateway(deployment: Deployment, gateway_id: str) -> Judgement:
-    """Follow the way on from a NAT gateway, by the routes of the subnet that it is in.
+def _through_nat_gateway(deployment: Deployment, gateway_id: str) -> Finding:
+    """Follow the route from a NAT gateway, which is that of the subnet that it is in.
 
     Through an internet gateway, a private one reaches nothing.
     https://docs.aws.amazon.com/vpc/latest/userguide/vpc-nat-gateway.html
@@ -97,32 +110,38 @@ def _through_nat_gateway(deployment: Deployment, gateway_id: str) -> Judgement:
     [gateway] = deployment.account.list("ec2", "describe_nat_gateways", NatGatewayIds=[gateway_id])
     if gateway["State"] != "available":
         sentence = f"leads to the NAT gateway {gateway_id}, which is {gateway['State']}; allowed: available"
-        return Status.FAIL, sentence, "wait if it is pending; otherwise route to another one"
-    table = route_table(deployment, gateway["VpcId"], gateway["SubnetId"])
+        return Finding(Status.FAIL, sentence, "wait if it is pending; otherwise route to another one")
+    table = _route_table(deployment, gateway["VpcId"], gateway["SubnetId"])
     route = _default_route(table)
     onward = _target(route) if route and route["State"] == "active" else None
     where = f"{table['RouteTableId']} of its subnet {gateway['SubnetId']}"
     if gateway["ConnectivityType"] != "public":
         sentence = f"leads to the private NAT gateway {gateway_id}"
         if onward is None or onward.startswith("igw-"):
-            hint = f"let the route to {ANYWHERE} lead to {_RIGHT_TARGETS['private']} that is a public one"
-            return Status.FAIL, f"{sentence}, which has no way to the internet by {where}", hint
-        return Status.WARN, f"{sentence}, and {where} to {onward}", f"see that {onward} leads to the internet"
+            hint = f"let the route to {_ANYWHERE} lead to {_RIGHT_TARGETS['private']} that is a public one"
+            return Finding(Status.FAIL, f"{sentence}, which has no way to the internet by {where}", hint)
+        return Finding(
+            Status.WARN, f"{sentence}, and {where} to {onward}", f"check that {onward} leads to the internet"
+        )
     if onward is None or not onward.startswith("igw-"):
         sentence = f"leads to the NAT gateway {gateway_id}, but {where} leads to {onward or 'nothing'}"
-        return Status.FAIL, sentence, f"let the route of {where} to {ANYWHERE} lead to {_RIGHT_TARGETS['public']}"
-    return Status.PASS, f"leads to the NAT gateway {gateway_id}, which is available, and from there to {onward}", ""
+        return Finding(
+            Status.FAIL, sentence, f"let the route of {where} to {_ANYWHERE} lead to {_RIGHT_TARGETS['public']}"
+        )
+    return Finding(
+        Status.PASS, f"leads to the NAT gateway {gateway_id}, which is available, and from there to {onward}"
+    )
 
 
-def _without_route(deployment: Deployment, subnet: ExistingSubnet, vpc_id: str, table_id: str) -> Judgement:
-    """Tell whether endpoints make up for a default route.
+def _without_route(deployment: Deployment, subnet: ExistingSubnet, vpc_id: str, table_id: str) -> Finding:
+    """Judge whether endpoints replace a default route.
 
     https://docs.aws.amazon.com/parallelcluster/latest/ug/aws-parallelcluster-in-a-single-public-subnet-no-internet-v3.html;
     head and login nodes take the names of their scripts from Systems Manager, all send metrics where these are wanted.
     """
     right = _RIGHT_TARGETS[subnet.label]
     if subnet.label == "public":
-        return Status.FAIL, f"has no route to {ANYWHERE}", f"add one to {right}"
+        return Finding(Status.FAIL, f"has no route to {_ANYWHERE}", f"add one to {right}")
     standing = others(deployment.settings, public=False)
     needed = {*PARALLELCLUSTER_ENDPOINTS, "s3", "dynamodb"}
     if standing.head_nodes or standing.login_nodes:
@@ -132,17 +151,17 @@ def _without_route(deployment: Deployment, subnet: ExistingSubnet, vpc_id: str, 
     if deployment.settings.monitoring.node_metrics:
         needed.add("monitoring")
     if missing := sorted(needed - _services(deployment, vpc_id, table_id)):
-        sentence = f"has no route to {ANYWHERE}, nor are there endpoints for {', '.join(missing)}"
-        return Status.FAIL, sentence, f"add a route to {right}, or those endpoints"
-    sentence = f"has no route to {ANYWHERE}; there are the endpoints that ParallelCluster needs, and nothing else"
-    return Status.WARN, sentence, "see that all software comes with the image or from S3"
+        sentence = f"has no route to {_ANYWHERE}, nor are there endpoints for {', '.join(missing)}"
+        return Finding(Status.FAIL, sentence, f"add a route to {right}, or those endpoints")
+    sentence = f"has no route to {_ANYWHERE}; there are the endpoints that ParallelCluster needs, and nothing else"
+    return Finding(Status.WARN, sentence, "check that all software comes with the image or from S3")
 
 
 def _services(deployment: Deployment, vpc_id: str, table_id: str) -> set[str]:
     """Return the short names of the services that a VPC's endpoints lead to, those of a gateway by a route table."""
     return {
         each["ServiceName"].removeprefix(f"com.amazonaws.{deployment.settings.region}.")
-        for each in vpc_endpoints(deployment, vpc_id)
+        for each in _vpc_endpoints(deployment, vpc_id)
         if each["VpcEndpointType"] == "Interface" or table_id in each["RouteTableIds"]
     }
 
@@ -154,7 +173,7 @@ def _services(deployment: Deployment, vpc_id: str, table_id: str) -> set[str]:
     calls=("ec2:DescribeSubnets", "ec2:DescribeRouteTables", "ec2:DescribeVpcEndpoints"),
 )
 def private_head_node(deployment: Deployment) -> Iterator[Finding]:
-    """Look for the way of Session Manager, whose agent calls its endpoints; nothing calls a private node from outside.
+    """Check that Session Manager's agent reaches its endpoints; nothing calls a private node from outside.
 
     https://docs.aws.amazon.com/systems-manager/latest/userguide/systems-manager-setting-up-messageAPIs.html
     """
@@ -170,11 +189,11 @@ def private_head_node(deployment: Deployment) -> Iterator[Finding]:
         yield Finding(Status.PASS, "Session Manager reaches it through the NAT gateway of this deployment")
         return
     _, subnet = existing_subnets(deployment)
-    if subnet.found is None:
-        yield unseen(subnet)
+    if subnet.described is None:
+        yield subnet.missing
         return
-    vpc_id = subnet.found["VpcId"]
-    table = route_table(deployment, vpc_id, subnet.id)
+    vpc_id = subnet.described["VpcId"]
+    table = _route_table(deployment, vpc_id, subnet.id)
     command = deployment.command("ec2", "describe-vpc-endpoints", "--filters", f"Name=vpc-id,Values={vpc_id}")
     missing = sorted({"ssm", "ssmmessages"} - _services(deployment, vpc_id, table["RouteTableId"]))
     if not missing:
@@ -182,7 +201,7 @@ def private_head_node(deployment: Deployment) -> Iterator[Finding]:
     elif _default_route(table):
         yield Finding(Status.PASS, f"Session Manager reaches it by the default route of {subnet.id}, see routes")
     else:
-        sentence = f"Session Manager does not reach {subnet.id}: no route to {ANYWHERE}, no endpoint for"
+        sentence = f"Session Manager does not reach {subnet.id}: no route to {_ANYWHERE}, no endpoint for"
         hint = (
             f"add a route to {_RIGHT_TARGETS['private']}, or endpoints with private DNS names for ssm and ssmmessages"
         )
@@ -196,22 +215,22 @@ def private_head_node(deployment: Deployment) -> Iterator[Finding]:
     calls=("ec2:DescribeSubnets", "ec2:DescribeRouteTables", "ec2:DescribeVpcEndpoints"),
 )
 def s3_endpoint(deployment: Deployment) -> Iterator[Finding]:
-    """Look for S3 in the private subnet's route table; such an endpoint costs nothing.
+    """Find S3 in the private subnet's route table; such an endpoint costs nothing.
 
     https://docs.aws.amazon.com/vpc/latest/privatelink/vpc-endpoints-s3.html, https://aws.amazon.com/vpc/pricing/
     """
     for subnet in existing_subnets(deployment):
         if subnet.label == "public":
             continue
-        if subnet.found is None:
-            yield unseen(subnet)
+        if subnet.described is None:
+            yield subnet.missing
             continue
-        vpc_id = subnet.found["VpcId"]
-        table_id = route_table(deployment, vpc_id, subnet.id)["RouteTableId"]
+        vpc_id = subnet.described["VpcId"]
+        table_id = _route_table(deployment, vpc_id, subnet.id)["RouteTableId"]
         service = f"com.amazonaws.{deployment.settings.region}.s3"
         gateways = {
             each["VpcEndpointId"]: each["RouteTableIds"]
-            for each in vpc_endpoints(deployment, vpc_id)
+            for each in _vpc_endpoints(deployment, vpc_id)
             if (each["ServiceName"], each["VpcEndpointType"]) == (service, "Gateway")
         }
         command = deployment.command("ec2", "describe-vpc-endpoints", "--filters", f"Name=vpc-id,Values={vpc_id}")
@@ -234,15 +253,15 @@ def s3_endpoint(deployment: Deployment) -> Iterator[Finding]:
     calls=("ec2:DescribeSubnets", "ec2:DescribeNetworkAcls"),
 )
 def network_acl(deployment: Deployment) -> Iterator[Finding]:
-    """Look whether all IPv4 traffic passes, as in a VPC's default ACL; a narrower one is not judged.
+    """Check that all IPv4 traffic passes, as in a VPC's default ACL; a narrower one is not judged.
 
     https://docs.aws.amazon.com/vpc/latest/userguide/nacl-rules.html
     """
     for subnet in existing_subnets(deployment):
         if not subnet.used:
             continue
-        if subnet.found is None:
-            yield unseen(subnet)
+        if subnet.described is None:
+            yield subnet.missing
             continue
         filters = [{"Name": "association.subnet-id", "Values": [subnet.id]}]
         [acl] = deployment.account.list("ec2", "describe_network_acls", Filters=filters)
@@ -252,8 +271,8 @@ def network_acl(deployment: Deployment) -> Iterator[Finding]:
         if narrow:
             sentence = f"{acl_id} of {subnet.id} does not let all traffic {' and '.join(narrow)}"
             hint = (
-                "see that these pass: between the subnets all TCP (Lustre 988 and 1018-1023, NFS, Slurm, SSH); to the "
-                "internet TCP 443, and from it answers to ports 1024-65535"
+                "check that these pass: between the subnets all TCP (Lustre 988 and 1018-1023, NFS, Slurm, SSH); to "
+                "the internet TCP 443, and from it answers to ports 1024-65535"
             )
             yield Finding(Status.WARN, sentence, hint, command, subnet.label)
         else:
@@ -261,12 +280,12 @@ def network_acl(deployment: Deployment) -> Iterator[Finding]:
 
 
 def _passes_all(entries: Iterable[dict[str, Any]], egress: bool) -> bool:
-    """Tell whether nothing is denied in a direction: of the entries that fit, the one of the lowest number decides."""
+    """Return whether nothing is denied in a direction: of the entries that fit, the lowest number decides."""
     of_direction = [each for each in entries if each["Egress"] is egress and "CidrBlock" in each]
     for entry in sorted(of_direction, key=lambda each: int(each["RuleNumber"])):
         if entry["RuleAction"] == "deny":
             return False
-        if (entry["Protocol"], entry["CidrBlock"]) == ("-1", ANYWHERE):
+        if (entry["Protocol"], entry["CidrBlock"]) == ("-1", _ANYWHERE):
             return True
     return False
 

@@ -16,8 +16,7 @@ from scripts.preflight.check import Check, Status
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from scripts.preflight.report import Report
-    from scripts.preflight.runner import Result
+    from scripts.preflight.report import Report, Result
 
 _STYLES: Mapping[Status, str] = {
     Status.PASS: "green",
@@ -26,7 +25,6 @@ _STYLES: Mapping[Status, str] = {
     Status.SKIP: "dim",
     Status.UNKNOWN: "bold magenta",
 }
-_FINE = (Status.PASS, Status.SKIP)
 _ANY_WIDTH = 10_000
 _OTHER_LINES = 3
 """Title, column names, and the line of the cursor."""
@@ -36,48 +34,51 @@ Row = tuple[Text, Text, Text]
 def watch(checks: Sequence[Check], answers: Iterable[Sequence[Result]], console: Console) -> list[Result]:
     """Return the results in the order of the checks; on a terminal, show meanwhile what is awaited and what is wrong.
 
-    That appears with the first answer: until then somebody may be asked for a one-time password.
+    The table appears with the first answer: until then botocore may ask for a one-time password.
     """
-    found: dict[str, Sequence[Result]] = {}
+    results: dict[str, Sequence[Result]] = {}
     with ExitStack() as stack:
         live = None
-        for results in answers:
-            found[results[0].check.id] = results
+        for answer in answers:
+            results[answer[0].check] = answer
             if console.is_terminal:
                 live = live or stack.enter_context(Live(console=console, transient=True, auto_refresh=False))
-                live.update(_meanwhile(checks, found, console.height), refresh=True)
-    return [result for each in checks for result in found[each.id]]
+                live.update(_progress(checks, results, console.height), refresh=True)
+    return [result for each in checks for result in results[each.id]]
 
 
 def show(report: Report, console: Console) -> None:
-    """Print the table of results, what is to be done about those that are not fine, and a summary."""
-    table = _table(_row(result) for result in report.results if not _says_it_all(result))
+    """Print the table of results, how to fix those that are not PASS, and a summary."""
+    table = _table(_row(result) for result in report.results if not _is_bare_skip(result))
     if not console.is_terminal:  # an ARN or a path that is broken can be neither copied nor searched for
         unbroken = console.measure(table, options=console.options.update(width=_ANY_WIDTH)).minimum
         table.width = max(console.width, unbroken)
     console.print(table, crop=False)
-    for reason, ids in _skipped(report.results).items():
+    skipped: dict[str, list[str]] = defaultdict(list)
+    for result in filter(_is_bare_skip, report.results):
+        skipped[result.sentence].append(result.id)
+    for reason, ids in skipped.items():
         console.print()
         console.print(Text(f"SKIP  {reason}: {', '.join(ids)}", _STYLES[Status.SKIP]))
     for result in report.results:
-        if result.finding.status is not Status.PASS and not _says_it_all(result):
+        if result.status is not Status.PASS and not _is_bare_skip(result):
             _show_details(result, console)
     console.print()
     console.print(_summary(report), soft_wrap=True)
 
 
-def _meanwhile(checks: Sequence[Check], found: Mapping[str, Sequence[Result]], height: int) -> Table:
-    """Return a table that is not higher than the terminal: what scrolls out of sight cannot be wiped away."""
+def _progress(checks: Sequence[Check], results: Mapping[str, Sequence[Result]], height: int) -> Table:
+    """Return a table that is not higher than the terminal: what scrolls out of it cannot be erased."""
     rows: list[Row] = []
     for each in checks:
-        if each.id in found:
-            rows += [_row(result) for result in found[each.id] if result.finding.status not in _FINE]
+        if each.id in results:
+            rows += [_row(result) for result in results[each.id] if result.status not in (Status.PASS, Status.SKIP)]
         else:
             rows.append((Text("...", "dim"), Text(each.id, "dim"), Text(each.title, "dim")))
     for _, _, text in rows:
         text.no_wrap, text.overflow = True, "ellipsis"
     table = _table(rows[: max(height - _OTHER_LINES, 0)])
-    table.title = f"{len(found)} of {len(checks)} checks have answered"
+    table.title = f"{len(results)} of {len(checks)} checks have answered"
     return table
 
 
@@ -92,41 +93,30 @@ def _table(rows: Iterable[Row]) -> Table:
 
 
 def _row(result: Result) -> Row:
-    finding = result.finding
-    about = f"{finding.subject}: " if finding.subject not in finding.sentence else ""
-    return Text(finding.status, _STYLES[finding.status]), Text(result.check.id), Text(f"{about}{finding.sentence}")
+    about = f"{result.subject}: " if result.subject not in result.sentence else ""
+    return Text(result.status, _STYLES[result.status]), Text(result.check), Text(f"{about}{result.sentence}")
 
 
-def _says_it_all(result: Result) -> bool:
+def _is_bare_skip(result: Result) -> bool:
     """Return whether the reason for which it was skipped is all there is to say."""
-    return result.finding.status is Status.SKIP and not result.finding.hint
-
-
-def _skipped(results: Iterable[Result]) -> dict[str, list[str]]:
-    """Return the ids of what was skipped with nothing more to say, by the reason."""
-    found: dict[str, list[str]] = defaultdict(list)
-    for result in results:
-        if _says_it_all(result):
-            found[result.finding.sentence].append(result.id)
-    return found
+    return result.status is Status.SKIP and not result.hint
 
 
 def _show_details(result: Result, console: Console) -> None:
-    """Print hint and command, each on a line that is as long as it is, so that it can be copied."""
-    finding = result.finding
+    """Print hint and command, each on one line however long, so that it can be copied."""
     console.print()
-    console.print(Text(f"{finding.status}  {result.id}", _STYLES[finding.status]))
-    if finding.hint:
-        console.print(Text(f"  {finding.hint}"), soft_wrap=True)
-    if finding.command:
-        console.print(Text(f"  $ {finding.command}", "dim"), soft_wrap=True)
+    console.print(Text(f"{result.status}  {result.id}", _STYLES[result.status]))
+    if result.hint:
+        console.print(Text(f"  {result.hint}"), soft_wrap=True)
+    if result.command:
+        console.print(Text(f"  $ {result.command}", "dim"), soft_wrap=True)
 
 
 def _summary(report: Report) -> Text:
     counted = [Text(f"{count} {status}", _STYLES[status]) for status, count in report.counts.items() if count]
     endpoint = f" (endpoint {report.endpoint})" if report.endpoint else ""
     return Text.assemble(
-        f"{report.environment}{endpoint}: {len(report.results)} answers in {report.seconds:.1f} s: ",
+        f"{report.environment}{endpoint}: {len(report.results)} answers in {report.elapsed:.1f} s: ",
         Text(", ").join(counted),
         ". ",
         (report.verdict, "bold"),

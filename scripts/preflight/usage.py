@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scripts.preflight.reservations import BEFORE_ITS_START, CAPACITY_BLOCK, reservations, size, unused_by_type, users
+from scripts.preflight.reservations import BEFORE_ITS_START, is_block, reservations, size, unused_by_type, users
 
 if TYPE_CHECKING:
     from scripts.deployment import Deployment
@@ -35,36 +35,23 @@ class Use(NamedTuple):
 
 
 def on_demand_vcpus(deployment: Deployment, counts: Callable[[str], bool]) -> Use:
-    """Count the vCPUs of instances that run on demand, and of reservations, which count before they are used, too.
-
-    Needs ec2:DescribeCapacityReservations, ec2:DescribeInstances, ec2:DescribeInstanceTypes and
-    resource-groups:ListGroupResources.
-    """
+    """Count the vCPUs of instances that run on demand, and of reservations, which count before they are used, too."""
     own, others = _running(deployment, None)
     return _vcpus(deployment, counts, own, others + unused_by_type(deployment))
 
 
 def spot_vcpus(deployment: Deployment, counts: Callable[[str], bool]) -> Use:
-    """Count the vCPUs of Spot Instances.
-
-    Needs ec2:DescribeInstances and ec2:DescribeInstanceTypes.
-    """
+    """Count the vCPUs of Spot Instances."""
     return _vcpus(deployment, counts, *_running(deployment, "spot"))
 
 
 def block_vcpus(deployment: Deployment, counts: Callable[[str], bool]) -> Use:
-    """Count the vCPUs of Capacity Blocks.
-
-    Needs ec2:DescribeCapacityReservations and ec2:DescribeInstanceTypes.
-    """
+    """Count the vCPUs of Capacity Blocks."""
     return _vcpus(deployment, counts, *_blocks(deployment))
 
 
 def block_instances(deployment: Deployment) -> Use:
-    """Count the instances of Capacity Blocks.
-
-    Needs ec2:DescribeCapacityReservations.
-    """
+    """Count the instances of Capacity Blocks."""
     own, others = _blocks(deployment)
     return Use(own.total(), others.total())
 
@@ -73,8 +60,6 @@ def interfaces(deployment: Deployment) -> Use:
     """Count the network interfaces in the deployment's zone, for each zone has the quota for itself.
 
     The last word in the description of an interface of a NAT gateway, an endpoint or a file system tells whose it is.
-    Needs cloudformation:DescribeStacks, cloudformation:ListStackResources, ec2:DescribeInstances,
-    ec2:DescribeNetworkInterfaces and ec2:DescribeSubnets.
     """
     subnet_ids, made, instance_ids = _subnet_ids_of_zone(deployment), _made(deployment), _instance_ids(deployment)
     listed = deployment.account.list("ec2", "describe_network_interfaces", PaginationConfig={"PageSize": PAGE_SIZE})
@@ -87,68 +72,46 @@ def interfaces(deployment: Deployment) -> Use:
 
 
 def addresses(deployment: Deployment) -> Use:
-    """Count the Elastic IP addresses of the Region.
-
-    Needs cloudformation:DescribeStacks, cloudformation:ListStackResources and ec2:DescribeAddresses.
-    """
+    """Count the Elastic IP addresses of the Region."""
     made = _made(deployment)
     listed = deployment.account.ask("ec2", "describe_addresses")["Addresses"]
     return _counted([each["PublicIp"] in made for each in listed])
 
 
 def addresses_of_nat_gateway(deployment: Deployment) -> Use:
-    """Count the addresses of the deployment's own NAT gateway.
-
-    Needs cloudformation:DescribeStacks, cloudformation:ListStackResources and ec2:DescribeNatGateways.
-    """
+    """Count the addresses of the deployment's own NAT gateway."""
     made = _made(deployment)
     own = [each["NatGatewayAddresses"] for each in _nat_gateways(deployment) if each["NatGatewayId"] in made]
     return Use(sum(map(len, own)), 0)
 
 
 def nat_gateways(deployment: Deployment) -> Use:
-    """Count the NAT gateways in the deployment's zone.
-
-    Needs cloudformation:DescribeStacks, cloudformation:ListStackResources, ec2:DescribeNatGateways and
-    ec2:DescribeSubnets.
-    """
+    """Count the NAT gateways in the deployment's zone."""
     subnet_ids, made = _subnet_ids_of_zone(deployment), _made(deployment)
     listed = _nat_gateways(deployment)
     return _counted([each["NatGatewayId"] in made for each in listed if each["SubnetId"] in subnet_ids])
 
 
 def vpcs(deployment: Deployment) -> Use:
-    """Count the VPCs of the Region.
-
-    Needs cloudformation:DescribeStacks, cloudformation:ListStackResources and ec2:DescribeVpcs.
-    """
+    """Count the VPCs of the Region."""
     made = _made(deployment)
     return _counted([each["VpcId"] in made for each in deployment.account.list("ec2", "describe_vpcs")])
 
 
 def lustre_gib(deployment: Deployment) -> Use:
-    """Count the storage of file systems of the deployment's type.
-
-    Needs cloudformation:DescribeStacks, cloudformation:ListStackResources and fsx:DescribeFileSystems.
-    """
+    """Count the storage of file systems of the deployment's type."""
     own, others = _file_systems(deployment)
-    return Use(*(sum(each.get("StorageCapacity", 0) for each in found) for found in (own, others)))
+    return Use(*(sum(each.get("StorageCapacity", 0) for each in systems) for systems in (own, others)))
 
 
 def lustre_file_systems(deployment: Deployment) -> Use:
-    """Count the file systems of the deployment's type.
-
-    Needs cloudformation:DescribeStacks, cloudformation:ListStackResources and fsx:DescribeFileSystems.
-    """
+    """Count the file systems of the deployment's type."""
     own, others = _file_systems(deployment)
     return Use(len(own), len(others))
 
 
 def gp3_tib(deployment: Deployment) -> Use:
-    """Count the storage of gp3 volumes.
-
-    Needs ec2:DescribeInstances and ec2:DescribeVolumes.
-    """
+    """Count the storage of gp3 volumes."""
     instance_ids = _instance_ids(deployment)
     gp3 = [{"Name": "volume-type", "Values": ["gp3"]}]
     listed = deployment.account.list("ec2", "describe_volumes", Filters=gp3, PaginationConfig={"PageSize": PAGE_SIZE})
@@ -175,7 +138,7 @@ def _blocks(deployment: Deployment) -> tuple[Counter[str], Counter[str]]:
     own, others = Counter[str](), Counter[str]()
     for key, each in reservations(deployment).items():
         counted = each["State"] == "active" or (key in named and each["State"] in BEFORE_ITS_START)
-        if each.get("ReservationType") == CAPACITY_BLOCK and counted:
+        if is_block(each) and counted:
             (own if key in named else others)[each["InstanceType"]] += size(each)
     return own, others
 
@@ -188,12 +151,12 @@ def _vcpus(deployment: Deployment, counts: Callable[[str], bool], own: Counter[s
 def _vcpus_by_type(deployment: Deployment, names: Iterable[str]) -> dict[str, int]:
     """Return the default vCPUs of instance types, which EC2's quotas count."""
     ordered = sorted(names)
-    found = {}
+    vcpus = {}
     for start in range(0, len(ordered), _TYPES_AT_ONCE):
         types = ordered[start : start + _TYPES_AT_ONCE]
         for each in deployment.account.list("ec2", "describe_instance_types", InstanceTypes=types):
-            found[each["InstanceType"]] = each["VCpuInfo"]["DefaultVCpus"]
-    return found
+            vcpus[each["InstanceType"]] = each["VCpuInfo"]["DefaultVCpus"]
+    return vcpus
 
 
 def _nat_gateways(deployment: Deployment) -> list[dict[str, Any]]:
@@ -206,13 +169,13 @@ def _file_systems(deployment: Deployment) -> tuple[list[dict[str, Any]], list[di
     """Return own and other file systems of the deployment's type; SCRATCH_1 and SCRATCH_2 have one quota together."""
     made = _made(deployment)
     kind = deployment.settings.storage.file_system.deployment_type.replace("SCRATCH_2", "SCRATCH")
-    found = [
+    listed = [
         each
         for each in deployment.account.list("fsx", "describe_file_systems")
         if each.get("LustreConfiguration", {}).get("DeploymentType", "").startswith(kind)
     ]
-    own = [each for each in found if each["FileSystemId"] in made]
-    return own, [each for each in found if each["FileSystemId"] not in made]
+    own = [each for each in listed if each["FileSystemId"] in made]
+    return own, [each for each in listed if each["FileSystemId"] not in made]
 
 
 def _subnet_ids_of_zone(deployment: Deployment) -> set[str]:

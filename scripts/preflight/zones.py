@@ -1,4 +1,4 @@
-"""Whether the availability zone exists, and offers what the deployment puts there."""
+"""The availability zone, and whether it offers what the deployment puts there."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from scripts.preflight.check import Finding, Status, check
 @check(
     "zone",
     "Availability zone",
-    prevents="Subnets could not be made, or instances not be launched in them.",
+    prevents="Subnets could not be made, or instances could not be launched in them.",
     calls=("ec2:DescribeAvailabilityZones",),
 )
 def zone(deployment: Deployment) -> Iterator[Finding]:
-    """Look whether the zone exists for this account, and whether EC2 has something to say of it."""
+    """Check that the zone exists for this account, and that EC2 reports no trouble in it."""
     zone_id = deployment.settings.zone_id
     command = deployment.command("ec2", "describe-availability-zones", "--all-availability-zones")
     zones = {each["ZoneId"]: each for each in _zones(deployment)}
@@ -27,13 +27,14 @@ def zone(deployment: Deployment) -> Iterator[Finding]:
     if zone_id not in zones:
         yield Finding(Status.FAIL, f"this account has no zone {zone_id} in {deployment.settings.region}", hint, command)
         return
-    found = zones[zone_id]
-    told = "".join(f"; EC2 says: {each['Message']}" for each in found["Messages"])
-    sentence = f"{zone_id} ({found['ZoneName']} in this account) is {found['State']}, {found['OptInStatus']}{told}"
-    if not _is_usable(found):
+    described = zones[zone_id]
+    messages = "".join(f"; EC2 says: {each['Message']}" for each in described["Messages"])
+    state = f"is {described['State']}, {described['OptInStatus']}{messages}"
+    sentence = f"{zone_id} ({described['ZoneName']} in this account) {state}"
+    if not _is_usable(described):
         yield Finding(Status.FAIL, sentence, hint, command)
-    elif told:
-        yield Finding(Status.WARN, sentence, f"wait until EC2 has nothing to say, or {hint}", command)
+    elif messages:
+        yield Finding(Status.WARN, sentence, f"wait until EC2 reports no trouble, or {hint}", command)
     else:
         yield Finding(Status.PASS, sentence, command=command)
 
@@ -45,7 +46,7 @@ def zone(deployment: Deployment) -> Iterator[Finding]:
     calls=("ec2:DescribeInstanceTypeOfferings",),
 )
 def instance_types(deployment: Deployment) -> Iterator[Finding]:
-    """Ask which zones offer the types of all nodes. Zones by id: a name stands for another place in another account.
+    """Ask which zones offer the types of all nodes. Zones by id: a name stands for another zone in another account.
 
     https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceTypeOfferings.html
     """
@@ -76,11 +77,11 @@ def instance_types(deployment: Deployment) -> Iterator[Finding]:
 @check(
     "endpoint-services",
     "Services of the interface endpoints",
-    prevents="The network stack would fail at the endpoint, and be rolled back.",
+    prevents="The network stack would fail at the endpoint, and roll back.",
     calls=("ec2:DescribeAvailabilityZones", "ec2:DescribeVpcEndpointServices"),
 )
 def endpoint_services(deployment: Deployment) -> Iterator[Finding]:
-    """Look whether the services have interface endpoints in the zone. Settings with a VPC that exists name none."""
+    """Check that the services have interface endpoints in the zone. Settings with an existing VPC name none."""
     zone_id, names = deployment.settings.zone_id, deployment.settings.network.endpoint_services
     services = {name: f"com.amazonaws.{deployment.settings.region}.{name}" for name in names}
     if not services:
@@ -104,13 +105,12 @@ def endpoint_services(deployment: Deployment) -> Iterator[Finding]:
 
 
 def _zones(deployment: Deployment) -> list[dict[str, Any]]:
-    found = deployment.account.ask("ec2", "describe_availability_zones", AllAvailabilityZones=True)
-    return [each for each in found["AvailabilityZones"] if each["ZoneType"] == "availability-zone"]
+    answer = deployment.account.ask("ec2", "describe_availability_zones", AllAvailabilityZones=True)
+    return [each for each in answer["AvailabilityZones"] if each["ZoneType"] == "availability-zone"]
 
 
-def _is_usable(found: Mapping[str, Any]) -> bool:
-    usable: bool = found["State"] == "available" and found["OptInStatus"] != "not-opted-in"
-    return usable
+def _is_usable(zone: Mapping[str, Any]) -> bool:
+    return zone["State"] == "available" and zone["OptInStatus"] != "not-opted-in"
 
 
 def _types_in_use(deployment: Deployment) -> list[str]:
@@ -123,18 +123,18 @@ def _offers(zones: Mapping[str, set[str]]) -> str:
     """Return which zones offer all of the types, or else which zones offer each."""
     if common := set.intersection(*zones.values()):
         return f"{', '.join(sorted(common))} offer all of {', '.join(zones)}"
-    found = (f"{kind} is offered in {', '.join(sorted(each)) or 'no zone'}" for kind, each in zones.items())
-    return f"no zone offers them all: {'; '.join(found)}"
+    offers = (f"{kind} is offered in {', '.join(sorted(each)) or 'no zone'}" for kind, each in zones.items())
+    return f"no zone offers them all: {'; '.join(offers)}"
 
 
 def _zones_of_services(deployment: Deployment, services: list[str]) -> dict[str, set[str]]:
     """Return the zone ids of the services that have interface endpoints. EC2 tells their zones by name."""
     ids = {each["ZoneName"]: each["ZoneId"] for each in _zones(deployment)}
     filters = [{"Name": "service-name", "Values": services}, {"Name": "service-type", "Values": ["Interface"]}]
-    found: dict[str, set[str]] = defaultdict(set)
+    zones: dict[str, set[str]] = defaultdict(set)
     for each in deployment.account.ask("ec2", "describe_vpc_endpoint_services", Filters=filters)["ServiceDetails"]:
-        found[each["ServiceName"]] |= {ids[name] for name in each["AvailabilityZones"] if name in ids}
-    return found
+        zones[each["ServiceName"]] |= {ids[name] for name in each["AvailabilityZones"] if name in ids}
+    return zones
 
 
 CHECKS = (zone, instance_types, endpoint_services)

@@ -135,10 +135,10 @@ class AwsSite:
                 "--set cluster.queues[0].compute_resources[0].min_count=0"
             )
         results = watch(self._checks, run(self._checks, deployment, first=self._checks[0]), self._console)
-        report = Report(self._environment, None, None, results, "unknown", 0)
+        report = Report(environment=self._environment, account=None, results=tuple(results))
         if not report.ok:
             show(report, self._console)
-            faults = ", ".join(result.id for result in results if result.finding.status in ("FAIL", "UNKNOWN"))
+            faults = ", ".join(result.id for result in results if result.status in ("FAIL", "UNKNOWN"))
             raise OperationError(
                 f"The account is not ready for a second cluster: {faults}. The settings file is as it was. "
                 "`--skip ID,ID` leaves out what you know better, such as a quota that drained nodes make room in."
@@ -254,8 +254,7 @@ class AwsSite:
 
 
 def _checks(skip: Sequence[str]) -> tuple[Check, ...]:
-    from scripts.preflight.catalog import CATALOG
-    from scripts.preflight.selection import SelectionError, select
+    from scripts.preflight.catalog import CATALOG, SelectionError, select
 
     try:
         return select(CATALOG, (), skip)

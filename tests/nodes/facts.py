@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from config.settings import load
-from scripts import node_image
+from scripts.image import configuration
 from stacks import node_arguments
 
 PROJECT = Path(__file__).parents[2]
@@ -16,7 +16,7 @@ _MOUNT_DIR = _SETTINGS.storage.file_system.mount_dir
 COMPUTE_NODE = node_arguments.compute_node(_SPEC, _SPEC.queues[0], _MOUNT_DIR)
 HEAD_NODE = node_arguments.head_node(_SPEC, _MOUNT_DIR, deployment=_SETTINGS.name)
 LOGIN_NODE = node_arguments.login_node(_SPEC, _MOUNT_DIR)
-IMAGE = node_image.facts(_SETTINGS)
+IMAGE = configuration.facts(_SETTINGS)
 
 FACTS = {
     "compute_node": COMPUTE_NODE,

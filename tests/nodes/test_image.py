@@ -8,8 +8,8 @@ from functools import cache
 import pytest
 
 from config.settings import load
-from scripts import node_image
 from scripts.commands.validate import CONFIG
+from scripts.image import configuration
 from tests.nodes.base import Base
 from tests.nodes.facts import COMPUTE_NODE, IMAGE
 from tests.nodes.machine import NO_INTERNET, SITES, Machine, Outcome
@@ -25,8 +25,8 @@ each_manager = pytest.mark.parametrize("os_name", ["ubuntu2404", "alinux2023"])
 def build(machine: Machine, base: Base, *, sites: str = SITES) -> Outcome:
     """Run the component as EC2 Image Builder does, with the scripts that know the key of the tests' repositories."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(node_image, "_NODES", base.workspace / "bundle")
-        machine.write("/component.sh", node_image.component(load(CONFIG / "trn1-16.yaml")))
+        patch.setattr(configuration, "_NODES", base.workspace / "bundle")
+        machine.write("/component.sh", configuration.component(load(CONFIG / "trn1-16.yaml")))
     machine.path("/component.sh").chmod(0o755)
     with machine.execute(["/component.sh"], sites=sites) as process:
         output, errors = process.communicate(timeout=100)

@@ -33,6 +33,7 @@ ABSENT = ("h5py", "numpy", "tokenizers", *(f"tokenizers.{name}" for name in ("im
 """What `prepare` imports that only the environment of training jobs has; its command line does not depend on it."""
 MODELS: Mapping[str, Sequence[str]] = {
     "connect": ["scripts.remote.sessions.Connection"],
+    "drift": ["scripts.drift.report.DriftReport"],
     "logs": [f"scripts.logs.show.{model}" for model in ("Line", "Lines", "Nodes")],
     "run": ["scripts.remote.streamed_command.Result"],
     "status": ["scripts.status.model.Status"],
@@ -173,16 +174,23 @@ def json_keys() -> Iterator[str]:
 
 def documents() -> dict[str, Any]:
     """Return a document of each program without a schema, with something in all its lists."""
-    from emulator.validation import Report
-    from scripts.commands import validate
     from scripts.plan import model
-    from scripts.preflight.check import Check, Finding, Status
+    from scripts.preflight.check import Finding, Status
     from scripts.preflight.report import Report as PreflightReport
-    from scripts.preflight.runner import Result
+    from scripts.preflight.report import Result
+    from scripts.validation import Outcome, Validation
     from toolchain.parallelcluster import Message
 
     finding = Finding(Status.FAIL, "sentence", "hint", "command", "subject")
-    check = Check("id", "title", "prevents", (), lambda _: (), 1)
+    result = Result(
+        check="id",
+        subject="subject",
+        status=Status.FAIL,
+        sentence="sentence",
+        hint="hint",
+        command="command",
+        seconds=1,
+    )
     property_change = model.PropertyChange("Roles", ["a"], ["b"])
     resource = model.ResourceChange(
         "Id", "AWS::IAM::Policy", model.Effect.CHANGED, causes=("Roles",), properties=(property_change,)
@@ -198,12 +206,13 @@ def documents() -> dict[str, Any]:
         cluster=model.ClusterPlan("cluster", exists=True, source="", changes=(change,)),
         findings=(finding,),
     )
-    report = Report("cluster", 1, (Message("WARNING", "validator", "text"),), {}, ("fault",))
+    message = Message("WARNING", "validator", "text")
+    report = Validation(cluster_name="cluster", queues=1, messages=(message,), verdicts={}, faults=("fault",))
     return {
         "plan": json.loads(plan.to_json()),
         "estimate": _estimate(),
-        "preflight": PreflightReport("env", None, None, [Result(check, finding, 1)], "fail", 1).document(),
-        "validate": json.loads(validate.as_json(validate.Outcome("env", report))),
+        "preflight": json.loads(PreflightReport(environment="env", account=None, results=(result,)).to_json()),
+        "validate": json.loads(Outcome(environment="env", report=report).to_json()),
     }
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from config.settings import Settings, load
 from emulator.aws import EmulatedAws
-from emulator.validation import Report, examine, prepare
 from scripts.commands.validate import CONFIG
+from scripts.validation import Validation, examine, prepare
 from tests.stacks.deployments import deploy
 from toolchain.assembly import Assembly
 from toolchain.cluster import ClusterRequest
@@ -62,8 +62,8 @@ def templates(deployment: Callable[[str], Deployment], parallelcluster: Parallel
 
 
 @pytest.fixture(scope="session")
-def report(deployment: Callable[[str], Deployment], parallelcluster: ParallelCluster) -> Callable[[str], Report]:
-    def examined(environment: str) -> Report:
+def report(deployment: Callable[[str], Deployment], parallelcluster: ParallelCluster) -> Callable[[str], Validation]:
+    def examined(environment: str) -> Validation:
         found = deployment(environment)
         return examine(parallelcluster, found.request, accepted(found.settings.cluster_spec))
 

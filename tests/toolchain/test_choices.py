@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 import yaml
 
-from emulator.validation import examine
-from scripts.commands.validate import CONFIG
+from config.settings import load
+from scripts.validation import examine
+from tests.configurations import CONFIG
 from toolchain.parallelcluster import ParallelCluster
 from ultracluster.domain.validator_warnings import accepted
 
-pytestmark = pytest.mark.validation
+pytestmark = [pytest.mark.slow, pytest.mark.validation]
 
 Settings = dict[str, Any]
 Choice = Callable[[Settings], object]
@@ -72,43 +73,27 @@ CHOICES: dict[str, Choice] = {
 }
 
 
-def everything(settings: Settings) -> None:
+ALONE = ("no EFA", "private login nodes", "login nodes that nobody reaches by SSH")
+"""Those that exclude others."""
+
+
+def together(settings: Settings) -> None:
     """Make all choices that do not exclude each other."""
     for name, choice in CHOICES.items():
-        if name not in ("no EFA", "private login nodes", "login nodes that nobody reaches by SSH"):
+        if name not in ALONE:
             choice(settings)
 
 
-@pytest.fixture
-def choose(deployment: Callable[[str], Any], tmp_path: Path) -> Callable[[Choice], Any]:
-    """Return the deployment of config/trn1-16.yaml after a choice, under a name of its own: they share one account."""
-
-    def chosen(choice: Choice) -> Any:
-        settings = yaml.safe_load((CONFIG / "trn1-16.yaml").read_text(encoding="utf-8"))
-        settings["name"] = tmp_path.name.replace("_", "-")
-        choice(settings)
-        (tmp_path / "chosen.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
-        return deployment(str(tmp_path / "chosen"))
-
-    return chosen
-
-
-def found(parallelcluster: ParallelCluster, chosen: Any) -> tuple[tuple[str, ...], set[str]]:
-    """Return the faults of a cluster, and the validators whose warnings it accepts without need."""
+@pytest.mark.parametrize("choice", [together, *(CHOICES[name] for name in ALONE)], ids=["together", *ALONE])
+def test_parallelcluster_accepts_it(
+    choice: Choice, deployment: Callable[[str], Any], parallelcluster: ParallelCluster, tmp_path: Path
+) -> None:
+    settings = load(CONFIG / "trn1-16.yaml").model_dump(mode="json")
+    settings["name"] = tmp_path.name.replace("_", "-")  # all share one account
+    choice(settings)
+    (tmp_path / "chosen.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
+    chosen = deployment(str(tmp_path / "chosen"))
     accepting = accepted(chosen.settings.cluster_spec)
     report = examine(parallelcluster, chosen.request, accepting)
-    return report.faults, accepting.keys() - {message.validator for message in report.messages}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("choice", CHOICES.values(), ids=CHOICES)
-def test_parallelcluster_accepts_it(
-    choice: Choice, choose: Callable[[Choice], Any], parallelcluster: ParallelCluster
-) -> None:
-    assert found(parallelcluster, choose(choice)) == ((), set())
-
-
-def test_parallelcluster_accepts_all_of_them_together(
-    choose: Callable[[Choice], Any], parallelcluster: ParallelCluster
-) -> None:
-    assert found(parallelcluster, choose(everything)) == ((), set())
+    assert report.faults == ()
+    assert accepting.keys() <= {message.validator for message in report.messages}, "no warning is accepted needlessly"

@@ -5,14 +5,18 @@ from typing import Any
 
 import pytest
 
-from emulator.validation import Report
 from scripts.commands.validate import environments
+from scripts.validation import Validation
 from ultracluster.domain.validator_warnings import accepted
 
-pytestmark = [pytest.mark.validation, pytest.mark.parametrize("environment", environments())]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.validation,
+    pytest.mark.parametrize("environment", environments()),
+]
 
 
-def test_parallelcluster_accepts_it(environment: str, report: Callable[[str], Report]) -> None:
+def test_parallelcluster_accepts_it(environment: str, report: Callable[[str], Validation]) -> None:
     assert report(environment).faults == ()
 
 
@@ -21,7 +25,7 @@ def test_a_warning_stops_the_deployment(environment: str, deployment: Callable[[
 
 
 def test_no_warning_is_suppressed_that_does_not_occur(
-    environment: str, deployment: Callable[[str], Any], report: Callable[[str], Report]
+    environment: str, deployment: Callable[[str], Any], report: Callable[[str], Validation]
 ) -> None:
     warned = {message.validator for message in report(environment).messages}
     assert accepted(deployment(environment).settings.cluster_spec).keys() <= warned

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from emulator.aws import EmulatedAws
-from emulator.validation import examine
+from scripts.validation import examine
 from toolchain.cluster import ClusterRequest
 from toolchain.parallelcluster import Message, ParallelCluster
 
-pytestmark = pytest.mark.validation
+pytestmark = [pytest.mark.slow, pytest.mark.validation]
 
 Configuration = dict[str, Any]
 Edit = Callable[[Configuration], object]

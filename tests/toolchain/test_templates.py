@@ -13,7 +13,7 @@ from toolchain.assembly import Assembly
 from toolchain.cluster import as_strings, cluster_request
 from toolchain.values import UnsupportedError
 
-pytestmark = pytest.mark.validation
+pytestmark = [pytest.mark.slow, pytest.mark.validation]
 
 VPC = {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.7.0.0/16"}}
 
@@ -46,23 +46,6 @@ def resolve(aws: EmulatedAws, assembly: Callable[..., Assembly]) -> Callable[...
         return Resolver(written, aws).resolve(written.stacks["one-stack"], value)
 
     return resolved
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        ({"Ref": "AWS::Region"}, "us-west-2"),
-        ({"Ref": "AWS::StackName"}, "one-stack"),
-        ({"Fn::Join": ["-", ["a", {"Ref": "AWS::AccountId"}]]}, "a-123456789012"),
-        ({"Fn::Sub": "arn:${AWS::Partition}:s3:::${!literal}"}, "arn:aws:s3:::${literal}"),
-        ({"Fn::Sub": ["${name}.${AWS::URLSuffix}", {"name": {"Ref": "AWS::Region"}}]}, "us-west-2.amazonaws.com"),
-        ({"Fn::Select": ["1", {"Fn::Split": ["/", "a/b/c"]}]}, "b"),
-        ({"kept": 1, "dropped": {"Ref": "AWS::NoValue"}}, {"kept": 1}),
-        ([True, {"Ref": "AWS::NoValue"}, None], [True, None]),
-    ],
-)
-def test_intrinsic_functions(value: Any, expected: Any, resolve: Callable[..., Any]) -> None:
-    assert resolve(value) == expected
 
 
 def test_a_reference_makes_the_resource_once(resolve: Callable[..., Any]) -> None:
@@ -149,11 +132,3 @@ def test_an_assembly_without_a_cluster_is_refused(aws: EmulatedAws, assembly: Ca
 def test_scalars_become_cloudformations_strings() -> None:
     value = {"a": True, "b": [16, None, 0.5, "x"], "c": None, "d": {"e": False}}
     assert as_strings(value) == {"a": "true", "b": ["16", "0.5", "x"], "d": {"e": "false"}}
-
-
-def test_a_reset_forgets_everything(aws: EmulatedAws, rehearsed_aws: EmulatedAws) -> None:
-    ec2 = rehearsed_aws.client("ec2", "us-west-2")
-    ec2.create_placement_group(GroupName="group", Strategy="cluster")
-    rehearsed_aws.reset()
-    assert ec2.describe_placement_groups()["PlacementGroups"] == []
-    assert rehearsed_aws.endpoint != aws.endpoint

@@ -13,7 +13,7 @@ import pytest
 from toolchain.cluster import as_strings
 from toolchain.parallelcluster import ParallelCluster, Update
 
-pytestmark = pytest.mark.validation
+pytestmark = [pytest.mark.slow, pytest.mark.validation]
 
 Configuration = dict[str, Any]
 Edit = Callable[[Configuration], object]

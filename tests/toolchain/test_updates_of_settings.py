@@ -20,7 +20,7 @@ from toolchain.assembly import Assembly
 from toolchain.cluster import CLUSTER_TYPE, as_strings
 from toolchain.parallelcluster import ParallelCluster, Update
 
-pytestmark = pytest.mark.validation
+pytestmark = [pytest.mark.slow, pytest.mark.validation]
 
 Settings = dict[str, Any]
 Edit = Callable[[Settings], object]

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from config.edit import set_values
 from tests.workflows.workflows import ROOT
 
@@ -24,6 +26,7 @@ OWN = {"dev": "a-team-dev", "trn1-16": "prod"}
 """Copies of what is shipped: one comes before all others, and one names its account."""
 
 
+@pytest.mark.slow
 def test_settings_of_a_team_beside_those_that_are_shipped(tmp_path: Path) -> None:
     for name in COPIED:
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))

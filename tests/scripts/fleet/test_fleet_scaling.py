@@ -227,7 +227,7 @@ def test_preflight_looks_at_the_new_counts(site: Site, monkeypatch: pytest.Monke
 
 
 def test_all_checks_that_are_asked_for_exist() -> None:
-    from scripts.preflight.selection import select
+    from scripts.preflight.catalog import select
 
     ids = [each.id for each in select(catalog.CATALOG, scaling_needs.CHECKS, [])]
     assert {"credentials", "quota-trn-on-demand", "quota-interfaces", "free-addresses"} <= set(ids)

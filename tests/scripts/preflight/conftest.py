@@ -1,57 +1,37 @@
-"""A good account for a deployment, and what checks find in it."""
+"""One emulated account for all checks, which only read it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
-from config.settings import Settings, load
+from config.settings import Settings
 from emulator import stand_ins
 from emulator.aws import EmulatedAws
-from scripts.commands.validate import CONFIG
-from scripts.deployment import Deployment
-from scripts.preflight.check import Check, Finding, Status
-from scripts.preflight.runner import findings
-
-REGION = "us-west-2"
+from scripts.deployment import Account
+from tests.scripts.preflight.accounts import REGION, everything
 
 
-class GoodAccount:
-    """An emulated account that has what the settings name. Spoil it, then look.
-
-    Attributes:
-        aws: The emulated AWS.
-        settings: Those of the deployment.
-    """
-
-    def __init__(self, aws: EmulatedAws, settings: Settings, environment: str) -> None:
-        self.aws = aws
-        self.settings = settings
-        self._environment = environment
+@pytest.fixture(scope="session")
+def ready_aws(boto3_data: None) -> Iterator[EmulatedAws]:
+    """An account that has what the settings of `everything` name. No test changes it."""
+    settings = Settings.model_validate(everything())
+    with EmulatedAws() as aws:
         stand_ins.create(aws, settings)
-        stand_ins.bootstrap(aws, settings.region, settings.bootstrap)
+        stand_ins.bootstrap(aws, REGION)
+        yield aws
 
-    def client(self, service: str) -> Any:
-        return self.aws.client(service, self.settings.region)
 
-    def look(self, check: Check) -> Sequence[Finding]:
-        """Return what a check finds now."""
-        return findings(check, Deployment(self._environment, self.settings))
-
-    def statuses(self, check: Check) -> list[Status]:
-        """Return the statuses of what a check finds now."""
-        return [finding.status for finding in self.look(check)]
+@pytest.fixture(scope="session")
+def cached_account(ready_aws: EmulatedAws) -> Account:
+    """Its answers, each asked for once in a run."""
+    return Account(REGION)
 
 
 @pytest.fixture
-def good_account(rehearsed_aws: EmulatedAws, monkeypatch: pytest.MonkeyPatch) -> Callable[..., GoodAccount]:
-    """Make the account of a configuration, given by name or as settings; this process's credentials are for it."""
-    for name, value in rehearsed_aws.settings.items():
+def account(ready_aws: EmulatedAws, cached_account: Account, monkeypatch: pytest.MonkeyPatch) -> Account:
+    """The same; this process's credentials are for it."""
+    for name, value in ready_aws.settings.items():
         monkeypatch.setenv(name, value)
-
-    def make(environment: str = "trn1-16", settings: Settings | None = None) -> GoodAccount:
-        return GoodAccount(rehearsed_aws, settings or load(CONFIG / f"{environment}.yaml"), environment)
-
-    return make
+    return cached_account

@@ -1,33 +1,29 @@
-"""Why there is no answer to who the caller is, and what helps."""
+"""Credentials, accounts, Regions and bootstrap stacks, good and bad."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError, EndpointConnectionError, TokenRetrievalError
+import yaml
+from botocore.exceptions import EndpointConnectionError, TokenRetrievalError
 
 from config.settings import load
 from emulator.aws import ACCOUNT, EmulatedAws
 from emulator.cdk import CommandLine
-from scripts.commands import bootstrap as scripts_bootstrap
-from scripts.commands.validate import CONFIG
-from scripts.deployment import Deployment
+from scripts.commands import bootstrap as command
+from scripts.deployment import Account, Deployment
 from scripts.preflight import access
-from scripts.preflight.check import Check, Finding, Status
+from scripts.preflight.check import Status
 from scripts.preflight.runner import findings
-from tests.scripts.preflight.answers import failing
-from tests.scripts.preflight.cases_access import KEY
-from tests.scripts.preflight.conftest import GoodAccount
+from tests.configurations import CONFIG
+from tests.scripts.preflight.accounts import KEY, REGION, Case, case, rejection
 from toolchain import bootstrap
-from toolchain.golden import read_golden
 
-CREDENTIALS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE")
-SNAPSHOTS = Path(__file__).parents[2] / "snapshots"
+NEWEST = bootstrap.newest_version()
 SSO_PROFILE = """
 [default]
 sso_session = company
@@ -39,135 +35,144 @@ sso_start_url = https://company.awsapps.com/start
 """
 
 
-def looked(check: Check = access.credentials, **settings: Any) -> Finding:
-    chosen = load(CONFIG / "trn1-16.yaml").model_copy(update=settings)
-    [found] = findings(check, Deployment("trn1-16", chosen))
-    return found
+def version(number: int) -> dict[str, Any]:
+    return {"Parameter": {"Value": str(number)}}
 
 
-def refusal(code: str, operation: str = "GetCallerIdentity") -> ClientError:
-    return ClientError({"Error": {"Code": code, "Message": "no"}}, operation)
+def encrypted(**by_default: str) -> dict[str, Any]:
+    rule = {"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "aws:kms", **by_default}}
+    return {"ServerSideEncryptionConfiguration": {"Rules": [rule]}}
 
 
-@pytest.fixture
-def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A home without credentials, and no network to ask for any."""
-    for name in CREDENTIALS:
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
-    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
-    monkeypatch.setenv("HOME", str(tmp_path))
-    return tmp_path
+def own_bootstrap(raw: dict[str, Any]) -> None:
+    raw["bootstrap"] = {"qualifier": "ml-team", "kms_key_arn": KEY}
 
 
-# What botocore itself finds wrong
+OWN = {
+    "edit": own_bootstrap,
+    "get_parameter": version(NEWEST or 0),
+    "list_buckets": {"Buckets": [{"Name": f"cdk-ml-team-assets-{ACCOUNT}-{REGION}"}]},
+}
+CASES = [
+    case(access.credentials, Status.PASS, f"::{ACCOUNT}:user/", f", of account {ACCOUNT}"),
+    case(access.credentials, Status.FAIL, "new session", get_caller_identity=rejection("ExpiredToken")),
+    case(access.credentials, Status.FAIL, "clock", get_caller_identity=rejection("SignatureDoesNotMatch")),
+    case(
+        access.credentials,
+        Status.FAIL,
+        "aws sso login",
+        get_caller_identity=TokenRetrievalError(provider="sso", error_msg="expired"),
+    ),
+    case(access.credentials, Status.UNKNOWN, get_caller_identity=rejection("Throttling")),
+    case(access.credentials, Status.UNKNOWN, get_caller_identity=EndpointConnectionError(endpoint_url="https://sts")),
+    case(
+        access.credentials,
+        Status.FAIL,
+        f"the credentials are good in us-east-1 (account {ACCOUNT}), but {REGION} does not know them",
+        f"aws account enable-region --region-name {REGION}",
+        get_caller_identity=rejection("InvalidClientTokenId"),
+    ),
+    case(access.account, Status.PASS, ACCOUNT, "as in the settings"),
+    case(access.account, Status.PASS, "the settings name none", edit=lambda raw: raw.update(account=None)),
+    case(
+        access.account,
+        Status.FAIL,
+        f"for account {ACCOUNT}; in the settings: 210987654321",
+        "`account` in config/mine.yaml",
+        edit=lambda raw: raw.update(account="210987654321"),
+    ),
+    case(access.region, Status.PASS, "us-west-2 is enabled (opt-in-not-required)"),
+    case(access.cdk_bootstrap, Status.PASS, f"bootstrap version {NEWEST}, bucket cdk-hnb659fds-assets-{ACCOUNT}"),
+    case(
+        access.cdk_bootstrap,
+        Status.FAIL,
+        "us-west-2 is not bootstrapped",
+        "make bootstrap ENV=mine",
+        get_parameter=rejection("ParameterNotFound"),
+    ),
+    case(access.cdk_bootstrap, Status.FAIL, "bootstrap version 5; allowed: 6 or newer", get_parameter=version(5)),
+    case(access.cdk_bootstrap, Status.WARN, "bootstrap version 6 is enough", get_parameter=version(6)),
+    case(access.cdk_bootstrap, Status.FAIL, "the account has no bucket", list_buckets={"Buckets": []}),
+    case(
+        access.cdk_bootstrap,
+        Status.PASS,
+        f"cdk-ml-team-assets-{ACCOUNT}",
+        **OWN,
+        get_bucket_encryption=encrypted(KMSMasterKeyID="alias/own"),
+        describe_key={"KeyMetadata": {"Arn": KEY}},
+    ),
+    case(
+        access.cdk_bootstrap,
+        Status.FAIL,
+        f"is encrypted by a key of AWS; in the settings: {KEY}",
+        "`bootstrap.kms_key_arn`",
+        **OWN,
+        get_bucket_encryption=encrypted(KMSMasterKeyID="alias/aws/s3"),
+    ),
+]
 
 
-@pytest.mark.usefixtures("home")
-def test_no_credentials_at_all() -> None:
-    found = looked()
-    assert found.status is Status.FAIL
-    assert "aws configure" in found.hint
-
-
-@pytest.mark.usefixtures("home")
-def test_half_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIA")
-    found = looked()
-    assert found.status is Status.FAIL
-    assert "access key and secret access key go together" in found.hint
-
-
-@pytest.mark.usefixtures("home")
-def test_a_profile_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_PROFILE", "nobody")
-    found = looked()
-    assert (found.status, "nobody" in found.sentence) == (Status.FAIL, True)
-    assert "aws configure list-profiles" in found.hint
-
-
-def test_nobody_is_logged_in(home: Path) -> None:
-    (home / "config").write_text(SSO_PROFILE, encoding="utf-8")
-    found = looked()
-    assert found.status is Status.FAIL
-    assert "aws sso login" in found.hint
-
-
-def test_a_file_that_cannot_be_read(home: Path) -> None:
-    (home / "config").write_text("[default\n", encoding="utf-8")
-    found = looked()
-    assert (found.status, found.hint) == (Status.FAIL, "fix the file")
-
-
-def test_a_login_that_cannot_be_renewed(monkeypatch: pytest.MonkeyPatch) -> None:
-    failing("get_caller_identity", TokenRetrievalError(provider="sso", error_msg="expired"))(monkeypatch)
-    found = looked()
-    assert found.status is Status.FAIL
-    assert "aws sso login" in found.hint
-
-
-# What AWS says
+@pytest.mark.parametrize("each", CASES)
+def test_access(each: Case, account: Account) -> None:
+    each.verify(account)
 
 
 @pytest.mark.parametrize(
-    ("code", "hint"),
+    ("region", "zone_id", "says"),
     [
-        ("ExpiredToken", "new session credentials"),
-        ("SignatureDoesNotMatch", "clock"),
-        ("AccessDenied", "trust policy"),
-        ("ForbiddenException", "Identity Center"),
+        ("ap-southeast-4", "apse4-az1", "ap-southeast-4 is not enabled in this account (not-opted-in)"),
+        ("us-west-9", "usw9-az1", "there is no Region us-west-9"),
     ],
 )
-def test_refused_credentials(monkeypatch: pytest.MonkeyPatch, code: str, hint: str) -> None:
-    operation = "AssumeRole" if code == "AccessDenied" else "GetCallerIdentity"
-    failing("get_caller_identity", refusal(code, operation))(monkeypatch)
-    found = looked()
-    assert (found.status, code in found.sentence) == (Status.FAIL, True)
-    assert hint in found.hint
+def test_a_region_that_cannot_be_used(region: str, zone_id: str, says: str, account: Account) -> None:
+    settings = load(CONFIG / "trn1-16.yaml").model_copy(update={"region": region, "zone_id": zone_id})
+    [found] = findings(access.region, Deployment("mine", settings))
+    assert (found.status, found.sentence) == (Status.FAIL, says)
 
 
-@pytest.mark.parametrize(
-    "error", [refusal("Throttling"), EndpointConnectionError(endpoint_url="https://sts.us-west-2.amazonaws.com")]
-)
-def test_what_is_not_the_credentials_fault(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
-    failing("get_caller_identity", error)(monkeypatch)
-    assert looked().status is Status.UNKNOWN
+def test_a_key_that_no_region_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+    def reject() -> None:
+        raise rejection("InvalidClientTokenId")
 
-
-def test_a_key_that_is_unknown_everywhere(good_account: Callable[..., GoodAccount]) -> None:
-    account = good_account()
-    policy = {"Effect": "Allow", "Action": "ec2:DescribeVpcs", "Resource": "*"}
-    with account.aws.restricted({"Version": "2012-10-17", "Statement": [policy]}):
-        found = looked()
-    assert (found.status, "InvalidClientTokenId" in found.sentence) == (Status.FAIL, True)
+    monkeypatch.setattr(Account, "client", lambda *_: SimpleNamespace(get_caller_identity=reject))
+    [found] = findings(access.credentials, Deployment("mine", load(CONFIG / "trn1-16.yaml")))
+    assert found.status is Status.FAIL
     assert "deleted, inactive or mistyped" in found.hint
 
 
-@pytest.mark.usefixtures("good_account")
-def test_a_key_that_is_unknown_in_the_region(monkeypatch: pytest.MonkeyPatch) -> None:
-    failing("get_caller_identity", refusal("InvalidClientTokenId"))(monkeypatch)
-    found = looked(region="ap-southeast-4")
+@pytest.mark.parametrize(
+    ("variables", "config", "hint"),
+    [
+        ({}, "", "aws configure"),
+        ({"AWS_ACCESS_KEY_ID": "AKIA"}, "", "access key and secret access key go together"),
+        ({"AWS_PROFILE": "nobody"}, "", "aws configure list-profiles"),
+        ({}, SSO_PROFILE, "aws sso login"),
+        ({}, "[default\n", "fix the file"),
+    ],
+    ids=["none", "half-a-key", "no-profile", "not-logged-in", "broken-file"],
+)
+def test_what_botocore_itself_finds_wrong(
+    variables: dict[str, str], config: str, hint: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "config").write_text(config, encoding="utf-8")
+    files = {"AWS_CONFIG_FILE": tmp_path / "config", "AWS_SHARED_CREDENTIALS_FILE": tmp_path / "none"}
+    nowhere = {"AWS_EC2_METADATA_DISABLED": "true", "AWS_ENDPOINT_URL": "http://127.0.0.1:9", "HOME": tmp_path}
+    for name, value in {**nowhere, **files, **variables}.items():
+        monkeypatch.setenv(name, str(value))
+    [found] = findings(access.credentials, Deployment("mine", load(CONFIG / "trn1-16.yaml")))
     assert found.status is Status.FAIL
-    assert found.sentence == (
-        f"the credentials are good in us-east-1 (account {ACCOUNT}), but ap-southeast-4 does not know them"
-    )
-    assert "aws account enable-region --region-name ap-southeast-4" in found.hint
-
-
-@pytest.mark.usefixtures("good_account")
-def test_a_region_that_there_is_not() -> None:
-    found = looked(access.region, region="us-west-9")
-    assert (found.status, found.sentence) == (Status.FAIL, "there is no Region us-west-9")
+    assert hint in found.hint
 
 
 # The bootstrap stack
 
 
 def test_the_oldest_bootstrap_is_the_one_that_the_templates_ask_for() -> None:
-    texts = [json.dumps(read_golden(path)) for path in SNAPSHOTS.iterdir()]
-    asked_for = {version for text in texts for version in re.findall(r"bootstrap stack version (\d+) required", text)}
+    snapshots = (CONFIG.parent / "tests/snapshots").glob("*/*-*.json")
+    texts = [path.read_text(encoding="utf-8") for path in snapshots]
+    asked_for = {each for text in texts for each in re.findall(r"bootstrap stack version (\d+) required", text)}
     assert asked_for == {str(bootstrap.OLDEST_VERSION)}
 
 
@@ -176,11 +181,11 @@ def test_what_the_cdk_itself_bootstraps(rehearsed_aws: EmulatedAws, monkeypatch:
     for name, value in rehearsed_aws.settings.items():
         monkeypatch.setenv(name, value)
     cdk = CommandLine(rehearsed_aws)
-    assert cdk.bootstrap("us-west-2") == 0
+    assert cdk.bootstrap(REGION) == 0
     cdk.close()
-    found = looked(access.cdk_bootstrap)
+    [found] = findings(access.cdk_bootstrap, Deployment("mine", load(CONFIG / "trn1-16.yaml")))
     assert found.status is Status.PASS
-    assert f"version {bootstrap.newest_version()}," in found.sentence
+    assert f"version {NEWEST}," in found.sentence
 
 
 def test_without_the_cdk_nobody_knows_the_newest_bootstrap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -188,16 +193,16 @@ def test_without_the_cdk_nobody_knows_the_newest_bootstrap(monkeypatch: pytest.M
     assert bootstrap.newest_version() is None
 
 
-def test_make_bootstrap_hands_on_what_the_settings_name(
+def test_make_bootstrap_passes_on_what_the_settings_name(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    text = (CONFIG / "dev.yaml").read_text(encoding="utf-8")
-    own = text.replace("hnb659fds", "ml-team").replace("kms_key_arn: null", f"kms_key_arn: {KEY}", 1)
-    for name, settings in (("default", text), ("own", own)):
-        (tmp_path / f"{name}.yaml").write_text(settings, encoding="utf-8")
-        monkeypatch.setattr(scripts_bootstrap, "CONFIG", tmp_path)
+    raw = load(CONFIG / "dev.yaml").model_dump(mode="json")
+    own = {"qualifier": "ml-team", "kms_key_arn": KEY}
+    for name, settings in (("default", raw), ("own", {**raw, "bootstrap": own})):
+        (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
+        monkeypatch.setattr(command, "CONFIG", tmp_path)
         monkeypatch.setattr("sys.argv", ["bootstrap", name])
-        assert scripts_bootstrap.main() == 0
+        assert command.main() == 0
 
     stack = "--qualifier ml-team --toolkit-stack-name CDKToolkit-ml-team"
     key = "--bootstrap-kms-key-id 1234abcd-12ab-34cd-56ef-1234567890ab"

@@ -1,135 +1,398 @@
-"""Checks of reserved capacity beside a fleet that runs, and where several compute resources share it."""
+"""Reserved capacity that fits the queues, and reserved capacity that does not."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from config.settings import Settings, load
-from scripts.commands.validate import CONFIG
-from scripts.deployment import Deployment
+from scripts.deployment import Account
 from scripts.preflight.capacity import CHECKS, capacity_block, capacity_reservation, capacity_reservation_group
 from scripts.preflight.check import Status
-from scripts.preflight.reservations import members, still_to_launch, users
-from tests.scripts.preflight.cases_capacity import (
+from scripts.preflight.reservations import unused_by_type
+from tests.scripts.preflight.accounts import (
     BLOCK,
-    GROUP,
     RESERVATION,
-    grouped,
-    launch,
-    make_reservation,
-    member,
-    second_member,
+    AlteredAccount,
+    Case,
+    Raw,
+    case,
+    deployment_of,
+    everything,
+    new_network,
+    rejection,
 )
-from tests.scripts.preflight.conftest import GoodAccount
 
-MakeAccount = Callable[..., GoodAccount]
-OURS = {"parallelcluster:cluster-name": "reserved"}
-
-
-def reserved(edit: Callable[[dict[str, Any]], object]) -> Settings:
-    raw = load(CONFIG / "reserved.yaml").model_dump(mode="json")
-    edit(raw)
-    return Settings.model_validate(raw)
+FIRST = "cluster.queues[0].compute_resources[0]"
+Alter = Callable[[list[dict[str, Any]]], object]
 
 
-def two_compute_resources(raw: dict[str, Any]) -> None:
-    [resource] = raw["cluster"]["queues"][0]["compute_resources"]
-    raw["cluster"]["queues"][0]["compute_resources"].append({**resource, "name": "more", "max_count": 3})
+def from_now(**span: float) -> datetime:
+    return datetime.now(UTC) + timedelta(**span)
 
 
-def two_types(raw: dict[str, Any]) -> None:
-    grouped(raw)
-    two_compute_resources(raw)
-    raw["cluster"]["queues"][0]["compute_resources"][1]["instance_type"] = "trn1n.32xlarge"
+def reservation(reservation_id: str = RESERVATION, **facts: Any) -> Alter:
+    """Return what alters a reservation in the answer of EC2."""
+
+    def alter(listed: list[dict[str, Any]]) -> None:
+        [found] = [each for each in listed if each["CapacityReservationId"] == reservation_id]
+        if "TotalInstanceCount" in facts:
+            facts.setdefault("AvailableInstanceCount", facts["TotalInstanceCount"])
+        found.update(facts)
+
+    return alter
 
 
-@pytest.mark.parametrize("environment", ["dev", "trn1-16", "two-queues", "ultracluster"])
-def test_nothing_is_reserved_elsewhere(good_account: MakeAccount, environment: str) -> None:
-    account = good_account(environment)
-    assert [account.statuses(each) for each in CHECKS] == [[Status.SKIP]] * len(CHECKS)
+def block(**facts: Any) -> Alter:
+    return reservation(BLOCK, **facts)
 
 
-def test_nodes_that_run_in_their_reservation_need_no_place_in_it(good_account: MakeAccount) -> None:
-    account = good_account("reserved")
-    launch(account, 3, {"CapacityReservationId": RESERVATION}, **OURS)
-    launch(account, 4, {"CapacityReservationId": BLOCK}, **OURS)
-    [finding] = account.look(capacity_reservation)
-    assert finding.status is Status.PASS
-    assert "5 of 8 trn1.32xlarge free in usw2-az4, 5 more needed" in finding.sentence
-    [finding] = account.look(capacity_block)
-    assert finding.status is Status.PASS
-    assert "0 of 4 trn1.32xlarge free in usw2-az4, 0 more needed" in finding.sentence
+def member(**facts: Any) -> Alter:
+    """Return what alters the reservation in the group."""
+    return lambda listed: next(filter(_is_member, listed)).update(facts)
 
 
-def test_nodes_that_run_in_a_group_need_no_place_in_it(good_account: MakeAccount) -> None:
-    account = good_account("reserved", reserved(grouped))
-    launch(account, 3, {"CapacityReservationResourceGroupArn": GROUP}, **OURS)
-    [finding] = account.look(capacity_reservation_group)
-    assert finding.status is Status.PASS
-    assert finding.sentence == "1 of 1 reservations fit, 5 trn1.32xlarge free, 5 more needed"
+def _is_member(each: dict[str, Any]) -> bool:
+    return each["CapacityReservationId"] not in (RESERVATION, BLOCK)
 
 
-def test_nodes_of_one_type_leave_no_more_room_for_another(good_account: MakeAccount) -> None:
-    account = good_account("reserved", reserved(two_types))
-    launch(account, 8, {"CapacityReservationResourceGroupArn": GROUP}, **OURS)
-    deployment = Deployment("reserved", reserved(two_types))
-    [using] = users(deployment.settings, "capacity_reservation_group_arn").values()
-    assert still_to_launch(deployment, using[1:], members(deployment, GROUP)) == 3
+def with_second_member(**facts: Any) -> dict[str, Any]:
+    """Return answers by which a group has a second reservation, like the first but for these facts."""
+
+    def add(listed: list[dict[str, Any]]) -> None:
+        [first] = filter(_is_member, listed)
+        listed.append({**first, **facts, "CapacityReservationId": "cr-0000000000000000a"})
+
+    def group(answer: dict[str, Any]) -> None:
+        arn = answer["Resources"][0]["Identifier"]["ResourceArn"].rpartition("/")[0]
+        answer["Resources"].append({"Identifier": {"ResourceArn": f"{arn}/cr-0000000000000000a"}})
+
+    return {"describe_capacity_reservations": add, "list_group_resources": group}
 
 
-def test_compute_resources_share_their_reservation(good_account: MakeAccount) -> None:
-    account = good_account("reserved", reserved(two_compute_resources))
-    make_reservation(account, RESERVATION, InstanceCount=10)
-    [finding] = account.look(capacity_reservation)
-    assert finding.status is Status.FAIL
-    assert "10 of 10 instances free, 11 more needed" in finding.sentence
-    paths = "cluster.queues[0].compute_resources[0], cluster.queues[0].compute_resources[1]"
-    assert f"--instance-count 11 --region us-west-2; or max_count of {paths}: 1 less" in finding.hint
+def launched(count: int, reservation_id: str, cluster: str = "reserved") -> list[dict[str, Any]]:
+    """Return instances of a reservation, as EC2 lists them."""
+    tags = [{"Key": "parallelcluster:cluster-name", "Value": cluster}]
+    node = {"InstanceType": "trn1.32xlarge", "CapacityReservationId": reservation_id, "Tags": tags}
+    return [{"Instances": [node] * count}]
 
 
-def test_each_reservation_has_a_finding_of_its_own(good_account: MakeAccount) -> None:
-    def two_reservations(raw: dict[str, Any]) -> None:
-        two_compute_resources(raw)
-        raw["cluster"]["queues"][0]["compute_resources"][1]["capacity_reservation_id"] = "cr-0000000000000000b"
-
-    account = good_account("reserved", reserved(two_reservations))
-    account.client("ec2").cancel_capacity_reservation(CapacityReservationId=RESERVATION)
-    found = {finding.subject: finding.status for finding in account.look(capacity_reservation)}
-    assert found == {RESERVATION: Status.FAIL, "cr-0000000000000000b": Status.PASS}
+def queue(number: int, **keys: Any) -> Callable[[Raw], None]:
+    return lambda raw: raw["cluster"]["queues"][number].update(keys)
 
 
-def test_all_faults_of_a_reservation_are_told_at_once(good_account: MakeAccount) -> None:
-    account = good_account("reserved")
-    make_reservation(account, RESERVATION, AvailabilityZoneId="usw2-az1", InstanceCount=1, InstancePlatform="Windows")
-    [finding] = account.look(capacity_reservation)
-    assert [text in finding.sentence for text in ("usw2-az1", "Windows", "1 of 1 instances free")] == [True] * 3
+def resource(number: int, **keys: Any) -> Callable[[Raw], None]:
+    return lambda raw: raw["cluster"]["queues"][number]["compute_resources"][0].update(keys)
 
 
-def test_a_member_that_does_not_fit_does_not_spoil_a_group(good_account: MakeAccount) -> None:
-    account = good_account("reserved", reserved(grouped))
-    second_member(account)
-    make_reservation(account, member(account), InstanceCount=8)
-    [finding] = account.look(capacity_reservation_group)
-    assert finding.status is Status.PASS
-    assert finding.sentence == "1 of 2 reservations fit, 8 trn1.32xlarge free, 8 more needed"
+def second_resource(**keys: Any) -> Callable[[Raw], None]:
+    def edit(raw: Raw) -> None:
+        resources = raw["cluster"]["queues"][0]["compute_resources"]
+        resources.append({**resources[0], "name": "more", **keys})
+
+    return edit
 
 
-def test_each_type_must_find_a_reservation_in_a_group(good_account: MakeAccount) -> None:
-    account = good_account("reserved", reserved(two_types))
-    found = account.look(capacity_reservation_group)
-    assert [finding.status for finding in found] == [Status.PASS, Status.FAIL]
+def placed_group(raw: Raw) -> None:
+    """Put the queue of the group into a placement group."""
+    raw["cluster"]["queues"][2] |= {"placement_group": None, "existing_placement_group": "near"}
+
+
+def shared_group(raw: Raw) -> None:
+    """Launch a second compute resource into the group, by the id of a reservation that is in it."""
+    resources = raw["cluster"]["queues"][2]["compute_resources"]
+    by_id = {"name": "more", "capacity_reservation_group_arn": None, "capacity_reservation_id": RESERVATION}
+    resources.append({**resources[0], **by_id})
+    raw["cluster"]["queues"][0]["compute_resources"][0]["capacity_reservation_id"] = None
+
+
+def only_reservation(answer: dict[str, Any]) -> None:
+    """Have the group hold the one reservation that is named by its id, too."""
+    identifier = answer["Resources"][0]["Identifier"]
+    identifier["ResourceArn"] = identifier["ResourceArn"].rpartition("/")[0] + f"/{RESERVATION}"
+
+
+def altered(check: Any, status: Status, *says: str, by: Alter, **keywords: Any) -> Any:
+    return case(check, status, *says, describe_capacity_reservations=by, **keywords)
+
+
+R, B, G = capacity_reservation, capacity_block, capacity_reservation_group
+CASES = [
+    case(R, Status.PASS, "active without end, 8 of 8 trn1.32xlarge free in usw2-az4, 8 more needed", RESERVATION),
+    altered(R, Status.PASS, "open to any instance of its type", by=reservation(InstanceMatchCriteria="open")),
+    case(R, Status.FAIL, "no reservation that this account can use", FIRST, describe_capacity_reservations=[]),
+    altered(R, Status.FAIL, "it is cancelled", by=reservation(State="cancelled")),
+    altered(R, Status.FAIL, "it is expired since 20", by=reservation(State="expired", EndDate=from_now(hours=-1))),
+    altered(
+        R,
+        Status.FAIL,
+        "it ended 20",
+        f"{FIRST}.capacity_reservation_id: another",
+        by=reservation(EndDate=from_now(hours=-1)),
+    ),
+    altered(R, Status.WARN, "it ends 20", "extend it", by=reservation(EndDate=from_now(hours=23))),
+    altered(R, Status.PASS, "active until 20", by=reservation(EndDate=from_now(hours=25))),
+    altered(
+        R,
+        Status.WARN,
+        "it is scheduled and starts 20",
+        "deploy later",
+        by=reservation(State="scheduled", StartDate=from_now(hours=5), AvailableInstanceCount=0),
+    ),
+    altered(
+        R,
+        Status.FAIL,
+        "waits for static nodes",
+        f"{FIRST}.min_count: 0",
+        by=reservation(State="scheduled", StartDate=from_now(hours=5)),
+        edit=resource(0, min_count=1),
+    ),
+    altered(
+        R,
+        Status.FAIL,
+        f"for trn1n.32xlarge, and {FIRST} has trn1.32xlarge",
+        f"{FIRST}.instance_type: trn1n",
+        by=reservation(InstanceType="trn1n.32xlarge"),
+    ),
+    altered(
+        R,
+        Status.FAIL,
+        "it is in usw2-az1, the deployment in usw2-az4",
+        "zone_id: usw2-az1",
+        by=reservation(AvailabilityZoneId="usw2-az1"),
+    ),
+    altered(
+        R, Status.FAIL, "it is for Windows; ubuntu2404 needs Linux/UNIX", by=reservation(InstancePlatform="Windows")
+    ),
+    altered(
+        R,
+        Status.FAIL,
+        "its tenancy is dedicated",
+        "a reservation of default tenancy",
+        by=reservation(Tenancy="dedicated"),
+    ),
+    altered(
+        R,
+        Status.FAIL,
+        "it is a Capacity Block",
+        "cluster.queues[0].capacity_type: CAPACITY_BLOCK",
+        by=reservation(ReservationType="capacity-block"),
+    ),
+    altered(
+        R,
+        Status.FAIL,
+        "5 of 5 instances free, 8 more needed",
+        f"--capacity-reservation-id {RESERVATION} --instance-count 8",
+        f"max_count of {FIRST}: 3 less",
+        by=reservation(TotalInstanceCount=5),
+    ),
+    altered(
+        R,
+        Status.FAIL,
+        "6 of 8 instances free, 8 more needed",
+        "--instance-count 10",
+        by=reservation(AvailableInstanceCount=6),
+    ),
+    altered(
+        R,
+        Status.FAIL,
+        "5 of 5 instances free, 8 more needed",
+        "it is scheduled",
+        by=reservation(State="scheduled", TotalInstanceCount=5, AvailableInstanceCount=0),
+    ),
+    altered(
+        R,
+        Status.FAIL,
+        "usw2-az1",
+        "Windows",
+        "1 of 1 instances free",
+        by=reservation(AvailabilityZoneId="usw2-az1", InstancePlatform="Windows", TotalInstanceCount=1),
+    ),
+    altered(
+        R,
+        Status.PASS,
+        "5 of 8 trn1.32xlarge free in usw2-az4, 5 more needed",
+        by=reservation(AvailableInstanceCount=5),
+        describe_instances=launched(3, RESERVATION),
+    ),
+    altered(
+        R,
+        Status.FAIL,
+        "5 of 8 instances free, 8 more needed",
+        by=reservation(AvailableInstanceCount=5),
+        describe_instances=launched(3, RESERVATION, "somebody-else"),
+    ),
+    altered(
+        R,
+        Status.FAIL,
+        "10 of 10 instances free, 11 more needed",
+        f"--instance-count 11 --region us-west-2; or max_count of {FIRST}, ",
+        "cluster.queues[0].compute_resources[1]: 1 less",
+        by=reservation(TotalInstanceCount=10),
+        edit=second_resource(max_count=3),
+    ),
+    altered(
+        R,
+        Status.FAIL,
+        "made in placement group another, and cluster.queues[0] is in near",
+        "existing_placement_group: another",
+        by=reservation(PlacementGroupArn="arn:aws:ec2:us-west-2:1:placement-group/another"),
+        edit=queue(0, placement_group=None, existing_placement_group="near"),
+    ),
+    case(
+        R,
+        Status.FAIL,
+        "made outside of placement groups",
+        "cluster.queues[0].existing_placement_group: null",
+        edit=queue(0, placement_group=None, existing_placement_group="near"),
+    ),
+    altered(
+        R,
+        Status.PASS,
+        "8 of 8",
+        by=reservation(PlacementGroupArn="arn:aws:ec2:us-west-2:1:placement-group/near"),
+        edit=queue(0, placement_group=None, existing_placement_group="near"),
+    ),
+    case(B, Status.PASS, "active until 20", "4 of 4 trn1.32xlarge free in usw2-az4, 4 more needed", BLOCK),
+    altered(B, Status.WARN, "it is scheduled and starts 20", by=block(State="scheduled", StartDate=from_now(days=2))),
+    altered(
+        B,
+        Status.FAIL,
+        "it is expired since 20",
+        "cluster.queues[1].compute_resources[0].capacity_reservation_id: another",
+        "describe-capacity-block-offerings --instance-type trn1.32xlarge --instance-count 4 --capacity-duration",
+        by=block(State="expired", EndDate=from_now(hours=-1)),
+    ),
+    altered(
+        B,
+        Status.FAIL,
+        "3 of 4 instances free, 4 more needed",
+        "1 less, and min_count the same",
+        by=block(AvailableInstanceCount=3),
+    ),
+    altered(
+        B,
+        Status.FAIL,
+        "it is no Capacity Block",
+        "cluster.queues[1].capacity_type: ONDEMAND",
+        by=block(ReservationType="default"),
+    ),
+    case(G, Status.PASS, "1 of 1 reservations fit, 8 trn1.32xlarge free, 8 more needed"),
+    case(
+        G,
+        Status.FAIL,
+        "there is no such group",
+        "capacity_reservation_group_arn",
+        get_group_configuration=rejection("NotFoundException"),
+    ),
+    case(
+        G,
+        Status.FAIL,
+        "its types are AWS::EC2::HostManagement",
+        '"Parameters": [{"Name": "allowed-resource-types"',
+        get_group_configuration={"GroupConfiguration": {"Configuration": [{"Type": "AWS::EC2::HostManagement"}]}},
+    ),
+    altered(
+        G,
+        Status.FAIL,
+        "0 of 1 reservations fit",
+        "it is in usw2-az1",
+        "put a reservation for trn1.32xlarge in usw2-az4 into it",
+        by=member(AvailabilityZoneId="usw2-az1"),
+    ),
+    altered(
+        G,
+        Status.WARN,
+        "5 trn1.32xlarge free, 8 more needed; the rest starts on demand",
+        "3 less",
+        by=member(AvailableInstanceCount=5),
+    ),
+    altered(G, Status.WARN, "it ends 20", by=member(EndDate=from_now(hours=23))),
+    case(
+        G,
+        Status.PASS,
+        "1 of 2 reservations fit, 8 trn1.32xlarge free, 8 more needed",
+        **with_second_member(InstanceType="c6i.large"),
+    ),
+    altered(
+        G,
+        Status.PASS,
+        "1 of 1 reservations fit",
+        edit=placed_group,
+        by=member(PlacementGroupArn="arn:aws:ec2:us-west-2:1:placement-group/near"),
+    ),
+    case(
+        G,
+        Status.FAIL,
+        "made outside of placement groups",
+        "cluster.queues[2].existing_placement_group: null",
+        edit=placed_group,
+        **with_second_member(PlacementGroupArn="arn:aws:ec2:us-west-2:1:placement-group/near"),
+    ),
+    case(
+        G,
+        Status.WARN,
+        "1 of 1 reservations fit, 8 trn1.32xlarge free, 16 more needed",
+        "8 less",
+        edit=shared_group,
+        list_group_resources=only_reservation,
+    ),
+    *(case(each, Status.SKIP, base=new_network) for each in CHECKS),
+]
+
+
+@pytest.mark.parametrize("each", CASES)
+def test_capacity(each: Case, account: Account) -> None:
+    each.verify(account)
+
+
+def test_each_reservation_has_a_finding_of_its_own(account: Account) -> None:
+    other = "cr-0000000000000000b"
+    looked = Case(R, Status.FAIL, edit=second_resource(capacity_reservation_id=other))
+    assert [(each.subject, each.status) for each in looked.findings(account)] == [
+        (RESERVATION, Status.PASS),
+        (other, Status.FAIL),
+    ]
+
+
+def test_each_type_must_find_a_reservation_in_a_group(account: Account) -> None:
+    def two_types(raw: Raw) -> None:
+        resources = raw["cluster"]["queues"][2]["compute_resources"]
+        resources.append({**resources[0], "name": "network", "instance_type": "trn1n.32xlarge"})
+
+    found = Case(G, Status.FAIL, edit=two_types).findings(account)
+    assert [each.status for each in found] == [Status.PASS, Status.FAIL]
     assert "put a reservation for trn1n.32xlarge in usw2-az4 into it" in found[1].hint
 
 
-def test_members_of_a_group_are_read_from_all_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    deployment = Deployment("reserved", load(CONFIG / "reserved.yaml"))
+def test_members_of_a_group_are_read_from_all_pages(account: Account) -> None:
+    pages = iter(["two", None])
 
-    def page(number: int) -> list[dict[str, Any]]:
-        return [{"Identifier": {"ResourceArn": f"arn:aws:ec2:us-west-2:123456789012:capacity-reservation/cr-{number}"}}]
+    def page(answer: dict[str, Any]) -> None:
+        if token := next(pages):
+            answer["NextToken"] = token
 
-    answers = {None: {"Resources": page(1), "NextToken": "two"}, "two": {"Resources": page(2)}}
-    monkeypatch.setattr(deployment.account, "ask", lambda *_, Group, NextToken=None: answers[NextToken])
-    assert members(deployment, GROUP) == ["cr-1", "cr-2"]
+    [found] = Case(G, Status.PASS, answers={"list_group_resources": page}).findings(account)
+    assert found.sentence.startswith("1 of 2 reservations fit")
+
+
+@pytest.mark.parametrize(
+    ("alter", "answers", "unused"),
+    [
+        (reservation(), {}, 0),
+        (reservation(TotalInstanceCount=10), {}, 2),
+        (reservation(TotalInstanceCount=10, State="cancelled"), {}, 0),
+        (block(TotalInstanceCount=10), {}, 0),
+        (member(AvailableInstanceCount=9), {}, 1),
+        (reservation(AvailableInstanceCount=5), {"describe_instances": launched(3, RESERVATION)}, 0),
+    ],
+    ids=["its-own", "larger", "cancelled", "block", "of-the-group", "in-use"],
+)
+def test_reservations_count_in_quotas_beyond_what_the_deployment_takes(
+    alter: Alter, answers: dict[str, Any], unused: int, account: Account
+) -> None:
+    deployment = deployment_of(everything())
+    deployment.account = AlteredAccount(account, {"describe_capacity_reservations": alter, **answers})
+    assert unused_by_type(deployment)["trn1.32xlarge"] == unused

@@ -1,35 +1,113 @@
-"""Buckets that may not be looked at."""
+"""Buckets, key, secrets and role that can be used, and those that cannot."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pytest
 
+from emulator.aws import ACCOUNT
+from scripts.deployment import Account
 from scripts.preflight.check import Status
-from scripts.preflight.data import data_bucket
-from tests.scripts.preflight.cases import Case
-from tests.scripts.preflight.cases_data import BUCKET
-from tests.scripts.preflight.conftest import GoodAccount
+from scripts.preflight.data import CHECKS, data_bucket, fsx_service_role, kms_key, secrets
+from tests.scripts.preflight.accounts import BUCKET, KEY, REGION, Case, Raw, case, new_network, rejection
 
-OTHER = "other-bucket"
+SECRET = f"arn:aws:secretsmanager:{REGION}:{ACCOUNT}:secret:slurmdb-AbCdEf"
+FSX = f"fsx.{REGION}.amazonaws.com"
+OWNER, ROOT = f"arn:aws:iam::{ACCOUNT}:user/owner", f"arn:aws:iam::{ACCOUNT}:root"
 
 
-def test_a_closed_bucket_hides_no_other(
-    good_account: Callable[..., GoodAccount], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def linked(raw: dict[str, Any]) -> None:
-        raw["storage"]["file_system"]["backup_retention_days"] = 0
-        raw["storage"]["data_repositories"] = [{"path": "/a", "bucket": BUCKET}, {"path": "/b", "bucket": OTHER}]
+def key(**facts: str) -> Any:
+    return lambda answer: answer["KeyMetadata"].update(facts)
 
-    account = good_account("trn1-16", Case(data_bucket, Status.PASS, edit=linked).settings())
-    statement = {"Effect": "Allow", "Action": "s3:ListBucket", "Resource": f"arn:aws:s3:::{OTHER}"}
-    with account.aws.restricted({"Version": "2012-10-17", "Statement": [statement]}) as settings:
-        for name, value in settings.items():
-            monkeypatch.setenv(name, value)
-        closed, open_ = account.look(data_bucket)
-    assert (closed.subject, closed.status) == (BUCKET, Status.UNKNOWN)
-    assert "another account's" in closed.sentence
-    assert f"s3:ListBucket on arn:aws:s3:::{BUCKET}" in closed.hint
-    assert (open_.subject, open_.status) == (OTHER, Status.PASS)
+
+def statement(principal: str, effect: str = "Allow", **members: Any) -> dict[str, Any]:
+    """Return a statement of a key policy that allows somebody everything, or denies it."""
+    return {"Effect": effect, "Principal": {"AWS": principal}, "Action": "kms:*", "Resource": "*", **members}
+
+
+def policy(*statements: dict[str, Any]) -> dict[str, str]:
+    return {"Policy": json.dumps({"Version": "2012-10-17", "Statement": statements})}
+
+
+def via(service: str) -> dict[str, Any]:
+    return policy(statement("*", Condition={"StringEquals": {"kms:ViaService": service}}))
+
+
+def database(raw: Raw, arn: str = SECRET) -> None:
+    """Keep Slurm's accounts in a database."""
+    settings = {"Database": {"Uri": "db.example.com", "UserName": "admin", "PasswordSecretArn": arn}}
+    raw["cluster"]["overrides"] = {"Scheduling": {"SlurmSettings": settings}}
+
+
+def munge_key(raw: Raw) -> None:
+    raw["cluster"]["overrides"] = {"Scheduling": {"SlurmSettings": {"MungeKeySecretArn": SECRET}}}
+
+
+def secret(status: Status, *says: str, edit: Any = database, resource_policy: Any = None, **facts: Any) -> Any:
+    attached = {"ResourcePolicy": json.dumps(resource_policy)} if resource_policy else {}
+    answers = {"describe_secret": {"ARN": SECRET, **facts}, "get_resource_policy": attached}
+    return case(secrets, status, *says, edit=edit, **answers)
+
+
+_key = partial(case, kms_key)
+CASES = [
+    case(data_bucket, Status.PASS, BUCKET, REGION),
+    case(data_bucket, Status.FAIL, f"no bucket {BUCKET}", "data_repositories[0].bucket", head_bucket=rejection("404")),
+    case(
+        data_bucket,
+        Status.UNKNOWN,
+        "another account's",
+        f"s3:ListBucket on arn:aws:s3:::{BUCKET}",
+        head_bucket=rejection("403"),
+    ),
+    case(data_bucket, Status.FAIL, "eu-west-1; allowed: us-west-2", head_bucket={"BucketRegion": "eu-west-1"}),
+    _key(Status.PASS, "leaves it to IAM"),
+    _key(Status.PASS, f"its policy lets {FSX} use it", get_key_policy=via(FSX)),
+    _key(Status.WARN, f"nor names {FSX}", "kms:CreateGrant", get_key_policy=policy(statement(OWNER))),
+    _key(Status.WARN, f"nor names {FSX}", get_key_policy=via("s3.us-west-2.amazonaws.com")),
+    _key(Status.WARN, get_key_policy=policy(statement(OWNER), statement(ROOT, "Deny", Action="kms:CreateGrant"))),
+    _key(Status.FAIL, f"no key {KEY}", "kms_key_arn", describe_key=rejection("NotFoundException")),
+    _key(Status.FAIL, "Disabled", "enable-key", describe_key=key(KeyState="Disabled")),
+    _key(Status.FAIL, "PendingDeletion", "cancel-key-deletion", describe_key=key(KeyState="PendingDeletion")),
+    _key(Status.FAIL, "RSA_2048 for SIGN", "kms_key", describe_key=key(KeySpec="RSA_2048", KeyUsage="SIGN_VERIFY")),
+    secret(Status.PASS, "of the head node may read it, that of the provider may describe it"),
+    secret(Status.PASS, "that of the provider may read it", edit=munge_key),
+    secret(Status.WARN, "denies something", resource_policy={"Statement": {"Effect": "Deny"}}),
+    secret(Status.WARN, f"kms:Decrypt on {KEY}", f"let {KEY} allow kms:Decrypt", KmsKeyId=KEY),
+    secret(
+        Status.FAIL, "scheduled for deletion on 2026-01-02", "restore", DeletedDate=datetime(2026, 1, 2, tzinfo=UTC)
+    ),
+    secret(
+        Status.FAIL,
+        f"allowed: a secret of Secrets Manager in {REGION}",
+        edit=lambda raw: database(raw, SECRET.replace(REGION, "eu-west-1")),
+    ),
+    case(secrets, Status.FAIL, f"no secret {SECRET}", "Database.PasswordSecretArn", edit=database),
+    case(fsx_service_role, Status.PASS, "AWSServiceRoleForAmazonFSx exists"),
+    case(fsx_service_role, Status.WARN, "create-service-linked-role", get_role=rejection("NoSuchEntity")),
+    *(case(each, Status.SKIP, base=new_network) for each in CHECKS[:3]),
+]
+
+
+@pytest.mark.parametrize("each", CASES)
+def test_data(each: Case, account: Account) -> None:
+    each.verify(account)
+
+
+def test_a_bucket_that_cannot_be_read_hides_no_other(account: Account) -> None:
+    answers = iter([rejection("403"), None])
+
+    def answer(_: Any) -> None:
+        if error := next(answers):
+            raise error
+
+    def two_buckets(raw: Raw) -> None:
+        raw["storage"]["data_repositories"] = [{"path": f"/{name}", "bucket": name} for name in ("closed-1", BUCKET)]
+
+    looked = Case(data_bucket, Status.UNKNOWN, edit=two_buckets, answers={"head_bucket": answer})
+    found = looked.findings(account)
+    assert {each.subject: each.status for each in found}.keys() == {"closed-1", BUCKET}

@@ -1,50 +1,136 @@
-"""ParallelCluster itself refuses the images that the check refuses, and no others."""
+"""Images that fit and images that do not, and what AWS publishes of a version."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from emulator.aws import EmulatedAws
-from emulator.templates import Resolver, publish_files
+from scripts.deployment import Account
 from scripts.preflight import images
 from scripts.preflight.check import Status
-from tests.scripts.preflight.cases import Case, nothing
-from tests.scripts.preflight.cases_images import CASES, IMAGE, own_image
-from tests.scripts.preflight.conftest import GoodAccount
-from tests.scripts.preflight.deployed import assembly
-from toolchain.cluster import ClusterRequest, cluster_request
-from toolchain.parallelcluster import ParallelCluster
+from tests.scripts.preflight.accounts import REGION, Case, Raw, case, rejection
 
-pytestmark = [pytest.mark.slow, pytest.mark.validation]
-
-OWN = [case for case in CASES if case.check is images.custom_image and case.edit is own_image]
-REAL = [case for case in OWN if case.patch is nothing]
-"""The images that can be made, not only told of."""
+IMAGE = "ami-0123456789abcdef0"
+TAGS = {"version": "3.16.1", "build_status": "available", "os": "ubuntu2404"}
+NAMES = "aws-parallelcluster-3.16.1-ubuntu-2404-lts-hvm-x86_64"
 
 
-@pytest.fixture(scope="module")
-def parallelcluster(rehearsal_server: EmulatedAws) -> Iterator[ParallelCluster]:
-    with ParallelCluster(rehearsal_server.environment) as process:
-        yield process
+def own_image(raw: Raw) -> None:
+    raw["cluster"]["custom_ami"] = IMAGE
 
 
-def request_with_own_image(aws: EmulatedAws) -> ClusterRequest:
-    publish_files(assembly("trn1-16"), aws)
-    request = cluster_request(assembly("trn1-16"), Resolver(assembly("trn1-16"), aws))
-    image = {**request.configuration["Image"], "CustomAmi": IMAGE}
-    configuration = {**request.configuration, "Image": image}
-    return replace(request, properties={**request.properties, "ClusterConfiguration": configuration})
+def image(size: int = 45, sdk: str = "", tags: dict[str, str] = TAGS, **facts: Any) -> dict[str, Any]:
+    """Return the answer of EC2 to the question for an image."""
+    listed = {f"parallelcluster:{name}": value for name, value in tags.items()}
+    if sdk:
+        listed["ultracluster:neuron-sdk"] = sdk
+    described = {
+        "ImageId": IMAGE,
+        "Name": "ours",
+        "State": "available",
+        "Architecture": "x86_64",
+        "RootDeviceName": "/dev/sda1",
+        "BlockDeviceMappings": [{"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": size}}],
+        "Tags": [{"Key": key, "Value": value} for key, value in listed.items()],
+        **facts,
+    }
+    return {"Images": [described]}
 
 
-@pytest.mark.parametrize("case", REAL, ids=lambda case: case.name)
-def test_parallelcluster_agrees(
-    case: Case, good_account: Callable[..., GoodAccount], parallelcluster: ParallelCluster
-) -> None:
-    account = good_account(case.environment, case.settings())
-    request = request_with_own_image(account.aws)
-    case.spoil(account)
-    verdict = parallelcluster.create(request, strings=True)
-    assert verdict.accepted is (case.status is not Status.FAIL), verdict
+def without(name: str) -> dict[str, Any]:
+    return image(tags={key: value for key, value in TAGS.items() if key != name})
+
+
+_own = partial(case, images.custom_image, edit=own_image)
+CASES = [
+    case(images.official_image, Status.PASS, "ami-", f"{NAMES}-2026"),
+    case(images.official_image, Status.SKIP, edit=own_image),
+    case(
+        images.official_image,
+        Status.FAIL,
+        f"no image {NAMES}* in us-west-2",
+        "`cluster.custom_ami`",
+        describe_images=[],
+    ),
+    case(images.custom_image, Status.SKIP),
+    _own(Status.PASS, f"{IMAGE} (ours) fits", describe_images=image()),
+    _own(Status.PASS, f"{IMAGE} (ours) fits", describe_images=image(sdk="2.28.1")),
+    _own(
+        Status.WARN,
+        "has the Neuron SDK 2.27.1, so each node installs 2.28.1",
+        "`make image ENV=mine`",
+        describe_images=image(sdk="2.27.1"),
+    ),
+    _own(
+        Status.FAIL,
+        f"sees no image {IMAGE} in us-west-2",
+        "`cluster.custom_ami` in config/mine.yaml",
+        describe_images={"Images": []},
+    ),
+    _own(Status.FAIL, "sees no image", describe_images=rejection("InvalidAMIID.NotFound")),
+    _own(
+        Status.FAIL,
+        "no tag parallelcluster:version",
+        f"create-tags --resources {IMAGE} --tags Key=parallelcluster:version,Value=3.16.1",
+        describe_images=without("version"),
+    ),
+    _own(Status.FAIL, "no tag parallelcluster:build_status", describe_images=without("build_status")),
+    _own(Status.FAIL, "no tag parallelcluster:os", describe_images=without("os")),
+    _own(
+        Status.FAIL,
+        "parallelcluster:version 3.15.0; allowed: 3.16.1",
+        "pcluster build-image",
+        describe_images=image(tags={**TAGS, "version": "3.15.0"}),
+    ),
+    _own(
+        Status.FAIL,
+        "parallelcluster:os alinux2023; allowed: ubuntu2404",
+        describe_images=image(tags={**TAGS, "os": "alinux2023"}),
+    ),
+    _own(Status.FAIL, "for arm64; allowed: x86_64", describe_images=image(Architecture="arm64")),
+    _own(Status.FAIL, "the image is pending; allowed: available", describe_images=image(State="pending")),
+    _own(Status.FAIL, "root_volume_gib is 200; allowed: 201", describe_images=image(size=201)),
+    case(images.provider_template, Status.PASS, f"s3://{REGION}-aws-parallelcluster/parallelcluster/3.16.1/"),
+]
+
+
+@pytest.mark.parametrize("each", CASES)
+def test_images(each: Case, account: Account) -> None:
+    each.verify(account)
+
+
+def test_an_image_of_the_official_name_that_is_not_amazons_is_none(account: Account) -> None:
+    asked: list[dict[str, Any]] = []
+
+    class Asked(Account):
+        def list(self, *_: Any, **parameters: Any) -> list[Any]:
+            asked.append(parameters)
+            return []
+
+    assert (
+        images.newest_official_image(Asked(REGION), Case(images.official_image, Status.FAIL).settings().cluster) is None
+    )
+    assert asked[0]["Owners"] == ["amazon"]
+
+
+@pytest.mark.parametrize(
+    ("missing", "code"), [("cluster.yaml", "404"), ("lambda-layer.zip", "403")], ids=["template", "layer"]
+)
+def test_what_aws_has_not_published(missing: str, code: str, account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+    def head_object(Key: str, **_: str) -> None:
+        if Key.endswith(missing):
+            raise rejection(code)
+
+    monkeypatch.setattr(images, "_anonymous_s3", lambda _: SimpleNamespace(head_object=head_object))
+    Case(
+        images.provider_template,
+        Status.FAIL,
+        (
+            f"has not published s3://{REGION}-aws-parallelcluster/parallelcluster/3.16.1/",
+            f"S3 answers {code}",
+            "--no-sign",
+        ),
+    ).verify(account)

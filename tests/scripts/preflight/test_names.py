@@ -1,29 +1,162 @@
-"""A deployment that exists already is ours to update."""
+"""Names that are free, ours or taken, and stacks in all states."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
+import json
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
 
 import pytest
 
-from scripts.deployment import PARTS
+from scripts.deployment import PARTS, Account
 from scripts.preflight import names
-from tests.emulator.stacks import Stacks, parameter
-from tests.scripts.preflight.conftest import GoodAccount
-from toolchain.golden import read_golden
+from scripts.preflight.check import Status
+from tests.configurations import CONFIG
+from tests.scripts.preflight.accounts import Case, Raw, case, rejection, stacks
 
-SNAPSHOTS = Path(__file__).parents[2] / "snapshots"
+NETWORK, CLUSTER = "reserved-network", "reserved"
+OURS = {"Description": "Trn1 UltraCluster reserved: network"}
+OUR_CLUSTER = {"Description": "Trn1 UltraCluster reserved: cluster"}
 
 
-@pytest.mark.parametrize("environment", ["two-queues", "ultracluster"])
-def test_stacks_are_known_by_their_descriptions(environment: str, good_account: Callable[..., GoodAccount]) -> None:
-    account = good_account(environment)
-    stacks = Stacks(account.aws, account.settings.region)
-    for part in PARTS:
-        template = read_golden(SNAPSHOTS / environment)[f"{environment}-{part}"]
-        described = {"Description": template["Description"]}
-        stacks.create(f"{environment}-{part}", {"R": parameter()}, template=described)
-    assert [finding.sentence for finding in account.look(names.stack_names)] == [
-        f"{environment}-{part} is CREATE_COMPLETE, and ours to update" for part in PARTS
-    ]
+def network(status: Status, *says: str, state: str = "CREATE_COMPLETE", **facts: Any) -> Any:
+    """Return a case of a network stack in a state."""
+    described = {**OURS, "StackStatus": state, **facts}
+    return case(names.stack_names, status, *says, describe_stacks=stacks(**{NETWORK: described}))
+
+
+def cluster(status: Status, *says: str, state: str = "CREATE_COMPLETE", ours: bool = True, **facts: Any) -> Any:
+    """Return a case of a cluster that the cluster stack made, or somebody else."""
+    described: dict[str, Mapping[str, Any]] = {CLUSTER: {"StackStatus": state, **facts}}
+    made = {"LogicalResourceId": "Cluster", "PhysicalResourceId": CLUSTER, "ResourceStatus": "CREATE_COMPLETE"}
+    if ours:
+        described["reserved-cluster"] = OUR_CLUSTER
+    answers = {"describe_stacks": stacks(**described), "list_stack_resources": [made]}
+    return case(names.cluster_name, status, *says, **answers)
+
+
+def in_generation(number: int) -> Any:
+    return lambda raw: raw["cluster"].update(generation=number)
+
+
+def without_key(raw: Raw) -> None:
+    raw["cluster"]["head_node"].update(ssh_key_name=None, ssh_cidr=None)
+
+
+def of_type(name: str) -> dict[str, Any]:
+    return {"KeyPairs": [{"KeyType": name}]}
+
+
+def group(**facts: str) -> Any:
+    return lambda answer: answer["PlacementGroups"][0].update(facts)
+
+
+_group = partial(case, names.placement_group)
+CASES = [
+    case(names.stack_names, Status.PASS, f"there is no stack {NETWORK} yet"),
+    network(Status.PASS, f"{NETWORK} is CREATE_COMPLETE, and ours to update"),
+    network(Status.PASS, "UPDATE_ROLLBACK_COMPLETE, and ours to update", state="UPDATE_ROLLBACK_COMPLETE"),
+    network(Status.FAIL, "not ours: somebody's VPC", "choose another `name`", Description="somebody's VPC"),
+    network(Status.FAIL, "CREATE_IN_PROGRESS", "wait", state="CREATE_IN_PROGRESS"),
+    network(Status.WARN, "go ahead, unless somebody else is deploying", state="REVIEW_IN_PROGRESS"),
+    network(
+        Status.WARN,
+        "the next deployment deletes it",
+        f"describe-stack-events --stack-name {NETWORK}",
+        state="ROLLBACK_COMPLETE",
+    ),
+    network(
+        Status.FAIL,
+        "update-termination-protection --no-enable-termination-protection --stack-name reserved-network",
+        state="ROLLBACK_COMPLETE",
+        EnableTerminationProtection=True,
+    ),
+    network(Status.FAIL, f"aws cloudformation rollback-stack --stack-name {NETWORK}", state="CREATE_FAILED"),
+    network(Status.FAIL, f"continue-update-rollback --stack-name {NETWORK}", state="UPDATE_ROLLBACK_FAILED"),
+    network(Status.FAIL, f"aws cloudformation delete-stack --stack-name {NETWORK}", state="DELETE_FAILED"),
+    network(Status.FAIL, "its events tell", "describe-stack-events", state="IMPORT_ROLLBACK_FAILED"),
+    case(names.stack_names, Status.FAIL, "without description", describe_stacks=stacks(**{NETWORK: {}})),
+    case(
+        names.stack_names,
+        Status.WARN,
+        "reserved-cluster still holds a cluster of an earlier generation",
+        "make upgrade ENV=mine",
+        edit=in_generation(2),
+        describe_stacks=stacks(**{"reserved-cluster": OUR_CLUSTER}),
+    ),
+    case(
+        names.stack_names,
+        Status.FAIL,
+        "reserved-cluster-3 holds a cluster of a later generation than config/mine.yaml names (1)",
+        "--abandon",
+        describe_stacks=stacks(**{"reserved-cluster-3": OUR_CLUSTER}),
+    ),
+    case(names.cluster_name, Status.PASS, f"there is no cluster or stack {CLUSTER} yet"),
+    cluster(Status.PASS, "CREATE_COMPLETE, and ours to update"),
+    cluster(Status.FAIL, "UPDATE_IN_PROGRESS", "wait", state="UPDATE_IN_PROGRESS"),
+    cluster(
+        Status.FAIL,
+        "which is ours, is UPDATE_ROLLBACK_FAILED",
+        f"continue-update-rollback --stack-name {CLUSTER} ",
+        state="UPDATE_ROLLBACK_FAILED",
+    ),
+    cluster(Status.FAIL, "a stack that is no cluster (CREATE_COMPLETE)", "another `cluster.name`", ours=False),
+    cluster(
+        Status.FAIL,
+        "a cluster that reserved-cluster did not make (CREATE_COMPLETE)",
+        f"pcluster delete-cluster --cluster-name {CLUSTER} --region us-west-2",
+        ours=False,
+        Tags=[{"Key": "parallelcluster:version", "Value": "3.16.1"}],
+    ),
+    cluster(Status.FAIL, "is being deleted", "wait until it is gone", state="DELETE_IN_PROGRESS", ours=False),
+    case(names.ssh_key, Status.SKIP, edit=without_key),
+    case(names.ssh_key, Status.PASS, "somebody is of type ed25519, which ubuntu2404 takes"),
+    case(
+        names.ssh_key,
+        Status.FAIL,
+        "no key pair somebody in us-west-2",
+        "aws ec2 create-key-pair --key-type ed25519 --key-name somebody ",
+        describe_key_pairs=rejection("InvalidKeyPair.NotFound"),
+    ),
+    case(
+        names.ssh_key,
+        Status.FAIL,
+        "type rsa; allowed with ubuntu2404: ed25519",
+        "--key-name somebody-ed25519",
+        describe_key_pairs=of_type("rsa"),
+    ),
+    case(
+        names.ssh_key,
+        Status.PASS,
+        "type rsa, which alinux2023 takes",
+        edit=lambda raw: raw["cluster"].update(os="alinux2023", pytorch="2.8"),
+        describe_key_pairs=of_type("rsa"),
+    ),
+    _group(Status.SKIP, edit=lambda raw: raw["cluster"]["queues"].pop()),
+    _group(Status.PASS, "near has strategy cluster and is available"),
+    _group(
+        Status.FAIL,
+        "there is no placement group near",
+        "`cluster.queues[3].existing_placement_group`",
+        describe_placement_groups=rejection("InvalidPlacementGroup.Unknown"),
+    ),
+    _group(Status.FAIL, "allowed: strategy cluster", describe_placement_groups=group(Strategy="spread")),
+    _group(Status.FAIL, "is deleting; allowed: available", describe_placement_groups=group(State="deleting")),
+]
+
+
+@pytest.mark.parametrize("each", CASES)
+def test_names(each: Case, account: Account) -> None:
+    each.verify(account)
+
+
+def test_stacks_of_this_app_are_known_by_their_descriptions(account: Account) -> None:
+    templates = CONFIG.parent / "tests/snapshots/reserved"
+    described = {
+        f"reserved-{part}": json.loads((templates / f"reserved-{part}.json").read_text(encoding="utf-8"))["Description"]
+        for part in PARTS
+    }
+    existing = stacks(**{name: {"Description": text} for name, text in described.items()})
+    found = Case(names.stack_names, Status.PASS, answers={"describe_stacks": existing}).findings(account)
+    assert [each.sentence for each in found] == [f"{name} is CREATE_COMPLETE, and ours to update" for name in described]

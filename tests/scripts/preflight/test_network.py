@@ -1,92 +1,369 @@
-"""An existing VPC in which the deployment stands already, or that is as large as it gets."""
+"""Existing VPCs that can take a cluster, and existing VPCs that cannot."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
+from config.settings import load
+from scripts.deployment import Account
 from scripts.preflight.check import Status
-from scripts.preflight.network import free_addresses
-from tests.scripts.preflight.cases import Case, Edit
-from tests.scripts.preflight.cases_network import PRIVATE, VPC, existing, small_public_subnet, taken
-from tests.scripts.preflight.conftest import GoodAccount
-from tests.scripts.preflight.deployed import stack
-
-GoodAccounts = Callable[..., GoodAccount]
-
-
-def account_of(good_account: GoodAccounts, edit: Edit, environment: str = "trn1-16") -> GoodAccount:
-    case = Case(free_addresses, Status.PASS, edit=edit, environment=environment)
-    return good_account(environment, case.settings())
-
-
-def sentences(account: GoodAccount) -> list[str]:
-    """Return what is said of both subnets, each after its id."""
-    return [found.sentence.partition(" are free; ")[2] for found in account.look(free_addresses)]
+from scripts.preflight.network import free_addresses, subnets, vpc
+from scripts.preflight.routes import network_acl, private_head_node, routes, s3_endpoint
+from tests.configurations import CONFIG
+from tests.scripts.preflight.accounts import (
+    PRIVATE,
+    PUBLIC,
+    VPC,
+    Case,
+    Raw,
+    case,
+    everything,
+    new_network,
+    stacks,
+)
 
 
-def node(account: GoodAccount, cluster_name: str) -> None:
-    ec2 = account.client("ec2")
-    tags = [{"Key": "parallelcluster:cluster-name", "Value": cluster_name}]
-    ec2.run_instances(
-        ImageId=ec2.describe_images(Owners=["amazon"])["Images"][0]["ImageId"],
-        InstanceType="trn1.32xlarge",
-        MinCount=1,
-        MaxCount=1,
-        SubnetId=PRIVATE,
-        TagSpecifications=[{"ResourceType": "instance", "Tags": tags}],
-    )
+def hidden_head_node(raw: Raw) -> None:
+    """Put nothing into the public subnet."""
+    raw["cluster"]["head_node"].update(public=False, ssh_key_name=None, ssh_cidr=None)
 
 
-def file_system(account: GoodAccount) -> str:
-    rule = {"IpProtocol": "tcp", "FromPort": 988, "ToPort": 988, "IpRanges": [{"CidrIp": "10.0.0.0/16"}]}
-    ec2 = account.client("ec2")
-    group_id = ec2.create_security_group(GroupName="fsx", Description="fsx", VpcId=VPC)["GroupId"]
-    ec2.authorize_security_group_ingress(GroupId=group_id, IpPermissions=[rule])
-    made = account.client("fsx").create_file_system(
-        FileSystemType="LUSTRE",
-        StorageCapacity=4800,
-        SubnetIds=[PRIVATE],
-        SecurityGroupIds=[group_id],
-        LustreConfiguration={"DeploymentType": "SCRATCH_2"},
-    )["FileSystem"]
-    assert len(made["NetworkInterfaceIds"]) == 1  # on AWS one for each file server
-    file_system_id: str = made["FileSystemId"]
-    return file_system_id
+def public_login_nodes(raw: Raw) -> None:
+    raw["cluster"]["login_nodes"] = [{"name": "login", "public": True}]
 
 
-def with_login_nodes(raw: dict[str, Any]) -> None:
-    existing(raw)
+def single_card_nodes(raw: Raw) -> None:
+    raw["cluster"]["queues"] = raw["cluster"]["queues"][:1]
+    raw["cluster"]["queues"][0]["compute_resources"][0].update(instance_type="trn1.2xlarge", efa=None)
+
+
+def without_metrics(raw: Raw) -> None:
+    raw["monitoring"]["node_metrics"] = False
+
+
+def blocks(*cidrs: str) -> Any:
+    return lambda vpcs: vpcs[0].update(CidrBlockAssociationSet=[{"CidrBlock": each} for each in cidrs])
+
+
+def attribute(name: str) -> Any:
+    """Have an attribute of the VPC off."""
+    return lambda answer: answer[name].update(Value=False) if name in answer else None
+
+
+def subnet(subnet_id: str, **facts: Any) -> Any:
+    return lambda listed: [each.update(facts) for each in listed if each["SubnetId"] == subnet_id].clear()
+
+
+# Routes of the account: the private subnet leads to a NAT gateway in the public one, that to an internet gateway.
+
+EVERYWHERE = {"DestinationCidrBlock": "0.0.0.0/0", "State": "active"}
+
+
+def tables(public: dict[str, str] | None = None, private: dict[str, str] | None = None, main: bool = False) -> Any:
+    """Return the route tables with these targets of default routes; none: there is no such route."""
+
+    def table(number: int, target: dict[str, str] | None, association: dict[str, Any]) -> dict[str, Any]:
+        found = [{**EVERYWHERE, **target}] if target else []
+        return {"RouteTableId": f"rtb-{number}", "Routes": found, "Associations": [association]}
+
+    of_private = {"Main": True} if main else {"SubnetId": PRIVATE}
+    listed = [table(1, public, {"SubnetId": PUBLIC}), table(2, private, of_private)]
+    return listed if main else [*listed, table(3, None, {"Main": True})]
+
+
+INTERNET, NAT, TRANSIT = {"GatewayId": "igw-1"}, {"NatGatewayId": "nat-1"}, {"TransitGatewayId": "tgw-1"}
+BLACK_HOLE = {**NAT, "State": "blackhole"}
+
+
+def nat_gateway(state: str = "available", connectivity: str = "public") -> Any:
+    return [{"State": state, "ConnectivityType": connectivity, "VpcId": VPC, "SubnetId": PUBLIC}]
+
+
+def endpoints(*services: str, gateways: tuple[str, ...] = ("s3", "dynamodb"), table: str = "rtb-2") -> Any:
+    """Return the endpoints of the VPC: interfaces for services, and gateways in a route table."""
+    names = [(each, "Interface", []) for each in services] + [(each, "Gateway", [table]) for each in gateways]
+    return [
+        {
+            "VpcEndpointId": f"vpce-{service}",
+            "ServiceName": f"com.amazonaws.us-west-2.{service}",
+            "VpcEndpointType": kind,
+            "RouteTableIds": in_tables,
+        }
+        for service, kind, in_tables in names
+    ]
+
+
+ISOLATED = ("logs", "cloudformation", "ec2", "monitoring", "ssm")
+
+
+def routed(status: Status, *says: str, public: Any = INTERNET, private: Any = NAT, **keywords: Any) -> Any:
+    answers = {"describe_nat_gateways": nat_gateway(), "describe_vpc_endpoints": endpoints(), **keywords}
+    return case(routes, status, *says, describe_route_tables=tables(public, private), **answers)
+
+
+def acl(*rules: tuple[int, bool, str, str]) -> Any:
+    """Return a network ACL with rules: number, whether egress, protocol and action."""
+    entries = [
+        {"RuleNumber": number, "Egress": egress, "Protocol": protocol, "RuleAction": action, "CidrBlock": "0.0.0.0/0"}
+        for number, egress, protocol, action in rules
+    ]
+    return [{"NetworkAclId": "acl-1", "Entries": entries}]
+
+
+OPEN = [(100, False, "-1", "allow"), (100, True, "-1", "allow")]
+_head = partial(case, private_head_node, edit=hidden_head_node)
+CASES = [
+    case(vpc, Status.PASS, VPC, "10.0.0.0/16"),
+    case(vpc, Status.FAIL, f"no VPC {VPC}", "network.existing.vpc_id", describe_vpcs=[]),
+    case(vpc, Status.FAIL, "--enable-dns-hostnames", describe_vpc_attribute=attribute("EnableDnsHostnames")),
+    case(vpc, Status.FAIL, "--enable-dns-support", describe_vpc_attribute=attribute("EnableDnsSupport")),
+    case(
+        vpc,
+        Status.FAIL,
+        f"{VPC} has 10.1.0.0/16, 10.2.0.0/16; in the settings: 10.0.0.0/16",
+        "network.cidr",
+        describe_vpcs=blocks("10.1.0.0/16", "10.2.0.0/16"),
+    ),
+    case(vpc, Status.PASS, describe_vpcs=blocks("10.1.0.0/16", "10.0.0.0/16")),
+    case(subnets, Status.PASS, PUBLIC, "10.0.0.0/24", "usw2-az4"),
+    case(subnets, Status.FAIL, f"no subnet {PUBLIC}", "public_subnet_id", describe_subnets=[]),
+    case(
+        subnets,
+        Status.FAIL,
+        "is 10.0.64.0/20; in the settings: 10.0.64.0/18",
+        "network.private_subnet_cidr",
+        describe_subnets=subnet(PRIVATE, CidrBlock="10.0.64.0/20"),
+    ),
+    case(
+        subnets,
+        Status.FAIL,
+        "is in usw2-az1; in the settings: usw2-az4",
+        "or `zone_id`",
+        describe_subnets=subnet(PRIVATE, AvailabilityZoneId="usw2-az1"),
+    ),
+    case(
+        subnets,
+        Status.FAIL,
+        f"is in vpc-2; in the settings: {VPC}",
+        "private_subnet_id",
+        describe_subnets=subnet(PRIVATE, VpcId="vpc-2"),
+    ),
+    case(
+        subnets,
+        Status.FAIL,
+        "launches no trn1.32xlarge",
+        "--no-map-public-ip-on-launch",
+        describe_subnets=subnet(PRIVATE, MapPublicIpOnLaunch=True),
+    ),
+    case(
+        subnets,
+        Status.WARN,
+        "assigns public addresses",
+        edit=single_card_nodes,
+        describe_subnets=subnet(PRIVATE, MapPublicIpOnLaunch=True),
+    ),
+    case(
+        subnets,
+        Status.FAIL,
+        "assigns no public addresses",
+        "--map-public-ip-on-launch",
+        describe_subnets=subnet(PUBLIC, MapPublicIpOnLaunch=False),
+    ),
+    case(subnets, Status.PASS, edit=hidden_head_node, describe_subnets=subnet(PUBLIC, MapPublicIpOnLaunch=False)),
+    case(routes, Status.PASS),
+    case(
+        routes,
+        Status.PASS,
+        describe_route_tables=tables(INTERNET, NAT, main=True),
+        describe_nat_gateways=nat_gateway(),
+    ),
+    routed(Status.PASS, "leads to the NAT gateway nat-1", edit=hidden_head_node),
+    routed(Status.FAIL, "(blackhole)", "NAT gateway", private=BLACK_HOLE),
+    routed(Status.FAIL, "serves public addresses only", "NAT gateway", private=INTERNET),
+    routed(Status.WARN, "tgw-1", "NAT gateway", private=TRANSIT),
+    routed(Status.FAIL, "is failed; allowed: available", describe_nat_gateways=nat_gateway("failed")),
+    routed(Status.FAIL, "private NAT gateway", describe_nat_gateways=nat_gateway(connectivity="private")),
+    routed(
+        Status.WARN,
+        "private NAT gateway",
+        "tgw-1",
+        public=TRANSIT,
+        edit=hidden_head_node,
+        describe_nat_gateways=nat_gateway(connectivity="private"),
+    ),
+    routed(Status.FAIL, "leads to nothing", "an internet gateway", public=None, edit=hidden_head_node),
+    routed(Status.FAIL, "rtb-1 of its subnet", "leads to nat-1", public=NAT),
+    routed(Status.WARN, "leads to nat-1", public=NAT, private=TRANSIT),
+    routed(Status.FAIL, "add one to an internet gateway", public=None),
+    routed(Status.FAIL, "no route to 0.0.0.0/0", "cloudformation, ec2, logs", private=None),
+    routed(Status.WARN, "no route", "endpoints", private=None, describe_vpc_endpoints=endpoints(*ISOLATED)),
+    routed(
+        Status.FAIL,
+        "endpoints for monitoring",
+        private=None,
+        describe_vpc_endpoints=endpoints("logs", "cloudformation", "ec2"),
+    ),
+    routed(
+        Status.WARN,
+        "endpoints",
+        private=None,
+        edit=without_metrics,
+        describe_vpc_endpoints=endpoints("logs", "cloudformation", "ec2"),
+    ),
+    routed(
+        Status.FAIL,
+        "endpoints for ssm",
+        private=None,
+        edit=hidden_head_node,
+        describe_vpc_endpoints=endpoints("logs", "cloudformation", "ec2", "monitoring"),
+    ),
+    routed(
+        Status.FAIL,
+        "endpoints for elasticloadbalancing",
+        private=None,
+        edit=public_login_nodes,
+        describe_vpc_endpoints=endpoints(*ISOLATED),
+    ),
+    routed(
+        Status.FAIL,
+        "endpoints for dynamodb, s3",
+        private=None,
+        describe_vpc_endpoints=endpoints(*ISOLATED, table="rtb-9"),
+    ),
+    case(
+        private_head_node,
+        Status.WARN,
+        "8.8.8.0/24",
+        "VPN",
+        edit=lambda raw: raw["cluster"]["head_node"].update(public=False, ssh_cidr="8.8.8.0/24"),
+        base=new_network,
+    ),
+    case(private_head_node, Status.SKIP),
+    _head(Status.PASS, "default route"),
+    _head(
+        Status.FAIL,
+        "no endpoint for ssmmessages",
+        "NAT gateway",
+        describe_route_tables=tables(INTERNET, None),
+        describe_vpc_endpoints=endpoints("ssm"),
+    ),
+    _head(
+        Status.PASS,
+        "endpoints",
+        describe_route_tables=tables(INTERNET, None),
+        describe_vpc_endpoints=endpoints("ssm", "ssmmessages"),
+    ),
+    case(s3_endpoint, Status.PASS, "vpce-"),
+    case(s3_endpoint, Status.WARN, "create-vpc-endpoint", "rtb-", describe_vpc_endpoints=[]),
+    case(
+        s3_endpoint,
+        Status.WARN,
+        "modify-vpc-endpoint",
+        "vpce-s3 --add-route-table-ids rtb-2",
+        describe_route_tables=tables(INTERNET, NAT),
+        describe_vpc_endpoints=endpoints(table="rtb-9"),
+    ),
+    case(network_acl, Status.PASS, "lets all traffic pass"),
+    case(network_acl, Status.WARN, "all traffic in", "988", describe_network_acls=acl((50, False, "6", "deny"), *OPEN)),
+    case(
+        network_acl,
+        Status.WARN,
+        "all traffic out",
+        "1024-65535",
+        describe_network_acls=acl((50, True, "6", "deny"), *OPEN),
+    ),
+    case(network_acl, Status.PASS, describe_network_acls=acl((150, True, "6", "deny"), *OPEN)),
+    *(
+        case(each, Status.SKIP, base=new_network)
+        for each in (vpc, subnets, free_addresses, routes, s3_endpoint, network_acl)
+    ),
+    *(
+        case(each, Status.SKIP, "see subnets", describe_subnets=[])
+        for each in (free_addresses, routes, s3_endpoint, network_acl)
+    ),
+    _head(Status.SKIP, "see subnets", describe_subnets=[]),
+]
+
+
+@pytest.mark.parametrize("each", CASES)
+def test_network(each: Case, account: Account) -> None:
+    each.verify(account)
+
+
+def addresses(public: int, private: int) -> Any:
+    free = {PUBLIC: public, PRIVATE: private}
+    return lambda listed: [each.update(AvailableIpAddressCount=free[each["SubnetId"]]) for each in listed].clear()
+
+
+# In the public subnet the head node, in the private one 28 nodes, 8 file servers, a login node and its load balancer.
+NODE = {
+    "InstanceType": "trn1.32xlarge",
+    "Tags": [{"Key": "parallelcluster:cluster-name", "Value": "reserved"}],
+    "NetworkInterfaces": [{"SubnetId": PRIVATE, "PrivateIpAddresses": [{}]}],
+}
+THEIRS = {**NODE, "Tags": []}
+
+
+def with_login_nodes(raw: Raw) -> None:
     raw["cluster"]["login_nodes"] = [{"name": "login"}]
 
 
-def test_what_stands_there_already_counts(good_account: GoodAccounts) -> None:
-    account = account_of(good_account, with_login_nodes)
-    # In the one the head node, in the other 16 nodes, 4 file servers, a login node and its load balancer.
-    assert sentences(account) == ["1 more are needed at max_count, 0 held", "22 more are needed at max_count, 0 held"]
-    stack(account, "trn1-16-storage", FileSystemId=file_system(account))
-    assert sentences(account)[1] == "21 more are needed at max_count, 1 held"
-    node(account, "trn1-16")
-    node(account, "other")
-    assert sentences(account)[1] == "20 more are needed at max_count, 2 held"
-    stack(account, "trn1-16")
-    assert sentences(account)[1] == "19 more are needed at max_count, 3 held"
+def needed(account: Account, edit: Any = with_login_nodes, base: Any = everything, **answers: Any) -> list[str]:
+    """Return what is said of both subnets, each after its id."""
+    answers = {"describe_subnets": addresses(100_000, 100_000), **answers}
+    found = Case(free_addresses, Status.PASS, edit=edit, base=base, answers=answers).findings(account)
+    assert {each.status for each in found} == {Status.PASS}
+    return [each.sentence.partition(" are free; ")[2] for each in found]
 
 
-@pytest.mark.parametrize(("interface_type", "needed"), [("efa-only", 1956), ("efa", 15_081)])
-def test_the_largest(good_account: GoodAccounts, interface_type: str, needed: int) -> None:
-    def edit(raw: dict[str, Any]) -> None:
-        existing(raw)
+def test_what_exists_already_counts(account: Account) -> None:
+    public, private = needed(account)
+    assert public == "1 more are needed at max_count, 0 held"
+    at_max = int(private.partition(" ")[0])
+
+    def held(count: int) -> str:
+        return f"{at_max - count} more are needed at max_count, {count} held"
+
+    instances = {"describe_instances": [{"Instances": [NODE, THEIRS]}]}
+    assert needed(account, **instances)[1] == held(1)
+    cluster = {"describe_stacks": stacks(reserved={})}
+    assert needed(account, **instances, **cluster)[1] == held(2)
+    outputs = {"Outputs": [{"OutputKey": "FileSystemId", "OutputValue": "fs-1"}]}
+    servers = [{"NetworkInterfaceIds": ["eni-1", "eni-2"], "SubnetIds": [PRIVATE]}]
+    storage = {"describe_stacks": stacks(**{"reserved-storage": outputs}), "describe_file_systems": servers}
+    assert needed(account, **storage)[1] == held(2)
+
+
+@pytest.mark.parametrize(("interface_type", "nodes"), [("efa-only", 1875), ("efa", 15_000)])
+def test_the_largest(interface_type: str, nodes: int, account: Account) -> None:
+    def largest() -> Raw:
+        raw = load(CONFIG / "ultracluster.yaml").model_dump(mode="json")
+        raw["network"].update(nat_addresses=1, interface_endpoints=[], flow_log_retention_days=None)
+        raw["network"]["existing"] = everything()["network"]["existing"]
         raw["cluster"]["efa_interface_type"] = interface_type
+        return raw
 
-    account = account_of(good_account, edit, "ultracluster")
-    assert sentences(account)[1] == f"{needed:,} more are needed at max_count, 0 held"
-    assert account.statuses(free_addresses) == [Status.PASS, Status.PASS]
+    assert needed(account, bool, largest)[1] == f"{nodes + 81:,} more are needed at max_count, 0 held"
 
 
-def test_the_last_address_suffices(good_account: GoodAccounts) -> None:
-    account = account_of(good_account, small_public_subnet)
-    taken(account.settings.network.existing.public_subnet_id, 9)(account)  # type: ignore[union-attr]
-    assert account.statuses(free_addresses) == [Status.PASS, Status.PASS]
+@pytest.mark.parametrize(("free", "status"), [(1, Status.PASS), (0, Status.FAIL)])
+def test_the_last_address_suffices(free: int, status: Status, account: Account) -> None:
+    answers = {"describe_subnets": addresses(free, 100_000)}
+    says = ("1 more are needed", "1 too few") if status is Status.FAIL else ()
+    Case(free_addresses, status, says, answers=answers).verify(account)
+
+
+def test_the_older_interface_type_takes_more_addresses(account: Account) -> None:
+    answers = {"describe_subnets": addresses(1, 100)}
+    older = Case(
+        free_addresses,
+        Status.FAIL,
+        ("efa-only",),
+        lambda raw: raw["cluster"].update(efa_interface_type="efa"),
+        answers=answers,
+    )
+    older.verify(account)
+    Case(free_addresses, Status.PASS, answers=answers).verify(account)

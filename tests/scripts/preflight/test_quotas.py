@@ -1,340 +1,359 @@
-"""Checks of quotas in accounts where much is in use, and beside a deployment that exists."""
+"""Quotas with room for a deployment, and quotas without; what is in use, by whom."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from config.settings import Settings, load
-from scripts.deployment import Deployment
+from scripts.deployment import Account
 from scripts.estimate.quotas import quotas
 from scripts.preflight import usage
-from scripts.preflight.check import Finding, Status
-from scripts.preflight.quotas import CHECKS, LOOKS
-from scripts.preflight.reservations import unused_by_type
-from scripts.preflight.runner import findings
+from scripts.preflight.check import Check, Status
+from scripts.preflight.quotas import CHECKS, QUOTA_CHECKS
+from scripts.preflight.usage import Use
 from tests.configurations import CONFIG, SHIPPED
-from tests.emulator.stacks import Stacks
-from tests.scripts.preflight.cases_capacity import BLOCK, RESERVATION, grouped, launch, make_reservation
-from tests.scripts.preflight.cases_quotas import (
-    SPOT,
-    STANDARD_SPOT,
-    add_nat_gateways,
-    large_block,
-    new_account,
-    quota,
-    subnet_id,
-    trn2_block,
+from tests.scripts.preflight.accounts import (
+    AlteredAccount,
+    Case,
+    Raw,
+    case,
+    deployment_of,
+    everything,
+    new_network,
+    rejection,
+    stacks,
 )
-from tests.scripts.preflight.conftest import GoodAccount
 
-MakeAccount = Callable[..., GoodAccount]
-
-
-def edited(environment: str, edit: Callable[[dict[str, Any]], object]) -> Settings:
-    raw = load(CONFIG / f"{environment}.yaml").model_dump(mode="json")
-    edit(raw)
-    return Settings.model_validate(raw)
+BY_ID = {each.id.removeprefix("quota-"): each for each in CHECKS}
+TAGS = [{"Key": "parallelcluster:cluster-name", "Value": "trn1-16"}]
+ZONE = "subnet-of-the-zone"
 
 
-def file_system(deployment_type: str, throughput: int | None) -> Settings:
-    keys = {
-        "deployment_type": deployment_type,
-        "throughput_mbps_per_tib": throughput,
-        "backup_retention_days": 0,
-        "metadata_iops": None,
-    }
-    return edited("trn1-16", lambda raw: raw["storage"]["file_system"].update(keys))
+def quota(name: str) -> Check:
+    return BY_ID[name]
 
 
-def says(account: GoodAccount, name: str) -> str:
-    """Return the sentence of the check of a quota."""
-    [finding] = account.look(quota(name))
-    return finding.sentence
+def queue(nodes: dict[str, Any] | None = None, **keys: Any) -> Callable[[Raw], None]:
+    """Change keys of the first queue, and of its nodes."""
+
+    def edit(raw: Raw) -> None:
+        found = raw["cluster"]["queues"][0]
+        found |= keys
+        found["compute_resources"][0] |= nodes or {}
+
+    return edit
 
 
-def look_at_all(account: GoodAccount) -> dict[str, Finding]:
-    """Return the findings of all checks of quotas, by what follows ``quota-`` in their ids."""
-    deployment = Deployment(account.settings.name, account.settings)
-    return {each.id.removeprefix("quota-"): finding for each in CHECKS for finding in findings(each, deployment)}
+SPOT = queue(capacity_type="SPOT")
+STANDARD_SPOT = queue({"instance_type": "c6i.2xlarge", "efa": None}, capacity_type="SPOT", placement_group="none")
 
 
-def run_instances(account: GoodAccount, instance_type: str, count: int = 1, **options: Any) -> list[str]:
-    ec2 = account.client("ec2")
-    image_id = ec2.describe_images(Owners=["amazon"])["Images"][0]["ImageId"]
-    options.setdefault("SubnetId", subnet_id(account))
-    launched = ec2.run_instances(
-        ImageId=image_id, InstanceType=instance_type, MinCount=count, MaxCount=count, **options
+def block(**nodes: Any) -> Callable[[Raw], None]:
+    """Change the nodes of the queue in a Capacity Block."""
+    return lambda raw: raw["cluster"]["queues"][1]["compute_resources"][0].update(nodes)
+
+
+def ultracluster() -> Raw:
+    raw: Raw = load(CONFIG / "ultracluster.yaml").model_dump(mode="json")
+    return raw
+
+
+def limit(value: float) -> dict[str, Any]:
+    return {"Quota": {"Value": value}}
+
+
+def increase(service: str, code: str, value: int) -> str:
+    return (
+        f"aws service-quotas request-service-quota-increase --service-code {service} --quota-code {code} "
+        f"--desired-value {value} --region us-west-2; approval can take days"
     )
-    return [each["InstanceId"] for each in launched["Instances"]]
 
 
-ALL_SETTINGS = (
-    *(load(CONFIG / f"{name}.yaml") for name in SHIPPED),
-    edited("trn1-16", SPOT),
-    edited("trn1-16", STANDARD_SPOT),
-    edited("reserved", trn2_block),
-    edited("reserved", large_block),
-    file_system("SCRATCH_2", None),
-    file_system("PERSISTENT_1", 100),
+def full(
+    name: str, says: str, request: tuple[str, str, int], value: float, base: Any = new_network, **answers: Any
+) -> Any:
+    """Return the case of an account that has too little of a quota."""
+    return case(
+        quota(name), Status.FAIL, says, increase(*request), base=base, get_service_quota=limit(value), **answers
+    )
+
+
+CASES = [
+    case(quota("trn-on-demand"), Status.PASS, "2,048 of 300,000 vCPUs in use, 2,048 more needed", base=new_network),
+    full(
+        "trn-on-demand",
+        "0 of 1,280 vCPUs in use, 2,048 more needed; room for 10 of 16 nodes",
+        ("ec2", "L-2C3B7624", 2048),
+        1280,
+        describe_capacity_reservations=[],
+    ),
+    case(
+        quota("trn-on-demand"),
+        Status.FAIL,
+        "aws service-quotas get-aws-default-service-quota --service-code ec2 --quota-code L-2C3B7624",
+        base=new_network,
+        get_service_quota=rejection("NoSuchResourceException"),
+        get_aws_default_service_quota=limit(0),
+    ),
+    case(quota("trn-spot"), Status.SKIP),
+    full("trn-spot", "0 of 0 vCPUs", ("ec2", "L-6B0D517C", 2048), 0, edit=SPOT),
+    full("standard-on-demand", "0 of 5 vCPUs in use, 16 more needed", ("ec2", "L-1216C47A", 16), 5),
+    full(
+        "standard-spot",
+        "0 of 5 vCPUs in use, 128 more needed; room for 0 of 16 nodes",
+        ("ec2", "L-34B43A08", 128),
+        5,
+        edit=STANDARD_SPOT,
+    ),
+    case(quota("trn1-capacity-blocks"), Status.PASS, "512 of 32,768 vCPUs in use, 0 more needed"),
+    full(
+        "trn1-capacity-blocks",
+        "0 of 0 vCPUs in use, 512 more needed; room for 0 of 4 nodes",
+        ("ec2", "L-2E30FD7D", 512),
+        0,
+        base=everything,
+        describe_capacity_reservations=[],
+    ),
+    full(
+        "trn2-capacity-blocks",
+        "0 of 0 vCPUs in use, 768 more needed",
+        ("ec2", "L-64569A79", 768),
+        0,
+        base=everything,
+        edit=block(instance_type="trn2.48xlarge"),
+        describe_capacity_reservations=[],
+    ),
+    case(quota("capacity-block-instances"), Status.PASS, "4 of 256 instances in use, 0 more needed"),
+    case(
+        quota("capacity-block-instances"),
+        Status.FAIL,
+        "0 of 256 instances in use, 300 more needed; room for 256 of 300 nodes",
+        "smaller min_count and max_count",
+        edit=block(min_count=300, max_count=300),
+        describe_capacity_reservations=[],
+    ),
+    full(
+        "interfaces",
+        "0 of 5,000 interfaces in use, 16,958 more needed; room for 546 of 1,875 nodes",
+        ("vpc", "L-DF5E4CA3", 16_958),
+        5000,
+        base=ultracluster,
+        describe_network_interfaces=[],
+    ),
+    full("elastic-ips", "1 of 1 addresses in use, 1 more needed", ("ec2", "L-0263D0A3", 2), 1),
+    full("addresses-per-nat", "0 of 2 addresses in use, 8", ("vpc", "L-5F53652F", 8), 2, base=ultracluster),
+    full("nat-gateways", "1 of 1 gateways in use, 1 more needed", ("vpc", "L-FE5A380F", 2), 1),
+    full("vpcs", "2 of 2 VPCs in use, 1 more needed", ("vpc", "L-F678F1CE", 3), 2),
+    case(quota("vpcs"), Status.PASS, "2 of 3 VPCs in use, 1 more needed", base=new_network, get_service_quota=limit(3)),
+    full("lustre-storage", "0 of 4,799 GiB in use, 4,800 more needed", ("fsx", "L-8F1B9C74", 4800), 4799),
+    full("lustre-file-systems", "0 of 0 file systems in use, 1 more needed", ("fsx", "L-FD6F2F22", 1), 0),
+    full(
+        "gp3",
+        "0 of 50 TiB in use, 367 more needed; room for 255 of 1,875 nodes",
+        ("ebs", "L-7A658B76", 367),
+        50,
+        base=ultracluster,
+    ),
+]
+
+
+@pytest.mark.parametrize("each", CASES)
+def test_quotas(each: Case, account: Account) -> None:
+    each.verify(account)
+
+
+def test_every_quota_of_an_estimate_has_one_check() -> None:
+    def edited(name: str, edit: Callable[[Raw], object]) -> Settings:
+        raw = load(CONFIG / f"{name}.yaml").model_dump(mode="json")
+        edit(raw)
+        return Settings.model_validate(raw)
+
+    def file_system(**keys: Any) -> Callable[[Raw], object]:
+        others = {"backup_retention_days": 0, "metadata_iops": None}
+        return lambda raw: raw["storage"]["file_system"].update(others, **keys)
+
+    all_settings = (
+        *(load(CONFIG / f"{name}.yaml") for name in SHIPPED),
+        edited("trn1-16", SPOT),
+        edited("trn1-16", STANDARD_SPOT),
+        edited("reserved", block(instance_type="trn2.48xlarge")),
+        edited("reserved", block(min_count=300, max_count=300)),
+        edited("trn1-16", file_system(deployment_type="SCRATCH_2", throughput_mbps_per_tib=None)),
+        edited("trn1-16", file_system(deployment_type="PERSISTENT_1", throughput_mbps_per_tib=100)),
+    )
+    checked = [code for each in QUOTA_CHECKS for code in each.codes]
+    assert sorted(checked) == sorted({each.code for settings in all_settings for each in quotas(settings)})
+
+
+# What is in use, by the deployment and by others
+
+
+def instance(name: str, own: bool = False, **facts: Any) -> dict[str, Any]:
+    return {"InstanceId": f"i-{name}", "InstanceType": name, "Tags": TAGS if own else [], **facts}
+
+
+def running(*instances: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"Instances": list(instances)}]
+
+
+MIXED = running(
+    instance("m5.large"),
+    instance("t3.xlarge", InstanceLifecycle="spot"),
+    instance("trn1.2xlarge"),
+    instance("trn1.32xlarge", own=True),
+    instance("trn1.32xlarge", InstanceLifecycle="spot"),
+    instance("trn1.32xlarge", InstanceLifecycle="capacity-block"),
+    instance("inf1.xlarge"),
 )
-
-
-def test_every_quota_of_a_plan_has_one_check() -> None:
-    looked_at = [code for look in LOOKS for code in look.codes]
-    assert sorted(looked_at) == sorted({each.code for settings in ALL_SETTINGS for each in quotas(settings)})
-
-
-def test_an_ultracluster_does_not_fit_into_a_new_account(good_account: MakeAccount) -> None:
-    account = good_account("ultracluster")
-    assert {finding.status for finding in look_at_all(account).values()} == {Status.PASS, Status.SKIP}
-    new_account(account)
-    found = look_at_all(account)
-    failed = {name: finding.sentence for name, finding in found.items() if finding.status is Status.FAIL}
-    assert failed == {
-        "trn-on-demand": "0 of 0 vCPUs in use, 240,000 more needed; room for 0 of 1,875 nodes",
-        "standard-on-demand": "0 of 5 vCPUs in use, 64 more needed",
-        "interfaces": "0 of 5,000 interfaces in use, 16,958 more needed; room for 546 of 1,875 nodes",
-        "elastic-ips": "0 of 5 addresses in use, 8 more needed",
-        "addresses-per-nat": "0 of 2 addresses in use, 8 more needed",
-        "gp3": "0 of 50 TiB in use, 367 more needed; room for 255 of 1,875 nodes",
-    }
-
-
-@pytest.mark.parametrize("environment", ["dev", "reserved", "trn1-16", "two-queues"])
-def test_a_good_account_has_room(good_account: MakeAccount, environment: str) -> None:
-    found = look_at_all(good_account(environment))
-    assert {finding.status for finding in found.values()} == {Status.PASS, Status.SKIP}
-
-
-NETWORK = {
-    "Vpc": {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.0.0.0/16"}},
-    "Gateway": {"Type": "AWS::EC2::InternetGateway"},
-    "Attachment": {
-        "Type": "AWS::EC2::VPCGatewayAttachment",
-        "Properties": {"VpcId": {"Ref": "Vpc"}, "InternetGatewayId": {"Ref": "Gateway"}},
-    },
-    "Subnet": {
-        "Type": "AWS::EC2::Subnet",
-        "Properties": {"VpcId": {"Ref": "Vpc"}, "CidrBlock": "10.0.64.0/18", "AvailabilityZoneId": "usw2-az4"},
-    },
-    "Address": {"Type": "AWS::EC2::EIP", "DependsOn": "Attachment", "Properties": {"Domain": "vpc"}},
-    "NatGateway": {
-        "Type": "AWS::EC2::NatGateway",
-        "Properties": {"SubnetId": {"Ref": "Subnet"}, "AllocationId": {"Fn::GetAtt": ["Address", "AllocationId"]}},
-    },
+MADE = {
+    "describe_stacks": stacks(**{"trn1-16-network": {}, "trn1-16-storage": {}}),
+    "list_stack_resources": [
+        {"LogicalResourceId": each, "PhysicalResourceId": each, "ResourceStatus": "CREATE_COMPLETE"}
+        for each in ("nat-ours", "vpc-ours", "203.0.113.1", "fs-ours")
+    ],
 }
+SUBNETS = {"describe_subnets": [{"SubnetId": ZONE}]}
 
 
-def deployed(account: GoodAccount) -> None:
-    """Make what trn1-16 has of each quota: its network, its file system, its head node and its 16 nodes."""
-    stacks = Stacks(account.aws, account.settings.region)
-    outputs = {"Subnet": {"Value": {"Ref": "Subnet"}}}
-    stacks.create("trn1-16-network", NETWORK, template={"Outputs": outputs})
-    completed = stacks.client.get_waiter("stack_create_complete")
-    completed.wait(StackName="trn1-16-network", WaiterConfig={"Delay": 1})
-    subnet = stacks.output("trn1-16-network", "Subnet")
-    storage = {
-        "Lustre": {
-            "Type": "AWS::FSx::FileSystem",
-            "Properties": {
-                "FileSystemType": "LUSTRE",
-                "StorageCapacity": 4800,
-                "SubnetIds": [subnet],
-                "LustreConfiguration": {"DeploymentType": "PERSISTENT_2", "PerUnitStorageThroughput": 250},
+def interface(subnet_id: str = ZONE, description: str = "", instance_id: str = "") -> dict[str, Any]:
+    attachment = {"Attachment": {"InstanceId": instance_id}} if instance_id else {}
+    return {"SubnetId": subnet_id, "Description": description, **attachment}
+
+
+def file_system(name: str, gib: int, kind: str) -> dict[str, Any]:
+    return {"FileSystemId": name, "StorageCapacity": gib, "LustreConfiguration": {"DeploymentType": kind}}
+
+
+def volume(gib: int, *instance_ids: str) -> dict[str, Any]:
+    return {"Size": gib, "Attachments": [{"InstanceId": each} for each in instance_ids]}
+
+
+FILE_SYSTEMS = [
+    file_system("fs-ours", 4800, "PERSISTENT_2"),
+    file_system("fs-1", 1200, "PERSISTENT_2"),
+    file_system("fs-2", 600, "SCRATCH_1"),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "answers", "own", "others"),
+    [
+        ("trn-on-demand", {"describe_instances": MIXED, "describe_capacity_reservations": []}, 128, 8),
+        ("standard-on-demand", {"describe_instances": MIXED, "describe_capacity_reservations": []}, 0, 2),
+        ("trn-spot", {"describe_instances": MIXED}, 0, 128),
+        ("standard-spot", {"describe_instances": MIXED}, 0, 4),
+        (
+            "interfaces",
+            {
+                **MADE,
+                **SUBNETS,
+                "describe_instances": running(instance("trn1.32xlarge", own=True)),
+                "describe_network_interfaces": [
+                    interface(instance_id="i-trn1.32xlarge"),
+                    interface(description="Interface for NAT Gateway nat-ours"),
+                    interface(instance_id="i-other"),
+                    interface("subnet-elsewhere"),
+                ],
             },
-        }
-    }
-    stacks.create("trn1-16-storage", storage)
-    completed.wait(StackName="trn1-16-storage", WaiterConfig={"Delay": 1})
-    tags = [{"Key": "parallelcluster:cluster-name", "Value": "trn1-16"}]
-    volume = {"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": 200, "VolumeType": "gp3"}}
-    options: dict[str, Any] = {
-        "TagSpecifications": [{"ResourceType": "instance", "Tags": tags}],
-        "BlockDeviceMappings": [volume],
-    }
-    run_instances(account, "c6i.4xlarge", SubnetId=subnet, **options)
-    cards = [{"DeviceIndex": 0, "SubnetId": subnet}]
-    cards += [
-        {"DeviceIndex": 1, "NetworkCardIndex": card, "SubnetId": subnet, "InterfaceType": "efa-only"}
-        for card in range(8)
-    ]
-    run_instances(account, "trn1.32xlarge", 16, SubnetId="", NetworkInterfaces=cards, **options)
+            2,
+            1,
+        ),
+        (
+            "elastic-ips",
+            {**MADE, "describe_addresses": {"Addresses": [{"PublicIp": f"203.0.113.{end}"} for end in (1, 2, 3)]}},
+            1,
+            2,
+        ),
+        (
+            "addresses-per-nat",
+            {
+                **MADE,
+                "describe_nat_gateways": [
+                    {"NatGatewayId": "nat-ours", "NatGatewayAddresses": [{}, {}]},
+                    {"NatGatewayId": "nat-1", "NatGatewayAddresses": [{}]},
+                ],
+            },
+            2,
+            0,
+        ),
+        (
+            "nat-gateways",
+            {
+                **MADE,
+                **SUBNETS,
+                "describe_nat_gateways": [
+                    {"NatGatewayId": "nat-ours", "SubnetId": ZONE},
+                    {"NatGatewayId": "nat-1", "SubnetId": ZONE},
+                    {"NatGatewayId": "nat-2", "SubnetId": "subnet-elsewhere"},
+                ],
+            },
+            1,
+            1,
+        ),
+        ("vpcs", {**MADE, "describe_vpcs": [{"VpcId": "vpc-ours"}, {"VpcId": "vpc-1"}]}, 1, 1),
+        ("lustre-storage", {**MADE, "describe_file_systems": FILE_SYSTEMS}, 4800, 1200),
+        ("lustre-file-systems", {**MADE, "describe_file_systems": FILE_SYSTEMS}, 1, 1),
+        (
+            "gp3",
+            {
+                "describe_instances": running(instance("trn1.32xlarge", own=True)),
+                "describe_volumes": [volume(1024, "i-trn1.32xlarge"), volume(512), volume(512, "i-other")],
+            },
+            1,
+            1,
+        ),
+    ],
+)
+def test_what_is_in_use(name: str, answers: dict[str, Any], own: float, others: float, account: Account) -> None:
+    deployment = deployment_of(new_network())
+    deployment.account = AlteredAccount(account, answers)
+    [measured] = [each for each in QUOTA_CHECKS if each.id == name]
+    assert measured.measure(deployment) == Use(own, others)
 
 
-def test_a_deployment_that_exists_needs_nothing_twice(good_account: MakeAccount) -> None:
-    account = good_account()
-    deployed(account)
-    assert {name: finding.sentence for name, finding in look_at_all(account).items()} == {
-        "trn-on-demand": "2,048 of 300,000 vCPUs in use, 0 more needed",
-        "trn-spot": "nothing of this kind in these settings",
-        "standard-on-demand": "16 of 5,000 vCPUs in use, 0 more needed",
-        "standard-spot": "nothing of this kind in these settings",
-        "trn1-capacity-blocks": "nothing of this kind in these settings",
-        "trn2-capacity-blocks": "nothing of this kind in these settings",
-        "capacity-block-instances": "nothing of this kind in these settings",
-        # The emulated file system has 1 interface, not the 4 that the plan counts.
-        "interfaces": "147 of 25,000 interfaces in use, 3 more needed",
-        "elastic-ips": "1 of 20 addresses in use, 0 more needed",
-        "addresses-per-nat": "1 of 8 addresses in use, 0 more needed",
-        "nat-gateways": "1 of 5 gateways in use, 0 more needed",
-        "vpcs": "2 of 5 VPCs in use, 0 more needed",
-        "lustre-storage": "4,800 of 100,800 GiB in use, 0 more needed",
-        "lustre-file-systems": "1 of 100 file systems in use, 0 more needed",
-        "gp3": "4 of 500 TiB in use, 0 more needed",
-    }
+def test_scratch_file_systems_of_both_kinds_share_a_quota(account: Account) -> None:
+    raw = new_network()
+    keys = {"deployment_type": "SCRATCH_2", "throughput_mbps_per_tib": None, "metadata_iops": None}
+    raw["storage"]["file_system"].update(keys, backup_retention_days=0)
+    deployment = deployment_of(raw)
+    deployment.account = AlteredAccount(account, {**MADE, "describe_file_systems": FILE_SYSTEMS})
+    assert usage.lustre_gib(deployment) == Use(0, 600)
 
 
-def test_a_larger_fleet_needs_the_difference(good_account: MakeAccount) -> None:
-    larger = edited("trn1-16", lambda raw: raw["cluster"]["queues"][0]["compute_resources"][0].update(max_count=20))
-    account = good_account("trn1-16", larger)
-    deployed(account)
-    assert says(account, "trn-on-demand") == "2,048 of 300,000 vCPUs in use, 512 more needed"
-    assert says(account, "interfaces") == "147 of 25,000 interfaces in use, 39 more needed"
+def test_capacity_blocks_count_while_they_last(account: Account) -> None:
+    def blocks(listed: list[dict[str, Any]]) -> None:
+        [own] = [each for each in listed if each.get("ReservationType") == "capacity-block"]
+        later = {"TotalInstanceCount": 60, "Tags": [], "CommitmentInfo": {}}
+        listed.append({**own, **later, "CapacityReservationId": "cr-1"})
+        listed.append({**own, **later, "CapacityReservationId": "cr-2", "State": "expired"})
+        listed.append({**own, **later, "CapacityReservationId": "cr-3", "State": "scheduled"})
+
+    deployment = deployment_of(everything())
+    deployment.account = AlteredAccount(account, {"describe_capacity_reservations": blocks})
+    assert usage.block_instances(deployment) == Use(4, 60)
 
 
-def test_nodes_that_fit_are_told_beside_what_is_in_use(good_account: MakeAccount) -> None:
-    account = good_account()
-    new_account(account)
-    trn = {"ServiceCode": "ec2", "QuotaCode": "L-2C3B7624"}
-    account.client("service-quotas").request_service_quota_increase(**trn, DesiredValue=10 * 128)
-    # Asking for the parameter makes the image.
-    account.client("ssm").get_parameter(Name="/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-x86_64")
-    run_instances(account, "trn1.2xlarge")
-    sentence = "8 of 1,280 vCPUs in use, 2,048 more needed; room for 9 of 16 nodes"
-    assert says(account, "trn-on-demand") == sentence
+def test_a_deployment_that_exists_needs_only_the_difference(account: Account) -> None:
+    nodes = running(*(instance("trn1.32xlarge", own=True) for _ in range(16)))
+    answers = {"describe_instances": nodes, "describe_capacity_reservations": []}
+    check, says = quota("trn-on-demand"), "2,048 of 300,000 vCPUs in use,"
+    Case(check, Status.PASS, (f"{says} 0 more needed",), base=new_network, answers=answers).verify(account)
+    larger = Case(check, Status.PASS, (f"{says} 512 more",), queue({"max_count": 20}), new_network, answers)
+    larger.verify(account)
 
 
-def test_a_smaller_fleet_needs_nothing_even_where_more_is_in_use_than_allowed(good_account: MakeAccount) -> None:
-    account = good_account()
-    run_instances(account, "c6i.metal", 40)  # 128 vCPUs each, 5,120 of 5,000
-    [finding] = account.look(quota("standard-on-demand"))
-    assert (finding.status, finding.sentence) == (Status.FAIL, "5,120 of 5,000 vCPUs in use, 16 more needed")
-    tags = [{"Key": "parallelcluster:cluster-name", "Value": "trn1-16"}]
-    run_instances(account, "c6i.4xlarge", TagSpecifications=[{"ResourceType": "instance", "Tags": tags}])
-    [finding] = account.look(quota("standard-on-demand"))
-    assert (finding.status, finding.sentence) == (Status.PASS, "5,136 of 5,000 vCPUs in use, 0 more needed")
+def test_what_is_deployed_fits_even_where_more_is_in_use_than_allowed(account: Account) -> None:
+    head_node = instance("c6i.4xlarge", own=True)
+    answers = {"describe_instances": running(head_node), "get_service_quota": limit(10)}
+    says = "16 of 10 vCPUs in use, 0 more needed"
+    Case(quota("standard-on-demand"), Status.PASS, (says,), base=new_network, answers=answers).verify(account)
 
 
-def test_instances_count_by_family_and_by_how_they_were_bought(good_account: MakeAccount) -> None:
-    account = good_account()
-    spot: dict[str, Any] = {"InstanceMarketOptions": {"MarketType": "spot"}}
-    run_instances(account, "m5.large")
-    run_instances(account, "t3.xlarge", **spot)
-    run_instances(account, "trn1.2xlarge")
-    run_instances(account, "trn1.32xlarge", 2, **spot)
-    run_instances(account, "trn1.32xlarge", InstanceMarketOptions={"MarketType": "capacity-block"})
-    run_instances(account, "inf1.xlarge")
-    assert says(account, "standard-on-demand").startswith("2 of 5,000")
-    assert says(account, "trn-on-demand").startswith("8 of 300,000")
-    assert says(good_account("trn1-16", edited("trn1-16", SPOT)), "trn-spot").startswith("256 of 300,000")
-    assert says(good_account("trn1-16", edited("trn1-16", STANDARD_SPOT)), "standard-spot").startswith("4 of 5,000")
-
-
-def test_stopped_instances_do_not_count(good_account: MakeAccount) -> None:
-    account = good_account()
-    account.client("ec2").stop_instances(InstanceIds=run_instances(account, "trn1.2xlarge"))
-    assert says(account, "trn-on-demand").startswith("0 of 300,000")
-
-
-def test_reservations_count_unused_too_but_those_of_this_deployment_only_once(good_account: MakeAccount) -> None:
-    account = good_account("reserved")
-    assert says(account, "trn-on-demand") == "0 of 300,000 vCPUs in use, 1,024 more needed"
-    make_reservation(account, RESERVATION, InstanceCount=10)  # 2 more than this deployment has nodes
-    make_reservation(account, "cr-00000000000000001", InstanceType="trn1.2xlarge", InstanceCount=3)
-    make_reservation(account, "cr-00000000000000002", InstanceType="trn1.2xlarge", InstanceCount=5, block=True)
-    make_reservation(account, "cr-00000000000000003", InstanceType="m5.large", InstanceCount=7)
-    account.client("ec2").cancel_capacity_reservation(
-        CapacityReservationId=make_reservation(account, "cr-00000000000000004")["CapacityReservationId"]
-    )
-    in_use = 2 * 128 + 3 * 8
-    assert says(account, "trn-on-demand") == f"{in_use} of 300,000 vCPUs in use, 1,024 more needed"
-    launch(account, 3, {"CapacityReservationId": RESERVATION}, **{"parallelcluster:cluster-name": "reserved"})
-    assert says(account, "trn-on-demand") == f"{in_use + 3 * 128} of 300,000 vCPUs in use, 640 more needed"
-
-
-def test_reservations_of_a_group_count_only_once(good_account: MakeAccount) -> None:
-    account = good_account("reserved", edited("reserved", grouped))
-    made = make_reservation(account, "cr-00000000000000001", InstanceCount=6)
-    account.client("resource-groups").group_resources(Group="pool", ResourceArns=[made["CapacityReservationArn"]])
-    assert says(account, "trn-on-demand") == f"{(8 + 6 - 8) * 128} of 300,000 vCPUs in use, 1,024 more needed"
-
-
-@pytest.mark.parametrize(("state", "count"), [("active", 5), ("cancelled", 0), ("expired", 0)])
-def test_only_active_reservations_hold_capacity(monkeypatch: pytest.MonkeyPatch, state: str, count: int) -> None:
-    deployment = Deployment("trn1-16", load(CONFIG / "trn1-16.yaml"))
-    reservation = {
-        "CapacityReservationId": "cr-1",
-        "InstanceType": "m5.large",
-        "AvailableInstanceCount": 5,
-        "State": state,
-    }
-    monkeypatch.setattr(deployment.account, "list", lambda *_: [reservation])
-    assert unused_by_type(deployment).total() == count
-
-
-def test_capacity_blocks_of_others_count_while_they_last(good_account: MakeAccount) -> None:
-    account = good_account("reserved")
-    make_reservation(account, "cr-00000000000000001", InstanceCount=60, block=True)
-    make_reservation(account, "cr-00000000000000002", InstanceType="trn2.48xlarge", InstanceCount=2, block=True)
-    make_reservation(account, "cr-00000000000000003", InstanceCount=7)
-    over = datetime.now(UTC) - timedelta(days=1)
-    make_reservation(account, "cr-00000000000000004", InstanceCount=9, block=True, EndDate=over)
-    assert says(account, "capacity-block-instances").startswith("66 of 256")
-    assert says(account, "trn1-capacity-blocks").startswith("8,192 of 32,768")
-
-
-def test_a_capacity_block_that_is_over_does_not_count_for_its_replacement(good_account: MakeAccount) -> None:
-    account = good_account("reserved")
-    assert says(account, "capacity-block-instances") == "4 of 256 instances in use, 0 more needed"
-    make_reservation(account, BLOCK, InstanceCount=4, block=True, EndDate=datetime.now(UTC) - timedelta(days=1))
-    assert says(account, "capacity-block-instances") == "0 of 256 instances in use, 4 more needed"
-
-
-def test_interfaces_of_the_zone_are_counted_from_all_pages(
-    good_account: MakeAccount, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    account = good_account()
-    for zone_id, count in (("usw2-az4", 250), ("usw2-az1", 20)):
-        in_zone = subnet_id(account, zone_id)
-        for _ in range(count):
-            account.client("ec2").create_network_interface(SubnetId=in_zone)
-    monkeypatch.setattr(usage, "PAGE_SIZE", 100)
-    assert says(account, "interfaces") == "250 of 25,000 interfaces in use, 150 more needed"
-
-
-def test_nat_gateways_of_another_zone_do_not_count(good_account: MakeAccount) -> None:
-    account = good_account()
-    add_nat_gateways(account, "usw2-az1")
-    assert says(account, "nat-gateways") == "0 of 5 gateways in use, 1 more needed"
-
-
-def test_scratch_file_systems_of_both_kinds_share_a_quota(good_account: MakeAccount) -> None:
-    account = good_account("trn1-16", file_system("SCRATCH_2", None))
-    for deployment_type, throughput in (("SCRATCH_1", {}), ("PERSISTENT_2", {"PerUnitStorageThroughput": 125})):
-        account.client("fsx").create_file_system(
-            FileSystemType="LUSTRE",
-            StorageCapacity=2400,
-            SubnetIds=[subnet_id(account)],
-            LustreConfiguration={"DeploymentType": deployment_type, **throughput},
-        )
-    assert says(account, "lustre-storage") == "2,400 of 100,800 GiB in use, 4,800 more needed"
-    assert says(account, "lustre-file-systems") == "1 of 100 file systems in use, 1 more needed"
-
-
-def test_other_volumes_count_if_they_are_gp3(good_account: MakeAccount) -> None:
-    account = good_account()
-    for volume_type in ("gp2", "gp3"):
-        account.client("ec2").create_volume(AvailabilityZone="us-west-2a", Size=5120, VolumeType=volume_type)
-    assert says(account, "gp3") == "5 of 500 TiB in use, 4 more needed"
-
-
-def test_instance_types_are_asked_for_by_the_hundred(monkeypatch: pytest.MonkeyPatch) -> None:
-    deployment = Deployment("trn1-16", load(CONFIG / "trn1-16.yaml"))
-    asked = []
+def test_instance_types_are_described_by_the_hundred(monkeypatch: pytest.MonkeyPatch) -> None:
+    deployment, asked = deployment_of(new_network()), []
 
     def listed(*_: str, InstanceTypes: list[str]) -> list[dict[str, Any]]:
         asked.append(len(InstanceTypes))

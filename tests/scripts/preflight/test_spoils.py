@@ -13,36 +13,25 @@ import yaml
 from config.settings import load
 from emulator import spoils, stand_ins
 from emulator.aws import ACCOUNT, EmulatedAws
-from emulator.spoils import GOOD, SPOILS, NothingToSpoilError, Spoil
+from emulator.spoils import GOOD, SPOILS, Spoil
 from scripts.commands import preflight
-from scripts.commands.validate import CONFIG, environments
+from scripts.commands.validate import environments
 from scripts.preflight import cluster
 from scripts.preflight.catalog import CATALOG
+from tests.configurations import CONFIG
+from tests.scripts.preflight.accounts import everything
 from toolchain.synthesis import synthesize
 
 EVERYTHING = "everything"
-"""Settings that have something for each spoil: those of `reserved`, and more."""
+"""Settings that have something for each of them."""
 CONSEQUENCES = {"full-subnet": ["subnets"]}
 """What else is wrong then: the small subnet is not the one that the settings describe."""
 Document = dict[str, Any]
 
 
 def write_everything(directory: Path) -> Path:
-    raw = yaml.safe_load((CONFIG / "reserved.yaml").read_text(encoding="utf-8"))
-    raw["account"] = ACCOUNT
-    raw["network"]["existing"] = {
-        "vpc_id": "vpc-0123456789abcdef0",
-        "public_subnet_id": "subnet-0123456789abcdef0",
-        "private_subnet_id": "subnet-0fedcba9876543210",
-    }
-    raw["storage"]["file_system"]["backup_retention_days"] = 0
-    raw["storage"]["file_system"]["kms_key_arn"] = (
-        f"arn:aws:kms:us-west-2:{ACCOUNT}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
-    )
-    raw["storage"]["data_repositories"] = [{"path": "/data", "bucket": "our-training-data"}]
-    raw["cluster"]["head_node"].update(ssh_key_name="somebody", ssh_cidr="203.0.113.0/24")
     path = directory / f"{EVERYTHING}.yaml"
-    path.write_text(yaml.safe_dump(raw), encoding="utf-8")
+    path.write_text(yaml.safe_dump(everything()), encoding="utf-8")
     return path
 
 
@@ -77,10 +66,9 @@ def found(document: Document, *statuses: str) -> dict[str, Document]:
     return {each["id"]: each for each in document["results"] if each["status"] in statuses}
 
 
+@pytest.mark.slow
 @pytest.mark.validation
-@pytest.mark.parametrize(
-    "environment", [EVERYTHING, *(pytest.param(name, marks=pytest.mark.slow) for name in environments())]
-)
+@pytest.mark.parametrize("environment", [EVERYTHING, *environments()])
 def test_nothing_is_wrong_with_a_good_account(environment: str, look: Callable[..., tuple[int, Document]]) -> None:
     code, document = look(environment, GOOD)
     # So many nodes should have an image with the Neuron software; which one, is for who deploys to say.
@@ -107,12 +95,3 @@ def test_what_is_spoilt_is_found_and_nothing_else(name: str, look: Callable[...,
         assert {each["status"] for each in wrong} == {"UNKNOWN"}
     else:
         assert caught == {spoil.caught_by, *CONSEQUENCES.get(name, ())}
-
-
-def test_settings_that_do_not_fit_are_told(rehearsed_aws: EmulatedAws) -> None:
-    settings = load(CONFIG / "trn1-16.yaml")
-    with (
-        pytest.raises(NothingToSpoilError, match=r"needs settings with cluster\.head_node\.ssh_key_name"),
-        spoils.account(rehearsed_aws, settings, SPOILS["rsa-key"], bool),
-    ):
-        pass

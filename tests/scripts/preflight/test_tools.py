@@ -1,29 +1,63 @@
-"""What the checks of this machine read, and what they make of tools of other versions."""
+"""Machines that have the tools of a deployment, and machines that lack some."""
 
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from config.settings import load
-from scripts.commands.validate import CONFIG
-from scripts.deployment import Deployment
 from scripts.preflight import tools
 from scripts.preflight.check import Check, Status
 from scripts.preflight.runner import findings
+from tests.scripts.preflight.accounts import deployment_of, new_network
+
+NOWHERE = Path(__file__).parent / "there-is-no-such-directory"
 
 
-def looked(check: Check) -> tuple[Status, str]:
-    [found] = findings(check, Deployment("trn1-16", load(CONFIG / "trn1-16.yaml")))
-    return found.status, found.sentence
+def found(check: Check, zone_id: str = "usw2-az4") -> tuple[Status, str]:
+    [finding] = findings(check, deployment_of({**new_network(), "zone_id": zone_id}))
+    assert finding.hint or finding.status is Status.PASS
+    return finding.status, f"{finding.sentence}\n{finding.hint}"
 
 
-def test_no_check_of_this_machine_needs_an_account() -> None:
-    assert all(check.permissions == () for check in tools.CHECKS)
+def test_this_machine() -> None:
+    for check in (tools.python, tools.node, tools.cdk_cli, tools.parallelcluster_package, tools.settings):
+        assert check.permissions == (), "no account is needed"
+        assert found(check)[0] is Status.PASS
+
+
+@pytest.mark.parametrize(
+    ("check", "status", "says"),
+    [
+        (tools.python, Status.FAIL, "Python 3.10.14; allowed: 3.11 or newer"),
+        (tools.node, Status.FAIL, f"there is no {NOWHERE}/node"),
+        (tools.cdk_cli, Status.FAIL, f"there is no {NOWHERE}/cdk; needed: the CDK command line 2."),
+        (tools.aws_cli, Status.WARN, "there is no aws on PATH"),
+        (tools.session_manager_plugin, Status.WARN, "there is no session-manager-plugin on PATH"),
+    ],
+)
+def test_a_machine_without_tools(check: Check, status: Status, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tools, "sys", SimpleNamespace(version_info=(3, 10, 14), executable=str(NOWHERE / "python")))
+    monkeypatch.setenv("PATH", str(NOWHERE))
+    status_found, text = found(check)
+    assert (status_found, says in text) == (status, True), text
+
+
+def test_tools_on_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda program: f"/usr/local/bin/{program}")
+    assert found(tools.aws_cli) == (Status.PASS, "aws is /usr/local/bin/aws\n")
+    assert found(tools.session_manager_plugin)[0] is Status.PASS
+
+
+def test_warnings_of_the_settings() -> None:
+    status, text = found(tools.settings, "usw2-az3")
+    assert status is Status.WARN
+    assert "cluster.queues[0].compute_resources[0].instance_type: got 'trn1.32xlarge'" in text
 
 
 def test_the_oldest_python_is_that_of_the_project() -> None:
@@ -41,29 +75,26 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def install_cdk(root: Path, version: str) -> None:
-    package = root / "node_modules/aws-cdk"
-    package.mkdir(parents=True)
-    (package / "package.json").write_text(json.dumps({"version": version}))
+@pytest.mark.parametrize(
+    ("installed", "status", "says"),
+    [
+        ("2.1", Status.PASS, "CDK command line 2.1, as pinned in package.json"),
+        ("2.0", Status.FAIL, "CDK command line 2.0; pinned in package.json: 2.1"),
+        ("", Status.FAIL, "node_modules/aws-cdk; needed: the CDK command line 2.1"),
+    ],
+)
+def test_the_cdk_command_line(root: Path, installed: str, status: Status, says: str) -> None:
+    if installed:
+        package = root / "node_modules/aws-cdk"
+        package.mkdir(parents=True)
+        (package / "package.json").write_text(json.dumps({"version": installed}))
+    status_found, text = found(tools.cdk_cli)
+    assert (status_found, says in text) == (status, True), text
 
 
-def test_a_cdk_that_is_pinned(root: Path) -> None:
-    install_cdk(root, "2.1")
-    assert looked(tools.cdk_cli) == (Status.PASS, "CDK command line 2.1, as pinned in package.json")
-
-
-def test_a_cdk_of_another_version(root: Path) -> None:
-    install_cdk(root, "2.0")
-    assert looked(tools.cdk_cli) == (Status.FAIL, "CDK command line 2.0; pinned in package.json: 2.1")
-
-
-def test_a_link_to_a_cdk_that_is_not_installed(root: Path) -> None:
-    status, sentence = looked(tools.cdk_cli)
-    assert status is Status.FAIL
-    assert str(root / "node_modules/aws-cdk") in sentence
-
-
-def test_a_parallelcluster_of_another_version(root: Path) -> None:
+def test_another_version_of_parallelcluster(root: Path) -> None:
+    assert "aws-parallelcluster is not in .venv-pcluster" in found(tools.parallelcluster_package)[1]
     (root / ".venv-pcluster/lib/python3.11/site-packages/aws_parallelcluster-3.16.3.dist-info").mkdir(parents=True)
-    expected = "aws-parallelcluster 3.16.3 in .venv-pcluster; in the settings: 3.16.1"
-    assert looked(tools.parallelcluster_package) == (Status.WARN, expected)
+    status, text = found(tools.parallelcluster_package)
+    assert status is Status.WARN
+    assert text.startswith("aws-parallelcluster 3.16.3 in .venv-pcluster; in the settings: 3.16.1")

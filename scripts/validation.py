@@ -1,14 +1,16 @@
-"""What ParallelCluster thinks of a deployment: the whole way from its settings to a verdict."""
+"""Validation of a deployment by ParallelCluster's own code, in an emulated account."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from pydantic import computed_field
 
 from config.settings import Settings
 from emulator import stand_ins
 from emulator.aws import EmulatedAws
 from emulator.templates import Resolver, publish_files
+from scripts.document import Document
 from toolchain.assembly import Assembly
 from toolchain.cluster import ClusterRequest, cluster_request
 from toolchain.parallelcluster import Message, ParallelCluster
@@ -16,37 +18,52 @@ from ultracluster.domain.validator_warnings import Verdict, judge
 from ultracluster.domain.validators import TIMED_OUT
 
 
-@dataclass(frozen=True)
-class Report:
-    """The verdict on one deployment.
+class Validation(Document):
+    """What ParallelCluster says of a deployment.
 
     Attributes:
         cluster_name: ParallelCluster's name of the cluster.
         queues: Number of queues.
         messages: What schema and validators say, nothing suppressed, each once.
         verdicts: What the warnings among them do to the deployment, by validator.
-        faults: Why the deployment would fail, or should not be made; none: it is in order.
+        faults: Why the deployment would fail, or should not be made; none: it is valid.
     """
 
     cluster_name: str
     queues: int
     messages: tuple[Message, ...]
-    verdicts: Mapping[str, Verdict]
+    verdicts: dict[str, Verdict]
     faults: tuple[str, ...]
 
 
+class Outcome(Document):
+    """The result of one configuration: a report, or the reason why there is none."""
+
+    environment: str
+    report: Validation | None = None
+    error: str = ""
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def code(self) -> int:
+        """The exit code that this outcome alone would give."""
+        if self.report is None:
+            return 2
+        return 1 if self.report.faults else 0
+
+
 def prepare(aws: EmulatedAws, settings: Settings, assembly: Assembly) -> ClusterRequest:
-    """Make in an emulated AWS what the cluster of an assembly is attached to, and return what its provider gets."""
+    """Create in an emulated AWS what the cluster of an assembly is attached to, and return what its provider gets."""
     stand_ins.create(aws, settings)
     publish_files(assembly, aws)
     return cluster_request(assembly, Resolver(assembly, aws))
 
 
-def examine(parallelcluster: ParallelCluster, request: ClusterRequest, accepting: Mapping[str, str]) -> Report:
-    """Put a cluster before ParallelCluster: with the types of its template, and as CloudFormation would send it.
+def examine(parallelcluster: ParallelCluster, request: ClusterRequest, accepting: Mapping[str, str]) -> Validation:
+    """Let ParallelCluster validate a cluster: with the types of its template, and as CloudFormation would send it.
 
     Args:
-        parallelcluster: Who is asked.
+        parallelcluster: Its code.
         request: What the provider would get.
         accepting: What the settings accept: result of ``validator_warnings.accepted``.
     """
@@ -65,13 +82,19 @@ def examine(parallelcluster: ParallelCluster, request: ClusterRequest, accepting
     ]
     sent = parallelcluster.create(request, strings=True)
     if not sent.accepted:
-        faults.append(f"refused as CloudFormation sends it: {sent.reason}")
+        faults.append(f"rejected as CloudFormation sends it: {sent.reason}")
     if list(sent.messages) != left:
         faults.append(f"as CloudFormation sends it the validators say something else: {sent.messages}")
     queues = request.configuration.get("Scheduling", {}).get("SlurmQueues", [])
-    return Report(request.name, len(queues), tuple(dict.fromkeys(messages)), verdicts, tuple(faults))
+    return Validation(
+        cluster_name=request.name,
+        queues=len(queues),
+        messages=tuple(dict.fromkeys(messages)),
+        verdicts=verdicts,
+        faults=tuple(faults),
+    )
 
 
 def _is_missing(warning: Message) -> bool:
-    """Tell whether a script is not there: all are published here, and no permission is on its way."""
+    """Return whether a script is missing: here all are published, and no permission is still propagating."""
     return warning.validator == "AsyncTimedUrlValidator" and TIMED_OUT not in warning.text

@@ -10,14 +10,14 @@ import pytest
 import yaml
 
 from config.settings import Settings, load
-from scripts import node_image
-from scripts.commands.validate import CONFIG
-from scripts.node_image import Place
+from scripts.image import configuration
+from scripts.image.configuration import BuildContext
+from tests.configurations import CONFIG
 from ultracluster.domain.neuron import RELEASES
 
 PARENT = "ami-0123456789abcdef0"
 KEY = "ultracluster-images/0123456789abcdef.sh"
-PLACE = Place(PARENT, "our-scripts", "subnet-0123456789abcdef0", "sg-0123456789abcdef0")
+CONTEXT = BuildContext(PARENT, "our-scripts", ("subnet-0123456789abcdef0", "sg-0123456789abcdef0"))
 GOLDEN = Path(__file__).with_name("trn1-16.yaml")
 
 
@@ -28,18 +28,18 @@ def settings(**cluster: Any) -> Settings:
 
 
 def test_the_configuration_is_the_golden_one() -> None:
-    made = node_image.configuration(settings(), PLACE, KEY)
+    made = configuration.build_configuration(settings(), CONTEXT, KEY)
     assert made == yaml.safe_load(GOLDEN.read_text(encoding="utf-8"))
 
 
 def test_without_a_subnet_image_builder_takes_the_default_vpc() -> None:
-    build = node_image.configuration(settings(), Place(PARENT, "our-scripts"), KEY)["Build"]
+    build = configuration.build_configuration(settings(), BuildContext(PARENT, "our-scripts"), KEY)["Build"]
     assert not {"SubnetId", "SecurityGroupIds"} & build.keys()
 
 
-def test_the_image_is_told_the_versions_of_its_release() -> None:
+def test_image_sh_gets_the_versions_of_its_release() -> None:
     release = RELEASES["2.27.1"]
-    assert node_image.facts(settings(neuron_sdk="2.27.1")) == {
+    assert configuration.facts(settings(neuron_sdk="2.27.1")) == {
         "sdk": "2.27.1",
         "driver": release.driver,
         "runtime": release.runtime,
@@ -54,8 +54,8 @@ def test_the_image_is_told_the_versions_of_its_release() -> None:
 def test_another_release_is_another_component_and_another_image() -> None:
     def names(release: str) -> tuple[str, str]:
         chosen = settings(neuron_sdk=release)
-        key = node_image.component_key(node_image.component(chosen))
-        return key, node_image.image_id(chosen, node_image.configuration(chosen, PLACE, key))
+        key = configuration.component_key(configuration.component(chosen))
+        return key, configuration.image_id(chosen, configuration.build_configuration(chosen, CONTEXT, key))
 
     assert names("2.28.1") == names("2.28.1")
     assert not set(names("2.28.1")) & set(names("2.27.1"))
@@ -70,8 +70,8 @@ def test_the_component_runs_image_sh_with_all_scripts_and_ends_as_it_does(
     temporary.mkdir()
     (nodes / "lib/told.sh").write_text('told() { echo "$*"; }\n', encoding="utf-8")
     (nodes / "image.sh").write_text('source "${0%/*}/lib/told.sh"\ntold "$@"\nexit 7\n', encoding="utf-8")
-    monkeypatch.setattr(node_image, "_NODES", nodes)
-    script = node_image.component(settings())
+    monkeypatch.setattr(configuration, "_NODES", nodes)
+    script = configuration.component(settings())
     done = subprocess.run(
         ["bash", "-c", script],
         capture_output=True,
@@ -79,11 +79,11 @@ def test_the_component_runs_image_sh_with_all_scripts_and_ends_as_it_does(
         check=False,
         env={"PATH": "/usr/bin:/bin", "TMPDIR": str(temporary)},
     )
-    arguments = [f"{name}={value}" for name, value in node_image.facts(settings()).items()]
+    arguments = [f"{name}={value}" for name, value in configuration.facts(settings()).items()]
     assert (done.returncode, done.stdout, done.stderr) == (7, " ".join(arguments) + "\n", "")
     (nodes / "image.sh").write_text("exit 0\n", encoding="utf-8")
     subprocess.run(
-        ["bash", "-c", node_image.component(settings())],
+        ["bash", "-c", configuration.component(settings())],
         check=True,
         env={"PATH": "/usr/bin:/bin", "TMPDIR": str(temporary)},
     )

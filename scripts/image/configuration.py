@@ -1,4 +1,4 @@
-"""An image with the Neuron software of a deployment in it: what `pcluster build-image` gets for it."""
+"""What `pcluster build-image` gets for an image with the Neuron software of a deployment."""
 
 from __future__ import annotations
 
@@ -17,28 +17,26 @@ from config.settings import Settings
 from scripts.preflight.images import SDK_TAG
 from ultracluster.domain import neuron
 
-_NODES = Path(__file__).parents[1] / "nodes"
+_NODES = Path(__file__).parents[2] / "nodes"
 
 
 @dataclass(frozen=True)
-class Place:
+class BuildContext:
     """Where an image is built, and upon what.
 
     Attributes:
         parent_image: Id of the image to build upon.
         bucket: The bucket that has the component.
-        subnet: Id of the subnet of the build instance; None: one of the default VPC.
-        security_group: Id of its security group, given if and only if there is a subnet.
+        network: Ids of subnet and security group of the build instance; None: the default VPC.
     """
 
     parent_image: str
     bucket: str
-    subnet: str | None = None
-    security_group: str | None = None
+    network: tuple[str, str] | None = None
 
 
 def facts(settings: Settings) -> dict[str, str]:
-    """Return what image.sh is told."""
+    """Return the arguments of image.sh."""
     sdk = settings.cluster.neuron_sdk
     release = neuron.RELEASES[sdk]
     return {
@@ -74,34 +72,35 @@ def component_key(script: str) -> str:
     return f"ultracluster-images/{_digest(script, 16)}.sh"
 
 
-def configuration(settings: Settings, place: Place, key: str) -> dict[str, Any]:
+def build_configuration(settings: Settings, context: BuildContext, key: str) -> dict[str, Any]:
     """Return the configuration of `pcluster build-image`.
 
     ParallelCluster's official image of the same version may be the parent
     (https://docs.aws.amazon.com/parallelcluster/latest/ug/Build-v3.html, ParentImage), and packages of the system are
-    not updated. ParallelCluster's own component runs first. Its last step, RemoveKernelPinAndCleanup, lets go of the
+    not updated. ParallelCluster's own component runs first. Its last step, RemoveKernelPinAndCleanup, releases the
     kernel that it held, and cleans up; ours comes after it, and the one for tags only when the image is tested
     (aws-parallelcluster 3.16.1, resources/imagebuilder/parallelcluster.yaml and parallelcluster_tag.yaml,
-    templates/imagebuilder_stack.py, _add_imagebuilder_components). So image.sh looks itself whether a kernel came.
+    templates/imagebuilder_stack.py, _add_imagebuilder_components). So image.sh checks itself for a new kernel.
     ParallelCluster lets the build instance read the component (_add_default_instance_role there). The instance is of
     the head node's type, which the Region has.
 
     Args:
         settings: Those of the deployment.
-        place: Where the image is built.
+        context: Where the image is built.
         key: That of the component in the bucket.
     """
-    network = {}
-    if place.subnet:
-        network = {"SubnetId": place.subnet, "SecurityGroupIds": [place.security_group]}
+    network: dict[str, Any] = {}
+    if context.network:
+        subnet, security_group = context.network
+        network = {"SubnetId": subnet, "SecurityGroupIds": [security_group]}
     return {
         "Region": settings.region,
         "Image": {"Tags": _tags(settings.tags | {SDK_TAG: settings.cluster.neuron_sdk})},
         "Build": {
             "InstanceType": settings.cluster.head_node.instance_type,
-            "ParentImage": place.parent_image,
+            "ParentImage": context.parent_image,
             **network,
-            "Components": [{"Type": "script", "Value": f"s3://{place.bucket}/{key}"}],
+            "Components": [{"Type": "script", "Value": f"s3://{context.bucket}/{key}"}],
             "Tags": _tags(settings.tags),
         },
     }

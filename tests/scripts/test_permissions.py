@@ -1,7 +1,7 @@
-"""What the pipeline's roles may look at is what programs look at: each runs with these rights alone.
+"""The policies of the pipeline's roles are enough: each command runs with these permissions alone.
 
-But for drift detection: the emulated CloudFormation reads resources by itself, and is refused meanwhile. Its rights are
-compared with what AWS's resource schemas say that reading takes.
+But for drift detection: the emulated CloudFormation reads resources by itself, and is denied meanwhile. Its permissions
+are compared with what AWS's resource schemas say that reading takes.
 """
 
 from __future__ import annotations
@@ -17,15 +17,11 @@ import pytest
 from botocore.exceptions import ClientError
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER  # type: ignore[import-untyped]
 
-from scripts import command
-from scripts import permissions as rights
+from scripts import command, permissions
 from scripts.commands import destroy, diagnose, inventory
 from scripts.deploy import settle
 from scripts.plan.model import Source
 from scripts.plan.plan import plan_of_account
-from scripts.preflight.catalog import CATALOG
-from scripts.preflight.check import Status
-from scripts.preflight.runner import run
 from tests.configurations import SHIPPED
 from tests.scripts.account import Operated
 from tests.scripts.status.emulated import as_json
@@ -43,23 +39,11 @@ def only(policy: dict[str, Any], operated: Operated, monkeypatch: pytest.MonkeyP
         yield
 
 
-def test_preflight_finds_the_same(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> None:
-    def statuses() -> dict[str, Status]:
-        return {each.id: each.finding.status for results in run(CATALOG, operated.deployment()) for each in results}
-
-    expected = statuses()
-    with only(rights.reviewing(), operated, monkeypatch):
-        found = statuses()
-
-    assert found.pop("parallelcluster[launches]") is Status.SKIP, "asks EC2 for a dry run, for which there is no right"
-    assert found == expected
-
-
-@pytest.mark.parametrize("policy", [rights.reviewing, rights.deploying])
+@pytest.mark.slow
 def test_status_shows_all_but_what_the_head_node_is_asked_for(
-    policy: Any, operated: Operated, monkeypatch: pytest.MonkeyPatch
+    operated: Operated, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with only(policy(), operated, monkeypatch):
+    with only(permissions.reviewing(), operated, monkeypatch):
         _, document = as_json(operated.deployment())
 
     assert document["unseen"] == SLURM
@@ -69,18 +53,18 @@ def faster_file_system(settings: Raw) -> None:
     settings["storage"]["file_system"]["throughput_mbps_per_tib"] = 500
 
 
-@pytest.mark.parametrize(("edit", "ok"), [(lambda _: None, True), (faster_file_system, False)], ids=["same", "faster"])
-def test_changes_see_what_is_deployed_and_refuse_what_replaces_it(
-    edit: Callable[[Raw], object], ok: bool, operated: Operated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.slow
+def test_a_plan_sees_what_is_deployed_and_refuses_what_replaces_it(
+    operated: Operated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = edited("trn1-16", edit)
+    settings = edited("trn1-16", faster_file_system)
     deployment = deploy(settings, tmp_path)
-    with only(rights.reviewing(), operated, monkeypatch):
+    with only(permissions.reviewing(), operated, monkeypatch):
         plan = plan_of_account("trn1-16", settings, tmp_path, accepted=False)
 
     assert {stack.name for stack in plan.stacks} == deployment.templates.keys()
     assert {stack.source for stack in plan.stacks} <= {Source.SAME, Source.STORED_TEMPLATE}
-    assert plan.ok == ok
+    assert not plan.ok
 
 
 DIAGNOSE = partial(command.run, diagnose.parser().parse_args(["trn1-16", "--json"]), diagnose.program)
@@ -89,16 +73,16 @@ LOOK_WHAT_TO_DESTROY = ["trn1-16", "--all", "--unprotect", "--dry-run", "--json"
 DESTROY = partial(command.run, destroy.arguments().parse_args(LOOK_WHAT_TO_DESTROY), destroy.program)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("policy", "call"),
     [
-        pytest.param(rights.checking, DIAGNOSE, id="check-diagnose"),
-        pytest.param(rights.deploying, DIAGNOSE, id="deploy-diagnose"),
-        pytest.param(rights.deploying, INVENTORY, id="deploy-inventory"),
-        pytest.param(rights.deploying, DESTROY, id="deploy-destroy"),
+        pytest.param(permissions.checking, DIAGNOSE, id="diagnose"),
+        pytest.param(permissions.deploying, INVENTORY, id="inventory"),
+        pytest.param(permissions.deploying, DESTROY, id="destroy"),
     ],
 )
-def test_a_program_says_the_same_as_with_all_rights(
+def test_a_command_prints_the_same_as_with_all_permissions(
     policy: Callable[[], dict[str, Any]],
     call: Callable[[], int],
     operated: Operated,
@@ -116,10 +100,11 @@ def test_a_program_says_the_same_as_with_all_rights(
         assert said() == expected
 
 
+@pytest.mark.slow
 def test_a_deployment_may_see_whether_another_one_is_in_progress(
     operated: Operated, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with only(rights.deploying(), operated, monkeypatch):
+    with only(permissions.deploying(), operated, monkeypatch):
         assert settle(operated.deployment()) == ""
 
 
@@ -140,12 +125,13 @@ def test_drift_detection_may_read_each_type_that_is_deployed() -> None:
         for name, schema in schemas.items()
         for action in schema.get("handlers", {}).get("read", {}).get("permissions", [])
     }
-    allowed = {action for each in rights.reviewing()["Statement"] for action in each["Action"]}
+    allowed = {action for each in permissions.reviewing()["Statement"] for action in each["Action"]}
 
     assert ("AWS::KMS::Key", "kms:GetKeyPolicy") in needed
     assert {(name, action) for name, action in needed if action not in allowed | NOT_READ} == set()
 
 
+@pytest.mark.slow
 def test_a_deployment_reads_the_clusters_logs_and_a_pull_request_does_not(
     operated: Operated, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -154,7 +140,7 @@ def test_a_deployment_reads_the_clusters_logs_and_a_pull_request_does_not(
     def read() -> None:
         operated.deployment().account.client("logs").filter_log_events(logGroupName=group)
 
-    with only(rights.deploying(), operated, monkeypatch):
+    with only(permissions.deploying(), operated, monkeypatch):
         read()
-    with only(rights.reviewing(), operated, monkeypatch), pytest.raises(ClientError, match="FilterLogEvents"):
+    with only(permissions.reviewing(), operated, monkeypatch), pytest.raises(ClientError, match="FilterLogEvents"):
         read()

@@ -1,0 +1,107 @@
+"""Where an image is built, whether ParallelCluster accepts its configuration, and the commands that build it."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from scripts.deployment import Account
+from scripts.image.configuration import BuildContext
+from scripts.preflight.images import newest_official_image, official_name
+from toolchain.bootstrap import assets_bucket
+
+if TYPE_CHECKING:
+    from config.settings import Settings
+    from emulator.aws import EmulatedAws
+    from toolchain.parallelcluster import ParallelCluster, Verdict
+
+
+class NoImageError(LookupError):
+    """There is no image to build upon, or no bucket for the component; the message says why and what to do."""
+
+
+def find_context(
+    settings: Settings, *, parent_image: str | None, bucket: str | None, network: tuple[str, str] | None
+) -> BuildContext:
+    """Return where the image is built; the account is asked for what is not given.
+
+    Args:
+        settings: Those of the deployment.
+        parent_image: Id of the image to build upon; None: ParallelCluster's newest for version and OS.
+        bucket: The bucket for the component; None: that of the CDK's bootstrap stack.
+        network: Ids of subnet and security group of the build instance; None: the default VPC.
+
+    Raises:
+        NoImageError: Amazon has no image of ParallelCluster's for version and OS, or the build instance could not read
+            the CDK's bucket.
+    """
+    aws = Account(settings.region)
+    if not bucket and settings.bootstrap.kms_key_arn:
+        raise NoImageError(
+            "The build instance may not decrypt the CDK's bucket (`bootstrap.kms_key_arn`): name another bucket with "
+            "--bucket, without a key of yours"
+        )
+    if not bucket:
+        account = settings.account or str(aws.ask("sts", "get_caller_identity")["Account"])
+        bucket = assets_bucket(settings.bootstrap, account, settings.region)
+    if not parent_image:
+        image = newest_official_image(aws, settings.cluster)
+        if image is None:
+            raise NoImageError(
+                f"Amazon has no image {official_name(settings.cluster)} in {settings.region}: change `cluster.os`, or "
+                "name one with --parent-image"
+            )
+        parent_image = str(image["ImageId"])
+    return BuildContext(parent_image, bucket, network)
+
+
+def validate(
+    aws: EmulatedAws, parallelcluster: ParallelCluster, settings: Settings, configuration: dict[str, Any], name: str
+) -> Verdict:
+    """Validate a configuration by ParallelCluster's own code, in an emulated account that has what it names.
+
+    Not in the real one: there even a dry run makes a role (aws-parallelcluster 3.16.1,
+    api/controllers/image_operations_controller.py). The emulated security group has an id of its own.
+    """
+    build = configuration["Build"]
+    ec2 = aws.client("ec2", settings.region)
+    tags = [{"Key": "_custom_id_", "Value": build["ParentImage"]}]
+    ec2.register_image(
+        Name="parent", Architecture="x86_64", TagSpecifications=[{"ResourceType": "image", "Tags": tags}]
+    )
+    if "SecurityGroupIds" in build:
+        group = ec2.create_security_group(GroupName="build", Description="of the build instance")["GroupId"]
+        configuration = configuration | {"Build": build | {"SecurityGroupIds": [group]}}
+    return parallelcluster.build_image(name, configuration)
+
+
+def next_steps(environment: str, settings: Settings, context: BuildContext, key: str, name: str) -> str:
+    """Return the commands that build the image from the files that were written."""
+    pcluster, region = ".venv-pcluster/bin/pcluster", ("--region", settings.region)
+    target = f"s3://{context.bucket}/{key}"
+    upload = ("aws", "s3", "cp", f"build/image-{environment}.sh", target, *region)
+    file = f"build/image-{environment}.yaml"
+    build = (pcluster, "build-image", *region, "--image-id", name, "--image-configuration", file)
+    follow = (pcluster, "describe-image", *region, "--image-id", name)
+    stream = f"{settings.cluster.parallelcluster_version}/1"
+    failure = (pcluster, "get-image-log-events", *region, "--image-id", name, "--log-stream-name", stream)
+    delete = (pcluster, "delete-image", *region, "--image-id", name)
+    return f"""\
+Wrote build/image-{environment}.sh and {file}: Neuron SDK {settings.cluster.neuron_sdk} for {settings.cluster.os}, on \
+{context.parent_image}. ParallelCluster accepts it.
+
+In this directory, after `. .venv/bin/activate`, which has the Node that pcluster needs:
+
+1. Upload the component:
+   {shlex.join(upload)}
+2. Build the image:
+   {shlex.join(build)}
+3. Follow it, until imageBuildStatus is BUILD_COMPLETE:
+   {shlex.join(follow)}
+   If it fails, read why:
+   {shlex.join(failure)}
+   and delete what is left, the log too, before you build again:
+   {shlex.join(delete)}
+4. Name ec2AmiInfo.amiId of that answer as `cluster.custom_ami` in config/{environment}.yaml, and check it:
+   make preflight ENV={environment} ARGS='--only custom-image'
+"""

@@ -1,0 +1,197 @@
+"""Answers of an account that is ready for a deployment, and the same answers altered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from config.settings import Settings, load
+from emulator.aws import ACCOUNT
+from scripts.deployment import Account, Deployment
+from scripts.preflight.check import Check, Finding, Status
+from scripts.preflight.runner import findings
+from tests.configurations import CONFIG
+
+REGION = "us-west-2"
+VPC, PUBLIC, PRIVATE = "vpc-0123456789abcdef0", "subnet-0123456789abcdef0", "subnet-0fedcba9876543210"
+KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+BUCKET = "our-training-data"
+RESERVATION, BLOCK = "cr-0123456789abcdef0", "cr-0fedcba9876543210"
+"""Those that config/reserved.yaml names: 8 and 4 trn1.32xlarge."""
+GROUP = f"arn:aws:resource-groups:{REGION}:{ACCOUNT}:group/pool"
+ENVIRONMENT = "mine"
+_FAIL_OR_WARN = (Status.FAIL, Status.WARN)
+_ORDER = (Status.SKIP, Status.PASS, Status.UNKNOWN, Status.WARN, Status.FAIL)
+_ACTIONS = {
+    "s3:GetBucketEncryption": "s3:GetEncryptionConfiguration",
+    "s3:HeadBucket": "s3:ListBucket",
+    "s3:ListBuckets": "s3:ListAllMyBuckets",
+}
+"""Actions that have another name than the operation that they allow.
+
+https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazons3.html
+"""
+
+Raw = dict[str, Any]
+Edit = Callable[[Raw], object]
+
+
+def everything() -> Raw:
+    """Return settings that have something for every check: those of `reserved`, and more."""
+    raw: Raw = load(CONFIG / "reserved.yaml").model_dump(mode="json")
+    raw["account"] = ACCOUNT
+    raw["network"]["existing"] = {"vpc_id": VPC, "public_subnet_id": PUBLIC, "private_subnet_id": PRIVATE}
+    raw["storage"]["file_system"].update(backup_retention_days=0, kms_key_arn=KEY)
+    raw["storage"]["data_repositories"] = [{"path": "/data", "bucket": BUCKET}]
+    raw["cluster"]["head_node"].update(ssh_key_name="somebody", ssh_cidr="203.0.113.0/24")
+    first = raw["cluster"]["queues"][0]
+    node = {**first["compute_resources"][0], "capacity_reservation_id": None}
+    grouped = [{**node, "capacity_reservation_group_arn": GROUP}]
+    placed = {"placement_group": None, "existing_placement_group": "near", "compute_resources": [node]}
+    raw["cluster"]["queues"] += [
+        {**first, "name": "grouped", "compute_resources": grouped},
+        {**first, "name": "placed", **placed},
+    ]
+    return raw
+
+
+def new_network() -> Raw:
+    """Return settings of a network of its own, those of `trn1-16`."""
+    raw: Raw = load(CONFIG / "trn1-16.yaml").model_dump(mode="json")
+    return raw
+
+
+def deployment_of(raw: Raw) -> Deployment:
+    return Deployment(ENVIRONMENT, Settings.model_validate(raw))
+
+
+def rejection(code: str, operation: str = "Asked") -> ClientError:
+    return ClientError({"Error": {"Code": code, "Message": "no"}}, operation)
+
+
+@dataclass(frozen=True)
+class ByParameters:
+    """Makes an answer of the parameters of a question."""
+
+    answer: Callable[[dict[str, Any]], Any]
+
+
+def stacks(**described: Mapping[str, Any]) -> ByParameters:
+    """Return the answers of CloudFormation in an account with these stacks, by name."""
+    existing = {name: {"StackName": name, "StackStatus": "CREATE_COMPLETE", **each} for name, each in described.items()}
+
+    def answer(parameters: dict[str, Any]) -> Any:
+        if "StackName" not in parameters:
+            return list(existing.values())
+        if parameters["StackName"] not in existing:
+            raise ClientError({"Error": {"Code": "ValidationError", "Message": "it does not exist"}}, "DescribeStacks")
+        return {"Stacks": [existing[parameters["StackName"]]]}
+
+    return ByParameters(answer)
+
+
+class AlteredAccount(Account):
+    """The answers of another account, some of them altered.
+
+    Attributes:
+        actions: The IAM actions of what was asked.
+    """
+
+    def __init__(self, account: Account, answers: Mapping[str, Any]) -> None:
+        """Alter answers by the name of boto3's method; under an empty name is what all others get.
+
+        In place of an answer stands an exception, what changes a copy of the answer, what makes one of the parameters,
+        or the answer itself.
+        """
+        super().__init__(REGION)
+        self._account = account
+        self._answers = answers
+        self.actions: set[str] = set()
+
+    def client(self, service: str, region: str | None = None) -> Any:
+        if "" in self._answers:
+            raise self._answers[""]
+        return self._account.client(service, region)
+
+    def ask(self, service: str, operation: str, **parameters: Any) -> Any:
+        return self._altered(
+            service, operation, parameters, lambda: self._account.ask(service, operation, **parameters)
+        )
+
+    def list(self, service: str, operation: str, *, lasting: bool = False, **parameters: Any) -> Any:
+        return self._altered(
+            service,
+            operation,
+            parameters,
+            lambda: self._account.list(service, operation, lasting=lasting, **parameters),
+        )
+
+    def _altered(self, service: str, operation: str, parameters: dict[str, Any], ask: Callable[[], Any]) -> Any:
+        meta = self._account.client(service).meta
+        action = f"{meta.service_model.signing_name}:{meta.method_to_api_mapping[operation]}"
+        self.actions.add(_ACTIONS.get(action, action))
+        change = self._answers.get(operation, self._answers.get(""))
+        if isinstance(change, Exception):
+            raise change
+        if isinstance(change, ByParameters):
+            return change.answer(parameters)
+        if callable(change):
+            answer = deepcopy(ask())
+            replaced = change(answer)
+            return answer if replaced is None else replaced
+        return ask() if change is None else deepcopy(change)
+
+
+@dataclass(frozen=True)
+class Case:
+    """What a check must find.
+
+    Attributes:
+        check: The check.
+        status: The worst that it finds.
+        says: Parts of what it says then: sentence, hint or command.
+        edit: What is changed in the settings.
+        base: The settings.
+        answers: What the account answers otherwise, see `AlteredAccount`.
+    """
+
+    check: Check
+    status: Status
+    says: tuple[str, ...] = ()
+    edit: Edit = bool
+    base: Callable[[], Raw] = everything
+    answers: Mapping[str, Any] = field(default_factory=dict)
+
+    def settings(self) -> Settings:
+        """Return the settings that it is about."""
+        raw = self.base()
+        self.edit(raw)
+        return Settings.model_validate(raw)
+
+    def findings(self, account: Account) -> list[Finding]:
+        """Return what the check finds, which calls nothing that it has no permission for."""
+        deployment, altered = Deployment(ENVIRONMENT, self.settings()), AlteredAccount(account, self.answers)
+        deployment.account = altered
+        found = findings(self.check, deployment)
+        assert altered.actions <= {permission.action for permission in self.check.permissions}
+        return list(found)
+
+    def verify(self, account: Account) -> None:
+        """Assert what is found."""
+        found = self.findings(account)
+        worst = max(found, key=lambda finding: _ORDER.index(finding.status))
+        assert worst.status is self.status, found
+        of_it = [each for each in found if each.status is worst.status]
+        told = "\n".join(f"{each.sentence}\n{each.hint}\n{each.command}" for each in of_it)
+        assert [text for text in self.says if text not in told] == [], told
+        assert worst.hint or worst.status not in _FAIL_OR_WARN
+
+
+def case(check: Check, status: Status, *says: str, edit: Edit = bool, base: Any = everything, **answers: Any) -> Any:
+    """Return a case as a parameter of tests."""
+    return pytest.param(Case(check, status, says, edit, base, answers), id=f"{check.id}-{status}")

@@ -1,0 +1,123 @@
+"""Zones that offer everything, and zones that do not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scripts.deployment import Account
+from scripts.preflight import zones
+from scripts.preflight.check import Status
+from tests.scripts.preflight.accounts import Case, Raw, case, new_network
+
+
+def in_zone(zone_id: str) -> Any:
+    return lambda raw: raw.update(zone_id=zone_id)
+
+
+def with_endpoints(*names: str) -> Any:
+    return lambda raw: raw["network"].update(interface_endpoints=list(names))
+
+
+def with_login_nodes_of_no_type(raw: Raw) -> None:
+    raw["cluster"]["login_nodes"] = [{"name": "login", "instance_type": "c6i.7xlarge"}]
+
+
+def zone_that_is(**facts: object) -> Any:
+    def alter(answer: Any) -> None:
+        [zone] = [each for each in answer["AvailabilityZones"] if each["ZoneId"] == "usw2-az4"]
+        zone.update(facts)
+
+    return alter
+
+
+def everywhere_but_here(answer: Any) -> None:
+    """Have no service in us-west-2d, which is usw2-az4 there."""
+    for service in answer["ServiceDetails"]:
+        service["AvailabilityZones"] = ["us-west-2a", "us-west-2b"]
+
+
+def nowhere(listed: list[dict[str, str]]) -> list[dict[str, str]]:
+    return [each for each in listed if not each["InstanceType"].startswith("trn1")]
+
+
+CASES = [
+    case(zones.zone, Status.PASS, "usw2-az4 (us-west-2d in this account) is available, opt-in-not-required"),
+    case(
+        zones.zone,
+        Status.FAIL,
+        "no zone usw2-az9 in us-west-2",
+        "there is usw2-az1, usw2-az2, usw2-az3, usw2-az4",
+        edit=in_zone("usw2-az9"),
+    ),
+    case(
+        zones.zone,
+        Status.FAIL,
+        "is constrained",
+        "there is usw2-az1, usw2-az2, usw2-az3",
+        describe_availability_zones=zone_that_is(State="constrained"),
+    ),
+    case(
+        zones.zone,
+        Status.FAIL,
+        "not-opted-in",
+        "`zone_id`",
+        describe_availability_zones=zone_that_is(OptInStatus="not-opted-in"),
+    ),
+    case(
+        zones.zone,
+        Status.WARN,
+        "EC2 says: power is failing",
+        "wait",
+        describe_availability_zones=zone_that_is(Messages=[{"Message": "power is failing"}]),
+    ),
+    case(zones.instance_types, Status.PASS, "usw2-az4 offers", "trn1.32xlarge"),
+    case(
+        zones.instance_types,
+        Status.FAIL,
+        "usw2-az3 does not offer trn1.32xlarge",
+        "usw2-az1, usw2-az4 offer all of c6i.4xlarge, trn1.32xlarge",
+        edit=in_zone("usw2-az3"),
+        base=new_network,
+    ),
+    case(
+        zones.instance_types,
+        Status.FAIL,
+        "usw2-az4 does not offer trn1.32xlarge",
+        "in us-west-2, no zone offers them all",
+        "trn1.32xlarge is offered in no zone",
+        base=new_network,
+        describe_instance_type_offerings=nowhere,
+    ),
+    case(zones.instance_types, Status.FAIL, "does not offer c6i.7xlarge", edit=with_login_nodes_of_no_type),
+    case(zones.endpoint_services, Status.SKIP),
+    case(
+        zones.endpoint_services,
+        Status.PASS,
+        "has endpoints in usw2-az4",
+        edit=with_endpoints("parallelcluster", "ssm", "s3"),
+        base=new_network,
+    ),
+    case(
+        zones.endpoint_services,
+        Status.FAIL,
+        "no service com.amazonaws.us-west-2.dynamodb with interface endpoints",
+        "take dynamodb off `network.interface_endpoints`",
+        edit=with_endpoints("ssm", "dynamodb"),  # which is a gateway only
+        base=new_network,
+    ),
+    case(
+        zones.endpoint_services,
+        Status.FAIL,
+        "com.amazonaws.us-west-2.ssm has no endpoints in usw2-az4, but in usw2-az1, usw2-az2",
+        edit=with_endpoints("ssm"),
+        base=new_network,
+        describe_vpc_endpoint_services=everywhere_but_here,
+    ),
+]
+
+
+@pytest.mark.parametrize("each", CASES)
+def test_zones(each: Case, account: Account) -> None:
+    each.verify(account)

@@ -271,7 +271,7 @@ mutation: setup ## Change settings' models and rules line by line, and list what
 	@cd build/mutation && mutmut run $(ARGS) && mutmut results | sed '/: not checked$$/d'
 
 .PHONY: bench
-bench: setup .venv-training/.complete ## Measure synth and tests as docs/performance.md reports them
+bench: setup .venv-training/.complete ## Measure what docs/performance.md shows: ARGS='--only tests', ARGS='--only clone'
 	@python -m scripts bench $(ARGS)
 
 .PHONY: lint

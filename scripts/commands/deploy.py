@@ -17,10 +17,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, Final
 
+from scripts.command import INTERRUPTED, UNUSABLE
 from scripts.deployment import PARTS, Deployment
 from scripts.interrupts import clean_up_as_after_ctrl_c, handled
 from scripts.plan import cdk
-from scripts.plan.command import INTERRUPTED, UNUSABLE, PlanError, make_plan, settings_of, show, synthesize
+from scripts.plan.command import PlanError, make_plan, settings_of, show, synthesize
 
 BUILD = cdk.ROOT / "build"
 OUTDATED: Final = (

@@ -271,7 +271,7 @@ mutation: setup ## Mutate settings and rules, and list the mutants that no unit 
 	@cd build/mutation && mutmut run $(ARGS) && mutmut results | sed '/: not checked$$/d'
 
 .PHONY: bench
-bench: setup .venv-training/.complete ## Measure what docs/performance.md reports
+bench: setup .venv-training/.complete ## Measure what docs/performance.md shows: ARGS='--only tests', ARGS='--only clone'
 	@python -m scripts bench $(ARGS)
 
 .PHONY: lint

@@ -1,1 +1,1 @@
-"""What `python -m scripts bench` is made of: the machine, tables, and the Slurm controller."""
+"""Measurements of `make bench`: synth, templates, Slurm controller, status, training data, tests."""

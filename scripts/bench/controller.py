@@ -8,8 +8,7 @@ import shutil
 import subprocess
 import sys
 
-from scripts.bench.machine import ROOT, environment, machine
-from scripts.bench.tables import BenchError, Row, table, verdict
+from scripts.bench.common import ROOT, BenchError, Row, conditions, environment, table, verdict
 
 MAX_TIMES = 1.1
 """Of the seconds that ParallelCluster's own settings take; the load is submitted by the clock, not by the CPU."""
@@ -18,7 +17,7 @@ _HEADER = ("Load", "settings", "accepted s", "allocated s", "all nodes asked for
 
 
 def report() -> tuple[str, list[Row]]:
-    """Measure, and return what there is to say and the rows of its table. Nothing is installed on this machine.
+    """Measure, and return text and the rows of its table. Nothing is installed on this machine.
 
     Raises:
         BenchError: It cannot be measured here.
@@ -27,7 +26,7 @@ def report() -> tuple[str, list[Row]]:
         raise BenchError(
             "The Slurm controller is not measured: that takes root and mmdebstrap (apt install mmdebstrap)."
         )
-    load, *_ = os.getloadavg()
+    heading = conditions("Seconds from the first submission")
     done = subprocess.run(
         [sys.executable, "-m", "tests.end_to_end.slurm.controller"],
         cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True, check=False,
@@ -36,15 +35,11 @@ def report() -> tuple[str, list[Row]]:
         raise BenchError(f"tests.end_to_end.slurm.controller: exit code {done.returncode}")
     measured = json.loads(done.stdout)
     found = rows(measured["loads"])
-    introduction = (
-        f"Seconds from the first submission; Slurm {measured['slurm']} on {machine()}; load average {load:.1f} before "
-        "the start."
-    )
-    return f"{introduction}\n\n{table(_HEADER, found)}", found
+    return f"{heading} Slurm {measured['slurm']}.\n\n{table(_HEADER, found)}", found
 
 
 def rows(loads: dict[str, dict[str, dict[str, float]]]) -> list[Row]:
-    """Return a row for each load and settings; the last settings of a load are held against the first."""
+    """Return a row for each load and settings; the last settings of a load are compared with the first."""
     found = []
     for name, by_settings in loads.items():
         first, *_ = by_settings.values()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -13,8 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from scripts.bench.machine import ROOT, machine
-from scripts.bench.tables import BenchError, Row, table, verdict
+from scripts.bench.common import ROOT, BenchError, Row, conditions, table, verdict
 
 MAX_TIMES = 0.25
 PYTHON = ROOT / ".venv-training/bin/python"
@@ -54,7 +52,7 @@ def report(rounds: int) -> tuple[str, list[Row]]:
     Raises:
         BenchError: It could not be measured.
     """
-    load, *_ = os.getloadavg()
+    heading = conditions(f"Medians of {rounds} rounds")
     command = [str(PYTHON), "-m", "scripts.bench.feed", str(rounds)]
     try:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
@@ -63,8 +61,7 @@ def report(rounds: int) -> tuple[str, list[Row]]:
     except subprocess.CalledProcessError as error:
         raise BenchError(f"{PYTHON.name} -m scripts.bench.feed: {error.stderr}") from error
     found = rows([(each["phase"], each["accumulation"], each["milliseconds"]) for each in json.loads(done.stdout)])
-    text = f"Medians of {rounds} rounds on {machine()}; load average {load:.1f} before the start."
-    return f"{text}\n\n{table(_HEADER, found)}", found
+    return f"{heading}\n\n{table(_HEADER, found)}", found
 
 
 def rows(samples: list[tuple[int, int, float]]) -> list[Row]:

@@ -1,4 +1,4 @@
-"""How soon `status` says something, beside the AWS command line of the same machine."""
+"""How soon `status` prints its first line, beside the AWS command line of the same machine."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from scripts.bench.machine import ROOT, environment, machine
-from scripts.bench.tables import BenchError, Row, table, verdict
+from scripts.bench.common import ROOT, BenchError, Row, conditions, environment, table, verdict
 
 MAX_SECONDS = 1.0
 """CPU seconds to the first output."""
@@ -38,7 +37,7 @@ def report(rounds: int) -> tuple[str, list[Row]]:
     """
     from emulator.aws import EmulatedAws
 
-    load, *_ = os.getloadavg()
+    heading = conditions(f"Medians of {rounds} rounds")
     commands: dict[str, Sequence[str]] = {_STATUS: (sys.executable, "-m", "scripts", "status", "trn1-16")}
     if shutil.which("aws", path=environment()["PATH"]):
         commands[_AWS] = ("aws", "--version")
@@ -49,8 +48,7 @@ def report(rounds: int) -> tuple[str, list[Row]]:
             for name, command in commands.items():
                 samples[name].append(_run(command, {**environment(), **aws.settings}))
     found = rows({name: counted for name, (_, *counted) in samples.items()})
-    text = f"Medians of {rounds} rounds on {machine()}; load average {load:.1f} before the start."
-    return f"{text}\n\n{table(_HEADER, found)}", found
+    return f"{heading}\n\n{table(_HEADER, found)}", found
 
 
 def rows(samples: Mapping[str, Sequence[Sample]]) -> list[Row]:

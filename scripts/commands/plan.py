@@ -11,35 +11,36 @@ import argparse
 import sys
 from pathlib import Path
 
+from scripts.command import INTERRUPTED, UNUSABLE
 from scripts.interrupts import clean_up_as_after_ctrl_c
-from scripts.plan.command import INTERRUPTED, UNUSABLE, PlanError, make_plan, show
+from scripts.plan.command import PlanError, make_plan, show
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the command line's parser."""
-    found = argparse.ArgumentParser(prog="python -m scripts plan", description=__doc__)
-    found.add_argument("environment", metavar="ENV", help="file name in config/ without .yaml")
-    found.add_argument(
+def arguments() -> argparse.Namespace:
+    """Return what the command line says."""
+    parser = argparse.ArgumentParser(prog="python -m scripts plan", description=__doc__)
+    parser.add_argument("environment", metavar="ENV", help="file name in config/ without .yaml")
+    parser.add_argument(
         "--against", type=Path, metavar="DIRECTORY", help="compare with this assembly, or these templates, offline"
     )
-    found.add_argument(
+    parser.add_argument(
         "--assembly", type=Path, metavar="DIRECTORY", help="what would be deployed (default: ENV is synthesized)"
     )
-    found.add_argument(
+    parser.add_argument(
         "--accept-replacement",
         action="store_true",
         help="allow the replacement of what holds data or everything depends on",
     )
-    output = found.add_mutually_exclusive_group()
+    output = parser.add_mutually_exclusive_group()
     output.add_argument("--json", action="store_true", help="print one JSON document (docs/plan.md)")
     output.add_argument("--markdown", action="store_true", help="print a comment for a pull request")
-    return found
+    return parser.parse_args()
 
 
 def main() -> int:
     """Print the plan that the command line asks for, and return the exit code."""
     clean_up_as_after_ctrl_c()
-    given = parser().parse_args()
+    given = arguments()
     try:
         plan = make_plan(given.environment, given.assembly, given.against, accepted=given.accept_replacement)
     except PlanError as error:

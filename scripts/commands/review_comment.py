@@ -14,23 +14,23 @@ ROOT = Path(__file__).parents[2]
 UNUSABLE = 2
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the command line's parser."""
-    found = argparse.ArgumentParser(prog="python -m scripts review_comment", description=__doc__)
-    found.add_argument("environment", metavar="ENV", help="file name in config/ of either checkout, without .yaml")
-    found.add_argument("--before", type=Path, required=True, metavar="DIRECTORY", help="a checkout without the change")
-    found.add_argument(
+def arguments() -> argparse.Namespace:
+    """Return what the command line says."""
+    parser = argparse.ArgumentParser(prog="python -m scripts review_comment", description=__doc__)
+    parser.add_argument("environment", metavar="ENV", help="file name in config/ of either checkout, without .yaml")
+    parser.add_argument("--before", type=Path, required=True, metavar="DIRECTORY", help="a checkout without the change")
+    parser.add_argument(
         "--after", type=Path, default=ROOT, metavar="DIRECTORY", help="one with it (default: where this program is)"
     )
-    found.add_argument(
+    parser.add_argument(
         "--preflight", type=Path, metavar="FILE", help="what preflight --json printed; none or empty: it was not run"
     )
-    return found
+    return parser.parse_args()
 
 
 def main() -> int:
     """Print the comment that the command line asks for, and return the exit code."""
-    given = parser().parse_args()
+    given = arguments()
 
     from scripts.review.checkouts import find, names
     from scripts.review.comment import DocumentError, comment, read_preflight

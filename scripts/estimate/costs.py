@@ -99,7 +99,7 @@ class Cost(Document):
 
 
 class UsePrice(Document):
-    """The price of what is paid by use, in amounts that the settings do not tell."""
+    """The price of what is paid by use, in amounts that the settings do not determine."""
 
     name: str
     price: Price | None
@@ -187,7 +187,7 @@ def parts(settings: Settings) -> list[Part]:
 
 
 def paid_by_use(settings: Settings) -> list[Product]:
-    """Return what is paid by the GB, whose amounts the settings do not tell."""
+    """Return what is paid by the GB, whose amounts the settings do not determine."""
     network, head_node = settings.network, settings.cluster.head_node
     return [
         *([products.NAT_DATA] if network.existing is None else []),

@@ -1,19 +1,22 @@
 """What one instance of a type has.
 
 Chips, their cores, memory and dense BF16: Neuron documentation, about-neuron/arch/neuron-hardware, pages trainium and
-trainium2. The rest: EC2 DescribeInstanceTypes as packed in moto 5.2.5, which a test compares. It tells 512 GiB per
-Trainium2 chip, the Neuron documentation 96 GiB; the latter is taken.
+trainium2. The rest: EC2 DescribeInstanceTypes as packed in moto 5.2.5, which a test compares. It has 512 GiB per
+Trainium2 chip, the Neuron documentation 96 GiB; the latter is used.
 """
 
-import re
-from dataclasses import dataclass
+from __future__ import annotations
 
+import re
+from typing import NamedTuple
+
+from scripts.document import Document
+from scripts.estimate.figures import Number
 from ultracluster.domain.instance_types import TRAINIUM_TYPES, memory_gib
 
 
-@dataclass(frozen=True)
-class Hardware:
-    """What an instance has.
+class Hardware(Document):
+    """What an instance has, or some of them together.
 
     Attributes:
         vcpus: Default number of vCPUs, the unit of EC2's quotas.
@@ -26,18 +29,17 @@ class Hardware:
         nvme_tb: Local NVMe storage in TB.
     """
 
-    vcpus: int
-    memory_gib: float
+    vcpus: int = 0
+    memory_gib: Number = 0
     chips: int = 0
     neuron_cores: int = 0
-    bf16_pflops: float = 0
+    bf16_pflops: Number = 0
     accelerator_memory_gib: int = 0
     efa_gbps: int = 0
-    nvme_tb: float = 0
+    nvme_tb: Number = 0
 
 
-@dataclass(frozen=True)
-class _Chip:
+class _Chip(NamedTuple):
     neuron_cores: int
     bf16_tflops: int
     memory_gib: int

@@ -131,7 +131,7 @@ def fetch(client: Any, region: str, products: Collection[Product]) -> dict[str, 
     Args:
         client: A boto3 client of ``pricing``.
         region: AWS Region.
-        products: What to look for, each with a service code.
+        products: What to search for, each with a service code.
 
     Returns:
         Dollars by product name, without those that the Price List does not have, or has more than one price of.

@@ -27,21 +27,13 @@ SCRATCH_MBPS_PER_TIB = 200
 """Baseline of SCRATCH_2 (LustreGuide, "Performance characteristics of SSD and HDD storage classes")."""
 
 
-class Sizes(Document):
+class Sizes(Hardware):
     """What some nodes have together; one node is a sum of one.
 
     Types whose hardware is not known here count as nodes, interfaces and addresses only.
     """
 
     nodes: int = 0
-    chips: int = 0
-    neuron_cores: int = 0
-    bf16_pflops: Number = 0
-    vcpus: int = 0
-    memory_gib: Number = 0
-    accelerator_memory_gib: int = 0
-    efa_gbps: int = 0
-    nvme_tb: Number = 0
     interfaces: int = 0
     addresses: int = 0
 
@@ -130,18 +122,11 @@ def fleet(spec: ClusterSpec) -> Fleet:
 
 
 def _one_node(spec: ClusterSpec, resource: ComputeResourceSpec) -> Sizes:
-    has = hardware(resource.instance_type) or Hardware(vcpus=0, memory_gib=0)
+    has = hardware(resource.instance_type) or Hardware()
     name, efa, interface_type = resource.instance_type, resource.has_efa, spec.efa_interface_type
     return Sizes(
+        **dict(has) | {"efa_gbps": has.efa_gbps if efa else 0},
         nodes=1,
-        chips=has.chips,
-        neuron_cores=has.neuron_cores,
-        bf16_pflops=has.bf16_pflops,
-        vcpus=has.vcpus,
-        memory_gib=has.memory_gib,
-        accelerator_memory_gib=has.accelerator_memory_gib,
-        efa_gbps=has.efa_gbps if efa else 0,
-        nvme_tb=has.nvme_tb,
         interfaces=interfaces_per_node(name, efa=efa, interface_type=interface_type),
         addresses=addresses_per_node(name, efa=efa, interface_type=interface_type),
     )

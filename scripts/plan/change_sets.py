@@ -92,16 +92,16 @@ def changes(
         read_late: Properties that Fn::GetStackOutput feeds, by logical id.
     """
     known = {change.logical_id: change for change in compared}
-    found = {
-        logical_id: _change(each, known.get(logical_id), (read_late or {}).get(logical_id, ()))
-        for each in description
-        for logical_id in [each["LogicalResourceId"]]
-    }
-    told = {logical_id: change for logical_id, change in found.items() if change is not None}
+    merged = {}
+    for described in description:
+        logical_id = described["LogicalResourceId"]
+        change = _change(described, known.get(logical_id), (read_late or {}).get(logical_id, ()))
+        if change is not None:
+            merged[logical_id] = change
     for logical_id, change in known.items():
-        if awaited(change) and _severity(change) > _severity(told.get(logical_id)):
-            told[logical_id] = change
-    return tuple(told[logical_id] for logical_id in sorted(told))
+        if awaited(change) and _severity(change) > _severity(merged.get(logical_id)):
+            merged[logical_id] = change
+    return tuple(merged[logical_id] for logical_id in sorted(merged))
 
 
 @dataclass(frozen=True)
@@ -232,29 +232,31 @@ def _described(made: _ChangeSets, stack_name: str, complaint: str) -> Descriptio
 
 
 def _change(
-    told: Mapping[str, Any], compared: ResourceChange | None, read_late: Sequence[PropertyChange]
+    described: Mapping[str, Any], compared: ResourceChange | None, read_late: Sequence[PropertyChange]
 ) -> ResourceChange | None:
     """Return the change of a resource in a change set; None if it is dynamic only, and the comparison has none."""
-    logical_id, resource_type = told["LogicalResourceId"], told["ResourceType"]
-    physical_id, stays = told.get("PhysicalResourceId", ""), "Retain" in told.get("PolicyAction", "")
+    logical_id, resource_type = described["LogicalResourceId"], described["ResourceType"]
+    physical_id, stays = described.get("PhysicalResourceId", ""), "Retain" in described.get("PolicyAction", "")
     change = compared or ResourceChange(logical_id, resource_type, Effect.CHANGED)
     change = replace(change, physical_id=physical_id, old_stays=stays)
-    if told["Action"] in ("Add", "Remove"):
-        return replace(change, effect=Effect.ADDED if told["Action"] == "Add" else Effect.REMOVED)
-    recreating = {each["Target"].get("Name") for each in told["Details"] if _recreates(each["Target"])}
+    if described["Action"] in ("Add", "Remove"):
+        return replace(change, effect=Effect.ADDED if described["Action"] == "Add" else Effect.REMOVED)
+    recreating = {each["Target"].get("Name") for each in described["Details"] if _recreates(each["Target"])}
     changed = {each.path.partition(".")[0] for each in change.properties}
     late = tuple(each for each in read_late if each.path in recreating - changed)
     change = replace(change, properties=change.properties + late)
     changed |= {each.path for each in late}
     details = [
-        each for each in told["Details"] if each.get("Evaluation") == "Static" or each["Target"].get("Name") in changed
+        each
+        for each in described["Details"]
+        if each.get("Evaluation") == "Static" or each["Target"].get("Name") in changed
     ]
     if not details:
         return None
     targets = [each["Target"] for each in details]
     targets = [each for each in targets if each["Attribute"] != "Metadata"] or targets
     effect = Effect.CHANGED
-    if told.get("Replacement") == "True":
+    if described.get("Replacement") == "True":
         effect = Effect.REPLACED
     elif any(map(_recreates, targets)):
         effect = Effect.MAY_BE_REPLACED

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from config.settings import Settings
     from scripts.plan.model import Plan
 
-UNUSABLE = 2
-INTERRUPTED = 130
 PLAIN_WIDTH = 120
 
 

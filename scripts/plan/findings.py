@@ -1,4 +1,4 @@
-"""What blocks a deployment, and what somebody should know before it."""
+"""What blocks a deployment, and what needs attention before it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NOTED: Final[Mapping[str, str]] = {
     "AWS::EC2::PlacementGroup": "it can be deleted only when no instance is in it any more",
     "AWS::Logs::LogGroup": "its logs do not move to another one",
 }
-"""The types whose replacement or removal somebody should know of, and why.
+"""The types whose replacement or removal is a warning, and why.
 
 https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DeletePlacementGroup.html
 """

@@ -11,7 +11,7 @@ from scripts.plan.sections import PERMISSIONS, Section, sections, verdict
 from scripts.preflight.check import Finding
 
 _EMPHASIZED = (*REPLACING, Effect.REMOVED, Kind.TERMINATES, Kind.REFUSED)
-"""Beginnings of cells that nobody may overlook."""
+"""Beginnings of cells that are bold."""
 
 
 def as_markdown(plan: Plan) -> str:

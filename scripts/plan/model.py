@@ -179,7 +179,7 @@ class Plan(Document):
         against: What it was compared with: the account, or a directory.
         stacks: In the order of their deployment.
         cluster: What happens to the cluster.
-        findings: What blocks it (FAIL), and what somebody should know (WARN).
+        findings: What blocks it (FAIL), and what needs attention (WARN).
     """
 
     environment: str

@@ -124,7 +124,7 @@ def of(found: Costs, name: str) -> Any:
     return cost
 
 
-def test_costs_are_those_that_the_readme_tells() -> None:
+def test_costs_are_those_of_the_readme() -> None:
     found = costs(settings(), TABLE)
     assert of(found, "trn1/trn1-32xl, trn1.32xlarge").at_max_count.day == 8256
     daily = {cost.name: cost.at_min_count.day or Decimal(0) for cost in found.parts}
@@ -194,7 +194,7 @@ def test_an_existing_vpc_costs_nothing_here() -> None:
     assert any("existing VPC" in remark for remark in estimate(found, TABLE).remarks)
 
 
-def test_a_region_without_prices_says_so_instead_of_guessing() -> None:
+def test_a_region_without_prices_has_no_sums() -> None:
     found = costs(settings(), Prices("ap-southeast-4"))
     assert found.at_max_count.hour == 0
     assert len(found.not_in_the_sums) == len(found.parts)
@@ -286,14 +286,14 @@ def test_each_type_of_file_system_has_quotas_of_its_own(keys: dict[str, Any], st
         *((name, False) for name in ("trn1.32xlarge", "inf2.xlarge", "hpc7a.96xlarge", "mac2.metal", "vt1.3xlarge")),
     ],
 )
-def test_families_of_the_standard_quotas_are_told_by_all_of_their_name(instance_type: str, standard: bool) -> None:
+def test_the_standard_quotas_go_by_the_whole_family(instance_type: str, standard: bool) -> None:
     assert is_standard(instance_type) is standard
 
 
 @pytest.mark.parametrize(
     ("limit", "nodes"), [(0, 0), (105, 0), (106, 0), (107, 1), (114, 8), (115, 8), (123, 9), (178, 15), (179, 16)]
 )
-def test_nodes_within_a_limit_are_filled_up_in_order(limit: float, nodes: int) -> None:
+def test_nodes_within_a_limit(limit: float, nodes: int) -> None:
     quota = Quota("s", "c", "n", "u", None, (Share(8, 1), Share(8, 8.125)), fixed=106)
     assert (quota.amount, quota.needed, quota.nodes) == (179, 179, 16)
     assert quota.nodes_within(limit) == nodes

@@ -1,4 +1,4 @@
-"""Prices from AWS's Price List API: what is asked, what is made of the answers, and when the table is taken instead.
+"""Prices from AWS's Price List API: requests, answers, and when the table is used instead.
 
 The answers have the shape of the API reference, GetProducts; names are those of the public price list.
 """
@@ -127,7 +127,7 @@ def test_what_is_not_one_price_is_no_price(api: Api, offers: list[dict[str, Any]
     assert fetch(api({"AmazonEC2": offers}), "us-west-2", [GP3]) == {}
 
 
-def test_an_error_of_the_api_is_told(api: Api) -> None:
+def test_an_error_of_the_api_is_a_price_list_error(api: Api) -> None:
     client = api({})
 
     def deny(request: Any, **_: Any) -> AWSResponse:
@@ -151,57 +151,44 @@ def online(monkeypatch: pytest.MonkeyPatch, api: Api) -> Any:
     return client
 
 
-def test_the_answer_is_kept_for_a_week(online: Any, offline: Path) -> None:
-    fresh = find_prices("us-west-2", [TRN1, products.DASHBOARD], "auto", TODAY)
+def test_the_answer_is_kept_for_a_week(online: Any, offline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fresh = find_prices("us-west-2", [TRN1, PUBLIC_ADDRESS], "auto", TODAY)
     assert fresh == Prices("us-west-2", {"trn1.32xlarge": Decimal(20)}, TODAY)
     calls = len(online.asked)
-    kept = find_prices("us-west-2", [TRN1], "auto", TODAY + timedelta(days=7))
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    kept = find_prices("us-west-2", [TRN1, PUBLIC_ADDRESS], "auto", TODAY + timedelta(days=7))
     assert (kept.listed, kept.listed_on) == (fresh.listed, TODAY)
     assert kept.remark == f"kept in {offline / 'cache/ultracluster/prices-us-west-2.json'}"
     assert len(online.asked) == calls
-    later = find_prices("us-west-2", [TRN1], "auto", TODAY + timedelta(days=8))
-    assert later.listed_on == TODAY + timedelta(days=8)
-    assert len(online.asked) == 2 * calls
+    price = kept.of(PUBLIC_ADDRESS)  # the list does not have it
+    assert price is not None
+    assert price.source == "table"
+    for region, day in (("us-east-1", TODAY), ("us-west-2", TODAY + timedelta(days=8))):
+        assert find_prices(region, [TRN1], "auto", day) == Prices(
+            region, remark="no credentials for the Price List API"
+        )
 
 
-def test_a_kept_answer_serves_without_credentials(online: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    find_prices("us-west-2", [TRN1], "auto", TODAY)
-    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
-    assert find_prices("us-west-2", [TRN1], "auto", TODAY).listed_on == TODAY
-    assert find_prices("us-east-1", [TRN1], "auto", TODAY) == Prices(
-        "us-east-1", remark="no credentials for the Price List API"
-    )
-
-
-def test_a_kept_answer_about_less_is_not_enough(online: Any) -> None:
+@pytest.mark.usefixtures("online")
+def test_a_kept_answer_about_less_is_not_enough() -> None:
     find_prices("us-west-2", [TRN1], "auto", TODAY)
     assert find_prices("us-west-2", [TRN1, GP3], "auto", TODAY).listed["EBS gp3"] == Decimal("0.07")
 
 
-def test_what_the_list_does_not_have_is_not_asked_for_again(online: Any) -> None:
-    find_prices("us-west-2", [PUBLIC_ADDRESS], "auto", TODAY)
-    calls = len(online.asked)
-    found = find_prices("us-west-2", [PUBLIC_ADDRESS], "auto", TODAY)
-    assert len(online.asked) == calls
-    price = found.of(PUBLIC_ADDRESS)
-    assert price is not None
-    assert price.source == "table"
-
-
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"day": "2026-11-20", "asked": [], "dollars": {"x": "y"}}'])
-def test_a_broken_cache_is_no_fault(online: Any, offline: Path, text: str) -> None:
-    path = offline / "cache/ultracluster/prices-us-west-2.json"
-    path.parent.mkdir(parents=True)
-    path.write_text(text, encoding="utf-8")
-    assert find_prices("us-west-2", [TRN1], "auto", TODAY).listed == {"trn1.32xlarge": Decimal(20)}
-
-
-def test_the_table_and_the_api_can_be_asked_for(online: Any) -> None:
+def test_the_table_and_the_api_can_be_chosen(online: Any) -> None:
     find_prices("us-west-2", [TRN1], "auto", TODAY)
     assert find_prices("us-west-2", [TRN1], "table", TODAY) == Prices("us-west-2", remark="as asked for")
     calls = len(online.asked)
     assert find_prices("us-west-2", [TRN1], "api", TODAY).remark == ""
     assert len(online.asked) == 2 * calls
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"day": "2026-11-20", "asked": [], "dollars": {"x": "y"}}'])
+def test_a_broken_cache_is_ignored(online: Any, offline: Path, text: str) -> None:
+    path = offline / "cache/ultracluster/prices-us-west-2.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(text, encoding="utf-8")
+    assert find_prices("us-west-2", [TRN1], "auto", TODAY).listed == {"trn1.32xlarge": Decimal(20)}
 
 
 @pytest.mark.usefixtures("online")

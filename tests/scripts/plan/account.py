@@ -11,13 +11,11 @@ from typing import Any
 import pytest
 
 from config.settings import Settings
-from emulator import stand_ins
 from emulator.aws import EmulatedAws
 from emulator.cdk import CommandLine
 from scripts.plan import plan
 from scripts.plan.model import Plan
-from tests.deployed import create_stacks
-from tests.stacks.deployments import Deployment, deploy, edited
+from tests.stacks.deployments import deploy, edited
 from toolchain.parallelcluster import ParallelCluster
 
 ENVIRONMENT = "trn1-16"
@@ -48,10 +46,6 @@ class DeployedCluster:
         self._directory = directory
         self._parallelcluster = ParallelCluster(aws.environment)
         self.cdk = CommandLine(aws)
-        settings, directory = self.assembly("deployed", unchanged)
-        stand_ins.create(aws, settings)
-        assert self.cdk.bootstrap(REGION) == 0
-        create_stacks(aws, Deployment(settings, directory))
 
     def act_as(self, environment: Mapping[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
         """Give this process the credentials of an environment."""

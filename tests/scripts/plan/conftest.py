@@ -10,10 +10,13 @@ from typing import Any
 
 import pytest
 
+from emulator import stand_ins
 from emulator.aws import EmulatedAws
 from scripts.plan import change_sets, plan
 from scripts.plan.comparison import Comparison
-from tests.scripts.plan.account import DeployedCluster
+from tests.deployed import create_stacks
+from tests.scripts.plan.account import ENVIRONMENT, DeployedCluster, unchanged
+from tests.stacks.deployments import deploy, edited
 from toolchain.assembly import EXAMPLE_ACCOUNT, Stack
 from toolchain.cluster import CLUSTER_TYPE
 from toolchain.golden import read_golden
@@ -62,10 +65,14 @@ def find(stacks: dict[str, Stack], part: str, resource_type: str) -> tuple[str, 
 @pytest.fixture(scope="module")
 def deployed_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeployedCluster]:
     """One deployment for the tests of a module: what is done with restricted permissions ends its head node."""
+    settings = edited(ENVIRONMENT, unchanged)
     with EmulatedAws() as aws:
-        found = DeployedCluster(aws, tmp_path_factory.mktemp("assemblies"))
-        yield found
-        found.close()
+        stand_ins.create(aws, settings)
+        stand_ins.bootstrap(aws, REGION)
+        create_stacks(aws, deploy(settings, tmp_path_factory.mktemp("deployed")))
+        cluster = DeployedCluster(aws, tmp_path_factory.mktemp("assemblies"))
+        yield cluster
+        cluster.close()
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -138,15 +139,20 @@ def test_without_credentials(run: Run, tmp_path: Path, monkeypatch: pytest.Monke
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("offline")
-def test_a_configuration_is_synthesized_as_make_deploy_does(run: Run, tmp_path: Path) -> None:
-    command.synthesize("trn1-16", tmp_path)
-    manifest = json.loads((tmp_path / "manifest.json").read_text(encoding="utf-8"))
-    assert {f"trn1-16-{part}" for part in PARTS} <= manifest["artifacts"].keys()
-    code, out, _ = run(plan, "trn1-16", "--against", str(tmp_path))
+def test_without_an_assembly_the_cdk_synthesizes(run: Run, tmp_path: Path) -> None:
+    deploy(edited_settings("trn1-16", lambda _: None), tmp_path)
+    code, out, _ = run(plan, "trn1-16", "--against", str(tmp_path), "--json")
+    found = json.loads(out)
     assert code == 0
-    assert "Nothing would change." in out
-    with pytest.raises(command.PlanError, match=r"nowhere\.yaml"):
-        command.synthesize("nowhere", tmp_path)
+    assert [stack["name"] for stack in found["stacks"]] == [f"trn1-16-{part}" for part in PARTS]
+    assert {cause for stack in found["stacks"] for each in stack["changes"] for cause in each["causes"]} <= {"Metadata"}
+
+
+def test_what_cannot_be_synthesized_is_the_error_of_the_cdk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failing = [sys.executable, "-c", "print('config/trn1-16.yaml: no'); raise SystemExit(1)"]
+    monkeypatch.setattr(cdk, "command", lambda *_: failing)
+    with pytest.raises(command.PlanError, match=r"^config/trn1-16.yaml: no$"):
+        command.synthesize("trn1-16", tmp_path)
 
 
 def test_make_diff_compares_with_one_account_only() -> None:

@@ -1,0 +1,128 @@
+"""What all measurements share: commands as whole processes, the machine, and tables of Markdown."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+class BenchError(RuntimeError):
+    """Something could not be measured; the message says why."""
+
+
+# --- commands ---
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Seconds that a command took: of CPU, of all its processes, and by the clock; and what it printed."""
+
+    cpu: float
+    wall: float
+    output: str = ""
+
+
+def environment() -> dict[str, str]:
+    """Return the environment of what is measured: a person's, without account and without switches."""
+    switches = ("AWS_", "CDK_", "JSII_", "NODE_", "PYTEST_", "PYTHON")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(switches)}
+    return {
+        **kept,
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "CDK_DISABLE_CLI_TELEMETRY": "1",
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+    }
+
+
+def run(arguments: Sequence[str], directory: Path = ROOT, variables: Mapping[str, str] | None = None) -> Sample:
+    """Run a command to its end.
+
+    Args:
+        arguments: The command line.
+        directory: Where it runs.
+        variables: Environment variables beside those of `environment`.
+
+    Raises:
+        BenchError: It failed.
+    """
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    done = subprocess.run(
+        arguments,
+        cwd=directory,
+        env={**environment(), **(variables or {})},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode != 0:
+        raise BenchError(f"{' '.join(arguments)}: exit code {done.returncode}\n{done.stdout}")
+    cpu = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+    return Sample(cpu, wall, done.stdout)
+
+
+# --- what is printed ---
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of a table; `met` is None where there is no goal."""
+
+    cells: tuple[str, ...]
+    met: bool | None = None
+
+
+def verdict(met: bool | None) -> str:
+    """Return the last cell of a row."""
+    return {None: "", True: "met", False: "MISSED"}[met]
+
+
+def table(header: Sequence[str], rows: Sequence[Row]) -> str:
+    """Return a Markdown table whose source reads as a table, too."""
+    lines = [tuple(header), *(row.cells for row in rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
+    text = [
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines
+    ]
+    return "\n".join([text[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *text[1:]])
+
+
+def conditions(what: str) -> str:
+    """Return the sentence above a table: what was measured, where, and how busy the machine was before."""
+    load, *_ = os.getloadavg()
+    return f"{what} on {_machine()}; load average {load:.1f} before the start."
+
+
+def _machine() -> str:
+    """Return what the figures depend on."""
+    try:
+        [model, *_] = re.findall(
+            r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.MULTILINE
+        )
+    except (OSError, ValueError):
+        model = platform.processor() or platform.machine()
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    pinned = re.search(r"^aws-parallelcluster==(\S+)", (ROOT / "requirements-pcluster.txt").read_text(), re.MULTILINE)
+    node, cli = (
+        subprocess.run(
+            [name, "--version"], env=environment(), capture_output=True, text=True, check=True
+        ).stdout.split()[0]
+        for name in ("node", "cdk")
+    )
+    return (
+        f"{os.cpu_count()} cores ({model}), {memory:.0f} GiB of memory, {platform.system()}, "
+        f"Python {platform.python_version()}, Node {node.removeprefix('v')}, aws-cdk {cli}, "
+        f"aws-cdk-lib {version('aws-cdk-lib')}, aws-parallelcluster {pinned[1] if pinned else 'unknown'}"
+    )

@@ -1,0 +1,88 @@
+"""What a developer waits for: the tests, and the way from a clone to a rehearsed deployment."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+from scripts.bench.common import ROOT, Row, Sample, conditions, run, table, verdict
+
+SLOWEST = 10
+
+
+class Goal(NamedTuple):
+    """Seconds that something may take on 2 idle cores; None: no goal."""
+
+    wall: float
+    cpu: float | None = None
+
+    @property
+    def text(self) -> str:
+        """The goal for people."""
+        return f"{self.wall:g} s" + (f", {self.cpu:,g} of CPU" if self.cpu else "")
+
+    def met(self, sample: Sample) -> bool:
+        """Whether a command took no longer."""
+        return sample.wall <= self.wall and (self.cpu is None or sample.cpu <= self.cpu)
+
+
+TESTS = {"test": Goal(180, 400), "test-all": Goal(720, 1800)}
+REHEARSED, REHEARSAL = Goal(75), Goal(45)
+
+
+def tests() -> tuple[str, list[Row]]:
+    """Run both test targets once, and return their times and their slowest tests as tables.
+
+    Raises:
+        BenchError: A test failed.
+    """
+    parts, rows, slowest = [conditions("One run each")], [], []
+    for target, goal in TESTS.items():
+        print(f"make {target}", file=sys.stderr, flush=True)
+        sample = run(["make", target], variables={"PYTEST_ADDOPTS": f"--durations={SLOWEST} --color=no"})
+        rows.append(_row(f"`make {target}`", sample, goal))
+        slowest += [Row((f"`make {target}`", *each)) for each in slowest_tests(sample.output)]
+    parts.append(table(("Command", "CPU s", "wall s", "goal", ""), rows))
+    parts.append(table(("Of", "wall s", "phase", "test"), slowest))
+    return "\n\n".join(parts), rows
+
+
+def slowest_tests(output: str) -> list[tuple[str, str, str]]:
+    """Return seconds, phase and name of the slowest tests that pytest's runs list, the slowest first."""
+    listed = re.findall(r"^([\d.]+)s (call|setup|teardown) +(\S.*?) *$", output, re.MULTILINE)
+    return sorted(listed, key=lambda each: -float(each[0]))[:SLOWEST]
+
+
+def clone() -> tuple[str, list[Row]]:
+    """Clone the last commit, set it up and rehearse, and return the times as a table.
+
+    Caches of downloads are those of this machine.
+
+    Raises:
+        BenchError: Something failed.
+    """
+    heading = conditions("One run")
+    # Without this checkout's environments.
+    places = [each for each in os.environ["PATH"].split(os.pathsep) if not Path(each).is_relative_to(ROOT)]
+    variables = {"PATH": os.pathsep.join(places)}
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name) / "clone"
+        steps = {
+            "clone": run(["git", "clone", "--quiet", str(ROOT), str(directory)]),
+            "`make setup`": run(["make", "setup"], directory, variables),
+            "`make rehearse`": run(["make", "rehearse"], directory, variables),
+        }
+    total = Sample(sum(each.cpu for each in steps.values()), sum(each.wall for each in steps.values()))
+    goals = {"`make rehearse`": REHEARSAL}
+    rows = [_row(step, sample, goals.get(step)) for step, sample in steps.items()]
+    rows.append(_row("from clone to rehearsed", total, REHEARSED))
+    return f"{heading}\n\n{table(('Step', 'CPU s', 'wall s', 'goal', ''), rows)}", rows
+
+
+def _row(name: str, sample: Sample, goal: Goal | None) -> Row:
+    met = None if goal is None else goal.met(sample)
+    return Row((name, f"{sample.cpu:.0f}", f"{sample.wall:.0f}", goal.text if goal else "", verdict(met)), met)

@@ -1,0 +1,148 @@
+"""CPU time of `cdk synth`, and the templates of the largest cluster."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import yaml
+
+from scripts.bench.common import ROOT, BenchError, Row, Sample, conditions, run, table, verdict
+
+MAX_TIMES = 1.5
+MAX_TEMPLATE_BYTES = 1_048_576
+"""Size of a template in S3 (CloudFormation user guide, "Understand CloudFormation quotas")."""
+MAX_TEMPLATE_RESOURCES = 500
+QUEUES = 50
+
+EMPTY, MODEL, LARGE, WIDE = "an empty app", "trn1-16", "ultracluster", f"{QUEUES} queues"
+YARDSTICKS = {MODEL: EMPTY, LARGE: MODEL, WIDE: MODEL}
+"""What the CPU time of a command is compared with."""
+
+EMPTY_APP = """\
+import aws_cdk as cdk
+
+app = cdk.App()
+cdk.Stack(app, "empty", env=cdk.Environment(region="us-west-2"))
+app.synth()
+"""
+
+
+def report(rounds: int) -> tuple[str, list[Row]]:
+    """Measure, and return text and the rows of its tables.
+
+    Raises:
+        BenchError: Something could not be measured.
+    """
+    heading = conditions(f"Medians of {rounds} rounds")
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        wide_settings = write_wide_settings(directory)
+        templates = template_rows(cluster_templates(wide_settings, directory))
+        times = time_rows(measure(directory, wide_settings, rounds))
+    parts = [
+        heading,
+        table(("Command", "CPU s", "wall s", "ratio of CPU", "goal", ""), times),
+        f"ParallelCluster's templates of {QUEUES} queues; goal: each under {MAX_TEMPLATE_BYTES:,} bytes "
+        f"(without white space) and under {MAX_TEMPLATE_RESOURCES} resources.",
+        table(("Template", "bytes", "resources", ""), templates),
+    ]
+    return "\n\n".join(parts), [*times, *templates]
+
+
+def measure(directory: Path, wide_settings: Path, rounds: int) -> dict[str, list[Sample]]:
+    """Synthesize every app once per round, after a round that does not count: it fills the caches."""
+    apps = {
+        EMPTY: (write_empty_app(directory), []),
+        MODEL: (ROOT, ["-c", "env=trn1-16"]),
+        LARGE: (ROOT, ["-c", "env=ultracluster"]),
+        WIDE: (ROOT, ["-c", f"env={wide_settings.with_suffix('')}"]),
+    }
+    samples: dict[str, list[Sample]] = {name: [] for name in apps}
+    for number in range(rounds + 1):
+        print(f"round {number} of {rounds}", file=sys.stderr, flush=True)
+        for name, (home, arguments) in apps.items():
+            output = str(directory / f"cdk.out of {name}")
+            synth = ["cdk", "--no-notices", "synth", "--quiet", "--output", output, *arguments]
+            samples[name].append(run(synth, home))
+    return {name: counted for name, (_, *counted) in samples.items()}
+
+
+def write_wide_settings(directory: Path) -> Path:
+    """Write trn1-16 with 50 queues, each in a placement group of its own, under the longest names that rules allow."""
+    settings = yaml.safe_load((ROOT / "config/trn1-16.yaml").read_text(encoding="utf-8"))
+    [queue] = settings["cluster"]["queues"]
+    settings["name"] = "fifty-queue"
+    settings["cluster"]["queues"] = [
+        {**queue, "name": f"queue-with-a-long-name-{number:02}", "placement_group": f"group-{number:02}"}
+        for number in range(QUEUES)
+    ]
+    path = directory / "fifty-queue.yaml"
+    path.write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
+    return path
+
+
+def write_empty_app(directory: Path) -> Path:
+    """Write an app of one stack without resources, which the CDK command line runs as it runs ours."""
+    home = directory / "empty"
+    home.mkdir()
+    (home / "app.py").write_text(EMPTY_APP, encoding="utf-8")
+    ours = json.loads((ROOT / "cdk.json").read_text(encoding="utf-8"))
+    cdk_json = {"app": f"{sys.executable} app.py", "context": ours["context"]}
+    (home / "cdk.json").write_text(json.dumps(cdk_json), encoding="utf-8")
+    return home
+
+
+def cluster_templates(wide_settings: Path, directory: Path) -> dict[str, dict[str, Any]]:
+    """Return the templates that ParallelCluster would create for the settings, by name.
+
+    Raises:
+        BenchError: The settings break rules, or ParallelCluster refuses the cluster.
+    """
+    from config.settings import SettingsError, load
+    from emulator.aws import EmulatedAws
+    from scripts.validation import examine, prepare
+    from toolchain.parallelcluster import ParallelCluster, RunnerError
+    from toolchain.synthesis import SynthesisError, synthesize
+    from ultracluster.domain.validator_warnings import accepted
+
+    try:
+        settings = load(wide_settings)
+        assembly = synthesize(str(wide_settings.with_suffix("")), directory / "cdk.out.templates")
+        with EmulatedAws() as aws, ParallelCluster(aws.environment) as parallelcluster:
+            request = prepare(aws, settings, assembly)
+            if faults := examine(parallelcluster, request, accepted(settings.cluster_spec)).faults:
+                raise BenchError("\n".join(faults))
+            built = parallelcluster.build_templates(request.configuration, request.name)
+    except (FileNotFoundError, RunnerError, SettingsError, SynthesisError) as error:
+        raise BenchError(str(error)) from error
+    return {"root": built.root, **{f"nested {number}": each for number, each in enumerate(built.nested.values(), 1)}}
+
+
+def time_rows(samples: Mapping[str, Sequence[Sample]]) -> list[Row]:
+    """Return medians; a ratio is the median of the ratios within each round."""
+    rows = []
+    for name, taken in samples.items():
+        cpu, wall = (median(values) for values in ([each.cpu for each in taken], [each.wall for each in taken]))
+        ratio, goal, met = "", "", None
+        if yardstick := YARDSTICKS.get(name):
+            times = median(each.cpu / other.cpu for each, other in zip(taken, samples[yardstick], strict=True))
+            ratio, goal, met = f"{times:.2f} x {yardstick}", f"at most {MAX_TIMES} x", times <= MAX_TIMES
+        rows.append(Row((f"`cdk synth` of {name}", f"{cpu:.2f}", f"{wall:.2f}", ratio, goal, verdict(met)), met))
+    return rows
+
+
+def template_rows(templates: Mapping[str, dict[str, Any]]) -> list[Row]:
+    """Return size and number of resources of each template."""
+    rows = []
+    for name, template in templates.items():
+        size = len(json.dumps(template, separators=(",", ":")).encode())
+        resources = len(template["Resources"])
+        met = size < MAX_TEMPLATE_BYTES and resources < MAX_TEMPLATE_RESOURCES
+        rows.append(Row((name, f"{size:,}", str(resources), verdict(met)), met))
+    return rows

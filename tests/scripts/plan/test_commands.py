@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from scripts import deploy as scripts_deploy
 from scripts.commands import deploy
 from scripts.commands import plan as changes
 from scripts.plan import cdk, command
@@ -359,7 +360,7 @@ def test_the_cdk_ends_with_the_command(
     monkeypatch.setattr(cdk, "command", lambda *_: [sys.executable, "-c", ask])
     before = signal.signal(number, lambda *_: None)  # until the command listens
     try:
-        assert deploy.deploy("trn1-16", tmp_path, ()) == 128 + signal.SIGTERM
+        assert scripts_deploy.deploy("trn1-16", tmp_path, ()) == 128 + signal.SIGTERM
     finally:
         signal.signal(number, before)
     assert "The CDK was terminated." in capfd.readouterr().err
@@ -381,4 +382,4 @@ def test_it_deploys_what_it_showed(deploying: Deploying, run: Run, cluster: Depl
 def test_the_exit_code_is_that_of_the_cdk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scripts.deploy.BUILD", tmp_path)
     monkeypatch.setattr(cdk, "command", lambda *_: [sys.executable, "-c", "raise SystemExit(3)"])
-    assert deploy.deploy("trn1-16", tmp_path, ()) == 3
+    assert scripts_deploy.deploy("trn1-16", tmp_path, ()) == 3

@@ -48,7 +48,7 @@ class Life:
         self.path = directory / "config" / "trn1-16.yaml"
         self.path.parent.mkdir()
         shutil.copy(command.CONFIG / "trn1-16.yaml", self.path)
-        self.operated = Operated.create(aws, load(self.path), directory / "assembly", parts=())
+        self.operated = Operated(aws, load(self.path), directory / "assembly", parts=())
         self.slurm = Slurm(directory / "slurm")
         self.operated.shell(self.slurm.shell)
         self._capsys = capsys

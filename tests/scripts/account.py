@@ -30,19 +30,14 @@ class Operated:
         synthesized: What was deployed.
     """
 
-    def __init__(self, aws: EmulatedAws, synthesized: deployments.Deployment) -> None:
-        self.aws = aws
-        self.settings = synthesized.settings
-        self.synthesized = synthesized
-
-    @classmethod
-    def create(cls, aws: EmulatedAws, settings: Settings, directory: Path, parts: Sequence[str] = PARTS) -> Operated:
+    def __init__(self, aws: EmulatedAws, settings: Settings, directory: Path, parts: Sequence[str] = PARTS) -> None:
         """Deploy parts of a configuration."""
-        synthesized = deployments.deploy(settings, directory)
+        self.aws = aws
+        self.settings = settings
+        self.synthesized = deployments.deploy(settings, directory)
         stand_ins.create(aws, settings)
         stand_ins.bootstrap(aws, settings.region, settings.bootstrap)
-        create_stacks(aws, synthesized, parts)
-        return cls(aws, synthesized)
+        create_stacks(aws, self.synthesized, parts)
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -137,3 +132,12 @@ class Operated:
         """Have the cluster's fleet in a status."""
         item = {"Id": {"S": "COMPUTE_FLEET"}, "Data": {"M": {"status": {"S": status}}}}
         self.client("dynamodb").put_item(TableName=f"parallelcluster-{self.cluster_name}", Item=item)
+
+
+class OperatedClone(Operated):
+    """A clone of an account in which a configuration is deployed."""
+
+    def __init__(self, aws: EmulatedAws, synthesized: deployments.Deployment) -> None:
+        self.aws = aws
+        self.settings = synthesized.settings
+        self.synthesized = synthesized

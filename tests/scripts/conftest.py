@@ -10,7 +10,7 @@ import pytest
 from config.settings import Settings
 from emulator.aws import EmulatedAws
 from tests.deployed import DeployedAccount
-from tests.scripts.account import Operated
+from tests.scripts.account import Operated, OperatedClone
 
 _DEPLOYMENTS = {"operated", "operated_account", "deploy_operated"}
 
@@ -28,7 +28,7 @@ def operated_account(deployed: Callable[[str], DeployedAccount]) -> Iterator[Ope
     """One deployment of config/trn1-16.yaml, to be read."""
     account = deployed("trn1-16")
     with account.clone() as aws:
-        yield Operated(aws, account.synthesized)
+        yield OperatedClone(aws, account.synthesized)
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def operated(deployed: Callable[[str], DeployedAccount], monkeypatch: pytest.Mon
     """A deployment of config/trn1-16.yaml for one test, with this process's credentials for it."""
     account = deployed("trn1-16")
     with account.clone() as aws:
-        clone = Operated(aws, account.synthesized)
+        clone = OperatedClone(aws, account.synthesized)
         clone.act_as(clone.environment, monkeypatch)
         yield clone
 
@@ -53,11 +53,9 @@ def deploy_operated(
         def deploy(settings: Settings | None = None) -> Operated:
             if settings is None:
                 account = deployed("trn1-16")
-                made = Operated(servers.enter_context(account.clone()), account.synthesized)
+                made: Operated = OperatedClone(servers.enter_context(account.clone()), account.synthesized)
             else:
-                made = Operated.create(
-                    servers.enter_context(EmulatedAws()), settings, tmp_path_factory.mktemp("operated")
-                )
+                made = Operated(servers.enter_context(EmulatedAws()), settings, tmp_path_factory.mktemp("operated"))
             made.act_as(made.environment, monkeypatch)
             return made
 

@@ -36,7 +36,7 @@ def with_everything(raw: Raw) -> None:
 @pytest.fixture(scope="module")
 def account(boto3_data: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operated]:
     with EmulatedAws() as aws:
-        yield Operated.create(aws, edited("trn1-16", with_everything), tmp_path_factory.mktemp("permissions"))
+        yield Operated(aws, edited("trn1-16", with_everything), tmp_path_factory.mktemp("permissions"))
 
 
 @pytest.fixture(scope="module")

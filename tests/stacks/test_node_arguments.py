@@ -1,4 +1,4 @@
-"""What scripts of nodes are told, where the golden templates have no example of it."""
+"""Arguments of the scripts of nodes of which the golden templates have no example."""
 
 from __future__ import annotations
 

@@ -194,7 +194,7 @@ def test_the_bundle_is_the_directory_of_scripts(deployment: Deployment) -> None:
     assert {run_with(deployment, node)[2] for node in nodes(deployment)} <= bundle.keys()
 
 
-def test_the_head_node_alone_is_told_of_the_jobs(with_logins: Deployment) -> None:
+def test_only_the_head_node_has_the_training_programs(with_logins: Deployment) -> None:
     head_node, *others = nodes(with_logins)
     key = key_of(arguments_of(with_logins, head_node)["jobs"])
 
@@ -202,7 +202,7 @@ def test_the_head_node_alone_is_told_of_the_jobs(with_logins: Deployment) -> Non
     assert all("jobs" not in arguments_of(with_logins, node) for node in others)
 
 
-def test_scripts_are_told_what_they_ask_for_and_nothing_that_they_refuse(with_logins: Deployment) -> None:
+def test_scripts_get_the_arguments_that_they_require_and_none_that_they_refuse(with_logins: Deployment) -> None:
     for node in nodes(with_logins):
         script = (cluster_stack._NODE_SCRIPTS / run_with(with_logins, node)[2]).read_text(encoding="utf-8")
         declared = re.search(r'^parse_arguments "(.*?)"[\s\\]+"(.*?)"', script, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""The settings files of the project, which tests know; a team's own stand beside them in config/."""
+"""The settings files of the project, which tests know; a team's own are beside them in config/."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ RESOURCE = f"{QUEUE}.compute_resources[0]"
 
 
 def changed(old: str, new: str) -> str:
-    assert GOOD.count(old) == 1, f"{old!r} stands {GOOD.count(old)} times in the good file"
+    assert GOOD.count(old) == 1, f"{old!r} is {GOOD.count(old)} times in the good file"
     return GOOD.replace(old, new)
 
 

@@ -32,7 +32,7 @@ def write(tmp_path: Path) -> Write:
 
     def writer(*edits: tuple[str, str], text: str = FILLED) -> Path:
         for old, new in edits:
-            assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in the good file"
+            assert text.count(old) == 1, f"{old!r} is {text.count(old)} times in the good file"
             text = text.replace(old, new)
         path = tmp_path / "pipeline.yaml"
         path.write_text(text, encoding="utf-8")

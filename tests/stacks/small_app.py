@@ -1,4 +1,4 @@
-"""Templates for tests to look into, and a synthesized app of one stack for tests of a construct by itself."""
+"""Templates as objects, and a synthesized app of one stack for tests of a construct by itself."""
 
 import json
 from collections.abc import Callable, Iterator

@@ -54,14 +54,14 @@ def launched(deployment: Deployment, node: dict[str, Any]) -> dict[str, Any]:
 
 
 def run_with(deployment: Deployment, node: dict[str, Any]) -> list[str]:
-    """Return the arguments of run_bundle.sh on a node: bundle, Region, script and the script's facts."""
+    """Return the arguments of run_bundle.sh on a node: bundle, Region, script and the script's arguments."""
     if node in deployment.queues:
         return [flat(argument) for argument in node["CustomActions"]["OnNodeConfigured"]["Args"]]
     return list(launched(deployment, node)["arguments"])
 
 
-def facts_of(deployment: Deployment, node: dict[str, Any]) -> dict[str, str]:
-    """Return what a node's script is told."""
+def arguments_of(deployment: Deployment, node: dict[str, Any]) -> dict[str, str]:
+    """Return the arguments of a node's script."""
     return dict(argument.split("=", 1) for argument in run_with(deployment, node)[3:])
 
 
@@ -159,7 +159,7 @@ def test_each_node_may_read_its_scripts_and_no_others(deployment: Deployment, wi
             if node not in cluster.queues:
                 keys.add(key_of(launched(cluster, node)["script"]))
             if node is cluster.configuration["HeadNode"]:
-                keys.add(key_of(facts_of(cluster, node)["jobs"]))
+                keys.add(key_of(arguments_of(cluster, node)["jobs"]))
             assert readable(cluster, node) == keys
             assert len(keys) == (2 if node in cluster.queues else 3 if node in pools(cluster) else 4)
 
@@ -194,21 +194,21 @@ def test_the_bundle_is_the_directory_of_scripts(deployment: Deployment) -> None:
     assert {run_with(deployment, node)[2] for node in nodes(deployment)} <= bundle.keys()
 
 
-def test_the_head_node_alone_is_told_of_the_jobs(with_logins: Deployment) -> None:
+def test_only_the_head_node_has_the_training_programs(with_logins: Deployment) -> None:
     head_node, *others = nodes(with_logins)
-    key = key_of(facts_of(with_logins, head_node)["jobs"])
+    key = key_of(arguments_of(with_logins, head_node)["jobs"])
 
     assert unpacked(with_logins, key) == files(cluster_stack._JOB_SCRIPTS)
-    assert all("jobs" not in facts_of(with_logins, node) for node in others)
+    assert all("jobs" not in arguments_of(with_logins, node) for node in others)
 
 
-def test_scripts_are_told_what_they_ask_for_and_nothing_that_they_refuse(with_logins: Deployment) -> None:
+def test_scripts_get_the_arguments_that_they_require_and_none_that_they_refuse(with_logins: Deployment) -> None:
     for node in nodes(with_logins):
         script = (cluster_stack._NODE_SCRIPTS / run_with(with_logins, node)[2]).read_text(encoding="utf-8")
         declared = re.search(r'^parse_arguments "(.*?)"[\s\\]+"(.*?)"', script, re.MULTILINE)
         assert declared is not None
         required, optional = (set(names.split()) for names in declared.groups())
-        assert required <= facts_of(with_logins, node).keys() <= required | optional
+        assert required <= arguments_of(with_logins, node).keys() <= required | optional
 
 
 # --- the head node is for life ---

@@ -1,4 +1,4 @@
-"""What scripts of nodes are told, where the golden templates have no example of it."""
+"""Arguments of the scripts of nodes of which the golden templates have no example."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_versions_are_those_of_the_release_and_of_the_system() -> None:
     assert (compute_node["kernels"], compute_node["broken_kernel"]) == ("6.12", "6.18")
 
 
-def test_login_nodes_are_told_no_release() -> None:
+def test_login_nodes_get_no_release() -> None:
     assert node_arguments.login_node(CLUSTER, "/fsx") == {"cluster": "trn1-16", "python": "3.12", "mount_dir": "/fsx"}
 
 
@@ -27,7 +27,7 @@ def test_metrics_are_off_by_default() -> None:
     assert "metrics" not in node_arguments.compute_node(CLUSTER, CLUSTER.queues[0], "/fsx")
 
 
-def test_a_queue_is_told_where_efa_is_off_on_a_type_that_has_it() -> None:
+def test_a_queue_knows_where_efa_is_off_on_a_type_that_has_it() -> None:
     nodes = [
         changed(NODES, name="on", efa=True),
         changed(NODES, name="off", efa=False),

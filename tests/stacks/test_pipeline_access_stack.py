@@ -15,11 +15,11 @@ from emulator.aws import EmulatedAws
 from tests.stacks.deployments import PARTS
 from tests.stacks.pipelines import ACCESS_STACK, ACCOUNT, Job, deployments, pipeline, pull_request, synthesize
 from tests.stacks.small_app import Template, read_template
-from tests.stacks.trust import lets_in
+from tests.stacks.trust import trusts
 
 READ, DEV, PROD = "ultracluster-ci-read", "ultracluster-ci-deploy-dev", "ultracluster-ci-deploy-prod"
 PROVIDER = f"arn:aws:iam::{ACCOUNT}:oidc-provider/token.actions.githubusercontent.com"
-LOOKING = ("Describe", "Detect", "Get", "List")
+READING = ("Describe", "Detect", "Get", "List")
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def statements(template: Template, name: str) -> Iterator[dict[str, Any]]:
 def entered(template: Template, job: Job) -> set[str]:
     """Return the names of the roles that let a job in."""
     roles = template.of_type("AWS::IAM::Role").values()
-    return {each["Properties"]["RoleName"] for each in roles if lets_in(each, job.claims)}
+    return {each["Properties"]["RoleName"] for each in roles if trusts(each, job.claims)}
 
 
 @pytest.mark.parametrize("immutable", [True, False], ids=["with ids", "without ids"])
@@ -107,22 +107,22 @@ def test_a_token_without_a_claim_deploys_nothing(template: Template, claim: str)
     claims = Job(environment="dev").claims
     del claims[claim]
 
-    assert not lets_in(role(template, DEV), claims)
+    assert not trusts(role(template, DEV), claims)
 
 
 def test_ids_in_the_subject_let_no_other_subject_in(template: Template) -> None:
-    """Where ids stand, anything may; so what else is in the subject must not be brought in with them."""
+    """In place of ids anything may be; the rest of the subject must not get in with it."""
     claims = Job(environment="prod").claims
     claims["environment"] = "dev"
     claims["sub"] = "repo:Acme@1/trn1@2:environment:prod:environment:dev"
 
-    assert not lets_in(role(template, PROD), claims)
+    assert not trusts(role(template, PROD), claims)
 
 
 def test_pull_requests_can_only_look(template: Template) -> None:
     verbs = {action.partition(":")[2] for each in statements(template, READ) for action in each["Action"]}
 
-    assert {verb for verb in verbs if not verb.startswith(LOOKING)} == set()
+    assert {verb for verb in verbs if not verb.startswith(READING)} == set()
     assert not any("*" in verb for verb in verbs)
 
 

@@ -42,7 +42,7 @@ def checks(template: Template) -> dict[str, dict[str, Any]]:
     return {stage: project(template, stages(template)[stage][-1]) for stage in DEPLOYMENTS}
 
 
-def test_changes_are_told_before_anything_else_and_before_somebody_says_yes(template: Template) -> None:
+def test_the_plan_comes_first_and_then_the_approval(template: Template) -> None:
     """Actions of one run order run at once, and nothing of a later one runs when one of them fails."""
     orders = {
         stage: {action["Name"]: int(action["RunOrder"]) for action in stages(template)[stage]} for stage in DEPLOYMENTS
@@ -83,7 +83,7 @@ def test_what_is_deployed_differs_in_names_for_people_alone(
         assert json.loads(text.replace(f'"{stage}/{environment}-', f'"{environment}-')) == expected[name].body
 
 
-def test_what_is_to_be_protected_is_protected_before_it_is_looked_at(template: Template) -> None:
+def test_stacks_are_protected_before_they_are_checked(template: Template) -> None:
     commands = {stage: found["BuildSpec"]["phases"]["build"]["commands"] for stage, found in checks(template).items()}
     protect = "aws cloudformation update-termination-protection --enable-termination-protection --stack-name trn1-16-"
 

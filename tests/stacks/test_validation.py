@@ -121,7 +121,7 @@ def test_validators_find_nothing_in_the_stacks_of_the_pipeline(
 
 
 def test_cfn_lint_finds_nothing_in_the_stacks_of_the_pipeline(tmp_path: Path) -> None:
-    """But for I1022, a matter of taste, which it tells as E3703 where a role's ARN stands in a pipeline's action."""
+    """But for I1022, a matter of taste, which it reports as E3703 where a role's ARN stands in a pipeline's action."""
     directory = pipelines.synthesize(pipelines.pipeline(), tmp_path)
     templates = [directory / f"{name}.template.json" for name in (pipelines.ACCESS_STACK, pipelines.PIPELINE_STACK)]
 

@@ -12,15 +12,15 @@ from typing import Any
 ISSUER = "token.actions.githubusercontent.com"
 
 
-def lets_in(role: Mapping[str, Any], claims: Mapping[str, str]) -> bool:
+def trusts(role: Mapping[str, Any], claims: Mapping[str, str]) -> bool:
     """Return whether a role lets a token with these claims in; a claim that is absent matches nothing."""
     statements = role["Properties"]["AssumeRolePolicyDocument"]["Statement"]
     assert {(each["Effect"], each["Action"]) for each in statements} == {("Allow", "sts:AssumeRoleWithWebIdentity")}
     assert all(each["Principal"].keys() == {"Federated"} for each in statements)
-    return any(_holds(each["Condition"], claims) for each in statements)
+    return any(_matches(each["Condition"], claims) for each in statements)
 
 
-def _holds(condition: Mapping[str, Mapping[str, Any]], claims: Mapping[str, str]) -> bool:
+def _matches(condition: Mapping[str, Mapping[str, Any]], claims: Mapping[str, str]) -> bool:
     known = {f"{ISSUER}:{name}": value for name, value in claims.items()}
     return all(
         key in known and any(_OPERATORS[operator](value, known[key]) for value in _listed(values))

@@ -39,7 +39,7 @@ def test_interfaces_and_addresses_of_a_node() -> None:
         "trn2.3xlarge": [(2, 1), (1, 1), (1, 1)],
     }
     modes: list[tuple[bool, EfaInterfaceType]] = [(True, "efa-only"), (False, "efa-only"), (True, "efa")]
-    told = {
+    found = {
         name: [
             (
                 interfaces_per_node(name, efa=on, interface_type=kind),
@@ -49,7 +49,7 @@ def test_interfaces_and_addresses_of_a_node() -> None:
         ]
         for name in expected
     }
-    assert told == expected
+    assert found == expected
 
 
 def test_other_types_have_one_card_and_are_not_known_to_have_efa() -> None:

@@ -1,4 +1,4 @@
-"""Alarms and dashboard look for what nodes send."""
+"""Alarms and dashboard have the metrics that nodes send."""
 
 from pathlib import Path
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 REASON = "ultracluster: "
-"""How the reason of a node begins that health/check.sh drained."""
+"""Start of the reason of a node that health/check.sh drained."""
 
 _TIME_LIMIT = 15
 _FLEET_STATUS = "/usr/local/bin/get-compute-fleet-status.sh"
@@ -100,7 +100,7 @@ def fleet_status() -> str:
 
 
 def count_of(queue: str, nodes: Collection[str]) -> int:
-    """Return how many of some nodes are of a queue: the names of its static and dynamic nodes begin with its own."""
+    """Return how many of some nodes are of a queue: the names of its static and dynamic nodes start with its own."""
     return sum(node.startswith((f"{queue}-st-", f"{queue}-dy-")) for node in nodes)
 
 

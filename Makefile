@@ -256,7 +256,7 @@ test-thorough: setup ## Run the tests that take minutes of deployments each
 # The training program's tests come first; the others append.
 .PHONY: coverage
 coverage: setup .venv-training/.complete ## Run all tests and measure coverage: a quarter longer
-	@.venv-training/bin/python -m pytest $(PARALLEL) tests/training/pretraining -m "not xla" --cov=scripts --cov-report= --cov-fail-under=0
+	@.venv-training/bin/python -m pytest $(PARALLEL) tests/training/pretraining -m "not xla" --cov=training --cov-report= --cov-fail-under=0
 	@pytest $(PARALLEL) --cov --cov-append --cov-report=term:skip-covered $(ARGS)
 
 # In a copy: mutmut knows packages beside it or in src/, and constructs/ is neither.

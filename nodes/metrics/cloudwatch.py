@@ -32,16 +32,16 @@ class Metric:
 
 
 class Trouble:
-    """Tells of what does not work when it begins and when it ends: a long outage fills no log."""
+    """Tells of what does not work when it starts and when it ends: a long outage fills no log."""
 
     def __init__(self) -> None:
-        self._begun = False
+        self._failing = False
 
     def tell(self, error: str) -> None:
         """Take note of an error, or of success if it is empty."""
-        if bool(error) != self._begun:
+        if bool(error) != self._failing:
             print(error or "It works again.")
-        self._begun = bool(error)
+        self._failing = bool(error)
 
 
 class CloudWatch:

@@ -26,7 +26,7 @@ UNITS = {
 }
 """All metrics, and their units."""
 STEP = b"slurmstepd: ["
-"""How the command line of a process begins that looks after a step of a job, such as ``slurmstepd: [13.batch]``.
+"""Start of the command line of a process that runs a step of a job, such as ``slurmstepd: [13.batch]``.
 
 Another slurmstepd, ``slurmstepd infinity``, is there without any job (https://slurm.schedmd.com/cgroup_v2.html).
 """

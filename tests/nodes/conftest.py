@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from functools import cache
 
 import pytest
@@ -21,17 +22,21 @@ def base() -> Iterator[bases.Base]:
 
 
 @pytest.fixture
-def machine(base: bases.Base) -> Iterator[Callable[..., Machine]]:
+def use() -> Iterator[Callable[[Machine], Machine]]:
+    """Return a function that has a machine deleted after the test."""
+    with ExitStack() as used:
+
+        def use(machine: Machine) -> Machine:
+            used.callback(machine.discard)
+            return machine
+
+        yield use
+
+
+@pytest.fixture
+def machine(base: bases.Base, use: Callable[[Machine], Machine]) -> Callable[..., Machine]:
     """Return a function that makes a machine as ParallelCluster leaves it: operating system, instance type, name."""
-    made: list[Machine] = []
-
-    def make(os_name: str = "ubuntu2404", instance_type: str = "trn1.32xlarge", **options: str) -> Machine:
-        made.append(Machine(base, os_name, instance_type, **options))
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.discard()
+    return lambda *given, **options: use(Machine(base, *given, **options))
 
 
 @pytest.fixture(scope="session")
@@ -47,14 +52,6 @@ def _compute_nodes(base: bases.Base) -> Callable[[str], Machine]:
 
 
 @pytest.fixture
-def compute_node(_compute_nodes: Callable[[str], Machine]) -> Iterator[Callable[..., Machine]]:
+def compute_node(_compute_nodes: Callable[[str], Machine], use: Callable[[Machine], Machine]) -> Callable[..., Machine]:
     """Return a function that gives a copy of a trn1.32xlarge on which the script has run: operating system, type."""
-    made: list[Machine] = []
-
-    def copy(os_name: str = "ubuntu2404", instance_type: str | None = None) -> Machine:
-        made.append(_compute_nodes(os_name).clone(instance_type=instance_type))
-        return made[-1]
-
-    yield copy
-    for each in made:
-        each.discard()
+    return lambda os_name="ubuntu2404", **options: use(_compute_nodes(os_name).clone(**options))

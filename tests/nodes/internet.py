@@ -2,7 +2,7 @@
 
 Runs in the machine's own network, as `python internet.py SITES CERTIFICATE METADATA FAULT`: SITES has a directory by
 host name, METADATA is a JSON object of values by path. With SITES "-" there is the metadata service alone. While there
-is a file FAULT, it says what becomes of requests for paths that begin so: "KIND PREFIX", where stall answers nothing,
+is a file FAULT, it says what happens to requests for paths that start so: "KIND PREFIX", where stall answers nothing,
 500 is that status, and cut sends half of the body. Prints a line when it serves.
 """
 

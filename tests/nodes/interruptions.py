@@ -1,4 +1,4 @@
-"""What keeps a script from going on, and passes in its first pause: commands of bash for machines under test."""
+"""What stops a script until its first pause: commands of bash for machines under test."""
 
 from __future__ import annotations
 
@@ -34,6 +34,6 @@ def break_network(machine: Machine, program: str, argument: str) -> None:
 
 
 def assert_paused_once(output: str, what: str) -> None:
-    """A script that told this, paused and went on."""
+    """A script that told this, paused and continued."""
     assert f": {what}" in output
     assert output.count("; once more in ") == 1

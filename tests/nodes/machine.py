@@ -225,6 +225,13 @@ class Machine:
             env=ENVIRONMENT,
         )  # fmt: skip
 
+    def output_of(self, command: str) -> str:
+        """Return what a command of bash prints on the machine, which has no internet; it must succeed."""
+        with self.execute(["bash", "-c", command], sites=NO_INTERNET) as process:
+            output, errors = process.communicate(timeout=60)
+        assert (process.returncode, errors) == (0, ""), errors
+        return output
+
     def manifest(self) -> dict[str, str]:
         """Return everything that the machine ever wrote: kind, mode, time and content by path."""
         found = {}

@@ -55,13 +55,6 @@ def on_second_try(machine: Machine) -> Machine:
     return machine
 
 
-def output_of(machine: Machine, command: str) -> str:
-    with machine.execute(["bash", "-c", command], sites=NO_INTERNET) as process:
-        output, errors = process.communicate(timeout=30)
-    assert (process.returncode, errors) == (0, ""), errors
-    return output
-
-
 def assert_failed(outcome: Outcome, code: int, what: str, to_do: str, script: str = SCRIPT) -> None:
     """The last line says what failed and what to do."""
     start, _, end = outcome.last_line.partition(". To do: ")
@@ -72,7 +65,7 @@ def assert_failed(outcome: Outcome, code: int, what: str, to_do: str, script: st
 def versions(machine: Machine) -> list[str]:
     """Return the versions of Neuron's packages, in the order of PACKAGES, without what a repository adds to them."""
     ask = "rpm -q --qf '%{VERSION}\\n'" if machine.os_name == "alinux2023" else "dpkg-query -W -f '${Version}\\n'"
-    found = output_of(machine, "; ".join(f"{ask} aws-neuronx-{name}" for name in PACKAGES))
+    found = machine.output_of("; ".join(f"{ask} aws-neuronx-{name}" for name in PACKAGES))
     return [line.replace("-", "_").partition("_")[0] for line in found.splitlines()]
 
 
@@ -99,17 +92,9 @@ def _older_nodes(base: Base) -> Callable[[str], Machine]:
 
 
 @pytest.fixture
-def older_node(_older_nodes: Callable[[str], Machine]) -> Iterator[Machines]:
+def older_node(_older_nodes: Callable[[str], Machine], use: Callable[[Machine], Machine]) -> Machines:
     """Return a function that gives a copy of a node on which the script has installed an older release."""
-    made: list[Machine] = []
-
-    def copy(os_name: str) -> Machine:
-        made.append(_older_nodes(os_name).clone())
-        return made[-1]
-
-    yield copy
-    for each in made:
-        each.discard()
+    return lambda os_name: use(_older_nodes(os_name).clone())
 
 
 @contextmanager
@@ -134,7 +119,7 @@ def test_a_node_gets_what_the_settings_name_and_a_second_run_changes_nothing(
     assert versions(machine) == wanted_versions()
     assert machine.read("/sys/module/neuron/version").strip() == COMPUTE_NODE["driver"]
     ask = "rpm -q python{} gcc-c++" if os_name == "alinux2023" else "dpkg-query -W python{}-venv g++"
-    assert len(output_of(machine, ask.format(SYSTEM_PYTHON)).splitlines()) == 2, "for the shared environment"
+    assert len(machine.output_of(ask.format(SYSTEM_PYTHON)).splitlines()) == 2, "for the shared environment"
     assert machine.read("/var/lib/ultracluster/node.env").splitlines() == [
         *(f"{name}={value}" for name, value in COMPUTE_NODE.items()),
         "instance_type=trn1.32xlarge",
@@ -155,12 +140,12 @@ def test_neuron_packages_and_the_kernel_are_held(compute_node: Machines) -> None
     machine = compute_node()
     assert "signed-by=/etc/apt/keyrings/aws-neuron.asc" in machine.read("/etc/apt/sources.list.d/neuron.list")
     neuron = [f"aws-neuronx-{name}" for name in PACKAGES]
-    assert output_of(machine, "apt-mark showhold").split() == sorted(neuron)
+    assert machine.output_of("apt-mark showhold").split() == sorted(neuron)
     with machine.execute(["bash", "-c", "apt-get update && apt-get install --yes linux-aws"]) as process:
         output, _ = process.communicate(timeout=60)
     assert process.returncode == 0, output
     assert run(machine, sites=NO_INTERNET).code == 0
-    assert output_of(machine, "apt-mark showhold").split() == sorted([*neuron, "linux-aws"])
+    assert machine.output_of("apt-mark showhold").split() == sorted([*neuron, "linux-aws"])
 
 
 def test_an_upgrade_of_amazon_linux_leaves_neuron_alone(older_node: Machines) -> None:
@@ -416,7 +401,7 @@ def test_a_run_that_failed_is_repeated_by_hand(compute_node: Machines) -> None:
     machine.unmount("fsx")
     assert run(machine, sites=NO_INTERNET).code == 21
     machine.mount("fsx")
-    assert output_of(machine, command).endswith(": done\n")
+    assert machine.output_of(command).endswith(": done\n")
     assert machine.read("/var/lib/ultracluster/node.env").endswith("\ninstance_type=trn1.32xlarge\n")
 
 
@@ -440,7 +425,7 @@ def test_the_name_of_the_node_leads_to_its_primary_address(compute_node: Machine
     assert machine.read("/etc/hosts") == (
         f"127.0.0.1 localhost\n# {name}\n10.0.64.99 other\n::1 ip6\n{ADDRESS} {name}\n"
     )
-    addresses = output_of(machine, f"getent ahostsv4 {name}").splitlines()
+    addresses = machine.output_of(f"getent ahostsv4 {name}").splitlines()
     assert {line.split()[0] for line in addresses} == {ADDRESS}
 
 
@@ -454,7 +439,7 @@ def test_users_get_the_limits_whatever_other_files_say(compute_node: Machines) -
     machine.write(LIMITS, limits.replace("131072", "4096").replace("unlimited", "2048"))
     machine.write("/etc/security/limits.d/00_all_limits.conf", "* - nofile 1000\n")
     machine.write("/etc/security/limits.d/01_efa.conf", "* soft memlock 1024\n* hard memlock 1024\n* - nofile 800\n")
-    found = output_of(machine, "useradd trainee; su trainee --command 'ulimit -Sn; ulimit -Hn; ulimit -Sl; ulimit -Hl'")
+    found = machine.output_of("useradd trainee; su trainee --command 'ulimit -Sn; ulimit -Hn; ulimit -Sl; ulimit -Hl'")
     assert found.split() == ["4096", "4096", "2048", "2048"]
 
 
@@ -462,7 +447,7 @@ def test_the_kernel_has_the_settings(compute_node: Machines) -> None:
     arguments = " ".join(f"{name}={value}" for name, value in COMPUTE_NODE.items())
     settings = "/proc/sys/net/ipv4/ip_local_reserved_ports /proc/sys/net/core/somaxconn"
     script = f"bash /opt/ultracluster/current/{SCRIPT} {arguments} >/dev/null"
-    found = output_of(compute_node(), f"{script}; cat {settings}")
+    found = compute_node().output_of(f"{script}; cat {settings}")
     assert found.split() == ["2022-2023,23456,41000,44000,48620", "65535"]
 
 
@@ -518,6 +503,6 @@ def test_a_node_that_cannot_install_says_why_where_status_finds_it(compute_node:
 
 def told(node: Machine) -> Software:
     """Return what the head node, which has the same file system, would tell."""
-    software, rest = parse(output_of(node, f"exec sh -c {shlex.quote(SOFTWARE)}"))
+    software, rest = parse(node.output_of(f"exec sh -c {shlex.quote(SOFTWARE)}"))
     assert (software is not None, rest) == (True, "")
     return cast(Software, software)

@@ -66,13 +66,6 @@ def state(machine: Machine) -> dict[str, str]:
     return {name: value for name, _, value in (line.partition("=") for line in lines)}
 
 
-def output_of(machine: Machine, command: str) -> str:
-    with machine.execute(["bash", "-c", command], sites=NO_INTERNET) as process:
-        output, errors = process.communicate(timeout=60)
-    assert (process.returncode, errors) == (0, ""), errors
-    return output
-
-
 def link(machine: Machine) -> Path:
     """Return the link to the environment of the machine's release and system, which the cluster's own leads to."""
     environments = machine.path(ENVIRONMENTS)
@@ -127,7 +120,7 @@ def test_the_environment_has_neurons_packages_and_those_of_the_training(head_nod
         ". /etc/profile.d/ultracluster.sh; . $ULTRACLUSTER_PYTHON/bin/activate\n"
         "python -c 'import sys, torch; print(sys.prefix)'\n",
     )
-    prefix = output_of(head_node, "useradd trainee; su trainee --command 'sh /job.sh'").strip()
+    prefix = head_node.output_of("useradd trainee; su trainee --command 'sh /job.sh'").strip()
     assert re.fullmatch(rf"{ENVIRONMENTS}/{re.escape(name)}\.build-\w+", prefix)
 
 
@@ -159,9 +152,9 @@ def test_creation_and_updates_end_within_two_minutes_whatever_the_mirrors_do(mac
 
 def test_the_unit_is_one_that_systemd_takes_and_builds_the_environment(head_node: Machine) -> None:
     unit = "/etc/systemd/system/ultracluster-software.service"
-    assert output_of(head_node, f"systemd-analyze verify --man=no {unit} 2>&1") == ""
+    assert head_node.output_of(f"systemd-analyze verify --man=no {unit} 2>&1") == ""
     [command] = re.findall(r"^ExecStart=(.*)$", head_node.read(unit), re.MULTILINE)
-    assert output_of(head_node, command).endswith(f"the Python environment is {state(head_node)['environment']}\n")
+    assert head_node.output_of(command).endswith(f"the Python environment is {state(head_node)['environment']}\n")
     assert head_node.path("/etc/systemd/system/multi-user.target.wants/ultracluster-software.service").is_symlink()
 
 
@@ -181,7 +174,7 @@ def test_a_mirror_that_gives_nothing_fails_the_build_with_the_reason(
     assert state(head_node)["state"] == "failed"
     assert state(head_node)["environment"] == f"2.99.0-pytorch{HEAD_NODE['pytorch']}-ubuntu24.04"
     assert state(head_node)["reason"].startswith(failure)
-    assert link(head_node).resolve() == before, "jobs go on with what they had"
+    assert link(head_node).resolve() == before, "jobs keep what they had"
 
 
 def test_a_mirror_that_recovers_is_asked_again(head_node: Machine) -> None:
@@ -222,7 +215,7 @@ def test_the_environment_of_amazon_linux(machine: Machines) -> None:
     assert outcome.code == 0, outcome.output
     assert link(node).name.endswith("-amzn2023")
     assert (
-        output_of(node, "rpm --query --queryformat '%{NAME} ' gcc-c++ libxcrypt-compat") == "gcc-c++ libxcrypt-compat "
+        node.output_of("rpm --query --queryformat '%{NAME} ' gcc-c++ libxcrypt-compat") == "gcc-c++ libxcrypt-compat "
     )
 
 
@@ -249,7 +242,7 @@ def test_a_build_that_is_stopped_is_not_ready(machine: Machines) -> None:
     """Bash knows no exit code in its trap then."""
     node = machine(instance_type=TYPE)
     node.write_program(f"/usr/local/bin/python{PYTHON}", 'kill "$PPID"; exec sleep 5')
-    output_of(node, f"exec 2>/dev/null; ! bash /opt/ultracluster/current/{SCRIPT} {ARGUMENTS}")
+    node.output_of(f"exec 2>/dev/null; ! bash /opt/ultracluster/current/{SCRIPT} {ARGUMENTS}")
     assert (state(node)["state"], state(node)["reason"]) == ("failed", "interrupted.")
 
 
@@ -311,9 +304,9 @@ def test_jobs_get_the_health_checks(head_node: Machine) -> None:
         hook = f"/opt/slurm/etc/scripts/{when}.d/50_ultracluster"
         assert head_node.path(hook).stat().st_mode & 0o777 == 0o755
         elsewhere = f"sed s:/opt/ultracluster/current:/opt/ultracluster-of-test: {hook} | bash; echo $?"
-        assert output_of(head_node, elsewhere) == f"checked {when}\n3\n"
+        assert head_node.output_of(elsewhere) == f"checked {when}\n3\n"
         nowhere = f"sed s:/opt/ultracluster/current:/nowhere: {hook} | bash; echo $?"
-        assert output_of(head_node, nowhere) == "0\n"
+        assert head_node.output_of(nowhere) == "0\n"
 
 
 def test_users_find_the_programs_of_training_jobs(head_node: Machine) -> None:
@@ -326,7 +319,7 @@ def test_users_find_the_programs_of_training_jobs(head_node: Machine) -> None:
     assert outcome.code == 0, outcome.output
     job = ". /etc/profile.d/ultracluster.sh; . $ULTRACLUSTER_JOBS/job.sh\n"
     head_node.write("/job.sh", job)
-    assert output_of(head_node, "useradd trainee; su trainee --command 'sh /job.sh'") == "trained\n"
+    assert head_node.output_of("useradd trainee; su trainee --command 'sh /job.sh'") == "trained\n"
 
 
 @pytest.mark.parametrize(
@@ -354,11 +347,11 @@ def test_a_login_node_gets_limits_and_the_way_to_the_environment_and_the_jobs(
     assert "wrote" not in outcome.output
     assert node.path("/etc/security/limits.d/99_ultracluster.conf").exists()
     assert (
-        output_of(node, ". /etc/profile.d/ultracluster.sh; echo $ULTRACLUSTER_PYTHON")
+        node.output_of(". /etc/profile.d/ultracluster.sh; echo $ULTRACLUSTER_PYTHON")
         == f"{ENVIRONMENTS}/current-{LOGIN_NODE['cluster']}\n"
     )
     assert (
-        output_of(node, ". /etc/profile.d/ultracluster.sh; echo $ULTRACLUSTER_JOBS")
+        node.output_of(". /etc/profile.d/ultracluster.sh; echo $ULTRACLUSTER_JOBS")
         == "/fsx/ultracluster/jobs/current\n"
     )
 

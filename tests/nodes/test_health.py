@@ -215,7 +215,7 @@ def test_a_prolog_whose_every_command_hangs_ends_within_ten_seconds(node: Node) 
     try:
         done = node.check(PATH=str(node.root / "bin"))
     finally:
-        os.close(os.open(counter, os.O_RDWR))  # lets the probe go on
+        os.close(os.open(counter, os.O_RDWR))  # lets the probe continue
     assert (done.returncode, done.stderr) == (1, ""), "and it calls nothing else"
     script = (HEALTH / "check.sh").read_text(encoding="utf-8")
     probes = re.findall(r"^readonly PROBES=\((.*)\)$", script, re.MULTILINE)[0].split()

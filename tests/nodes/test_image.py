@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 
 import pytest
@@ -48,17 +48,9 @@ def _images(base: Base) -> Callable[[str], Machine]:
 
 
 @pytest.fixture
-def instance(_images: Callable[[str], Machine]) -> Iterator[Machines]:
+def instance(_images: Callable[[str], Machine], use: Callable[[Machine], Machine]) -> Machines:
     """Return a function that starts an instance of a type from the image of an operating system."""
-    made: list[Machine] = []
-
-    def start(os_name: str, instance_type: str = "trn1.32xlarge") -> Machine:
-        made.append(_images(os_name).clone(instance_type=instance_type))
-        return made[-1]
-
-    yield start
-    for each in made:
-        each.discard()
+    return lambda os_name, instance_type="trn1.32xlarge": use(_images(os_name).clone(instance_type=instance_type))
 
 
 @each_os

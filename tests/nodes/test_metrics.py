@@ -207,10 +207,10 @@ def test_a_node_that_a_job_holds_without_use_of_its_cores_tells_for_how_long(nod
                 held.cloudwatch.arrived().get(metrics.HELD_IDLE),
             )
         )
-    unknown, begins = (None, None), (0, None)
-    assert told[:6] == [begins, begins, (60, 60), begins, begins, begins]
-    assert told[6:11] == [unknown, begins, unknown, unknown, (180, 180)]
-    assert told[11:] == [unknown, begins]
+    unknown, starts = (None, None), (0, None)
+    assert told[:6] == [starts, starts, (60, 60), starts, starts, starts]
+    assert told[6:11] == [unknown, starts, unknown, unknown, (180, 180)]
+    assert told[11:] == [unknown, starts]
 
 
 def test_counters_are_told_once_and_may_start_again_at_0(node: Callable[[str], Node]) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from nodes.metrics import slurm
-from nodes.metrics.slurm import ControllerLog
+from nodes.metrics import head_node
+from nodes.metrics.head_node import ControllerLog
 
 LINES = """\
 [2026-11-20T08:00:00.000] update_node: node trn1-dy-trn1-32xl-1 reason set to: ultracluster: SCRATCH: full
@@ -49,12 +49,12 @@ def test_a_log_that_is_rotated_is_read_from_its_beginning(log: Path) -> None:
 
 
 def test_only_health_checks_count() -> None:
-    assert slurm.drained_in_log(LINES) == {"trn1-dy-trn1-32xl-1"}
+    assert head_node.drained_in_log(LINES) == {"trn1-dy-trn1-32xl-1"}
 
 
 def test_nodes_belong_to_the_queue_that_their_names_begin_with() -> None:
     nodes = {"trn1-st-a-1", "trn1-dy-a-1", "trn1-large-dy-a-1", "trn-dy-a-1"}
-    assert {queue: slurm.count_of(queue, nodes) for queue in ("trn1", "trn1-large", "trn", "large")} == {
+    assert {queue: head_node.count_of(queue, nodes) for queue in ("trn1", "trn1-large", "trn", "large")} == {
         "trn1": 2,
         "trn1-large": 1,
         "trn": 1,
@@ -78,5 +78,5 @@ def test_a_queue_is_not_protected_where_somebody_stopped_the_fleet(
     program = tmp_path / "get-compute-fleet-status.sh"
     program.write_text(f"#!/bin/bash\necho '{answer}'\n", encoding="utf-8")
     program.chmod(0o755)
-    monkeypatch.setattr(slurm, "_FLEET_STATUS", str(program))
-    assert slurm.protected({"a": "UP", "b": "INACTIVE", "c": "DOWN"}) == expected
+    monkeypatch.setattr(head_node, "_FLEET_STATUS", str(program))
+    assert head_node.protected_queues({"a": "UP", "b": "INACTIVE", "c": "DOWN"}) == expected

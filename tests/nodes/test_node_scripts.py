@@ -296,10 +296,10 @@ AWS = """
 
 def test_the_head_node_marks_its_root_volume_for_snapshots_and_starts_without_them() -> None:
     marked = call(f"{AWS}\nmark_root_volume", "install/head_node.sh")
-    refused = call(f"{AWS}\nrefused=1\nmark_root_volume\necho goes on", "install/head_node.sh")
+    refused = call(f"{AWS}\nrefused=1\nmark_root_volume\necho continues", "install/head_node.sh")
 
     wanted = f"ec2 create-tags --region us-west-2 --resources vol-1 --tags Key={SNAPSHOT_TAG},Value=trn1-16"
     assert wanted in marked.stdout
     assert (marked.returncode, refused.returncode) == (0, 0)
     assert "no snapshots are taken" in refused.stdout
-    assert refused.stdout.endswith("goes on\n")
+    assert refused.stdout.endswith("continues\n")

@@ -13,7 +13,7 @@ import pytest
 JOBS = Path(__file__).parents[2] / "training"
 MODULE = "neuronxcc-2.23.6484.0+3b612583/MODULE_graph+1"
 PROGRAM = f"""#!/bin/bash
-# Compiles one graph, begins another, and ends as it is told.
+# Compiles one graph, starts another, and ends with $CODE.
 mkdir --parents "$NEURON_COMPILE_CACHE_URL/{MODULE}" "$NEURON_COMPILE_CACHE_URL/{MODULE}-half"
 echo graph | tee "$NEURON_COMPILE_CACHE_URL/{MODULE}/model.neff" >"$NEURON_COMPILE_CACHE_URL/{MODULE}-half/model.neff"
 touch "$NEURON_COMPILE_CACHE_URL/{MODULE}/model.done"

@@ -31,7 +31,7 @@ _NODES = 1
 _WORKERS_PER_NODE = 32  # NeuronCores of a trn1.32xlarge
 _GB = 1e9
 _FREE_TO_CHANGE = ("steps", "micro_batch", "learning_rate", "warmup_steps", "dropout", "precision")
-"""Options that a run may go on with other values of, which is told."""
+"""Options that may have other values when a run continues, which is noted."""
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ _VERSIONS = ("torch", "torch-xla", "torch-neuronx", "neuronx-cc", "libneuronxla"
 
 
 class TrainingError(Exception):
-    """The run cannot go on; the message is for the user."""
+    """The run cannot continue; the message is for the user."""
 
 
 class DivergedError(TrainingError):
@@ -74,7 +74,7 @@ def train(options: Options) -> int:
 
     Raises:
         BadInputError: Something is wrong with the options or the directories.
-        TrainingError: The run cannot go on.
+        TrainingError: The run cannot continue.
         DivergedError: It would come to the same end if it were started again as it is.
     """
     worker = this_worker()
@@ -173,7 +173,7 @@ class Run:
         waits = not self._backend.ahead or self._done % _STEPS_BETWEEN_WAITS == 0
         if waits:
             self._backend.wait()
-        begin, waited = perf_counter(), 0.0
+        start, waited = perf_counter(), 0.0
         for micro_batch in range(batch.accumulation):
             asked = perf_counter()
             self._heartbeat.beat(Stage.READ)
@@ -184,7 +184,7 @@ class Run:
             self._learner.accumulate(tensors, _seed(options.seed, self._done, index))
         if waits:
             self._backend.wait()
-        computed = perf_counter() - begin
+        computed = perf_counter() - start
         rate = learning_rate(
             self._done, peak=options.learning_rate, warmup_steps=options.warmup_steps, steps=options.steps
         )
@@ -209,8 +209,8 @@ class Run:
         if not isfinite(mlm + nsp + norm):
             raise DivergedError(
                 f"Step {step.number}: the loss is {mlm + nsp}, the norm of the gradient {norm}. The run ends here, and "
-                f"would again: the newest checkpoint is from before this step. To go on from there, submit it with a "
-                f"lower --learning-rate or more --warmup-steps."
+                f"would again: the newest checkpoint is from before this step. To continue from there, submit it with "
+                f"a lower --learning-rate or more --warmup-steps."
             )
         self._stopping = self._stopping or stop > 0
         if self._keeps:
@@ -254,10 +254,10 @@ class Run:
         self._heartbeat.beat(Stage.CHECKPOINT)
         if not self._keeps:
             return
-        begin = perf_counter()
+        start = perf_counter()
         self._recorder.synchronize()
         self._checkpoints.save(self._done, {IDENTITY: self._identity, **self._learner.state()})
-        self._checkpoint_seconds += perf_counter() - begin
+        self._checkpoint_seconds += perf_counter() - start
 
     def _finish(self) -> int:
         """Wait for the last checkpoint, and return the exit code."""

@@ -42,7 +42,7 @@ def create(name: str, weights: Mapping[str, Any], *, capturable: bool) -> Any:
 def set_learning_rate(optimizer: Any, rate: Any) -> None:
     """Set the rate of the next step, a tensor on the device.
 
-    A rate of 0, which the published schedule begins with, becomes a tiny one, which changes no weight either:
+    A rate of 0, which the published schedule starts with, becomes a tiny one, which changes no weight either:
     capturable AdamW divides by the rate. Of LAMB, weights without a trust ratio take their correction of bias with it.
     """
     for group in optimizer.param_groups:

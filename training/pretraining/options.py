@@ -139,7 +139,7 @@ _OPTIONS: Mapping[str, tuple[_Kind, str]] = {
     "global-batch": (_number(1), "sequences of an optimizer step; with --scaling weak, of a node (default: published)"),
     "micro-batch": (_number(1), "sequences that a worker takes at once (default: published)"),
     "steps": (_number(1), "optimizer steps of the whole run (default: published)"),
-    "stop-after": (_number(1), "optimizer steps of this start, then end (default: go on to the end of the run)"),
+    "stop-after": (_number(1), "optimizer steps of this start, then end (default: continue to the end of the run)"),
     "learning-rate": (_real(lambda value: 0 < value < 1, "a number between 0 and 1"), "its peak (default: published)"),
     "warmup-steps": (_number(0), "optimizer steps until the peak of the learning rate (default: published)"),
     "seed": (_number(0), "of weights, dropout, order of the data and generated data (default: 1234)"),

@@ -81,7 +81,7 @@ def _build(options: argparse.Namespace) -> None:
     wanted = options.shards or -(-sum(document.size for document in documents) // _SHARD_BYTES)
     parts = divide(documents, min(wanted, len(documents) // 2))
     work = options.output.with_name(f".{options.output.name}.building")
-    if not _begin(work, options, layout, len(parts)):
+    if not _claim_directory(work, options, layout, len(parts)):
         print(f"{options.output} is there, made of the same; nothing to do")
         return
     sequences = 0
@@ -140,7 +140,7 @@ def _check(options: argparse.Namespace, layout: Layout) -> list[Run]:
     return documents
 
 
-def _begin(work: Path, options: argparse.Namespace, layout: Layout, shards: int) -> bool:
+def _claim_directory(work: Path, options: argparse.Namespace, layout: Layout, shards: int) -> bool:
     """Make the working directory, or take that of an earlier run; return False if the shards are there.
 
     Raises:

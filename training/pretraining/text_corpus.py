@@ -59,7 +59,7 @@ class Run:
 
     Attributes:
         path: The file.
-        first: Its byte where they begin.
+        first: Its byte where they start.
         size: Their bytes.
     """
 

@@ -72,7 +72,7 @@ class Measurement:
 
 
 class Controller(Namespaces):
-    """A controller, which runs within a ``with`` block that begins when it has looked for nodes to power up."""
+    """A controller, which runs within a ``with`` block that starts when it has looked for nodes to power up."""
 
     def __init__(self, base: Path, directory: Path, settings: Mapping[str, str]) -> None:
         """Describe a controller.

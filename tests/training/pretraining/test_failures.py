@@ -176,7 +176,7 @@ def test_a_reduction_that_does_nothing_is_found_out(tmp_path: Path) -> None:
 
 
 def test_extraction_of_graphs_leaves_no_records_and_no_checkpoints(tmp_path: Path) -> None:
-    """Nor does any rank go on before rank 0 has looked at the directories, though no device waits for another."""
+    """No rank continues before rank 0 has examined the directories, though no device waits for another."""
     assert in_ranks(2, while_graphs_are_extracted, arguments(tmp_path, "--stop-after", "5")) == [0, 0]
     assert not list(tmp_path.iterdir())
 

@@ -124,7 +124,7 @@ def test_phase_two_starts_with_the_weights_of_phase_one_and_nothing_else(tmp_pat
     assert_same_weights(state(second, 1), state(first))
     counts = {float(moments["step"]) for moments in state(second, 1)["optimizer"]["state"].values()}
     assert counts == {1.0}
-    first.rename(tmp_path / "elsewhere")  # what has begun needs phase one no more
+    first.rename(tmp_path / "elsewhere")  # a run that has started does not need phase one
     assert train(second, *options) == [0]
     assert [step["step"] for step in steps(second)] == list(range(1, STEPS + 1))
 
@@ -137,7 +137,7 @@ def test_a_run_is_recorded(tmp_path: Path) -> None:
         assert step["step"] == number
         assert step["loss"] == pytest.approx(step["mlm_loss"] + step["nsp_loss"])
         assert 0 < step["compute_seconds_min"] <= step["compute_seconds_max"]
-        assert step["step_seconds"] > 0  # rank 0's own: that of another may begin earlier
+        assert step["step_seconds"] > 0  # rank 0's own: that of another may start earlier
         assert 0 <= step["data_seconds"] <= step["compute_seconds_max"]
         assert step["slowest_rank"] in (0, 1)
         assert step["sequences"] == number * 16

@@ -85,7 +85,7 @@ def rank(number: int, count: int, state: str = "S") -> Rank:
 # Ranks of three nodes with two each: heartbeats and states, and who is named.
 JUDGED = {
     "the rank that is behind": ([9, 9, 8, 9, 9, 9], "SSSSSS", [2], ["trn1-2"]),
-    "not one that has gone on": ([9, 9, 9, 9, 9, 7], "SSRSSS", [5], ["trn1-3"]),
+    "not one that has continued": ([9, 9, 9, 9, 9, 7], "SSRSSS", [5], ["trn1-3"]),
     "not one that came to the collective first": ([10, 9, 9, 9, 9, 8], "SSSSSS", [5], ["trn1-3"]),
     "a process that was stopped in the collective": ([9, 9, 9, 9, 9, 9], "SSSSTS", [4], ["trn1-3"]),
     "a process that is gone": ([9, 9, 9, 9, 9, 9], ["S", "", "S", "S", "S", "S"], [1], ["trn1-1"]),

@@ -29,7 +29,13 @@ class EmulatedAws:
     Stacks come up as fast as they can, or at speed `real` in about the time that AWS takes.
     """
 
-    def __init__(self, speed: Literal["fast", "real"] = "fast") -> None:
+    def __init__(self, speed: Literal["fast", "real"] = "fast", life: int = subprocess.PIPE) -> None:
+        """Start a server.
+
+        Args:
+            speed: See above.
+            life: A file that the server ends with; by default a pipe that this process holds.
+        """
         own = {
             "MOTO_ACCOUNT_ID": ACCOUNT,
             "MOTO_EC2_LOAD_DEFAULT_AMIS": "false",  # stand_ins declares the images that matter
@@ -37,7 +43,7 @@ class EmulatedAws:
         }
         self._process = subprocess.Popen(
             [sys.executable, "-m", "emulator.server", speed],
-            stdin=subprocess.PIPE,
+            stdin=life,
             stdout=subprocess.PIPE,
             text=True,
             cwd=Path(__file__).parents[1],
@@ -50,7 +56,10 @@ class EmulatedAws:
             self._process.wait()
             raise RuntimeError(f"the emulated AWS did not start (exit code {self._process.returncode})")
         # An IP address, not a name: botocore then addresses buckets by path.
-        self.endpoint = f"http://127.0.0.1:{port}"
+        self._connect(f"http://127.0.0.1:{port}")
+
+    def _connect(self, endpoint: str) -> None:
+        self.endpoint = endpoint
         self._session = boto3.Session(OWN_KEY, "testing")
         self._clients: dict[tuple[str, str], Any] = {}
 
@@ -77,6 +86,17 @@ class EmulatedAws:
             "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         }
 
+    def clone(self) -> EmulatedAws:
+        """Return a server of its own with all that this one holds; what changes in either is not seen in the other.
+
+        A clone takes a moment where a deployment takes half a minute. It ends with `stop`, with the `with` block, or
+        with this server.
+
+        Raises:
+            urllib.error.HTTPError: Something is under way for half a minute, such as an operation of CloudFormation.
+        """
+        return _Clone(self.endpoint)
+
     def client(self, service: str, region: str) -> Any:
         """Return a boto3 client of this server, the same one each time."""
         if (service, region) not in self._clients:
@@ -85,11 +105,11 @@ class EmulatedAws:
 
     def inject(self, fault: str, target: str = "") -> None:
         """Put one of `emulator.faults.FAULTS` in force, instead of any before."""
-        self._post(f"/rehearsal/faults?{urllib.parse.urlencode({fault: target})}")
+        self._post(f"/emulator/faults?{urllib.parse.urlencode({fault: target})}")
 
     def mend(self) -> None:
         """Take all faults away."""
-        self._post("/rehearsal/faults")
+        self._post("/emulator/faults")
 
     def set_shell(self, program: str) -> None:
         """Have a program run every command that Systems Manager sends to a node (`emulator.agents`).
@@ -97,11 +117,11 @@ class EmulatedAws:
         Args:
             program: bash text; empty: no node answers any more.
         """
-        self._post("/rehearsal/shell", program.encode())
+        self._post("/emulator/shell", program.encode())
 
     def calls(self) -> list[str]:
         """Return the calls since the last time, such as ``ec2:DescribeInstances``, but for the emulator's own."""
-        found: list[str] = json.loads(self._post("/rehearsal/calls"))
+        found: list[str] = json.loads(self._post("/emulator/calls"))
         return found
 
     @contextmanager
@@ -146,8 +166,8 @@ class EmulatedAws:
 
     def stop(self) -> None:
         """End the server and wait until it is gone."""
-        assert self._process.stdin is not None  # noqa: S101 - stdin=PIPE
-        self._process.stdin.close()
+        if self._process.stdin is not None:
+            self._process.stdin.close()
         self._process.wait()
 
     def _set_unchecked_calls(self, number: str) -> None:
@@ -155,11 +175,36 @@ class EmulatedAws:
         self._post("/moto-api/reset-auth", number.encode())
 
     def _post(self, path: str, body: bytes = b"") -> bytes:
-        headers = {"Content-Type": "text/plain"}  # a form's body would not reach moto's handler
-        request = urllib.request.Request(f"{self.endpoint}{path}", body, headers, method="POST")  # noqa: S310 - own server
-        with urllib.request.urlopen(request) as answer:  # noqa: S310
-            content: bytes = answer.read()
-        return content
+        return _post(f"{self.endpoint}{path}", body)
+
+
+class JoinedAws(EmulatedAws):
+    """A server that another process started: stopping it is not this one's business."""
+
+    def __init__(self, endpoint: str) -> None:
+        self._connect(endpoint)
+
+    def stop(self) -> None:
+        """Leave the server running."""
+
+
+class _Clone(EmulatedAws):
+    def __init__(self, origin: str) -> None:
+        self._origin = origin
+        self._port = _post(f"{origin}/emulator/clone")
+        self._connect(f"http://127.0.0.1:{self._port.decode()}")
+
+    def stop(self) -> None:
+        """End the clone and wait until it is gone."""
+        _post(f"{self._origin}/emulator/end-clone", self._port)
+
+
+def _post(url: str, body: bytes = b"") -> bytes:
+    headers = {"Content-Type": "text/plain"}  # a form's body would not reach moto's handler
+    request = urllib.request.Request(url, body, headers, method="POST")  # noqa: S310 - own server
+    with urllib.request.urlopen(request) as answer:  # noqa: S310
+        content: bytes = answer.read()
+    return content
 
 
 def _without_aws(environment: os._Environ[str]) -> dict[str, str]:

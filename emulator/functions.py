@@ -33,6 +33,8 @@ import boto3
 from moto.awslambda.models import LambdaFunction, lambda_backends
 
 from emulator.calls import OWN_KEY
+from emulator.clones import Background, Work
+from emulator.cloudformation.clients import Endpoint
 from emulator.cloudformation.clock import Speed
 from emulator.faults import FAULTS_IN_FORCE
 from toolchain.values import UnsupportedError
@@ -68,12 +70,13 @@ class FunctionError(RuntimeError):
 class Functions:
     """The functions of one server, in all its regions. Functions are named by ARN, without a version."""
 
-    def __init__(self, endpoint: str, speed: Speed = "fast") -> None:
+    def __init__(self, endpoint: Endpoint, speed: Speed, background: Background) -> None:
         self._endpoint = endpoint
         self._speed: Speed = speed
         self._lock = threading.Lock()
         self._processes: dict[str, _Process] = {}
         self._at_work: Counter[str] = Counter()
+        self._background = background
 
     def invoke(self, arn: str, event: Any) -> Any:
         """Run a function and return its result.
@@ -94,9 +97,10 @@ class Functions:
         """
         process = self._process(arn)
 
-        def work() -> None:
+        def work(_: threading.Event) -> bool:
             with contextlib.suppress(FunctionError):  # its log has it
                 process.invoke(event)
+            return True
 
         self._in_background(arn, work)
 
@@ -111,12 +115,13 @@ class Functions:
         """
         interval = seconds if self._speed == "real" else min(seconds, _SHORTEST_INTERVAL)
 
-        def work() -> None:
-            time.sleep(interval)
-            while wanted():
+        def work(paused: threading.Event) -> bool:
+            while not paused.wait(interval):
+                if not wanted():
+                    return True
                 with contextlib.suppress(FunctionError):
                     self.invoke(arn, event)
-                time.sleep(interval)
+            return False
 
         self._in_background(arn, work)
 
@@ -146,18 +151,21 @@ class Functions:
 
     reset = stop
 
-    def _in_background(self, arn: str, work: Callable[[], None]) -> None:
+    def _in_background(self, arn: str, work: Work) -> None:
         with self._lock:
             self._at_work[arn] += 1
 
-        def run() -> None:
+        def run(paused: threading.Event) -> bool:
+            is_done = True
             try:
-                work()
+                is_done = work(paused)
             finally:
-                with self._lock:
-                    self._at_work[arn] -= 1
+                if is_done:
+                    with self._lock:
+                        self._at_work[arn] -= 1
+            return is_done
 
-        threading.Thread(target=run, daemon=True).start()
+        self._background.start(run)
 
     def _process(self, arn: str) -> _Process:
         _, _, _, region, account, *_ = arn.split(":")
@@ -169,7 +177,7 @@ class Functions:
                 return process
             if process:
                 process.stop()
-            self._processes[arn] = process = _Process(function, revision, self._endpoint, self._speed)
+            self._processes[arn] = process = _Process(function, revision, self._endpoint.url, self._speed)
         return process
 
 

@@ -8,7 +8,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 from uuid import uuid4
 
-PATH = "/rehearsal/mail/"
+PATH = "/emulator/mail/"
 """Where the server takes letters: an HTTP PUT or POST to this path, followed by the key of the box."""
 
 

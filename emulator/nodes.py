@@ -14,10 +14,12 @@ import threading
 import urllib.request
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import cached_property, partial
 from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
+from emulator.clones import Background
 from emulator.cloudformation.clients import Clients
 from emulator.cloudformation.clock import Clock
 from emulator.faults import Faults
@@ -41,68 +43,85 @@ _FLEET = {"Id": {"S": "COMPUTE_FLEET"}}
 class Nodes:
     """All head nodes of one server, each a thread as long as there is its instance."""
 
-    def __init__(self, clients: Clients, clock: Clock, faults: Faults) -> None:
+    def __init__(self, clients: Clients, clock: Clock, faults: Faults, background: Background) -> None:
         self._clients = clients
         self._clock = clock
         self._faults = faults
-        self._stopped = threading.Event()
+        self._background = background
 
     def launched(self, region: str, instance_id: str, tags: Mapping[str, str]) -> None:
         """Take notice of an instance that started; only head nodes have something to do."""
-        stopped = self._stopped
-        if tags.get(_TYPE_TAG) != "HeadNode":
-            return
+        if tags.get(_TYPE_TAG) == "HeadNode":
+            node = _HeadNode(self._clients, region, instance_id, tags[_NAME_TAG])
+            self._background.start(partial(self._live, node))
 
-        def live() -> None:
-            try:
-                self._live(region, instance_id, tags[_NAME_TAG], stopped)
-            except Exception:
-                if not stopped.is_set():  # a reset takes everything away, also what a node is about to ask
-                    raise
+    def _live(self, node: _HeadNode, paused: threading.Event) -> bool:
+        try:
+            return self._is_over(node, paused)
+        except Exception:
+            if not paused.is_set():  # a reset removes everything, also what a node is about to ask
+                raise
+            return False
 
-        threading.Thread(target=live, daemon=True).start()
-
-    def reset(self) -> None:
-        """Let all nodes end."""
-        self._stopped.set()
-        self._stopped = threading.Event()
-
-    def _live(self, region: str, instance_id: str, cluster_name: str, stopped: threading.Event) -> None:
-        ec2 = self._clients("ec2", region)
-        user_data = ec2.describe_instance_attribute(InstanceId=instance_id, Attribute="userData")["UserData"]["Value"]
-        script = base64.b64decode(user_data).decode()
-        node = _HeadNode(self._clients, region, instance_id, cluster_name, script)
-        self._clock.sleep(BOOT_SECONDS)
-        handle = node.handle()
-        if "head-node" in self._faults:
-            node.signal(handle, "FAILURE", SCRIPT_FAILURE)
-            return
-        node.set_fleet("RUNNING")
-        node.signal(handle, "SUCCESS", "HeadNode setup complete")
-        while not stopped.wait(_LOOK) and (state := node.state()) != "terminated":
+    def _is_over(self, node: _HeadNode, paused: threading.Event) -> bool:
+        """Live until the instance is terminated; False: until the pause."""
+        if not node.handle:
+            self._clock.sleep(BOOT_SECONDS)
+            node.handle = node.newest_handle()
+            if "head-node" in self._faults:
+                node.signal("FAILURE", SCRIPT_FAILURE)
+                return True
+            node.set_fleet("RUNNING")
+            node.signal("SUCCESS", "HeadNode setup complete")
+        while not paused.wait(_LOOK):
+            state = node.state()
+            if state == "terminated":
+                return True
             if state != "running":
                 continue
             node.follow_fleet_requests()
-            if (changed := node.handle()) != handle:
-                handle = changed
+            if (handle := node.newest_handle()) != node.handle:
+                node.handle = handle
                 self._clock.sleep(UPDATE_SECONDS)
-                node.signal(handle, "SUCCESS", "Update complete")
+                node.signal("SUCCESS", "Update complete")
+        return False
 
 
 class _HeadNode:
-    """What one head node does."""
+    """What one head node does.
 
-    def __init__(self, clients: Clients, region: str, instance_id: str, cluster_name: str, user_data: str) -> None:
-        named = _CFN_INIT.search(user_data)
-        if named is None:
-            raise ValueError(f"{instance_id}: the user data does not say where the node's metadata is")
-        self._stack, self._resource = named["stack"], named["resource"]
-        self._cloudformation = clients("cloudformation", region)
-        self._dynamodb = clients("dynamodb", region)
-        self._ec2 = clients("ec2", region)
+    Attributes:
+        handle: The URL to which it reports; empty: it is not set up.
+    """
+
+    def __init__(self, clients: Clients, region: str, instance_id: str, cluster_name: str) -> None:
+        self._clients = clients
+        self._region = region
         self._instance_id = instance_id
         self._cluster_name = cluster_name
         self._table = f"parallelcluster-{cluster_name}"
+        self.handle = ""
+
+    @cached_property
+    def _metadata(self) -> dict[str, str]:
+        """Stack and resource whose metadata say what to do, from the user data."""
+        found = self._ec2.describe_instance_attribute(InstanceId=self._instance_id, Attribute="userData")
+        named = _CFN_INIT.search(base64.b64decode(found["UserData"]["Value"]).decode())
+        if named is None:
+            raise ValueError(f"{self._instance_id}: the user data does not say where the node's metadata is")
+        return {"StackName": named["stack"], "LogicalResourceId": named["resource"]}
+
+    @property
+    def _cloudformation(self) -> Any:
+        return self._clients("cloudformation", self._region)
+
+    @property
+    def _dynamodb(self) -> Any:
+        return self._clients("dynamodb", self._region)
+
+    @property
+    def _ec2(self) -> Any:
+        return self._clients("ec2", self._region)
 
     def state(self) -> str:
         """Return the instance's state; "terminated", too, if there is none."""
@@ -112,18 +131,16 @@ class _HeadNode:
             return "terminated"
         return str(found["Reservations"][0]["Instances"][0]["State"]["Name"])
 
-    def handle(self) -> str:
+    def newest_handle(self) -> str:
         """Return the URL that the node has to report to, from its launch template's metadata."""
-        resource = self._cloudformation.describe_stack_resource(
-            StackName=self._stack, LogicalResourceId=self._resource
-        )["StackResourceDetail"]
+        resource = self._cloudformation.describe_stack_resource(**self._metadata)["StackResourceDetail"]
         files = json.loads(resource["Metadata"])["AWS::CloudFormation::Init"]["deployConfigFiles"]["files"]
         return str(files[_HANDLE_FILE]["content"])
 
-    def signal(self, handle: str, status: str, reason: str) -> None:
+    def signal(self, status: str, reason: str) -> None:
         """Report, as cfn-signal does."""
         signal = {"Status": status, "Reason": reason, "UniqueId": self._instance_id, "Data": reason}
-        request = urllib.request.Request(handle, json.dumps(signal).encode(), method="PUT")  # noqa: S310 - own server
+        request = urllib.request.Request(self.handle, json.dumps(signal).encode(), method="PUT")  # noqa: S310 - own server
         urllib.request.urlopen(request).close()  # noqa: S310
 
     def set_fleet(self, status: str) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import logging
-import socket
 import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -22,8 +21,9 @@ from emulator import gaps, mailbox
 from emulator.agents import Agents
 from emulator.aws import ACCOUNT
 from emulator.calls import CALLS, NODE_KEY
+from emulator.clones import Background, Clones
 from emulator.cloudformation import service
-from emulator.cloudformation.clients import Clients
+from emulator.cloudformation.clients import Clients, Endpoint
 from emulator.cloudformation.clock import Clock, Speed
 from emulator.cloudformation.engine import Engine
 from emulator.cloudformation.nested import NestedStack
@@ -58,26 +58,29 @@ class Front:
         letters: Mailbox,
         resets: Iterable[Callable[[], None]],
         controls: Mapping[str, Control],
+        clones: Clones,
     ) -> None:
         self._application = application
         self._letters = letters
         self._resets = tuple(resets)
         self._controls = controls
+        self._clones = clones
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Serve one request."""
         path = environ["PATH_INFO"]
-        if path.startswith(mailbox.PATH):
-            start_response(self._deliver(mailbox.mail_key(path), _body(environ)), [("Content-Length", "0")])
-            return []
         if path in self._controls:
             status, answer = self._control(path, environ["QUERY_STRING"], _body(environ).decode())
             start_response(status, [("Content-Length", str(len(answer)))])
             return [answer]
-        if path == _RESET:
-            for reset in self._resets:
-                reset()
-        return self._application(environ, start_response)
+        with self._clones.requests.served():
+            if path.startswith(mailbox.PATH):
+                start_response(self._deliver(mailbox.mail_key(path), _body(environ)), [("Content-Length", "0")])
+                return []
+            if path == _RESET:
+                for reset in self._resets:
+                    reset()
+            return self._application(environ, start_response)
 
     def _deliver(self, key: str, body: bytes) -> str:
         try:
@@ -110,70 +113,94 @@ def _take_calls(*_: str) -> str:
     return json.dumps(CALLS.take())
 
 
-def assemble(endpoint: str, speed: Speed) -> tuple[Front, Callable[[], None]]:
-    """Return the application that serves this endpoint, and what ends the processes that it has started."""
-    letters = Mailbox()
-    clock = Clock(speed)
-    functions = Functions(endpoint, speed)
-    models: dict[str, Model] = {
-        **MODELS,
-        "AWS::CloudFormation::CustomResource": CustomResource(functions, letters, endpoint),
-        "AWS::CloudFormation::WaitCondition": WaitCondition(letters, clock),
-        "AWS::CloudFormation::WaitConditionHandle": WaitConditionHandle(letters, endpoint),
-    }
-    clients = Clients(endpoint)
-    engine = Engine(ACCOUNT, clients, models, clock)
-    models[STACK_TYPE] = NestedStack(engine)
-    gaps.fill()
-    invocations.fill(functions)
-    clients_of_nodes = Clients(endpoint, NODE_KEY)
-    nodes = Nodes(clients_of_nodes, clock, FAULTS_IN_FORCE)
-    launches.LISTENERS.append(nodes.launched)
-    service.serve(engine)
-    Ssm.agents = agents = Agents(clients_of_nodes)
+class Emulator:
+    """The parts of the emulated AWS in this process, and how they are wired."""
 
-    def set_shell(_: str, program: str) -> str:
-        agents.reset()
-        agents.shell = program or None
+    def __init__(self, speed: Speed) -> None:
+        self._endpoint = Endpoint()
+        self._background = background = Background()
+        letters = Mailbox()
+        clock = Clock(speed)
+        self._functions = functions = Functions(self._endpoint, speed, background)
+        models: dict[str, Model] = {
+            **MODELS,
+            "AWS::CloudFormation::CustomResource": CustomResource(functions, letters, self._endpoint),
+            "AWS::CloudFormation::WaitCondition": WaitCondition(letters, clock),
+            "AWS::CloudFormation::WaitConditionHandle": WaitConditionHandle(letters, self._endpoint),
+        }
+        self._engine = engine = Engine(ACCOUNT, Clients(self._endpoint), models, clock)
+        models[STACK_TYPE] = NestedStack(engine)
+        gaps.fill()
+        invocations.fill(functions)
+        clients_of_nodes = Clients(self._endpoint, NODE_KEY)
+        nodes = Nodes(clients_of_nodes, clock, FAULTS_IN_FORCE, background)
+        launches.LISTENERS.append(nodes.launched)
+        service.serve(engine)
+        Ssm.agents = self._agents = agents = Agents(clients_of_nodes)
+        self._clones = Clones()
+        # Who waits for a letter or a function is sent away before the engine waits for what is under way.
+        resets = (
+            FAULTS_IN_FORCE.clear,
+            engine.abandon,
+            letters.reset,
+            background.reset,
+            functions.reset,
+            agents.reset,
+            engine.reset,
+        )
+        controls: dict[str, Control] = {
+            "/emulator/faults": _set_faults,
+            "/emulator/shell": self._set_shell,
+            "/emulator/calls": _take_calls,
+            "/emulator/clone": lambda *_: str(self._clones.make(self)),
+            "/emulator/end-clone": self._end_clone,
+        }
+        application = DomainDispatcherApplication(create_backend_app)
+        self._front = Front(application, letters, resets, controls, self._clones)
+
+    def serve(self) -> int:
+        """Serve on a free loopback port, and return it."""
+        server = make_server("127.0.0.1", 0, self._front, threaded=True, request_handler=MotoRequestHandler)
+        self._endpoint.url = f"http://127.0.0.1:{server.port}"
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        return server.port
+
+    def pause(self, seconds: float) -> None:
+        """Stop all that runs by itself, and wait for what is under way.
+
+        Raises:
+            ValueError: Something is, after so many seconds.
+        """
+        self._engine.settle(seconds)
+        self._background.pause(seconds)
+        self._functions.stop()
+
+    def resume(self) -> None:
+        """Let everything continue that `pause` stopped."""
+        self._background.resume()
+
+    def run(self, life: int) -> None:
+        """Wait until a file ends, and end with it what was started; clones are made meanwhile."""
+        self._clones.run(self, life)
+        self._functions.stop()
+        self._agents.reset()
+
+    def _set_shell(self, _: str, program: str) -> str:
+        self._agents.reset()
+        self._agents.shell = program or None
         return ""
 
-    def stop() -> None:
-        functions.stop()
-        agents.reset()
-
-    controls = {"/rehearsal/faults": _set_faults, "/rehearsal/shell": set_shell, "/rehearsal/calls": _take_calls}
-    # Who waits for a letter or a function is sent away before the engine waits for what is under way.
-    resets = (
-        FAULTS_IN_FORCE.clear,
-        engine.abandon,
-        letters.reset,
-        functions.reset,
-        nodes.reset,
-        agents.reset,
-        engine.reset,
-    )
-    return Front(DomainDispatcherApplication(create_backend_app), letters, resets, controls), stop
+    def _end_clone(self, _: str, port: str) -> str:
+        self._clones.end(int(port))
+        return ""
 
 
 def main() -> None:
     """Serve until standard input ends; the first line of standard output is the port."""
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    # The address has to be known before anything is made that is served there.
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-        application, stop = assemble(f"http://127.0.0.1:{port}", cast(Speed, sys.argv[1]))
-        server = make_server(
-            "127.0.0.1",
-            port,
-            application,
-            threaded=True,
-            request_handler=MotoRequestHandler,
-            fd=listener.fileno(),
-        )
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    print(port, flush=True)
-    sys.stdin.read()
-    stop()
+    emulator = Emulator(cast(Speed, sys.argv[1]))
+    print(emulator.serve(), flush=True)
+    emulator.run(sys.stdin.fileno())
 
 
 if __name__ == "__main__":

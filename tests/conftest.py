@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ import pytest
 
 if TYPE_CHECKING:
     from emulator.aws import EmulatedAws
+    from tests.deployed import DeployedAccount
 
 
 collect_ignore = ["training/pretraining"] if find_spec("torch") is None else []
@@ -54,3 +56,12 @@ def rehearsed_aws(rehearsal_server: EmulatedAws) -> EmulatedAws:
     """An emulated AWS with nothing in it yet."""
     rehearsal_server.reset()
     return rehearsal_server
+
+
+@pytest.fixture(scope="session")
+def deployed(boto3_data: None) -> Iterator[Callable[[str], DeployedAccount]]:
+    """Return the deployed account of a configuration of config/, given by name; `clone` it to work with it."""
+    from tests.deployed import deployed_account
+
+    with ExitStack() as stack:
+        yield cache(lambda name: stack.enter_context(deployed_account(name)))

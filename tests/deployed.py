@@ -1,21 +1,74 @@
-"""Deployments in an emulated account, made without the CDK command line: that takes five times as long."""
+"""Deployments in an emulated account, made without the CDK command line: that takes five times as long.
+
+`DeployedAccount` is one that all workers of a test run share and nobody changes: a test works in a clone of it.
+"""
 
 from __future__ import annotations
 
 import io
 import json
+import os
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from config.settings import Settings
-from emulator.aws import ACCOUNT, EmulatedAws
+from config.settings import Settings, load
+from emulator import stand_ins
+from emulator.aws import ACCOUNT, EmulatedAws, JoinedAws
 from scripts.deployment import PARTS
-from tests.stacks.deployments import Deployment
+from tests.shared import shared_directory
+from tests.stacks.deployments import Deployment, deploy
 
+CONFIG = Path(__file__).parents[1] / "config"
 _CAPABILITIES = ["CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPAND"]
 _OFTEN = {"Delay": 0.2, "MaxAttempts": 3000}
+
+
+@dataclass(frozen=True)
+class DeployedAccount:
+    """An account in which a configuration of config/ is deployed.
+
+    Attributes:
+        synthesized: Its settings and assembly, to be read.
+        endpoint: The emulated AWS with the account; all its stacks are complete.
+    """
+
+    synthesized: Deployment
+    endpoint: str
+
+    def clone(self) -> EmulatedAws:
+        """Return an emulated AWS with the same account, to be changed and stopped."""
+        return JoinedAws(self.endpoint).clone()
+
+
+@contextmanager
+def deployed_account(name: str) -> Iterator[DeployedAccount]:
+    """Yield the account of a configuration. The first worker to ask for it makes it, and it ends with the last one."""
+    with ExitStack() as stack:
+
+        def make(directory: Path) -> None:
+            life = directory / "life"
+            os.mkfifo(life)
+            # Who opens a pipe for reading waits for a writer, unless it is open for both already.
+            both = os.open(life, os.O_RDWR)
+            end = os.open(life, os.O_RDONLY)
+            stack.callback(os.close, os.open(life, os.O_WRONLY))
+            os.close(both)
+            aws = EmulatedAws(life=end)
+            os.close(end)
+            (directory / "endpoint").write_text(aws.endpoint, encoding="utf-8")
+            settings = load(CONFIG / f"{name}.yaml")
+            stand_ins.create(aws, settings)
+            stand_ins.bootstrap(aws, settings.region, settings.bootstrap)
+            create_stacks(aws, deploy(settings, directory / "assembly"))
+
+        directory = stack.enter_context(shared_directory(f"deployed-{name}", make))
+        stack.callback(os.close, os.open(directory / "life", os.O_WRONLY | os.O_NONBLOCK))
+        synthesized = Deployment(load(CONFIG / f"{name}.yaml"), directory / "assembly")
+        yield DeployedAccount(synthesized, (directory / "endpoint").read_text(encoding="utf-8"))
 
 
 def create_stacks(aws: EmulatedAws, synthesized: Deployment, parts: Sequence[str] = PARTS) -> None:

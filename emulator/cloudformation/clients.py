@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Final
 
@@ -14,23 +15,31 @@ SERVICE: Final = "ServiceName"
 """Where the metadata of a client's answers say what error messages call its service."""
 
 
+@dataclass
+class Endpoint:
+    """Where this process serves. A clone gets another URL than the process that it was forked from."""
+
+    url: str = ""
+
+
 class Clients:
     """Clients by service and region, each made once; calling it gives one."""
 
-    def __init__(self, endpoint: str, key: str = OWN_KEY) -> None:
+    def __init__(self, endpoint: Endpoint, key: str = OWN_KEY) -> None:
         self._endpoint = endpoint
         self._session = boto3.Session(key, "testing")
         self._lock = Lock()
-        self._made: dict[tuple[str, str], Any] = {}
+        self._made: dict[tuple[str, str, str], Any] = {}
 
     def __call__(self, service: str, region: str) -> Any:
         """Return the client of a service in a region."""
+        url = self._endpoint.url
         with self._lock:  # a session is not safe for use by several threads
-            if (service, region) not in self._made:
-                client = self._session.client(service, region, endpoint_url=self._endpoint)
+            if (service, region, url) not in self._made:
+                client = self._session.client(service, region, endpoint_url=url)
                 client.meta.events.register("after-call", _name_service)
-                self._made[service, region] = client
-            return self._made[service, region]
+                self._made[service, region, url] = client
+            return self._made[service, region, url]
 
     def partition(self, region: str) -> str:
         """Return the partition that a region belongs to.

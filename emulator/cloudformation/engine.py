@@ -14,6 +14,7 @@ from uuid import uuid4
 
 from botocore.exceptions import ClientError
 
+from emulator.clones import join
 from emulator.cloudformation.changes import Comparison
 from emulator.cloudformation.clients import Clients
 from emulator.cloudformation.clock import Clock
@@ -85,6 +86,14 @@ class Engine:
             thread.join(_LAST_CALL)
         with self._lock:
             self._surroundings = self._fresh()
+
+    def settle(self, seconds: float) -> None:
+        """Wait until no operation is in progress.
+
+        Raises:
+            ValueError: One is, after so many seconds.
+        """
+        join(self._threads.values(), seconds)
 
     # Stacks
 

@@ -19,6 +19,7 @@ from toolchain.cluster import as_strings
 from toolchain.values import UnsupportedError
 
 if TYPE_CHECKING:
+    from emulator.cloudformation.clients import Endpoint
     from emulator.functions import Functions
 
 LONGEST = 3600
@@ -33,7 +34,7 @@ _LOOK = 0.2
 class CustomResource(Model):
     """AWS::CloudFormation::CustomResource and every `Custom::` type. Ref gives what the function calls the resource."""
 
-    def __init__(self, functions: Functions, mailbox: Mailbox, endpoint: str) -> None:
+    def __init__(self, functions: Functions, mailbox: Mailbox, endpoint: Endpoint) -> None:
         self._functions = functions
         self._mailbox = mailbox
         self._endpoint = endpoint
@@ -82,7 +83,7 @@ class CustomResource(Model):
         properties.clear()
         request_id, key = str(uuid4()), self._mailbox.open()
         common = {
-            "ResponseURL": mail_url(self._endpoint, key),
+            "ResponseURL": mail_url(self._endpoint.url, key),
             "StackId": context.stack_id,
             "RequestId": request_id,
             "ResourceType": context.resource_type,

@@ -13,6 +13,7 @@ from emulator.mailbox import Mailbox, mail_key, mail_url
 from emulator.resources.model import Context, Model, Physical, Properties, ResourceError
 
 if TYPE_CHECKING:
+    from emulator.cloudformation.clients import Endpoint
     from emulator.cloudformation.clock import Clock
 
 LONGEST = 43200
@@ -22,14 +23,14 @@ LONGEST = 43200
 class WaitConditionHandle(Model):
     """A URL for signals. Ref gives the URL, which on AWS is a presigned one of S3."""
 
-    def __init__(self, mailbox: Mailbox, endpoint: str) -> None:
+    def __init__(self, mailbox: Mailbox, endpoint: Endpoint) -> None:
         self._mailbox = mailbox
         self._endpoint = endpoint
 
     def create(self, context: Context, properties: Properties) -> Physical:
         """Open a box."""
         del context, properties
-        return Physical(mail_url(self._endpoint, self._mailbox.open()))
+        return Physical(mail_url(self._endpoint.url, self._mailbox.open()))
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
         """Leave the box: a presigned URL of AWS outlives its handle, too."""

@@ -10,7 +10,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from emulator.aws import EmulatedAws
-from emulator.cloudformation.clients import SERVICE, Clients
+from emulator.cloudformation.clients import SERVICE, Clients, Endpoint
 from emulator.cloudformation.clock import Clock
 from emulator.cloudformation.scheduler import StepError, run
 from tests.emulator.stacks import TRUST, Stacks, code_and_message, parameter
@@ -135,7 +135,7 @@ def test_a_diff_of_the_cdk_is_told_that_nested_stacks_are_left_out(stacks: Stack
 
 def test_a_failure_names_the_service_that_was_called(aws: EmulatedAws) -> None:
     """Lambda and KMS both have an action CreateAlias."""
-    clients = Clients(aws.endpoint)
+    clients = Clients(Endpoint(aws.endpoint))
     named = {}
     requests: dict[str, dict[str, str]] = {
         "kms": {"AliasName": "alias/a", "TargetKeyId": "none"},

@@ -139,7 +139,7 @@ def cluster_templates(wide_settings: Path, directory: Path) -> dict[str, dict[st
     """
     from config.settings import SettingsError, load
     from emulator.aws import EmulatedAws
-    from emulator.validation import examine, prepare
+    from scripts.validation import examine, prepare
     from toolchain.parallelcluster import ParallelCluster, RunnerError
     from toolchain.synthesis import SynthesisError, synthesize
     from ultracluster.domain.validator_warnings import accepted

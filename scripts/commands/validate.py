@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from emulator.validation import Report
+    from scripts.validation import Report
 
 CONFIG = Path(__file__).parents[2] / "config"
 
@@ -49,7 +49,7 @@ def outcomes(names: list[str]) -> Iterator[Outcome]:
 
     from config.settings import SettingsError, load
     from emulator.aws import EmulatedAws
-    from emulator.validation import examine, prepare
+    from scripts.validation import examine, prepare
     from toolchain.parallelcluster import ParallelCluster, RunnerError
     from toolchain.synthesis import SynthesisError, synthesize
     from toolchain.values import UnsupportedError

@@ -13,8 +13,8 @@ from config.settings import load
 from emulator.aws import EmulatedAws
 from emulator.functions import PCLUSTER_PYTHON
 from emulator.inventory import inventory
-from emulator.validation import prepare
 from scripts.commands.validate import CONFIG
+from scripts.validation import prepare
 from tests.emulator.stacks import Stacks
 from tests.stacks.deployments import deploy
 from toolchain.assembly import Assembly

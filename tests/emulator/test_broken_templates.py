@@ -18,8 +18,8 @@ from cfnlint.api import lint  # type: ignore[import-untyped]
 from cfnlint.core import get_rules  # type: ignore[import-untyped]
 
 from config.settings import load
-from emulator import stand_ins
 from emulator.aws import EmulatedAws
+from scripts import emulated
 from scripts.commands.validate import CONFIG
 from tests.emulator.stacks import REGION, Stacks, export, parameter
 
@@ -446,7 +446,7 @@ def surroundings(rehearsal_server: EmulatedAws) -> Stacks:
     """Stacks where clusters can be made: there is a network, and the provider of clusters."""
     rehearsal_server.reset()
     settings = load(CONFIG / "dev.yaml")
-    stand_ins.create(rehearsal_server, settings)
+    emulated.create_prerequisites(rehearsal_server, settings)
     stacks = Stacks(rehearsal_server, settings.region)
     stacks.create("network", NETWORK["Resources"], template=NETWORK)
     stacks.client.create_stack(

@@ -13,11 +13,11 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from emulator import stand_ins
 from emulator.aws import EmulatedAws
 from emulator.cdk import CommandLine
 from emulator.failures import Failure, failures
 from emulator.faults import FAULTS, Faults
+from scripts import emulated
 from scripts.commands.rehearse import Deployment
 from tests.emulator.stacks import REGION, Stacks, code_and_message, parameter
 
@@ -55,7 +55,7 @@ def test_the_creation_of_a_resource_fails(target: str, aws: EmulatedAws, stacks:
         stacks.reasons("s", "ROLLBACK_IN_PROGRESS")
     )
     assert aws.client("ec2", REGION).describe_placement_groups()["PlacementGroups"] == []
-    aws.mend()
+    aws.clear_faults()
     stacks.delete("s")
     stacks.create("s", template)
     assert stacks.status("s") == "CREATE_COMPLETE"
@@ -75,7 +75,7 @@ def test_the_quota_of_addresses_is_used_up(aws: EmulatedAws, stacks: Stacks) -> 
     [reason] = stacks.reasons("s", "CREATE_FAILED")
     assert "The maximum number of addresses has been reached." in reason
     assert "HandlerErrorCode: ServiceLimitExceeded" in reason
-    aws.mend()
+    aws.clear_faults()
     stacks.delete("s")
     stacks.create("s", {"Address": ADDRESS})
     assert stacks.status("s") == "CREATE_COMPLETE"
@@ -130,7 +130,7 @@ def test_a_zone_does_not_offer_a_type(aws: EmulatedAws) -> None:
     with pytest.raises(ClientError) as refused:
         ec2.run_instances(**launch)
     assert refused.value.response["Error"]["Code"] == "Unsupported"
-    aws.mend()
+    aws.clear_faults()
     ec2.run_instances(**launch)
 
 
@@ -144,7 +144,7 @@ def test_instances_are_still_stopping(aws: EmulatedAws, stacks: Stacks) -> None:
     assert "is in use and may not be deleted." in group
     assert stack == "The following resource(s) failed to delete: [Group]. "
     assert stacks.values() == {}, "the rest is gone"
-    aws.mend()
+    aws.clear_faults()
     stacks.delete("s")
     assert stacks.status(stack_id) == "DELETE_COMPLETE"
 
@@ -206,7 +206,7 @@ def attempts(rehearsal_server: EmulatedAws, tmp_path_factory: pytest.TempPathFac
     try:
         deployment.add("created")
         region = deployment.settings.region
-        stand_ins.create(rehearsal_server, deployment.settings)
+        emulated.create_prerequisites(rehearsal_server, deployment.settings)
         cdk = CommandLine(rehearsal_server)
         assert cdk.bootstrap(region) == 0
         cloudformation = rehearsal_server.client("cloudformation", region)
@@ -226,7 +226,7 @@ def attempts(rehearsal_server: EmulatedAws, tmp_path_factory: pytest.TempPathFac
             else:
                 code = cdk.run("deploy", *app, report=said.append)
             seconds = (datetime.now(UTC) - began).total_seconds()
-            rehearsal_server.mend()
+            rehearsal_server.clear_faults()
             stacks = cloudformation.describe_stacks()["Stacks"]
             statuses = {each["StackName"]: each["StackStatus"] for each in stacks}
             found[fault] = Attempt(code, "\n".join(said), failures(cloudformation, began), statuses, seconds)

@@ -70,7 +70,7 @@ def test_compute_nodes_can_be_slow_to_stop(nodes: Nodes) -> None:
     with pytest.raises(ClientError) as refusal:
         nodes.ec2.delete_placement_group(GroupName="group")
     assert code_and_message(refusal.value)[0] == "InvalidPlacementGroup.InUse"
-    nodes.aws.mend()
+    nodes.aws.clear_faults()
     assert set(nodes.states().values()) == {"terminated"}
     nodes.ec2.delete_placement_group(GroupName="group")
 

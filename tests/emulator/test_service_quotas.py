@@ -6,8 +6,9 @@ import pytest
 from botocore.exceptions import ClientError
 
 from config.settings import load
-from emulator import stand_ins
+from emulator import prerequisites
 from emulator.aws import EmulatedAws
+from scripts import emulated
 from scripts.estimate.quotas import LUSTRE_FILE_SYSTEMS, LUSTRE_STORAGE, quotas
 from tests.configurations import CONFIG, SHIPPED
 from tests.emulator.account import REGION
@@ -76,15 +77,15 @@ def test_defaults_are_those_of_the_plan(client: Any) -> None:
     assert {each["QuotaCode"] for each in listed} == {*LUSTRE_STORAGE.values(), *LUSTRE_FILE_SYSTEMS.values()}
 
 
-def test_stand_ins_have_room_for_every_configuration(client: Any, rehearsed_aws: EmulatedAws) -> None:
+def test_accounts_have_room_for_every_configuration(client: Any, rehearsed_aws: EmulatedAws) -> None:
     for name in SHIPPED:
-        stand_ins.create(rehearsed_aws, load(CONFIG / f"{name}.yaml"))  # raises each quota once
+        emulated.create_prerequisites(rehearsed_aws, load(CONFIG / f"{name}.yaml"))  # raises each quota once
     raised = {
         each["QuotaCode"]: each["Value"]
         for service in ("ebs", "ec2", "vpc")
         for each in client.list_service_quotas(ServiceCode=service)["Quotas"]
     }
-    assert raised == {code: value for (_, code), value in stand_ins.RAISED_QUOTAS.items()}
+    assert raised == {code: value for (_, code), value in prerequisites.RAISED_QUOTAS.items()}
     for name in SHIPPED:
         for quota in quotas(load(CONFIG / f"{name}.yaml")):
             assert quota.needed <= raised.get(quota.code, quota.default or 0), quota

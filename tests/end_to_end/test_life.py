@@ -18,12 +18,13 @@ from botocore.exceptions import ClientError, WaiterError
 
 from config.settings import load
 from emulator.aws import EmulatedAws
-from emulator.inventory import inventory, reason_to_stay
+from emulator.inventory import inventory
 from scripts import command
 from scripts.clock import Clock
 from scripts.commands import deploy, destroy, diagnose, fleet, status
 from scripts.deployment import PARTS
 from scripts.destroy.stacks import PAUSE
+from scripts.emulated import reason_to_stay
 from scripts.fleet import scaling
 from tests.deployed import create_stack
 from tests.emulator.stacks import parameter
@@ -166,7 +167,7 @@ def test_from_the_first_stack_to_the_last(life: Life, hurry: Hurry) -> None:
     assert "trn1-16-cluster  ROLLBACK_COMPLETE" in text
     assert "Failed to execute OnNodeConfigured script" in text
     assert "The start-up script of the head node failed" in text, "what failed is diagnosed"
-    operated.aws.mend()
+    operated.aws.clear_faults()
     operated.log("ip-10-0-0-1.i-0a1b.cfn-init", "head_node.sh: failed (20): /fsx is full. To do: make room.")
     code, text = life.call(diagnose, "--json")
     assert [each["id"] for each in json.loads(text)["causes"][:2]] == ["node-script", "custom-action"]
@@ -189,7 +190,7 @@ def test_from_the_first_stack_to_the_last(life: Life, hurry: Hurry) -> None:
     code, text = life.call(status, "--watch")
     assert code == command.FAILED
     assert "trn1-16-cluster  UPDATE_ROLLBACK_COMPLETE" in text
-    operated.aws.mend()
+    operated.aws.clear_faults()
     code, text = life.call(diagnose)
     assert code == command.FAILED
     assert "AWS failed without saying why" in text
@@ -199,7 +200,7 @@ def test_from_the_first_stack_to_the_last(life: Life, hurry: Hurry) -> None:
     hurry.interrupted = PAUSE
     assert life.call(destroy, "--yes", "--force")[0] == command.INTERRUPTED
     hurry.interrupted = None
-    operated.aws.mend()
+    operated.aws.clear_faults()
     code, text = life.call(diagnose)
     assert code == command.FAILED
     assert "Instances still stop in the placement group" in text

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from config.settings import Settings
-from emulator import stand_ins
 from emulator.aws import EmulatedAws
+from scripts import emulated
 from scripts.deployment import PARTS, Deployment
 from tests.deployed import create_stacks
 from tests.stacks import deployments
@@ -34,8 +34,8 @@ class Operated:
         self.aws = aws
         self.settings = settings
         self.synthesized = deployments.deploy(settings, directory)
-        stand_ins.create(aws, settings)
-        stand_ins.bootstrap(aws, settings.region, settings.bootstrap)
+        emulated.create_prerequisites(aws, settings)
+        emulated.bootstrap(aws, settings)
         create_stacks(aws, self.synthesized, parts)
         self._launched: list[str] = []
         self._own_streams = self._streams()
@@ -132,7 +132,7 @@ class Operated:
 
     def clean_up(self) -> None:
         """Take away what was added since the deployment: nodes, log streams, shell, faults, a fleet that is stopped."""
-        self.aws.mend()
+        self.aws.clear_faults()
         self.aws.set_shell("")
         self.set_fleet("RUNNING")
         if self._launched:

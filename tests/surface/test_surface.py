@@ -159,13 +159,13 @@ def json_keys() -> Iterator[str]:
 
 def documents() -> dict[str, Any]:
     """Return a document of each program without a schema, with something in all its lists."""
-    from emulator.validation import Report
     from scripts.commands import validate
     from scripts.plan import model
     from scripts.plan.report import document
     from scripts.preflight.check import Check, Finding, Status
     from scripts.preflight.report import Report as PreflightReport
     from scripts.preflight.runner import Result
+    from scripts.validation import Report
     from toolchain.parallelcluster import Message
 
     finding = Finding(Status.FAIL, "sentence", "hint", "command", "subject")

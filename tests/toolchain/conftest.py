@@ -8,8 +8,8 @@ import pytest
 
 from config.settings import Settings, load
 from emulator.aws import EmulatedAws
-from emulator.validation import Report, examine, prepare
 from scripts.commands.validate import CONFIG
+from scripts.validation import Report, examine, prepare
 from tests.stacks.deployments import deploy
 from toolchain.assembly import Assembly
 from toolchain.cluster import ClusterRequest

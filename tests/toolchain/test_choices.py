@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from emulator.validation import examine
 from scripts.commands.validate import CONFIG
+from scripts.validation import examine
 from toolchain.parallelcluster import ParallelCluster
 from ultracluster.domain.validator_warnings import accepted
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from emulator.validation import Report
 from scripts.commands.validate import environments
+from scripts.validation import Report
 from ultracluster.domain.validator_warnings import accepted
 
 pytestmark = [pytest.mark.validation, pytest.mark.parametrize("environment", environments())]

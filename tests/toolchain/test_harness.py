@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from emulator.aws import EmulatedAws
-from emulator.validation import examine
+from scripts.validation import examine
 from toolchain.cluster import ClusterRequest
 from toolchain.parallelcluster import Message, ParallelCluster
 

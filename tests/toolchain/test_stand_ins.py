@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from config.settings import Settings, load
-from emulator import stand_ins
 from emulator.aws import EmulatedAws
+from scripts import emulated
 from scripts.commands.validate import CONFIG
 
 pytestmark = pytest.mark.validation
@@ -31,7 +31,7 @@ def made(account: EmulatedAws, tmp_path: Path) -> Callable[..., Any]:
         edit(document)
         (tmp_path / "edited.yaml").write_text(yaml.safe_dump(document))
         settings: Settings = load(tmp_path / "edited.yaml")
-        stand_ins.create(account, settings)
+        emulated.create_prerequisites(account, settings)
         return account.client("ec2", settings.region)
 
     return make

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from emulator.aws import EmulatedAws
-from emulator.validation import Report
 from scripts.commands import validate
+from scripts.validation import Report
 from toolchain.parallelcluster import Message
 from ultracluster.domain.validator_warnings import Verdict
 

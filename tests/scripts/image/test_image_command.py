@@ -12,9 +12,8 @@ import pytest
 import yaml
 
 from config.settings import Settings, load
-from emulator import stand_ins
 from emulator.aws import ACCOUNT, EmulatedAws
-from scripts import node_image
+from scripts import emulated, node_image
 from scripts.commands import image
 from scripts.node_image import Place
 from tests.configurations import SHIPPED
@@ -71,7 +70,7 @@ def shown(text: str, program: str) -> list[list[str]]:
 def test_in_an_account_it_takes_parallelclusters_newest_image_and_the_cdks_bucket(
     command: Command, account: EmulatedAws, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    stand_ins.create(account, load(image.CONFIG / "trn1-16.yaml"))
+    emulated.create_prerequisites(account, load(image.CONFIG / "trn1-16.yaml"))
     ec2 = account.client("ec2", "us-west-2")
     names = [{"Name": "name", "Values": ["aws-parallelcluster-3.16.1-ubuntu-2404-lts-hvm-x86_64-*"]}]
     [official] = ec2.describe_images(Owners=["amazon"], Filters=names)["Images"]
@@ -207,7 +206,7 @@ def test_the_build_instance_may_read_the_component_and_runs_it_after_parallelclu
     rehearsed_aws: EmulatedAws, parallelcluster: ParallelCluster
 ) -> None:
     settings = load(image.CONFIG / "trn1-16.yaml")
-    stand_ins.create(rehearsed_aws, settings)
+    emulated.create_prerequisites(rehearsed_aws, settings)
     images = rehearsed_aws.client("ec2", settings.region).describe_images(Owners=["amazon"])["Images"]
     made = node_image.configuration(settings, Place(images[0]["ImageId"], "our-scripts"), "component.sh")
     resources = parallelcluster.build_image_template("image", made)["Resources"]

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from config.settings import Settings
-from emulator import stand_ins
 from emulator.aws import EmulatedAws
 from emulator.cdk import CommandLine
+from scripts import emulated
 from scripts.plan import plan
 from scripts.plan.model import Plan
 from tests.deployed import create_stacks
@@ -50,7 +50,7 @@ class DeployedCluster:
         self._parallelcluster = ParallelCluster(aws.environment)
         self.cdk = CommandLine(aws)
         settings, directory = self.assembly("deployed", unchanged)
-        stand_ins.create(aws, settings)
+        emulated.create_prerequisites(aws, settings)
         assert self.cdk.bootstrap(REGION) == 0
         create_stacks(aws, Deployment(settings, directory))
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from config.settings import Settings, load
-from emulator import stand_ins
 from emulator.aws import EmulatedAws
+from scripts import emulated
 from scripts.commands.validate import CONFIG
 from scripts.deployment import Deployment
 from scripts.preflight.check import Check, Finding, Status
@@ -30,8 +30,8 @@ class GoodAccount:
         self.aws = aws
         self.settings = settings
         self._environment = environment
-        stand_ins.create(aws, settings)
-        stand_ins.bootstrap(aws, settings.region, settings.bootstrap)
+        emulated.create_prerequisites(aws, settings)
+        emulated.bootstrap(aws, settings)
 
     def client(self, service: str) -> Any:
         return self.aws.client(service, self.settings.region)

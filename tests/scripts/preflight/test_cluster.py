@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from config.settings import load
-from emulator import stand_ins
 from emulator.aws import ACCOUNT, EmulatedAws
 from emulator.inventory import inventory
+from scripts import emulated
 from scripts.commands.validate import CONFIG
 from scripts.deployment import Deployment
 from scripts.preflight import cluster, names
@@ -198,8 +198,8 @@ def test_a_running_cluster_is_known_and_not_touched(
         monkeypatch.setenv(name, value)
     settings = load(CONFIG / "dev.yaml")
     synthesize("dev", tmp_path)
-    stand_ins.create(rehearsed_aws, settings)
-    stand_ins.bootstrap(rehearsed_aws, settings.region)
+    emulated.create_prerequisites(rehearsed_aws, settings)
+    emulated.bootstrap(rehearsed_aws, settings)
     create_stacks(rehearsed_aws, Synthesized(settings, tmp_path))
     before, events = inventory(rehearsed_aws, settings.region), stack_events(rehearsed_aws, settings.region)
     deployment = Deployment("dev", settings)

@@ -1,10 +1,10 @@
-"""docs/preflight.md says of every check and of every spoilt account what the code says."""
+"""docs/preflight.md says of every check and of every scenario what the code says."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from emulator.spoils import SPOILS
+from emulator.scenarios import SCENARIOS
 from scripts.preflight.catalog import CATALOG
 from ultracluster.domain.validator_warnings import VALIDATORS
 
@@ -33,7 +33,7 @@ def test_every_warning_is_described() -> None:
     ]
 
 
-def test_every_spoilt_account_is_described() -> None:
+def test_every_scenario_is_described() -> None:
     assert table("| name | what is wrong | found by | settings |") == [
-        f"| `{name}` | {spoil.what} | `{spoil.caught_by}` | {spoil.needs} |" for name, spoil in SPOILS.items()
+        f"| `{name}` | {each.what} | `{each.caught_by}` | {each.needs} |" for name, each in SCENARIOS.items()
     ]

@@ -147,7 +147,7 @@ def test_a_throttled_call_is_tried_again(good_account: Callable[..., GoodAccount
     try:
         assert [found.sentence for found in account.look(checking(vpcs))] == ["1 VPCs"]
     finally:
-        account.aws.mend()
+        account.aws.clear_faults()
 
 
 def test_credentials_may_expire_in_between(

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from config.settings import Settings
-from emulator import stand_ins
 from emulator.aws import EmulatedAws
 from emulator.templates import Resolver, publish_files
+from scripts.emulated import create_prerequisites
 from toolchain.assembly import Assembly
 from toolchain.cluster import ClusterRequest, cluster_request
 from toolchain.parallelcluster import Message, ParallelCluster
@@ -36,7 +36,7 @@ class Report:
 
 def prepare(aws: EmulatedAws, settings: Settings, assembly: Assembly) -> ClusterRequest:
     """Make in an emulated AWS what the cluster of an assembly is attached to, and return what its provider gets."""
-    stand_ins.create(aws, settings)
+    create_prerequisites(aws, settings)
     publish_files(assembly, aws)
     return cluster_request(assembly, Resolver(assembly, aws))
 

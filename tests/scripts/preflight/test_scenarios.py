@@ -1,4 +1,4 @@
-"""The real command against accounts that are good, or spoilt in one way: what `make emulate` lets people try."""
+"""The real command against accounts that are good, or have one thing wrong: what `make emulate` lets people try."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import pytest
 import yaml
 
 from config.settings import load
-from emulator import spoils, stand_ins
+from emulator import scenarios
 from emulator.aws import ACCOUNT, EmulatedAws
-from emulator.spoils import GOOD, SPOILS, NothingToSpoilError, Spoil
+from emulator.scenarios import GOOD, SCENARIOS, NotApplicableError, Scenario
+from scripts import emulated
 from scripts.commands import preflight
 from scripts.commands.validate import CONFIG, environments
 from scripts.preflight import cluster
@@ -21,7 +22,7 @@ from scripts.preflight.catalog import CATALOG
 from toolchain.synthesis import synthesize
 
 EVERYTHING = "everything"
-"""Settings that have something for each spoil: those of `reserved`, and more."""
+"""Settings that have something for each scenario: those of `reserved`, and more."""
 CONSEQUENCES = {"full-subnet": ["subnets"]}
 """What else is wrong then: the small subnet is not the one that the settings describe."""
 Document = dict[str, Any]
@@ -56,11 +57,14 @@ def look(
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     settings_path = write_everything(tmp_path)
 
-    def run(environment: str, spoil: Spoil, *arguments: str) -> tuple[int, Document]:
+    def run(environment: str, scenario: Scenario, *arguments: str) -> tuple[int, Document]:
         path = settings_path if environment == EVERYTHING else CONFIG / f"{environment}.yaml"
         settings = load(path)
-        with spoils.account(
-            rehearsed_aws, settings, spoil, lambda: stand_ins.bootstrap(rehearsed_aws, settings.region)
+        with scenarios.account(
+            rehearsed_aws,
+            emulated.prerequisites_of(settings),
+            scenario,
+            lambda: emulated.bootstrap(rehearsed_aws, settings),
         ) as variables:
             for name, value in variables.items():
                 monkeypatch.setenv(name, value)
@@ -92,27 +96,27 @@ def test_nothing_is_wrong_with_a_good_account(environment: str, look: Callable[.
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SPOILS)
-def test_what_is_spoilt_is_found_and_nothing_else(name: str, look: Callable[..., tuple[int, Document]]) -> None:
-    spoil = SPOILS[name]
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_what_is_wrong_is_found_and_nothing_else(name: str, look: Callable[..., tuple[int, Document]]) -> None:
+    scenario = SCENARIOS[name]
     environment = "trn1-16" if name == "no-addresses" else EVERYTHING
     fail_on = "unknown" if name == "no-read-rights" else "warn"
-    code, document = look(environment, spoil, "--skip", cluster.parallelcluster.id, "--fail-on", fail_on)
+    code, document = look(environment, scenario, "--skip", cluster.parallelcluster.id, "--fail-on", fail_on)
     wrong = found(document, "FAIL", "WARN", "UNKNOWN").values()
     assert code == 1
     assert all(each["hint"] for each in wrong)
     caught = {each["check"] for each in wrong}
     if name == "no-read-rights":
-        assert spoil.caught_by in caught
+        assert scenario.caught_by in caught
         assert {each["status"] for each in wrong} == {"UNKNOWN"}
     else:
-        assert caught == {spoil.caught_by, *CONSEQUENCES.get(name, ())}
+        assert caught == {scenario.caught_by, *CONSEQUENCES.get(name, ())}
 
 
 def test_settings_that_do_not_fit_are_told(rehearsed_aws: EmulatedAws) -> None:
     settings = load(CONFIG / "trn1-16.yaml")
     with (
-        pytest.raises(NothingToSpoilError, match=r"needs settings with cluster\.head_node\.ssh_key_name"),
-        spoils.account(rehearsed_aws, settings, SPOILS["rsa-key"], bool),
+        pytest.raises(NotApplicableError, match=r"needs settings with cluster\.head_node\.ssh_key_name"),
+        scenarios.account(rehearsed_aws, emulated.prerequisites_of(settings), SCENARIOS["rsa-key"], bool),
     ):
         pass

@@ -87,7 +87,6 @@ LISTINGS: Mapping[str, Listing] = {
     "AWS::Route53::HostedZone": _listing("route53", "list_hosted_zones", "HostedZones[].Name"),
     "AWS::S3::Bucket": _listing("s3", "list_buckets", "Buckets[].Name"),
     "AWS::SNS::Topic": _listing("sns", "list_topics", "Topics[].TopicArn"),
-    "AWS::SQS::Queue": _listing("sqs", "list_queues", "QueueUrls[]"),
     "AWS::SSM::Parameter": _listing("ssm", "describe_parameters", "Parameters[].Name"),
 }
 """How each type is listed that exists by itself."""

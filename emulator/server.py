@@ -17,7 +17,7 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
 from werkzeug.serving import make_server
 
-from emulator import gaps, mailbox
+from emulator import mailbox, moto_patches
 from emulator.agents import Agents
 from emulator.aws import ACCOUNT
 from emulator.calls import CALLS, NODE_KEY
@@ -30,9 +30,9 @@ from emulator.cloudformation.nested import NestedStack
 from emulator.cloudformation.stacks import STACK_TYPE
 from emulator.faults import FAULTS_IN_FORCE
 from emulator.functions import Functions
-from emulator.gaps import invocations, launches
-from emulator.gaps.ssm import Ssm
 from emulator.mailbox import Mailbox
+from emulator.moto_patches import invocations, launches
+from emulator.moto_patches.ssm import Ssm
 from emulator.nodes import Nodes
 from emulator.resources import MODELS
 from emulator.resources.custom import CustomResource
@@ -130,7 +130,7 @@ class Emulator:
         }
         self._engine = engine = Engine(ACCOUNT, Clients(self._endpoint), models, clock)
         models[STACK_TYPE] = NestedStack(engine)
-        gaps.fill()
+        moto_patches.fill()
         invocations.fill(functions)
         clients_of_nodes = Clients(self._endpoint, NODE_KEY)
         nodes = Nodes(clients_of_nodes, clock, FAULTS_IN_FORCE, background)

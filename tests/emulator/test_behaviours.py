@@ -4,14 +4,13 @@
 """
 
 import json
-import re
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
-from emulator.aws import ACCOUNT, EmulatedAws
-from tests.emulator.stacks import REGION, TRUST, Stacks, export, parameter
+from emulator.aws import EmulatedAws
+from tests.emulator.stacks import REGION, TRUST, Stacks, parameter
 
 REFUSED = parameter(Name="aws/refused")  # Systems Manager keeps names that begin with "aws" to itself
 
@@ -79,55 +78,7 @@ def test_a_deleted_stack_is_found_by_its_id_only(stacks: Stacks) -> None:
     assert {each["StackId"] for each in listed} == {first, second}
 
 
-def test_to_delete_what_is_not_there_is_no_error(stacks: Stacks) -> None:
-    # https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DeleteStack.html
-    stacks.delete("s")
-    stack_id = stacks.create("s", {"A": parameter()})
-    for _ in range(2):
-        stacks.delete(stack_id)
-    assert stacks.status(stack_id) == "DELETE_COMPLETE"
-
-
-def test_a_deletion_that_failed_can_be_tried_again(stacks: Stacks, aws: EmulatedAws) -> None:
-    # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/troubleshooting.html
-    s3 = aws.client("s3", REGION)
-    stack_id = stacks.create("s", {"Bucket": {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": "full"}}})
-    s3.put_object(Bucket="full", Key="k", Body=b"")
-    stacks.delete("s")
-    assert stacks.status("s") == "DELETE_FAILED"
-    with pytest.raises(ClientError, match="is in DELETE_FAILED state and can not be updated"):
-        stacks.update("s", {"A": parameter()})
-    s3.delete_object(Bucket="full", Key="k")
-    stacks.delete("s")
-    assert stacks.status(stack_id) == "DELETE_COMPLETE"
-
-
 # Updates
-
-
-def test_what_has_not_changed_is_not_touched(stacks: Stacks) -> None:
-    # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-updating-stacks.html
-    stacks.create("s", {"A": parameter("1"), "B": parameter()})
-    before = len(stacks.events("s"))
-    stacks.update("s", {"A": parameter("2"), "B": parameter()})
-    assert {name for name, _, _ in stacks.events("s")[before:]} == {"A", "s"}
-
-
-def test_a_condition_alone_is_no_update(stacks: Stacks) -> None:
-    # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/intrinsic-function-reference-conditions.html
-    template = {"Conditions": {"C": {"Fn::Equals": ["a", "a"]}}}
-    stacks.create("s", {"A": parameter()})
-    with pytest.raises(ClientError, match=r"No updates are to be performed\."):
-        stacks.update("s", {"A": parameter()}, template=template)
-
-
-def test_a_parameter_changes_with_the_previous_template(stacks: Stacks) -> None:
-    # https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_UpdateStack.html
-    template = {"Parameters": {"P": {"Type": "String", "Default": "1"}}}
-    stacks.create("s", {"A": parameter({"Ref": "P"}, Name="a")}, template=template)
-    changed = [{"ParameterKey": "P", "ParameterValue": "2"}]
-    stacks.client.update_stack(StackName="s", UsePreviousTemplate=True, Parameters=changed)
-    assert stacks.values() == {"a": "2"}
 
 
 def test_what_a_failed_update_was_asked_for_is_forgotten(stacks: Stacks) -> None:
@@ -146,31 +97,6 @@ def test_what_a_failed_update_was_asked_for_is_forgotten(stacks: Stacks) -> None
     assert stacks.values() == {"a": "1"}
 
 
-def test_a_property_without_value_has_its_default_again(stacks: Stacks, aws: EmulatedAws) -> None:
-    # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/pseudo-parameter-reference.html
-    template = {
-        "Parameters": {"Long": {"Type": "String"}},
-        "Conditions": {"IsLong": {"Fn::Equals": [{"Ref": "Long"}, "yes"]}},
-    }
-    timeout = {"Fn::If": ["IsLong", 120, {"Ref": "AWS::NoValue"}]}
-    resources = {"Queue": {"Type": "AWS::SQS::Queue", "Properties": {"VisibilityTimeout": timeout}}}
-
-    def visibility_timeout() -> str:
-        found = aws.client("sqs", REGION).get_queue_attributes(
-            QueueUrl=stacks.resources("s")["Queue"], AttributeNames=["VisibilityTimeout"]
-        )
-        value: str = found["Attributes"]["VisibilityTimeout"]
-        return value
-
-    def long(value: str) -> dict[str, Any]:
-        return {"template": template, "Parameters": [{"ParameterKey": "Long", "ParameterValue": value}]}
-
-    stacks.create("s", resources, **long("yes"))
-    assert visibility_timeout() == "120"
-    stacks.update("s", resources, **long("no"))
-    assert visibility_timeout() == "30"
-
-
 def test_a_tag_that_the_stack_loses_its_resources_lose(stacks: Stacks) -> None:
     # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-resource-tags.html
     resources = {"A": parameter(Name="a")}
@@ -178,16 +104,6 @@ def test_a_tag_that_the_stack_loses_its_resources_lose(stacks: Stacks) -> None:
     stacks.update("s", resources, Tags=[{"Key": "l", "Value": "w"}])
     found = stacks.ssm.list_tags_for_resource(ResourceType="Parameter", ResourceId="a")["TagList"]
     assert found == [{"Key": "l", "Value": "w"}]
-
-
-def test_an_update_that_adds_iam_resources_needs_a_capability(stacks: Stacks) -> None:
-    # https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_UpdateStack.html
-    role = {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": TRUST}}
-    stacks.create("s", {"A": parameter()})
-    with pytest.raises(ClientError, match=r"Requires capabilities : \[CAPABILITY_IAM\]"):
-        stacks.update("s", {"A": parameter(), "R": role})
-    stacks.update("s", {"A": parameter(), "R": role}, Capabilities=["CAPABILITY_NAMED_IAM"])
-    assert stacks.status("s") == "UPDATE_COMPLETE"
 
 
 # Deletion policies
@@ -210,39 +126,7 @@ def test_what_policies_do_in_an_update(stacks: Stacks, policy: str, rolled_back:
     assert ("b" in stacks.values()) is removed
 
 
-def test_a_deletion_policy_does_not_keep_what_is_replaced(stacks: Stacks) -> None:
-    # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-deletionpolicy.html
-    stacks.create("s", {"A": parameter(Name="old", DeletionPolicy="Retain")})
-    stacks.update("s", {"A": parameter(Name="new", DeletionPolicy="Retain")})
-    assert set(stacks.values()) == {"new"}
-
-
-def test_an_update_replace_policy_does_not_keep_what_a_stack_deletes(stacks: Stacks) -> None:
-    # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatereplacepolicy.html
-    stacks.create("s", {"A": parameter(UpdateReplacePolicy="Retain")})
-    stacks.delete("s")
-    assert stacks.values() == {}
-
-
 # Stacks and each other
-
-
-def test_exports_are_those_of_one_region(stacks: Stacks, aws: EmulatedAws) -> None:
-    # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/outputs-section-structure.html
-    template = {"Outputs": {"O": export("v", "shared")}}
-    elsewhere = Stacks(aws, "us-west-2")
-    elsewhere.create("producer", {"A": parameter()}, template=template)
-    stacks.create("consumer", {"A": parameter({"Fn::ImportValue": "shared"})})
-    assert stacks.status("consumer") == "ROLLBACK_COMPLETE"
-    stacks.create("producer", {"A": parameter()}, template=template)
-    assert stacks.status("producer") == "CREATE_COMPLETE"
-
-
-def test_the_name_of_an_export_cannot_depend_on_a_resource(stacks: Stacks) -> None:
-    # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/outputs-section-structure.html
-    template = {"Outputs": {"O": {"Value": "v", "Export": {"Name": {"Ref": "A"}}}}}
-    with pytest.raises(ClientError, match=r"Output O is malformed\. The Name field of Export must not depend on"):
-        stacks.create("s", {"A": parameter()}, template=template)
 
 
 def test_an_output_that_another_stack_reads_can_go_and_change(stacks: Stacks) -> None:
@@ -284,40 +168,6 @@ def test_termination_protection_is_that_of_the_root_stack(stacks: Stacks, aws: E
 
 
 # Values
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("AccountId", ACCOUNT),
-        ("Partition", "aws"),
-        ("Region", REGION),
-        ("StackId", rf"arn:aws:cloudformation:{REGION}:{ACCOUNT}:stack/s/[-0-9a-f]{{36}}"),
-        ("StackName", "s"),
-        ("URLSuffix", r"amazonaws\.com"),
-    ],
-)
-def test_pseudo_parameters(stacks: Stacks, name: str, value: str) -> None:
-    # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/pseudo-parameter-reference.html
-    stacks.create("s", {"A": parameter({"Ref": f"AWS::{name}"}, Name="a")})
-    assert re.fullmatch(value, stacks.values()["a"])
-
-
-def test_a_name_that_is_not_given_is_made_of_stack_and_logical_id(stacks: Stacks) -> None:
-    # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-name.html
-    stacks.create("s", {"Queue": {"Type": "AWS::SQS::Queue"}, "Bucket": {"Type": "AWS::S3::Bucket"}})
-    made = stacks.resources("s")
-    assert re.search(r"/s-Queue-\w{12}$", made["Queue"])
-    assert re.fullmatch(r"s-bucket-[a-z0-9]{12}", made["Bucket"])
-
-
-def test_stored_values_are_looked_up(stacks: Stacks) -> None:
-    # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/dynamic-references-ssm.html
-    for value in ("1", "2"):
-        stacks.ssm.put_parameter(Name="stored", Value=value, Type="String", Overwrite=True)
-    resources = {"Latest": parameter("<{{resolve:ssm:stored}}>", Name="l")}
-    stacks.create("s", {**resources, "First": parameter("{{resolve:ssm:stored:1}}", Name="f")})
-    assert (stacks.values()["l"], stacks.values()["f"]) == ("<2>", "1")
 
 
 # Custom resources

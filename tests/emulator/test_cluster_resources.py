@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from emulator import resources
 from emulator.aws import EmulatedAws
 from emulator.inventory import inventory
 from tests.emulator.account import REGION, Account, Resource, tags, trust
@@ -65,32 +64,6 @@ def network(rehearsed_aws: EmulatedAws) -> Iterator[Network]:
     network.delete(network.subnet_)
     network.delete(network.vpc_)
     assert inventory(rehearsed_aws, REGION) == before
-
-
-def test_each_model_is_tested_here() -> None:
-    modules = (
-        resources.cloudwatch,
-        resources.compute,
-        resources.dynamodb,
-        resources.login_nodes,
-        resources.route53,
-    )
-    assert {resource_type for module in modules for resource_type in module.MODELS} == {
-        "AWS::AutoScaling::AutoScalingGroup",
-        "AWS::CloudWatch::Alarm",
-        "AWS::CloudWatch::CompositeAlarm",
-        "AWS::CloudWatch::Dashboard",
-        "AWS::DynamoDB::Table",
-        "AWS::EC2::EIPAssociation",
-        "AWS::EC2::Instance",
-        "AWS::EC2::LaunchTemplate",
-        "AWS::EC2::NetworkInterface",
-        "AWS::ElasticLoadBalancingV2::Listener",
-        "AWS::ElasticLoadBalancingV2::LoadBalancer",
-        "AWS::ElasticLoadBalancingV2::TargetGroup",
-        "AWS::Route53::HostedZone",
-        "AWS::Route53::RecordSet",
-    }
 
 
 def test_a_network_interface(network: Network) -> None:
@@ -191,25 +164,6 @@ def test_an_instance_is_what_its_launch_template_says(network: Network) -> None:
     network.delete(instance)
     for each in (interface, template, group, profile):
         network.delete(each)
-
-
-def test_an_instance_without_a_launch_template(network: Network) -> None:
-    instance = network.create(
-        "AWS::EC2::Instance",
-        ImageId=network.image,
-        InstanceType="c6i.large",
-        SubnetId=network.subnet_.ref,
-        SecurityGroupIds=[network.group_.ref],
-        SourceDestCheck=False,
-    )
-    found = network.described(instance.ref)
-    assert (found["SubnetId"], found["SourceDestCheck"]) == (network.subnet_.ref, False)
-    [volume] = network.ec2.describe_volumes()["Volumes"]
-    assert volume["Size"] == 45
-    network.update(instance, InstanceType="c6i.xlarge", SourceDestCheck=True)
-    found = network.described(instance.ref)
-    assert (found["InstanceType"], found["SourceDestCheck"], found["State"]["Name"]) == ("c6i.xlarge", True, "running")
-    network.delete(instance)
 
 
 def test_a_node_has_an_interface_per_network_card_and_one_address(network: Network) -> None:

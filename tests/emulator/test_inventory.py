@@ -18,13 +18,11 @@ PARTS = {
     "AWS::IAM::Policy",
     "AWS::KMS::Key",
     "AWS::Lambda::Permission",
-    "AWS::Logs::LogStream",
     "AWS::Logs::MetricFilter",
     "AWS::Route53::RecordSet",
     "AWS::S3::BucketPolicy",
     "AWS::SNS::Subscription",
     "AWS::SNS::TopicPolicy",
-    "AWS::SQS::QueuePolicy",
     "Custom::S3AutoDeleteObjects",
     "Custom::VpcRestrictDefaultSG",
 }

@@ -10,7 +10,6 @@ import pytest
 from botocore.exceptions import ClientError
 
 from emulator.aws import EmulatedAws
-from emulator.cloudformation.clients import SERVICE, Clients, Endpoint
 from emulator.cloudformation.clock import Clock
 from emulator.cloudformation.scheduler import StepError, run
 from tests.emulator.stacks import TRUST, Stacks, code_and_message, parameter
@@ -30,29 +29,11 @@ def stacks(aws: EmulatedAws) -> Stacks:
     ("action", "arguments", "code", "message"),
     [
         ("describe_stacks", {"StackName": "x"}, "ValidationError", "Stack with id x does not exist"),
-        ("describe_stack_events", {"StackName": "x"}, "ValidationError", "Stack [x] does not exist"),
-        ("describe_stack_resources", {"StackName": "x"}, "ValidationError", "Stack with id x does not exist"),
-        ("list_stack_resources", {"StackName": "x"}, "ValidationError", "Stack with id x does not exist"),
-        ("get_template", {"StackName": "x"}, "ValidationError", "Stack with id x does not exist"),
-        ("update_stack", {"StackName": "x", "TemplateBody": BODY}, "ValidationError", "Stack [x] does not exist"),
         (
             "create_stack",
             {"StackName": "s", "TemplateBody": BODY},
             "AlreadyExistsException",
             "Stack [s] already exists",
-        ),
-        (
-            "create_stack",
-            {"StackName": "1", "TemplateBody": BODY},
-            "ValidationError",
-            "1 validation error detected: Value '1' at 'stackName' failed to satisfy constraint: Member must satisfy "
-            "regular expression pattern: [a-zA-Z][-a-zA-Z0-9]*",
-        ),
-        (
-            "create_stack",
-            {"StackName": "x", "TemplateBody": json.dumps({"Resources": {"R": ROLE}})},
-            "InsufficientCapabilitiesException",
-            "Requires capabilities : [CAPABILITY_IAM]",
         ),
         (
             "create_stack",
@@ -73,33 +54,9 @@ def stacks(aws: EmulatedAws) -> Stacks:
         ),
         (
             "create_stack",
-            {"StackName": "x", "TemplateURL": "https://example.com"},
-            "ValidationError",
-            "TemplateURL must be a supported URL.",
-        ),
-        (
-            "list_imports",
-            {"ExportName": "x"},
-            "ValidationError",
-            "Export 'x' is not imported by any stack.",
-        ),
-        (
-            "describe_stack_resource",
-            {"StackName": "s", "LogicalResourceId": "X"},
-            "ValidationError",
-            "Resource X does not exist for stack s",
-        ),
-        (
-            "create_stack",
             {"StackName": "x", "TemplateBody": BODY, "TimeoutInMinutes": 5},
             "ValidationError",
             "TimeoutInMinutes is not supported by the rehearsal.",
-        ),
-        (
-            "create_stack",
-            {"StackName": "x", "TemplateBody": BODY, "DeploymentConfig": {"Mode": "EXPRESS"}},
-            "ValidationError",
-            "DeploymentConfig with mode EXPRESS is not supported by the rehearsal.",
         ),
         (
             "create_stack_set",
@@ -115,44 +72,6 @@ def test_refusals(stacks: Stacks, action: str, arguments: dict[str, Any], code: 
         getattr(stacks.client, action)(**arguments)
     assert code_and_message(refused.value) == (code, message)
     assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] == 400
-
-
-def test_stacks_are_listed_by_statuses_that_there_are(stacks: Stacks) -> None:
-    with pytest.raises(ClientError) as refused:
-        stacks.client.list_stacks(StackStatusFilter=["CREATE_COMPLETE", "DONE"])
-    code, message = code_and_message(refused.value)
-    assert code == "ValidationError"
-    assert message.startswith(
-        "1 validation error detected: Value '[DONE]' at 'stackStatusFilter' failed to satisfy constraint: "
-        "Member must satisfy constraint: [Member must satisfy enum value set: ["
-    )
-
-
-def test_a_diff_of_the_cdk_is_told_that_nested_stacks_are_left_out(stacks: Stacks) -> None:
-    stacks.create("s", {"A": parameter("1")})
-    assert stacks.change_set("s", {"A": parameter("2")}, IncludeNestedStacks=True)["IncludeNestedStacks"] is False
-
-
-def test_a_failure_names_the_service_that_was_called(aws: EmulatedAws) -> None:
-    """Lambda and KMS both have an action CreateAlias."""
-    clients = Clients(Endpoint(aws.endpoint))
-    named = {}
-    requests: dict[str, dict[str, str]] = {
-        "kms": {"AliasName": "alias/a", "TargetKeyId": "none"},
-        "lambda": {"FunctionName": "none", "Name": "a", "FunctionVersion": "1"},
-    }
-    for service in requests:
-        clients(service, "us-east-1")
-    for service, request in requests.items():
-        with pytest.raises(ClientError) as refused:
-            clients(service, "us-east-1").create_alias(**request)
-        named[service] = refused.value.response["ResponseMetadata"][SERVICE]
-    assert named == {"kms": "Kms", "lambda": "Lambda"}
-
-
-def test_a_template_in_the_request_is_limited(stacks: Stacks) -> None:
-    with pytest.raises(ClientError, match="less than or equal to 51200"):
-        stacks.create("s", {"A": parameter()}, template={"Description": "", "Metadata": {"m": "x" * 51_200}})
 
 
 @pytest.mark.parametrize(
@@ -205,29 +124,6 @@ def test_what_describes_stacks_agrees(stacks: Stacks) -> None:
     assert client.get_template(StackName="s")["TemplateBody"]["Description"] == "d"
 
 
-def test_templates_are_summarized(stacks: Stacks) -> None:
-    template = {
-        "Description": "d",
-        "Parameters": {"P": {"Type": "String", "Default": "x", "NoEcho": True, "AllowedValues": ["x", "y"]}},
-        "Resources": {"R": ROLE},
-    }
-    body = json.dumps(template)
-    summary = stacks.client.get_template_summary(TemplateBody=body)
-    assert summary["Capabilities"] == ["CAPABILITY_IAM"]
-    assert summary["ResourceTypes"] == ["AWS::IAM::Role"]
-    assert summary["Parameters"][0]["ParameterConstraints"] == {"AllowedValues": ["x", "y"]}
-    validated = stacks.client.validate_template(TemplateBody=body)
-    assert (validated["Description"], validated["Capabilities"]) == ("d", ["CAPABILITY_IAM"])
-    with pytest.raises(ClientError, match="Template format error"):
-        stacks.client.validate_template(TemplateBody="{}")
-
-
-def test_secret_parameters_are_not_shown(stacks: Stacks) -> None:
-    template = {"Parameters": {"P": {"Type": "String", "Default": "x", "NoEcho": True}}}
-    stacks.create("s", {"A": parameter()}, template=template)
-    assert stacks.describe("s")["Parameters"] == [{"ParameterKey": "P", "ParameterValue": "****"}]
-
-
 def test_events_come_in_pages_that_new_ones_do_not_shift(stacks: Stacks) -> None:
     stacks.create("s", {f"A{number}": parameter() for number in range(40)})
     first = stacks.client.describe_stack_events(StackName="s")
@@ -238,14 +134,6 @@ def test_events_come_in_pages_that_new_ones_do_not_shift(stacks: Stacks) -> None
     assert "NextToken" not in second
     times = [int(event["Timestamp"].timestamp() * 1000) for event in first["StackEvents"] + second["StackEvents"]]
     assert times == sorted(set(times), reverse=True)
-
-
-def test_stacks_are_those_of_one_region_and_a_reset_forgets_them(stacks: Stacks, aws: EmulatedAws) -> None:
-    stack_id = stacks.create("s", {"A": parameter()})
-    assert Stacks(aws, "eu-west-1").client.describe_stacks()["Stacks"] == []
-    aws.reset()
-    with pytest.raises(ClientError, match="does not exist"):
-        stacks.describe(stack_id)
 
 
 def test_at_real_speed_operations_take_their_time_and_a_reset_ends_them() -> None:
@@ -349,17 +237,6 @@ def test_steps_are_carried_out_in_the_order_in_which_they_get_done(
     }
     assert run(steps, Clock("fast"), stop_at_failure=stop) == failed
     assert done == log
-
-
-def test_a_cancelled_operation_starts_nothing_more() -> None:
-    done: list[str] = []
-    steps = {
-        "quick": _Step("quick", 1, done, set(), fails=False),
-        "slow": _Step("slow", 10, done, set(), fails=False),
-        "after quick": _Step("after quick", 1, done, {"quick"}, fails=False),
-    }
-    failed = run(steps, Clock("fast"), stop_at_failure=False, is_cancelled=lambda: bool(done))
-    assert (done, failed) == (["quick", "slow cancelled"], ["slow"])
 
 
 class _Meeting(_Step):

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 
 from config.settings import load
 from emulator import prerequisites
@@ -12,7 +11,6 @@ from scripts import emulated
 from scripts.estimate.quotas import LUSTRE_FILE_SYSTEMS, LUSTRE_STORAGE, quotas
 from tests.configurations import CONFIG, SHIPPED
 from tests.emulator.account import REGION
-from tests.emulator.stacks import code_and_message
 
 TRN, VPCS = {"ServiceCode": "ec2", "QuotaCode": "L-2C3B7624"}, {"ServiceCode": "vpc", "QuotaCode": "L-F678F1CE"}
 
@@ -36,36 +34,6 @@ def test_a_quota_has_an_applied_value_once_it_was_raised(client: Any, rehearsed_
     assert [each["QuotaCode"] for each in client.list_service_quotas(ServiceCode="ec2")["Quotas"]] == ["L-2C3B7624"]
     rehearsed_aws.reset()
     assert client.list_service_quotas(ServiceCode="ec2")["Quotas"] == []
-
-
-def test_quotas_are_of_a_region(client: Any, rehearsed_aws: EmulatedAws) -> None:
-    client.request_service_quota_increase(**TRN, DesiredValue=2048)
-    elsewhere = rehearsed_aws.client("service-quotas", "us-east-1")
-    assert elsewhere.list_service_quotas(ServiceCode="ec2")["Quotas"] == []
-
-
-def test_an_increase_must_be_one(client: Any) -> None:
-    with pytest.raises(ClientError) as caught:
-        client.request_service_quota_increase(**VPCS, DesiredValue=5)
-    message = "You must provide a quota value greater than the current quota value"
-    assert code_and_message(caught.value) == ("IllegalArgumentException", message)
-    client.request_service_quota_increase(**VPCS, DesiredValue=6)
-    with pytest.raises(client.exceptions.IllegalArgumentException):
-        client.request_service_quota_increase(**VPCS, DesiredValue=6)
-
-
-@pytest.mark.parametrize(("service", "code"), [("ec2", "L-F678F1CE"), ("s3", "L-DC2B2D3D")])
-def test_what_does_not_exist(client: Any, service: str, code: str) -> None:
-    for operation in (client.get_service_quota, client.get_aws_default_service_quota):
-        with pytest.raises(client.exceptions.NoSuchResourceException):
-            operation(ServiceCode=service, QuotaCode=code)
-
-
-@pytest.mark.parametrize("service", ["ebs", "ec2", "fsx", "vpc"])
-def test_defaults_are_listed(client: Any, service: str) -> None:
-    listed = client.list_aws_default_service_quotas(ServiceCode=service)["Quotas"]
-    assert {each["ServiceCode"] for each in listed} == {service}
-    assert len({each["QuotaCode"] for each in listed}) == len(listed)
 
 
 def test_defaults_are_those_of_the_plan(client: Any) -> None:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from emulator.aws import ACCOUNT
-from tests.emulator.account import REGION, Account, Resource, statement, tags
+from tests.emulator.account import REGION, Account, Resource, tags
 from tests.emulator.lives.case import Case, case, part
 
 
@@ -91,24 +91,6 @@ def _log_group(account: Account) -> Case:
     )
 
 
-@case("AWS::Logs::LogStream")
-def _log_stream(account: Account) -> Case:
-    group = account.create("AWS::Logs::LogGroup").ref
-
-    def look(_: Resource) -> Any:
-        found = account.client("logs").describe_log_streams(logGroupName=group)["logStreams"]
-        return [each["logStreamName"] for each in found]
-
-    return Case(
-        properties={"LogGroupName": group, "LogStreamName": "s"},
-        look=look,
-        made=["s"],
-        changes={},
-        changed=["s"],
-        attributes=set(),
-    )
-
-
 @case("AWS::Logs::MetricFilter")
 def _metric_filter(account: Account) -> Case:
     group = account.create("AWS::Logs::LogGroup").ref
@@ -147,45 +129,6 @@ def _parameter(account: Account) -> Case:
     )
 
 
-def _queue_attributes(account: Account, url: str, *names: str) -> Any:
-    found = account.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=list(names))
-    return found.get("Attributes", {})
-
-
-@case("AWS::SQS::Queue")
-def _queue(account: Account) -> Case:
-    def look(queue: Resource) -> Any:
-        attributes = _queue_attributes(account, queue.ref, "VisibilityTimeout", "DelaySeconds")
-        return attributes, account.client("sqs").list_queue_tags(QueueUrl=queue.ref).get("Tags", {})
-
-    return Case(
-        properties={"VisibilityTimeout": 300, "Tags": tags(Name="a")},
-        look=look,
-        made=({"VisibilityTimeout": "300", "DelaySeconds": "0"}, {"Name": "a"}),
-        changes={"VisibilityTimeout": None, "DelaySeconds": 3, "Tags": None},
-        changed=({"VisibilityTimeout": "30", "DelaySeconds": "3"}, {}),
-        attributes={"Arn", "QueueName", "QueueUrl"},
-    )
-
-
-@case("AWS::SQS::QueuePolicy")
-def _queue_policy(account: Account) -> Case:
-    first, second = account.create("AWS::SQS::Queue").ref, account.create("AWS::SQS::Queue").ref
-
-    def look(_: Resource) -> Any:
-        return [url for url in (first, second) if _queue_attributes(account, url, "Policy").get("Policy")]
-
-    policy = statement(Action="sqs:SendMessage", Principal="*", Resource="*")
-    return Case(
-        properties={"PolicyDocument": policy, "Queues": [first]},
-        look=look,
-        made=[first],
-        changes={"Queues": [second]},
-        changed=[second],
-        attributes={"Id"},
-    )
-
-
 @case("AWS::SNS::Topic")
 def _topic(account: Account) -> Case:
     sns = account.client("sns")
@@ -206,18 +149,18 @@ def _topic(account: Account) -> Case:
 
 @case("AWS::SNS::Subscription")
 def _subscription(account: Account) -> Case:
-    topic, queue = account.create("AWS::SNS::Topic").ref, account.create("AWS::SQS::Queue")["Arn"]
+    topic = account.create("AWS::SNS::Topic").ref
 
     def look(subscription: Resource) -> Any:
         found = account.client("sns").get_subscription_attributes(SubscriptionArn=subscription.ref)["Attributes"]
-        return found["Endpoint"], found["RawMessageDelivery"]
+        return found["Endpoint"], found["Protocol"]
 
     return Case(
-        properties={"Endpoint": queue, "Protocol": "sqs", "TopicArn": topic},
+        properties={"Endpoint": "me@example.com", "Protocol": "email", "TopicArn": topic},
         look=look,
-        made=(queue, "false"),
-        changes={"RawMessageDelivery": True},
-        changed=(queue, "true"),
+        made=("me@example.com", "email"),
+        changes={},
+        changed=None,
         attributes={"Arn"},
     )
 

@@ -5,22 +5,18 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from moto.awslambda.models import lambda_backends
 from moto.iam.access_control import IAMPolicy, PermissionResult, S3IAMRequest
 from moto.s3.exceptions import S3ClientError
-from moto.s3.models import FakeBucket, NotificationConfiguration
+from moto.s3.models import FakeBucket
 from moto.s3.responses import S3Response
-from moto.sns.models import sns_backends
-from moto.sqs.models import sqs_backends
 
-from emulator.gaps.policies import PolicySyntaxError, allows, names_service, statements
+from emulator.moto_patches.access import PolicySyntaxError, statements
 
-_SERVICE = "s3.amazonaws.com"
 _REQUIRED = ("Principal", "Action", "Resource")
 
 
 class Bucket(FakeBucket):
-    """A bucket whose policy is one, and does not lock everybody out, and whose notifications somebody receives.
+    """A bucket whose policy is valid, and does not lock everybody out.
 
     moto takes a condition that it cannot judge for met and a principal that it does not know for anybody, so that the
     usual "deny unless TLS" denies everything. Statements with a condition, and denials of particular principals, are
@@ -57,40 +53,6 @@ class Bucket(FakeBucket):
     @staticmethod
     def _is_for_all(statement: dict[str, Any]) -> bool:
         return statement["Effect"] == "Allow" or statement.get("Principal") in ("*", {"AWS": "*"})
-
-    def set_notification_configuration(self, notification_config: dict[str, Any] | None) -> None:
-        """Set the notifications; S3 refuses those to what is not there, or does not let it in.
-
-        https://docs.aws.amazon.com/AmazonS3/latest/userguide/grant-destinations-permissions-to-s3.html
-        """
-        wanted = notification_config or {}
-        configuration = NotificationConfiguration(
-            topic=wanted.get("TopicConfiguration"),
-            queue=wanted.get("QueueConfiguration"),
-            cloud_function=wanted.get("CloudFunctionConfiguration"),
-        )
-        destinations = (
-            *((each.arn, "sqs:SendMessage", self._policy_of_queue) for each in configuration.queue),
-            *((each.arn, "sns:Publish", self._policy_of_topic) for each in configuration.topic),
-            *((each.arn, "lambda:InvokeFunction", self._policy_of_function) for each in configuration.cloud_function),
-        )
-        for arn, action, policy_of in destinations:
-            policy = policy_of(arn)
-            if not any(allows(each, action) and names_service(each, _SERVICE) for each in policy):
-                raise S3ClientError("InvalidArgument", "Unable to validate the following destination configurations")
-        super().set_notification_configuration(notification_config)
-
-    def _policy_of_queue(self, arn: str) -> list[dict[str, Any]]:
-        queue = sqs_backends[self.account_id][self.region_name].queues.get(arn.rpartition(":")[2])
-        return statements(queue.policy) if queue and queue.policy else []
-
-    def _policy_of_topic(self, arn: str) -> list[dict[str, Any]]:
-        topic = sns_backends[self.account_id][self.region_name].topics.get(arn)
-        return statements(topic.policy) if topic else []
-
-    def _policy_of_function(self, arn: str) -> list[dict[str, Any]]:
-        functions = lambda_backends[self.account_id][self.region_name].list_functions()
-        return [each for function in functions if function.function_arn == arn for each in function.policy.statements]
 
 
 class _Decryption(S3IAMRequest):

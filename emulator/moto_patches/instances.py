@@ -17,7 +17,7 @@ from moto.ec2.responses import EC2Response
 from moto.ec2.utils import random_ami_id
 from moto.utilities.id_generator import TAG_KEY_CUSTOM_ID
 
-from emulator.gaps.tags import listed, requested_tags
+from emulator.moto_patches.tags import listed, requested_tags
 
 _LARGEST_PAGE = 1000
 OWNER_ALIAS_TAG = "rehearsal:owner-alias"

@@ -10,8 +10,8 @@ from moto.core.exceptions import JsonRESTError
 from moto.core.responses import ActionResult
 from moto.ec2.models import ec2_backends
 
-from emulator.gaps.commands import Commands
-from emulator.gaps.instances import RegisteredAmi
+from emulator.moto_patches.commands import Commands
+from emulator.moto_patches.instances import RegisteredAmi
 
 _PUBLIC = "/aws/service/"
 _IMAGES = f"{_PUBLIC}ami-amazon-linux-latest/"

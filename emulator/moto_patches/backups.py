@@ -10,7 +10,7 @@ from uuid import uuid4
 from moto.core.exceptions import JsonRESTError
 from moto.fsx.models import Backup
 
-from emulator.gaps.fsx import FileSystems
+from emulator.moto_patches.fsx import FileSystems
 
 _LARGEST_PAGE: Final = 50
 

@@ -13,7 +13,7 @@ from moto.ec2.models.instance_types import InstanceTypeOfferingBackend
 from moto.ec2.models.instances import Instance
 
 from emulator.faults import FAULTS_IN_FORCE
-from emulator.gaps.launches import Launches
+from emulator.moto_patches.launches import Launches
 
 _COMPUTE = ("parallelcluster:node-type", "Compute")
 

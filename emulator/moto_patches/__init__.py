@@ -5,7 +5,7 @@ the server starts. A subclass has one method per API action, named in snake_case
 the attributes of moto's own backend, so that a reset forgets it.
 
 A resource whose id AWS chooses gets a chosen one from a tag `_custom_id_`, moto's name for this
-(moto/utilities/id_generator.py), which its EC2 does not honour. It makes stand-ins for what a user's settings name.
+(moto/utilities/id_generator.py), which its EC2 does not honour. So what a deployment expects has the ids that it names.
 """
 
 from __future__ import annotations
@@ -26,25 +26,20 @@ import moto.servicequotas.urls
 import moto.ssm.urls
 from moto.core.responses import BaseResponse
 
-from emulator.gaps.authorization import refuse_as_services_do
-from emulator.gaps.backups import Fsx
-from emulator.gaps.calls import count_calls
-from emulator.gaps.cloudtrail import CloudTrail
-from emulator.gaps.cloudwatch import CloudWatch
-from emulator.gaps.dlm import add_lifecycle_manager
-from emulator.gaps.faults import FaultyEc2, withhold_offerings
-from emulator.gaps.iam import Iam, name_service_roles
-from emulator.gaps.instances import place_offerings_by_zone_id
-from emulator.gaps.kms import Kms
-from emulator.gaps.launches import complete_launches_of_groups, widen_attachments
-from emulator.gaps.logs import Logs
-from emulator.gaps.repetitions import avoid_repetitions
-from emulator.gaps.resource_groups import ResourceGroups
-from emulator.gaps.routes import find_black_holes
-from emulator.gaps.s3 import Bucket, judge_signed_requests
-from emulator.gaps.security_groups import Rule, SecurityGroups
-from emulator.gaps.service_quotas import ServiceQuotas
-from emulator.gaps.ssm import Ssm
+from emulator.moto_patches.access import Iam, Kms, count_calls, name_service_roles, refuse_as_services_do
+from emulator.moto_patches.backups import Fsx
+from emulator.moto_patches.dlm import add_lifecycle_manager
+from emulator.moto_patches.faults import FaultyEc2, withhold_offerings
+from emulator.moto_patches.instances import place_offerings_by_zone_id
+from emulator.moto_patches.launches import complete_launches_of_groups, widen_attachments
+from emulator.moto_patches.monitoring import CloudTrail, CloudWatch, Logs
+from emulator.moto_patches.networks import find_black_holes
+from emulator.moto_patches.repetitions import avoid_repetitions
+from emulator.moto_patches.reservations import ResourceGroups
+from emulator.moto_patches.s3 import Bucket, judge_signed_requests
+from emulator.moto_patches.security_groups import Rule, SecurityGroups
+from emulator.moto_patches.service_quotas import ServiceQuotas
+from emulator.moto_patches.ssm import Ssm
 
 
 class Ec2(FaultyEc2, SecurityGroups):

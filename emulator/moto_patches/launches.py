@@ -15,9 +15,9 @@ from moto.ec2.models.instances import Instance, InstanceBackend, Reservation
 from moto.ec2.utils import parse_user_data
 
 from emulator.faults import FAULTS_IN_FORCE
-from emulator.gaps.instances import Instances
-from emulator.gaps.networks import Networks
-from emulator.gaps.reservations import Reservations
+from emulator.moto_patches.instances import Instances
+from emulator.moto_patches.networks import Networks
+from emulator.moto_patches.reservations import Reservations
 
 LISTENERS: list[Callable[[str, str, Mapping[str, str]], None]] = []
 """Told the Region, the id and the tags of each instance that is launched."""

@@ -1,4 +1,4 @@
-"""EC2's networks: what depends on what, NAT gateways and endpoints."""
+"""EC2's networks: what depends on what, NAT gateways, routes and endpoints."""
 
 # ruff: noqa: D102 - a method is named after the API action that it serves
 from __future__ import annotations
@@ -10,12 +10,14 @@ from moto.core.responses import ActionResult
 from moto.ec2.exceptions import DependencyViolationError, EC2ClientError
 from moto.ec2.models import subnets, vpcs
 from moto.ec2.models.availability_zones_and_regions import Zone
+from moto.ec2.models.internet_gateways import InternetGateway
 from moto.ec2.models.nat_gateways import NatGateway
+from moto.ec2.models.route_tables import Route
 from moto.ec2.models.vpcs import VPC, VPCEndPoint
 from moto.ec2.responses import EC2Response
 from moto.ec2.utils import random_eip_association_id, random_private_ip
 
-from emulator.gaps.tags import chosen_id, requested_tags
+from emulator.moto_patches.tags import chosen_id, requested_tags
 
 _SUBNET_PREFIXES = range(16, 29)
 """How long the prefix of a subnet may be.
@@ -389,3 +391,18 @@ class Networks(EC2Response):
 
 def _of_different_networks(resources: str) -> EC2ClientError:
     return EC2ClientError("InvalidParameterValue", f"{resources} belong to different networks")
+
+
+def find_black_holes() -> None:
+    """Let routes tell when their target is gone; moto calls all of them active.
+
+    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_Route.html, State;
+    https://docs.aws.amazon.com/vpc/latest/userguide/nat-gateway-working-with.html
+    """
+    Route.state = property(_state)  # type: ignore[assignment, method-assign]
+
+
+def _state(route: Route) -> str:
+    detached = isinstance(route.gateway, InternetGateway) and route.gateway.vpc is None
+    deleted = route.nat_gateway is not None and route.nat_gateway.state == "deleted"
+    return "blackhole" if detached or deleted else "active"

@@ -1,4 +1,4 @@
-"""Amazon CloudWatch: composite alarms, and tags of dashboards."""
+"""Amazon CloudWatch with its Logs, and AWS CloudTrail."""
 
 # ruff: noqa: D102 - a method is named after the API action that it serves
 from __future__ import annotations
@@ -6,9 +6,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from moto.cloudtrail.responses import CloudTrailResponse
 from moto.cloudwatch.exceptions import ValidationError
 from moto.cloudwatch.responses import CloudWatchResponse
 from moto.core.responses import ActionResult, EmptyResult
+from moto.logs.exceptions import ResourceNotFoundException
+from moto.logs.responses import LogsResponse
 
 _REFERENCE = re.compile(r"(?:ALARM|OK|INSUFFICIENT_DATA)\(\s*\"?([^\"()]+?)\"?\s*\)")
 
@@ -66,3 +69,31 @@ class CloudWatch(CloudWatchResponse):
             return super().tag_resource()
         self.cloudwatch_backend.tagger.tag_resource(arn, self._get_param("Tags"))
         return EmptyResult()
+
+
+class Logs(LogsResponse):
+    """Logs whose metric filters belong to a group: there is one of each name, and it goes with the group."""
+
+    def put_metric_filter(self) -> str:
+        group = self._get_param("logGroupName")
+        if group not in self.logs_backend.groups:
+            raise ResourceNotFoundException
+        self.logs_backend.filters.delete_filter(self._get_param("filterName"), group)
+        return super().put_metric_filter()
+
+    def delete_log_group(self) -> str:
+        answer = super().delete_log_group()
+        group = self._get_param("logGroupName")
+        for each in self.logs_backend.filters.get_matching_filters(log_group_name=group):
+            self.logs_backend.filters.delete_filter(each["filterName"], group)
+        return answer
+
+
+class CloudTrail(CloudTrailResponse):
+    """CloudTrail that knows of no event yet: it delivers about five minutes after a call.
+
+    https://docs.aws.amazon.com/awscloudtrail/latest/userguide/how-cloudtrail-works.html
+    """
+
+    def lookup_events(self) -> ActionResult:
+        return ActionResult({"Events": []})

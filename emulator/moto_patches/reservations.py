@@ -1,8 +1,9 @@
-"""EC2's capacity reservations and Capacity Blocks."""
+"""EC2's capacity reservations, and the resource groups that hold them."""
 
 # ruff: noqa: D102 - a method is named after the API action that it serves
 from __future__ import annotations
 
+import json
 from typing import Any
 from uuid import uuid4
 
@@ -10,10 +11,53 @@ from moto.core.responses import ActionResult
 from moto.core.utils import utcnow
 from moto.ec2.exceptions import EC2ClientError
 from moto.ec2.responses import EC2Response
+from moto.resourcegroups.exceptions import NotFoundException
+from moto.resourcegroups.models import ResourceGroupsBackend, resourcegroups_backends
+from moto.resourcegroups.responses import ResourceGroupsResponse
 from moto.utilities.id_generator import TAG_KEY_CUSTOM_ID
 
-from emulator.gaps.resource_groups import members
-from emulator.gaps.tags import listed, requested_tags
+from emulator.moto_patches.tags import listed, requested_tags
+
+
+class ResourceGroups(ResourceGroupsResponse):
+    """Resource groups that know their members, and that are found by ARN too."""
+
+    def group_resources(self) -> str:
+        arns = self._get_param("ResourceArns")
+        self._members.setdefault(self._name, []).extend(arns)
+        return json.dumps({"Succeeded": arns})
+
+    def list_group_resources(self) -> str:  # type: ignore[override]  # moto only has the name
+        identifiers = [
+            {"ResourceArn": arn, "ResourceType": "AWS::EC2::CapacityReservation"} for arn in self._members[self._name]
+        ]
+        return json.dumps({"Resources": [{"Identifier": each} for each in identifiers]})
+
+    def get_group_configuration(self) -> str:
+        configuration = self.resourcegroups_backend.get_group_configuration(group_name=self._name)
+        return json.dumps({"GroupConfiguration": {"Configuration": configuration}})
+
+    @property
+    def _name(self) -> str:
+        name: str = self._get_param("Group").rpartition("/")[2]
+        if name not in self.resourcegroups_backend.groups:
+            raise NotFoundException
+        return name
+
+    @property
+    def _members(self) -> dict[str, list[str]]:
+        return _members(self.resourcegroups_backend)
+
+
+def members(account: str, region: str, group_arn: str) -> list[str]:
+    """Return the ARNs of what is in a group."""
+    return _members(resourcegroups_backends[account][region]).get(group_arn.rpartition("/")[2], [])
+
+
+def _members(backend: ResourceGroupsBackend) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = vars(backend).setdefault("members", {})
+    return found
+
 
 _TYPE_TAG = "aws:ec2capacityreservation:capacityReservationType"
 _QUANTITY_TAG = "aws:ec2capacityreservation:incrementalRequestedQuantity"

@@ -16,23 +16,7 @@ from botocore import UNSIGNED
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from emulator.aws import ACCOUNT
 from tests.emulator.account import REGION, Account, refused, statement, tags
-
-
-def test_a_reset_detaches_the_policies_of_aws(account: Account) -> None:
-    iam = account.client("iam")
-
-    def attached() -> list[str]:
-        pages = iam.get_paginator("list_policies").paginate(Scope="AWS", OnlyAttached=True)
-        return [policy["Arn"] for page in pages for policy in page["Policies"]]
-
-    arn = "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"
-    account.role(ManagedPolicyArns=[arn])
-    assert attached() == [arn]
-    account.aws.reset()
-    assert attached() == []
-
 
 # What something else depends on is not deleted
 
@@ -111,13 +95,6 @@ def test_a_group_in_a_rule_of_another(account: Account) -> None:
     account.delete(group)
 
 
-def test_a_default_group(account: Account) -> None:
-    group_id = account.vpc()["DefaultSecurityGroup"]
-    message = f'the specified group: "{group_id}" name: "default" cannot be deleted by a user'
-    with refused("CannotDelete", message):
-        account.client("ec2").delete_security_group(GroupId=group_id)
-
-
 def test_an_attached_gateway(account: Account) -> None:
     gateway, _ = account.attached_gateway(account.vpc())
     message = f"The internetGateway '{gateway.ref}' has dependencies and cannot be deleted."
@@ -146,11 +123,6 @@ def test_gateway_and_address_of_a_nat_gateway(account: Account) -> None:
             account.nat_gateway(subnet, each)
     for resource in (nat_gateway, address, second, attachment, gateway, subnet, vpc):
         account.delete(resource)
-
-
-def test_a_nat_gateway_that_is_not_there(account: Account) -> None:
-    with refused("NatGatewayNotFound", "NAT gateway nat-0 was not found"):
-        account.client("ec2").delete_nat_gateway(NatGatewayId="nat-0")
 
 
 def test_an_associated_route_table(account: Account) -> None:
@@ -195,14 +167,6 @@ def test_a_role_with_a_policy_of_others(account: Account) -> None:
     account.delete(role)
 
 
-def test_a_bucket_with_an_old_version(account: Account) -> None:
-    bucket = account.create("AWS::S3::Bucket", VersioningConfiguration={"Status": "Enabled"})
-    account.client("s3").put_object(Bucket=bucket.ref, Key="k", Body=b"1")
-    account.client("s3").delete_object(Bucket=bucket.ref, Key="k")
-    with refused("BucketNotEmpty", "The bucket you tried to delete is not empty"):
-        account.delete(bucket)
-
-
 # What is of another VPC
 
 
@@ -217,26 +181,6 @@ def test_a_route_to_a_gateway_of_another_vpc(account: Account) -> None:
             account.create(
                 "AWS::EC2::Route", RouteTableId=table.ref, DestinationCidrBlock="0.0.0.0/0", GatewayId=gateway.ref
             )
-
-
-def test_a_route_to_a_nat_gateway_of_another_vpc(account: Account) -> None:
-    vpc, other = account.vpc(), account.vpc()
-    account.attached_gateway(other)
-    nat_gateway = account.nat_gateway(account.subnet(other), account.address())
-    table = account.create("AWS::EC2::RouteTable", VpcId=vpc.ref)
-    message = f"route table {table.ref} and interface {nat_gateway['EniId']} belong to different networks"
-    with refused("InvalidParameterValue", message):
-        account.create(
-            "AWS::EC2::Route", RouteTableId=table.ref, DestinationCidrBlock="0.0.0.0/0", NatGatewayId=nat_gateway.ref
-        )
-
-
-def test_a_route_table_for_a_subnet_of_another_vpc(account: Account) -> None:
-    subnet = account.subnet(account.vpc())
-    table = account.create("AWS::EC2::RouteTable", VpcId=account.vpc().ref)
-    message = f"route table {table.ref} and subnet {subnet.ref} belong to different networks"
-    with refused("InvalidParameterValue", message):
-        account.create("AWS::EC2::SubnetRouteTableAssociation", SubnetId=subnet.ref, RouteTableId=table.ref)
 
 
 def test_an_interface_in_a_group_of_another_vpc(account: Account) -> None:
@@ -256,17 +200,6 @@ def test_a_file_system_in_a_group_of_another_vpc(account: Account) -> None:
 
 
 # Settings that do not work
-
-
-def test_a_second_table_for_a_subnet(account: Account) -> None:
-    vpc = account.vpc()
-    subnet = account.subnet(vpc)
-    first, second = (account.create("AWS::EC2::RouteTable", VpcId=vpc.ref).ref for _ in range(2))
-    ec2 = account.client("ec2")
-    ec2.associate_route_table(SubnetId=subnet.ref, RouteTableId=first)
-    message = f"the specified association for route table {second} conflicts with an existing association"
-    with refused("Resource.AlreadyAssociated", message):
-        ec2.associate_route_table(SubnetId=subnet.ref, RouteTableId=second)
 
 
 def test_an_interface_endpoint_with_private_dns_needs_host_names(account: Account) -> None:
@@ -298,68 +231,11 @@ def test_a_lustre_file_system_needs_its_port(account: Account) -> None:
         account.file_system(account.subnet(vpc), group)
 
 
-def test_a_file_system_does_not_shrink(account: Account) -> None:
-    vpc = account.vpc()
-    file_system = account.file_system(account.subnet(vpc), account.group(vpc))
-    file_system = account.update(file_system, StorageCapacity=2400)
-    with pytest.raises(ClientError, match="can only be increased"):
-        account.update(file_system, StorageCapacity=1200)
-
-
 def test_a_file_system_grows_in_steps(account: Account) -> None:
     vpc = account.vpc()
     file_system = account.file_system(account.subnet(vpc), account.group(vpc))
     with refused("BadRequest", "Invalid Lustre FS storage capacity: 1300. Must be 1200 or a multiple of 2400."):
         account.update(file_system, StorageCapacity=1300)
-
-
-def _queue(account: Account, service: str, action: str) -> str:
-    queue = account.create("AWS::SQS::Queue")
-    allowed = statement(Action=action, Principal={"Service": service}, Resource=queue["Arn"])
-    account.create("AWS::SQS::QueuePolicy", PolicyDocument=allowed, Queues=[queue.ref])
-    return str(queue["Arn"])
-
-
-DESTINATIONS: dict[str, tuple[str, Callable[[Account], str]]] = {
-    "queue that is not there": ("Queue", lambda account: f"arn:aws:sqs:{REGION}:{ACCOUNT}:nowhere"),
-    "queue without a policy": ("Queue", lambda account: str(account.create("AWS::SQS::Queue")["Arn"])),
-    "queue for another service": ("Queue", lambda account: _queue(account, "sns.amazonaws.com", "sqs:SendMessage")),
-    "queue for another action": ("Queue", lambda account: _queue(account, "s3.amazonaws.com", "sqs:ReceiveMessage")),
-    "topic that is not there": ("Topic", lambda account: f"arn:aws:sns:{REGION}:{ACCOUNT}:nowhere"),
-    "function without a permission": ("Function", lambda account: str(account.function()["Arn"])),
-}
-
-
-@pytest.mark.parametrize("destination", DESTINATIONS)
-def test_a_notification_that_nobody_receives(account: Account, destination: str) -> None:
-    kind, make = DESTINATIONS[destination]
-    configuration = {"Event": "s3:ObjectCreated:*", kind: make(account)}
-    key = "LambdaConfigurations" if kind == "Function" else f"{kind}Configurations"
-    with refused("InvalidArgument", "Unable to validate the following destination configurations"):
-        account.create("AWS::S3::Bucket", NotificationConfiguration={key: [configuration]})
-
-
-def test_a_notification_of_a_topic_and_a_function(account: Account) -> None:
-    topic, function = account.create("AWS::SNS::Topic").ref, account.function()["Arn"]
-    allowed = statement(Action="sns:Publish", Principal={"Service": "s3.amazonaws.com"}, Resource=topic)
-    account.create("AWS::SNS::TopicPolicy", PolicyDocument=allowed, Topics=[topic])
-    account.create(
-        "AWS::Lambda::Permission",
-        Action="lambda:InvokeFunction",
-        FunctionName=function,
-        Principal="s3.amazonaws.com",
-    )
-    event = "s3:ObjectCreated:*"
-    bucket = account.create(
-        "AWS::S3::Bucket",
-        NotificationConfiguration={
-            "LambdaConfigurations": [{"Event": event, "Function": function}],
-            "TopicConfigurations": [{"Event": event, "Topic": topic}],
-        },
-    )
-    found = account.client("s3").get_bucket_notification_configuration(Bucket=bucket.ref)
-    assert [each["TopicArn"] for each in found["TopicConfigurations"]] == [topic]
-    assert [each["LambdaFunctionArn"] for each in found["LambdaFunctionConfigurations"]] == [function]
 
 
 def test_metadata_iops_grow_before_the_capacity(account: Account) -> None:
@@ -459,41 +335,6 @@ def test_a_policy_that_denies_everybody_does(account: Account) -> None:
         s3.get_object(Bucket=bucket, Key="k")
 
 
-def test_a_bucket_that_logs_itself_stays_empty(account: Account) -> None:
-    bucket = account.create("AWS::S3::Bucket", AccessControl="LogDeliveryWrite", LoggingConfiguration={})
-    account.client("s3").list_objects_v2(Bucket=bucket.ref)
-    account.delete(bucket)
-
-
-def test_public_parameters_name_images_and_are_not_the_account_s_own(account: Account) -> None:
-    ssm = account.client("ssm")
-    name = "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-arm64"
-    image_id = ssm.get_parameters(Names=[name])["Parameters"][0]["Value"]
-    image = account.client("ec2").describe_images(ImageIds=[image_id])["Images"][0]
-    assert (image["Architecture"], image["ImageOwnerAlias"]) == ("arm64", "amazon")
-    assert name not in {each["Name"] for each in ssm.describe_parameters()["Parameters"]}
-
-
-def test_rules_that_differ_in_their_description_are_one(account: Account) -> None:
-    group = account.group(account.vpc()).ref
-    ec2 = account.client("ec2")
-
-    def permission(description: str) -> list[dict[str, object]]:
-        pairs = [{"GroupId": group, "Description": description}]
-        return [{"IpProtocol": "-1", "UserIdGroupPairs": pairs}]
-
-    ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=permission("a"))
-    with pytest.raises(ClientError, match=r"InvalidPermission\.Duplicate"):
-        ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=permission("b"))
-    ec2.revoke_security_group_ingress(GroupId=group, IpPermissions=permission("c"))
-
-
-def test_members_of_a_default_group_reach_each_other(account: Account) -> None:
-    group_id = account.vpc()["DefaultSecurityGroup"]
-    group = account.client("ec2").describe_security_groups(GroupIds=[group_id])["SecurityGroups"][0]
-    assert [pair["GroupId"] for rule in group["IpPermissions"] for pair in rule["UserIdGroupPairs"]] == [group_id]
-
-
 def test_resources_get_the_ids_that_their_tags_choose(account: Account) -> None:
     ec2 = account.client("ec2")
 
@@ -507,24 +348,6 @@ def test_resources_get_the_ids_that_their_tags_choose(account: Account) -> None:
         TagSpecifications=chosen("subnet", "subnet-0123456789abcdef0"),
     )["Subnet"]
     assert (vpc["VpcId"], subnet["SubnetId"]) == ("vpc-0123456789abcdef0", "subnet-0123456789abcdef0")
-
-
-def test_zones_need_no_opting_in(account: Account) -> None:
-    zones = account.client("ec2").describe_availability_zones()["AvailabilityZones"]
-    assert {zone["OptInStatus"] for zone in zones} == {"opt-in-not-required"}
-
-
-def test_services_of_endpoints_by_name_and_type(account: Account) -> None:
-    names = {short: f"com.amazonaws.{REGION}.{short}" for short in ("s3", "ssm", "nothing")}
-
-    def found(*types: str) -> list[str]:
-        filters = [{"Name": "service-name", "Values": list(names.values())}]
-        filters += [{"Name": "service-type", "Values": list(types)}] if types else []
-        return list(account.client("ec2").describe_vpc_endpoint_services(Filters=filters)["ServiceNames"])
-
-    assert found() == [names["s3"], names["s3"], names["ssm"]]
-    assert found("Interface") == [names["s3"], names["ssm"]]
-    assert found("Gateway") == [names["s3"]]
 
 
 def test_anybody_sees_what_is_public_and_nothing_else(account: Account) -> None:

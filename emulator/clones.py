@@ -120,7 +120,7 @@ class Requests:
 
     @contextmanager
     def none(self, seconds: float) -> Iterator[None]:
-        """Wait until there is none, and let none begin in the block.
+        """Wait until there is none, and let none start in the block.
 
         Raises:
             ValueError: There is one, after so many seconds.

@@ -175,7 +175,7 @@ def _add_official_images(ec2: Any, version: str) -> None:
         for architecture in ("x86_64", "arm64"):
             name = f"aws-parallelcluster-{version}-{part}-{architecture}-202609010000"
             if name not in names:
-                _add_image(ec2, name, architecture, {"rehearsal:owner-alias": "amazon"})
+                _add_image(ec2, name, architecture, {"emulator:owner-alias": "amazon"})
 
 
 def _add_provider(s3: Any, region: str, version: str) -> None:

@@ -56,7 +56,7 @@ class Fsx(FileSystems):
         return json.dumps({"FileSystemId": file_system_id, "Lifecycle": "DELETING", "LustreResponse": response})
 
     def _back_up(self, file_system_id: str, request: dict[str, Any]) -> Backup:
-        """Begin a backup.
+        """Start a backup.
 
         Refused as documented (https://docs.aws.amazon.com/fsx/latest/APIReference/API_CreateBackup.html), with the code
         of another refused kind (https://github.com/aws/aws-sdk/issues/183).

@@ -180,10 +180,10 @@ def _described(invocation: _Invocation) -> dict[str, Any]:
 
 
 def _timed(run: Run | None) -> dict[str, str]:
-    """Return when a command began and ended, in ISO 8601; empty: it did not."""
+    """Return when a command started and ended, in ISO 8601; empty: it did not."""
     ended = run.ended if run else None
     return {
-        "ExecutionStartDateTime": f"{run.began:%Y-%m-%dT%H:%M:%S}.000Z" if run else "",
+        "ExecutionStartDateTime": f"{run.started:%Y-%m-%dT%H:%M:%S}.000Z" if run else "",
         "ExecutionEndDateTime": f"{ended:%Y-%m-%dT%H:%M:%S}.000Z" if ended else "",
-        "ExecutionElapsedTime": f"PT{(ended - run.began).total_seconds():.3f}S" if run and ended else "",
+        "ExecutionElapsedTime": f"PT{(ended - run.started).total_seconds():.3f}S" if run and ended else "",
     }

@@ -18,12 +18,8 @@ from moto.s3.models import s3_backends
 
 LUSTRE_PORT = 988
 
-_THROUGHPUTS = {
-    ("PERSISTENT_1", "HDD"): (12, 40),
-    ("PERSISTENT_1", "SSD"): (50, 100, 200),
-    ("PERSISTENT_2", "SSD"): (125, 250, 500, 1000),
-}
-"""Values of PerUnitStorageThroughput, in MB/s/TiB, by deployment and storage type; other types have none.
+_THROUGHPUTS = {"PERSISTENT_1": (50, 100, 200), "PERSISTENT_2": (125, 250, 500, 1000)}
+"""Values of PerUnitStorageThroughput, in MB/s/TiB, by deployment type with SSDs; other types have none.
 
 https://docs.aws.amazon.com/fsx/latest/APIReference/API_CreateFileSystemLustreConfiguration.html
 """
@@ -35,8 +31,6 @@ https://docs.aws.amazon.com/fsx/latest/LustreGuide/performance.html#dne-metadata
 """
 
 _SMALLEST = 1200
-_HDD_STEPS = {12: 6000, 40: 1800}
-"""Steps of the capacity in GiB, by throughput."""
 
 
 class FileSystems(FSxResponse):
@@ -84,8 +78,8 @@ class FileSystems(FSxResponse):
         changes = self._body.get("LustreConfiguration", {})
         if file_system.file_system_type == "LUSTRE":
             configuration = {**(file_system.lustre_configuration or {}), **changes}
-            now = {"StorageType": file_system.storage_type, "StorageCapacity": file_system.storage_capacity}
-            self._check_lustre({**now, **self._body, "LustreConfiguration": configuration})
+            capacity = file_system.storage_capacity
+            self._check_lustre({"StorageCapacity": capacity, **self._body, "LustreConfiguration": configuration})
             if metadata := (file_system.lustre_configuration or {}).get("MetadataConfiguration"):
                 self._check_metadata(metadata, file_system.storage_capacity)
         if capacity := self._body.get("StorageCapacity"):
@@ -168,10 +162,9 @@ class FileSystems(FSxResponse):
         https://github.com/aws-samples/amazon-eks-autonomous-driving-data-service/issues/12 (capacity).
         """
         configuration = settings.get("LustreConfiguration") or {}
-        deployment_type = configuration.get("DeploymentType", "SCRATCH_1")
-        storage_type = settings.get("StorageType") or "SSD"
-        throughput: Any = configuration.get("PerUnitStorageThroughput")
-        if throughput not in _THROUGHPUTS.get((deployment_type, storage_type), (None,)):
+        deployment_type = configuration.get("DeploymentType")
+        throughput = configuration.get("PerUnitStorageThroughput")
+        if throughput not in _THROUGHPUTS.get(deployment_type, (None,)):
             raise JsonRESTError(
                 "BadRequest",
                 "Invalid Lustre deployment configuration: the provided throughput is invalid or does not meet the "
@@ -182,17 +175,10 @@ class FileSystems(FSxResponse):
             if "BackupId" not in settings:
                 raise JsonRESTError("BadRequest", "Storage capacity must be specified for a Lustre file system.")
             return
-        if storage_type == "HDD":
-            step = _HDD_STEPS[throughput]
-            valid, expected = capacity > 0 and capacity % step == 0, f"a multiple of {step}"
-        elif deployment_type == "SCRATCH_1":
-            valid = capacity in (_SMALLEST, 2400) or (capacity > 0 and capacity % 3600 == 0)
-            expected = "1200, 2400 or a multiple of 3600"
-        else:
-            valid = capacity == _SMALLEST or (capacity > 0 and capacity % 2400 == 0)
-            expected = "1200 or a multiple of 2400"
-        if not valid:
-            raise JsonRESTError("BadRequest", f"Invalid Lustre FS storage capacity: {capacity}. Must be {expected}.")
+        if capacity != _SMALLEST and (capacity <= 0 or capacity % 2400):
+            raise JsonRESTError(
+                "BadRequest", f"Invalid Lustre FS storage capacity: {capacity}. Must be 1200 or a multiple of 2400."
+            )
 
     def _check_metadata(self, now: dict[str, Any], capacity: int) -> None:
         """Refuse fewer metadata IOPS than there are, and growth that wants more of them first, even in one request.

@@ -20,7 +20,7 @@ from moto.utilities.id_generator import TAG_KEY_CUSTOM_ID
 from emulator.moto_patches.tags import listed, requested_tags
 
 _LARGEST_PAGE = 1000
-OWNER_ALIAS_TAG = "rehearsal:owner-alias"
+OWNER_ALIAS_TAG = "emulator:owner-alias"
 """An image with this tag is listed for `Owners=[value]`: the official images belong to `amazon`."""
 
 

@@ -1,4 +1,4 @@
-"""What moto finds out anew with every request or reset, though it stays the same: here it is found out once."""
+"""What moto finds out again with every request or reset, though it stays the same: here it is found out once."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ _QUANTITY_TAG = "aws:ec2capacityreservation:incrementalRequestedQuantity"
 class Reservations(EC2Response):
     """EC2 with capacity reservations, which begin, end, and are used up by launches.
 
-    One that has ended already can be made, as a stand-in for an old one. A launch that targets one gets no instances
+    One that has ended already can be made, as a fake of an old one. A launch that targets one gets no instances
     beyond it; one that targets a group gets those on demand
     (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-reservations-launch.html).
     """

@@ -31,7 +31,7 @@ class Rule(SecurityGroupRule):
 
 
 class SecurityGroups(EC2Response):
-    """EC2 that deletes no security group in use, adds no impossible rule, and describes rules anew by their ids."""
+    """EC2 that deletes no security group in use, adds no rule without a peer, and describes rules by their ids."""
 
     def authorize_security_group_ingress(self) -> ActionResult:
         self._check_rules()
@@ -67,30 +67,13 @@ class SecurityGroups(EC2Response):
         return EmptyResult()
 
     def _check_rules(self) -> None:
-        """Refuse rules without a peer, and ranges of ports that are none.
-
-        Messages: https://github.com/boto/boto3/issues/336 and
-        https://github.com/awsdocs/aws-cloudformation-user-guide/pull/217.
-        """
+        """Refuse rules without a peer: https://github.com/awsdocs/aws-cloudformation-user-guide/pull/217."""
         for rule in self._get_param("IpPermissions", []):
             if not any(rule.get(each) for each in ("IpRanges", "Ipv6Ranges", "PrefixListIds", "UserIdGroupPairs")):
                 raise EC2ClientError(
                     "MissingParameter",
                     "The request must contain exactly one of: cidrIp, cidrIpv6, prefixListId, or referencedGroupId",
                 )
-            if rule["IpProtocol"] not in ("tcp", "udp", "6", "17"):
-                continue
-            if "FromPort" not in rule or "ToPort" not in rule:
-                raise EC2ClientError(
-                    "InvalidParameterValue",
-                    "Invalid value 'Must specify both from and to ports with TCP/UDP.' for portRange.",
-                )
-            first, last = int(rule["FromPort"]), int(rule["ToPort"])
-            for port in (first, last):
-                if port not in range(65536):
-                    raise EC2ClientError("InvalidParameterValue", f"TCP/UDP port ({port}) out of range")
-            if first > last:
-                raise EC2ClientError("InvalidParameterValue", f"Invalid TCP/UDP port range ({first}:{last})")
 
     def _describe_rules(self, kind: str) -> bool:
         """Serve the parameter SecurityGroupRuleDescriptions, if the request has it."""

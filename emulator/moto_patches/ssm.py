@@ -3,7 +3,6 @@
 # ruff: noqa: D102 - a method is named after the API action that it serves
 from __future__ import annotations
 
-import re
 from typing import Any, cast
 
 from moto.core.exceptions import JsonRESTError
@@ -18,8 +17,7 @@ _IMAGES = f"{_PUBLIC}ami-amazon-linux-latest/"
 _ROOT_DEVICE = {"DeviceName": "/dev/xvda", "Ebs": {"VolumeSize": 8}}
 
 _LARGEST = 4096
-_LARGEST_ADVANCED = 8192
-"""Bytes of a value.
+"""Bytes of a value of the standard tier.
 
 https://docs.aws.amazon.com/systems-manager/latest/userguide/parameter-store-advanced-parameters.html
 """
@@ -36,12 +34,11 @@ class Ssm(Commands):
         return super().put_parameter()
 
     def _check_value(self) -> None:
-        """Refuse a value that is too long for its tier, or does not match its pattern.
+        """Refuse a value that is too long for the standard tier.
 
-        Messages: https://github.com/github-aws-runners/terraform-aws-github-runner/issues/3815 (length),
-        https://docs.aws.amazon.com/systems-manager/latest/userguide/sysman-parameter-allowedpattern.html.
+        Message: https://github.com/github-aws-runners/terraform-aws-github-runner/issues/3815.
         """
-        value, tier, pattern = (self._get_param(each, "") for each in ("Value", "Tier", "AllowedPattern"))
+        value, tier = (self._get_param(each, "") for each in ("Value", "Tier"))
         if tier in ("", "Standard") and len(value.encode()) > _LARGEST:
             raise JsonRESTError(
                 "ValidationException",
@@ -49,16 +46,6 @@ class Ssm(Commands):
                 "larger parameter value, upgrade the parameter to use the advanced-parameter tier. For more "
                 "information, see https://docs.aws.amazon.com/systems-manager/latest/userguide/"
                 "parameter-store-advanced-parameters.html",
-            )
-        if len(value.encode()) > _LARGEST_ADVANCED:
-            raise JsonRESTError(
-                "ValidationException",
-                f"Advanced tier parameters support a maximum parameter value of {_LARGEST_ADVANCED} characters.",
-            )
-        if pattern and not re.search(pattern, value):
-            raise JsonRESTError(
-                "ParameterPatternMismatchException",
-                f"Parameter value, cannot be validated against allowedPattern: {pattern}",
             )
 
     def get_parameter(self) -> ActionResult:

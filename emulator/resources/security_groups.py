@@ -97,7 +97,7 @@ class Direction:
             action(GroupId=group_id, SecurityGroupRuleIds=[rule_id])
 
     def describe(self, ec2: Any, group_id: str, description: dict[str, str]) -> None:
-        """Describe a rule anew."""
+        """Describe a rule again."""
         action = getattr(ec2, f"update_security_group_rule_descriptions_{self._name}")
         action(GroupId=group_id, SecurityGroupRuleDescriptions=[description])
 
@@ -133,7 +133,7 @@ class SecurityGroupRule(Model):
         return Physical(rule_id, {"Id": rule_id})
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        """Describe the rule anew."""
+        """Describe the rule again."""
         if "Description" in changed:
             description = {"SecurityGroupRuleId": physical.ref, "Description": properties.get("Description", "")}
             self._direction.describe(context.client("ec2"), properties["GroupId"], description)

@@ -65,19 +65,6 @@ def test_a_stack_whose_creation_was_rolled_back_can_only_be_deleted(stacks: Stac
     assert stacks.status("s") == "CREATE_COMPLETE"
 
 
-def test_a_deleted_stack_is_found_by_its_id_only(stacks: Stacks) -> None:
-    # https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DescribeStacks.html
-    first = stacks.create("s", {"A": parameter()})
-    stacks.delete("s")
-    assert stacks.client.describe_stacks()["Stacks"] == []
-    assert stacks.describe(first)["StackStatus"] == "DELETE_COMPLETE"
-    second = stacks.create("s", {"A": parameter()})
-    assert second != first
-    assert stacks.describe("s")["StackId"] == second
-    listed = stacks.client.list_stacks()["StackSummaries"]
-    assert {each["StackId"] for each in listed} == {first, second}
-
-
 # Updates
 
 
@@ -95,15 +82,6 @@ def test_what_a_failed_update_was_asked_for_is_forgotten(stacks: Stacks) -> None
     assert (after["Parameters"], after["Tags"]) == (before["Parameters"], before["Tags"])
     assert set(stacks.client.get_template(StackName="s")["TemplateBody"]["Resources"]) == {"A"}
     assert stacks.values() == {"a": "1"}
-
-
-def test_a_tag_that_the_stack_loses_its_resources_lose(stacks: Stacks) -> None:
-    # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-resource-tags.html
-    resources = {"A": parameter(Name="a")}
-    stacks.create("s", resources, Tags=[{"Key": "k", "Value": "v"}, {"Key": "l", "Value": "v"}])
-    stacks.update("s", resources, Tags=[{"Key": "l", "Value": "w"}])
-    found = stacks.ssm.list_tags_for_resource(ResourceType="Parameter", ResourceId="a")["TagList"]
-    assert found == [{"Key": "l", "Value": "w"}]
 
 
 # Deletion policies

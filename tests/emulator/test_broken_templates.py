@@ -256,7 +256,7 @@ def test_a_template_that_fails(stacks: Stacks, mistake: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def surroundings(rehearsal_server: EmulatedAws) -> Stacks:
+def with_provider(rehearsal_server: EmulatedAws) -> Stacks:
     """Stacks where clusters can be made: there is a network, and the provider of clusters."""
     rehearsal_server.reset()
     settings = load(CONFIG / "dev.yaml")
@@ -273,13 +273,14 @@ def surroundings(rehearsal_server: EmulatedAws) -> Stacks:
     return stacks
 
 
+@pytest.mark.slow
 @pytest.mark.validation
 @pytest.mark.parametrize("mistake", CLUSTERS)
-def test_a_cluster_that_is_refused(surroundings: Stacks, mistake: str) -> None:
+def test_a_cluster_that_is_refused(with_provider: Stacks, mistake: str) -> None:
     edit, message = CLUSTERS[mistake]
     template = broken(edit, CLUSTER)
-    stack_id = surroundings.create("cluster", template["Resources"], OnFailure="DELETE")
-    surroundings.client.get_waiter("stack_delete_complete").wait(StackName=stack_id, WaiterConfig={"Delay": 1})
-    reason = failures(surroundings, stack_id)["Cluster"]
+    stack_id = with_provider.create("cluster", template["Resources"], OnFailure="DELETE")
+    with_provider.client.get_waiter("stack_delete_complete").wait(StackName=stack_id, WaiterConfig={"Delay": 1})
+    reason = failures(with_provider, stack_id)["Cluster"]
     assert reason.startswith("Received response status [FAILED] from custom resource. Message returned: ")
     assert re.search(message, reason)

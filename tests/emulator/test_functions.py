@@ -206,6 +206,7 @@ def test_a_function_ends_with_its_server_and_leaves_nothing(tmp_path: Path) -> N
         assert not Path(directory).exists()
 
 
+@pytest.mark.slow
 @pytest.mark.validation
 def test_the_layer_with_parallelcluster_is_its_environment(functions: Lambda) -> None:
     layer = functions.client.publish_layer_version(LayerName="PCLayer-1", Content={"ZipFile": archive("")})

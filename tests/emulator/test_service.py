@@ -56,13 +56,13 @@ def stacks(aws: EmulatedAws) -> Stacks:
             "create_stack",
             {"StackName": "x", "TemplateBody": BODY, "TimeoutInMinutes": 5},
             "ValidationError",
-            "TimeoutInMinutes is not supported by the rehearsal.",
+            "TimeoutInMinutes is not supported by the emulator.",
         ),
         (
             "create_stack_set",
             {"StackSetName": "x"},
             "InvalidAction",
-            "The action CreateStackSet is not supported by the rehearsal.",
+            "The action CreateStackSet is not supported by the emulator.",
         ),
     ],
 )
@@ -136,6 +136,7 @@ def test_events_come_in_pages_that_new_ones_do_not_shift(stacks: Stacks) -> None
     assert times == sorted(set(times), reverse=True)
 
 
+@pytest.mark.slow
 def test_at_real_speed_operations_take_their_time_and_a_reset_ends_them() -> None:
     with EmulatedAws(speed="real") as aws:
         stacks = Stacks(aws)
@@ -152,6 +153,7 @@ def test_at_real_speed_operations_take_their_time_and_a_reset_ends_them() -> Non
         assert stacks.values() == {}
 
 
+@pytest.mark.slow
 def test_at_real_speed_a_creation_or_its_roll_back_gives_way_to_a_deletion(wait_for: Any) -> None:
     # https://github.com/aws-solutions-library-samples/guidance-for-clickstream-analytics-on-aws/issues/573: the words.
     slow = {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.0.0.0/16"}, "DependsOn": "A"}
@@ -202,7 +204,7 @@ class _Step:
         self.waits_for = frozenset(waits_for)
         self._name, self._duration, self._log, self._fails = name, duration, log, fails
 
-    def begin(self) -> float:
+    def start(self) -> float:
         return self._duration
 
     def carry_out(self) -> None:
@@ -260,17 +262,3 @@ def test_at_real_speed_nobody_waits_for_the_work_of_others() -> None:
     }
     assert run(steps, Clock("real"), stop_at_failure=True) == []
     assert sorted(done) == ["after one", "one", "signal"]
-
-
-def test_at_real_speed_what_is_at_work_when_another_step_fails_comes_to_its_end() -> None:
-    done: list[str] = []
-    at_work = _Meeting("at work", 0, done, set(), fails=False)
-    at_work.longer = 0.3
-    steps = {
-        "failing": _Meeting("failing", 0, done, set(), fails=True),
-        "at work": at_work,
-        "due": _Step("due", 60, done, set(), fails=False),
-        "after": _Step("after", 0, done, {"at work"}, fails=False),
-    }
-    assert sorted(run(steps, Clock("real"), stop_at_failure=True)) == ["due", "failing"]
-    assert sorted(done) == ["at work", "due cancelled", "failing"]

@@ -54,8 +54,8 @@ class Life:
         self.operated.shell(self.slurm.shell)
         self._capsys = capsys
 
-    def begin(self, *parts: str) -> threading.Thread:
-        """Begin to make stacks, one after the other until one fails."""
+    def start(self, *parts: str) -> threading.Thread:
+        """Start to create stacks, one after the other until one fails."""
 
         def make() -> None:
             for part in parts:
@@ -64,9 +64,9 @@ class Life:
                 except WaiterError:
                     return
 
-        begun = threading.Thread(target=make)
-        begun.start()
-        return begun
+        running = threading.Thread(target=make)
+        running.start()
+        return running
 
     def deploy(self, _: str, assembly: Path, __: Sequence[str], **___: object) -> int:
         """Update the stacks as the CDK command line does it, but without that."""
@@ -81,7 +81,7 @@ class Life:
         return 0
 
     def update(self, stack: str, **more: Mapping[str, Any]) -> None:
-        """Begin to update a stack to what it is, and more resources."""
+        """Start to update a stack to what it is, and more resources."""
         cloudformation = self.operated.client("cloudformation")
         template = cloudformation.get_template(StackName=stack)["TemplateBody"]
         template = {**template, "Resources": {**template["Resources"], **more}}
@@ -160,9 +160,9 @@ def test_from_the_first_stack_to_the_last(life: Life, hurry: Hurry) -> None:
     before = life.left()
 
     operated.aws.inject("head-node")
-    begun = life.begin(*PARTS)
+    running = life.start(*PARTS)
     code, text = life.call(status, "--watch")
-    begun.join()
+    running.join()
     assert code == command.FAILED
     assert "trn1-16-cluster  ROLLBACK_COMPLETE" in text
     assert "Failed to execute OnNodeConfigured script" in text
@@ -174,9 +174,9 @@ def test_from_the_first_stack_to_the_last(life: Life, hurry: Hurry) -> None:
 
     assert life.call(destroy, "--yes", "--force", "--sweep")[0] == command.DONE
     life.forget_logs()
-    begun = life.begin("cluster", "monitoring")
+    running = life.start("cluster", "monitoring")
     code, text = life.call(status, "--watch")
-    begun.join()
+    running.join()
     assert code == command.DONE
     assert "trn1-16: complete after" in text
     assert life.call(diagnose)[0] == command.DONE

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from datetime import UTC, datetime
 from pathlib import Path
 
 import boto3
@@ -19,8 +20,10 @@ from emulator.aws import ACCOUNT, EmulatedAws
 from emulator.faults import FAULTS
 from scripts.commands import rehearse
 from scripts.rehearse import rehearsal
+from scripts.rehearse.failures import failures
 from scripts.rehearse.rehearsal import Assemblies, Rehearsal
 from tests.configurations import CONFIG, SHIPPED
+from tests.emulator.stacks import Stacks, parameter
 from toolchain.parallelcluster import PYTHON
 
 ROOT = Path(__file__).parents[2]
@@ -78,6 +81,17 @@ def test_what_cannot_be_rehearsed(
         run(*arguments)
     assert left.value.code == 2
     assert complaint in capsys.readouterr().err
+
+
+def test_what_failed_is_found_in_all_stacks_and_nothing_else(aws: EmulatedAws) -> None:
+    stacks = Stacks(aws)
+    stacks.create("old", {"Bad": parameter(Name="aws/refused")})
+    aws.inject("resource", "A")
+    since = datetime.now(UTC)
+    stacks.create("new", {"A": parameter(), "B": parameter(DependsOn="A")})
+    stacks.delete("new")
+    found = failures(stacks.client, since)
+    assert [(each.stack_name, each.logical_id, each.status) for each in found] == [("new", "A", "CREATE_FAILED")]
 
 
 @pytest.mark.usefixtures("without_stacks")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from toolchain.values import NO_VALUE, Evaluator, Scope, TemplateError, UnsupportedError, condition_names, references
+from toolchain.values import NO_VALUE, Evaluator, Scope, TemplateError, UnsupportedError, references
 
 REFERENCE = "https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference"
 FN = f"{REFERENCE}/intrinsic-function-reference"
@@ -57,16 +57,10 @@ def evaluate(value: Any) -> Any:
     [
         ({"Ref": "Instance"}, "i-1", f"{FN}-ref.html"),
         ({"Fn::GetAtt": ["A", "B.C"]}, "A->B.C", f"{FN}-getatt.html"),
-        ({"Fn::GetAtt": "A.B.C"}, "A->B.C", f"{FN}-getatt.html"),
         ({"Fn::GetAtt": ["A", {"Ref": "Number"}]}, "A->16", f"{FN}-getatt.html"),
         (
             {"Fn::GetStackOutput": {"StackName": "s", "OutputName": "o", "Region": {"Ref": "AWS::Region"}}},
             ["us-west-2", "s", "o"],
-            f"{FN}-getstackoutput.html",
-        ),
-        (
-            {"Fn::GetStackOutput": {"StackName": "s", "OutputName": "o"}},
-            [None, "s", "o"],
             f"{FN}-getstackoutput.html",
         ),
         (
@@ -75,10 +69,8 @@ def evaluate(value: Any) -> Any:
             f"{FN}-importvalue.html",
         ),
         ({"Fn::Join": [":", ["a", "b", "c"]]}, "a:b:c", f"{FN}-join.html"),
-        ({"Fn::Join": [",", {"Ref": "Zones"}]}, "us-west-2a,us-west-2b", f"{FN}-join.html"),
         ({"Fn::Join": ["", [True, 1, {"Ref": "AWS::NoValue"}]]}, "true1", PSEUDO),
         ({"Fn::Select": ["1", ["a", "b"]]}, "b", f"{FN}-select.html"),
-        ({"Fn::Select": [0, {"Ref": "Zones"}]}, "us-west-2a", f"{FN}-select.html"),
         ({"Fn::Split": ["|", "a|b||c|"]}, ["a", "b", "", "c", ""], f"{FN}-split.html"),
         ({"Fn::Sub": "${Instance} ${A.B.C} ${!Literal} $x"}, "i-1 A->B.C ${Literal} $x", f"{FN}-sub.html"),
         (
@@ -87,7 +79,6 @@ def evaluate(value: Any) -> Any:
             f"{FN}-sub.html",
         ),
         ({"Fn::FindInMap": ["M", {"Ref": "AWS::Region"}, 64]}, ["M", "us-west-2", "64"], f"{FN}-findinmap.html"),
-        ({"Fn::GetAZs": ""}, ["owna"], f"{FN}-getavailabilityzones.html"),
         ({"Fn::GetAZs": {"Ref": "AWS::Region"}}, ["us-west-2a"], f"{FN}-getavailabilityzones.html"),
         ({"Fn::Base64": "a b"}, "YSBi", f"{FN}-base64.html"),
         (
@@ -95,10 +86,8 @@ def evaluate(value: Any) -> Any:
             ["192.168.0.0/27", "192.168.0.32/27", "192.168.0.64/27"],
             f"{FN}-cidr.html",
         ),
-        ({"Fn::Cidr": ["fd00::/56", 1, 64]}, ["fd00::/64"], f"{FN}-cidr.html"),
         ({"Fn::If": ["Yes", 1, {"Ref": "Nowhere"}]}, 1, f"{FN}-conditions.html"),
         ({"a": {"Fn::If": ["No", 1, {"Ref": "AWS::NoValue"}]}, "b": 2}, {"b": 2}, PSEUDO),
-        (["a", {"Ref": "AWS::NoValue"}], ["a"], PSEUDO),
         ("x{{resolve:ssm:/n:3}}y", "x<ssm:/n:3>y", f"{GUIDE}/dynamic-references-ssm.html"),
         ({"Fn::Sub": "{{resolve:ssm:/${Instance}}}"}, "<ssm:/i-1>", f"{GUIDE}/dynamic-references-ssm.html"),
         (
@@ -132,11 +121,8 @@ def test_conditions(definition: Any, expected: bool) -> None:
     ("assertion", "expected"),
     [
         ({"Fn::Contains": [["m1.large", "m1.small"], "m1.small"]}, True),
-        ({"Fn::Contains": [["1", "2"], {"Ref": "Number"}]}, False),
         ({"Fn::EachMemberEquals": [["a", "a"], "a"]}, True),
-        ({"Fn::EachMemberEquals": [["a", "b"], "a"]}, False),
         ({"Fn::EachMemberIn": [{"Ref": "Zones"}, ["us-west-2a", "us-west-2b", "us-west-2c"]]}, True),
-        ({"Fn::EachMemberIn": [["a", "z"], ["a", "b"]]}, False),
     ],
 )
 def test_functions_of_rules(assertion: Any, expected: bool) -> None:
@@ -148,30 +134,10 @@ def test_functions_of_rules(assertion: Any, expected: bool) -> None:
     [
         ({"Ref": ["A"]}, "All References must be of type string"),
         ({"Fn::GetAtt": ["A"]}, "every Fn::GetAtt object requires two non-empty parameters"),
-        ({"Fn::GetAtt": ["A", ""]}, "every Fn::GetAtt object requires two non-empty parameters"),
-        ({"Fn::GetAtt": "A"}, "every Fn::GetAtt object requires two non-empty parameters"),
-        (
-            {"Fn::GetStackOutput": {"StackName": "s"}},
-            "every Fn::GetStackOutput object requires StackName",
-        ),
-        ({"Fn::Join": ["-"]}, "every Fn::Join object requires two parameters"),
         ({"Fn::Join": ["-", "a"]}, "every Fn::Join object requires two parameters"),
-        ({"Fn::Join": ["-", [["a"]]]}, "every Fn::Join object requires two parameters"),
         ({"Fn::Select": [2, ["a", "b"]]}, "Fn::Select cannot select nonexistent value at index 2"),
-        ({"Fn::Select": ["x", ["a"]]}, "with a valid index value as its first element"),
-        ({"Fn::Select": ["-1", ["a"]]}, "with a valid index value as its first element"),
-        ({"Fn::Select": [0, "a"]}, "requires a list argument with two elements: an integer index and a list"),
-        ({"Fn::Split": ["-", ["a"]]}, "every Fn::Split object requires two parameters"),
-        ({"Fn::Sub": ["${a}"]}, "One or more Fn::Sub intrinsic functions don't specify expected arguments"),
         ({"Fn::Sub": "${Zones}"}, "variable Zones in Fn::Sub expression does not resolve to a string"),
-        ({"Fn::FindInMap": ["M", "a"]}, "every Fn::FindInMap object requires three parameters"),
-        ({"Fn::Base64": ["a"]}, "every Fn::Base64 object must have a String-typed value"),
-        ({"Fn::GetAZs": []}, "every Fn::GetAZs object must have a String-typed value"),
-        ({"Fn::If": [{"Condition": "Yes"}, 1, 2]}, "with the first element being a condition"),
         ({"Fn::Cidr": ["10.0.0.0/24", 3, 7]}, "10.0.0.0/24 has no 3 blocks of 7 bits"),
-        ({"Fn::Cidr": ["10.0.0.0/16", 257, 4]}, "the count is 257, which is not from 1 to 256"),
-        ({"Fn::Cidr": ["10.0.0.0/16", "many", 4]}, "invalid literal"),
-        ({"Fn::Cidr": ["10.0.0.1/24", 1, 4]}, "has host bits set"),
     ],
 )
 def test_wrong_arguments_are_errors_of_the_template(value: Any, message: str) -> None:
@@ -182,26 +148,13 @@ def test_wrong_arguments_are_errors_of_the_template(value: Any, message: str) ->
 
 
 @pytest.mark.parametrize(
-    "definition",
-    [True, {"Ref": "Number"}, {"Fn::If": ["Yes", 1, 2]}, {"Condition": "Yes", "Fn::Not": []}, {"Fn::Not": ["Yes"]}],
-)
-def test_a_condition_is_a_boolean_operation(definition: Any) -> None:
-    with pytest.raises(TemplateError, match="Conditions can only be boolean operations"):
-        Evaluator(Known()).condition(definition)
-
-
-@pytest.mark.parametrize(
     ("value", "name"),
     [
         ({"Fn::Transform": {"Name": "AWS::Include"}}, "intrinsic function Fn::Transform"),
-        ({"Fn::ToJsonString": {}}, "intrinsic function Fn::ToJsonString"),
-        ({"Fn::ForEach::Zones": [], "Other": 1}, "intrinsic function Fn::ForEach::Zones"),
-        ({"Fn::Cidr": ["10.0.0.0/24", 1]}, "Fn::Cidr without cidrBits"),
         (
             {"Fn::GetStackOutput": {"StackName": "s", "OutputName": "o", "RoleArn": "r"}},
             "Fn::GetStackOutput with RoleArn",
         ),
-        ({"Fn::Equals": ["a", "a"]}, "intrinsic function Fn::Equals"),
     ],
 )
 def test_an_unknown_function_is_named(value: Any, name: str) -> None:
@@ -209,21 +162,12 @@ def test_an_unknown_function_is_named(value: Any, name: str) -> None:
         evaluate(value)
 
 
-def test_an_unknown_function_of_a_rule_is_named() -> None:
-    with pytest.raises(UnsupportedError, match="condition function Fn::ValueOf"):
-        Evaluator(Known()).condition({"Fn::ValueOf": ["P", "Tags.x"]})
-
-
 @pytest.mark.parametrize(
     ("value", "name"),
     [
         ({"Ref": "X"}, "Ref of X"),
-        ({"Fn::GetAtt": ["X", "Y"]}, "Fn::GetAtt of X.Y"),
-        ({"Fn::GetStackOutput": {"StackName": "s", "OutputName": "o"}}, "Fn::GetStackOutput of s.o"),
         ({"Fn::ImportValue": "x"}, "Fn::ImportValue of x"),
-        ({"Fn::GetAZs": "us-west-2"}, "Fn::GetAZs of us-west-2"),
         ("{{resolve:secretsmanager:x}}", "dynamic reference to secretsmanager:x"),
-        ({"Fn::If": ["C", 1, 2]}, "condition C"),
         ({"Fn::FindInMap": ["M", "a", "b"]}, "Fn::FindInMap of M::a::b"),
     ],
 )
@@ -246,11 +190,3 @@ def test_references_are_those_of_every_function() -> None:
     assert references(value, {"C": True}) == always | {"Then"}
     assert references(value, {"C": False}) == always | {"Else"}
     assert references(value, {}) == always
-
-
-def test_names_of_conditions() -> None:
-    definition = {
-        "Fn::Or": [{"Condition": "A"}, {"Fn::Not": [{"Fn::And": [{"Condition": "B"}, {"Fn::Equals": [1, 2]}]}]}]
-    }
-    assert condition_names(definition) == {"A", "B"}
-    assert condition_names({"Condition": "C"}) == {"C"}

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from emulator.aws import ACCOUNT
-from tests.emulator.account import REGION, Account, Resource, tags
+from tests.emulator.account import Account, Resource, tags
 from tests.emulator.lives.case import Case, case, part
 
 
@@ -35,42 +33,6 @@ def _function(account: Account) -> Case:
     )
 
 
-@case("AWS::Lambda::Permission")
-def _permission(account: Account) -> Case:
-    function = account.function().ref
-
-    def look(_: Resource) -> Any:
-        policy = json.loads(account.client("lambda").get_policy(FunctionName=function)["Policy"])
-        return [(each["Action"], each["Principal"]) for each in policy["Statement"]]
-
-    permission = [("lambda:InvokeFunction", {"Service": "s3.amazonaws.com"})]
-    return Case(
-        properties={"Action": "lambda:InvokeFunction", "FunctionName": function, "Principal": "s3.amazonaws.com"},
-        look=look,
-        made=permission,
-        changes={},
-        changed=permission,
-        attributes={"Id"},
-    )
-
-
-@case("AWS::Lambda::LayerVersion")
-def _layer_version(account: Account) -> Case:
-    def look(layer: Resource) -> Any:
-        found = account.client("lambda").list_layer_versions(LayerName=layer.properties["LayerName"])["LayerVersions"]
-        return [(each["LayerVersionArn"], each["CompatibleRuntimes"]) for each in found]
-
-    arn = f"arn:aws:lambda:{REGION}:{ACCOUNT}:layer:l:1"
-    return Case(
-        properties={"LayerName": "l", "Content": account.archive(), "CompatibleRuntimes": ["python3.12"]},
-        look=look,
-        made=[(arn, ["python3.12"])],
-        changes={},
-        changed=[(arn, ["python3.12"])],
-        attributes={"LayerVersionArn"},
-    )
-
-
 @case("AWS::Logs::LogGroup")
 def _log_group(account: Account) -> Case:
     logs = account.client("logs")
@@ -88,26 +50,6 @@ def _log_group(account: Account) -> Case:
         changes={"RetentionInDays": None, "Tags": tags(Name="c")},
         changed=[(None, {"Name": "c"})],
         attributes={"Arn"},
-    )
-
-
-@case("AWS::Logs::MetricFilter")
-def _metric_filter(account: Account) -> Case:
-    group = account.create("AWS::Logs::LogGroup").ref
-
-    def look(_: Resource) -> Any:
-        found = account.client("logs").describe_metric_filters(logGroupName=group)["metricFilters"]
-        return [(each["filterPattern"], each["metricTransformations"]) for each in found]
-
-    transformation = {"MetricName": "m", "MetricNamespace": "n", "MetricValue": "1", "DefaultValue": 0}
-    transformed = [{"metricName": "m", "metricNamespace": "n", "metricValue": "1", "defaultValue": 0.0}]
-    return Case(
-        properties={"FilterPattern": "a", "LogGroupName": group, "MetricTransformations": [transformation]},
-        look=look,
-        made=[("a", transformed)],
-        changes={"FilterPattern": "b"},
-        changed=[("b", transformed)],
-        attributes=set(),
     )
 
 
@@ -162,20 +104,4 @@ def _subscription(account: Account) -> Case:
         changes={},
         changed=None,
         attributes={"Arn"},
-    )
-
-
-@case("AWS::EC2::PlacementGroup")
-def _placement_group(account: Account) -> Case:
-    def look(group: Resource) -> Any:
-        found = account.client("ec2").describe_placement_groups(GroupNames=[group.ref])["PlacementGroups"][0]
-        return found["Strategy"]
-
-    return Case(
-        properties={"Strategy": "cluster"},
-        look=look,
-        made="cluster",
-        changes={},
-        changed="cluster",
-        attributes={"GroupName"},
     )

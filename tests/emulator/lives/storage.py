@@ -8,7 +8,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from tests.emulator.account import Account, Resource, statement, tags
+from tests.emulator.account import Account, Resource, tags
 from tests.emulator.lives.case import PUBLIC_LIST, PUBLIC_READ, Case, case, part
 
 
@@ -198,43 +198,6 @@ def _auto_delete_objects(account: Account) -> Case:
     )
 
 
-@case("AWS::ECR::Repository")
-def _repository(account: Account) -> Case:
-    ecr = account.client("ecr")
-
-    def look(repository: Resource) -> Any:
-        found = ecr.describe_repositories(repositoryNames=[repository.ref])["repositories"][0]
-        policies = [
-            bool(_try(ecr.get_lifecycle_policy, repository.ref)),
-            bool(_try(ecr.get_repository_policy, repository.ref)),
-        ]
-        return found["imageTagMutability"], policies
-
-    rule = {
-        "rulePriority": 1,
-        "selection": {
-            "tagStatus": "untagged",
-            "countType": "sinceImagePushed",
-            "countUnit": "days",
-            "countNumber": 365,
-        },
-        "action": {"type": "expire"},
-    }
-    return Case(
-        properties={
-            "RepositoryName": "images",
-            "ImageTagMutability": "IMMUTABLE",
-            "LifecyclePolicy": {"LifecyclePolicyText": json.dumps({"rules": [rule]})},
-            "RepositoryPolicyText": statement(Action="ecr:BatchGetImage", Principal="*"),
-        },
-        look=look,
-        made=("IMMUTABLE", [True, True]),
-        changes={"ImageTagMutability": None, "LifecyclePolicy": None, "RepositoryPolicyText": None},
-        changed=("MUTABLE", [False, False]),
-        attributes={"Arn", "RepositoryUri"},
-    )
-
-
 def _try(action: Callable[..., Any], repository: str) -> Any:
     try:
         return action(repositoryName=repository)
@@ -242,44 +205,6 @@ def _try(action: Callable[..., Any], repository: str) -> Any:
         if error.response["Error"]["Code"].endswith("PolicyNotFoundException"):
             return None
         raise
-
-
-@case("AWS::EFS::FileSystem")
-def _shared_home(account: Account) -> Case:
-    def look(file_system: Resource) -> Any:
-        found = account.client("efs").describe_file_systems(FileSystemId=file_system.ref)["FileSystems"][0]
-        return found["Encrypted"], found["ThroughputMode"], found["Tags"]
-
-    return Case(
-        properties={"Encrypted": True, "ThroughputMode": "elastic", "FileSystemTags": tags(Name="a", old="x")},
-        look=look,
-        made=(True, "elastic", tags(Name="a", old="x")),
-        changes={"FileSystemTags": tags(Name="b")},
-        changed=(True, "elastic", tags(Name="b")),
-        attributes={"Arn", "FileSystemId"},
-    )
-
-
-@case("AWS::EFS::MountTarget")
-def _mount_target(account: Account) -> Case:
-    vpc = account.vpc()
-    first, second = account.group(vpc).ref, account.group(vpc).ref
-
-    def look(target: Resource) -> Any:
-        return account.client("efs").describe_mount_target_security_groups(MountTargetId=target.ref)["SecurityGroups"]
-
-    return Case(
-        properties={
-            "FileSystemId": account.create("AWS::EFS::FileSystem", Encrypted=True).ref,
-            "SecurityGroups": [first],
-            "SubnetId": account.subnet(vpc).ref,
-        },
-        look=look,
-        made=[first],
-        changes={"SecurityGroups": [second]},
-        changed=[second],
-        attributes={"Id", "IpAddress"},
-    )
 
 
 @case("AWS::DLM::LifecyclePolicy")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -201,6 +202,7 @@ def main() -> None:
     emulator = Emulator(cast(Speed, sys.argv[1]))
     print(emulator.serve(), flush=True)
     emulator.run(sys.stdin.fileno())
+    os._exit(0)  # all is ended; the interpreter would take a second to delete what moto holds
 
 
 if __name__ == "__main__":

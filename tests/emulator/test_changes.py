@@ -132,36 +132,6 @@ def test_a_change_set_without_changes_fails(stacks: Stacks) -> None:
     assert code_and_message(refused.value)[0] == "InvalidChangeSetStatus"
 
 
-def test_change_sets_belong_to_their_stacks(stacks: Stacks) -> None:
-    for name in ("a", "b"):
-        stacks.create(name, {"A": parameter("1")})
-        stacks.change_set(name, {"A": parameter("2")})
-    with pytest.raises(ClientError) as refused:
-        stacks.change_set("a", {"A": parameter("3")})
-    assert code_and_message(refused.value)[0] == "AlreadyExistsException"
-    stacks.client.delete_change_set(ChangeSetName="c", StackName="a")
-    stacks.client.delete_change_set(ChangeSetName="c", StackName="a")
-    with pytest.raises(stacks.client.exceptions.ChangeSetNotFoundException, match=r"ChangeSet \[c\] does not exist"):
-        stacks.client.describe_change_set(ChangeSetName="c", StackName="a")
-    assert [each["ChangeSetName"] for each in stacks.client.list_change_sets(StackName="b")["Summaries"]] == ["c"]
-
-
-def test_a_change_set_of_an_older_state_is_obsolete(stacks: Stacks) -> None:
-    # https://github.com/aws/amazon-chime-sdk-js/issues/1089 has the words.
-    stacks.create("s", {"A": parameter("1")})
-    change_set = stacks.change_set("s", {"A": parameter("2")})
-    stacks.update("s", {"A": parameter("3")})
-    described = stacks.client.describe_change_set(ChangeSetName="c", StackName="s")
-    assert (described["Status"], described["ExecutionStatus"]) == ("CREATE_COMPLETE", "OBSOLETE")
-    with pytest.raises(ClientError) as refused:
-        stacks.client.execute_change_set(ChangeSetName="c", StackName="s")
-    assert code_and_message(refused.value) == (
-        "InvalidChangeSetStatus",
-        f"ChangeSet [{change_set['ChangeSetId']}] cannot be executed in its current execution status of [OBSOLETE]",
-    )
-    assert set(stacks.values().values()) == {"3"}
-
-
 @pytest.mark.parametrize(
     ("stack", "change_set_type", "message"),
     [

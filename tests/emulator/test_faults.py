@@ -85,12 +85,6 @@ def test_the_first_call_is_throttled(
     getattr(client, action)()
 
 
-def test_who_tries_again_gets_by_throttling(aws: EmulatedAws, stacks: Stacks) -> None:
-    aws.inject("throttling")
-    stacks.create("s", {"Address": ADDRESS, "Group": GROUP})
-    assert stacks.status("s") == "CREATE_COMPLETE"
-
-
 def test_a_zone_does_not_offer_a_type(aws: EmulatedAws) -> None:
     # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/troubleshooting-launch.html
     ec2 = aws.client("ec2", REGION)

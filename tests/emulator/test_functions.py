@@ -159,13 +159,6 @@ def test_what_a_function_prints_is_in_its_log_group(functions: Lambda) -> None:
     assert "Memory Size: 128 MB" in report
 
 
-def test_an_event_is_sent_without_waiting(functions: Lambda) -> None:
-    functions.make("f", "def handler(event, context): print('got', event)")
-    assert functions.invoke("f", 1, InvocationType="Event") == (None, None)
-    assert functions.invoke("f", 2)[1] is None  # one at a time: the first is through
-    assert [line for line in functions.log("f") if line.startswith("got")] == ["got 1", "got 2"]
-
-
 def test_a_schedule_invokes_until_its_target_is_removed(functions: Lambda) -> None:
     arn = functions.make("f", COUNTER)
     events = functions.account.client("events")

@@ -60,16 +60,6 @@ def test_a_vpc_with_anything_in_it(account: Account, build: Callable[[Account], 
         account.client("ec2").delete_vpc(VpcId=vpc_id)
 
 
-def test_a_vpc_takes_what_belongs_to_it_along(account: Account) -> None:
-    vpc = account.vpc()
-    of_vpc = [{"Name": "vpc-id", "Values": [vpc.ref]}]
-    account.delete(vpc)
-    ec2 = account.client("ec2")
-    assert ec2.describe_network_acls(Filters=of_vpc)["NetworkAcls"] == []
-    assert ec2.describe_security_groups(Filters=of_vpc)["SecurityGroups"] == []
-    assert ec2.describe_route_tables(Filters=of_vpc)["RouteTables"] == []
-
-
 def test_subnet_and_group_of_a_file_system(account: Account) -> None:
     vpc = account.vpc()
     subnet, group = account.subnet(vpc), account.group(vpc)
@@ -125,16 +115,6 @@ def test_gateway_and_address_of_a_nat_gateway(account: Account) -> None:
         account.delete(resource)
 
 
-def test_an_associated_route_table(account: Account) -> None:
-    vpc = account.vpc()
-    subnet, table = account.subnet(vpc), account.create("AWS::EC2::RouteTable", VpcId=vpc.ref)
-    account.create("AWS::EC2::SubnetRouteTableAssociation", SubnetId=subnet.ref, RouteTableId=table.ref)
-    with refused("DependencyViolation", f"The routeTable '{table.ref}' has dependencies and cannot be deleted."):
-        account.delete(table)
-    account.delete(subnet)  # which takes the association along
-    account.delete(table)
-
-
 def test_a_placement_group_with_an_instance(account: Account) -> None:
     group = account.create("AWS::EC2::PlacementGroup", Strategy="cluster")
     subnet = account.subnet(account.vpc())
@@ -154,17 +134,6 @@ def test_a_placement_group_with_an_instance(account: Account) -> None:
         account.delete(group)
     account.client("ec2").terminate_instances(InstanceIds=[launched["Instances"][0]["InstanceId"]])
     account.delete(group)
-
-
-def test_a_role_with_a_policy_of_others(account: Account) -> None:
-    role = account.role()
-    policy = account.create(
-        "AWS::IAM::ManagedPolicy", PolicyDocument=statement(Action="s3:*", Resource="*"), Roles=[role.ref]
-    )
-    with refused("DeleteConflict", "Cannot delete entity, must detach all policies first."):
-        account.delete(role)
-    account.delete(policy)
-    account.delete(role)
 
 
 # What is of another VPC
@@ -231,13 +200,6 @@ def test_a_lustre_file_system_needs_its_port(account: Account) -> None:
         account.file_system(account.subnet(vpc), group)
 
 
-def test_a_file_system_grows_in_steps(account: Account) -> None:
-    vpc = account.vpc()
-    file_system = account.file_system(account.subnet(vpc), account.group(vpc))
-    with refused("BadRequest", "Invalid Lustre FS storage capacity: 1300. Must be 1200 or a multiple of 2400."):
-        account.update(file_system, StorageCapacity=1300)
-
-
 def test_metadata_iops_grow_before_the_capacity(account: Account) -> None:
     # https://github.com/hashicorp/terraform-provider-aws/issues/44432 and the pull request 44456 that closed it,
     # https://docs.aws.amazon.com/fsx/latest/APIReference/API_UpdateFileSystemLustreMetadataConfiguration.html
@@ -273,31 +235,6 @@ def test_links_of_a_file_system_do_not_overlap(account: Account) -> None:
     account.create("AWS::FSx::DataRepositoryAssociation", FileSystemPath="/data2", **link)
     with pytest.raises(ClientError, match="overlaps"):
         account.create("AWS::FSx::DataRepositoryAssociation", FileSystemPath="/data/more", **link)
-
-
-def test_links_go_with_their_file_system(account: Account) -> None:
-    vpc = account.vpc()
-    file_system = account.file_system(account.subnet(vpc), account.group(vpc))
-    link = account.create(
-        "AWS::FSx::DataRepositoryAssociation",
-        FileSystemId=file_system.ref,
-        FileSystemPath="/",
-        DataRepositoryPath=f"s3://{account.create('AWS::S3::Bucket').ref}",
-    )
-    account.delete(file_system)
-    with pytest.raises(ClientError, match="DataRepositoryAssociationNotFound"):
-        account.client("fsx").describe_data_repository_associations(AssociationIds=[link.ref])
-
-
-def test_a_metric_filter_needs_its_group_and_goes_with_it(account: Account) -> None:
-    transformation = {"MetricName": "m", "MetricNamespace": "n", "MetricValue": "1"}
-    properties: dict[str, Any] = {"FilterPattern": "x", "LogGroupName": "g", "MetricTransformations": [transformation]}
-    with refused("ResourceNotFoundException", "The specified log group does not exist."):
-        account.create("AWS::Logs::MetricFilter", **properties)
-    group = account.create("AWS::Logs::LogGroup", LogGroupName="g")
-    account.create("AWS::Logs::MetricFilter", **properties)
-    account.delete(group)
-    assert account.client("logs").describe_metric_filters(logGroupName="g")["metricFilters"] == []
 
 
 # What does not lock, fill or hide

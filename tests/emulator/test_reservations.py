@@ -103,12 +103,6 @@ def test_a_reservation_begins_and_ends(ec2: Any, launch: Callable[..., list[dict
         launch(1, CapacityReservationId=ended["CapacityReservationId"])
 
 
-def test_a_cancelled_reservation_has_no_instances(ec2: Any) -> None:
-    reservation_id = make(ec2)["CapacityReservationId"]
-    assert ec2.cancel_capacity_reservation(CapacityReservationId=reservation_id)["Return"]
-    assert state(ec2, reservation_id) == ("cancelled", 3, 0)
-
-
 def test_a_capacity_block_tells_its_size_before_it_begins(ec2: Any) -> None:
     tag = {"aws:ec2capacityreservation:capacityReservationType": "capacity-block"}
     block = make(ec2, tags=tag, StartDate=from_now(days=1), EndDate=from_now(days=2))

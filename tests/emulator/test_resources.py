@@ -1,6 +1,5 @@
 """Each resource type is made as its template says, changed in place, and deleted without a trace; boto3 looks."""
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -9,9 +8,8 @@ from botocore.exceptions import ClientError
 
 from emulator.inventory import inventory
 from emulator.resources import ResourceError
-from tests.emulator.account import REGION, Account, Resource, statement, tags
+from tests.emulator.account import REGION, Account, Resource, tags
 from tests.emulator.lives import CASES
-from tests.emulator.lives.case import PUBLIC_READ
 from toolchain.values import UnsupportedError
 
 
@@ -54,27 +52,6 @@ def test_an_unknown_property_fails_by_name_and_leaves_nothing(account: Account, 
     assert inventory(account.aws, REGION) == before
 
 
-@pytest.mark.parametrize(
-    ("resource_type", "properties", "name"),
-    [
-        (
-            "AWS::FSx::FileSystem",
-            {"FileSystemType": "LUSTRE", "SubnetIds": [], "LustreConfiguration": {"Foo": 1}},
-            'LustreConfiguration: "Foo"',
-        ),
-        ("AWS::S3::Bucket", {"LifecycleConfiguration": {"Rules": [], "Foo": 1}}, "Foo"),
-        ("AWS::EC2::SecurityGroup", {"GroupDescription": "x", "SecurityGroupIngress": [{"Foo": 1}]}, "Foo"),
-    ],
-)
-def test_an_unknown_property_within_a_property_fails_by_name(
-    account: Account, resource_type: str, properties: dict[str, Any], name: str
-) -> None:
-    before = inventory(account.aws, REGION)
-    with pytest.raises((UnsupportedError, ResourceError), match=name):
-        account.create(resource_type, **properties)
-    assert inventory(account.aws, REGION) == before
-
-
 # Particular resources
 
 
@@ -113,22 +90,6 @@ def test_a_name_in_use_is_refused(account: Account, resource_type: str, name: st
     with pytest.raises((ClientError, ResourceError), match=r"[Aa]lready.?[Ee]xists?"):
         account.create(resource_type, **properties)
     account.delete(resource)
-
-
-def test_a_bucket_has_one_policy(account: Account) -> None:
-    bucket = account.create("AWS::S3::Bucket").ref
-    account.create("AWS::S3::BucketPolicy", Bucket=bucket, PolicyDocument=PUBLIC_READ)
-    with pytest.raises(ResourceError, match=f"The bucket policy already exists on bucket {bucket}"):
-        account.create("AWS::S3::BucketPolicy", Bucket=bucket, PolicyDocument=PUBLIC_READ)
-
-
-def test_a_topic_keeps_the_policy_that_was_its_last(account: Account) -> None:
-    topic = account.create("AWS::SNS::Topic").ref
-    document = statement(Action="sns:Publish", Principal="*", Resource=topic)
-    policy = account.create("AWS::SNS::TopicPolicy", PolicyDocument=document, Topics=[topic])
-    account.delete(policy)
-    attributes = account.client("sns").get_topic_attributes(TopicArn=topic)["Attributes"]
-    assert json.loads(attributes["Policy"]) == document
 
 
 def test_a_gateway_endpoint_is_a_route(account: Account) -> None:
@@ -189,20 +150,3 @@ def test_a_link_to_a_bucket_that_is_not_there_fails(account: Account) -> None:
     of_file_system = [{"Name": "file-system-id", "Values": [file_system.ref]}]
     found = account.client("fsx").describe_data_repository_associations(Filters=of_file_system)
     assert found["Associations"] == []
-
-
-def test_inline_code_needs_a_runtime_that_takes_it(account: Account) -> None:
-    with pytest.raises(ResourceError, match="ZipFile"):
-        account.create(
-            "AWS::Lambda::Function",
-            Code={"ZipFile": "x"},
-            Handler="x",
-            Role=account.role()["Arn"],
-            Runtime="java21",
-        )
-
-
-def test_a_role_that_cannot_have_its_policies_is_not_there(account: Account) -> None:
-    with pytest.raises(ClientError, match="NoSuchEntity"):
-        account.role(RoleName="r", ManagedPolicyArns=["arn:aws:iam::aws:policy/NoSuchPolicy"])
-    assert "r" not in {role["RoleName"] for role in account.client("iam").list_roles()["Roles"]}

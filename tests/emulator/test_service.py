@@ -1,17 +1,13 @@
 """The API of CloudFormation: requests and answers as the API Reference has them, and the speeds of the server."""
 
 import json
-import math
 import time
-from threading import Barrier
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
 from emulator.aws import EmulatedAws
-from emulator.cloudformation.clock import Clock
-from emulator.cloudformation.scheduler import StepError, run
 from tests.emulator.stacks import TRUST, Stacks, code_and_message, parameter
 from toolchain.durations import seconds
 
@@ -195,70 +191,3 @@ def test_at_real_speed_a_creation_or_its_roll_back_gives_way_to_a_deletion(wait_
             aws.client("ec2", "us-east-1").describe_vpcs(Filters=[{"Name": "is-default", "Values": ["false"]}])["Vpcs"]
             == []
         )
-
-
-class _Step:
-    """A step that takes so many seconds and writes down when it is carried out."""
-
-    def __init__(self, name: str, duration: float, log: list[str], waits_for: set[str], *, fails: bool) -> None:
-        self.waits_for = frozenset(waits_for)
-        self._name, self._duration, self._log, self._fails = name, duration, log, fails
-
-    def start(self) -> float:
-        return self._duration
-
-    def carry_out(self) -> None:
-        self._log.append(self._name)
-        if self._fails:
-            raise StepError
-
-    def cancel(self) -> None:
-        self._log.append(f"{self._name} cancelled")
-
-
-@pytest.mark.parametrize(
-    ("failing", "stop", "log", "failed"),
-    [
-        ("", True, ["quick", "after quick", "slow", "after slow"], []),
-        ("quick", True, ["quick", "slow cancelled"], ["quick", "slow"]),
-        ("quick", False, ["quick", "slow", "after slow"], ["quick"]),
-    ],
-)
-def test_steps_are_carried_out_in_the_order_in_which_they_get_done(
-    failing: str, stop: bool, log: list[str], failed: list[str]
-) -> None:
-    done: list[str] = []
-    steps = {
-        name: _Step(name, duration, done, waits_for, fails=name == failing)
-        for name, duration, waits_for in [
-            ("slow", 10, set[str]()),
-            ("after slow", 1, {"slow"}),
-            ("quick", 1, set[str]()),
-            ("after quick", 1, {"quick"}),
-        ]
-    }
-    assert run(steps, Clock("fast"), stop_at_failure=stop) == failed
-    assert done == log
-
-
-class _Meeting(_Step):
-    """A step whose work ends only when that of another one is under way, too."""
-
-    barrier = Barrier(2, timeout=10)
-    longer = 0.0
-
-    def carry_out(self) -> None:
-        self.barrier.wait()
-        time.sleep(self.longer)
-        super().carry_out()
-
-
-def test_at_real_speed_nobody_waits_for_the_work_of_others() -> None:
-    done: list[str] = []
-    steps = {
-        "one": _Meeting("one", 0, done, set(), fails=False),
-        "signal": _Meeting("signal", math.inf, done, set(), fails=False),
-        "after one": _Step("after one", 0.1, done, {"one"}, fails=False),
-    }
-    assert run(steps, Clock("real"), stop_at_failure=True) == []
-    assert sorted(done) == ["after one", "one", "signal"]

@@ -7,7 +7,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from emulator.aws import EmulatedAws
-from tests.emulator.stacks import TRUST, Stacks, code_and_message, export, parameter
+from tests.emulator.stacks import REGION, TRUST, Stacks, code_and_message, export, parameter
 
 REFUSED = parameter(Name="aws/refused")  # Systems Manager keeps names that begin with "aws" to itself
 PROPERTY_ERROR = {"Type": "AWS::SSM::Parameter", "Properties": {"Type": "String", "Value": "v", "Foo": 1}}
@@ -411,3 +411,122 @@ def test_a_failed_update_of_a_nested_stack_is_rolled_back_with_its_parent(stacks
     assert stacks.status("root") == "UPDATE_ROLLBACK_COMPLETE"
     assert "was not successfully updated. Currently in UPDATE_ROLLBACK_" in stacks.reasons("root", "UPDATE_FAILED")[0]
     assert stacks.values() == {"a": "1", "b": "1"}
+
+
+# What operations do beside
+
+
+def test_events_tell_of_each_step(stacks: Stacks) -> None:
+    # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
+    stacks.create("s", {"A": parameter(Name="a")})
+    stacks.update("s", {"A": parameter("2", Name="a")})
+    stacks.delete("s")
+    [summary] = stacks.client.list_stacks()["StackSummaries"]
+    assert stacks.events(summary["StackId"]) == [
+        ("s", "CREATE_IN_PROGRESS", "User Initiated"),
+        ("A", "CREATE_IN_PROGRESS", ""),
+        ("A", "CREATE_IN_PROGRESS", "Resource creation Initiated"),
+        ("A", "CREATE_COMPLETE", ""),
+        ("s", "CREATE_COMPLETE", ""),
+        ("s", "UPDATE_IN_PROGRESS", "User Initiated"),
+        ("A", "UPDATE_IN_PROGRESS", ""),
+        ("A", "UPDATE_COMPLETE", ""),
+        ("s", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", ""),
+        ("s", "UPDATE_COMPLETE", ""),
+        ("s", "DELETE_IN_PROGRESS", "User Initiated"),
+        ("A", "DELETE_IN_PROGRESS", ""),
+        ("A", "DELETE_COMPLETE", ""),
+        ("s", "DELETE_COMPLETE", ""),
+    ]
+
+
+def test_a_stack_whose_creation_was_rolled_back_can_only_be_deleted(stacks: Stacks) -> None:
+    # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
+    stacks.create("s", {"Bad": REFUSED})
+    body = json.dumps({"Resources": {"A": parameter()}})
+    for action, arguments, message in (
+        (stacks.client.create_stack, {"TemplateBody": body}, "already exists"),
+        (stacks.client.update_stack, {"TemplateBody": body}, "can not be updated"),
+        (stacks.client.create_change_set, {"TemplateBody": body, "ChangeSetName": "c"}, "can not be updated"),
+        (stacks.client.rollback_stack, {}, "can not be rolled back"),
+        (stacks.client.continue_update_rollback, {}, "can not continue rolling back update"),
+    ):
+        with pytest.raises(ClientError, match=message):
+            action(StackName="s", **arguments)
+    stacks.delete("s")
+    stacks.create("s", {"A": parameter()})
+    assert stacks.status("s") == "CREATE_COMPLETE"
+
+
+def test_what_a_failed_update_was_asked_for_is_forgotten(stacks: Stacks) -> None:
+    # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
+    template = {"Parameters": {"P": {"Type": "String"}}}
+    arguments = {"Parameters": [{"ParameterKey": "P", "ParameterValue": "1"}], "Tags": [{"Key": "k", "Value": "1"}]}
+    stacks.create("s", {"A": parameter({"Ref": "P"}, Name="a")}, template=template, **arguments)
+    before = stacks.describe("s")
+    worse = {"Parameters": [{"ParameterKey": "P", "ParameterValue": "2"}], "Tags": [{"Key": "k", "Value": "2"}]}
+    resources = {"A": parameter({"Ref": "P"}, Name="a"), "Bad": REFUSED | {"DependsOn": "A"}}
+    stacks.update("s", resources, template=template, **worse)
+    assert stacks.status("s") == "UPDATE_ROLLBACK_COMPLETE"
+    after = stacks.describe("s")
+    assert (after["Parameters"], after["Tags"]) == (before["Parameters"], before["Tags"])
+    assert set(stacks.client.get_template(StackName="s")["TemplateBody"]["Resources"]) == {"A"}
+    assert stacks.values() == {"a": "1"}
+
+
+@pytest.mark.parametrize(
+    ("policy", "rolled_back", "removed"),
+    [("Delete", False, False), ("RetainExceptOnCreate", False, True), ("Retain", True, True)],
+)
+def test_what_policies_do_in_an_update(stacks: Stacks, policy: str, rolled_back: bool, removed: bool) -> None:
+    # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-deletionpolicy.html
+    stacks.create("s", {"A": parameter(Name="a")})
+    new = {"A": parameter(Name="a"), "B": parameter(Name="b", DeletionPolicy=policy)}
+    stacks.update("s", {**new, "Bad": REFUSED | {"DependsOn": "B"}})
+    assert ("b" in stacks.values()) is rolled_back
+    if rolled_back:
+        stacks.ssm.delete_parameter(Name="b")
+    stacks.update("s", new)
+    stacks.update("s", {"A": parameter(Name="a")})
+    assert ("b" in stacks.values()) is removed
+
+
+def test_an_output_that_another_stack_reads_can_go_and_change(stacks: Stacks) -> None:
+    # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/intrinsic-function-reference-getstackoutput.html
+
+    def output(value: str) -> dict[str, Any]:
+        return {"Outputs": {"O": {"Value": value}}}
+
+    reference = {"Fn::GetStackOutput": {"StackName": "producer", "OutputName": "O"}}
+    stacks.create("producer", {"A": parameter(Name="a")}, template=output("1"))
+    stacks.create("consumer", {"B": parameter(reference, Name="b")})
+    stacks.update("producer", {"A": parameter(Name="a")}, template=output("2"))
+    assert stacks.values()["b"] == "1"
+    stacks.update("consumer", {"B": parameter(reference, Name="b")})
+    assert stacks.values()["b"] == "2"
+    stacks.delete("producer")
+    assert stacks.values() == {"b": "2"}
+
+
+def test_termination_protection_is_that_of_the_root_stack(stacks: Stacks, aws: EmulatedAws) -> None:
+    # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-protect-stacks.html
+    s3 = aws.client("s3", REGION)
+    s3.create_bucket(Bucket="templates")
+    s3.put_object(Bucket="templates", Key="t", Body=json.dumps({"Resources": {"A": parameter()}}).encode())
+    properties = {"TemplateURL": "https://templates.s3.us-east-1.amazonaws.com/t"}
+    child = {"Type": "AWS::CloudFormation::Stack", "Properties": properties}
+    stacks.create("root", {"Child": child, "B": parameter()}, EnableTerminationProtection=True)
+    child_id = stacks.resources("root")["Child"]
+    assert stacks.describe(child_id)["EnableTerminationProtection"] is True
+    with pytest.raises(ClientError, match="TerminationProtection"):
+        stacks.delete(child_id)
+    with pytest.raises(ClientError, match="nested stack"):
+        stacks.client.update_termination_protection(StackName=child_id, EnableTerminationProtection=False)
+    stacks.client.update_termination_protection(StackName="root", EnableTerminationProtection=False)
+    assert stacks.describe(child_id)["EnableTerminationProtection"] is False
+    stacks.client.update_termination_protection(StackName="root", EnableTerminationProtection=True)
+    stacks.update("root", {"B": parameter()})
+    assert stacks.status(child_id) == "DELETE_COMPLETE"
+
+
+# Custom resources

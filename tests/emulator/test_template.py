@@ -225,25 +225,6 @@ def test_our_own_templates_are_accepted(path: Path) -> None:
     ours.check_rules(resolve_parameters(ours.parameters, {}, None, lambda _: "32"))
 
 
-def test_dependencies_are_references_and_depends_on() -> None:
-    conditional = template(
-        Conditions={"C": {"Fn::Equals": [{"Ref": "AWS::Region"}, "x"]}},
-        Resources={
-            "A": {
-                **bucket(BucketName={"Fn::If": ["C", {"Ref": "B"}, {"Ref": "D"}]}, Tags=[{"Ref": "AWS::StackName"}]),
-                "DependsOn": ["E", "F"],
-                "Metadata": {"of": {"Fn::Sub": "${G.Arn}"}},
-            },
-            **dict.fromkeys("BDEG", BUCKET),
-            "F": {**BUCKET, "Condition": "C"},
-        },
-    )
-    assert conditional.dependencies("A") == set("BDEFG")
-    assert conditional.dependencies("A", {"C": True}) == set("BEFG")
-    assert conditional.dependencies("A", {"C": False}) == set("DEG")
-    assert conditional.dependencies("B") == set()
-
-
 def test_a_reference_to_a_resource_that_is_not_created_is_unresolved() -> None:
     """https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/conditions-section-structure.html."""
     conditional = template(
@@ -256,20 +237,6 @@ def test_a_reference_to_a_resource_that_is_not_created_is_unresolved() -> None:
         conditional.check_conditions(holds)
     with pytest.raises(TemplateError, match=r"Unresolved resource dependencies \[A\] in the Resources block"):
         conditional.check_conditions({"C": False, "D": True})
-
-
-def test_a_circle_may_depend_on_conditions() -> None:
-    conditional = template(
-        Conditions={"C": {"Fn::Equals": ["a", "a"]}, "D": {"Fn::Equals": ["a", "a"]}},
-        Resources={
-            "A": bucket(BucketName={"Fn::If": ["C", {"Ref": "B"}, "x"]}),
-            "B": bucket(BucketName={"Fn::If": ["D", {"Ref": "A"}, "x"]}),
-        },
-    )
-    conditional.check()
-    conditional.check_conditions({"C": True, "D": False})
-    with pytest.raises(TemplateError, match=r"Circular dependency between resources: \[A, B\]"):
-        conditional.check_conditions({"C": True, "D": True})
 
 
 @pytest.mark.parametrize(
@@ -324,15 +291,6 @@ def test_wrong_values_of_parameters(definition: dict[str, Any], given: dict[str,
     with pytest.raises(TemplateError) as raised:
         parameters(definition, given=given)
     assert str(raised.value) == message
-
-
-def test_a_kept_parameter_of_the_store_is_looked_up_anew() -> None:
-    """https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-supplied-parameter-types.html."""
-    stored = template(Parameters={"P": {"Type": "AWS::SSM::Parameter::Value<String>", "Default": "/default"}})
-    kept = {"P": Parameter("P", "/name", "old"), "Gone": Parameter("Gone", "x", "x")}
-    assert resolve_parameters(stored.parameters, {}, kept, {"/name": "new"}.__getitem__) == {
-        "P": Parameter("P", "/name", "new")
-    }
 
 
 RULE = {

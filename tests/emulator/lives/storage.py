@@ -198,15 +198,6 @@ def _auto_delete_objects(account: Account) -> Case:
     )
 
 
-def _try(action: Callable[..., Any], repository: str) -> Any:
-    try:
-        return action(repositoryName=repository)
-    except ClientError as error:
-        if error.response["Error"]["Code"].endswith("PolicyNotFoundException"):
-            return None
-        raise
-
-
 @case("AWS::DLM::LifecyclePolicy")
 def _lifecycle_policy(account: Account) -> Case:
     def details(hours: int) -> dict[str, Any]:

@@ -59,7 +59,7 @@ class Run:
         status: As CommandInvocationStatus of the API has it.
         code: Its exit code; -1: it never ran, or has not ended.
         output: What was printed to standard output and standard error.
-        began: When it began.
+        started: When it started.
         ended: When it ended; None: it has not.
     """
 
@@ -68,7 +68,7 @@ class Run:
         self.status = "InProgress"
         self.code = -1
         self.output = dict.fromkeys(STREAMS, "")
-        self.began = datetime.now(UTC)
+        self.started = datetime.now(UTC)
         self.ended: datetime | None = None
         self._logs = logs
         self._stopped_as = ""
@@ -177,7 +177,7 @@ class Agents:
         self._runs: list[Run] = []
 
     def run(self, order: Order) -> Run | None:
-        """Begin an order; None: no agent answers."""
+        """Start a command; None: no agent answers."""
         if self.shell is None:
             return None
         run = Run(order, self.shell, self._clients("logs", order.region))

@@ -107,8 +107,8 @@ class EmulatedAws:
         """Put one of `emulator.faults.FAULTS` in force, instead of any before."""
         self._post(f"/emulator/faults?{urllib.parse.urlencode({fault: target})}")
 
-    def mend(self) -> None:
-        """Take all faults away."""
+    def clear_faults(self) -> None:
+        """Remove all faults."""
         self._post("/emulator/faults")
 
     def set_shell(self, program: str) -> None:

@@ -120,7 +120,7 @@ class Requests:
 
     @contextmanager
     def none(self, seconds: float) -> Iterator[None]:
-        """Wait until there is none, and let none begin in the block.
+        """Wait until there is none, and let none start in the block.
 
         Raises:
             ValueError: There is one, after so many seconds.
@@ -191,7 +191,6 @@ class Clones:
     def run(self, process: Process, life: int) -> None:
         """Fork whenever a clone is ordered, until the file `life` ends. A clone, too, returns when its life ends."""
         self._watch(life)
-        is_clone = False
         while (answer := self._own.orders.get()) is not None:
             life_end, life = os.pipe()
             port_end, port_start = os.pipe()
@@ -200,7 +199,6 @@ class Clones:
                 os.close(life)
                 os.close(port_end)
                 self._become_clone(process, life_end, port_start)
-                is_clone = True
                 continue
             os.close(life_end)
             os.close(port_start)
@@ -210,8 +208,6 @@ class Clones:
             answer.put(port)
         for port in list(self._own.children):
             self.end(port)
-        if is_clone:
-            os._exit(0)  # the end of the interpreter would take seconds: it frees each object
 
     def _become_clone(self, process: Process, life: int, port: int) -> None:
         for child in self._own.children.values():

@@ -114,7 +114,7 @@ class Faults:
             ResourceError: It is.
         """
         if self._targets.get("resource") in (logical_id, resource_type):
-            message = "Internal Failure, as the rehearsal was asked for"
+            message = "Internal Failure, as injected"
             raise ResourceError(f'Resource handler returned message: "{message}" (HandlerErrorCode: InternalFailure)')
 
     def offers(self, zone_id: str, instance_type: str) -> bool:

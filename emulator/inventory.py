@@ -8,7 +8,6 @@ from typing import Any
 
 import jmespath
 
-from config.settings import Settings
 from emulator.aws import EmulatedAws
 
 
@@ -88,35 +87,9 @@ LISTINGS: Mapping[str, Listing] = {
     "AWS::Route53::HostedZone": _listing("route53", "list_hosted_zones", "HostedZones[].Name"),
     "AWS::S3::Bucket": _listing("s3", "list_buckets", "Buckets[].Name"),
     "AWS::SNS::Topic": _listing("sns", "list_topics", "Topics[].TopicArn"),
-    "AWS::SQS::Queue": _listing("sqs", "list_queues", "QueueUrls[]"),
     "AWS::SSM::Parameter": _listing("ssm", "describe_parameters", "Parameters[].Name"),
 }
 """How each type is listed that exists by itself."""
-
-PARTS: Mapping[str, str] = {
-    "AWS::CDK::Metadata": "nothing at all",
-    "AWS::EC2::EIPAssociation": "AWS::EC2::EIP",
-    "AWS::EC2::Route": "AWS::EC2::RouteTable",
-    "AWS::EC2::SecurityGroupEgress": "AWS::EC2::SecurityGroup",
-    "AWS::EC2::SecurityGroupIngress": "AWS::EC2::SecurityGroup",
-    "AWS::EC2::SubnetRouteTableAssociation": "AWS::EC2::RouteTable",
-    "AWS::EC2::VPCGatewayAttachment": "AWS::EC2::InternetGateway",
-    "AWS::EFS::MountTarget": "AWS::EFS::FileSystem",
-    "AWS::ElasticLoadBalancingV2::Listener": "AWS::ElasticLoadBalancingV2::LoadBalancer",
-    "AWS::IAM::Policy": "AWS::IAM::Role",
-    "AWS::KMS::Key": "AWS::KMS::Alias: a deleted key is still listed for 7 to 30 days, its alias is not",
-    "AWS::Lambda::Permission": "AWS::Lambda::Function",
-    "AWS::Logs::LogStream": "AWS::Logs::LogGroup",
-    "AWS::Logs::MetricFilter": "AWS::Logs::LogGroup",
-    "AWS::Route53::RecordSet": "AWS::Route53::HostedZone",
-    "AWS::S3::BucketPolicy": "AWS::S3::Bucket",
-    "AWS::SNS::Subscription": "AWS::SNS::Topic",
-    "AWS::SNS::TopicPolicy": "AWS::SNS::Topic",
-    "AWS::SQS::QueuePolicy": "AWS::SQS::Queue",
-    "Custom::S3AutoDeleteObjects": "AWS::S3::Bucket, of whose objects it takes care",
-    "Custom::VpcRestrictDefaultSG": "AWS::EC2::SecurityGroup, whose rules it takes away",
-}
-"""The other types, and the type that each is part of: with that it goes, and is not listed by itself."""
 
 
 def inventory(aws: EmulatedAws, region: str) -> set[tuple[str, str]]:
@@ -127,18 +100,6 @@ def inventory(aws: EmulatedAws, region: str) -> set[tuple[str, str]]:
         for page in _pages(aws.client(listing.service, region), listing)
         for name in jmespath.search(listing.names, page) or []
     }
-
-
-def reason_to_stay(settings: Settings, resource_type: str, name: str) -> str:
-    """Return why AWS, too, keeps this after everything was destroyed; empty: it does not."""
-    if resource_type == "AWS::S3::Bucket" and name.startswith("parallelcluster-") and name.endswith("-do-not-delete"):
-        return "ParallelCluster's own, one in each Region"
-    functions = (f"/aws/lambda/{settings.name}-", "/aws/lambda/pcluster-")
-    if resource_type == "AWS::Logs::LogGroup" and name.startswith(functions):
-        return "the log of a Lambda function, which outlives it"
-    if resource_type == "AWS::Logs::LogGroup" and settings.cluster.monitoring.retain_logs:
-        return "kept by cluster.monitoring.retain_logs"
-    return ""
 
 
 def _pages(client: Any, listing: Listing) -> Any:

@@ -33,7 +33,7 @@ SCRIPT_FAILURE: Final = (
 )
 """What a node reports whose script failed (aws-parallelcluster-cookbook, custom_action_executor.py)."""
 
-_LOOK = 0.5
+_INTERVAL = 0.5
 _TYPE_TAG, _NAME_TAG = "parallelcluster:node-type", "parallelcluster:cluster-name"
 _HANDLE_FILE = "/opt/parallelcluster/tmp/wait_condition_handle.txt"
 _CFN_INIT = re.compile(r"cfn-init -s (?P<stack>\S+) .*?-r (?P<resource>\S+)")
@@ -51,7 +51,7 @@ class Nodes:
 
     def launched(self, region: str, instance_id: str, tags: Mapping[str, str]) -> None:
         """Take notice of an instance that started; only head nodes have something to do."""
-        if tags.get(_TYPE_TAG) == "HeadNode":
+        if tags.get(_TYPE_TAG) == "HeadNode" and _NAME_TAG in tags:
             node = _HeadNode(self._clients, region, instance_id, tags[_NAME_TAG])
             self._background.start(partial(self._live, node))
 
@@ -73,7 +73,7 @@ class Nodes:
                 return True
             node.set_fleet("RUNNING")
             node.signal("SUCCESS", "HeadNode setup complete")
-        while not paused.wait(_LOOK):
+        while not paused.wait(_INTERVAL):
             state = node.state()
             if state == "terminated":
                 return True

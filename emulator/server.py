@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -17,9 +18,10 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
 from werkzeug.serving import make_server
 
-from emulator import gaps, mailbox
+from emulator import callbacks, moto_patches
 from emulator.agents import Agents
 from emulator.aws import ACCOUNT
+from emulator.callbacks import Callbacks
 from emulator.calls import CALLS, NODE_KEY
 from emulator.clones import Background, Clones
 from emulator.cloudformation import service
@@ -30,9 +32,8 @@ from emulator.cloudformation.nested import NestedStack
 from emulator.cloudformation.stacks import STACK_TYPE
 from emulator.faults import FAULTS_IN_FORCE
 from emulator.functions import Functions
-from emulator.gaps import invocations, launches
-from emulator.gaps.ssm import Ssm
-from emulator.mailbox import Mailbox
+from emulator.moto_patches import invocations, launches
+from emulator.moto_patches.ssm import Ssm
 from emulator.nodes import Nodes
 from emulator.resources import MODELS
 from emulator.resources.custom import CustomResource
@@ -50,18 +51,18 @@ Raises:
 
 
 class Front:
-    """The first to see a request: a letter is the mailbox's, a control ours, a reset everybody's, the rest moto's."""
+    """The first to see a request: messages to callbacks and controls are served here, all others by moto."""
 
     def __init__(
         self,
         application: WSGIApplication,
-        letters: Mailbox,
+        callbacks_: Callbacks,
         resets: Iterable[Callable[[], None]],
         controls: Mapping[str, Control],
         clones: Clones,
     ) -> None:
         self._application = application
-        self._letters = letters
+        self._callbacks = callbacks_
         self._resets = tuple(resets)
         self._controls = controls
         self._clones = clones
@@ -74,8 +75,8 @@ class Front:
             start_response(status, [("Content-Length", str(len(answer)))])
             return [answer]
         with self._clones.requests.served():
-            if path.startswith(mailbox.PATH):
-                start_response(self._deliver(mailbox.mail_key(path), _body(environ)), [("Content-Length", "0")])
+            if path.startswith(callbacks.PATH):
+                start_response(self._deliver(callbacks.callback_key(path), _body(environ)), [("Content-Length", "0")])
                 return []
             if path == _RESET:
                 for reset in self._resets:
@@ -84,7 +85,7 @@ class Front:
 
     def _deliver(self, key: str, body: bytes) -> str:
         try:
-            self._letters.post(key, body)
+            self._callbacks.send(key, body)
         except LookupError:
             return "404 Not Found"
         return "200 OK"
@@ -119,18 +120,18 @@ class Emulator:
     def __init__(self, speed: Speed) -> None:
         self._endpoint = Endpoint()
         self._background = background = Background()
-        letters = Mailbox()
+        awaited = Callbacks()
         clock = Clock(speed)
         self._functions = functions = Functions(self._endpoint, speed, background)
         models: dict[str, Model] = {
             **MODELS,
-            "AWS::CloudFormation::CustomResource": CustomResource(functions, letters, self._endpoint),
-            "AWS::CloudFormation::WaitCondition": WaitCondition(letters, clock),
-            "AWS::CloudFormation::WaitConditionHandle": WaitConditionHandle(letters, self._endpoint),
+            "AWS::CloudFormation::CustomResource": CustomResource(functions, awaited, self._endpoint),
+            "AWS::CloudFormation::WaitCondition": WaitCondition(awaited, clock),
+            "AWS::CloudFormation::WaitConditionHandle": WaitConditionHandle(awaited, self._endpoint),
         }
         self._engine = engine = Engine(ACCOUNT, Clients(self._endpoint), models, clock)
         models[STACK_TYPE] = NestedStack(engine)
-        gaps.fill()
+        moto_patches.fill()
         invocations.fill(functions)
         clients_of_nodes = Clients(self._endpoint, NODE_KEY)
         nodes = Nodes(clients_of_nodes, clock, FAULTS_IN_FORCE, background)
@@ -138,11 +139,11 @@ class Emulator:
         service.serve(engine)
         Ssm.agents = self._agents = agents = Agents(clients_of_nodes)
         self._clones = Clones()
-        # Who waits for a letter or a function is sent away before the engine waits for what is under way.
+        # What waits for a message or a function is released before the engine waits for operations in progress.
         resets = (
             FAULTS_IN_FORCE.clear,
             engine.abandon,
-            letters.reset,
+            awaited.reset,
             background.reset,
             functions.reset,
             agents.reset,
@@ -156,7 +157,7 @@ class Emulator:
             "/emulator/end-clone": self._end_clone,
         }
         application = DomainDispatcherApplication(create_backend_app)
-        self._front = Front(application, letters, resets, controls, self._clones)
+        self._front = Front(application, awaited, resets, controls, self._clones)
 
     def serve(self) -> int:
         """Serve on a free loopback port, and return it."""
@@ -201,6 +202,7 @@ def main() -> None:
     emulator = Emulator(cast(Speed, sys.argv[1]))
     print(emulator.serve(), flush=True)
     emulator.run(sys.stdin.fileno())
+    os._exit(0)  # all is ended; the interpreter would take a second to delete what moto holds
 
 
 if __name__ == "__main__":

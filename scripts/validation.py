@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pydantic import computed_field
 
 from config.settings import Settings
-from emulator import stand_ins
 from emulator.aws import EmulatedAws
 from emulator.templates import Resolver, publish_files
+from scripts import emulated
 from scripts.document import Document
 from toolchain.assembly import Assembly
 from toolchain.cluster import ClusterRequest, cluster_request
@@ -54,7 +54,7 @@ class Outcome(Document):
 
 def prepare(aws: EmulatedAws, settings: Settings, assembly: Assembly) -> ClusterRequest:
     """Create in an emulated AWS what the cluster of an assembly is attached to, and return what its provider gets."""
-    stand_ins.create(aws, settings)
+    emulated.create_prerequisites(aws, settings)
     publish_files(assembly, aws)
     return cluster_request(assembly, Resolver(assembly, aws))
 

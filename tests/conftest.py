@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import cache
@@ -65,3 +66,21 @@ def deployed(boto3_data: None) -> Iterator[Callable[[str], DeployedAccount]]:
 
     with ExitStack() as stack:
         yield cache(lambda name: stack.enter_context(deployed_account(name)))
+
+
+@pytest.fixture
+def aws(rehearsed_aws: EmulatedAws) -> EmulatedAws:
+    return rehearsed_aws
+
+
+@pytest.fixture
+def wait_for() -> Callable[[Callable[[], bool]], None]:
+    """Return a function that waits until a condition holds, half a minute at most."""
+
+    def wait(holds: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 30
+        while not holds():
+            assert time.monotonic() < deadline, "the condition did not hold within 30 s"
+            time.sleep(0.1)
+
+    return wait

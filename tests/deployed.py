@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from config.settings import Settings, load
-from emulator import stand_ins
 from emulator.aws import ACCOUNT, EmulatedAws, JoinedAws
+from scripts import emulated
 from scripts.deployment import PARTS
 from tests.shared import shared_directory
 from tests.stacks.deployments import Deployment, deploy
@@ -61,8 +61,8 @@ def deployed_account(name: str) -> Iterator[DeployedAccount]:
             os.close(end)
             (directory / "endpoint").write_text(aws.endpoint, encoding="utf-8")
             settings = load(CONFIG / f"{name}.yaml")
-            stand_ins.create(aws, settings)
-            stand_ins.bootstrap(aws, settings.region, settings.bootstrap)
+            emulated.create_prerequisites(aws, settings)
+            emulated.bootstrap(aws, settings)
             create_stacks(aws, deploy(settings, directory / "assembly"))
 
         directory = stack.enter_context(shared_directory(f"deployed-{name}", make))
@@ -75,7 +75,7 @@ def create_stacks(aws: EmulatedAws, synthesized: Deployment, parts: Sequence[str
     """Deploy parts of what was synthesized.
 
     Args:
-        aws: The account, which has what the settings name and the CDK's bootstrap stack (`emulator.stand_ins`).
+        aws: The account, which has what the settings name and the CDK's bootstrap stack (`scripts.emulated`).
         synthesized: Settings and assembly.
         parts: The stacks; what the others need is published, too.
     """

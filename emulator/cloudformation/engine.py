@@ -25,7 +25,7 @@ from emulator.cloudformation.errors import (
     InvalidChangeSetStatusError,
     ValidationError,
 )
-from emulator.cloudformation.operations import AbandonedError, Operation, Surroundings, listed
+from emulator.cloudformation.operations import AbandonedError, Backend, Operation, listed
 from emulator.cloudformation.parameters import Parameter, resolve_parameters
 from emulator.cloudformation.scope import StackScope, ssm_parameter
 from emulator.cloudformation.stacks import INITIATED, ChangeSet, Origin, Request, Revision, Stack, Store
@@ -63,12 +63,12 @@ class Engine:
         self._clock = clock
         self._lock = RLock()
         self._threads: dict[str, Thread] = {}
-        self._surroundings = self._fresh()
+        self._backend = self._fresh()
 
     @property
     def store(self) -> Store:
         """Return all stacks."""
-        return self._surroundings.store
+        return self._backend.store
 
     @property
     def clients(self) -> Clients:
@@ -77,7 +77,7 @@ class Engine:
 
     def abandon(self) -> None:
         """Have operations under way end as soon as the call that they wait for returns."""
-        self._surroundings.abandoned.set()
+        self._backend.abandoned.set()
 
     def reset(self) -> None:
         """Abandon what is under way, wait for it, and forget all stacks."""
@@ -85,7 +85,7 @@ class Engine:
         for thread in list(self._threads.values()):
             thread.join(_LAST_CALL)
         with self._lock:
-            self._surroundings = self._fresh()
+            self._backend = self._fresh()
 
     def settle(self, seconds: float) -> None:
         """Wait until no operation is in progress.
@@ -122,7 +122,7 @@ class Engine:
             stack = self.stack(region, name, "Stack [{}] does not exist")
             revision = self._updated_revision(stack, request)
             try:
-                nothing = Comparison(stack, revision, self._surroundings).is_empty
+                nothing = Comparison(stack, revision, self._backend).is_empty
             except (TemplateError, UnsupportedError) as error:
                 raise ValidationError(str(error)) from None
             if nothing and stack.status not in ("CREATE_FAILED", "UPDATE_FAILED"):
@@ -227,7 +227,7 @@ class Engine:
             resource = replace(parent.resources[logical_id], physical=Physical(stack.id))
             parent.put(resource, resource.status, INITIATED)
             stack.enter("CREATE_IN_PROGRESS", "User Initiated")
-        Operation(stack, self._surroundings).create()
+        Operation(stack, self._backend).create()
         return stack
 
     def update_nested(self, stack_id: str, request: Request) -> Stack:
@@ -236,7 +236,7 @@ class Engine:
             stack = self._by_id(stack_id)
             request = replace(request, capabilities=stack.revision.capabilities)
             self._enter_update(stack, self._updated_revision(stack, request), request)
-        Operation(stack, self._surroundings).update()
+        Operation(stack, self._backend).update()
         return stack
 
     def delete_nested(self, stack_id: str) -> Stack:
@@ -244,7 +244,7 @@ class Engine:
         stack = self._by_id(stack_id)
         if stack.status != "DELETE_COMPLETE" and self.may_delete(stack):
             stack.enter("DELETE_IN_PROGRESS", "User Initiated")
-            Operation(stack, self._surroundings).delete(())
+            Operation(stack, self._backend).delete(())
         return stack
 
     # Change sets
@@ -279,7 +279,7 @@ class Engine:
                 request=request,
             )
             try:
-                comparison = Comparison(stack, revision, self._surroundings)
+                comparison = Comparison(stack, revision, self._backend)
                 change_set.changes = comparison.changes
                 change_set.failure = _NO_CHANGES if comparison.is_empty else ""
             except (TemplateError, UnsupportedError) as error:
@@ -392,8 +392,8 @@ class Engine:
 
     # Parts
 
-    def _fresh(self) -> Surroundings:
-        return Surroundings(Store(), self._clients, self._models, self._clock, Event())
+    def _fresh(self) -> Backend:
+        return Backend(Store(), self._clients, self._models, self._clock, Event())
 
     def _by_id(self, stack_id: str) -> Stack:
         region = stack_id.split(":")[3]
@@ -501,19 +501,19 @@ class Engine:
 
     def _start(self, stack: Stack, work: Callable[[Operation], None]) -> None:
         """Carry out an operation in a thread as soon as the one before on this stack has ended; give it a moment."""
-        surroundings = self._surroundings
+        backend = self._backend
 
         def carry_out() -> None:
             try:
                 if previous:
                     previous.join()
-                work(Operation(stack, surroundings))
+                work(Operation(stack, backend))
             except AbandonedError:
                 pass
             except Exception as error:
                 traceback.print_exception(error, file=sys.stderr)
                 kind = stack.status.partition("_")[0]
-                stack.enter(f"{kind}_FAILED", f"Internal failure of the rehearsal: {type(error).__name__}: {error}")
+                stack.enter(f"{kind}_FAILED", f"Internal failure of the emulator: {type(error).__name__}: {error}")
             finally:
                 if self._threads.get(stack.id) is thread:
                     del self._threads[stack.id]

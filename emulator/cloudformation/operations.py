@@ -60,7 +60,7 @@ https://docs.aws.amazon.com/cloudformation-cli/latest/userguide/resource-type-te
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class Backend:
     """What an operation works with.
 
     Attributes:
@@ -85,9 +85,9 @@ class AbandonedError(Exception):
 class Operation:
     """Operations on one stack."""
 
-    def __init__(self, stack: Stack, surroundings: Surroundings) -> None:
+    def __init__(self, stack: Stack, backend: Backend) -> None:
         self.stack = stack
-        self.surroundings = surroundings
+        self.backend = backend
         self._failure = ""
         self.scope = self._scope(stack.revision)
 
@@ -131,7 +131,7 @@ class Operation:
             return
         if reason:
             stack.enter("UPDATE_ROLLBACK_IN_PROGRESS", reason)
-            Operation(stack, self.surroundings).roll_back_update()
+            Operation(stack, self.backend).roll_back_update()
             return
         stack.enter("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS")
         wanted = self.scope.dependencies
@@ -158,7 +158,7 @@ class Operation:
             for logical_id, resource in stack.resources.items()
             if logical_id not in skipped and resource != origin.resources[logical_id]
         }
-        failed = run(steps, self.surroundings.clock, stop_at_failure=True)
+        failed = run(steps, self.backend.clock, stop_at_failure=True)
         if failed:
             reason = f"The following resource(s) failed to update: [{', '.join(failed)}]. "
             stack.enter("UPDATE_ROLLBACK_FAILED", reason)
@@ -201,7 +201,7 @@ class Operation:
         """Return where a resource is."""
         stack = self.stack
         return Context(
-            client=lambda service: self.surroundings.clients(service, stack.region),
+            client=lambda service: self.backend.clients(service, stack.region),
             account=stack.account,
             region=stack.region,
             partition=stack.partition,
@@ -223,7 +223,7 @@ class Operation:
             status: The status that it gets.
             kept: Whether the stack has it.
         """
-        if self.surroundings.abandoned.is_set():
+        if self.backend.abandoned.is_set():
             raise AbandonedError
         try:
             yield
@@ -241,17 +241,17 @@ class Operation:
     # Parts of operations
 
     def _scope(self, revision: Revision) -> StackScope:
-        surroundings = self.surroundings
+        backend = self.backend
 
         def find(logical_id: str) -> Physical | None:
             resource = self.stack.resources.get(logical_id)
             return resource.physical if resource else None
 
-        return StackScope(self.stack, revision, surroundings.store, surroundings.clients, find)
+        return StackScope(self.stack, revision, backend.store, backend.clients, find)
 
     def _is_doomed(self) -> bool:
         """Tell whether the stack, or the one that it is nested in, is to be deleted already."""
-        root = self.surroundings.store.find(self.stack.region, self.stack.root_id or self.stack.id)
+        root = self.backend.store.find(self.stack.region, self.stack.root_id or self.stack.id)
         return root is not None and root.status == "DELETE_IN_PROGRESS"
 
     def _apply(self, is_cancelled: Callable[[], bool] = lambda: False) -> str:
@@ -261,7 +261,7 @@ class Operation:
             logical_id: _Put(self, definitions[logical_id], waits_for)
             for logical_id, waits_for in self.scope.dependencies.items()
         }
-        failed = run(steps, self.surroundings.clock, stop_at_failure=True, is_cancelled=is_cancelled)
+        failed = run(steps, self.backend.clock, stop_at_failure=True, is_cancelled=is_cancelled)
         if is_cancelled():
             return "Resource creation cancelled. "
         if self._failure:
@@ -279,7 +279,7 @@ class Operation:
 
     def _set_outputs(self) -> str:
         """Set outputs, exports and imports, and return why that failed; empty if it did not."""
-        stack, store = self.stack, self.surroundings.store
+        stack, store = self.stack, self.backend.store
         try:
             outputs = evaluated_outputs(stack.revision, self.scope)
         except (TemplateError, UnsupportedError) as error:
@@ -325,7 +325,7 @@ class Operation:
                 other for other, each in doomed.items() if resource.logical_id in each.dependencies and other != key
             )
             steps[key] = _Delete(self, resource, dependents, created_now)
-        failed = run(steps, self.surroundings.clock, stop_at_failure=False, is_cancelled=is_cancelled)
+        failed = run(steps, self.backend.clock, stop_at_failure=False, is_cancelled=is_cancelled)
         return [doomed[key].logical_id for key in failed]
 
     def _reason(self, error: Exception) -> str:
@@ -361,7 +361,7 @@ class _Put:
         self._work: Callable[[], None] = self._keep
         self._failure = "CREATE_FAILED"
 
-    def begin(self) -> float:
+    def start(self) -> float:
         before = self._before
         exists = before is not None and before.physical is not None
         self._failure = "UPDATE_FAILED" if exists else "CREATE_FAILED"
@@ -445,12 +445,12 @@ class _Put:
 
     def _make(self, verb: str) -> None:
         operation, stack, wanted = self._operation, self._stack, self._wanted
-        models = operation.surroundings.models
+        models = operation.backend.models
         with operation.reported(wanted, self._failure):
             FAULTS_IN_FORCE.check_creation(wanted.logical_id, wanted.type)
             made = resources.create(wanted.type, operation.context(wanted), wanted.properties, models)
         resource = replace(wanted, physical=made)
-        if wanted.type != STACK_TYPE:  # a nested stack has been told of since it began
+        if wanted.type != STACK_TYPE:  # a nested stack has been told of since it started
             stack.put(resource, f"{verb}_IN_PROGRESS", INITIATED)
         stack.put(resource, f"{verb}_COMPLETE")
 
@@ -473,7 +473,7 @@ class _Return:
         self._now = resource
         self._origin = origin
 
-    def begin(self) -> float:
+    def start(self) -> float:
         untouched = self._now.properties == self._origin.properties and self._now.status != "UPDATE_FAILED"
         if untouched or self._origin.physical is None:
             self._operation.stack.resources[self._origin.logical_id] = self._origin
@@ -510,7 +510,7 @@ class _Delete:
             policy = "Delete"
         self._retained = policy != "Delete"
 
-    def begin(self) -> float:
+    def start(self) -> float:
         stack, resource = self._operation.stack, self._resource
         if resource.physical is None:
             return 0
@@ -528,7 +528,7 @@ class _Delete:
         operation, resource = self._operation, self._resource
         if resource.physical is not None and not self._retained:
             with operation.reported(resource, "DELETE_FAILED", kept=self._kept):
-                context, models = operation.context(resource), operation.surroundings.models
+                context, models = operation.context(resource), operation.backend.models
                 resources.delete(resource.type, context, resource.physical, resource.properties, models)
             deleted = operation.stack.announce(resource, "DELETE_COMPLETE")
             if self._kept:
@@ -589,7 +589,7 @@ def _change(operation: Operation, now: StackResource, wanted: StackResource) -> 
     with operation.reported(now, "UPDATE_FAILED"):
         if is_custom(wanted.type) and now.properties.get("ServiceToken") != wanted.properties.get("ServiceToken"):
             raise ResourceError("Modifying service token is not allowed.")
-        context, models = operation.context(wanted, now.properties), operation.surroundings.models
+        context, models = operation.context(wanted, now.properties), operation.backend.models
         return resources.update(wanted.type, context, now.physical, wanted.properties, models)
 
 

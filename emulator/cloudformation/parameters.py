@@ -151,7 +151,7 @@ def resolve_parameters(
     Args:
         definitions: As the template has them.
         given: Values from the request.
-        previous: Parameters whose value the request leaves as it was; an SSM parameter is looked up anew.
+        previous: Parameters whose value the request leaves as it was; an SSM parameter is looked up again.
         ssm: Gives the value of a parameter in the store, by name; KeyError if there is none.
 
     Raises:

@@ -18,7 +18,7 @@ from typing import Final, Protocol
 
 from emulator.cloudformation.clock import Clock
 
-_LOOK: Final = 0.5
+_INTERVAL: Final = 0.5
 """Seconds after which who waits looks whether the operation was cancelled."""
 
 
@@ -33,7 +33,7 @@ class Step(Protocol):
     def waits_for(self) -> frozenset[str]:
         """Names of the steps that have to be done before this one starts."""
 
-    def begin(self) -> float:
+    def start(self) -> float:
         """Announce the work, and return how many seconds it takes; infinity: as long as something outside takes."""
 
     def carry_out(self) -> None:
@@ -55,7 +55,7 @@ def run(
     Args:
         steps: By name. Names in `waits_for` that are not here count as done.
         clock: Says whether time passes.
-        stop_at_failure: Whether nothing new starts once a step went wrong, and what has begun is cancelled. Otherwise
+        stop_at_failure: Whether nothing new starts once a step went wrong, and what has started is cancelled. Otherwise
             only what waits for it does not start.
         is_cancelled: Asked again and again whether to stop as if a step went wrong.
 
@@ -63,7 +63,7 @@ def run(
         Names of the steps that went wrong or were cancelled, in the order in which that happened.
     """
     waiting = dict(steps)
-    course: _Course = _RealCourse(steps) if clock.is_real else _VirtualCourse(steps)
+    schedule: _Schedule = _RealTime(steps) if clock.is_real else _VirtualTime(steps)
     done: set[str] = set()
     failed: list[str] = []
 
@@ -75,16 +75,16 @@ def run(
             if is_over():
                 break
             try:
-                course.start(name, waiting.pop(name).begin())
+                schedule.start(name, waiting.pop(name).start())
             except StepError:
                 failed.append(name)
         if is_over():
-            for name in course.cancelled():
+            for name in schedule.cancelled():
                 steps[name].cancel()
                 failed.append(name)
-        if not course.is_under_way:
+        if not schedule.is_under_way:
             return failed
-        outcome = course.next()
+        outcome = schedule.next()
         if outcome is None:
             continue
         name, error = outcome
@@ -96,8 +96,8 @@ def run(
             raise error
 
 
-class _Course(Protocol):
-    """The steps that have begun and are not done."""
+class _Schedule(Protocol):
+    """The steps that have started and are not done."""
 
     @property
     def is_under_way(self) -> bool: ...
@@ -116,14 +116,14 @@ class _Due:
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, str]] = []
-        self._begun = 0
+        self._started = 0
 
     def __len__(self) -> int:
         return len(self._heap)
 
     def add(self, name: str, finish: float) -> None:
-        heapq.heappush(self._heap, (finish, self._begun, name))
-        self._begun += 1
+        heapq.heappush(self._heap, (finish, self._started, name))
+        self._started += 1
 
     @property
     def first(self) -> float:
@@ -138,7 +138,7 @@ class _Due:
         return names
 
 
-class _VirtualCourse:
+class _VirtualTime:
     """One step after the other, and no time passes."""
 
     def __init__(self, steps: Mapping[str, Step]) -> None:
@@ -163,7 +163,7 @@ class _VirtualCourse:
         return name, _outcome(self._steps[name])
 
 
-class _RealCourse:
+class _RealTime:
     """Each step's work in a thread, when its time has come; what waits for something outside starts to at once."""
 
     def __init__(self, steps: Mapping[str, Step]) -> None:
@@ -187,7 +187,7 @@ class _RealCourse:
             self._at_work += 1
             Thread(target=self._work, args=(self._due.pop(),), daemon=True).start()
         try:
-            outcome = self._outcomes.get(timeout=min(_LOOK, max(self._due.first - time.monotonic(), 0)))
+            outcome = self._outcomes.get(timeout=min(_INTERVAL, max(self._due.first - time.monotonic(), 0)))
         except Empty:
             return None
         self._at_work -= 1

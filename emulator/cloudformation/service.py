@@ -77,7 +77,7 @@ class CloudFormation(BaseResponse):
         try:
             return super().call_action()
         except NotImplementedError:
-            refusal = InvalidActionError(f"The action {self._get_action()} is not supported by the rehearsal.")
+            refusal = InvalidActionError(f"The action {self._get_action()} is not supported by the emulator.")
             return self.serialized(ActionResult(refusal))
 
     # Stacks
@@ -195,13 +195,6 @@ class CloudFormation(BaseResponse):
         page, token = self._page(exports)
         return ActionResult({"Exports": page, "NextToken": token})
 
-    def list_imports(self) -> ActionResult:
-        name = self._get_param("ExportName")
-        importers = self.engine.store.importers(self.region, name)
-        if not importers:
-            raise ValidationError(f"Export '{name}' is not imported by any stack.")
-        return ActionResult({"Imports": importers})
-
     # Drift
 
     def detect_stack_drift(self) -> ActionResult:
@@ -266,36 +259,12 @@ class CloudFormation(BaseResponse):
             }
         )
 
-    def validate_template(self) -> ActionResult:
-        text = self._template_text()
-        if text is None:
-            raise ValidationError("Either Template URL or Template Body must be specified.")
-        template = self.engine.template(text)
-        capabilities = sorted(template.capabilities())
-        parameters = [
-            {
-                "ParameterKey": each.key,
-                "DefaultValue": each.default,
-                "NoEcho": each.no_echo,
-                "Description": each.description,
-            }
-            for each in template.parameters.values()
-        ]
-        return ActionResult(
-            {
-                "Parameters": parameters,
-                "Description": template.description,
-                "Capabilities": capabilities,
-                "CapabilitiesReason": _capabilities_reason(template, capabilities),
-            }
-        )
-
     # Change sets
 
     def create_change_set(self) -> ActionResult:
         change_set_type = self._get_param("ChangeSetType") or "UPDATE"
         if change_set_type == "IMPORT":
-            raise ValidationError("Change sets of type IMPORT are not supported by the rehearsal.")
+            raise ValidationError("Change sets of type IMPORT are not supported by the emulator.")
         stack, change_set = self.engine.create_change_set(
             self.region,
             self._get_param("ChangeSetName"),
@@ -355,7 +324,7 @@ class CloudFormation(BaseResponse):
     def _request(self) -> Request:
         for name in _UNSUPPORTED:
             if self._get_param(name):
-                raise ValidationError(f"{name} is not supported by the rehearsal.")
+                raise ValidationError(f"{name} is not supported by the emulator.")
         self._refuse_express()
         parameters = self._get_param("Parameters", [])
         tags = self._get_param("Tags")
@@ -385,7 +354,7 @@ class CloudFormation(BaseResponse):
 
     def _refuse_express(self) -> None:
         if self._get_param("DeploymentConfig.Mode") == "EXPRESS":
-            raise ValidationError("DeploymentConfig with mode EXPRESS is not supported by the rehearsal.")
+            raise ValidationError("DeploymentConfig with mode EXPRESS is not supported by the emulator.")
 
     def _required_template_text(self) -> str:
         text = self._template_text()

@@ -39,17 +39,6 @@ _POLICIES = {
     "DeletionPolicy": {"Delete", "Retain", "RetainExceptOnCreate", "Snapshot"},
     "UpdateReplacePolicy": {"Delete", "Retain", "Snapshot"},
 }
-_TYPES_WITH_SNAPSHOTS = {
-    "AWS::DocDB::DBCluster",
-    "AWS::EC2::Volume",
-    "AWS::ElastiCache::CacheCluster",
-    "AWS::ElastiCache::ReplicationGroup",
-    "AWS::Neptune::DBCluster",
-    "AWS::RDS::DBCluster",
-    "AWS::RDS::DBInstance",
-    "AWS::Redshift::Cluster",
-}
-"""https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-deletionpolicy.html"""
 
 _NAME_PROPERTIES = {
     "AWS::IAM::AccessKey": None,
@@ -251,9 +240,6 @@ class Template:
                     raise TemplateError(f"Template format error: Every {name} member must be a string.")
                 if value not in values:
                     raise TemplateError(f"Template format error: Unrecognized {name} {value} for resource {logical_id}")
-                if value == "Snapshot" and resource["Type"] not in _TYPES_WITH_SNAPSHOTS:
-                    message = f"resource type {resource['Type']} does not support deletion policy Snapshot"
-                    raise TemplateError(f"Template error: {message}")
 
     def _check_conditions(self) -> None:
         names = {name: condition_names(definition) for name, definition in self.conditions.items()}

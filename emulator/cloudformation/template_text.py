@@ -25,32 +25,33 @@ _SECTIONS = {
     "Rules",
     "Transform",
 }
-_RESOURCE_MEMBERS = {
-    "Condition",
-    "CreationPolicy",
-    "DeletionPolicy",
-    "DependsOn",
-    "Metadata",
-    "Properties",
-    "Type",
-    "UpdatePolicy",
-    "UpdateReplacePolicy",
+_MEMBERS = {
+    "Outputs": {"Condition", "Description", "Export", "Value"},
+    "Parameters": {
+        "AllowedPattern",
+        "AllowedValues",
+        "ConstraintDescription",
+        "Default",
+        "Description",
+        "MaxLength",
+        "MaxValue",
+        "MinLength",
+        "MinValue",
+        "NoEcho",
+        "Type",
+    },
+    "Resources": {
+        "Condition",
+        "CreationPolicy",
+        "DeletionPolicy",
+        "DependsOn",
+        "Metadata",
+        "Properties",
+        "Type",
+        "UpdatePolicy",
+        "UpdateReplacePolicy",
+    },
 }
-_PARAMETER_MEMBERS = {
-    "AllowedPattern",
-    "AllowedValues",
-    "ConstraintDescription",
-    "Default",
-    "Description",
-    "MaxLength",
-    "MaxValue",
-    "MinLength",
-    "MinValue",
-    "NoEcho",
-    "Type",
-}
-_OUTPUT_MEMBERS = {"Condition", "Description", "Export", "Value"}
-_LONGEST_DESCRIPTION = 1024
 
 
 class _Loader(yaml.SafeLoader):
@@ -116,75 +117,29 @@ def _parsed(text: str) -> Any:
 
 
 def check_structure(body: dict[str, Any]) -> None:
-    """Check that every part has the shape that `template` and `parameters` read.
+    """Check that a template has the sections and members that there are. Their forms are left to who writes templates.
 
     Raises:
-        TemplateError: One has another; the message is CloudFormation's.
+        TemplateError: It has others; the message is CloudFormation's.
         UnsupportedError: A function stands in the place of a member, as with AWS::LanguageExtensions.
     """
     for path in _nulls(body):
         raise TemplateError(f"[{path}] 'null' values are not allowed in templates")
-    unknown = sorted(str(section) for section in body.keys() - _SECTIONS)
-    if unknown:
+    if unknown := sorted(str(section) for section in body.keys() - _SECTIONS):
         raise TemplateError(f"Invalid template property or properties [{', '.join(unknown)}]")
-    version = body.get("AWSTemplateFormatVersion", "2010-09-09")
-    if version != "2010-09-09":
-        raise TemplateError(f"Template format error: {version} is not a supported value for AWSTemplateFormatVersion")
-    if not isinstance(body.get("Description", ""), str):
-        raise TemplateError("Template format error: Description must be a string.")
-    if len(body.get("Description", "").encode()) > _LONGEST_DESCRIPTION:
-        raise TemplateError(f"Template format error: 'Description' length is greater than {_LONGEST_DESCRIPTION}.")
-    for section in ("Conditions", "Mappings", "Metadata", "Outputs", "Parameters", "Resources", "Rules"):
-        if not isinstance(body.get(section, {}), dict):
-            raise TemplateError(f"Template format error: {section} must be a JSON object.")
     if not body.get("Resources"):
         raise TemplateError("Template format error: At least one Resources member must be defined.")
-    for section in ("Mappings", "Outputs", "Parameters", "Resources", "Rules"):
+    for section, allowed in _MEMBERS.items():
         for name, member in body.get(section, {}).items():
-            if not isinstance(member, dict):
-                if "Fn::" in str(name):
-                    raise UnsupportedError(f"intrinsic function {name} in {section}")
-                raise TemplateError(f"Template format error: Any {section} member must be a JSON object.")
-    _check_members(body)
-    _check_resources(body["Resources"])
-
-
-def _check_members(body: dict[str, Any]) -> None:
-    sections = {"Outputs": _OUTPUT_MEMBERS, "Parameters": _PARAMETER_MEMBERS, "Resources": _RESOURCE_MEMBERS}
-    for section, allowed in sections.items():
-        for name, member in body.get(section, {}).items():
-            if section != "Outputs" and not isinstance(member.get("Type"), str):
+            if str(name).startswith("Fn::"):
+                raise UnsupportedError(f"intrinsic function {name} in {section}")
+            if section != "Outputs" and "Type" not in member:
                 where = f"[/{section}/{name}] Every {section} object must contain a Type member."
                 raise TemplateError(f"Template format error: {where}")
             for key in sorted(member.keys() - allowed):
                 raise TemplateError(f"Invalid template {section[:-1].lower()} property '{key}'")
-    for output in body.get("Outputs", {}).values():
-        if "Value" not in output:
-            raise TemplateError("Template format error: Every Outputs member must contain a Value object")
-        if not isinstance(output.get("Export", {}), dict):
-            raise TemplateError("Template format error: Every Export member must be a JSON object.")
-    attributes = (each for mapping in body.get("Mappings", {}).values() for each in mapping.values())
-    for attribute in attributes:
-        if not isinstance(attribute, dict):
-            raise TemplateError("Template format error: Every Mappings attribute must be a JSON object.")
-        if any(isinstance(value, dict) for value in attribute.values()):
-            raise TemplateError("Template format error: Every Mappings attribute must be a String or a List.")
-    for name, rule in body.get("Rules", {}).items():
-        assertions = rule.get("Assertions")
-        if not isinstance(assertions, list) or not all("Assert" in each for each in assertions):
-            raise TemplateError(f"Template format error: rule {name} must contain Assertions with an Assert each")
-
-
-def _check_resources(resources: dict[str, Any]) -> None:
-    for resource in resources.values():
-        for key in ("CreationPolicy", "Metadata", "Properties", "UpdatePolicy"):
-            if not isinstance(resource.get(key, {}), dict):
-                raise TemplateError(f"Template format error: Any {key} member must be a JSON object.")
-        depends_on = resource.get("DependsOn", [])
-        if not all(isinstance(each, str) for each in (depends_on if isinstance(depends_on, list) else [depends_on])):
-            raise TemplateError("Template format error: Every DependsOn value must be a string.")
-        if not isinstance(resource.get("Condition", ""), str):
-            raise TemplateError("Template format error: Every Condition member must be a string.")
+    if not all("Value" in output for output in body.get("Outputs", {}).values()):
+        raise TemplateError("Template format error: Every Outputs member must contain a Value object")
 
 
 def _nulls(value: Any, path: str = "") -> Iterator[str]:

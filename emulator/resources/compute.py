@@ -1,4 +1,4 @@
-"""EC2 instances and what they are launched from: network interfaces and launch templates."""
+"""What Amazon EC2 launches, and where: instances, launch templates, interfaces, addresses, placement groups."""
 
 from __future__ import annotations
 
@@ -214,9 +214,26 @@ def _set_checks(ec2: Any, interface_id: str, checks: bool) -> None:
     ec2.modify_network_interface_attribute(NetworkInterfaceId=interface_id, SourceDestCheck={"Value": checks})
 
 
+class PlacementGroup(Model):
+    """AWS::EC2::PlacementGroup; every change of it is a replacement."""
+
+    def create(self, context: Context, properties: Properties) -> Physical:
+        """Make the group under a name of CloudFormation's."""
+        request = taken(properties, ("Strategy", "PartitionCount", "SpreadLevel"))
+        tags = tag_specifications(properties, "placement-group")
+        context.client("ec2").create_placement_group(GroupName=context.name, **request, **tags)
+        return Physical(context.name, {"GroupName": context.name})
+
+    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
+        """Delete the group."""
+        with unless_gone("InvalidPlacementGroup.Unknown"):
+            context.client("ec2").delete_placement_group(GroupName=physical.ref)
+
+
 MODELS: Mapping[str, Model] = {
     "AWS::EC2::EIPAssociation": EipAssociation(),
     "AWS::EC2::Instance": Instance(),
     "AWS::EC2::LaunchTemplate": LaunchTemplate(),
     "AWS::EC2::NetworkInterface": NetworkInterface(),
+    "AWS::EC2::PlacementGroup": PlacementGroup(),
 }

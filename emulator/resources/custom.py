@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from moto.awslambda.exceptions import UnknownFunctionException
 
-from emulator.mailbox import Mailbox, mail_url
+from emulator.callbacks import Callbacks, callback_url
 from emulator.resources.model import Context, Model, Physical, Properties, ResourceError
 from toolchain.cluster import as_strings
 from toolchain.values import UnsupportedError
@@ -28,15 +28,15 @@ LONGEST = 3600
 LARGEST = 4096
 """Bytes that a response may have."""
 
-_LOOK = 0.2
+_INTERVAL = 0.2
 
 
 class CustomResource(Model):
     """AWS::CloudFormation::CustomResource and every `Custom::` type. Ref gives what the function calls the resource."""
 
-    def __init__(self, functions: Functions, mailbox: Mailbox, endpoint: Endpoint) -> None:
+    def __init__(self, functions: Functions, callbacks: Callbacks, endpoint: Endpoint) -> None:
         self._functions = functions
-        self._mailbox = mailbox
+        self._callbacks = callbacks
         self._endpoint = endpoint
 
     def create(self, context: Context, properties: Properties) -> Physical:
@@ -81,9 +81,9 @@ class CustomResource(Model):
             raise UnsupportedError(f"ServiceToken {token}; only Lambda functions provide custom resources here")
         timeout = _timeout(str(properties.get("ServiceTimeout", LONGEST)))
         properties.clear()
-        request_id, key = str(uuid4()), self._mailbox.open()
+        request_id, key = str(uuid4()), self._callbacks.open()
         common = {
-            "ResponseURL": mail_url(self._endpoint.url, key),
+            "ResponseURL": callback_url(self._endpoint.url, key),
             "StackId": context.stack_id,
             "RequestId": request_id,
             "ResourceType": context.resource_type,
@@ -107,11 +107,11 @@ class CustomResource(Model):
         """
         deadline = time.monotonic() + timeout
         while (left := deadline - time.monotonic()) > 0:
-            hope = self._functions.is_at_work(token)
-            response = self._mailbox.take(key, min(left, _LOOK) if hope else 0)
+            is_running = self._functions.is_at_work(token)
+            response = self._callbacks.wait(key, min(left, _INTERVAL) if is_running else 0)
             if response is not None:
                 self._functions.settle(token)
-            if response is not None or not hope:
+            if response is not None or not is_running:
                 return response
         return None
 

@@ -107,7 +107,7 @@ class Policy(Model):
         return physical
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        """Write the policy anew, and take it from those whom it is not for any more."""
+        """Write the policy again, and take it from those whom it is not for any more."""
         self._put(context, properties)
         if "PolicyName" in changed:
             self.delete(context, physical, dict(context.previous))

@@ -51,24 +51,6 @@ class LogGroup(Model):
             context.client("logs").delete_log_group(logGroupName=physical.ref)
 
 
-class LogStream(Model):
-    """AWS::Logs::LogStream."""
-
-    def create(self, context: Context, properties: Properties) -> Physical:
-        """Make the log stream."""
-        name = properties.pop("LogStreamName", context.name)
-        group = properties.pop("LogGroupName")
-        context.client("logs").create_log_stream(logGroupName=group, logStreamName=name)
-        return Physical(name)
-
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Delete the log stream."""
-        with unless_gone("ResourceNotFoundException"):
-            context.client("logs").delete_log_stream(
-                logGroupName=properties["LogGroupName"], logStreamName=physical.ref
-            )
-
-
 class MetricFilter(Model):
     """AWS::Logs::MetricFilter."""
 
@@ -112,6 +94,5 @@ def _arn(context: Context, name: str) -> str:
 
 MODELS: Mapping[str, Model] = {
     "AWS::Logs::LogGroup": LogGroup(),
-    "AWS::Logs::LogStream": LogStream(),
     "AWS::Logs::MetricFilter": MetricFilter(),
 }

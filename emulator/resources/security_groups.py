@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from emulator.resources.common import (
     Ec2Model,
-    look_for_provider,
     tag_specifications,
     taken,
     undone_on_failure,
@@ -16,7 +15,7 @@ from emulator.resources.common import (
 from emulator.resources.model import Context, Model, Physical, Properties
 from toolchain.values import UnsupportedError
 
-_DEFAULT_EGRESS = {"IpProtocol": "-1", "CidrIp": "0.0.0.0/0"}
+DEFAULT_EGRESS = {"IpProtocol": "-1", "CidrIp": "0.0.0.0/0"}
 """The rule that EC2 gives to each new group; CloudFormation takes it away once a template has rules of its own."""
 
 _PEERS = {
@@ -98,7 +97,7 @@ class Direction:
             action(GroupId=group_id, SecurityGroupRuleIds=[rule_id])
 
     def describe(self, ec2: Any, group_id: str, description: dict[str, str]) -> None:
-        """Describe a rule anew."""
+        """Describe a rule again."""
         action = getattr(ec2, f"update_security_group_rule_descriptions_{self._name}")
         action(GroupId=group_id, SecurityGroupRuleDescriptions=[description])
 
@@ -114,7 +113,7 @@ class Direction:
 
 
 INGRESS: Final = Direction("ingress", [])
-EGRESS: Final = Direction("egress", [_DEFAULT_EGRESS])
+EGRESS: Final = Direction("egress", [DEFAULT_EGRESS])
 DIRECTIONS: Final = (INGRESS, EGRESS)
 
 
@@ -134,7 +133,7 @@ class SecurityGroupRule(Model):
         return Physical(rule_id, {"Id": rule_id})
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        """Describe the rule anew."""
+        """Describe the rule again."""
         if "Description" in changed:
             description = {"SecurityGroupRuleId": physical.ref, "Description": properties.get("Description", "")}
             self._direction.describe(context.client("ec2"), properties["GroupId"], description)
@@ -163,48 +162,8 @@ def permission(rule: Mapping[str, Any]) -> dict[str, Any]:
     return request
 
 
-class RestrictedDefaultGroup(Model):
-    """Custom::VpcRestrictDefaultSG: what CDK's Node function does, which is not run here.
-
-    It takes the rules away that EC2 gives to the default group of each VPC, and gives them back when it is deleted.
-    """
-
-    def create(self, context: Context, properties: Properties) -> Physical:
-        """Take the rules away; those that are gone already are no error."""
-        look_for_provider(context, properties)
-        self._restrict(context, taken(properties, ("DefaultSecurityGroupId", "Account")))
-        return Physical(context.name)
-
-    def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        """Give the rules back to one group and take them from another."""
-        if "DefaultSecurityGroupId" in changed:
-            self._release(context, context.previous)
-            self._restrict(context, properties)
-        changed -= {"ServiceToken", "DefaultSecurityGroupId", "Account"}
-        return physical
-
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Give the rules back."""
-        self._release(context, properties)
-
-    def _restrict(self, context: Context, properties: Mapping[str, Any]) -> None:
-        group_id = properties["DefaultSecurityGroupId"]
-        for direction, rule in self._rules(properties):
-            with unless_gone("InvalidPermission.NotFound"):
-                direction.revoke(context.client("ec2"), group_id, [rule])
-
-    def _release(self, context: Context, properties: Mapping[str, Any]) -> None:
-        for direction, rule in self._rules(properties):
-            direction.authorize(context.client("ec2"), properties["DefaultSecurityGroupId"], rule)
-
-    def _rules(self, properties: Mapping[str, Any]) -> list[tuple[Direction, dict[str, Any]]]:
-        among_members = {"IpProtocol": "-1", "SourceSecurityGroupId": properties["DefaultSecurityGroupId"]}
-        return [(INGRESS, among_members), (EGRESS, _DEFAULT_EGRESS)]
-
-
 MODELS: Mapping[str, Model] = {
     "AWS::EC2::SecurityGroup": SecurityGroup(),
     "AWS::EC2::SecurityGroupEgress": SecurityGroupRule(EGRESS),
     "AWS::EC2::SecurityGroupIngress": SecurityGroupRule(INGRESS),
-    "Custom::VpcRestrictDefaultSG": RestrictedDefaultGroup(),
 }

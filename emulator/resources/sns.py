@@ -68,41 +68,18 @@ class TopicPolicy(Model):
 
 
 class Subscription(Model):
-    """AWS::SNS::Subscription."""
-
-    _ATTRIBUTES: Mapping[str, Any] = {
-        "FilterPolicy": {},
-        "FilterPolicyScope": "MessageAttributes",
-        "RawMessageDelivery": False,
-    }
+    """AWS::SNS::Subscription. What it does cannot change in place here."""
 
     def create(self, context: Context, properties: Properties) -> Physical:
         """Subscribe an endpoint to a topic."""
         request = taken(properties, ("Endpoint", "Protocol", "TopicArn"))
-        attributes = {key: _text(value) for key, value in taken(properties, self._ATTRIBUTES).items()}
-        arn = context.client("sns").subscribe(**request, Attributes=attributes, ReturnSubscriptionArn=True)[
-            "SubscriptionArn"
-        ]
+        arn = context.client("sns").subscribe(**request, ReturnSubscriptionArn=True)["SubscriptionArn"]
         return Physical(arn, {"Arn": arn})
-
-    def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        """Change the filter and the form of messages."""
-        for name in changed.intersection(self._ATTRIBUTES):
-            value = _text(properties.get(name, self._ATTRIBUTES[name]))
-            context.client("sns").set_subscription_attributes(
-                SubscriptionArn=physical.ref, AttributeName=name, AttributeValue=value
-            )
-            changed.remove(name)
-        return physical
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
         """Cancel the subscription."""
         with unless_gone("NotFound"):
             context.client("sns").unsubscribe(SubscriptionArn=physical.ref)
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 MODELS: Mapping[str, Model] = {

@@ -9,7 +9,7 @@ import json
 import time
 from typing import TYPE_CHECKING
 
-from emulator.mailbox import Mailbox, mail_key, mail_url
+from emulator.callbacks import Callbacks, callback_key, callback_url
 from emulator.resources.model import Context, Model, Physical, Properties, ResourceError
 
 if TYPE_CHECKING:
@@ -23,14 +23,14 @@ LONGEST = 43200
 class WaitConditionHandle(Model):
     """A URL for signals. Ref gives the URL, which on AWS is a presigned one of S3."""
 
-    def __init__(self, mailbox: Mailbox, endpoint: Endpoint) -> None:
-        self._mailbox = mailbox
+    def __init__(self, callbacks: Callbacks, endpoint: Endpoint) -> None:
+        self._callbacks = callbacks
         self._endpoint = endpoint
 
     def create(self, context: Context, properties: Properties) -> Physical:
         """Open a box."""
         del context, properties
-        return Physical(mail_url(self._endpoint.url, self._mailbox.open()))
+        return Physical(callback_url(self._endpoint.url, self._callbacks.open()))
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
         """Leave the box: a presigned URL of AWS outlives its handle, too."""
@@ -39,8 +39,8 @@ class WaitConditionHandle(Model):
 class WaitCondition(Model):
     """Waits for signals. Those with the same UniqueId count once. `Data` has what they say."""
 
-    def __init__(self, mailbox: Mailbox, clock: Clock) -> None:
-        self._mailbox = mailbox
+    def __init__(self, callbacks: Callbacks, clock: Clock) -> None:
+        self._callbacks = callbacks
         self._clock = clock
 
     def create(self, context: Context, properties: Properties) -> Physical:
@@ -49,12 +49,12 @@ class WaitCondition(Model):
         Raises:
             ResourceError: One of them reports a failure or makes no sense, or the time is over.
         """
-        key = mail_key(properties.pop("Handle"))
+        key = callback_key(properties.pop("Handle"))
         expected = int(properties.pop("Count", 1))
         deadline = time.monotonic() + self._clock.limit(float(properties.pop("Timeout", LONGEST)))
         received: dict[str, str] = {}
         while len(received) < expected:
-            signal = self._mailbox.take(key, deadline - time.monotonic())
+            signal = self._callbacks.wait(key, deadline - time.monotonic())
             if signal is None:
                 raise ResourceError(
                     f"WaitCondition timed out. Received {len(received)} conditions when expecting {expected}"

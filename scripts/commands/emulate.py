@@ -1,7 +1,7 @@
-"""Emulate an account that is ready for a deployment, or spoilt in one way, until Ctrl-C.
+"""Emulate an account that is ready for a deployment, or has one thing wrong, until Ctrl-C.
 
 It is for trying `make preflight` and `make deploy` without an AWS account, in another shell. Exit code 1: the account
-could not be made; 2: the settings cannot be used, or have nothing that can be spoilt in this way; 130: ended.
+could not be made; 2: the settings cannot be used, or have nothing that the scenario is about; 130: ended.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from emulator.spoils import GOOD, SPOILS, NothingToSpoilError
+from emulator.scenarios import GOOD, SCENARIOS, NotApplicableError
 from scripts import environments
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
         "storage.file_system.kms_key_arn": "arn:aws:kms:us-west-2:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
     },
 }
-"""By `Spoil.needs`, settings that have it; the keys are paths."""
+"""Settings that have what a scenario needs (`Scenario.needs`); the keys are paths."""
 
 
 class BootstrapError(RuntimeError):
@@ -66,15 +66,15 @@ class BootstrapError(RuntimeError):
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line's parser."""
-    found = argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         prog="python -m scripts emulate",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="spoilt accounts:\n" + "\n".join(f"  {name:21} {spoil.what}" for name, spoil in SPOILS.items()),
+        epilog="scenarios:\n" + "\n".join(f"  {name:21} {each.what}" for name, each in SCENARIOS.items()),
     )
-    environments.add_argument(found, CONFIG)
-    found.add_argument("--spoil", choices=SPOILS, metavar="NAME", help="spoil the account in this way; see below")
-    return found
+    environments.add_argument(parser, CONFIG)
+    parser.add_argument("--spoil", choices=SCENARIOS, metavar="NAME", help="an account with one thing wrong; see below")
+    return parser
 
 
 def main() -> int:
@@ -91,9 +91,12 @@ def main() -> int:
     except BootstrapError as error:
         print(error, file=sys.stderr)
         return 1
-    except NothingToSpoilError as error:
-        example = EXAMPLES[SPOILS[arguments.spoil].needs]
-        print(f"{error}. In config/{arguments.environment}.yaml, or in a copy, set for example:", file=sys.stderr)
+    except NotApplicableError as error:
+        example = EXAMPLES[SCENARIOS[arguments.spoil].needs]
+        print(
+            f"{arguments.spoil}: {error}. In config/{arguments.environment}.yaml, or in a copy, set for example:",
+            file=sys.stderr,
+        )
         print(*(f"  {path}: {json.dumps(value)}" for path, value in example.items()), sep="\n", file=sys.stderr)
         return 2
     except SettingsError as error:
@@ -107,16 +110,16 @@ def emulate(environment: str, settings: Settings, name: str | None) -> None:
 
     Raises:
         BootstrapError: The CDK could not prepare it.
-        NothingToSpoilError: The settings have nothing that can be spoilt in this way.
+        NotApplicableError: The settings have nothing that the scenario is about.
     """
     print("Bootstrapping an emulated account, some seconds ...", flush=True)
-    from emulator import spoils
+    from emulator import scenarios
     from emulator.aws import EmulatedAws
     from emulator.cdk import CommandLine
-    from emulator.shell import exports, wait_for_ctrl_c
+    from scripts.emulated import exports, prerequisites_of, wait_for_ctrl_c
     from toolchain.bootstrap import arguments
 
-    spoil = SPOILS[name] if name else GOOD
+    scenario = SCENARIOS[name] if name else GOOD
     with EmulatedAws() as aws, closing(CommandLine(aws)) as cdk:
 
         def bootstrap() -> None:
@@ -124,10 +127,10 @@ def emulate(environment: str, settings: Settings, name: str | None) -> None:
             if cdk.bootstrap(settings.region, said.append, arguments(settings.bootstrap)) != 0:
                 raise BootstrapError("\n".join(said))
 
-        with spoils.account(aws, settings, spoil, bootstrap) as variables:
+        with scenarios.account(aws, prerequisites_of(settings), scenario, bootstrap) as variables:
             print(f"It has what config/{environment}.yaml names, and is bootstrapped for the CDK.")
             if name:
-                print(f"Spoilt ({name}): {spoil.what}. The check {spoil.caught_by} must say so.")
+                print(f"What is wrong ({name}): {scenario.what}. The check {scenario.caught_by} must say so.")
             print("\nIn another shell:\n")
             print(*(f"  {line}" for line in exports(variables, settings.region)), sep="\n")
             print(f"  make preflight ENV={environment}\n  make deploy ENV={environment}")

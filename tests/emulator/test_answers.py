@@ -3,7 +3,7 @@
 import pytest
 
 from emulator.aws import EmulatedAws
-from tests.emulator.account import REGION, Account
+from tests.emulator.account import Account
 
 
 @pytest.fixture
@@ -38,25 +38,6 @@ def test_a_route_is_a_black_hole_once_its_internet_gateway_is_detached(account: 
     assert state_of_the_route(account, table_id) == "active"
     ec2.detach_internet_gateway(VpcId=vpc.ref, InternetGatewayId=gateway.ref)
     assert state_of_the_route(account, table_id) == "blackhole"
-
-
-def test_an_endpoint_is_a_gateway_unless_it_says_otherwise(account: Account) -> None:
-    vpc = account.vpc()
-    service = f"com.amazonaws.{REGION}.s3"
-    made = account.client("ec2").create_vpc_endpoint(VpcId=vpc.ref, ServiceName=service)["VpcEndpoint"]
-    assert made["VpcEndpointType"] == "Gateway"
-
-
-def test_the_service_linked_role_of_fsx_has_its_name(account: Account) -> None:
-    role = account.client("iam").create_service_linked_role(AWSServiceName="fsx.amazonaws.com")["Role"]
-    assert role["RoleName"] == "AWSServiceRoleForAmazonFSx"
-
-
-def test_a_key_encrypts_unless_it_says_otherwise(account: Account) -> None:
-    kms = account.client("kms")
-    assert kms.create_key()["KeyMetadata"]["KeyUsage"] == "ENCRYPT_DECRYPT"
-    signing = kms.create_key(KeyUsage="SIGN_VERIFY", KeySpec="RSA_2048")["KeyMetadata"]
-    assert signing["KeyUsage"] == "SIGN_VERIFY"
 
 
 def test_a_key_takes_a_chosen_id(account: Account) -> None:

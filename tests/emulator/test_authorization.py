@@ -84,18 +84,6 @@ def test_a_right_is_needed_and_enough(aws: EmulatedAws, call: Call) -> None:
         assert call.make(environment) == call.code
 
 
-def test_everybody_may_ask_who_he_is(aws: EmulatedAws) -> None:
-    with aws.restricted(policy("ec2:DescribeVpcs")) as environment:
-        assert ":user/restricted-" in client(environment, "sts").get_caller_identity()["Arn"]
-
-
-def test_an_unknown_resource_is_any_resource(aws: EmulatedAws) -> None:
-    with aws.restricted(policy("fsx:DescribeFileSystems", resource="arn:aws:fsx:*:*:file-system/a")) as environment:
-        assert client(environment, "fsx").describe_file_systems()["FileSystems"] == []
-        with pytest.raises(ClientError, match="AccessDeniedException"):
-            client(environment, "fsx").describe_backups()
-
-
 @pytest.mark.usefixtures("bucket")
 def test_a_known_resource_is_itself(aws: EmulatedAws) -> None:
     for key, code in (("other", "403"), ("k", "")):

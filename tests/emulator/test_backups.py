@@ -70,18 +70,6 @@ def test_a_backup_is_created_seen_and_deleted(storage: Storage) -> None:
     assert refusal(storage.fsx.create_backup, FileSystemId="fs-0123456789abcdef0") == "FileSystemNotFound"
 
 
-def test_backups_are_filtered_and_come_in_pages(storage: Storage) -> None:
-    first, second = storage.create(PERSISTENT), storage.create(PERSISTENT)
-    for file_system_id in (first, second):
-        storage.fsx.create_backup(FileSystemId=file_system_id)
-    filters = [{"Name": "file-system-id", "Values": [second]}]
-    [found] = storage.fsx.describe_backups(Filters=filters)["Backups"]
-    assert found["FileSystem"]["FileSystemId"] == second
-    pages = list(storage.fsx.get_paginator("describe_backups").paginate(PaginationConfig={"PageSize": 1}))
-    assert [len(page["Backups"]) for page in pages] == [1, 1]
-    assert refusal(storage.fsx.describe_backups, Filters=[{"Name": "volume-id", "Values": ["v"]}]) == "BadRequest"
-
-
 def test_scratch_and_linked_file_systems_have_none(storage: Storage) -> None:
     scratch, linked = storage.create({"DeploymentType": "SCRATCH_2"}), storage.create(PERSISTENT)
     storage.link(linked)

@@ -38,13 +38,6 @@ def test_a_new_stack_waits_for_review_until_its_change_set_is_executed(stacks: S
     assert executed["ExecutionStatus"] == "EXECUTE_COMPLETE"
 
 
-def test_a_stack_in_review_can_be_deleted(stacks: Stacks) -> None:
-    stacks.change_set("s", {"A": parameter()}, ChangeSetType="CREATE")
-    stacks.delete("s")
-    with pytest.raises(ClientError, match="Stack with id s does not exist"):
-        stacks.describe("s")
-
-
 def test_what_an_update_would_do(stacks: Stacks) -> None:
     resources = {
         "Same": parameter(),
@@ -137,53 +130,6 @@ def test_a_change_set_without_changes_fails(stacks: Stacks) -> None:
     with pytest.raises(ClientError) as refused:
         stacks.client.execute_change_set(ChangeSetName="c", StackName="s")
     assert code_and_message(refused.value)[0] == "InvalidChangeSetStatus"
-
-
-def test_a_change_set_that_cannot_be_computed_fails(stacks: Stacks) -> None:
-    stacks.create("s", {"A": parameter()})
-    change_set = stacks.change_set("s", {"A": parameter({"Fn::ImportValue": "nothing"})})
-    assert (change_set["Status"], change_set["StatusReason"]) == ("FAILED", "No export named nothing found.")
-
-
-def test_change_sets_belong_to_their_stacks(stacks: Stacks) -> None:
-    for name in ("a", "b"):
-        stacks.create(name, {"A": parameter("1")})
-        stacks.change_set(name, {"A": parameter("2")})
-    with pytest.raises(ClientError) as refused:
-        stacks.change_set("a", {"A": parameter("3")})
-    assert code_and_message(refused.value)[0] == "AlreadyExistsException"
-    stacks.client.delete_change_set(ChangeSetName="c", StackName="a")
-    stacks.client.delete_change_set(ChangeSetName="c", StackName="a")
-    with pytest.raises(stacks.client.exceptions.ChangeSetNotFoundException, match=r"ChangeSet \[c\] does not exist"):
-        stacks.client.describe_change_set(ChangeSetName="c", StackName="a")
-    assert [each["ChangeSetName"] for each in stacks.client.list_change_sets(StackName="b")["Summaries"]] == ["c"]
-
-
-def test_execution_ends_the_other_change_sets(stacks: Stacks) -> None:
-    stacks.create("s", {"A": parameter("1")})
-    stacks.change_set("s", {"A": parameter("2")})
-    body = '{"Resources": {"A": {"Type": "AWS::SQS::Queue"}}}'
-    with pytest.raises(ClientError, match="Update of resource type is not permitted"):
-        stacks.client.create_change_set(StackName="s", ChangeSetName="other", TemplateBody=body)
-    stacks.client.create_change_set(StackName="s", ChangeSetName="other", UsePreviousTemplate=True)
-    stacks.client.execute_change_set(ChangeSetName="c", StackName="s")
-    assert [each["ChangeSetName"] for each in stacks.client.list_change_sets(StackName="s")["Summaries"]] == ["c"]
-
-
-def test_a_change_set_of_an_older_state_is_obsolete(stacks: Stacks) -> None:
-    # https://github.com/aws/amazon-chime-sdk-js/issues/1089 has the words.
-    stacks.create("s", {"A": parameter("1")})
-    change_set = stacks.change_set("s", {"A": parameter("2")})
-    stacks.update("s", {"A": parameter("3")})
-    described = stacks.client.describe_change_set(ChangeSetName="c", StackName="s")
-    assert (described["Status"], described["ExecutionStatus"]) == ("CREATE_COMPLETE", "OBSOLETE")
-    with pytest.raises(ClientError) as refused:
-        stacks.client.execute_change_set(ChangeSetName="c", StackName="s")
-    assert code_and_message(refused.value) == (
-        "InvalidChangeSetStatus",
-        f"ChangeSet [{change_set['ChangeSetId']}] cannot be executed in its current execution status of [OBSOLETE]",
-    )
-    assert set(stacks.values().values()) == {"3"}
 
 
 @pytest.mark.parametrize(

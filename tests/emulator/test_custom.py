@@ -13,7 +13,6 @@ import pytest
 from emulator.aws import EmulatedAws
 from tests.emulator.account import REGION, Account, Resource
 from tests.emulator.stacks import Stacks
-from toolchain.cluster import as_strings
 
 PROVIDER = """
 import http.client
@@ -174,11 +173,6 @@ def test_a_function_that_fails_without_a_word_is_not_waited_for(custom: Custom) 
     assert delete["PhysicalResourceId"].startswith("S-Thing-")
 
 
-def test_a_resource_may_have_less_time_than_an_hour(custom: Custom) -> None:
-    custom.create(Behaviour="wait", ServiceTimeout=1)
-    assert "did not receive a response" in custom.reason()
-
-
 @pytest.mark.parametrize(
     ("properties", "reason"),
     [
@@ -190,54 +184,3 @@ def test_a_resource_may_have_less_time_than_an_hour(custom: Custom) -> None:
 def test_what_is_no_answer_is_a_failure(custom: Custom, properties: dict[str, Any], reason: str) -> None:
     custom.create(**properties)
     assert custom.reason() == reason
-
-
-def test_a_function_that_cannot_run_here_fails_by_name(custom: Custom) -> None:
-    custom.function = custom.provider("exports.handler = () => {}", "nodejs22.x")
-    custom.create()
-    assert custom.reason() == f"function {custom.function.ref}: runtime nodejs22.x; only Python runs here"
-
-
-def test_only_functions_provide(custom: Custom) -> None:
-    topic = f"arn:aws:sns:{REGION}:123456789012:topic"
-    custom.create(ServiceToken=topic)
-    assert custom.reason() == f"ServiceToken {topic}; only Lambda functions provide custom resources here"
-
-
-def test_another_provider_is_refused(custom: Custom) -> None:
-    # https://advancedweb.hu/custom-resources-in-cloudformation-templates-lessons-learned/ has the words.
-    custom.create()
-    first = custom.function
-    custom.function = custom.provider(PROVIDER)
-    custom.update()
-    assert custom.stacks.status("S") == "UPDATE_ROLLBACK_COMPLETE"
-    assert custom.reason("UPDATE_FAILED") == "Modifying service token is not allowed."
-    custom.function = first
-    assert {request["ResourceProperties"]["ServiceToken"] for request in custom.requests()} == {first["Arn"]}
-    custom.stacks.delete("S")
-    assert custom.asked()[-1] == ("Delete", "thing")
-
-
-@pytest.mark.parametrize(
-    ("properties", "reason"),
-    [
-        (
-            {"ServiceToken": {"Ref": "AWS::NoValue"}},
-            "Properties validation failed for resource Thing with message: [#: required key [ServiceToken] not found]",
-        ),
-        (
-            {"ServiceToken": f"arn:aws:lambda:{REGION}:123456789012:function:none"},
-            f"Function not found: arn:aws:lambda:{REGION}:123456789012:function:none",
-        ),
-        ({"ServiceTimeout": 3601}, "ServiceTimeout must be an integer from 1 to 3600."),
-        ({"ServiceTimeout": "soon"}, "ServiceTimeout must be an integer from 1 to 3600."),
-    ],
-)
-def test_what_cannot_be_asked_is_a_failure(custom: Custom, properties: dict[str, Any], reason: str) -> None:
-    custom.create(**properties)
-    assert custom.stacks.status("S") == "ROLLBACK_COMPLETE"
-    assert custom.reason() == reason
-
-
-def test_values_travel_as_strings_and_nulls_not_at_all() -> None:
-    assert as_strings({"a": True, "b": [1, None, 0.5], "c": None}) == {"a": "true", "b": ["1", "0.5"]}

@@ -1,11 +1,6 @@
 """Each fault leads where it leads on AWS, and what failed succeeds once the cause is mended."""
 
-import re
-import signal
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Callable
 from typing import Any
 
 import boto3
@@ -13,12 +8,7 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from emulator import stand_ins
 from emulator.aws import EmulatedAws
-from emulator.cdk import CommandLine
-from emulator.failures import Failure, failures
-from emulator.faults import FAULTS, Faults
-from scripts.commands.rehearse import Deployment
 from tests.emulator.stacks import REGION, Stacks, code_and_message, parameter
 
 ADDRESS = {"Type": "AWS::EC2::EIP", "Properties": {"Domain": "vpc"}}
@@ -55,15 +45,9 @@ def test_the_creation_of_a_resource_fails(target: str, aws: EmulatedAws, stacks:
         stacks.reasons("s", "ROLLBACK_IN_PROGRESS")
     )
     assert aws.client("ec2", REGION).describe_placement_groups()["PlacementGroups"] == []
-    aws.mend()
+    aws.clear_faults()
     stacks.delete("s")
     stacks.create("s", template)
-    assert stacks.status("s") == "CREATE_COMPLETE"
-
-
-def test_a_resource_that_is_not_named_does_not_fail(aws: EmulatedAws, stacks: Stacks) -> None:
-    aws.inject("resource", "B")
-    stacks.create("s", {"A": parameter()})
     assert stacks.status("s") == "CREATE_COMPLETE"
 
 
@@ -75,7 +59,7 @@ def test_the_quota_of_addresses_is_used_up(aws: EmulatedAws, stacks: Stacks) -> 
     [reason] = stacks.reasons("s", "CREATE_FAILED")
     assert "The maximum number of addresses has been reached." in reason
     assert "HandlerErrorCode: ServiceLimitExceeded" in reason
-    aws.mend()
+    aws.clear_faults()
     stacks.delete("s")
     stacks.create("s", {"Address": ADDRESS})
     assert stacks.status("s") == "CREATE_COMPLETE"
@@ -101,12 +85,6 @@ def test_the_first_call_is_throttled(
     getattr(client, action)()
 
 
-def test_who_tries_again_gets_by_throttling(aws: EmulatedAws, stacks: Stacks) -> None:
-    aws.inject("throttling")
-    stacks.create("s", {"Address": ADDRESS, "Group": GROUP})
-    assert stacks.status("s") == "CREATE_COMPLETE"
-
-
 def test_a_zone_does_not_offer_a_type(aws: EmulatedAws) -> None:
     # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/troubleshooting-launch.html
     ec2 = aws.client("ec2", REGION)
@@ -130,7 +108,7 @@ def test_a_zone_does_not_offer_a_type(aws: EmulatedAws) -> None:
     with pytest.raises(ClientError) as refused:
         ec2.run_instances(**launch)
     assert refused.value.response["Error"]["Code"] == "Unsupported"
-    aws.mend()
+    aws.clear_faults()
     ec2.run_instances(**launch)
 
 
@@ -144,145 +122,6 @@ def test_instances_are_still_stopping(aws: EmulatedAws, stacks: Stacks) -> None:
     assert "is in use and may not be deleted." in group
     assert stack == "The following resource(s) failed to delete: [Group]. "
     assert stacks.values() == {}, "the rest is gone"
-    aws.mend()
+    aws.clear_faults()
     stacks.delete("s")
     assert stacks.status(stack_id) == "DELETE_COMPLETE"
-
-
-def test_a_fault_that_there_is_not_is_refused(aws: EmulatedAws) -> None:
-    for fault, target in (("fire", ""), ("quota", "Address"), ("resource", "")):
-        with pytest.raises(OSError, match="400"):
-            aws.inject(fault, target)
-        with pytest.raises(ValueError, match="fault"):
-            Faults().inject(fault, target)
-
-
-def test_what_failed_is_found_in_all_stacks_and_nothing_else(aws: EmulatedAws, stacks: Stacks) -> None:
-    stacks.create("old", {"Bad": parameter(Name="aws/refused")})
-    aws.inject("resource", "A")
-    since = datetime.now(UTC)
-    stacks.create("new", {"A": parameter(), "B": parameter(DependsOn="A")})
-    stacks.delete("new")
-    found = failures(stacks.client, since)
-    assert [(each.stack_name, each.logical_id, each.status) for each in found] == [("new", "A", "CREATE_FAILED")]
-
-
-# Faults that need a cluster: one deployment, which fails in one way after the other before it succeeds.
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """What came of one deployment of the cluster's stack.
-
-    Attributes:
-        code: The CDK's exit code.
-        said: What the CDK said.
-        failed: What failed, in all stacks.
-        statuses: Statuses of the stacks that are there afterwards, by name.
-        seconds: How long it took.
-    """
-
-    code: int
-    said: str
-    failed: list[Failure]
-    statuses: dict[str, str]
-    seconds: float
-
-    def reason(self, stack_name: str, logical_id: str) -> str:
-        """Return why a resource failed; its logical id may be a pattern."""
-        [reason] = [
-            each.reason
-            for each in self.failed
-            if each.stack_name == stack_name and re.fullmatch(logical_id, each.logical_id)
-        ]
-        return reason
-
-
-@pytest.fixture(scope="module")
-def attempts(rehearsal_server: EmulatedAws, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Attempt]]:
-    """Attempts to deploy dev by the fault that was in force; the last one is called `none`."""
-    rehearsal_server.reset()
-    deployment = Deployment("dev", tmp_path_factory.mktemp("dev"))
-    try:
-        deployment.add("created")
-        region = deployment.settings.region
-        stand_ins.create(rehearsal_server, deployment.settings)
-        cdk = CommandLine(rehearsal_server)
-        assert cdk.bootstrap(region) == 0
-        cloudformation = rehearsal_server.client("cloudformation", region)
-        app = ["--all", "--app", deployment.assembly("created"), "--require-approval", "never"]
-        found = {}
-        for fault in ("capacity", "head-node", "provider", "warning", "killed", "none"):
-            if fault in FAULTS:
-                rehearsal_server.inject(fault, "CustomAmiTagValidator" if fault == "warning" else "")
-            began = datetime.now(UTC)
-            said: list[str] = []
-            if fault == "killed":
-                code = cdk.run_until(
-                    lambda: status(cloudformation, "dev-cluster") == "CREATE_IN_PROGRESS", "deploy", *app
-                )
-                while status(cloudformation, "dev-cluster") == "CREATE_IN_PROGRESS":
-                    time.sleep(0.1)
-            else:
-                code = cdk.run("deploy", *app, report=said.append)
-            seconds = (datetime.now(UTC) - began).total_seconds()
-            rehearsal_server.mend()
-            stacks = cloudformation.describe_stacks()["Stacks"]
-            statuses = {each["StackName"]: each["StackStatus"] for each in stacks}
-            found[fault] = Attempt(code, "\n".join(said), failures(cloudformation, began), statuses, seconds)
-        yield found
-    finally:
-        deployment.close()
-        rehearsal_server.reset()
-
-
-def status(cloudformation: Any, name: str) -> str | None:
-    return {each["StackName"]: each["StackStatus"] for each in cloudformation.describe_stacks()["Stacks"]}.get(name)
-
-
-@pytest.mark.slow
-@pytest.mark.validation
-class TestCluster:
-    @pytest.mark.parametrize("fault", ["capacity", "head-node", "provider", "warning"])
-    def test_it_is_rolled_back(self, fault: str, attempts: dict[str, Attempt]) -> None:
-        attempt = attempts[fault]
-        assert attempt.code == 1
-        assert attempt.statuses["dev-cluster"] == "ROLLBACK_COMPLETE"
-        assert "dev" not in attempt.statuses, "the provider deletes the cluster"
-        assert attempt.statuses["dev-network"] == attempt.statuses["dev-storage"] == "CREATE_COMPLETE"
-
-    def test_no_capacity_for_the_head_node(self, attempts: dict[str, Attempt]) -> None:
-        # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/troubleshooting-launch.html
-        reason = attempts["capacity"].reason("dev", "HeadNode")
-        assert (
-            "We currently do not have sufficient c6i.xlarge capacity in the Availability Zone you requested" in reason
-        )
-        assert "ResourceCreationFailure" in attempts["capacity"].said
-
-    def test_a_script_of_the_head_node_fails(self, attempts: dict[str, Attempt]) -> None:
-        # https://docs.aws.amazon.com/parallelcluster/latest/ug/troubleshooting-v3-cluster-deployment.html
-        reason = attempts["head-node"].reason("dev", "HeadNodeWaitCondition.*")
-        assert reason.startswith("WaitCondition received failed message: ")
-        assert "Failed to execute OnNodeConfigured script" in reason
-        assert "OnNodeConfiguredExecutionFailure" in attempts["head-node"].said
-
-    def test_the_provider_runs_out_of_time(self, attempts: dict[str, Attempt]) -> None:
-        # https://docs.aws.amazon.com/lambda/latest/dg/configuration-timeout.html
-        attempt = attempts["provider"]
-        assert "Message returned: Execution timed out" in attempt.reason("dev-cluster", "Cluster.*")
-        assert attempt.seconds < 60, "of which the function would take all on AWS"
-
-    def test_a_warning_that_nobody_accepted(self, attempts: dict[str, Attempt]) -> None:
-        # https://docs.aws.amazon.com/parallelcluster/latest/ug/pcluster.create-cluster-v3.html
-        assert '"type": "CustomAmiTagValidator"' in attempts["warning"].reason("dev-cluster", "Cluster.*")
-
-    def test_the_cdk_is_killed_and_cloudformation_goes_on(self, attempts: dict[str, Attempt]) -> None:
-        # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
-        attempt = attempts["killed"]
-        assert (attempt.code, attempt.failed) == (-signal.SIGKILL, [])
-        assert attempt.statuses["dev-cluster"] == attempt.statuses["dev"] == "CREATE_COMPLETE"
-
-    def test_the_last_attempt_finds_all_done(self, attempts: dict[str, Attempt]) -> None:
-        attempt = attempts["none"]
-        assert (attempt.code, attempt.failed) == (0, [])
-        assert "dev-cluster (no changes)" in attempt.said

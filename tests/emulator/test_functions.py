@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 
 from emulator.aws import EmulatedAws
 from tests.emulator.account import REGION, Account
@@ -141,13 +140,6 @@ def test_a_function_that_takes_too_long_is_ended(functions: Lambda) -> None:
     assert functions.invoke("f", "go") == ("done", None)
 
 
-def test_nobody_sleeps_long(functions: Lambda) -> None:
-    functions.make("f", "import time\ndef handler(event, context): time.sleep(20)")
-    started = time.monotonic()
-    assert functions.invoke("f") == (None, None)
-    assert time.monotonic() - started < 10
-
-
 def test_what_a_function_prints_is_in_its_log_group(functions: Lambda) -> None:
     source = """
         import os
@@ -165,13 +157,6 @@ def test_what_a_function_prints_is_in_its_log_group(functions: Lambda) -> None:
     assert sorted(printed) == ["from a child", "to standard error", "to standard output"]
     assert end.startswith("END RequestId: ")
     assert "Memory Size: 128 MB" in report
-
-
-def test_an_event_is_sent_without_waiting(functions: Lambda) -> None:
-    functions.make("f", "def handler(event, context): print('got', event)")
-    assert functions.invoke("f", 1, InvocationType="Event") == (None, None)
-    assert functions.invoke("f", 2)[1] is None  # one at a time: the first is through
-    assert [line for line in functions.log("f") if line.startswith("got")] == ["got 1", "got 2"]
 
 
 def test_a_schedule_invokes_until_its_target_is_removed(functions: Lambda) -> None:
@@ -214,22 +199,7 @@ def test_a_function_ends_with_its_server_and_leaves_nothing(tmp_path: Path) -> N
         assert not Path(directory).exists()
 
 
-@pytest.mark.parametrize(
-    ("configuration", "reason"),
-    [
-        ({"Runtime": "nodejs22.x"}, "function f: runtime nodejs22.x; only Python runs here"),
-        ({"Layers": ["tools"]}, "only ParallelCluster's is known here"),
-    ],
-)
-def test_what_cannot_run_here_says_so(functions: Lambda, configuration: dict[str, Any], reason: str) -> None:
-    if "Layers" in configuration:
-        layer = functions.client.publish_layer_version(LayerName="tools", Content={"ZipFile": archive("")})
-        configuration = {"Layers": [layer["LayerVersionArn"]]}
-    functions.make("f", "def handler(event, context): pass", **configuration)
-    with pytest.raises(ClientError, match=reason):
-        functions.invoke("f")
-
-
+@pytest.mark.slow
 @pytest.mark.validation
 def test_the_layer_with_parallelcluster_is_its_environment(functions: Lambda) -> None:
     layer = functions.client.publish_layer_version(LayerName="PCLayer-1", Content={"ZipFile": archive("")})

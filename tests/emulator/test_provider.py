@@ -13,7 +13,7 @@ import pytest
 from emulator.aws import EmulatedAws
 from tests.emulator.clusters import REGION, VERSION, Clusters
 
-pytestmark = pytest.mark.validation
+pytestmark = [pytest.mark.validation, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +98,6 @@ def test_the_fleet_stops_and_starts(cluster: Clusters) -> None:
         assert {each["InstanceId"] for each in cluster.instances()} == head_node, "compute nodes are terminated"
 
 
-@pytest.mark.slow
 def test_updates(cluster: Clusters) -> None:
     cluster.update(cluster.with_max_count(20))
     assert cluster.stacks.status("parent") == "UPDATE_COMPLETE"

@@ -36,7 +36,7 @@ def test_a_head_node_whose_script_fails_takes_the_stacks_down(clusters: Clusters
     try:
         clusters.create()
     finally:
-        clusters.aws.mend()
+        clusters.aws.clear_faults()
     reason = clusters.failure("Cluster", "CREATE_FAILED")
     assert f"{clusters.name}: OnNodeConfiguredExecutionFailure (LogGroup: /aws/lambda/pcluster-cfn-" in reason
 
@@ -46,5 +46,5 @@ def test_a_provider_out_of_time_says_so(clusters: Clusters) -> None:
     try:
         clusters.create()
     finally:
-        clusters.aws.mend()
+        clusters.aws.clear_faults()
     assert "Message returned: Execution timed out" in clusters.failure("Cluster", "CREATE_FAILED")

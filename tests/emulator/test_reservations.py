@@ -103,24 +103,8 @@ def test_a_reservation_begins_and_ends(ec2: Any, launch: Callable[..., list[dict
         launch(1, CapacityReservationId=ended["CapacityReservationId"])
 
 
-def test_a_cancelled_reservation_has_no_instances(ec2: Any) -> None:
-    reservation_id = make(ec2)["CapacityReservationId"]
-    assert ec2.cancel_capacity_reservation(CapacityReservationId=reservation_id)["Return"]
-    assert state(ec2, reservation_id) == ("cancelled", 3, 0)
-
-
 def test_a_capacity_block_tells_its_size_before_it_begins(ec2: Any) -> None:
     tag = {"aws:ec2capacityreservation:capacityReservationType": "capacity-block"}
     block = make(ec2, tags=tag, StartDate=from_now(days=1), EndDate=from_now(days=2))
     assert (block["ReservationType"], block["State"], block["TotalInstanceCount"]) == ("capacity-block", "scheduled", 0)
     assert {"Key": "aws:ec2capacityreservation:incrementalRequestedQuantity", "Value": "3"} in block["Tags"]
-
-
-def test_interfaces_come_in_pages_where_they_are_asked_for(ec2: Any) -> None:
-    subnet_id = ec2.describe_subnets()["Subnets"][0]["SubnetId"]
-    answers = [ec2.create_network_interface(SubnetId=subnet_id) for _ in range(12)]
-    made = {answer["NetworkInterface"]["NetworkInterfaceId"] for answer in answers}
-    pages = list(ec2.get_paginator("describe_network_interfaces").paginate(PaginationConfig={"PageSize": 5}))
-    assert [len(page["NetworkInterfaces"]) for page in pages] == [5, 5, 2]
-    assert {each["NetworkInterfaceId"] for page in pages for each in page["NetworkInterfaces"]} == made
-    assert len(ec2.describe_network_interfaces()["NetworkInterfaces"]) == len(made)

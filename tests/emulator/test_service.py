@@ -1,18 +1,13 @@
 """The API of CloudFormation: requests and answers as the API Reference has them, and the speeds of the server."""
 
 import json
-import math
 import time
-from threading import Barrier
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
 from emulator.aws import EmulatedAws
-from emulator.cloudformation.clients import SERVICE, Clients, Endpoint
-from emulator.cloudformation.clock import Clock
-from emulator.cloudformation.scheduler import StepError, run
 from tests.emulator.stacks import TRUST, Stacks, code_and_message, parameter
 from toolchain.durations import seconds
 
@@ -30,29 +25,11 @@ def stacks(aws: EmulatedAws) -> Stacks:
     ("action", "arguments", "code", "message"),
     [
         ("describe_stacks", {"StackName": "x"}, "ValidationError", "Stack with id x does not exist"),
-        ("describe_stack_events", {"StackName": "x"}, "ValidationError", "Stack [x] does not exist"),
-        ("describe_stack_resources", {"StackName": "x"}, "ValidationError", "Stack with id x does not exist"),
-        ("list_stack_resources", {"StackName": "x"}, "ValidationError", "Stack with id x does not exist"),
-        ("get_template", {"StackName": "x"}, "ValidationError", "Stack with id x does not exist"),
-        ("update_stack", {"StackName": "x", "TemplateBody": BODY}, "ValidationError", "Stack [x] does not exist"),
         (
             "create_stack",
             {"StackName": "s", "TemplateBody": BODY},
             "AlreadyExistsException",
             "Stack [s] already exists",
-        ),
-        (
-            "create_stack",
-            {"StackName": "1", "TemplateBody": BODY},
-            "ValidationError",
-            "1 validation error detected: Value '1' at 'stackName' failed to satisfy constraint: Member must satisfy "
-            "regular expression pattern: [a-zA-Z][-a-zA-Z0-9]*",
-        ),
-        (
-            "create_stack",
-            {"StackName": "x", "TemplateBody": json.dumps({"Resources": {"R": ROLE}})},
-            "InsufficientCapabilitiesException",
-            "Requires capabilities : [CAPABILITY_IAM]",
         ),
         (
             "create_stack",
@@ -73,39 +50,15 @@ def stacks(aws: EmulatedAws) -> Stacks:
         ),
         (
             "create_stack",
-            {"StackName": "x", "TemplateURL": "https://example.com"},
-            "ValidationError",
-            "TemplateURL must be a supported URL.",
-        ),
-        (
-            "list_imports",
-            {"ExportName": "x"},
-            "ValidationError",
-            "Export 'x' is not imported by any stack.",
-        ),
-        (
-            "describe_stack_resource",
-            {"StackName": "s", "LogicalResourceId": "X"},
-            "ValidationError",
-            "Resource X does not exist for stack s",
-        ),
-        (
-            "create_stack",
             {"StackName": "x", "TemplateBody": BODY, "TimeoutInMinutes": 5},
             "ValidationError",
-            "TimeoutInMinutes is not supported by the rehearsal.",
-        ),
-        (
-            "create_stack",
-            {"StackName": "x", "TemplateBody": BODY, "DeploymentConfig": {"Mode": "EXPRESS"}},
-            "ValidationError",
-            "DeploymentConfig with mode EXPRESS is not supported by the rehearsal.",
+            "TimeoutInMinutes is not supported by the emulator.",
         ),
         (
             "create_stack_set",
             {"StackSetName": "x"},
             "InvalidAction",
-            "The action CreateStackSet is not supported by the rehearsal.",
+            "The action CreateStackSet is not supported by the emulator.",
         ),
     ],
 )
@@ -115,44 +68,6 @@ def test_refusals(stacks: Stacks, action: str, arguments: dict[str, Any], code: 
         getattr(stacks.client, action)(**arguments)
     assert code_and_message(refused.value) == (code, message)
     assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] == 400
-
-
-def test_stacks_are_listed_by_statuses_that_there_are(stacks: Stacks) -> None:
-    with pytest.raises(ClientError) as refused:
-        stacks.client.list_stacks(StackStatusFilter=["CREATE_COMPLETE", "DONE"])
-    code, message = code_and_message(refused.value)
-    assert code == "ValidationError"
-    assert message.startswith(
-        "1 validation error detected: Value '[DONE]' at 'stackStatusFilter' failed to satisfy constraint: "
-        "Member must satisfy constraint: [Member must satisfy enum value set: ["
-    )
-
-
-def test_a_diff_of_the_cdk_is_told_that_nested_stacks_are_left_out(stacks: Stacks) -> None:
-    stacks.create("s", {"A": parameter("1")})
-    assert stacks.change_set("s", {"A": parameter("2")}, IncludeNestedStacks=True)["IncludeNestedStacks"] is False
-
-
-def test_a_failure_names_the_service_that_was_called(aws: EmulatedAws) -> None:
-    """Lambda and KMS both have an action CreateAlias."""
-    clients = Clients(Endpoint(aws.endpoint))
-    named = {}
-    requests: dict[str, dict[str, str]] = {
-        "kms": {"AliasName": "alias/a", "TargetKeyId": "none"},
-        "lambda": {"FunctionName": "none", "Name": "a", "FunctionVersion": "1"},
-    }
-    for service in requests:
-        clients(service, "us-east-1")
-    for service, request in requests.items():
-        with pytest.raises(ClientError) as refused:
-            clients(service, "us-east-1").create_alias(**request)
-        named[service] = refused.value.response["ResponseMetadata"][SERVICE]
-    assert named == {"kms": "Kms", "lambda": "Lambda"}
-
-
-def test_a_template_in_the_request_is_limited(stacks: Stacks) -> None:
-    with pytest.raises(ClientError, match="less than or equal to 51200"):
-        stacks.create("s", {"A": parameter()}, template={"Description": "", "Metadata": {"m": "x" * 51_200}})
 
 
 @pytest.mark.parametrize(
@@ -205,29 +120,6 @@ def test_what_describes_stacks_agrees(stacks: Stacks) -> None:
     assert client.get_template(StackName="s")["TemplateBody"]["Description"] == "d"
 
 
-def test_templates_are_summarized(stacks: Stacks) -> None:
-    template = {
-        "Description": "d",
-        "Parameters": {"P": {"Type": "String", "Default": "x", "NoEcho": True, "AllowedValues": ["x", "y"]}},
-        "Resources": {"R": ROLE},
-    }
-    body = json.dumps(template)
-    summary = stacks.client.get_template_summary(TemplateBody=body)
-    assert summary["Capabilities"] == ["CAPABILITY_IAM"]
-    assert summary["ResourceTypes"] == ["AWS::IAM::Role"]
-    assert summary["Parameters"][0]["ParameterConstraints"] == {"AllowedValues": ["x", "y"]}
-    validated = stacks.client.validate_template(TemplateBody=body)
-    assert (validated["Description"], validated["Capabilities"]) == ("d", ["CAPABILITY_IAM"])
-    with pytest.raises(ClientError, match="Template format error"):
-        stacks.client.validate_template(TemplateBody="{}")
-
-
-def test_secret_parameters_are_not_shown(stacks: Stacks) -> None:
-    template = {"Parameters": {"P": {"Type": "String", "Default": "x", "NoEcho": True}}}
-    stacks.create("s", {"A": parameter()}, template=template)
-    assert stacks.describe("s")["Parameters"] == [{"ParameterKey": "P", "ParameterValue": "****"}]
-
-
 def test_events_come_in_pages_that_new_ones_do_not_shift(stacks: Stacks) -> None:
     stacks.create("s", {f"A{number}": parameter() for number in range(40)})
     first = stacks.client.describe_stack_events(StackName="s")
@@ -240,14 +132,7 @@ def test_events_come_in_pages_that_new_ones_do_not_shift(stacks: Stacks) -> None
     assert times == sorted(set(times), reverse=True)
 
 
-def test_stacks_are_those_of_one_region_and_a_reset_forgets_them(stacks: Stacks, aws: EmulatedAws) -> None:
-    stack_id = stacks.create("s", {"A": parameter()})
-    assert Stacks(aws, "eu-west-1").client.describe_stacks()["Stacks"] == []
-    aws.reset()
-    with pytest.raises(ClientError, match="does not exist"):
-        stacks.describe(stack_id)
-
-
+@pytest.mark.slow
 def test_at_real_speed_operations_take_their_time_and_a_reset_ends_them() -> None:
     with EmulatedAws(speed="real") as aws:
         stacks = Stacks(aws)
@@ -264,6 +149,7 @@ def test_at_real_speed_operations_take_their_time_and_a_reset_ends_them() -> Non
         assert stacks.values() == {}
 
 
+@pytest.mark.slow
 def test_at_real_speed_a_creation_or_its_roll_back_gives_way_to_a_deletion(wait_for: Any) -> None:
     # https://github.com/aws-solutions-library-samples/guidance-for-clickstream-analytics-on-aws/issues/573: the words.
     slow = {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.0.0.0/16"}, "DependsOn": "A"}
@@ -305,95 +191,3 @@ def test_at_real_speed_a_creation_or_its_roll_back_gives_way_to_a_deletion(wait_
             aws.client("ec2", "us-east-1").describe_vpcs(Filters=[{"Name": "is-default", "Values": ["false"]}])["Vpcs"]
             == []
         )
-
-
-class _Step:
-    """A step that takes so many seconds and writes down when it is carried out."""
-
-    def __init__(self, name: str, duration: float, log: list[str], waits_for: set[str], *, fails: bool) -> None:
-        self.waits_for = frozenset(waits_for)
-        self._name, self._duration, self._log, self._fails = name, duration, log, fails
-
-    def begin(self) -> float:
-        return self._duration
-
-    def carry_out(self) -> None:
-        self._log.append(self._name)
-        if self._fails:
-            raise StepError
-
-    def cancel(self) -> None:
-        self._log.append(f"{self._name} cancelled")
-
-
-@pytest.mark.parametrize(
-    ("failing", "stop", "log", "failed"),
-    [
-        ("", True, ["quick", "after quick", "slow", "after slow"], []),
-        ("quick", True, ["quick", "slow cancelled"], ["quick", "slow"]),
-        ("quick", False, ["quick", "slow", "after slow"], ["quick"]),
-    ],
-)
-def test_steps_are_carried_out_in_the_order_in_which_they_get_done(
-    failing: str, stop: bool, log: list[str], failed: list[str]
-) -> None:
-    done: list[str] = []
-    steps = {
-        name: _Step(name, duration, done, waits_for, fails=name == failing)
-        for name, duration, waits_for in [
-            ("slow", 10, set[str]()),
-            ("after slow", 1, {"slow"}),
-            ("quick", 1, set[str]()),
-            ("after quick", 1, {"quick"}),
-        ]
-    }
-    assert run(steps, Clock("fast"), stop_at_failure=stop) == failed
-    assert done == log
-
-
-def test_a_cancelled_operation_starts_nothing_more() -> None:
-    done: list[str] = []
-    steps = {
-        "quick": _Step("quick", 1, done, set(), fails=False),
-        "slow": _Step("slow", 10, done, set(), fails=False),
-        "after quick": _Step("after quick", 1, done, {"quick"}, fails=False),
-    }
-    failed = run(steps, Clock("fast"), stop_at_failure=False, is_cancelled=lambda: bool(done))
-    assert (done, failed) == (["quick", "slow cancelled"], ["slow"])
-
-
-class _Meeting(_Step):
-    """A step whose work ends only when that of another one is under way, too."""
-
-    barrier = Barrier(2, timeout=10)
-    longer = 0.0
-
-    def carry_out(self) -> None:
-        self.barrier.wait()
-        time.sleep(self.longer)
-        super().carry_out()
-
-
-def test_at_real_speed_nobody_waits_for_the_work_of_others() -> None:
-    done: list[str] = []
-    steps = {
-        "one": _Meeting("one", 0, done, set(), fails=False),
-        "signal": _Meeting("signal", math.inf, done, set(), fails=False),
-        "after one": _Step("after one", 0.1, done, {"one"}, fails=False),
-    }
-    assert run(steps, Clock("real"), stop_at_failure=True) == []
-    assert sorted(done) == ["after one", "one", "signal"]
-
-
-def test_at_real_speed_what_is_at_work_when_another_step_fails_comes_to_its_end() -> None:
-    done: list[str] = []
-    at_work = _Meeting("at work", 0, done, set(), fails=False)
-    at_work.longer = 0.3
-    steps = {
-        "failing": _Meeting("failing", 0, done, set(), fails=True),
-        "at work": at_work,
-        "due": _Step("due", 60, done, set(), fails=False),
-        "after": _Step("after", 0, done, {"at work"}, fails=False),
-    }
-    assert sorted(run(steps, Clock("real"), stop_at_failure=True)) == ["due", "failing"]
-    assert sorted(done) == ["at work", "due cancelled", "failing"]

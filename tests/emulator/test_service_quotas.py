@@ -3,15 +3,14 @@
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 
 from config.settings import load
-from emulator import stand_ins
+from emulator import prerequisites
 from emulator.aws import EmulatedAws
+from scripts import emulated
 from scripts.estimate.quotas import LUSTRE_FILE_SYSTEMS, LUSTRE_STORAGE, quotas
 from tests.configurations import CONFIG, SHIPPED
 from tests.emulator.account import REGION
-from tests.emulator.stacks import code_and_message
 
 TRN, VPCS = {"ServiceCode": "ec2", "QuotaCode": "L-2C3B7624"}, {"ServiceCode": "vpc", "QuotaCode": "L-F678F1CE"}
 
@@ -37,36 +36,6 @@ def test_a_quota_has_an_applied_value_once_it_was_raised(client: Any, rehearsed_
     assert client.list_service_quotas(ServiceCode="ec2")["Quotas"] == []
 
 
-def test_quotas_are_of_a_region(client: Any, rehearsed_aws: EmulatedAws) -> None:
-    client.request_service_quota_increase(**TRN, DesiredValue=2048)
-    elsewhere = rehearsed_aws.client("service-quotas", "us-east-1")
-    assert elsewhere.list_service_quotas(ServiceCode="ec2")["Quotas"] == []
-
-
-def test_an_increase_must_be_one(client: Any) -> None:
-    with pytest.raises(ClientError) as caught:
-        client.request_service_quota_increase(**VPCS, DesiredValue=5)
-    message = "You must provide a quota value greater than the current quota value"
-    assert code_and_message(caught.value) == ("IllegalArgumentException", message)
-    client.request_service_quota_increase(**VPCS, DesiredValue=6)
-    with pytest.raises(client.exceptions.IllegalArgumentException):
-        client.request_service_quota_increase(**VPCS, DesiredValue=6)
-
-
-@pytest.mark.parametrize(("service", "code"), [("ec2", "L-F678F1CE"), ("s3", "L-DC2B2D3D")])
-def test_what_does_not_exist(client: Any, service: str, code: str) -> None:
-    for operation in (client.get_service_quota, client.get_aws_default_service_quota):
-        with pytest.raises(client.exceptions.NoSuchResourceException):
-            operation(ServiceCode=service, QuotaCode=code)
-
-
-@pytest.mark.parametrize("service", ["ebs", "ec2", "fsx", "vpc"])
-def test_defaults_are_listed(client: Any, service: str) -> None:
-    listed = client.list_aws_default_service_quotas(ServiceCode=service)["Quotas"]
-    assert {each["ServiceCode"] for each in listed} == {service}
-    assert len({each["QuotaCode"] for each in listed}) == len(listed)
-
-
 def test_defaults_are_those_of_the_plan(client: Any) -> None:
     needed = [each for name in SHIPPED for each in quotas(load(CONFIG / f"{name}.yaml")) if each.code]
     for quota in needed:
@@ -76,15 +45,15 @@ def test_defaults_are_those_of_the_plan(client: Any) -> None:
     assert {each["QuotaCode"] for each in listed} == {*LUSTRE_STORAGE.values(), *LUSTRE_FILE_SYSTEMS.values()}
 
 
-def test_stand_ins_have_room_for_every_configuration(client: Any, rehearsed_aws: EmulatedAws) -> None:
+def test_accounts_have_room_for_every_configuration(client: Any, rehearsed_aws: EmulatedAws) -> None:
     for name in SHIPPED:
-        stand_ins.create(rehearsed_aws, load(CONFIG / f"{name}.yaml"))  # raises each quota once
+        emulated.create_prerequisites(rehearsed_aws, load(CONFIG / f"{name}.yaml"))  # raises each quota once
     raised = {
         each["QuotaCode"]: each["Value"]
         for service in ("ebs", "ec2", "vpc")
         for each in client.list_service_quotas(ServiceCode=service)["Quotas"]
     }
-    assert raised == {code: value for (_, code), value in stand_ins.RAISED_QUOTAS.items()}
+    assert raised == {code: value for (_, code), value in prerequisites.RAISED_QUOTAS.items()}
     for name in SHIPPED:
         for quota in quotas(load(CONFIG / f"{name}.yaml")):
             assert quota.needed <= raised.get(quota.code, quota.default or 0), quota

@@ -7,7 +7,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from emulator.aws import EmulatedAws
-from tests.emulator.stacks import TRUST, Stacks, code_and_message, export, parameter
+from tests.emulator.stacks import REGION, TRUST, Stacks, code_and_message, export, parameter
 
 REFUSED = parameter(Name="aws/refused")  # Systems Manager keeps names that begin with "aws" to itself
 PROPERTY_ERROR = {"Type": "AWS::SSM::Parameter", "Properties": {"Type": "String", "Value": "v", "Foo": 1}}
@@ -84,8 +84,6 @@ def test_what_is_under_way_when_another_resource_fails_is_cancelled(stacks: Stac
     ("arguments", "status", "left"),
     [
         ({"OnFailure": "DO_NOTHING"}, "CREATE_FAILED", 1),
-        ({"DisableRollback": True}, "CREATE_FAILED", 1),
-        ({"DeploymentConfig": {"DisableRollback": True}}, "CREATE_FAILED", 1),
         ({"OnFailure": "ROLLBACK"}, "ROLLBACK_COMPLETE", 0),
         ({"OnFailure": "DELETE"}, "DELETE_COMPLETE", 0),
     ],
@@ -97,39 +95,11 @@ def test_what_a_failed_creation_leads_to(stacks: Stacks, arguments: dict[str, An
     assert len(stacks.values()) == left
 
 
-def test_a_failed_creation_that_was_left_can_be_mended_or_rolled_back(stacks: Stacks) -> None:
-    for name in ("mended", "dropped"):
-        stacks.create(name, {"A": parameter(), "Bad": REFUSED | {"DependsOn": "A"}}, OnFailure="DO_NOTHING")
-    stacks.update("mended", {"A": parameter(), "Bad": parameter(DependsOn="A")})
-    assert stacks.status("mended") == "UPDATE_COMPLETE"
-    stacks.client.rollback_stack(StackName="dropped")
-    assert stacks.status("dropped") == "ROLLBACK_COMPLETE"
-    assert len(stacks.values()) == 2
-
-
-@pytest.mark.parametrize(
-    ("policy", "arguments", "left"),
-    [
-        ("Retain", {}, 1),
-        ("RetainExceptOnCreate", {}, 0),
-        ("Retain", {"RetainExceptOnCreate": True}, 0),
-    ],
-)
-def test_deletion_policies_hold_in_a_roll_back(
-    stacks: Stacks, policy: str, arguments: dict[str, Any], left: int
-) -> None:
-    # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-deletionpolicy.html
-    resources = {"A": parameter(DeletionPolicy=policy), "Bad": REFUSED | {"DependsOn": "A"}}
-    stacks.create("s", resources, **arguments)
-    assert len(stacks.values()) == left
-
-
 @pytest.mark.parametrize(
     ("resource", "reason"),
     [
         (PROPERTY_ERROR, "#: extraneous key [Foo] is not permitted"),
         ({"Type": "AWS::Sagemaker::Nonsense"}, None),
-        ({"Type": "AWS::MSK::Cluster", "Properties": {}}, "required key"),
     ],
 )
 def test_what_is_wrong_with_a_resource_is_said_by_name(stacks: Stacks, resource: Any, reason: str | None) -> None:
@@ -188,19 +158,6 @@ def test_replaced_and_removed_resources_stay_where_their_policies_say_so(stacks:
     assert {name for name, status, _ in stacks.events("s") if status == "DELETE_SKIPPED"} == {"A", "B"}
 
 
-def test_a_replacement_of_the_same_name_fails(stacks: Stacks) -> None:
-    # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-name.html
-    properties = {"RoleName": "r", "AssumeRolePolicyDocument": TRUST}
-    moved = {"Type": "AWS::IAM::Role", "Properties": {**properties, "Path": "/elsewhere/"}}
-    capabilities = {"Capabilities": ["CAPABILITY_NAMED_IAM"]}
-    stacks.create("s", {"R": {"Type": "AWS::IAM::Role", "Properties": properties}}, **capabilities)
-    stacks.update("s", {"R": moved}, **capabilities)
-    assert stacks.status("s") == "UPDATE_ROLLBACK_COMPLETE"
-    [reason] = stacks.reasons("s", "UPDATE_FAILED")
-    assert "already exists" in reason
-    assert "HandlerErrorCode: AlreadyExists" in reason
-
-
 def test_a_failed_update_is_rolled_back(stacks: Stacks) -> None:
     resources = {"A": parameter("1"), "B": parameter(Name="b"), "D": parameter(Name="d")}
     stacks.create("s", resources, template={"Outputs": {"O": {"Value": {"Ref": "B"}}}})
@@ -243,29 +200,6 @@ def test_a_roll_back_that_fails_can_be_continued(stacks: Stacks, aws: EmulatedAw
     stacks.client.continue_update_rollback(StackName="s", ResourcesToSkip=["A"])
     assert stacks.status("s") == "UPDATE_ROLLBACK_COMPLETE"
     assert stacks.values()["b"] == "1"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "template"),
-    [({"Tags": [{"Key": "k", "Value": "v"}]}, {}), ({}, {"Outputs": {"O": {"Value": "o"}}})],
-)
-def test_tags_or_outputs_alone_are_an_update(stacks: Stacks, arguments: dict[str, Any], template: Any) -> None:
-    stacks.create("s", {"A": parameter()})
-    stacks.update("s", {"A": parameter()}, template=template, **arguments)
-    assert stacks.status("s") == "UPDATE_COMPLETE"
-
-
-def test_no_change_is_an_error(stacks: Stacks) -> None:
-    stacks.create("s", {"A": parameter()})
-    with pytest.raises(ClientError) as refused:
-        stacks.update("s", {"A": parameter()}, template={"Description": "another"})
-    assert code_and_message(refused.value) == ("ValidationError", "No updates are to be performed.")
-
-
-def test_a_resource_keeps_its_type(stacks: Stacks) -> None:
-    stacks.create("s", {"A": parameter()})
-    with pytest.raises(ClientError, match="Update of resource type is not permitted"):
-        stacks.update("s", {"A": {"Type": "AWS::SQS::Queue"}})
 
 
 # Parameters and conditions
@@ -373,7 +307,6 @@ def test_exports_and_imports(stacks: Stacks) -> None:
     stacks.create("producer", {"A": parameter(Name="a")}, template=outputs)
     stacks.create("consumer", {"B": parameter({"Fn::ImportValue": "shared"}, Name="b")})
     assert stacks.values()["b"] == "a"
-    assert stacks.client.list_imports(ExportName="shared")["Imports"] == ["consumer"]
 
     stacks.create("second", {"C": parameter()}, template=outputs | {"Outputs": {"O": export("x", "shared")}})
     assert stacks.status("second") == "ROLLBACK_COMPLETE"
@@ -401,32 +334,6 @@ def test_exports_and_imports(stacks: Stacks) -> None:
     stacks.delete("consumer")
     stacks.delete("producer")
     assert stacks.values() == {}
-
-
-@pytest.mark.parametrize(
-    ("output", "reason"),
-    [
-        (
-            {"Value": {"Ref": "AWS::NoValue"}},
-            "Template format error: The Value field of every Outputs member must evaluate to a String.",
-        ),
-        (
-            export("v", ""),
-            "Template format error: The Name field of every Export member must be specified and consist only of "
-            "alphanumeric characters, colons, or hyphens.",
-        ),
-    ],
-)
-def test_an_output_that_is_none_fails_the_stack(stacks: Stacks, output: dict[str, Any], reason: str) -> None:
-    stacks.create("s", {"A": parameter()}, template={"Outputs": {"O": output}})
-    assert stacks.status("s") == "ROLLBACK_COMPLETE"
-    assert reason in stacks.reasons("s", "ROLLBACK_IN_PROGRESS")[0]
-
-
-def test_an_import_of_nothing_fails_the_stack(stacks: Stacks) -> None:
-    stacks.create("s", {"A": parameter({"Fn::ImportValue": "nothing"})})
-    assert stacks.status("s") == "ROLLBACK_COMPLETE"
-    assert "No export named nothing found." in stacks.reasons("s", "ROLLBACK_IN_PROGRESS")[0]
 
 
 def test_outputs_of_other_stacks_and_regions(stacks: Stacks, aws: EmulatedAws) -> None:
@@ -488,19 +395,6 @@ def test_a_nested_stack_gives_its_outputs_and_goes_with_its_parent(stacks: Stack
     assert stacks.values() == {}
 
 
-def test_a_parent_tells_the_id_of_a_nested_stack_before_that_begins(stacks: Stacks, nested: Any) -> None:
-    # https://github.com/aws-samples/aws-scalable-big-blue-button-example/issues/36 has such events.
-    stacks.create("root", {"Child": nested({"A": parameter()})})
-    [initiated] = [
-        each
-        for each in stacks.client.describe_stack_events(StackName="root")["StackEvents"]
-        if each.get("ResourceStatusReason") == "Resource creation Initiated"
-    ]
-    *_, first = stacks.client.describe_stack_events(StackName=initiated["PhysicalResourceId"])["StackEvents"]
-    assert first["ResourceStatusReason"] == "User Initiated"
-    assert initiated["Timestamp"] <= first["Timestamp"]
-
-
 def test_a_failed_nested_stack_fails_its_parent(stacks: Stacks, nested: Any) -> None:
     root_id = stacks.create("root", {"Child": nested({"A": parameter(), "Bad": REFUSED | {"DependsOn": "A"}})})
     assert stacks.status(root_id) == "ROLLBACK_COMPLETE"
@@ -517,3 +411,122 @@ def test_a_failed_update_of_a_nested_stack_is_rolled_back_with_its_parent(stacks
     assert stacks.status("root") == "UPDATE_ROLLBACK_COMPLETE"
     assert "was not successfully updated. Currently in UPDATE_ROLLBACK_" in stacks.reasons("root", "UPDATE_FAILED")[0]
     assert stacks.values() == {"a": "1", "b": "1"}
+
+
+# What operations do beside
+
+
+def test_events_tell_of_each_step(stacks: Stacks) -> None:
+    # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
+    stacks.create("s", {"A": parameter(Name="a")})
+    stacks.update("s", {"A": parameter("2", Name="a")})
+    stacks.delete("s")
+    [summary] = stacks.client.list_stacks()["StackSummaries"]
+    assert stacks.events(summary["StackId"]) == [
+        ("s", "CREATE_IN_PROGRESS", "User Initiated"),
+        ("A", "CREATE_IN_PROGRESS", ""),
+        ("A", "CREATE_IN_PROGRESS", "Resource creation Initiated"),
+        ("A", "CREATE_COMPLETE", ""),
+        ("s", "CREATE_COMPLETE", ""),
+        ("s", "UPDATE_IN_PROGRESS", "User Initiated"),
+        ("A", "UPDATE_IN_PROGRESS", ""),
+        ("A", "UPDATE_COMPLETE", ""),
+        ("s", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", ""),
+        ("s", "UPDATE_COMPLETE", ""),
+        ("s", "DELETE_IN_PROGRESS", "User Initiated"),
+        ("A", "DELETE_IN_PROGRESS", ""),
+        ("A", "DELETE_COMPLETE", ""),
+        ("s", "DELETE_COMPLETE", ""),
+    ]
+
+
+def test_a_stack_whose_creation_was_rolled_back_can_only_be_deleted(stacks: Stacks) -> None:
+    # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
+    stacks.create("s", {"Bad": REFUSED})
+    body = json.dumps({"Resources": {"A": parameter()}})
+    for action, arguments, message in (
+        (stacks.client.create_stack, {"TemplateBody": body}, "already exists"),
+        (stacks.client.update_stack, {"TemplateBody": body}, "can not be updated"),
+        (stacks.client.create_change_set, {"TemplateBody": body, "ChangeSetName": "c"}, "can not be updated"),
+        (stacks.client.rollback_stack, {}, "can not be rolled back"),
+        (stacks.client.continue_update_rollback, {}, "can not continue rolling back update"),
+    ):
+        with pytest.raises(ClientError, match=message):
+            action(StackName="s", **arguments)
+    stacks.delete("s")
+    stacks.create("s", {"A": parameter()})
+    assert stacks.status("s") == "CREATE_COMPLETE"
+
+
+def test_what_a_failed_update_was_asked_for_is_forgotten(stacks: Stacks) -> None:
+    # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
+    template = {"Parameters": {"P": {"Type": "String"}}}
+    arguments = {"Parameters": [{"ParameterKey": "P", "ParameterValue": "1"}], "Tags": [{"Key": "k", "Value": "1"}]}
+    stacks.create("s", {"A": parameter({"Ref": "P"}, Name="a")}, template=template, **arguments)
+    before = stacks.describe("s")
+    worse = {"Parameters": [{"ParameterKey": "P", "ParameterValue": "2"}], "Tags": [{"Key": "k", "Value": "2"}]}
+    resources = {"A": parameter({"Ref": "P"}, Name="a"), "Bad": REFUSED | {"DependsOn": "A"}}
+    stacks.update("s", resources, template=template, **worse)
+    assert stacks.status("s") == "UPDATE_ROLLBACK_COMPLETE"
+    after = stacks.describe("s")
+    assert (after["Parameters"], after["Tags"]) == (before["Parameters"], before["Tags"])
+    assert set(stacks.client.get_template(StackName="s")["TemplateBody"]["Resources"]) == {"A"}
+    assert stacks.values() == {"a": "1"}
+
+
+@pytest.mark.parametrize(
+    ("policy", "rolled_back", "removed"),
+    [("Delete", False, False), ("RetainExceptOnCreate", False, True), ("Retain", True, True)],
+)
+def test_what_policies_do_in_an_update(stacks: Stacks, policy: str, rolled_back: bool, removed: bool) -> None:
+    # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-deletionpolicy.html
+    stacks.create("s", {"A": parameter(Name="a")})
+    new = {"A": parameter(Name="a"), "B": parameter(Name="b", DeletionPolicy=policy)}
+    stacks.update("s", {**new, "Bad": REFUSED | {"DependsOn": "B"}})
+    assert ("b" in stacks.values()) is rolled_back
+    if rolled_back:
+        stacks.ssm.delete_parameter(Name="b")
+    stacks.update("s", new)
+    stacks.update("s", {"A": parameter(Name="a")})
+    assert ("b" in stacks.values()) is removed
+
+
+def test_an_output_that_another_stack_reads_can_go_and_change(stacks: Stacks) -> None:
+    # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/intrinsic-function-reference-getstackoutput.html
+
+    def output(value: str) -> dict[str, Any]:
+        return {"Outputs": {"O": {"Value": value}}}
+
+    reference = {"Fn::GetStackOutput": {"StackName": "producer", "OutputName": "O"}}
+    stacks.create("producer", {"A": parameter(Name="a")}, template=output("1"))
+    stacks.create("consumer", {"B": parameter(reference, Name="b")})
+    stacks.update("producer", {"A": parameter(Name="a")}, template=output("2"))
+    assert stacks.values()["b"] == "1"
+    stacks.update("consumer", {"B": parameter(reference, Name="b")})
+    assert stacks.values()["b"] == "2"
+    stacks.delete("producer")
+    assert stacks.values() == {"b": "2"}
+
+
+def test_termination_protection_is_that_of_the_root_stack(stacks: Stacks, aws: EmulatedAws) -> None:
+    # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-protect-stacks.html
+    s3 = aws.client("s3", REGION)
+    s3.create_bucket(Bucket="templates")
+    s3.put_object(Bucket="templates", Key="t", Body=json.dumps({"Resources": {"A": parameter()}}).encode())
+    properties = {"TemplateURL": "https://templates.s3.us-east-1.amazonaws.com/t"}
+    child = {"Type": "AWS::CloudFormation::Stack", "Properties": properties}
+    stacks.create("root", {"Child": child, "B": parameter()}, EnableTerminationProtection=True)
+    child_id = stacks.resources("root")["Child"]
+    assert stacks.describe(child_id)["EnableTerminationProtection"] is True
+    with pytest.raises(ClientError, match="TerminationProtection"):
+        stacks.delete(child_id)
+    with pytest.raises(ClientError, match="nested stack"):
+        stacks.client.update_termination_protection(StackName=child_id, EnableTerminationProtection=False)
+    stacks.client.update_termination_protection(StackName="root", EnableTerminationProtection=False)
+    assert stacks.describe(child_id)["EnableTerminationProtection"] is False
+    stacks.client.update_termination_protection(StackName="root", EnableTerminationProtection=True)
+    stacks.update("root", {"B": parameter()})
+    assert stacks.status(child_id) == "DELETE_COMPLETE"
+
+
+# Custom resources

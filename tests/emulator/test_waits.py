@@ -11,12 +11,10 @@ import threading
 import time
 import urllib.request
 from typing import Any
-from urllib.error import HTTPError
 
 import pytest
 
 from emulator.aws import ACCOUNT, EmulatedAws
-from emulator.mailbox import Mailbox, mail_key, mail_url
 from tests.emulator.account import REGION
 from tests.emulator.stacks import Stacks, parameter
 
@@ -114,28 +112,3 @@ def test_all_that_does_not_wait_goes_on(waiting: Waiting) -> None:
     waiting.stacks.create("S", resources)
     events = [(logical_id, status) for logical_id, status, _ in waiting.stacks.events("S")]
     assert events.index(("Slow", "CREATE_COMPLETE")) < events.index(("Wait", "CREATE_FAILED"))
-
-
-def test_a_letter_needs_a_box(rehearsed_aws: EmulatedAws) -> None:
-    with pytest.raises(HTTPError, match="404"):
-        put(mail_url(rehearsed_aws.endpoint, "nobody"), {})
-
-
-def test_a_mailbox_keeps_letters_until_somebody_takes_them() -> None:
-    mailbox = Mailbox()
-    key = mailbox.open()
-    assert mail_key(mail_url("http://127.0.0.1:1", key)) == key
-    mailbox.post(key, b'{"a": 1}')
-    mailbox.post(key, {"a": 2})
-    assert [mailbox.take(key, 0), mailbox.take(key, 0), mailbox.take(key, 0)] == [{"a": 1}, {"a": 2}, None]
-
-
-def test_a_reset_sends_away_whoever_waits() -> None:
-    mailbox = Mailbox()
-    key = mailbox.open()
-    threading.Timer(0.1, mailbox.reset).start()
-    started = time.monotonic()
-    assert mailbox.take(key, 20) is None
-    assert time.monotonic() - started < 10
-    with pytest.raises(LookupError):
-        mailbox.post(key, {})

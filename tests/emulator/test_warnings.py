@@ -35,7 +35,7 @@ def asked() -> dict[str, Any]:
 @pytest.fixture(autouse=True)
 def mended(clusters: Clusters) -> Iterator[None]:
     yield
-    clusters.aws.mend()
+    clusters.aws.clear_faults()
 
 
 @pytest.mark.parametrize("validator", [BROKEN, NOT_ACCEPTED])
@@ -61,7 +61,7 @@ def test_creation_and_updates_pass_or_stop(clusters: Clusters, asked: dict[str, 
         assert f'"type": "{validator}"' in clusters.failure("Cluster", "UPDATE_FAILED")
         # What is wrong with the cluster as it was, too, stops the way back until it is mended.
         assert clusters.stacks.status("parent") == "UPDATE_ROLLBACK_FAILED"
-        clusters.aws.mend()
+        clusters.aws.clear_faults()
         clusters.stacks.client.continue_update_rollback(StackName="parent")
         clusters.wait()
         assert clusters.stacks.status("parent") == "UPDATE_ROLLBACK_COMPLETE"

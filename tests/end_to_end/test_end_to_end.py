@@ -16,13 +16,14 @@ import pytest
 import yaml
 
 from config.settings import Settings
-from emulator import stand_ins
 from emulator.aws import ACCOUNT, EmulatedAws
 from emulator.cdk import CommandLine
-from emulator.inventory import inventory, reason_to_stay
-from scripts.commands.rehearse import Deployment, Edit, give_up, raise_max_count
+from emulator.inventory import inventory
+from scripts import emulated
 from scripts.commands.validate import environments
 from scripts.deployment import PARTS
+from scripts.emulated import reason_to_stay
+from scripts.rehearse.rehearsal import Assemblies, Edit, raise_max_count, remove_protection
 from tests.deployed import create_stacks, planned
 from tests.stacks.deployments import Deployment as Synthesized
 from toolchain.assembly import Assembly
@@ -36,6 +37,8 @@ ROOT = Path(__file__).parents[2]
 NODE_SCRIPTS = ROOT / "nodes"
 RUNNER = ROOT / "constructs" / "ultracluster" / "run_bundle.sh"
 QUICK = "dev"
+ELSEWHERE = "trn1-16"
+"""Lives in test_life.py, and is what most tests of commands have."""
 TOOL = "parallelcluster:custom_resource"
 """The tag that the provider gives to its clusters."""
 
@@ -43,9 +46,9 @@ TOOL = "parallelcluster:custom_resource"
 class Deployed:
     """A deployment, as its APIs and tools show it."""
 
-    def __init__(self, deployment: Deployment, aws: EmulatedAws, *edits: Edit) -> None:
-        self._deployment = deployment
-        self._edits = (give_up, *edits)
+    def __init__(self, assemblies: Assemblies, aws: EmulatedAws, *edits: Edit) -> None:
+        self._assemblies = assemblies
+        self._edits = (remove_protection, *edits)
         self.settings: Settings = self.add("created")
         self.name = self.settings.name
         self._aws = aws
@@ -54,25 +57,25 @@ class Deployed:
 
     def prepare(self, *edits: Edit) -> None:
         """Bring an account into the state that README asks for, and synthesize a change."""
-        stand_ins.create(self._aws, self.add("changed", *edits))
+        emulated.create_prerequisites(self._aws, self.add("changed", *edits))
         assert self._cdk.bootstrap(self.settings.region) == 0
         self.before = self.inventory()
 
     def create(self) -> None:
         """Make the stacks without the CDK's command line."""
-        stand_ins.create(self._aws, self.settings)
-        stand_ins.bootstrap(self._aws, self.settings.region)
+        emulated.create_prerequisites(self._aws, self.settings)
+        emulated.bootstrap(self._aws, self.settings)
         self.before = self.inventory()
-        create_stacks(self._aws, Synthesized(self.settings, Path(self._deployment.assembly("created"))))
+        create_stacks(self._aws, Synthesized(self.settings, Path(self._assemblies.directory("created"))))
 
     def planned(self, assembly: str, settings: Settings) -> dict[str, list[dict[str, Any]]]:
         """Return what change sets for an assembly say, by part."""
-        synthesized = Synthesized(settings, Path(self._deployment.assembly(assembly)))
+        synthesized = Synthesized(settings, Path(self._assemblies.directory(assembly)))
         return {part: planned(self._aws, synthesized, part) for part in PARTS}
 
     def add(self, assembly: str, *edits: Edit) -> Settings:
         """Synthesize changed settings under a name."""
-        return self._deployment.add(assembly, *self._edits, *edits)
+        return self._assemblies.add(assembly, *self._edits, *edits)
 
     def delete(self) -> None:
         """Delete the stacks without the CDK's command line."""
@@ -86,7 +89,7 @@ class Deployed:
     def cdk(self, assembly: str, command: str, *arguments: str) -> list[str]:
         """Run a command of the CDK, which has to succeed, and return what it says."""
         said: list[str] = []
-        directory = self._deployment.assembly(assembly)
+        directory = self._assemblies.directory(assembly)
         code = self._cdk.run(command, *arguments, "--app", directory, report=said.append)
         assert code == 0, "\n".join(said)
         return said
@@ -132,7 +135,7 @@ class Deployed:
 
     def rendered(self, assembly: str) -> dict[str, Any]:
         """Return the cluster's configuration in the template, with the values that its references have by now."""
-        template = Assembly(Path(self._deployment.assembly(assembly))).stacks[f"{self.name}-cluster"].template
+        template = Assembly(Path(self._assemblies.directory(assembly))).stacks[f"{self.name}-cluster"].template
         [resource] = [each for each in template["Resources"].values() if each["Type"] == CLUSTER_TYPE]
         scope = Described(self.client("cloudformation"), f"{self.name}-cluster")
         configuration: dict[str, Any] = Evaluator(scope).evaluate(resource["Properties"]["ClusterConfiguration"])
@@ -212,7 +215,7 @@ def deployment(tmp_path: Path, aws: EmulatedAws) -> Iterator[Callable[..., Deplo
     with ExitStack() as made:
 
         def synthesize(environment: str, *edits: Edit) -> Deployed:
-            found = Deployment(environment, tmp_path)
+            found = Assemblies(environment, tmp_path)
             made.callback(found.close)
             return Deployed(found, aws, *edits)
 
@@ -220,7 +223,7 @@ def deployment(tmp_path: Path, aws: EmulatedAws) -> Iterator[Callable[..., Deplo
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("environment", [name for name in environments() if name != QUICK])
+@pytest.mark.parametrize("environment", [name for name in environments() if name not in (QUICK, ELSEWHERE)])
 def test_it_deploys_and_goes(environment: str, deployment: Callable[..., Deployed]) -> None:
     found = deployment(environment)
     found.create()
@@ -230,6 +233,7 @@ def test_it_deploys_and_goes(environment: str, deployment: Callable[..., Deploye
     assert left_behind(found) == []
 
 
+@pytest.mark.slow
 def test_by_the_command_lines(
     deployment: Callable[..., Deployed], tmp_path: Path, wait_for: Callable[[Callable[[], bool]], None]
 ) -> None:

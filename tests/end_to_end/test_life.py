@@ -18,12 +18,13 @@ from botocore.exceptions import ClientError, WaiterError
 
 from config.settings import load
 from emulator.aws import EmulatedAws
-from emulator.inventory import inventory, reason_to_stay
-from scripts import command, deploy
+from emulator.inventory import inventory
+from scripts import command
 from scripts.clock import Clock
 from scripts.commands import destroy, diagnose, fleet, status
 from scripts.deployment import PARTS
 from scripts.destroy.stacks import PAUSE
+from scripts.emulated import reason_to_stay
 from scripts.fleet import scaling
 from tests.deployed import create_stack
 from tests.emulator.stacks import parameter
@@ -53,8 +54,8 @@ class Life:
         self.operated.shell(self.slurm.shell)
         self._capsys = capsys
 
-    def begin(self, *parts: str) -> threading.Thread:
-        """Begin to make stacks, one after the other until one fails."""
+    def start(self, *parts: str) -> threading.Thread:
+        """Start to create stacks, one after the other until one fails."""
 
         def make() -> None:
             for part in parts:
@@ -63,9 +64,9 @@ class Life:
                 except WaiterError:
                     return
 
-        begun = threading.Thread(target=make)
-        begun.start()
-        return begun
+        running = threading.Thread(target=make)
+        running.start()
+        return running
 
     def deploy(self, _: str, assembly: Path, __: Sequence[str], **___: object) -> int:
         """Update the stacks as the CDK command line does it, but without that."""
@@ -80,7 +81,7 @@ class Life:
         return 0
 
     def update(self, stack: str, **more: Mapping[str, Any]) -> None:
-        """Begin to update a stack to what it is, and more resources."""
+        """Start to update a stack to what it is, and more resources."""
         cloudformation = self.operated.client("cloudformation")
         template = cloudformation.get_template(StackName=stack)["TemplateBody"]
         template = {**template, "Resources": {**template["Resources"], **more}}
@@ -127,7 +128,7 @@ def life(
         found.operated.act_as(found.operated.environment, monkeypatch)
         for module in (command, scaling):
             monkeypatch.setattr(module, "CONFIG", found.path.parent)
-        monkeypatch.setattr(deploy, "deploy", found.deploy)
+        monkeypatch.setattr("scripts.deploy.deploy", found.deploy)
         monkeypatch.setattr("rich.console.Console.width", 80)
         yield found
 
@@ -159,23 +160,23 @@ def test_from_the_first_stack_to_the_last(life: Life, hurry: Hurry) -> None:
     before = life.left()
 
     operated.aws.inject("head-node")
-    begun = life.begin(*PARTS)
+    running = life.start(*PARTS)
     code, text = life.call(status, "--watch")
-    begun.join()
+    running.join()
     assert code == command.FAILED
     assert "trn1-16-cluster  ROLLBACK_COMPLETE" in text
     assert "Failed to execute OnNodeConfigured script" in text
     assert "The start-up script of the head node failed" in text, "what failed is diagnosed"
-    operated.aws.mend()
+    operated.aws.clear_faults()
     operated.log("ip-10-0-0-1.i-0a1b.cfn-init", "head_node.sh: failed (20): /fsx is full. To do: make room.")
     code, text = life.call(diagnose, "--json")
     assert [each["id"] for each in json.loads(text)["causes"][:2]] == ["node-script", "custom-action"]
 
     assert life.call(destroy, "--yes", "--force", "--sweep")[0] == command.DONE
     life.forget_logs()
-    begun = life.begin("cluster", "monitoring")
+    running = life.start("cluster", "monitoring")
     code, text = life.call(status, "--watch")
-    begun.join()
+    running.join()
     assert code == command.DONE
     assert "trn1-16: complete after" in text
     assert life.call(diagnose)[0] == command.DONE
@@ -189,7 +190,7 @@ def test_from_the_first_stack_to_the_last(life: Life, hurry: Hurry) -> None:
     code, text = life.call(status, "--watch")
     assert code == command.FAILED
     assert "trn1-16-cluster  UPDATE_ROLLBACK_COMPLETE" in text
-    operated.aws.mend()
+    operated.aws.clear_faults()
     code, text = life.call(diagnose)
     assert code == command.FAILED
     assert "AWS failed without saying why" in text
@@ -199,7 +200,7 @@ def test_from_the_first_stack_to_the_last(life: Life, hurry: Hurry) -> None:
     hurry.interrupted = PAUSE
     assert life.call(destroy, "--yes", "--force")[0] == command.INTERRUPTED
     hurry.interrupted = None
-    operated.aws.mend()
+    operated.aws.clear_faults()
     code, text = life.call(diagnose)
     assert code == command.FAILED
     assert "Instances still stop in the placement group" in text

@@ -1,4 +1,4 @@
-"""`python -m scripts rehearse` says what happens, and with its exit code whether all went as it should."""
+"""`python -m scripts rehearse` shows each step, and its exit code says whether all succeeded."""
 
 import os
 import re
@@ -8,18 +8,26 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from datetime import UTC, datetime
 from pathlib import Path
 
 import boto3
 import pytest
+import yaml
 
+from config.settings import Settings
 from emulator.aws import ACCOUNT, EmulatedAws
 from emulator.faults import FAULTS
 from scripts.commands import rehearse
+from scripts.rehearse import rehearsal
+from scripts.rehearse.failures import failures
+from scripts.rehearse.rehearsal import Assemblies, Rehearsal
+from tests.configurations import CONFIG, SHIPPED
+from tests.emulator.stacks import Stacks, parameter
 from toolchain.parallelcluster import PYTHON
 
 ROOT = Path(__file__).parents[2]
-STEPS = ("prepare", "deploy", "show", "change", "change_in_vain", "destroy")
+STEPS = ("prepare", "deploy", "show", "change", "change_rejected", "destroy")
 
 
 @pytest.fixture
@@ -28,7 +36,7 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., int]:
 
     def main(*arguments: str) -> int:
         monkeypatch.setattr(sys, "argv", ["rehearse", *arguments])
-        monkeypatch.setattr(rehearse, "LOG", tmp_path / "emulator.log")
+        monkeypatch.setattr(rehearse, "LOG", tmp_path / "rehearsal.log")
         return rehearse.main()
 
     return main
@@ -36,11 +44,24 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., int]:
 
 @pytest.fixture
 def without_stacks(monkeypatch: pytest.MonkeyPatch, aws: EmulatedAws) -> None:
-    """Let the steps that take their time do nothing, and what they would have needed not be made for them."""
+    """Let the steps that take long do nothing."""
     for step in STEPS:
-        monkeypatch.setattr(rehearse.Rehearsal, step, lambda *_, **__: None)
-    monkeypatch.setattr(rehearse.Deployment, "_synthesize", lambda *_: None)
-    monkeypatch.setattr("emulator.aws.EmulatedAws", lambda **_: nullcontext(aws))
+        monkeypatch.setattr(Rehearsal, step, lambda *_, **__: None)
+    monkeypatch.setattr(Assemblies, "_synthesize", lambda *_: None)
+    monkeypatch.setattr(rehearsal, "EmulatedAws", lambda **_: nullcontext(aws))
+
+
+@pytest.mark.parametrize("environment", SHIPPED)
+def test_each_configuration_can_be_changed(environment: str) -> None:
+    """Otherwise the settings' own rules would refuse it, long after the start."""
+    raw = yaml.safe_load((CONFIG / f"{environment}.yaml").read_text(encoding="utf-8"))
+    before = Settings.model_validate(raw)
+    for edit in (rehearsal.raise_max_count, rehearsal.change_head_node, rehearsal.remove_protection):
+        edit(raw)
+    after = Settings.model_validate(raw)
+    assert after.cluster_spec.max_nodes == before.cluster_spec.max_nodes + 1
+    assert after.cluster.head_node.instance_type != before.cluster.head_node.instance_type
+    assert (after.termination_protection, after.storage.retain) == ([], False)
 
 
 @pytest.mark.parametrize(
@@ -62,23 +83,27 @@ def test_what_cannot_be_rehearsed(
     assert complaint in capsys.readouterr().err
 
 
-def test_the_help_names_every_fault(run: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        run("--help")
-    said = capsys.readouterr().out
-    assert [name for name, fault in FAULTS.items() if f"  {name}" not in said or fault.what not in said] == []
+def test_what_failed_is_found_in_all_stacks_and_nothing_else(aws: EmulatedAws) -> None:
+    stacks = Stacks(aws)
+    stacks.create("old", {"Bad": parameter(Name="aws/refused")})
+    aws.inject("resource", "A")
+    since = datetime.now(UTC)
+    stacks.create("new", {"A": parameter(), "B": parameter(DependsOn="A")})
+    stacks.delete("new")
+    found = failures(stacks.client, since)
+    assert [(each.stack_name, each.logical_id, each.status) for each in found] == [("new", "A", "CREATE_FAILED")]
 
 
 @pytest.mark.usefixtures("without_stacks")
 def test_what_is_left_behind_is_named(
     run: Callable[..., int], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def forget_something(rehearsal: rehearse.Rehearsal, **_: bool) -> None:
-        ec2 = rehearsal._aws.client("ec2", "us-west-2")
+    def forget_something(running: Rehearsal, **_: bool) -> None:
+        ec2 = running._aws.client("ec2", "us-west-2")
         ec2.create_placement_group(GroupName="forgotten", Strategy="cluster")
-        rehearsal._aws.client("logs", "us-west-2").create_log_group(logGroupName="/aws/lambda/dev-f")
+        running._aws.client("logs", "us-west-2").create_log_group(logGroupName="/aws/lambda/dev-f")
 
-    monkeypatch.setattr(rehearse.Rehearsal, "destroy", forget_something)
+    monkeypatch.setattr(Rehearsal, "destroy", forget_something)
     assert run("dev") == 1
     said = capsys.readouterr().out
     assert "AWS::EC2::PlacementGroup forgotten: LEFT BEHIND" in said
@@ -96,9 +121,9 @@ def test_nothing_is_left(run: Callable[..., int], capsys: pytest.CaptureFixture[
 def test_a_fault_that_strikes_nothing_is_no_success(
     run: Callable[..., int], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rehearse.Rehearsal, "_run_cdk", lambda *_: 0)
+    monkeypatch.setattr(Rehearsal, "_run_cdk", lambda *_: 0)
     assert run("dev", "--fault", "resource:Nothing") == 1
-    assert "FAILED: nothing failed: this deployment has nothing that the fault resource:Nothing strikes" in (
+    assert "FAILED: nothing failed: the fault resource:Nothing concerns nothing in this deployment" in (
         capsys.readouterr().out
     )
 
@@ -108,13 +133,13 @@ def test_a_fault_that_strikes_nothing_is_no_success(
 def test_a_warning_that_passes_is_no_failure(
     validator: str, code: int, run: Callable[..., int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rehearse.Rehearsal, "_run_cdk", lambda *_: 0)
+    monkeypatch.setattr(Rehearsal, "_run_cdk", lambda *_: 0)
     assert run("dev", "--fault", f"warning:{validator}") == code
 
 
 @pytest.mark.slow
 @pytest.mark.validation
-def test_a_bootstrap_of_ones_own_will_do(
+def test_another_bootstrap_stack(
     run: Callable[..., int], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     key = f"arn:aws:kms:us-west-2:{ACCOUNT}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
@@ -123,17 +148,20 @@ def test_a_bootstrap_of_ones_own_will_do(
     settings = settings.replace("  kms_key_arn: null       # null: S3's", f"  kms_key_arn: {key}  # null: S3's")
     (tmp_path / "trn1-16.yaml").write_text(settings, encoding="utf-8")
     monkeypatch.setattr(rehearse, "CONFIG", tmp_path)
+    monkeypatch.setattr(rehearsal, "CONFIG", tmp_path)
+    for step in ("change", "change_rejected", "destroy", "check_leftovers"):
+        monkeypatch.setattr(Rehearsal, step, lambda *_, **__: None)
     stacks: set[str] = set()
     keys: set[str] = set()
 
-    def show(rehearsal: rehearse.Rehearsal) -> None:
-        cloudformation, s3 = (rehearsal._aws.client(service, "us-west-2") for service in ("cloudformation", "s3"))
+    def show(running: Rehearsal) -> None:
+        cloudformation, s3 = (running._aws.client(service, "us-west-2") for service in ("cloudformation", "s3"))
         stacks.update(each["StackName"] for each in cloudformation.describe_stacks()["Stacks"])
         bucket = f"cdk-ml-team-assets-{ACCOUNT}-us-west-2"
         for each in s3.list_objects_v2(Bucket=bucket)["Contents"]:
             keys.add(s3.head_object(Bucket=bucket, Key=each["Key"])["SSEKMSKeyId"].rpartition("/")[2])
 
-    monkeypatch.setattr(rehearse.Rehearsal, "show", show)
+    monkeypatch.setattr(Rehearsal, "show", show)
 
     assert run("trn1-16") == 0, capsys.readouterr().out
     assert {"CDKToolkit-ml-team", "trn1-16-cluster"} <= stacks
@@ -141,9 +169,8 @@ def test_a_bootstrap_of_ones_own_will_do(
     assert keys == {key.rpartition("/")[2]}
 
 
-@pytest.mark.slow
 @pytest.mark.validation
-def test_every_step_is_told(run: Callable[..., int], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_every_step_is_shown(run: Callable[..., int], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert run("dev", "--fault", "quota") == 0
     said = capsys.readouterr().out
     in_order = (
@@ -152,19 +179,19 @@ def test_every_step_is_told(run: Callable[..., int], capsys: pytest.CaptureFixtu
         r"❌  dev-network failed to deploy",
         r"The CDK's exit code is 1\.",
         r"dev-network: CREATE_FAILED NetworkVpcNatAddress\w+: .*The maximum number of addresses has been reached",
-        r"The same once more",
+        r"The same once more, without the fault",
         r"✅  dev-cluster",
         r"dev-trn1-trn1-32xl\W+trn1\.32xlarge\W+1 interface, 8",
         r"dev-cluster\W+Connect\W+aws ssm start-session --region us-west-2 --target i-",
         r"UPDATE_COMPLETE  Custom::PclusterCluster",
         r"UPDATE_FAILED    Custom::PclusterCluster .*Restore 'InstanceType' value to 'c6i.xlarge'",
-        r"the cluster runs on unchanged\.",
+        r"the cluster is unchanged\.",
         r"✅  dev-network: destroyed",
         r"Nothing else\.",
         r"All in \d+ s\.",
     )
     assert re.search(".*".join(in_order), said, re.DOTALL), said
-    assert "dev-network | " in (tmp_path / "emulator.log").read_text(encoding="utf-8")
+    assert "dev-network | " in (tmp_path / "rehearsal.log").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

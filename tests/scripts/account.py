@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from config.settings import Settings
-from emulator import stand_ins
 from emulator.aws import EmulatedAws
+from scripts import emulated
 from scripts.deployment import PARTS, Deployment
 from tests.deployed import create_stacks
 from tests.stacks import deployments
@@ -35,8 +35,8 @@ class Operated:
         self.aws = aws
         self.settings = settings
         self.synthesized = deployments.deploy(settings, directory)
-        stand_ins.create(aws, settings)
-        stand_ins.bootstrap(aws, settings.region, settings.bootstrap)
+        emulated.create_prerequisites(aws, settings)
+        emulated.bootstrap(aws, settings)
         create_stacks(aws, self.synthesized, parts)
 
     @property

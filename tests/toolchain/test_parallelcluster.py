@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import pytest
 
-from emulator import stand_ins
+from emulator import prerequisites
 from scripts.preflight import images
 from ultracluster.domain import cluster_rules, names, neuron, slurm
 from ultracluster.domain.cluster import OperatingSystem
@@ -75,7 +75,7 @@ def test_official_images_are_named_as_parallelcluster_looks_for_them(
 ) -> None:
     parts = pcluster_constants("constants.py")["OS_TO_IMAGE_NAME_PART_MAP"]
     assert set(images.NAME_PARTS) == set(get_args(OperatingSystem))
-    for ours in (images.NAME_PARTS, stand_ins.OFFICIAL_IMAGES):
+    for ours in (images.NAME_PARTS, prerequisites.OFFICIAL_IMAGES):
         assert ours == {system: parts[system] for system in ours}
 
 

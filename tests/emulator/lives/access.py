@@ -78,54 +78,6 @@ def _policy(account: Account) -> Case:
     )
 
 
-@case("AWS::IAM::ManagedPolicy")
-def _managed_policy(account: Account) -> Case:
-    first, second = account.role().ref, account.role().ref
-    iam = account.client("iam")
-
-    def look(policy: Resource) -> Any:
-        found = iam.get_policy(PolicyArn=policy.ref)["Policy"]
-        version = iam.get_policy_version(PolicyArn=policy.ref, VersionId=found["DefaultVersionId"])["PolicyVersion"]
-        roles = iam.list_entities_for_policy(PolicyArn=policy.ref)["PolicyRoles"]
-        return found["Path"], version["Document"], [role["RoleName"] for role in roles]
-
-    return Case(
-        properties={"Description": "", "Path": "/x/", "PolicyDocument": S3_READ, "Roles": [first]},
-        look=look,
-        made=("/x/", S3_READ, [first]),
-        changes={"PolicyDocument": EC2_READ, "Roles": [second]},
-        changed=("/x/", EC2_READ, [second]),
-        attributes={
-            "AttachmentCount",
-            "CreateDate",
-            "DefaultVersionId",
-            "IsAttachable",
-            "PermissionsBoundaryUsageCount",
-            "PolicyArn",
-            "PolicyId",
-            "UpdateDate",
-        },
-    )
-
-
-@case("AWS::IAM::InstanceProfile")
-def _instance_profile(account: Account) -> Case:
-    first, second = account.role().ref, account.role().ref
-
-    def look(profile: Resource) -> Any:
-        found = account.client("iam").get_instance_profile(InstanceProfileName=profile.ref)["InstanceProfile"]
-        return found["Path"], [role["RoleName"] for role in found["Roles"]]
-
-    return Case(
-        properties={"Path": "/x/", "Roles": [first]},
-        look=look,
-        made=("/x/", [first]),
-        changes={"Roles": [second]},
-        changed=("/x/", [second]),
-        attributes={"Arn"},
-    )
-
-
 @case("AWS::KMS::Key")
 def _key(account: Account) -> Case:
     kms = account.client("kms")
@@ -145,23 +97,4 @@ def _key(account: Account) -> Case:
         changes={"Description": None, "EnableKeyRotation": None, "Tags": None},
         changed=("", "Enabled", False, []),
         attributes={"Arn", "KeyId"},
-    )
-
-
-@case("AWS::KMS::Alias")
-def _alias(account: Account) -> Case:
-    policy = statement(Action="kms:*", Principal="*", Resource="*")
-    first, second = (account.create("AWS::KMS::Key", KeyPolicy=policy).ref for _ in range(2))
-
-    def look(_: Resource) -> Any:
-        found = account.client("kms").list_aliases()["Aliases"]
-        return [each["TargetKeyId"] for each in found if each["AliasName"] == "alias/a"]
-
-    return Case(
-        properties={"AliasName": "alias/a", "TargetKeyId": first},
-        look=look,
-        made=[first],
-        changes={"TargetKeyId": second},
-        changed=[second],
-        attributes=set(),
     )

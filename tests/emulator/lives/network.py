@@ -63,56 +63,6 @@ def _subnet(account: Account) -> Case:
     )
 
 
-@case("AWS::EC2::InternetGateway")
-def _internet_gateway(account: Account) -> Case:
-    def look(gateway: Resource) -> Any:
-        account.client("ec2").describe_internet_gateways(InternetGatewayIds=[gateway.ref])
-        return tags_of(account, gateway.ref)
-
-    return Case(
-        properties={"Tags": tags(Name="a")},
-        look=look,
-        made={"Name": "a"},
-        changes={"Tags": None},
-        changed={},
-        attributes={"InternetGatewayId"},
-    )
-
-
-@case("AWS::EC2::VPCGatewayAttachment")
-def _gateway_attachment(account: Account) -> Case:
-    first, second = account.create("AWS::EC2::InternetGateway"), account.create("AWS::EC2::InternetGateway")
-
-    def look(_: Resource) -> Any:
-        found = account.client("ec2").describe_internet_gateways(InternetGatewayIds=[first.ref, second.ref])
-        return [each["InternetGatewayId"] for each in found["InternetGateways"] if each["Attachments"]]
-
-    return Case(
-        properties={"VpcId": account.vpc().ref, "InternetGatewayId": first.ref},
-        look=look,
-        made=[first.ref],
-        changes={"InternetGatewayId": second.ref},
-        changed=[second.ref],
-        attributes={"AttachmentType"},
-    )
-
-
-@case("AWS::EC2::RouteTable")
-def _route_table(account: Account) -> Case:
-    def look(table: Resource) -> Any:
-        account.client("ec2").describe_route_tables(RouteTableIds=[table.ref])
-        return tags_of(account, table.ref)
-
-    return Case(
-        properties={"VpcId": account.vpc().ref},
-        look=look,
-        made={},
-        changes={"Tags": tags(Name="a")},
-        changed={"Name": "a"},
-        attributes={"RouteTableId"},
-    )
-
-
 @case("AWS::EC2::Route")
 def _route(account: Account) -> Case:
     vpc = account.vpc()
@@ -131,41 +81,6 @@ def _route(account: Account) -> Case:
         changes={"GatewayId": None, "NatGatewayId": nat_gateway.ref},
         changed=[{"GatewayId": None, "NatGatewayId": nat_gateway.ref}],
         attributes={"CidrBlock"},
-    )
-
-
-@case("AWS::EC2::SubnetRouteTableAssociation")
-def _route_table_association(account: Account) -> Case:
-    vpc = account.vpc()
-    subnet, table = account.subnet(vpc), account.create("AWS::EC2::RouteTable", VpcId=vpc.ref)
-
-    def look(_: Resource) -> Any:
-        found = account.client("ec2").describe_route_tables(RouteTableIds=[table.ref])["RouteTables"][0]
-        return [each["SubnetId"] for each in found["Associations"]]
-
-    return Case(
-        properties={"SubnetId": subnet.ref, "RouteTableId": table.ref},
-        look=look,
-        made=[subnet.ref],
-        changes={},
-        changed=[subnet.ref],
-        attributes={"Id"},
-    )
-
-
-@case("AWS::EC2::EIP")
-def _address(account: Account) -> Case:
-    def look(address: Resource) -> Any:
-        found = account.client("ec2").describe_addresses(AllocationIds=[address["AllocationId"]])["Addresses"][0]
-        return found["Domain"], found.get("Tags", [])
-
-    return Case(
-        properties={"Domain": "vpc", "Tags": tags(Name="a")},
-        look=look,
-        made=("vpc", tags(Name="a")),
-        changes={"Tags": tags(Name="b")},
-        changed=("vpc", tags(Name="b")),
-        attributes={"AllocationId", "PublicIp"},
     )
 
 
@@ -223,30 +138,4 @@ def _endpoint(account: Account) -> Case:
         changes={"PrivateDnsEnabled": None, "SubnetIds": subnets[1:], "SecurityGroupIds": groups[1:]},
         changed=(False, [(subnets[1], groups[1:])]),
         attributes={"CreationTimestamp", "DnsEntries", "Id", "NetworkInterfaceIds"},
-    )
-
-
-@case("AWS::EC2::FlowLog")
-def _flow_log(account: Account) -> Case:
-    group = account.create("AWS::Logs::LogGroup")
-
-    def look(flow_log: Resource) -> Any:
-        found = account.client("ec2").describe_flow_logs(FlowLogIds=[flow_log.ref])["FlowLogs"]
-        return [(each["ResourceId"], each["LogGroupName"], each["TrafficType"], each.get("Tags")) for each in found]
-
-    vpc = account.vpc()
-    return Case(
-        properties={
-            "DeliverLogsPermissionArn": account.role()["Arn"],
-            "LogDestinationType": "cloud-watch-logs",
-            "LogGroupName": group.ref,
-            "ResourceId": vpc.ref,
-            "ResourceType": "VPC",
-            "TrafficType": "ALL",
-        },
-        look=look,
-        made=[(vpc.ref, group.ref, "ALL", [])],
-        changes={"Tags": tags(Name="a")},
-        changed=[(vpc.ref, group.ref, "ALL", tags(Name="a"))],
-        attributes={"Id"},
     )

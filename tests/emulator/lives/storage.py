@@ -8,7 +8,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from tests.emulator.account import Account, Resource, statement, tags
+from tests.emulator.account import Account, Resource, tags
 from tests.emulator.lives.case import PUBLIC_LIST, PUBLIC_READ, Case, case, part
 
 
@@ -87,23 +87,13 @@ def _read(action: Callable[..., Any], member: str, bucket: str) -> Any:
         return None
 
 
-def _queue_for_s3(account: Account) -> str:
-    queue = account.create("AWS::SQS::Queue")
-    sent = statement(Action="sqs:SendMessage", Principal={"Service": "s3.amazonaws.com"}, Resource=queue["Arn"])
-    account.create("AWS::SQS::QueuePolicy", PolicyDocument=sent, Queues=[queue.ref])
-    return str(queue["Arn"])
-
-
 @case("AWS::S3::Bucket")
 def _bucket(account: Account) -> Case:
     s3 = account.client("s3")
-    queue = _queue_for_s3(account)
     readers = {
         "BucketEncryption": (s3.get_bucket_encryption, "ServerSideEncryptionConfiguration"),
-        "CorsConfiguration": (s3.get_bucket_cors, "CORSRules"),
         "LifecycleConfiguration": (s3.get_bucket_lifecycle_configuration, "Rules"),
         "LoggingConfiguration": (s3.get_bucket_logging, "LoggingEnabled"),
-        "NotificationConfiguration": (s3.get_bucket_notification_configuration, "QueueConfigurations"),
         "OwnershipControls": (s3.get_bucket_ownership_controls, "OwnershipControls"),
         "PublicAccessBlockConfiguration": (s3.get_public_access_block, "PublicAccessBlockConfiguration"),
         "Tags": (s3.get_bucket_tagging, "TagSet"),
@@ -112,17 +102,13 @@ def _bucket(account: Account) -> Case:
 
     def look(bucket: Resource) -> Any:
         s3.head_bucket(Bucket=bucket.ref)
-        found = {key: _read(*reader, bucket.ref) for key, reader in readers.items()}
-        for notification in found["NotificationConfiguration"] or []:
-            del notification["Id"]  # S3 makes it up
-        return found
+        return {key: _read(*reader, bucket.ref) for key, reader in readers.items()}
 
     public_access = dict.fromkeys(
         ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets"), True
     )
     encryption = {"SSEAlgorithm": "AES256"}
     ownership = {"Rules": [{"ObjectOwnership": "ObjectWriter"}]}
-    prefix_rule = {"Name": "prefix", "Value": "in/"}
     properties = {
         "BucketName": "b-1",
         "AccessControl": "LogDeliveryWrite",
@@ -131,20 +117,13 @@ def _bucket(account: Account) -> Case:
                 {"BucketKeyEnabled": True, "ServerSideEncryptionByDefault": encryption}
             ]
         },
-        "CorsConfiguration": {"CorsRules": [{"AllowedMethods": ["GET"], "AllowedOrigins": ["*"], "MaxAge": 9}]},
         "LifecycleConfiguration": {
             "Rules": [
                 {"Id": "a", "Status": "Enabled", "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 7}},
                 {"Id": "b", "Status": "Enabled", "Prefix": "tmp/", "ExpirationInDays": 3},
-                {"Id": "c", "Status": "Enabled", "Transitions": [{"StorageClass": "GLACIER", "TransitionInDays": 9}]},
             ]
         },
         "LoggingConfiguration": {"LogFilePrefix": "log/"},
-        "NotificationConfiguration": {
-            "QueueConfigurations": [
-                {"Event": "s3:ObjectCreated:*", "Queue": queue, "Filter": {"S3Key": {"Rules": [prefix_rule]}}}
-            ]
-        },
         "OwnershipControls": ownership,
         "PublicAccessBlockConfiguration": public_access,
         "Tags": tags(Name="a"),
@@ -154,7 +133,6 @@ def _bucket(account: Account) -> Case:
         "BucketEncryption": {
             "Rules": [{"BucketKeyEnabled": True, "ApplyServerSideEncryptionByDefault": encryption}],
         },
-        "CorsConfiguration": [{"AllowedMethods": ["GET"], "AllowedOrigins": ["*"], "MaxAgeSeconds": 9}],
         "LifecycleConfiguration": [
             {
                 "ID": "a",
@@ -163,21 +141,8 @@ def _bucket(account: Account) -> Case:
                 "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 7},
             },
             {"ID": "b", "Status": "Enabled", "Filter": {"Prefix": "tmp/"}, "Expiration": {"Days": 3}},
-            {
-                "ID": "c",
-                "Status": "Enabled",
-                "Filter": {"Prefix": ""},
-                "Transitions": [{"StorageClass": "GLACIER", "Days": 9}],
-            },
         ],
         "LoggingConfiguration": {"TargetBucket": "b-1", "TargetPrefix": "log/"},
-        "NotificationConfiguration": [
-            {
-                "Events": ["s3:ObjectCreated:*"],
-                "QueueArn": queue,
-                "Filter": {"Key": {"FilterRules": [{"Name": "prefix", "Value": "in/"}]}},
-            }
-        ],
         "OwnershipControls": ownership,
         "PublicAccessBlockConfiguration": public_access,
         "Tags": tags(Name="a"),
@@ -230,90 +195,6 @@ def _auto_delete_objects(account: Account) -> Case:
         changes={},
         changed=["k", "k"],
         attributes=set(),
-    )
-
-
-@case("AWS::ECR::Repository")
-def _repository(account: Account) -> Case:
-    ecr = account.client("ecr")
-
-    def look(repository: Resource) -> Any:
-        found = ecr.describe_repositories(repositoryNames=[repository.ref])["repositories"][0]
-        policies = [
-            bool(_try(ecr.get_lifecycle_policy, repository.ref)),
-            bool(_try(ecr.get_repository_policy, repository.ref)),
-        ]
-        return found["imageTagMutability"], policies
-
-    rule = {
-        "rulePriority": 1,
-        "selection": {
-            "tagStatus": "untagged",
-            "countType": "sinceImagePushed",
-            "countUnit": "days",
-            "countNumber": 365,
-        },
-        "action": {"type": "expire"},
-    }
-    return Case(
-        properties={
-            "RepositoryName": "images",
-            "ImageTagMutability": "IMMUTABLE",
-            "LifecyclePolicy": {"LifecyclePolicyText": json.dumps({"rules": [rule]})},
-            "RepositoryPolicyText": statement(Action="ecr:BatchGetImage", Principal="*"),
-        },
-        look=look,
-        made=("IMMUTABLE", [True, True]),
-        changes={"ImageTagMutability": None, "LifecyclePolicy": None, "RepositoryPolicyText": None},
-        changed=("MUTABLE", [False, False]),
-        attributes={"Arn", "RepositoryUri"},
-    )
-
-
-def _try(action: Callable[..., Any], repository: str) -> Any:
-    try:
-        return action(repositoryName=repository)
-    except ClientError as error:
-        if error.response["Error"]["Code"].endswith("PolicyNotFoundException"):
-            return None
-        raise
-
-
-@case("AWS::EFS::FileSystem")
-def _shared_home(account: Account) -> Case:
-    def look(file_system: Resource) -> Any:
-        found = account.client("efs").describe_file_systems(FileSystemId=file_system.ref)["FileSystems"][0]
-        return found["Encrypted"], found["ThroughputMode"], found["Tags"]
-
-    return Case(
-        properties={"Encrypted": True, "ThroughputMode": "elastic", "FileSystemTags": tags(Name="a", old="x")},
-        look=look,
-        made=(True, "elastic", tags(Name="a", old="x")),
-        changes={"FileSystemTags": tags(Name="b")},
-        changed=(True, "elastic", tags(Name="b")),
-        attributes={"Arn", "FileSystemId"},
-    )
-
-
-@case("AWS::EFS::MountTarget")
-def _mount_target(account: Account) -> Case:
-    vpc = account.vpc()
-    first, second = account.group(vpc).ref, account.group(vpc).ref
-
-    def look(target: Resource) -> Any:
-        return account.client("efs").describe_mount_target_security_groups(MountTargetId=target.ref)["SecurityGroups"]
-
-    return Case(
-        properties={
-            "FileSystemId": account.create("AWS::EFS::FileSystem", Encrypted=True).ref,
-            "SecurityGroups": [first],
-            "SubnetId": account.subnet(vpc).ref,
-        },
-        look=look,
-        made=[first],
-        changes={"SecurityGroups": [second]},
-        changed=[second],
-        attributes={"Id", "IpAddress"},
     )
 
 

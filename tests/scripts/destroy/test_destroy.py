@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from config.settings import Settings, load
-from emulator import stand_ins
 from emulator.aws import EmulatedAws
-from emulator.inventory import inventory, reason_to_stay
+from emulator.inventory import inventory
+from scripts import emulated
 from scripts.command import CONFIG, run
 from scripts.commands import destroy
 from scripts.destroy import destroy as destruction
 from scripts.destroy import stacks as destruction_stacks
+from scripts.emulated import reason_to_stay
 from scripts.inventory.leftovers_model import FINAL_BACKUP
 from tests.scripts.account import Operated
 from tests.scripts.destroy.destroying import FastClock, KilledError, Killer, Terminal
@@ -41,8 +42,8 @@ def counted(aws: EmulatedAws, settings: Settings) -> Counter[str]:
 def untouched(settings: Settings) -> Counter[str]:
     """Return the same of an account to which nothing was deployed."""
     with EmulatedAws() as aws:
-        stand_ins.create(aws, settings)
-        stand_ins.bootstrap(aws, settings.region, settings.bootstrap)
+        emulated.create_prerequisites(aws, settings)
+        emulated.bootstrap(aws, settings)
         return counted(aws, settings)
 
 
@@ -103,7 +104,7 @@ def test_tries_again_while_instances_hold_the_placement_group(
     class Mending(FastClock):
         def sleep(self, seconds: float) -> None:
             if seconds == destruction_stacks.PAUSE:
-                operated.aws.mend()
+                operated.aws.clear_faults()
             super().sleep(seconds)
 
     monkeypatch.setattr("scripts.clock.Clock", Mending)

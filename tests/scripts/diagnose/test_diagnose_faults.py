@@ -34,7 +34,7 @@ class Attempts(Operated):
         self.aws.inject(fault, target)
         with pytest.raises(WaiterError):
             create_stack(self.aws, self.synthesized, part)
-        self.aws.mend()
+        self.aws.clear_faults()
         return diagnose(self.deployment())
 
     def delete(self, part: str) -> None:

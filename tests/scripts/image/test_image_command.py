@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from config.settings import Settings, load
-from emulator import stand_ins
 from emulator.aws import ACCOUNT, EmulatedAws
+from scripts import emulated
 from scripts.commands import image
 from scripts.deployment import Account
 from scripts.image import build, configuration
@@ -194,7 +194,7 @@ def test_the_build_instance_may_read_the_component_and_runs_it_after_parallelclu
     rehearsed_aws: EmulatedAws, parallelcluster: ParallelCluster
 ) -> None:
     settings = load(CONFIG / "trn1-16.yaml")
-    stand_ins.create(rehearsed_aws, settings)
+    emulated.create_prerequisites(rehearsed_aws, settings)
     images = rehearsed_aws.client("ec2", settings.region).describe_images(Owners=["amazon"])["Images"]
     context = BuildContext(images[0]["ImageId"], "our-scripts")
     made = configuration.build_configuration(settings, context, "component.sh")

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from emulator import stand_ins
 from emulator.aws import EmulatedAws
+from scripts import emulated
 from scripts.plan import change_sets, plan
 from scripts.plan.comparison import Comparison
 from tests.deployed import create_stacks
@@ -67,8 +67,8 @@ def deployed_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deplo
     """One deployment for the tests of a module: what is done with restricted permissions ends its head node."""
     settings = edited(ENVIRONMENT, unchanged)
     with EmulatedAws() as aws:
-        stand_ins.create(aws, settings)
-        stand_ins.bootstrap(aws, REGION)
+        emulated.create_prerequisites(aws, settings)
+        emulated.bootstrap(aws, settings)
         create_stacks(aws, deploy(settings, tmp_path_factory.mktemp("deployed")))
         cluster = DeployedCluster(aws, tmp_path_factory.mktemp("assemblies"))
         yield cluster

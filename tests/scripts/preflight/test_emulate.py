@@ -18,8 +18,9 @@ import yaml
 from config.settings import load
 from emulator.aws import EmulatedAws
 from emulator.cdk import CommandLine
-from emulator.spoils import SPOILS
+from emulator.scenarios import SCENARIOS
 from scripts.commands import emulate
+from scripts.emulated import prerequisites_of
 from tests.end_to_end.test_rehearse_command import exports
 
 ROOT = Path(__file__).parents[3]
@@ -45,7 +46,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     [
         (["nope"], "no such file in config/: nope"),
         (["dev", "--spoil", "fire"], "invalid choice: 'fire'"),
-        (["dev", "--spoil", "rsa-key"], "nothing to spoil: that needs settings with cluster.head_node.ssh_key_name"),
+        (["dev", "--spoil", "rsa-key"], "rsa-key: the scenario needs settings with cluster.head_node.ssh_key_name"),
     ],
 )
 def test_what_cannot_be_emulated(run: Any, arguments: list[str], complaint: str) -> None:
@@ -54,14 +55,14 @@ def test_what_cannot_be_emulated(run: Any, arguments: list[str], complaint: str)
     assert complaint in error
 
 
-@pytest.mark.parametrize("name", [name for name, spoil in SPOILS.items() if spoil.needs])
+@pytest.mark.parametrize("name", [name for name, scenario in SCENARIOS.items() if scenario.needs])
 def test_what_is_missing_can_be_put_in(name: str, tmp_path: Path) -> None:
     raw = yaml.safe_load((emulate.CONFIG / "trn1-16.yaml").read_text(encoding="utf-8"))
-    for path, value in emulate.EXAMPLES[SPOILS[name].needs].items():
+    for path, value in emulate.EXAMPLES[SCENARIOS[name].needs].items():
         *parents, key = re.findall(r"\w+", path)
         reduce(lambda part, each: part[int(each) if each.isdigit() else each], parents, raw)[key] = value
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump(raw), encoding="utf-8")
-    assert SPOILS[name].target(load(tmp_path / "mine.yaml")) is not None
+    assert SCENARIOS[name].target(prerequisites_of(load(tmp_path / "mine.yaml"))) is not None
 
 
 def test_it_names_keys_values_and_file_of_what_is_missing(run: Any) -> None:
@@ -100,16 +101,16 @@ def test_an_account_that_cannot_be_prepared(run: Any, monkeypatch: pytest.Monkey
     assert run("dev") == (1, "no room\n")
 
 
-def test_the_help_names_every_spoil(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_help_names_every_scenario(capsys: pytest.CaptureFixture[str]) -> None:
     emulate.parser().print_help()
     said = capsys.readouterr().out
-    assert [name for name, spoil in SPOILS.items() if f"  {name} " not in said or spoil.what not in said] == []
+    assert [name for name, each in SCENARIOS.items() if f"  {name} " not in said or each.what not in said] == []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("spoil", "code"), [("", 0), ("no-quota", 1)])
-def test_another_shell_finds_what_is_spoilt(spoil: str, code: int) -> None:
-    command = [sys.executable, "-m", "scripts", "emulate", "dev", *(["--spoil", spoil] if spoil else [])]
+@pytest.mark.parametrize(("scenario", "code"), [("", 0), ("no-quota", 1)])
+def test_another_shell_finds_what_is_wrong(scenario: str, code: int) -> None:
+    command = [sys.executable, "-m", "scripts", "emulate", "dev", *(["--spoil", scenario] if scenario else [])]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     try:
         done = subprocess.run(
@@ -126,5 +127,5 @@ def test_another_shell_finds_what_is_spoilt(spoil: str, code: int) -> None:
         process.kill()
         process.communicate()
     failed = {each["check"] for each in json.loads(done.stdout)["results"] if each["status"] in ("FAIL", "UNKNOWN")}
-    assert failed == ({SPOILS[spoil].caught_by} if spoil else set())
+    assert failed == ({SCENARIOS[scenario].caught_by} if scenario else set())
     assert done.returncode == code

@@ -129,7 +129,7 @@ def test_a_throttled_call_is_tried_again(ready_aws: EmulatedAws, account: Accoun
     try:
         assert [found.status for found in findings(checking(vpcs), deployment)] == [Status.PASS]
     finally:
-        ready_aws.mend()
+        ready_aws.clear_faults()
 
 
 def test_an_answer_is_asked_for_once(account: Account, deployment: Deployment) -> None:

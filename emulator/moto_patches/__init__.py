@@ -1,0 +1,81 @@
+"""What moto 5.2.5 lacks, and what it lets pass that AWS refuses. Runs inside the server's process.
+
+moto hands each service's requests to one response class; `fill` puts subclasses of some in their place, before
+the server starts. A subclass has one method per API action, named in snake_case. What it has to remember it keeps among
+the attributes of moto's own backend, so that a reset forgets it.
+
+A resource whose id AWS chooses gets a chosen one from a tag `_custom_id_`, moto's name for this
+(moto/utilities/id_generator.py), which its EC2 does not honour. So what a deployment expects has the ids that it names.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import moto.cloudtrail.urls
+import moto.cloudwatch.urls
+import moto.ec2.models.security_groups
+import moto.ec2.urls
+import moto.fsx.urls
+import moto.iam.urls
+import moto.kms.urls
+import moto.logs.urls
+import moto.resourcegroups.urls
+import moto.s3.models
+import moto.servicequotas.urls
+import moto.ssm.urls
+from moto.core.responses import BaseResponse
+
+from emulator.moto_patches.access import Iam, Kms, count_calls, name_service_roles, refuse_as_services_do
+from emulator.moto_patches.backups import Fsx
+from emulator.moto_patches.dlm import add_lifecycle_manager
+from emulator.moto_patches.faults import FaultyEc2, withhold_offerings
+from emulator.moto_patches.instances import place_offerings_by_zone_id
+from emulator.moto_patches.launches import complete_launches_of_groups, widen_attachments
+from emulator.moto_patches.monitoring import CloudTrail, CloudWatch, Logs
+from emulator.moto_patches.networks import find_black_holes
+from emulator.moto_patches.repetitions import avoid_repetitions
+from emulator.moto_patches.reservations import ResourceGroups
+from emulator.moto_patches.s3 import Bucket, judge_signed_requests
+from emulator.moto_patches.security_groups import Rule, SecurityGroups
+from emulator.moto_patches.service_quotas import ServiceQuotas
+from emulator.moto_patches.ssm import Ssm
+
+
+class Ec2(FaultyEc2, SecurityGroups):
+    """EC2 with everything that is added to it here."""
+
+
+def fill() -> None:
+    """Register what is in this package with moto; call it before the server starts."""
+    services: list[tuple[Any, type[BaseResponse]]] = [
+        (moto.cloudtrail.urls, CloudTrail),
+        (moto.cloudwatch.urls, CloudWatch),
+        (moto.ec2.urls, Ec2),
+        (moto.fsx.urls, Fsx),
+        (moto.iam.urls, Iam),
+        (moto.kms.urls, Kms),
+        (moto.logs.urls, Logs),
+        (moto.resourcegroups.urls, ResourceGroups),
+        (moto.servicequotas.urls, ServiceQuotas),
+        (moto.ssm.urls, Ssm),
+    ]
+    for urls, response in services:
+        urls.url_paths = dict.fromkeys(urls.url_paths, response.dispatch)
+    for action in ("group-resources", "list-group-resources"):
+        moto.resourcegroups.urls.url_paths[f"{{0}}/{action}$"] = ResourceGroups.dispatch
+    moto.ec2.models.security_groups.SecurityGroupRule = Rule  # type: ignore[misc]
+    moto.s3.models.FakeBucket = Bucket  # type: ignore[misc]
+    # S3 delivers access logs hours later, if at all; moto at once, and a bucket that logs itself is never empty.
+    moto.s3.models.S3Backend.log_incoming_request = lambda *_: None  # type: ignore[method-assign]
+    refuse_as_services_do()
+    count_calls()
+    place_offerings_by_zone_id()
+    withhold_offerings()
+    complete_launches_of_groups()
+    widen_attachments()
+    avoid_repetitions()
+    find_black_holes()
+    judge_signed_requests()
+    name_service_roles()
+    add_lifecycle_manager()

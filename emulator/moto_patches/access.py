@@ -1,0 +1,194 @@
+"""AWS Identity and Access Management, and the policies of resources."""
+
+# ruff: noqa: D102 - a method is named after the API action that it serves
+from __future__ import annotations
+
+import json
+import re
+from fnmatch import fnmatchcase
+from re import Match
+from typing import Any
+
+from moto.core.authorization import ActionAuthenticatorMixin
+from moto.core.exceptions import AccessDeniedError, JsonRESTError
+from moto.core.request import Request
+from moto.core.responses import ActionResult, BaseResponse
+from moto.core.utils import get_service_model
+from moto.iam.access_control import IAMPolicyStatement, IAMRequest
+from moto.iam.models import SERVICE_NAME_CONVERSION
+from moto.iam.policy_validation import IAMTrustPolicyDocumentValidator
+from moto.iam.responses import IamResponse
+from moto.kms import models
+from moto.kms.responses import KmsResponse
+from moto.s3.responses import ACTION_MAP
+
+from emulator.calls import CALLS, NODE_KEY, access_key
+from emulator.moto_patches.tags import chosen_id
+
+_EFFECTS = ("Allow", "Deny")
+
+
+class PolicySyntaxError(ValueError):
+    """A document is no policy."""
+
+
+def statements(document: str) -> list[dict[str, Any]]:
+    """Return the statements of a policy in JSON.
+
+    Raises:
+        PolicySyntaxError: It is no object with statements that allow or deny.
+    """
+    policy = json.loads(document)
+    found = policy.get("Statement") if isinstance(policy, dict) else None
+    listed = [found] if isinstance(found, dict) else found
+    if not isinstance(listed, list) or not all(
+        isinstance(each, dict) and each.get("Effect") in _EFFECTS for each in listed
+    ):
+        raise PolicySyntaxError
+    return listed
+
+
+def allows(statement: dict[str, Any], action: str) -> bool:
+    """Tell whether a statement allows an action to somebody; conditions are taken for met."""
+    patterns = _listed(statement.get("Action", []))
+    return statement["Effect"] == "Allow" and any(fnmatchcase(action.lower(), pattern.lower()) for pattern in patterns)
+
+
+def _listed(value: str | list[str]) -> list[str]:
+    return [value] if isinstance(value, str) else value
+
+
+_UNKNOWN = "*"
+"""The resource of a request, where it is not found out: everywhere but in S3, SQS, for IAM's roles and parameters."""
+_OF_PARAMETERS = frozenset(
+    {"DeleteParameter", "DeleteParameters", "GetParameter", "GetParameterHistory", "GetParameters", "PutParameter"}
+)
+_PREFIXES = {"monitoring": "cloudwatch", "tagging": "tag"}
+"""Services' prefixes in IAM's actions, where they are not the names with which requests are signed.
+
+https://docs.aws.amazon.com/service-authorization/latest/reference/reference_policies_actions-resources-contextkeys.html
+"""
+_match_known = IAMPolicyStatement._match
+
+
+def refuse_as_services_do() -> None:
+    """Give refusals the codes of AWS, and let what a policy says of a certain resource hold for an unknown one.
+
+    https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadBucket.html needs s3:ListBucket,
+    https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetBucketEncryption.html s3:GetEncryptionConfiguration.
+    """
+    ACTION_MAP["BUCKET"]["HEAD"]["DEFAULT"] = "ListBucket"
+    ACTION_MAP["BUCKET"]["GET"]["encryption"] = "GetEncryptionConfiguration"
+    ActionAuthenticatorMixin._authenticate_and_authorize_normal_action = _authorize  # type: ignore[assignment,method-assign]
+    IAMPolicyStatement._match = staticmethod(_match)  # type: ignore[assignment,method-assign]
+
+
+class _Request(IAMRequest):
+    """A request whose action is named as policies name it, and whose signature fits also when it has no body."""
+
+    def __init__(self, **request: Any) -> None:
+        super().__init__(**request)
+        service, action = self._action.split(":")
+        if self._method in ("GET", "DELETE"):
+            self._data = {}  # moto takes the headers for the body
+        self._action = f"{_PREFIXES.get(service, service)}:{action}"
+
+
+def _authorize(self: BaseResponse, resource: str = _UNKNOWN) -> None:
+    """Ask IAM, but for what nodes do. Its words are those of most services that talk XML; the others have their own.
+
+    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html,
+    https://docs.aws.amazon.com/systems-manager/latest/APIReference/CommonErrors.html
+    """
+    if access_key(self.headers.get("Authorization", "")) == NODE_KEY:
+        return
+    try:
+        for each in _resources(self, resource):
+            self._authenticate_and_authorize_action(_Request, each)
+    except AccessDeniedError as error:
+        protocol = self.determine_response_protocol(get_service_model(self.boto3_service_name))
+        if protocol == "ec2":
+            error.description = str(error.description).replace(error.error_type, "UnauthorizedOperation")
+        elif protocol == "rest-xml":
+            error.description = re.sub("</?Errors>", "", str(error.description))
+        elif protocol.endswith("json"):
+            code = "AccessDeniedException"
+            error.description = json.dumps({"__type": code, "code": code, "message": error.message})
+        raise
+
+
+def _resources(request: BaseResponse, resource: str) -> list[str]:
+    """Return what a request is about. Parameters are known by their names in it.
+
+    https://docs.aws.amazon.com/service-authorization/latest/reference/list_awssystemsmanager.html
+    """
+    if request.boto3_service_name != "ssm" or request._get_action() not in _OF_PARAMETERS:
+        return [resource]
+    names = request._get_param("Names") or [request._get_param("Name")]
+    prefix = f"arn:aws:ssm:{request.region}:{request.current_account}:parameter"
+    bare = [name.removeprefix(prefix).split(":")[0].removeprefix("/") for name in names]  # without version or label
+    return [f"{prefix}/{name}" for name in bare]
+
+
+def _match(pattern: str, value: str) -> Match[str] | None:
+    return re.match("", "") if value == _UNKNOWN else _match_known(pattern, value)
+
+
+class Iam(IamResponse):
+    """IAM that checks the trust policy of a new role; moto checks all other policies, and that of an old role."""
+
+    def create_role(self) -> ActionResult:
+        policy = json.loads(self._get_param("AssumeRolePolicyDocument"))
+        # In this place IAM takes the old version of the language, too, which is the default.
+        current = {**policy, "Version": "2012-10-17"}
+        IAMTrustPolicyDocumentValidator(json.dumps(current)).validate()
+        return super().create_role()
+
+
+def name_service_roles() -> None:
+    """Give FSx's service-linked role the name that AWS gives it.
+
+    https://docs.aws.amazon.com/fsx/latest/LustreGuide/using-service-linked-roles.html
+    """
+    SERVICE_NAME_CONVERSION["fsx"] = "AmazonFSx"
+
+
+class Kms(KmsResponse):
+    """KMS that refuses a key policy which nobody could change any more, and knows what a key is for by default.
+
+    https://docs.aws.amazon.com/kms/latest/APIReference/API_CreateKey.html, BypassPolicyLockoutSafetyCheck and KeyUsage
+    """
+
+    def create_key(self) -> str:
+        if self._get_param("Policy"):
+            self._check_policy()
+        self.body = json.dumps({"KeyUsage": "ENCRYPT_DECRYPT", **json.loads(self.body)})
+        tags = {each["TagKey"]: each["TagValue"] for each in self._get_param("Tags") or []}
+        with chosen_id(models, "generate_key_id", tags):
+            return super().create_key()
+
+    def put_key_policy(self) -> str:
+        self._check_policy()
+        return super().put_key_policy()
+
+    def _check_policy(self) -> None:
+        try:
+            changeable = any(allows(each, "kms:PutKeyPolicy") for each in statements(self._get_param("Policy")))
+        except PolicySyntaxError:
+            changeable = False
+        if not changeable and not self._get_param("BypassPolicyLockoutSafetyCheck"):
+            raise JsonRESTError(
+                "MalformedPolicyDocumentException",
+                "The new key policy will not allow you to update the key policy in the future.",
+            )
+
+
+def count_calls() -> None:
+    """Note each request once it is known which call it is."""
+    set_up = BaseResponse.setup_class
+
+    def setup_class(self: BaseResponse, request: Request, *arguments: Any, **options: Any) -> None:
+        set_up(self, request, *arguments, **options)
+        CALLS.note(request.headers.get("Authorization", ""), f"{self.boto3_service_name}:{self._get_action()}")
+
+    BaseResponse.setup_class = setup_class  # type: ignore[method-assign]

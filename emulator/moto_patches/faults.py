@@ -1,0 +1,72 @@
+"""What goes wrong in EC2 on demand (`emulator.faults`)."""
+
+# ruff: noqa: D102 - a method is named after the API action that it serves
+from __future__ import annotations
+
+from typing import Any
+
+from moto.core.common_types import TYPE_RESPONSE
+from moto.core.responses import ActionResult
+from moto.ec2.exceptions import EC2ClientError
+from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend
+from moto.ec2.models.instance_types import InstanceTypeOfferingBackend
+from moto.ec2.models.instances import Instance
+
+from emulator.faults import FAULTS_IN_FORCE
+from emulator.moto_patches.launches import Launches
+
+_COMPUTE = ("parallelcluster:node-type", "Compute")
+
+
+class FaultyEc2(Launches):
+    """EC2, which refuses what a fault in force makes it refuse. Codes and words are EC2's own.
+
+    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
+    """
+
+    def call_action(self) -> TYPE_RESPONSE:
+        if FAULTS_IN_FORCE.throttles(f"ec2:{self._get_action()}", self.headers.get("Authorization", "")):
+            return self.serialized(ActionResult(EC2ClientError("RequestLimitExceeded", "Request limit exceeded.")))
+        if "stopping" not in FAULTS_IN_FORCE:
+            for instance in self._shutting_down:
+                instance._state.name, instance._state.code = "terminated", 48
+            self._shutting_down.clear()
+        return super().call_action()
+
+    def terminate_instances(self) -> ActionResult:
+        answer = super().terminate_instances()
+        if "stopping" in FAULTS_IN_FORCE:
+            for instance in self.ec2_backend.get_multi_instances_by_id(self._get_param("InstanceIds")):
+                if _COMPUTE in ((tag["key"], tag["value"]) for tag in instance.get_tags()):
+                    instance._state.name, instance._state.code = "shutting-down", 32
+                    self._shutting_down.append(instance)
+        return answer
+
+    @property
+    def _shutting_down(self) -> list[Instance]:
+        held: list[Instance] = vars(self.ec2_backend).setdefault("shutting_down", [])
+        return held
+
+    def allocate_address(self) -> ActionResult:
+        if "quota" in FAULTS_IN_FORCE:
+            raise EC2ClientError("AddressLimitExceeded", "The maximum number of addresses has been reached.")
+        return super().allocate_address()
+
+    def delete_placement_group(self) -> ActionResult:
+        if "stopping" in FAULTS_IN_FORCE:
+            name = self._get_param("GroupName")
+            message = f"The placement group '{name}' is in use and may not be deleted."
+            raise EC2ClientError("InvalidPlacementGroup.InUse", message)
+        return super().delete_placement_group()
+
+
+def withhold_offerings() -> None:
+    """Let no zone offer what a fault keeps it from offering, whoever asks: a user, or a launch."""
+    matches = InstanceTypeOfferingBackend.matches_filters
+    zone_ids = {zone.name: zone.zone_id for zones in RegionsAndZonesBackend.zones.values() for zone in zones}
+
+    def matches_filters(backend: Any, offering: dict[str, Any], *arguments: Any) -> bool:
+        zone_id = zone_ids.get(offering["Location"], offering["Location"])
+        return FAULTS_IN_FORCE.offers(zone_id, offering["InstanceType"]) and matches(backend, offering, *arguments)
+
+    InstanceTypeOfferingBackend.matches_filters = matches_filters  # type: ignore[assignment,method-assign]

@@ -1,0 +1,296 @@
+"""Amazon FSx for Lustre."""
+
+# ruff: noqa: D102 - a method is named after the API action that it serves
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+from moto.core.exceptions import JsonRESTError
+from moto.ec2.models import ec2_backends
+from moto.fsx.exceptions import FileSystemNotFound
+from moto.fsx.models import FileSystem
+from moto.fsx.responses import FSxResponse
+from moto.s3.models import s3_backends
+
+LUSTRE_PORT = 988
+
+_THROUGHPUTS = {"PERSISTENT_1": (50, 100, 200), "PERSISTENT_2": (125, 250, 500, 1000)}
+"""Values of PerUnitStorageThroughput, in MB/s/TiB, by deployment type with SSDs; other types have none.
+
+https://docs.aws.amazon.com/fsx/latest/APIReference/API_CreateFileSystemLustreConfiguration.html
+"""
+
+_METADATA_IOPS = ((1200, 1500), (2400, 3000), (9600, 6000))
+"""Largest capacity in GiB, and the metadata IOPS that come with it; beyond, 12000 for each 24000 GiB, up to 192000.
+
+https://docs.aws.amazon.com/fsx/latest/LustreGuide/performance.html#dne-metadata-performance
+"""
+
+_SMALLEST = 1200
+
+
+class FileSystems(FSxResponse):
+    """FSx whose file systems have a network interface per subnet, a mount name, a VPC and ids of AWS's length.
+
+    They can be updated, and linked to buckets.
+    """
+
+    def create_file_system(self) -> str:
+        if self._body["FileSystemType"] == "LUSTRE":
+            self._check_lustre(self._body)
+        self._check_network()
+        short = json.loads(super().create_file_system())["FileSystem"]["FileSystemId"]
+        file_system = self.fsx_backend.file_systems.pop(short)
+        file_system.file_system_id = f"fs-{uuid4().hex[:17]}"
+        file_system.dns_name = file_system.dns_name.replace(short, file_system.file_system_id)
+        arn = file_system.resource_arn.replace(short, file_system.file_system_id)
+        self.fsx_backend.tagger.copy_tags(file_system.resource_arn, arn)
+        file_system.resource_arn = arn
+        vars(file_system)["version"] = self._body.get("FileSystemTypeVersion")
+        self.fsx_backend.file_systems[file_system.file_system_id] = file_system
+        ec2 = self._ec2_backend
+        self._interfaces[file_system.file_system_id] = [
+            ec2.create_network_interface(
+                subnet_id,
+                private_ip_address=[],
+                group_ids=file_system.security_group_ids,
+                description=f"Created By Amazon FSx for {file_system.file_system_id}",
+            ).id
+            for subnet_id in file_system.subnet_ids
+        ]
+        return json.dumps({"FileSystem": self._described(file_system)})
+
+    def describe_file_systems(self) -> str:
+        for file_system_id in self._body.get("FileSystemIds") or []:
+            self._file_system(file_system_id)
+        answer = json.loads(super().describe_file_systems())
+        answer["FileSystems"] = [
+            self._described(self._file_system(each["FileSystemId"])) for each in answer["FileSystems"]
+        ]
+        return json.dumps(answer)
+
+    def update_file_system(self) -> str:
+        file_system = self._file_system(self._body["FileSystemId"])
+        changes = self._body.get("LustreConfiguration", {})
+        if file_system.file_system_type == "LUSTRE":
+            configuration = {**(file_system.lustre_configuration or {}), **changes}
+            capacity = file_system.storage_capacity
+            self._check_lustre({"StorageCapacity": capacity, **self._body, "LustreConfiguration": configuration})
+            if metadata := (file_system.lustre_configuration or {}).get("MetadataConfiguration"):
+                self._check_metadata(metadata, file_system.storage_capacity)
+        if capacity := self._body.get("StorageCapacity"):
+            if capacity <= file_system.storage_capacity:
+                raise JsonRESTError(
+                    "BadRequest",
+                    f"The storage capacity can only be increased. Current storage capacity: "
+                    f"{file_system.storage_capacity} GiB, requested: {capacity} GiB.",
+                )
+            file_system.storage_capacity = capacity
+        if version := self._body.get("FileSystemTypeVersion"):
+            vars(file_system)["version"] = version
+        file_system.lustre_configuration = {**(file_system.lustre_configuration or {}), **changes}
+        return json.dumps({"FileSystem": self._described(file_system)})
+
+    def delete_file_system(self) -> str:
+        answer = super().delete_file_system()
+        file_system_id = self._body["FileSystemId"]
+        for interface_id in self._interfaces.pop(file_system_id):
+            self._ec2_backend.delete_network_interface(interface_id)
+        for association in list(self._associations_of(file_system_id)):
+            del self._associations[association["AssociationId"]]
+        return answer
+
+    # Data repository associations
+
+    def create_data_repository_association(self) -> str:
+        file_system = self._file_system(self._body["FileSystemId"])
+        association_id = f"dra-{uuid4().hex[:17]}"
+        keys = ("BatchImportMetaDataOnCreate", "DataRepositoryPath", "FileSystemPath", "ImportedFileChunkSize", "S3")
+        association: dict[str, Any] = {
+            "AssociationId": association_id,
+            "ResourceARN": f"arn:{self.partition}:fsx:{self.region}:{self.current_account}"
+            f":association/{file_system.file_system_id}/{association_id}",
+            "FileSystemId": file_system.file_system_id,
+            "Lifecycle": "AVAILABLE",
+            "CreationTime": time.time(),
+            **{key: self._body[key] for key in keys if key in self._body},
+        }
+        path = association["FileSystemPath"]
+        for other in self._associations_of(file_system.file_system_id):
+            if _overlap(path, other["FileSystemPath"]):
+                raise JsonRESTError(
+                    "BadRequest", f"The file system path {path} overlaps with that of {other['AssociationId']}."
+                )
+        bucket = association["DataRepositoryPath"].removeprefix("s3://").partition("/")[0]
+        if bucket not in s3_backends[self.current_account][self.partition].buckets:
+            association["Lifecycle"] = "MISCONFIGURED"
+            association["FailureDetails"] = {"Message": f"Amazon FSx is unable to access the S3 bucket {bucket}."}
+        self._associations[association_id] = association
+        self.fsx_backend.tagger.tag_resource(association["ResourceARN"], self._body.get("Tags", []))
+        return json.dumps({"Association": self._described_association(association)})
+
+    def describe_data_repository_associations(self) -> str:
+        wanted = self._body.get("AssociationIds")
+        found = [self._association(each) for each in wanted] if wanted else list(self._associations.values())
+        for condition in self._body.get("Filters", []):
+            if condition["Name"] != "file-system-id":
+                raise JsonRESTError("BadRequest", f"Invalid filter: {condition['Name']}")
+            found = [each for each in found if each["FileSystemId"] in condition["Values"]]
+        return json.dumps({"Associations": [self._described_association(each) for each in found]})
+
+    def update_data_repository_association(self) -> str:
+        association = self._association(self._body["AssociationId"])
+        association |= {key: self._body[key] for key in ("ImportedFileChunkSize", "S3") if key in self._body}
+        return json.dumps({"Association": self._described_association(association)})
+
+    def delete_data_repository_association(self) -> str:
+        association = self._association(self._body["AssociationId"])
+        del self._associations[association["AssociationId"]]
+        return json.dumps({"AssociationId": association["AssociationId"], "Lifecycle": "DELETING"})
+
+    # Helpers
+
+    @staticmethod
+    def _check_lustre(settings: dict[str, Any]) -> None:
+        """Refuse a throughput or a capacity that Lustre file systems of a type do not come with.
+
+        Messages: https://github.com/hashicorp/terraform-provider-aws/issues/24341 (throughput),
+        https://github.com/aws-samples/amazon-eks-autonomous-driving-data-service/issues/12 (capacity).
+        """
+        configuration = settings.get("LustreConfiguration") or {}
+        deployment_type = configuration.get("DeploymentType")
+        throughput = configuration.get("PerUnitStorageThroughput")
+        if throughput not in _THROUGHPUTS.get(deployment_type, (None,)):
+            raise JsonRESTError(
+                "BadRequest",
+                "Invalid Lustre deployment configuration: the provided throughput is invalid or does not meet the "
+                "storage capacity requirement",
+            )
+        capacity = settings.get("StorageCapacity")
+        if capacity is None:
+            if "BackupId" not in settings:
+                raise JsonRESTError("BadRequest", "Storage capacity must be specified for a Lustre file system.")
+            return
+        if capacity != _SMALLEST and (capacity <= 0 or capacity % 2400):
+            raise JsonRESTError(
+                "BadRequest", f"Invalid Lustre FS storage capacity: {capacity}. Must be 1200 or a multiple of 2400."
+            )
+
+    def _check_metadata(self, now: dict[str, Any], capacity: int) -> None:
+        """Refuse fewer metadata IOPS than there are, and growth that wants more of them first, even in one request.
+
+        https://docs.aws.amazon.com/fsx/latest/APIReference/API_UpdateFileSystemLustreMetadataConfiguration.html,
+        https://github.com/hashicorp/terraform-provider-aws/issues/44432. The words of the messages are not public, but
+        for the beginning of the last one.
+        """
+        has = now.get("Iops") or _included_metadata_iops(capacity)
+        wanted = self._body.get("LustreConfiguration", {}).get("MetadataConfiguration")
+        if wanted and (wanted.get("Iops") or _included_metadata_iops(capacity)) < has:
+            raise JsonRESTError("BadRequest", f"Metadata IOPS can only be increased from {has}.")
+        needed = _included_metadata_iops(self._body.get("StorageCapacity") or capacity)
+        if needed > has and (wanted or now["Mode"] == "USER_PROVISIONED"):
+            raise JsonRESTError(
+                "BadRequest",
+                f"Unable to increase the storage capacity: it requires at least {needed} Metadata IOPS, and the file "
+                f"system has {has}.",
+            )
+
+    def _check_network(self) -> None:
+        """Refuse subnets and groups of different VPCs, and groups that let no Lustre traffic in.
+
+        The code is documented (CreateFileSystem, InvalidNetworkSettings); the second message is as users report it:
+        https://github.com/kubernetes-sigs/aws-fsx-csi-driver/issues/32.
+        """
+        ec2 = self._ec2_backend
+        vpc_ids = {ec2.get_subnet(subnet_id).vpc_id for subnet_id in self._body["SubnetIds"]}
+        groups = []
+        for group_id in self._body.get("SecurityGroupIds", []):
+            group = ec2.get_security_group_from_id(group_id)
+            if group is None or {group.vpc_id} != vpc_ids:
+                raise JsonRESTError(
+                    "InvalidNetworkSettings",
+                    f"The security group {group_id} does not exist in the VPC of the subnets provided.",
+                )
+            groups.append(group)
+        if self._body["FileSystemType"] == "LUSTRE" and groups and not any(map(_lets_lustre_in, groups)):
+            raise JsonRESTError(
+                "InvalidNetworkSettings",
+                "The file system cannot be created because the default security group in the subnet provided or the "
+                f"provided security groups do not permit Lustre LNET network traffic on port {LUSTRE_PORT}",
+            )
+
+    def _described(self, file_system: FileSystem) -> dict[str, Any]:
+        ec2 = self._ec2_backend
+        described: dict[str, Any] = {
+            **file_system.to_dict(),
+            "OwnerId": self.current_account,
+            "Lifecycle": "AVAILABLE",
+            "VpcId": ec2.get_subnet(file_system.subnet_ids[0]).vpc_id,
+            "NetworkInterfaceIds": self._interfaces[file_system.file_system_id],
+        }
+        if version := vars(file_system)["version"]:
+            described["FileSystemTypeVersion"] = version
+        if file_system.file_system_type == "LUSTRE":
+            described["LustreConfiguration"] = {
+                **(file_system.lustre_configuration or {}),
+                "MountName": file_system.file_system_id[-8:],
+            }
+        return described
+
+    def _described_association(self, association: dict[str, Any]) -> dict[str, Any]:
+        return {**association, "Tags": self.fsx_backend.list_tags_for_resource(association["ResourceARN"])}
+
+    def _file_system(self, file_system_id: str) -> FileSystem:
+        if file_system_id not in self.fsx_backend.file_systems:
+            raise FileSystemNotFound(file_system_id)
+        return self.fsx_backend.file_systems[file_system_id]
+
+    def _association(self, association_id: str) -> dict[str, Any]:
+        if association_id not in self._associations:
+            raise JsonRESTError(
+                "DataRepositoryAssociationNotFound", f"Data repository association '{association_id}' does not exist."
+            )
+        return self._associations[association_id]
+
+    def _associations_of(self, file_system_id: str) -> Iterator[dict[str, Any]]:
+        return (each for each in self._associations.values() if each["FileSystemId"] == file_system_id)
+
+    @property
+    def _body(self) -> dict[str, Any]:
+        body: dict[str, Any] = json.loads(self.body)
+        return body
+
+    @property
+    def _ec2_backend(self) -> Any:
+        return ec2_backends[self.current_account][self.region]
+
+    @property
+    def _interfaces(self) -> dict[str, list[str]]:
+        interfaces: dict[str, list[str]] = vars(self.fsx_backend).setdefault("network_interfaces", {})
+        return interfaces
+
+    @property
+    def _associations(self) -> dict[str, dict[str, Any]]:
+        associations: dict[str, dict[str, Any]] = vars(self.fsx_backend).setdefault("associations", {})
+        return associations
+
+
+def _included_metadata_iops(capacity: int) -> int:
+    larger = min(12_000 * max(1, capacity // 24_000), 192_000)
+    return next((iops for largest, iops in _METADATA_IOPS if capacity <= largest), larger)
+
+
+def _lets_lustre_in(group: Any) -> bool:
+    return any(
+        rule.ip_protocol == "-1" or (rule.ip_protocol == "tcp" and rule.from_port <= LUSTRE_PORT <= rule.to_port)
+        for rule in group.ingress_rules
+    )
+
+
+def _overlap(path: str, other: str) -> bool:
+    path, other = (f"{each.rstrip('/')}/" for each in (path, other))
+    return path.startswith(other) or other.startswith(path)

@@ -1,0 +1,213 @@
+"""Launches of EC2 instances: as their launch template says, and only where EC2 would launch them."""
+
+# ruff: noqa: D102 - a method is named after the API action that it serves
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import moto.ec2.models.elastic_network_interfaces
+from moto.core.responses import ActionResult
+from moto.ec2.exceptions import DryRunClientError, EC2ClientError
+from moto.ec2.models.elastic_network_interfaces import Attachment, NetworkInterface
+from moto.ec2.models.instance_types import INSTANCE_TYPES
+from moto.ec2.models.instances import Instance, InstanceBackend, Reservation
+from moto.ec2.utils import parse_user_data
+
+from emulator.faults import FAULTS_IN_FORCE
+from emulator.moto_patches.instances import Instances
+from emulator.moto_patches.networks import Networks
+from emulator.moto_patches.reservations import Reservations
+
+LISTENERS: list[Callable[[str, str, Mapping[str, str]], None]] = []
+"""Told the Region, the id and the tags of each instance that is launched."""
+
+_ADDRESSLESS = "efa-only"
+
+
+class CardAttachment(Attachment):
+    """The place of an interface in an instance; moto's are all on the first network card."""
+
+    def __init__(self, interface: NetworkInterface) -> None:
+        super().__init__(interface)
+        self.network_card_index = vars(interface).get("network_card_index", 0)
+
+
+class Launches(Instances, Reservations, Networks):
+    """EC2 with launch templates that hold everything that a launch takes, and instances with several network cards."""
+
+    def create_launch_template_version(self) -> ActionResult:
+        data = self.params["LaunchTemplateData"]
+        if "UserData" in data:
+            data["UserData"] = parse_user_data(data["UserData"])
+        return super().create_launch_template_version()
+
+    def run_instances(self) -> ActionResult:
+        self.params = {**self._from_template(), **self.params}
+        interfaces = self._interfaces()
+        self._check_launch(interfaces)
+        if self._get_param("DryRun"):
+            raise DryRunClientError
+        if "capacity" in FAULTS_IN_FORCE:
+            raise EC2ClientError(
+                "InsufficientInstanceCapacity",
+                f"We currently do not have sufficient {self._get_param('InstanceType')} capacity in the Availability "
+                "Zone you requested. Our system will be working on provisioning additional capacity.",
+            )
+        target = self._get_param("CapacityReservationSpecification.CapacityReservationTarget", {})
+        count = self._get_int_param("MinCount", 1)
+        reservation_id = self._reserved(target, self._get_param("InstanceType"), count)
+        if self._get_param("NetworkInterfaces"):
+            # moto knows an instance's interfaces by device index: numbers stand in for their places meanwhile.
+            self.params["NetworkInterfaces"] = [
+                {**interface, "DeviceIndex": number} for number, interface in enumerate(interfaces)
+            ]
+        mappings = self._get_param("BlockDeviceMappings", [])
+        self.params["BlockDeviceMappings"] = _volumes(self.ec2_backend, self._get_param("ImageId"), mappings)
+        launched = super().run_instances()
+        reservation: Any = launched.result
+        for instance in reservation.instances:
+            instance.placement.group_name = self._get_param("Placement.GroupName", "")
+            instance.capacity_reservation_id = reservation_id
+            if self._get_param("InstanceMarketOptions.MarketType") == "capacity-block":
+                instance.lifecycle = "capacity-block"
+            if self._get_param("NetworkInterfaces"):
+                _place(instance, interfaces)
+            else:
+                instance.nics[0].delete_on_termination = True  # EC2 made it for the instance
+            instance.security_groups = list(instance.nics[0].group_set)
+            for listener in LISTENERS:
+                listener(self.region, instance.id, {tag["key"]: tag["value"] for tag in instance.get_tags()})
+        return launched
+
+    def terminate_instances(self) -> ActionResult:
+        answer = super().terminate_instances()
+        for instance_id in self._get_param("InstanceIds"):
+            instance = self.ec2_backend.get_instance(instance_id)
+            for interface in instance.network_interfaces:
+                if not interface.delete_on_termination:
+                    interface.instance = interface.attachment_id = interface.public_ip = None
+                    interface.status = "available"
+        return answer
+
+    def _from_template(self) -> dict[str, Any]:
+        """Return the parameters that the launch template gives, with the request's tags among its own.
+
+        The user data is left to moto, which takes it from there.
+        """
+        named = self._get_param("LaunchTemplate")
+        if not named:
+            return {}
+        data = dict(self.ec2_backend._get_template_from_args(named).data)
+        data.pop("UserData", None)
+        own = self.params.pop("TagSpecifications", [])
+        return {**data, "TagSpecifications": [*data.get("TagSpecifications", []), *own]}
+
+    def _interfaces(self) -> list[dict[str, Any]]:
+        """Return the interfaces of each instance, each with its subnet and groups."""
+        request = self._get_param("NetworkInterfaces")
+        if not request:
+            subnet_id = self._get_param("SubnetId")
+            groups = self._get_param("SecurityGroupIds", [])
+            return [{"DeviceIndex": 0, "SubnetId": subnet_id, "Groups": groups}] if subnet_id else []
+        interfaces = []
+        for interface in request:
+            if "NetworkInterfaceId" in interface:
+                existing = self.ec2_backend.get_network_interface(interface["NetworkInterfaceId"])
+                if existing.instance:
+                    raise EC2ClientError("InvalidNetworkInterface.InUse", f"Interface: [{existing.id}] in use. ")
+                interfaces.append({**interface, "SubnetId": existing.subnet.id})
+            else:
+                interfaces.append({"DeleteOnTermination": True, **interface})
+        return interfaces
+
+    def _check_launch(self, interfaces: Sequence[Mapping[str, Any]]) -> None:
+        """Refuse what EC2 refuses of a launch, with its error codes (EC2 API Reference, "Error codes")."""
+        ec2 = self.ec2_backend
+        ec2.describe_images(ami_ids=[self._get_param("ImageId")])
+        instance_type = self._get_param("InstanceType")
+        if instance_type not in INSTANCE_TYPES:
+            raise EC2ClientError("InvalidParameterValue", f"Invalid value '{instance_type}' for InstanceType.")
+        if key_name := self._get_param("KeyName"):
+            ec2.describe_key_pairs(key_names=[key_name])
+        if (group := self._get_param("Placement.GroupName")) and group not in self._placement_groups:
+            raise EC2ClientError("InvalidPlacementGroup.Unknown", f"The Placement Group '{group}' is unknown.")
+        target = "CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId"
+        if reservation_id := self._get_param(target):
+            self._reservation(reservation_id)
+        offered = ec2.describe_instance_type_offerings("availability-zone", {"instance-type": [instance_type]})
+        zones = {offer["Location"] for offer in offered}
+        # All interfaces need an address of their own but those that speak EFA only.
+        addressed = [each for each in interfaces if each.get("InterfaceType") != _ADDRESSLESS]
+        for interface in interfaces:
+            subnet = ec2.get_subnet(interface["SubnetId"])
+            if subnet.availability_zone not in zones:
+                raise EC2ClientError(
+                    "Unsupported",
+                    f"Your requested instance type ({instance_type}) is not supported in your requested Availability "
+                    f"Zone ({subnet.availability_zone}).",
+                )
+            self._check_groups(interface.get("Groups", []), subnet)
+            if len(addressed) * self._get_int_param("MinCount", 1) > subnet.available_ip_address_count:
+                raise EC2ClientError(
+                    "InsufficientFreeAddressesInSubnet", f"Not enough free addresses in subnet '{subnet.id}'."
+                )
+
+
+def complete_launches_of_groups() -> None:
+    """Let Auto Scaling groups launch with the interfaces and volumes of their launch templates.
+
+    Their launches do not come as requests of RunInstances. moto takes no interfaces from the template, cannot take
+    instance store, and leaves interfaces behind.
+    """
+    launch = InstanceBackend.run_instances
+
+    def run_instances(backend: Any, image_id: str, *arguments: Any, **options: Any) -> Reservation:
+        if options.get("launch_template") and "nics" not in options:
+            data = backend._get_template_from_args(options["launch_template"]).data
+            options["nics"] = [
+                {**interface, "SubnetId": options["subnet_id"], "DeleteOnTermination": True}
+                for interface in data.get("NetworkInterfaces", [{"DeviceIndex": 0}])
+            ]
+            mappings = data.get("BlockDeviceMappings", [])
+            options["block_device_mappings"] = _volumes(backend, image_id, mappings)
+        return launch(backend, image_id, *arguments, **options)
+
+    InstanceBackend.run_instances = run_instances  # type: ignore[assignment]
+
+
+def widen_attachments() -> None:
+    """Let descriptions of interfaces name the network card."""
+    moto.ec2.models.elastic_network_interfaces.Attachment = CardAttachment  # type: ignore[assignment, misc]
+
+
+def _volumes(ec2: Any, image_id: str, mappings: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the EBS volumes of an instance: those of its image, as the mappings of the launch change them.
+
+    Instance store has no volume, and moto cannot take it.
+    """
+    image = ec2.describe_images(ami_ids=[image_id])[0]
+    gone_with_it = {"DeleteOnTermination": True}
+    volumes = {mapping["DeviceName"]: {**gone_with_it, **mapping["Ebs"]} for mapping in image.block_device_mappings}
+    for mapping in mappings:
+        if "Ebs" in mapping:
+            device = mapping["DeviceName"]
+            volumes[device] = {**volumes.get(device, gone_with_it), **mapping["Ebs"]}
+    return [{"DeviceName": device, "Ebs": volume} for device, volume in volumes.items()]
+
+
+def _place(instance: Instance, interfaces: Sequence[Mapping[str, Any]]) -> None:
+    """Give the interfaces of a new instance the places and the kinds that were asked for."""
+    for number, wanted in enumerate(interfaces):
+        interface = instance.nics[number]
+        interface.device_index = int(wanted["DeviceIndex"])
+        vars(interface)["network_card_index"] = int(wanted.get("NetworkCardIndex", 0))
+        interface.interface_type = wanted.get("InterfaceType", "interface")
+        if interface.interface_type == _ADDRESSLESS:
+            interface.private_ip_address = None
+            interface.private_ip_addresses = []
+    # An interface that was there before gets a public address from its subnet, too, when an instance starts with it.
+    first = instance.nics[0]
+    if "NetworkInterfaceId" in interfaces[0] and first.subnet.map_public_ip_on_launch and not first.public_ip:
+        first.public_ip_auto_assign = True
+        first.check_auto_public_ip()

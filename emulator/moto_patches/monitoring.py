@@ -1,0 +1,99 @@
+"""Amazon CloudWatch with its Logs, and AWS CloudTrail."""
+
+# ruff: noqa: D102 - a method is named after the API action that it serves
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from moto.cloudtrail.responses import CloudTrailResponse
+from moto.cloudwatch.exceptions import ValidationError
+from moto.cloudwatch.responses import CloudWatchResponse
+from moto.core.responses import ActionResult, EmptyResult
+from moto.logs.exceptions import ResourceNotFoundException
+from moto.logs.responses import LogsResponse
+
+_REFERENCE = re.compile(r"(?:ALARM|OK|INSUFFICIENT_DATA)\(\s*\"?([^\"()]+?)\"?\s*\)")
+
+
+class CloudWatch(CloudWatchResponse):
+    """CloudWatch with composite alarms, which are only listed when they are asked for, and dashboards with tags."""
+
+    def put_composite_alarm(self) -> ActionResult:
+        rule = self._get_param("AlarmRule")
+        known = {each for alarm in self.cloudwatch_backend.describe_alarms() for each in (alarm.name, alarm.alarm_arn)}
+        if missing := [each for each in _REFERENCE.findall(rule) if each not in known]:
+            raise ValidationError(
+                f"Could not save the composite alarm as alarms {missing} in the alarm rule do not exist"
+            )
+        unused: dict[str, Any] = dict.fromkeys(
+            (
+                "namespace",
+                "metric_name",
+                "comparison_operator",
+                "evaluation_periods",
+                "period",
+                "threshold",
+                "statistic",
+            )
+        )
+        self.cloudwatch_backend.put_metric_alarm(
+            self._get_param("AlarmName"),
+            **unused,
+            description=self._get_param("AlarmDescription"),
+            dimensions=[],
+            alarm_actions=self._get_param("AlarmActions", []),
+            ok_actions=self._get_param("OKActions", []),
+            insufficient_data_actions=self._get_param("InsufficientDataActions", []),
+            actions_enabled=self._get_param("ActionsEnabled", True),
+            rule=rule,
+            tags=self._get_param("Tags", []),
+        )
+        return EmptyResult()
+
+    def describe_alarms(self) -> ActionResult:
+        answer: Any = super().describe_alarms()
+        types = self._get_param("AlarmTypes", ["MetricAlarm"])
+        wanted = {"MetricAlarm": "MetricAlarms", "CompositeAlarm": "CompositeAlarms"}
+        return ActionResult({wanted[each]: answer.result[wanted[each]] for each in types})
+
+    def put_dashboard(self) -> ActionResult:
+        answer = super().put_dashboard()
+        dashboard = self.cloudwatch_backend.dashboards[self._get_param("DashboardName")]
+        self.cloudwatch_backend.tagger.tag_resource(dashboard.arn, self._get_param("Tags", []))
+        return answer
+
+    def tag_resource(self) -> ActionResult:
+        arn = self._get_param("ResourceARN")
+        if ":dashboard/" not in arn:
+            return super().tag_resource()
+        self.cloudwatch_backend.tagger.tag_resource(arn, self._get_param("Tags"))
+        return EmptyResult()
+
+
+class Logs(LogsResponse):
+    """Logs whose metric filters belong to a group: there is one of each name, and it goes with the group."""
+
+    def put_metric_filter(self) -> str:
+        group = self._get_param("logGroupName")
+        if group not in self.logs_backend.groups:
+            raise ResourceNotFoundException
+        self.logs_backend.filters.delete_filter(self._get_param("filterName"), group)
+        return super().put_metric_filter()
+
+    def delete_log_group(self) -> str:
+        answer = super().delete_log_group()
+        group = self._get_param("logGroupName")
+        for each in self.logs_backend.filters.get_matching_filters(log_group_name=group):
+            self.logs_backend.filters.delete_filter(each["filterName"], group)
+        return answer
+
+
+class CloudTrail(CloudTrailResponse):
+    """CloudTrail that knows of no event yet: it delivers about five minutes after a call.
+
+    https://docs.aws.amazon.com/awscloudtrail/latest/userguide/how-cloudtrail-works.html
+    """
+
+    def lookup_events(self) -> ActionResult:
+        return ActionResult({"Events": []})

@@ -1,0 +1,408 @@
+"""EC2's networks: what depends on what, NAT gateways, routes and endpoints."""
+
+# ruff: noqa: D102 - a method is named after the API action that it serves
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+from moto.core.responses import ActionResult
+from moto.ec2.exceptions import DependencyViolationError, EC2ClientError
+from moto.ec2.models import subnets, vpcs
+from moto.ec2.models.availability_zones_and_regions import Zone
+from moto.ec2.models.internet_gateways import InternetGateway
+from moto.ec2.models.nat_gateways import NatGateway
+from moto.ec2.models.route_tables import Route
+from moto.ec2.models.vpcs import VPC, VPCEndPoint
+from moto.ec2.responses import EC2Response
+from moto.ec2.utils import random_eip_association_id, random_private_ip
+
+from emulator.moto_patches.tags import chosen_id, requested_tags
+
+_SUBNET_PREFIXES = range(16, 29)
+"""How long the prefix of a subnet may be.
+
+https://docs.aws.amazon.com/vpc/latest/userguide/subnet-sizing.html
+"""
+
+_ROUTE_TARGETS = (
+    "CarrierGatewayId",
+    "EgressOnlyInternetGatewayId",
+    "GatewayId",
+    "InstanceId",
+    "NatGatewayId",
+    "NetworkInterfaceId",
+    "TransitGatewayId",
+    "VpcEndpointId",
+    "VpcPeeringConnectionId",
+)
+
+
+class Networks(EC2Response):
+    """EC2 that refuses what breaks a network, in the words of AWS.
+
+    The codes are those of the EC2 API reference, "Error codes"; the messages are as EC2 writes them to its users.
+    """
+
+    def describe_availability_zones(self) -> ActionResult:
+        answer = super().describe_availability_zones()
+        for zone in cast(dict[str, list[Zone]], answer.result)["AvailabilityZones"]:
+            vars(zone).setdefault("opt_in_status", "opt-in-not-required")  # as EC2 says of all but Local Zones
+        return answer
+
+    def create_vpc(self) -> ActionResult:
+        with chosen_id(vpcs, "random_vpc_id", requested_tags(self, "vpc")):
+            answer = super().create_vpc()
+        # EC2 lets the members of a default group reach each other; moto has no such rule.
+        default = self.ec2_backend.get_default_security_group(cast(dict[str, VPC], answer.result)["Vpc"].id).id
+        self.ec2_backend.authorize_security_group_ingress(default, "-1", None, None, [], None, [{"GroupId": default}])
+        return answer
+
+    def delete_vpc(self) -> ActionResult:
+        ec2, vpc_id = self.ec2_backend, self._get_param("VpcId")
+        ec2.get_vpc(vpc_id)
+        dependents = (
+            any(gateway.vpc and gateway.vpc.id == vpc_id for gateway in ec2.internet_gateways.values()),
+            any(not group.is_default for group in ec2.groups[vpc_id].values()),
+            any(interface.vpc_id == vpc_id for interface in ec2.enis.values()),
+            any(endpoint.vpc_id == vpc_id for endpoint in ec2.vpc_end_points.values()),
+            any(acl.vpc_id == vpc_id and not acl.default for acl in ec2.network_acls.values()),
+            len(ec2.describe_route_tables(filters={"vpc-id": [vpc_id]})) > 1,  # the main one goes with the VPC
+            bool(ec2.describe_subnets(filters={"vpc-id": [vpc_id]})),
+        )
+        if any(dependents):
+            raise DependencyViolationError(f"The vpc '{vpc_id}' has dependencies and cannot be deleted.")
+        for acl in [acl for acl in ec2.network_acls.values() if acl.vpc_id == vpc_id]:
+            del ec2.network_acls[acl.id]
+        for flow_log in [each for each in ec2.flow_logs.values() if each.resource_id == vpc_id]:
+            del ec2.flow_logs[flow_log.id]
+        return super().delete_vpc()
+
+    def create_subnet(self) -> ActionResult:
+        self._check_subnet()
+        with chosen_id(subnets, "random_subnet_id", requested_tags(self, "subnet")):
+            return super().create_subnet()
+
+    def _check_subnet(self) -> None:
+        """Refuse a subnet without a range, of a wrong size, or in a zone of another Region.
+
+        Message about zones: https://github.com/crossplane-contrib/provider-aws/issues/1048.
+        """
+        cidr = self._get_param("CidrBlock")
+        if not any(map(self._get_param, ("CidrBlock", "Ipv4IpamPoolId", "Ipv6Native"))):
+            raise EC2ClientError("MissingParameter", "Either 'cidrBlock' or 'ipv4IpamPoolId' should be provided.")
+        prefix = cidr.partition("/")[2] if cidr else ""
+        if prefix.isdecimal() and int(prefix) not in _SUBNET_PREFIXES:
+            raise EC2ClientError("InvalidSubnet.Range", f"The CIDR '{cidr}' is invalid.")
+        zones = self.ec2_backend.describe_availability_zones()
+        for parameter, known in (
+            ("AvailabilityZone", [zone.name for zone in zones]),
+            ("AvailabilityZoneId", [zone.zone_id for zone in zones]),
+        ):
+            value = self._get_param(parameter)
+            if value and value not in known:
+                raise EC2ClientError(
+                    "InvalidParameterValue",
+                    f"Value ({value}) for parameter {parameter[0].lower()}{parameter[1:]} is invalid. Subnets can "
+                    f"currently only be created in the following availability zones: {', '.join(known)}.",
+                )
+
+    def delete_subnet(self) -> ActionResult:
+        ec2, subnet_id = self.ec2_backend, self._get_param("SubnetId")
+        ec2.get_subnet(subnet_id)
+        if any(interface.subnet_id == subnet_id for interface in ec2.enis.values()):
+            raise DependencyViolationError(f"The subnet '{subnet_id}' has dependencies and cannot be deleted.")
+        for table in ec2.route_tables.values():
+            for association_id in [key for key, target in table._associations.items() if target == subnet_id]:
+                del table._associations[association_id]
+        for acl in ec2.network_acls.values():
+            for association in [each for each in acl.associations if each.subnet_id == subnet_id]:
+                del acl._associations[association.id]
+        return super().delete_subnet()
+
+    # Gateways and routes
+
+    def delete_internet_gateway(self) -> ActionResult:
+        gateway_id = self._get_param("InternetGatewayId")
+        if self.ec2_backend.get_internet_gateway(gateway_id).vpc:
+            raise DependencyViolationError(
+                f"The internetGateway '{gateway_id}' has dependencies and cannot be deleted."
+            )
+        return super().delete_internet_gateway()
+
+    def detach_internet_gateway(self) -> ActionResult:
+        vpc_id = self._get_param("VpcId")
+        if any(interface.vpc_id == vpc_id and interface.public_ip for interface in self.ec2_backend.enis.values()):
+            raise DependencyViolationError(
+                f"Network {vpc_id} has some mapped public address(es). Please unmap those public address(es) before "
+                "detaching the gateway."
+            )
+        return super().detach_internet_gateway()
+
+    def create_route(self) -> ActionResult:
+        self._check_route()
+        return super().create_route()
+
+    def replace_route(self) -> ActionResult:
+        self._check_route()
+        return super().replace_route()
+
+    def _check_route(self) -> None:
+        """Refuse a route without a target, with several, or to a gateway of another network."""
+        targets = [each for each in _ROUTE_TARGETS if self._get_param(each)]
+        if len(targets) != 1:
+            raise EC2ClientError(
+                "InvalidParameterCombination" if targets else "MissingParameter",
+                "The request must contain exactly one of gatewayId, networkInterfaceId, vpcPeeringConnectionId or "
+                "instanceId",
+            )
+        ec2 = self.ec2_backend
+        table = ec2.get_route_table(self._get_param("RouteTableId"))
+        gateway_id = self._get_param("GatewayId") or ""
+        if gateway_id.startswith("igw-"):
+            gateway = ec2.get_internet_gateway(gateway_id)
+            if gateway.vpc is None or gateway.vpc.id != table.vpc_id:
+                raise _of_different_networks(f"route table {table.id} and network gateway {gateway_id}")
+        if nat_gateway_id := self._get_param("NatGatewayId"):
+            nat_gateway = self._nat_gateway(nat_gateway_id)
+            if nat_gateway.vpc_id != table.vpc_id:
+                raise _of_different_networks(f"route table {table.id} and interface {nat_gateway._eni.id}")
+
+    def associate_route_table(self) -> ActionResult:
+        ec2 = self.ec2_backend
+        table, subnet_id = ec2.get_route_table(self._get_param("RouteTableId")), self._get_param("SubnetId")
+        if subnet_id and ec2.get_subnet(subnet_id).vpc_id != table.vpc_id:
+            raise _of_different_networks(f"route table {table.id} and subnet {subnet_id}")
+        for other in ec2.route_tables.values():
+            if other is not table and subnet_id in other._associations.values():
+                raise EC2ClientError(
+                    "Resource.AlreadyAssociated",
+                    f"the specified association for route table {table.id} conflicts with an existing association",
+                )
+        return super().associate_route_table()
+
+    def delete_route_table(self) -> ActionResult:
+        answer = super().delete_route_table()
+        for endpoint in self.ec2_backend.vpc_end_points.values():
+            if self._get_param("RouteTableId") in endpoint.route_table_ids:
+                endpoint.route_table_ids.remove(self._get_param("RouteTableId"))
+        return answer
+
+    # Addresses and NAT gateways
+
+    def release_address(self) -> ActionResult:
+        if allocation_id := self._get_param("AllocationId"):
+            address = self.ec2_backend.address_by_allocation([allocation_id])[0]
+            if address.association_id:
+                raise EC2ClientError("InvalidIPAddress.InUse", f"Address {address.public_ip} is in use.")
+        return super().release_address()
+
+    def create_nat_gateway(self) -> ActionResult:
+        secondary = self._get_param("SecondaryAllocationIds", [])
+        for allocation_id in [*filter(None, [self._get_param("AllocationId")]), *secondary]:
+            self._check_free(allocation_id)
+        answer = super().create_nat_gateway()
+        gateway = cast(dict[str, NatGateway], answer.result)["NatGateway"]
+        gateway.connectivity_type = gateway.connectivity_type or "public"
+        subnet = self.ec2_backend.get_subnet(gateway.subnet_id)
+        gateway._eni.description = f"Interface for NAT Gateway {gateway.id}"
+        gateway._eni.private_ip_address = self._get_param("PrivateIpAddress") or random_private_ip(subnet.cidr_block)
+        gateway.address_set[0] |= {"privateIp": gateway._eni.private_ip_address, "isPrimary": True}
+        attached = any(
+            internet_gateway.vpc and internet_gateway.vpc.id == gateway.vpc_id
+            for internet_gateway in self.ec2_backend.internet_gateways.values()
+        )
+        if gateway.connectivity_type == "public" and not attached:
+            # A gateway that cannot work is made, and fails a little later.
+            gateway.state = "failed"
+            vars(gateway)["failure_code"] = "Gateway.NotAttached"
+            vars(gateway)["failure_message"] = f"Network {gateway.vpc_id} has no Internet gateway attached"
+            self._disconnect(gateway)
+        else:
+            self._add_addresses(gateway, secondary)
+        return answer
+
+    def delete_nat_gateway(self) -> ActionResult:
+        gateway = self._nat_gateway(self._get_param("NatGatewayId"))
+        if gateway.state != "deleted":
+            self._disconnect(gateway)
+        return super().delete_nat_gateway()
+
+    def associate_nat_gateway_address(self) -> ActionResult:
+        gateway = self._nat_gateway(self._get_param("NatGatewayId"))
+        allocation_ids = self._get_param("AllocationIds")
+        for allocation_id in allocation_ids:
+            self._check_free(allocation_id)
+        self._add_addresses(gateway, allocation_ids)
+        return ActionResult({"NatGatewayId": gateway.id, "NatGatewayAddresses": gateway.nat_gateway_addresses})
+
+    def disassociate_nat_gateway_address(self) -> ActionResult:
+        gateway = self._nat_gateway(self._get_param("NatGatewayId"))
+        association_ids = self._get_param("AssociationIds")
+        for association_id in association_ids:
+            self.ec2_backend.disassociate_address(association_id=association_id)
+        gateway.address_set = [each for each in gateway.address_set if each["associationId"] not in association_ids]
+        gateway._eni.public_ip = gateway.address_set[0]["publicIp"]
+        return ActionResult({"NatGatewayId": gateway.id, "NatGatewayAddresses": gateway.nat_gateway_addresses})
+
+    def _nat_gateway(self, gateway_id: str) -> NatGateway:
+        if gateway_id not in self.ec2_backend.nat_gateways:
+            raise EC2ClientError("NatGatewayNotFound", f"NAT gateway {gateway_id} was not found")
+        gateway: NatGateway = self.ec2_backend.nat_gateways[gateway_id]
+        return gateway
+
+    def _check_free(self, allocation_id: str) -> None:
+        if self.ec2_backend.address_by_allocation([allocation_id])[0].association_id:
+            raise EC2ClientError(
+                "Resource.AlreadyAssociated", f"Elastic IP address [{allocation_id}] is already associated"
+            )
+
+    def _add_addresses(self, gateway: NatGateway, allocation_ids: list[str]) -> None:
+        for allocation_id in allocation_ids:
+            address = self.ec2_backend.address_by_allocation([allocation_id])[0]
+            address.eni = gateway._eni
+            address.association_id = random_eip_association_id()
+            gateway.address_set.append(
+                {
+                    "allocationId": address.allocation_id,
+                    "associationId": address.association_id,
+                    "isPrimary": False,
+                    "networkInterfaceId": gateway._eni.id,
+                    "privateIp": random_private_ip(self.ec2_backend.get_subnet(gateway.subnet_id).cidr_block),
+                    "publicIp": address.public_ip,
+                }
+            )
+
+    def _disconnect(self, gateway: NatGateway) -> None:
+        """Free a NAT gateway's addresses and network interface, if it still has them."""
+        for address in gateway.address_set:
+            if "associationId" in address:
+                self.ec2_backend.disassociate_address(association_id=address.pop("associationId"))
+        if gateway._eni.id in self.ec2_backend.enis:
+            self.ec2_backend.delete_network_interface(gateway._eni.id)
+
+    # Interfaces
+
+    def create_network_interface(self) -> ActionResult:
+        subnet = self.ec2_backend.get_subnet(self._get_param("SubnetId"))
+        self._check_groups(self._get_param("Groups", []), subnet)
+        return super().create_network_interface()
+
+    def describe_network_interfaces(self) -> ActionResult:
+        """List interfaces, in pages where they are asked for."""
+        answer = super().describe_network_interfaces()
+        size = self._get_int_param("MaxResults")
+        if size is None:
+            return answer
+        found = cast(dict[str, list[Any]], answer.result)["NetworkInterfaces"]
+        end = int(self._get_param("NextToken", 0)) + size
+        rest = {"NextToken": str(end)} if end < len(found) else {}
+        return ActionResult({"NetworkInterfaces": found[end - size : end], **rest})
+
+    def _check_groups(self, group_ids: list[str], subnet: Any) -> None:
+        for group_id in group_ids:
+            group = self.ec2_backend.get_security_group_from_id(group_id)
+            if group is None:
+                raise EC2ClientError("InvalidGroup.NotFound", f"The security group '{group_id}' does not exist")
+            if group.vpc_id != subnet.vpc_id:
+                raise EC2ClientError(
+                    "InvalidParameter",
+                    f"Security group {group_id} and subnet {subnet.id} belong to different networks.",
+                )
+
+    # Endpoints
+
+    def describe_vpc_endpoint_services(self) -> ActionResult:
+        if "Filters" in self.params:  # whose values moto looks for under another name
+            self.params["Filters"] = [{**each, "Value": each["Values"]} for each in self.params["Filters"]]
+        return super().describe_vpc_endpoint_services()
+
+    def create_vpc_endpoint(self) -> ActionResult:
+        vpc_id = self._get_param("VpcId")
+        # It raises InvalidServiceName for a service that the Region does not have.
+        self.ec2_backend.describe_vpc_endpoint_services([self._get_param("ServiceName")], [], None, None, self.region)
+        for subnet_id in self._get_param("SubnetIds", []):
+            subnet = self.ec2_backend.get_subnet(subnet_id)
+            self._check_groups(self._get_param("SecurityGroupIds", []), subnet)
+            if subnet.vpc_id != vpc_id:
+                raise _of_different_networks(f"vpc {vpc_id} and subnet {subnet_id}")
+        for table_id in self._get_param("RouteTableIds", []):
+            if self.ec2_backend.get_route_table(table_id).vpc_id != vpc_id:
+                raise _of_different_networks(f"vpc {vpc_id} and route table {table_id}")
+        if self._get_param("VpcEndpointType") == "Interface" and self._get_bool_param("PrivateDnsEnabled", True):
+            self._check_private_dns(vpc_id)
+        answer = super().create_vpc_endpoint()
+        endpoint = cast(dict[str, VPCEndPoint], answer.result)["VpcEndpoint"]
+        endpoint.vpc_endpoint_type = endpoint.vpc_endpoint_type or "Gateway"
+        self._arrange_interfaces(endpoint)
+        return answer
+
+    def modify_vpc_endpoint(self) -> ActionResult:
+        ec2 = self.ec2_backend
+        endpoint = ec2.describe_vpc_endpoints(vpc_end_point_ids=[self._get_param("VpcEndpointId")])[0]
+        if self._get_param("PrivateDnsEnabled") is not None:
+            endpoint.private_dns_enabled = self._get_bool_param("PrivateDnsEnabled")
+            if endpoint.private_dns_enabled:
+                self._check_private_dns(endpoint.vpc_id)
+        if self._get_bool_param("ResetPolicy"):
+            endpoint.policy_document = json.dumps(VPCEndPoint.DEFAULT_POLICY)
+        answer = super().modify_vpc_endpoint()
+        for table_id in self._get_param("RemoveRouteTableIds", []):
+            ec2.delete_route(table_id, endpoint.destination_prefix_list_id)
+        for table_id in self._get_param("AddRouteTableIds", []):
+            prefix_list_id = endpoint.destination_prefix_list_id
+            ec2.create_route(table_id, None, gateway_id=endpoint.id, destination_prefix_list_id=prefix_list_id)
+        self._arrange_interfaces(endpoint)
+        return answer
+
+    def delete_vpc_endpoints(self) -> ActionResult:
+        answer = super().delete_vpc_endpoints()
+        for endpoint_id in self._get_param("VpcEndpointIds"):
+            self.ec2_backend.vpc_end_points.pop(endpoint_id, None)
+        return answer
+
+    def _check_private_dns(self, vpc_id: str) -> None:
+        vpc = self.ec2_backend.get_vpc(vpc_id)
+        if not (vpc.enable_dns_support and vpc.enable_dns_hostnames):
+            raise EC2ClientError(
+                "InvalidParameter",
+                "Enabling private DNS requires both enableDnsSupport and enableDnsHostnames VPC attributes set to true "
+                f"for {vpc_id}",
+            )
+
+    def _arrange_interfaces(self, endpoint: VPCEndPoint) -> None:
+        """Give an interface endpoint one network interface in each of its subnets, in its security groups."""
+        if endpoint.vpc_endpoint_type != "Interface":
+            return
+        ec2 = self.ec2_backend
+        if not endpoint.security_group_ids:
+            endpoint.security_group_ids = [ec2.get_default_security_group(endpoint.vpc_id).id]
+        present = {ec2.enis[each].subnet_id: each for each in endpoint.network_interface_ids}
+        for subnet_id in present.keys() - set(endpoint.subnet_ids or []):
+            ec2.delete_network_interface(present.pop(subnet_id))
+        for subnet_id in endpoint.subnet_ids or []:
+            if subnet_id not in present:
+                present[subnet_id] = ec2.create_network_interface(subnet_id, []).id
+            interface = ec2.enis[present[subnet_id]]
+            interface.description = f"VPC Endpoint Interface {endpoint.id}"
+            interface._group_set = [ec2.get_security_group_from_id(each) for each in endpoint.security_group_ids]
+        endpoint.network_interface_ids = list(present.values())
+
+
+def _of_different_networks(resources: str) -> EC2ClientError:
+    return EC2ClientError("InvalidParameterValue", f"{resources} belong to different networks")
+
+
+def find_black_holes() -> None:
+    """Let routes tell when their target is gone; moto calls all of them active.
+
+    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_Route.html, State;
+    https://docs.aws.amazon.com/vpc/latest/userguide/nat-gateway-working-with.html
+    """
+    Route.state = property(_state)  # type: ignore[assignment, method-assign]
+
+
+def _state(route: Route) -> str:
+    detached = isinstance(route.gateway, InternetGateway) and route.gateway.vpc is None
+    deleted = route.nat_gateway is not None and route.nat_gateway.state == "deleted"
+    return "blackhole" if detached or deleted else "active"

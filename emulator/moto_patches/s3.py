@@ -1,0 +1,106 @@
+"""Amazon S3."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from moto.iam.access_control import IAMPolicy, PermissionResult, S3IAMRequest
+from moto.s3.exceptions import S3ClientError
+from moto.s3.models import FakeBucket
+from moto.s3.responses import S3Response
+
+from emulator.moto_patches.access import PolicySyntaxError, statements
+
+_REQUIRED = ("Principal", "Action", "Resource")
+
+
+class Bucket(FakeBucket):
+    """A bucket whose policy is valid, and does not lock everybody out.
+
+    moto takes a condition that it cannot judge for met and a principal that it does not know for anybody, so that the
+    usual "deny unless TLS" denies everything. Statements with a condition, and denials of particular principals, are
+    passed over here; the rehearsal judges no permissions.
+    """
+
+    _policy: bytes | None = None
+
+    @property
+    def policy(self) -> bytes | None:
+        """Return the policy in JSON."""
+        return self._policy
+
+    @policy.setter
+    def policy(self, document: bytes | None) -> None:
+        """Set the policy, or None; S3 refuses a document that is no policy.
+
+        https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html, MalformedPolicy
+        """
+        if document is not None:
+            _check_policy(document.decode())
+        self._policy = document
+
+    def get_permission(self, action: str, resource: str) -> Any:
+        """Return what the policy says of an action."""
+        if self.policy is None:
+            return PermissionResult.NEUTRAL
+        policy = json.loads(self.policy)
+        judged = [
+            each for each in statements(self.policy.decode()) if "Condition" not in each and self._is_for_all(each)
+        ]
+        return IAMPolicy(json.dumps({**policy, "Statement": judged})).is_action_permitted(action, resource)
+
+    @staticmethod
+    def _is_for_all(statement: dict[str, Any]) -> bool:
+        return statement["Effect"] == "Allow" or statement.get("Principal") in ("*", {"AWS": "*"})
+
+
+class _Decryption(S3IAMRequest):
+    """What S3 asks KMS for on behalf of whoever reads an object."""
+
+    def __init__(self, **request: Any) -> None:
+        super().__init__(**request)
+        self._action = "kms:Decrypt"
+
+    def check_action_permitted(self, resource: str) -> None:
+        """Judge the caller's own policies alone, as if the key's policy left it to them."""
+        context = {"kms:ViaService": f"s3.{self._region}.amazonaws.com"}
+        policies = map(IAMPolicy, self._access_key.collect_policies())
+        results = [each.is_action_permitted(self._action, resource, None, context) for each in policies]
+        if PermissionResult.DENIED in results or PermissionResult.PERMITTED not in results:
+            self._raise_access_denied()
+
+
+def judge_signed_requests() -> None:
+    """Let IAM judge signed requests only, and whoever reads an object also by the customer's key that encrypts it.
+
+    What is public moto finds out by itself, but only after IAM.
+
+    https://docs.aws.amazon.com/AmazonS3/latest/userguide/access-control-block-public-access.html,
+    https://repost.aws/knowledge-center/decrypt-kms-encrypted-objects-s3
+    """
+    authorize = S3Response._authenticate_and_authorize_s3_action
+
+    def authorize_signed(request: S3Response, bucket_name: str | None = None, key_name: str | None = None) -> None:
+        if "Authorization" not in request.headers:
+            return
+        authorize(request, bucket_name, key_name)
+        if request.method == "GET" and bucket_name and key_name:
+            found = request.backend.get_object(bucket_name, key_name)
+            if found is not None and found.kms_key_id:
+                key_id = found.kms_key_id.rpartition("/")[2]
+                key = f"arn:aws:kms:{request.region}:{request.current_account}:key/{key_id}"
+                request._authenticate_and_authorize_action(_Decryption, key)
+
+    S3Response._authenticate_and_authorize_s3_action = authorize_signed  # type: ignore[assignment,method-assign]
+
+
+def _check_policy(document: str) -> None:
+    try:
+        found = statements(document)
+    except PolicySyntaxError:
+        raise S3ClientError("MalformedPolicy", "Invalid policy syntax.") from None
+    for statement in found:
+        for element in _REQUIRED:
+            if element not in statement and f"Not{element}" not in statement:
+                raise S3ClientError("MalformedPolicy", f"Missing required field {element}")

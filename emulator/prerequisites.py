@@ -1,0 +1,294 @@
+"""What exists before a deployment: what AWS provides, and what the account has of its own."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from emulator.aws import EmulatedAws
+from emulator.resources import make_bucket
+
+OFFICIAL_IMAGES = {
+    "alinux2023": "amzn2023-hvm",
+    "ubuntu2204": "ubuntu-2204-lts-hvm",
+    "ubuntu2404": "ubuntu-2404-lts-hvm",
+    "rhel8": "rhel8-hvm",
+    "rhel9": "rhel9-hvm",
+}
+"""Part of the official images' names by OS (aws-parallelcluster 3.16.1 constants.py); Rocky Linux has none."""
+
+_ROOT = Path(__file__).parents[1]
+_PROVIDER = _ROOT / "emulator/provider"
+_PROVIDER_MODULES = (*_PROVIDER.glob("*.py"), _ROOT / "toolchain/provider_request.py")
+
+IMAGE_ROOT_VOLUME_GIB = 45
+"""Root volume of the official images of ParallelCluster 3.16.1 (release notes of 3.16.2, which raised it to 50)."""
+
+RAISED_QUOTAS = {
+    ("ec2", "L-2C3B7624"): 300_000,  # vCPUs of on-demand Trn instances: 2,343 trn1.32xlarge
+    ("ec2", "L-6B0D517C"): 300_000,  # the same, Spot
+    ("ec2", "L-2E30FD7D"): 32_768,  # vCPUs of Trn1 Capacity Blocks: 256 instances
+    ("ec2", "L-64569A79"): 49_152,  # the same, Trn2
+    ("ec2", "L-1216C47A"): 5000,  # vCPUs of on-demand Standard instances
+    ("ec2", "L-34B43A08"): 5000,  # the same, Spot
+    ("ec2", "L-0263D0A3"): 20,  # Elastic IP addresses
+    ("vpc", "L-5F53652F"): 8,  # of a NAT gateway, the most that AWS gives
+    ("vpc", "L-DF5E4CA3"): 25_000,  # network interfaces
+    ("ebs", "L-7A658B76"): 500,  # TiB of gp3 volumes
+}
+"""Quotas of an account that has room for 1,875 nodes, by service and code."""
+
+
+@dataclass(frozen=True)
+class Network:
+    """A VPC with a public and a private subnet, a NAT gateway and an endpoint of S3."""
+
+    vpc_id: str
+    cidr: str
+    public_subnet_id: str
+    public_subnet_cidr: str
+    private_subnet_id: str
+    private_subnet_cidr: str
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """A capacity reservation.
+
+    Attributes:
+        name: Its id, or the ARN of a group of reservations that has it as a member.
+        instance_type: Type of its instances.
+        count: Number of its instances.
+        is_block: Whether it is a Capacity Block.
+        placement_group: Name of the placement group that it is made in; None: no group.
+    """
+
+    name: str
+    instance_type: str
+    count: int
+    is_block: bool = False
+    placement_group: str | None = None
+
+
+@dataclass(frozen=True)
+class Bootstrap:
+    """What the CDK's bootstrap stack leaves.
+
+    Attributes:
+        version_parameter: Name of the parameter in Systems Manager that holds the version.
+        version: The version.
+        bucket: Name of the bucket that templates and files are uploaded to.
+        kms_key_id: The key that encrypts the bucket; None: AWS's own.
+    """
+
+    version_parameter: str
+    version: str
+    bucket: str
+    kms_key_id: str | None = None
+
+
+@dataclass(frozen=True)
+class Prerequisites:
+    """What a deployment expects of its account, under the ids and names that it uses.
+
+    Attributes:
+        region: The Region.
+        zone_id: Id of the availability zone.
+        parallelcluster_version: Whose images and provider AWS has.
+        cluster_name: Name of the cluster, which nothing else may have.
+        instance_type: Type of the nodes.
+        bootstrap: What the CDK's bootstrap stack leaves.
+        custom_image: Id of an image for the nodes, and its OS as ParallelCluster names it.
+        key_pair: Name of an SSH key.
+        file_system_key_id: Id of the KMS key that encrypts the file system.
+        buckets: Names of S3 buckets.
+        network: The network, if there is one already.
+        placement_groups: Names of placement groups.
+        reservations: Capacity reservations.
+    """
+
+    region: str
+    zone_id: str
+    parallelcluster_version: str
+    cluster_name: str
+    instance_type: str
+    bootstrap: Bootstrap
+    custom_image: tuple[str, str] | None = None
+    key_pair: str | None = None
+    file_system_key_id: str | None = None
+    buckets: tuple[str, ...] = ()
+    network: Network | None = None
+    placement_groups: tuple[str, ...] = ()
+    reservations: tuple[Reservation, ...] = ()
+
+
+def create(aws: EmulatedAws, wanted: Prerequisites) -> None:
+    """Make the official images, raise the quotas, and make what a deployment expects but for the bootstrap stack."""
+    region, version = wanted.region, wanted.parallelcluster_version
+    ec2, s3 = aws.client("ec2", region), aws.client("s3", region)
+    _add_official_images(ec2, version)
+    _add_provider(s3, region, version)
+    if wanted.custom_image:
+        image_id, system = wanted.custom_image
+        tags = {
+            "_custom_id_": image_id,
+            "parallelcluster:version": version,
+            "parallelcluster:build_status": "available",
+            "parallelcluster:os": system,
+        }
+        _add_image(ec2, "custom", "x86_64", tags)
+    if wanted.key_pair:
+        ec2.create_key_pair(KeyName=wanted.key_pair, KeyType="ed25519")
+    for key_id in {wanted.file_system_key_id, wanted.bootstrap.kms_key_id} - {None}:
+        aws.client("kms", region).create_key(Tags=[{"TagKey": "_custom_id_", "TagValue": key_id}])
+    for bucket in wanted.buckets:
+        make_bucket(s3, bucket, region)
+    _add_service_role(aws.client("iam", region))
+    if wanted.network:
+        _add_network(ec2, wanted.network, wanted)
+    _add_reservations(aws, wanted)
+    _raise_quotas(aws.client("service-quotas", region))
+
+
+def bootstrap(aws: EmulatedAws, region: str, wanted: Bootstrap) -> None:
+    """Leave in a Region what an app needs of the CDK's bootstrap stack, in a moment instead of seconds."""
+    aws.client("ssm", region).put_parameter(
+        Name=wanted.version_parameter, Value=wanted.version, Type="String", Overwrite=True
+    )
+    s3 = aws.client("s3", region)
+    make_bucket(s3, wanted.bucket, region)
+    by_default = {"SSEAlgorithm": "aws:kms"}
+    if wanted.kms_key_id is not None:
+        by_default["KMSMasterKeyID"] = wanted.kms_key_id  # as `cdk bootstrap` writes it
+    rules = [{"ApplyServerSideEncryptionByDefault": by_default}]
+    s3.put_bucket_encryption(Bucket=wanted.bucket, ServerSideEncryptionConfiguration={"Rules": rules})
+
+
+def _add_official_images(ec2: Any, version: str) -> None:
+    names = {image["Name"] for image in ec2.describe_images(Owners=["amazon"])["Images"]}
+    for part in OFFICIAL_IMAGES.values():
+        for architecture in ("x86_64", "arm64"):
+            name = f"aws-parallelcluster-{version}-{part}-{architecture}-202609010000"
+            if name not in names:
+                _add_image(ec2, name, architecture, {"emulator:owner-alias": "amazon"})
+
+
+def _add_provider(s3: Any, region: str, version: str) -> None:
+    """Put the provider of cluster resources where AWS has it: template, code, and a layer that is empty here."""
+    bucket, folder = f"{region}-aws-parallelcluster", f"parallelcluster/{version}"
+    make_bucket(s3, bucket, region)
+    template = (_PROVIDER / "cluster.yaml").read_text(encoding="utf-8").replace("{version}", version)
+    modules = {str(path.relative_to(_ROOT)): path.read_text(encoding="utf-8") for path in _PROVIDER_MODULES}
+    for key, body in {
+        "templates/custom_resource/cluster.yaml": template.encode(),
+        "templates/custom_resource/cluster.zip": _archive(modules),
+        "layers/aws-parallelcluster/lambda-layer.zip": _archive({"python/README": "This is .venv-pcluster."}),
+    }.items():
+        s3.put_object(Bucket=bucket, Key=f"{folder}/{key}", Body=body, ACL="public-read")
+
+
+def _archive(files: Mapping[str, str]) -> bytes:
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as opened:
+        for name, text in files.items():
+            opened.writestr(name, text)
+    return archive.getvalue()
+
+
+def _add_image(ec2: Any, name: str, architecture: str, tags: dict[str, str]) -> None:
+    ec2.register_image(
+        Name=name,
+        Architecture=architecture,
+        RootDeviceName="/dev/sda1",
+        BlockDeviceMappings=[{"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": IMAGE_ROOT_VOLUME_GIB}}],
+        **_tagged("image", tags),
+    )
+
+
+def _add_service_role(iam: Any) -> None:
+    if not iam.list_roles(PathPrefix="/aws-service-role/fsx.amazonaws.com/")["Roles"]:
+        iam.create_service_linked_role(AWSServiceName="fsx.amazonaws.com")
+
+
+def _add_network(ec2: Any, network: Network, wanted: Prerequisites) -> None:
+    ec2.create_vpc(CidrBlock=network.cidr, **_tagged("vpc", {"_custom_id_": network.vpc_id}))
+    ec2.modify_vpc_attribute(VpcId=network.vpc_id, EnableDnsHostnames={"Value": True})
+    for subnet_id, cidr, public in (
+        (network.public_subnet_id, network.public_subnet_cidr, True),
+        (network.private_subnet_id, network.private_subnet_cidr, False),
+    ):
+        ec2.create_subnet(
+            VpcId=network.vpc_id,
+            CidrBlock=cidr,
+            AvailabilityZoneId=wanted.zone_id,
+            **_tagged("subnet", {"_custom_id_": subnet_id}),
+        )
+        ec2.modify_subnet_attribute(SubnetId=subnet_id, MapPublicIpOnLaunch={"Value": public})
+    gateway_id = ec2.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
+    ec2.attach_internet_gateway(VpcId=network.vpc_id, InternetGatewayId=gateway_id)
+    _add_route_table(ec2, network.vpc_id, network.public_subnet_id, GatewayId=gateway_id)
+    address_id = ec2.allocate_address(Domain="vpc")["AllocationId"]
+    nat_gateway = ec2.create_nat_gateway(SubnetId=network.public_subnet_id, AllocationId=address_id)["NatGateway"]
+    target = {"NatGatewayId": nat_gateway["NatGatewayId"]}
+    ec2.create_vpc_endpoint(
+        VpcId=network.vpc_id,
+        ServiceName=f"com.amazonaws.{wanted.region}.s3",
+        RouteTableIds=[_add_route_table(ec2, network.vpc_id, network.private_subnet_id, **target)],
+    )
+
+
+def _add_route_table(ec2: Any, vpc_id: str, subnet_id: str, **target: str) -> str:
+    """Give a subnet a route table with a default route, and return the table's id."""
+    table_id: str = ec2.create_route_table(VpcId=vpc_id)["RouteTable"]["RouteTableId"]
+    ec2.create_route(RouteTableId=table_id, DestinationCidrBlock="0.0.0.0/0", **target)
+    ec2.associate_route_table(RouteTableId=table_id, SubnetId=subnet_id)
+    return table_id
+
+
+def _add_reservations(aws: EmulatedAws, wanted: Prerequisites) -> None:
+    """Make the placement groups, reservations and groups of reservations."""
+    ec2 = aws.client("ec2", wanted.region)
+    group_arns = {
+        name: ec2.create_placement_group(GroupName=name, Strategy="cluster")["PlacementGroup"]["GroupArn"]
+        for name in wanted.placement_groups
+    }
+    for reservation in wanted.reservations:
+        is_group = reservation.name.startswith("arn:")
+        tags = {} if is_group else {"_custom_id_": reservation.name}
+        options: dict[str, Any] = {}
+        if reservation.is_block:
+            tags["aws:ec2capacityreservation:capacityReservationType"] = "capacity-block"
+            options["EndDate"] = datetime.now(UTC) + timedelta(days=14)
+        if reservation.placement_group:
+            options["PlacementGroupArn"] = group_arns[reservation.placement_group]
+        made = ec2.create_capacity_reservation(
+            InstanceType=reservation.instance_type,
+            InstancePlatform="Linux/UNIX",
+            AvailabilityZoneId=wanted.zone_id,
+            InstanceCount=reservation.count,
+            InstanceMatchCriteria="targeted",
+            **options,
+            **_tagged("capacity-reservation", tags),
+        )["CapacityReservation"]
+        if is_group:
+            groups = aws.client("resource-groups", wanted.region)
+            name = reservation.name.rpartition("/")[2]
+            groups.create_group(Name=name, Configuration=[{"Type": "AWS::EC2::CapacityReservationPool"}])
+            groups.group_resources(Group=name, ResourceArns=[made["CapacityReservationArn"]])
+
+
+def _raise_quotas(quotas: Any) -> None:
+    for (service, code), value in RAISED_QUOTAS.items():
+        raised = {each["QuotaCode"] for each in quotas.list_service_quotas(ServiceCode=service)["Quotas"]}
+        if code not in raised:
+            quotas.request_service_quota_increase(ServiceCode=service, QuotaCode=code, DesiredValue=value)
+
+
+def _tagged(resource_type: str, tags: dict[str, str]) -> dict[str, Any]:
+    listed = [{"Key": key, "Value": value} for key, value in tags.items()]
+    return {"TagSpecifications": [{"ResourceType": resource_type, "Tags": listed}]} if tags else {}

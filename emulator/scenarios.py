@@ -1,0 +1,333 @@
+"""Accounts with one thing wrong, each for one check of `make preflight`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from emulator import prerequisites
+from emulator.aws import EmulatedAws
+from emulator.prerequisites import Prerequisites
+from emulator.resources import make_bucket
+
+_OTHER_REGION = "eu-west-1"
+_TRN_VCPUS = {"ServiceCode": "ec2", "QuotaCode": "L-2C3B7624"}
+_ADDRESSES = ("ec2", "L-0263D0A3")
+
+
+class NotApplicableError(ValueError):
+    """The deployment has nothing that the scenario is about; the message says what it lacks."""
+
+
+@dataclass(frozen=True)
+class Account:
+    """The emulated account of a deployment.
+
+    Attributes:
+        aws: The emulated AWS.
+        prerequisites: What the deployment expects of it.
+        environment: The environment variables of its user.
+        stack: What ends with it.
+    """
+
+    aws: EmulatedAws
+    prerequisites: Prerequisites
+    environment: dict[str, str]
+    stack: ExitStack
+
+    def client(self, service: str) -> Any:
+        """Return a client of a service in the deployment's Region."""
+        return self.aws.client(service, self.prerequisites.region)
+
+
+Change = Callable[[Account, str], object]
+Target = Callable[[Prerequisites], str | None]
+
+
+def _nothing(_: Account, __: str) -> None:
+    """Leave an account as it is."""
+
+
+def _anything(_: Prerequisites) -> str:
+    """Fit all deployments."""
+    return ""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One thing that is wrong with an account that is ready for a deployment otherwise.
+
+    Attributes:
+        what: What is wrong, in one line.
+        caught_by: Id of the check in `scripts.preflight` that says so.
+        after: Makes it wrong when everything exists. Like `before` it gets the account and the target.
+        before: Makes it wrong before anything exists.
+        needs: What the settings must have; empty: all settings do.
+        target: Finds what is concerned; None: the deployment does not have it.
+        bootstrapped: Whether the account is bootstrapped for the CDK.
+    """
+
+    what: str
+    caught_by: str
+    after: Change = _nothing
+    before: Change = _nothing
+    needs: str = ""
+    target: Target = _anything
+    bootstrapped: bool = True
+
+
+@contextmanager
+def account(
+    aws: EmulatedAws, wanted: Prerequisites, scenario: Scenario, bootstrap: Callable[[], object]
+) -> Iterator[dict[str, str]]:
+    """Make the account of a scenario, and yield the environment variables of its user.
+
+    Args:
+        aws: An emulated AWS with nothing in it.
+        wanted: What the deployment expects.
+        scenario: What is wrong with the account.
+        bootstrap: Bootstraps it for the CDK.
+
+    Raises:
+        NotApplicableError: The deployment has nothing that the scenario is about.
+    """
+    target = scenario.target(wanted)
+    if target is None:
+        raise NotApplicableError(f"the scenario needs settings with {scenario.needs}")
+    with ExitStack() as stack:
+        made = Account(aws, wanted, dict(aws.settings), stack)
+        scenario.before(made, target)
+        prerequisites.create(aws, wanted)
+        if scenario.bootstrapped:
+            bootstrap()
+        scenario.after(made, target)
+        yield made.environment
+
+
+def _remove_credentials(account: Account, _: str) -> None:
+    """Give no credentials."""
+    account.environment.update({"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""})
+
+
+def _remove_permissions(account: Account, _: str) -> None:
+    """Allow describing stacks, and nothing else."""
+    allowed = {"Effect": "Allow", "Action": "cloudformation:DescribeStacks", "Resource": "*"}
+    policy = {"Version": "2012-10-17", "Statement": [allowed]}
+    account.environment.update(account.stack.enter_context(account.aws.restricted(policy)))
+
+
+def _withhold_type(account: Account, _: str) -> None:
+    """Let the zone no longer offer the nodes' instance type."""
+    wanted = account.prerequisites
+    account.aws.inject("offering", f"{wanted.zone_id}/{wanted.instance_type}")
+
+
+def _lower_quota(account: Account, _: str) -> None:
+    """Set the quota of on-demand Trn instances to 8 vCPUs."""
+    account.client("service-quotas").request_service_quota_increase(**_TRN_VCPUS, DesiredValue=8)
+
+
+def _use_up_addresses(account: Account, __: str) -> None:
+    """Use up the Elastic IP addresses."""
+    for _ in range(prerequisites.RAISED_QUOTAS[_ADDRESSES]):
+        account.client("ec2").allocate_address(Domain="vpc")
+
+
+def _shrink_reservation(account: Account, reservation_id: str) -> None:
+    """Take an instance off a reservation."""
+    _remake_reservation(account, reservation_id, lambda old: {"InstanceCount": old["TotalInstanceCount"] - 1})
+
+
+def _end_block(account: Account, reservation_id: str) -> None:
+    """Let a Capacity Block have ended yesterday."""
+    now = datetime.now(UTC)
+    period = {"StartDate": now - timedelta(days=15), "EndDate": now - timedelta(days=1)}
+    _remake_reservation(account, reservation_id, lambda _: period)
+
+
+def _remake_reservation(
+    account: Account, reservation_id: str, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+) -> None:
+    """Put another reservation in the place of one, under the same id."""
+    ec2 = account.client("ec2")
+    [old] = ec2.describe_capacity_reservations(CapacityReservationIds=[reservation_id])["CapacityReservations"]
+    arguments = {
+        **{key: old[key] for key in ("InstanceType", "InstancePlatform", "AvailabilityZoneId")},
+        "InstanceMatchCriteria": old["InstanceMatchCriteria"],
+        "InstanceCount": old["TotalInstanceCount"],
+        **change(old),
+    }
+    ec2.create_capacity_reservation(**arguments, **_tagged("capacity-reservation", reservation_id, old["Tags"]))
+
+
+def _make_rsa_key(account: Account, name: str) -> None:
+    """Put an RSA key in the place of an SSH key."""
+    account.client("ec2").delete_key_pair(KeyName=name)
+    account.client("ec2").create_key_pair(KeyName=name, KeyType="rsa")
+
+
+def _use_name(account: Account, _: str) -> None:
+    """Create another stack with the cluster's name."""
+    resource = {"Type": "AWS::SSM::Parameter", "Properties": {"Type": "String", "Value": "somebody else's"}}
+    account.client("cloudformation").create_stack(
+        StackName=account.prerequisites.cluster_name, TemplateBody=json.dumps({"Resources": {"Parameter": resource}})
+    )
+
+
+def _remove_images(account: Account, _: str) -> None:
+    """Remove ParallelCluster's images."""
+    ec2 = account.client("ec2")
+    for image in ec2.describe_images(Owners=["amazon"])["Images"]:
+        ec2.deregister_image(ImageId=image["ImageId"])
+
+
+def _remove_provider(account: Account, _: str) -> None:
+    """Remove the template of ParallelCluster's provider."""
+    version = account.prerequisites.parallelcluster_version
+    account.client("s3").delete_object(
+        Bucket=f"{account.prerequisites.region}-aws-parallelcluster",
+        Key=f"parallelcluster/{version}/templates/custom_resource/cluster.yaml",
+    )
+
+
+def _switch_dns_off(account: Account, vpc_id: str) -> None:
+    """Switch DNS host names of a VPC off."""
+    account.client("ec2").modify_vpc_attribute(VpcId=vpc_id, EnableDnsHostnames={"Value": False})
+
+
+def _shrink_subnet(account: Account, subnet_id: str) -> None:
+    """Put the smallest subnet that there is in the place of one, under the same id."""
+    ec2 = account.client("ec2")
+    [old] = ec2.describe_subnets(SubnetIds=[subnet_id])["Subnets"]
+    table = _route_table(account, subnet_id)
+    [association] = [each for each in table["Associations"] if each.get("SubnetId") == subnet_id]
+    ec2.disassociate_route_table(AssociationId=association["RouteTableAssociationId"])
+    ec2.delete_subnet(SubnetId=subnet_id)
+    ec2.create_subnet(
+        VpcId=old["VpcId"],
+        CidrBlock=f"{old['CidrBlock'].partition('/')[0]}/28",
+        AvailabilityZoneId=old["AvailabilityZoneId"],
+        **_tagged("subnet", subnet_id, old["Tags"]),
+    )
+    ec2.associate_route_table(RouteTableId=table["RouteTableId"], SubnetId=subnet_id)
+
+
+def _remove_route(account: Account, subnet_id: str) -> None:
+    """Remove the default route of a subnet."""
+    table_id = _route_table(account, subnet_id)["RouteTableId"]
+    account.client("ec2").delete_route(RouteTableId=table_id, DestinationCidrBlock="0.0.0.0/0")
+
+
+def _route_table(account: Account, subnet_id: str) -> dict[str, Any]:
+    inside = [{"Name": "association.subnet-id", "Values": [subnet_id]}]
+    [table] = account.client("ec2").describe_route_tables(Filters=inside)["RouteTables"]
+    found: dict[str, Any] = table
+    return found
+
+
+def _move_bucket(account: Account, name: str) -> None:
+    """Put a bucket of the same name in another Region."""
+    account.client("s3").delete_bucket(Bucket=name)
+    make_bucket(account.aws.client("s3", _OTHER_REGION), name, _OTHER_REGION)
+
+
+def _schedule_deletion(account: Account, key_id: str) -> None:
+    """Schedule the deletion of a key."""
+    account.client("kms").schedule_key_deletion(KeyId=key_id)
+
+
+def _tagged(resource_type: str, chosen_id: str, tags: list[dict[str, str]]) -> dict[str, Any]:
+    """Return tags with the one that chooses an id here, which only some resources keep."""
+    others = [tag for tag in tags if tag["Key"] != "_custom_id_"]
+    listed = [*others, {"Key": "_custom_id_", "Value": chosen_id}]
+    return {"TagSpecifications": [{"ResourceType": resource_type, "Tags": listed}]}
+
+
+def _reservation(wanted: Prerequisites, *, is_block: bool = False) -> str | None:
+    named = [each.name for each in wanted.reservations if each.is_block == is_block]
+    return next((name for name in named if not name.startswith("arn:")), None)
+
+
+def _vpc(wanted: Prerequisites) -> str | None:
+    return wanted.network.vpc_id if wanted.network else None
+
+
+def _private_subnet(wanted: Prerequisites) -> str | None:
+    return wanted.network.private_subnet_id if wanted.network else None
+
+
+GOOD = Scenario("nothing is wrong with it", "")
+SCENARIOS: Mapping[str, Scenario] = {
+    "no-credentials": Scenario("nobody is signed in", "credentials", _remove_credentials),
+    "no-read-rights": Scenario("the user may describe stacks, and nothing else", "zone", _remove_permissions),
+    "missing-bootstrap": Scenario("the CDK's bootstrap stack is missing", "cdk-bootstrap", bootstrapped=False),
+    "wrong-zone": Scenario("the zone does not offer the nodes' instance type", "instance-types", _withhold_type),
+    "no-quota": Scenario("no Trn instance may run: 8 vCPUs are granted", "quota-trn-on-demand", before=_lower_quota),
+    "no-addresses": Scenario(
+        "all Elastic IP addresses are in use",
+        "quota-elastic-ips",
+        _use_up_addresses,
+        needs="a network of its own",
+        target=lambda wanted: None if wanted.network else "",
+    ),
+    "small-reservation": Scenario(
+        "the capacity reservation is one instance short",
+        "capacity-reservation",
+        _shrink_reservation,
+        needs="capacity_reservation_id in an ONDEMAND queue",
+        target=_reservation,
+    ),
+    "expired-block": Scenario(
+        "the Capacity Block ended yesterday",
+        "capacity-block",
+        _end_block,
+        needs="capacity_reservation_id in a CAPACITY_BLOCK queue",
+        target=lambda wanted: _reservation(wanted, is_block=True),
+    ),
+    "rsa-key": Scenario(
+        "the SSH key is of a type that the OS does not take",
+        "ssh-key",
+        _make_rsa_key,
+        needs="cluster.head_node.ssh_key_name",
+        target=lambda wanted: wanted.key_pair,
+    ),
+    "name-taken": Scenario("another stack has the cluster's name", "cluster-name", _use_name),
+    "missing-image": Scenario("ParallelCluster's images are gone", "official-image", _remove_images),
+    "missing-provider": Scenario("the provider's template is gone", "provider-template", _remove_provider),
+    "dns-off": Scenario(
+        "the existing VPC gives no DNS names", "vpc", _switch_dns_off, needs="network.existing", target=_vpc
+    ),
+    "full-subnet": Scenario(
+        "the existing private subnet has 11 addresses",
+        "free-addresses",
+        _shrink_subnet,
+        needs="network.existing",
+        target=_private_subnet,
+    ),
+    "no-default-route": Scenario(
+        "the existing private subnet has no way out",
+        "routes",
+        _remove_route,
+        needs="network.existing",
+        target=_private_subnet,
+    ),
+    "bucket-elsewhere": Scenario(
+        "the bucket behind the file system is in another Region",
+        "data-bucket",
+        _move_bucket,
+        needs="a bucket in storage.data_repositories",
+        target=lambda wanted: next(iter(wanted.buckets), None),
+    ),
+    "key-pending-deletion": Scenario(
+        "the file system's key is about to be deleted",
+        "kms-key",
+        _schedule_deletion,
+        needs="storage.file_system.kms_key_arn",
+        target=lambda wanted: wanted.file_system_key_id,
+    ),
+}
+"""All of them, by name."""

@@ -1,0 +1,1 @@
+"""A deployment that is created, changed and destroyed in an emulated AWS."""

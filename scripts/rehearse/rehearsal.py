@@ -1,0 +1,330 @@
+"""A rehearsal, step by step: what the real CDK and ParallelCluster make of a configuration in an emulated AWS."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from copy import deepcopy
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import IO, Any, Literal
+
+import yaml
+from rich.console import Console
+
+from config.settings import Settings, load
+from emulator.aws import EmulatedAws
+from emulator.cdk import CommandLine
+from emulator.faults import FAULTS
+from emulator.inventory import inventory
+from scripts.emulated import create_prerequisites, exports, reason_to_stay, wait_for_ctrl_c
+from scripts.rehearse.failures import failures
+from scripts.rehearse.tables import tables
+from toolchain import bootstrap
+from toolchain.synthesis import synthesize
+from ultracluster.domain.validator_warnings import accepted, judge
+
+CONFIG = Path(__file__).parents[2] / "config"
+EVENT_COLUMNS = 5
+OTHER_HEAD_NODE = ("c6i.8xlarge", "c6i.4xlarge")
+HARMLESS_FAULTS = ("throttling",)
+"""A deployment succeeds despite them."""
+Edit = Callable[[dict[str, Any]], object]
+Speed = Literal["fast", "real"]
+
+
+class RehearsalError(RuntimeError):
+    """A step did not succeed; the message says what."""
+
+
+def raise_max_count(settings: dict[str, Any]) -> None:
+    """Let the first compute resource grow by one node."""
+    settings["cluster"]["queues"][0]["compute_resources"][0]["max_count"] += 1
+
+
+def change_head_node(settings: dict[str, Any]) -> None:
+    """Give the head node another instance type, which ParallelCluster refuses."""
+    head_node = settings["cluster"]["head_node"]
+    head_node["instance_type"] = next(each for each in OTHER_HEAD_NODE if each != head_node["instance_type"])
+
+
+def remove_protection(settings: dict[str, Any]) -> None:
+    """Remove all protection, as README says to destroy everything."""
+    settings["termination_protection"] = []
+    settings["storage"]["retain"] = False
+
+
+class Assemblies:
+    """The assemblies of one deployment after changes of its settings, synthesized in the background."""
+
+    def __init__(self, environment: str, directory: Path) -> None:
+
+        self._directory = directory
+        self._raw = yaml.safe_load((CONFIG / f"{environment}.yaml").read_text(encoding="utf-8"))
+        self._pool = ThreadPoolExecutor(max_workers=1)
+        self._assemblies: dict[str, Future[Path]] = {}
+        self.settings: Settings = load(CONFIG / f"{environment}.yaml")
+
+    def add(self, name: str, *edits: Edit) -> Settings:
+        """Start to synthesize edited settings, under a name, and return the settings."""
+        raw = deepcopy(self._raw)
+        for edit in edits:
+            edit(raw)
+        path = self._directory / f"{name}.yaml"
+        path.write_text(yaml.safe_dump(raw), encoding="utf-8")
+        settings = load(path)
+        self._assemblies[name] = self._pool.submit(self._synthesize, path)
+        return settings
+
+    def directory(self, name: str) -> str:
+        """Return the directory of an assembly, once it is complete."""
+        return str(self._assemblies[name].result())
+
+    def close(self) -> None:
+        """Cancel what has not been started."""
+        self._pool.shutdown(cancel_futures=True)
+
+    def _synthesize(self, path: Path) -> Path:
+
+        directory = path.with_suffix(".out")
+        synthesize(str(path.with_suffix("")), directory)
+        return directory
+
+
+class Rehearsal:
+    """One run, step by step, shown to a person."""
+
+    def __init__(
+        self, assemblies: Assemblies, aws: EmulatedAws, cdk: CommandLine, console: Console, log: IO[str], *, step: bool
+    ) -> None:
+        self._assemblies = assemblies
+        self._settings = assemblies.settings
+        self._cluster_name = self._settings.cluster_spec.name
+        self._aws = aws
+        self._cdk = cdk
+        self._console = console
+        self._log = log
+        self._failing = False
+        self._step = step
+
+    def prepare(self, largest: Settings) -> None:
+        """Prepare the account as README says.
+
+        Args:
+            largest: The settings with the most nodes, for which reservations must have room.
+        """
+        with self._told("An account that has what the settings name, and the CDK's bootstrap stack"):
+            create_prerequisites(self._aws, largest)
+            arguments = bootstrap.arguments(self._settings.bootstrap)
+            self._succeed(self._cdk.bootstrap(self._settings.region, self._relay, arguments))
+
+    def deploy(self) -> None:
+        """Create all stacks."""
+        with self._told("cdk deploy --all"):
+            self._succeed(self._run_cdk("created", "deploy", "--all"))
+
+    def deploy_despite(self, fault: str, target: str) -> None:
+        """Deploy with an injected fault, show what AWS says, clear the fault, and deploy again."""
+        with self._told(f"cdk deploy --all, while {FAULTS[fault].what}"):
+            started = datetime.now(UTC)
+            self._aws.inject(fault, target)
+            code = self._kill_midway() if fault == "killed" else self._run_cdk("created", "deploy", "--all")
+            self._say(f"The CDK's exit code is {code}. AWS describes this at {FAULTS[fault].source}")
+            if fault == "warning":
+                verdict = judge(target, accepted(self._settings.cluster_spec))
+                self._say(f"A warning of {target}: {verdict.explanation}")
+                harmless = not verdict.stops
+            else:
+                harmless = fault in HARMLESS_FAULTS
+            if code == 0 and not harmless:
+                named = f"{fault}:{target}" if target else fault
+                raise RehearsalError(f"nothing failed: the fault {named} concerns nothing in this deployment")
+            self._explain(started)
+            self._aws.clear_faults()
+        with self._told("The same once more, without the fault"):
+            self._wait_for_stacks()
+            self._unprotect_failed()
+            self._succeed(self._run_cdk("created", "deploy", "--all"))
+
+    def show(self) -> None:
+        """Show what was created, as the APIs describe it."""
+        with self._told("What exists now, as AWS's APIs describe it"):
+            for table in tables(self._aws, self._settings):
+                self._console.print(table)
+
+    def change(self) -> None:
+        """Update the cluster in place."""
+        with self._told("A change: one node more (max_count), cdk deploy"):
+            self._succeed(self._run_cdk("raised", "deploy", "--all"))
+
+    def change_rejected(self) -> None:
+        """Update the cluster in a way that ParallelCluster rejects."""
+        with self._told("A change that is rejected: another instance type for the head node, cdk deploy"):
+            code = self._run_cdk("refused", "deploy", "--all")
+            if code == 0:
+                raise RehearsalError("a change of the head node's instance type was not rejected")
+            self._say("Rejected by ParallelCluster's own update check, and rolled back; the cluster is unchanged.")
+
+    def destroy(self, *, stopping: bool = False) -> None:
+        """Destroy everything as README says."""
+        with self._told("Destroy everything: protection off, as README says, then cdk destroy --all"):
+            protected = [self._settings.stack_name(part) for part in ("network", "storage")]
+            self._succeed(self._run_cdk("unprotected", "deploy", *protected))
+            if stopping:
+                self._aws.inject("stopping")
+                if self._run_cdk("unprotected", "destroy", "--all", "--force") == 0:
+                    raise RehearsalError("the cluster stack was deleted although its instances were not gone")
+                self._say("Instances have stopped by now. Once more:")
+                self._aws.clear_faults()
+            self._succeed(self._run_cdk("unprotected", "destroy", "--all", "--force"))
+
+    def check_leftovers(self, before: set[tuple[str, str]]) -> None:
+        """Show what exists that did not exist before, and fail if AWS would not keep it."""
+        with self._told("What is left, of all services"):
+            left = sorted(inventory(self._aws, self._settings.region) - before)
+            unexpected = []
+            for resource_type, name in left:
+                reason = reason_to_stay(self._settings, resource_type, name)
+                self._say(f"{resource_type} {name}: {reason or 'LEFT BEHIND'}")
+                if not reason:
+                    unexpected.append(name)
+            if unexpected:
+                raise RehearsalError(f"destroyed, but left behind: {', '.join(unexpected)}")
+            self._say("Nothing else." if left else "Nothing.")
+
+    def keep(self) -> None:
+        """Show how to use the emulated AWS from another shell, and wait for Ctrl-C."""
+        self._console.print("\nThe emulated AWS keeps running. In another shell:\n")
+        for line in exports(self._aws.settings, self._settings.region):
+            self._say(line)
+        self._console.print("\nCtrl-C here ends it, and all that is in it.")
+        wait_for_ctrl_c()
+
+    def _run_cdk(self, assembly: str, *arguments: str) -> int:
+        directory = self._assemblies.directory(assembly)
+        self._failing = False
+        return self._cdk.run(*arguments, "--app", directory, *self._consent(arguments[0]), report=self._relay)
+
+    def _relay(self, line: str) -> None:
+        """Log what the CDK says; show the results of stacks and resources, and all about a failure."""
+        self._log.write(f"{line}\n")
+        event = [part.strip() for part in line.split("|")]
+        if line.startswith("❌"):
+            self._failing = True
+        if len(event) > EVENT_COLUMNS:
+            status, resource_type, what = event[3:6]
+            if status.endswith(("COMPLETE", "COMPLET", "FAILED")):  # the CDK cuts long ones
+                self._say(f"{status:15}  {resource_type:37}  {what}")
+        elif self._failing or line.startswith("✅"):
+            self._say(line)
+
+    def _consent(self, command: str) -> list[str]:
+        return ["--require-approval", "never"] if command == "deploy" else []
+
+    def _kill_midway(self) -> int:
+        """Start to deploy, and kill the CDK once the cluster is being created."""
+        cloudformation = self._aws.client("cloudformation", self._settings.region)
+
+        def cluster_has_started() -> bool:
+            return any(each["StackName"] == self._cluster_name for each in cloudformation.describe_stacks()["Stacks"])
+
+        directory = self._assemblies.directory("created")
+        code = self._cdk.run_until(cluster_has_started, "deploy", "--all", "--app", directory, *self._consent("deploy"))
+        self._say(f"killed while the stack {self._cluster_name} was being created")
+        return code
+
+    def _explain(self, since: datetime) -> None:
+        """Show what failed, in all stacks: the CDK shows its own only, and cuts the provider's message."""
+        for failure in failures(self._aws.client("cloudformation", self._settings.region), since):
+            self._say(f"{failure.stack_name}: {failure.status} {failure.logical_id}: {failure.reason}")
+
+    def _wait_for_stacks(self) -> None:
+        """Wait until nothing is in progress: CloudFormation refuses to change a stack until then."""
+        cloudformation = self._aws.client("cloudformation", self._settings.region)
+        while any(_is_busy(each["StackStatus"]) for each in cloudformation.describe_stacks()["Stacks"]):
+            time.sleep(0.5)
+
+    def _unprotect_failed(self) -> None:
+        """Do what README says after a first deployment that failed: the CDK cannot delete a protected stack."""
+        cloudformation = self._aws.client("cloudformation", self._settings.region)
+        for stack in cloudformation.describe_stacks()["Stacks"]:
+            if stack["StackStatus"] == "ROLLBACK_COMPLETE" and stack["EnableTerminationProtection"]:
+                name = stack["StackName"]
+                self._say(f"aws cloudformation update-termination-protection --no-enable-... --stack-name {name}")
+                cloudformation.update_termination_protection(StackName=name, EnableTerminationProtection=False)
+
+    def _succeed(self, code: int) -> None:
+        if code != 0:
+            raise RehearsalError(f"the CDK failed, with exit code {code}")
+
+    def _say(self, line: str) -> None:
+        self._console.print(f"  {line}", style="dim", markup=False, soft_wrap=True)
+
+    @contextmanager
+    def _told(self, title: str) -> Iterator[None]:
+        """Announce a step, and show how long it took."""
+        if self._step:
+            self._console.input(f"\n[bold]{title}[/bold]  (Enter) ")
+        else:
+            self._console.print(f"\n[bold]{title}[/bold]")
+        started = time.monotonic()
+        yield
+        self._console.print(f"[green]done[/green] in {time.monotonic() - started:.1f} s")
+
+
+def _is_busy(status: str) -> bool:
+    return status.endswith("_IN_PROGRESS") and status != "REVIEW_IN_PROGRESS"  # that one waits for a change set
+
+
+def rehearse(
+    environment: str,
+    console: Console,
+    log: IO[str],
+    *,
+    speed: Speed,
+    fault: tuple[str, str] | None,
+    keep: bool,
+    step: bool,
+) -> None:
+    """Run all steps.
+
+    Args:
+        environment: Name of the configuration.
+        console: Shows the steps.
+        log: Gets all that the CDK says.
+        speed: That of the emulated AWS.
+        fault: Name and target of what goes wrong at first; None: nothing does.
+        keep: Whether to keep the emulated AWS running before everything is destroyed, until Ctrl-C.
+        step: Whether to wait for Enter before each step.
+
+    Raises:
+        RehearsalError: A step did not succeed.
+    """
+    name, target = fault or ("", "")
+    with (
+        TemporaryDirectory() as directory,
+        closing(Assemblies(environment, Path(directory))) as assemblies,
+        EmulatedAws(speed=speed) as aws,
+        closing(CommandLine(aws)) as cdk,
+    ):
+        assemblies.add("created")
+        largest = assemblies.add("raised", raise_max_count)
+        assemblies.add("refused", raise_max_count, change_head_node)
+        assemblies.add("unprotected", raise_max_count, remove_protection)
+        rehearsal = Rehearsal(assemblies, aws, cdk, console, log, step=step)
+        rehearsal.prepare(largest)
+        before = inventory(aws, assemblies.settings.region)
+        if name and name != "stopping":
+            rehearsal.deploy_despite(name, target)
+        else:
+            rehearsal.deploy()
+        rehearsal.show()
+        rehearsal.change()
+        rehearsal.change_rejected()
+        if keep:
+            rehearsal.keep()
+        rehearsal.destroy(stopping=name == "stopping")
+        rehearsal.check_leftovers(before)

@@ -1,0 +1,192 @@
+"""Intrinsic functions and dynamic references give what the AWS documentation says they give."""
+
+from typing import Any
+
+import pytest
+
+from toolchain.values import NO_VALUE, Evaluator, Scope, TemplateError, UnsupportedError, references
+
+REFERENCE = "https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference"
+FN = f"{REFERENCE}/intrinsic-function-reference"
+PSEUDO = f"{REFERENCE}/pseudo-parameter-reference.html"
+GUIDE = "https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide"
+
+
+class Known(Scope):
+    """A stack with a few of everything."""
+
+    references = {  # noqa: RUF012
+        "AWS::NoValue": NO_VALUE,
+        "AWS::Region": "us-west-2",
+        "Instance": "i-1",
+        "Number": "16",
+        "Zones": ["us-west-2a", "us-west-2b"],
+    }
+
+    def ref(self, name: str) -> Any:
+        return self.references[name]
+
+    def attribute(self, logical_id: str, attribute: str) -> Any:
+        return f"{logical_id}->{attribute}"
+
+    def stack_output(self, region: str | None, stack_name: str, output: str) -> Any:
+        return [region, stack_name, output]
+
+    def import_value(self, name: str) -> str:
+        return f"value of {name}"
+
+    def zones(self, region: str) -> list[str]:
+        return [f"{region or 'own'}a"]
+
+    def secret(self, reference: str) -> str:
+        return f"<{reference}>"
+
+    def condition(self, name: str) -> bool:
+        return name == "Yes"
+
+    def mapping(self, name: str, top_level_key: str, second_level_key: str) -> Any:
+        return [name, top_level_key, second_level_key]
+
+
+def evaluate(value: Any) -> Any:
+    return Evaluator(Known()).evaluate(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected", "source"),
+    [
+        ({"Ref": "Instance"}, "i-1", f"{FN}-ref.html"),
+        ({"Fn::GetAtt": ["A", "B.C"]}, "A->B.C", f"{FN}-getatt.html"),
+        ({"Fn::GetAtt": ["A", {"Ref": "Number"}]}, "A->16", f"{FN}-getatt.html"),
+        (
+            {"Fn::GetStackOutput": {"StackName": "s", "OutputName": "o", "Region": {"Ref": "AWS::Region"}}},
+            ["us-west-2", "s", "o"],
+            f"{FN}-getstackoutput.html",
+        ),
+        (
+            {"Fn::ImportValue": {"Fn::Sub": "${AWS::Region}-x"}},
+            "value of us-west-2-x",
+            f"{FN}-importvalue.html",
+        ),
+        ({"Fn::Join": [":", ["a", "b", "c"]]}, "a:b:c", f"{FN}-join.html"),
+        ({"Fn::Join": ["", [True, 1, {"Ref": "AWS::NoValue"}]]}, "true1", PSEUDO),
+        ({"Fn::Select": ["1", ["a", "b"]]}, "b", f"{FN}-select.html"),
+        ({"Fn::Split": ["|", "a|b||c|"]}, ["a", "b", "", "c", ""], f"{FN}-split.html"),
+        ({"Fn::Sub": "${Instance} ${A.B.C} ${!Literal} $x"}, "i-1 A->B.C ${Literal} $x", f"{FN}-sub.html"),
+        (
+            {"Fn::Sub": ["${Own}-${Instance}", {"Own": {"Fn::Select": [0, {"Ref": "Zones"}]}}]},
+            "us-west-2a-i-1",
+            f"{FN}-sub.html",
+        ),
+        ({"Fn::FindInMap": ["M", {"Ref": "AWS::Region"}, 64]}, ["M", "us-west-2", "64"], f"{FN}-findinmap.html"),
+        ({"Fn::GetAZs": {"Ref": "AWS::Region"}}, ["us-west-2a"], f"{FN}-getavailabilityzones.html"),
+        ({"Fn::Base64": "a b"}, "YSBi", f"{FN}-base64.html"),
+        (
+            {"Fn::Cidr": ["192.168.0.0/24", "3", "5"]},
+            ["192.168.0.0/27", "192.168.0.32/27", "192.168.0.64/27"],
+            f"{FN}-cidr.html",
+        ),
+        ({"Fn::If": ["Yes", 1, {"Ref": "Nowhere"}]}, 1, f"{FN}-conditions.html"),
+        ({"a": {"Fn::If": ["No", 1, {"Ref": "AWS::NoValue"}]}, "b": 2}, {"b": 2}, PSEUDO),
+        ("x{{resolve:ssm:/n:3}}y", "x<ssm:/n:3>y", f"{GUIDE}/dynamic-references-ssm.html"),
+        ({"Fn::Sub": "{{resolve:ssm:/${Instance}}}"}, "<ssm:/i-1>", f"{GUIDE}/dynamic-references-ssm.html"),
+        (
+            {"Condition": {"Bool": {"k": False}}},
+            {"Condition": {"Bool": {"k": False}}},
+            f"{REFERENCE}/aws-resource-iam-policy.html",
+        ),
+    ],
+)
+def test_values(value: Any, expected: Any, source: str) -> None:
+    assert evaluate(value) == expected, source
+
+
+@pytest.mark.parametrize(
+    ("definition", "expected"),
+    [
+        ({"Condition": "Yes"}, True),
+        ({"Fn::Equals": [{"Ref": "Number"}, 16]}, True),
+        ({"Fn::Equals": ["true", True]}, True),
+        ({"Fn::Equals": ["a", "A"]}, False),
+        ({"Fn::And": [{"Condition": "Yes"}, {"Condition": "No"}]}, False),
+        ({"Fn::Or": [{"Condition": "No"}, {"Condition": "Yes"}]}, True),
+        ({"Fn::Not": [{"Fn::Not": [{"Condition": "Yes"}]}]}, True),
+    ],
+)
+def test_conditions(definition: Any, expected: bool) -> None:
+    assert Evaluator(Known()).condition(definition) is expected, f"{FN}-conditions.html"
+
+
+@pytest.mark.parametrize(
+    ("assertion", "expected"),
+    [
+        ({"Fn::Contains": [["m1.large", "m1.small"], "m1.small"]}, True),
+        ({"Fn::EachMemberEquals": [["a", "a"], "a"]}, True),
+        ({"Fn::EachMemberIn": [{"Ref": "Zones"}, ["us-west-2a", "us-west-2b", "us-west-2c"]]}, True),
+    ],
+)
+def test_functions_of_rules(assertion: Any, expected: bool) -> None:
+    assert Evaluator(Known()).condition(assertion) is expected, f"{FN}-rules.html"
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({"Ref": ["A"]}, "All References must be of type string"),
+        ({"Fn::GetAtt": ["A"]}, "every Fn::GetAtt object requires two non-empty parameters"),
+        ({"Fn::Join": ["-", "a"]}, "every Fn::Join object requires two parameters"),
+        ({"Fn::Select": [2, ["a", "b"]]}, "Fn::Select cannot select nonexistent value at index 2"),
+        ({"Fn::Sub": "${Zones}"}, "variable Zones in Fn::Sub expression does not resolve to a string"),
+        ({"Fn::Cidr": ["10.0.0.0/24", 3, 7]}, "10.0.0.0/24 has no 3 blocks of 7 bits"),
+    ],
+)
+def test_wrong_arguments_are_errors_of_the_template(value: Any, message: str) -> None:
+    with pytest.raises(TemplateError) as raised:
+        evaluate(value)
+    assert str(raised.value).startswith("Template error: ")
+    assert message in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        ({"Fn::Transform": {"Name": "AWS::Include"}}, "intrinsic function Fn::Transform"),
+        (
+            {"Fn::GetStackOutput": {"StackName": "s", "OutputName": "o", "RoleArn": "r"}},
+            "Fn::GetStackOutput with RoleArn",
+        ),
+    ],
+)
+def test_an_unknown_function_is_named(value: Any, name: str) -> None:
+    with pytest.raises(UnsupportedError, match=name):
+        evaluate(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        ({"Ref": "X"}, "Ref of X"),
+        ({"Fn::ImportValue": "x"}, "Fn::ImportValue of x"),
+        ("{{resolve:secretsmanager:x}}", "dynamic reference to secretsmanager:x"),
+        ({"Fn::FindInMap": ["M", "a", "b"]}, "Fn::FindInMap of M::a::b"),
+    ],
+)
+def test_a_scope_refuses_by_name_what_it_does_not_have(value: Any, name: str) -> None:
+    class Nothing(Scope):
+        pass
+
+    with pytest.raises(UnsupportedError, match=name):
+        Evaluator(Nothing()).evaluate(value)
+
+
+def test_references_are_those_of_every_function() -> None:
+    value = {
+        "a": [{"Ref": "R"}, {"Ref": "AWS::Region"}, {"Fn::GetAtt": "G.x.y"}, {"Fn::GetAtt": ["H", {"Ref": "P"}]}],
+        "b": {"Fn::Sub": ["${Own}${S}${T.x}${!Not}${AWS::StackId}", {"Own": {"Ref": "V"}}]},
+        "c": {"Fn::If": ["C", {"Ref": "Then"}, {"Ref": "Else"}]},
+    }
+    always = {"R", "G", "H", "P", "S", "T", "V"}
+    assert references(value) == always | {"Then", "Else"}
+    assert references(value, {"C": True}) == always | {"Then"}
+    assert references(value, {"C": False}) == always | {"Else"}
+    assert references(value, {}) == always

@@ -8,7 +8,7 @@ import pytest
 
 from scripts.validation import Validation, examine
 from toolchain.cluster import ClusterRequest
-from toolchain.parallelcluster import Message, Verdict
+from toolchain.parallelcluster import DryRun, Message
 
 KEY_PAIR = Message("WARNING", "KeyPairValidator", "no key")
 SCRIPT = Message("WARNING", "AsyncTimedUrlValidator", "'script.sh' not found in 'nowhere'")
@@ -16,17 +16,17 @@ GROUP = Message("ERROR", "EfaPlacementGroupValidator", "must be explicit")
 ACCEPTING = dict.fromkeys(("KeyPairValidator", "EfaPlacementGroupValidator"), "meant")
 
 
-def examined(*messages: Message, suppressed: tuple[str, ...] = (), sent: Verdict | None = None) -> Validation:
+def examined(*messages: Message, suppressed: tuple[str, ...] = (), sent: DryRun | None = None) -> Validation:
     """Return the validation of a cluster of which the validators say this, unless it is suppressed."""
 
     class Fake:
         def validate(self, _: Any) -> list[Message]:
             return list(messages)
 
-        def create(self, _: ClusterRequest, *, strings: bool) -> Verdict:
+        def create(self, _: ClusterRequest, *, strings: bool) -> DryRun:
             assert strings
             left = tuple(each for each in messages if each.validator not in suppressed)
-            return sent or Verdict(not any(each.level == "ERROR" for each in left), left, "refused")
+            return sent or DryRun(not any(each.level == "ERROR" for each in left), left, "refused")
 
     properties = {
         "ClusterName": "c",
@@ -58,6 +58,6 @@ def test_what_stops_a_deployment(messages: tuple[Message, ...], suppressed: tupl
 
 
 def test_what_cloudformation_sends_must_be_judged_the_same() -> None:
-    rejected, another = examined(sent=Verdict(False, (GROUP,), "no")).faults
+    rejected, another = examined(sent=DryRun(False, (GROUP,), "no")).faults
     assert rejected == "rejected as CloudFormation sends it: no"
     assert another.startswith("as CloudFormation sends it the validators say something else")

@@ -31,7 +31,7 @@ PROGRAMS = [f"scripts.commands.{path.stem}" for path in (ROOT / "scripts/command
 ABSENT = ("h5py", "numpy", "tokenizers", *(f"tokenizers.{name}" for name in ("implementations", "models", "trainers")))
 """What `prepare` imports that only the environment of training jobs has; its command line does not depend on it."""
 MODELS: Mapping[str, Sequence[str]] = {
-    "drift": ["scripts.drift.report.DriftReport"],
+    "drift": ["scripts.drift.model.DriftReport"],
 }
 """What programs print with --json, by program."""
 INTERNAL_OUTPUT = re.compile(r"PublishOutput|ExportsOutput")
@@ -171,13 +171,12 @@ def documents() -> dict[str, Any]:
     from scripts.plan import model
     from scripts.plan.report import document
     from scripts.preflight.check import Finding, Status
-    from scripts.preflight.report import Report as PreflightReport
-    from scripts.preflight.report import Result
+    from scripts.preflight.model import CheckResult, PreflightReport
     from scripts.validation import Outcome, Validation
     from toolchain.parallelcluster import Message
 
     finding = Finding(Status.FAIL, "sentence", "hint", "command", "subject")
-    result = Result(
+    result = CheckResult(
         check="id",
         subject="subject",
         status=Status.FAIL,

@@ -96,7 +96,7 @@ class RunningCluster:
 
 
 class UnreadableClusterError(LookupError):
-    """There is no such cluster, or not the right to read what ParallelCluster keeps of it; the message says which."""
+    """There is no such cluster, or no permission to read what ParallelCluster keeps of it; the message says which."""
 
 
 class FleetRequestError(RuntimeError):
@@ -246,7 +246,7 @@ class ParallelCluster:
         """
         answer = self._ask("update_compute_fleet", region=region, cluster_name=cluster_name, status=status)
         if answer is not None:
-            raise FleetRequestError(answer["refused"])
+            raise FleetRequestError(answer["rejected"])
 
     def stop(self) -> None:
         """End the process and wait until it is gone."""

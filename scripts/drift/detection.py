@@ -62,7 +62,7 @@ def detect(deployment: Deployment, plan: Callable[[], Plan], clock: Clock) -> Dr
     names = [deployment.stack_name(part) for part in PARTS]
     stacks = {name: stack for name in names if (stack := deployment.stack(name))}
     busy = tuple(f"{name}: {stack['StackStatus']}" for name, stack in stacks.items() if under_way({name: stack}))
-    about = {"environment": deployment.environment, "region": deployment.settings.region}
+    about: dict[str, Any] = {"environment": deployment.environment, "region": deployment.settings.region}
     if busy or not stacks:
         return DriftReport(**about, deployed=bool(stacks), busy=busy)
     drifts: list[Drift] = []

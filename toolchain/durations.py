@@ -36,7 +36,7 @@ SECONDS: Final[Mapping[str, float]] = {
     "AWS::CloudFormation::CustomResource": 0.0,
     "AWS::CloudFormation::Stack": 0.0,
     "AWS::CloudFormation::WaitConditionHandle": 0.0,
-    # What it waits for may be any other resource's doing: at speed `fast` all that can go on goes on first.
+    # What it waits for may be any other resource's doing: at speed `fast` everything else continues first.
     "AWS::CloudFormation::WaitCondition": math.inf,
 }
 """Seconds by resource type. Orders of magnitude, for the order of events and for progress displays: not measured."""

@@ -28,7 +28,7 @@ class Message:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class DryRun:
     """What a request to create a cluster, or to build an image, would have led to.
 
     Attributes:
@@ -96,7 +96,7 @@ class RunningCluster:
 
 
 class UnreadableClusterError(LookupError):
-    """There is no such cluster, or not the right to read what ParallelCluster keeps of it; the message says which."""
+    """There is no such cluster, or no permission to read what ParallelCluster keeps of it; the message says which."""
 
 
 class FleetRequestError(RuntimeError):
@@ -140,7 +140,7 @@ class ParallelCluster:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def create(self, request: ClusterRequest, *, strings: bool = False) -> Verdict:
+    def create(self, request: ClusterRequest, *, strings: bool = False) -> DryRun:
         """Dry-run the creation of a cluster as the provider of the custom resource does.
 
         Args:
@@ -151,9 +151,9 @@ class ParallelCluster:
         answer = self._ask(
             "create_cluster", region=request.region, properties=properties, stack_tags=request.stack_tags
         )
-        return _verdict(answer)
+        return _dry_run(answer)
 
-    def build_image(self, image_id: str, configuration: Configuration) -> Verdict:
+    def build_image(self, image_id: str, configuration: Configuration) -> DryRun:
         """Dry-run the build of an image. It leaves ParallelCluster's cleanup role of such builds in the account.
 
         Args:
@@ -161,15 +161,15 @@ class ParallelCluster:
             configuration: What `pcluster build-image` gets.
         """
         region = configuration["Region"]
-        return _verdict(self._ask("build_image", region=region, image_id=image_id, configuration=configuration))
+        return _dry_run(self._ask("build_image", region=region, image_id=image_id, configuration=configuration))
 
     def validate(self, configuration: Configuration) -> list[Message]:
         """Return everything that the schema and all validators have to say, nothing suppressed."""
         properties = {"ClusterName": "validated", "ClusterConfiguration": configuration}
-        verdict = self.create(ClusterRequest(configuration["Region"], properties, {}))
-        if not verdict.accepted and not verdict.messages:
-            return [Message("ERROR", "Request", verdict.reason)]
-        return list(verdict.messages)
+        dry_run = self.create(ClusterRequest(configuration["Region"], properties, {}))
+        if not dry_run.accepted and not dry_run.messages:
+            return [Message("ERROR", "Request", dry_run.reason)]
+        return list(dry_run.messages)
 
     def build_templates(self, configuration: Configuration, cluster_name: str = "validated") -> Templates:
         """Build the templates that ParallelCluster would create for a valid configuration."""
@@ -246,7 +246,7 @@ class ParallelCluster:
         """
         answer = self._ask("update_compute_fleet", region=region, cluster_name=cluster_name, status=status)
         if answer is not None:
-            raise FleetRequestError(answer["refused"])
+            raise FleetRequestError(answer["rejected"])
 
     def stop(self) -> None:
         """End the process and wait until it is gone."""
@@ -270,6 +270,6 @@ class ParallelCluster:
         return answer["result"]
 
 
-def _verdict(answer: dict[str, Any]) -> Verdict:
+def _dry_run(answer: dict[str, Any]) -> DryRun:
     messages = tuple(sorted(Message(*each) for each in answer["messages"]))
-    return Verdict(answer["accepted"], messages, answer["reason"])
+    return DryRun(answer["accepted"], messages, answer["reason"])

@@ -55,8 +55,8 @@ def _dry_run(operation: Callable[..., Any], parameters: dict[str, Any]) -> dict[
             "reason": content["message"],
             "messages": [[each["level"], each["type"], each["message"]] for each in messages],
         }
-    except (APIOperationException, ParameterException, TypeError) as refusal:
-        return {"accepted": False, "reason": str(refusal), "messages": []}
+    except (APIOperationException, ParameterException, TypeError) as rejection:
+        return {"accepted": False, "reason": str(rejection), "messages": []}
     raise AssertionError("a dry run returned")
 
 
@@ -115,16 +115,16 @@ def describe_cluster(region: str, cluster_name: str) -> dict[str, Any]:
             "fleet_status": str(cluster.compute_fleet_status_manager.get_status()),
             "login_nodes_running": cluster.has_running_login_nodes(),
         }
-    except (AWSClientError, ClusterActionError) as refusal:
-        return {"unreadable": str(refusal)}
+    except (AWSClientError, ClusterActionError) as error:
+        return {"unreadable": str(error)}
 
 
 def update_compute_fleet(region: str, cluster_name: str, status: str) -> dict[str, str] | None:
     """Request a status of a cluster's compute nodes; None: the request is left."""
     try:
         pcluster.lib.update_compute_fleet(cluster_name=cluster_name, region=region, status=status)
-    except ParallelClusterApiException as refusal:
-        return {"refused": str(refusal.content.message)}
+    except ParallelClusterApiException as rejection:
+        return {"rejected": str(rejection.content.message)}
     return None
 
 

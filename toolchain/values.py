@@ -29,7 +29,7 @@ class TemplateError(ValueError):
 
 
 class Scope(Protocol):
-    """What the values of one template may refer to. A subclass defines what it has; the rest it refuses by name."""
+    """What the values of one template may refer to. A subclass defines what it has; all else is unsupported."""
 
     def ref(self, name: str) -> Any:
         """Return what Ref gives for a parameter, a pseudo parameter or a resource."""
@@ -265,7 +265,7 @@ def intrinsics(value: Any, conditions: Mapping[str, bool] | None = None) -> Iter
 
     Args:
         value: Any value of a template.
-        conditions: Of an Fn::If only the branch that its condition takes is looked at, and none if the condition is
+        conditions: Of an Fn::If only the branch that its condition takes is visited, and none if the condition is
             missing here. Without this argument both are.
     """
     if isinstance(value, list):
@@ -335,7 +335,7 @@ def substituted_names(argument: list[Any] | str) -> set[str]:
 
 
 def check_form(function: str, argument: Any) -> None:
-    """Check the arguments of an intrinsic function as far as they can be told without their values.
+    """Check the arguments of an intrinsic function as far as is possible without their values.
 
     Raises:
         TemplateError: They are not those that it takes.

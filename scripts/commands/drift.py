@@ -36,7 +36,7 @@ def program(deployment: Deployment, given: argparse.Namespace, console: Console)
     """Detect drift, print it, and return the exit code."""
     from scripts.clock import Clock
     from scripts.drift.detection import detect
-    from scripts.drift.report import as_markdown, show
+    from scripts.drift.screen import as_markdown, show
 
     report = detect(deployment, lambda: _plan(deployment.environment), Clock())
     if given.json:

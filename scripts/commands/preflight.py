@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from scripts.deployment import Deployment
     from scripts.preflight.check import Check
-    from scripts.preflight.report import Report, Result
+    from scripts.preflight.model import CheckResult, PreflightReport
 
 CONFIG = Path(__file__).parents[2] / "config"
 
@@ -84,7 +84,9 @@ def main() -> int:
     return 0 if report.ok else 1
 
 
-def run(checks: Sequence[Check], first: Check, deployment: Deployment, arguments: argparse.Namespace) -> Report:
+def run(
+    checks: Sequence[Check], first: Check, deployment: Deployment, arguments: argparse.Namespace
+) -> PreflightReport:
     """Run checks, print their results, and return these.
 
     Args:
@@ -97,7 +99,7 @@ def run(checks: Sequence[Check], first: Check, deployment: Deployment, arguments
 
     from scripts.plan.command import PLAIN_WIDTH
     from scripts.preflight import runner
-    from scripts.preflight.report import Report
+    from scripts.preflight.model import PreflightReport
     from scripts.preflight.screen import show, watch
 
     console = Console(highlight=False, quiet=arguments.json)
@@ -105,7 +107,7 @@ def run(checks: Sequence[Check], first: Check, deployment: Deployment, arguments
         console.width = PLAIN_WIDTH
     started = time.monotonic()
     results = watch(checks, runner.run(checks, deployment, first=first), console)
-    report = Report(
+    report = PreflightReport(
         environment=arguments.environment,
         account=_account(deployment, first, results),
         results=tuple(results),
@@ -120,7 +122,7 @@ def run(checks: Sequence[Check], first: Check, deployment: Deployment, arguments
     return report
 
 
-def _account(deployment: Deployment, first: Check, results: Sequence[Result]) -> str | None:
+def _account(deployment: Deployment, first: Check, results: Sequence[CheckResult]) -> str | None:
     """Return the account that was asked; None: the check of credentials did not run, or did not pass."""
     if any((result.check, result.status) == (first.id, "PASS") for result in results):
         return str(deployment.account.ask("sts", "get_caller_identity")["Account"])

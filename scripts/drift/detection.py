@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from scripts.clock import Clock
 from scripts.command import OperationError
 from scripts.deployment import PARTS, Deployment
-from scripts.drift.report import Drift, DriftReport, Kind
+from scripts.drift.model import Drift, DriftReport, Kind
 from scripts.progress.watch import in_progress
 from scripts.status.model import Unavailable, try_fetch
 

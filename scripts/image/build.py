@@ -13,7 +13,7 @@ from toolchain.bootstrap import assets_bucket
 if TYPE_CHECKING:
     from config.settings import Settings
     from emulator.aws import EmulatedAws
-    from toolchain.parallelcluster import ParallelCluster, Verdict
+    from toolchain.parallelcluster import DryRun, ParallelCluster
 
 
 class NoImageError(LookupError):
@@ -57,7 +57,7 @@ def find_context(
 
 def validate(
     aws: EmulatedAws, parallelcluster: ParallelCluster, settings: Settings, configuration: dict[str, Any], name: str
-) -> Verdict:
+) -> DryRun:
     """Validate a configuration by ParallelCluster's own code, in an emulated account that has what it names.
 
     Not in the real one: there even a dry run makes a role (aws-parallelcluster 3.16.1,

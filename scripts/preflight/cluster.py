@@ -14,7 +14,7 @@ from scripts.deployment import Deployment
 from scripts.preflight.check import Finding, Status, check
 from toolchain.cluster import ClusterRequest, cluster_request
 from toolchain.deployed import NOT_YET, DeployedResolver
-from toolchain.parallelcluster import Message, ParallelCluster, Verdict
+from toolchain.parallelcluster import DryRun, Message, ParallelCluster
 from toolchain.synthesis import synthesize
 from ultracluster.domain.validator_warnings import accepted, judge
 
@@ -133,10 +133,10 @@ def _too_early(deployment: Deployment) -> Finding:
     return Finding(Status.SKIP, "the subnets do not exist yet", hint)
 
 
-def _findings(deployment: Deployment, verdict: Verdict, left_out: list[str]) -> Iterator[Finding]:
-    messages = [each for each in dict.fromkeys(verdict.messages) if each.level != "INFO"]
-    if not verdict.accepted and not messages:
-        messages = [Message("ERROR", "", verdict.reason)]
+def _findings(deployment: Deployment, dry_run: DryRun, left_out: list[str]) -> Iterator[Finding]:
+    messages = [each for each in dict.fromkeys(dry_run.messages) if each.level != "INFO"]
+    if not dry_run.accepted and not messages:
+        messages = [Message("ERROR", "", dry_run.reason)]
     accepting = accepted(deployment.settings.cluster_spec)
     stopped = launches_denied = False
     for message in messages:

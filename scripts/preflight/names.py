@@ -206,9 +206,9 @@ def _way_out(deployment: Deployment, stack_name: str, status: str) -> str:
     if status.endswith("_IN_PROGRESS"):
         return "wait until that is done"
     if status not in _WAYS_OUT:
-        return "its events tell what happened"
+        return "its events say what happened"
     command = deployment.command("cloudformation", _WAYS_OUT[status], "--stack-name", stack_name)
-    return f"fix the cause, which its events tell, then `{command}` (README, When a deployment fails)"
+    return f"fix the cause, which its events name, then `{command}` (README, When a deployment fails)"
 
 
 def _create_key(deployment: Deployment, name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,8 +39,12 @@ class ExistingSubnet:
 
     @property
     def missing(self) -> Finding:
-        """The finding of checks that cannot look at it, because it does not exist."""
+        """The finding of checks that have nothing to check, because it does not exist."""
         return Finding(Status.SKIP, f"there is no {self.id} to check: see subnets", subject=self.label)
+
+
+Judge = Callable[[Deployment, ExistingSubnet, dict[str, Any]], Finding]
+"""Returns the finding of a check on a subnet, given as EC2 describes it."""
 
 
 def existing_subnets(deployment: Deployment) -> tuple[ExistingSubnet, ...]:
@@ -56,6 +60,13 @@ def existing_subnets(deployment: Deployment) -> tuple[ExistingSubnet, ...]:
         ExistingSubnet("public", public_id, network.public_subnet_cidr, in_public, subnets.get(public_id)),
         ExistingSubnet("private", private_id, network.private_subnet_cidr, True, subnets.get(private_id)),
     )
+
+
+def judge_subnets(deployment: Deployment, judge: Judge) -> Iterator[Finding]:
+    """Yield a finding of each subnet that the deployment uses."""
+    for subnet in existing_subnets(deployment):
+        if subnet.used:
+            yield judge(deployment, subnet, subnet.described) if subnet.described else subnet.missing
 
 
 @check(
@@ -164,26 +175,24 @@ def _mapping(deployment: Deployment, subnet: ExistingSubnet, option: str) -> str
 )
 def free_addresses(deployment: Deployment) -> Iterator[Finding]:
     """Compare what is free with what the deployment takes at max_count, less what it has already."""
+    yield from judge_subnets(deployment, _free_addresses)
+
+
+def _free_addresses(deployment: Deployment, subnet: ExistingSubnet, described: dict[str, Any]) -> Finding:
     settings = deployment.settings
-    planned = planned_subnets(settings, fleet(settings.cluster_spec))
-    for subnet, plan in zip(existing_subnets(deployment), planned, strict=False):
-        if not subnet.used:
-            continue
-        if subnet.described is None:
-            yield subnet.missing
-            continue
-        free, held = subnet.described["AvailableIpAddressCount"], _held(deployment, subnet)
-        more = max(0, plan.at_max - held)
-        sentence = f"{free:,} addresses of {subnet.id} are free; {more:,} more are needed at max_count, {held:,} held"
-        words = ("--subnet-ids", subnet.id, "--query", "Subnets[].AvailableIpAddressCount")
-        command = deployment.command("ec2", "describe-subnets", *words)
-        if free >= more:
-            yield Finding(Status.PASS, sentence, "", command, subnet.label)
-            continue
-        hint = f"{more - free:,} too few: free some, name a larger subnet, or lower max_count"
-        if subnet.label == "private" and settings.cluster.efa_interface_type == "efa":
-            hint += "; with `cluster.efa_interface_type: efa-only` a node takes one address"
-        yield Finding(Status.FAIL, sentence, hint, command, subnet.label)
+    public, private = planned_subnets(settings, fleet(settings.cluster_spec))
+    at_max = (public if subnet.label == "public" else private).at_max
+    free, held = described["AvailableIpAddressCount"], _held(deployment, subnet)
+    more = max(0, at_max - held)
+    sentence = f"{free:,} addresses of {subnet.id} are free; {more:,} more are needed at max_count, {held:,} held"
+    words = ("--subnet-ids", subnet.id, "--query", "Subnets[].AvailableIpAddressCount")
+    command = deployment.command("ec2", "describe-subnets", *words)
+    if free >= more:
+        return Finding(Status.PASS, sentence, "", command, subnet.label)
+    hint = f"{more - free:,} too few: free some, name a larger subnet, or lower max_count"
+    if subnet.label == "private" and settings.cluster.efa_interface_type == "efa":
+        hint += "; with `cluster.efa_interface_type: efa-only` a node takes one address"
+    return Finding(Status.FAIL, sentence, hint, command, subnet.label)
 
 
 def _held(deployment: Deployment, subnet: ExistingSubnet) -> int:

@@ -86,7 +86,7 @@ def members(deployment: Deployment, group_arn: str) -> list[str]:
 
 
 def size(reservation: Mapping[str, Any]) -> int:
-    """Return for how many instances a reservation was made, which EC2 tells elsewhere until it has started."""
+    """Return for how many instances a reservation was made, which stands elsewhere until it has started."""
     tags = {tag["Key"]: tag["Value"] for tag in reservation.get("Tags", [])}
     total: int = reservation["TotalInstanceCount"]
     committed: int = reservation.get("CommitmentInfo", {}).get("CommittedInstanceCount", 0)

@@ -10,7 +10,7 @@ from config.sections import PARALLELCLUSTER_ENDPOINTS
 from scripts.deployment import Deployment
 from scripts.estimate.sizes import others
 from scripts.preflight.check import Finding, Status, check
-from scripts.preflight.network import ExistingSubnet, existing_subnets
+from scripts.preflight.network import ExistingSubnet, existing_subnets, judge_subnets
 from ultracluster.domain import addresses
 
 _ANYWHERE = "0.0.0.0/0"
@@ -38,19 +38,16 @@ _RIGHT_TARGETS = {"private": "a NAT gateway in a public subnet", "public": "an i
 )
 def routes(deployment: Deployment) -> Iterator[Finding]:
     """Follow the default route of the subnets that are used."""
-    for subnet in existing_subnets(deployment):
-        if not subnet.used:
-            continue
-        if subnet.described is None:
-            yield subnet.missing
-            continue
-        vpc_id = subnet.described["VpcId"]
-        table = _route_table(deployment, vpc_id, subnet.id)
-        table_id, route = table["RouteTableId"], _default_route(table)
-        finding = _along(deployment, subnet, route) if route else _without_route(deployment, subnet, vpc_id, table_id)
-        command = deployment.command("ec2", "describe-route-tables", "--route-table-ids", table_id)
-        about = replace(finding, sentence=f"{table_id} of {subnet.id} {finding.sentence}")
-        yield about.of(subnet.label, command)
+    yield from judge_subnets(deployment, _route)
+
+
+def _route(deployment: Deployment, subnet: ExistingSubnet, described: dict[str, Any]) -> Finding:
+    vpc_id = described["VpcId"]
+    table = _route_table(deployment, vpc_id, subnet.id)
+    table_id, route = table["RouteTableId"], _default_route(table)
+    finding = _along(deployment, subnet, route) if route else _without_route(deployment, subnet, vpc_id, table_id)
+    command = deployment.command("ec2", "describe-route-tables", "--route-table-ids", table_id)
+    return replace(finding, sentence=f"{table_id} of {subnet.id} {finding.sentence}").of(subnet.label, command)
 
 
 def _route_table(deployment: Deployment, vpc_id: str, subnet_id: str) -> dict[str, Any]:
@@ -219,31 +216,29 @@ def s3_endpoint(deployment: Deployment) -> Iterator[Finding]:
 
     https://docs.aws.amazon.com/vpc/latest/privatelink/vpc-endpoints-s3.html, https://aws.amazon.com/vpc/pricing/
     """
-    for subnet in existing_subnets(deployment):
-        if subnet.label == "public":
-            continue
-        if subnet.described is None:
-            yield subnet.missing
-            continue
-        vpc_id = subnet.described["VpcId"]
-        table_id = _route_table(deployment, vpc_id, subnet.id)["RouteTableId"]
-        service = f"com.amazonaws.{deployment.settings.region}.s3"
-        gateways = {
-            each["VpcEndpointId"]: each["RouteTableIds"]
-            for each in _vpc_endpoints(deployment, vpc_id)
-            if (each["ServiceName"], each["VpcEndpointType"]) == (service, "Gateway")
-        }
-        command = deployment.command("ec2", "describe-vpc-endpoints", "--filters", f"Name=vpc-id,Values={vpc_id}")
-        if here := [each for each, tables in gateways.items() if table_id in tables]:
-            yield Finding(Status.PASS, f"{here[0]} serves {table_id} of {subnet.id}", "", command)
-            continue
-        words = (
-            ("modify-vpc-endpoint", "--vpc-endpoint-id", next(iter(gateways)), "--add-route-table-ids", table_id)
-            if gateways
-            else ("create-vpc-endpoint", "--vpc-id", vpc_id, "--service-name", service, "--route-table-ids", table_id)
-        )
-        sentence = f"no gateway endpoint for S3 serves {table_id} of {subnet.id}"
-        yield Finding(Status.WARN, sentence, f"`{deployment.command('ec2', *words)}`, which is free", command)
+    for subnet in existing_subnets(deployment)[1:]:
+        yield _s3_gateway(deployment, subnet, subnet.described) if subnet.described else subnet.missing
+
+
+def _s3_gateway(deployment: Deployment, subnet: ExistingSubnet, described: dict[str, Any]) -> Finding:
+    vpc_id = described["VpcId"]
+    table_id = _route_table(deployment, vpc_id, subnet.id)["RouteTableId"]
+    service = f"com.amazonaws.{deployment.settings.region}.s3"
+    gateways = {
+        each["VpcEndpointId"]: each["RouteTableIds"]
+        for each in _vpc_endpoints(deployment, vpc_id)
+        if (each["ServiceName"], each["VpcEndpointType"]) == (service, "Gateway")
+    }
+    command = deployment.command("ec2", "describe-vpc-endpoints", "--filters", f"Name=vpc-id,Values={vpc_id}")
+    if here := [each for each, tables in gateways.items() if table_id in tables]:
+        return Finding(Status.PASS, f"{here[0]} serves {table_id} of {subnet.id}", "", command)
+    words = (
+        ("modify-vpc-endpoint", "--vpc-endpoint-id", next(iter(gateways)), "--add-route-table-ids", table_id)
+        if gateways
+        else ("create-vpc-endpoint", "--vpc-id", vpc_id, "--service-name", service, "--route-table-ids", table_id)
+    )
+    sentence = f"no gateway endpoint for S3 serves {table_id} of {subnet.id}"
+    return Finding(Status.WARN, sentence, f"`{deployment.command('ec2', *words)}`, which is free", command)
 
 
 @check(
@@ -257,26 +252,23 @@ def network_acl(deployment: Deployment) -> Iterator[Finding]:
 
     https://docs.aws.amazon.com/vpc/latest/userguide/nacl-rules.html
     """
-    for subnet in existing_subnets(deployment):
-        if not subnet.used:
-            continue
-        if subnet.described is None:
-            yield subnet.missing
-            continue
-        filters = [{"Name": "association.subnet-id", "Values": [subnet.id]}]
-        [acl] = deployment.account.list("ec2", "describe_network_acls", Filters=filters)
-        acl_id = acl["NetworkAclId"]
-        narrow = [way for way, egress in (("in", False), ("out", True)) if not _passes_all(acl["Entries"], egress)]
-        command = deployment.command("ec2", "describe-network-acls", "--network-acl-ids", acl_id)
-        if narrow:
-            sentence = f"{acl_id} of {subnet.id} does not let all traffic {' and '.join(narrow)}"
-            hint = (
-                "check that these pass: between the subnets all TCP (Lustre 988 and 1018-1023, NFS, Slurm, SSH); to "
-                "the internet TCP 443, and from it answers to ports 1024-65535"
-            )
-            yield Finding(Status.WARN, sentence, hint, command, subnet.label)
-        else:
-            yield Finding(Status.PASS, f"{acl_id} of {subnet.id} lets all traffic pass", "", command, subnet.label)
+    yield from judge_subnets(deployment, _acl)
+
+
+def _acl(deployment: Deployment, subnet: ExistingSubnet, _: dict[str, Any]) -> Finding:
+    filters = [{"Name": "association.subnet-id", "Values": [subnet.id]}]
+    [acl] = deployment.account.list("ec2", "describe_network_acls", Filters=filters)
+    acl_id = acl["NetworkAclId"]
+    narrow = [way for way, egress in (("in", False), ("out", True)) if not _passes_all(acl["Entries"], egress)]
+    command = deployment.command("ec2", "describe-network-acls", "--network-acl-ids", acl_id)
+    if not narrow:
+        return Finding(Status.PASS, f"{acl_id} of {subnet.id} lets all traffic pass", "", command, subnet.label)
+    sentence = f"{acl_id} of {subnet.id} does not let all traffic {' and '.join(narrow)}"
+    hint = (
+        "check that these pass: between the subnets all TCP (Lustre 988 and 1018-1023, NFS, Slurm, SSH); to the "
+        "internet TCP 443, and from it answers to ports 1024-65535"
+    )
+    return Finding(Status.WARN, sentence, hint, command, subnet.label)
 
 
 def _passes_all(entries: Iterable[dict[str, Any]], egress: bool) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from scripts.aws_errors import code_of, credentials_hint, is_denied
 from scripts.preflight.check import Check, Finding, Status
-from scripts.preflight.report import Result
+from scripts.preflight.model import CheckResult
 
 if TYPE_CHECKING:
     from botocore.exceptions import ClientError
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from scripts.deployment import Deployment
 
 
-def run(checks: Sequence[Check], deployment: Deployment, *, first: Check | None = None) -> Iterator[Sequence[Result]]:
+def run(
+    checks: Sequence[Check], deployment: Deployment, *, first: Check | None = None
+) -> Iterator[Sequence[CheckResult]]:
     """Yield the results of each check as soon as it has them.
 
     Args:
@@ -38,8 +40,8 @@ def run(checks: Sequence[Check], deployment: Deployment, *, first: Check | None 
     yield from _run_all(left, deployment)
 
 
-def _run_all(checks: Iterable[Check], deployment: Deployment) -> Iterator[Sequence[Result]]:
-    answers: queue.Queue[Sequence[Result]] = queue.Queue()
+def _run_all(checks: Iterable[Check], deployment: Deployment) -> Iterator[Sequence[CheckResult]]:
+    answers: queue.Queue[Sequence[CheckResult]] = queue.Queue()
     started = time.monotonic()
     waiting = {each.id: each for each in checks}
 
@@ -98,8 +100,8 @@ def _rejected(each: Check, deployment: Deployment, error: ClientError) -> Findin
     return Finding(Status.UNKNOWN, reason, "run it again")
 
 
-def _result(each: Check, found: Finding, seconds: float) -> Result:
-    return Result(
+def _result(each: Check, found: Finding, seconds: float) -> CheckResult:
+    return CheckResult(
         check=each.id,
         subject=found.subject,
         status=found.status,

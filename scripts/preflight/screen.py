@@ -16,7 +16,7 @@ from scripts.preflight.check import Check, Status
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from scripts.preflight.report import Report, Result
+    from scripts.preflight.model import CheckResult, PreflightReport
 
 _STYLES: Mapping[Status, str] = {
     Status.PASS: "green",
@@ -31,12 +31,12 @@ _OTHER_LINES = 3
 Row = tuple[Text, Text, Text]
 
 
-def watch(checks: Sequence[Check], answers: Iterable[Sequence[Result]], console: Console) -> list[Result]:
+def watch(checks: Sequence[Check], answers: Iterable[Sequence[CheckResult]], console: Console) -> list[CheckResult]:
     """Return the results in the order of the checks; on a terminal, show meanwhile what is awaited and what is wrong.
 
     The table appears with the first answer: until then botocore may ask for a one-time password.
     """
-    results: dict[str, Sequence[Result]] = {}
+    results: dict[str, Sequence[CheckResult]] = {}
     with ExitStack() as stack:
         live = None
         for answer in answers:
@@ -47,7 +47,7 @@ def watch(checks: Sequence[Check], answers: Iterable[Sequence[Result]], console:
     return [result for each in checks for result in results[each.id]]
 
 
-def show(report: Report, console: Console) -> None:
+def show(report: PreflightReport, console: Console) -> None:
     """Print the table of results, how to fix those that are not PASS, and a summary."""
     table = _table(_row(result) for result in report.results if not _is_bare_skip(result))
     if not console.is_terminal:  # an ARN or a path that is broken can be neither copied nor searched for
@@ -67,7 +67,7 @@ def show(report: Report, console: Console) -> None:
     console.print(_summary(report), soft_wrap=True)
 
 
-def _progress(checks: Sequence[Check], results: Mapping[str, Sequence[Result]], height: int) -> Table:
+def _progress(checks: Sequence[Check], results: Mapping[str, Sequence[CheckResult]], height: int) -> Table:
     """Return a table that is not higher than the terminal: what scrolls out of it cannot be erased."""
     rows: list[Row] = []
     for each in checks:
@@ -92,17 +92,17 @@ def _table(rows: Iterable[Row]) -> Table:
     return table
 
 
-def _row(result: Result) -> Row:
+def _row(result: CheckResult) -> Row:
     about = f"{result.subject}: " if result.subject not in result.sentence else ""
     return Text(result.status, _STYLES[result.status]), Text(result.check), Text(f"{about}{result.sentence}")
 
 
-def _is_bare_skip(result: Result) -> bool:
+def _is_bare_skip(result: CheckResult) -> bool:
     """Return whether the reason for which it was skipped is all there is to say."""
     return result.status is Status.SKIP and not result.hint
 
 
-def _show_details(result: Result, console: Console) -> None:
+def _show_details(result: CheckResult, console: Console) -> None:
     """Print hint and command, each on one line however long, so that it can be copied."""
     console.print()
     console.print(Text(f"{result.status}  {result.id}", _STYLES[result.status]))
@@ -112,7 +112,7 @@ def _show_details(result: Result, console: Console) -> None:
         console.print(Text(f"  $ {result.command}", "dim"), soft_wrap=True)
 
 
-def _summary(report: Report) -> Text:
+def _summary(report: PreflightReport) -> Text:
     counted = [Text(f"{count} {status}", _STYLES[status]) for status, count in report.counts.items() if count]
     endpoint = f" (endpoint {report.endpoint})" if report.endpoint else ""
     return Text.assemble(

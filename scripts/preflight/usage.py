@@ -130,9 +130,9 @@ def _running(deployment: Deployment, lifecycle: str | None) -> tuple[Counter[str
 
 
 def _blocks(deployment: Deployment) -> tuple[Counter[str], Counter[str]]:
-    """Return the instances by type of the Capacity Blocks that the settings name, and of others that have begun.
+    """Return the instances by type of the Capacity Blocks that the settings name, and of others that have started.
 
-    Blocks that are over, cancelled or failed count for nobody.
+    Blocks that are over, cancelled or failed do not count.
     """
     named = users(deployment.settings, "capacity_reservation_id")
     own, others = Counter[str](), Counter[str]()

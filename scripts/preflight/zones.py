@@ -110,7 +110,7 @@ def _zones(deployment: Deployment) -> list[dict[str, Any]]:
 
 
 def _is_usable(zone: Mapping[str, Any]) -> bool:
-    return zone["State"] == "available" and zone["OptInStatus"] != "not-opted-in"
+    return bool(zone["State"] == "available" and zone["OptInStatus"] != "not-opted-in")
 
 
 def _types_in_use(deployment: Deployment) -> list[str]:

@@ -123,7 +123,7 @@ class AwsSite:
         Raises:
             OperationError: Something is missing.
         """
-        from scripts.preflight.report import Report
+        from scripts.preflight.model import PreflightReport
         from scripts.preflight.runner import run
         from scripts.preflight.screen import show, watch
 
@@ -135,7 +135,7 @@ class AwsSite:
                 "--set cluster.queues[0].compute_resources[0].min_count=0"
             )
         results = watch(self._checks, run(self._checks, deployment, first=self._checks[0]), self._console)
-        report = Report(environment=self._environment, account=None, results=tuple(results))
+        report = PreflightReport(environment=self._environment, account=None, results=tuple(results))
         if not report.ok:
             show(report, self._console)
             faults = ", ".join(result.id for result in results if result.status in ("FAIL", "UNKNOWN"))

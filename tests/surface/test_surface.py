@@ -33,7 +33,7 @@ ABSENT = ("h5py", "numpy", "tokenizers", *(f"tokenizers.{name}" for name in ("im
 """What `prepare` imports that only the environment of training jobs has; its command line does not depend on it."""
 MODELS: Mapping[str, Sequence[str]] = {
     "connect": ["scripts.remote.sessions.Connection"],
-    "drift": ["scripts.drift.report.DriftReport"],
+    "drift": ["scripts.drift.model.DriftReport"],
     "logs": [f"scripts.logs.show.{model}" for model in ("Line", "Lines", "Nodes")],
     "run": ["scripts.remote.streamed_command.Result"],
     "status": ["scripts.status.model.Status"],
@@ -176,13 +176,12 @@ def documents() -> dict[str, Any]:
     """Return a document of each program without a schema, with something in all its lists."""
     from scripts.plan import model
     from scripts.preflight.check import Finding, Status
-    from scripts.preflight.report import Report as PreflightReport
-    from scripts.preflight.report import Result
+    from scripts.preflight.model import CheckResult, PreflightReport
     from scripts.validation import Outcome, Validation
     from toolchain.parallelcluster import Message
 
     finding = Finding(Status.FAIL, "sentence", "hint", "command", "subject")
-    result = Result(
+    result = CheckResult(
         check="id",
         subject="subject",
         status=Status.FAIL,

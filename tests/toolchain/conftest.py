@@ -18,7 +18,7 @@ from ultracluster.domain.validator_warnings import accepted
 
 
 @dataclass(frozen=True)
-class Deployment:
+class Prepared:
     """Settings, their templates, and the cluster that comes out of them."""
 
     settings: Settings
@@ -39,20 +39,20 @@ def parallelcluster(aws: EmulatedAws) -> Iterator[ParallelCluster]:
 
 
 @pytest.fixture(scope="session")
-def deployment(aws: EmulatedAws, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Deployment]:
+def deployment(aws: EmulatedAws, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Prepared]:
     """Return the deployment of a file: its name in config/, or its path, without .yaml."""
 
     @cache
-    def prepared(environment: str) -> Deployment:
+    def prepared(environment: str) -> Prepared:
         settings = load(CONFIG / f"{environment}.yaml")
         assembly = Assembly(deploy(settings, tmp_path_factory.mktemp(settings.name)).directory)
-        return Deployment(settings, assembly, prepare(aws, settings, assembly))
+        return Prepared(settings, assembly, prepare(aws, settings, assembly))
 
     return prepared
 
 
 @pytest.fixture(scope="session")
-def templates(deployment: Callable[[str], Deployment], parallelcluster: ParallelCluster) -> Callable[[str], Templates]:
+def templates(deployment: Callable[[str], Prepared], parallelcluster: ParallelCluster) -> Callable[[str], Templates]:
     @cache
     def built(environment: str) -> Templates:
         request = deployment(environment).request
@@ -62,7 +62,7 @@ def templates(deployment: Callable[[str], Deployment], parallelcluster: Parallel
 
 
 @pytest.fixture(scope="session")
-def report(deployment: Callable[[str], Deployment], parallelcluster: ParallelCluster) -> Callable[[str], Validation]:
+def report(deployment: Callable[[str], Prepared], parallelcluster: ParallelCluster) -> Callable[[str], Validation]:
     def examined(environment: str) -> Validation:
         found = deployment(environment)
         return examine(parallelcluster, found.request, accepted(found.settings.cluster_spec))

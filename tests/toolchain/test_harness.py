@@ -1,4 +1,4 @@
-"""The harness catches what ParallelCluster and AWS would: good configurations are broken on purpose."""
+"""The emulated AWS rejects what ParallelCluster and AWS would: good configurations are broken on purpose."""
 
 import copy
 from collections.abc import Callable, Iterator
@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from emulator.aws import EmulatedAws
-from scripts.validation import examine
 from toolchain.cluster import ClusterRequest
 from toolchain.parallelcluster import Message, ParallelCluster
 
@@ -75,25 +74,10 @@ def faults(parallelcluster: ParallelCluster, request_: ClusterRequest) -> Callab
 
 
 BROKEN: dict[str, tuple[Edit, str, str]] = {
-    "MinCount above MaxCount": (
-        lambda c: resource(c).update(MinCount=20),
-        "ERROR ComputeResourceSizeValidator",
-        "Max count must be greater than or equal to min count",
-    ),
-    "unknown key": (
-        lambda c: resource(c).update(MaxCuont=20),
-        "ERROR ConfigSchemaValidator",
-        "'MaxCuont': ['Unknown field.']",
-    ),
     "EFA without a word on the placement group": (
         lambda c: queue(c)["Networking"].pop("PlacementGroup"),
         "ERROR EfaPlacementGroupValidator",
         "must be explicit",
-    ),
-    "placement group that does not exist": (
-        lambda c: queue(c)["Networking"]["PlacementGroup"].update(Name="nowhere"),
-        "ERROR PlacementGroupNamingValidator",
-        "'nowhere' is unknown",
     ),
     "nodes in a subnet that assigns public addresses": (
         lambda c: use_subnet(c["HeadNode"]["Networking"]["SubnetId"])(c),
@@ -110,25 +94,10 @@ BROKEN: dict[str, tuple[Edit, str, str]] = {
         "WARNING AsyncTimedUrlValidator",
         "'script.sh' not found in 'nowhere'",
     ),
-    "policy that does not exist": (
-        lambda c: queue(c)["Iam"].update(AdditionalIamPolicies=[{"Policy": "arn:aws:iam::aws:policy/Nowhere"}]),
-        "ERROR AdditionalIamPolicyValidator",
-        "policy/Nowhere not found",
-    ),
     "root volume smaller than the image": (
         lambda c: queue(c)["ComputeSettings"]["LocalStorage"]["RootVolume"].update(Size=44),
         "ERROR RootVolumeSizeValidator",
         "44 GiB must be equal or greater",
-    ),
-    "file system that does not exist": (
-        mount("fs-0123456789abcdef0"),
-        "ERROR Request",
-        "'fs-0123456789abcdef0' does not exist",
-    ),
-    "capacity reservation that does not exist": (
-        lambda c: resource(c).update(CapacityReservationTarget={"CapacityReservationId": "cr-0123456789abcdef9"}),
-        "ERROR Request",
-        "'cr-0123456789abcdef9' does not exist",
     ),
     "OS without an official image": (
         lambda c: c["Image"].update(Os="rocky9"),
@@ -235,44 +204,6 @@ def test_a_file_system_that_nodes_cannot_reach_is_caught(
 ) -> None:
     found = faults(mount(file_system_behind(ports, cidr)))
     assert [each.validator for each in found] == (["ExistingFsxNetworkingValidator"] if caught else [])
-
-
-def test_a_warning_that_the_template_does_not_suppress_is_a_fault(
-    parallelcluster: ParallelCluster, request_: ClusterRequest
-) -> None:
-    properties = {**request_.properties, "SuppressValidators": []}
-    report = examine(parallelcluster, ClusterRequest(request_.region, properties, {}), {})
-    assert any(fault.startswith("WARNING KeyPairValidator") for fault in report.faults)
-    assert any(fault.startswith("refused as CloudFormation sends it") for fault in report.faults)
-
-
-def test_suppressing_everything_is_a_fault(parallelcluster: ParallelCluster, request_: ClusterRequest) -> None:
-    properties = {**request_.properties, "SuppressValidators": ["ALL"]}
-    report = examine(parallelcluster, ClusterRequest(request_.region, properties, {}), {})
-    assert any("SuppressValidators has ALL" in fault for fault in report.faults)
-
-
-def test_a_script_that_is_missing_is_a_fault_though_its_validator_is_suppressed(
-    parallelcluster: ParallelCluster, request_: ClusterRequest
-) -> None:
-    configuration = copy.deepcopy(request_.configuration)
-    queue(configuration).update(CustomActions={"OnNodeConfigured": {"Script": "s3://nowhere/script.sh"}})
-    properties = {**request_.properties, "ClusterConfiguration": configuration}
-    accepting = {"KeyPairValidator": "meant"}
-    [fault] = examine(parallelcluster, ClusterRequest(request_.region, properties, {}), accepting).faults
-    assert fault.startswith("WARNING AsyncTimedUrlValidator")
-
-
-def test_an_error_counts_though_its_validator_is_suppressed_for_a_warning(
-    parallelcluster: ParallelCluster, request_: ClusterRequest
-) -> None:
-    configuration = copy.deepcopy(request_.configuration)
-    queue(configuration)["Networking"].pop("PlacementGroup")
-    names = ["type:KeyPairValidator", "type:EfaPlacementGroupValidator"]
-    properties = {**request_.properties, "ClusterConfiguration": configuration, "SuppressValidators": names}
-    accepting = dict.fromkeys(("KeyPairValidator", "EfaPlacementGroupValidator"), "meant")
-    [fault] = examine(parallelcluster, ClusterRequest(request_.region, properties, {}), accepting).faults
-    assert fault.startswith("ERROR EfaPlacementGroupValidator")
 
 
 def test_a_property_that_the_provider_does_not_know_is_refused(

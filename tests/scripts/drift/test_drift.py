@@ -18,7 +18,8 @@ from scripts.clock import Clock
 from scripts.commands import drift as command
 from scripts.deployment import PARTS, Deployment
 from scripts.drift.detection import detect
-from scripts.drift.report import Drift, DriftReport, Kind, as_markdown, show
+from scripts.drift.model import Drift, DriftReport, Kind
+from scripts.drift.screen import as_markdown, show
 from scripts.fleet import control as fleet
 from scripts.plan.command import PlanError
 from scripts.plan.model import ClusterPlan, Effect, Plan, ResourceChange, Source, StackPlan

@@ -20,7 +20,7 @@ from scripts.deployment import Account
 from scripts.image import build, configuration
 from scripts.image.configuration import BuildContext
 from tests.configurations import CONFIG, SHIPPED
-from toolchain.parallelcluster import Message, ParallelCluster, Verdict
+from toolchain.parallelcluster import DryRun, Message, ParallelCluster
 
 PARENT = "ami-0123456789abcdef0"
 NO_ACCOUNT = ("--parent-image", PARENT, "--bucket", "our-scripts")
@@ -111,7 +111,7 @@ def test_arguments_that_cannot_be_used(
 def test_a_configuration_that_parallelcluster_rejects(
     command: Command, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, rehearsed_aws: EmulatedAws
 ) -> None:
-    rejected = Verdict(False, (Message("ERROR", "InstanceTypeBaseAMICompatibleValidator", "no"),), "Invalid")
+    rejected = DryRun(False, (Message("ERROR", "InstanceTypeBaseAMICompatibleValidator", "no"),), "Invalid")
 
     class Fake:
         def __enter__(self) -> EmulatedAws:
@@ -163,8 +163,8 @@ def test_parallelcluster_accepts_every_configuration(
 ) -> None:
     settings = load(CONFIG / f"{environment}.yaml")
     made = configuration.build_configuration(settings, CONTEXT, "component.sh")
-    verdict = build.validate(rehearsed_aws, parallelcluster, settings, made, configuration.image_id(settings, made))
-    assert (verdict.accepted, verdict.messages) == (True, ())
+    dry_run = build.validate(rehearsed_aws, parallelcluster, settings, made, configuration.image_id(settings, made))
+    assert (dry_run.accepted, dry_run.messages) == (True, ())
 
 
 @pytest.mark.slow
@@ -183,9 +183,9 @@ def test_parallelcluster_would_reject_another(
     settings = load(CONFIG / "trn1-16.yaml")
     made = configuration.build_configuration(settings, CONTEXT, "component.sh")
     made["Build"][key] = value
-    verdict = build.validate(rehearsed_aws, parallelcluster, settings, made, "image")
-    assert not verdict.accepted
-    assert [(message.level, message.validator) for message in verdict.messages] == [("ERROR", validator)]
+    dry_run = build.validate(rehearsed_aws, parallelcluster, settings, made, "image")
+    assert not dry_run.accepted
+    assert [(message.level, message.validator) for message in dry_run.messages] == [("ERROR", validator)]
 
 
 @pytest.mark.slow

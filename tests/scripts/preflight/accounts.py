@@ -110,12 +110,12 @@ class AlteredAccount(Account):
         """
         super().__init__(REGION)
         self._account = account
-        self._answers = answers
+        self._changes = answers
         self.actions: set[str] = set()
 
     def client(self, service: str, region: str | None = None) -> Any:
-        if "" in self._answers:
-            raise self._answers[""]
+        if "" in self._changes:
+            raise self._changes[""]
         return self._account.client(service, region)
 
     def ask(self, service: str, operation: str, **parameters: Any) -> Any:
@@ -135,7 +135,7 @@ class AlteredAccount(Account):
         meta = self._account.client(service).meta
         action = f"{meta.service_model.signing_name}:{meta.method_to_api_mapping[operation]}"
         self.actions.add(_ACTIONS.get(action, action))
-        change = self._answers.get(operation, self._answers.get(""))
+        change = self._changes.get(operation, self._changes.get(""))
         if isinstance(change, Exception):
             raise change
         if isinstance(change, ByParameters):

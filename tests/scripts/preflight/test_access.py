@@ -48,7 +48,7 @@ def own_bootstrap(raw: dict[str, Any]) -> None:
     raw["bootstrap"] = {"qualifier": "ml-team", "kms_key_arn": KEY}
 
 
-OWN = {
+OWN: dict[str, Any] = {
     "edit": own_bootstrap,
     "get_parameter": version(NEWEST or 0),
     "list_buckets": {"Buckets": [{"Name": f"cdk-ml-team-assets-{ACCOUNT}-{REGION}"}]},

@@ -19,17 +19,17 @@ from tests.scripts.account import Operated
 from tests.scripts.preflight.accounts import REGION, AlteredAccount, new_network, stacks
 from toolchain.cluster import ClusterRequest
 from toolchain.deployed import NOT_YET
-from toolchain.parallelcluster import Message, Verdict
+from toolchain.parallelcluster import DryRun, Message
 
 LAUNCH = "HeadNodeLaunchTemplateValidator"
 NOT_ALLOWED = "You are not authorized to perform this operation."
 
 
 class FakeParallelCluster:
-    """Answers a dry run with a verdict, and keeps what it was asked."""
+    """Answers a dry run with a dry_run, and keeps what it was asked."""
 
-    def __init__(self, verdict: Verdict) -> None:
-        self.verdict = verdict
+    def __init__(self, dry_run: DryRun) -> None:
+        self.dry_run = dry_run
         self.asked: list[ClusterRequest] = []
 
     def __call__(self, _: object) -> FakeParallelCluster:
@@ -41,10 +41,10 @@ class FakeParallelCluster:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def create(self, request: ClusterRequest, *, strings: bool) -> Verdict:
+    def create(self, request: ClusterRequest, *, strings: bool) -> DryRun:
         assert strings, "as CloudFormation sends it"
         self.asked.append(request)
-        return self.verdict
+        return self.dry_run
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def configuration() -> dict[str, Any]:
 
 @pytest.fixture
 def ask(account: Account, configuration: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return a function that runs the check with a verdict of ParallelCluster: its findings, what was asked."""
+    """Return a function that runs the check with a dry_run of ParallelCluster: its findings, what was asked."""
 
     def called(
         messages: Sequence[Message] = (), *, accepted: bool = True, reason: str = "", edit: Any = bool, **answers: Any
@@ -65,7 +65,7 @@ def ask(account: Account, configuration: dict[str, Any], monkeypatch: pytest.Mon
         deployment = Deployment("mine", Settings.model_validate(raw))
         deployment.account = AlteredAccount(account, answers)
         request = ClusterRequest(REGION, {"ClusterName": "trn1-16", "ClusterConfiguration": configuration}, {})
-        fake = FakeParallelCluster(Verdict(accepted, tuple(messages), reason))
+        fake = FakeParallelCluster(DryRun(accepted, tuple(messages), reason))
         monkeypatch.setattr(cluster, "_request", lambda _: (request, ["node scripts"]))
         monkeypatch.setattr(cluster, "ParallelCluster", fake)
         return list(findings(parallelcluster, deployment)), fake.asked

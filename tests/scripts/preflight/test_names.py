@@ -32,7 +32,7 @@ def cluster(status: Status, *says: str, state: str = "CREATE_COMPLETE", ours: bo
     made = {"LogicalResourceId": "Cluster", "PhysicalResourceId": CLUSTER, "ResourceStatus": "CREATE_COMPLETE"}
     if ours:
         described["reserved-cluster"] = OUR_CLUSTER
-    answers = {"describe_stacks": stacks(**described), "list_stack_resources": [made]}
+    answers: dict[str, Any] = {"describe_stacks": stacks(**described), "list_stack_resources": [made]}
     return case(names.cluster_name, status, *says, **answers)
 
 
@@ -75,7 +75,7 @@ CASES = [
     network(Status.FAIL, f"aws cloudformation rollback-stack --stack-name {NETWORK}", state="CREATE_FAILED"),
     network(Status.FAIL, f"continue-update-rollback --stack-name {NETWORK}", state="UPDATE_ROLLBACK_FAILED"),
     network(Status.FAIL, f"aws cloudformation delete-stack --stack-name {NETWORK}", state="DELETE_FAILED"),
-    network(Status.FAIL, "its events tell", "describe-stack-events", state="IMPORT_ROLLBACK_FAILED"),
+    network(Status.FAIL, "its events say", "describe-stack-events", state="IMPORT_ROLLBACK_FAILED"),
     case(names.stack_names, Status.FAIL, "without description", describe_stacks=stacks(**{NETWORK: {}})),
     case(
         names.stack_names,

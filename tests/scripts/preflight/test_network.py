@@ -84,7 +84,9 @@ def nat_gateway(state: str = "available", connectivity: str = "public") -> Any:
 
 def endpoints(*services: str, gateways: tuple[str, ...] = ("s3", "dynamodb"), table: str = "rtb-2") -> Any:
     """Return the endpoints of the VPC: interfaces for services, and gateways in a route table."""
-    names = [(each, "Interface", []) for each in services] + [(each, "Gateway", [table]) for each in gateways]
+    names: list[tuple[str, str, list[str]]] = [(each, "Interface", []) for each in services] + [
+        (each, "Gateway", [table]) for each in gateways
+    ]
     return [
         {
             "VpcEndpointId": f"vpce-{service}",

@@ -99,15 +99,6 @@ CASES = [
         get_aws_default_service_quota=limit(0),
     ),
     case(quota("trn-spot"), Status.SKIP),
-    full("trn-spot", "0 of 0 vCPUs", ("ec2", "L-6B0D517C", 2048), 0, edit=SPOT),
-    full("standard-on-demand", "0 of 5 vCPUs in use, 16 more needed", ("ec2", "L-1216C47A", 16), 5),
-    full(
-        "standard-spot",
-        "0 of 5 vCPUs in use, 128 more needed; room for 0 of 16 nodes",
-        ("ec2", "L-34B43A08", 128),
-        5,
-        edit=STANDARD_SPOT,
-    ),
     case(quota("trn1-capacity-blocks"), Status.PASS, "512 of 32,768 vCPUs in use, 0 more needed"),
     full(
         "trn1-capacity-blocks",
@@ -115,15 +106,6 @@ CASES = [
         ("ec2", "L-2E30FD7D", 512),
         0,
         base=everything,
-        describe_capacity_reservations=[],
-    ),
-    full(
-        "trn2-capacity-blocks",
-        "0 of 0 vCPUs in use, 768 more needed",
-        ("ec2", "L-64569A79", 768),
-        0,
-        base=everything,
-        edit=block(instance_type="trn2.48xlarge"),
         describe_capacity_reservations=[],
     ),
     case(quota("capacity-block-instances"), Status.PASS, "4 of 256 instances in use, 0 more needed"),
@@ -143,20 +125,8 @@ CASES = [
         base=ultracluster,
         describe_network_interfaces=[],
     ),
-    full("elastic-ips", "1 of 1 addresses in use, 1 more needed", ("ec2", "L-0263D0A3", 2), 1),
-    full("addresses-per-nat", "0 of 2 addresses in use, 8", ("vpc", "L-5F53652F", 8), 2, base=ultracluster),
-    full("nat-gateways", "1 of 1 gateways in use, 1 more needed", ("vpc", "L-FE5A380F", 2), 1),
     full("vpcs", "2 of 2 VPCs in use, 1 more needed", ("vpc", "L-F678F1CE", 3), 2),
     case(quota("vpcs"), Status.PASS, "2 of 3 VPCs in use, 1 more needed", base=new_network, get_service_quota=limit(3)),
-    full("lustre-storage", "0 of 4,799 GiB in use, 4,800 more needed", ("fsx", "L-8F1B9C74", 4800), 4799),
-    full("lustre-file-systems", "0 of 0 file systems in use, 1 more needed", ("fsx", "L-FD6F2F22", 1), 0),
-    full(
-        "gp3",
-        "0 of 50 TiB in use, 367 more needed; room for 255 of 1,875 nodes",
-        ("ebs", "L-7A658B76", 367),
-        50,
-        base=ultracluster,
-    ),
 ]
 
 

@@ -11,7 +11,7 @@ from botocore.exceptions import EndpointConnectionError
 from emulator.aws import EmulatedAws
 from scripts.deployment import Account, Deployment
 from scripts.preflight.check import SECONDS, Check, Finding, Status, check
-from scripts.preflight.report import Result
+from scripts.preflight.model import CheckResult
 from scripts.preflight.runner import findings, run
 from tests.scripts.preflight.accounts import deployment_of, new_network, rejection
 
@@ -49,7 +49,7 @@ def deployment() -> Deployment:
     return deployment_of(new_network())
 
 
-def statuses(answers: Iterable[Sequence[Result]]) -> dict[str, list[Status]]:
+def statuses(answers: Iterable[Sequence[CheckResult]]) -> dict[str, list[Status]]:
     return {results[0].check: [result.status for result in results] for results in answers}
 
 

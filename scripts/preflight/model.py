@@ -20,7 +20,7 @@ FAILURES: Mapping[FailOn, tuple[Status, ...]] = {
 """Statuses that make a run fail, by --fail-on."""
 
 
-class Result(Document):
+class CheckResult(Document):
     """A finding, with the check that found it.
 
     Attributes:
@@ -44,7 +44,7 @@ class Result(Document):
         return f"{self.check}[{self.subject}]" if self.subject else self.check
 
 
-class Report(Document):
+class PreflightReport(Document):
     """The results of a run.
 
     Attributes:
@@ -58,7 +58,7 @@ class Report(Document):
 
     environment: str
     account: str | None
-    results: tuple[Result, ...]
+    results: tuple[CheckResult, ...]
     fail_on: FailOn = Field("unknown", exclude=True)
     endpoint: str | None = Field(None, exclude=True)
     elapsed: float = Field(0, exclude=True)

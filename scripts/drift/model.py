@@ -1,18 +1,13 @@
-"""What drift detection found: as JSON, for a terminal, and as Markdown."""
+"""The result of drift detection."""
 
 from __future__ import annotations
 
 from collections import Counter
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from pydantic import Field, computed_field
 
 from scripts.document import Document
-from scripts.markdown import escaped, table
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 class Kind(StrEnum):
@@ -76,33 +71,3 @@ class DriftReport(Document):
     def coverage(self) -> str:
         """How much CloudFormation compared, in a sentence."""
         return f"{self.checked} resources compared, {len(self.unchecked)} cannot be."
-
-
-def show(report: DriftReport, console: Console) -> None:
-    """Print a report, for a terminal of 80 columns or more."""
-
-    def line(text: str, style: str = "") -> None:
-        console.print(text, style=style, markup=False, overflow="fold")
-
-    for each in report.drifts:
-        line(f"{each.subject} ({each.kind})", "bold")
-        line(f"  {each.sentence}")
-    for reason in report.unseen:
-        line(f"Not compared: {reason}", "yellow")
-    line(report.verdict, "green" if report.ok else "bold red")
-    line(report.coverage, "dim")
-
-
-def as_markdown(report: DriftReport) -> str:
-    """Return a report as GitHub's Markdown, the verdict first."""
-    lines = [f"### Drift of `{report.environment}`", "", f"**{report.verdict}** {report.coverage}"]
-    if report.drifts:
-        rows = [(escaped(each.subject), each.kind, escaped(each.sentence)) for each in report.drifts]
-        lines += ["", *table(("What", "Kind", "How it differs"), rows)]
-    if report.unseen:
-        lines += ["", "Not compared:", "", *(f"- {' '.join(reason.split())}" for reason in report.unseen)]
-    if report.unchecked:
-        summary = f"Not compared by CloudFormation: {len(report.unchecked)}"
-        lines += ["", f"<details><summary>{summary}</summary>", "", *(f"- `{each}`" for each in report.unchecked)]
-        lines += ["", "</details>"]
-    return "\n".join(lines) + "\n"

@@ -1,0 +1,42 @@
+"""The result of drift detection for a terminal, and as Markdown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scripts.markdown import escaped, table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from scripts.drift.model import DriftReport
+
+
+def show(report: DriftReport, console: Console) -> None:
+    """Print a report, for a terminal of 80 columns or more."""
+
+    def line(text: str, style: str = "") -> None:
+        console.print(text, style=style, markup=False, overflow="fold")
+
+    for each in report.drifts:
+        line(f"{each.subject} ({each.kind})", "bold")
+        line(f"  {each.sentence}")
+    for reason in report.unseen:
+        line(f"Not compared: {reason}", "yellow")
+    line(report.verdict, "green" if report.ok else "bold red")
+    line(report.coverage, "dim")
+
+
+def as_markdown(report: DriftReport) -> str:
+    """Return a report as GitHub's Markdown, the verdict first."""
+    lines = [f"### Drift of `{report.environment}`", "", f"**{report.verdict}** {report.coverage}"]
+    if report.drifts:
+        rows = [(escaped(each.subject), each.kind, escaped(each.sentence)) for each in report.drifts]
+        lines += ["", *table(("What", "Kind", "How it differs"), rows)]
+    if report.unseen:
+        lines += ["", "Not compared:", "", *(f"- {' '.join(reason.split())}" for reason in report.unseen)]
+    if report.unchecked:
+        summary = f"Not compared by CloudFormation: {len(report.unchecked)}"
+        lines += ["", f"<details><summary>{summary}</summary>", "", *(f"- `{each}`" for each in report.unchecked)]
+        lines += ["", "</details>"]
+    return "\n".join(lines) + "\n"

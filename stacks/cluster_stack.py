@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import aws_cdk as cdk
 from constructs import Construct
 
+from config.settings import Settings
 from stacks import node_arguments
+from stacks.deployment_stack import DeploymentStack
 from ultracluster.domain.cluster import ClusterSpec
 from ultracluster.domain.cluster_configuration import LustreMount
 from ultracluster.lustre import LustreFileSystem
@@ -19,54 +20,28 @@ _NODE_SCRIPTS = Path(__file__).parents[1] / "nodes"
 _JOB_SCRIPTS = Path(__file__).parents[1] / "training"
 
 
-class ClusterStack(cdk.Stack):
-    """Make the cluster of the settings.
+class ClusterStack(DeploymentStack):
+    """The cluster of the settings.
 
     Attributes:
         cluster: The cluster.
     """
 
     def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        deployment: str,
-        spec: ClusterSpec,
-        network: Network,
-        file_system: LustreFileSystem,
-        shared_storage_name: str,
-        mount_dir: str,
-        node_metrics: bool,
-        assets_key_arn: str | None,
-        **stack_options: Any,
+        self, scope: Construct, settings: Settings, network: Network, file_system: LustreFileSystem, mount: LustreMount
     ) -> None:
-        """Define the stack.
-
-        Args:
-            scope: The app.
-            construct_id: Name of the stack.
-            deployment: Name of the deployment, whose clusters may follow one another.
-            spec: What to make.
-            network: Where to make it.
-            file_system: What all nodes mount.
-            shared_storage_name: ParallelCluster's name of the file system; a new file system needs a new one.
-            mount_dir: Where nodes mount it.
-            node_metrics: Whether nodes send metrics.
-            assets_key_arn: KMS key of the customer that encrypts the CDK's bucket; None: there is none.
-            **stack_options: As of ``cdk.Stack``: env, termination_protection and so on, but no tags: the cluster's do.
-        """
-        super().__init__(scope, construct_id, **stack_options)
+        super().__init__(scope, settings, "cluster")  # the cluster has tags, its stack has none: see ParallelCluster
+        spec, mount_dir, node_metrics = settings.cluster_spec, mount.mount_dir, settings.monitoring.node_metrics
         self.cluster = ParallelCluster(
             self,
             "Cluster",
             spec=spec,
             network=network,
             security_groups=[file_system.security_group],
-            shared_storage=[LustreMount(shared_storage_name, mount_dir, file_system.file_system_id)],
+            shared_storage=[mount],
             head_node_script=_node_script(
                 "head_node.sh",
-                node_arguments.head_node(spec, mount_dir, deployment=deployment, metrics=node_metrics),
+                node_arguments.head_node(spec, mount_dir, deployment=settings.name, metrics=node_metrics),
                 {"jobs": _JOB_SCRIPTS},
             ),
             queue_scripts={
@@ -76,7 +51,7 @@ class ClusterStack(cdk.Stack):
                 for queue in spec.queues
             },
             login_script=_node_script("login_node.sh", node_arguments.login_node(spec, mount_dir)),
-            assets_key_arn=assets_key_arn,
+            assets_key_arn=settings.bootstrap.kms_key_arn,
         )
         self._add_outputs(spec, network, file_system, mount_dir)
 

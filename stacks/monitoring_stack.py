@@ -1,54 +1,37 @@
 """The stack of alarms and dashboard. It outlives clusters, so that subscribers need not confirm again."""
 
-from typing import Any
-
 import aws_cdk as cdk
 from constructs import Construct
 
-from config.sections import MonitoringSettings
+from config.settings import Settings
+from stacks.deployment_stack import DeploymentStack
+from ultracluster.domain.cluster_configuration import LustreMount
 from ultracluster.metric_sources import ClusterMetrics, FileSystemMetrics, NatGatewayMetrics
 from ultracluster.monitoring import Monitoring
+from ultracluster.network import Network
 
 
-class MonitoringStack(cdk.Stack):
+class MonitoringStack(DeploymentStack):
     """Alarms and a dashboard of what the other stacks make.
 
     Attributes:
         monitoring: Alarms and dashboard.
     """
 
-    def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        settings: MonitoringSettings,
-        cluster: ClusterMetrics,
-        file_system: FileSystemMetrics,
-        nat_gateway: NatGatewayMetrics | None,
-        **stack_options: Any,
-    ) -> None:
-        """Define the stack.
-
-        Args:
-            scope: The app.
-            construct_id: Name of the stack.
-            settings: What to make.
-            cluster: The cluster, which may come later and go earlier.
-            file_system: What it mounts.
-            nat_gateway: None in an existing VPC.
-            **stack_options: As of ``cdk.Stack``: env, tags, termination_protection and so on.
-        """
-        super().__init__(scope, construct_id, **stack_options)
+    def __init__(self, scope: Construct, settings: Settings, network: Network, mount: LustreMount) -> None:
+        super().__init__(scope, settings, "monitoring", tags=settings.tags)
+        spec, monitoring, nat_gateway = settings.cluster_spec, settings.monitoring, None
+        if network.nat_gateway_id is not None:
+            nat_gateway = NatGatewayMetrics(network.nat_gateway_id, settings.network.public_subnet_cidr)
         self.monitoring = Monitoring(
             self,
             "Monitoring",
-            cluster=cluster,
-            file_system=file_system,
+            cluster=ClusterMetrics(spec.name, [queue.name for queue in spec.queues], monitoring.node_metrics),
+            file_system=FileSystemMetrics(mount.file_system_id, mount.name, settings.storage.file_system.capacity_gib),
             nat_gateway=nat_gateway,
-            file_system_full_percent=settings.file_system_full_percent,
-            emails=settings.emails,
-            dashboard=settings.dashboard,
+            file_system_full_percent=monitoring.file_system_full_percent,
+            emails=monitoring.emails,
+            dashboard=monitoring.dashboard,
         )
         topic_arn, dashboard = self.monitoring.topic.topic_arn, self.monitoring.dashboard_name
         summary = {"topic_arn": topic_arn, "alarm_prefix": f"{self.stack_name}-"}

@@ -1,38 +1,27 @@
 """The stack of the network. It outlives clusters and file systems."""
 
-from typing import Any
-
 import aws_cdk as cdk
 from constructs import Construct
 
 from config.sections import ExistingVpc, NetworkSettings
+from config.settings import Settings
+from stacks.deployment_stack import DeploymentStack
 from stacks.log_retention import RETENTIONS
 from ultracluster.network import Network, UltraClusterNetwork
 
 
-class NetworkStack(cdk.Stack):
-    """Make the network of the settings, or refer to the one that they name.
+class NetworkStack(DeploymentStack):
+    """The network of the settings, or references to the one that they name.
 
     Attributes:
         network: For the stacks that put something into it.
     """
 
-    def __init__(
-        self, scope: Construct, construct_id: str, *, settings: NetworkSettings, zone_id: str, **stack_options: Any
-    ) -> None:
-        """Define the stack.
-
-        Args:
-            scope: The app.
-            construct_id: Name of the stack.
-            settings: What to make.
-            zone_id: Availability zone id of both subnets.
-            **stack_options: As of ``cdk.Stack``: env, tags, termination_protection and so on.
-        """
-        super().__init__(scope, construct_id, **stack_options)
-        self._zone_id = zone_id
-        if settings.existing is None:
-            made = self._make(settings)
+    def __init__(self, scope: Construct, settings: Settings) -> None:
+        super().__init__(scope, settings, "network", tags=settings.tags)
+        self._zone_id = settings.zone_id
+        if settings.network.existing is None:
+            made = self._make(settings.network)
             self.network, nat_addresses = made.network, made.nat_addresses
             self._export(made.network)
             cdk.CfnOutput(
@@ -42,12 +31,12 @@ class NetworkStack(cdk.Stack):
                 description="Public addresses from which the nodes reach the internet, for allow lists elsewhere",
             )
         else:
-            self.network, nat_addresses = self._refer_to(settings.existing, settings.cidr), []
+            self.network, nat_addresses = self._refer_to(settings.network.existing, settings.network.cidr), []
         summary = {
             "vpc_id": self.network.vpc.vpc_id,
             "public_subnet_id": self.network.public_subnet.subnet_id,
             "private_subnet_id": self.network.private_subnet.subnet_id,
-            "zone_id": zone_id,
+            "zone_id": self._zone_id,
             "nat_addresses": nat_addresses,
         }
         cdk.CfnOutput(self, "VpcId", value=self.network.vpc.vpc_id, description="The VPC")

@@ -40,17 +40,6 @@ class PipelineAccessStack(cdk.Stack):
         deploying: Mapping[str, Any],
         **stack_options: Any,
     ) -> None:
-        """Define the stack.
-
-        Args:
-            scope: The app.
-            construct_id: Name of the stack.
-            pipeline: Whom to let in.
-            deployments: What each stage deploys, by its name.
-            reviewing: IAM policy of what programs read in pull requests.
-            deploying: The same when they deploy, destroy and diagnose.
-            **stack_options: As of ``cdk.Stack``: env, tags, termination_protection and so on.
-        """
         super().__init__(scope, construct_id, **stack_options)
         self._pipeline = pipeline
         self._provider_arn = pipeline.oidc_provider_arn or self._provider()

@@ -63,19 +63,6 @@ class PipelineStack(cdk.Stack):
         cdk_version: str,
         **stack_options: Any,
     ) -> None:
-        """Define the stack.
-
-        Args:
-            scope: The app.
-            construct_id: Name of the stack.
-            pipeline: What to deploy.
-            connection_arn: Connection to GitHub, which a person has confirmed in the console.
-            deployments: What each stage deploys, by its name.
-            reviewing: IAM policy of what programs read before a deployment.
-            checking: The same after it, when they also diagnose failures.
-            cdk_version: Version of the CDK command line that the pipeline updates itself with.
-            **stack_options: As of ``cdk.Stack``: env, tags, termination_protection and so on.
-        """
         super().__init__(scope, construct_id, **stack_options)
         self._reviewing = reviewing
         self._checking = checking

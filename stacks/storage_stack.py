@@ -1,71 +1,60 @@
 """The stack of the shared file system and of head nodes' snapshots. It outlives clusters, and data can outlive it."""
 
-from typing import Any
-
 import aws_cdk as cdk
 from constructs import Construct
 
-from config.sections import SnapshotSettings, StorageSettings
+from config.settings import Settings
+from stacks.deployment_stack import DeploymentStack
 from stacks.log_retention import RETENTIONS
+from ultracluster.domain.cluster_configuration import LustreMount
+from ultracluster.domain.lustre import shared_storage_name
 from ultracluster.lustre import LustreFileSystem
 from ultracluster.network import Network
 from ultracluster.snapshots import HeadNodeSnapshots
 
 
-class StorageStack(cdk.Stack):
-    """Make the file system of the settings.
+class StorageStack(DeploymentStack):
+    """The file system of the settings.
 
     Attributes:
-        file_system: For the stacks that mount it.
+        file_system: The file system.
+        mount: How nodes mount it; a new file system gets a new name.
     """
 
-    def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        settings: StorageSettings,
-        network: Network,
-        vpc_cidr: str,
-        deployment: str,
-        snapshots: SnapshotSettings | None,
-        **stack_options: Any,
-    ) -> None:
-        """Define the stack.
-
-        Args:
-            scope: The app.
-            construct_id: Name of the stack.
-            settings: What to make.
-            network: Where to make it.
-            vpc_cidr: The VPC's IPv4 range, which may reach the file system.
-            deployment: Name of the deployment, by which the volumes of its head nodes are known.
-            snapshots: Of the head nodes' root volumes; None: none are taken.
-            **stack_options: As of ``cdk.Stack``: env, tags, termination_protection and so on.
-        """
-        super().__init__(scope, construct_id, **stack_options)
+    def __init__(self, scope: Construct, settings: Settings, network: Network) -> None:
+        super().__init__(scope, settings, "storage", tags=settings.tags)
+        storage, snapshots = settings.storage, settings.cluster.head_node.snapshots
         file_system = LustreFileSystem(
             self,
             "Lustre",
-            spec=settings.file_system,
+            spec=storage.file_system,
             network=network,
-            vpc_cidr=vpc_cidr,
-            retain=settings.retain,
-            log_retention=RETENTIONS[settings.file_system.log_retention_days],
-            repositories=settings.data_repositories,
+            vpc_cidr=settings.network.cidr,
+            retain=storage.retain,
+            log_retention=RETENTIONS[storage.file_system.log_retention_days],
+            repositories=storage.data_repositories,
         )
         self.file_system = file_system
+        self.mount = LustreMount(
+            shared_storage_name(
+                storage.file_system,
+                stack_name=self.stack_name,
+                subnet=settings.network.placement(settings.zone_id),
+            ),
+            storage.file_system.mount_dir,
+            file_system.file_system_id,
+        )
         if snapshots is not None:
-            HeadNodeSnapshots(self, "HeadNodeSnapshots", deployment=deployment, **snapshots.model_dump())
+            HeadNodeSnapshots(self, "HeadNodeSnapshots", deployment=settings.name, **snapshots.model_dump())
         self._set_references(file_system)
         summary: dict[str, object] = {
             "file_system_id": file_system.file_system_id,
             "dns_name": file_system.dns_name,
             "mount_name": file_system.mount_name,
-            "mount_dir": settings.file_system.mount_dir,
+            "mount_dir": self.mount.mount_dir,
             "security_group_id": file_system.security_group.security_group_id,
             "log_group": file_system.log_group.log_group_name,
-            "retained": settings.retain,
+            "retained": storage.retain,
         }
         cdk.CfnOutput(self, "FileSystemId", value=file_system.file_system_id, description="The file system")
         if file_system.bucket is not None:

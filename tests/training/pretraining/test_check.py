@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,6 @@ from training.pretraining.check import CHECKPOINTS, IDENTITY, identity
 from training.pretraining.checkpoint import STATE, Checkpoints
 from training.pretraining.corpus import Shard
 from training.pretraining.options import Options, parse
-from training.pretraining.recorder import Recorder, RunFacts, StepRecord
 from training.pretraining.summary import METRICS
 
 ROOT = Path(__file__).parents[3]
@@ -137,17 +135,6 @@ def test_the_default_interval_follows_from_the_scale(monkeypatch: pytest.MonkeyP
     assert parse(["train", "--backend", "cpu", "--output", "run"]).checkpoint_interval == 1_538
 
 
-def test_phase_two_from_random_weights_is_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    given = (*tiny(tmp_path / "run"), "--phase")
-    note = "note: phase 2 without --start-from starts from random weights, not from those of phase 1"
-    assert note in plan(capsys, *given, "2")
-    assert note not in plan(capsys, *given, "1")
-    save_checkpoint(tmp_path / "first", parsed(*TINY), TINY_BATCH)
-    assert note not in plan(capsys, *given, "2", "--start-from", str(tmp_path / "first"))
-    save_checkpoint(tmp_path / "run", parsed(*TINY, "--phase", "2"), TINY_BATCH)
-    assert note not in plan(capsys, *given, "2")
-
-
 def test_nodes_are_not_given_to_train_which_has_them_from_torchrun(refused: Callable[..., list[str]]) -> None:
     problems = refused("--backend", "cpu", "--nodes", "2", command="train")
     assert problems == ["--nodes: got it with train; allowed: with check (train has it from torchrun)"]
@@ -239,31 +226,6 @@ def test_a_run_does_not_continue_with_other_data(
     assert problem.endswith(f", as in the checkpoint of --output {tmp_path}/run")
     (problem,) = refused("--data", "/nowhere", tiny=True)
     assert problem.startswith("--data: got /nowhere, which cannot be read")
-
-
-def test_options_that_a_run_continues_with_otherwise_are_noted(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    given = tiny(tmp_path)
-    options = parsed(*TINY, "--output", str(tmp_path))
-    save_checkpoint(tmp_path, options, TINY_BATCH)
-    recorder = Recorder(tmp_path, RunFacts(1, 2, ["trn1"], 16, 32, 1e9, None, asdict(options), {}), 0)
-    recorder.step(StepRecord(1, 11.0, 10.0, 1.0, 1e-3, 1.0, 0.5, [0.4, 0.4], True, 0.0, 0.0))
-    same = plan(capsys, *given)
-    assert not any("note:" in line for line in same)
-    changed = ("--steps", "20", "--learning-rate", "1e-4", "--warmup-steps", "3", "--dropout", "0.2")
-    lines = plan(capsys, *given, *changed, "--precision", "bf16", "--micro-batch", "8")
-    assert [line for line in lines if line.startswith("note:")] == [
-        "note: --steps was 12, and is 20 now",
-        "note: --micro-batch was 4, and is 8 now",
-        "note: --learning-rate was 0.002, and is 0.0001 now",
-        "note: --warmup-steps was 2, and is 3 now",
-        "note: --dropout was 0.1, and is 0.2 now",
-        "note: --precision was fp32, and is bf16 now",
-    ]
-    (tmp_path / "run.json").unlink()
-    (note,) = (line for line in plan(capsys, *given) if line.startswith("note:"))
-    assert note.startswith("note: whether options have changed is not known: ")
 
 
 def test_what_the_run_writes_in_its_directory_can_be_written_to(

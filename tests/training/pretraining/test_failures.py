@@ -110,14 +110,13 @@ def reduced(gradients_of_ranks: Sequence[Sequence[Sequence[float]]], bucket_byte
     return 0
 
 
-@pytest.mark.parametrize("bucket_bytes", [12, 1 << 20])
-def test_tensors_become_the_sums_of_all_ranks(bucket_bytes: int) -> None:
+def test_tensors_become_the_sums_of_all_ranks() -> None:
     gradients = [
         [[1.0, 2.0], [3.0], [4.0, 5.0, 6.0]],
         [[-1.0, 6.0], [0.0], [1.0, 0.0, 0.0]],
         [[3.0] * 2, [9.0], [1.0] * 3],
     ]
-    assert in_ranks(3, reduced, gradients, bucket_bytes) == [0, 0, 0]
+    assert in_ranks(3, reduced, gradients, 12) == [0, 0, 0]
 
 
 @pytest.mark.parametrize(

@@ -9,20 +9,6 @@ from transformers.optimization import get_linear_schedule_with_warmup
 from training.pretraining.phases import RECIPES, Recipe, checkpoint_interval, learning_rate
 
 
-# From the sample's scripts and its program; nothing here is computed from the table that is tested.
-@pytest.mark.parametrize(
-    ("phase", "optimizer", "recipe"),
-    [
-        (1, "adamw", Recipe(128, 20, 16, 32 * 16 * 32, 4e-4, 2_000, 28_125)),
-        (1, "lamb", Recipe(128, 20, 16, 32 * 16 * 128, 6e-3, 2_000, 7_032)),
-        (2, "adamw", Recipe(512, 80, 2, 32 * 2 * 512, 2.8e-4, 781, 1_563)),
-        (2, "lamb", Recipe(512, 80, 2, 32 * 2 * 512, 4e-3, 781, 1_563)),
-    ],
-)
-def test_recipe_is_the_published_one(phase: int, optimizer: str, recipe: Recipe) -> None:
-    assert RECIPES[phase, optimizer] == recipe
-
-
 @pytest.mark.parametrize("recipe", [*RECIPES.values(), Recipe(128, 20, 16, 16_384, 4e-4, 0, 100)])
 def test_learning_rate_is_that_of_the_published_schedule(recipe: Recipe) -> None:
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=recipe.learning_rate)

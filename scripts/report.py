@@ -59,27 +59,27 @@ def load(directories: Sequence[Path]) -> list[ReportedRun]:
 
 def tables(runs: Sequence[ReportedRun]) -> list[Table]:
     """Return all tables; that of stragglers if there are any."""
-    found = [_speeds(runs), _progress(runs), _attempts(runs)]
-    return [*found, _stragglers(runs)] if any(run.summary.stragglers for run in runs) else found
+    stragglers = [_stragglers(runs)] if any(run.summary.stragglers for run in runs) else []
+    return [_speeds(runs), _progress(runs), _attempts(runs), *stragglers]
 
 
 def _speeds(runs: Sequence[ReportedRun]) -> Table:
     rows = [
         (
             run.name,
-            f"{found.nodes:,}",
-            f"{found.workers:,}",
-            f"{found.sequences_per_second:,.1f}",
-            f"{found.sequences_per_second_median:,.1f}",
-            f"{found.sequences_per_second_per_node:,.1f}",
-            _percent(found.mfu),
-            _percent(found.scaling_efficiency),
-            _percent(found.compute_spread),
-            _percent(found.data_seconds / found.step_seconds),
-            _percent(found.checkpoint_seconds / found.step_seconds),
+            f"{summary.nodes:,}",
+            f"{summary.workers:,}",
+            f"{summary.sequences_per_second:,.1f}",
+            f"{summary.sequences_per_second_median:,.1f}",
+            f"{summary.sequences_per_second_per_node:,.1f}",
+            _percent(summary.mfu),
+            _percent(summary.scaling_efficiency),
+            _percent(summary.compute_spread),
+            _percent(summary.data_seconds / summary.step_seconds),
+            _percent(summary.checkpoint_seconds / summary.step_seconds),
         )
         for run in runs
-        for found in [run.summary]
+        for summary in [run.summary]
     ]
     titles = (
         "Nodes",
@@ -103,17 +103,17 @@ def _progress(runs: Sequence[ReportedRun]) -> Table:
     rows = [
         (
             run.name,
-            f"{found.steps:,}" + (f" of {wanted:,}" if wanted else ""),
-            f"{found.sequences:,}",
-            f"{found.tokens:,}",
-            f"{found.loss_first:.4f}",
-            f"{found.loss_last:.4f}",
-            _hours(found.step_seconds),
-            f"{found.attempts:,}",
+            f"{summary.steps:,}" + (f" of {wanted:,}" if wanted else ""),
+            f"{summary.sequences:,}",
+            f"{summary.tokens:,}",
+            f"{summary.loss_first:.4f}",
+            f"{summary.loss_last:.4f}",
+            _hours(summary.step_seconds),
+            f"{summary.attempts:,}",
             _moment(run.run.steps[-1].time),
         )
         for run in runs
-        for found, wanted in [(run.summary, run.run.options.get("steps"))]
+        for summary, wanted in [(run.summary, run.run.options.get("steps"))]
     ]
     titles = ("Steps", "Sequences", "Tokens", "First loss", "Last loss", "Step time", "Attempts", "Last step (UTC)")
     return Table("Progress", [Column("Run", False), *map(Column, titles)], rows)

@@ -34,13 +34,13 @@ def report() -> tuple[str, list[Row]]:
     if done.returncode:
         raise BenchError(f"tests.end_to_end.slurm.controller: exit code {done.returncode}")
     measured = json.loads(done.stdout)
-    found = rows(measured["loads"])
-    return f"{heading} Slurm {measured['slurm']}.\n\n{table(_HEADER, found)}", found
+    lines = rows(measured["loads"])
+    return f"{heading} Slurm {measured['slurm']}.\n\n{table(_HEADER, lines)}", lines
 
 
 def rows(loads: dict[str, dict[str, dict[str, float]]]) -> list[Row]:
     """Return a row for each load and settings; the last settings of a load are compared with the first."""
-    found = []
+    lines = []
     for name, by_settings in loads.items():
         first, *_ = by_settings.values()
         for whose, seconds in by_settings.items():
@@ -50,5 +50,5 @@ def rows(loads: dict[str, dict[str, dict[str, float]]]) -> list[Row]:
                 figure, goal, met = f"{times:.2f} x", f"at most {MAX_TIMES} x", times <= MAX_TIMES
             cells = [f"{seconds[key]:.1f}" for key in ("submitted", "allocated", "resumed")]
             cells += [f"{seconds['calls']:.0f}", f"{seconds['cpu']:.1f}", figure, goal, verdict(met)]
-            found.append(Row((name, whose, *cells), met))
-    return found
+            lines.append(Row((name, whose, *cells), met))
+    return lines

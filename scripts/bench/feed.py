@@ -60,21 +60,21 @@ def report(rounds: int) -> tuple[str, list[Row]]:
         raise BenchError(f"{PYTHON} is missing: make .venv-training/.complete") from None
     except subprocess.CalledProcessError as error:
         raise BenchError(f"{PYTHON.name} -m scripts.bench.feed: {error.stderr}") from error
-    found = rows([(each["phase"], each["accumulation"], each["milliseconds"]) for each in json.loads(done.stdout)])
-    return f"{heading}\n\n{table(_HEADER, found)}", found
+    lines = rows([(each["phase"], each["accumulation"], each["milliseconds"]) for each in json.loads(done.stdout)])
+    return f"{heading}\n\n{table(_HEADER, lines)}", lines
 
 
 def rows(samples: list[tuple[int, int, float]]) -> list[Row]:
     """Return a row for each phase and number of micro-batches; the goal is for the most of each phase: one node."""
     alone = {phase: milliseconds for phase, accumulation, milliseconds in samples if accumulation == 1}
     most = {phase: max(count for number, count, _ in samples if number == phase) for phase, _, _ in samples}
-    found = []
+    lines = []
     for phase, accumulation, milliseconds in samples:
         times = milliseconds / alone[phase]
         goal, met = (f"at most {MAX_TIMES} x", times <= MAX_TIMES) if accumulation == most[phase] else ("", None)
         figures = (str(phase), str(accumulation), f"{milliseconds:.2f}", f"{times:.2f} x")
-        found.append(Row((*figures, goal, verdict(met)), met))
-    return found
+        lines.append(Row((*figures, goal, verdict(met)), met))
+    return lines
 
 
 def _write_shard(path: Path, phase: Phase) -> None:
@@ -115,7 +115,7 @@ def _measure(rounds: int) -> list[dict[str, float]]:
     from training.pretraining.corpus import Shard, ShardedCorpus
 
     torch.set_num_threads(1)
-    found = []
+    measured = []
     with tempfile.TemporaryDirectory() as name:
         for phase in PHASES:
             path = Path(name) / f"wikicorpus_training_{phase.number}.hdf5"
@@ -123,8 +123,8 @@ def _measure(rounds: int) -> list[dict[str, float]]:
             corpus = ShardedCorpus(path.parent, [Shard(path.name, phase.rows)], vocabulary=30522)
             for accumulation in phase.accumulations:
                 taken = [_milliseconds(corpus, phase, accumulation) for _ in range(rounds)]
-                found.append({"phase": phase.number, "accumulation": accumulation, "milliseconds": median(taken)})
-    return found
+                measured.append({"phase": phase.number, "accumulation": accumulation, "milliseconds": median(taken)})
+    return measured
 
 
 if __name__ == "__main__":

@@ -47,13 +47,13 @@ def report(rounds: int) -> tuple[str, list[Row]]:
             print(f"round {number} of {rounds}", file=sys.stderr, flush=True)
             for name, command in commands.items():
                 samples[name].append(_run(command, {**environment(), **aws.settings}))
-    found = rows({name: counted for name, (_, *counted) in samples.items()})
-    return f"{heading}\n\n{table(_HEADER, found)}", found
+    lines = rows({name: counted for name, (_, *counted) in samples.items()})
+    return f"{heading}\n\n{table(_HEADER, lines)}", lines
 
 
 def rows(samples: Mapping[str, Sequence[Sample]]) -> list[Row]:
     """Return a row for each command; the ratio is the median of the ratios within each round."""
-    found = []
+    lines = []
     for name, taken in samples.items():
         first, total = median(each.first for each in taken), median(each.total for each in taken)
         ratio, goal, met = "", "", None
@@ -62,8 +62,8 @@ def rows(samples: Mapping[str, Sequence[Sample]]) -> list[Row]:
             if others := samples.get(_AWS):
                 times = median(each.first / other.first for each, other in zip(taken, others, strict=True))
                 ratio = f"{times:.2f} x {_AWS}"
-        found.append(Row((name, f"{first:.2f}", f"{total:.2f}", ratio, goal, verdict(met)), met))
-    return found
+        lines.append(Row((name, f"{first:.2f}", f"{total:.2f}", ratio, goal, verdict(met)), met))
+    return lines
 
 
 def _run(command: Sequence[str], variables: Mapping[str, str]) -> Sample:

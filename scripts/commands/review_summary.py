@@ -10,13 +10,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the command line's parser."""
-    found = argparse.ArgumentParser(prog="python -m scripts review_summary", description=__doc__)
-    found.add_argument("directory", type=Path, metavar="DIRECTORY", help="where ENV.md is for each configuration")
-    return found
-
-
 def summary(comments: Mapping[str, str]) -> str:
     """Return comments, by the names of their configurations, as one text."""
     from scripts.review.comment import UNCHANGED
@@ -28,6 +21,8 @@ def summary(comments: Mapping[str, str]) -> str:
 
 def main() -> int:
     """Print the summary, and return the exit code."""
-    files = sorted(parser().parse_args().directory.glob("*.md"))
+    parser = argparse.ArgumentParser(prog="python -m scripts review_summary", description=__doc__)
+    parser.add_argument("directory", type=Path, metavar="DIRECTORY", help="where ENV.md is for each configuration")
+    files = sorted(parser.parse_args().directory.glob("*.md"))
     print(summary({path.stem: path.read_text(encoding="utf-8") for path in files}))
     return 0

@@ -135,12 +135,12 @@ def per_hour(price: Price) -> Decimal:
 
 def costs(settings: Settings, prices: Prices) -> Costs:
     """Return what a deployment costs."""
-    found = tuple(_cost(part, None if part.prepaid else prices.of(part.product)) for part in parts(settings))
+    priced = tuple(_cost(part, None if part.prepaid else prices.of(part.product)) for part in parts(settings))
     return Costs(
-        parts=found,
-        at_min_count=Amounts.of(_sum(each.at_min_count for each in found)),
-        at_max_count=Amounts.of(_sum(each.at_max_count for each in found)),
-        not_in_the_sums=tuple(each.name for each in found if each.at_max_count.hour is None),
+        parts=priced,
+        at_min_count=Amounts.of(_sum(each.at_min_count for each in priced)),
+        at_max_count=Amounts.of(_sum(each.at_max_count for each in priced)),
+        not_in_the_sums=tuple(each.name for each in priced if each.at_max_count.hour is None),
         by_use=tuple(UsePrice(name=each.name, price=prices.of(each)) for each in paid_by_use(settings)),
     )
 

@@ -79,8 +79,8 @@ class Prices:
         """Return the price of a product: of the Price List if it has one, else of the table, else None."""
         if self.listed_on is not None and product.name in self.listed:
             return Price(self.listed[product.name], product.unit, "Price List API", self.listed_on.isoformat())
-        found = table_price(product) if self.region in TABLE_REGIONS else None
-        return None if found is None else Price(found[0], product.unit, "table", found[1].date)
+        in_table = table_price(product) if self.region in TABLE_REGIONS else None
+        return None if in_table is None else Price(in_table[0], product.unit, "table", in_table[1].date)
 
 
 def find_prices(region: str, products: Iterable[Product], mode: Mode, today: date | None = None) -> Prices:
@@ -147,13 +147,13 @@ def fetch(client: Any, region: str, products: Collection[Product]) -> dict[str, 
             pages = dict(zip(searches, pool.map(lambda each: _search(client, region, each), searches), strict=True))
         except (BotoCoreError, ClientError) as error:
             raise PriceListError(f"the Price List API did not answer: {error}") from error
-    found = {}
+    listed = {}
     for product in products:
         offers = pages[product.service, tuple(sorted(product.filters.items()))]
         prices = {price for offer in offers for price in _dollars(offer, product)}
         if len(prices) == 1:
-            [found[product.name]] = prices
-    return found
+            [listed[product.name]] = prices
+    return listed
 
 
 def _search(client: Any, region: str, search: tuple[str, tuple[tuple[str, str], ...]]) -> list[dict[str, Any]]:

@@ -181,11 +181,11 @@ def table_price(product: Product) -> tuple[Decimal, Source] | None:
         if product.name in prices:
             return Decimal(prices[product.name]), SOURCES[source]
     family = product.name.partition(".")[0]
-    found = hardware(product.name)
-    if found is None:
+    size = hardware(product.name)
+    if size is None:
         return None
     if family in _DOLLARS_PER_VCPU:
-        return Decimal(_DOLLARS_PER_VCPU[family]) * found.vcpus, SOURCES["ec2"]
+        return Decimal(_DOLLARS_PER_VCPU[family]) * size.vcpus, SOURCES["ec2"]
     if family in _DOLLARS_PER_GIB:
-        return Decimal(_DOLLARS_PER_GIB[family]) * Decimal(str(found.memory_gib)), SOURCES["ec2"]
+        return Decimal(_DOLLARS_PER_GIB[family]) * Decimal(str(size.memory_gib)), SOURCES["ec2"]
     return None

@@ -96,18 +96,18 @@ class Quota:
     def nodes_within(self, limit: float) -> int:
         """Return how many of the compute nodes fit into a limit, beside everything else of this deployment."""
         left = limit - self.fixed
-        found = 0
+        nodes = 0
         for share in self.shares:
             fit = max(0, min(share.nodes, int(left // share.each)))
-            found += fit
+            nodes += fit
             left -= fit * share.each
-        return found
+        return nodes
 
 
 def quotas(settings: Settings) -> list[Quota]:
     """Return the quotas that a deployment needs something of."""
-    found = [*_of_instances(settings), *_of_network(settings), *_of_storage(settings)]
-    return [quota for quota in found if quota.needed]
+    candidates = [*_of_instances(settings), *_of_network(settings), *_of_storage(settings)]
+    return [quota for quota in candidates if quota.needed]
 
 
 def is_trainium(instance_type: str) -> bool:
@@ -247,5 +247,5 @@ def _head_and_login_vcpus(settings: Settings) -> int:
 
 
 def _vcpus_if_standard(instance_type: str) -> int:
-    found = hardware(instance_type)
-    return found.vcpus if found and is_standard(instance_type) else 0
+    size = hardware(instance_type)
+    return size.vcpus if size and is_standard(instance_type) else 0

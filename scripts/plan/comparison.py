@@ -84,8 +84,8 @@ class _StackScope(Scope):
         return self._output_of(producer, output)
 
     def import_value(self, name: str) -> Any:
-        found = find_export(self._stacks, name)
-        return self._output_of(*found) if found else name
+        export = find_export(self._stacks, name)
+        return self._output_of(*export) if export else name
 
     def _output_of(self, producer: Stack, output: str) -> Any:
         scope = _StackScope(producer, self._stacks, self._physical_ids, self._unknown, self._unsteady)
@@ -141,8 +141,8 @@ class Comparison:
 
     def left_behind(self) -> dict[str, tuple[ResourceChange, ...]]:
         """Return what other stacks would change in those that are not updated."""
-        found = {name: tuple(self._compare_stack(name)) for name in self.new if self.is_passed_over(name)}
-        return {name: changes for name, changes in found.items() if changes}
+        compared = {name: tuple(self._compare_stack(name)) for name in self.new if self.is_passed_over(name)}
+        return {name: changes for name, changes in compared.items() if changes}
 
     def read_late(self, stack_name: str) -> dict[str, tuple[PropertyChange, ...]]:
         """Return the properties of a stack's resources that CloudFormation does not know before it deploys.
@@ -224,9 +224,9 @@ class Comparison:
                 change = ResourceChange(logical_id, resource["Type"], Effect.REMOVED, physical_id, old_stays=stays)
                 yield _with_properties(change, self._properties_before(old, logical_id), {})
             else:
-                found = self._changed(old, new, logical_id, physical_id)
-                if found is not None:
-                    yield found
+                modified = self._changed(old, new, logical_id, physical_id)
+                if modified is not None:
+                    yield modified
 
     def _properties_before(self, stack: Stack, logical_id: str) -> dict[str, Any]:
         return _properties(_StackScope(stack, self.old, self._physical_ids), stack, logical_id)
@@ -278,14 +278,14 @@ def awaited(change: ResourceChange) -> tuple[str, ...]:
 
 def _imports(stack: Stack) -> set[str]:
     """Return the names of the exports that a stack's template uses."""
-    found = (name for function, name in intrinsics(stack.template) if function == "Fn::ImportValue")
-    return {name for name in found if isinstance(name, str)}
+    names = (name for function, name in intrinsics(stack.template) if function == "Fn::ImportValue")
+    return {name for name in names if isinstance(name, str)}
 
 
 def _properties(scope: _StackScope, stack: Stack, logical_id: str) -> dict[str, Any]:
     resource = stack.resources[logical_id]
-    found = {key: _evaluated(scope, value) for key, value in resource.get("Properties", {}).items()}
-    return schemas.with_tags(resource["Type"], found, stack.tags)
+    properties = {key: _evaluated(scope, value) for key, value in resource.get("Properties", {}).items()}
+    return schemas.with_tags(resource["Type"], properties, stack.tags)
 
 
 def _evaluated(scope: _StackScope, value: Any) -> Any:

@@ -91,11 +91,11 @@ class LiveStacks:
         self.to_be_protected = {name for name, each in properties.items() if each.get("terminationProtection")}
         self._deployment.account = CdkAccount(settings.region, self._role(properties))
         described = {name: self._deployment.stack(name) for name in self.new}
-        self.statuses = {name: found["StackStatus"] for name, found in described.items() if found}
-        present = {name: found for name, found in described.items() if found and _has_resources(found)}
-        self.old = {name: self._stack(name, found) for name, found in present.items()}
+        self.statuses = {name: stack["StackStatus"] for name, stack in described.items() if stack}
+        present = {name: stack for name, stack in described.items() if stack and _has_resources(stack)}
+        self.old = {name: self._stack(name, stack) for name, stack in present.items()}
         self.physical_ids = {name: self._deployment.physical_ids(name) for name in present}
-        self.protected = {name for name, found in described.items() if found and found["EnableTerminationProtection"]}
+        self.protected = {name for name, stack in described.items() if stack and stack["EnableTerminationProtection"]}
 
     @property
     def cloudformation(self) -> Any:

@@ -236,7 +236,7 @@ def test_without_permission_to_create_change_sets_the_stored_templates_are_compa
 def test_without_permission_to_read_the_cluster_its_template_is_compared(
     cluster: DeployedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with cluster.aws.restricted(policy("s3:GetObject*", "dynamodb:GetItem")) as environment:
+    with cluster.aws.restricted(policy("s3:GetObject*", "dynamodb:GetItem", "sts:AssumeRole")) as environment:
         cluster.act_as(environment, monkeypatch)
         plan = cluster.plan("fewer_nodes", fewer_nodes)
     assert plan.cluster.source.startswith("the template of trn1-16-cluster, because the cluster could not be read")

@@ -126,11 +126,7 @@ def test_the_planned_directory_is_deployed(run: Run, tmp_path: Path, monkeypatch
     "argument",
     [
         ("--profile", "other"),
-        ("--app", "other"),
         ("--role-arn=other",),
-        ("--hotswap",),
-        ("--method", "direct"),
-        ("--import-existing-resources",),
         ("-c", "env=dev"),
         ("-vc", "env=dev"),
         ("--prog", "events"),

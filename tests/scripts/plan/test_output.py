@@ -1,14 +1,12 @@
-"""The findings of a plan, and how it looks: in tables, on a terminal, in a comment."""
+"""The findings of a plan, and how it looks."""
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import pytest
-from rich.console import Console
 
-from scripts.plan import findings, text
+from scripts.plan import findings
 from scripts.plan.markdown import as_markdown
 from scripts.plan.model import (
     ClusterChange,
@@ -21,7 +19,7 @@ from scripts.plan.model import (
     Source,
     StackPlan,
 )
-from scripts.plan.sections import sections, verdict
+from scripts.plan.sections import sections
 from scripts.preflight.check import Status
 
 SUBNET = ResourceChange(
@@ -225,22 +223,6 @@ def test_long_values_are_cut_and_lists_show_only_the_difference() -> None:
     assert findings.shown_difference(["a"], ["a", "c"]) == ("[a]", "[c]")
     assert findings.shown_difference(None, {"Name": "second", "More": 1}) == ("none", "second")
     assert findings.shown_difference(True, "x" * 70) == ("true", "x" * 57 + "...")
-
-
-def test_the_terminal() -> None:
-    console = Console(file=io.StringIO(), width=80, highlight=False)
-    text.show(planned(SUBNET), console)
-    assert isinstance(console.file, io.StringIO)
-    lines = [" ".join(line.split()) for line in console.file.getvalue().splitlines()]
-    assert lines[0] == "Plan of mine, us-west-2, against account 123456789012"
-    assert "Subnet EC2::Subnet replaced CidrBlock" in lines
-    assert lines[-1] == "1 blocking issue: this cannot be deployed."
-
-
-def test_verdicts() -> None:
-    assert verdict(planned()) == "Nothing would change."
-    assert verdict(planned(other=("outputs",))) == "Nothing blocks this deployment."
-    assert verdict(planned(SUBNET, SUBNET)).startswith("2 blocking issues")
 
 
 def test_a_comment_shows_any_text_as_it_is() -> None:

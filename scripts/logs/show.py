@@ -257,8 +257,8 @@ class _View:
         table = screen.table("node", "instance", ">newest line", "kinds")
         for each in found:
             age = f"{screen.duration(self.clock.now() - each.latest)} ago" if each.latest else "none"
-            shown_age = age if each.runs else f"{age}, gone"
-            table.add_row(each.node, each.instance_id, shown_age, ", ".join(each.kinds))
+            shown = age if each.runs else f"{age}, terminated"
+            table.add_row(each.node, each.instance_id, shown, ", ".join(each.kinds))
         self.console.print(table)
 
 

@@ -1,4 +1,4 @@
-"""The settings of a deployment, and the account that it is for, as programs look at them."""
+"""The settings of a deployment, and its AWS account."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from config.settings import Settings
 from scripts.aws_errors import is_not_found
 
 PARTS = ("network", "storage", "cluster", "monitoring")
-"""The stacks of a deployment, in the order in which they are made."""
+"""The stacks of a deployment, in the order of creation."""
 
 
 class Account:
-    """AWS as the credentials in use see it. Every answer is asked for once, whoever wants it, until `forget`.
+    """AWS as the credentials in use see it. Every answer is fetched once and cached, until `forget`.
 
     All methods may be called from several threads and raise botocore's exceptions.
     """
@@ -41,27 +41,27 @@ class Account:
             max_pool_connections=50,
         )
         key = (service, region or self._region)
-        with self._lock:  # sessions are not made for threads, clients are
+        with self._lock:  # clients are thread-safe, sessions are not
             self._session = self._session or boto3.Session()
             if key not in self._clients:
                 self._clients[key] = self._session.client(service, region_name=key[1], config=config)
             return self._clients[key]
 
     def ask(self, service: str, operation: str, **parameters: Any) -> Any:
-        """Return the answer of an operation, named as boto3 names its method."""
+        """Return the answer of an operation, given by the name of its method in boto3."""
         return self._once(
             ("ask", service, operation, repr(parameters)),
             lambda: getattr(self.client(service), operation)(**parameters),
         )
 
     def list(self, service: str, operation: str, *, lasting: bool = False, **parameters: Any) -> list[Any]:
-        """Return what an operation lists, of all its pages.
+        """Return what an operation lists, on all pages.
 
         Args:
-            service: As boto3 names its client.
-            operation: As boto3 names its method.
-            lasting: Whether the answer never changes, so that `forget` leaves it.
-            **parameters: Of the operation.
+            service: Its name in boto3.
+            operation: The name of its method in boto3.
+            lasting: Whether the answer never changes, so that `forget` keeps it.
+            **parameters: Parameters of the operation.
         """
 
         def pages() -> list[Any]:
@@ -70,36 +70,36 @@ class Account:
             return [each for page in paginator.paginate(**parameters) for each in key.search(page) or []]
 
         key = ("list", service, operation, repr(parameters))
-        found: list[Any] = self._once(key, pages)
+        listed: list[Any] = self._once(key, pages)
         if lasting:
             self._lasting.add(key)
-        return found
+        return listed
 
     def forget(self) -> None:
-        """Ask for everything anew from now on, but for what never changes."""
+        """Fetch everything again from now on, but for what never changes."""
         with self._lock:
             self._answers = {key: each for key, each in self._answers.items() if key in self._lasting}
 
-    def _once(self, key: Hashable, ask: Callable[[], Any]) -> Any:
+    def _once(self, key: Hashable, fetch: Callable[[], Any]) -> Any:
         with self._lock:
             future = self._answers.get(key)
-            mine = future is None
+            is_first = future is None
             if future is None:
                 future = self._answers[key] = Future()
-        if mine:
+        if is_first:
             try:
-                future.set_result(ask())
+                future.set_result(fetch())
             except BaseException as error:
                 future.set_exception(error)
         return future.result()
 
 
 class Deployment:
-    """The settings of a deployment, and what is known of it in the account.
+    """A deployment: its settings, and its account.
 
     Attributes:
         environment: File name in config/ without .yaml.
-        settings: What is in it.
+        settings: The settings in it.
         account: AWS, as the credentials in use see it.
     """
 
@@ -109,32 +109,32 @@ class Deployment:
         self.account = Account(settings.region)
 
     def of_generation(self, generation: int) -> Deployment:
-        """Return the same deployment with another of its clusters; what is known of the account is shared."""
-        found = Deployment(self.environment, self.settings.of_generation(generation))
-        found.account = self.account
-        return found
+        """Return the same deployment with another of its clusters; the account is shared."""
+        other = Deployment(self.environment, self.settings.of_generation(generation))
+        other.account = self.account
+        return other
 
     def command(self, *words: str) -> str:
-        """Return an AWS CLI command: what follows ``aws``, with the Region."""
+        """Return a command of the AWS CLI from the words after ``aws``, with the Region."""
         return shlex.join(["aws", *words, "--region", self.settings.region])
 
     def stack(self, name: str) -> dict[str, Any] | None:
-        """Return what CloudFormation tells of a stack; None: there is none of that name.
+        """Return a stack as CloudFormation describes it; None: it does not exist.
 
         Needs cloudformation:DescribeStacks.
         """
         from botocore.exceptions import ClientError
 
         try:
-            found: dict[str, Any] = self.account.ask("cloudformation", "describe_stacks", StackName=name)["Stacks"][0]
+            stack: dict[str, Any] = self.account.ask("cloudformation", "describe_stacks", StackName=name)["Stacks"][0]
         except ClientError as error:
             if is_not_found(error):
                 return None
             raise
-        return None if found["StackStatus"] == "DELETE_COMPLETE" else found
+        return None if stack["StackStatus"] == "DELETE_COMPLETE" else stack
 
     def physical_ids(self, stack_name: str) -> dict[str, str]:
-        """Return the physical ids of a stack's resources by logical id; none: there is no such stack.
+        """Return the physical ids of a stack's resources by logical id; none: the stack does not exist.
 
         Needs cloudformation:DescribeStacks and cloudformation:ListStackResources.
         """
@@ -148,12 +148,12 @@ class Deployment:
         }
 
     def outputs(self, stack_name: str) -> dict[str, str]:
-        """Return the outputs of a stack; none: there is no such stack.
+        """Return the outputs of a stack; none: it does not exist.
 
         Needs cloudformation:DescribeStacks.
         """
-        found = self.stack(stack_name) or {}
-        return {each["OutputKey"]: each["OutputValue"] for each in found.get("Outputs", [])}
+        stack = self.stack(stack_name) or {}
+        return {each["OutputKey"]: each["OutputValue"] for each in stack.get("Outputs", [])}
 
     def stack_name(self, part: str) -> str:
         """Return the name of a part's stack."""

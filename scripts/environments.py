@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def add_argument(parser: argparse.ArgumentParser, folder: Path) -> None:
-    """Let a command line begin with the name of a settings file in a folder, without .yaml; others are refused."""
+    """Add ENV to a command line: the name of a settings file in a folder, without .yaml."""
 
     def existing(name: str) -> str:
         known = sorted(path.stem for path in folder.glob("*.yaml"))

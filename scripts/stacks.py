@@ -1,4 +1,4 @@
-"""The stacks of a deployment and those nested in them, as CloudFormation has them."""
+"""The stacks of a deployment and those nested in them, as CloudFormation describes them."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class StackResource:
     Attributes:
         stack: Name of the stack.
         logical_id: Its name in the stack's template.
-        physical_id: Its id or name; empty: there is none (yet).
+        physical_id: Its id or name; empty: it has none (yet).
         type: Its type, such as AWS::EC2::VPC.
-        status: As CloudFormation has it.
-        reason: Why it has this status; empty: nothing to say.
+        status: Its status.
+        reason: Why it has this status; empty: CloudFormation gives none.
         changed: When it got this status.
     """
 
@@ -36,9 +36,9 @@ class StackResource:
 
 
 def names(deployment: Deployment) -> list[str]:
-    """Return the names of the stacks that a deployment may have, in the order in which they are made.
+    """Return the names of the stacks that a deployment may have, in the order of creation.
 
-    The last but one is the cluster's own, which ParallelCluster makes while the stack before it is made.
+    The last but one is the cluster's own, which ParallelCluster creates during the creation of the stack before it.
     """
     stacks = [deployment.stack_name(part) for part in PARTS]
     return [*stacks[:-1], deployment.settings.cluster_spec.name, stacks[-1]]
@@ -50,10 +50,10 @@ def resources(deployment: Deployment, stack: str, *, deleted: bool = False) -> l
     Args:
         deployment: Whose stack.
         stack: Its name; of one that is deleted its id.
-        deleted: Whether it is deleted, and so is asked for once alone.
+        deleted: Whether it is deleted, so that the answer never changes.
 
     Raises:
-        botocore.exceptions.ClientError: There is no such stack.
+        botocore.exceptions.ClientError: It does not exist.
     """
     name = stack.split("/")[1] if stack.startswith("arn:") else stack
     return [

@@ -1,4 +1,4 @@
-"""The values in the templates of a cloud assembly, as they are where its stacks are deployed already."""
+"""Computes values in the templates of a cloud assembly from the deployed stacks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from toolchain.assembly import Assembly, Stack, find_export
 from toolchain.values import Evaluator, Scope, UnsupportedError
 
 NOT_YET: Final = "(known after deployment)"
-"""What stands in the place of a value, or within one, that only the deployment will make."""
+"""Stands for a value, or a part of one, that only the deployment creates."""
 
 ATTRIBUTES_THAT_ARE_IDS: Mapping[str, str] = {
     "AWS::EC2::PlacementGroup": "GroupName",
@@ -31,7 +31,7 @@ class Live(Protocol):
 
 
 class DeployedResolver:
-    """Computes template values by what is deployed; it makes nothing. What does not exist yet is `NOT_YET`."""
+    """Computes template values from what is deployed. What does not exist yet is `NOT_YET`."""
 
     def __init__(self, assembly: Assembly, live: Live) -> None:
         self._assembly = assembly
@@ -41,8 +41,8 @@ class DeployedResolver:
         """Return a value of the stack's template without intrinsic functions.
 
         Raises:
-            TemplateError: A function has arguments that it does not take.
-            UnsupportedError: The value needs something that is unknown here; the message names it.
+            TemplateError: A function has wrong arguments.
+            UnsupportedError: The value depends on something unknown; the message names it.
         """
         return Evaluator(_StackScope(stack, self._assembly, self._live)).evaluate(value)
 
@@ -70,8 +70,8 @@ class _StackScope(Scope):
         return self._live.outputs(stack_name).get(output, NOT_YET)
 
     def import_value(self, name: str) -> str:
-        found = find_export(self._assembly.stacks, name)
-        if found is None:
+        export = find_export(self._assembly.stacks, name)
+        if export is None:
             raise UnsupportedError(f"{self._stack.name}: export {name}, which the assembly does not have")
-        producer, output = found
+        producer, output = export
         return self._live.outputs(producer.name).get(output, NOT_YET)

@@ -1,6 +1,6 @@
-"""Compare what somebody typed with the name of a deployment, before a workflow destroys it.
+"""Compare a typed name with that of a deployment, before a workflow destroys it.
 
-Exit code 0: it is the name; 2: it is not, or the settings cannot be used.
+Exit code 0: they are equal; 2: they are not, or the settings cannot be used.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ CONFIG = Path(__file__).parents[2] / "config"
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line's parser."""
-    found = argparse.ArgumentParser(prog="python -m scripts confirm", description=__doc__)
-    environments.add_argument(found, CONFIG)
-    found.add_argument("typed", metavar="NAME", help="what somebody typed")
-    return found
+    confirm = argparse.ArgumentParser(prog="python -m scripts confirm", description=__doc__)
+    environments.add_argument(confirm, CONFIG)
+    confirm.add_argument("typed", metavar="NAME", help="the name that was typed")
+    return confirm
 
 
 def main() -> int:
-    """Compare what the command line names, and return the exit code."""
+    """Compare the names, and return the exit code."""
     given = parser().parse_args()
     try:
         name = load(CONFIG / f"{given.environment}.yaml").name
@@ -34,5 +34,5 @@ def main() -> int:
     if given.typed != name:
         print(f"got {given.typed!r}; allowed: {name!r}, the name of the deployment; nothing was done", file=sys.stderr)
         return 2
-    print(f"{name} it is.")
+    print(f"The name is {name}.")
     return 0

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from pydantic import Field
+
 from scripts.command import OperationError, Say, UnusableError
 from scripts.document import Document
 from scripts.logs import streams
@@ -22,21 +24,13 @@ _ALIASES = {"health": ("slurmctld", "ultracluster: ")}
 
 
 class Line(Document):
-    """A line to show.
+    """A line to show."""
 
-    Attributes:
-        node: Short name of its node, or the job.
-        instance_id: The EC2 instance; empty: a job's output, which is on the file system.
-        kind: The kind of log, or ``output``.
-        time: When it was written; None: not known.
-        message: Its text.
-    """
-
-    node: str
-    instance_id: str
-    kind: str
-    time: datetime | None
-    message: str
+    node: str = Field(description="Short name of its node, or the job.")
+    instance_id: str = Field(description="The EC2 instance; empty: a job's output, which is on the file system.")
+    kind: str = Field(description="The kind of log, or `output`.")
+    time: datetime | None = Field(description="When it was written; None: not known.")
+    message: str = Field(description="Its text.")
 
 
 @dataclass(frozen=True)

@@ -85,11 +85,11 @@ def find(head_node: HeadNode, job: str) -> KnownJob | None:
     """
     condition = "" if "_" in job else f'$1 == "JobId={job}"'
     answer = head_node.run(_SCRIPT.format(job=job, condition=condition, most=MOST_NODES))
-    told: dict[str, str] = dict(re.findall(r"^ *(JobState|UserId|StdOut)=(.*)$", answer.output, re.MULTILINE))
-    if not {"JobState", "UserId"} <= told.keys():
+    facts: dict[str, str] = dict(re.findall(r"^ *(JobState|UserId|StdOut)=(.*)$", answer.output, re.MULTILINE))
+    if not {"JobState", "UserId"} <= facts.keys():
         return None
     nodes = dict(re.findall(r"^Node=(\S+) (\S+)$", answer.output, re.MULTILINE))
-    return KnownJob(told["JobState"].split()[0], told["UserId"].split("(")[0], told.get("StdOut", ""), nodes)
+    return KnownJob(facts["JobState"].split()[0], facts["UserId"].split("(")[0], facts.get("StdOut", ""), nodes)
 
 
 class JobOutput:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from pydantic import Field
+
 from scripts import screen
 from scripts.aws_errors import is_denied
 from scripts.clock import Clock
@@ -34,45 +36,29 @@ WINDOW, WINDOW_OF_JOBS = timedelta(hours=1), timedelta(days=7)
 
 
 class Lines(Document):
-    """What ``logs --json`` prints.
+    """What ``logs --json`` prints."""
 
-    Attributes:
-        log_group: The log group.
-        lines: The lines, in the order of their time.
-    """
-
-    log_group: str
-    lines: tuple[Line, ...]
+    log_group: str = Field(description="The log group.")
+    lines: tuple[Line, ...] = Field(description="The lines, in the order of their time.")
 
 
 class NodeWithLogs(Document):
-    """A node that has logs, or will.
+    """A node that has logs, or will."""
 
-    Attributes:
-        node: Its short name.
-        instance_id: Its EC2 instance.
-        runs: Whether it exists.
-        latest: When its newest line was written; None: it has none.
-        kinds: Its kinds of logs.
-    """
-
-    node: str
-    instance_id: str
-    runs: bool
-    latest: datetime | None
-    kinds: tuple[str, ...]
+    node: str = Field(description="Its short name.")
+    instance_id: str = Field(description="Its EC2 instance.")
+    runs: bool = Field(description="Whether it exists.")
+    latest: datetime | None = Field(description="When its newest line was written; None: it has none.")
+    kinds: tuple[str, ...] = Field(description="Its kinds of logs.")
 
 
 class Nodes(Document):
-    """What ``logs --list --json`` prints.
+    """What ``logs --list --json`` prints."""
 
-    Attributes:
-        log_group: The log group.
-        nodes: The nodes that exist and those that wrote last, the head node first.
-    """
-
-    log_group: str
-    nodes: tuple[NodeWithLogs, ...]
+    log_group: str = Field(description="The log group.")
+    nodes: tuple[NodeWithLogs, ...] = Field(
+        description="The nodes that exist and those that wrote last, the head node first."
+    )
 
 
 def program(deployment: Deployment, parsed: argparse.Namespace, console: Console, clock: Clock | None = None) -> int:
@@ -271,8 +257,8 @@ class _View:
         table = screen.table("node", "instance", ">newest line", "kinds")
         for each in found:
             age = f"{screen.duration(self.clock.now() - each.latest)} ago" if each.latest else "none"
-            shown_age = age if each.runs else f"{age}, gone"
-            table.add_row(each.node, each.instance_id, shown_age, ", ".join(each.kinds))
+            shown = age if each.runs else f"{age}, terminated"
+            table.add_row(each.node, each.instance_id, shown, ", ".join(each.kinds))
         self.console.print(table)
 
 

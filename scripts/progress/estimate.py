@@ -66,8 +66,8 @@ def count_done(graph: ResourceGraph | None, operation: StackOperation) -> tuple[
     """
     resources = operation.resources
     if operation.deletes and operation.action != "DELETE":
-        gone = sum(each.status in ("DELETE_COMPLETE", "DELETE_SKIPPED") for each in resources.values())
-        return (len(resources) if not operation.in_progress else gone), len(resources)
+        deleted = sum(each.status in ("DELETE_COMPLETE", "DELETE_SKIPPED") for each in resources.values())
+        return (len(resources) if not operation.in_progress else deleted), len(resources)
     done = sum(not each.in_progress for each in resources.values())
     if not operation.in_progress:
         return done, done
@@ -89,7 +89,7 @@ def remaining_seconds(
         return 0.0
     graph = graph or ResourceGraph()
     types = {**graph.types, **{name: each.type for name, each in operation.resources.items()}}
-    undone = operation.rolls_back or (operation.deletes and operation.action != "DELETE")
+    rolled_back = operation.rolls_back or (operation.deletes and operation.action != "DELETE")
     weights: dict[str, float] = {}
     for name, kind in types.items():
         resource = operation.resources.get(name)
@@ -97,9 +97,9 @@ def remaining_seconds(
             weights[name] = nested[name]
         elif resource is not None and resource.in_progress:
             weights[name] = max(typical_seconds(kind, operation) - _elapsed(resource, types, operation, now), 0.0)
-        elif undone:
-            gone = resource is None or resource.status.startswith("DELETE")
-            weights[name] = 0.0 if gone or not operation.deletes else typical_seconds(kind, operation)
+        elif rolled_back:
+            deleted = resource is None or resource.status.startswith("DELETE")
+            weights[name] = 0.0 if deleted or not operation.deletes else typical_seconds(kind, operation)
         else:
             weights[name] = 0.0 if resource is not None else typical_seconds(kind, operation)
     return _longest(weights, graph.waits_for)

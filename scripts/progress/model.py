@@ -22,21 +22,13 @@ SLOWEST = 3
 
 
 class ResourceProgress(Document):
-    """What an operation does to a resource.
+    """What an operation does to a resource."""
 
-    Attributes:
-        logical_id: Its name in the template.
-        physical_id: Its id; None: it has none (yet).
-        type: Its type.
-        status: Its status.
-        seconds: How long that has taken.
-    """
-
-    logical_id: str
-    physical_id: str | None
-    type: str
-    status: str
-    seconds: int
+    logical_id: str = Field(description="Its name in the template.")
+    physical_id: str | None = Field(description="Its id; None: it has none (yet).")
+    type: str = Field(description="Its type.")
+    status: str = Field(description="Its status.")
+    seconds: int = Field(description="How long that has taken.")
 
     @classmethod
     def of(cls, resource: ResourceOperation, now: datetime) -> ResourceProgress:
@@ -51,45 +43,29 @@ class ResourceProgress(Document):
 
 
 class StackProgress(Document):
-    """A stack in an operation.
+    """A stack in an operation."""
 
-    Attributes:
-        name: Its name; of a nested stack its logical id.
-        title: Its name for people: of the cluster's own stack the name, too.
-        operation: What happens to it.
-        stack: Its name.
-        stack_id: Its ARN.
-        action: What the operation started as: CREATE, UPDATE, DELETE or IMPORT.
-        status: Its status.
-        reason: Why it has this status; None: CloudFormation gives none.
-        began: When the operation started.
-        ended: When it ended; None: it is in progress.
-        seconds: How long it has taken.
-        left_seconds: How long it typically takes yet.
-        resources_done: How many of its resources are done.
-        resources: How many there are to do, as far as it is known.
-        in_progress: Its resources in progress, the oldest first, without the stacks below.
-        slowest: Its resources that took longest, without the stacks among them.
-        stacks: The stacks nested in it.
-    """
-
-    name: str
-    title: str = Field(exclude=True)
-    operation: StackOperation = Field(exclude=True)
-    stack: str
-    stack_id: str
-    action: str
-    status: str
-    reason: str | None
-    began: datetime
-    ended: datetime | None
-    seconds: int
-    left_seconds: int
-    resources_done: int
-    resources: int
-    in_progress: tuple[ResourceProgress, ...]
-    slowest: tuple[ResourceProgress, ...]
-    stacks: tuple[StackProgress, ...]
+    name: str = Field(description="Its name; of a nested stack its logical id.")
+    title: str = Field(exclude=True, description="Its name for people: of the cluster's own stack the name, too.")
+    operation: StackOperation = Field(exclude=True, description="What happens to it.")
+    stack: str = Field(description="Its name.")
+    stack_id: str = Field(description="Its ARN.")
+    action: str = Field(description="What the operation started as: CREATE, UPDATE, DELETE or IMPORT.")
+    status: str = Field(description="Its status.")
+    reason: str | None = Field(description="Why it has this status; None: CloudFormation gives none.")
+    began: datetime = Field(description="When the operation started.")
+    ended: datetime | None = Field(description="When it ended; None: it is in progress.")
+    seconds: int = Field(description="How long it has taken.")
+    left_seconds: int = Field(description="How long it typically takes yet.")
+    resources_done: int = Field(description="How many of its resources are done.")
+    resources: int = Field(description="How many there are to do, as far as it is known.")
+    in_progress: tuple[ResourceProgress, ...] = Field(
+        description="Its resources in progress, the oldest first, without the stacks below."
+    )
+    slowest: tuple[ResourceProgress, ...] = Field(
+        description="Its resources that took longest, without the stacks among them."
+    )
+    stacks: tuple[StackProgress, ...] = Field(description="The stacks nested in it.")
 
     def all(self) -> Sequence[StackProgress]:
         """Return it and all stacks nested in it."""
@@ -97,61 +73,46 @@ class StackProgress(Document):
 
 
 class Failure(Document):
-    """A resource that failed by itself.
+    """A resource that failed by itself."""
 
-    Attributes:
-        stack: The name of its stack.
-        logical_id: Its name in the template.
-        type: Its type.
-        status: Its status.
-        reason: Why.
-        time: When.
-    """
-
-    stack: str
-    logical_id: str
-    type: str
-    status: str
-    reason: str
-    time: datetime
+    stack: str = Field(description="The name of its stack.")
+    logical_id: str = Field(description="Its name in the template.")
+    type: str = Field(description="Its type.")
+    status: str = Field(description="Its status.")
+    reason: str = Field(description="Why.")
+    time: datetime = Field(description="When.")
 
 
 class Progress(Document):
-    """All that is known of an operation on a deployment at one time.
+    """All that is known of an operation on a deployment at one time."""
 
-    Attributes:
-        kind: ``progress``; in the last line ``summary``.
-        environment: File name in config/ without .yaml.
-        time: The time.
-        outcome: ``in progress``, ``complete``, ``failed`` or, if no stack takes part, ``nothing``.
-        began: When the first of the stacks started; None: none has.
-        seconds: How long it has taken, until now or its end.
-        left_seconds: How long it typically takes yet: stacks in progress side by side, the others one after another.
-        complete: Whether all events have been read.
-        not_begun: The stacks that a creation has not started yet.
-        existing: How many of the deployment's own stacks exist.
-        denied: IAM actions that are missing to know how much there is to do.
-        other_clusters: Statuses of the stacks of the deployment's other clusters, by name.
-        failure: The newest failure of a resource, preferably in a stack rather than of one; None: there is none.
-        stacks: The deployment's own stacks that take part, in the order in which they started.
-        trouble: Why AWS did not answer the last time; None: it did.
-    """
-
-    kind: Literal["progress", "summary"] = "progress"
-    environment: str
-    time: datetime
-    outcome: Literal["in progress", "complete", "failed", "nothing"]
-    began: datetime | None
-    seconds: int
-    left_seconds: int
-    complete: bool
-    not_begun: tuple[str, ...]
-    existing: int = Field(exclude=True)
-    denied: tuple[str, ...]
-    other_clusters: dict[str, str]
-    failure: Failure | None
-    stacks: tuple[StackProgress, ...]
-    trouble: str | None = None
+    kind: Literal["progress", "summary"] = Field(
+        default="progress", description="`progress`; in the last line `summary`."
+    )
+    environment: str = Field(description="File name in config/ without .yaml.")
+    time: datetime = Field(description="The time.")
+    outcome: Literal["in progress", "complete", "failed", "nothing"] = Field(
+        description="`in progress`, `complete`, `failed` or, if no stack takes part, `nothing`."
+    )
+    began: datetime | None = Field(description="When the first of the stacks started; None: none has.")
+    seconds: int = Field(description="How long it has taken, until now or its end.")
+    left_seconds: int = Field(
+        description="How long it typically takes yet: stacks in progress side by side, the others one after another."
+    )
+    complete: bool = Field(description="Whether all events have been read.")
+    not_begun: tuple[str, ...] = Field(description="The stacks that a creation has not started yet.")
+    existing: int = Field(exclude=True, description="How many of the deployment's own stacks exist.")
+    denied: tuple[str, ...] = Field(description="IAM actions that are missing to know how much there is to do.")
+    other_clusters: dict[str, str] = Field(
+        description="Statuses of the stacks of the deployment's other clusters, by name."
+    )
+    failure: Failure | None = Field(
+        description="The newest failure of a resource, preferably in a stack rather than of one; None: there is none."
+    )
+    stacks: tuple[StackProgress, ...] = Field(
+        description="The deployment's own stacks that take part, in the order in which they started."
+    )
+    trouble: str | None = Field(default=None, description="Why AWS did not answer the last time; None: it did.")
 
     @property
     def in_progress(self) -> bool:
@@ -169,17 +130,11 @@ class Progress(Document):
 
 
 class Stopped(Document):
-    """The last line of one who stops before the end.
+    """The last line of one who stops before the end."""
 
-    Attributes:
-        kind: ``stopped``.
-        environment: File name in config/ without .yaml.
-        reason: Why.
-    """
-
-    kind: Literal["stopped"] = "stopped"
-    environment: str
-    reason: str
+    kind: Literal["stopped"] = Field(default="stopped", description="`stopped`.")
+    environment: str = Field(description="File name in config/ without .yaml.")
+    reason: str = Field(description="Why.")
 
 
 def progress(tracker: Tracker, now: datetime, grace: float = GRACE_SECONDS) -> Progress:

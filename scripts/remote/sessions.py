@@ -13,6 +13,8 @@ import shutil
 import subprocess
 from typing import Any, NoReturn
 
+from pydantic import Field
+
 from scripts.command import UnusableError
 from scripts.deployment import Deployment
 from scripts.document import Document
@@ -33,21 +35,13 @@ _LAST_WITHOUT_VARIABLE = (1, 2, 497, 0)
 
 
 class Connection(Document):
-    """What ``connect --json`` prints.
+    """What ``connect --json`` prints."""
 
-    Attributes:
-        node: The node's name.
-        instance_id: Its EC2 instance.
-        region: AWS Region.
-        user: Whose login shell it is.
-        command: The AWS CLI's command that opens the shell.
-    """
-
-    node: str
-    instance_id: str
-    region: str
-    user: str
-    command: list[str]
+    node: str = Field(description="The node's name.")
+    instance_id: str = Field(description="Its EC2 instance.")
+    region: str = Field(description="AWS Region.")
+    user: str = Field(description="Whose login shell it is.")
+    command: list[str] = Field(description="The AWS CLI's command that opens the shell.")
 
 
 def request(instance_id: str, user: str) -> dict[str, Any]:

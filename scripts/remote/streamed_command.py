@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from pydantic import Field
+
 from scripts.aws_errors import is_denied
 from scripts.clock import Clock
 from scripts.command import Say, UnusableError
@@ -155,21 +157,13 @@ class OutputStream:
 
 
 class Result(Document):
-    """What ``run --json`` prints.
+    """What ``run --json`` prints."""
 
-    Attributes:
-        command_id: The id of the command in Systems Manager.
-        instance_id: The head node.
-        exit_code: The command's exit code.
-        stdout: Its standard output.
-        stderr: Its standard error.
-    """
-
-    command_id: str
-    instance_id: str
-    exit_code: int
-    stdout: str
-    stderr: str
+    command_id: str = Field(description="The id of the command in Systems Manager.")
+    instance_id: str = Field(description="The head node.")
+    exit_code: int = Field(description="The command's exit code.")
+    stdout: str = Field(description="Its standard output.")
+    stderr: str = Field(description="Its standard error.")
 
 
 class StreamedCommand:

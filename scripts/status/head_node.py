@@ -23,7 +23,7 @@ class HeadNodeQuery:
 
     Attributes:
         is_reachable: Whether Session Manager reaches the head node; None: not known.
-        software: What the last answer told of the software of jobs; None: nothing.
+        software: The software of jobs in the last answer; None: nothing.
     """
 
     def __init__(self, deployment: Deployment, clock: Clock) -> None:

@@ -26,15 +26,13 @@ T = TypeVar("T")
 
 
 class Unavailable(Document):
-    """Stands for what could not be collected. As JSON it is null, and `Status.unseen` has the reason.
+    """Stands for what could not be collected. As JSON it is null, and `Status.unseen` has the reason."""
 
-    Attributes:
-        reason: Why, with the permission that is missing if that is why.
-        is_problem: Whether that makes the deployment unhealthy; not where there is nothing to collect yet.
-    """
-
-    reason: str
-    is_problem: bool = True
+    reason: str = Field(description="Why, with the permission that is missing if that is why.")
+    is_problem: bool = Field(
+        default=True,
+        description="Whether that makes the deployment unhealthy; not where there is nothing to collect yet.",
+    )
 
     @model_serializer
     def _as_null(self) -> None:
@@ -104,21 +102,13 @@ class QueueStatus:
 
 
 class SlurmStatus(Document):
-    """What Slurm said of nodes and jobs.
+    """What Slurm said of nodes and jobs."""
 
-    Attributes:
-        seen: When it said so.
-        queues: The queues by name.
-        problems: The first groups of nodes that take no jobs.
-        jobs: The first jobs that have nodes or wait for some.
-        job_counts: Numbers of jobs by state.
-    """
-
-    seen: datetime
-    queues: dict[str, QueueStatus]
-    problems: tuple[Problem, ...]
-    jobs: tuple[Job, ...]
-    job_counts: dict[str, int]
+    seen: datetime = Field(description="When it said so.")
+    queues: dict[str, QueueStatus] = Field(description="The queues by name.")
+    problems: tuple[Problem, ...] = Field(description="The first groups of nodes that take no jobs.")
+    jobs: tuple[Job, ...] = Field(description="The first jobs that have nodes or wait for some.")
+    job_counts: dict[str, int] = Field(description="Numbers of jobs by state.")
 
     @classmethod
     def of(cls, state: SlurmState, seen: datetime) -> SlurmStatus:
@@ -205,50 +195,40 @@ class Cost:
 
 
 class Status(Document):
-    """A deployment at one time.
+    """A deployment at one time."""
 
-    Attributes:
-        environment: File name in config/ without .yaml.
-        name: The deployment's name.
-        region: AWS Region.
-        cluster: ParallelCluster's name of the cluster.
-        time: When it was collected.
-        stacks: Those of the deployment in the order of creation, and the cluster's own while that before it is not
-            ready; without those that could not be collected.
-        unavailable_stacks: Why some are missing; None: none is.
-        other_clusters: The stacks of the deployment's other clusters: there is one during an upgrade.
-        head_node: The head node; None: there is none.
-        compute_nodes: Numbers of compute nodes that are not terminated, by state in EC2.
-        fleet: Status of the compute fleet, as ParallelCluster has it.
-        slurm: Nodes and jobs.
-        software: Python environment of jobs, and nodes that failed to start; None: the head node did not answer.
-        file_system: The file system.
-        usage: Its use.
-        reservations: Those that the settings name.
-        alarms: Names of the deployment's alarms in state ALARM.
-        cost: What it costs.
-        diagnosis: What `diagnose --json` prints, where something failed.
-    """
-
-    environment: str
-    name: str
-    region: str
-    cluster: str
-    time: datetime
-    stacks: tuple[StackStatus, ...]
-    unavailable_stacks: Unavailable | None = Field(default=None, exclude=True)
-    other_clusters: tuple[StackStatus, ...] | Unavailable
-    head_node: HeadNodeStatus | Unavailable | None
-    compute_nodes: dict[str, int] | Unavailable
-    fleet: str | Unavailable
-    slurm: SlurmStatus | Unavailable
-    software: Software | None
-    file_system: FileSystem | Unavailable
-    usage: Usage | Unavailable
-    reservations: tuple[Reservation, ...] | Unavailable
-    alarms: tuple[str, ...] | Unavailable
-    cost: Cost | Unavailable
-    diagnosis: dict[str, Any] | Unavailable | None = None
+    environment: str = Field(description="File name in config/ without .yaml.")
+    name: str = Field(description="The deployment's name.")
+    region: str = Field(description="AWS Region.")
+    cluster: str = Field(description="ParallelCluster's name of the cluster.")
+    time: datetime = Field(description="When it was collected.")
+    stacks: tuple[StackStatus, ...] = Field(
+        description="Those of the deployment in the order of creation, without those that could not be collected. "
+        "The cluster's own, which ParallelCluster creates, is among them while the stack before it is not ready."
+    )
+    unavailable_stacks: Unavailable | None = Field(
+        default=None, exclude=True, description="Why some are missing; None: none is."
+    )
+    other_clusters: tuple[StackStatus, ...] | Unavailable = Field(
+        description="The stacks of the deployment's other clusters: there is one during an upgrade."
+    )
+    head_node: HeadNodeStatus | Unavailable | None = Field(description="The head node; None: there is none.")
+    compute_nodes: dict[str, int] | Unavailable = Field(
+        description="Numbers of compute nodes that are not terminated, by state in EC2."
+    )
+    fleet: str | Unavailable = Field(description="Status of the compute fleet, as ParallelCluster has it.")
+    slurm: SlurmStatus | Unavailable = Field(description="Nodes and jobs.")
+    software: Software | None = Field(
+        description="Python environment of jobs, and nodes that failed to start; None: the head node did not answer."
+    )
+    file_system: FileSystem | Unavailable = Field(description="The file system.")
+    usage: Usage | Unavailable = Field(description="Its use.")
+    reservations: tuple[Reservation, ...] | Unavailable = Field(description="Those that the settings name.")
+    alarms: tuple[str, ...] | Unavailable = Field(description="Names of the deployment's alarms in state ALARM.")
+    cost: Cost | Unavailable = Field(description="What it costs.")
+    diagnosis: dict[str, Any] | Unavailable | None = Field(
+        default=None, description="What `diagnose --json` prints, where something failed."
+    )
 
     @computed_field  # type: ignore[prop-decorator]
     @property

@@ -17,9 +17,6 @@ from scripts.deployment import PARTS, Deployment
 from tests.deployed import create_stacks
 from tests.stacks import deployments
 
-MANY = 64
-"""Nodes that are launched with all their network interfaces."""
-
 
 class Operated:
     """An account in which a configuration is deployed.
@@ -81,29 +78,11 @@ class Operated:
         [name] = [each["logGroupName"] for each in groups["logGroups"]]
         return str(name)
 
-    def launch(
-        self, count: int, queue: str = "trn1", compute_resource: str = "trn1-32xl", state: str = "running"
-    ) -> list[str]:
-        """Launch compute nodes as ParallelCluster does, by the cluster's launch template, and return their ids.
-
-        More than `MANY` get one network interface in place of eight, which takes seconds only.
-        """
-        ec2 = self.client("ec2")
-        template = {"LaunchTemplateName": f"{self.cluster_name}-{queue}-{compute_resource}"}
-        options: dict[str, Any] = {}
-        if count > MANY:
-            [version] = ec2.describe_launch_template_versions(**template)["LaunchTemplateVersions"]
-            first = version["LaunchTemplateData"]["NetworkInterfaces"][0]
-            options["NetworkInterfaces"] = [{key: first[key] for key in ("DeviceIndex", "SubnetId", "Groups")}]
-        launched = ec2.run_instances(
-            LaunchTemplate={**template, "Version": "$Latest"}, MinCount=count, MaxCount=count, **options
-        )
-        ids = [each["InstanceId"] for each in launched["Instances"]]
-        if state == "stopped":
-            ec2.stop_instances(InstanceIds=ids)
-        if state == "terminated":
-            ec2.terminate_instances(InstanceIds=ids)
-        return ids
+    def launch(self, count: int) -> list[str]:
+        """Launch compute nodes as ParallelCluster does, by the cluster's launch template, and return their ids."""
+        template = {"LaunchTemplateName": f"{self.cluster_name}-trn1-trn1-32xl", "Version": "$Latest"}
+        launched = self.client("ec2").run_instances(LaunchTemplate=template, MinCount=count, MaxCount=count)
+        return [str(each["InstanceId"]) for each in launched["Instances"]]
 
     def log(self, stream: str, *messages: str, group: str | None = None) -> None:
         """Write events into a log stream, a millisecond apart, the last one now.

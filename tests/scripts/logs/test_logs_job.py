@@ -168,7 +168,7 @@ def test_following_a_job_asks_again_before_the_time_is_over(operated: Operated, 
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ConnectionError])
-def test_nothing_goes_on_at_the_head_node_whatever_ends_this(
+def test_nothing_continues_on_the_head_node_whatever_ends_this(
     operated: Operated, run_logs: Logs, tmp_path: Path, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def ended(*_: object) -> None:

@@ -89,7 +89,7 @@ def test_a_head_node_boots_from_its_launch_on_and_not_from_when_it_is_first_wait
     assert remaining(after(waiting, launched, (180, "Head=AWS::EC2::Instance", "CREATE_COMPLETE")), 200, graph) == 280
 
 
-def test_a_creation_that_is_undone_takes_the_deletion_of_what_was_made() -> None:
+def test_a_creation_that_is_rolled_back_takes_the_deletion_of_what_was_made() -> None:
     made = (9, f"Nat={NAT}", "CREATE_COMPLETE")
     assert remaining(after(made, own="ROLLBACK_IN_PROGRESS"), 1000) == 105
     deleted = (10, f"Nat={NAT}", "DELETE_COMPLETE")

@@ -55,19 +55,6 @@ def test_a_burst_is_read_before_what_is_older(told: ToldCloudFormation, clock: T
     assert len(history.events) == 701
 
 
-def test_a_page_that_was_refused_is_read_the_next_time(told: ToldCloudFormation) -> None:
-    told.tell(NETWORK, (0, "", "CREATE_IN_PROGRESS"))
-    many(told, 1, 150)
-    history = History(NETWORK)
-    history.read_newest(told)
-    told.failing["DescribeStackEvents"] = RuntimeError("refused")
-    with pytest.raises(RuntimeError):
-        history.read_gap(told)
-    told.failing.clear()
-    history.read_gap(told)
-    assert len(history.events) == 151
-
-
 def test_a_new_operation_takes_the_place_of_the_one_before(told: ToldCloudFormation, clock: ToldClock) -> None:
     clock.time = START + timedelta(seconds=50)
     told.tell(NETWORK, (0, "", "CREATE_IN_PROGRESS"))
@@ -93,7 +80,7 @@ def test_a_nested_stack_is_read_since_its_parent_began(told: ToldCloudFormation)
     assert [each.reason for each in found.failures] == ["no"]
 
 
-def test_a_creation_that_is_undone_is_one_operation(told: ToldCloudFormation) -> None:
+def test_a_creation_that_is_rolled_back_is_one_operation(told: ToldCloudFormation) -> None:
     told.tell(NETWORK, (0, "", "CREATE_IN_PROGRESS"), (1, TOPIC, "CREATE_IN_PROGRESS"), (5, TOPIC, "CREATE_COMPLETE"))
     told.tell(NETWORK, (2, "Bad=AWS::SNS::Topic", "CREATE_IN_PROGRESS"), (6, "Bad=AWS::SNS::Topic", "CREATE_FAILED"))
     told.tell(NETWORK, (7, "", "ROLLBACK_IN_PROGRESS"), (8, TOPIC, "DELETE_IN_PROGRESS"))
@@ -107,7 +94,7 @@ def test_a_creation_that_is_undone_is_one_operation(told: ToldCloudFormation) ->
     assert (bad.in_progress, bad.seconds(START)) == (False, 4)
 
 
-def test_the_time_of_a_resource_begins_anew_with_each_piece_of_work(told: ToldCloudFormation) -> None:
+def test_the_time_of_a_resource_starts_again_with_each_piece_of_work(told: ToldCloudFormation) -> None:
     kept = "Kept=AWS::SNS::Topic"
     told.tell(NETWORK, (0, "", "UPDATE_IN_PROGRESS"), (1, TOPIC, "UPDATE_IN_PROGRESS"), (5, TOPIC, "UPDATE_COMPLETE"))
     told.tell(NETWORK, (2, kept, "CREATE_IN_PROGRESS"), (4, kept, "CREATE_COMPLETE"))
@@ -120,7 +107,7 @@ def test_the_time_of_a_resource_begins_anew_with_each_piece_of_work(told: ToldCl
     assert {name: each.seconds(START) for name, each in found.resources.items()} == {"Topic": 7, "Kept": 0}
 
 
-def test_what_was_given_up_because_of_another_is_no_failure(told: ToldCloudFormation) -> None:
+def test_what_was_cancelled_because_of_another_is_no_failure(told: ToldCloudFormation) -> None:
     told.tell(NETWORK, (0, "", "CREATE_IN_PROGRESS"))
     told.tell(NETWORK, (1, TOPIC, "CREATE_FAILED"), reason="Resource creation cancelled")
     told.tell(NETWORK, (1, "Bad=AWS::SNS::Topic", "CREATE_FAILED"), reason="Topic name is taken")
@@ -131,7 +118,7 @@ def test_what_was_given_up_because_of_another_is_no_failure(told: ToldCloudForma
     assert [each.logical_id for each in found.failures] == ["Bad"]
 
 
-def test_no_operation_without_its_beginning(told: ToldCloudFormation) -> None:
+def test_no_operation_without_its_start(told: ToldCloudFormation) -> None:
     told.tell(NETWORK, (0, "", "REVIEW_IN_PROGRESS"))
     history = History(NETWORK)
     history.read_newest(told)

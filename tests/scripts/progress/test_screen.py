@@ -131,15 +131,3 @@ def test_the_summary_says_what_took_longest(told: ToldCloudFormation, clock: Tol
     assert "trn1-16-network created 2 min 30 s 2 min 28 s Only" in lines
     assert "trn1-16 created 5 min 11 s 4 min 29 s Wait" in lines
     assert "35 s HeadNode" in lines
-
-
-def test_long_names_leave_room_in_the_summary(told: ToldCloudFormation, clock: ToldClock) -> None:
-    account.creation(told)
-    told.tell(
-        NETWORK,
-        (11, f"{LONG}=AWS::EC2::EIP", "CREATE_IN_PROGRESS"),
-        (159.5, f"{LONG}=AWS::EC2::EIP", "CREATE_COMPLETE"),
-    )
-    [line] = [line for _, line in logged(told, clock) if "NetworkVpc" in line]
-    assert line.split()[:8] == f"{NETWORK} created 2 min 30 s 2 min".split()
-    assert len(line) <= 80

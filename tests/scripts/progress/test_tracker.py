@@ -72,14 +72,8 @@ def test_the_other_cluster_of_an_upgrade_is_told(told: ToldCloudFormation, clock
     assert is_terminal or text.count(sentence) == 2
 
 
-def test_who_may_not_list_all_stacks_follows_all_the_same(told: ToldCloudFormation, clock: ToldClock) -> None:
-    account.creation(told)
-    told.failing["DescribeStacks"] = account.refusal("AccessDenied", "no", "DescribeStacks")
-    assert watch(account.deployment(told), Console(quiet=True), clock=clock, as_json=False) == 0
-
-
 @pytest.mark.parametrize("missed", [True, False])
-def test_begun_anew_it_shows_the_same(told: ToldCloudFormation, clock: ToldClock, *, missed: bool) -> None:
+def test_started_again_it_shows_the_same(told: ToldCloudFormation, clock: ToldClock, *, missed: bool) -> None:
     """Whoever looks all the time and whoever looks for the first time know the same."""
     account.creation(told)
     if missed:
@@ -95,7 +89,7 @@ def test_begun_anew_it_shows_the_same(told: ToldCloudFormation, clock: ToldClock
         assert progress(always, clock.now()) == progress(anew, clock.now())
 
 
-def test_without_the_right_to_read_templates_bars_go_by_what_is_seen(
+def test_without_the_permission_to_read_templates_bars_show_what_is_in_events(
     told: ToldCloudFormation, clock: ToldClock
 ) -> None:
     account.creation(told)
@@ -180,19 +174,6 @@ def test_no_more_parts_follow_an_update_or_a_failure(
     tracker = Tracker(account.deployment(told))
     tracker.refresh()
     assert progress(tracker, clock.now()).not_begun == ()
-
-
-def test_what_a_stack_takes_yet_is_that_of_the_stacks_in_it(told: ToldCloudFormation, clock: ToldClock) -> None:
-    aged(told, NETWORK, STORAGE, MONITORING)
-    account.creation(told)
-    for stack in (NETWORK, STORAGE, MONITORING):
-        told.events[arn(stack)] = told.events[arn(stack)][:4]
-    clock.sleep(631)
-    tracker = Tracker(account.deployment(told))
-    tracker.refresh()
-    [cluster] = progress(tracker, clock.now()).stacks
-    assert [(each.name, each.left_seconds) for each in cluster.stacks] == [("Provider", 0), ("Cluster", 200)]
-    assert cluster.left_seconds == 200, "a head node boots in 300 s, of which 100 are over"
 
 
 @pytest.mark.parametrize("events", [0, 2_000])

@@ -26,7 +26,6 @@ from tests.scripts.progress.told_account import (
     ToldClock,
     ToldCloudFormation,
     aged,
-    arn,
     created,
 )
 
@@ -83,16 +82,6 @@ def test_nothing_to_watch_is_said_after_the_grace(told: ToldCloudFormation, cloc
     code, text = follow(told, clock)
     assert (code, clock.elapsed) == (0, 60)
     assert text.endswith("trn1-16: nothing is in progress, and it has no stack in us-west-2.\n")
-
-
-def test_stacks_without_events_any_more_are_as_they_were(told: ToldCloudFormation, clock: ToldClock) -> None:
-    """CloudFormation forgets events after 90 days."""
-    for stack in (NETWORK, STORAGE, PART, MONITORING):
-        told.events[arn(stack)] = []
-    told._id = lambda name: arn(name)  # type: ignore[method-assign]  # noqa: PLW0108
-    code, text = follow(told, clock)
-    assert code == 0
-    assert text.endswith("trn1-16: nothing is in progress, and its stacks are unchanged in us-west-2.\n")
 
 
 def failing_creation(told: ToldCloudFormation) -> None:
@@ -160,15 +149,6 @@ def test_a_failure_of_last_week_is_not_that_of_today(told: ToldCloudFormation, c
     assert PART not in text
 
 
-def test_a_failure_of_last_week_is_told_if_nothing_came_after_it(told: ToldCloudFormation, clock: ToldClock) -> None:
-    aged(told, NETWORK, STORAGE, MONITORING, seconds=-2 * DAY)
-    told.tell(PART, (-DAY, "", "UPDATE_IN_PROGRESS"), (10 - DAY, "", "UPDATE_ROLLBACK_COMPLETE"))
-    code, text = follow(told, clock)
-    assert (code, clock.elapsed) == (1, 0)
-    assert PART in text
-    assert NETWORK not in text
-
-
 def test_what_failed_before_another_has_ended_waits_for_that(told: ToldCloudFormation, clock: ToldClock) -> None:
     aged(told, NETWORK, PART)
     told.tell(STORAGE, (0, "", "CREATE_IN_PROGRESS"), (30, "", "ROLLBACK_COMPLETE"))
@@ -233,13 +213,6 @@ def test_it_gives_up_when_aws_does_not_answer_for_minutes(told: ToldCloudFormati
     with pytest.raises(UnusableError, match=r"example\.com"):
         follow(told, clock)
     assert 300 < clock.elapsed < 400
-
-
-def test_it_asks_less_often_when_calls_had_to_be_repeated(told: ToldCloudFormation, clock: ToldClock) -> None:
-    aged(told, NETWORK)
-    told.retries = 1
-    follow(told, clock, timeout=3, grace=1000)
-    assert clock.slept == [10, 20, 40, 60]
 
 
 @pytest.mark.parametrize(

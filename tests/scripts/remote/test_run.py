@@ -159,17 +159,6 @@ def test_an_earlier_command_can_be_shown_again(started: Run, capsys: pytest.Capt
     assert "has no command 01234567" in capsys.readouterr().err
 
 
-def test_a_command_that_something_else_sent_has_no_output_in_logs(
-    operated: Operated, started: Run, capsys: pytest.CaptureFixture[str]
-) -> None:
-    node = head_node.HeadNode(operated.deployment())
-    node.run("true")
-    command_id = node.start("true")
-    node._clock.until(lambda: node.answer(command_id) is not None, every=0.05, limit=10)
-    assert started("--attach", command_id) == 1
-    assert "was not sent by `run`" in capsys.readouterr().err
-
-
 def test_without_the_permission_to_read_logs_the_output_comes_at_the_end(
     started: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

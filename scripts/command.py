@@ -1,11 +1,11 @@
-"""What the programs have in common that look at, change and end a deployment: arguments, errors and exit codes."""
+"""What the commands on a deployment have in common: arguments, errors and exit codes."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,54 +19,60 @@ if TYPE_CHECKING:
 
 CONFIG = Path(__file__).parents[1] / "config"
 DONE, FAILED, UNUSABLE, INTERRUPTED = 0, 1, 2, 130
-"""Exit codes: it is as asked for; it is not; arguments, settings or credentials cannot be used; Ctrl-C."""
+"""Exit codes: success; failure; arguments, settings or credentials that cannot be used; Ctrl-C."""
 
 Say = Callable[[str], None]
-"""Is told what happens, a sentence at a time."""
+"""Takes a message for people."""
 Program = Callable[["Deployment", argparse.Namespace, "Console"], int]
 
 
 class OperationError(Exception):
-    """What was asked for cannot be done, or did not work; the message says why, and what helps."""
+    """An operation is impossible or failed; the message says why and what to do."""
 
 
 class UnusableError(Exception):
-    """What was given cannot be used; the message says what was got and what is allowed."""
+    """A value that was given cannot be used; the message names it and what is allowed."""
 
 
 def parser(name: str, description: str | None, examples: str) -> argparse.ArgumentParser:
-    """Return the parser of a program, with ENV and --json.
+    """Return the parser of a command, with ENV and --json.
 
     Args:
-        name: The program, in ``python -m scripts NAME``.
+        name: The command, in ``python -m scripts NAME``.
         description: Its docstring.
         examples: Command lines with what each does, a line each.
     """
-    found = argparse.ArgumentParser(
+    command = argparse.ArgumentParser(
         prog=f"python -m scripts {name}",
         description=description,
         epilog=f"examples:\n{examples}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    environments.add_argument(found, CONFIG)
-    found.add_argument("--json", action="store_true", help=f"print JSON, as docs/schemas/{name}.json describes it")
-    return found
+    environments.add_argument(command, CONFIG)
+    command.add_argument("--json", action="store_true", help="print JSON")
+    return command
 
 
 def above_zero(text: str) -> float:
-    """Return the number that an argument gives, for argparse, which names the argument and ends with exit code 2."""
-    found = float(text)
-    if not 0 < found < float("inf"):
+    """Return a number above 0, for argparse, which names the argument and ends with exit code 2."""
+    number = float(text)
+    if not 0 < number < float("inf"):
         raise argparse.ArgumentTypeError(f"got {text}; allowed: numbers above 0")
-    return found
+    return number
+
+
+def split_at_dashes(arguments: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the arguments before and after the first ``--``."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    return arguments[:end], arguments[end + 1 :]
 
 
 @contextmanager
-def going_on(sentence: str) -> Iterator[None]:
-    """Say where things stand when Ctrl-C, credentials that expire or the network end what AWS goes on with.
+def report_interrupted(sentence: str) -> Iterator[None]:
+    """Print a sentence if Ctrl-C, expired credentials or the network end a command while AWS continues.
 
     Args:
-        sentence: What AWS goes on with, and what to do.
+        sentence: What AWS continues, and what to do.
     """
     from botocore.exceptions import BotoCoreError, ClientError
 
@@ -80,8 +86,8 @@ def going_on(sentence: str) -> Iterator[None]:
 def run(parsed: argparse.Namespace, program: Program) -> int:
     """Run a program on the deployment that its command line names, and return the exit code.
 
-    What people read goes to a console, which is silent with --json; faults go to standard error. A request to end, and
-    a terminal that goes away, are as Ctrl-C: what a program has begun on a node it can end there.
+    Text for people goes to a console, which is silent with --json; errors go to standard error. SIGTERM and a closed
+    terminal have the effect of Ctrl-C, so that a program can cancel what it started on a node.
     """
     from botocore.exceptions import BotoCoreError, ClientError
     from rich.console import Console
@@ -102,12 +108,33 @@ def run(parsed: argparse.Namespace, program: Program) -> int:
         print(error, file=sys.stderr)
         return FAILED
     except (BotoCoreError, ClientError) as error:
-        from scripts.preflight.access import hint_about
+        from scripts.aws_errors import explain
 
-        print(error, *filter(None, [hint_about(error)]), sep="\n", file=sys.stderr)
+        print(explain(error), file=sys.stderr)
         return UNUSABLE
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:  # who read it has seen enough
+    except BrokenPipeError:  # the reader has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
+
+
+def speaker(console: Console) -> Say:
+    """Return what prints messages: to the console, or to standard error where that is silent, as with --json."""
+    if console.quiet:
+        return lambda message: print(message, file=sys.stderr)
+    return lambda message: console.print(message, markup=False)
+
+
+def confirm(question: str = "") -> None:
+    """Ask, and return if the answer is yes.
+
+    Raises:
+        OperationError: It is not.
+    """
+    try:
+        answer = input(f"{question}\nContinue? [y/N] ".lstrip())
+    except EOFError:
+        answer = ""
+    if answer.strip().lower() not in ("y", "yes"):
+        raise OperationError("Nothing was changed.")

@@ -1,8 +1,8 @@
-"""Copy /home of a snapshot of an earlier head node to the head node that runs now.
+"""Copy /home of a snapshot of an earlier head node to the running head node.
 
 For a cluster that was destroyed and deployed again, or an upgrade: a lost head node cannot be put back into its
-cluster. A volume is made of the snapshot, attached to the head node, copied from there by Systems Manager, detached and
-deleted. Files that are there already stay as they are. After an interruption the same command continues.
+cluster. A volume is created of the snapshot, attached to the head node, copied by Systems Manager, detached and
+deleted. Existing files are not changed. After an interruption the same command continues.
 
 Exit code 0: done; 1: there is no such snapshot or no head node, /home is on EFS, or a step failed; 2: arguments,
 settings or credentials cannot be used; 130: Ctrl-C.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from scripts.deployment import Deployment
 
 EXAMPLES = """\
-  python -m scripts restore trn1-16 --list                             the snapshots that there are
+  python -m scripts restore trn1-16 --list                             lists the snapshots
   python -m scripts restore trn1-16                                    the newest one of an earlier head node
   python -m scripts restore trn1-16 --snapshot snap-0123456789abcdef0  another one"""
 

@@ -100,14 +100,14 @@ def show(status: Status, diagnosis: Diagnosis | Unseen | None, console: Console,
 
 def show_diagnosis(diagnosis: Diagnosis | Unseen, console: Console) -> None:
     """Print why something failed, or why that was not seen."""
-    from scripts.diagnose import diagnose as causes
+    from scripts.diagnose.screen import show
     from scripts.status.model import Unseen
 
     console.print()
     if isinstance(diagnosis, Unseen):
         console.print(f"Why it failed was not seen: {diagnosis.reason}")
     else:
-        causes.show(diagnosis, console)
+        show(diagnosis, console)
 
 
 def _diagnosis(deployment: Deployment, clock: Clock) -> Diagnosis | Unseen:

@@ -10,9 +10,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from scripts import screen
-from scripts.clock import Clock
+from scripts.clock import Changes, Clock, with_retries
 from scripts.command import DONE, OperationError, Say
-from scripts.fleet.jobs import Changes, patiently
 from scripts.logs import jobs as job_logs
 from scripts.logs import streams
 from scripts.logs.choice import Choice, Line, choose, choose_job, choose_job_of_controller
@@ -154,7 +153,7 @@ class _View:
             looks += 1
             return True
 
-        follow = patiently(look, self.clock, Changes(self.say))
+        follow = with_retries(look, self.clock, Changes(self.say))
         while True:
             if follow():
                 self._print_on(lines)

@@ -44,7 +44,7 @@ def document(status: Status, diagnosis: Diagnosis | Unseen | None = None) -> dic
         "alarms": _seen(status.alarms),
         "cost": None if isinstance(status.cost, Unseen) else _cost(status.cost),
         "unseen": missing,
-        "diagnosis": None if diagnosis is None or isinstance(diagnosis, Unseen) else diagnosis.document(),
+        "diagnosis": None if diagnosis is None or isinstance(diagnosis, Unseen) else diagnosis.model_dump(mode="json"),
     }
 
 

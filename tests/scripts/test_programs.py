@@ -22,7 +22,7 @@ from rich.console import Console
 from scripts import command
 from scripts.deployment import Deployment
 from tests.scripts.account import Operated
-from tests.scripts.fleet.fleet_world import Slurm
+from tests.scripts.fleet.fakes import FakeSlurm
 from tests.scripts.logs.log_lines import head_prefix
 
 PROGRAMS = ("status", "diagnose", "connect", "run", "logs", "fleet", "inventory", "destroy", "upgrade")
@@ -95,7 +95,7 @@ def test_throttling_is_outlasted(
     operated: Operated, arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each kind of call is refused once."""
-    operated.shell(Slurm(tmp_path / "slurm").shell)
+    operated.shell(FakeSlurm(tmp_path / "slurm").shell)
     operated.aws.inject("throttling")
     assert call(monkeypatch, *arguments) == command.DONE
 

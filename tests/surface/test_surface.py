@@ -20,6 +20,7 @@ from typing import Any
 from unittest.mock import MagicMock, patch
 
 import pytest
+from pydantic import BaseModel
 
 from config.pipeline import Pipeline
 from config.settings import Settings, load
@@ -153,8 +154,22 @@ def json_keys() -> Iterator[str]:
     for file in (ROOT / "docs" / "schemas").glob("*.json"):
         schema = json.loads(file.read_text(encoding="utf-8"))
         yield from (f"{file.stem} --json {path}" for path, _ in fields(schema, schema))
+    for name, model in models().items():
+        schema = model.model_json_schema(mode="serialization")
+        yield from (f"{name} --json {path}" for path, _ in fields(schema, schema))
     for name, document in documents().items():
         yield from (f"{name} --json {path}" for path in keys(document))
+
+
+def models() -> dict[str, type[BaseModel]]:
+    """Return what each command prints as JSON."""
+    from scripts.destroy.model import Destruction
+    from scripts.diagnose.diagnose import Diagnosis
+    from scripts.fleet.document import Fleet
+    from scripts.inventory.model import Inventory
+    from scripts.upgrade.upgrade import Result
+
+    return {"destroy": Destruction, "diagnose": Diagnosis, "fleet": Fleet, "inventory": Inventory, "upgrade": Result}
 
 
 def documents() -> dict[str, Any]:

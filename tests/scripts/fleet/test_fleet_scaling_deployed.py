@@ -13,14 +13,14 @@ from scripts.clock import Clock
 from scripts.commands import deploy
 from scripts.deployment import Deployment
 from scripts.fleet import control as fleet
-from scripts.fleet import scaling, scaling_needs
+from scripts.fleet import scaling
 from tests.scripts.account import Operated
-from tests.scripts.fleet.fleet_world import Slurm
+from tests.scripts.fleet.fakes import FakeSlurm
 from toolchain.parallelcluster import Configuration, ParallelCluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
-GOES_ON = "What AWS has begun goes on there. The same command goes on from here."
+CONTINUES = "What AWS has started continues. The same command continues from here."
 
 
 class Scaled(Clock):
@@ -28,7 +28,7 @@ class Scaled(Clock):
 
     def __init__(self, operated: Operated, directory: Path) -> None:
         self.operated = operated
-        self.slurm = Slurm(directory / "slurm")
+        self.slurm = FakeSlurm(directory / "slurm")
         self.path = directory / "config" / "trn1-16.yaml"
         self.parallelcluster = ParallelCluster(operated.aws.environment)
         self.said: list[str] = []
@@ -47,7 +47,7 @@ class Scaled(Clock):
         static = [f"trn1|trn1-st-trn1-32xl-{number}|idle" for number in range(1, low + 1)]
         dynamic = [f"trn1|trn1-dy-trn1-32xl-{number}|idle~" for number in range(1, high - low + 1)]
         self.slurm.nodes(*static, *dynamic)
-        self.slurm.queues(trn1="up" if fleet.status(self.deployment()) == fleet.RUNNING else "inact")
+        self.slurm.queues(trn1="up" if fleet.status(self.deployment()) == fleet.RUNNING else "inactive")
 
     def deployment(self) -> Deployment:
         from config.settings import load
@@ -70,9 +70,9 @@ class Scaled(Clock):
         directory.mkdir()
         self.said.clear()
         change = scaling.prepare(self.deployment(), None, counts, directory)
-        found = scaling.plan(change)
-        assert scaling_needs.obstacles(found) == []
-        scaling.apply(change, found, clock=self, say=self.said.append, drain=False, force=False)
+        plan = change.candidate.plan()
+        assert scaling.blockers(plan) == []
+        scaling.apply(change, plan, clock=self, say=self.said.append, drain=False, force=False)
         return change
 
     def instances(self) -> int:
@@ -107,14 +107,14 @@ def test_each_way_of_scaling(scaled: Scaled, monkeypatch: pytest.MonkeyPatch) ->
     scaled.slurm.jobs("RUNNING")
     with pytest.raises(command.OperationError, match="Jobs with nodes: 1"):
         scaled.scale(min_count=0)  # MinCount alone: on a stopped fleet
-    assert scaled.said == [f"config/trn1-16.yaml does not have the new counts; the fleet is RUNNING. {GOES_ON}"]
+    assert scaled.said == [f"config/trn1-16.yaml does not have the new counts; the fleet is RUNNING. {CONTINUES}"]
     scaled.slurm.jobs()
 
     with monkeypatch.context() as failing:
         failing.setattr(deploy, "deploy", lambda *_, **__: 1)
         with pytest.raises(command.OperationError, match="The CDK failed with exit code 1"):
             scaled.scale(min_count=0)
-    assert scaled.said[-1] == f"config/trn1-16.yaml has the new counts; the fleet is STOPPED. {GOES_ON}"
+    assert scaled.said[-1] == f"config/trn1-16.yaml has the new counts; the fleet is STOPPED. {CONTINUES}"
     assert (scaled.deployed, scaled.instances()) == ((1, 21), 0)
     scaled.scale(min_count=0)
     assert scaled.deployed == (0, 21)

@@ -1,7 +1,9 @@
-"""The faults of the emulated AWS, diagnosed from what a deployment leaves behind when it fails."""
+"""Diagnoses in an emulated account: of injected faults, and by the command."""
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from botocore.exceptions import WaiterError
 from config.settings import load
 from emulator.aws import EmulatedAws
 from scripts.command import CONFIG
+from scripts.commands import diagnose as command
 from scripts.diagnose.diagnose import Diagnosis, diagnose
 from tests.deployed import create_stack
 from tests.scripts.account import Operated
@@ -67,13 +70,13 @@ def attempts(boto3_data: None, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 def first(found: Diagnosis) -> str:
-    assert found.findings, [each.text for each in found.unknown]
-    return found.findings[0].cause.id
+    assert found.causes, [each.text for each in found.unknown]
+    return found.causes[0].id
 
 
 def test_the_network(attempts: Attempts) -> None:
     found = attempts.make("network", "quota")
-    assert (first(found), found.findings[0].evidence[0].place) == ("address-quota", "trn1-16-network")
+    assert (first(found), found.causes[0].evidence[0].place) == ("address-quota", "trn1-16-network")
     attempts.delete("network")
     assert not attempts.make("network").failed
     assert first(attempts.make("storage", "resource", "AWS::FSx::FileSystem")) == "internal-failure"
@@ -85,8 +88,30 @@ def test_the_cluster(attempts: Attempts) -> None:
     name = attempts.cluster_name
     found = attempts.make("cluster", "capacity")
     assert first(found) == "insufficient-capacity"
-    assert found.findings[0].evidence[0].place == name, "the cluster's own stack, which is deleted by now"
+    assert found.causes[0].evidence[0].place == name, "the cluster's own stack, which is deleted by now"
     attempts.delete("cluster")
 
     assert first(attempts.make("cluster", "provider")) == "provider-out-of-time"
     attempts.delete("cluster")
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["diagnose", "trn1-16", *arguments])
+    return command.main()
+
+
+def test_the_command(operated: Operated, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(monkeypatch) == 0
+    assert "Nothing failed" in capsys.readouterr().out
+    operated.log(
+        "ip-10-0-1-2.i-0123.slurm_resume", "INFO - hello", "ERROR - (InsufficientInstanceCapacity) trn1:free:[b]"
+    )
+    assert run(monkeypatch) == 1
+    assert "trn1:free:[b]" in capsys.readouterr().out
+    assert run(monkeypatch, "--json") == 1
+    assert [each["id"] for each in json.loads(capsys.readouterr().out)["causes"]] == ["insufficient-capacity"]
+    allowed = {"Effect": "Allow", "Action": "cloudformation:DescribeStacks", "Resource": "*"}
+    with operated.aws.restricted({"Version": "2012-10-17", "Statement": [allowed]}) as environment:
+        operated.act_as(environment, monkeypatch)
+        assert run(monkeypatch) == 1
+    assert "ec2:DescribeInstances is not allowed" in capsys.readouterr().out

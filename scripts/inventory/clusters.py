@@ -1,4 +1,4 @@
-"""The clusters that a deployment has or had, its deleted stacks, and what these kept."""
+"""The clusters that a deployment has or had, its deleted stacks, and what they kept."""
 
 from __future__ import annotations
 
@@ -8,32 +8,29 @@ from typing import Any
 
 from scripts import generations, stacks
 from scripts.deployment import Deployment
-from scripts.inventory.leftovers_model import EXISTS, Found, allowed
+from scripts.inventory.model import Leftover, permitted
+from scripts.inventory.removal import EXISTS
 
 
-def present(deployment: Deployment, missing: list[str] | None = None) -> list[Deployment]:
+def present(deployment: Deployment, denied: list[str] | None = None) -> list[Deployment]:
     """Return a deployment with each of its clusters that exist, and with that of its settings, the oldest first.
 
-    Needs what `generations.existing` needs.
-
-    Args:
-        deployment: Whose clusters.
-        missing: Takes a refusal, for want of a right; None: it is raised.
+    Needs what `generations.existing` needs. `denied` is that of `permitted`.
     """
-    found = allowed(lambda: generations.existing(deployment), missing)
+    found = permitted(lambda: generations.existing(deployment), denied)
     return [deployment.of_generation(each) for each in sorted({*found, deployment.settings.cluster.generation})]
 
 
-def known(deployment: Deployment, missing: list[str] | None = None) -> list[Deployment]:
-    """Return the same, and with those before, and later ones whose stack was deleted in the last 90 days.
+def known(deployment: Deployment, denied: list[str] | None = None) -> list[Deployment]:
+    """Return `present`, and clusters of earlier generations, and later ones deleted in the last 90 days.
 
-    Needs what `present` and `deleted` need. The argument is as there.
+    Needs what `present` and `deleted` need.
     """
     settings = deployment.settings
     first = settings.of_generation(1).stack_name("cluster")
     numbers = {*range(1, settings.cluster.generation + 1)}
-    numbers.update(each.settings.cluster.generation for each in present(deployment, missing))
-    for stack in allowed(lambda: _deleted(deployment), missing):
+    numbers.update(each.settings.cluster.generation for each in present(deployment, denied))
+    for stack in permitted(lambda: _deleted(deployment), denied):
         match = re.fullmatch(rf"{re.escape(first)}-(\d+)", stack["StackName"])
         if match and stack.get("TemplateDescription") == f"Trn1 UltraCluster {settings.name}: cluster":
             numbers.add(int(match[1]))
@@ -41,12 +38,12 @@ def known(deployment: Deployment, missing: list[str] | None = None) -> list[Depl
 
 
 def names(clusters: Sequence[Deployment]) -> list[str]:
-    """Return the names of the stacks that a deployment may have, with each of its clusters."""
+    """Return the names of the stacks that a deployment may have, of all its clusters."""
     return [*dict.fromkeys(name for each in clusters for name in stacks.names(each))]
 
 
 def deleted(deployment: Deployment, wanted: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the deleted stacks of these names, and those that were nested in them, as CloudFormation lists them.
+    """Return the deleted stacks of these names, and those nested in them, as CloudFormation lists them.
 
     100 in each call, of all that were deleted in the last 90 days. Needs cloudformation:ListStacks.
     """
@@ -55,10 +52,10 @@ def deleted(deployment: Deployment, wanted: Sequence[str]) -> list[dict[str, Any
     return [each for each in found if each["StackId"] in roots or each.get("RootId") in roots]
 
 
-def kept(deployment: Deployment, wanted: Sequence[str]) -> Iterator[Found]:
-    """Yield what deleted stacks left behind: by policy, or because somebody had it retained to get rid of the stack.
+def kept(deployment: Deployment, wanted: Sequence[str]) -> Iterator[Leftover]:
+    """Yield what deleted stacks kept: by policy, or because somebody retained it to delete the stack.
 
-    Roles and profiles are kept by no policy. They are global: only a stack of this Region tells whose they are.
+    No policy keeps roles and profiles. They are global: only a stack of this Region tells whose they are.
     https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-attribute-deletionpolicy.html
     """
     for stack in deleted(deployment, wanted):
@@ -67,8 +64,13 @@ def kept(deployment: Deployment, wanted: Sequence[str]) -> Iterator[Found]:
                 continue
             if each.type in EXISTS and EXISTS[each.type](deployment, each.physical_id):
                 reason = f"kept when stack {each.stack} was deleted"
-                by_policy = not each.type.startswith("AWS::IAM::")
-                yield Found(each.type, each.physical_id, reason, kept=by_policy, stack=each.stack)
+                yield Leftover(
+                    type=each.type,
+                    id=each.physical_id,
+                    reason=reason,
+                    kept_on_purpose=not each.type.startswith("AWS::IAM::"),
+                    stack=each.stack,
+                )
 
 
 _OF_STORAGE = {
@@ -76,10 +78,10 @@ _OF_STORAGE = {
     "security-group": "AWS::EC2::SecurityGroup",
     "s3": "AWS::S3::Bucket",
 }
-"""What the storage stack can leave behind, by what its ARN has in front of its name (of a bucket: the service)."""
+"""What the storage stack can keep, by what the ARN has in front of the name (of a bucket: the service)."""
 
 
-def tagged_by_storage(deployment: Deployment) -> Iterator[Found]:
+def tagged_by_storage(deployment: Deployment) -> Iterator[Leftover]:
     """Yield file system, security group and bucket of the storage stack, by the tag Name that the construct gives."""
     stack = deployment.stack_name("storage")
     path = f"{stack}/Lustre"
@@ -89,11 +91,11 @@ def tagged_by_storage(deployment: Deployment) -> Iterator[Found]:
         kind = _OF_STORAGE.get(service if service == "s3" else name.partition("/")[0])
         found = name.rpartition("/")[2]
         if kind is not None and EXISTS[kind](deployment, found):  # deleted ones are listed for a while
-            yield Found(kind, found, f"tag Name={path}", kept=True, stack=stack)
+            yield Leftover(type=kind, id=found, reason=f"tag Name={path}", kept_on_purpose=True, stack=stack)
 
 
-def kept_by_storage(deployment: Deployment) -> list[Found]:
-    """Return what the storage stack left behind and is still there.
+def kept_by_storage(deployment: Deployment) -> list[Leftover]:
+    """Return what the deleted storage stack kept and still exists.
 
     Needs cloudformation:DescribeStacks, :ListStacks and :ListStackResources, tag:GetResources,
     fsx:DescribeFileSystems, ec2:DescribeSecurityGroups, s3:ListBucket.

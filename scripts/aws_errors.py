@@ -1,0 +1,123 @@
+"""Errors of AWS by what they mean. Each service spells them in its own way.
+
+https://docs.aws.amazon.com/IAM/latest/APIReference/CommonErrors.html,
+https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html,
+https://docs.aws.amazon.com/STS/latest/APIReference/CommonErrors.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from botocore.exceptions import BotoCoreError, ClientError
+
+_DENIED = frozenset(
+    {"403", "AccessDenied", "AccessDeniedException", "AuthorizationError", "Forbidden", "UnauthorizedOperation"}
+)
+"""403 is S3's, for requests whose answer has no body.
+
+https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html
+"""
+_THROTTLED = frozenset({"RequestLimitExceeded", "Throttling", "ThrottlingException", "TooManyRequestsException"})
+_UNKNOWN_KEY = frozenset({"AuthFailure", "InvalidAccessKeyId", "InvalidClientTokenId", "UnrecognizedClientException"})
+_NOT_FOUND = frozenset({"404", "NoSuchBucket", "NoSuchEntity", "NoSuchHostedZone", "NoSuchResourceException"})
+_NOT_FOUND_ENDS = ("NotFound", "NotFoundException", "Unknown", ".Malformed", "InvalidAMIID.Unavailable")
+NEW_SESSION = "get new session credentials, the way you got these"
+UNKNOWN_KEY = (
+    "AWS does not know the access key: it is deleted, inactive or mistyped; `aws configure list` tells where it is from"
+)
+_SSO_LOGIN = "`aws sso login`, with `--profile` unless it is the default one"
+_HINTS_BY_EXCEPTION: Mapping[str, str] = {
+    "ConfigParseError": "fix the file",
+    "CredentialRetrievalError": "the program or role that the profile takes its credentials from gives none: fix that",
+    "InvalidConfigError": "fix the profile in ~/.aws/config",
+    "LoginError": "`aws login`, with `--profile` unless it is the default one",
+    "NoCredentialsError": "`export AWS_PROFILE=...`, or set one up with `aws configure sso` or `aws configure`",
+    "PartialCredentialsError": "access key and secret access key go together; `aws configure list` tells what there is",
+    "ProfileNotFound": "`export AWS_PROFILE=...` with one of those that `aws configure list-profiles` lists",
+    "SSOError": _SSO_LOGIN,
+    "TokenRetrievalError": _SSO_LOGIN,
+}
+"""What helps, by the class that botocore raises, or one above it (botocore/exceptions.py)."""
+_HINTS_BY_CODE: Mapping[str, str] = {
+    "ExpiredToken": NEW_SESSION,
+    "ExpiredTokenException": NEW_SESSION,
+    "ForbiddenException": "IAM Identity Center has not given you the profile's account with that permission set",
+    "RequestExpired": NEW_SESSION,
+    "SignatureDoesNotMatch": "the secret access key is not that of the access key, or this machine's clock is wrong",
+}
+"""What helps, by the code of STS or Identity Center.
+
+https://docs.aws.amazon.com/singlesignon/latest/PortalAPIReference/API_GetRoleCredentials.html
+"""
+
+
+def code_of(error: ClientError) -> str:
+    """Return the error code."""
+    return str(error.response["Error"]["Code"])
+
+
+def is_denied(error: Exception) -> bool:
+    """Tell whether AWS refused a call because a permission is missing."""
+    return _has_code(error, _DENIED)
+
+
+def is_throttled(error: Exception) -> bool:
+    """Tell whether AWS refused a call because there were too many."""
+    return _has_code(error, _THROTTLED)
+
+
+def is_unknown_key(error: Exception) -> bool:
+    """Tell whether AWS does not know the access key, as in a Region that the account has not enabled."""
+    return _has_code(error, _UNKNOWN_KEY)
+
+
+def is_not_found(error: Exception) -> bool:
+    """Tell whether AWS refused a call because the resource does not exist.
+
+    CloudFormation has no code for that: it answers ValidationError with a message.
+    """
+    from botocore.exceptions import ClientError
+
+    if not isinstance(error, ClientError):
+        return False
+    code = code_of(error)
+    if code == "ValidationError":
+        return "does not exist" in str(error)
+    return code in _NOT_FOUND or code.endswith(_NOT_FOUND_ENDS)
+
+
+def is_unreachable(error: Exception) -> bool:
+    """Tell whether Systems Manager does not reach an instance.
+
+    https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_SendCommand.html,
+    https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_StartSession.html
+    """
+    return _has_code(error, frozenset({"InvalidInstanceId", "TargetNotConnected"}))
+
+
+def credentials_hint(error: Exception) -> str:
+    """Return what helps when the credentials cannot be used; empty: the error is another one."""
+    from botocore.exceptions import ClientError
+
+    if isinstance(error, ClientError):
+        if is_unknown_key(error):
+            return UNKNOWN_KEY
+        if error.operation_name.startswith("AssumeRole") and is_denied(error):
+            return "these credentials may not assume the profile's role: look at its trust policy"
+        return _HINTS_BY_CODE.get(code_of(error), "")
+    classes = [each.__name__ for each in type(error).__mro__]
+    return next((_HINTS_BY_EXCEPTION[name] for name in classes if name in _HINTS_BY_EXCEPTION), "")
+
+
+def explain(error: BotoCoreError | ClientError) -> str:
+    """Return the message of an error for people, with what helps on a line of its own."""
+    return "\n".join(filter(None, [str(error), credentials_hint(error)]))
+
+
+def _has_code(error: Exception, codes: frozenset[str]) -> bool:
+    from botocore.exceptions import ClientError
+
+    return isinstance(error, ClientError) and code_of(error) in codes

@@ -38,16 +38,16 @@ def among(settings: Settings, listed: Iterable[dict[str, Any]]) -> dict[int, str
     stacks = {each["StackName"]: each for each in listed}
     first = settings.of_generation(1).stack_name("cluster")
     pattern = re.compile(rf"{re.escape(first)}(?:-([2-9]|[1-9]\d+))?")
-    found = {
+    statuses = {
         int(match[1] or 1): str(stack["StackStatus"])
         for name, stack in stacks.items()
         if (match := pattern.fullmatch(name)) and _is_of(settings.name, stack)
     }
     for generation in range(1, settings.cluster.generation + 1):
         own = stacks.get(settings.of_generation(generation).cluster_spec.name)
-        if generation not in found and own is not None and _is_left(own, stacks, settings.name):
-            found[generation] = str(own["StackStatus"])
-    return dict(sorted(found.items()))
+        if generation not in statuses and own is not None and _is_left(own, stacks, settings.name):
+            statuses[generation] = str(own["StackStatus"])
+    return dict(sorted(statuses.items()))
 
 
 def _is_of(deployment_name: str, stack: dict[str, Any]) -> bool:

@@ -39,7 +39,7 @@ def snapshots(deployment: Deployment) -> list[Snapshot]:
         {"Name": "status", "Values": ["completed"]},
     ]
     listed = deployment.account.list("ec2", "describe_snapshots", OwnerIds=["self"], Filters=wanted)
-    found = [
+    unsorted = [
         Snapshot(
             each["SnapshotId"],
             each["VolumeId"],
@@ -49,22 +49,22 @@ def snapshots(deployment: Deployment) -> list[Snapshot]:
         )
         for each in listed
     ]
-    return sorted(found, key=lambda each: each.since, reverse=True)
+    return sorted(unsorted, key=lambda each: each.since, reverse=True)
 
 
-def choose(found: Sequence[Snapshot], present: Collection[str], wanted: str | None) -> Snapshot:
+def choose(snapshots: Sequence[Snapshot], present: Collection[str], wanted: str | None) -> Snapshot:
     """Return the snapshot to copy from.
 
     Args:
-        found: The snapshots, the newest first.
+        snapshots: The snapshots, the newest first.
         present: Volumes of the running head node; their data is not lost.
         wanted: The id that was asked for; None: the newest of a head node that does not exist any more.
 
     Raises:
         OperationError: There is no such snapshot.
     """
-    known = ", ".join(each.id for each in found) or "none"
-    for each in found:
+    known = ", ".join(each.id for each in snapshots) or "none"
+    for each in snapshots:
         if each.id == wanted or (wanted is None and each.volume not in present):
             return each
     if wanted is None:
@@ -175,8 +175,8 @@ def _volume(deployment: Deployment, snapshot: Snapshot, zone: str) -> str:
 
 
 def _described(deployment: Deployment, volume: str) -> dict[str, Any]:
-    [found] = deployment.account.client("ec2").describe_volumes(VolumeIds=[volume])["Volumes"]
-    return dict(found)
+    [described] = deployment.account.client("ec2").describe_volumes(VolumeIds=[volume])["Volumes"]
+    return dict(described)
 
 
 def _attach(deployment: Deployment, volume: str, instance: str, clock: Clock) -> None:

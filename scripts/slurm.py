@@ -220,17 +220,17 @@ def parse(text: str) -> SlurmState:
 
 
 def _matches(pattern: re.Pattern[str], lines: str) -> list[tuple[str, ...]]:
-    found = [pattern.fullmatch(line) for line in lines.splitlines() if line]
-    if None in found:
+    matches = [pattern.fullmatch(line) for line in lines.splitlines() if line]
+    if None in matches:
         raise SlurmError(lines)
-    return [match.groups() for match in found if match]
+    return [match.groups() for match in matches if match]
 
 
 def _records(beginning: re.Pattern[str], lines: str) -> list[list[str]]:
     """Return the fields of records, with single spaces for all white space."""
-    found = list(beginning.finditer(lines))
-    ends = [*(match.start() for match in found), len(lines)][1:]
-    rows = [[*match.groups(), lines[match.end() : end]] for match, end in zip(found, ends, strict=True)]
+    matches = list(beginning.finditer(lines))
+    ends = [*(match.start() for match in matches), len(lines)][1:]
+    rows = [[*match.groups(), lines[match.end() : end]] for match, end in zip(matches, ends, strict=True)]
     return [[" ".join(field.split()) for field in row] for row in rows]
 
 

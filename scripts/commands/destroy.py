@@ -36,29 +36,29 @@ _EXAMPLES = """\
 
 def arguments() -> argparse.ArgumentParser:
     """Return the command line's parser."""
-    found = parser("destroy", __doc__, _EXAMPLES)
-    found.add_argument("--storage", action="store_true", help="delete the file system, too, after a last backup")
-    found.add_argument("--network", action="store_true", help="delete the network, too")
-    found.add_argument("--monitoring", action="store_true", help="delete alarms and dashboard, too")
-    found.add_argument("--all", action="store_true", help="the three above")
-    found.add_argument(
+    command = parser("destroy", __doc__, _EXAMPLES)
+    command.add_argument("--storage", action="store_true", help="delete the file system, too, after a last backup")
+    command.add_argument("--network", action="store_true", help="delete the network, too")
+    command.add_argument("--monitoring", action="store_true", help="delete alarms and dashboard, too")
+    command.add_argument("--all", action="store_true", help="the three above")
+    command.add_argument(
         "--no-final-backup",
         action="store_true",
         help="delete the file system without a last backup, even if it cannot be backed up",
     )
-    found.add_argument("--bucket", action="store_true", help="with --storage: delete a bucket that was retained, too")
-    found.add_argument(
+    command.add_argument("--bucket", action="store_true", help="with --storage: delete a bucket that was retained, too")
+    command.add_argument(
         "--unprotect",
         action="store_true",
         help="remove termination protection, and delete what storage.retain keeps",
     )
-    found.add_argument("--sweep", action="store_true", help="remove leftovers that are not kept on purpose")
-    jobs = found.add_mutually_exclusive_group()
+    command.add_argument("--sweep", action="store_true", help="remove leftovers that are not kept on purpose")
+    jobs = command.add_mutually_exclusive_group()
     jobs.add_argument("--drain", action="store_true", help="wait until all jobs have ended, however long that takes")
     jobs.add_argument("--force", action="store_true", help="terminate nodes of jobs, also if Slurm cannot be asked")
-    found.add_argument("--dry-run", action="store_true", help="only show what would be done")
-    found.add_argument("--yes", action="store_true", help="do not ask: for pipelines")
-    return found
+    command.add_argument("--dry-run", action="store_true", help="only show what would be done")
+    command.add_argument("--yes", action="store_true", help="do not ask: for pipelines")
+    return command
 
 
 def program(deployment: Deployment, given: argparse.Namespace, console: Console) -> int:
@@ -82,10 +82,10 @@ def program(deployment: Deployment, given: argparse.Namespace, console: Console)
     present = inventory(deployment)
     planned = plan(deployment, options).priced({each.key: each.dollars_per_month for each in present.resources})
     screen.show_plan(present, planned, console, clock.now())
-    found = Destruction(deployment=deployment.settings.name, plan=planned, before=present, outcome=None)
+    result = Destruction(deployment=deployment.settings.name, plan=planned, before=present, outcome=None)
     if planned.obstacles or given.dry_run or planned.empty:
         if given.json:
-            print(found.to_json())
+            print(result.to_json())
         return FAILED if planned.obstacles else DONE
     if not given.yes:
         _confirm(deployment.settings.name)
@@ -100,7 +100,7 @@ def program(deployment: Deployment, given: argparse.Namespace, console: Console)
         raise
     finally:
         if given.json:
-            print(found.model_copy(update={"outcome": outcome}).to_json())
+            print(result.model_copy(update={"outcome": outcome}).to_json())
     return FAILED if outcome.failures else DONE
 
 

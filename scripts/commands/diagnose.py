@@ -34,11 +34,11 @@ def program(deployment: Deployment, parsed: argparse.Namespace, console: Console
     from scripts.diagnose.diagnose import diagnose
     from scripts.diagnose.screen import show
 
-    found = diagnose(deployment)
-    show(found, console)
+    diagnosis = diagnose(deployment)
+    show(diagnosis, console)
     if parsed.json:
-        print(found.to_json())
-    return command.FAILED if found.failed else command.DONE
+        print(diagnosis.to_json())
+    return command.FAILED if diagnosis.failed else command.DONE
 
 
 def main() -> int:

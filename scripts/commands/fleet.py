@@ -69,38 +69,38 @@ _CONTINUES = "A {} that was requested continues in AWS. The same command waits f
 
 def arguments() -> argparse.ArgumentParser:
     """Return the command line's parser."""
-    found = parser("fleet", __doc__, _EXAMPLES)
-    found.add_argument("action", choices=("status", "stop", "start", "scale"), help="what to do")
-    found.add_argument(
+    command = parser("fleet", __doc__, _EXAMPLES)
+    command.add_argument("action", choices=("status", "stop", "start", "scale"), help="what to do")
+    command.add_argument(
         "target",
         nargs="?",
         metavar="QUEUE[/COMPUTE-RESOURCE]",
         help="scale: which nodes, unless there is only one",
     )
-    found.add_argument("--min", type=int, metavar="N", help="scale: static nodes (min_count)")
-    found.add_argument("--max", type=int, metavar="N", help="scale: nodes at most (max_count)")
-    jobs = found.add_mutually_exclusive_group()
+    command.add_argument("--min", type=int, metavar="N", help="scale: static nodes (min_count)")
+    command.add_argument("--max", type=int, metavar="N", help="scale: nodes at most (max_count)")
+    jobs = command.add_mutually_exclusive_group()
     jobs.add_argument("--drain", action="store_true", help="accept no new jobs, and wait until all others have ended")
     jobs.add_argument("--force", action="store_true", help="terminate nodes of jobs, also if Slurm cannot be asked")
-    found.add_argument("--limit", type=above_zero, metavar="MINUTES", help="stop --drain: longest wait for jobs")
-    found.add_argument("--dry-run", action="store_true", help="scale: only show the steps")
-    found.add_argument("--no-preflight", action="store_true", help="scale: do not check quotas and capacity first")
-    found.add_argument("--yes", action="store_true", help="do not ask: for pipelines")
-    return found
+    command.add_argument("--limit", type=above_zero, metavar="MINUTES", help="stop --drain: longest wait for jobs")
+    command.add_argument("--dry-run", action="store_true", help="scale: only show the steps")
+    command.add_argument("--no-preflight", action="store_true", help="scale: do not check quotas and capacity first")
+    command.add_argument("--yes", action="store_true", help="do not ask: for pipelines")
+    return command
 
 
-def check(found: argparse.ArgumentParser, given: argparse.Namespace) -> None:
+def check(command: argparse.ArgumentParser, given: argparse.Namespace) -> None:
     """Exit with code 2 if arguments do not go together."""
     for name, actions in _ONLY.items():
         if getattr(given, name) not in (None, False) and given.action not in actions:
             shown = getattr(given, name) if name == "target" else f"--{name.replace('_', '-')}"
-            found.error(f"got {shown} with {given.action}; allowed: with {' or '.join(actions)}")
+            command.error(f"got {shown} with {given.action}; allowed: with {' or '.join(actions)}")
     if given.limit is not None and not given.drain:
-        found.error("got --limit without --drain")
+        command.error("got --limit without --drain")
     if given.action == "scale" and given.min is None and given.max is None:
-        found.error("scale needs --min, --max or both")
+        command.error("scale needs --min, --max or both")
     if given.json and _asks(given):
-        found.error("got --json with an action that asks; allowed: with --yes, or scale --dry-run")
+        command.error("got --json with an action that asks; allowed: with --yes, or scale --dry-run")
 
 
 def _asks(given: argparse.Namespace) -> bool:
@@ -126,11 +126,11 @@ def program(deployment: Deployment, given: argparse.Namespace, console: Console)
     elif given.action == "scale":
         with TemporaryDirectory() as directory:
             scaled = _scale(deployment, given, console, Path(directory))
-    found = document.collect(deployment, scaled)
+    state = document.collect(deployment, scaled)
     if given.json:
-        print(found.to_json())
+        print(state.to_json())
     else:
-        document.show(found, console)
+        document.show(state, console)
     return DONE
 
 
@@ -183,7 +183,7 @@ def _scale(deployment: Deployment, given: argparse.Namespace, console: Console, 
 
 def main() -> int:
     """Run the program on the command line's arguments, and return the exit code."""
-    found = arguments()
-    given = found.parse_intermixed_args()
-    check(found, given)
+    command = arguments()
+    given = command.parse_intermixed_args()
+    check(command, given)
     return run(given, program)

@@ -27,9 +27,9 @@ _EXAMPLES = """\
 
 def arguments() -> argparse.ArgumentParser:
     """Return the command line's parser."""
-    found = parser("inventory", __doc__, _EXAMPLES)
-    found.add_argument("--markdown", action="store_true", help="print Markdown")
-    return found
+    command = parser("inventory", __doc__, _EXAMPLES)
+    command.add_argument("--markdown", action="store_true", help="print Markdown")
+    return command
 
 
 def program(deployment: Deployment, given: argparse.Namespace, console: Console) -> int:
@@ -38,14 +38,14 @@ def program(deployment: Deployment, given: argparse.Namespace, console: Console)
     from scripts.inventory import screen
     from scripts.inventory.resources import inventory
 
-    found = inventory(deployment)
+    resources = inventory(deployment)
     if given.json:
-        print(found.to_json())
+        print(resources.to_json())
     elif given.markdown:
-        print(screen.markdown(found, Clock().now()))
+        print(screen.markdown(resources, Clock().now()))
     else:
-        screen.show(found, console, Clock().now())
-    return FAILED if found.not_looked_at else DONE
+        screen.show(resources, console, Clock().now())
+    return FAILED if resources.not_looked_at else DONE
 
 
 def main() -> int:

@@ -28,19 +28,19 @@ EXAMPLES = """\
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line's parser."""
-    found = argparse.ArgumentParser(
+    options = argparse.ArgumentParser(
         prog="python -m scripts restore",
         description=__doc__,
         epilog=f"examples:\n{EXAMPLES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    environments.add_argument(found, command.CONFIG)
-    found.add_argument(
+    environments.add_argument(options, command.CONFIG)
+    options.add_argument(
         "--snapshot", metavar="ID", help="copy from this one (default: the newest of an earlier head node)"
     )
-    found.add_argument("--list", action="store_true", help="list the snapshots; change nothing")
-    found.set_defaults(json=False)
-    return found
+    options.add_argument("--list", action="store_true", help="list the snapshots; change nothing")
+    options.set_defaults(json=False)
+    return options
 
 
 def program(deployment: Deployment, parsed: argparse.Namespace, console: Console) -> int:
@@ -52,10 +52,10 @@ def program(deployment: Deployment, parsed: argparse.Namespace, console: Console
         console.print(sentence, markup=False)
 
     if parsed.list:
-        found = snapshots(deployment)
-        for each in found:
+        listed = snapshots(deployment)
+        for each in listed:
             say(f"{each.id}  {each.since:%Y-%m-%d %H:%M} UTC  {each.gib:>6,} GiB  {each.volume} of {each.cluster}")
-        if not found:
+        if not listed:
             say(f"There is no snapshot of a head node of {deployment.settings.name}.")
         return command.DONE
     chosen = restore(deployment, parsed.snapshot, Clock(), say)

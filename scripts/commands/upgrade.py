@@ -34,8 +34,8 @@ _EXAMPLES = """\
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line's parser."""
-    found = command.parser("upgrade", __doc__, _EXAMPLES)
-    found.add_argument(
+    options = command.parser("upgrade", __doc__, _EXAMPLES)
+    options.add_argument(
         "--set",
         dest="edits",
         action="append",
@@ -43,18 +43,18 @@ def parser() -> argparse.ArgumentParser:
         metavar="KEY=VALUE",
         help="change a value of the settings file, too: cluster.os=ubuntu2204",
     )
-    found.add_argument("--anyway", action="store_true", help="create a second cluster although nothing needs one")
-    found.add_argument("--abandon", action="store_true", help="destroy the second cluster and go back to the first")
-    found.add_argument("--yes", action="store_true", help="do not ask: for pipelines")
-    found.add_argument("--dry-run", action="store_true", help="check and show the steps; change nothing")
-    found.add_argument(
+    options.add_argument("--anyway", action="store_true", help="create a second cluster although nothing needs one")
+    options.add_argument("--abandon", action="store_true", help="destroy the second cluster and go back to the first")
+    options.add_argument("--yes", action="store_true", help="do not ask: for pipelines")
+    options.add_argument("--dry-run", action="store_true", help="check and show the steps; change nothing")
+    options.add_argument(
         "--drain-limit",
         type=command.above_zero,
         metavar="HOURS",
         help="longest wait for jobs (default: until they end)",
     )
-    found.add_argument("--skip", type=_names, default=[], metavar="ID,ID", help="checks of preflight to skip")
-    return found
+    options.add_argument("--skip", type=_names, default=[], metavar="ID,ID", help="checks of preflight to skip")
+    return options
 
 
 def upgrade(deployment: Deployment, given: argparse.Namespace, console: Console) -> int:

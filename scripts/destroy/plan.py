@@ -1,4 +1,4 @@
-"""What a destruction would do, and what blocks it: told before anything is deleted."""
+"""What a destruction would do, and what blocks it, before anything is deleted."""
 
 from __future__ import annotations
 
@@ -188,10 +188,10 @@ def _named(names: Sequence[str]) -> str:
 
 def _stacks(deployment: Deployment, parts: Sequence[Part]) -> Iterator[dict[str, Any]]:
     for part in ORDER:
-        if part in parts and (found := deployment.stack(deployment.stack_name(part))):
-            yield found
-        if part == "cluster" and part in parts and (found := destroy_stacks.of_cluster(deployment)):
-            yield found
+        if part in parts and (stack := deployment.stack(deployment.stack_name(part))):
+            yield stack
+        if part == "cluster" and part in parts and (stack := destroy_stacks.of_cluster(deployment)):
+            yield stack
 
 
 def _users(

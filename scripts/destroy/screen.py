@@ -47,13 +47,13 @@ def show_outcome(deployment: Deployment, outcome: Outcome, console: Console) -> 
         console.print(f"  {deployment.command('fsx', 'delete-backup', '--backup-id', backup.id)}", markup=False)
     for failure in outcome.failures:
         console.print(f"Not done: {failure}", markup=False, style="bold red")
-    for title, found in (
+    for title, group in (
         ("Left over; --sweep removes what holds no data:", [each for each in left if not each.kept_on_purpose]),
         ("Kept on purpose:", [each for each in left if each.kept_on_purpose]),
     ):
-        if found:
+        if group:
             console.print(title, style="bold")
-        for each in found:
+        for each in group:
             marked = f"{each.id} *" if each.holds_data else each.id
             console.print(f"  {marked}: {each.reason}{_cost(each)}", markup=False)
     if any(each.holds_data for each in left):

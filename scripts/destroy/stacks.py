@@ -36,9 +36,9 @@ def of_cluster(deployment: Deployment) -> dict[str, Any] | None:
     Needs cloudformation:DescribeStacks.
     """
     name = deployment.settings.cluster_spec.name
-    found = deployment.stack(name)
+    stack = deployment.stack(name)
     tag = {"Key": "parallelcluster:cluster-name", "Value": name}
-    return found if found is not None and tag in found.get("Tags", []) else None
+    return stack if stack is not None and tag in stack.get("Tags", []) else None
 
 
 def delete(deployment: Deployment, name: str, *, clock: Clock, say: Say, unprotect: bool = False) -> None:
@@ -78,12 +78,12 @@ def _delete_once(
 ) -> list[stacks.StackResource]:
     """Delete a stack once, and return what could not be deleted; nothing: the stack is deleted."""
     deployment.account.forget()
-    found = deployment.stack(name)
-    if found is None:
+    described = deployment.stack(name)
+    if described is None:
         return []
-    stack, cloudformation = found["StackId"], deployment.account.client("cloudformation")
-    if found["StackStatus"] != "DELETE_IN_PROGRESS":
-        if unprotect and found.get("EnableTerminationProtection"):
+    stack, cloudformation = described["StackId"], deployment.account.client("cloudformation")
+    if described["StackStatus"] != "DELETE_IN_PROGRESS":
+        if unprotect and described.get("EnableTerminationProtection"):
             cloudformation.update_termination_protection(StackName=stack, EnableTerminationProtection=False)
         cloudformation.delete_stack(StackName=stack)
     say(f"{name}: is being deleted.")

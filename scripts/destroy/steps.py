@@ -79,8 +79,8 @@ class Steps:
         self._attempt("leftovers", self._find_leftovers)
 
     def _sweep(self) -> None:
-        found = leftovers.find(self._deployment, self._outcome.failures)
-        self._remove([each for each in found if each.is_swept])
+        left = leftovers.find(self._deployment, self._outcome.failures)
+        self._remove([each for each in left if each.is_swept])
 
     def _find_leftovers(self) -> None:
         left = leftovers.find(self._deployment, self._outcome.failures)
@@ -152,10 +152,10 @@ class Steps:
     def _delete_own_stack(self, name: str) -> None:
         self._deployment.account.forget()
         if name == self._deployment.settings.cluster_spec.name:
-            found = destroy_stacks.of_cluster(self._deployment)
+            stack = destroy_stacks.of_cluster(self._deployment)
         else:
-            found = self._deployment.stack(name)
-        if found is not None:
+            stack = self._deployment.stack(name)
+        if stack is not None:
             unprotect = self._options.unprotect
             destroy_stacks.delete(self._deployment, name, clock=self._clock, say=self._say, unprotect=unprotect)
             self._outcome.deleted.append(name)

@@ -139,10 +139,11 @@ def back_up(deployment: Deployment, file_system: dict[str, Any], clock: Clock, s
     say(f"{name}: backup {backup} is being created.")
 
     def is_available() -> bool:
-        [found] = fsx.describe_backups(BackupIds=[backup])["Backups"]
-        if found["Lifecycle"] == "FAILED":
-            raise OperationError(f"backup {backup} of {name} failed: {found.get('FailureDetails', {}).get('Message')}")
-        return bool(found["Lifecycle"] == "AVAILABLE")
+        [described] = fsx.describe_backups(BackupIds=[backup])["Backups"]
+        if described["Lifecycle"] == "FAILED":
+            reason = described.get("FailureDetails", {}).get("Message")
+            raise OperationError(f"backup {backup} of {name} failed: {reason}")
+        return bool(described["Lifecycle"] == "AVAILABLE")
 
     if not clock.until(with_retries(is_available, clock, Changes(say)), every=_EVERY, limit=_LIMIT):
         raise OperationError(f"backup {backup} of {name} is not available after {_LIMIT / 3600:.0f} hours")

@@ -102,10 +102,10 @@ def diagnose(deployment: Deployment, clock: Clock | None = None) -> Diagnosis:
 
 def _distinct(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Return the first finding of each cause."""
-    found: dict[str, Finding] = {}
+    by_id: dict[str, Finding] = {}
     for each in findings:
-        found.setdefault(each.id, each)
-    return tuple(found.values())
+        by_id.setdefault(each.id, each)
+    return tuple(by_id.values())
 
 
 def _read_on(
@@ -153,14 +153,14 @@ def of_cluster(reader: Reader, operation: Operation | None, now: datetime) -> li
     )
     if stack is None or not _MADE.match(stack["StackStatus"]):
         return []
-    found = list(_known(reader, _of_head_node(reader, now)))
+    findings = list(_known(reader, _of_head_node(reader, now)))
     if operation and _is_of_cluster(reader, operation) and operation.began >= now - LOOK_BACK[-1]:
-        return found
+        return findings
     for until, since in pairwise(LOOK_BACK):
         causes, symptoms = _parted(_known(reader, reversed(reader.cluster_lines(now - since, now - until))))
         if causes or symptoms:
-            return [*found, *causes, *symptoms]
-    return found
+            return [*findings, *causes, *symptoms]
+    return findings
 
 
 def _of_head_node(reader: Reader, now: datetime) -> Iterator[Evidence]:
@@ -193,7 +193,7 @@ def _logs(reader: Reader, operation: Operation) -> list[Evidence]:
 
 
 def _known(reader: Reader, evidence: Iterable[Evidence]) -> Iterator[Finding]:
-    return (found for each in evidence if (found := _find(reader, each)))
+    return (finding for each in evidence if (finding := _find(reader, each)))
 
 
 def _find(reader: Reader, evidence: Evidence) -> Finding | None:
@@ -219,5 +219,5 @@ def _is_of(finding: Finding, kinds: Sequence[str] | None) -> bool:
 
 def _parted(findings: Iterable[Finding]) -> tuple[list[Finding], list[Finding]]:
     """Return causes, and symptoms."""
-    found = list(findings)
-    return [each for each in found if each.logs is None], [each for each in found if each.logs is not None]
+    every = list(findings)
+    return [each for each in every if each.logs is None], [each for each in every if each.logs is not None]

@@ -56,11 +56,11 @@ def operations(reader: Reader) -> list[Operation]:
     A call for each stack; for those that failed one per 100 events, and those of the stacks below. Needs
     cloudformation:DescribeStacks, DescribeStackEvents, ListStacks and ListChangeSets.
     """
-    found = []
+    failed = []
     for stack in stacks.names(reader.deployment):
         if stack not in reader.read:  # the cluster's own was gone through with the stack that has the cluster
-            found.append(_operation(reader, stack))
-    return sorted((each for each in found if each), key=lambda operation: operation.began, reverse=True)
+            failed.append(_operation(reader, stack))
+    return sorted((each for each in failed if each), key=lambda operation: operation.began, reverse=True)
 
 
 def _operation(reader: Reader, stack: str) -> Operation | None:
@@ -217,8 +217,8 @@ def provider_group(reader: Reader, operation: Operation) -> str:
     if operation.provider_group:
         return operation.provider_group
     nested = [each for each in _resources(reader, operation.stack) if each.type == NESTED and each.physical_id]
-    found = [inner.physical_id for each in nested for inner in _resources(reader, each.physical_id)]
-    return next((each for each in found if PROVIDER_GROUP.fullmatch(each)), "")
+    names = [inner.physical_id for each in nested for inner in _resources(reader, each.physical_id)]
+    return next((each for each in names if PROVIDER_GROUP.fullmatch(each)), "")
 
 
 def _resources(reader: Reader, stack: str) -> list[stacks.StackResource]:

@@ -88,8 +88,8 @@ class Reader:
             return []
         heads = nodes.present(self.deployment)[:1] if self.instances() else []
         prefixes = [each.prefix for each in heads if each.name == nodes.HEAD_NODE]
-        found = [line for prefix in (*prefixes, "") for line in self.lines(group, since, until, prefix)]
-        return sorted({(line.place, line.time, line.text): line for line in found}.values(), key=lambda line: line.time)
+        lines = [line for prefix in (*prefixes, "") for line in self.lines(group, since, until, prefix)]
+        return sorted({(line.place, line.time, line.text): line for line in lines}.values(), key=lambda line: line.time)
 
     def lines(self, group: str, since: datetime, until: datetime, prefix: str = "") -> list[Evidence]:
         """Return the lines of a log group that tell of trouble, oldest first. Needs logs:FilterLogEvents.
@@ -156,8 +156,8 @@ def _line(group: str, event: dict[str, Any]) -> Evidence | None:
     """Return a line of a log; None: it is of no known kind, or tells of no trouble."""
     stream, text = event["logStreamName"], event["message"].strip()
     end = stream.rpartition(".")[2]
-    found = [kind for kind, ends in KINDS.items() if end in ends]
-    kind = "provider" if PROVIDER_GROUP.fullmatch(group) else found[0] if found else ""
+    kinds = [kind for kind, ends in KINDS.items() if end in ends]
+    kind = "provider" if PROVIDER_GROUP.fullmatch(group) else kinds[0] if kinds else ""
     if not kind or not any(term in text for term in LOG_TERMS):
         return None
     time = datetime.fromtimestamp(event["timestamp"] / 1000, UTC)

@@ -63,12 +63,12 @@ def status(deployment: Deployment) -> str:
 
     table = f"parallelcluster-{deployment.settings.cluster_spec.name}"
     try:
-        found = deployment.account.ask("dynamodb", "get_item", TableName=table, Key={"Id": {"S": "COMPUTE_FLEET"}})
+        item = deployment.account.ask("dynamodb", "get_item", TableName=table, Key={"Id": {"S": "COMPUTE_FLEET"}})
     except ClientError as error:
         if is_not_found(error):
             return UNKNOWN
         raise
-    return str(found.get("Item", {}).get("Data", {}).get("M", {}).get("status", {}).get("S", UNKNOWN))
+    return str(item.get("Item", {}).get("Data", {}).get("M", {}).get("status", {}).get("S", UNKNOWN))
 
 
 def known_status(deployment: Deployment) -> str:
@@ -77,12 +77,12 @@ def known_status(deployment: Deployment) -> str:
     Raises:
         OperationError: There is no cluster.
     """
-    found = status(deployment)
-    if found == UNKNOWN:
+    known = status(deployment)
+    if known == UNKNOWN:
         name, region = deployment.settings.cluster_spec.name, deployment.settings.region
         first = f"make deploy ENV={deployment.environment}"
         raise OperationError(f"There is no cluster {name} in {region}. Deploy it first: {first}")
-    return found
+    return known
 
 
 def request(deployment: Deployment, wanted: str) -> None:

@@ -122,18 +122,18 @@ def collect(deployment: Deployment, scaled: Scaled | None = None) -> Fleet:
     )
 
 
-def show(found: Fleet, console: Console) -> None:
+def show(fleet_state: Fleet, console: Console) -> None:
     """Print the state of a fleet."""
     from scripts.screen import table
 
-    total = sum(found.instances.values())
-    parts = ", ".join(f"{count:,} {state}" for state, count in found.instances.items())
-    console.print(f"Fleet of {found.cluster}: {found.status}, {nodes(total)}{': ' if parts else ''}{parts}")
-    if found.queues is None:
-        console.print(f"Queues are not known: {found.queues_unknown_because}", markup=False)
+    total = sum(fleet_state.instances.values())
+    parts = ", ".join(f"{count:,} {state}" for state, count in fleet_state.instances.items())
+    console.print(f"Fleet of {fleet_state.cluster}: {fleet_state.status}, {nodes(total)}{': ' if parts else ''}{parts}")
+    if fleet_state.queues is None:
+        console.print(f"Queues are not known: {fleet_state.queues_unknown_because}", markup=False)
         return
     rows = table("Queue", "State", "Compute resource", "Kind", ">Nodes", ">Ready")
-    for queue in found.queues:
+    for queue in fleet_state.queues:
         for each in queue.nodes:
             kind = "static" if each.static else "dynamic"
             rows.add_row(queue.name, queue.state, each.compute_resource, kind, f"{each.count:,}", f"{each.ready:,}")

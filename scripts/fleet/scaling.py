@@ -106,13 +106,13 @@ def prepare(deployment: Deployment, target: str | None, counts: dict[str, int], 
     """
     queue, resource = _find(deployment.settings, target)
     place = ("cluster", "queues", queue, "compute_resources", resource)
-    found = deployment.settings.cluster.queues[queue].compute_resources[resource]
-    before = Counts(min_count=found.min_count, max_count=found.max_count)
+    current = deployment.settings.cluster.queues[queue].compute_resources[resource]
+    before = Counts(min_count=current.min_count, max_count=current.max_count)
     path = CONFIG / f"{deployment.environment}.yaml"
     candidate = Candidate.create(path, directory, {(*place, key): count for key, count in counts.items()})
     fleet.known_status(deployment)
     name = deployment.settings.cluster.queues[queue].name
-    return Scaling(deployment, name, found.name, place, before, before.model_copy(update=counts), candidate)
+    return Scaling(deployment, name, current.name, place, before, before.model_copy(update=counts), candidate)
 
 
 def needs_stopped_fleet(plan: Plan) -> bool:

@@ -17,8 +17,8 @@ def present(deployment: Deployment, denied: list[str] | None = None) -> list[Dep
 
     Needs what `generations.existing` needs. `denied` is that of `permitted`.
     """
-    found = permitted(lambda: generations.existing(deployment), denied)
-    return [deployment.of_generation(each) for each in sorted({*found, deployment.settings.cluster.generation})]
+    existing = permitted(lambda: generations.existing(deployment), denied)
+    return [deployment.of_generation(each) for each in sorted({*existing, deployment.settings.cluster.generation})]
 
 
 def known(deployment: Deployment, denied: list[str] | None = None) -> list[Deployment]:
@@ -47,9 +47,9 @@ def deleted(deployment: Deployment, wanted: Sequence[str]) -> list[dict[str, Any
 
     100 in each call, of all that were deleted in the last 90 days. Needs cloudformation:ListStacks.
     """
-    found = _deleted(deployment)
-    roots = {each["StackId"] for each in found if each["StackName"] in wanted and not each.get("ParentId")}
-    return [each for each in found if each["StackId"] in roots or each.get("RootId") in roots]
+    listed = _deleted(deployment)
+    roots = {each["StackId"] for each in listed if each["StackName"] in wanted and not each.get("ParentId")}
+    return [each for each in listed if each["StackId"] in roots or each.get("RootId") in roots]
 
 
 def kept(deployment: Deployment, wanted: Sequence[str]) -> Iterator[Leftover]:
@@ -89,9 +89,9 @@ def tagged_by_storage(deployment: Deployment) -> Iterator[Leftover]:
     for each in deployment.account.list("resourcegroupstaggingapi", "get_resources", TagFilters=wanted):
         _, _, service, _, _, name = each["ResourceARN"].split(":", 5)
         kind = _OF_STORAGE.get(service if service == "s3" else name.partition("/")[0])
-        found = name.rpartition("/")[2]
-        if kind is not None and EXISTS[kind](deployment, found):  # deleted ones are listed for a while
-            yield Leftover(type=kind, id=found, reason=f"tag Name={path}", kept_on_purpose=True, stack=stack)
+        resource = name.rpartition("/")[2]
+        if kind is not None and EXISTS[kind](deployment, resource):  # deleted ones are listed for a while
+            yield Leftover(type=kind, id=resource, reason=f"tag Name={path}", kept_on_purpose=True, stack=stack)
 
 
 def kept_by_storage(deployment: Deployment) -> list[Leftover]:
@@ -101,9 +101,9 @@ def kept_by_storage(deployment: Deployment) -> list[Leftover]:
     fsx:DescribeFileSystems, ec2:DescribeSecurityGroups, s3:ListBucket.
     """
     stack = deployment.stack_name("storage")
-    standing = set(deployment.physical_ids(stack).values())
-    found = {each.id: each for look in (kept(deployment, [stack]), tagged_by_storage(deployment)) for each in look}
-    return [each for each in found.values() if each.id not in standing]
+    existing = set(deployment.physical_ids(stack).values())
+    by_id = {each.id: each for each in (*kept(deployment, [stack]), *tagged_by_storage(deployment))}
+    return [each for each in by_id.values() if each.id not in existing]
 
 
 def _deleted(deployment: Deployment) -> list[dict[str, Any]]:

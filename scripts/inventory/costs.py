@@ -91,11 +91,11 @@ def costs(deployment: Deployment, keys: Collection[Key]) -> Costs:
 
     Needs what `facts` and `clusters.known` need.
     """
-    found = {key: None if key[0] in _ASKED or key[0] == _INSTANCE else Decimal(0) for key in keys}
+    by_key = {key: None if key[0] in _ASKED or key[0] == _INSTANCE else Decimal(0) for key in keys}
     if keys:
         for ask in facts(deployment, of_clusters.known(deployment, []), keys):
-            found.update({key: each.monthly for key, each in permitted(ask, [])})
-    return found
+            by_key.update({key: each.monthly for key, each in permitted(ask, [])})
+    return by_key
 
 
 def _without_asking(prices: Prices, keys: Collection[Key]) -> Iterator[tuple[Key, Facts]]:

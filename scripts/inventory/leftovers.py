@@ -78,12 +78,12 @@ def find(deployment: Deployment, denied: list[str] | None = None) -> list[Leftov
         partial(of_clusters.tagged_by_storage, deployment),
         *_searches(deployment, clusters, {each["StackId"].rpartition("/")[2] for each in deleted}),
     ]
-    found: dict[tuple[str, str], Leftover] = {}
+    by_key: dict[tuple[str, str], Leftover] = {}
     for search in searches:
         for each in permitted(search, denied):
             if each.id.removeprefix("/aws/lambda/") not in existing and each.id not in existing:
-                found.setdefault(each.key, each)
-    return sorted(found.values(), key=lambda each: (_ORDER.index(each.type), each.id))
+                by_key.setdefault(each.key, each)
+    return sorted(by_key.values(), key=lambda each: (_ORDER.index(each.type), each.id))
 
 
 def _searches(

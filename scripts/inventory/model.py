@@ -116,13 +116,13 @@ def permitted(collect: Callable[[], Iterable[_T]], denied: list[str] | None) -> 
         collect: Asks AWS.
         denied: Takes the error; None: it is raised.
     """
-    found: list[_T] = []
+    collected: list[_T] = []
     try:
         for each in collect():
-            found.append(each)
+            collected.append(each)
     except Exception as error:
         if denied is None or not is_denied(error):
             raise
         if str(error) not in denied:
             denied.append(str(error))
-    return found
+    return collected

@@ -12,7 +12,7 @@ from scripts.command import OperationError, Say
 from scripts.deployment import Deployment
 from scripts.inventory.model import PREFIX, Leftover
 
-_LOOK, _LIMIT = 10.0, 1800.0
+_EVERY, _LIMIT = 10.0, 1800.0
 """Seconds between two calls that ask whether something is deleted, and seconds to wait at most."""
 PASSES = re.compile(
     r"in ?use|has a dependent object|has dependencies|DependencyViolation|Rate exceeded|Throttling|RequestLimitExceeded"
@@ -65,30 +65,31 @@ def terminate(deployment: Deployment, ids: list[str], clock: Clock, say: Say) ->
     for batch in batches:
         ec2.terminate_instances(InstanceIds=batch)
 
-    def gone() -> bool:
+    def are_terminated() -> bool:
         pages = [ec2.describe_instances(InstanceIds=batch) for batch in batches]
-        found = [each for page in pages for reservation in page["Reservations"] for each in reservation["Instances"]]
-        return all(each["State"]["Name"] == "terminated" for each in found)
+        reservations = [reservation for page in pages for reservation in page["Reservations"]]
+        instances = [instance for reservation in reservations for instance in reservation["Instances"]]
+        return all(each["State"]["Name"] == "terminated" for each in instances)
 
-    if not clock.until(with_retries(gone, clock, Changes(say)), every=_LOOK, limit=_LIMIT):
+    if not clock.until(with_retries(are_terminated, clock, Changes(say)), every=_EVERY, limit=_LIMIT):
         raise OperationError(f"of {len(ids)} instances some have not terminated after {_LIMIT / 60:.0f} minutes")
 
 
 def _file_system(deployment: Deployment, file_system_id: str, clock: Clock, say: Say) -> None:
-    """Delete a file system without a backup and wait until it is gone.
+    """Delete a file system without a backup and wait until it is deleted.
 
     Needs fsx:DeleteFileSystem and fsx:DescribeFileSystems.
     """
     fsx = deployment.account.client("fsx")
-    [found] = fsx.describe_file_systems(FileSystemIds=[file_system_id])["FileSystems"]
-    if found["Lifecycle"] != "DELETING":
+    [described] = fsx.describe_file_systems(FileSystemIds=[file_system_id])["FileSystems"]
+    if described["Lifecycle"] != "DELETING":
         fsx.delete_file_system(FileSystemId=file_system_id)
 
-    def gone() -> bool:
+    def is_deleted() -> bool:
         return not EXISTS["AWS::FSx::FileSystem"](deployment, file_system_id)
 
-    if not clock.until(with_retries(gone, clock, Changes(say)), every=_LOOK, limit=_LIMIT):
-        raise OperationError(f"file system {file_system_id} is still there after {_LIMIT / 60:.0f} minutes")
+    if not clock.until(with_retries(is_deleted, clock, Changes(say)), every=_EVERY, limit=_LIMIT):
+        raise OperationError(f"file system {file_system_id} still exists after {_LIMIT / 60:.0f} minutes")
 
 
 def empty(deployment: Deployment, bucket: str, prefix: str = "") -> None:

@@ -37,17 +37,17 @@ def inventory(deployment: Deployment) -> Inventory:
         *(partial(_of_fleet, each) for each in clusters),
         partial(_without_stack, deployment, denied),
     ]
-    found: dict[Key, Resource] = {}
+    by_key: dict[Key, Resource] = {}
     for source in sources:
         for each in permitted(source, denied):
-            found.setdefault(each.key, each)
-    for each in permitted(partial(_backups, deployment, list(found.values())), denied):
-        found[each.key] = each
+            by_key.setdefault(each.key, each)
+    for each in permitted(partial(_backups, deployment, list(by_key.values())), denied):
+        by_key[each.key] = each
     known: dict[Key, Facts] = {}
-    for ask in facts(deployment, clusters, found.keys()):
+    for ask in facts(deployment, clusters, by_key.keys()):
         known.update(permitted(ask, denied))
     tags = dict(permitted(partial(_tags, deployment, clusters), denied))
-    resources = [_with(each, known.get(each.key), tags.get(each.id, {})) for each in found.values()]
+    resources = [_with(each, known.get(each.key), tags.get(each.id, {})) for each in by_key.values()]
     resources.sort(key=lambda each: (each.service, each.type, each.root or each.stack, each.id))
     return Inventory(deployment=deployment.settings.name, resources=tuple(resources), not_looked_at=tuple(denied))
 
@@ -90,13 +90,13 @@ def _without_stack(deployment: Deployment, denied: list[str]) -> Iterator[Resour
         yield Resource(type=each.type, id=each.id, stack=KEPT if each.kept_on_purpose else LEFT)
 
 
-def _backups(deployment: Deployment, found: Iterable[Resource]) -> Iterator[Resource]:
+def _backups(deployment: Deployment, resources: Iterable[Resource]) -> Iterator[Resource]:
     """Yield the backups of file systems, those of deleted ones included, and those made before a deletion.
 
     Automatic ones go with their file system.
     https://docs.aws.amazon.com/fsx/latest/APIReference/API_DeleteFileSystem.html
     """
-    stack_of = {each.id: each.stack for each in found if each.type == "AWS::FSx::FileSystem"}
+    stack_of = {each.id: each.stack for each in resources if each.type == "AWS::FSx::FileSystem"}
     for each in deployment.account.list("fsx", "describe_backups"):
         tags = {tag["Key"]: tag["Value"] for tag in each.get("Tags", [])}
         last, name = tags.get(FINAL_BACKUP) == deployment.settings.name, each["FileSystem"]["FileSystemId"]

@@ -68,13 +68,13 @@ class Backend:
         Raises:
             OperationError: A cluster has another name than the settings give it.
         """
-        found = generations.existing(self._deployment(settings))
-        for generation in found:
+        statuses = generations.existing(self._deployment(settings))
+        for generation in statuses:
             deployment = self._deployment(settings.of_generation(generation))
             name = deployment.stack_name("cluster")
             if deployment.stack(name) is not None:  # else only ParallelCluster's own exists
                 _check_name(deployment, name, deployment.settings.cluster_spec.name)
-        return found
+        return statuses
 
     def metric_sources(self, settings: Settings) -> set[str]:
         """Return the names of the clusters whose metrics the alarms use. One call; needs cloudformation:GetTemplate."""

@@ -87,12 +87,12 @@ def edit(text: str) -> Edit:
     if place in _NOT_SET:
         raise UnusableError(f"--set: got {text}; allowed: other keys: this one must stay, or is counted by the upgrade")
     try:
-        found = yaml.safe_load(value)
+        parsed = yaml.safe_load(value)
     except yaml.YAMLError as error:
         raise UnusableError(f"--set: got {text}; allowed: a value in YAML ({error})") from None
-    if not isinstance(found, str | int | float | None):
+    if not isinstance(parsed, str | int | float | None):
         raise UnusableError(f"--set: got {text}; allowed: one value, no list and no mapping; edit the file for those")
-    return Edit(place, found)
+    return Edit(place, parsed)
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from itertools import cycle
 from typing import Any
 
 import pytest
 from botocore.client import BaseClient
-from botocore.exceptions import ClientError, EndpointConnectionError
 
 from config.settings import load
 from emulator.aws import EmulatedAws
@@ -96,34 +94,6 @@ class Killer:
         if point not in self.points:
             self.points.append(point)
             raise KilledError(point)
-
-
-@contextmanager
-def unanswered(monkeypatch: pytest.MonkeyPatch, change: str, check: str, times: int = 3) -> Iterator[None]:
-    """Let the calls that check the effect of a change have no answer at first, whatever botocore tries.
-
-    Args:
-        monkeypatch: Takes it back.
-        change: The operation that changes something, such as DeleteStack.
-        check: The one that has no answer after that.
-        times: How many of these calls.
-    """
-    throttled = ClientError({"Error": {"Code": "Throttling", "Message": "Rate exceeded"}}, check)
-    answers = cycle((EndpointConnectionError(endpoint_url="https://aws"), throttled))
-    made: list[str] = []
-    call = BaseClient._make_api_call
-
-    def silent(client: BaseClient, operation: str, parameters: Mapping[str, Any]) -> Any:
-        if operation == check and change in made and made.count(check) < times:
-            made.append(check)
-            raise next(answers)
-        made.extend([change] if operation == change else [])
-        return call(client, operation, parameters)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(BaseClient, "_make_api_call", silent)
-        yield
-    assert made.count(check) == times
 
 
 class Terminal(io.StringIO):

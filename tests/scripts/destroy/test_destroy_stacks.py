@@ -4,8 +4,6 @@ import json
 from typing import Any
 
 import pytest
-from botocore.client import BaseClient
-from botocore.config import Config
 
 from emulator.aws import EmulatedAws
 from scripts.command import OperationError
@@ -78,40 +76,6 @@ def test_groups_roles_and_zones_are_emptied_first(account: Account) -> None:
     assert account.deployment.stack("made") is None
     emptied = [each for each in account.said if "deleting what" in each]
     assert {each.split()[3] for each in emptied} == {"Group", "Role", "Zone"}
-
-
-def test_throttling_does_not_end_the_wait(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
-    account.create("made", Parameter=PARAMETER)
-    call = BaseClient._make_api_call
-
-    def throttled(client: BaseClient, operation: str, parameters: dict[str, Any]) -> Any:
-        answer = call(client, operation, parameters)
-        if operation == "DeleteStack":
-            account.aws.inject("throttling")
-        return answer
-
-    once = Config(retries={"total_max_attempts": 1})
-    monkeypatch.setattr("botocore.config.Config", lambda **_: once)  # botocore's own retries failed
-    monkeypatch.setattr(BaseClient, "_make_api_call", throttled)
-    account.deployment = Deployment("trn1-16", account.deployment.settings)
-    account.delete("made", FastClock())
-    assert account.deployment.stack("made") is None
-    assert any("Rate exceeded" in each for each in account.said)
-
-
-def test_deletes_a_stack_that_could_not_be_created(account: Account) -> None:
-    vpc = {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.8.0.0/33"}}
-    account.start("made", Parameter=PARAMETER, Vpc=vpc)
-
-    def rolled_back() -> bool:
-        account.deployment.account.forget()
-        return (account.deployment.stack("made") or {}).get("StackStatus") == "ROLLBACK_COMPLETE"
-
-    assert FastClock().until(rolled_back, every=1, limit=600)
-    account.delete("made", FastClock())
-    assert account.deployment.stack("made") is None
-    account.create("trn1-16", Parameter=PARAMETER)  # named like the cluster, but somebody else's
-    assert destroy_stacks.of_cluster(account.deployment) is None
 
 
 def test_ends_with_the_reason_when_the_deletion_is_no_longer_in_progress(

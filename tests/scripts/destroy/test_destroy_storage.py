@@ -9,13 +9,11 @@ import pytest
 from botocore.client import BaseClient
 from botocore.exceptions import ClientError
 
-from config.settings import Settings
 from emulator.aws import EmulatedAws
-from scripts.deployment import Deployment
 from scripts.destroy.destroy import destroy
 from scripts.destroy.model import Options, Outcome
 from scripts.destroy.plan import plan
-from tests.scripts.destroy.accounts import Account, FastClock, unanswered
+from tests.scripts.destroy.accounts import Account, FastClock
 from tests.scripts.destroy.remains import leave_in_network
 
 pytestmark = pytest.mark.slow
@@ -24,7 +22,6 @@ STORAGE = Options(parts=("storage",))
 UNPROTECT = replace(STORAGE, unprotect=True)
 PARAMETER = {"Type": "AWS::SSM::Parameter", "Properties": {"Type": "String", "Value": "v"}}
 LUSTRE = {"DeploymentType": "PERSISTENT_2", "PerUnitStorageThroughput": 125}
-SCRATCH = {"DeploymentType": "SCRATCH_2"}
 
 
 @pytest.fixture
@@ -62,43 +59,21 @@ def end(account: Account, options: Options = STORAGE, clock: FastClock | None = 
     return destroy(account.deployment, options, clock=clock or FastClock(), say=account.said.append)
 
 
-def with_retain(settings: Settings, *, retain: bool) -> Deployment:
-    storage = settings.storage.model_copy(update={"retain": retain})
-    return Deployment("trn1-16", settings.model_copy(update={"storage": storage}))
-
-
 @pytest.mark.parametrize("retain", [True, False])
 def test_the_deployed_policy_counts_and_not_the_settings(account: Account, *, retain: bool) -> None:
+    """And the next destruction deletes what a policy kept."""
     ids = deploy(account, "RetainExceptOnCreate" if retain else "Delete", LUSTRE)
-    account.deployment = with_retain(account.deployment.settings, retain=not retain)
-    found = plan(account.deployment, STORAGE)
-    assert any("keeps file system" in each for each in found.obstacles) is retain
-    stays = f"Bucket {ids['Bucket']} is kept; --bucket deletes it."
-    assert (stays in found.remarks) is retain
-    end(account, UNPROTECT)
-    buckets = [each["Name"] for each in account.client("s3").list_buckets()["Buckets"]]
-    assert (ids["Bucket"] in buckets) is retain
-    assert account.client("fsx").describe_file_systems()["FileSystems"] == []
-
-
-def test_what_the_stack_kept_is_deleted_the_next_time(account: Account) -> None:
-    ids = deploy(account, "Retain", LUSTRE)
+    assert account.deployment.settings.storage.retain
+    blockers, kept = plan(account.deployment, STORAGE).obstacles, {ids["Files"], ids["Group"]}
+    assert any("keeps file system" in each for each in blockers) is retain
     account.delete("trn1-16-storage", FastClock())
-    assert any(ids["Files"] in each for each in plan(account.deployment, STORAGE).obstacles)
     found = plan(account.deployment, UNPROTECT)
-    assert {each.id for each in found.left_behind} == {ids["Files"], ids["Group"]}
-    assert not found.empty
+    assert {each.id for each in found.left_behind} == (kept if retain else set())
     outcome = end(account, replace(UNPROTECT, bucket=True))
-    assert set(outcome.deleted) == {ids["Files"], ids["Group"], ids["Bucket"]}
-    assert len(outcome.backups) == 1
-
-
-def test_a_scratch_file_system_is_deleted_only_without_a_backup(account: Account) -> None:
-    deploy(account, "Delete", SCRATCH)
-    [blocker] = plan(account.deployment, STORAGE).obstacles
-    assert "no SCRATCH_2 file system" in blocker
-    assert end(account, replace(STORAGE, final_backup=False)).failures == []
+    assert set(outcome.deleted) == ({*kept, ids["Bucket"]} if retain else set())
+    assert [each.dollars_per_month_at_most for each in outcome.backups] == [1200 * Decimal("0.05")] * retain
     assert account.client("fsx").describe_file_systems()["FileSystems"] == []
+    assert account.client("s3").list_buckets()["Buckets"] == []
 
 
 def test_a_file_system_that_the_stack_links_and_keeps_is_backed_up_after_the_stack(account: Account) -> None:
@@ -108,9 +83,7 @@ def test_a_file_system_that_the_stack_links_and_keeps_is_backed_up_after_the_sta
     assert outcome.deleted == ["trn1-16-storage", ids["Files"], ids["Group"]]
 
 
-def test_a_link_that_is_created_meanwhile_keeps_the_file_system(
-    account: Account, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_link_that_is_created_meanwhile_keeps_the_file_system(account: Account) -> None:
     ids = deploy(account, "Retain", LUSTRE)
     bucket = ids["Bucket"]
 
@@ -140,14 +113,6 @@ def test_a_backup_from_before_the_last_cluster_ended_is_not_current(account: Acc
     account.client("fsx").describe_backups()
     [made] = end(account, UNPROTECT).backups
     assert made.id != stale
-
-
-def test_waits_for_a_backup_while_fsx_does_not_answer(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
-    deploy(account, "Delete", LUSTRE)
-    with unanswered(monkeypatch, "CreateBackup", "DescribeBackups"):
-        outcome = end(account)
-    assert outcome.failures == []
-    assert [each.dollars_per_month_at_most for each in outcome.backups] == [1200 * Decimal("0.05")]
 
 
 def test_a_refused_backup_keeps_the_storage_and_nothing_else(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,13 @@
 """The diagnosis of a running cluster, and of one in which nothing failed."""
 
+import json
+import sys
+
 import pytest
 
+from scripts.commands import diagnose as command
 from scripts.diagnose.diagnose import diagnose
+from tests.scripts.account import Operated
 from tests.scripts.diagnose.causes.recorded import (
     CLUSTER_GROUP,
     HEAD_NODE,
@@ -121,3 +126,26 @@ def test_a_head_node_that_is_not_there_yet_or_starts_is_no_fault() -> None:
     made, account, stack = failed()
     account.stacks |= {stack: "CREATE_IN_PROGRESS", made.settings.cluster_spec.name: "CREATE_IN_PROGRESS"}
     assert not diagnose(made, Now()).failed
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["diagnose", "trn1-16", *arguments])
+    return command.main()
+
+
+@pytest.mark.slow
+def test_the_command(operated: Operated, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(monkeypatch) == 0
+    assert "Nothing failed" in capsys.readouterr().out
+    operated.log(
+        "ip-10-0-1-2.i-0123.slurm_resume", "INFO - hello", "ERROR - (InsufficientInstanceCapacity) trn1:free:[b]"
+    )
+    assert run(monkeypatch) == 1
+    assert "trn1:free:[b]" in capsys.readouterr().out
+    assert run(monkeypatch, "--json") == 1
+    assert [each["id"] for each in json.loads(capsys.readouterr().out)["causes"]] == ["insufficient-capacity"]
+    allowed = {"Effect": "Allow", "Action": "cloudformation:DescribeStacks", "Resource": "*"}
+    with operated.aws.restricted({"Version": "2012-10-17", "Statement": [allowed]}) as environment:
+        operated.act_as(environment, monkeypatch)
+        assert run(monkeypatch) == 1
+    assert "ec2:DescribeInstances is not allowed" in capsys.readouterr().out

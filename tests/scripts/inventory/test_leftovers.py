@@ -21,7 +21,7 @@ from scripts.inventory.leftovers import parallelcluster_bucket
 from scripts.inventory.model import PREFIX, Leftover
 from scripts.inventory.removal import remove
 from tests.emulator.account import trust
-from tests.scripts.destroy.accounts import FastClock, unanswered
+from tests.scripts.destroy.accounts import FastClock
 from tests.scripts.destroy.remains import REGION, VERSIONS, Remains
 
 pytestmark = pytest.mark.slow
@@ -130,40 +130,6 @@ def test_commands_of_a_cluster_that_exists_are_no_leftover(
     assert "/ultracluster/trn1-16/commands" not in ids(deployment)
 
 
-def test_deleted_stacks_are_asked_for_their_resources_once(
-    rehearsed_aws: EmulatedAws, deployment: Deployment, remains: Remains, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    remains.kept_by_stack(OURS)
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "operator")
-    asking = Deployment("trn1-16", deployment.settings)
-    for _ in range(3):
-        leftovers.find(asking)
-    assert rehearsed_aws.calls().count("cloudformation:ListStackResources") == 1
-
-
-def test_a_missing_permission_is_told_and_the_rest_is_searched(
-    rehearsed_aws: EmulatedAws,
-    deployment: Deployment,
-    leave: Callable[[str], set[str]],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    ours = leave(OURS)
-    policy = {
-        "Version": "2012-10-17",
-        "Statement": [
-            {"Effect": "Allow", "Action": "*", "Resource": "*"},
-            {"Effect": "Deny", "Action": "dynamodb:ListTables", "Resource": "*"},
-        ],
-    }
-    denied: list[str] = []
-    with rehearsed_aws.restricted(policy) as environment:
-        for name, value in environment.items():
-            monkeypatch.setenv(name, value)
-        found = {each.id for each in leftovers.find(Deployment("trn1-16", deployment.settings), denied)}
-    assert ours - found == {"parallelcluster-trn1-16", "parallelcluster-slurm-trn1-16"}
-    assert any("ListTables" in each for each in denied)
-
-
 def test_a_sweep_continues_if_something_cannot_be_removed(
     deployment: Deployment, leave: Callable[[str], set[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -188,7 +154,7 @@ def test_a_sweep_continues_if_something_cannot_be_removed(
 
 
 def test_a_sweep_waits_for_what_is_in_use_and_ignores_what_is_deleted_already(
-    rehearsed_aws: EmulatedAws, deployment: Deployment, remains: Remains, monkeypatch: pytest.MonkeyPatch
+    rehearsed_aws: EmulatedAws, deployment: Deployment, remains: Remains
 ) -> None:
     remains.of(OURS)
     user, ec2 = remains.user_of_group(OURS), rehearsed_aws.client("ec2", REGION)
@@ -199,8 +165,7 @@ def test_a_sweep_waits_for_what_is_in_use_and_ignores_what_is_deleted_already(
         if sentence.startswith("eni-"):
             ec2.delete_network_interface(NetworkInterfaceId=sentence.split(maxsplit=1)[0])
 
-    with unanswered(monkeypatch, "TerminateInstances", "DescribeInstances"):
-        outcome = destroy(deployment, Options(sweep=True), clock=FastClock(moment=0), say=quicker)
+    outcome = destroy(deployment, Options(sweep=True), clock=FastClock(moment=0), say=quicker)
     [failure] = outcome.failures
     assert "could not be removed within 15 minutes" in failure
     assert "(DependencyViolation) when calling the DeleteSecurityGroup" in failure

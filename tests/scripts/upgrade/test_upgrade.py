@@ -184,24 +184,6 @@ def test_a_dry_run_tells_the_steps_and_changes_nothing(backend: FakeBackend) -> 
     assert "check of dev-2" in backend.said
 
 
-def test_the_answer_no_changes_nothing(backend: FakeBackend) -> None:
-    before = backend.path.read_bytes()
-    backend.agrees = False
-    work = backend.upgrade(OTHER_OS)
-
-    assert work.run() == "stopped"
-
-    assert (backend.path.read_bytes(), names(work)) == (before, [])
-    assert "The same command continues here" in backend.said[-1]
-
-
-def test_each_step_that_changes_something_is_confirmed(backend: FakeBackend) -> None:
-    backend.upgrade(OTHER_OS).run()
-
-    assert [text.split()[0] for text in backend.asked] == ["Write", "Deploy", "Let", "Destroy", "Deploy"]
-    assert "/home" in backend.asked[3]
-
-
 @pytest.mark.parametrize("edits", [(OTHER_OS,), ()], ids=["set", "anyway"])
 def test_killed_anywhere_the_same_command_continues(tmp_path: Path, edits: tuple[str, ...]) -> None:
     for kill in range(14):  # all points but the last, at which everything is done
@@ -311,33 +293,6 @@ def test_changes_of_the_file_meanwhile_stay(backend: FakeBackend) -> None:
     assert (backend.generation, backend.settings.cluster.os) == (2, "ubuntu2204")
 
 
-def test_a_file_that_is_broken_meanwhile_is_told_and_left_alone(backend: FakeBackend) -> None:
-    work = backend.upgrade(OTHER_OS)
-
-    def agreed(_: str) -> bool:
-        backend.path.write_text("cluster: [\n", encoding="utf-8")
-        return True
-
-    work.options = replace(work.options, agreed=agreed)
-    with pytest.raises(UnusableError, match=r"config/dev\.yaml was changed meanwhile: not YAML"):
-        work.run()
-
-    assert backend.path.read_text(encoding="utf-8") == "cluster: [\n"
-
-
-def test_what_exists_is_not_created_again(backend: FakeBackend) -> None:
-    backend.points_left = 6
-    with pytest.raises(KilledError):
-        backend.upgrade(OTHER_OS).run()
-    backend.points_left = 10**6
-    work = backend.upgrade(OTHER_OS)
-
-    work.run()
-
-    assert [each.name for each in work.steps if each.outcome == "already"] == ["settings", "deploy"]
-    assert backend.said.count("check of dev-2") == 1
-
-
 def test_a_blocked_second_cluster_leaves_the_file_unchanged(backend: FakeBackend) -> None:
     before = backend.path.read_bytes()
     backend.blockers = [Finding(Status.FAIL, "no")]
@@ -378,13 +333,6 @@ def test_all_violations_of_new_values_are_told_at_once_and_the_file_stays(backen
     assert "cluster.os: got 'windows'" in str(told.value)
     assert "cluster.head_node.instance_type: got 'c7g.large'" in str(told.value)
     assert backend.path.read_bytes() == before
-
-
-def test_another_version_of_parallelcluster_is_first_to_be_known_to_the_project(backend: FakeBackend) -> None:
-    with pytest.raises(
-        UnusableError, match=r"cluster.parallelcluster_version: got '9.9.9'[^\0]*CONTRIBUTING.md, Versions"
-    ):
-        backend.upgrade("cluster.parallelcluster_version=9.9.9").run()
 
 
 @pytest.mark.parametrize(

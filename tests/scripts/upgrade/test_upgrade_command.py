@@ -13,6 +13,7 @@ from scripts.command import CONFIG, OperationError
 from scripts.commands import upgrade
 from scripts.upgrade import backend as upgrade_backend
 from scripts.upgrade.upgrade import Result
+from tests.scripts.destroy.accounts import Terminal
 from tests.scripts.upgrade.test_upgrade import OTHER_OS, STEPS, FakeBackend
 
 
@@ -22,13 +23,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "dev.yaml").write_bytes((CONFIG / "dev.yaml").read_bytes())
     monkeypatch.setattr(command, "CONFIG", tmp_path)
     return tmp_path
-
-
-class Terminal(io.StringIO):
-    """A terminal at which somebody types."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 @pytest.fixture
@@ -51,39 +45,6 @@ def test_without_a_terminal_somebody_must_have_agreed(
 ) -> None:
     assert run(monkeypatch, *arguments) == 2
     assert "pass --yes or --dry-run" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (["--set", "cluster.os"], "--set: got cluster.os; allowed: cluster.KEY=VALUE"),
-        (["--skip", "nonsense"], "--skip: no check 'nonsense'"),
-    ],
-)
-def test_arguments_that_cannot_be_used_are_told(
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    arguments: list[str],
-    says: str,
-) -> None:
-    before = (folder / "dev.yaml").read_bytes()
-
-    assert run(monkeypatch, "--yes", *arguments) == 2
-
-    assert says in capsys.readouterr().err
-    assert (folder / "dev.yaml").read_bytes() == before
-
-
-@pytest.mark.parametrize("hours", ["0", "nan", "soon"])
-def test_a_limit_is_a_number_of_hours(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], hours: str
-) -> None:
-    with pytest.raises(SystemExit) as ended:
-        run(monkeypatch, f"--drain-limit={hours}")
-
-    assert ended.value.code == 2
-    assert "--drain-limit" in capsys.readouterr().err
 
 
 def test_json_is_all_that_is_printed(
@@ -125,16 +86,3 @@ def test_an_end_in_mid_way_tells_what_was_done(
     told = capsys.readouterr().err
     assert "the head node does not answer" in told
     assert "Done so far: settings, deploy. What AWS has started continues. The same command continues where" in told
-
-
-def test_ctrl_c_in_the_first_step_says_what_continues(
-    backend: FakeBackend, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(backend, "plan", interrupt)
-
-    assert run(monkeypatch, "--set", OTHER_OS, "--yes") == 130
-
-    assert "Done so far: no step. What AWS has started continues." in capsys.readouterr().err

@@ -44,7 +44,6 @@ FAILURE_CODES = {
 """Of pcluster/models/cluster_resources.py of aws-parallelcluster 3.16.1."""
 ORDINARY = Path(__file__).with_name("causes") / "ordinary.txt"
 """Lines as nodes write them at each start, some with words of failure."""
-PAGE = Path(__file__).parents[3] / "docs" / "diagnose.md"
 
 
 def found_in(kind: str, text: str) -> Finding | None:
@@ -58,7 +57,7 @@ def test_every_cause_has_one_row_and_a_sample_of_every_place_where_it_is_seen() 
 
 
 @pytest.mark.parametrize("cause", table(), ids=lambda cause: cause.id)
-def test_a_cause_is_complete_and_in_the_document(cause: Cause) -> None:
+def test_a_cause_is_complete(cause: Cause) -> None:
     assert set(cause.seen) <= set(SEEN) == {"event", "instance", "provider", *KINDS}
     assert set(cause.logs or ()) <= {"provider", *KINDS}
     assert cause.source.startswith("https://")
@@ -66,11 +65,6 @@ def test_a_cause_is_complete_and_in_the_document(cause: Cause) -> None:
     placeholders = set(re.findall(r"{(\w+)}", cause.why + " ".join(cause.do)))
     assert placeholders <= {*NAMES, *cause.pattern.groupindex}
     assert placeholders >= set(cause.pattern.groupindex), "a group is there to be shown"
-    places = ", ".join(SEEN[each] for each in cause.seen)
-    row = f"| `{cause.id}` | [{cause.title}]({cause.source}) | {places} |"
-    page = PAGE.read_text(encoding="utf-8")
-    assert row in page
-    assert page.count("\n| `") == len(table())
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=[f"{each['cause']}-{n}" for n, each in enumerate(SAMPLES)])

@@ -61,8 +61,15 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ScaledCluster:
 def plan(kind: Kind | None, status: str = "RUNNING", findings: tuple[Finding, ...] = ()) -> Plan:
     change = ClusterChange(PATH, "16", "8", kind or Kind.LIVE, passes_now=kind is Kind.LIVE)
     cluster = ClusterPlan("trn1-16", True, "", status, (change,) if kind else ())
-    stacks = [StackPlan("trn1-16-cluster", Source.CHANGE_SET if kind else Source.SAME, other=("x",) if kind else ())]
-    return Plan("trn1-16", "us-west-2", "account 1", stacks, cluster, findings)
+    stack = StackPlan("trn1-16-cluster", Source.CHANGE_SET if kind else Source.SAME, other=("x",) if kind else ())
+    return Plan(
+        environment="trn1-16",
+        region="us-west-2",
+        against="account 1",
+        stacks=(stack,),
+        cluster=cluster,
+        findings=findings,
+    )
 
 
 @pytest.mark.parametrize("target", [None, "trn1", "trn1/trn1-32xl"])

@@ -98,7 +98,14 @@ class FakeBackend(Backend):
         change = ClusterChange("Image.Os", made_with, wanted, Kind.REFUSED, passes_now=False)
         refused = exists and made_with != wanted
         cluster = ClusterPlan(settings.cluster_spec.name, exists, "", changes=(change,) if refused else ())
-        return Plan("dev", "us-west-2", "", [stack], cluster, self.blockers)
+        return Plan(
+            environment="dev",
+            region="us-west-2",
+            against="",
+            stacks=(stack,),
+            cluster=cluster,
+            findings=tuple(self.blockers),
+        )
 
     def show(self, plan: Plan) -> None:
         self.said.append(f"plan of {plan.cluster.name}")

@@ -147,7 +147,7 @@ def of_cluster(reader: Reader, operation: Operation | None, now: datetime) -> li
     Its logs are not read if the operation that failed is a recent one of the cluster, to which they belong. Needs
     cloudformation:DescribeStacks, ec2:DescribeInstances, logs:DescribeLogGroups and FilterLogEvents.
     """
-    name = reader.deployment.settings.cluster_spec.name
+    name = reader.cluster_name
     stack: dict[str, Any] | None = reader.try_fetch(
         f"stack {name}", "cloudformation:DescribeStacks", lambda: reader.deployment.stack(name), None
     )
@@ -168,7 +168,7 @@ def _of_head_node(reader: Reader, now: datetime) -> Iterator[Evidence]:
     instances = reader.instances()
     if instances is None:
         return
-    name = reader.deployment.settings.cluster_spec.name
+    name = reader.cluster_name
     heads = {each["State"]["Name"]: each["InstanceId"] for each in instances if is_head_node(each)}
     if "running" not in heads:
         texts = [f"The head node {instance_id} is {state}" for state, instance_id in heads.items()]
@@ -178,7 +178,7 @@ def _of_head_node(reader: Reader, now: datetime) -> Iterator[Evidence]:
 
 def _is_of_cluster(reader: Reader, operation: Operation) -> bool:
     deployment = reader.deployment
-    return operation.stack in (deployment.stack_name("cluster"), deployment.settings.cluster_spec.name)
+    return operation.stack in (deployment.stack_name("cluster"), reader.cluster_name)
 
 
 def _logs(reader: Reader, operation: Operation) -> list[Evidence]:
@@ -202,7 +202,7 @@ def _find(reader: Reader, evidence: Evidence) -> Finding | None:
     stack = evidence.place if evidence.kind == "event" else cluster_stack
     names = {
         "env": deployment.environment,
-        "cluster": deployment.settings.cluster_spec.name,
+        "cluster": reader.cluster_name,
         "region": deployment.settings.region,
         "stack": stack,
         "root": stack,

@@ -169,7 +169,7 @@ def _sort(reader: Reader, operation: Operation, root: str, events: list[dict[str
 
 def _cluster_stacks(reader: Reader, since: datetime) -> list[str]:
     """Return the ids of the cluster's own stacks that exist, or were deleted since a time."""
-    name = reader.deployment.settings.cluster_spec.name
+    name = reader.cluster_name
     alive: dict[str, Any] | None = reader.try_fetch(
         f"stack {name}", "cloudformation:DescribeStacks", lambda: reader.deployment.stack(name), None
     )

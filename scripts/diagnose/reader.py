@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -63,6 +64,11 @@ class Reader:
     read: list[str] = field(default_factory=list)
     denied: list[str] = field(default_factory=list)
     cut_off: list[str] = field(default_factory=list)
+
+    @cached_property
+    def cluster_name(self) -> str:
+        """ParallelCluster's name of the cluster."""
+        return self.deployment.settings.cluster_spec.name
 
     def cluster_group(self) -> str:
         """Return the newest log group of the cluster; empty: there is none. Needs logs:DescribeLogGroups."""

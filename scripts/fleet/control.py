@@ -45,7 +45,7 @@ START_STATUSES: Final = ("START_REQUESTED", "STARTING", RUNNING)
 PROTECTED is beside them: running, but queues are closed whose nodes kept failing.
 https://docs.aws.amazon.com/parallelcluster/latest/ug/slurm-protected-mode-v3.html
 """
-SECONDS_BETWEEN_LOOKS: Final = 15.0
+SECONDS_BETWEEN_POLLS: Final = 15.0
 _COMPUTE = {"Key": "parallelcluster:node-type", "Value": "Compute"}
 
 
@@ -180,7 +180,7 @@ def start(deployment: Deployment, *, clock: Clock, say: Say, limit: float = 3600
         report(f"The fleet is {now}.")
         return now == RUNNING
 
-    if not clock.until(with_retries(runs, clock, report), every=SECONDS_BETWEEN_LOOKS, limit=limit):
+    if not clock.until(with_retries(runs, clock, report), every=SECONDS_BETWEEN_POLLS, limit=limit):
         raise OperationError(
             f"The fleet is {status(deployment)} after {limit / 60:.0f} min. The same command continues to wait; "
             "more is in /var/log/parallelcluster/clustermgtd on the head node."
@@ -258,7 +258,7 @@ def _wait_until_gone(deployment: Deployment, clock: Clock, say: Say, limit: floa
         report(f"The fleet is {now}, {nodes(states.total())} left{': ' if parts else '.'}{parts}")
         return now == STOPPED and not states
 
-    if not clock.until(with_retries(gone, clock, report), every=SECONDS_BETWEEN_LOOKS, limit=limit):
+    if not clock.until(with_retries(gone, clock, report), every=SECONDS_BETWEEN_POLLS, limit=limit):
         left = [each["InstanceId"] for each in instances(deployment)]
         shown = ", ".join(left[:LISTED]) + (", ..." if len(left) > LISTED else "")
         raise OperationError(
@@ -277,7 +277,7 @@ def _wait_for_static_nodes(head_node: HeadNode, clock: Clock, report: Changes, l
             report(f"Static nodes that are not ready: {state.missing_static:,}")
         return not state.missing_static
 
-    if not clock.until(with_retries(ready, clock, report), every=SECONDS_BETWEEN_LOOKS, limit=limit):
+    if not clock.until(with_retries(ready, clock, report), every=SECONDS_BETWEEN_POLLS, limit=limit):
         missing = f"{state.missing_static:,}" if state else "an unknown number of"
         raise OperationError(
             f"After {limit / 60:.0f} min {missing} static nodes are not ready. The same command continues to wait; "

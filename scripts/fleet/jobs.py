@@ -18,7 +18,7 @@ DRAIN: Final = "drain"
 Others are ``down`` (jobs wait) and ``inactive`` (ParallelCluster has stopped the fleet, or protects the queue).
 https://slurm.schedmd.com/sinfo.html
 """
-SECONDS_BETWEEN_LOOKS: Final = 60.0
+SECONDS_BETWEEN_POLLS: Final = 60.0
 LISTED: Final = 10
 """Jobs and nodes that a message names."""
 
@@ -98,7 +98,7 @@ def wait_for_end(head_node: HeadNode, clock: Clock, say: Say, limit: float | Non
         return not unfinished(state)
 
     condition = with_retries(ended, clock, report)
-    if not clock.until(condition, every=SECONDS_BETWEEN_LOOKS, limit=inf if limit is None else limit):
+    if not clock.until(condition, every=SECONDS_BETWEEN_POLLS, limit=inf if limit is None else limit):
         raise OperationError(f"Jobs have not ended:\n{left}")
 
 

@@ -243,7 +243,7 @@ def _verify(scaling: Scaling, clock: Clock, say: Say) -> None:
         return known == expected
 
     condition = with_retries(is_known, clock, Changes(say))
-    if not clock.until(condition, every=fleet.SECONDS_BETWEEN_LOOKS, limit=SECONDS_TO_RELOAD):
+    if not clock.until(condition, every=fleet.SECONDS_BETWEEN_POLLS, limit=SECONDS_TO_RELOAD):
         raise OperationError(f"Nodes of {scaling.name} in Slurm: {known or 'not known'}; deployed: {expected}")
 
 

@@ -69,9 +69,9 @@ def test_events_are_read_to_the_beginning_of_the_operation_and_no_further() -> N
 
 def test_there_are_bounds_for_what_is_read() -> None:
     made, account, stack = failed()
-    for _ in range(20_000):
+    for _ in range(6_000):
         account.event(stack, 1, "CREATE_FAILED Custom::PclusterCluster Cluster: Strange")
-    account.deleted = [{"StackName": "x", "StackId": stack_id("x"), "DeletionTime": NOW}] * 5_000
+    account.deleted = [{"StackName": "x", "StackId": stack_id("x"), "DeletionTime": NOW}] * 2_500
     account.lines_in_page = 10
     for _ in range(1_000):
         account.line(stream("boot"), 1, "error: strange")

@@ -163,7 +163,7 @@ def test_a_head_node_that_stays_silent_ends_a_drain(cluster: FakeCluster) -> Non
     cluster.at(2, error=SILENCE)
     with pytest.raises(HeadNodeError, match="did not answer"):
         cluster.drain()
-    assert cluster.sleeps == 2 + SECONDS_OF_SILENCE / jobs.SECONDS_BETWEEN_LOOKS
+    assert cluster.sleeps == 2 + SECONDS_OF_SILENCE / jobs.SECONDS_BETWEEN_POLLS
 
 
 def test_a_drain_that_exceeds_its_limit_names_the_jobs_known_last_and_how_to_open_the_queues(

@@ -191,19 +191,18 @@ def test_a_dry_run_tells_the_steps_and_changes_nothing(backend: FakeBackend) -> 
     assert "check of dev-2" in backend.said
 
 
-@pytest.mark.parametrize("edits", [(OTHER_OS,), ()], ids=["set", "anyway"])
-def test_killed_anywhere_the_same_command_continues(tmp_path: Path, edits: tuple[str, ...]) -> None:
+def test_killed_anywhere_the_same_command_continues(tmp_path: Path) -> None:
     for kill in range(14):  # all points but the last, at which everything is done
         (tmp_path / str(kill)).mkdir()
         backend = FakeBackend(tmp_path / str(kill))
         backend.points_left = kill
         with pytest.raises(KilledError):
-            backend.upgrade(*edits, anyway=not edits).run()
+            backend.upgrade(OTHER_OS).run()
         assert 1 <= len(backend.statuses) <= 2
         assert backend.generation in (max(backend.statuses), max(backend.statuses) + 1)
         backend.points_left = 10**6
 
-        assert backend.upgrade(*edits, anyway=not edits).run() == "complete"
+        assert backend.upgrade(OTHER_OS).run() == "complete"
 
         assert (backend.statuses, backend.generation, backend.alarms) == ({2: "CREATE_COMPLETE"}, 2, "dev-2")
         assert backend.done[-1] == "destroyed dev" or backend.done == ["drained dev", "destroyed dev"]
@@ -211,7 +210,7 @@ def test_killed_anywhere_the_same_command_continues(tmp_path: Path, edits: tuple
 
 
 def test_until_the_first_is_being_destroyed_abandon_goes_back(tmp_path: Path) -> None:
-    for kill in range(14):
+    for kill in range(0, 14, 2):
         (tmp_path / str(kill)).mkdir()
         backend = FakeBackend(tmp_path / str(kill))
         backend.points_left = kill
@@ -268,8 +267,7 @@ def test_clusters_that_do_not_match_the_settings_are_an_error(
         backend.upgrade(OTHER_OS).run()
 
 
-@pytest.mark.parametrize("status", ["ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "REVIEW_IN_PROGRESS"])
-@pytest.mark.parametrize("anyway", [False, True])
+@pytest.mark.parametrize(("status", "anyway"), [("ROLLBACK_COMPLETE", False), ("REVIEW_IN_PROGRESS", True)])
 def test_a_cluster_that_failed_to_come_up_is_not_replaced(backend: FakeBackend, status: str, anyway: bool) -> None:
     backend.statuses = {1: status}
     before = backend.path.read_bytes()

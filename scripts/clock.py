@@ -32,3 +32,56 @@ class Clock:
                 return False
             self.sleep(every)
         return True
+
+
+SECONDS_OF_SILENCE = 600.0
+"""How long AWS or a head node may give no answer before `with_retries` gives up."""
+
+
+class Changes:
+    """Passes on a message only if it differs from the last one."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._last = ""
+
+    def __call__(self, message: str) -> None:
+        """Say a message, unless it was the last one."""
+        if message != self._last:
+            self._say(message)
+        self._last = message
+
+
+def with_retries(condition: Callable[[], bool], clock: Clock, report: Changes) -> Callable[[], bool]:
+    """Return a condition that counts "no answer" as "not yet", for `SECONDS_OF_SILENCE` in a row.
+
+    After that, and at once if the credentials are not valid any more or a permission is missing, it raises what the
+    last check raised.
+
+    Args:
+        condition: Asks AWS or the head node.
+        clock: Time.
+        report: Told that there was no answer.
+    """
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    from scripts.aws_errors import credentials_hint, is_denied
+    from scripts.remote.head_node import HeadNodeError
+
+    silent_since: datetime | None = None
+
+    def check() -> bool:
+        nonlocal silent_since
+        try:
+            found = condition()
+        except (BotoCoreError, ClientError, HeadNodeError) as error:
+            silent_since = silent_since or clock.now()
+            is_over = (clock.now() - silent_since).total_seconds() >= SECONDS_OF_SILENCE
+            if is_over or is_denied(error) or credentials_hint(error):
+                raise
+            report(f"No answer, trying again: {error}")
+            return False
+        silent_since = None
+        return found
+
+    return check

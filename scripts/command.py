@@ -117,3 +117,24 @@ def run(parsed: argparse.Namespace, program: Program) -> int:
     except BrokenPipeError:  # the reader has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
+
+
+def speaker(console: Console) -> Say:
+    """Return what prints messages: to the console, or to standard error where that is silent, as with --json."""
+    if console.quiet:
+        return lambda message: print(message, file=sys.stderr)
+    return lambda message: console.print(message, markup=False)
+
+
+def confirm(question: str = "") -> None:
+    """Ask, and return if the answer is yes.
+
+    Raises:
+        OperationError: It is not.
+    """
+    try:
+        answer = input(f"{question}\nContinue? [y/N] ".lstrip())
+    except EOFError:
+        answer = ""
+    if answer.strip().lower() not in ("y", "yes"):
+        raise OperationError("Nothing was changed.")

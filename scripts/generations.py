@@ -1,7 +1,7 @@
-"""Which generations of a deployment's cluster there are in the account, whatever the settings file at hand says.
+"""Which generations of a deployment's cluster exist in the account, whatever the settings file says.
 
 A settings file names one generation. During an upgrade there are two, and a checkout from before an upgrade names one
-that is gone; who looks at the named one alone misses a cluster that bills.
+that is deleted; a command that asks for the named one alone misses a cluster that bills.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ def existing(deployment: Deployment) -> dict[int, str]:
 def among(settings: Settings, listed: Iterable[dict[str, Any]]) -> dict[int, str]:
     """Return the statuses of the stacks of a deployment's clusters, by generation, the oldest first.
 
-    Where the deployment's own stack of a cluster (NAME-cluster-N) is gone and ParallelCluster's is left, the status is
-    that of the latter. This is known of generations up to that of the settings: later ones were never these settings',
-    and a cluster called NAME-2 can be that of a deployment called NAME-2. A stack in REVIEW_IN_PROGRESS counts.
+    Where the deployment's own stack of a cluster (NAME-cluster-N) is deleted and ParallelCluster's exists, the status
+    is that of the latter. This is known of generations up to that of the settings: later ones were never theirs, and a
+    cluster called NAME-2 can be that of a deployment called NAME-2. A stack in REVIEW_IN_PROGRESS counts.
 
     Args:
         settings: Those of the deployment.
@@ -38,16 +38,16 @@ def among(settings: Settings, listed: Iterable[dict[str, Any]]) -> dict[int, str
     stacks = {each["StackName"]: each for each in listed}
     first = settings.of_generation(1).stack_name("cluster")
     pattern = re.compile(rf"{re.escape(first)}(?:-([2-9]|[1-9]\d+))?")
-    found = {
+    statuses = {
         int(match[1] or 1): str(stack["StackStatus"])
         for name, stack in stacks.items()
         if (match := pattern.fullmatch(name)) and _is_of(settings.name, stack)
     }
     for generation in range(1, settings.cluster.generation + 1):
         own = stacks.get(settings.of_generation(generation).cluster_spec.name)
-        if generation not in found and own is not None and _is_left(own, stacks, settings.name):
-            found[generation] = str(own["StackStatus"])
-    return dict(sorted(found.items()))
+        if generation not in statuses and own is not None and _is_left(own, stacks, settings.name):
+            statuses[generation] = str(own["StackStatus"])
+    return dict(sorted(statuses.items()))
 
 
 def _is_of(deployment_name: str, stack: dict[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""The way back after a head node was lost: /home of one of its snapshots, copied to the head node that runs now."""
+"""Recovery of a lost head node: /home of one of its snapshots, copied to the running head node."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from scripts.remote.head_node import HeadNode
 from ultracluster.domain.names import SNAPSHOT_TAG
 
 HOURS = 12
-"""How long the copy may take: what a volume has of a snapshot comes from S3 when it is read first."""
+"""How long the copy may take: data of a snapshot comes from S3 when it is read first."""
 RESTORE_TAG = "ultracluster:restore"
-"""Tag of a volume that was made to copy from; its value is the snapshot."""
+"""Tag of a volume that was created to copy from; its value is the snapshot."""
 _DEVICE = "/dev/sdf"
-_SECONDS_BETWEEN_LOOKS, _SECONDS_OF_A_VOLUME = 3.0, 600.0
+_EVERY, _SECONDS_OF_A_VOLUME = 3.0, 600.0
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A snapshot of a head node's root volume: its id, of which volume and cluster, when it was begun, its size."""
+    """A snapshot of a head node's root volume: its id, of which volume and cluster, when it was started, its size."""
 
     id: str
     volume: str
@@ -39,7 +39,7 @@ def snapshots(deployment: Deployment) -> list[Snapshot]:
         {"Name": "status", "Values": ["completed"]},
     ]
     listed = deployment.account.list("ec2", "describe_snapshots", OwnerIds=["self"], Filters=wanted)
-    found = [
+    unsorted = [
         Snapshot(
             each["SnapshotId"],
             each["VolumeId"],
@@ -49,22 +49,22 @@ def snapshots(deployment: Deployment) -> list[Snapshot]:
         )
         for each in listed
     ]
-    return sorted(found, key=lambda each: each.since, reverse=True)
+    return sorted(unsorted, key=lambda each: each.since, reverse=True)
 
 
-def choose(found: Sequence[Snapshot], present: Collection[str], wanted: str | None) -> Snapshot:
+def choose(snapshots: Sequence[Snapshot], present: Collection[str], wanted: str | None) -> Snapshot:
     """Return the snapshot to copy from.
 
     Args:
-        found: Those that there are, the newest first.
-        present: Volumes of the head node that runs; what is on them is not lost.
-        wanted: The id that was asked for; None: the newest of a head node that is gone.
+        snapshots: The snapshots, the newest first.
+        present: Volumes of the running head node; their data is not lost.
+        wanted: The id that was asked for; None: the newest of a head node that does not exist any more.
 
     Raises:
         OperationError: There is no such snapshot.
     """
-    known = ", ".join(each.id for each in found) or "none"
-    for each in found:
+    known = ", ".join(each.id for each in snapshots) or "none"
+    for each in snapshots:
         if each.id == wanted or (wanted is None and each.volume not in present):
             return each
     if wanted is None:
@@ -81,8 +81,8 @@ def restore(deployment: Deployment, wanted: str | None, clock: Clock, say: Say) 
     :DetachVolume and :DeleteVolume, and what `HeadNode.run` needs.
 
     Raises:
-        OperationError: There is no such snapshot or no head node, /home is on EFS, or the copy failed; what is left is
-            said.
+        OperationError: There is no such snapshot or no head node, /home is on EFS, or the copy failed; the message
+            says what is left.
     """
     if deployment.settings.cluster.head_node.shared_storage == "efs":
         raise OperationError(
@@ -96,7 +96,7 @@ def restore(deployment: Deployment, wanted: str | None, clock: Clock, say: Say) 
     say(f"{chosen.id} of {chosen.cluster}, {chosen.since:%Y-%m-%d %H:%M} UTC, {chosen.gib:,} GiB")
     volume = _volume(deployment, chosen, instance["Placement"]["AvailabilityZone"])
     left = (
-        f"{volume}, a copy of {chosen.id}, is left and costs. The same command continues; to give it up, once no copy "
+        f"{volume}, a copy of {chosen.id}, is left and costs. The same command continues; to delete it, once no copy "
         f"runs: {deployment.command('ec2', 'detach-volume', '--volume-id', volume)}, then "
         f"{deployment.command('ec2', 'delete-volume', '--volume-id', volume)}"
     )
@@ -115,7 +115,7 @@ def restore(deployment: Deployment, wanted: str | None, clock: Clock, say: Say) 
 
 
 def script(volume: str) -> str:
-    """Return a shell script for root that copies /home of an attached volume, and fails with a word of why.
+    """Return a shell script for root that copies /home of an attached volume, or fails with a reason.
 
     The root file system is the largest that has one of AWS's images' types. It is mounted read-only, after its journal,
     which a snapshot of a running node needs; XFS would refuse the UUID that the node's own root has if both are of one
@@ -126,7 +126,7 @@ def script(volume: str) -> str:
     return f"""\
 set -eu
 exec 9>/run/lock/ultracluster-restore
-flock --nonblock 9 || {{ echo "another copy is under way on this node" >&2; exit 1; }}
+flock --nonblock 9 || {{ echo "another copy is running on this node" >&2; exit 1; }}
 device='' looks=0
 while [ -z "$device" ]; do
     looks=$((looks + 1))
@@ -150,7 +150,7 @@ printf '%s\\n' "$told" | grep --extended-regexp '^(Number of regular files trans
 
 
 def _volume(deployment: Deployment, snapshot: Snapshot, zone: str) -> str:
-    """Return the volume that an earlier call made of the snapshot, or make one, with the tag of leftovers."""
+    """Return the volume that an earlier call created of the snapshot, or create one, with the tag of leftovers."""
     ec2 = deployment.account.client("ec2")
     states = ["creating", "available", "in-use"]
     wanted = {f"tag:{RESTORE_TAG}": [snapshot.id], "availability-zone": [zone], "status": states}
@@ -175,8 +175,8 @@ def _volume(deployment: Deployment, snapshot: Snapshot, zone: str) -> str:
 
 
 def _described(deployment: Deployment, volume: str) -> dict[str, Any]:
-    [found] = deployment.account.client("ec2").describe_volumes(VolumeIds=[volume])["Volumes"]
-    return dict(found)
+    [described] = deployment.account.client("ec2").describe_volumes(VolumeIds=[volume])["Volumes"]
+    return dict(described)
 
 
 def _attach(deployment: Deployment, volume: str, instance: str, clock: Clock) -> None:
@@ -201,6 +201,6 @@ def _await(deployment: Deployment, volume: str, states: Collection[str], clock: 
     def reached() -> bool:
         return _described(deployment, volume)["State"] in states
 
-    if not clock.until(reached, every=_SECONDS_BETWEEN_LOOKS, limit=_SECONDS_OF_A_VOLUME):
+    if not clock.until(reached, every=_EVERY, limit=_SECONDS_OF_A_VOLUME):
         state = _described(deployment, volume)["State"]
         raise OperationError(f"{volume} is still {state}; expected: {' or '.join(states)}.")

@@ -1,4 +1,4 @@
-"""What Slurm says of nodes and jobs, asked on the head node in one command."""
+"""What Slurm says of queues, nodes and jobs, asked on the head node in one command."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 JOBS_LISTED = 40
 PROBLEMS_LISTED = 25
 _WIDTH = 120
-"""Characters of names of nodes, and of a reason. With the two numbers above, 50 queues stay below what Systems Manager
-gives back of a command's output (`head_node.OUTPUT_LIMIT`)."""
+"""Characters of names of nodes, and of a reason. The two numbers above and this one keep the answer below what Systems
+Manager returns of a command's output (`head_node.OUTPUT_LIMIT`)."""
 ACTIVE = frozenset({"COMPLETING", "CONFIGURING", "RESIZING", "RUNNING", "STAGE_OUT", "STOPPED", "SUSPENDED"})
 """States of jobs that have nodes (https://slurm.schedmd.com/squeue.html#SECTION_JOB-STATE-CODES)."""
 WAITING = frozenset({"PENDING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT"})
@@ -26,12 +26,14 @@ section() {{
     echo "# $1"
     sed 's/^/ /'
 }}
-nodes=$(sinfo --noheader --format='%R|%T|%D|%a')
+queues=$(sinfo --noheader --format='%R|%a')
+nodes=$(sinfo --noheader --Node --format='%R|%N|%T')
 problems=$(sinfo --noheader --list-reasons --format='%D|%T|%H|%{_WIDTH}N|%{_WIDTH}E')
 states=$(squeue --noheader --array --states=all --format='%P|%T')
 active=$(jobs_in {",".join(sorted(ACTIVE))})
 waiting=$(jobs_in PENDING)
-printf '%s\\n' "$nodes" | section nodes
+printf '%s\\n' "$queues" | section queues
+printf '%s' "$nodes" | sed -E 's/-[0-9]+\\|([^|]*)$/|\\1/' | sort | uniq --count | sed 's/^ *//' | section nodes
 printf '%s\\n' "$problems" | head --lines={PROBLEMS_LISTED} | section problems
 printf '%s' "$states" | sort | uniq --count | section counts
 printf '%s\\n%s\\n' "$active" "$waiting" | head --lines={JOBS_LISTED} | section jobs
@@ -39,8 +41,9 @@ echo '# end'
 """
 """For a shell on the head node; `parse` reads what it prints.
 
-Reasons and names of jobs may hold any character, line ends as well, so each line within a section begins with a space.
-Jobs that have nodes come first. https://slurm.schedmd.com/sinfo.html, https://slurm.schedmd.com/squeue.html
+One line for each kind and state of node, not for each node. Reasons and names of jobs may hold any character, line ends
+as well, so each line within a section begins with a space. Jobs that have nodes come first.
+https://slurm.schedmd.com/sinfo.html, https://slurm.schedmd.com/squeue.html
 """
 _USABLE = frozenset({"allocated", "completing", "idle", "mixed", "planned", "reserved"})
 _FLAGS = {"~": "power saving", "#": "powering up", "%": "powering down", "!": "powering down", "*": "not responding"}
@@ -49,7 +52,8 @@ _FLAGS = {"~": "power saving", "#": "powering up", "%": "powering down", "!": "p
 Not ``$@^-+``: in a maintenance reservation, to be rebooted, being rebooted, planned for a job, ending a job
 (https://slurm.schedmd.com/sinfo.html#SECTION_NODE-STATE-CODES).
 """
-_NODES = re.compile(r"([^|]+)\|([^|]+)\|(\d+)\|([^|]+)")
+_QUEUE = re.compile(r"([^|]+)\|([^|]+)")
+_NODES = re.compile(r"(\d+) ([^|]+)\|([^|]+)\|([^|]+)")
 _COUNT = re.compile(r"\s*(\d+) ([^|]+)\|(\w+)")
 _PROBLEM = re.compile(r"^(\d+)\|([a-z]\w*\W?)\|([^|\n]*)\|([^|\n]*)\|", re.MULTILINE)
 _JOB = re.compile(r"^(\d+)\|([^|\n]*)\|([^|\n]*)\|([A-Z_]+)\|(\d+)\|([^|\n]*)\|([^|\n]*)\|", re.MULTILINE)
@@ -105,8 +109,27 @@ class Job:
 
 
 @dataclass(frozen=True)
+class NodeKind:
+    """The static nodes of a compute resource (min_count), or its dynamic ones.
+
+    Attributes:
+        queue: The queue.
+        compute_resource: The compute resource.
+        static: Whether they are static.
+        count: How many Slurm knows, running or not.
+        ready: How many take jobs or run them.
+    """
+
+    queue: str
+    compute_resource: str
+    static: bool
+    count: int
+    ready: int
+
+
+@dataclass(frozen=True)
 class SlurmState:
-    """Nodes and jobs of a cluster.
+    """Queues, nodes and jobs of a cluster.
 
     Attributes:
         nodes: Numbers of nodes by state, by queue. Nodes that could be used but are off, on their way or silent are
@@ -114,6 +137,7 @@ class SlurmState:
             such as ``idle`` and ``drained``.
         availability: Whether a queue takes jobs: ``up``, ``down``, ``drain`` or ``inactive``, by queue. ParallelCluster
             makes those inactive that it protects, and all while the fleet is stopped.
+        kinds: The nodes by queue, compute resource and whether they are static.
         problems: The first `PROBLEMS_LISTED` groups of nodes that take no jobs.
         counts: Numbers of jobs by state; each task of an array is one.
         queue_counts: The same by queue; a job that waits in several counts in each.
@@ -122,6 +146,7 @@ class SlurmState:
 
     nodes: Mapping[str, Mapping[str, int]]
     availability: Mapping[str, str]
+    kinds: tuple[NodeKind, ...]
     problems: tuple[Problem, ...]
     counts: Mapping[str, int]
     queue_counts: Mapping[str, Mapping[str, int]]
@@ -136,6 +161,16 @@ class SlurmState:
     def waiting_jobs(self) -> int:
         """How many jobs wait for nodes."""
         return _among(self.counts, WAITING)
+
+    @property
+    def missing_static(self) -> int:
+        """How many static nodes are not ready."""
+        return sum(each.count - each.ready for each in self.kinds if each.static)
+
+    def node_count(self, queue: str, compute_resource: str, *, static: bool) -> int:
+        """Return how many nodes of a kind Slurm knows."""
+        wanted = (queue, compute_resource, static)
+        return sum(each.count for each in self.kinds if (each.queue, each.compute_resource, each.static) == wanted)
 
     def active_in(self, queue: str) -> int:
         """Return how many jobs have nodes in a queue."""
@@ -153,14 +188,17 @@ def parse(text: str) -> SlurmState:
         SlurmError: It did not come to its end, or something else was printed.
     """
     sections = dict(re.findall(r"^# (\w+)\n((?: .*\n?)*)", text, re.MULTILINE))
-    if sections.keys() != {"nodes", "problems", "counts", "jobs", "end"}:
+    if sections.keys() != {"queues", "nodes", "problems", "counts", "jobs", "end"}:
         raise SlurmError(text)
     lines = {name: re.sub(r"^ ", "", body, flags=re.MULTILINE) for name, body in sections.items()}
-    nodes: dict[str, Counter[str]] = {}
-    availability = {}
-    for queue, state, count, available in _matches(_NODES, lines["nodes"]):
-        nodes.setdefault(queue, Counter())[_state(state)] += int(count)
-        availability[queue] = available
+    availability = {row[0]: row[1] for row in _matches(_QUEUE, lines["queues"])}
+    nodes: dict[str, Counter[str]] = {queue: Counter() for queue in availability}
+    kinds: dict[tuple[str, str, bool], Counter[str]] = {}
+    for count, queue, name, written in _matches(_NODES, lines["nodes"]):
+        state = _state(written)
+        nodes.setdefault(queue, Counter())[state] += int(count)
+        life, _, compute_resource = name.removeprefix(f"{queue}-").partition("-")
+        kinds.setdefault((queue, compute_resource, life == "st"), Counter())[state] += int(count)
     counts: Counter[str] = Counter()
     queue_counts: dict[str, Counter[str]] = {}
     for count, queues, state in _matches(_COUNT, lines["counts"]):
@@ -170,6 +208,7 @@ def parse(text: str) -> SlurmState:
     return SlurmState(
         nodes,
         availability,
+        tuple(NodeKind(*identity, found.total(), _among(found, _USABLE)) for identity, found in sorted(kinds.items())),
         tuple(Problem(int(count), *rest) for count, *rest in _records(_PROBLEM, lines["problems"])),
         counts,
         queue_counts,
@@ -181,17 +220,17 @@ def parse(text: str) -> SlurmState:
 
 
 def _matches(pattern: re.Pattern[str], lines: str) -> list[tuple[str, ...]]:
-    found = [pattern.fullmatch(line) for line in lines.splitlines() if line]
-    if None in found:
+    matches = [pattern.fullmatch(line) for line in lines.splitlines() if line]
+    if None in matches:
         raise SlurmError(lines)
-    return [match.groups() for match in found if match]
+    return [match.groups() for match in matches if match]
 
 
 def _records(beginning: re.Pattern[str], lines: str) -> list[list[str]]:
     """Return the fields of records, with single spaces for all white space."""
-    found = list(beginning.finditer(lines))
-    ends = [*(match.start() for match in found), len(lines)][1:]
-    rows = [[*match.groups(), lines[match.end() : end]] for match, end in zip(found, ends, strict=True)]
+    matches = list(beginning.finditer(lines))
+    ends = [*(match.start() for match in matches), len(lines)][1:]
+    rows = [[*match.groups(), lines[match.end() : end]] for match, end in zip(matches, ends, strict=True)]
     return [[" ".join(field.split()) for field in row] for row in rows]
 
 

@@ -1,31 +1,29 @@
 """Delete the cluster of a deployment; on request also its storage, network and alarms.
 
-First it shows what there is, what holds data and what it costs, and everything that stands against the deletion. Then
-it asks for the deployment's name. It stops the fleet, deletes the cluster, then the rest, the file system after a last
-backup, and tells what is left, with what it costs. What AWS refuses is told, and the rest is done. Interrupted, the
-same command goes on where it stopped, on any machine.
+First it shows what there is, what holds data and what it costs, and everything that blocks the deletion. Then it asks
+for the deployment's name. It stops the fleet, deletes the cluster, then the rest, the file system after a last backup,
+and shows what is left, with its costs. If AWS refuses something, it says so and continues with the rest. Interrupted,
+the same command continues where it stopped, on any machine.
 
-Exit code: 0: all of it is gone, or was not there; 1: some is not, or something stands against it, or AWS no longer
-answers; 2: arguments, settings or credentials cannot be used, or nobody can be asked; 130: Ctrl-C (CloudFormation goes
-on with what it began).
+Exit code: 0: everything is deleted, or did not exist; 1: something is not deleted, or blocks it, or AWS does not
+answer; 2: arguments, settings or credentials cannot be used, or standard input is not a terminal; 130: Ctrl-C
+(CloudFormation continues with what it started).
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from typing import TYPE_CHECKING
 
-from scripts.command import DONE, FAILED, OperationError, UnusableError, parser, run
+from scripts.command import DONE, FAILED, OperationError, UnusableError, parser, run, speaker
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from scripts.clock import Clock
-    from scripts.command import Say
     from scripts.deployment import Deployment
-    from scripts.destroy.outcome import Outcome
+    from scripts.destroy.model import Options, Outcome
 
 _EXAMPLES = """\
   python -m scripts destroy trn1-16                        the cluster; file system, network and alarms stay
@@ -38,124 +36,106 @@ _EXAMPLES = """\
 
 def arguments() -> argparse.ArgumentParser:
     """Return the command line's parser."""
-    found = parser("destroy", __doc__, _EXAMPLES)
-    found.add_argument("--storage", action="store_true", help="delete the file system, too, after a last backup")
-    found.add_argument("--network", action="store_true", help="delete the network, too")
-    found.add_argument("--monitoring", action="store_true", help="delete alarms and dashboard, too")
-    found.add_argument("--all", action="store_true", help="the three above")
-    found.add_argument(
+    command = parser("destroy", __doc__, _EXAMPLES)
+    command.add_argument("--storage", action="store_true", help="delete the file system, too, after a last backup")
+    command.add_argument("--network", action="store_true", help="delete the network, too")
+    command.add_argument("--monitoring", action="store_true", help="delete alarms and dashboard, too")
+    command.add_argument("--all", action="store_true", help="the three above")
+    command.add_argument(
         "--no-final-backup",
         action="store_true",
-        help="delete the file system without a last backup, even if none can be",
+        help="delete the file system without a last backup, even if it cannot be backed up",
     )
-    found.add_argument("--bucket", action="store_true", help="with --storage: delete a bucket that was retained, too")
-    found.add_argument(
+    command.add_argument("--bucket", action="store_true", help="with --storage: delete a bucket that was retained, too")
+    command.add_argument(
         "--unprotect",
         action="store_true",
-        help="take termination protection away, and delete what storage.retain keeps",
+        help="remove termination protection, and delete what storage.retain keeps",
     )
-    found.add_argument("--sweep", action="store_true", help="remove leftovers that nothing keeps on purpose")
-    jobs = found.add_mutually_exclusive_group()
-    jobs.add_argument("--drain", action="store_true", help="let jobs end first, however long that takes")
-    jobs.add_argument("--force", action="store_true", help="end jobs, and go on where the head node does not answer")
-    found.add_argument("--dry-run", action="store_true", help="show what would be done, and do nothing")
-    found.add_argument("--yes", action="store_true", help="do not ask: for pipelines")
-    return found
+    command.add_argument("--sweep", action="store_true", help="remove leftovers that are not kept on purpose")
+    jobs = command.add_mutually_exclusive_group()
+    jobs.add_argument("--drain", action="store_true", help="wait until all jobs have ended, however long that takes")
+    jobs.add_argument("--force", action="store_true", help="terminate nodes of jobs, also if Slurm cannot be asked")
+    command.add_argument("--dry-run", action="store_true", help="only show what would be done")
+    command.add_argument("--yes", action="store_true", help="do not ask: for pipelines")
+    return command
 
 
 def program(deployment: Deployment, given: argparse.Namespace, console: Console) -> int:
-    """Show, ask, delete and tell what came of it; return the exit code.
+    """Show, ask, delete and show the result; return the exit code.
 
     Raises:
-        UnusableError: Nobody can be asked, or the credentials are no longer good.
-        OperationError: The answer was no, jobs have nodes, the fleet does not stop, or AWS no longer answers.
+        UnusableError: Standard input is not a terminal, or the credentials are not valid any more.
+        OperationError: The answer was no, jobs have nodes, the fleet does not stop, or AWS does not answer.
     """
     from scripts.clock import Clock
-    from scripts.destroy import plan as destruction_plan
-    from scripts.destroy import report as destruction_report
-    from scripts.destroy.outcome import Outcome
+    from scripts.destroy import screen
+    from scripts.destroy.model import Destruction, Outcome
+    from scripts.destroy.plan import plan
     from scripts.inventory.resources import inventory
 
-    if not (given.yes or given.dry_run or sys.stdin.isatty()):
-        raise UnusableError("got no terminal to ask at; allowed: --yes, --dry-run")
-    if given.json and not (given.yes or given.dry_run):
-        raise UnusableError("got --json, which shows and asks nobody anything; allowed: with --yes or --dry-run")
+    if not (given.yes or given.dry_run or (sys.stdin.isatty() and not given.json)):
+        raise UnusableError("standard input is not a terminal, or --json asks nothing; pass --yes or --dry-run")
     if given.bucket and not (given.storage or given.all):
         raise UnusableError("got --bucket alone; allowed: with --storage")
-    clock = Clock()
+    clock, options = Clock(), _options(given)
     present = inventory(deployment)
-    plan = destruction_plan.plan(
-        deployment,
-        _parts(given),
-        unprotect=given.unprotect,
-        final_backup=not given.no_final_backup,
-        bucket=given.bucket,
-        sweep=given.sweep,
-    )
-    destruction_report.show_plan(deployment, present, plan, console, clock.now())
-    if plan.obstacles or given.dry_run or plan.empty:
+    planned = plan(deployment, options).priced({each.key: each.dollars_per_month for each in present.resources})
+    screen.show_plan(present, planned, console, clock.now())
+    result = Destruction(deployment=deployment.settings.name, plan=planned, before=present, outcome=None)
+    if planned.obstacles or given.dry_run or planned.empty:
         if given.json:
-            print(json.dumps(destruction_report.document(deployment, present, plan, None), indent=2))
-        return FAILED if plan.obstacles else DONE
+            print(result.to_json())
+        return FAILED if planned.obstacles else DONE
     if not given.yes:
-        _ask(deployment.settings.name)
-    outcome = Outcome(clock.now())
+        _confirm(deployment.settings.name)
+    outcome = Outcome(started=clock.now())
     try:
-        _destroy(deployment, given, clock, _say(given, console), outcome)
-        destruction_report.show_outcome(deployment, outcome, console)
+        _destroy(deployment, options, clock, console, outcome)
+        screen.show_outcome(deployment, outcome, console)
     except (KeyboardInterrupt, OperationError, UnusableError) as error:
         outcome.ended = clock.now()
-        destruction_report.show_outcome(deployment, outcome, console)  # the error itself goes to standard error
+        screen.show_outcome(deployment, outcome, console)  # the error itself goes to standard error
         outcome.failures.append(str(error) or "It was interrupted.")
         raise
     finally:
         if given.json:
-            print(json.dumps(destruction_report.document(deployment, present, plan, outcome), indent=2))
+            print(result.model_copy(update={"outcome": outcome}).to_json())
     return FAILED if outcome.failures else DONE
 
 
-def _say(given: argparse.Namespace, console: Console) -> Say:
-    if given.json:
-        return lambda text: print(text, file=sys.stderr)
-    return lambda text: console.print(text, markup=False)
+def _options(given: argparse.Namespace) -> Options:
+    from scripts.destroy.model import ORDER, Options
+
+    return Options(
+        parts=tuple(part for part in ORDER if part == "cluster" or given.all or getattr(given, part)),
+        final_backup=not given.no_final_backup,
+        drain=given.drain,
+        force=given.force,
+        unprotect=given.unprotect,
+        bucket=given.bucket,
+        sweep=given.sweep,
+    )
 
 
-def _parts(given: argparse.Namespace) -> list[str]:
-    from scripts.destroy.plan import ORDER
-
-    return [part for part in ORDER if part == "cluster" or given.all or getattr(given, part)]
-
-
-def _ask(name: str) -> None:
+def _confirm(name: str) -> None:
     print(f"\nTo delete this, type the name of the deployment, {name}: ", end="", file=sys.stderr, flush=True)
     answer = sys.stdin.readline().strip()
     if answer != name:
         raise OperationError(f"got {answer!r}; nothing was deleted")
 
 
-def _destroy(deployment: Deployment, given: argparse.Namespace, clock: Clock, say: Say, outcome: Outcome) -> None:
+def _destroy(deployment: Deployment, options: Options, clock: Clock, console: Console, outcome: Outcome) -> None:
     from botocore.exceptions import BotoCoreError, ClientError
 
     from scripts.aws_errors import credentials_hint
-    from scripts.destroy import destroy as destruction
+    from scripts.destroy.destroy import destroy
 
     try:
-        destruction.destroy(
-            deployment,
-            parts=_parts(given),
-            clock=clock,
-            say=say,
-            final_backup=not given.no_final_backup,
-            drain=given.drain,
-            force=given.force,
-            unprotect=given.unprotect,
-            bucket=given.bucket,
-            sweep=given.sweep,
-            outcome=outcome,
-        )
+        destroy(deployment, options, clock=clock, say=speaker(console), outcome=outcome)
     except (BotoCoreError, ClientError) as error:
         hint = credentials_hint(error)
-        advice = (str(error), hint, "What is deleted is deleted; the same command goes on where it stopped.")
+        advice = (str(error), hint, "The same command continues where it stopped.")
         raise (UnusableError if hint else OperationError)("\n".join(filter(None, advice))) from error
 
 

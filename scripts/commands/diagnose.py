@@ -1,15 +1,14 @@
-"""Tell why a deployment failed, or why nodes of its cluster do not come, and what to do.
+"""Tell why a deployment failed, or why nodes of its cluster do not start, and what to do.
 
-It goes from the newest operation that failed, through the stacks nested in it and the cluster's own stack, also if that
-is deleted, to what failed first, and reads the logs that belong to it. Of a cluster that runs it looks at the head node
-and the logs of the last hours. Nothing is changed. Exit code 0: nothing failed; 1: a cause, or a failure of unknown
-cause, was found, or what would tell of one may not be read; 2: arguments, settings or credentials cannot be used.
+It follows the newest operation that failed through the nested stacks and the cluster's own stack, also if that is
+deleted, to the first failure, and reads the logs that belong to it. Of a running cluster it checks the head node and
+the logs of the last hours. Nothing is changed. Exit code 0: nothing failed; 1: a cause, or a failure of unknown cause,
+was found, or a permission to read is missing; 2: arguments, settings or credentials cannot be used.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 from typing import TYPE_CHECKING
 
 from scripts import command
@@ -32,13 +31,14 @@ def parser() -> argparse.ArgumentParser:
 
 def program(deployment: Deployment, parsed: argparse.Namespace, console: Console) -> int:
     """Print the diagnosis, and return the exit code."""
-    from scripts.diagnose.diagnose import diagnose, show
+    from scripts.diagnose.diagnose import diagnose
+    from scripts.diagnose.screen import show
 
-    found = diagnose(deployment)
-    show(found, console)
+    diagnosis = diagnose(deployment)
+    show(diagnosis, console)
     if parsed.json:
-        print(json.dumps(found.document(), indent=2))
-    return command.FAILED if found.failed else command.DONE
+        print(diagnosis.to_json())
+    return command.FAILED if diagnosis.failed else command.DONE
 
 
 def main() -> int:

@@ -1,16 +1,15 @@
 """List every resource of a deployment, with its stack, its age and what it costs per month.
 
-All stacks with those nested in them, the cluster's own, what the fleet launched, backups, and what outlived its stack.
-What holds data is marked. Prices are those of `make estimate`, without discounts; "-" is free.
+All stacks with those nested in them, the cluster's own, what the fleet launched, backups, and what is left of deleted
+stacks. What holds data is marked. Prices are those of `make estimate`, without discounts; "-" is free.
 
-Exit code: 0: everything was looked at; 1: a right is missing, and something may be left out (it says which); 2:
+Exit code: 0: everything was listed; 1: a permission is missing, and something may be left out (it says which); 2:
 arguments, settings or credentials cannot be used.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 from typing import TYPE_CHECKING
 
 from scripts.command import DONE, FAILED, parser, run
@@ -28,25 +27,25 @@ _EXAMPLES = """\
 
 def arguments() -> argparse.ArgumentParser:
     """Return the command line's parser."""
-    found = parser("inventory", __doc__, _EXAMPLES)
-    found.add_argument("--markdown", action="store_true", help="print Markdown")
-    return found
+    command = parser("inventory", __doc__, _EXAMPLES)
+    command.add_argument("--markdown", action="store_true", help="print Markdown")
+    return command
 
 
 def program(deployment: Deployment, given: argparse.Namespace, console: Console) -> int:
     """List, and return the exit code."""
     from scripts.clock import Clock
-    from scripts.inventory import report as inventory_report
+    from scripts.inventory import screen
     from scripts.inventory.resources import inventory
 
-    found = inventory(deployment)
+    resources = inventory(deployment)
     if given.json:
-        print(json.dumps(inventory_report.document(found), indent=2))
+        print(resources.to_json())
     elif given.markdown:
-        print(inventory_report.markdown(found, Clock().now()))
+        print(screen.markdown(resources, Clock().now()))
     else:
-        inventory_report.show(found, console, Clock().now())
-    return FAILED if found.missing else DONE
+        screen.show(resources, console, Clock().now())
+    return FAILED if resources.not_looked_at else DONE
 
 
 def main() -> int:

@@ -9,7 +9,7 @@ ends elsewhere.
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from scripts.command import DONE, FAILED, UnusableError, above_zero, parser, run
 
@@ -64,7 +64,8 @@ def program(deployment: Deployment, given: argparse.Namespace, console: Console)
     status = collector.collect()
     diagnosis = _diagnose(deployment, clock) if status.failed else None
     if given.json:
-        document = diagnosis if diagnosis is None or isinstance(diagnosis, Unavailable) else diagnosis.document()
+        is_unavailable = diagnosis is None or isinstance(diagnosis, Unavailable)
+        document = diagnosis if is_unavailable else cast("Diagnosis", diagnosis).model_dump(mode="json")
         print(status.model_copy(update={"diagnosis": document}).to_json())
     else:
         for each in screen.render(status):
@@ -83,14 +84,14 @@ def _diagnose(deployment: Deployment, clock: Clock) -> Diagnosis | Unavailable:
 
 def _show(diagnosis: Diagnosis | Unavailable, console: Console) -> None:
     """Print why something failed, or why that is not available."""
-    from scripts.diagnose import diagnose
+    from scripts.diagnose.screen import show
     from scripts.status.model import Unavailable
 
     console.print()
     if isinstance(diagnosis, Unavailable):
         console.print(f"The diagnosis is not available: {diagnosis.reason}")
     else:
-        diagnose.show(diagnosis, console)
+        show(diagnosis, console)
 
 
 def main() -> int:

@@ -1,18 +1,17 @@
 """Replace the cluster by a second one beside it, on the same network and file system: for what needs a new cluster.
 
-Another version of ParallelCluster, another OS or head node means another cluster. The second is deployed and looked at,
+Another version of ParallelCluster, another OS or head node needs another cluster. The second is deployed and verified,
 jobs are drained from the first, which is then destroyed, with /home on its head node. Each step is shown before it is
-done. After any interruption the same command goes on where it stopped; until the first is destroyed, --abandon goes
+done. After any interruption the same command continues where it stopped; until the first is destroyed, --abandon goes
 back.
 
-Exit code 0: done, or nothing to do; 1: something stands against it, a step failed, or the answer was no; 2: arguments,
-settings or credentials cannot be used.
+Exit code 0: done, or nothing to do; 1: something blocks it, a step failed, or the answer was no; 2: arguments, settings
+or credentials cannot be used.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -35,8 +34,8 @@ _EXAMPLES = """\
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line's parser."""
-    found = command.parser("upgrade", __doc__, _EXAMPLES)
-    found.add_argument(
+    options = command.parser("upgrade", __doc__, _EXAMPLES)
+    options.add_argument(
         "--set",
         dest="edits",
         action="append",
@@ -44,31 +43,28 @@ def parser() -> argparse.ArgumentParser:
         metavar="KEY=VALUE",
         help="change a value of the settings file, too: cluster.os=ubuntu2204",
     )
-    found.add_argument("--anyway", action="store_true", help="make a second cluster although nothing needs one")
-    found.add_argument("--abandon", action="store_true", help="destroy the second cluster and go back to the first")
-    found.add_argument("--yes", action="store_true", help="do not ask: for pipelines")
-    found.add_argument("--dry-run", action="store_true", help="look and tell the steps; change nothing")
-    found.add_argument(
+    options.add_argument("--anyway", action="store_true", help="create a second cluster although nothing needs one")
+    options.add_argument("--abandon", action="store_true", help="destroy the second cluster and go back to the first")
+    options.add_argument("--yes", action="store_true", help="do not ask: for pipelines")
+    options.add_argument("--dry-run", action="store_true", help="check and show the steps; change nothing")
+    options.add_argument(
         "--drain-limit",
         type=command.above_zero,
         metavar="HOURS",
-        help="wait so long for jobs at most (default: until they end)",
+        help="longest wait for jobs (default: until they end)",
     )
-    found.add_argument(
-        "--skip", type=_names, default=[], metavar="ID,ID", help="checks of preflight that are not to be looked at"
-    )
-    return found
+    options.add_argument("--skip", type=_names, default=[], metavar="ID,ID", help="checks of preflight to skip")
+    return options
 
 
 def upgrade(deployment: Deployment, given: argparse.Namespace, console: Console) -> int:
     """Upgrade, or go back, and return the exit code."""
     from scripts.clock import Clock
-    from scripts.upgrade.file import edit
-    from scripts.upgrade.site import AwsSite
-    from scripts.upgrade.steps import ABANDONED, COMPLETE, STOPPED, Options, Upgrade
+    from scripts.upgrade.backend import Backend
+    from scripts.upgrade.upgrade import Options, Upgrade, edit
 
     if not (given.yes or given.dry_run) and (given.json or not sys.stdin.isatty()):
-        raise UnusableError("got no terminal to ask at, or --json; allowed: --yes or --dry-run")
+        raise UnusableError("standard input is not a terminal, or --json asks nothing; pass --yes or --dry-run")
 
     def say(sentence: str) -> None:
         console.print(sentence, markup=False)
@@ -77,29 +73,29 @@ def upgrade(deployment: Deployment, given: argparse.Namespace, console: Console)
         if given.yes:
             return True
         try:
-            return console.input("Go on? [y/N] ", markup=False).strip().lower() in ("y", "yes")
+            return console.input("Continue? [y/N] ", markup=False).strip().lower() in ("y", "yes")
         except EOFError:
             return False
 
     limit = None if given.drain_limit is None else given.drain_limit * 3600
-    site = AwsSite(given.environment, console, Clock(), say, skip=given.skip, drain_limit=limit)
+    backend = Backend(given.environment, console, Clock(), say, skip=given.skip, drain_limit=limit)
     options = Options(agreed, say, [edit(each) for each in given.edits], given.anyway, given.dry_run)
     path = command.CONFIG / f"{given.environment}.yaml"
     with TemporaryDirectory() as directory:
-        work = Upgrade(path, deployment.settings, Path(directory), site, options)
+        work = Upgrade(path, deployment.settings, Path(directory), backend, options)
         try:
             outcome = work.abandon() if given.abandon else work.run()
         except BaseException as error:
             if work.steps or not isinstance(error, OperationError | UnusableError):
                 done = ", ".join(each.name for each in work.steps) or "no step"
-                rest = "What AWS has begun goes on there. The same command goes on where this one stopped."
+                rest = "What AWS has started continues. The same command continues where this one stopped."
                 print(f"Done so far: {done}. {rest}", file=sys.stderr)
             raise
-    if outcome in (COMPLETE, ABANDONED):
+    if outcome in ("complete", "abandoned"):
         say(f"{outcome.capitalize()}. The cluster is {work.cluster}: make connect ENV={given.environment}")
     if given.json:
-        print(json.dumps(work.document(outcome), indent=2))
-    return FAILED if outcome == STOPPED else DONE
+        print(work.result(outcome).to_json())
+    return FAILED if outcome == "stopped" else DONE
 
 
 def _names(text: str) -> list[str]:

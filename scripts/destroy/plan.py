@@ -1,149 +1,270 @@
-"""What a destruction would do, and all that stands against it: said before anything is touched."""
+"""What a destruction would do, and what blocks it, before anything is deleted."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from typing import Any
 
-from scripts import generations
-from scripts.deployment import Deployment
-from scripts.destroy import obstacles as against
-from scripts.destroy import stacks as destruction_stacks
-from scripts.destroy.storage import DRAINING, LINKED, Storage, going, hindrance, is_freed, look
+from scripts import generations, stacks
+from scripts.deployment import PARTS, Deployment
+from scripts.destroy import stacks as destroy_stacks
+from scripts.destroy import storage as destroy_storage
+from scripts.destroy.model import ORDER, Options, Part, Plan
+from scripts.destroy.storage import EXPORT_FIRST, LINKED, Storage
+from scripts.fleet import control as fleet
 from scripts.inventory import leftovers
-from scripts.inventory.leftovers_model import Found, allowed
+from scripts.inventory.model import Leftover, permitted
 
-ORDER = ("cluster", "monitoring", "storage", "network")
-"""The parts in the order in which they go."""
+_NAMED = 10
+"""Resources of others that a sentence names."""
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What would be done.
+class Existing:
+    """What exists before a destruction.
 
     Attributes:
-        parts: Parts to delete, in order.
-        stacks: Names of the stacks that stand, in the order in which they go.
-        file_systems: Ids of the file systems that go.
-        left_behind: What the storage stack has left behind and goes, too, file systems among it.
-        unprotected: Stacks whose protection is taken away.
-        sweep: Leftovers that go.
-        obstacles: What stands against it, a sentence each; none: it can be done.
-        remarks: What a person must know before, a sentence each.
+        stacks: The stacks to delete, as CloudFormation describes them, in order.
+        storage: The storage, if that or the network is to be deleted.
+        vpcs: VPCs that the network stack created; none: it uses one that existed.
+        clusters: Statuses of the stacks of the deployment's other clusters, by generation.
+        leftovers: What is left of deleted stacks.
+        users: What uses network or storage and is not deleted with them.
+        leftover_users: Leftovers that do.
+        denied: What could not be listed of what must be known.
+        skipped: What could not be listed of the rest.
     """
 
-    parts: tuple[str, ...]
-    stacks: tuple[str, ...]
-    file_systems: tuple[str, ...]
-    left_behind: tuple[Found, ...]
-    unprotected: tuple[str, ...]
-    sweep: tuple[Found, ...]
-    obstacles: tuple[str, ...]
-    remarks: tuple[str, ...]
-
-    @property
-    def empty(self) -> bool:
-        """Whether there is nothing to delete."""
-        return not (self.stacks or self.left_behind or self.sweep)
+    stacks: Sequence[Mapping[str, Any]] = ()
+    storage: Storage = field(default_factory=Storage)
+    vpcs: Sequence[str] = ()
+    clusters: Mapping[int, str] = field(default_factory=dict)
+    leftovers: Sequence[Leftover] = ()
+    users: Sequence[str] = ()
+    leftover_users: Sequence[str] = ()
+    denied: Sequence[str] = ()
+    skipped: Sequence[str] = ()
 
 
-def plan(
-    deployment: Deployment,
-    parts: Sequence[str] = ("cluster",),
-    *,
-    unprotect: bool = False,
-    final_backup: bool = True,
-    bucket: bool = False,
-    sweep: bool = False,
-) -> Plan:
-    """Return what a destruction would do, and all that stands against it. The arguments are those of `destroy`.
+def plan(deployment: Deployment, options: Options) -> Plan:
+    """Return what a destruction would do, and what blocks it. Needs what `collect` needs."""
+    return decide(deployment, collect(deployment, options), options)
 
-    About 40 calls. Needs what `leftovers.find` and `generations.existing` need; storage and network also what
-    `storage.look`, `hindrance` and `obstacles.of_users` need: without a look at them they cannot go.
+
+def collect(deployment: Deployment, options: Options) -> Existing:
+    """Return what exists, with about 40 calls, and 15 for 1,875 nodes in a network that is to be deleted.
+
+    Needs what `leftovers.find` and `generations.existing` need. Storage and network also need what `storage.collect`
+    needs, ec2:DescribeInstances, :DescribeNetworkInterfaces, :DescribeSecurityGroups and :DescribeVpcEndpoints;
+    without these permissions they cannot be deleted.
     """
     deployment.account.forget()
-    ordered = tuple(part for part in ORDER if part in parts)
-    beneath = "storage" in ordered or "network" in ordered
-    missing: list[str] = []
-    refused: list[str] = []
-    left = leftovers.find(deployment, missing)
-    others = dict(allowed(lambda: generations.existing(deployment).items(), refused if beneath else missing))
-    others.pop(deployment.settings.cluster.generation, None)
-    storage = _storage(deployment, refused) if beneath else Storage()
-    doomed = storage if "storage" in ordered else Storage()
-    standing = _standing(deployment, ordered)
-    protected = [each["StackName"] for each in standing if each.get("EnableTerminationProtection")]
-    looks = [
-        lambda: against.of_status(standing),
-        lambda: against.of_clusters(deployment, others if beneath else {}),
-        lambda: against.of_network(deployment, storage) if beneath and "storage" not in ordered else (),
-        lambda: against.of_users(deployment, ordered, storage, left, sweep=sweep),
-        lambda: against.of_protection(protected, doomed) if not unprotect else (),
-        lambda: against.of_backup(deployment, doomed) if final_backup else (),
-    ]
-    obstacles = [each for one in looks for each in allowed(one, refused)]
-    remarks = [
-        *_about_cluster(deployment, standing),
-        *allowed(lambda: _about_file_systems(deployment, doomed, final_backup=final_backup), refused),
-        *_about_buckets(doomed, bucket=bucket),
-        *([] if beneath else [against.about_cluster(deployment, *each) for each in others.items()]),
-        *(["Leftovers that come of it, such as logs of functions, are swept, too."] if sweep and standing else []),
-        *missing,
-    ]
-    return Plan(
-        ordered,
-        tuple(each["StackName"] for each in standing),
-        tuple(each["FileSystemId"] for each in doomed.file_systems),
-        tuple(going(doomed.kept, bucket=bucket)),
-        tuple(protected) if unprotect else (),
-        tuple(each for each in left if sweep and each.is_swept),
-        (*obstacles, *(f"It cannot be looked at: {each}" for each in refused)),
-        tuple(remarks),
+    denied: list[str] = []
+    skipped: list[str] = []
+    left = leftovers.find(deployment, skipped)
+    beneath = "storage" in options.parts or "network" in options.parts
+    clusters = dict(permitted(lambda: generations.existing(deployment).items(), denied if beneath else skipped))
+    clusters.pop(deployment.settings.cluster.generation, None)
+    storage, ids = Storage(), list[str]()
+    if beneath:
+        storage = next(iter(permitted(lambda: [destroy_storage.collect(deployment)], denied)), storage)
+        ids = permitted(lambda: deployment.physical_ids(deployment.stack_name("network")).values(), denied)
+    vpcs = [each for each in ids if each.startswith("vpc-")]
+    users = permitted(lambda: _users(deployment, options, storage, vpcs, left), denied)
+    return Existing(
+        [*_stacks(deployment, options.parts)],
+        storage,
+        vpcs,
+        clusters,
+        left,
+        [name for name, is_leftover in dict.fromkeys(users) if not is_leftover],
+        [name for name, is_leftover in dict.fromkeys(users) if is_leftover],
+        denied,
+        skipped,
     )
 
 
-def _storage(deployment: Deployment, refused: list[str]) -> Storage:
-    """Return what there is of the storage; nothing, and a note, where it may not be looked at."""
-    found = allowed(lambda: [look(deployment)], refused)
-    return found[0] if found else Storage()
+def decide(deployment: Deployment, existing: Existing, options: Options) -> Plan:
+    """Return what a destruction would do with what exists, and what blocks it."""
+    parts = tuple(part for part in ORDER if part in options.parts)
+    storage = existing.storage if "storage" in parts else Storage()
+    protected = tuple(each["StackName"] for each in existing.stacks if each.get("EnableTerminationProtection"))
+    sweep = existing.leftovers if options.sweep else ()
+    return Plan(
+        parts=parts,
+        stacks=tuple(each["StackName"] for each in existing.stacks),
+        file_systems=tuple(each["FileSystemId"] for each in storage.file_systems),
+        left_behind=tuple(storage.kept_to_delete(bucket=options.bucket)),
+        unprotected=protected if options.unprotect else (),
+        sweep=tuple(each for each in sweep if each.is_swept),
+        obstacles=(
+            *_blockers(deployment, existing, options),
+            *([] if options.unprotect else _protections(protected, storage)),
+            *(_missing_backups(storage) if options.final_backup else []),
+            *(f"It cannot be checked: {each}" for each in existing.denied),
+        ),
+        remarks=tuple(_remarks(deployment, existing, options, storage)),
+    )
 
 
-def _standing(deployment: Deployment, parts: Sequence[str]) -> list[dict[str, Any]]:
-    found = []
-    for part in parts:
-        found.append(deployment.stack(deployment.stack_name(part)))
-        if part == "cluster":
-            found.append(destruction_stacks.of_cluster(deployment))
-    return [each for each in found if each is not None]
+def _blockers(deployment: Deployment, existing: Existing, options: Options) -> Iterator[str]:
+    for each in existing.stacks:
+        status = each["StackStatus"]
+        if status.endswith("_IN_PROGRESS") and status not in ("DELETE_IN_PROGRESS", "REVIEW_IN_PROGRESS"):
+            yield f"{each['StackName']} is {status}: wait until that has ended."
+    if {"storage", "network"} & {*options.parts}:
+        for generation, status in existing.clusters.items():
+            yield f"{_other_cluster(deployment, generation, status)} It needs storage and network."
+    if "network" in options.parts and "storage" not in options.parts:
+        for file_system in existing.storage.file_systems:
+            if file_system["VpcId"] in existing.vpcs:
+                yield f"File system {file_system['FileSystemId']} is in the network: pass --storage, too."
+    if existing.leftover_users and not options.sweep:
+        names = _named(existing.leftover_users)
+        yield f"Leftovers of the deployment use what would be deleted: {names}. --sweep removes them first."
+    if existing.users:
+        names = _named(existing.users)
+        yield f"Resources of others use what would be deleted: {names}. Delete them first."
 
 
-def _about_cluster(deployment: Deployment, standing: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Yield what goes with a cluster beside its resources."""
-    names = {each["StackName"] for each in standing}
+def _protections(protected: Sequence[str], storage: Storage) -> Iterator[str]:
+    for name in protected:
+        yield f"{name} has termination protection: --unprotect removes it."
+    ids = [each["FileSystemId"] for each in storage.file_systems if each["FileSystemId"] in storage.retained]
+    if ids:
+        yield f"storage.retain keeps file system {', '.join(ids)}, as deployed: --unprotect deletes it anyway."
+
+
+def _missing_backups(storage: Storage) -> Iterator[str]:
+    for each in storage.file_systems:
+        why = "" if each["Lifecycle"] == "DELETING" else storage.backup_blocker(each)
+        if why and not storage.is_freed(each):
+            start = f"File system {each['FileSystemId']} would be deleted without a backup: {why}."
+            yield f"{start} --no-final-backup deletes it anyway.{EXPORT_FIRST if why == LINKED else ''}"
+
+
+def _remarks(deployment: Deployment, existing: Existing, options: Options, storage: Storage) -> Iterator[str]:
+    names = {each["StackName"] for each in existing.stacks}
     if names & {deployment.stack_name("cluster"), deployment.settings.cluster_spec.name}:
         efs = deployment.settings.cluster.head_node.shared_storage == "efs"
         place = "the head node and on the cluster's EFS file system" if efs else "the head node"
-        yield f"All that is on {place} is lost, /home with it: first copy what is to stay."
+        yield f"Everything on {place} is lost, with /home: copy what you need first."
         yield "Jobs that wait for nodes are lost, unless --drain lets them end first."
-
-
-def _about_file_systems(deployment: Deployment, storage: Storage, *, final_backup: bool) -> Iterator[str]:
-    for each in storage.file_systems:
-        begin, why = f"File system {each['FileSystemId']} is deleted", hindrance(deployment, each)
-        if not final_backup:
-            how = f"with all its data, without a backup, as asked for.{DRAINING if why == LINKED else ''}"
-        elif is_freed(deployment, storage, each):
-            how = f"after a last backup, once its links to S3 are gone with the stack.{DRAINING}"
+    for file_system in storage.file_systems:
+        start, why = f"File system {file_system['FileSystemId']} is deleted", storage.backup_blocker(file_system)
+        if not options.final_backup:
+            how = f"with all its data, without a backup, as requested.{EXPORT_FIRST if why == LINKED else ''}"
+        elif storage.is_freed(file_system):
+            how = f"after a last backup, once its links to S3 are deleted with the stack.{EXPORT_FIRST}"
         elif why:
-            continue  # stands against it
+            continue  # blocks it
         else:
             how = "after a last backup."
-        yield f"{begin} {how} Its automatic backups go with it, those that somebody made stay."
+        yield f"{start} {how} Its automatic backups are deleted with it, those that somebody made are kept."
+    for bucket in storage.buckets:  # one that its stack does not keep is deleted with it, objects and all
+        stays = bucket in storage.retained and not options.bucket
+        yield f"Bucket {bucket} {'is kept; --bucket deletes it' if stays else 'is deleted with all objects'}."
+    if not {"storage", "network"} & {*options.parts}:
+        yield from (_other_cluster(deployment, *each) for each in existing.clusters.items())
+    if options.sweep and existing.stacks:
+        yield "Leftovers of this destruction, such as logs of functions, are removed, too."
+    yield from existing.skipped
 
 
-def _about_buckets(storage: Storage, *, bucket: bool) -> Iterator[str]:
-    """Yield what becomes of buckets: one that its stack does not keep goes with it, objects and all."""
-    for each in storage.buckets:
-        stays = each in storage.retained and not bucket
-        yield f"Bucket {each} {'stays; --bucket deletes it' if stays else 'is deleted with all objects'}."
+def _other_cluster(deployment: Deployment, generation: int, status: str) -> str:
+    """Return that there is a cluster of another generation, and how to destroy it."""
+    stack = deployment.settings.of_generation(generation).stack_name("cluster")
+    return (
+        f"There is another cluster of this deployment, {stack} ({status}). To destroy it, set cluster.generation to "
+        f"{generation} in config/{deployment.environment}.yaml, and run this again."
+    )
+
+
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
+
+
+def _stacks(deployment: Deployment, parts: Sequence[Part]) -> Iterator[dict[str, Any]]:
+    for part in ORDER:
+        if part in parts and (stack := deployment.stack(deployment.stack_name(part))):
+            yield stack
+        if part == "cluster" and part in parts and (stack := destroy_stacks.of_cluster(deployment)):
+            yield stack
+
+
+def _users(
+    deployment: Deployment, options: Options, storage: Storage, vpcs: Sequence[str], left: Sequence[Leftover]
+) -> Iterator[tuple[str, bool]]:
+    """Yield what uses network or storage and is not deleted with them, and whether it is a leftover.
+
+    1,000 interfaces in each call.
+    """
+    vpcs = vpcs if "network" in options.parts else ()
+    groups = storage.groups if "storage" in options.parts else ()
+    if not (vpcs or groups):
+        return
+    own = _own(deployment, storage)
+    swept = {each.id for each in left if each.is_swept}
+    swept -= {each["InstanceId"] for each in fleet.instances(deployment)}  # terminated before, swept or not
+    of_cluster: set[str] = set()
+    for each in _listed(deployment, "describe_security_groups", "vpc-id", vpcs):
+        name = each["GroupId"]
+        if _is_tagged(deployment, each.get("Tags", [])):
+            of_cluster.add(name)
+        if name in swept:
+            yield name, True
+        elif name not in own | of_cluster and each["GroupName"] != "default":
+            yield f"{name} ({each['GroupName']})", False
+    for filtered, values in (("vpc-id", vpcs), ("group-id", groups)):
+        for each in _listed(deployment, "describe_network_interfaces", filtered, values):
+            name = each.get("Attachment", {}).get("InstanceId") or each["NetworkInterfaceId"]
+            ids = {name, each["NetworkInterfaceId"], *each["Description"].split()}
+            if ids & swept:
+                yield name, True
+            elif not (ids & own or _is_deleted_with_cluster(deployment, each, of_cluster)):
+                yield name if name.startswith("i-") else f"{name} ({each['Description'] or 'no description'})", False
+
+
+def _listed(deployment: Deployment, operation: str, name: str, values: Sequence[str]) -> list[dict[str, Any]]:
+    if not values:
+        return []
+    filters = [{"Name": name, "Values": list(values)}]
+    return deployment.account.list("ec2", operation, Filters=filters, PaginationConfig={"PageSize": 1000})
+
+
+def _own(deployment: Deployment, storage: Storage) -> set[str]:
+    """Return what is the deployment's, by id and by the words with which AWS describes interfaces that it creates.
+
+    These end with the id of the gateway or file system, or are ``ELB net/NAME/ID``, as the end of the balancer's ARN.
+    https://docs.aws.amazon.com/elasticloadbalancing/latest/network/network-load-balancers.html
+    """
+    names = [deployment.stack_name(part) for part in PARTS] + [deployment.settings.cluster_spec.name]
+    own = {
+        each.physical_id
+        for name in names
+        if deployment.stack(name) is not None
+        for each in stacks.all_resources(deployment, name)
+        if each.physical_id and each.status != "DELETE_COMPLETE"
+    }
+    own |= {each.rpartition(":loadbalancer/")[2] for each in own}
+    own |= {each.id for each in storage.kept} | {each["InstanceId"] for each in deployment.nodes()}
+    for file_system in storage.file_systems:
+        own |= {file_system["FileSystemId"], *file_system["NetworkInterfaceIds"]}
+    for endpoint in deployment.account.list("ec2", "describe_vpc_endpoints"):
+        if endpoint["VpcEndpointId"] in own:
+            own.update(endpoint.get("NetworkInterfaceIds", []))
+    return own
+
+
+def _is_deleted_with_cluster(deployment: Deployment, interface: Mapping[str, Any], groups: Set[str]) -> bool:
+    """Tell whether an interface is deleted with the cluster: it has its tag, or is detached and in its groups alone."""
+    within = {each["GroupId"] for each in interface["Groups"]}
+    return _is_tagged(deployment, interface.get("TagSet", [])) or (
+        interface["Status"] == "available" and bool(within) and within <= groups
+    )
+
+
+def _is_tagged(deployment: Deployment, tags: Iterable[Mapping[str, str]]) -> bool:
+    return {"Key": "parallelcluster:cluster-name", "Value": deployment.settings.cluster_spec.name} in tags

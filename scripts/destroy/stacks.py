@@ -1,4 +1,4 @@
-"""Deletes stacks: waits, tells what is left of them, and tries again where AWS only needs time."""
+"""Deletes stacks: waits, reports what is left of them, and tries again where AWS only needs time."""
 
 from __future__ import annotations
 
@@ -7,34 +7,27 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from scripts import stacks
-from scripts.clock import Clock
+from scripts.clock import Changes, Clock, with_retries
 from scripts.command import OperationError, Say
 from scripts.deployment import Deployment
-from scripts.fleet.jobs import Changes, patiently
-from scripts.inventory.leftovers_model import PASSES
-from scripts.inventory.leftovers_removal import empty_zone, free_group, free_role
+from scripts.inventory.removal import PASSES, empty_zone, free_group, free_role
 
 TRIES = 6
-LOOK, PAUSE, LIMIT = 10.0, 120.0, 5400.0
-"""Seconds between two looks at a stack, before another try, and to wait for one deletion at most: CloudFormation gives
-a custom resource an hour, and its parent goes on after that."""
+EVERY, PAUSE, LIMIT = 10.0, 120.0, 5400.0
+"""Seconds between two calls for a stack, before another try, and to wait for one deletion at most: CloudFormation gives
+a custom resource an hour, and its parent continues after that."""
 
-_HELD = {
-    "AWS::EC2::SecurityGroup": re.compile("has a dependent object|DependencyViolation"),
-    "AWS::IAM::Role": re.compile("must (detach|delete|remove)|DeleteConflict"),
-    "AWS::Route53::HostedZone": re.compile("resource record|HostedZoneNotEmpty"),
+_EMPTIED: Mapping[str, tuple[re.Pattern[str], Callable[[Deployment, str], None]]] = {
+    "AWS::EC2::SecurityGroup": (re.compile("has a dependent object|DependencyViolation"), free_group),
+    "AWS::IAM::Role": (re.compile("must (detach|delete|remove)|DeleteConflict"), free_role),
+    "AWS::Route53::HostedZone": (re.compile("resource record|HostedZoneNotEmpty"), empty_zone),
 }
-"""Reasons why something of a stack cannot go: it holds what the stack does not know.
+"""What cannot be deleted for what it contains and the stack does not know: the reason, and what empties it, by type.
 
 ParallelCluster's daemons launch nodes, with their interfaces, and write the records of nodes into the zone.
 https://docs.aws.amazon.com/IAM/latest/APIReference/API_DeleteRole.html,
 https://docs.aws.amazon.com/Route53/latest/APIReference/API_DeleteHostedZone.html
 """
-_FREED: Mapping[str, Callable[[Deployment, str], None]] = {
-    "AWS::EC2::SecurityGroup": free_group,
-    "AWS::IAM::Role": free_role,
-    "AWS::Route53::HostedZone": empty_zone,
-}
 
 
 def of_cluster(deployment: Deployment) -> dict[str, Any] | None:
@@ -43,24 +36,23 @@ def of_cluster(deployment: Deployment) -> dict[str, Any] | None:
     Needs cloudformation:DescribeStacks.
     """
     name = deployment.settings.cluster_spec.name
-    found = deployment.stack(name)
+    stack = deployment.stack(name)
     tag = {"Key": "parallelcluster:cluster-name", "Value": name}
-    return found if found is not None and tag in found.get("Tags", []) else None
+    return stack if stack is not None and tag in stack.get("Tags", []) else None
 
 
 def delete(deployment: Deployment, name: str, *, clock: Clock, say: Say, unprotect: bool = False) -> None:
-    """Delete a stack and wait until it is gone; one whose deletion was begun before is waited for.
+    """Delete a stack and wait until it is deleted; a deletion that is in progress is only waited for.
 
-    Up to `TRIES` times. If it has a cluster that its provider does not get deleted, the cluster's own stack is deleted
-    before the next try; what holds a security group, a zone or a role, and the stack does not know, goes before, too.
-    One call for each 100 resources every 10 seconds. CloudFormation uses the role that it remembers for the stack, so
-    few rights are needed: cloudformation:DeleteStack, :DescribeStacks, :ListStackResources, and
-    :UpdateTerminationProtection to take protection away; for groups, zones and roles that something holds what
-    `free_group`, `empty_zone` and `free_role` need.
+    Up to `TRIES` times. If it has a cluster that its provider fails to delete, the cluster's own stack is deleted
+    before the next try; security groups, zones and roles are emptied before it, too. One call for each 100 resources
+    every 10 seconds. CloudFormation uses the role that it remembers for the stack, so few permissions are needed:
+    cloudformation:DeleteStack, :DescribeStacks, :ListStackResources, and :UpdateTerminationProtection to remove
+    protection; for groups, zones and roles what `free_group`, `empty_zone` and `free_role` need.
 
     Raises:
         OperationError: It could not be deleted; the message has the reasons.
-        botocore.exceptions.ClientError: AWS refused it, or gave no answer for as long as `patiently` takes none.
+        botocore.exceptions.ClientError: AWS refused it, or gave no answer for as long as `with_retries` waits for one.
     """
     for tried in range(1, TRIES + 1):
         causes = _delete_once(deployment, name, clock, say, unprotect=unprotect)
@@ -72,7 +64,7 @@ def delete(deployment: Deployment, name: str, *, clock: Clock, say: Say, unprote
         if tried == TRIES or not (cluster_failed or all(map(_can_pass, causes))):
             raise OperationError(_failure(deployment, name, causes))
         for each in causes:
-            _free(deployment, each, say)
+            _empty(deployment, each, say)
         say(f"{name}: trying again in {PAUSE / 60:.0f} min.")
         clock.sleep(PAUSE)
         deployment.account.forget()
@@ -84,18 +76,18 @@ def delete(deployment: Deployment, name: str, *, clock: Clock, say: Say, unprote
 def _delete_once(
     deployment: Deployment, name: str, clock: Clock, say: Say, *, unprotect: bool
 ) -> list[stacks.StackResource]:
-    """Delete a stack once, and return what could not be deleted; nothing: the stack is gone."""
+    """Delete a stack once, and return what could not be deleted; nothing: the stack is deleted."""
     deployment.account.forget()
-    found = deployment.stack(name)
-    if found is None:
+    described = deployment.stack(name)
+    if described is None:
         return []
-    stack, cloudformation = found["StackId"], deployment.account.client("cloudformation")
-    if found["StackStatus"] != "DELETE_IN_PROGRESS":
-        if unprotect and found.get("EnableTerminationProtection"):
+    stack, cloudformation = described["StackId"], deployment.account.client("cloudformation")
+    if described["StackStatus"] != "DELETE_IN_PROGRESS":
+        if unprotect and described.get("EnableTerminationProtection"):
             cloudformation.update_termination_protection(StackName=stack, EnableTerminationProtection=False)
         cloudformation.delete_stack(StackName=stack)
     say(f"{name}: is being deleted.")
-    told = Changes(say)
+    report = Changes(say)
 
     def ended() -> bool:
         deployment.account.forget()
@@ -104,12 +96,12 @@ def _delete_once(
             return True
         listed = stacks.resources(deployment, stack)
         left = [each for each in listed if each.status not in ("DELETE_COMPLETE", "DELETE_SKIPPED")]
-        told(f"{name}: {len(left)} of {len(listed)} resources left.")
+        report(f"{name}: {len(left)} of {len(listed)} resources left.")
         return bool(now["StackStatus"] != "DELETE_IN_PROGRESS")
 
-    if not clock.until(patiently(ended, clock, told), every=LOOK, limit=LIMIT):
+    if not clock.until(with_retries(ended, clock, report), every=EVERY, limit=LIMIT):
         raise OperationError(
-            f"{name} is still being deleted after {LIMIT / 60:.0f} minutes; the same command goes on waiting."
+            f"{name} is still being deleted after {LIMIT / 60:.0f} minutes; the same command continues to wait."
         )
     now = deployment.stack(stack)
     if now is None:
@@ -122,22 +114,22 @@ def _delete_once(
 
 
 def _can_pass(cause: stacks.StackResource) -> bool:
-    return bool(PASSES.search(cause.reason)) or _is_held(cause)
+    return bool(PASSES.search(cause.reason)) or _is_not_empty(cause)
 
 
-def _is_held(cause: stacks.StackResource) -> bool:
-    return cause.type in _HELD and bool(_HELD[cause.type].search(cause.reason))
+def _is_not_empty(cause: stacks.StackResource) -> bool:
+    return cause.type in _EMPTIED and bool(_EMPTIED[cause.type][0].search(cause.reason))
 
 
-def _free(deployment: Deployment, cause: stacks.StackResource, say: Say) -> None:
-    """Take away what a resource cannot be deleted with; whether that helped, the next try tells."""
+def _empty(deployment: Deployment, cause: stacks.StackResource, say: Say) -> None:
+    """Delete what a resource contains; the next try tells whether that was enough."""
     from botocore.exceptions import ClientError
 
-    if not _is_held(cause):
+    if not _is_not_empty(cause):
         return
-    say(f"{cause.stack}: {cause.logical_id} ({cause.physical_id}): what it holds and can be deleted is deleted.")
+    say(f"{cause.stack}: deleting what {cause.logical_id} ({cause.physical_id}) contains.")
     try:
-        _FREED[cause.type](deployment, cause.physical_id)
+        _EMPTIED[cause.type][1](deployment, cause.physical_id)
     except ClientError as error:
         say(str(error))
 

@@ -1,14 +1,17 @@
-"""Known causes of failures: the table in causes.yaml, and how a text is told to be of one."""
+"""Known causes of failures: the table in causes.yaml, and how evidence is matched with it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 
-from scripts.diagnose.evidence import Evidence
+from pydantic import Field
+
+from scripts.document import Document
 
 TABLE = Path(__file__).with_name("causes.yaml")
 SEEN = {
@@ -20,23 +23,36 @@ SEEN = {
     "daemon": "logs of ParallelCluster's daemons",
     "slurm": "Slurm's logs",
 }
-"""Where causes show, by what the table calls it."""
+"""Where causes are seen, by the kind of evidence in the table."""
+
+
+class Evidence(Document):
+    """One thing that AWS recorded."""
+
+    kind: str = Field(description=f"One of {', '.join(SEEN)}.")
+    place: str = Field(description="The stack, the cluster of an instance, or log group and stream.")
+    time: datetime = Field(description="When it was recorded.")
+    text: str = Field(description="The line; of an event: status, type and logical id of the resource, and the reason.")
+    names: Mapping[str, str] = Field(default={}, exclude=True)
+    """What else an event tells, by the placeholders in causes.yaml."""
+
+
+class Finding(Document):
+    """A cause that was found."""
+
+    id: str = Field(description="Name of the cause, as in docs/diagnose.md.")
+    title: str = Field(description="What it is, in a few words.")
+    why: str = Field(description="The cause in a sentence or two.")
+    to_do: tuple[str, ...] = Field(description='What to do, in this order; commands begin with "$ ".')
+    source: str = Field(description="Where this is from.")
+    evidence: tuple[Evidence, ...] = Field(description="Why it is believed, in order of the reasoning.")
+    logs: tuple[str, ...] | None = Field(default=None, exclude=True)
+    """Of a symptom the kinds of logs where its cause is seen; None: it is no symptom."""
 
 
 @dataclass(frozen=True)
 class Cause:
-    """One row of the table, which says at its top what the columns mean.
-
-    Attributes:
-        id: Its name.
-        title: What it is, in a few words.
-        seen: The kinds of evidence it shows in, keys of `SEEN`.
-        pattern: What such evidence looks like.
-        why: The cause in one sentence, with placeholders.
-        do: What helps, with placeholders; commands begin with ``$ ``.
-        source: Where this is from.
-        logs: Of a symptom the kinds of logs where the cause of it shows; None: it is no symptom.
-    """
+    """A row of the table, which explains its columns at its top."""
 
     id: str
     title: str
@@ -46,23 +62,6 @@ class Cause:
     do: tuple[str, ...]
     source: str
     logs: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A cause that was found.
-
-    Attributes:
-        cause: The row of the table.
-        why: The cause in one sentence.
-        do: What helps; commands begin with ``$ ``.
-        evidence: Why it is believed.
-    """
-
-    cause: Cause
-    why: str
-    do: tuple[str, ...]
-    evidence: tuple[Evidence, ...]
 
 
 class _Names(dict[str, str]):
@@ -76,20 +75,10 @@ class _Names(dict[str, str]):
 def table() -> tuple[Cause, ...]:
     """Return all causes, in the order in which they are tried."""
     import yaml
+    from pydantic import TypeAdapter
 
     rows = yaml.load(TABLE.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - safe ones
-    return tuple(
-        Cause(
-            **{
-                **row,
-                "seen": tuple(row["seen"]),
-                "pattern": re.compile(row["pattern"]),
-                "do": tuple(row["do"]),
-                "logs": None if "logs" not in row else tuple(row["logs"]),
-            }
-        )
-        for row in rows
-    )
+    return TypeAdapter(tuple[Cause, ...]).validate_python(rows)
 
 
 def find(evidence: Evidence, names: Mapping[str, str]) -> Finding | None:
@@ -104,6 +93,13 @@ def find(evidence: Evidence, names: Mapping[str, str]) -> Finding | None:
         if matches:
             told = {name: value for match in matches for name, value in match.groupdict().items() if value}
             known = _Names({**names, **told})
-            do = tuple(line.format_map(known) for line in cause.do)
-            return Finding(cause, cause.why.format_map(known), do, (evidence,))
+            return Finding(
+                id=cause.id,
+                title=cause.title,
+                why=cause.why.format_map(known),
+                to_do=tuple(line.format_map(known) for line in cause.do),
+                source=cause.source,
+                evidence=(evidence,),
+                logs=cause.logs,
+            )
     return None

@@ -1,224 +1,223 @@
-"""Why a deployment failed: from the first failure in its stacks, and the logs that belong to it, to a known cause."""
+"""Why a deployment failed, and what keeps the nodes of a running cluster from starting."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Any, Literal
+
+from pydantic import Field, computed_field
 
 from scripts.clock import Clock
 from scripts.deployment import Deployment
-from scripts.diagnose.causes import Finding
-from scripts.diagnose.evidence import PROVIDER_GROUP, Evidence, Reader
-from scripts.diagnose.failures import Operation, operations
-from scripts.diagnose.reasons import of_cluster, of_operation
+from scripts.diagnose.causes import Evidence, Finding, find
+from scripts.diagnose.failures import Operation, operations, provider_group, window
+from scripts.diagnose.reader import PROVIDER_GROUP, Reader
+from scripts.document import Document
+from scripts.remote.head_node import is_head_node
 
-if TYPE_CHECKING:
-    from rich.console import Console
+LOOK_BACK = (timedelta(0), timedelta(minutes=30), timedelta(hours=6))
+"""The time whose logs of a running cluster are read: the older part only if the newer shows nothing."""
+LINES_OF_UNKNOWN = 5
+"""The lines before the end of an unknown failure that are shown."""
+_MADE = re.compile(r"CREATE_COMPLETE|UPDATE_")
 
-_SHOWN = 500
-_WIDTH = 74
 
+class Diagnosis(Document):
+    """Why a deployment failed, or why nodes of its cluster do not start."""
 
-@dataclass(frozen=True)
-class Diagnosis:
-    """What was found.
+    environment: str = Field(description="File name in config/ without .yaml.")
+    region: str = Field(description="AWS Region of the deployment.")
+    operation: Operation | None = Field(
+        description="The newest operation that failed; null: none did, and all causes are of the running cluster."
+    )
+    causes: tuple[Finding, ...] = Field(
+        description="Known causes: what the running cluster shows, then those of the operation, the first failure's "
+        "first unless it is in `unknown`. Ids do not change."
+    )
+    unknown: tuple[Evidence, ...] = Field(
+        description="If the cause of the operation's failure is not known: the first failure, then the last lines of "
+        "the logs that tell of trouble."
+    )
+    read_on: tuple[str, ...] = Field(description="If the cause is not known: commands that show more.")
+    read: tuple[str, ...] = Field(description="Stacks and log groups that were read.")
+    unread: tuple[str, ...] = Field(
+        description="What was not read: the action that is not allowed, or how much was read of what is too much."
+    )
+    current: tuple[Finding, ...] = Field(default=(), exclude=True)
+    """Known causes that the running cluster shows, the first of `causes`."""
+    is_denied: bool = Field(default=False, exclude=True)
+    """Whether a permission was missing."""
 
-    Attributes:
-        deployment: Of what.
-        operation: The newest operation that failed; None: none did.
-        current: Known causes that the cluster shows now, the first of `findings`.
-        findings: Known causes, the one to begin with first; if `unknown` is that, those of later failures.
-        unknown: If what began the operation's failure is not known: the first failure, and the last lines of the logs.
-        read: What was read: stacks and log groups.
-        unread: What could not be read, and the action that is not allowed.
-        cut_off: Of what only a part was read, as there is too much of it.
-    """
-
-    deployment: Deployment
-    operation: Operation | None
-    current: tuple[Finding, ...]
-    findings: tuple[Finding, ...]
-    unknown: tuple[Evidence, ...]
-    read: tuple[str, ...]
-    unread: tuple[str, ...]
-    cut_off: tuple[str, ...]
-
+    @computed_field(  # type: ignore[prop-decorator]
+        description="A known cause was found; a failure of unknown cause, or nothing but not everything may be read; "
+        "nothing failed. Exit code 1, 1 and 0."
+    )
     @property
-    def outcome(self) -> str:
-        """``cause``, ``unknown``, or ``nothing failed``, which can be said only of what may be read."""
-        if self.current or (self.findings and not self.unknown):
+    def outcome(self) -> Literal["cause", "unknown", "nothing failed"]:
+        """``nothing failed`` can be said only if everything may be read."""
+        if self.current or (self.causes and not self.unknown):
             return "cause"
-        return "unknown" if self.unknown or self.unread else "nothing failed"
+        return "unknown" if self.unknown or self.is_denied else "nothing failed"
 
     @property
     def failed(self) -> bool:
-        """Whether there is something to mend, or may be."""
+        """Whether there is something to fix, or may be."""
         return self.outcome != "nothing failed"
-
-    @property
-    def read_on(self) -> tuple[str, ...]:
-        """Commands that show more than was read, for an unknown failure."""
-        if not self.unknown:
-            return ()
-        first, environment = self.unknown[0], self.deployment.environment
-        is_there = self.operation is not None and self.operation.stack == first.place
-        stack = first.place if is_there else first.names["stack_id"]  # those below may be deleted, and go by id then
-        has_nodes = any(each.startswith("/aws/parallelcluster/") for each in self.read)
-        providers = [each for each in self.read if PROVIDER_GROUP.fullmatch(each)]
-        return (
-            self.deployment.command("cloudformation", "describe-stack-events", "--stack-name", stack),
-            *([f"make logs ENV={environment} ARGS='head-node --since 6h'"] if has_nodes else []),
-            *(self.deployment.command("logs", "filter-log-events", "--log-group-name", each) for each in providers),
-            f"make preflight ENV={environment}",
-        )
-
-    def document(self) -> dict[str, Any]:
-        """Return everything, as docs/schemas/diagnose.json describes it."""
-        return {
-            "environment": self.deployment.environment,
-            "region": self.deployment.settings.region,
-            "outcome": self.outcome,
-            "operation": self.operation
-            and {
-                "stack": self.operation.stack,
-                "status": self.operation.status,
-                "began": self.operation.began.isoformat(),
-            },
-            "causes": [
-                {
-                    "id": each.cause.id,
-                    "title": each.cause.title,
-                    "why": each.why,
-                    "to_do": list(each.do),
-                    "source": each.cause.source,
-                    "evidence": [_document(line) for line in each.evidence],
-                }
-                for each in self.findings
-            ],
-            "unknown": [_document(each) for each in self.unknown],
-            "read_on": list(self.read_on),
-            "read": list(self.read),
-            "unread": [*self.unread, *self.cut_off],
-        }
 
 
 def diagnose(deployment: Deployment, clock: Clock | None = None) -> Diagnosis:
-    """Tell why the newest operation that failed did, and what keeps nodes of a cluster that runs from coming.
+    """Tell why the newest operation that failed did, and what keeps the nodes of a running cluster from starting.
 
-    The cluster that runs comes first, unless the operation is one of its own and of the last hours.
+    The running cluster comes first, unless the operation is one of its own and of the last hours.
 
     Calls: one for each stack, then for what failed one per 100 events of a stack (5,000 at most) and per 100 deleted
     stacks (2,000 at most). One for the log groups, and per 1,000 instances; at most 20 for the cluster's logs and 10
-    for the provider's, and for a cluster that runs 20 for each time of `LOOK_BACK`.
+    for the provider's, and for a running cluster 20 for each time of `LOOK_BACK`.
 
     Raises:
-        botocore.exceptions.ClientError: Credentials are not valid; what they do not allow is told in `unread`.
+        botocore.exceptions.ClientError: Credentials are not valid; missing permissions are told in `unread`.
     """
     reader = Reader(deployment)
     failed = operations(reader)
     operation = failed[0] if failed else None
     findings, unknown = of_operation(reader, operation) if operation else ([], [])
     current = of_cluster(reader, operation, (clock or Clock()).now())
+    read = tuple(dict.fromkeys(reader.read))
     return Diagnosis(
-        deployment,
-        operation,
-        _distinct(current),
-        _distinct([*current, *findings]),
-        tuple(unknown),
-        tuple(dict.fromkeys(reader.read)),
-        tuple(dict.fromkeys(reader.unread)),
-        tuple(dict.fromkeys(reader.cut_off)),
+        environment=deployment.environment,
+        region=deployment.settings.region,
+        operation=operation,
+        causes=_distinct([*current, *findings]),
+        unknown=tuple(unknown),
+        read_on=_read_on(deployment, operation, unknown[0], read) if unknown else (),
+        read=read,
+        unread=tuple(dict.fromkeys((*reader.denied, *reader.cut_off))),
+        current=_distinct(current),
+        is_denied=bool(reader.denied),
     )
 
 
 def _distinct(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Return the first finding of each cause."""
-    found: dict[str, Finding] = {}
+    by_id: dict[str, Finding] = {}
     for each in findings:
-        found.setdefault(each.cause.id, each)
-    return tuple(found.values())
+        by_id.setdefault(each.id, each)
+    return tuple(by_id.values())
 
 
-def _document(evidence: Evidence) -> dict[str, str]:
-    return {
-        "kind": evidence.kind,
-        "place": evidence.place,
-        "time": evidence.time.isoformat(),
-        "text": evidence.text,
+def _read_on(
+    deployment: Deployment, operation: Operation | None, first: Evidence, read: Sequence[str]
+) -> tuple[str, ...]:
+    """Return commands that show more than was read."""
+    exists = operation is not None and operation.stack == first.place
+    stack = first.place if exists else first.names["stack_id"]  # those below may be deleted, and need the id then
+    has_nodes = any(each.startswith("/aws/parallelcluster/") for each in read)
+    providers = [each for each in read if PROVIDER_GROUP.fullmatch(each)]
+    return (
+        deployment.command("cloudformation", "describe-stack-events", "--stack-name", stack),
+        *([f"make logs ENV={deployment.environment} ARGS='head-node --since 6h'"] if has_nodes else []),
+        *(deployment.command("logs", "filter-log-events", "--log-group-name", each) for each in providers),
+        f"make preflight ENV={deployment.environment}",
+    )
+
+
+def of_operation(reader: Reader, operation: Operation) -> tuple[list[Finding], list[Evidence]]:
+    """Return causes, that of the first failure or the one behind it first; or else evidence of an unknown cause.
+
+    Of the logs, the line nearest to the failure counts: what failed before may have been tried again with success.
+    """
+    events = operation.events
+    first, others = _find(reader, events[0]), list(_known(reader, events[1:]))
+    if first and first.logs is None:
+        return [first, *others], []
+    lines = _logs(reader, operation)
+    kinds = first.logs if first else None
+    causes, symptoms = _parted(each for each in _known(reader, reversed(lines)) if _is_of(each, kinds))
+    behind = [each.model_copy(update={"evidence": (events[0], *each.evidence)}) for each in causes]
+    explained = [*behind, *([first] if first else []), *symptoms]
+    return [*explained, *others], [] if explained else [events[0], *lines[-LINES_OF_UNKNOWN:]]
+
+
+def of_cluster(reader: Reader, operation: Operation | None, now: datetime) -> list[Finding]:
+    """Return what is wrong with a cluster that was created: its head node, then what its logs tell, symptoms last.
+
+    Its logs are not read if the operation that failed is a recent one of the cluster, to which they belong. Needs
+    cloudformation:DescribeStacks, ec2:DescribeInstances, logs:DescribeLogGroups and FilterLogEvents.
+    """
+    name = reader.cluster_name
+    stack: dict[str, Any] | None = reader.try_fetch(
+        f"stack {name}", "cloudformation:DescribeStacks", lambda: reader.deployment.stack(name), None
+    )
+    if stack is None or not _MADE.match(stack["StackStatus"]):
+        return []
+    findings = list(_known(reader, _of_head_node(reader, now)))
+    if operation and _is_of_cluster(reader, operation) and operation.began >= now - LOOK_BACK[-1]:
+        return findings
+    for until, since in pairwise(LOOK_BACK):
+        causes, symptoms = _parted(_known(reader, reversed(reader.cluster_lines(now - since, now - until))))
+        if causes or symptoms:
+            return [*findings, *causes, *symptoms]
+    return findings
+
+
+def _of_head_node(reader: Reader, now: datetime) -> Iterator[Evidence]:
+    """Yield that no head node runs, if none does."""
+    instances = reader.instances()
+    if instances is None:
+        return
+    name = reader.cluster_name
+    heads = {each["State"]["Name"]: each["InstanceId"] for each in instances if is_head_node(each)}
+    if "running" not in heads:
+        texts = [f"The head node {instance_id} is {state}" for state, instance_id in heads.items()]
+        text = next(iter(texts), f"The cluster {name} has no head node")
+        yield Evidence(kind="instance", place=name, time=now, text=text)
+
+
+def _is_of_cluster(reader: Reader, operation: Operation) -> bool:
+    deployment = reader.deployment
+    return operation.stack in (deployment.stack_name("cluster"), reader.cluster_name)
+
+
+def _logs(reader: Reader, operation: Operation) -> list[Evidence]:
+    """Return what the logs of the cluster and of the provider tell, if the operation was about the cluster."""
+    if not _is_of_cluster(reader, operation):
+        return []
+    since, until = window(operation)
+    lines = reader.cluster_lines(since, until)
+    if group := provider_group(reader, operation):
+        lines += reader.lines(group, since, until)
+    return sorted(lines, key=lambda line: line.time)
+
+
+def _known(reader: Reader, evidence: Iterable[Evidence]) -> Iterator[Finding]:
+    return (finding for each in evidence if (finding := _find(reader, each)))
+
+
+def _find(reader: Reader, evidence: Evidence) -> Finding | None:
+    deployment = reader.deployment
+    cluster_stack = deployment.stack_name("cluster")
+    stack = evidence.place if evidence.kind == "event" else cluster_stack
+    names = {
+        "env": deployment.environment,
+        "cluster": reader.cluster_name,
+        "region": deployment.settings.region,
+        "stack": stack,
+        "root": stack,
+        "resource": cluster_stack,
+        "type": "the type",
+        "zone": "the zone",
     }
+    return find(evidence, {**names, **evidence.names})
 
 
-def show(diagnosis: Diagnosis, console: Console) -> None:
-    """Print what was found, for a terminal of 80 columns or more."""
-    operation, others = diagnosis.operation, list(diagnosis.findings)
-    if diagnosis.current:
-        _show_cause(others.pop(0), console)
-        if operation:
-            _title(console, "Failed as well")
-    if operation:
-        _print(console, f"{operation.stack}: {operation.status}, begun {operation.began:%Y-%m-%d %H:%M} UTC")
-    if diagnosis.unknown:
-        _show_unknown(diagnosis, console)
-    elif diagnosis.findings and not diagnosis.current:
-        _show_cause(others.pop(0), console)
-    elif diagnosis.outcome == "unknown":
-        _print(console, "Whether something failed is not known: not everything may be read.", "bold red")
-    elif not diagnosis.findings:
-        seen = ", ".join(diagnosis.read) or "there are no stacks"
-        _print(console, f"Nothing failed, as far as was read: {seen}.")
-    if others:
-        _title(console, "Also seen")
-        for each in others:
-            _print(console, f"- {each.cause.title}: {each.why}")
-    if not_read := (*diagnosis.unread, *diagnosis.cut_off):
-        _title(console, "Not read")
-        for line in not_read:
-            _print(console, f"- {line}")
+def _is_of(finding: Finding, kinds: Sequence[str] | None) -> bool:
+    return kinds is None or finding.evidence[0].kind in kinds
 
 
-def _show_unknown(diagnosis: Diagnosis, console: Console) -> None:
-    _print(console, "No known cause. This failed first:", "bold red")
-    _show_evidence(diagnosis.unknown, console)
-    _title(console, "Read on")
-    for command in diagnosis.read_on:
-        _show_command(command, console)
-
-
-def _show_cause(finding: Finding, console: Console) -> None:
-    _print(console, finding.cause.title, "bold red")
-    _print(console, finding.why)
-    _title(console, "Why this is believed")
-    _show_evidence(finding.evidence, console)
-    _title(console, "What to do")
-    for line in finding.do:
-        if line.startswith("$ "):
-            _show_command(line.removeprefix("$ "), console)
-        else:
-            _print(console, f"- {line}")
-    _print(console, f"See {finding.cause.source}", "dim")
-
-
-def _show_evidence(evidence: Iterable[Evidence], console: Console) -> None:
-    for each in evidence:
-        _print(console, f"{each.time:%Y-%m-%d %H:%M:%S} UTC, {each.place}", "cyan")
-        _print(console, each.text if len(each.text) <= _SHOWN else f"{each.text[:_SHOWN]} ...")
-
-
-def _title(console: Console, text: str) -> None:
-    _print(console, f"\n{text}", "bold")
-
-
-def _print(console: Console, text: str, style: str = "") -> None:
-    console.print(text, style=style, markup=False, overflow="fold")
-
-
-def _show_command(command: str, console: Console) -> None:
-    """Print a command so that it can be copied: broken between words, with a backslash; within those that are long."""
-    lines = [""]
-    for word in re.findall(r"(?:'[^']*'|[^\s'])+", command):
-        joined = f"{lines[-1]} {word}".strip()
-        lines[-1:] = [joined] if len(joined) <= _WIDTH or not lines[-1] else [lines[-1], word]
-    text = "  " + " \\\n    ".join(lines)
-    _print(console, re.sub(rf"(.{{{_WIDTH + 5}}})(?=..)", r"\1\\\n", text), "green")
+def _parted(findings: Iterable[Finding]) -> tuple[list[Finding], list[Finding]]:
+    """Return causes, and symptoms."""
+    every = list(findings)
+    return [each for each in every if each.logs is None], [each for each in every if each.logs is not None]

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
 
+from pydantic import ConfigDict, Field
+
 from scripts import stacks
-from scripts.diagnose.evidence import PROVIDER_GROUP, Evidence, Reader
+from scripts.diagnose.causes import Evidence
+from scripts.diagnose.reader import PROVIDER_GROUP, Reader
+from scripts.document import Document
 from scripts.stacks import CLUSTER, NESTED
 
 EVENT_PAGES = 50
@@ -19,32 +22,27 @@ STACK_PAGES = 20
 """Pages of 100 deleted stacks that are looked through at most, newest first."""
 _FAILED = re.compile(r"FAILED|ROLLBACK")
 _VPC = re.compile(r"\bvpc-[0-9a-f]+")
-_BEGINNINGS = ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS")
+_STARTS = ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS")
 _CONSEQUENCES = re.compile(
     r"Resource (creation|update|deletion) cancelled|The following resource\(s\) failed to|"
     r"Embedded stack \S+ was not successfully|^$"
 )
 
 
-@dataclass
-class Operation:
-    """The newest operation of a stack, with what failed in it and in the stacks below.
+class Operation(Document):
+    """The newest operation of a stack, with what failed in it and in the stacks below."""
 
-    Attributes:
-        stack: The stack's name.
-        status: What has become of it.
-        began: When.
-        failures: What failed by itself, oldest first.
-        consequences: What failed because of that, oldest first.
-        provider_group: The log group of the provider's function; empty: no event names it.
-    """
+    model_config = ConfigDict(frozen=False)
 
-    stack: str
-    status: str
-    began: datetime
-    failures: list[Evidence] = field(default_factory=list)
-    consequences: list[Evidence] = field(default_factory=list)
-    provider_group: str = ""
+    stack: str = Field(description="Name of the stack.")
+    status: str = Field(description="Status of the stack now, as CloudFormation has it.")
+    began: datetime = Field(description="When the operation started.")
+    failures: list[Evidence] = Field(default=[], exclude=True)
+    """What failed by itself, oldest first."""
+    consequences: list[Evidence] = Field(default=[], exclude=True)
+    """What failed because of that, oldest first."""
+    provider_group: str = Field(default="", exclude=True)
+    """The log group of the provider's function; empty: no event names it."""
 
     @property
     def events(self) -> list[Evidence]:
@@ -58,15 +56,15 @@ def operations(reader: Reader) -> list[Operation]:
     A call for each stack; for those that failed one per 100 events, and those of the stacks below. Needs
     cloudformation:DescribeStacks, DescribeStackEvents, ListStacks and ListChangeSets.
     """
-    found = []
+    failed = []
     for stack in stacks.names(reader.deployment):
         if stack not in reader.read:  # the cluster's own was gone through with the stack that has the cluster
-            found.append(_operation(reader, stack))
-    return sorted((each for each in found if each), key=lambda operation: operation.began, reverse=True)
+            failed.append(_operation(reader, stack))
+    return sorted((each for each in failed if each), key=lambda operation: operation.began, reverse=True)
 
 
 def _operation(reader: Reader, stack: str) -> Operation | None:
-    described: dict[str, Any] | None = reader.tried(
+    described: dict[str, Any] | None = reader.try_fetch(
         f"stack {stack}", "cloudformation:DescribeStacks", lambda: reader.deployment.stack(stack), None
     )
     if described is None:
@@ -79,40 +77,46 @@ def _operation(reader: Reader, stack: str) -> Operation | None:
         return None
     stack_id = described["StackId"]
     events = list(_events(reader, stack_id))
-    began = next((each["Timestamp"] for each in events if _begins(each)), described["CreationTime"])
-    operation = Operation(stack, status, began)
+    began = next((each["Timestamp"] for each in events if _starts(each)), described["CreationTime"])
+    operation = Operation(stack=stack, status=status, began=began)
     _sort(reader, operation, stack, [each for each in events if each["Timestamp"] >= began])
     operation.failures.sort(key=lambda each: each.time)
     operation.consequences.sort(key=lambda each: each.time)
     if _FAILED.search(status) and not operation.events:  # events are not to be read
         reason = described.get("StackStatusReason", "")
-        operation.consequences.append(Evidence("event", stack, began, f"{status} {NESTED} {stack}: {reason}"))
+        text = f"{status} {NESTED} {stack}: {reason}"
+        operation.consequences.append(Evidence(kind="event", place=stack, time=began, text=text))
     return operation if operation.events else None
 
 
 def _refused_change_set(reader: Reader, stack: str, created: datetime) -> Operation | None:
-    """Return what became of the change set that was to make a stack, such as a parameter that there is not."""
-    listed: list[Any] = reader.tried(
+    """Return why the change set that was to create a stack failed, such as for a parameter that does not exist."""
+    listed: list[Any] = reader.try_fetch(
         f"change sets of {stack}",
         "cloudformation:ListChangeSets",
         lambda: reader.deployment.account.list("cloudformation", "list_change_sets", StackName=stack),
         [],
     )
     failed = [
-        Evidence("event", stack, each["CreationTime"], f"FAILED change set: {each.get('StatusReason', '')}")
+        Evidence(
+            kind="event",
+            place=stack,
+            time=each["CreationTime"],
+            text=f"FAILED change set: {each.get('StatusReason', '')}",
+        )
         for each in listed
         if each["Status"] == "FAILED"
     ]
-    return Operation(stack, "REVIEW_IN_PROGRESS", created, failed) if failed else None
+    return Operation(stack=stack, status="REVIEW_IN_PROGRESS", began=created, failures=failed) if failed else None
 
 
 def _events(reader: Reader, stack: str, since: datetime | None = None) -> Iterator[dict[str, Any]]:
-    """Yield the events of a stack, newest first, to the beginning of its newest operation or to a time."""
+    """Yield the events of a stack, newest first, to the start of its newest operation or to a time."""
     paginator = reader.deployment.account.client("cloudformation").get_paginator("describe_stack_events")
     pages = iter(paginator.paginate(StackName=stack))
     name = stack.split("/")[1]
     for _ in range(EVENT_PAGES):
-        page: dict[str, Any] | None = reader.tried(
+        page: dict[str, Any] | None = reader.try_fetch(
             f"events of {name}", "cloudformation:DescribeStackEvents", lambda: next(pages, None), None
         )
         if page is None:
@@ -121,13 +125,13 @@ def _events(reader: Reader, stack: str, since: datetime | None = None) -> Iterat
             if since and event["Timestamp"] < since:
                 return
             yield event
-            if since is None and _begins(event):
+            if since is None and _starts(event):
                 return
     reader.cut_off.append(f"events of {name}: only the newest {EVENT_PAGES * 100:,}")
 
 
 def _sort(reader: Reader, operation: Operation, root: str, events: list[dict[str, Any]]) -> None:
-    """Put the events of a stack, and of the stacks below that failed, where they belong.
+    """Sort the events of a stack, and of the stacks below that failed, into failures and consequences.
 
     Args:
         reader: How they are read.
@@ -165,8 +169,8 @@ def _sort(reader: Reader, operation: Operation, root: str, events: list[dict[str
 
 def _cluster_stacks(reader: Reader, since: datetime) -> list[str]:
     """Return the ids of the cluster's own stacks that exist, or were deleted since a time."""
-    name = reader.deployment.settings.cluster_spec.name
-    alive: dict[str, Any] | None = reader.tried(
+    name = reader.cluster_name
+    alive: dict[str, Any] | None = reader.try_fetch(
         f"stack {name}", "cloudformation:DescribeStacks", lambda: reader.deployment.stack(name), None
     )
     pages = (
@@ -174,7 +178,7 @@ def _cluster_stacks(reader: Reader, since: datetime) -> list[str]:
         .get_paginator("list_stacks")
         .paginate(StackStatusFilter=["DELETE_COMPLETE"])
     )
-    deleted: list[Any] = reader.tried(
+    deleted: list[Any] = reader.try_fetch(
         "deleted stacks", "cloudformation:ListStacks", lambda: list(islice(pages, STACK_PAGES)), []
     )
     if len(deleted) == STACK_PAGES and "NextToken" in deleted[-1]:
@@ -190,8 +194,8 @@ def _cluster_stacks(reader: Reader, since: datetime) -> list[str]:
     ]
 
 
-def _begins(event: dict[str, Any]) -> bool:
-    return event["PhysicalResourceId"] == event["StackId"] and event["ResourceStatus"] in _BEGINNINGS
+def _starts(event: dict[str, Any]) -> bool:
+    return event["PhysicalResourceId"] == event["StackId"] and event["ResourceStatus"] in _STARTS
 
 
 def _event(root: str, event: dict[str, Any]) -> Evidence:
@@ -200,7 +204,8 @@ def _event(root: str, event: dict[str, Any]) -> Evidence:
     text = f"{event['ResourceStatus']} {event['ResourceType']} {resource}: {reason}"
     names = {"resource": resource, "root": root, "stack_id": event["StackId"]}
     vpc = _VPC.search(f"{event.get('PhysicalResourceId')} {event.get('ResourceProperties')} {reason}")
-    return Evidence("event", stack, event["Timestamp"], text, names | ({"vpc": vpc[0]} if vpc else {}))
+    names |= {"vpc": vpc[0]} if vpc else {}
+    return Evidence(kind="event", place=stack, time=event["Timestamp"], text=text, names=names)
 
 
 def provider_group(reader: Reader, operation: Operation) -> str:
@@ -212,12 +217,12 @@ def provider_group(reader: Reader, operation: Operation) -> str:
     if operation.provider_group:
         return operation.provider_group
     nested = [each for each in _resources(reader, operation.stack) if each.type == NESTED and each.physical_id]
-    found = [inner.physical_id for each in nested for inner in _resources(reader, each.physical_id)]
-    return next((each for each in found if PROVIDER_GROUP.fullmatch(each)), "")
+    names = [inner.physical_id for each in nested for inner in _resources(reader, each.physical_id)]
+    return next((each for each in names if PROVIDER_GROUP.fullmatch(each)), "")
 
 
 def _resources(reader: Reader, stack: str) -> list[stacks.StackResource]:
-    return reader.tried(
+    return reader.try_fetch(
         f"resources of {stack}",
         "cloudformation:ListStackResources",
         lambda: stacks.resources(reader.deployment, stack),
@@ -226,8 +231,8 @@ def _resources(reader: Reader, stack: str) -> list[stacks.StackResource]:
 
 
 def window(operation: Operation) -> tuple[datetime, datetime]:
-    """Return the time whose logs belong to an operation: from its beginning to shortly after the first failure.
+    """Return the time whose logs belong to an operation: from its start to shortly after the first failure.
 
-    What nodes log later, while the stack goes back, is of its going back.
+    What nodes log later belongs to the rollback.
     """
     return operation.began - timedelta(minutes=1), operation.events[0].time + timedelta(minutes=5)

@@ -1,11 +1,11 @@
-"""The compute nodes of a cluster: what EC2 has of them, and how they are stopped and started.
+"""The compute fleet of a cluster: its nodes, and how it is stopped, started and drained.
 
-ParallelCluster keeps one status for all compute nodes of a cluster. Who wants it changed leaves a request; clustermgtd
-on the head node follows within a minute. To stop, it sets all queues INACTIVE and terminates the nodes; to start, it
-sets all queues UP. In between it leaves a queue alone that somebody has set to DRAIN.
+ParallelCluster keeps one status for all compute nodes of a cluster. A change is requested in DynamoDB; clustermgtd on
+the head node carries it out within a minute. To stop, it sets all queues INACTIVE and terminates the nodes; to start,
+it sets all queues UP. Otherwise it leaves a queue alone that somebody has set to DRAIN.
 https://github.com/aws/aws-parallelcluster-node/blob/develop/src/slurm_plugin/clustermgtd.py
 
-trn1 instances take many minutes from shutting-down to terminated, and hold on to their placement group until then.
+trn1 instances take many minutes from shutting-down to terminated, and keep their placement group in use until then.
 https://github.com/aws/aws-parallelcluster/issues/6329
 """
 
@@ -15,24 +15,23 @@ import os
 from collections import Counter
 from typing import Any, Final
 
-from scripts.aws_errors import is_not_found
-from scripts.clock import Clock
+from scripts.aws_errors import credentials_hint, is_not_found
+from scripts.clock import Changes, Clock, with_retries
 from scripts.command import OperationError, Say
 from scripts.deployment import Deployment
-from scripts.fleet import queues
 from scripts.fleet.jobs import (
     LISTED,
-    Changes,
+    UP,
     close_queues,
     listed,
     nodes,
     open_queues,
-    patiently,
     slurm_state,
     unfinished,
     wait_for_end,
 )
 from scripts.remote.head_node import HeadNode, HeadNodeError
+from scripts.slurm import SlurmState
 from toolchain.parallelcluster import FleetRequestError, ParallelCluster
 
 UNKNOWN: Final = "UNKNOWN"
@@ -41,12 +40,12 @@ RUNNING: Final = "RUNNING"
 PROTECTED: Final = "PROTECTED"
 STOP_STATUSES: Final = ("STOP_REQUESTED", "STOPPING", STOPPED)
 START_STATUSES: Final = ("START_REQUESTED", "STARTING", RUNNING)
-"""In the order in which they follow each other; the first leaves `request`, the others leaves clustermgtd.
+"""In the order in which they follow each other; `request` writes the first, clustermgtd the others.
 
-Beside them is PROTECTED: running, but queues are closed whose nodes kept failing.
+PROTECTED is beside them: running, but queues are closed whose nodes kept failing.
 https://docs.aws.amazon.com/parallelcluster/latest/ug/slurm-protected-mode-v3.html
 """
-SECONDS_BETWEEN_LOOKS: Final = 15.0
+SECONDS_BETWEEN_POLLS: Final = 15.0
 _COMPUTE = {"Key": "parallelcluster:node-type", "Value": "Compute"}
 
 
@@ -64,30 +63,30 @@ def status(deployment: Deployment) -> str:
 
     table = f"parallelcluster-{deployment.settings.cluster_spec.name}"
     try:
-        found = deployment.account.ask("dynamodb", "get_item", TableName=table, Key={"Id": {"S": "COMPUTE_FLEET"}})
+        item = deployment.account.ask("dynamodb", "get_item", TableName=table, Key={"Id": {"S": "COMPUTE_FLEET"}})
     except ClientError as error:
         if is_not_found(error):
             return UNKNOWN
         raise
-    return str(found.get("Item", {}).get("Data", {}).get("M", {}).get("status", {}).get("S", UNKNOWN))
+    return str(item.get("Item", {}).get("Data", {}).get("M", {}).get("status", {}).get("S", UNKNOWN))
 
 
 def known_status(deployment: Deployment) -> str:
-    """Return the `status` of the fleet of a cluster that there is.
+    """Return the `status` of the fleet.
 
     Raises:
-        OperationError: There is none.
+        OperationError: There is no cluster.
     """
-    found = status(deployment)
-    if found == UNKNOWN:
+    known = status(deployment)
+    if known == UNKNOWN:
         name, region = deployment.settings.cluster_spec.name, deployment.settings.region
         first = f"make deploy ENV={deployment.environment}"
-        raise OperationError(f"There is no fleet of a cluster {name} in {region}. First: {first}")
-    return found
+        raise OperationError(f"There is no cluster {name} in {region}. Deploy it first: {first}")
+    return known
 
 
 def request(deployment: Deployment, wanted: str) -> None:
-    """Leave a request as ParallelCluster does.
+    """Request another status, by ParallelCluster's own code.
 
     Needs cloudformation:DescribeStacks, dynamodb:GetItem and dynamodb:UpdateItem.
 
@@ -96,14 +95,14 @@ def request(deployment: Deployment, wanted: str) -> None:
         wanted: START_REQUESTED or STOP_REQUESTED.
 
     Raises:
-        OperationError: ParallelCluster refuses, for example while the cluster is being updated.
+        OperationError: ParallelCluster rejects it, for example while the cluster is being updated.
     """
     try:
         with ParallelCluster(os.environ) as parallelcluster:
             name, region = deployment.settings.cluster_spec.name, deployment.settings.region
             parallelcluster.update_compute_fleet(region, name, wanted)
     except (FileNotFoundError, FleetRequestError) as error:
-        raise OperationError(f"ParallelCluster does not take the request {wanted}: {error}") from None
+        raise OperationError(f"ParallelCluster rejects the request {wanted}: {error}") from None
 
 
 def stop(
@@ -116,7 +115,7 @@ def stop(
     drain_limit: float | None = None,
     limit: float = 3600,
 ) -> None:
-    """Stop the fleet, and wait until EC2 has every compute node terminated. Run again, it goes on where it was.
+    """Stop the fleet, and wait until all compute nodes are terminated. Interrupted, the same call continues.
 
     Needs what `status`, `instances`, `request` and `HeadNode` need.
 
@@ -124,13 +123,13 @@ def stop(
         deployment: Whose fleet.
         clock: Time.
         say: Told what is waited for, a sentence at a time.
-        drain: Whether to let all jobs come to their end first.
-        force: Whether to take nodes from jobs, and to go on where Slurm cannot be asked for them.
+        drain: Whether to wait for the end of all jobs first.
+        force: Whether to stop although jobs have nodes, or Slurm cannot be asked.
         drain_limit: Seconds to wait for the jobs at most; None: as long as they take.
         limit: Seconds to wait at most once the stop is requested.
 
     Raises:
-        OperationError: Jobs have nodes, Slurm or ParallelCluster refuses, or the nodes are not gone in time.
+        OperationError: Jobs have nodes, Slurm or ParallelCluster rejects it, or nodes are not terminated in time.
     """
     deployment.account.forget()
     before = known_status(deployment)
@@ -138,19 +137,19 @@ def stop(
         say("The fleet is STOPPED and has no node.")
         return
     if before != STOPPED:
-        head_node = HeadNode(deployment, clock)  # nobody else follows a request
+        head_node = HeadNode(deployment, clock)  # nothing else carries out a request
     if before not in STOP_STATUSES:
         if drain:
             _drain(deployment, head_node, clock, say, drain_limit)
         else:
-            pass_jobs(head_node, say, force=force)
+            check_jobs(head_node, say, force=force)
         request(deployment, STOP_STATUSES[0])
-        say("The stop is requested. Trn1 nodes can take more than 15 minutes to terminate.")
+        say("Stop requested. Trn1 nodes can take more than 15 minutes to terminate.")
     _wait_until_gone(deployment, clock, say, limit)
 
 
 def start(deployment: Deployment, *, clock: Clock, say: Say, limit: float = 3600) -> None:
-    """Start the fleet, open queues that were drained, and wait for the nodes that always run (min_count).
+    """Start the fleet, open drained queues, and wait for the static nodes (min_count).
 
     Needs what `status`, `request` and `HeadNode` need.
 
@@ -161,15 +160,15 @@ def start(deployment: Deployment, *, clock: Clock, say: Say, limit: float = 3600
         limit: Seconds to wait at most, for the fleet and again for the nodes.
 
     Raises:
-        OperationError: Slurm or ParallelCluster refuses, or the nodes are not there in time.
+        OperationError: Slurm or ParallelCluster rejects it, or the nodes are not ready in time.
     """
     deployment.account.forget()
     before = known_status(deployment)
     head_node = HeadNode(deployment, clock)
     if before not in START_STATUSES:
         request(deployment, START_STATUSES[0])
-        say("The start is requested.")
-    told = Changes(say)
+        say("Start requested.")
+    report = Changes(say)
 
     def runs() -> bool:
         deployment.account.forget()
@@ -178,20 +177,20 @@ def start(deployment: Deployment, *, clock: Clock, say: Say, limit: float = 3600
             raise OperationError(
                 f"The fleet is {now}: it was stopped again, or its nodes keep failing (make diagnose)."
             )
-        told(f"The fleet is {now}.")
+        report(f"The fleet is {now}.")
         return now == RUNNING
 
-    if not clock.until(patiently(runs, clock, told), every=SECONDS_BETWEEN_LOOKS, limit=limit):
+    if not clock.until(with_retries(runs, clock, report), every=SECONDS_BETWEEN_POLLS, limit=limit):
         raise OperationError(
-            f"After {limit / 60:.0f} min the fleet is {status(deployment)}. The same command goes on waiting; "
-            "/var/log/parallelcluster/clustermgtd on the head node tells more."
+            f"The fleet is {status(deployment)} after {limit / 60:.0f} min. The same command continues to wait; "
+            "more is in /var/log/parallelcluster/clustermgtd on the head node."
         )
     open_queues(head_node, say)
-    _wait_for_static_nodes(head_node, clock, told, limit)
+    _wait_for_static_nodes(head_node, clock, report, limit)
 
 
 def drain(deployment: Deployment, *, clock: Clock, say: Say, limit: float | None = None) -> None:
-    """Let the queues take no new jobs, and wait until none runs or waits. `start` opens the queues again.
+    """Close the queues to new jobs, and wait until none runs or waits. `start` opens the queues again.
 
     Needs what `status` and `HeadNode` need.
 
@@ -208,19 +207,17 @@ def drain(deployment: Deployment, *, clock: Clock, say: Say, limit: float | None
     head_node = HeadNode(deployment, clock)
     left = unfinished(slurm_state(head_node))
     if left and (now := known_status(deployment)) in STOP_STATUSES:
-        raise OperationError(f"The fleet is {now}: {left} jobs that wait cannot come to their end. First start it.")
+        raise OperationError(f"The fleet is {now}: {left} waiting jobs cannot end. Start it first.")
     _drain(deployment, head_node, clock, say, limit)
 
 
-def pass_jobs(head_node: HeadNode, say: Say, *, force: bool) -> None:
-    """Refuse to go on where jobs have nodes, or nobody can tell, unless it is forced.
+def check_jobs(head_node: HeadNode, say: Say, *, force: bool) -> None:
+    """Stop here if jobs have nodes, or Slurm cannot be asked, unless it is forced.
 
     Raises:
-        OperationError: So it is.
+        OperationError: Jobs have nodes, or Slurm cannot be asked.
     """
     from botocore.exceptions import ClientError
-
-    from scripts.aws_errors import credentials_hint
 
     try:
         state = slurm_state(head_node)
@@ -229,14 +226,14 @@ def pass_jobs(head_node: HeadNode, say: Say, *, force: bool) -> None:
             raise
         if not force:
             raise OperationError(
-                f"Slurm cannot be asked whether jobs run: {error}\n--force stops the fleet all the same."
+                f"Slurm cannot be asked whether jobs run: {error}\n--force stops the fleet anyway."
             ) from None
         say(f"Slurm cannot be asked whether jobs run: {error}")
         return
     if state.active_jobs and not force:
         raise OperationError(
             f"Jobs with nodes: {state.active_jobs}\n{listed(state, waiting=False)}\n"
-            "--drain waits until all jobs have ended, --force takes their nodes away."
+            "--drain waits until all jobs have ended, --force terminates their nodes."
         )
 
 
@@ -245,46 +242,47 @@ def _drain(deployment: Deployment, head_node: HeadNode, clock: Clock, say: Say, 
         close_queues(head_node, say)
         wait_for_end(head_node, clock, say, limit)
     except BaseException:
-        say(f"The queues stay closed to new jobs. To open them: make fleet ENV={deployment.environment} ARGS=start")
+        say(f"The queues stay closed to new jobs. Open them: make fleet ENV={deployment.environment} ARGS=start")
         raise
 
 
 def _wait_until_gone(deployment: Deployment, clock: Clock, say: Say, limit: float) -> None:
-    told = Changes(say)
+    report = Changes(say)
 
     def gone() -> bool:
         deployment.account.forget()
         now, states = status(deployment), Counter(each["State"]["Name"] for each in instances(deployment))
         if now not in STOP_STATUSES:
-            raise OperationError(f"The fleet is {now}: somebody has started it again.")
+            raise OperationError(f"The fleet is {now}: it was started again.")
         parts = ", ".join(f"{count:,} {state}" for state, count in sorted(states.items()))
-        told(f"The fleet is {now}, {nodes(states.total())} left{': ' if parts else '.'}{parts}")
+        report(f"The fleet is {now}, {nodes(states.total())} left{': ' if parts else '.'}{parts}")
         return now == STOPPED and not states
 
-    if not clock.until(patiently(gone, clock, told), every=SECONDS_BETWEEN_LOOKS, limit=limit):
+    if not clock.until(with_retries(gone, clock, report), every=SECONDS_BETWEEN_POLLS, limit=limit):
         left = [each["InstanceId"] for each in instances(deployment)]
         shown = ", ".join(left[:LISTED]) + (", ..." if len(left) > LISTED else "")
         raise OperationError(
-            f"After {limit / 60:.0f} min the fleet is {status(deployment)} and has {nodes(len(left))} left"
-            f"{': ' if left else ''}{shown}. The same command goes on waiting."
+            f"The fleet is {status(deployment)} after {limit / 60:.0f} min, {nodes(len(left))} left"
+            f"{': ' if left else ''}{shown}. The same command continues to wait."
         )
 
 
-def _wait_for_static_nodes(head_node: HeadNode, clock: Clock, told: Changes, limit: float) -> None:
-    found: list[queues.Queues] = []
+def _wait_for_static_nodes(head_node: HeadNode, clock: Clock, report: Changes, limit: float) -> None:
+    state: SlurmState | None = None
 
-    def there() -> bool:
-        found.append(queues.ask(head_node))
-        if missing := found[-1].missing_static:
-            told(f"Nodes that always run, still to come: {missing:,}")
-        return not missing
+    def ready() -> bool:
+        nonlocal state
+        state = slurm_state(head_node)
+        if state.missing_static:
+            report(f"Static nodes that are not ready: {state.missing_static:,}")
+        return not state.missing_static
 
-    if not clock.until(patiently(there, clock, told), every=SECONDS_BETWEEN_LOOKS, limit=limit):
-        missing = nodes(found[-1].missing_static) if found else "not known how many"
+    if not clock.until(with_retries(ready, clock, report), every=SECONDS_BETWEEN_POLLS, limit=limit):
+        missing = f"{state.missing_static:,}" if state else "an unknown number of"
         raise OperationError(
-            f"After {limit / 60:.0f} min {missing} of those that always run are not there. "
-            "The same command goes on waiting; make diagnose tells why nodes fail."
+            f"After {limit / 60:.0f} min {missing} static nodes are not ready. The same command continues to wait; "
+            "make diagnose tells why nodes fail."
         )
-    closed = [f"{queue} ({state})" for queue, state in found[-1].states.items() if state != queues.UP]
+    closed = [f"{name} ({each})" for name, each in (state.availability if state else {}).items() if each != UP]
     if closed:
         raise OperationError(f"The fleet is {RUNNING}, but takes no jobs in: {', '.join(closed)}")

@@ -1,42 +1,55 @@
-"""Other numbers of nodes: the settings file says them, a deployment brings them about, and Slurm confirms them.
+"""Other numbers of nodes: the settings file is changed, deployed, and Slurm confirms them.
 
-More nodes at most, and more of both kinds together, ParallelCluster takes while the fleet runs. Fewer, or another
-min_count alone, it refuses then, unless queue_update_strategy is TERMINATE; the provider of the custom resource stops
-no fleet by itself. Its own update check says what a change needs, by way of the change plan.
+ParallelCluster accepts a higher max_count, also together with a higher min_count, while the fleet runs. It rejects
+fewer nodes, or another min_count alone, unless queue_update_strategy is TERMINATE; the provider of the custom resource
+does not stop the fleet itself. What a change needs is told by ParallelCluster's own update check, through the plan.
 https://docs.aws.amazon.com/parallelcluster/latest/ug/using-pcluster-update-cluster-v3.html
 """
 
 from __future__ import annotations
 
-import shutil
-import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
-from scripts.clock import Clock
+from pydantic import Field, NonNegativeInt, PositiveInt
+
+from scripts.candidate import Candidate
+from scripts.clock import Changes, Clock, with_retries
 from scripts.command import CONFIG, OperationError, Say, UnusableError
 from scripts.deployment import Deployment
+from scripts.document import Document
 from scripts.fleet import control as fleet
-from scripts.fleet import queues
-from scripts.fleet.jobs import Changes, patiently
-from scripts.fleet.scaling_needs import ends_jobs, needs_stopped_fleet
+from scripts.fleet.jobs import slurm_state
 from scripts.remote.head_node import HeadNode
 
 if TYPE_CHECKING:
     from config.settings import Settings
     from scripts.plan.model import Plan
 
+CHECKS: Final = (
+    "instance-types",
+    "quota-trn-on-demand",
+    "quota-trn-spot",
+    "quota-trn1-capacity-blocks",
+    "quota-trn2-capacity-blocks",
+    "quota-capacity-block-instances",
+    "quota-interfaces",
+    "quota-gp3",
+    "capacity-",
+    "free-addresses",
+)
+"""The preflight checks that more nodes may fail."""
 SECONDS_TO_RELOAD: Final = 300.0
 """How long Slurm may take to know its new nodes once the cluster is updated."""
 
 
-class Counts(NamedTuple):
-    """Numbers of nodes of a compute resource: those that always run, and all at most."""
+class Counts(Document):
+    """Numbers of nodes of a compute resource."""
 
-    min_count: int
-    max_count: int
+    min_count: NonNegativeInt = Field(description="Static nodes.")
+    max_count: PositiveInt = Field(description="Nodes at most.")
 
 
 @dataclass(frozen=True)
@@ -44,14 +57,13 @@ class Scaling:
     """A change of the numbers of nodes of one compute resource.
 
     Attributes:
-        deployment: As its settings file is now.
+        deployment: With the settings file as it is.
         queue: The queue.
         compute_resource: The compute resource.
-        place: Where its counts stand in the settings.
-        before: What the settings file says now.
-        after: What it shall say.
-        settings: The settings with them.
-        assembly: What they are deployed with.
+        place: Where its counts are in the settings.
+        before: The counts in the settings file.
+        after: The new counts.
+        candidate: The settings with the new counts.
     """
 
     deployment: Deployment
@@ -60,8 +72,7 @@ class Scaling:
     place: tuple[str | int, ...]
     before: Counts
     after: Counts
-    settings: Settings
-    assembly: Path
+    candidate: Candidate
 
     @property
     def name(self) -> str:
@@ -71,12 +82,12 @@ class Scaling:
     @property
     def edits(self) -> dict[str, tuple[int, int]]:
         """What changes in the settings file: from, to, by key."""
-        pairs = zip(Counts._fields, self.before, self.after, strict=True)
-        return {key: (before, after) for key, before, after in pairs if before != after}
+        after = dict(self.after)
+        return {key: (before, after[key]) for key, before in self.before if before != after[key]}
 
     @property
     def grows(self) -> bool:
-        """Whether there may be more nodes, or more of them always run."""
+        """Whether there may be more nodes, or more static ones."""
         return any(after > before for before, after in self.edits.values())
 
 
@@ -87,72 +98,99 @@ def prepare(deployment: Deployment, target: str | None, counts: dict[str, int], 
         deployment: What is changed.
         target: QUEUE or QUEUE/COMPUTE-RESOURCE; None where there is only one.
         counts: The new min_count, max_count or both.
-        directory: Where the copy is put.
+        directory: Where the copy goes.
 
     Raises:
-        OperationError: There is no cluster; a deployment would make one.
+        OperationError: There is no cluster; a deployment would create one.
         UnusableError: There is no such compute resource, or the settings break rules with these counts.
     """
-    from config.edit import EditError, set_values
-    from config.settings import SettingsError, load
-
     queue, resource = _find(deployment.settings, target)
     place = ("cluster", "queues", queue, "compute_resources", resource)
-    found = deployment.settings.cluster.queues[queue].compute_resources[resource]
+    current = deployment.settings.cluster.queues[queue].compute_resources[resource]
+    before = Counts(min_count=current.min_count, max_count=current.max_count)
     path = CONFIG / f"{deployment.environment}.yaml"
-    before = Counts(found.min_count, found.max_count)
-    copy = directory / path.name
-    shutil.copy(path, copy)
-    try:
-        set_values(copy, {(*place, key): count for key, count in counts.items()})
-        settings = load(copy)
-    except (EditError, SettingsError) as error:
-        text = str(error).replace(str(copy), f"config/{path.name}")
-        raise UnusableError(f"{text}\nconfig/{path.name} is as it was.") from None
+    candidate = Candidate.create(path, directory, {(*place, key): count for key, count in counts.items()})
     fleet.known_status(deployment)
-    return Scaling(
-        deployment,
-        deployment.settings.cluster.queues[queue].name,
-        found.name,
-        place,
-        before,
-        before._replace(**counts),
-        settings,
-        directory / "cdk.out",
-    )
+    name = deployment.settings.cluster.queues[queue].name
+    return Scaling(deployment, name, current.name, place, before, before.model_copy(update=counts), candidate)
 
 
-def plan(scaling: Scaling) -> Plan:
-    """Return what a deployment of the new counts would do. Needs what ``make plan`` needs.
+def needs_stopped_fleet(plan: Plan) -> bool:
+    """Tell whether a plan needs the fleet stopped."""
+    return _has(plan, "FLEET_STOPPED")
+
+
+def ends_jobs(plan: Plan) -> bool:
+    """Tell whether a plan terminates nodes while the fleet runs (queue_update_strategy TERMINATE)."""
+    return _has(plan, "TERMINATES")
+
+
+def blockers(plan: Plan) -> list[str]:
+    """Return what blocks a plan, apart from a fleet that runs: `apply` stops it."""
+    from scripts.plan.model import Kind
+    from scripts.preflight.check import Status
+
+    solved = tuple(f"{change.path} from " for change in plan.cluster.changes if change.kind is Kind.FLEET_STOPPED)
+    return [
+        f"{each.subject}: {each.sentence}"
+        for each in plan.findings
+        if each.status is Status.FAIL and not each.sentence.startswith(solved)
+    ]
+
+
+def check(scaling: Scaling, say: Say) -> None:
+    """Let preflight check whether the account has room for more nodes. Needs what these checks need.
 
     Raises:
-        UnusableError: There is no plan.
+        OperationError: It has not.
     """
-    from scripts.plan.command import PlanError, make_plan, synthesize
+    from scripts.preflight.catalog import CATALOG, select
+    from scripts.preflight.check import Status
+    from scripts.preflight.runner import run
 
-    environment = scaling.deployment.environment
-    try:
-        synthesize(str(scaling.assembly.with_name(environment)), scaling.assembly)
-        return make_plan(environment, scaling.assembly)
-    except PlanError as error:
-        raise UnusableError(str(error)) from None
+    deployment = Deployment(scaling.deployment.environment, scaling.candidate.settings)
+    results = [each for group in run(select(CATALOG, CHECKS, []), deployment, first=CATALOG[0]) for each in group]
+    for result in results:
+        if result.status in (Status.WARN, Status.UNKNOWN):
+            say(f"{result.status} {result.id}: {result.sentence}")
+    failed = [result for result in results if result.status is Status.FAIL]
+    if failed:
+        lines = [f"{each.id}: {each.sentence}. {each.hint}" for each in failed]
+        raise OperationError("\n".join(["The account has no room for this:", *lines, "--no-preflight skips this."]))
+
+
+def steps(scaling: Scaling, plan: Plan, *, drain: bool, force: bool) -> str:
+    """Return what `apply` does, a line each."""
+    jobs = "after all jobs have ended" if drain else "although jobs have nodes" if force else "unless jobs have nodes"
+    is_stopped = plan.cluster.fleet_status == fleet.STOPPED
+    edits = ", ".join(f"{key} from {before} to {after}" for key, (before, after) in scaling.edits.items())
+    lines = [f"config/{scaling.deployment.environment}.yaml, {scaling.name}: {edits or 'unchanged'}"]
+    if needs_stopped_fleet(plan):
+        lines.insert(0, "the fleet is STOPPED already" if is_stopped else f"stop the fleet, {jobs}")
+    elif ends_jobs(plan):
+        lines.insert(0, f"nodes are terminated while the fleet runs, {jobs}")
+    lines.append("nothing to deploy" if plan.empty else "deploy")
+    if needs_stopped_fleet(plan) or is_stopped:
+        lines.append("start the fleet")
+    lines.append("compare the nodes in Slurm")
+    return "\n".join(["Steps:", *(f"  {number}. {line}" for number, line in enumerate(lines, start=1))])
 
 
 def apply(
-    scaling: Scaling, found: Plan, *, clock: Clock, say: Say, drain: bool, force: bool, output: bool = True
+    scaling: Scaling, plan: Plan, *, clock: Clock, say: Say, drain: bool, force: bool, quiet: bool = False
 ) -> None:
-    """Stop the fleet where that is needed, change the settings file, deploy, start the fleet, and ask Slurm.
+    """Stop the fleet where needed, change the settings file, deploy, start the fleet, and compare with Slurm.
 
-    Run again after an interruption, the same command does what is left to do.
+    Run again after an interruption, the same command does what is left.
 
     Args:
         scaling: The change.
-        found: Its plan.
+        plan: Its plan.
         clock: Time.
-        say: Told what is done, and where things stand when it fails.
-        drain: Whether jobs come to their end before nodes are taken from them.
-        force: Whether they are ended.
-        output: Whether the CDK may write to standard output.
+        say: Told what is done, and the state if it fails.
+        drain: Whether to wait for the end of jobs before their nodes are terminated.
+        force: Whether to terminate the nodes of jobs.
+        quiet: Whether the CDK's output goes to standard error.
 
     Raises:
         OperationError: It did not work.
@@ -161,50 +199,51 @@ def apply(
 
     deployment = scaling.deployment
     path = CONFIG / f"{deployment.environment}.yaml"
-    stops, drains = needs_stopped_fleet(found), ends_jobs(found) and drain
+    stops, drains = needs_stopped_fleet(plan), ends_jobs(plan) and drain
     try:
         if stops:
             fleet.stop(deployment, clock=clock, say=say, drain=drain, force=force)
         elif drains:
             fleet.drain(deployment, clock=clock, say=say)
-        elif ends_jobs(found):
-            fleet.pass_jobs(HeadNode(deployment, clock), say, force=force)
+        elif ends_jobs(plan):
+            fleet.check_jobs(HeadNode(deployment, clock), say, force=force)
         set_values(path, {(*scaling.place, key): after for key, (_, after) in scaling.edits.items()})
-        if not found.empty:
-            _deploy(scaling, output=output)
+        if not plan.empty:
+            scaling.candidate.deploy(quiet=quiet)
         deployment.account.forget()
         if stops or drains or fleet.status(deployment) not in (fleet.RUNNING, fleet.PROTECTED):
             fleet.start(deployment, clock=clock, say=say)
-        verify(scaling, clock, say)
+        _verify(scaling, clock, say)
     except BaseException:
-        _tell_where_it_stands(scaling, say)
+        _report_state(scaling, say)
         raise
 
 
-def verify(scaling: Scaling, clock: Clock, say: Say) -> None:
-    """Ask Slurm whether it has the nodes that the settings say.
+def _has(plan: Plan, kind: str) -> bool:
+    from scripts.plan.model import Kind
+
+    return any(change.kind is Kind[kind] for change in plan.cluster.changes)
+
+
+def _verify(scaling: Scaling, clock: Clock, say: Say) -> None:
+    """Compare the nodes that Slurm knows with the settings.
 
     Raises:
-        OperationError: It has not.
+        OperationError: They differ.
     """
     head_node = HeadNode(scaling.deployment, clock)
-    always, at_most = scaling.after
-    expected = (always, at_most - always)
-    counted: tuple[int | str, ...] = ("an unknown number of",) * 2
+    expected = {"static": scaling.after.min_count, "dynamic": scaling.after.max_count - scaling.after.min_count}
+    known: dict[str, int] = {}
 
-    def known() -> bool:
-        nonlocal counted
-        asked = queues.ask(head_node)
-        counted = tuple(asked.count(scaling.queue, scaling.compute_resource, static=static) for static in (True, False))
-        return counted == expected
+    def is_known() -> bool:
+        state = slurm_state(head_node)
+        for kind in expected:
+            known[kind] = state.node_count(scaling.queue, scaling.compute_resource, static=kind == "static")
+        return known == expected
 
-    look = patiently(known, clock, Changes(say))
-    if not clock.until(look, every=fleet.SECONDS_BETWEEN_LOOKS, limit=SECONDS_TO_RELOAD):
-        raise OperationError(
-            "Slurm has {} static and {} dynamic nodes of {}; deployed: {} and {}".format(
-                *counted, scaling.name, *expected
-            )
-        )
+    condition = with_retries(is_known, clock, Changes(say))
+    if not clock.until(condition, every=fleet.SECONDS_BETWEEN_POLLS, limit=SECONDS_TO_RELOAD):
+        raise OperationError(f"Nodes of {scaling.name} in Slurm: {known or 'not known'}; deployed: {expected}")
 
 
 def _find(settings: Settings, target: str | None) -> tuple[int, int]:
@@ -218,30 +257,21 @@ def _find(settings: Settings, target: str | None) -> tuple[int, int]:
     fitting = [place for names, place in known.items() if names[: len(wanted)] == wanted]
     if len(fitting) != 1:
         names = ", ".join("/".join(each) for each in known)
-        raise UnusableError(f"got {target or 'no queue'}; allowed: {names} (the queue alone where that is clear)")
+        raise UnusableError(f"got {target or 'no queue'}; allowed: {names} (the queue alone if it has only one)")
     return fitting[0]
 
 
-def _deploy(scaling: Scaling, *, output: bool) -> None:
-    from scripts.deploy import deploy
-
-    environment = scaling.deployment.environment
-    code = deploy(environment, scaling.assembly, (), output=None if output else sys.stderr)
-    if code != 0:
-        raise OperationError(f"The CDK failed with exit code {code}. Why: make diagnose ENV={environment}")
-
-
-def _tell_where_it_stands(scaling: Scaling, say: Say) -> None:
+def _report_state(scaling: Scaling, say: Say) -> None:
     from botocore.exceptions import BotoCoreError, ClientError
 
     from config.settings import SettingsError, load
 
-    deployment, status, written = scaling.deployment, "not known", False
+    deployment, status, is_written = scaling.deployment, "not known", False
     with suppress(BotoCoreError, ClientError):
         deployment.account.forget()
         status = fleet.status(deployment)
     with suppress(SettingsError):
-        written = load(CONFIG / f"{deployment.environment}.yaml") == scaling.settings
-    counts = "has the new counts" if written else "does not have the new counts"
-    where = f"config/{deployment.environment}.yaml {counts}; the fleet is {status}."
-    say(f"{where} What AWS has begun goes on there. The same command goes on from here.")
+        is_written = load(CONFIG / f"{deployment.environment}.yaml") == scaling.candidate.settings
+    counts = "has the new counts" if is_written else "does not have the new counts"
+    state = f"config/{deployment.environment}.yaml {counts}; the fleet is {status}."
+    say(f"{state} What AWS has started continues. The same command continues from here.")

@@ -1,1 +1,1 @@
-"""Everything that there is of a deployment, and what outlived it."""
+"""The resources of a deployment, and what is left of it."""

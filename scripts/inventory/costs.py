@@ -1,8 +1,8 @@
-"""What resources cost as they stand, and since when they stand, by what their services say of them."""
+"""What resources cost as they are now, and when they were created, by what their services tell."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -12,15 +12,9 @@ from scripts.deployment import Deployment
 from scripts.estimate import products
 from scripts.estimate.prices import Prices
 from scripts.estimate.products import HOURS_PER_MONTH, Product
-from scripts.inventory import leftovers_stacks
-from scripts.inventory.leftovers_model import allowed
+from scripts.inventory import clusters as of_clusters
+from scripts.inventory.model import Costs, Key, permitted
 from ultracluster.domain.lustre import LustreSpec
-
-Key = tuple[str, str]
-"""Type and id of a resource."""
-
-Costs = Mapping[Key, Decimal | None]
-"""Dollars per month of resources as they stand; None: paid by use, or the price is not known."""
 
 _INSTANCE = "AWS::EC2::Instance"
 _GB = 10**9
@@ -29,11 +23,11 @@ _IDS_PER_CALL = 200
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a resource beside its name.
+    """Facts of a resource.
 
     Attributes:
-        monthly: Dollars per month as it stands; None: paid by use, or the price is not known.
-        since: When it was made; None: its service does not say.
+        monthly: Dollars per month as it is now; None: paid by use, or the price is not known.
+        since: When it was created; None: its service does not tell.
     """
 
     monthly: Decimal | None
@@ -50,7 +44,7 @@ _FIXED = {
     "AWS::KMS::Key": products.KMS_KEY,
     "AWS::Route53::HostedZone": products.HOSTED_ZONE,
 }
-"""Types of one price each. CloudFormation tells since when they stand."""
+"""Types of one price each. CloudFormation tells when they were created."""
 
 _BY_USE = (
     "AWS::DynamoDB::Table",
@@ -65,7 +59,7 @@ _BY_USE = (
 def facts(
     deployment: Deployment, clusters: Sequence[Deployment], keys: Collection[Key]
 ) -> Iterator[Callable[[], Iterator[tuple[Key, Facts]]]]:
-    """Yield the questions that tell what resources cost, each of one service.
+    """Yield functions that ask what resources cost, each of them one service.
 
     Prices are of the table, without a call. Needs ec2:DescribeInstances (500 in each call), :DescribeVolumes (200) and
     :DescribeVpcEndpoints, fsx:DescribeFileSystems, logs:DescribeLogGroups (50, of the prefixes that we use).
@@ -94,15 +88,15 @@ def per_month(prices: Prices, product: Product, units: Decimal = Decimal(1)) -> 
 
 
 def costs(deployment: Deployment, keys: Collection[Key]) -> Costs:
-    """Return what resources cost, of whichever cluster; of what may not be looked at, it is not known.
+    """Return what resources cost, of any cluster; where a permission is missing, it is not known.
 
-    Needs what `facts` and `leftovers_stacks.known` need.
+    Needs what `facts` and `clusters.known` need.
     """
-    found = {key: None if key[0] in _ASKED or key[0] == _INSTANCE else Decimal(0) for key in keys}
+    by_key = {key: None if key[0] in _ASKED or key[0] == _INSTANCE else Decimal(0) for key in keys}
     if keys:
-        for ask in facts(deployment, leftovers_stacks.known(deployment, []), keys):
-            found.update({key: each.monthly for key, each in allowed(ask, [])})
-    return found
+        for ask in facts(deployment, of_clusters.known(deployment, []), keys):
+            by_key.update({key: each.monthly for key, each in permitted(ask, [])})
+    return by_key
 
 
 def _without_asking(prices: Prices, keys: Collection[Key]) -> Iterator[tuple[Key, Facts]]:
@@ -128,7 +122,7 @@ def _instances(deployment: Deployment, prices: Prices, ids: list[str]) -> Iterat
 
 
 def _volumes(deployment: Deployment, prices: Prices, ids: list[str]) -> Iterator[tuple[Key, Facts]]:
-    """Yield the volumes that are there; by a filter, so that one that has just gone is no error."""
+    """Yield the volumes that exist; by a filter, so that one that was just deleted is no error."""
     for batch in _batches(ids):
         wanted = [{"Name": "volume-id", "Values": batch}]
         for each in deployment.account.list("ec2", "describe_volumes", Filters=wanted):
@@ -150,7 +144,7 @@ def _file_systems(deployment: Deployment, prices: Prices, ids: list[str]) -> Ite
     for each in deployment.account.list("fsx", "describe_file_systems"):
         if each["FileSystemId"] in ids:
             lustre = each["LustreConfiguration"]
-            spec = LustreSpec(  # as it is: it may differ from the settings by now
+            spec = LustreSpec(  # its own values: they may differ from the settings
                 deployment_type=lustre["DeploymentType"],
                 throughput_mbps_per_tib=lustre.get("PerUnitStorageThroughput"),
             )
@@ -160,8 +154,8 @@ def _file_systems(deployment: Deployment, prices: Prices, ids: list[str]) -> Ite
 
 def _log_groups(deployment: Deployment, prices: Prices, ids: list[str]) -> Iterator[tuple[Key, Facts]]:
     name = deployment.settings.name
-    cluster = deployment.settings.of_generation(1).cluster_spec.name  # the names of others begin with it
-    begins = (
+    cluster = deployment.settings.of_generation(1).cluster_spec.name  # the names of others start with it
+    prefixes = (
         f"{name}-",
         f"/aws/fsx/lustre/{name}-",
         "/aws/lambda/pcluster-",
@@ -169,8 +163,8 @@ def _log_groups(deployment: Deployment, prices: Prices, ids: list[str]) -> Itera
         f"/aws/parallelcluster/{cluster}-",
         f"/ultracluster/{cluster}",
     )
-    for begin in begins:
-        for each in deployment.account.list("logs", "describe_log_groups", logGroupNamePrefix=begin):
+    for prefix in prefixes:
+        for each in deployment.account.list("logs", "describe_log_groups", logGroupNamePrefix=prefix):
             if each["logGroupName"] in ids:
                 stored = Decimal(each.get("storedBytes", 0)) / _GB
                 since = datetime.fromtimestamp(each["creationTime"] / 1000, UTC)

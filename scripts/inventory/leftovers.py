@@ -1,64 +1,34 @@
-"""What is left of a deployment although its stack is gone: by what deleted stacks kept, by tag, and by name.
+"""What is left of a deployment although its stack is deleted: found by what deleted stacks kept, by tag, and by name.
 
-Whatever could belong to somebody else is not found: names are compared whole, with the random parts that AWS and
-ParallelCluster append, so that nothing of ``trn1-16-2`` is taken for something of ``trn1-16``. Of what is global, such
-as roles, only that is found which is known to be of this Region.
+Names are compared whole, with the random parts that AWS and ParallelCluster append, so that nothing of ``trn1-16-2`` is
+found for ``trn1-16``. Of global resources, such as roles, only those of this Region are found.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Sequence, Set
 from functools import partial
 
 from scripts import stacks
-from scripts.deployment import Deployment
-from scripts.inventory import leftovers_by_name, leftovers_stacks
-from scripts.inventory.leftovers_model import PREFIX, Found, allowed
+from scripts.deployment import PARTS, Deployment
+from scripts.inventory import clusters as of_clusters
+from scripts.inventory.model import PREFIX, Leftover, permitted
+from scripts.inventory.removal import EXISTS
+from scripts.remote.streamed_command import log_group
+from ultracluster.domain.names import SNAPSHOT_TAG
 
-
-def find(deployment: Deployment, missing: list[str] | None = None) -> list[Found]:
-    """Return what is left of a deployment although its stack is gone, in the order in which it can be removed.
-
-    Of all generations of its cluster. About 25 calls, 15 for each further generation, and one for each deleted stack of
-    the last 90 days, which CloudFormation remembers for so long. Needs cloudformation:DescribeStacks, :ListStacks and
-    :ListStackResources, dynamodb:DescribeTable, :ListTables and :ListTagsOfResource, ec2:DescribeInstances,
-    :DescribeLaunchTemplates, :DescribeLaunchTemplateVersions, :DescribeNetworkInterfaces, :DescribePlacementGroups,
-    :DescribeSecurityGroups, :DescribeSnapshots and :DescribeVolumes, fsx:DescribeFileSystems, iam:GetInstanceProfile
-    and :GetRole, lambda:GetFunction, logs:DescribeLogGroups, route53:GetHostedZone and :ListHostedZones, s3:ListBucket
-    and :ListBucketVersions, ssm:DescribeParameters, tag:GetResources.
-
-    Args:
-        deployment: What it is left of.
-        missing: Takes what could not be looked for, for want of a right; None: such a refusal is raised.
-    """
-    deployment.account.forget()
-    clusters = leftovers_stacks.known(deployment, missing)
-    names = leftovers_stacks.names(clusters)
-    standing = {
-        each.physical_id
-        for name in names
-        if deployment.stack(name) is not None
-        for each in stacks.all_resources(deployment, name)
-        if each.status != "DELETE_COMPLETE"
-    }
-    deleted = allowed(lambda: leftovers_stacks.deleted(deployment, names), missing)
-    looks: list[Callable[[], Iterator[Found]]] = [
-        partial(leftovers_stacks.kept, deployment, names),
-        partial(leftovers_stacks.tagged_by_storage, deployment),
-        *leftovers_by_name.looks(deployment, clusters, {each["StackId"].rpartition("/")[2] for each in deleted}),
-    ]
-    found: dict[tuple[str, str], Found] = {}
-    for look in looks:
-        for each in allowed(look, missing):
-            if each.id.removeprefix("/aws/lambda/") not in standing and each.id not in standing:
-                found.setdefault((each.type, each.id), each)
-    return sorted(found.values(), key=lambda each: (_ORDER.index(each.type), each.id))
-
-
+_UUID = 36
+_TAGGED = {
+    "AWS::EC2::Instance": ("describe_instances", "Reservations[].Instances[?State.Name!='terminated'][].InstanceId"),
+    "AWS::EC2::NetworkInterface": ("describe_network_interfaces", "NetworkInterfaces[].NetworkInterfaceId"),
+    "AWS::EC2::Volume": ("describe_volumes", "Volumes[].VolumeId"),
+}
+"""What carries ParallelCluster's tag in EC2, beside security groups: the operation that lists it, and the ids in its
+answer."""
 _ORDER = (
-    "AWS::EC2::Instance",
-    "AWS::EC2::NetworkInterface",
-    "AWS::EC2::Volume",
+    *_TAGGED,
     "AWS::EC2::Snapshot",
     "AWS::FSx::FileSystem",
     "AWS::EC2::SecurityGroup",
@@ -74,4 +44,225 @@ _ORDER = (
     "AWS::S3::Bucket",
     "AWS::Logs::LogGroup",
 )
-"""All types that are found, each after those that hold on to it."""
+"""All types that are found, each after those that use it."""
+
+
+def find(deployment: Deployment, denied: list[str] | None = None) -> list[Leftover]:
+    """Return what is left of a deployment, in the order in which it can be removed.
+
+    Of all generations of its cluster. About 25 calls, 15 for each further generation, and one for each deleted stack of
+    the last 90 days, which CloudFormation remembers for so long. Needs cloudformation:DescribeStacks, :ListStacks and
+    :ListStackResources, dynamodb:DescribeTable, :ListTables and :ListTagsOfResource, ec2:DescribeInstances,
+    :DescribeLaunchTemplates, :DescribeLaunchTemplateVersions, :DescribeNetworkInterfaces, :DescribePlacementGroups,
+    :DescribeSecurityGroups, :DescribeSnapshots and :DescribeVolumes, fsx:DescribeFileSystems, iam:GetInstanceProfile
+    and :GetRole, lambda:GetFunction, logs:DescribeLogGroups, route53:GetHostedZone and :ListHostedZones, s3:ListBucket
+    and :ListBucketVersions, ssm:DescribeParameters, tag:GetResources.
+
+    Args:
+        deployment: The deployment.
+        denied: Takes what could not be searched, for want of a permission; None: the error is raised.
+    """
+    deployment.account.forget()
+    clusters = of_clusters.known(deployment, denied)
+    names = of_clusters.names(clusters)
+    existing = {
+        each.physical_id
+        for name in names
+        if deployment.stack(name) is not None
+        for each in stacks.all_resources(deployment, name)
+        if each.status != "DELETE_COMPLETE"
+    }
+    deleted = permitted(lambda: of_clusters.deleted(deployment, names), denied)
+    searches: list[Callable[[], Iterator[Leftover]]] = [
+        partial(of_clusters.kept, deployment, names),
+        partial(of_clusters.tagged_by_storage, deployment),
+        *_searches(deployment, clusters, {each["StackId"].rpartition("/")[2] for each in deleted}),
+    ]
+    by_key: dict[tuple[str, str], Leftover] = {}
+    for search in searches:
+        for each in permitted(search, denied):
+            if each.id.removeprefix("/aws/lambda/") not in existing and each.id not in existing:
+                by_key.setdefault(each.key, each)
+    return sorted(by_key.values(), key=lambda each: (_ORDER.index(each.type), each.id))
+
+
+def _searches(
+    deployment: Deployment, clusters: Sequence[Deployment], deleted: Set[str]
+) -> Iterator[Callable[[], Iterator[Leftover]]]:
+    """Yield the searches by tag and name; those for a cluster only where its own stack, which has it all, is deleted.
+
+    Args:
+        deployment: The deployment.
+        clusters: The same with each of its clusters.
+        deleted: Last parts of the ids of deleted stacks, of which ParallelCluster makes names of functions.
+    """
+    own_stacks = {each.stack_name(part) for each in clusters for part in PARTS}
+    yield partial(_logs_of_functions, deployment, own_stacks, deleted)
+    yield partial(_snapshots, deployment)
+    are_deleted = []
+    for each in clusters:
+        name, stack = each.settings.cluster_spec.name, each.stack_name("cluster")
+        yield partial(_logs_of_cluster, each, name)
+        if each.stack(name) is None:
+            for kind in _TAGGED:
+                yield partial(_tagged, each, name, kind)
+            for search in (_security_groups, _launch_templates, _tables, _zones, _prefixes):
+                yield partial(search, each, name)
+        if each.stack(stack) is None:
+            yield partial(_placement_groups, each, stack)
+        are_deleted.append(each.stack(name) is None and each.stack(stack) is None)
+        if are_deleted[-1]:
+            yield partial(_parameters, each, name)
+    if all(are_deleted):
+        yield partial(_commands, deployment)
+
+
+def _snapshots(deployment: Deployment) -> Iterator[Leftover]:
+    """Yield the snapshots of head nodes, which no stack has and which outlive the policy that made them."""
+    tag = {"Name": f"tag:{SNAPSHOT_TAG}", "Values": [deployment.settings.name]}
+    for each in deployment.account.list("ec2", "describe_snapshots", OwnerIds=["self"], Filters=[tag]):
+        reason = f"of the head node's volume {each['VolumeId']}, for make restore"
+        yield Leftover(type="AWS::EC2::Snapshot", id=each["SnapshotId"], reason=reason, kept_on_purpose=True)
+
+
+def _security_groups(deployment: Deployment, cluster: str) -> Iterator[Leftover]:
+    """Yield a cluster's security groups, and the detached interfaces in them.
+
+    ParallelCluster has EC2 tag nodes and volumes at their launch, but no interfaces: one that is left is known by its
+    groups alone, and keeps these in use (aws-parallelcluster 3.16.1, pcluster/templates/queues_stack.py).
+    """
+    tag = {"Name": "tag:parallelcluster:cluster-name", "Values": [cluster]}
+    listed = deployment.account.list("ec2", "describe_security_groups", Filters=[tag])
+    groups = [each["GroupId"] for each in listed]
+    for each in groups:
+        yield Leftover(type="AWS::EC2::SecurityGroup", id=each, reason=f"tag parallelcluster:cluster-name={cluster}")
+    if not groups:
+        return
+    detached = [{"Name": "group-id", "Values": groups}, {"Name": "status", "Values": ["available"]}]
+    for each in deployment.account.list("ec2", "describe_network_interfaces", Filters=detached):
+        reason = f"in security groups with tag cluster-name={cluster}, attached to nothing"
+        yield Leftover(type="AWS::EC2::NetworkInterface", id=each["NetworkInterfaceId"], reason=reason)
+
+
+def _tagged(deployment: Deployment, cluster: str, kind: str) -> Iterator[Leftover]:
+    operation, path = _TAGGED[kind]
+    filters = [{"Name": "tag:parallelcluster:cluster-name", "Values": [cluster]}]
+    pages = (
+        deployment.account.client("ec2")
+        .get_paginator(operation)
+        .paginate(Filters=filters, PaginationConfig={"PageSize": 1000})
+    )
+    for each in pages.search(path):
+        yield Leftover(type=kind, id=each, reason=f"tag parallelcluster:cluster-name={cluster}")
+
+
+def _launch_templates(deployment: Deployment, cluster: str) -> Iterator[Leftover]:
+    """Yield launch templates that tag their instances with the cluster's name; their own names could be another's."""
+    ec2 = deployment.account.client("ec2")
+    tag = {"Key": "parallelcluster:cluster-name", "Value": cluster}
+    filters = [{"Name": "launch-template-name", "Values": [f"{cluster}-*"]}]
+    for each in deployment.account.list("ec2", "describe_launch_templates", Filters=filters):
+        template = each["LaunchTemplateId"]
+        [version] = ec2.describe_launch_template_versions(LaunchTemplateId=template, Versions=["$Latest"])[
+            "LaunchTemplateVersions"
+        ]
+        if any(tag in tags["Tags"] for tags in version["LaunchTemplateData"].get("TagSpecifications", [])):
+            reason = f"tags its instances with cluster-name={cluster}"
+            yield Leftover(type="AWS::EC2::LaunchTemplate", id=template, reason=reason)
+
+
+def _placement_groups(deployment: Deployment, stack: str) -> Iterator[Leftover]:
+    start = f"{stack}-ClusterPlacementGroups"  # as CloudFormation makes names of ours
+    for each in deployment.account.client("ec2").describe_placement_groups()["PlacementGroups"]:
+        if each["GroupName"].startswith(start) and each["State"] != "deleted":
+            yield Leftover(type="AWS::EC2::PlacementGroup", id=each["GroupName"], reason="its name")
+
+
+def _tables(deployment: Deployment, cluster: str) -> Iterator[Leftover]:
+    tables = deployment.account.list("dynamodb", "list_tables")
+    client = deployment.account.client("dynamodb")
+    for name in (f"parallelcluster-{cluster}", f"parallelcluster-slurm-{cluster}"):
+        if name in tables:
+            table = client.describe_table(TableName=name)["Table"]["TableArn"]
+            tags = client.list_tags_of_resource(ResourceArn=table)["Tags"]
+            if {"Key": "parallelcluster:cluster-name", "Value": cluster} in tags:
+                reason = f"tag parallelcluster:cluster-name={cluster}"
+                yield Leftover(type="AWS::DynamoDB::Table", id=name, reason=reason)
+
+
+def _zones(deployment: Deployment, cluster: str) -> Iterator[Leftover]:
+    """Yield the cluster's zone; zones are global, and one of that name can be of a cluster in another Region."""
+    for each in deployment.account.list("route53", "list_hosted_zones"):
+        if each["Name"] == f"{cluster}.pcluster.":
+            zone = deployment.account.ask("route53", "get_hosted_zone", Id=each["Id"])
+            if {vpc["VPCRegion"] for vpc in zone.get("VPCs", [])} == {deployment.settings.region}:
+                reason = f"its name, {each['Name']}, and Region"
+                yield Leftover(type="AWS::Route53::HostedZone", id=each["Id"].rpartition("/")[2], reason=reason)
+
+
+def _parameters(deployment: Deployment, cluster: str) -> Iterator[Leftover]:
+    start = [{"Key": "Name", "Option": "BeginsWith", "Values": [f"/ultracluster/{cluster}/"]}]
+    for each in deployment.account.list("ssm", "describe_parameters", ParameterFilters=start):
+        yield Leftover(type="AWS::SSM::Parameter", id=each["Name"], reason="its name")
+
+
+def parallelcluster_bucket(deployment: Deployment) -> str:
+    """Return the name of ParallelCluster's bucket of the account and Region; sts:GetCallerIdentity needs no permission.
+
+    A part of it is a hash (aws-parallelcluster 3.16.1, pcluster/models/s3_bucket.py).
+    """
+    account = deployment.account.ask("sts", "get_caller_identity")["Account"]
+    digest = hashlib.sha256((account + deployment.settings.region).encode()).hexdigest()
+    return f"parallelcluster-{digest[:16]}-v1-do-not-delete"
+
+
+def _prefixes(deployment: Deployment, cluster: str) -> Iterator[Leftover]:
+    """Yield what the bucket that all clusters share still has of one, of every ParallelCluster and object version.
+
+    One call for each version of ParallelCluster that the account has used in the Region.
+    """
+    bucket = parallelcluster_bucket(deployment)
+    if not EXISTS["AWS::S3::Bucket"](deployment, bucket):
+        return
+    own = re.compile(rf"parallelcluster/[^/]+/clusters/{re.escape(cluster)}-[a-z0-9]{{16}}/")
+    for version in _folders(deployment, bucket, "parallelcluster/"):
+        for each in _folders(deployment, bucket, f"{version}clusters/{cluster}-"):
+            if own.fullmatch(each):
+                yield Leftover(type=PREFIX, id=f"s3://{bucket}/{each}", reason="the cluster's name in it")
+
+
+def _folders(deployment: Deployment, bucket: str, prefix: str) -> Iterator[str]:
+    listed = deployment.account.client("s3").get_paginator("list_object_versions")
+    pages = listed.paginate(Bucket=bucket, Prefix=prefix, Delimiter="/")
+    return (each for each in pages.search("CommonPrefixes[].Prefix") if each)
+
+
+def _logs_of_cluster(deployment: Deployment, cluster: str) -> Iterator[Leftover]:
+    own = re.compile(rf"/aws/parallelcluster/{re.escape(cluster)}-\d{{12}}")
+    kept = deployment.settings.cluster.monitoring.retain_logs
+    for name in _log_groups(deployment, f"/aws/parallelcluster/{cluster}-"):
+        if own.fullmatch(name):
+            yield Leftover(type="AWS::Logs::LogGroup", id=name, reason="logs of the cluster", kept_on_purpose=kept)
+
+
+def _commands(deployment: Deployment) -> Iterator[Leftover]:
+    name = log_group(deployment)
+    if name in _log_groups(deployment, name):
+        yield Leftover(type="AWS::Logs::LogGroup", id=name, reason="commands run on the head node")
+
+
+def _logs_of_functions(deployment: Deployment, own_stacks: Set[str], deleted: Set[str]) -> Iterator[Leftover]:
+    """Yield logs of functions; these are named after their stack, its id or its name."""
+    for name in _log_groups(deployment, "/aws/lambda/pcluster-"):
+        if name[-_UUID:] in deleted:
+            yield Leftover(type="AWS::Logs::LogGroup", id=name, reason="log of a Lambda function of a deleted stack")
+    own = re.compile(rf"/aws/lambda/(?:{'|'.join(map(re.escape, own_stacks))})-[A-Z].*")  # then comes the logical id
+    for name in _log_groups(deployment, f"/aws/lambda/{deployment.settings.name}-"):
+        if own.fullmatch(name):
+            yield Leftover(type="AWS::Logs::LogGroup", id=name, reason="log of a Lambda function")
+
+
+def _log_groups(deployment: Deployment, prefix: str) -> list[str]:
+    """Return the names of log groups that start so, 50 in each call. Needs logs:DescribeLogGroups."""
+    listed = deployment.account.list("logs", "describe_log_groups", logGroupNamePrefix=prefix)
+    return [each["logGroupName"] for each in listed]

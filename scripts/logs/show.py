@@ -12,10 +12,9 @@ from pydantic import Field
 
 from scripts import screen
 from scripts.aws_errors import is_denied
-from scripts.clock import Clock
+from scripts.clock import Changes, Clock, with_retries
 from scripts.command import DONE, OperationError, Say
 from scripts.document import Document
-from scripts.fleet.jobs import Changes, patiently
 from scripts.logs import jobs, streams
 from scripts.logs.choice import Line, Selection, select, select_controller_lines, select_job
 from scripts.logs.streams import LogEvents, Tail
@@ -185,7 +184,7 @@ class _View:
             reads += 1
             return True
 
-        follow = patiently(read, self.clock, Changes(self.say))
+        follow = with_retries(read, self.clock, Changes(self.say))
         while True:
             if follow():
                 self._print_on(lines)

@@ -1,1 +1,1 @@
-"""A second cluster in the place of the first."""
+"""Replacement of a cluster by a second one."""

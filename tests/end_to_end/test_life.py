@@ -29,7 +29,7 @@ from scripts.fleet import scaling
 from tests.deployed import create_stack
 from tests.emulator.stacks import parameter
 from tests.scripts.account import Operated
-from tests.scripts.fleet.fleet_world import Slurm
+from tests.scripts.fleet.fakes import FakeSlurm
 
 pytestmark = [pytest.mark.slow, pytest.mark.validation]
 
@@ -50,7 +50,7 @@ class Life:
         self.path.parent.mkdir()
         shutil.copy(command.CONFIG / "trn1-16.yaml", self.path)
         self.operated = Operated(aws, load(self.path), directory / "assembly", parts=())
-        self.slurm = Slurm(directory / "slurm")
+        self.slurm = FakeSlurm(directory / "slurm")
         self.operated.shell(self.slurm.shell)
         self._capsys = capsys
 

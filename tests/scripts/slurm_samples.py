@@ -7,17 +7,19 @@ from pathlib import Path
 RECORDED = Path(__file__).with_name("slurm_state.txt").read_text(encoding="utf-8")
 """All states of nodes and jobs: reasons and names with awkward characters, a queue that is closed."""
 IDLE = """\
+# queues
+ trn1|up
 # nodes
- trn1|idle~|1873|up
- trn1|idle|2|up
+ 1873 trn1|trn1-dy-trn1-32xl|idle~
+ 2 trn1|trn1-st-trn1-32xl|idle
 # problems
 # counts
 # jobs
 # end
 """
-"""A cluster of 1,875 nodes that does nothing."""
+"""An idle cluster of 1,875 nodes, two of them static."""
 
 
 def shell(printed: str) -> str:
-    """Return a shell program for the emulated head node that prints this, whatever it is to run."""
+    """Return a shell program for the emulated head node that prints this, whatever it is asked to run."""
     return f"cat >/dev/null; cat <<'END-OF-OUTPUT'\n{printed}END-OF-OUTPUT\n"

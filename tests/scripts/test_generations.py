@@ -53,6 +53,7 @@ def test_generations_are_told_by_the_stacks(
     assert generations.existing(deployment) == found
 
 
+@pytest.mark.slow
 def test_a_deployment_is_found_with_one_call(operated: Operated) -> None:
     operated.calls()
     assert generations.existing(operated.deployment()) == {1: "CREATE_COMPLETE"}

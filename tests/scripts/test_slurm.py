@@ -1,52 +1,83 @@
-"""How the answer of the head node is read. tests/end_to_end/slurm/test_slurm_state.py asks a real Slurm."""
+"""How the answer of the head node is made and read; tests/end_to_end/slurm/test_slurm_state.py asks a real Slurm."""
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 
-from scripts.slurm import SlurmError, parse
+from scripts.slurm import SCRIPT, NodeKind, SlurmError, parse
 from tests.scripts.slurm_samples import IDLE, RECORDED
+
+PROGRAMS = """
+sinfo() {
+    case "$*" in
+    *'%R|%a'*) printf '%s\\n' 'q-1|up' 'other|inactive' ;;
+    *'%R|%N|%T'*) [ -z "$BROKEN" ] || return 1
+        printf '%s\\n' 'q-1|q-1-st-a-1|idle' 'q-1|q-1-st-a-22|idle-' 'q-1|q-1-st-a-3|down*'
+        echo 'other|other-dy-b-1x-1|idle~' ;;
+    esac
+}
+squeue() {
+    case "$*" in
+    *--states=all*) printf '%s\\n' 'q-1,other|PENDING' 'q-1|RUNNING' 'q-1|RUNNING' ;;
+    esac
+}
+"""
+"""Slurm's programs, which print less than a real one."""
 
 
 def answer(**sections: str) -> str:
-    found = {"nodes": "", "problems": "", "counts": "", "jobs": "", **sections}
+    found = {"queues": "", "nodes": "", "problems": "", "counts": "", "jobs": "", **sections}
     return "".join(f"# {name}\n{body}" for name, body in found.items()) + "# end\n"
 
 
+def run(environment: str = "") -> str:
+    script = f"{environment}{PROGRAMS}{SCRIPT}"
+    return subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False).stdout
+
+
+def test_the_script_counts_nodes_and_jobs() -> None:
+    state = parse(run())
+    assert state.availability == {"q-1": "up", "other": "inactive"}
+    assert state.nodes == {"q-1": {"idle": 2, "down": 1}, "other": {"power saving": 1}}
+    assert state.kinds == (
+        NodeKind("other", "b-1x", static=False, count=1, ready=0),
+        NodeKind("q-1", "a", static=True, count=3, ready=2),
+    )
+    assert (state.missing_static, state.node_count("q-1", "a", static=True), state.active_jobs) == (1, 3, 2)
+
+
+def test_nodes_that_slurm_does_not_list_are_not_no_nodes() -> None:
+    with pytest.raises(SlurmError):
+        parse(run("BROKEN=1\n"))
+
+
 @pytest.mark.parametrize(
-    ("written", "state"),
+    ("written", "state", "ready"),
     [
-        ("idle", "idle"),
-        ("idle~", "power saving"),
-        ("idle#", "powering up"),
-        ("idle%", "powering down"),
-        ("idle!", "powering down"),
-        ("idle*", "not responding"),
-        ("idle$", "idle"),
-        ("idle@", "idle"),
-        ("idle-", "idle"),
-        ("allocated+", "allocated"),
-        ("allocated#", "powering up"),
-        ("allocated~", "powering up"),
-        ("allocated*", "not responding"),
-        ("mixed-", "mixed"),
-        ("mixed#", "powering up"),
-        ("completing*", "not responding"),
-        ("planned", "planned"),
-        ("reboot^", "reboot"),
-        ("drained*", "drained"),
-        ("drained~", "drained"),
-        ("draining@", "draining"),
-        ("down~", "down"),
-        ("down*", "down"),
+        ("idle", "idle", 3),
+        ("idle~", "power saving", 0),
+        ("idle#", "powering up", 0),
+        ("idle%", "powering down", 0),
+        ("idle!", "powering down", 0),
+        ("idle*", "not responding", 0),
+        ("idle$", "idle", 3),
+        ("idle@", "idle", 3),
+        ("allocated+", "allocated", 3),
+        ("allocated~", "powering up", 0),
+        ("mixed-", "mixed", 3),
+        ("completing*", "not responding", 0),
+        ("planned", "planned", 3),
+        ("reboot^", "reboot", 0),
+        ("drained~", "drained", 0),
+        ("draining@", "draining", 0),
+        ("down*", "down", 0),
     ],
 )
-def test_states_of_nodes(written: str, state: str) -> None:
-    assert parse(answer(nodes=f" trn1|{written}|3|up\n")).nodes == {"trn1": {state: 3}}
-
-
-def test_states_that_read_the_same_are_added_up() -> None:
-    assert parse(answer(nodes=" trn1|idle|3|up\n trn1|idle-|4|up\n")).nodes == {"trn1": {"idle": 7}}
+def test_states_of_nodes(written: str, state: str, ready: int) -> None:
+    found = parse(answer(queues=" trn1|up\n", nodes=f" 3 trn1|trn1-st-a|{written}\n"))
+    assert (found.nodes, found.kinds[0].ready) == ({"trn1": {state: 3}}, ready)
 
 
 def test_reasons_and_names_hold_any_character() -> None:
@@ -82,6 +113,6 @@ def test_an_idle_cluster() -> None:
         answer(counts=" 3 RUNNING\n"),
     ],
 )
-def test_what_slurm_does_not_print_is_refused(text: str) -> None:
+def test_output_that_is_not_slurms_is_an_error(text: str) -> None:
     with pytest.raises(SlurmError):
         parse(text)

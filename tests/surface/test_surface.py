@@ -20,6 +20,7 @@ from typing import Any
 from unittest.mock import MagicMock, patch
 
 import pytest
+from pydantic import BaseModel
 
 from config.pipeline import Pipeline
 from config.settings import Settings, load
@@ -33,11 +34,16 @@ ABSENT = ("h5py", "numpy", "tokenizers", *(f"tokenizers.{name}" for name in ("im
 """What `prepare` imports that only the environment of training jobs has; its command line does not depend on it."""
 MODELS: Mapping[str, Sequence[str]] = {
     "connect": ["scripts.remote.sessions.Connection"],
+    "destroy": ["scripts.destroy.model.Destruction"],
+    "diagnose": ["scripts.diagnose.diagnose.Diagnosis"],
     "drift": ["scripts.drift.model.DriftReport"],
+    "fleet": ["scripts.fleet.document.Fleet"],
+    "inventory": ["scripts.inventory.model.Inventory"],
     "logs": [f"scripts.logs.show.{model}" for model in ("Line", "Lines", "Nodes")],
     "run": ["scripts.remote.streamed_command.Result"],
     "status": ["scripts.status.model.Status"],
     "status-watch": ["scripts.progress.model.Progress", "scripts.progress.model.Stopped"],
+    "upgrade": ["scripts.upgrade.upgrade.Result"],
 }
 """What programs print with --json, by program."""
 INTERNAL_OUTPUT = re.compile(r"PublishOutput|ExportsOutput")
@@ -160,9 +166,6 @@ def fields(schema: Any, node: Any, path: str = "", within: tuple[str, ...] = ())
 
 
 def json_keys() -> Iterator[str]:
-    for file in (ROOT / "docs" / "schemas").glob("*.json"):
-        schema = json.loads(file.read_text(encoding="utf-8"))
-        yield from (f"{file.stem} --json {path}" for path, _ in fields(schema, schema))
     for name, models in MODELS.items():
         for model in models:
             module, _, attribute = model.rpartition(".")
@@ -170,6 +173,17 @@ def json_keys() -> Iterator[str]:
             yield from (f"{name} --json {path}" for path, _ in fields(schema, schema))
     for name, document in documents().items():
         yield from (f"{name} --json {path}" for path in keys(document))
+
+
+def models() -> dict[str, type[BaseModel]]:
+    """Return what each command prints as JSON."""
+    from scripts.destroy.model import Destruction
+    from scripts.diagnose.diagnose import Diagnosis
+    from scripts.fleet.document import Fleet
+    from scripts.inventory.model import Inventory
+    from scripts.upgrade.upgrade import Result
+
+    return {"destroy": Destruction, "diagnose": Diagnosis, "fleet": Fleet, "inventory": Inventory, "upgrade": Result}
 
 
 def documents() -> dict[str, Any]:

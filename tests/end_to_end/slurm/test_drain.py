@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from scripts.fleet import jobs, queues
+from scripts.fleet import jobs
 from scripts.remote.head_node import Answer
+from scripts.slurm import NodeKind
 from tests.end_to_end.slurm.base import USER, ClusterError
 from tests.end_to_end.slurm.cluster import SlurmCluster
 
@@ -28,15 +29,16 @@ class HeadNodeOf:
 def test_a_drained_queue_runs_what_it_has_and_takes_nothing_new(cluster: SlurmCluster) -> None:
     head_node = HeadNodeOf(cluster)
     said: list[str] = []
-    found = queues.ask(head_node)  # type: ignore[arg-type]  # it has what is needed
-    assert found.states == {"trn1": "up"}
-    assert found.kinds == (queues.NodeKind("trn1", "trn1-32xl", static=True, count=2, ready=2),)
+    cluster.wait_until(cluster.is_up)
+    found = jobs.slurm_state(head_node)  # type: ignore[arg-type]  # it has what is needed
+    assert found.availability == {"trn1": "up"}
+    assert found.kinds == (NodeKind("trn1", "trn1-32xl", static=True, count=2, ready=2),)
 
     running = cluster.submit("while [ ! -e go ]; do sleep 0.2; done", "--nodes=2 --exclusive")
     waiting = cluster.submit("true", "--nodes=2 --exclusive")
     cluster.wait_until(lambda: cluster.job(running)["JobState"] == "RUNNING")
     jobs.close_queues(head_node, said.append)  # type: ignore[arg-type]
-    assert queues.ask(head_node).states == {"trn1": "drain"}  # type: ignore[arg-type]
+    assert jobs.slurm_state(head_node).availability == {"trn1": "drain"}  # type: ignore[arg-type]
     with pytest.raises(ClusterError, match=r"drain|DRAIN"):
         cluster.run("sbatch --wrap=true", user=USER)
     assert jobs.unfinished(jobs.slurm_state(head_node)) == 2  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Makes what clusters can leave behind."""
+"""Creates what clusters can leave behind."""
 
 import json
 from typing import Any
@@ -34,7 +34,7 @@ def leave_in_network(ec2: Any, cluster: str, vpc: str, subnet: str) -> set[str]:
 
 
 class Remains:
-    """Makes what clusters can leave behind in one Region."""
+    """Creates what clusters can leave behind in one Region."""
 
     def __init__(self, aws: EmulatedAws, bucket: str, region: str = REGION, zone_id: str = ZONE) -> None:
         self._aws = aws

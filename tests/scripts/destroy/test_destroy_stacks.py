@@ -4,16 +4,15 @@ import json
 from typing import Any
 
 import pytest
-from botocore.client import BaseClient
-from botocore.config import Config
-from botocore.exceptions import EndpointConnectionError
 
 from emulator.aws import EmulatedAws
 from scripts.command import OperationError
 from scripts.deployment import Deployment
-from scripts.destroy import stacks as destruction_stacks
+from scripts.destroy import stacks as destroy_stacks
 from tests.emulator.account import statement, trust
-from tests.scripts.destroy.destroying import Account, FastClock, unanswered
+from tests.scripts.destroy.accounts import Account, FastClock
+
+pytestmark = pytest.mark.slow
 
 PARAMETER = {"Type": "AWS::SSM::Parameter", "Properties": {"Type": "String", "Value": "v"}}
 
@@ -32,7 +31,7 @@ def test_tries_again_what_is_in_use(account: Account) -> None:
 
     class Releasing(FastClock):
         def sleep(self, seconds: float) -> None:
-            if seconds == destruction_stacks.PAUSE:
+            if seconds == destroy_stacks.PAUSE:
                 ec2.delete_network_interface(NetworkInterfaceId=interface)
             super().sleep(seconds)
 
@@ -42,17 +41,20 @@ def test_tries_again_what_is_in_use(account: Account) -> None:
 
 
 def test_gives_up_at_once_where_time_does_not_help(account: Account) -> None:
-    ids = account.create("made", Bucket={"Type": "AWS::S3::Bucket"})
+    """A bucket that is not empty, and protection."""
+    ids = account.create("made", protected=True, Bucket={"Type": "AWS::S3::Bucket"})
     account.client("s3").put_object(Bucket=ids["Bucket"], Key="k", Body=b"-")
     refused = (
         r"made could not be deleted:\n  Bucket \(AWS::S3::Bucket\): .*not empty.*\nMore: make diagnose ENV=trn1-16"
     )
-    with pytest.raises(OperationError, match=refused):
+    with pytest.raises(Exception, match="TerminationProtection"):
         account.delete("made", FastClock())
+    with pytest.raises(OperationError, match=refused):
+        account.delete("made", FastClock(), unprotect=True)
     assert not any("trying again" in each for each in account.said)
 
 
-def test_what_a_stack_does_not_know_goes_before_it(account: Account) -> None:
+def test_groups_roles_and_zones_are_emptied_first(account: Account) -> None:
     vpc = {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.8.0.0/16"}}
     subnet = {"Type": "AWS::EC2::Subnet", "Properties": {"CidrBlock": "10.8.0.0/24", "VpcId": {"Ref": "Vpc"}}}
     network = account.create("network", Vpc=vpc, Subnet=subnet)
@@ -72,76 +74,11 @@ def test_what_a_stack_does_not_know_goes_before_it(account: Account) -> None:
     account.client("ec2").create_network_interface(SubnetId=network["Subnet"], Groups=[ids["Group"]])
     account.delete("made", FastClock())
     assert account.deployment.stack("made") is None
-    freed = [each for each in account.said if "what it holds and can be deleted is deleted" in each]
-    assert {each.split()[1] for each in freed} == {"Group", "Role", "Zone"}
+    emptied = [each for each in account.said if "deleting what" in each]
+    assert {each.split()[3] for each in emptied} == {"Group", "Role", "Zone"}
 
 
-def test_waits_on_while_aws_does_not_answer(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
-    account.create("made", Parameter=PARAMETER)
-    with unanswered(monkeypatch, "DeleteStack", "DescribeStacks"):
-        account.delete("made", FastClock())
-    assert account.deployment.stack("made") is None
-    for reason in ("Could not connect", "Rate exceeded"):
-        assert any("No answer, which is asked for again" in each and reason in each for each in account.said)
-
-
-def test_gives_up_when_aws_does_not_answer_for_long(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
-    account.create("made", Parameter=PARAMETER)
-    with unanswered(monkeypatch, "DeleteStack", "DescribeStacks", times=61), pytest.raises(EndpointConnectionError):
-        account.delete("made", FastClock(moment=0))
-
-
-def test_throttled_in_mid_wait_it_waits_on(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
-    account.create("made", Parameter=PARAMETER)
-    call = BaseClient._make_api_call
-
-    def throttled(client: BaseClient, operation: str, parameters: dict[str, Any]) -> Any:
-        answer = call(client, operation, parameters)
-        if operation == "DeleteStack":
-            account.aws.inject("throttling")
-        return answer
-
-    once = Config(retries={"total_max_attempts": 1})
-    monkeypatch.setattr("botocore.config.Config", lambda **_: once)  # botocore's own patience is at its end
-    monkeypatch.setattr(BaseClient, "_make_api_call", throttled)
-    account.deployment = Deployment("trn1-16", account.deployment.settings)
-    account.delete("made", FastClock())
-    assert account.deployment.stack("made") is None
-    assert any("Rate exceeded" in each for each in account.said)
-
-
-def test_protection_is_taken_away_only_if_wanted(account: Account) -> None:
-    account.create(
-        "made",
-        protected=True,
-        Parameter={"Type": "AWS::SSM::Parameter", "Properties": {"Type": "String", "Value": "v"}},
-    )
-    with pytest.raises(Exception, match="TerminationProtection"):
-        account.delete("made", FastClock())
-    account.delete("made", FastClock(), unprotect=True)
-    assert account.deployment.stack("made") is None
-
-
-def test_a_stack_named_like_the_cluster_may_be_somebody_elses(account: Account) -> None:
-    account.create("trn1-16", Parameter=PARAMETER)
-    assert account.deployment.stack("trn1-16") is not None
-    assert destruction_stacks.of_cluster(account.deployment) is None
-
-
-def test_deletes_what_could_not_be_made(account: Account) -> None:
-    vpc = {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.8.0.0/33"}}
-    account.begin("made", Parameter=PARAMETER, Vpc=vpc)
-
-    def rolled_back() -> bool:
-        account.deployment.account.forget()
-        return (account.deployment.stack("made") or {}).get("StackStatus") == "ROLLBACK_COMPLETE"
-
-    assert FastClock().until(rolled_back, every=1, limit=600)
-    account.delete("made", FastClock())
-    assert account.deployment.stack("made") is None
-
-
-def test_ends_with_the_reason_when_the_deletion_is_no_longer_under_way(
+def test_ends_with_the_reason_when_the_deletion_is_no_longer_in_progress(
     account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     account.create("made", Parameter=PARAMETER)

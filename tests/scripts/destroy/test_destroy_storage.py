@@ -1,29 +1,27 @@
-"""The end of storage: by the policies that are deployed, and never without a backup unless that is asked for."""
+"""The deletion of storage: by the policies that are deployed, and never without a backup unless that is requested."""
 
+from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
-from functools import partial
 from typing import Any
 
 import pytest
 from botocore.client import BaseClient
-from botocore.exceptions import ClientError, EndpointConnectionError
+from botocore.exceptions import ClientError
 
-from config.settings import Settings
 from emulator.aws import EmulatedAws
-from scripts.command import run
-from scripts.commands import destroy
-from scripts.deployment import Deployment
-from scripts.destroy import destroy as destruction
-from scripts.destroy import plan as destruction_plan
-from scripts.destroy.outcome import Outcome
-from tests.scripts.destroy.destroying import Account, FastClock, unanswered, validate
+from scripts.destroy.destroy import destroy
+from scripts.destroy.model import Options, Outcome
+from scripts.destroy.plan import plan
+from tests.scripts.destroy.accounts import Account, FastClock
 from tests.scripts.destroy.remains import leave_in_network
 
-STORAGE = ("storage",)
+pytestmark = pytest.mark.slow
+
+STORAGE = Options(parts=("storage",))
+UNPROTECT = replace(STORAGE, unprotect=True)
 PARAMETER = {"Type": "AWS::SSM::Parameter", "Properties": {"Type": "String", "Value": "v"}}
 LUSTRE = {"DeploymentType": "PERSISTENT_2", "PerUnitStorageThroughput": 125}
-SCRATCH = {"DeploymentType": "SCRATCH_2"}
 
 
 @pytest.fixture
@@ -57,69 +55,35 @@ def deploy(account: Account, policy: str, lustre: dict[str, Any], *, link: bool 
     return account.create("trn1-16-storage", **resources)
 
 
-def end(account: Account, **wish: Any) -> Outcome:
-    return destruction.destroy(account.deployment, parts=STORAGE, clock=FastClock(), say=account.said.append, **wish)
-
-
-def with_retain(settings: Settings, *, retain: bool) -> Deployment:
-    storage = settings.storage.model_copy(update={"retain": retain})
-    return Deployment("trn1-16", settings.model_copy(update={"storage": storage}))
+def end(account: Account, options: Options = STORAGE, clock: FastClock | None = None) -> Outcome:
+    return destroy(account.deployment, options, clock=clock or FastClock(), say=account.said.append)
 
 
 @pytest.mark.parametrize("retain", [True, False])
 def test_the_deployed_policy_counts_and_not_the_settings(account: Account, *, retain: bool) -> None:
+    """And the next destruction deletes what a policy kept."""
     ids = deploy(account, "RetainExceptOnCreate" if retain else "Delete", LUSTRE)
-    account.deployment = with_retain(account.deployment.settings, retain=not retain)
-    plan = destruction_plan.plan(account.deployment, STORAGE)
-    assert any("keeps file system" in each for each in plan.obstacles) is retain
-    stays = f"Bucket {ids['Bucket']} stays; --bucket deletes it."
-    assert (stays in plan.remarks) is retain
-    end(account, unprotect=True)
-    buckets = [each["Name"] for each in account.client("s3").list_buckets()["Buckets"]]
-    assert (ids["Bucket"] in buckets) is retain
-    assert account.client("fsx").describe_file_systems()["FileSystems"] == []
-
-
-def test_what_was_left_behind_goes_the_next_time(account: Account) -> None:
-    ids = deploy(account, "Retain", LUSTRE)
+    assert account.deployment.settings.storage.retain
+    blockers, kept = plan(account.deployment, STORAGE).obstacles, {ids["Files"], ids["Group"]}
+    assert any("keeps file system" in each for each in blockers) is retain
     account.delete("trn1-16-storage", FastClock())
-    assert any(ids["Files"] in each for each in destruction_plan.plan(account.deployment, STORAGE).obstacles)
-    plan = destruction_plan.plan(account.deployment, STORAGE, unprotect=True)
-    assert {each.id for each in plan.left_behind} == {ids["Files"], ids["Group"]}
-    assert not plan.empty
-    outcome = end(account, unprotect=True, bucket=True)
-    assert set(outcome.deleted) == {ids["Files"], ids["Group"], ids["Bucket"]}
-    assert len(outcome.backups) == 1
-
-
-def test_a_scratch_file_system_goes_only_when_no_backup_is_asked_for(account: Account) -> None:
-    deploy(account, "Delete", SCRATCH)
-    [obstacle] = destruction_plan.plan(account.deployment, STORAGE).obstacles
-    assert "no SCRATCH_2 file system. --no-final-backup deletes it all the same." in obstacle
-    assert end(account, final_backup=False).failures == []
+    found = plan(account.deployment, UNPROTECT)
+    assert {each.id for each in found.left_behind} == (kept if retain else set())
+    outcome = end(account, replace(UNPROTECT, bucket=True))
+    assert set(outcome.deleted) == ({*kept, ids["Bucket"]} if retain else set())
+    assert [each.dollars_per_month_at_most for each in outcome.backups] == [1200 * Decimal("0.05")] * retain
     assert account.client("fsx").describe_file_systems()["FileSystems"] == []
+    assert account.client("s3").list_buckets()["Buckets"] == []
 
 
-def test_links_that_go_with_the_stack_only_put_the_backup_off(account: Account) -> None:
+def test_a_file_system_that_the_stack_links_and_keeps_is_backed_up_after_the_stack(account: Account) -> None:
     ids = deploy(account, "RetainExceptOnCreate", LUSTRE, link=True)
-    plan = destruction_plan.plan(account.deployment, STORAGE, unprotect=True)
-    assert plan.obstacles == ()
-    assert any("once its links to S3 are gone" in each and "AgeOfOldestQueuedMessage" in each for each in plan.remarks)
-    outcome = end(account, unprotect=True)
+    outcome = end(account, UNPROTECT)
     assert (outcome.failures, len(outcome.backups)) == ([], 1)
     assert outcome.deleted == ["trn1-16-storage", ids["Files"], ids["Group"]]
 
 
-def test_a_linked_file_system_that_goes_with_its_stack_stands_against_it(account: Account) -> None:
-    deploy(account, "Delete", LUSTRE, link=True)
-    [obstacle] = destruction_plan.plan(account.deployment, STORAGE).obstacles
-    assert "linked to S3. --no-final-backup deletes it all the same. First wait until" in obstacle
-    plan = destruction_plan.plan(account.deployment, STORAGE, final_backup=False)
-    assert plan.obstacles == ()
-    assert any("without a backup, as asked for. First wait until" in each for each in plan.remarks)
-
-
-def test_a_link_that_comes_meanwhile_keeps_the_file_system(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_link_that_is_created_meanwhile_keeps_the_file_system(account: Account) -> None:
     ids = deploy(account, "Retain", LUSTRE)
     bucket = ids["Bucket"]
 
@@ -131,10 +95,8 @@ def test_a_link_that_comes_meanwhile_keeps_the_file_system(account: Account, mon
                 )
             return super().now()
 
-    outcome = destruction.destroy(
-        account.deployment, parts=("storage", "network"), clock=Linking(), say=account.said.append, unprotect=True
-    )
-    assert outcome.failures[0] == f"{ids['Files']} stays: FSx backs up no file system that is linked to S3."
+    outcome = end(account, replace(UNPROTECT, parts=("storage", "network")), Linking())
+    assert outcome.failures[0] == f"{ids['Files']} is kept: FSx backs up no file system that is linked to S3."
     assert (outcome.deleted, outcome.backups) == ([], [])
 
 
@@ -149,16 +111,8 @@ def test_a_backup_from_before_the_last_cluster_ended_is_not_current(account: Acc
     for stack in ("trn1-16-cluster-2", "trn1-16-2"):
         account.delete(stack, FastClock())
     account.client("fsx").describe_backups()
-    [made] = end(account, unprotect=True).backups
+    [made] = end(account, UNPROTECT).backups
     assert made.id != stale
-
-
-def test_waits_on_for_a_backup_while_fsx_does_not_answer(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
-    deploy(account, "Delete", LUSTRE)
-    with unanswered(monkeypatch, "CreateBackup", "DescribeBackups"):
-        outcome = end(account)
-    assert outcome.failures == []
-    assert [each.monthly for each in outcome.backups] == [1200 * Decimal("0.05")]
 
 
 def test_a_refused_backup_keeps_the_storage_and_nothing_else(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,9 +126,7 @@ def test_a_refused_backup_keeps_the_storage_and_nothing_else(account: Account, m
         return call(client, operation, parameters)
 
     monkeypatch.setattr(BaseClient, "_make_api_call", refusing)
-    outcome = destruction.destroy(
-        account.deployment, parts=("monitoring", "storage"), clock=FastClock(), say=account.said.append
-    )
+    outcome = end(account, Options(parts=("monitoring", "storage")))
     [failure] = outcome.failures
     assert failure.startswith("trn1-16-storage: An error occurred (BadRequest)")
     assert outcome.deleted == ["trn1-16-monitoring"]
@@ -182,63 +134,17 @@ def test_a_refused_backup_keeps_the_storage_and_nothing_else(account: Account, m
     assert account.deployment.stack("trn1-16-storage") is not None
 
 
-def test_own_leftovers_in_the_network_go_before_it(account: Account) -> None:
+def test_own_leftovers_in_the_network_are_removed_before_it(account: Account) -> None:
     vpc = {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.8.0.0/16"}}
     subnet = {"Type": "AWS::EC2::Subnet", "Properties": {"CidrBlock": "10.8.0.0/24", "VpcId": {"Ref": "Vpc"}}}
     network = account.create("trn1-16-network", Vpc=vpc, Subnet=subnet)
     left = leave_in_network(account.client("ec2"), "trn1-16", network["Vpc"], network["Subnet"])
-    parts = ("cluster", "network")
-    [obstacle] = destruction_plan.plan(account.deployment, parts).obstacles
-    assert obstacle.startswith("Leftovers of the deployment use what would go: ")
-    assert obstacle.endswith("--sweep removes them first.")
-    assert all(each in obstacle for each in left)
-    assert destruction_plan.plan(account.deployment, parts, sweep=True).obstacles == ()
-    outcome = destruction.destroy(
-        account.deployment, parts=parts, clock=FastClock(), say=account.said.append, sweep=True
-    )
+    options = Options(parts=("cluster", "network"))
+    [blocker] = plan(account.deployment, options).obstacles
+    assert blocker.startswith("Leftovers of the deployment use what would be deleted: ")
+    assert all(each in blocker for each in left)
+    outcome = end(account, replace(options, sweep=True))
     assert outcome.failures == []
     assert outcome.deleted[-1] == "trn1-16-network"
     assert left < set(outcome.deleted)
     assert not any("trying again" in each for each in account.said)
-
-
-BROKEN_OFF = {
-    "The token is expired": (
-        2,
-        ClientError({"Error": {"Code": "ExpiredToken", "Message": "The token is expired"}}, "DescribeStacks"),
-    ),
-    "Could not connect": (1, EndpointConnectionError(endpoint_url="https://aws")),
-    "It was interrupted.": (130, KeyboardInterrupt()),
-}
-
-
-@pytest.mark.parametrize("reason", BROKEN_OFF)
-def test_broken_off_it_says_what_was_done_and_that_the_same_command_goes_on(
-    account: Account, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], reason: str
-) -> None:
-    account.create("trn1-16-monitoring", Parameter=PARAMETER)
-    monkeypatch.setattr("scripts.clock.Clock", partial(FastClock, moment=0.01))
-    arguments = destroy.arguments().parse_args(["trn1-16", "--monitoring", "--yes", "--json"])
-    call, made = BaseClient._make_api_call, []
-    code, error = BROKEN_OFF[reason]
-
-    def failing(client: BaseClient, operation: str, parameters: dict[str, Any]) -> Any:
-        if "DeleteStack" in made:
-            raise error
-        made.append(operation)
-        return call(client, operation, parameters)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(BaseClient, "_make_api_call", failing)
-        assert run(arguments, destroy.program) == code
-    printed = capsys.readouterr()
-    outcome = validate("destroy", printed.out)["outcome"]
-    assert reason in outcome["failures"][-1]
-    assert (outcome["deleted"], outcome["left"]) == ([], None)
-    if code != 130:
-        assert reason in printed.err
-        assert "the same command goes on where it stopped" in printed.err
-    assert ("get new session credentials" in printed.err) is (code == 2)
-    assert run(arguments, destroy.program) == 0
-    account.deployment.account.forget()
-    assert account.deployment.stack("trn1-16-monitoring") is None

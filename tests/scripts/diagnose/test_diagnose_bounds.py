@@ -1,13 +1,14 @@
-"""`make diagnose`: what it may not read, and how much it reads."""
+"""Missing permissions, and how much a diagnosis reads."""
 
+import json
 from datetime import timedelta
 
 import pytest
 from botocore.exceptions import ClientError
 
 from scripts.diagnose.diagnose import diagnose
-from scripts.diagnose.evidence import LOG_PAGES, Reader
 from scripts.diagnose.failures import EVENT_PAGES, STACK_PAGES
+from scripts.diagnose.reader import LOG_PAGES, Reader
 from tests.scripts.diagnose.causes.recorded import (
     CLUSTER_GROUP,
     HEAD_NODE,
@@ -34,7 +35,7 @@ from tests.scripts.diagnose.causes.recorded import (
         ("describe_stacks", "cloudformation:DescribeStacks"),
     ],
 )
-def test_a_right_that_is_missing_is_told_and_the_rest_is_looked_at(operation: str, action: str) -> None:
+def test_a_missing_permission_is_told_and_the_rest_is_read(operation: str, action: str) -> None:
     made, account, stack = failed()
     account.event(stack, 3, f"CREATE_FAILED Custom::PclusterCluster Cluster: Strange (LogGroup: {PROVIDER_GROUP})")
     account.line(stream("boot"), 2, "error: strange")
@@ -42,7 +43,7 @@ def test_a_right_that_is_missing_is_told_and_the_rest_is_looked_at(operation: st
     found = diagnose(made)
     assert any(f"{action} is not allowed" in line for line in found.unread)
     assert "Not read" in shown(found)
-    assert found.failed, "a stack that failed did so even if its events are secret"
+    assert found.failed, "a stack that failed did so even if its events cannot be read"
 
 
 def test_credentials_that_are_not_valid_are_an_error() -> None:
@@ -68,9 +69,9 @@ def test_events_are_read_to_the_beginning_of_the_operation_and_no_further() -> N
 
 def test_there_are_bounds_for_what_is_read() -> None:
     made, account, stack = failed()
-    for _ in range(20_000):
+    for _ in range(6_000):
         account.event(stack, 1, "CREATE_FAILED Custom::PclusterCluster Cluster: Strange")
-    account.deleted = [{"StackName": "x", "StackId": stack_id("x"), "DeletionTime": NOW}] * 5_000
+    account.deleted = [{"StackName": "x", "StackId": stack_id("x"), "DeletionTime": NOW}] * 2_500
     account.lines_in_page = 10
     for _ in range(1_000):
         account.line(stream("boot"), 1, "error: strange")
@@ -78,28 +79,21 @@ def test_there_are_bounds_for_what_is_read() -> None:
     assert account.calls["describe_stack_events"] == EVENT_PAGES
     assert account.calls["list_stacks"] == STACK_PAGES
     assert account.calls["filter_log_events"] == LOG_PAGES
-    assert found.cut_off == (
+    assert found.unread == (
         f"events of {stack}: only the newest 5,000",
         "deleted stacks: only the newest 2,000",
         f"log group {CLUSTER_GROUP}: everything only since 2026-05-01 11:06 UTC",
     )
 
 
-def test_without_any_right_it_is_not_known_whether_something_failed() -> None:
+def test_without_permissions_it_is_not_known_whether_something_failed() -> None:
     made, account, _ = failed()
     account.denied = {"describe_stacks", "describe_log_groups", "describe_instances"}
     found = diagnose(made, Now())
-    assert (found.failed, found.document()["outcome"], found.findings) == (True, "unknown", ())
+    assert (found.failed, found.outcome, found.causes) == (True, "unknown", ())
     text = shown(found)
     assert "Nothing failed" not in text
     assert "Whether something failed is not known" in text
-
-
-def test_a_cause_is_one_even_if_not_everything_may_be_read() -> None:
-    made, account, stack = failed()
-    account.event(stack, 1, QUOTA)
-    account.denied = {"describe_log_groups"}
-    assert diagnose(made, Now()).outcome == "cause"
 
 
 def test_of_logs_the_newest_lines_are_read_and_what_is_cut_off_is_told() -> None:
@@ -133,13 +127,21 @@ def test_compute_nodes_that_log_much_do_not_keep_the_head_nodes_lines_out() -> N
         account.line(f"ip-10-0-9-{number % 200}.i-0b.slurmd", 40 + number / 100, f"error {number}")
     found = diagnose(made, Now())
     assert ids(found) == ["insufficient-capacity"]
-    assert all(HEAD_NODE not in line for line in found.cut_off)
+    assert all(HEAD_NODE not in line for line in found.unread)
 
 
-def test_a_head_node_that_may_not_be_asked_for_is_no_hindrance() -> None:
+def test_a_cause_is_found_although_the_head_node_cannot_be_listed() -> None:
     made, account = deployment(cluster="CREATE_COMPLETE")
     account.line(stream("daemon"), 45, "ERROR - An error occurred (InsufficientInstanceCapacity)")
     account.denied = {"describe_instances"}
     found = diagnose(made, Now())
-    assert ids(found) == ["insufficient-capacity"]
+    assert (ids(found), found.outcome) == (["insufficient-capacity"], "cause")
     assert found.unread == ("instances: ec2:DescribeInstances is not allowed",)
+
+
+def test_long_text_is_cut_on_the_screen_only() -> None:
+    made, account, stack = failed()
+    account.event(stack, 1, f"{QUOTA} {'x' * 5_000} [b]")
+    found = diagnose(made)
+    assert len(shown(found)) < 3_000
+    assert len(json.loads(found.to_json())["causes"][0]["evidence"][0]["text"]) > 5_000

@@ -1,4 +1,4 @@
-"""The table of causes: each is known again by the words of AWS, ParallelCluster, Slurm or our own scripts."""
+"""The table of causes: each is recognized by the words of AWS, ParallelCluster, Slurm or our own scripts."""
 
 import re
 from collections.abc import Mapping
@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from scripts.diagnose.causes import SEEN, Cause, find, table
+from scripts.diagnose.causes import SEEN, Cause, Evidence, Finding, find, table
 from scripts.diagnose.diagnose import diagnose
-from scripts.diagnose.evidence import KINDS, LOG_TERMS, Evidence
+from scripts.diagnose.reader import KINDS, LOG_TERMS
 from scripts.logs import streams
-from tests.scripts.diagnose.causes.recorded import NOW, SAMPLES, Now, record
+from tests.scripts.diagnose.causes.recorded import NOW, SAMPLES, Now, record, shown
 
 NAMES = {
     "env": "dev",
@@ -44,16 +44,14 @@ FAILURE_CODES = {
 """Of pcluster/models/cluster_resources.py of aws-parallelcluster 3.16.1."""
 ORDINARY = Path(__file__).with_name("causes") / "ordinary.txt"
 """Lines as nodes write them at each start, some with words of failure."""
-IDS = [f"{each['cause']}-{each['kind']}-{number}" for number, each in enumerate(SAMPLES)]
 
 
-def test_there_are_many_causes_and_each_is_told_once() -> None:
-    ids = [each.id for each in table()]
-    assert len(ids) >= 40
-    assert len(set(ids)) == len(ids)
+def found_in(kind: str, text: str) -> Finding | None:
+    return find(Evidence(kind=kind, place="place", time=NOW, text=text), NAMES)
 
 
-def test_every_cause_has_a_sample_of_every_place_where_it_shows() -> None:
+def test_every_cause_has_one_row_and_a_sample_of_every_place_where_it_is_seen() -> None:
+    assert len({each.id for each in table()}) == len(table())
     sampled = {(each["cause"], each["kind"]) for each in SAMPLES}
     assert sampled == {(each.id, kind) for each in table() for kind in each.seen}
 
@@ -63,81 +61,72 @@ def test_a_cause_is_complete(cause: Cause) -> None:
     assert set(cause.seen) <= set(SEEN) == {"event", "instance", "provider", *KINDS}
     assert set(cause.logs or ()) <= {"provider", *KINDS}
     assert cause.source.startswith("https://")
-    assert any(line.startswith("$ ") for line in cause.do), "something can be done or looked at"
+    assert any(line.startswith("$ ") for line in cause.do), "something can be done or read"
     placeholders = set(re.findall(r"{(\w+)}", cause.why + " ".join(cause.do)))
     assert placeholders <= {*NAMES, *cause.pattern.groupindex}
-    assert placeholders >= set(cause.pattern.groupindex), "a group is there to be told"
+    assert placeholders >= set(cause.pattern.groupindex), "a group is there to be shown"
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=IDS)
-def test_a_sample_is_known_and_its_words_are_filled_in(sample: Mapping[str, str]) -> None:
-    found = find(Evidence(sample["kind"], "place", NOW, sample["text"]), NAMES)
-    assert found is not None
-    assert found.cause.id == sample["cause"]
-    assert "<" not in found.why, "every placeholder of the sentence has a value"
+@pytest.mark.parametrize("sample", SAMPLES, ids=[f"{each['cause']}-{n}" for n, each in enumerate(SAMPLES)])
+def test_a_sample_is_diagnosed_as_its_cause_and_as_no_other_first(sample: Mapping[str, str]) -> None:
+    """Among much else, and on a screen of 80 columns from which commands can be copied."""
+    diagnosis = diagnose(record(sample, noise=True), Now())
+    first = diagnosis.causes[0]
+    assert first.id == sample["cause"]
+    assert sample["text"].partition(": ")[2][:60] in first.evidence[-1].text
+    assert "<" not in first.why, "every placeholder of the sentence has a value"
     assert sample["source"]
-
-
-@pytest.mark.parametrize("noise", [False, True], ids=["alone", "among noise"])
-@pytest.mark.parametrize("sample", SAMPLES, ids=IDS)
-def test_a_sample_is_diagnosed_as_its_cause_and_as_no_other_first(sample: Mapping[str, str], noise: bool) -> None:
-    found = diagnose(record(sample, noise=noise), Now())
-    assert found.findings[0].cause.id == sample["cause"]
-    assert sample["text"].partition(": ")[2][:60] in found.findings[0].evidence[-1].text
+    lines = shown(diagnosis).splitlines()
+    assert max(map(len, lines)) <= 80
+    screen = " ".join(" ".join(lines).replace("\\ ", " ").split())
+    for command in (line.removeprefix("$ ") for line in first.to_do if line.startswith("$ ")):
+        assert " ".join(command.split()) in screen
 
 
 def test_samples_are_of_the_daemons_that_launch_nodes_and_that_stop_the_fleet() -> None:
     assert {each["stream"] for each in SAMPLES if "stream" in each} == {"clusterstatusmgtd", "slurm_resume"}
 
 
-@pytest.mark.parametrize("sample", [each for each in SAMPLES if each["kind"] not in ("event", "instance")])
-def test_a_line_passes_the_filter_that_logs_are_asked_with(sample: Mapping[str, str]) -> None:
-    assert any(term in sample["text"] for term in LOG_TERMS)
-
-
-def test_the_filter_is_short_enough_for_cloudwatch() -> None:
+def test_the_log_filter_passes_every_sample_and_is_short_enough_for_cloudwatch() -> None:
     # https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_FilterLogEvents.html
     assert len(" ".join(f'?"{each}"' for each in LOG_TERMS)) <= 1024
-
-
-def test_what_is_not_known_is_not_guessed() -> None:
-    assert find(Evidence("event", "s", NOW, "CREATE_FAILED AWS::X::Y Z: the moon is in the wrong house"), NAMES) is None
-    sample = next(each for each in SAMPLES if each["cause"] == "address-quota")
-    assert find(Evidence("boot", "s", NOW, sample["text"]), NAMES) is None, "an event's words, but in a log"
+    logged = [each["text"] for each in SAMPLES if each["kind"] not in ("event", "instance")]
+    assert [text for text in logged if not any(term in text for term in LOG_TERMS)] == []
 
 
 @pytest.mark.parametrize("code", FAILURE_CODES)
 def test_every_failure_code_of_parallelcluster_is_known(code: str) -> None:
     text = f"CREATE_FAILED Custom::PclusterCluster Cluster: Message returned: dev: {code} (LogGroup: x)"
-    found = find(Evidence("event", "dev-cluster", NOW, text), NAMES)
-    assert found is not None
-    assert (found.cause.id, "<" in found.why) == (FAILURE_CODES[code], False)
+    finding = found_in("event", text)
+    assert finding is not None
+    assert (finding.id, "<" in finding.why) == (FAILURE_CODES[code], False)
 
 
 @pytest.mark.parametrize(
     ("kind", "text"),
     [
+        ("event", "CREATE_FAILED AWS::X::Y Z: the moon is in the wrong house"),
         ("event", 'UPDATE_FAILED Custom::PclusterCluster Cluster: {"message": "Internal error", "x": 1}'),
         ("event", 'UPDATE_FAILED AWS::X::Y Z: {"current_value": 7}'),
         ("provider", '{"timestamp": "2026-05-01 10:00:00,001", "level": "ERROR", "location": "x", "message": "y"}'),
         ("event", "DELETE_FAILED AWS::RDS::DBSubnetGroup Group: it is currently in use"),
+        ("boot", "CREATE_FAILED AWS::EC2::EIP Address: The maximum number of addresses has been reached."),
         ("boot", "Curl attempt 1 failed, retrying in 1s..."),
         ("system", "ntpd[412]: bind() fd 24, family AF_INET6 failed: Network is unreachable"),
         ("system", "ntpd[412]: error: Temporary failure in name resolution"),
         ("boot", "mine.py failed (10): bad, failed (18): worse, failed (21): worst"),
     ],
 )
-def test_what_is_like_a_cause_and_none_is_not_taken_for_it(kind: str, text: str) -> None:
-    assert find(Evidence(kind, "place", NOW, text), NAMES) is None
+def test_a_text_that_resembles_a_cause_is_not_taken_for_it(kind: str, text: str) -> None:
+    assert found_in(kind, text) is None
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_ordinary_logs_name_no_cause(kind: str) -> None:
-    page = ORDINARY.read_text(encoding="utf-8").splitlines()
-    told = [line for line in page if find(Evidence(kind, "place", NOW, line), NAMES)]
-    assert (len(page) > 40, told) == (True, [])
+def test_ordinary_logs_show_no_cause(kind: str) -> None:
+    lines = ORDINARY.read_text(encoding="utf-8").splitlines()
+    assert (len(lines) > 40, [line for line in lines if found_in(kind, line)]) == (True, [])
 
 
-def test_the_kinds_of_logs_are_those_that_logs_shows() -> None:
+def test_the_kinds_of_logs_are_those_that_the_logs_command_shows() -> None:
     ends = [end for ends in KINDS.values() for end in ends]
     assert sorted(ends) == sorted(streams.HEAD_KINDS | streams.NODE_KINDS)

@@ -1,8 +1,13 @@
-"""`make diagnose`: what it says of a cluster that runs."""
+"""The diagnosis of a running cluster, and of one in which nothing failed."""
+
+import json
+import sys
 
 import pytest
 
+from scripts.commands import diagnose as command
 from scripts.diagnose.diagnose import diagnose
+from tests.scripts.account import Operated
 from tests.scripts.diagnose.causes.recorded import (
     CLUSTER_GROUP,
     HEAD_NODE,
@@ -19,7 +24,7 @@ CAPACITY = "ERROR - An error occurred (InsufficientInstanceCapacity) when callin
 PROTECTED = "WARNING - Setting cluster into protected mode due to failures detected in node provisioning."
 
 
-def test_in_a_cluster_that_runs_the_newest_line_counts_and_symptoms_come_last() -> None:
+def test_of_a_running_cluster_the_newest_line_counts_and_symptoms_come_last() -> None:
     made, account = deployment(cluster="CREATE_COMPLETE")
     account.line(stream("daemon"), 40, "ERROR - (VcpuLimitExceeded)")
     account.line(stream("daemon"), 50, CAPACITY)
@@ -50,18 +55,11 @@ def test_nothing_failed() -> None:
     made, account = deployment(network="CREATE_COMPLETE", cluster="UPDATE_COMPLETE")
     account.line(stream("daemon"), 50, "INFO - all is well, no error")
     found = diagnose(made, Now())
-    assert not found.failed
+    assert (found.failed, found.outcome) == (False, "nothing failed")
     assert "Nothing failed" in shown(found)
-    assert found.document()["outcome"] == "nothing failed"
-
-
-def test_there_is_nothing() -> None:
     made, account = deployment()
     assert "there are no stacks" in shown(diagnose(made))
     assert set(account.calls) == {"describe_stacks"}
-
-
-def test_an_operation_under_way_without_a_failure_is_none() -> None:
     made, account, stack = failed()
     account.stacks[stack] = "CREATE_IN_PROGRESS"
     assert not diagnose(made, Now()).failed
@@ -79,7 +77,6 @@ def test_an_operation_that_failed_does_not_hide_the_cluster_that_runs(part: str,
     account.line(stream("daemon"), 50, CAPACITY)
     found = diagnose(made, Now())
     assert ids(found) == ["insufficient-capacity", "address-quota"]
-    assert found.operation is not None
     text = shown(found)
     assert text.index("EC2 has no capacity") < text.index(stack) < text.index("no Elastic IP address left")
 
@@ -109,9 +106,7 @@ def test_a_recent_failure_of_the_cluster_is_not_mixed_with_what_it_logs_since() 
 @pytest.mark.parametrize(
     ("state", "cause", "words"),
     [
-        ("stopped", "head-node-stopped", f"aws ec2 start-instances --instance-ids {HEAD_NODE} --region us-west-2"),
         ("stopping", "head-node-stopped", f"aws ec2 start-instances --instance-ids {HEAD_NODE} --region us-west-2"),
-        ("shutting-down", "head-node-gone", "make deploy ENV=trn1-16"),
         ("", "head-node-gone", "make deploy ENV=trn1-16"),
     ],
 )
@@ -121,7 +116,7 @@ def test_a_head_node_that_does_not_run_comes_first(state: str, cause: str, words
     account.line(stream("daemon"), 50, CAPACITY)
     found = diagnose(made, Now())
     assert ids(found) == [cause, "insufficient-capacity"]
-    assert words in " ".join(found.findings[0].do)
+    assert words in " ".join(found.causes[0].to_do)
 
 
 def test_a_head_node_that_is_not_there_yet_or_starts_is_no_fault() -> None:
@@ -131,3 +126,26 @@ def test_a_head_node_that_is_not_there_yet_or_starts_is_no_fault() -> None:
     made, account, stack = failed()
     account.stacks |= {stack: "CREATE_IN_PROGRESS", made.settings.cluster_spec.name: "CREATE_IN_PROGRESS"}
     assert not diagnose(made, Now()).failed
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["diagnose", "trn1-16", *arguments])
+    return command.main()
+
+
+@pytest.mark.slow
+def test_the_command(operated: Operated, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(monkeypatch) == 0
+    assert "Nothing failed" in capsys.readouterr().out
+    operated.log(
+        "ip-10-0-1-2.i-0123.slurm_resume", "INFO - hello", "ERROR - (InsufficientInstanceCapacity) trn1:free:[b]"
+    )
+    assert run(monkeypatch) == 1
+    assert "trn1:free:[b]" in capsys.readouterr().out
+    assert run(monkeypatch, "--json") == 1
+    assert [each["id"] for each in json.loads(capsys.readouterr().out)["causes"]] == ["insufficient-capacity"]
+    allowed = {"Effect": "Allow", "Action": "cloudformation:DescribeStacks", "Resource": "*"}
+    with operated.aws.restricted({"Version": "2012-10-17", "Statement": [allowed]}) as environment:
+        operated.act_as(environment, monkeypatch)
+        assert run(monkeypatch) == 1
+    assert "ec2:DescribeInstances is not allowed" in capsys.readouterr().out

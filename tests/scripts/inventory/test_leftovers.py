@@ -14,14 +14,17 @@ from emulator.inventory import inventory
 from scripts.clock import Clock
 from scripts.command import CONFIG, Say
 from scripts.deployment import Deployment
-from scripts.destroy import destroy as destruction
+from scripts.destroy.destroy import destroy
+from scripts.destroy.model import Options
 from scripts.inventory import leftovers
-from scripts.inventory.leftovers_by_name import parallelcluster_bucket
-from scripts.inventory.leftovers_model import PREFIX, Found
-from scripts.inventory.leftovers_removal import remove
+from scripts.inventory.leftovers import parallelcluster_bucket
+from scripts.inventory.model import PREFIX, Leftover
+from scripts.inventory.removal import remove
 from tests.emulator.account import trust
-from tests.scripts.destroy.destroying import FastClock, unanswered
+from tests.scripts.destroy.accounts import FastClock
 from tests.scripts.destroy.remains import REGION, VERSIONS, Remains
+
+pytestmark = pytest.mark.slow
 
 OURS, OTHERS = "trn1-16", ("trn1-16-2", "trn1-160", "trn1")
 OTHER_REGION, OTHER_ZONE = "us-east-1", "use1-az4"
@@ -50,21 +53,32 @@ def untold(_: str) -> None:
     """Take no notice of progress."""
 
 
-def test_finds_what_is_ours_and_nothing_of_others(deployment: Deployment, leave: Callable[[str], set[str]]) -> None:
-    for other in OTHERS:
-        leave(other)
-    assert leftovers.find(deployment) == []
-    ours = leave(OURS)
-    assert {each.id for each in leftovers.find(deployment)} == ours
+def ids(deployment: Deployment) -> set[str]:
+    return {each.id for each in leftovers.find(deployment)}
 
 
-def test_what_has_our_name_in_another_region_is_not_ours(
+def test_everything_of_ours_is_found_and_removed_and_nothing_of_others(
     rehearsed_aws: EmulatedAws, deployment: Deployment, leave: Callable[[str], set[str]]
 ) -> None:
+    """Others have similar names, or the same in another Region."""
+    for other in OTHERS:
+        leave(other)
     Remains(rehearsed_aws, "elsewhere", OTHER_REGION, OTHER_ZONE).of(OURS)
-    assert leftovers.find(deployment) == []
+    rehearsed_aws.client("iam", REGION).create_role(  # no stack of ours names it
+        RoleName="trn1-16-RoleHeadNode-x",
+        Path="/parallelcluster/trn1-16/",
+        AssumeRolePolicyDocument=json.dumps(trust("ec2")),
+    )
+    assert ids(deployment) == set()
+    before = inventory(rehearsed_aws, REGION)
     ours = leave(OURS)
-    assert {each.id for each in leftovers.find(deployment)} == ours
+    found = leftovers.find(deployment)
+    assert {each.id for each in found} == ours
+    assert [each.id for each in found if each.kept_on_purpose] == ["/aws/parallelcluster/trn1-16-202611210730"]
+    for each in found:
+        remove(deployment, each, FastClock(), untold)
+    assert ids(deployment) == set()
+    assert inventory(rehearsed_aws, REGION) == before
 
 
 def test_a_zone_that_another_region_has_a_part_in_is_not_ours(
@@ -76,131 +90,71 @@ def test_a_zone_that_another_region_has_a_part_in_is_not_ours(
     rehearsed_aws.client("route53", REGION).associate_vpc_with_hosted_zone(
         HostedZoneId=zone, VPC={"VPCRegion": OTHER_REGION, "VPCId": other}
     )
-    assert zone not in {each.id for each in leftovers.find(deployment)}
-
-
-def test_roles_that_no_stack_of_ours_names_are_not_ours(rehearsed_aws: EmulatedAws, deployment: Deployment) -> None:
-    rehearsed_aws.client("iam", REGION).create_role(
-        RoleName="trn1-16-RoleHeadNode-x",
-        Path="/parallelcluster/trn1-16/",
-        AssumeRolePolicyDocument=json.dumps(trust("ec2")),
-    )
-    assert leftovers.find(deployment) == []
-
-
-def of_its_cluster(ids: set[str]) -> set[str]:
-    """Return what is named after a cluster, and not after its deployment, which could be another's."""
-    return {each for each in ids if "-cluster-ClusterPlacementGroups" not in each and "/aws/lambda/" not in each}
-
-
-def test_finds_those_of_the_clusters_before(deployment: Deployment, leave: Callable[[str], set[str]]) -> None:
-    first, second, _third = leave(OURS), leave("trn1-16-2"), leave("trn1-16-3")
-    assert {each.id for each in leftovers.find(deployment.of_generation(2))} == first | of_its_cluster(second)
-
-
-@pytest.mark.parametrize(("description", "is_ours"), [("Trn1 UltraCluster trn1-16: cluster", True), ("another", False)])
-def test_finds_those_of_a_later_cluster_whose_stack_was_ours(
-    deployment: Deployment, remains: Remains, description: str, *, is_ours: bool
-) -> None:
-    second = remains.of("trn1-16-2")
-    wait = {"Type": "AWS::CloudFormation::WaitConditionHandle"}
-    remains.deleted_stack("trn1-16-cluster-2", {"Description": description, "Resources": {"Handle": wait}})
-    assert {each.id for each in leftovers.find(deployment)} == (of_its_cluster(second) if is_ours else set())
-
-
-def test_commands_of_a_cluster_that_lives_are_no_leftover(
-    rehearsed_aws: EmulatedAws, deployment: Deployment, leave: Callable[[str], set[str]]
-) -> None:
-    leave(OURS)
-    template = json.dumps({"Resources": {"Handle": {"Type": "AWS::CloudFormation::WaitConditionHandle"}}})
-    rehearsed_aws.client("cloudformation", REGION).create_stack(StackName="trn1-16", TemplateBody=template)
-    assert "/ultracluster/trn1-16/commands" not in {each.id for each in leftovers.find(deployment)}
-
-
-def test_asks_deleted_stacks_for_their_resources_once(
-    rehearsed_aws: EmulatedAws, deployment: Deployment, remains: Remains, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    remains.kept_by_stack(OURS)
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "operator")
-    asking = Deployment("trn1-16", deployment.settings)
-    for _ in range(3):
-        leftovers.find(asking)
-    assert rehearsed_aws.calls().count("cloudformation:ListStackResources") == 1
+    assert zone not in ids(deployment)
 
 
 def test_a_table_with_our_name_but_without_our_tag_is_not_ours(
     deployment: Deployment, leave: Callable[[str], set[str]]
 ) -> None:
     leave("slurm-trn1-16")  # its first table is named like our second one
-    assert leftovers.find(deployment) == []
+    assert ids(deployment) == set()
 
 
-def test_tells_logs_that_the_settings_keep(deployment: Deployment, leave: Callable[[str], set[str]]) -> None:
-    leave(OURS)
-    kept = [each.id for each in leftovers.find(deployment) if each.kept]
-    assert kept == ["/aws/parallelcluster/trn1-16-202611210730"]
+def of_its_cluster(names: set[str]) -> set[str]:
+    """Return what is named after a cluster, and not after its deployment, which could be another's."""
+    of_deployment = ("-cluster-ClusterPlacementGroups", "/aws/lambda/", "/commands")
+    return {each for each in names if not any(part in each for part in of_deployment)}
 
 
-def test_removes_all_of_it(
+def test_leftovers_of_earlier_clusters_are_found(deployment: Deployment, leave: Callable[[str], set[str]]) -> None:
+    first, second, _third = leave(OURS), leave("trn1-16-2"), leave("trn1-16-3")
+    assert ids(deployment.of_generation(2)) == first | of_its_cluster(second)
+
+
+@pytest.mark.parametrize(("description", "is_ours"), [("Trn1 UltraCluster trn1-16: cluster", True), ("another", False)])
+def test_leftovers_of_a_later_cluster_are_found_if_its_stack_was_ours(
+    deployment: Deployment, remains: Remains, description: str, *, is_ours: bool
+) -> None:
+    second = remains.of("trn1-16-2")
+    wait = {"Type": "AWS::CloudFormation::WaitConditionHandle"}
+    remains.deleted_stack("trn1-16-cluster-2", {"Description": description, "Resources": {"Handle": wait}})
+    assert ids(deployment) == (of_its_cluster(second) if is_ours else set())
+
+
+def test_commands_of_a_cluster_that_exists_are_no_leftover(
     rehearsed_aws: EmulatedAws, deployment: Deployment, leave: Callable[[str], set[str]]
 ) -> None:
-    leave("trn1-16-2")
-    before = inventory(rehearsed_aws, REGION)
     leave(OURS)
-    for each in leftovers.find(deployment):
-        remove(deployment, each, FastClock(), untold)
-    assert leftovers.find(deployment) == []
-    assert inventory(rehearsed_aws, REGION) == before
+    template = json.dumps({"Resources": {"Handle": {"Type": "AWS::CloudFormation::WaitConditionHandle"}}})
+    rehearsed_aws.client("cloudformation", REGION).create_stack(StackName="trn1-16", TemplateBody=template)
+    assert "/ultracluster/trn1-16/commands" not in ids(deployment)
 
 
-def test_goes_on_without_a_right_and_says_which(
-    rehearsed_aws: EmulatedAws,
-    deployment: Deployment,
-    leave: Callable[[str], set[str]],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    ours = leave(OURS)
-    policy = {
-        "Version": "2012-10-17",
-        "Statement": [
-            {"Effect": "Allow", "Action": "*", "Resource": "*"},
-            {"Effect": "Deny", "Action": "dynamodb:ListTables", "Resource": "*"},
-        ],
-    }
-    missing: list[str] = []
-    with rehearsed_aws.restricted(policy) as environment:
-        for name, value in environment.items():
-            monkeypatch.setenv(name, value)
-        found = {each.id for each in leftovers.find(Deployment("trn1-16", deployment.settings), missing=missing)}
-    assert ours - found == {"parallelcluster-trn1-16", "parallelcluster-slurm-trn1-16"}
-    assert any("ListTables" in each for each in missing)
-
-
-def test_a_sweep_goes_on_where_one_thing_cannot_be_removed(
+def test_a_sweep_continues_if_something_cannot_be_removed(
     deployment: Deployment, leave: Callable[[str], set[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leave(OURS)
     refusals = {PREFIX: ("AccessDenied", "DeleteObjects"), "AWS::IAM::Role": ("DeleteConflict", "DeleteRole")}
 
-    def refusing(deployment: Deployment, found: Found, clock: Clock, say: Say) -> None:
-        if found.type in refusals:
-            code, operation = refusals[found.type]
+    def refusing(deployment: Deployment, leftover: Leftover, clock: Clock, say: Say) -> None:
+        if leftover.type in refusals:
+            code, operation = refusals[leftover.type]
             raise ClientError({"Error": {"Code": code, "Message": "no"}}, operation)
-        remove(deployment, found, clock, say)
+        remove(deployment, leftover, clock, say)
 
     monkeypatch.setattr("scripts.destroy.steps.remove", refusing)
-    outcome = destruction.destroy(deployment, clock=FastClock(), say=untold, sweep=True)
+    outcome = destroy(deployment, Options(sweep=True), clock=FastClock(), say=untold)
     assert [each for each in outcome.failures if "DeleteObjects" in each or "DeleteRole" in each] == outcome.failures
     assert len(outcome.failures) == len(VERSIONS) + 1
     left = outcome.left or []
     assert {each.type for each in left} == {*refusals, "AWS::EC2::Volume", "AWS::Logs::LogGroup"}
-    assert all(each.kept or each.data or each.type in refusals for each in left)
-    [volume] = [(each.type, each.id) for each in left if each.type == "AWS::EC2::Volume"]
-    assert outcome.costs[volume] == 100 * Decimal("0.08")
+    assert all(each.kept_on_purpose or each.holds_data or each.type in refusals for each in left)
+    [volume] = [each for each in left if each.type == "AWS::EC2::Volume"]
+    assert volume.dollars_per_month == 100 * Decimal("0.08")
 
 
-def test_a_sweep_waits_for_what_is_in_use_and_takes_what_is_gone_for_done(
-    rehearsed_aws: EmulatedAws, deployment: Deployment, remains: Remains, monkeypatch: pytest.MonkeyPatch
+def test_a_sweep_waits_for_what_is_in_use_and_ignores_what_is_deleted_already(
+    rehearsed_aws: EmulatedAws, deployment: Deployment, remains: Remains
 ) -> None:
     remains.of(OURS)
     user, ec2 = remains.user_of_group(OURS), rehearsed_aws.client("ec2", REGION)
@@ -211,8 +165,7 @@ def test_a_sweep_waits_for_what_is_in_use_and_takes_what_is_gone_for_done(
         if sentence.startswith("eni-"):
             ec2.delete_network_interface(NetworkInterfaceId=sentence.split(maxsplit=1)[0])
 
-    with unanswered(monkeypatch, "TerminateInstances", "DescribeInstances"):
-        outcome = destruction.destroy(deployment, clock=FastClock(moment=0), say=quicker, sweep=True)
+    outcome = destroy(deployment, Options(sweep=True), clock=FastClock(moment=0), say=quicker)
     [failure] = outcome.failures
     assert "could not be removed within 15 minutes" in failure
     assert "(DependencyViolation) when calling the DeleteSecurityGroup" in failure
@@ -223,5 +176,5 @@ def test_a_sweep_waits_for_what_is_in_use_and_takes_what_is_gone_for_done(
             ec2.terminate_instances(InstanceIds=[user])
             super().sleep(seconds)
 
-    assert destruction.destroy(deployment, clock=Releasing(), say=quicker, sweep=True).failures == []
+    assert destroy(deployment, Options(sweep=True), clock=Releasing(), say=quicker).failures == []
     assert len([each for each in said if each.startswith("eni-")]) == 2

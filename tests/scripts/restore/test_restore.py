@@ -1,4 +1,4 @@
-"""`restore`: /home of a snapshot comes back on another head node; files that are there stay, nothing else does."""
+"""`restore`: /home of a snapshot is copied to another head node; existing files are not changed."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_a_lost_head_node_its_cluster_made_again_and_home_as_the_policy_had_it(
 
     def call(program: str, *arguments: str) -> int:
         monkeypatch.setattr(sys, "argv", [program, "trn1-16", *arguments])
-        code: int = importlib.import_module(f"scripts.{program}").main()
+        code: int = importlib.import_module(f"scripts.commands.{program}").main()
         return code
 
     def copies() -> list[dict[str, Any]]:
@@ -139,7 +139,7 @@ def test_a_lost_head_node_its_cluster_made_again_and_home_as_the_policy_had_it(
     [root] = ec2.describe_volumes(Filters=head)["Volumes"]
     ec2.create_tags(Resources=[root["VolumeId"]], Tags=[{"Key": SNAPSHOT_TAG, "Value": "trn1-16"}])  # as nodes do
     taken = take_snapshot(operated)
-    assert call("restore") == FAILED  # what it has is on the head node
+    assert call("restore") == FAILED  # the snapshot is of the running head node
     ec2.terminate_instances(InstanceIds=[operated.head_node])
 
     assert call("destroy", "--force", "--yes") == DONE

@@ -19,9 +19,9 @@ from config.settings import load
 from scripts.clock import Clock
 from scripts.command import CONFIG
 from scripts.deployment import Account, Deployment
-from scripts.diagnose import diagnose as diagnosis
+from scripts.diagnose import screen
 from scripts.diagnose.diagnose import Diagnosis
-from scripts.diagnose.evidence import KINDS
+from scripts.diagnose.reader import KINDS
 
 SAMPLES: list[dict[str, str]] = yaml.safe_load(Path(__file__).with_name("samples.yaml").read_text(encoding="utf-8"))
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -266,11 +266,11 @@ def record(sample: Mapping[str, str], *, noise: bool = False) -> Deployment:
 
 def ids(found: Diagnosis) -> list[str]:
     """Return the names of the causes that a diagnosis found."""
-    return [each.cause.id for each in found.findings]
+    return [each.id for each in found.causes]
 
 
 def shown(found: Diagnosis) -> str:
     """Return what a terminal of 80 columns shows of a diagnosis."""
     console = Console(width=80, record=True, file=io.StringIO())
-    diagnosis.show(found, console)
+    screen.show(found, console)
     return console.export_text()

@@ -1,40 +1,49 @@
-"""Removes what is left of a deployment (`scripts.inventory.leftovers`), each type by its service's API."""
+"""Tells whether leftovers exist, and deletes them, each type by the API of its service."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from scripts.aws_errors import is_not_found
-from scripts.clock import Clock
+from scripts.clock import Changes, Clock, with_retries
 from scripts.command import OperationError, Say
 from scripts.deployment import Deployment
-from scripts.fleet.jobs import Changes, patiently
-from scripts.inventory.leftovers_model import EXISTS, PASSES, PREFIX, Found
+from scripts.inventory.model import PREFIX, Leftover
 
-_LOOK, _LIMIT = 10.0, 1800.0
-"""Seconds between two looks whether something is gone, and seconds to look at most."""
+_EVERY, _LIMIT = 10.0, 1800.0
+"""Seconds between two calls that ask whether something is deleted, and seconds to wait at most."""
+PASSES = re.compile(
+    r"in ?use|has a dependent object|has dependencies|DependencyViolation|Rate exceeded|Throttling|RequestLimitExceeded"
+    r"|Internal ?Failure|ServiceUnavailable",
+    re.IGNORECASE,
+)
+"""Reasons for which the same deletion works some minutes later: instances that stop keep the placement group in use for
+more than 15 minutes (https://github.com/aws/aws-parallelcluster/issues/6329), and AWS releases network interfaces,
+which keep security groups and subnets in use, with a delay
+(https://repost.aws/knowledge-center/cloudformation-stack-delete-failed)."""
 
 
 class InUseError(Exception):
-    """AWS keeps something for now, for something else uses it, or there were too many calls; the message is AWS's."""
+    """AWS does not delete something yet, because it is in use or there were too many calls; the message is AWS's."""
 
 
-def remove(deployment: Deployment, found: Found, clock: Clock, say: Say) -> None:
-    """Remove one thing, with all that is in it; what is gone already is no error.
+def remove(deployment: Deployment, leftover: Leftover, clock: Clock, say: Say) -> None:
+    """Delete a leftover, with all that is in it; one that does not exist any more is no error.
 
     Raises:
         InUseError: The same call may work some minutes later.
-        OperationError: It did not go in time.
-        botocore.exceptions.ClientError: AWS refused it; the call is named in the message.
+        OperationError: It was not deleted in time.
+        botocore.exceptions.ClientError: AWS refused it; the message names the call.
     """
     from botocore.exceptions import ClientError
 
     try:
-        if found.type in _AWAITED:
-            _AWAITED[found.type](deployment, found.id, clock, say)
+        if leftover.type in _AWAITED:
+            _AWAITED[leftover.type](deployment, leftover.id, clock, say)
         else:
-            _REMOVERS[found.type](deployment, found.id)
+            _REMOVERS[leftover.type](deployment, leftover.id)
     except ClientError as error:
         if PASSES.search(str(error)):
             raise InUseError(str(error)) from error
@@ -43,43 +52,44 @@ def remove(deployment: Deployment, found: Found, clock: Clock, say: Say) -> None
 
 
 def terminate(deployment: Deployment, ids: list[str], clock: Clock, say: Say) -> None:
-    """Terminate instances and wait until they are gone; trn1 takes up to a quarter of an hour.
+    """Terminate instances and wait until they are; trn1 takes up to a quarter of an hour.
 
     1,000 in each call. Needs ec2:TerminateInstances and ec2:DescribeInstances.
 
     Raises:
         OperationError: Some are still there after 30 minutes.
-        botocore.exceptions.ClientError: EC2 refused it, or gave no answer for as long as `patiently` takes none.
+        botocore.exceptions.ClientError: EC2 refused it, or gave no answer for as long as `with_retries` waits for one.
     """
     ec2 = deployment.account.client("ec2")
     batches = [ids[first : first + 1000] for first in range(0, len(ids), 1000)]
     for batch in batches:
         ec2.terminate_instances(InstanceIds=batch)
 
-    def gone() -> bool:
+    def are_terminated() -> bool:
         pages = [ec2.describe_instances(InstanceIds=batch) for batch in batches]
-        found = [each for page in pages for reservation in page["Reservations"] for each in reservation["Instances"]]
-        return all(each["State"]["Name"] == "terminated" for each in found)
+        reservations = [reservation for page in pages for reservation in page["Reservations"]]
+        instances = [instance for reservation in reservations for instance in reservation["Instances"]]
+        return all(each["State"]["Name"] == "terminated" for each in instances)
 
-    if not clock.until(patiently(gone, clock, Changes(say)), every=_LOOK, limit=_LIMIT):
+    if not clock.until(with_retries(are_terminated, clock, Changes(say)), every=_EVERY, limit=_LIMIT):
         raise OperationError(f"of {len(ids)} instances some have not terminated after {_LIMIT / 60:.0f} minutes")
 
 
 def _file_system(deployment: Deployment, file_system_id: str, clock: Clock, say: Say) -> None:
-    """Delete a file system without a backup and wait until it is gone.
+    """Delete a file system without a backup and wait until it is deleted.
 
     Needs fsx:DeleteFileSystem and fsx:DescribeFileSystems.
     """
     fsx = deployment.account.client("fsx")
-    [found] = fsx.describe_file_systems(FileSystemIds=[file_system_id])["FileSystems"]
-    if found["Lifecycle"] != "DELETING":
+    [described] = fsx.describe_file_systems(FileSystemIds=[file_system_id])["FileSystems"]
+    if described["Lifecycle"] != "DELETING":
         fsx.delete_file_system(FileSystemId=file_system_id)
 
-    def gone() -> bool:
+    def is_deleted() -> bool:
         return not EXISTS["AWS::FSx::FileSystem"](deployment, file_system_id)
 
-    if not clock.until(patiently(gone, clock, Changes(say)), every=_LOOK, limit=_LIMIT):
-        raise OperationError(f"file system {file_system_id} is still there after {_LIMIT / 60:.0f} minutes")
+    if not clock.until(with_retries(is_deleted, clock, Changes(say)), every=_EVERY, limit=_LIMIT):
+        raise OperationError(f"file system {file_system_id} still exists after {_LIMIT / 60:.0f} minutes")
 
 
 def empty(deployment: Deployment, bucket: str, prefix: str = "") -> None:
@@ -115,7 +125,7 @@ def _bucket(deployment: Deployment, name: str) -> None:
 
 
 def free_group(deployment: Deployment, name: str) -> None:
-    """Delete the network interfaces in a security group that are attached to nothing; with them EC2 does not delete it.
+    """Delete the detached network interfaces in a security group: while there are some, EC2 does not delete it.
 
     Needs ec2:DeleteNetworkInterface and ec2:DescribeNetworkInterfaces.
     https://docs.aws.amazon.com/vpc/latest/userguide/deleting-security-groups.html
@@ -128,7 +138,7 @@ def free_group(deployment: Deployment, name: str) -> None:
 
 
 def free_role(deployment: Deployment, name: str) -> None:
-    """Take a role's policies and instance profiles away, without which IAM deletes it.
+    """Detach a role's policies and instance profiles: while it has some, IAM does not delete it.
 
     Needs iam:DeleteRolePolicy, :DetachRolePolicy, :ListAttachedRolePolicies, :ListInstanceProfilesForRole,
     :ListRolePolicies and :RemoveRoleFromInstanceProfile.
@@ -172,6 +182,46 @@ def empty_zone(deployment: Deployment, name: str) -> None:
 def _zone(deployment: Deployment, name: str) -> None:
     empty_zone(deployment, name)
     deployment.account.client("route53").delete_hosted_zone(Id=name)
+
+
+def _described(
+    service: str, operation: str, parameter: str, *, many: bool = False
+) -> Callable[[Deployment, str], bool]:
+    """Return a test whether something exists: a call that fails if it does not."""
+
+    def exists(deployment: Deployment, name: str) -> bool:
+        from botocore.exceptions import ClientError
+
+        client = deployment.account.client(service)
+        try:
+            getattr(client, operation)(**{parameter: [name] if many else name})
+        except ClientError as error:
+            if is_not_found(error):
+                return False
+            raise
+        return True
+
+    return exists
+
+
+def _log_group_exists(deployment: Deployment, name: str) -> bool:
+    groups = deployment.account.list("logs", "describe_log_groups", logGroupNamePrefix=name)
+    return name in [each["logGroupName"] for each in groups]
+
+
+EXISTS: dict[str, Callable[[Deployment, str], bool]] = {
+    "AWS::DynamoDB::Table": _described("dynamodb", "describe_table", "TableName"),
+    "AWS::EC2::NetworkInterface": _described("ec2", "describe_network_interfaces", "NetworkInterfaceIds", many=True),
+    "AWS::EC2::PlacementGroup": _described("ec2", "describe_placement_groups", "GroupNames", many=True),
+    "AWS::EC2::SecurityGroup": _described("ec2", "describe_security_groups", "GroupIds", many=True),
+    "AWS::FSx::FileSystem": _described("fsx", "describe_file_systems", "FileSystemIds", many=True),
+    "AWS::IAM::InstanceProfile": _described("iam", "get_instance_profile", "InstanceProfileName"),
+    "AWS::IAM::Role": _described("iam", "get_role", "RoleName"),
+    "AWS::Lambda::Function": _described("lambda", "get_function", "FunctionName"),
+    "AWS::Logs::LogGroup": _log_group_exists,
+    "AWS::S3::Bucket": _described("s3", "head_bucket", "Bucket"),
+}
+"""Tells whether something exists that a stack kept, by type; stacks of ours keep no other types."""
 
 
 def _pages(client: Any, operation: str, path: str, **arguments: Any) -> Iterator[Any]:

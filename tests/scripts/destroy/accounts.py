@@ -1,4 +1,4 @@
-"""Helpers of the tests of what ends a deployment."""
+"""Accounts in which deployments are destroyed, clocks, and interruptions."""
 
 import io
 import json
@@ -7,32 +7,27 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from itertools import cycle
-from pathlib import Path
 from typing import Any
 
 import pytest
 from botocore.client import BaseClient
-from botocore.exceptions import ClientError, EndpointConnectionError
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from config.settings import load
 from emulator.aws import EmulatedAws
 from scripts.clock import Clock
 from scripts.command import CONFIG
 from scripts.deployment import Deployment
-from scripts.destroy import stacks as destruction_stacks
+from scripts.destroy import stacks as destroy_stacks
 from scripts.fleet import control as fleet
 
-SCHEMAS = Path(__file__).parents[3] / "docs" / "schemas"
 _READING = ("Describe", "Get", "Head", "List", "SendCommand")  # the last asks Slurm for its jobs
 
 
 class FastClock(Clock):
-    """A clock that a moment's sleep moves on as far as wanted.
+    """A clock on which a moment passes for any sleep.
 
     Args:
-        moment: Seconds that a sleep takes; things in the emulated AWS take about as long.
+        moment: Seconds that a sleep takes; operations in the emulated AWS take about as long.
     """
 
     def __init__(self, moment: float = 0.1) -> None:
@@ -54,8 +49,8 @@ class KilledError(BaseException):
 class Killer:
     """Kills the work of this process at each kind of point once.
 
-    After a call that changes something in AWS; after the request to stop the fleet, which ParallelCluster leaves in a
-    process of its own; and in a long wait, after the first look: what looks equally often is of one kind.
+    After a call that changes something in AWS; after the request to stop the fleet, which ParallelCluster makes in a
+    process of its own; and in a long wait, after the first check: waits of one interval are of one kind.
 
     Attributes:
         calls: The calls that changed something.
@@ -84,11 +79,11 @@ class Killer:
             kill(wanted)
 
         class Mortal(FastClock):
-            def until(self, holds: Callable[[], bool], *, every: float, limit: float) -> bool:
-                found = holds()
+            def until(self, condition: Callable[[], bool], *, every: float, limit: float) -> bool:
+                found = condition()
                 if limit > 900:
-                    kill(f"look every {every:.0f} s")
-                return found or super().until(holds, every=every, limit=limit)
+                    kill(f"check every {every:.0f} s")
+                return found or super().until(condition, every=every, limit=limit)
 
         with monkeypatch.context() as patch:
             patch.setattr(BaseClient, "_make_api_call", deadly)
@@ -101,42 +96,6 @@ class Killer:
             raise KilledError(point)
 
 
-@contextmanager
-def unanswered(monkeypatch: pytest.MonkeyPatch, change: str, look: str, times: int = 3) -> Iterator[None]:
-    """Let the calls that look for the effect of a change have no answer at first, whatever botocore tries.
-
-    Args:
-        monkeypatch: Takes it back.
-        change: The operation that changes something, such as DeleteStack.
-        look: The one that has no answer after that.
-        times: How many of these calls.
-    """
-    throttled = ClientError({"Error": {"Code": "Throttling", "Message": "Rate exceeded"}}, look)
-    answers = cycle((EndpointConnectionError(endpoint_url="https://aws"), throttled))
-    made: list[str] = []
-    call = BaseClient._make_api_call
-
-    def silent(client: BaseClient, operation: str, parameters: Mapping[str, Any]) -> Any:
-        if operation == look and change in made and made.count(look) < times:
-            made.append(look)
-            raise next(answers)
-        made.extend([change] if operation == change else [])
-        return call(client, operation, parameters)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(BaseClient, "_make_api_call", silent)
-        yield
-    assert made.count(look) == times
-
-
-def validate(program: str, text: str) -> dict[str, Any]:
-    """Return a document after it was compared with its schema."""
-    schema = json.loads((SCHEMAS / f"{program}.json").read_text(encoding="utf-8"))
-    document: dict[str, Any] = json.loads(text)
-    Draft202012Validator(schema).validate(document)
-    return document
-
-
 class Terminal(io.StringIO):
     """What somebody types."""
 
@@ -145,12 +104,12 @@ class Terminal(io.StringIO):
 
 
 class Account:
-    """An account in which a test makes the stacks of a deployment that it needs.
+    """An account in which a test creates the stacks of a deployment that it needs.
 
     Attributes:
         aws: The emulated AWS.
         deployment: config/trn1-16.yaml.
-        said: What a destruction told.
+        said: Messages.
     """
 
     def __init__(self, aws: EmulatedAws, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,8 +125,8 @@ class Account:
         """Return a client of the deployment's Region."""
         return self.aws.client(service, self.deployment.settings.region)
 
-    def begin(self, name: str, *, protected: bool = False, description: str = "-", **resources: Any) -> None:
-        """Let a stack be made."""
+    def start(self, name: str, *, protected: bool = False, description: str = "-", **resources: Any) -> None:
+        """Start to create a stack."""
         self.client("cloudformation").create_stack(
             StackName=name,
             TemplateBody=json.dumps({"Description": description, "Resources": resources}),
@@ -176,8 +135,8 @@ class Account:
         )
 
     def create(self, name: str, *, protected: bool = False, description: str = "-", **resources: Any) -> dict[str, str]:
-        """Make a stack, and return the physical ids of its resources."""
-        self.begin(name, protected=protected, description=description, **resources)
+        """Create a stack, and return the physical ids of its resources."""
+        self.start(name, protected=protected, description=description, **resources)
         waiter = self.client("cloudformation").get_waiter("stack_create_complete")
         waiter.wait(StackName=name, WaiterConfig={"Delay": 0.1, "MaxAttempts": 600})
         self.deployment.account.forget()
@@ -185,4 +144,4 @@ class Account:
 
     def delete(self, name: str, clock: FastClock, *, unprotect: bool = False) -> None:
         """Delete a stack as a destruction does it."""
-        destruction_stacks.delete(self.deployment, name, clock=clock, say=self.said.append, unprotect=unprotect)
+        destroy_stacks.delete(self.deployment, name, clock=clock, say=self.said.append, unprotect=unprotect)

@@ -1,20 +1,22 @@
-"""What AWS recorded of a deployment, and how its logs are read.
+"""Reads what AWS recorded of a deployment.
 
-What may not be read is left out and told in `Reader.unread`; other errors are raised.
+What a missing permission hides is left out and told in `Reader.denied`; other errors are raised.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cached_property, partial
 from itertools import islice
 from typing import Any, TypeVar
 
 from scripts.aws_errors import is_denied, is_not_found
 from scripts.command import OperationError
 from scripts.deployment import Deployment
+from scripts.diagnose.causes import Evidence
 from scripts.logs import streams
 from scripts.remote import nodes
 
@@ -47,57 +49,44 @@ PROVIDER_GROUP = re.compile(r"/aws/lambda/pcluster-cfn-[\w-]+")
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """One thing that AWS recorded.
-
-    Attributes:
-        kind: ``event``, ``provider``, ``instance``, or one of `KINDS`.
-        place: The stack, or log group and stream.
-        time: When.
-        text: What. Of an event: status, type and name of the resource, and the reason.
-        names: What else an event tells, by the names of placeholders in causes.yaml.
-    """
-
-    kind: str
-    place: str
-    time: datetime
-    text: str
-    names: Mapping[str, str] = field(default_factory=dict)
-
-
 @dataclass
 class Reader:
     """Reads what AWS recorded.
 
     Attributes:
         deployment: Of this deployment.
-        read: What was read: stacks and log groups.
-        unread: What could not be read, and the action that is not allowed.
+        read: Stacks and log groups that were read.
+        denied: What could not be read, and the action that is not allowed.
         cut_off: Of what only a part was read, as there is too much of it.
     """
 
     deployment: Deployment
     read: list[str] = field(default_factory=list)
-    unread: list[str] = field(default_factory=list)
+    denied: list[str] = field(default_factory=list)
     cut_off: list[str] = field(default_factory=list)
+
+    @cached_property
+    def cluster_name(self) -> str:
+        """ParallelCluster's name of the cluster."""
+        return self.deployment.settings.cluster_spec.name
 
     def cluster_group(self) -> str:
         """Return the newest log group of the cluster; empty: there is none. Needs logs:DescribeLogGroups."""
         try:
-            return self.tried("log groups", "logs:DescribeLogGroups", lambda: streams.newest_group(self.deployment), "")
+            newest = partial(streams.newest_group, self.deployment)
+            return self.try_fetch("log groups", "logs:DescribeLogGroups", newest, "")
         except OperationError:
             return ""
 
     def instances(self) -> list[dict[str, Any]] | None:
-        """Return the cluster's instances, as EC2 describes them; None: it may not be asked. 1,000 in each call.
+        """Return the cluster's instances, as EC2 describes them; None: not allowed. 1,000 in each call.
 
         Needs ec2:DescribeInstances.
         """
-        return self.tried("instances", "ec2:DescribeInstances", self.deployment.nodes, None)
+        return self.try_fetch("instances", "ec2:DescribeInstances", self.deployment.nodes, None)
 
     def cluster_lines(self, since: datetime, until: datetime) -> list[Evidence]:
-        """Return what `lines` does of the cluster's log group; however much other nodes log, the head node's come, too.
+        """Return what `lines` does of the cluster's log group, with the head node's however much other nodes log.
 
         At most two times `LOG_PAGES` calls, and one for the log groups.
         """
@@ -106,8 +95,8 @@ class Reader:
             return []
         heads = nodes.list_present(self.deployment)[:1] if self.instances() else []
         prefixes = [each.prefix for each in heads if each.name == nodes.HEAD_NODE]
-        found = [line for prefix in (*prefixes, "") for line in self.lines(group, since, until, prefix)]
-        return sorted({(line.place, line.time, line.text): line for line in found}.values(), key=lambda line: line.time)
+        lines = [line for prefix in (*prefixes, "") for line in self.lines(group, since, until, prefix)]
+        return sorted({(line.place, line.time, line.text): line for line in lines}.values(), key=lambda line: line.time)
 
     def lines(self, group: str, since: datetime, until: datetime, prefix: str = "") -> list[Evidence]:
         """Return the lines of a log group that tell of trouble, oldest first. Needs logs:FilterLogEvents.
@@ -121,7 +110,7 @@ class Reader:
             until: The last one.
             prefix: Only streams whose names begin so.
         """
-        events = self.tried(
+        events = self.try_fetch(
             f"log group {group}",
             "logs:FilterLogEvents",
             lambda: list(self._newest_events(group, prefix, since, until)),
@@ -137,10 +126,10 @@ class Reader:
         options = {"logStreamNamePrefix": prefix} if prefix else {}
         calls, length = 0, NEWEST_SLICE
         while until > since:
-            begin = max(until - length, since)
+            start = max(until - length, since)
             pages = paginator.paginate(
                 logGroupName=group,
-                startTime=int(begin.timestamp() * 1000),
+                startTime=int(start.timestamp() * 1000),
                 endTime=int(until.timestamp() * 1000),
                 filterPattern=" ".join(f'?"{each}"' for each in LOG_TERMS),
                 **options,
@@ -154,29 +143,29 @@ class Reader:
                 what = f"log group {group}" + (f", {prefix}*" if prefix else "")
                 self.cut_off.append(f"{what}: everything only since {until:%Y-%m-%d %H:%M} UTC")
                 return
-            until, length = begin, 2 * length
+            until, length = start, 2 * length
 
-    def tried(self, what: str, action: str, ask: Callable[[], _T], otherwise: _T) -> _T:
-        """Return an answer; where there is none for lack of a right, or as nothing is there, what else is given."""
+    def try_fetch(self, what: str, action: str, ask: Callable[[], _T], otherwise: _T) -> _T:
+        """Return an answer, or another value where a permission is missing or nothing exists."""
         from botocore.exceptions import ClientError
 
         try:
             return ask()
         except ClientError as error:
             if is_denied(error):
-                missing = f"{what}: {action} is not allowed"
-                self.unread.extend([missing] if missing not in self.unread else [])
+                self.denied.append(f"{what}: {action} is not allowed")
             elif not is_not_found(error):
                 raise
             return otherwise
 
 
 def _line(group: str, event: dict[str, Any]) -> Evidence | None:
-    """Return a line of a log; None: it is of no kind that is looked at, or tells of no trouble."""
+    """Return a line of a log; None: it is of no known kind, or tells of no trouble."""
     stream, text = event["logStreamName"], event["message"].strip()
     end = stream.rpartition(".")[2]
-    found = [kind for kind, ends in KINDS.items() if end in ends]
-    kind = "provider" if PROVIDER_GROUP.fullmatch(group) else found[0] if found else ""
+    kinds = [kind for kind, ends in KINDS.items() if end in ends]
+    kind = "provider" if PROVIDER_GROUP.fullmatch(group) else kinds[0] if kinds else ""
     if not kind or not any(term in text for term in LOG_TERMS):
         return None
-    return Evidence(kind, f"{group} {stream}", datetime.fromtimestamp(event["timestamp"] / 1000, UTC), text)
+    time = datetime.fromtimestamp(event["timestamp"] / 1000, UTC)
+    return Evidence(kind=kind, place=f"{group} {stream}", time=time, text=text)

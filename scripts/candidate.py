@@ -1,0 +1,97 @@
+"""A change of a settings file, tried on a copy: validated, planned and deployed before or without touching the file."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scripts.command import OperationError, UnusableError
+
+if TYPE_CHECKING:
+    from config.edit import Scalar
+    from config.settings import Settings
+    from scripts.plan.model import Plan
+    from ultracluster.domain.violations import Path as Place
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A copy of a settings file with other values.
+
+    Attributes:
+        environment: File name in config/ without .yaml.
+        path: The copy.
+        settings: Its settings.
+    """
+
+    environment: str
+    path: Path
+    settings: Settings
+
+    @classmethod
+    def create(cls, path: Path, directory: Path, values: Mapping[Place, Scalar]) -> Candidate:
+        """Copy a settings file and change values of the copy.
+
+        Args:
+            path: The file, which stays as it is.
+            directory: Where the copy goes; its own, for the assembly goes there, too.
+            values: The new values by place.
+
+        Raises:
+            UnusableError: The copy breaks rules; the message names all of them.
+        """
+        from config.edit import EditError, set_values
+        from config.settings import SettingsError, load
+
+        copy = directory / path.name
+        directory.mkdir(exist_ok=True)
+        shutil.copy(path, copy)
+        try:
+            set_values(copy, values)
+            return cls(path.stem, copy, load(copy))
+        except (EditError, SettingsError) as error:
+            text = str(error).replace(str(copy), f"config/{path.name}")
+            raise UnusableError(f"{text}\nconfig/{path.name} is unchanged.") from None
+
+    def plan(self) -> Plan:
+        """Return what a deployment would do. Needs what ``make plan`` needs.
+
+        Raises:
+            UnusableError: It cannot be planned.
+        """
+        from scripts.plan.command import PlanError, make_plan, synthesize
+
+        try:
+            if not self._assembly.exists():
+                synthesize(str(self.path.with_suffix("")), self._assembly)
+            return make_plan(self.environment, self._assembly)
+        except PlanError as error:
+            raise UnusableError(str(error)) from None
+
+    def deploy(self, *stacks: str, quiet: bool) -> None:
+        """Let the CDK deploy what was planned, and wait.
+
+        Args:
+            *stacks: Names of the stacks; those that they depend on come along. None: all.
+            quiet: Whether the CDK's output goes to standard error.
+
+        Raises:
+            OperationError: The CDK failed.
+        """
+        from scripts.deploy import deploy
+
+        output = sys.stderr if quiet else None
+        code = deploy(self.environment, self._assembly, (), stacks=stacks or ("--all",), output=output)
+        if code != 0:
+            raise OperationError(
+                f"The CDK failed with exit code {code}. Why: make diagnose ENV={self.environment}. "
+                "The same command tries again."
+            )
+
+    @property
+    def _assembly(self) -> Path:
+        return self.path.parent / "cdk.out"

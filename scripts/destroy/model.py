@@ -1,0 +1,114 @@
+"""What is asked of a destruction, what it would do, and what it did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from pydantic import ConfigDict, Field, computed_field
+
+from scripts.document import Document
+from scripts.inventory.model import Costs, Dollars, Inventory, Leftover, priced
+
+Part = Literal["cluster", "monitoring", "storage", "network"]
+ORDER: tuple[Part, ...] = ("cluster", "monitoring", "storage", "network")
+"""The parts in the order in which they are deleted."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What is asked of a destruction.
+
+    Attributes:
+        parts: Parts to delete.
+        final_backup: Whether to back up each file system before anything of the storage is deleted.
+        drain: Whether to wait for the end of all jobs first.
+        drain_limit: Seconds to wait for jobs at most; None: as long as they take.
+        force: Whether to terminate the nodes of jobs, also if the head node cannot be asked.
+        unprotect: Whether to remove termination protection, and to delete what ``storage.retain`` keeps.
+        bucket: Whether to delete the deployment's bucket, too, if ``storage.retain`` kept it.
+        sweep: Whether to remove leftovers that are not kept on purpose and hold no data.
+    """
+
+    parts: tuple[Part, ...] = ("cluster",)
+    final_backup: bool = True
+    drain: bool = False
+    drain_limit: float | None = None
+    force: bool = False
+    unprotect: bool = False
+    bucket: bool = False
+    sweep: bool = False
+
+
+class Plan(Document):
+    """What a destruction would do."""
+
+    parts: tuple[Part, ...] = Field(description="Parts to delete, in order.")
+    stacks: tuple[str, ...] = Field(description="Names of the stacks to delete, in order.")
+    file_systems: tuple[str, ...] = Field(description="Ids of the file systems to delete.")
+    left_behind: tuple[Leftover, ...] = Field(
+        description="What the deleted storage stack kept and is deleted, too, file systems among it."
+    )
+    unprotected: tuple[str, ...] = Field(description="Stacks whose termination protection is removed.")
+    sweep: tuple[Leftover, ...] = Field(description="Leftovers that are removed; new ones are, too.")
+    obstacles: tuple[str, ...] = Field(description="What blocks it; nothing is done unless this is empty.")
+    remarks: tuple[str, ...] = Field(description="What a person must know before.")
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to delete."""
+        return not (self.stacks or self.left_behind or self.sweep)
+
+    def priced(self, costs: Costs) -> Plan:
+        """Return it with what its leftovers cost."""
+        leftovers = {"left_behind": priced(self.left_behind, costs), "sweep": priced(self.sweep, costs)}
+        return self.model_copy(update=leftovers)
+
+
+class Backup(Document):
+    """A last backup of a file system."""
+
+    id: str = Field(description="Its id in FSx.")
+    dollars_per_month_at_most: Dollars | None = Field(
+        description="US dollars per month if the file system was full; null: the price is not known."
+    )
+
+
+class Outcome(Document):
+    """What a destruction did, filled while it runs."""
+
+    model_config = ConfigDict(frozen=False)
+
+    deleted: list[str] = Field(default=[], description="Stacks and other resources that this call deleted.")
+    backups: list[Backup] = Field(
+        default=[], description="The last backups of file systems; each costs until it is deleted."
+    )
+    failures: list[str] = Field(
+        default=[], description="What could not be done, and why; if it was interrupted, the last one says why."
+    )
+    left: list[Leftover] | None = Field(
+        default=None, description="What is left, but for stacks that were to stay; null: interrupted before the search."
+    )
+    started: datetime = Field(exclude=True)
+    ended: datetime | None = Field(default=None, exclude=True)
+
+    @property
+    def duration(self) -> timedelta:
+        """How long it took."""
+        return (self.ended or self.started) - self.started
+
+    @computed_field(description="How long it took.")  # type: ignore[prop-decorator]
+    @property
+    def seconds(self) -> int:
+        """How long it took."""
+        return round(self.duration.total_seconds())
+
+
+class Destruction(Document):
+    """A destruction: what there was, what it would do, and what it did."""
+
+    deployment: str = Field(description="Name of the deployment.")
+    plan: Plan = Field(description="What would be done.")
+    before: Inventory = Field(description="What there was.")
+    outcome: Outcome | None = Field(description="What was done, also if it was interrupted; null: nothing.")

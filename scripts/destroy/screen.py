@@ -1,0 +1,71 @@
+"""What a destruction would do, and what it did, for people."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from scripts import screen
+from scripts.deployment import Deployment
+from scripts.destroy.model import Outcome, Plan
+from scripts.inventory import screen as inventory_screen
+from scripts.inventory.model import Inventory, Leftover
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def show_plan(present: Inventory, plan: Plan, console: Console, now: datetime) -> None:
+    """Print what there is, what of it would be deleted, and what blocks that."""
+    inventory_screen.show(present, console, now)
+    console.print()
+    if plan.empty:
+        console.print(f"There is no {' and no '.join(plan.parts)} of {present.deployment} to delete.", markup=False)
+    for name in plan.stacks:
+        note = " (its termination protection is removed)" if name in plan.unprotected else ""
+        console.print(f"To delete: stack {name}{note}", markup=False)
+    for each in plan.left_behind:
+        console.print(f"To delete: {each.id}, which {each.stack} kept{_cost(each)}", markup=False)
+    for each in plan.sweep:
+        console.print(f"To remove: {each.id} ({each.reason}){_cost(each)}", markup=False)
+    for text in plan.remarks:
+        console.print(text, markup=False, style="bold")
+    for text in plan.obstacles:
+        console.print(f"Blocked: {text}", markup=False, style="bold red")
+
+
+def show_outcome(deployment: Deployment, outcome: Outcome, console: Console) -> None:
+    """Print what was deleted, what was not, how long it took, and what is left, with its costs."""
+    left = outcome.left or []
+    console.print()
+    deleted = ", ".join(outcome.deleted) or "nothing"
+    console.print(f"Deleted in {screen.duration(outcome.duration)}: {deleted}.", markup=False)
+    for backup in outcome.backups:
+        monthly = backup.dollars_per_month_at_most
+        amount = "" if monthly is None else f" at most {screen.dollars(monthly)} a month"
+        console.print(f"Backup: {backup.id}. It costs{amount} until you delete it:", markup=False)
+        console.print(f"  {deployment.command('fsx', 'delete-backup', '--backup-id', backup.id)}", markup=False)
+    for failure in outcome.failures:
+        console.print(f"Not done: {failure}", markup=False, style="bold red")
+    for title, group in (
+        ("Left over; --sweep removes what holds no data:", [each for each in left if not each.kept_on_purpose]),
+        ("Kept on purpose:", [each for each in left if each.kept_on_purpose]),
+    ):
+        if group:
+            console.print(title, style="bold")
+        for each in group:
+            marked = f"{each.id} *" if each.holds_data else each.id
+            console.print(f"  {marked}: {each.reason}{_cost(each)}", markup=False)
+    if any(each.holds_data for each in left):
+        console.print("* holds data.")
+    for kind in ("volume", "snapshot"):
+        if names := [each.id for each in left if each.type == f"AWS::EC2::{kind.title()}"]:
+            console.print(f"To delete the {kind}s permanently, with their data:", style="bold")
+            for name in names:
+                console.print(f"  {deployment.command('ec2', f'delete-{kind}', f'--{kind}-id', name)}", markup=False)
+
+
+def _cost(leftover: Leftover) -> str:
+    """Return what a leftover costs, as the end of a sentence; empty: nothing, or less than a cent."""
+    text = inventory_screen.cost(leftover.dollars_per_month)
+    return {"-": "", "by use": ", paid by use"}.get(text, f", {text} a month")

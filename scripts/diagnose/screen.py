@@ -1,0 +1,91 @@
+"""A diagnosis for people."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from scripts.diagnose.causes import Evidence, Finding
+from scripts.diagnose.diagnose import Diagnosis
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_SHOWN = 500
+"""Characters of evidence that are shown."""
+_WIDTH = 74
+
+
+def show(diagnosis: Diagnosis, console: Console) -> None:
+    """Print what was found, for a terminal of 80 columns or more."""
+    operation, others = diagnosis.operation, list(diagnosis.causes)
+    if diagnosis.current:
+        _show_cause(others.pop(0), console)
+        if operation:
+            _title(console, "Failed as well")
+    if operation:
+        _print(console, f"{operation.stack}: {operation.status}, started {operation.began:%Y-%m-%d %H:%M} UTC")
+    if diagnosis.unknown:
+        _show_unknown(diagnosis, console)
+    elif diagnosis.causes and not diagnosis.current:
+        _show_cause(others.pop(0), console)
+    elif diagnosis.outcome == "unknown":
+        _print(console, "Whether something failed is not known: not everything may be read.", "bold red")
+    elif not diagnosis.causes:
+        seen = ", ".join(diagnosis.read) or "there are no stacks"
+        _print(console, f"Nothing failed, as far as was read: {seen}.")
+    if others:
+        _title(console, "Also seen")
+        for each in others:
+            _print(console, f"- {each.title}: {each.why}")
+    if diagnosis.unread:
+        _title(console, "Not read")
+        for line in diagnosis.unread:
+            _print(console, f"- {line}")
+
+
+def _show_unknown(diagnosis: Diagnosis, console: Console) -> None:
+    _print(console, "No known cause. This failed first:", "bold red")
+    _show_evidence(diagnosis.unknown, console)
+    _title(console, "Read on")
+    for command in diagnosis.read_on:
+        _show_command(command, console)
+
+
+def _show_cause(finding: Finding, console: Console) -> None:
+    _print(console, finding.title, "bold red")
+    _print(console, finding.why)
+    _title(console, "Why this is believed")
+    _show_evidence(finding.evidence, console)
+    _title(console, "What to do")
+    for line in finding.to_do:
+        if line.startswith("$ "):
+            _show_command(line.removeprefix("$ "), console)
+        else:
+            _print(console, f"- {line}")
+    _print(console, f"See {finding.source}", "dim")
+
+
+def _show_evidence(evidence: Iterable[Evidence], console: Console) -> None:
+    for each in evidence:
+        _print(console, f"{each.time:%Y-%m-%d %H:%M:%S} UTC, {each.place}", "cyan")
+        _print(console, each.text if len(each.text) <= _SHOWN else f"{each.text[:_SHOWN]} ...")
+
+
+def _title(console: Console, text: str) -> None:
+    _print(console, f"\n{text}", "bold")
+
+
+def _print(console: Console, text: str, style: str = "") -> None:
+    console.print(text, style=style, markup=False, overflow="fold")
+
+
+def _show_command(command: str, console: Console) -> None:
+    """Print a command that can be copied: broken with a backslash between words, and within long ones."""
+    lines = [""]
+    for word in re.findall(r"(?:'[^']*'|[^\s'])+", command):
+        joined = f"{lines[-1]} {word}".strip()
+        lines[-1:] = [joined] if len(joined) <= _WIDTH or not lines[-1] else [lines[-1], word]
+    text = "  " + " \\\n    ".join(lines)
+    _print(console, re.sub(rf"(.{{{_WIDTH + 5}}})(?=..)", r"\1\\\n", text), "green")

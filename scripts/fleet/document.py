@@ -1,0 +1,140 @@
+"""The state of a fleet, and the result of scaling it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from pydantic import Field, NonNegativeInt, PositiveInt
+
+from scripts.deployment import Deployment
+from scripts.document import Document
+from scripts.fleet import control as fleet
+from scripts.fleet.jobs import nodes, slurm_state
+from scripts.fleet.scaling import Counts, Scaling, ends_jobs, needs_stopped_fleet
+from scripts.remote.head_node import HeadNode, HeadNodeError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from scripts.plan.model import Plan
+
+
+class Nodes(Document):
+    """Nodes of a queue."""
+
+    compute_resource: str = Field(description="Name of the compute resource.")
+    static: bool = Field(description="Whether they are static (min_count).")
+    count: PositiveInt = Field(description="How many Slurm knows, running or not.")
+    ready: NonNegativeInt = Field(description="How many take jobs or run them.")
+
+
+class Queue(Document):
+    """A queue of Slurm."""
+
+    name: str = Field(description="Its name.")
+    state: str = Field(
+        description="up: takes jobs; drain: takes no new jobs; down: jobs wait; inactive: the fleet is stopped, or the "
+        "queue is protected."
+    )
+    nodes: tuple[Nodes, ...] = Field(description="Its nodes, by compute resource and kind.")
+
+
+class Scaled(Document):
+    """The result of scaling."""
+
+    queue: str = Field(description="The queue.")
+    compute_resource: str = Field(description="The compute resource.")
+    before: Counts = Field(description="The counts in the settings file before.")
+    after: Counts = Field(description="The new counts.")
+    stops_fleet: bool = Field(description="Whether ParallelCluster accepts the change on a stopped fleet only.")
+    ends_jobs: bool = Field(
+        description="Whether nodes are terminated while the fleet runs (queue_update_strategy TERMINATE)."
+    )
+    done: bool = Field(description="Whether it was done; false with --dry-run.")
+
+    @classmethod
+    def of(cls, scaling: Scaling, plan: Plan, *, done: bool) -> Scaled:
+        """Return the result of a change."""
+        return cls(
+            queue=scaling.queue,
+            compute_resource=scaling.compute_resource,
+            before=scaling.before,
+            after=scaling.after,
+            stops_fleet=needs_stopped_fleet(plan),
+            ends_jobs=ends_jobs(plan),
+            done=done,
+        )
+
+
+class Fleet(Document):
+    """The state of a fleet after an action."""
+
+    environment: str = Field(description="File name in config/ without .yaml.")
+    cluster: str = Field(description="ParallelCluster's name of the cluster.")
+    status: str = Field(
+        description=f"Status of the fleet: {', '.join((*fleet.STOP_STATUSES, *fleet.START_STATUSES))}, or "
+        f"{fleet.PROTECTED}: queues are closed whose nodes kept failing."
+    )
+    instances: dict[str, PositiveInt] = Field(description="EC2 instances of compute nodes that exist, by state.")
+    queues: tuple[Queue, ...] | None = Field(description="Slurm's queues; null: Slurm could not be asked.")
+    queues_unknown_because: str | None = Field(description="Why Slurm could not be asked; null: it was.")
+    scaled: Scaled | None = Field(description="The result of scale; null after another action.")
+
+
+def collect(deployment: Deployment, scaled: Scaled | None = None) -> Fleet:
+    """Return the state of a fleet, with about six calls, and one more for each 1,000 nodes.
+
+    Needs what `fleet.status`, `fleet.instances` and `HeadNode` need; without the last, the queues are not known.
+
+    Raises:
+        OperationError: There is no cluster.
+    """
+    from botocore.exceptions import ClientError
+
+    deployment.account.forget()
+    status = fleet.known_status(deployment)
+    states = Counter(each["State"]["Name"] for each in fleet.instances(deployment))
+    queues, reason = None, None
+    try:
+        slurm = slurm_state(HeadNode(deployment))
+    except (ClientError, HeadNodeError) as error:
+        reason = str(error)
+    else:
+        queues = tuple(
+            Queue(
+                name=name,
+                state=state,
+                nodes=tuple(
+                    Nodes.model_validate(each, from_attributes=True) for each in slurm.kinds if each.queue == name
+                ),
+            )
+            for name, state in slurm.availability.items()
+        )
+    return Fleet(
+        environment=deployment.environment,
+        cluster=deployment.settings.cluster_spec.name,
+        status=status,
+        instances=dict(sorted(states.items())),
+        queues=queues,
+        queues_unknown_because=reason,
+        scaled=scaled,
+    )
+
+
+def show(fleet_state: Fleet, console: Console) -> None:
+    """Print the state of a fleet."""
+    from scripts.screen import table
+
+    total = sum(fleet_state.instances.values())
+    parts = ", ".join(f"{count:,} {state}" for state, count in fleet_state.instances.items())
+    console.print(f"Fleet of {fleet_state.cluster}: {fleet_state.status}, {nodes(total)}{': ' if parts else ''}{parts}")
+    if fleet_state.queues is None:
+        console.print(f"Queues are not known: {fleet_state.queues_unknown_because}", markup=False)
+        return
+    rows = table("Queue", "State", "Compute resource", "Kind", ">Nodes", ">Ready")
+    for queue in fleet_state.queues:
+        for each in queue.nodes:
+            kind = "static" if each.static else "dynamic"
+            rows.add_row(queue.name, queue.state, each.compute_resource, kind, f"{each.count:,}", f"{each.ready:,}")
+    console.print(rows)

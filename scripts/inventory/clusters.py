@@ -1,0 +1,110 @@
+"""The clusters that a deployment has or had, its deleted stacks, and what they kept."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from scripts import generations, stacks
+from scripts.deployment import Deployment
+from scripts.inventory.model import Leftover, permitted
+from scripts.inventory.removal import EXISTS
+
+
+def present(deployment: Deployment, denied: list[str] | None = None) -> list[Deployment]:
+    """Return a deployment with each of its clusters that exist, and with that of its settings, the oldest first.
+
+    Needs what `generations.existing` needs. `denied` is that of `permitted`.
+    """
+    existing = permitted(lambda: generations.existing(deployment), denied)
+    return [deployment.of_generation(each) for each in sorted({*existing, deployment.settings.cluster.generation})]
+
+
+def known(deployment: Deployment, denied: list[str] | None = None) -> list[Deployment]:
+    """Return `present`, and clusters of earlier generations, and later ones deleted in the last 90 days.
+
+    Needs what `present` and `deleted` need.
+    """
+    settings = deployment.settings
+    first = settings.of_generation(1).stack_name("cluster")
+    numbers = {*range(1, settings.cluster.generation + 1)}
+    numbers.update(each.settings.cluster.generation for each in present(deployment, denied))
+    for stack in permitted(lambda: _deleted(deployment), denied):
+        match = re.fullmatch(rf"{re.escape(first)}-(\d+)", stack["StackName"])
+        if match and stack.get("TemplateDescription") == f"Trn1 UltraCluster {settings.name}: cluster":
+            numbers.add(int(match[1]))
+    return [deployment.of_generation(each) for each in sorted(numbers)]
+
+
+def names(clusters: Sequence[Deployment]) -> list[str]:
+    """Return the names of the stacks that a deployment may have, of all its clusters."""
+    return [*dict.fromkeys(name for each in clusters for name in stacks.names(each))]
+
+
+def deleted(deployment: Deployment, wanted: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the deleted stacks of these names, and those nested in them, as CloudFormation lists them.
+
+    100 in each call, of all that were deleted in the last 90 days. Needs cloudformation:ListStacks.
+    """
+    listed = _deleted(deployment)
+    roots = {each["StackId"] for each in listed if each["StackName"] in wanted and not each.get("ParentId")}
+    return [each for each in listed if each["StackId"] in roots or each.get("RootId") in roots]
+
+
+def kept(deployment: Deployment, wanted: Sequence[str]) -> Iterator[Leftover]:
+    """Yield what deleted stacks kept: by policy, or because somebody retained it to delete the stack.
+
+    No policy keeps roles and profiles. They are global: only a stack of this Region tells whose they are.
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-attribute-deletionpolicy.html
+    """
+    for stack in deleted(deployment, wanted):
+        for each in stacks.resources(deployment, stack["StackId"], deleted=True):
+            if each.status == "DELETE_COMPLETE" or not each.physical_id:
+                continue
+            if each.type in EXISTS and EXISTS[each.type](deployment, each.physical_id):
+                reason = f"kept when stack {each.stack} was deleted"
+                yield Leftover(
+                    type=each.type,
+                    id=each.physical_id,
+                    reason=reason,
+                    kept_on_purpose=not each.type.startswith("AWS::IAM::"),
+                    stack=each.stack,
+                )
+
+
+_OF_STORAGE = {
+    "file-system": "AWS::FSx::FileSystem",
+    "security-group": "AWS::EC2::SecurityGroup",
+    "s3": "AWS::S3::Bucket",
+}
+"""What the storage stack can keep, by what the ARN has in front of the name (of a bucket: the service)."""
+
+
+def tagged_by_storage(deployment: Deployment) -> Iterator[Leftover]:
+    """Yield file system, security group and bucket of the storage stack, by the tag Name that the construct gives."""
+    stack = deployment.stack_name("storage")
+    path = f"{stack}/Lustre"
+    wanted = [{"Key": "Name", "Values": [path]}]
+    for each in deployment.account.list("resourcegroupstaggingapi", "get_resources", TagFilters=wanted):
+        _, _, service, _, _, name = each["ResourceARN"].split(":", 5)
+        kind = _OF_STORAGE.get(service if service == "s3" else name.partition("/")[0])
+        resource = name.rpartition("/")[2]
+        if kind is not None and EXISTS[kind](deployment, resource):  # deleted ones are listed for a while
+            yield Leftover(type=kind, id=resource, reason=f"tag Name={path}", kept_on_purpose=True, stack=stack)
+
+
+def kept_by_storage(deployment: Deployment) -> list[Leftover]:
+    """Return what the deleted storage stack kept and still exists.
+
+    Needs cloudformation:DescribeStacks, :ListStacks and :ListStackResources, tag:GetResources,
+    fsx:DescribeFileSystems, ec2:DescribeSecurityGroups, s3:ListBucket.
+    """
+    stack = deployment.stack_name("storage")
+    existing = set(deployment.physical_ids(stack).values())
+    by_id = {each.id: each for each in (*kept(deployment, [stack]), *tagged_by_storage(deployment))}
+    return [each for each in by_id.values() if each.id not in existing]
+
+
+def _deleted(deployment: Deployment) -> list[dict[str, Any]]:
+    return deployment.account.list("cloudformation", "list_stacks", StackStatusFilter=["DELETE_COMPLETE"])

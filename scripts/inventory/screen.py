@@ -1,0 +1,106 @@
+"""An inventory as a table and as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from decimal import Decimal
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from scripts import screen
+from scripts.inventory.model import CENT, Inventory, Resource
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+FEW = 3
+"""Resources of one type and stack that have a line each; more are one line."""
+_KIND, _STACK, _BESIDE_ID = 16, 18, 58
+"""Columns for a type and for a stack at most, and those that an id leaves to all others."""
+_LEGEND = "* holds data; by use: paid by use, or of no known price."
+
+
+def show(inventory: Inventory, console: Console, now: datetime) -> None:
+    """Print an inventory, a table of 80 columns for each service."""
+    if not inventory.resources:
+        console.print(f"There is nothing of {inventory.deployment}.", markup=False)
+    for service, group in groupby(_lines(inventory.resources), lambda each: each.service):
+        table = screen.table("what", "id", "stack", ">age", ">a month")
+        table.title, table.title_justify, table.title_style = service, "left", "bold"
+        for each in group:
+            name, stack = _cut(_name(each), max(console.width, 80) - _BESIDE_ID), _cut(each.root or each.stack, _STACK)
+            cells = (_cut(_kind(each), _KIND), name, stack, _age(each, now), cost(each.dollars_per_month))
+            table.add_row(*map(Text, cells), style="yellow" if each.holds_data else "")
+        console.print(table)
+        console.print()
+    total = f"{len(inventory.resources):,} resources, {cost(inventory.dollars_per_month)} a month as they are now."
+    console.print(f"{total} {_LEGEND}", markup=False)
+    for refusal in inventory.not_looked_at:
+        console.print(f"Not listed: {refusal}", markup=False)
+
+
+def markdown(inventory: Inventory, now: datetime) -> str:
+    """Return an inventory as a page of Markdown: every resource by itself, with its tags but those of AWS."""
+    total = cost(inventory.dollars_per_month)
+    lines = [f"# Resources of {inventory.deployment}", "", f"{now:%Y-%m-%d %H:%M} UTC, {total} a month."]
+    for service, group in groupby(inventory.resources, lambda each: each.service):
+        lines += ["", f"## {service}", "", "| what | id | stack | age | a month | tags |", "|---|---|---|--:|--:|---|"]
+        for each in group:
+            tags = ", ".join(f"{key}={value}" for key, value in sorted(each.tags.items()) if not key.startswith("aws:"))
+            name, price = f"`{_name(each)}`", cost(each.dollars_per_month)
+            cells = (_kind(each), name, each.stack, _age(each, now), price, tags)
+            lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
+    lines += ["", f"\\{_LEGEND}", *(f"\nNot listed: {each}" for each in inventory.not_looked_at)]
+    return "\n".join(lines)
+
+
+def cost(monthly: Decimal | None) -> str:
+    """Return dollars per month for people."""
+    if monthly is None:
+        return "by use"
+    return "-" if monthly < CENT / 2 else screen.dollars(monthly)
+
+
+def _lines(resources: Iterable[Resource]) -> Iterator[Resource]:
+    """Yield resources; many of one type and stack as one that stands for all."""
+    for _, group in groupby(resources, lambda each: (each.service, each.type, each.root or each.stack)):
+        alike = list(group)
+        yield from alike if len(alike) <= FEW else [_sum(alike)]
+
+
+def _sum(alike: Sequence[Resource]) -> Resource:
+    """Return a resource that stands for many: with their number, the age of the oldest, and the price of all."""
+    prices = [each.dollars_per_month for each in alike]
+    return alike[0].model_copy(
+        update={
+            "id": f"{len(alike):,} of them",
+            "since": min((each.since for each in alike if each.since is not None), default=None),
+            "dollars_per_month": None if None in prices else sum(filter(None, prices), Decimal(0)),
+        }
+    )
+
+
+def _name(resource: Resource) -> str:
+    """Return the id; of a stack, which has a long one, the name."""
+    return resource.id.split("/")[1] if resource.id.startswith("arn:aws:cloudformation:") else resource.id
+
+
+def _cut(text: str, width: int) -> str:
+    """Return a text in so many columns: of a longer one the middle is left out, for names differ at their end."""
+    if len(text) <= width:
+        return text
+    end = (width - 1) // 3
+    return f"{text[: width - 1 - end]}…{text[-end:]}"
+
+
+def _age(resource: Resource, now: datetime) -> str:
+    """Return an age in its largest unit."""
+    return "" if resource.since is None else " ".join(screen.duration(now - resource.since).split()[:2])
+
+
+def _kind(resource: Resource) -> str:
+    kind = resource.type.rpartition("::")[2]
+    return f"{kind} *" if resource.holds_data else kind

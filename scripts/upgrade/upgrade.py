@@ -1,0 +1,342 @@
+"""A second cluster beside the first, on the same network and file system; jobs move over, then the first is destroyed.
+
+The state of an upgrade is told by two things alone: the generation in the settings file, and which stacks of clusters
+exist. So the same command continues after an interruption, also on another machine:
+
+| file | clusters | next |
+|---|---|---|
+| N | N | nothing has started, or everything is done but the alarms |
+| N + 1 | N | the second is to be created |
+| N + 1 | N, N + 1 | the second is to be created or finished; jobs are drained from the first, which is then destroyed |
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from pydantic import Field
+
+from scripts.candidate import Candidate
+from scripts.command import OperationError, Say, UnusableError
+from scripts.document import Document
+from scripts.plan.live import NOT_THERE
+
+if TYPE_CHECKING:
+    from config.settings import Settings
+    from scripts.upgrade.backend import Backend
+
+_GENERATION = ("cluster", "generation")
+_VERSION = ("cluster", "parallelcluster_version")
+_NOT_SET = (_GENERATION, ("cluster", "name"))
+_KEY = re.compile(r"cluster(\.[a-z_]+|\[\d+\])+")
+
+Outcome = Literal["complete", "nothing to do", "abandoned", "dry run", "stopped"]
+"""The second cluster has replaced the first; nothing needs a new cluster; the first cluster is the only one again;
+nothing was changed; the answer was no."""
+
+
+class Step(Document):
+    """A step of an upgrade."""
+
+    name: Literal["settings", "deploy", "verify", "drain", "resume", "destroy", "monitoring"] = Field(
+        description="settings: the file is changed; deploy: the second cluster is created; verify: it is checked; "
+        "drain: the first takes no new jobs, and its last one ends; resume: the first takes jobs again; destroy: a "
+        "cluster is destroyed; monitoring: alarms follow."
+    )
+    text: str = Field(description="What the step does, in a sentence for people.")
+    outcome: Literal["done", "already", "planned"] = Field(
+        description="done: in this call; already: before it; planned: not done, because of --dry-run."
+    )
+
+
+class Result(Document):
+    """The result of an upgrade."""
+
+    environment: str = Field(description="The settings file in config/, without .yaml.")
+    outcome: Outcome = Field(
+        description="complete: the second cluster has replaced the first; nothing to do: nothing needs a new cluster; "
+        "abandoned: the first cluster is the only one again; dry run: nothing was changed; stopped: the answer was no."
+    )
+    cluster: str = Field(description="ParallelCluster's name of the cluster to work on when all steps are done.")
+    steps: tuple[Step, ...] = Field(description="The steps, in order. A step that was not reached is not listed.")
+
+
+class Edit(NamedTuple):
+    """A value for a settings file, at a place that is keys and indices."""
+
+    place: tuple[str | int, ...]
+    value: str | int | float | None
+
+
+def edit(text: str) -> Edit:
+    """Return what ``KEY=VALUE`` asks for: the key as messages about settings write it, the value as YAML.
+
+    Raises:
+        UnusableError: It is something else, or a key that an upgrade does not set.
+    """
+    import yaml
+
+    key, equals, value = text.partition("=")
+    if not (equals and _KEY.fullmatch(key)):
+        raise UnusableError(f"--set: got {text}; allowed: cluster.KEY=VALUE, such as cluster.os=ubuntu2204")
+    place = tuple(int(part) if part.isdigit() else part for part in re.findall(r"\w+", key))
+    if place in _NOT_SET:
+        raise UnusableError(f"--set: got {text}; allowed: other keys: this one must stay, or is counted by the upgrade")
+    try:
+        parsed = yaml.safe_load(value)
+    except yaml.YAMLError as error:
+        raise UnusableError(f"--set: got {text}; allowed: a value in YAML ({error})") from None
+    if not isinstance(parsed, str | int | float | None):
+        raise UnusableError(f"--set: got {text}; allowed: one value, no list and no mapping; edit the file for those")
+    return Edit(place, parsed)
+
+
+@dataclass(frozen=True)
+class Options:
+    """What is asked of an upgrade.
+
+    Attributes:
+        agreed: Asks before each step that changes something.
+        say: Told what happens, a sentence at a time.
+        edits: Other values for the settings file.
+        anyway: Whether to create a second cluster although the first could be changed in place.
+        dry_run: Whether to change nothing.
+    """
+
+    agreed: Callable[[str], bool]
+    say: Say
+    edits: Sequence[Edit] = ()
+    anyway: bool = False
+    dry_run: bool = False
+
+
+class _StoppedError(Exception):
+    """The answer was no."""
+
+
+@dataclass
+class Upgrade:
+    """An upgrade of the cluster of a settings file.
+
+    Attributes:
+        path: The file.
+        settings: What is in it.
+        directory: For candidates; it must be empty, and may be deleted afterwards.
+        backend: What is checked and changed in AWS.
+        options: What is asked for.
+        steps: What was done.
+        cluster: ParallelCluster's name of the cluster that remains.
+    """
+
+    path: Path
+    settings: Settings
+    directory: Path
+    backend: Backend
+    options: Options
+    steps: list[Step] = field(default_factory=list)
+    cluster: str = ""
+
+    def run(self) -> Outcome:
+        """Upgrade.
+
+        Raises:
+            OperationError: A step is impossible, or failed; run again, it is tried once more.
+            UnusableError: Settings or arguments cannot be used.
+        """
+        return self._until_stopped(self._continue)
+
+    def abandon(self) -> Outcome:
+        """Go back to the first cluster.
+
+        Raises:
+            OperationError: There is no first cluster to go back to, or a step failed.
+            UnusableError: Settings or arguments cannot be used.
+        """
+        return self._until_stopped(self._go_back)
+
+    def result(self, outcome: Outcome) -> Result:
+        """Return the result of a run."""
+        return Result(environment=self.path.stem, outcome=outcome, cluster=self.cluster, steps=tuple(self.steps))
+
+    def _until_stopped(self, act: Callable[[], Outcome]) -> Outcome:
+        try:
+            outcome = act()
+        except _StoppedError:
+            self.options.say(
+                "Stopped. The same command continues here. Until the first cluster is destroyed, --abandon goes back."
+            )
+            return "stopped"
+        return "dry run" if self.options.dry_run and outcome != "nothing to do" else outcome
+
+    def _continue(self) -> Outcome:
+        here, clusters = self._here, self.backend.clusters(self.settings)
+        match sorted(clusters):
+            case [only] if only == here:
+                return self._start(only)
+            case [first, *second] if first == here - 1 and second in ([], [here]):
+                return self._replace(first, clusters, self._candidate(here))
+        raise OperationError(self._mismatch(clusters))
+
+    def _start(self, first: int) -> Outcome:
+        self.cluster = self.settings.cluster_spec.name
+        sources = self.backend.metric_sources(self.settings)
+        if sources and self.cluster not in sources:
+            self.options.say(f"The cluster is {self.cluster} now; alarms are still set on {', '.join(sources)}.")
+            return self._finish(self._candidate(first))
+        plan = self.backend.plan(self._candidate(first))
+        if not plan.cluster.exists:
+            why = f"Why: make diagnose ENV={self.path.stem}. Then: make deploy ENV={self.path.stem}"
+            name = self.settings.stack_name("cluster")
+            raise OperationError(f"{name} has no cluster: its creation failed, or it is being deleted. {why}")
+        reasons = [each.path for each in plan.cluster.changes if each.kind == "refused"]
+        if not reasons and not self.options.anyway:
+            self.options.say("Nothing needs a new cluster. A deployment makes all changes in place.")
+            return "nothing to do"
+        if reasons:
+            self.options.say(f"The cluster {self.cluster} cannot be changed in: {', '.join(reasons)}.")
+        return self._replace(first, {first: ""}, self._candidate(first + 1))
+
+    def _replace(self, first: int, clusters: Mapping[int, str], second: Candidate) -> Outcome:
+        old, new = self.settings.of_generation(first), second.settings
+        self.cluster = new.cluster_spec.name
+        status = clusters.get(new.cluster.generation)
+        exists = status is not None and status not in NOT_THERE
+        written = second.path.read_text(encoding="utf-8") == self.path.read_text(encoding="utf-8")
+        if exists and not written:
+            raise UnusableError(
+                f"--set: the cluster {self.cluster} exists already; allowed: its values, or --abandon first"
+            )
+        is_leaving = clusters[first].startswith("DELETE_")
+        if not is_leaving:
+            self._create(second, exists=exists, written=written)
+        names = {"old": old.cluster_spec.name, "new": self.cluster}
+        self._step("drain", _DRAIN.format(**names), lambda: self.backend.drain(old), already=is_leaving)
+        self._step("destroy", _DESTROY.format(**names), lambda: self.backend.destroy(old))
+        return self._finish(second)
+
+    def _create(self, second: Candidate, *, exists: bool, written: bool) -> None:
+        """Create the second cluster, unless it exists as it should."""
+        new = second.settings
+        plan = self.backend.plan(second)
+        stacks = [new.stack_name(part) for part in ("network", "storage", "cluster")]
+        pending = [each for each in plan.stacks if each.name in stacks and (each.changes or each.other)]
+        if pending:
+            self.backend.show(plan)
+            if not plan.ok:
+                raise OperationError("The second cluster is blocked. The settings file is unchanged.")
+        if not exists:
+            self.backend.check(new)
+        generation = new.cluster.generation
+        text = f"Write generation {generation} to config/{self.path.name}"
+        self._step("settings", text, lambda: self._write(generation), already=written)
+        text = f"Deploy {stacks[-1]}, with the cluster {self.cluster}"
+        self._step("deploy", text, lambda: self.backend.deploy(second, stacks[-1]), already=not pending)
+        text = f"Verify {self.cluster}: fleet, head node, file system"
+        self._step("verify", text, lambda: self.backend.verify(new), asks=False)
+
+    def _finish(self, candidate: Candidate) -> Outcome:
+        if not self.options.dry_run:
+            plan = self.backend.plan(candidate)
+            self.backend.show(plan)
+            if not plan.ok:
+                raise OperationError("The deployment after which alarms follow is blocked.")
+        text = f"Deploy the rest, so that alarms and dashboard follow to {self.cluster}"
+        self._step("monitoring", text, lambda: self.backend.deploy(candidate))
+        return "complete"
+
+    def _go_back(self) -> Outcome:
+        here, clusters = self._here, self.backend.clusters(self.settings)
+        match sorted(clusters):
+            case [first, second] if second == first + 1 and here in (first, second):
+                self._destroy_second(first, clusters)
+            case [first] if first == here - 1:
+                pass
+            case _:
+                raise OperationError(f"There is no upgrade to go back from. {self._mismatch(clusters)}")
+        self.cluster = self.settings.of_generation(first).cluster_spec.name
+        self._candidate(first)  # before anything is written: whether it breaks rules
+        text = f"Write generation {first} to config/{self.path.name}; other values stay unless --set changes them"
+        self._step("settings", text, lambda: self._write(first), already=here == first and not self.options.edits)
+        return "abandoned"
+
+    def _destroy_second(self, first: int, clusters: Mapping[int, str]) -> None:
+        old, new = self.settings.of_generation(first), self.settings.of_generation(first + 1)
+        if clusters[first].startswith("DELETE_"):
+            raise OperationError(
+                f"The stack {old.stack_name('cluster')} is {clusters[first]}: there is no way back to its cluster. "
+                "Without --abandon the upgrade continues."
+            )
+        text = f"Let {old.cluster_spec.name} take jobs again"
+        self._step("resume", text, lambda: self.backend.resume(old))
+        text = f"Destroy the cluster {new.cluster_spec.name} with everything on its head node; the file system stays"
+        self._step("destroy", text, lambda: self.backend.destroy(new))
+
+    @property
+    def _here(self) -> int:
+        return self.settings.cluster.generation
+
+    def _values(self, generation: int) -> dict[tuple[str | int, ...], str | int | float | None]:
+        return {**dict(self.options.edits), _GENERATION: generation}
+
+    def _candidate(self, generation: int) -> Candidate:
+        try:
+            return Candidate.create(self.path, self.directory / str(generation), self._values(generation))
+        except UnusableError as error:
+            hint = "Another version of ParallelCluster: first add it to the project (CONTRIBUTING.md, Versions)."
+            is_version = any(each.place == _VERSION for each in self.options.edits)
+            raise UnusableError(f"{error}\n{hint}" if is_version else str(error)) from None
+
+    def _write(self, generation: int) -> None:
+        """Write other values and another generation into the settings file; changes that others made stay.
+
+        Raises:
+            UnusableError: They changed it so that the values cannot be written.
+        """
+        from config.edit import EditError, set_values
+
+        try:
+            set_values(self.path, self._values(generation))
+        except EditError as error:
+            raise UnusableError(f"config/{self.path.name} was changed meanwhile: {error}") from None
+
+    def _mismatch(self, clusters: Mapping[int, str]) -> str:
+        names = ", ".join(self.settings.of_generation(each).stack_name("cluster") for each in sorted(clusters))
+        if not clusters:
+            return f"There is no cluster of config/{self.path.name} yet. First: make deploy ENV={self.path.stem}"
+        return (
+            f"config/{self.path.name} has cluster.generation {self._here}, and there is {names}; allowed: two clusters "
+            "at most that follow each other, and the generation of the last of them or the next one."
+        )
+
+    def _step(
+        self,
+        name: Literal["settings", "deploy", "verify", "drain", "resume", "destroy", "monitoring"],
+        text: str,
+        act: Callable[[], None],
+        *,
+        already: bool = False,
+        asks: bool = True,
+    ) -> None:
+        """Show a step, ask, and take it."""
+        number = len(self.steps) + 1
+        if already or self.options.dry_run:
+            step = Step(name=name, text=text, outcome="already" if already else "planned")
+            self.options.say(f"{number}. {text}: {step.outcome}.")
+            self.steps.append(step)
+            return
+        self.options.say(f"{number}. {text}.")
+        if asks and not self.options.agreed(text):
+            raise _StoppedError
+        act()
+        self.steps.append(Step(name=name, text=text, outcome="done"))
+
+
+_DRAIN = "Let {old} take no new jobs, and wait until its last job has ended; people work on {new} from now on"
+_DESTROY = (
+    "Destroy the cluster {old}, with everything on its head node (/home!), also if it is protected. Network and file "
+    "system stay. After this there is no way back"
+)

@@ -1,0 +1,182 @@
+"""The destroy command: its questions, what it prints, and an interruption; without an account."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError
+from rich.console import Console
+
+from config.settings import load
+from scripts.clock import Clock
+from scripts.command import CONFIG, Say
+from scripts.commands import destroy as command
+from scripts.deployment import Deployment
+from scripts.destroy import screen
+from scripts.destroy.model import ORDER, Backup, Options, Outcome, Plan
+from scripts.inventory.model import Inventory, Leftover
+from tests.scripts.destroy.accounts import Terminal
+
+PLAN = Plan(
+    parts=("cluster",),
+    stacks=("trn1-16-cluster",),
+    file_systems=(),
+    left_behind=(),
+    unprotected=(),
+    sweep=(Leftover(type="AWS::Logs::LogGroup", id="/aws/lambda/x", reason="log of a Lambda function"),),
+    obstacles=(),
+    remarks=(),
+)
+Call = Callable[..., tuple[int, str, str]]
+
+
+class Fakes:
+    """What the command works with.
+
+    Attributes:
+        plan: What would be done.
+        error: What the destruction raises; None: nothing.
+        asked: What was asked of it.
+    """
+
+    def __init__(self) -> None:
+        self.plan = PLAN
+        self.error: BaseException | None = None
+        self.asked: list[Options] = []
+
+    def destroy(self, _: Deployment, options: Options, *, clock: Clock, say: Say, outcome: Outcome) -> None:
+        self.asked.append(options)
+        say("Stop requested.")
+        outcome.deleted.append("trn1-16-cluster")
+        if self.error:
+            raise self.error
+        outcome.ended, outcome.left = clock.now(), []
+
+
+@pytest.fixture
+def fakes(monkeypatch: pytest.MonkeyPatch) -> Fakes:
+    found = Fakes()
+    there = Inventory(deployment="trn1-16", resources=(), not_looked_at=())
+    monkeypatch.setattr("scripts.inventory.resources.inventory", lambda _: there)
+    monkeypatch.setattr("scripts.destroy.plan.plan", lambda *_: found.plan)
+    monkeypatch.setattr("scripts.destroy.destroy.destroy", found.destroy)
+    return found
+
+
+@pytest.fixture
+def call(fakes: Fakes, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+    def run(*arguments: str, typed: io.StringIO | None = None) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["destroy", "trn1-16", *arguments])
+        monkeypatch.setattr(sys, "stdin", typed or io.StringIO("trn1-16\n"))
+        code = command.main()
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return run
+
+
+def test_without_a_terminal_or_with_json_it_needs_yes(fakes: Fakes, call: Call) -> None:
+    assert call()[0] == 2
+    code, _, errors = call("--json", typed=Terminal("trn1-16\n"))
+    assert (code, fakes.asked) == (2, [])
+    assert "pass --yes or --dry-run" in errors
+
+
+def test_a_bucket_is_deleted_only_with_storage(call: Call) -> None:
+    code, _, errors = call("--bucket", "--yes")
+    assert code == 2
+    assert "with --storage" in errors
+
+
+def test_it_asks_for_the_name(fakes: Fakes, call: Call) -> None:
+    code, _, errors = call(typed=Terminal("trn1-61\n"))
+    assert (code, fakes.asked) == (1, [])
+    assert "type the name of the deployment, trn1-16: got 'trn1-61'; nothing was deleted" in errors
+    assert call(typed=Terminal("trn1-16\n"))[0] == 0
+    assert fakes.asked == [Options()]
+
+
+def test_all_arguments_are_passed_on(fakes: Fakes, call: Call) -> None:
+    call("--all", "--no-final-backup", "--bucket", "--unprotect", "--sweep", "--force", "--yes")
+    assert fakes.asked == [Options(ORDER, final_backup=False, force=True, unprotect=True, bucket=True, sweep=True)]
+
+
+def test_a_dry_run_shows_what_would_be_done(fakes: Fakes, call: Call) -> None:
+    code, output, _ = call("--sweep", "--dry-run")
+    assert (code, fakes.asked) == (0, [])
+    assert "To delete: stack trn1-16-cluster" in output
+    assert "To remove: /aws/lambda/x (log of a Lambda function)" in output
+
+
+def test_what_blocks_it_is_shown_and_nothing_is_done(fakes: Fakes, call: Call) -> None:
+    fakes.plan = PLAN.model_copy(update={"obstacles": ("no", "never")})
+    code, output, _ = call("--yes", "--json")
+    found = json.loads(output)
+    assert (code, fakes.asked, found["plan"]["obstacles"], found["outcome"]) == (1, [], ["no", "never"], None)
+
+
+def test_nothing_to_delete_is_success(fakes: Fakes, call: Call) -> None:
+    fakes.plan = PLAN.model_copy(update={"stacks": (), "sweep": ()})
+    code, output, _ = call("--yes")
+    assert (code, fakes.asked) == (0, [])
+    assert "There is no cluster of trn1-16 to delete." in output
+
+
+INTERRUPTIONS = {
+    "The token is expired": (
+        2,
+        ClientError({"Error": {"Code": "ExpiredToken", "Message": "The token is expired"}}, "DescribeStacks"),
+    ),
+    "Could not connect": (1, EndpointConnectionError(endpoint_url="https://aws")),
+    "It was interrupted.": (130, KeyboardInterrupt()),
+}
+
+
+@pytest.mark.parametrize("reason", INTERRUPTIONS)
+def test_interrupted_it_says_what_was_done_and_that_the_same_command_continues(
+    fakes: Fakes, call: Call, reason: str
+) -> None:
+    code, fakes.error = INTERRUPTIONS[reason]
+    ended, output, errors = call("--yes", "--json")
+    assert ended == code
+    outcome = json.loads(output)["outcome"]
+    assert reason in outcome["failures"][-1]
+    assert (outcome["deleted"], outcome["left"]) == (["trn1-16-cluster"], None)
+    assert errors.startswith("Stop requested.\n")
+    assert ("the same command continues where it stopped" in errors.lower()) is (code != 130)
+    assert ("get new session credentials" in errors) is (code == 2)
+
+
+def test_the_outcome_fits_80_columns_with_what_is_left_and_its_costs() -> None:
+    name = "/aws/parallelcluster/trn1-16-202611210730"
+    tag = "tag parallelcluster:cluster-name=trn1-16"
+    logs = Leftover(type="AWS::Logs::LogGroup", id=name, reason="logs of the cluster", kept_on_purpose=True)
+    volume = Leftover(type="AWS::EC2::Volume", id="vol-0123", reason=tag, dollars_per_month=Decimal("2.8"))
+    table = Leftover(type="AWS::DynamoDB::Table", id="parallelcluster-trn1-16", reason=tag, dollars_per_month=None)
+    started = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
+    outcome = Outcome(
+        deleted=["trn1-16-cluster", "trn1-16", "trn1-16-monitoring", "trn1-16-storage", "trn1-16-network"],
+        backups=[Backup(id="backup-0123456789abcdef0", dollars_per_month_at_most=Decimal(240))],
+        failures=[f"trn1-16-network is kept, because {'sg-0123456789abcdef0, ' * 4} could not be deleted."],
+        left=[table, volume, logs],
+        started=started,
+        ended=started + timedelta(minutes=12, seconds=5),
+    )
+    output = io.StringIO()
+    deployment = Deployment("trn1-16", load(CONFIG / "trn1-16.yaml"))
+    screen.show_outcome(deployment, outcome, Console(file=output, width=80))
+    lines = [each.rstrip() for each in output.getvalue().splitlines()]
+    assert max(map(len, lines)) <= 80
+    assert "Deleted in 12 min 5 s: trn1-16-cluster, trn1-16, trn1-16-monitoring," in lines
+    assert "Backup: backup-0123456789abcdef0. It costs at most $240 a month until you delete" in lines
+    assert "  aws fsx delete-backup --backup-id backup-0123456789abcdef0 --region us-west-2" in lines
+    assert "  aws ec2 delete-volume --volume-id vol-0123 --region us-west-2" in lines
+    text = " ".join(output.getvalue().split())
+    assert f"Left over; --sweep removes what holds no data: parallelcluster-trn1-16: {tag}, paid by use" in text
+    assert f"vol-0123 *: {tag}, $2.80 a month Kept on purpose: {name}: logs of the cluster * holds data." in text

@@ -1,0 +1,305 @@
+"""What an upgrade checks and changes in AWS; in an emulated account with the CDK and ParallelCluster's own code."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError
+from rich.console import Console
+
+from config.settings import Settings, load
+from scripts.candidate import Candidate
+from scripts.clock import Clock
+from scripts.command import CONFIG, OperationError
+from scripts.commands import deploy
+from scripts.deployment import Deployment
+from scripts.destroy import destroy as destruction
+from scripts.destroy.model import Options as DestroyOptions
+from scripts.destroy.model import Outcome
+from scripts.fleet import control as fleet
+from scripts.plan import cdk
+from scripts.preflight.catalog import CATALOG
+from scripts.remote.head_node import Answer, HeadNodeError
+from scripts.stacks import all_resources
+from scripts.upgrade import backend as upgrade_backend
+from scripts.upgrade.backend import Backend
+from scripts.upgrade.upgrade import Options, Upgrade, edit
+from tests.scripts.account import Operated
+from tests.stacks.deployments import Raw, edited
+
+HEAD_NODE = """
+sinfo() { :; }
+squeue() { :; }
+findmnt() { echo fs-1.fsx.us-west-2.amazonaws.com@tcp:/abc; }
+export -f sinfo squeue findmnt
+exec bash
+"""
+"""The shell of a head node without queues and jobs, that mounts a file system."""
+OTHER_OS = "cluster.os=ubuntu2204"
+SETTINGS = load(CONFIG / "trn1-16.yaml")
+
+
+class QuickClock(Clock):
+    """A clock on which waiting takes next to no time."""
+
+    def __init__(self, moment: float = 0) -> None:
+        self._moment = moment
+        self._passed = timedelta()
+
+    def now(self) -> datetime:
+        return datetime.now(UTC) + self._passed
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(self._moment)
+        self._passed += timedelta(seconds=seconds)
+
+
+class FakeHeadNode:
+    """Gives one answer after the other, and raises those that are errors."""
+
+    answers: Iterator[Answer | HeadNodeError]
+
+    def __init__(self, *_: object) -> None:
+        pass
+
+    def run(self, _: str) -> Answer:
+        answer = next(self.answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def backend(said: list[str]) -> Backend:
+    return Backend("trn1-16", Console(file=io.StringIO(), width=80), QuickClock(), said.append, drain_limit=7200)
+
+
+@pytest.fixture
+def head_node(monkeypatch: pytest.MonkeyPatch) -> type[FakeHeadNode]:
+    """Let the head node answer as the test says."""
+    monkeypatch.setattr(upgrade_backend, "HeadNode", FakeHeadNode)
+    FakeHeadNode.answers = iter([Answer(0, "fs-1", "")])
+    return FakeHeadNode
+
+
+def one_after_the_other(*answers: Any) -> Callable[..., Any]:
+    left = iter(answers)
+
+    def answer(*_: object) -> Any:
+        found = next(left)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    return answer
+
+
+@pytest.fixture
+def destroyed(monkeypatch: pytest.MonkeyPatch) -> list[DestroyOptions]:
+    """Destroy nothing, but record what is asked for."""
+    asked: list[DestroyOptions] = []
+
+    def destroy(_: Deployment, options: DestroyOptions, **__: object) -> Outcome:
+        asked.append(options)
+        return Outcome(started=datetime.now(UTC))
+
+    monkeypatch.setattr(destruction, "destroy", destroy)
+    return asked
+
+
+@pytest.mark.parametrize("stacks", [("trn1-16-cluster-2",), ()])
+def test_the_cdk_deploys_what_was_planned(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, stacks: tuple[str, ...]
+) -> None:
+    codes, calls = iter([0, 1]), []
+
+    def run(environment: str, assembly: Path, *_: object, stacks: tuple[str, ...], output: object) -> int:
+        calls.append((environment, assembly, stacks, output))
+        return next(codes)
+
+    monkeypatch.setattr(deploy, "deploy", run)
+    candidate = Candidate("trn1-16", tmp_path / "trn1-16.yaml", SETTINGS)
+
+    backend.deploy(candidate, *stacks)
+    with pytest.raises(OperationError, match=r"exit code 1\. Why: make diagnose ENV=trn1-16\. The same command"):
+        backend.deploy(candidate, *stacks)
+
+    assert calls == [("trn1-16", tmp_path / "cdk.out", stacks or ("--all",), None)] * 2
+
+
+ERRORS = [
+    EndpointConnectionError(endpoint_url="https://cloudformation.us-west-2.amazonaws.com"),
+    ClientError({"Error": {"Code": "Throttling", "Message": "Rate exceeded"}}, "DescribeStacks"),
+]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_a_stack_in_progress_is_waited_for_before_its_cluster_is_destroyed(
+    backend: Backend,
+    destroyed: list[DestroyOptions],
+    error: Exception,
+    monkeypatch: pytest.MonkeyPatch,
+    said: list[str],
+) -> None:
+    statuses = [*["UPDATE_IN_PROGRESS"] * 3, *["UPDATE_ROLLBACK_IN_PROGRESS"] * 2, "UPDATE_COMPLETE"]
+    answers = [error, *({"StackStatus": status} for status in statuses)]
+    monkeypatch.setattr(Deployment, "stack", one_after_the_other(*answers))
+
+    backend.destroy(SETTINGS)
+
+    assert said == [
+        f"No answer, trying again: {error}",
+        "trn1-16-cluster is UPDATE_IN_PROGRESS: waiting.",
+        "trn1-16-cluster is UPDATE_ROLLBACK_IN_PROGRESS: waiting.",
+    ]
+    assert destroyed == [DestroyOptions(drain=True, drain_limit=7200, unprotect=True)]
+
+
+def test_a_new_cluster_is_verified_also_if_aws_or_the_head_node_is_silent_for_a_moment(
+    backend: Backend, head_node: type[FakeHeadNode], monkeypatch: pytest.MonkeyPatch, said: list[str]
+) -> None:
+    monkeypatch.setattr(fleet, "status", one_after_the_other("STARTING", ERRORS[0], "RUNNING"))
+    head_node.answers = iter([HeadNodeError("no contact"), Answer(0, "fs-1", "")])
+    backend.verify(SETTINGS)
+    assert said[0] == f"No answer, trying again: {ERRORS[0]}"
+    assert said[1:] == [
+        "No answer, trying again: no contact",
+        "trn1-16 is RUNNING, its head node answers, and mounts fs-1.",
+    ]
+
+
+def test_an_unhealthy_cluster_is_an_error(
+    backend: Backend, head_node: type[FakeHeadNode], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fleet, "status", lambda _: "RUNNING")
+    head_node.answers = iter([Answer(1, "", "no contact")])
+    with pytest.raises(OperationError, match="The head node of trn1-16 is unhealthy: no contact"):
+        backend.verify(SETTINGS)
+    monkeypatch.setattr(fleet, "status", lambda _: "PROTECTED")
+    with pytest.raises(OperationError, match="The fleet of trn1-16 is PROTECTED; allowed: RUNNING"):
+        backend.verify(SETTINGS)
+
+
+@pytest.mark.parametrize(
+    ("functions", "code", "says"),
+    [
+        ("sinfo() { echo no contact >&2; false; }", 1, "no contact"),
+        ("sinfo() { :; }; findmnt() { false; }", 1, "no Lustre file system is mounted at /fsx"),
+        ("sinfo() { :; }; findmnt() { echo fs-1; }", 0, "fs-1"),
+    ],
+)
+def test_the_script_on_the_head_node_checks_slurm_and_the_file_system(functions: str, code: int, says: str) -> None:
+    script = f"{functions}\n{upgrade_backend._verification('/fsx')}"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, (done.stdout + done.stderr).strip()) == (code, says)
+
+
+@pytest.mark.slow
+def test_in_an_account(operated: Operated, backend: Backend, said: list[str]) -> None:
+    """Clusters and alarms by their stacks, and whether there is room for a second cluster."""
+    assert backend.clusters(operated.settings) == {1: "CREATE_COMPLETE"}
+    assert backend.clusters(operated.settings.of_generation(3)) == {1: "CREATE_COMPLETE"}
+    assert backend.metric_sources(operated.settings) == {"trn1-16"}
+    cluster = operated.settings.cluster.model_copy(update={"name": "other"})
+    with pytest.raises(OperationError, match=r"trn1-16-cluster is called trn1-16, in config/trn1-16\.yaml other"):
+        backend.clusters(operated.settings.model_copy(update={"cluster": cluster}))
+
+    def grow(raw: Raw) -> None:
+        raw["cluster"]["generation"] = 2
+        raw["cluster"]["queues"][0]["compute_resources"][0] |= {"min_count": 2, "max_count": 2500}
+
+    with pytest.raises(OperationError, match="not ready for a second cluster: quota-"):
+        backend.check(edited("trn1-16", grow))
+    assert said[0].startswith("2 nodes of trn1-16-2 are static (min_count)")
+    skip = [each.id for each in CATALOG[1:]]
+    Backend("trn1-16", Console(file=io.StringIO()), QuickClock(), said.append, skip=skip).check(edited("trn1-16", grow))
+    assert said[-1] == "The account has room for a second cluster beside the first."
+
+
+class Person:
+    """Runs upgrades of a file, and answers no after some steps."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.screen = io.StringIO()
+        self._runs = 0
+
+    def upgrade(self, *edits: str, steps: int = 99) -> Upgrade:
+        self._runs += 1
+        directory = self.path.parent / f"run-{self._runs}"
+        directory.mkdir()
+        answers = iter([True] * steps)
+        backend = Backend("dev", Console(file=self.screen, width=80), QuickClock(0.05), self._say)
+        options = Options(lambda _: next(answers, False), self._say, [edit(each) for each in edits])
+        return Upgrade(self.path, load(self.path), directory, backend, options)
+
+    def _say(self, message: str) -> None:
+        self.screen.write(f"{message}\n")
+
+
+def clusters(account: Operated) -> set[str]:
+    """Return the stacks of clusters, and those that ParallelCluster created."""
+    stacks = account.client("cloudformation").describe_stacks()["Stacks"]
+    wanted = {"dev", "dev-2", "dev-cluster", "dev-cluster-2"}
+    return {each["StackName"] for each in stacks} & wanted
+
+
+def resources(account: Operated, *stacks: str) -> set[tuple[str, str]]:
+    """Return the types and ids of all resources of stacks, but for labels that ParallelCluster gives to actions."""
+    deployment = account.deployment()
+    found = [each for stack in stacks for each in all_resources(deployment, stack)]
+    return {(each.type, each.physical_id) for each in found if each.type != "AWS::CloudFormation::CustomResource"}
+
+
+def kill_while_the_second_cluster_is_created(account: Operated, work: Upgrade) -> None:
+    """Write the second generation, let the CDK start to deploy it, and kill it: CloudFormation continues."""
+    work._write(2)
+    candidate = Candidate.create(work.path, work.directory / "started", {})
+    work.backend.plan(candidate)
+    assembly = str(candidate.path.parent / "cdk.out")
+    arguments = ("deploy", "dev-cluster-2", "--app", assembly, "--require-approval", "never")
+    with subprocess.Popen(cdk.command(*arguments), cwd=cdk.ROOT, env=cdk.environment()) as process:
+        while "dev-2" not in clusters(account):
+            time.sleep(0.05)
+        process.kill()
+
+
+@pytest.mark.thorough
+@pytest.mark.slow
+def test_blue_green_with_two_interruptions(deploy_operated: Callable[[Settings], Operated], tmp_path: Path) -> None:
+    path = tmp_path / "dev.yaml"
+    path.write_bytes((CONFIG / "dev.yaml").read_bytes())
+    person = Person(path)
+    account = deploy_operated(load(path))
+    account.shell(HEAD_NODE)
+    first = {"dev", "dev-cluster"}
+    second = {"dev-2", "dev-cluster-2"}
+    of_the_first = resources(account, *first)
+
+    kill_while_the_second_cluster_is_created(account, person.upgrade(OTHER_OS))
+    assert clusters(account) == first | second
+
+    assert person.upgrade(OTHER_OS, steps=2).run() == "stopped"
+    assert person.screen.getvalue().count("dev-cluster-2 is CREATE_IN_PROGRESS: waiting.") == 1
+    assert clusters(account) == second
+    assert resources(account, *second) & of_the_first == set()
+    with pytest.raises(OperationError, match=r"There is no upgrade to go back from|there is no way back"):
+        person.upgrade().abandon()
+
+    last = person.upgrade(OTHER_OS)
+    assert last.run() == "complete"
+    assert [each.name for each in last.steps] == ["monitoring"]
+    assert last.backend.metric_sources(last.settings) == {"dev-2"}
+    assert load(path).cluster.os == "ubuntu2204"

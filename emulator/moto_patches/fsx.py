@@ -18,7 +18,10 @@ from moto.s3.models import s3_backends
 
 LUSTRE_PORT = 988
 
-_THROUGHPUTS = {"PERSISTENT_1": (50, 100, 200), "PERSISTENT_2": (125, 250, 500, 1000)}
+_THROUGHPUTS: dict[Any, tuple[int | None, ...]] = {
+    "PERSISTENT_1": (50, 100, 200),
+    "PERSISTENT_2": (125, 250, 500, 1000),
+}
 """Values of PerUnitStorageThroughput, in MB/s/TiB, by deployment type with SSDs; other types have none.
 
 https://docs.aws.amazon.com/fsx/latest/APIReference/API_CreateFileSystemLustreConfiguration.html
@@ -78,8 +81,8 @@ class FileSystems(FSxResponse):
         changes = self._body.get("LustreConfiguration", {})
         if file_system.file_system_type == "LUSTRE":
             configuration = {**(file_system.lustre_configuration or {}), **changes}
-            capacity = file_system.storage_capacity
-            self._check_lustre({"StorageCapacity": capacity, **self._body, "LustreConfiguration": configuration})
+            now = {"StorageCapacity": file_system.storage_capacity}
+            self._check_lustre({**now, **self._body, "LustreConfiguration": configuration})
             if metadata := (file_system.lustre_configuration or {}).get("MetadataConfiguration"):
                 self._check_metadata(metadata, file_system.storage_capacity)
         if capacity := self._body.get("StorageCapacity"):

@@ -93,7 +93,7 @@ class EmulatedAws:
         with this server.
 
         Raises:
-            urllib.error.HTTPError: Something is under way for half a minute, such as an operation of CloudFormation.
+            urllib.error.HTTPError: Something is in progress for half a minute, such as an operation of CloudFormation.
         """
         return _Clone(self.endpoint)
 

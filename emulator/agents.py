@@ -1,4 +1,4 @@
-"""Systems Manager's agent of every node: it runs shell commands and hands back what came of them.
+"""Systems Manager's agent of every node: it runs shell commands and returns their results.
 
 A program stands for the shell of all nodes: bash text, which gets the script of a command as its standard input. What
 it prints and its exit code are the node's answer. Words, limits and exit codes are those of the real agent
@@ -142,7 +142,7 @@ class Run:
         self._logs.put_log_events(logGroupName=group, logStreamName=name, logEvents=[event])
 
     def _stop(self, status: str) -> None:
-        """End the process group of the shell; what has left that goes on, as with the real agent.
+        """End the process group of the shell; what has left that continues, as with the real agent.
 
         https://github.com/aws/amazon-ssm-agent/blob/mainline/agent/executers/executers_unix.go
         """
@@ -185,7 +185,7 @@ class Agents:
         return run
 
     def reset(self) -> None:
-        """End what runs, and take the shell away."""
+        """End what runs, and remove the shell."""
         self.shell = None
         for run in self._runs:
             run.cancel()

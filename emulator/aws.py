@@ -38,7 +38,7 @@ class EmulatedAws:
         """
         own = {
             "MOTO_ACCOUNT_ID": ACCOUNT,
-            "MOTO_EC2_LOAD_DEFAULT_AMIS": "false",  # stand_ins declares the images that matter
+            "MOTO_EC2_LOAD_DEFAULT_AMIS": "false",  # prerequisites declares the images that matter
             "MOTO_IAM_LOAD_MANAGED_POLICIES": "true",
         }
         self._process = subprocess.Popen(
@@ -93,7 +93,7 @@ class EmulatedAws:
         with this server.
 
         Raises:
-            urllib.error.HTTPError: Something is under way for half a minute, such as an operation of CloudFormation.
+            urllib.error.HTTPError: Something is in progress for half a minute, such as an operation of CloudFormation.
         """
         return _Clone(self.endpoint)
 

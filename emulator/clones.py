@@ -1,7 +1,7 @@
 """Clones of a running server: forks, with a port of their own and all that the account holds.
 
 A fork keeps the thread that forks and no other. So it is the main thread, which does nothing else, and at that moment
-nothing may be under way in another: no request, no operation of CloudFormation, no function, no node.
+nothing may be in progress in another: no request, no operation of CloudFormation, no function, no node.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from threading import Condition, Event, Lock, Thread
 from typing import Protocol
 
 _PATIENCE = 30.0
-"""Seconds that a clone waits for what is under way."""
+"""Seconds that a clone waits for what is in progress."""
 
 
 class Process(Protocol):
@@ -27,7 +27,7 @@ class Process(Protocol):
         """Serve on a free port, and return it."""
 
     def pause(self, seconds: float) -> None:
-        """Stop all that runs by itself, and wait for what is under way.
+        """Stop all that runs by itself, and wait for what is in progress.
 
         Raises:
             ValueError: Something is, after so many seconds.
@@ -163,7 +163,7 @@ class Clones:
         """Clone this process, asked by a thread that serves, and return the clone's port.
 
         Raises:
-            ValueError: Something is under way.
+            ValueError: Something is in progress.
         """
         own = self._own
         with own.turn:

@@ -69,7 +69,7 @@ FAULTS: Mapping[str, Fault] = {
         "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/delete-placement-group.html",
     ),
     "killed": Fault(
-        "the CDK command line is killed in the middle of a deployment; CloudFormation goes on",
+        "the CDK command line is killed in the middle of a deployment; CloudFormation continues",
         "https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html",
     ),
 }
@@ -96,7 +96,7 @@ class Faults:
         self._targets[name] = target
 
     def clear(self) -> None:
-        """Mend everything."""
+        """Clear all faults."""
         self._targets.clear()
         self._throttled.clear()
 

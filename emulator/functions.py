@@ -111,7 +111,7 @@ class Functions:
             arn: The function.
             event: The event.
             seconds: The interval, which passes before the first time, too.
-            wanted: Asked each time whether to go on.
+            wanted: Asked each time whether to continue.
         """
         interval = seconds if self._speed == "real" else min(seconds, _SHORTEST_INTERVAL)
 

@@ -101,7 +101,7 @@ def speak_plainly_to_this_machine() -> None:
 
 
 def end_with(starter: int, directory: str) -> None:
-    """End this process when its starter has ended without a word; a function may be busy for ever.
+    """End this process when its starter has ended silently; a function may be busy forever.
 
     Args:
         starter: Its process id.

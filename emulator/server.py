@@ -1,6 +1,6 @@
 """The process of the emulated AWS on a free loopback port: moto, and what stands in front of it or in its place.
 
-`emulator.aws` starts it. CloudFormation is `emulator.cloudformation`; `gaps` are what else moto lacks.
+`emulator.aws` starts it. CloudFormation is `emulator.cloudformation`; `moto_patches` is what else moto lacks.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Control = Callable[[str, str], str]
 """What a path of the emulator's own does with the query and the body of a request, and what it answers.
 
 Raises:
-    ValueError: It makes no sense of them.
+    ValueError: They are invalid.
 """
 
 
@@ -103,7 +103,7 @@ def _body(environ: WSGIEnvironment) -> bytes:
 
 
 def _set_faults(query: str, _: str) -> str:
-    """Mend everything, then put in force what the query says: name=target."""
+    """Clear all faults, then put in force what the query says: name=target."""
     FAULTS_IN_FORCE.clear()
     for name, target in parse_qsl(query, keep_blank_values=True):
         FAULTS_IN_FORCE.inject(name, target)
@@ -167,7 +167,7 @@ class Emulator:
         return server.port
 
     def pause(self, seconds: float) -> None:
-        """Stop all that runs by itself, and wait for what is under way.
+        """Stop all that runs by itself, and wait for what is in progress.
 
         Raises:
             ValueError: Something is, after so many seconds.

@@ -45,7 +45,7 @@ _UPDATABLE: Final = {
 
 _UNDELETABLE: Final = re.compile("UPDATE_.*IN_PROGRESS")
 _LAST_CALL: Final = 5.0
-"""Seconds within which a call to AWS that is under way at a reset returns."""
+"""Seconds within which a call to AWS that is in progress at a reset returns."""
 
 _PCLUSTER_TAG: Final = "parallelcluster:cluster-name"
 _NO_CHANGES: Final = (
@@ -76,11 +76,11 @@ class Engine:
         return self._clients
 
     def abandon(self) -> None:
-        """Have operations under way end as soon as the call that they wait for returns."""
+        """Have operations in progress end as soon as the call that they wait for returns."""
         self._backend.abandoned.set()
 
     def reset(self) -> None:
-        """Abandon what is under way, wait for it, and forget all stacks."""
+        """Abandon what is in progress, wait for it, and forget all stacks."""
         self.abandon()
         for thread in list(self._threads.values()):
             thread.join(_LAST_CALL)
@@ -132,7 +132,7 @@ class Engine:
         return stack
 
     def delete_stack(self, region: str, name: str, retained: Collection[str], token: str | None) -> None:
-        """Start to delete a stack; one that is not there is no error. A creation that is under way is cancelled."""
+        """Start to delete a stack; one that is not there is no error. A creation that is in progress is cancelled."""
         with self._lock:
             stack = self.store.find(region, name)
             if stack is None or stack.status in ("DELETE_IN_PROGRESS", "DELETE_COMPLETE"):

@@ -68,7 +68,7 @@ class Backend:
         clients: AWS.
         models: The resource types.
         clock: Lets time pass.
-        abandoned: Set when everything was reset: what is still under way ends without a word.
+        abandoned: Set when everything was reset: what is still in progress ends silently.
     """
 
     store: Store
@@ -194,7 +194,7 @@ class Operation:
         _origin(self.stack).superseded.append(replace(resource, deletion_policy=resource.replacement_policy))
 
     def fail(self, reason: str) -> None:
-        """Note why the operation as a whole cannot go on."""
+        """Note why the operation as a whole cannot continue."""
         self._failure = f"{reason}{'' if reason.endswith('.') else '.'} "
 
     def context(self, resource: StackResource, previous: Mapping[str, Any] | None = None) -> Context:

@@ -112,7 +112,7 @@ class _Schedule(Protocol):
 
 
 class _Due:
-    """Steps by the time when they are done; who takes for ever comes last."""
+    """Steps by the time when they are done; what takes forever comes last."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, str]] = []

@@ -346,7 +346,7 @@ class Store:
         self._regions[stack.region][stack.id] = stack
 
     def find(self, region: str, name_or_id: str) -> Stack | None:
-        """Return a stack: by id whatever became of it, by name only if it was not deleted."""
+        """Return a stack: by id in any state, by name only if it was not deleted."""
         if name_or_id.startswith("arn:"):
             return self._regions[region].get(name_or_id)
         return next((stack for stack in self.live(region) if stack.name == name_or_id), None)

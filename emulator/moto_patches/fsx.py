@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
@@ -18,7 +18,7 @@ from moto.s3.models import s3_backends
 
 LUSTRE_PORT = 988
 
-_THROUGHPUTS: Mapping[str, tuple[int | None, ...]] = {
+_THROUGHPUTS: dict[Any, tuple[int | None, ...]] = {
     "PERSISTENT_1": (50, 100, 200),
     "PERSISTENT_2": (125, 250, 500, 1000),
 }
@@ -81,8 +81,8 @@ class FileSystems(FSxResponse):
         changes = self._body.get("LustreConfiguration", {})
         if file_system.file_system_type == "LUSTRE":
             configuration = {**(file_system.lustre_configuration or {}), **changes}
-            stored = file_system.storage_capacity
-            self._check_lustre({"StorageCapacity": stored, **self._body, "LustreConfiguration": configuration})
+            now = {"StorageCapacity": file_system.storage_capacity}
+            self._check_lustre({**now, **self._body, "LustreConfiguration": configuration})
             if metadata := (file_system.lustre_configuration or {}).get("MetadataConfiguration"):
                 self._check_metadata(metadata, file_system.storage_capacity)
         if capacity := self._body.get("StorageCapacity"):
@@ -165,8 +165,8 @@ class FileSystems(FSxResponse):
         https://github.com/aws-samples/amazon-eks-autonomous-driving-data-service/issues/12 (capacity).
         """
         configuration = settings.get("LustreConfiguration") or {}
-        deployment_type: str = configuration["DeploymentType"]
-        throughput: int | None = configuration.get("PerUnitStorageThroughput")
+        deployment_type = configuration.get("DeploymentType")
+        throughput = configuration.get("PerUnitStorageThroughput")
         if throughput not in _THROUGHPUTS.get(deployment_type, (None,)):
             raise JsonRESTError(
                 "BadRequest",

@@ -78,7 +78,7 @@ def create(event: Event, _: Any) -> str:
 
 @helper.update  # type: ignore[untyped-decorator]
 def update(event: Event, _: Any) -> str:
-    """Start to update the cluster. One that is already as it should be is a success."""
+    """Start to update the cluster. One that needs no change is a success."""
     properties = event["ResourceProperties"]
     _check(properties)
     if event["PhysicalResourceId"] != properties.get("ClusterName"):

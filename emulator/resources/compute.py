@@ -153,7 +153,7 @@ class EipAssociation(Model):
         return Physical(association, {"Id": association})
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Take the address away."""
+        """Release the address."""
         with unless_gone("InvalidAssociationID.NotFound"):
             context.client("ec2").disassociate_address(AssociationId=physical.ref)
 

@@ -83,7 +83,7 @@ class Permission(Model):
         return Physical(context.name, {"Id": context.name})
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Take the permission away."""
+        """Remove the permission."""
         with unless_gone("ResourceNotFoundException"):
             context.client("lambda").remove_permission(
                 FunctionName=properties["FunctionName"], StatementId=physical.ref

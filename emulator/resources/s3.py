@@ -94,7 +94,7 @@ class BucketPolicy(Model):
 
 @dataclass(frozen=True)
 class _Configuration:
-    """How one configuration of a bucket is set and taken away."""
+    """How one configuration of a bucket is set and removed."""
 
     put: Callable[[Any, str, Any], None]
     remove: Callable[[Any, str], None]

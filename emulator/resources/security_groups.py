@@ -16,7 +16,7 @@ from emulator.resources.model import Context, Model, Physical, Properties
 from toolchain.values import UnsupportedError
 
 DEFAULT_EGRESS = {"IpProtocol": "-1", "CidrIp": "0.0.0.0/0"}
-"""The rule that EC2 gives to each new group; CloudFormation takes it away once a template has rules of its own."""
+"""The rule that EC2 gives to each new group; CloudFormation removes it once a template has rules of its own."""
 
 _PEERS = {
     "CidrIp": ("IpRanges", "CidrIp"),
@@ -86,12 +86,12 @@ class Direction:
         return None
 
     def revoke(self, ec2: Any, group_id: str, rules: list[dict[str, Any]]) -> None:
-        """Take rules away."""
+        """Remove rules."""
         action = getattr(ec2, f"revoke_security_group_{self._name}")
         action(GroupId=group_id, IpPermissions=[permission(rule) for rule in rules])
 
     def revoke_by_id(self, ec2: Any, group_id: str, rule_id: str) -> None:
-        """Take a rule away by its id; one that is gone already is no error."""
+        """Remove a rule by its id; one that is gone already is no error."""
         action = getattr(ec2, f"revoke_security_group_{self._name}")
         with unless_gone("InvalidSecurityGroupRuleId.NotFound", "InvalidPermission.NotFound", "InvalidGroup.NotFound"):
             action(GroupId=group_id, SecurityGroupRuleIds=[rule_id])
@@ -141,7 +141,7 @@ class SecurityGroupRule(Model):
         return physical
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Take the rule away."""
+        """Remove the rule."""
         self._direction.revoke_by_id(context.client("ec2"), properties["GroupId"], physical.ref)
 
 

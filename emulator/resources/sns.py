@@ -58,7 +58,7 @@ class TopicPolicy(Model):
         return physical
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Leave the policy to the topics: SNS has no action that takes it away."""
+        """Leave the policy to the topics: SNS has no action that removes it."""
 
     def _put(self, context: Context, topics: list[str], document: Mapping[str, Any]) -> None:
         for topic in topics:

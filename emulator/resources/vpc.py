@@ -180,7 +180,7 @@ class Route(Model):
         return physical
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Take the route away."""
+        """Delete the route."""
         with unless_gone("InvalidRoute.NotFound", "InvalidRouteTableID.NotFound"):
             context.client("ec2").delete_route(**taken(properties, ("RouteTableId", *_ROUTE_DESTINATIONS)))
 

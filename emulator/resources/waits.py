@@ -47,7 +47,7 @@ class WaitCondition(Model):
         """Wait until enough signals have come.
 
         Raises:
-            ResourceError: One of them reports a failure or makes no sense, or the time is over.
+            ResourceError: One of them reports a failure or is invalid, or the time is over.
         """
         key = callback_key(properties.pop("Handle"))
         expected = int(properties.pop("Count", 1))

@@ -42,6 +42,26 @@ def test_interface_endpoints_are_in_the_private_subnet_and_take_https_from_the_v
     assert (rule["CidrIp"], rule["IpProtocol"], rule["FromPort"], rule["ToPort"]) == ("10.0.0.0/16", "tcp", 443, 443)
 
 
+def test_subnets_are_placed_by_zone_id_and_the_private_one_goes_out_by_the_nat_gateway(tmp_path: Path) -> None:
+    template = synthesize(network, tmp_path)
+    public, private = (template.one("AWS::EC2::Subnet", CidrBlock=f"10.0.{block}") for block in ("0.0/24", "64.0/18"))
+    [nat_gateway] = template.of_type("AWS::EC2::NatGateway")
+    routes = [item["Properties"] for item in template.of_type("AWS::EC2::Route").values()]
+    [way_out] = [route for route in routes if "NatGatewayId" in route]
+    [subnet] = [
+        item["Properties"]["SubnetId"]
+        for item in template.of_type("AWS::EC2::SubnetRouteTableAssociation").values()
+        if item["Properties"]["RouteTableId"] == way_out["RouteTableId"]
+    ]
+
+    for _, resource in (public, private):
+        assert resource["Properties"]["AvailabilityZoneId"] == ZONE_ID
+        assert "AvailabilityZone" not in resource["Properties"]
+    assert template.properties("AWS::EC2::NatGateway")["SubnetId"] == {"Ref": public[0]}
+    assert (way_out["DestinationCidrBlock"], way_out["NatGatewayId"]) == ("0.0.0.0/0", {"Ref": nat_gateway})
+    assert subnet == {"Ref": private[0]}
+
+
 def test_what_depends_on_the_vpc_waits_for_the_ways_out(tmp_path: Path) -> None:
     def build(stack: cdk.Stack) -> None:
         consumer = cdk.CfnResource(stack, "Consumer", type="AWS::EC2::Instance")

@@ -115,6 +115,29 @@ def test_the_cluster_comes_after_everything_that_it_needs_and_goes_before(deploy
     assert {resources[found]["Type"] for found in needs(name)} >= {PROVIDER, POLICY, PARAMETER}
 
 
+def test_the_cluster_goes_with_its_stack(with_logins: Deployment) -> None:
+    _, cluster = with_logins.cluster.one(CLUSTER)
+
+    assert (cluster["DeletionPolicy"], cluster["UpdateReplacePolicy"]) == ("Delete", "Delete")
+
+
+def test_every_node_has_the_security_group_of_the_file_system(with_logins: Deployment) -> None:
+    groups = [flat(group) for node in nodes(with_logins) for group in node["Networking"]["AdditionalSecurityGroups"]]
+
+    assert len(groups) == 3
+    assert all(group.startswith("trn1-16-storage|") and "LustreSecurityGroup" in group for group in groups)
+
+
+def test_all_queues_share_a_placement_group(synth: Synth) -> None:
+    deployment = synth("two-queues")
+    name, group = deployment.cluster.one("AWS::EC2::PlacementGroup")
+
+    assert group["Properties"] == {"Strategy": "cluster"}
+    assert [queue["Networking"]["PlacementGroup"] for queue in deployment.queues] == [
+        {"Name": {"Fn::GetAtt": [name, "GroupName"]}}
+    ] * 2
+
+
 # --- access ---
 
 
@@ -172,6 +195,13 @@ def assets(deployment: Deployment) -> list[dict[str, Any]]:
 
 def object_keys(asset: dict[str, Any]) -> set[str]:
     return {target["objectKey"] for target in asset["destinations"].values()}
+
+
+def test_each_script_is_an_asset_that_a_deployment_uploads(with_logins: Deployment) -> None:
+    uploaded = set().union(*map(object_keys, assets(with_logins)))
+
+    for node in nodes(with_logins):
+        assert set(script_keys(node).values()) <= uploaded
 
 
 def files(directory: Path) -> dict[str, bytes]:

@@ -65,6 +65,13 @@ def use_queues(number: int) -> Callable[[Raw], object]:
     return edit
 
 
+def test_what_somebody_must_look_at_has_an_alarm(synth: Synth) -> None:
+    assert alarms(synth("trn1-16")).keys() == {
+        *("UncorrectableErrors-trn1", "NodesHeldIdle", "NodesDrained", "QueuesProtected", "HeadNodeSilent"),
+        *("FileSystemNearlyFull", "NatPortsExhausted"),
+    }
+
+
 def test_each_alarm_notifies_the_topic_and_says_what_to_do(deployment: Deployment) -> None:
     topic, _ = deployment.monitoring.one(TOPIC)
 

@@ -34,9 +34,10 @@ class Sample:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment of what is measured: a person's, without account and without switches."""
-    switches = ("AWS_", "CDK_", "JSII_", "NODE_", "PYTEST_", "PYTHON")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(switches)}
+    """Return the environment of what is measured: without account, switches and variables of `make bench`."""
+    switches = ("AWS_", "CDK_", "JSII_", "MAKE", "MFLAGS", "NODE_", "PYTEST_", "PYTHON")
+    of_make = ("ARGS", "ENV")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(switches) and name not in of_make}
     return {
         **kept,
         "AWS_EC2_METADATA_DISABLED": "true",

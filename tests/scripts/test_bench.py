@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from scripts.bench import developer
-from scripts.bench.common import ROOT, Sample
+from scripts.bench.common import ROOT, Sample, environment
 
 OUTPUT = """\
 ============================= slowest 10 durations =============================
@@ -35,6 +35,12 @@ def test_slowest_tests_of_both_runs(monkeypatch: pytest.MonkeyPatch) -> None:
         "| `make test` | 101.00 | call | tests/b.py::test_slower |",
         "| `make test` | 12.50 | call | tests/a.py::test_slow[a b] |",
     ]
+
+
+def test_what_is_measured_does_not_get_the_arguments_of_make_bench(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ARGS", "MAKEFLAGS", "MAKEOVERRIDES", "MFLAGS", "AWS_PROFILE"):
+        monkeypatch.setenv(name, "x")
+    assert {"ARGS", "MAKEFLAGS", "MAKEOVERRIDES", "MFLAGS", "AWS_PROFILE"}.isdisjoint(environment())
 
 
 def test_parts_that_are_written_have_a_place_on_the_page() -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
 from pydantic import Field, computed_field, model_serializer
+from pydantic.dataclasses import dataclass
 
 from scripts.document import Document
 from scripts.slurm import Job, Problem, SlurmState
@@ -41,19 +41,16 @@ class Unavailable(Document):
 
 @dataclass(frozen=True)
 class StackStatus:
-    """A stack of the deployment.
+    """A stack of the deployment."""
 
-    Attributes:
-        name: Its name.
-        status: As CloudFormation has it; None: there is no stack of that name.
-        changed: When its last operation started; None: there is no stack of that name.
-        reason: Why it has this status; empty: CloudFormation gives none.
-    """
-
-    name: str
-    status: str | None = None
-    changed: datetime | None = None
-    reason: str = ""
+    name: str = Field(description="Its name.")
+    status: str | None = Field(
+        default=None, description="As CloudFormation has it; None: there is no stack of that name."
+    )
+    changed: datetime | None = Field(
+        default=None, description="When its last operation started; None: there is no stack of that name."
+    )
+    reason: str = Field(default="", description="Why it has this status; empty: CloudFormation gives none.")
 
     @property
     def failed(self) -> bool:
@@ -63,42 +60,27 @@ class StackStatus:
 
 @dataclass(frozen=True)
 class HeadNodeStatus:
-    """The head node's instance.
+    """The head node's instance."""
 
-    Attributes:
-        instance_id: Its id.
-        state: As EC2 has it, such as ``running``.
-        instance_type: Its type.
-        private_address: Its address in the VPC.
-        public_address: Its address on the internet; empty: none.
-        launched: When it was launched.
-        session_manager: Whether Session Manager reaches it; None: not known.
-    """
-
-    instance_id: str
-    state: str
-    instance_type: str
-    private_address: str
-    public_address: str
-    launched: datetime
-    session_manager: bool | None = None
+    instance_id: str = Field(description="Its id.")
+    state: str = Field(description="As EC2 has it, such as `running`.")
+    instance_type: str = Field(description="Its type.")
+    private_address: str = Field(description="Its address in the VPC.")
+    public_address: str = Field(description="Its address on the internet; empty: none.")
+    launched: datetime = Field(description="When it was launched.")
+    session_manager: bool | None = Field(
+        default=None, description="Whether Session Manager reaches it; None: not known."
+    )
 
 
 @dataclass(frozen=True)
 class QueueStatus:
-    """A queue of Slurm.
+    """A queue of Slurm."""
 
-    Attributes:
-        availability: Whether it takes jobs: ``up``, ``down``, ``drain`` or ``inactive``.
-        nodes: Numbers of nodes by state.
-        jobs: Number of jobs that have nodes.
-        waiting: Number of jobs that wait for nodes.
-    """
-
-    availability: str
-    nodes: Mapping[str, int]
-    jobs: int
-    waiting: int
+    availability: str = Field(description="Whether it takes jobs: `up`, `down`, `drain` or `inactive`.")
+    nodes: Mapping[str, int] = Field(description="Numbers of nodes by state.")
+    jobs: int = Field(description="Number of jobs that have nodes.")
+    waiting: int = Field(description="Number of jobs that wait for nodes.")
 
 
 class SlurmStatus(Document):
@@ -122,76 +104,49 @@ class SlurmStatus(Document):
 
 @dataclass(frozen=True)
 class FileSystem:
-    """The file system.
+    """The file system."""
 
-    Attributes:
-        file_system_id: Its id.
-        lifecycle: As FSx has it, such as ``AVAILABLE``.
-        capacity_gib: Its storage capacity.
-        throughput_mbps: Its provisioned throughput in MB/s.
-    """
-
-    file_system_id: str
-    lifecycle: str
-    capacity_gib: int
-    throughput_mbps: float
+    file_system_id: str = Field(description="Its id.")
+    lifecycle: str = Field(description="As FSx has it, such as `AVAILABLE`.")
+    capacity_gib: int = Field(description="Its storage capacity.")
+    throughput_mbps: float = Field(description="Its provisioned throughput in MB/s.")
 
 
 @dataclass(frozen=True)
 class Usage:
-    """What CloudWatch has of the file system's last minutes.
+    """What CloudWatch has of the file system's last minutes."""
 
-    Attributes:
-        free_bytes: Free storage; None: no recent value.
-        used_mbps: MB/s read and written in the newest minute that has values; None: no recent value.
-    """
-
-    free_bytes: float | None
-    used_mbps: float | None
+    free_bytes: float | None = Field(description="Free storage; None: no recent value.")
+    used_mbps: float | None = Field(
+        description="MB/s read and written in the newest minute that has values; None: no recent value."
+    )
 
 
 @dataclass(frozen=True)
 class Reservation:
-    """A capacity reservation or Capacity Block that the settings name, itself or by its group.
+    """A capacity reservation or Capacity Block that the settings name, itself or by its group."""
 
-    Attributes:
-        reservation_id: Its id.
-        state: As EC2 has it, such as ``active``; ``missing``: the account has none of that id.
-        is_block: Whether it is a Capacity Block.
-        instance_type: Its instance type; empty: not known.
-        total: Number of instances.
-        left: How many of them are free.
-        begins: When it starts; None: it has started, or that is not known.
-        ends: When it ends; None: when it is cancelled.
-    """
-
-    reservation_id: str
-    state: str
-    is_block: bool = False
-    instance_type: str = ""
-    total: int = 0
-    left: int = 0
-    begins: datetime | None = None
-    ends: datetime | None = None
+    reservation_id: str = Field(description="Its id.")
+    state: str = Field(description="As EC2 has it, such as `active`; `missing`: the account has none of that id.")
+    is_block: bool = Field(default=False, description="Whether it is a Capacity Block.")
+    instance_type: str = Field(default="", description="Its instance type; empty: not known.")
+    total: int = Field(default=0, description="Number of instances.")
+    left: int = Field(default=0, description="How many of them are free.")
+    begins: datetime | None = Field(
+        default=None, description="When it starts; None: it has started, or that is not known."
+    )
+    ends: datetime | None = Field(default=None, description="When it ends; None: when it is cancelled.")
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What the deployment costs an hour, as it is now.
+    """What the deployment costs an hour, as it is now."""
 
-    Attributes:
-        hourly_usd: All of it.
-        nodes_usd: The running compute nodes.
-        standing_usd: Everything else, as if all stacks existed.
-        unpriced: Names of parts that are not in the sums.
-        source: Where the prices come from, and of which day.
-    """
-
-    hourly_usd: float
-    nodes_usd: float
-    standing_usd: float
-    unpriced: tuple[str, ...]
-    source: str
+    hourly_usd: float = Field(description="All of it.")
+    nodes_usd: float = Field(description="The running compute nodes.")
+    standing_usd: float = Field(description="Everything else, as if all stacks existed.")
+    unpriced: tuple[str, ...] = Field(description="Names of parts that are not in the sums.")
+    source: str = Field(description="Where the prices come from, and of which day.")
 
 
 class Status(Document):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
 
 UNIT = "ultracluster-software"
 """The unit on the head node that builds it (nodes/software.sh). A restart is a retry."""
@@ -35,40 +37,24 @@ Lines within a section start with a space. Nodes are those that failed in the la
 
 @dataclass(frozen=True)
 class FailedNode:
-    """A node that failed to start.
+    """A node that failed to start."""
 
-    Attributes:
-        name: Its name in Slurm.
-        time: When it failed, ISO 8601 in UTC without a zone.
-        reason: Why, as the last line of its log.
-    """
-
-    name: str
-    time: str
-    reason: str
+    name: str = Field(description="Its name in Slurm.")
+    time: str = Field(description="When it failed, ISO 8601 in UTC without a zone.")
+    reason: str = Field(description="Why, as the last line of its log.")
 
 
 @dataclass(frozen=True)
 class Software:
-    """The Python environment and programs of training jobs.
+    """The Python environment and programs of training jobs."""
 
-    Attributes:
-        state: ``building``, ``ready`` or ``failed``; empty: not known yet.
-        unit: State of the systemd unit, such as ``active``.
-        environment: Its name; empty: not known.
-        since: Since when it has the state, ISO 8601; empty: not known.
-        reason: Why it failed; empty: it did not.
-        log: The end of its log.
-        failed_nodes: Compute nodes that failed to start.
-    """
-
-    state: str
-    unit: str
-    environment: str
-    since: str
-    reason: str
-    log: tuple[str, ...]
-    failed_nodes: tuple[FailedNode, ...]
+    state: str = Field(description="`building`, `ready` or `failed`; empty: not known yet.")
+    unit: str = Field(description="State of the systemd unit, such as `active`.")
+    environment: str = Field(description="Its name; empty: not known.")
+    since: str = Field(description="Since when it has the state, ISO 8601; empty: not known.")
+    reason: str = Field(description="Why it failed; empty: it did not.")
+    log: tuple[str, ...] = Field(description="The end of its log.")
+    failed_nodes: tuple[FailedNode, ...] = Field(description="Compute nodes that failed to start.")
 
     @property
     def is_interrupted(self) -> bool:

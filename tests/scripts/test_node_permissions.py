@@ -1,4 +1,4 @@
-"""What the credentials of a node open, which any job on a compute node has, and what they do not.
+"""What the permissions of a node allow, which any job on a compute node has, and what they do not.
 
 The cluster has login nodes, and a bootstrap of its own with a customer's key.
 """
@@ -19,6 +19,8 @@ from emulator.aws import ACCOUNT, EmulatedAws
 from tests.scripts.account import Operated
 from tests.stacks.deployments import Raw, edited
 from tests.stacks.small_app import flat
+
+pytestmark = pytest.mark.slow
 
 REGION = "us-west-2"
 BUCKET = f"cdk-ml-team-assets-{ACCOUNT}-{REGION}"
@@ -79,7 +81,7 @@ def addresses(action: Mapping[str, Any]) -> list[str]:
     return [each.replace("${AWS::AccountId}", ACCOUNT) for each in found]
 
 
-def test_a_job_on_a_compute_node_reads_what_its_node_needs_and_nothing_of_others(
+def test_a_job_on_a_compute_node_reads_what_its_node_needs_and_nothing_else(
     account: Operated, roles: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     account.act_as(account.environment, monkeypatch)

@@ -44,32 +44,13 @@ def nowhere(listed: list[dict[str, str]]) -> list[dict[str, str]]:
 
 CASES = [
     case(zones.zone, Status.PASS, "usw2-az4 (us-west-2d in this account) is available, opt-in-not-required"),
-    case(
-        zones.zone,
-        Status.FAIL,
-        "no zone usw2-az9 in us-west-2",
-        "there is usw2-az1, usw2-az2, usw2-az3, usw2-az4",
-        edit=in_zone("usw2-az9"),
-    ),
-    case(
-        zones.zone,
-        Status.FAIL,
-        "is constrained",
-        "there is usw2-az1, usw2-az2, usw2-az3",
-        describe_availability_zones=zone_that_is(State="constrained"),
-    ),
-    case(
-        zones.zone,
-        Status.FAIL,
-        "not-opted-in",
-        "`zone_id`",
-        describe_availability_zones=zone_that_is(OptInStatus="not-opted-in"),
-    ),
+    case(zones.zone, Status.FAIL, "no zone usw2-az9 in us-west-2", edit=in_zone("usw2-az9")),
+    case(zones.zone, Status.FAIL, "is constrained", describe_availability_zones=zone_that_is(State="constrained")),
+    case(zones.zone, Status.FAIL, "not-opted-in", describe_availability_zones=zone_that_is(OptInStatus="not-opted-in")),
     case(
         zones.zone,
         Status.WARN,
         "EC2 says: power is failing",
-        "wait",
         describe_availability_zones=zone_that_is(Messages=[{"Message": "power is failing"}]),
     ),
     case(zones.instance_types, Status.PASS, "usw2-az4 offers", "trn1.32xlarge"),
@@ -77,7 +58,6 @@ CASES = [
         zones.instance_types,
         Status.FAIL,
         "usw2-az3 does not offer trn1.32xlarge",
-        "usw2-az1, usw2-az4 offer all of c6i.4xlarge, trn1.32xlarge",
         edit=in_zone("usw2-az3"),
         base=new_network,
     ),
@@ -85,8 +65,6 @@ CASES = [
         zones.instance_types,
         Status.FAIL,
         "usw2-az4 does not offer trn1.32xlarge",
-        "in us-west-2, no zone offers them all",
-        "trn1.32xlarge is offered in no zone",
         base=new_network,
         describe_instance_type_offerings=nowhere,
     ),
@@ -103,8 +81,7 @@ CASES = [
         zones.endpoint_services,
         Status.FAIL,
         "no service com.amazonaws.us-west-2.dynamodb with interface endpoints",
-        "take dynamodb off `network.interface_endpoints`",
-        edit=with_endpoints("ssm", "dynamodb"),  # which is a gateway only
+        edit=with_endpoints("ssm", "dynamodb"),
         base=new_network,
     ),
     case(

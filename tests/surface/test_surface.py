@@ -13,14 +13,13 @@ import json
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import unified_diff
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock, patch
 
 import pytest
-from pydantic import BaseModel
 
 from config.pipeline import Pipeline
 from config.settings import Settings, load
@@ -31,6 +30,14 @@ GOLDEN = Path(__file__).with_name("golden.txt")
 PROGRAMS = [f"scripts.commands.{path.stem}" for path in (ROOT / "scripts/commands").glob("[a-z]*.py")]
 ABSENT = ("h5py", "numpy", "tokenizers", *(f"tokenizers.{name}" for name in ("implementations", "models", "trainers")))
 """What `prepare` imports that only the environment of training jobs has; its command line does not depend on it."""
+MODELS: Mapping[str, Sequence[str]] = {
+    "destroy": ["scripts.destroy.model.Destruction"],
+    "diagnose": ["scripts.diagnose.diagnose.Diagnosis"],
+    "fleet": ["scripts.fleet.document.Fleet"],
+    "inventory": ["scripts.inventory.model.Inventory"],
+    "upgrade": ["scripts.upgrade.upgrade.Result"],
+}
+"""What programs print with --json, by program."""
 INTERNAL_OUTPUT = re.compile(r"PublishOutput|ExportsOutput")
 """Outputs by which the CDK hands a value from one stack to another; the golden templates hold these."""
 
@@ -154,22 +161,13 @@ def json_keys() -> Iterator[str]:
     for file in (ROOT / "docs" / "schemas").glob("*.json"):
         schema = json.loads(file.read_text(encoding="utf-8"))
         yield from (f"{file.stem} --json {path}" for path, _ in fields(schema, schema))
-    for name, model in models().items():
-        schema = model.model_json_schema(mode="serialization")
-        yield from (f"{name} --json {path}" for path, _ in fields(schema, schema))
+    for name, models in MODELS.items():
+        for model in models:
+            module, _, attribute = model.rpartition(".")
+            schema = getattr(importlib.import_module(module), attribute).model_json_schema(mode="serialization")
+            yield from (f"{name} --json {path}" for path, _ in fields(schema, schema))
     for name, document in documents().items():
         yield from (f"{name} --json {path}" for path in keys(document))
-
-
-def models() -> dict[str, type[BaseModel]]:
-    """Return what each command prints as JSON."""
-    from scripts.destroy.model import Destruction
-    from scripts.diagnose.diagnose import Diagnosis
-    from scripts.fleet.document import Fleet
-    from scripts.inventory.model import Inventory
-    from scripts.upgrade.upgrade import Result
-
-    return {"destroy": Destruction, "diagnose": Diagnosis, "fleet": Fleet, "inventory": Inventory, "upgrade": Result}
 
 
 def documents() -> dict[str, Any]:

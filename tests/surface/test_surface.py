@@ -20,7 +20,6 @@ from typing import Any
 from unittest.mock import MagicMock, patch
 
 import pytest
-from pydantic import BaseModel
 
 from config.pipeline import Pipeline
 from config.settings import Settings, load
@@ -173,17 +172,6 @@ def json_keys() -> Iterator[str]:
             yield from (f"{name} --json {path}" for path, _ in fields(schema, schema))
     for name, document in documents().items():
         yield from (f"{name} --json {path}" for path in keys(document))
-
-
-def models() -> dict[str, type[BaseModel]]:
-    """Return what each command prints as JSON."""
-    from scripts.destroy.model import Destruction
-    from scripts.diagnose.diagnose import Diagnosis
-    from scripts.fleet.document import Fleet
-    from scripts.inventory.model import Inventory
-    from scripts.upgrade.upgrade import Result
-
-    return {"destroy": Destruction, "diagnose": Diagnosis, "fleet": Fleet, "inventory": Inventory, "upgrade": Result}
 
 
 def documents() -> dict[str, Any]:

@@ -10,10 +10,10 @@ from pathlib import Path
 from config.edit import set_values
 from tests.workflows.workflows import ROOT
 
-COPIED = (".github", "config", "scripts", "tests/toolchain", "tests/fork", "tests/config", "tests/workflows")
+COPIED = (".github", "config", "scripts", "tests/fork", "tests/config", "tests/workflows")
 FILES = ("Makefile", "pyproject.toml", "tests/configurations.py", "tests/conftest.py")
 TESTS = (
-    "tests/toolchain/test_schema.py",
+    "tests/config/test_schema.py",
     "tests/config/test_configurations.py",
     "tests/config/test_edit.py",
     "tests/config/test_pipeline.py",

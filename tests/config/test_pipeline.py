@@ -41,7 +41,7 @@ def write(tmp_path: Path) -> Write:
     return writer
 
 
-def complaint(path: Path) -> list[str]:
+def reported(path: Path) -> list[str]:
     with pytest.raises(SettingsError) as error:
         load(path)
     return [line.removeprefix(f"{path}:") for line in str(error.value).splitlines()]
@@ -101,7 +101,7 @@ def test_the_schema_is_current_and_the_file_follows_it() -> None:
     ],
 )
 def test_violations(write: Write, old: str, new: str, expected: str) -> None:
-    found = complaint(write((old, new)))
+    found = reported(write((old, new)))
 
     assert any(line.partition(": ")[2].startswith(expected) for line in found), found
 
@@ -111,7 +111,7 @@ def test_settings_for_another_account_are_refused(write: Write) -> None:
     dev = path.parent / "config" / "dev.yaml"
     dev.write_text(dev.read_text(encoding="utf-8").replace("account: null ", 'account: "210987654321" '))
 
-    [line] = complaint(path)
+    [line] = reported(path)
 
     assert "stages[0].environment: got '210987654321'; allowed: account null or 123456789012" in line
 
@@ -121,7 +121,7 @@ def test_two_stages_whose_settings_have_one_name_are_refused(write: Write) -> No
     prod = path.parent / "config" / "trn1-16.yaml"
     prod.write_text(prod.read_text(encoding="utf-8").replace("name: trn1-16 ", "name: dev "), encoding="utf-8")
 
-    [found] = complaint(path)
+    [found] = reported(path)
 
     assert found.startswith("13: stages[1].environment: got 'dev'; allowed: another deployment name for each stage")
     assert "config/trn1-16.yaml says so, as does that of stages[0]" in found

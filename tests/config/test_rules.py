@@ -151,6 +151,10 @@ IMAGE = "ami-0123456789abcdef0"
         ({}, []),
         ({f"{RESOURCE}.max_count": 64}, []),
         (LARGE, ["cluster.custom_ami"]),
+        (
+            {**LARGE, "cluster.overrides": {"Scheduling": {"SlurmQueues": [{"Name": "trn1", "Tags": []}]}}},
+            ["cluster.custom_ami"],
+        ),
         ({**LARGE, f"{RESOURCE}.instance_type": "c6i.4xlarge"}, []),
         ({**LARGE, "cluster.custom_ami": IMAGE}, []),
         (
@@ -164,7 +168,7 @@ IMAGE = "ami-0123456789abcdef0"
         ({"cluster.head_node.shared_storage": "efs"}, ["cluster.head_node.snapshots"]),
         ({"cluster.head_node": {"shared_storage": "efs", "snapshots": None}}, []),
     ],
-    ids=range(9),
+    ids=range(10),
 )
 def test_warnings(write: Write, values: dict[str, Any], warnings: list[str]) -> None:
     found = load(write(with_values(values))).warnings

@@ -44,7 +44,9 @@ def write_golden(directory: Path, templates: Mapping[str, Any], base: str | None
     if base is not None:
         others = renamed(directory.parent / base, directory.name)
         assert others.keys() == templates.keys()
-        patches = {stack: jsonpatch.make_patch(others[stack], template).patch for stack, template in templates.items()}
+        patches = {
+            stack: jsonpatch.make_patch(others[stack], template).patch for stack, template in sorted(templates.items())
+        }
         _write(directory / DIFFERENCES, {"base": base, "stacks": patches})
 
 

@@ -12,7 +12,7 @@ import pytest
 from config.edit import set_values
 from tests.workflows.workflows import ROOT
 
-COPIED = (".github", "config", "nodes", "scripts", "tests/fork", "tests/config", "tests/workflows")
+COPIED = (".github", "config", "scripts", "tests/fork", "tests/config", "tests/workflows")
 FILES = ("Makefile", "pyproject.toml", "tests/configurations.py", "tests/conftest.py")
 TESTS = (
     "tests/config/test_schema.py",

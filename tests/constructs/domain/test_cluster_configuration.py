@@ -361,10 +361,12 @@ def test_what_the_settings_accept_is_suppressed_once() -> None:
 def test_every_secret_is_found() -> None:
     overrides = {
         "DirectoryService": {"PasswordSecretArn": "a", "DomainName": "d"},
+        "Tools": [{"TokenSecretArn": "d"}],
         "Scheduling": {"SlurmSettings": {"MungeKeySecretArn": "b", "Database": {"PasswordSecretArn": "c"}}},
     }
     assert {".".join(map(str, place)): arn for place, arn in secret_arns(overrides)} == {
         "DirectoryService.PasswordSecretArn": "a",
+        "Tools.0.TokenSecretArn": "d",
         "Scheduling.SlurmSettings.MungeKeySecretArn": "b",
         "Scheduling.SlurmSettings.Database.PasswordSecretArn": "c",
     }

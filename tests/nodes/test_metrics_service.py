@@ -62,8 +62,8 @@ def sent(machine: Machine, command: str) -> list[dict[str, float]]:
     """Run a command on the machine and return what it sent for the node, by metric, call by call."""
     give(machine, "/usr/local/bin/aws", AWS)
     machine.write("/command.sh", command)
-    with machine.execute(["timeout", "40", "bash", "/command.sh"], sites=NO_INTERNET) as process:
-        output, errors = process.communicate(timeout=60)
+    with machine.execute(["timeout", "90", "bash", "/command.sh"], sites=NO_INTERNET) as process:
+        output, errors = process.communicate(timeout=100)
     assert (process.returncode, output, errors) == (0, "", "")
     requests: list[Any] = [json.loads(line) for line in machine.read("/var/log/metrics").splitlines()]
     assert {each["Namespace"] for each in requests} == {"UltraCluster"}
@@ -117,8 +117,7 @@ def test_it_runs_as_its_unit_has_it_and_ends_with_a_last_report(trn1: Machine) -
         cd {unit["WorkingDirectory"]}
         export {unit["Environment"]}
         {unit["ExecStart"]} &
-        until pgrep --full /opt/aws/neuron/bin/neuron-monitor >/dev/null; do sleep 0.1; done
-        sleep 0.5
+        until (($(cat /var/log/neuron-monitor 2>/dev/null | wc -l) > 2)); do sleep 0.1; done
         kill -TERM $!
         wait $!
         ! pgrep --full /opt/aws/neuron/bin/neuron-monitor || exit 1

@@ -140,8 +140,10 @@ def test_a_broken_bundle_is_told_and_not_kept(node: Path) -> None:
         f"run_bundle.sh: failed (24): {ADDRESS} could not be unpacked. To do: see above: "
     )
     assert not (home(node) / "bundles" / "0123456789abcdef").exists()
+    (home(node) / "bundles/new/files/old").touch()
     (node / "bundle.zip").write_bytes(whole)
     assert run(node).returncode == 0
+    assert not (home(node) / "current/old").exists(), "nothing of a run that did not come to its end"
 
 
 def test_a_script_that_the_bundle_does_not_have_is_told_and_the_current_bundle_stays(node: Path) -> None:

@@ -155,6 +155,21 @@ def test_a_newer_complete_one_stays(tmp_path: Path) -> None:
     assert names(tmp_path) == ["step-00000030", "step-00000040"]
 
 
+def test_what_cannot_be_removed_is_told_and_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(path: Path, **_: object) -> None:
+        raise OSError(f"{path.name} is busy")
+
+    saved(tmp_path, 10)
+    with monkeypatch.context() as patch:
+        patch.setattr("shutil.rmtree", refuse)
+        saved(tmp_path, 20, keep=1)
+    assert capsys.readouterr().err == "An old checkpoint was not removed: .step-00000010.removed is busy\n"
+    saved(tmp_path, 30, keep=1)
+    assert names(tmp_path) == ["step-00000030"]
+
+
 def test_what_is_not_a_checkpoint_stays(tmp_path: Path) -> None:
     (tmp_path / "step-00000001.kept-by-hand").mkdir()
     (tmp_path / "notes").touch()

@@ -132,6 +132,13 @@ def test_a_resumed_run_has_each_step_once(tmp_path: Path) -> None:
     assert (tmp_path / METRICS).read_bytes().count(b"\n") == 8
 
 
+def test_a_damaged_list_of_attempts_is_written_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tmp_path.joinpath(RUN).write_text('{"attempts": ')
+    record(tmp_path, [1])
+    assert len(read_run(tmp_path).attempts) == 1
+    assert f"{tmp_path / RUN} is damaged" in capsys.readouterr().err
+
+
 def test_a_full_disk_costs_lines_but_not_the_run(tmp_path: Path) -> None:
     def run() -> None:
         recorder = record(tmp_path, [1, 2])

@@ -16,7 +16,7 @@ from scripts.clock import Changes, Clock, with_retries
 from scripts.command import DONE, OperationError, Say
 from scripts.document import Document
 from scripts.logs import jobs, streams
-from scripts.logs.choice import Line, Selection, select, select_controller_lines, select_job
+from scripts.logs.selection import Line, Selection, select, select_controller_lines, select_job
 from scripts.logs.streams import LogEvents, Tail
 from scripts.remote import nodes
 from scripts.remote.head_node import HeadNode, HeadNodeError

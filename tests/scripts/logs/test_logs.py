@@ -6,7 +6,6 @@ import json
 import re
 import sys
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from scripts.clock import Clock
 from scripts.commands import logs
 from scripts.deployment import Deployment
-from scripts.logs import choice, show, streams
+from scripts.logs import selection, show, streams
 from scripts.remote import head_node, nodes
 from scripts.remote.streamed_command import create_log_group
 from tests.scripts.account import Operated
@@ -78,34 +77,6 @@ def test_a_period_without_a_line(operated: Operated, run_logs: Logs, capsys: pyt
     assert re.fullmatch(r"No line from [\d: -]+ to [\d: -]+ UTC\. For an earlier time: --since 7d\n", errors)
 
 
-def test_the_last_lines_are_found_at_any_time_back(
-    operated: Operated, run_logs: Logs, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """They are searched from the newest back, in longer and longer periods."""
-    ages = [6000, 3000, 1000, 300, 90, 30, 26, 24, 6, 4, 1]
-    log_at(operated, f"{head_prefix(operated)}slurmctld", *ages)
-    for count in (1, 5, 7, 11):
-        assert run_logs("slurmctld", "--since", "7d", "--lines", str(count)) == 0
-        output = without_times(capsys.readouterr().out)
-        assert output == "".join(f"head-node slurmctld | {age}\n" for age in ages[-count:])
-
-
-def test_too_many_lines_are_truncated(
-    operated: Operated, run_logs: Logs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(streams, "EVENTS_PER_CALL", 10)
-    monkeypatch.setattr(streams, "MOST_CALLS", 4)
-    log_at(operated, f"{head_prefix(operated)}slurmctld", *(15 - number / 100 for number in range(100)), 3)
-    operated.calls()
-    assert run_logs("slurmctld", "--lines", "100") == 0
-    output, errors = capsys.readouterr()
-    assert operated.calls().count("logs:FilterLogEvents") == 4
-    assert len(output.splitlines()) == 31
-    assert "There are too many lines from " in errors
-    assert run_logs("slurmctld", "--lines", "1") == 0
-    assert capsys.readouterr().err == "", "all that was wanted was found"
-
-
 def test_calls_do_not_grow_with_nodes_and_lines(operated: Operated, run_logs: Logs) -> None:
     for number in range(60):
         operated.log(f"ip-10-0-98-{number}.i-{number:017x}.slurmd", *["x"] * 300)
@@ -159,8 +130,8 @@ def test_the_newest_group_of_this_cluster_is_used(operated: Operated) -> None:
 def test_the_logs_of_a_terminated_head_node(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> None:
     operated.log(f"{GONE_HOST}.{GONE}.clustermgtd", "x")
     monkeypatch.setattr(nodes, "list_present", lambda _: [])
-    selection = choice.select(operated.deployment(), "head-node", "", print)
-    assert [each.instance_id for each in selection.streams] == [GONE]
+    selected = selection.select(operated.deployment(), "head-node", "", print)
+    assert [each.instance_id for each in selected.streams] == [GONE]
 
 
 def test_names_that_mean_nothing_are_rejected(
@@ -247,24 +218,6 @@ def test_each_line_is_shown_once(
     assert run_logs("slurmctld", "--follow", "--json") == 130
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line["message"] for line in lines] == ["one", "two", "three"]
-
-
-def test_only_the_last_minutes_are_read_again(
-    operated: Operated, run_logs: Logs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(streams, "EVENTS_PER_CALL", 10)
-    operated.log(f"{head_prefix(operated)}slurmctld", *["x"] * 100)
-    ahead, now = timedelta(), Clock.now
-
-    def pass_time() -> None:
-        nonlocal ahead
-        ahead += timedelta(minutes=10)
-
-    monkeypatch.setattr(Clock, "now", lambda self: now(self) + ahead)
-    follow(monkeypatch, pass_time, operated.calls, lambda: None)
-    assert run_logs("slurmctld", "--follow") == 130
-    assert operated.calls().count("logs:FilterLogEvents") == 2
-    assert len(capsys.readouterr().out.splitlines()) == 100
 
 
 def test_following_continues_after_a_while_without_an_answer(

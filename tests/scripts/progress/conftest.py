@@ -1,17 +1,17 @@
-"""CloudFormation as `told_account` has it, for the tests of progress."""
+"""CloudFormation as `fake_cloudformation` has it, for the tests of progress."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.scripts.progress.told_account import ToldClock, ToldCloudFormation
+from tests.scripts.progress.fake_cloudformation import FakeClock, FakeCloudFormation
 
 
 @pytest.fixture
-def clock() -> ToldClock:
-    return ToldClock()
+def clock() -> FakeClock:
+    return FakeClock()
 
 
 @pytest.fixture
-def told(clock: ToldClock) -> ToldCloudFormation:
-    return ToldCloudFormation(clock)
+def api(clock: FakeClock) -> FakeCloudFormation:
+    return FakeCloudFormation(clock)

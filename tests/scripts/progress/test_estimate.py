@@ -20,7 +20,7 @@ from scripts.progress.estimate import (
 )
 from scripts.progress.events import StackEvent, StackOperation, operation
 from scripts.stacks import CLUSTER, NESTED
-from tests.scripts.progress.told_account import START, template
+from tests.scripts.progress.fake_cloudformation import START, template
 
 NAT, FILES, TOPIC = "AWS::EC2::NatGateway", "AWS::FSx::FileSystem", "AWS::SNS::Topic"
 GRAPH = graph_of_template({"Resources": template(Nat=NAT, After=f"{TOPIC} Nat", Files=FILES)})
@@ -34,8 +34,8 @@ def after(*entries: tuple[float, str, str], action: str = "CREATE", own: str = "
         name, kind, physical = [*what.split("="), ""][:3] if what else ("stack", NESTED, "arn")
         return StackEvent(f"{seconds}{what}{status}", "arn", "stack", name, physical, kind, status, "", when(seconds))
 
-    told = [event(0, "", f"{action}_IN_PROGRESS"), *(event(*each) for each in entries)]
-    found = operation([*told, *([event(1000, "", own)] if own else [])])
+    events = [event(0, "", f"{action}_IN_PROGRESS"), *(event(*each) for each in entries)]
+    found = operation([*events, *([event(1000, "", own)] if own else [])])
     assert found
     return found
 

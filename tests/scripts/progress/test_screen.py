@@ -14,27 +14,27 @@ from scripts.progress.model import progress
 from scripts.progress.screen import picture
 from scripts.progress.tracker import Tracker
 from scripts.progress.watch import watch
-from tests.scripts.progress import told_account as account
-from tests.scripts.progress.told_account import NETWORK, PART, START, ToldClock, ToldCloudFormation
+from tests.scripts.progress import fake_cloudformation as fake
+from tests.scripts.progress.fake_cloudformation import NETWORK, PART, START, FakeClock, FakeCloudFormation
 
 LONG = "NetworkVpcPublicSubnetRouteTableAssociationOfAVeryLongName"
 
 
-def drawn(told: ToldCloudFormation, clock: ToldClock, seconds: float, *, height: int = 40, trouble: str = "") -> str:
+def drawn(api: FakeCloudFormation, clock: FakeClock, seconds: float, *, height: int = 40, trouble: str = "") -> str:
     """Return the picture at a time."""
     clock.time = START + timedelta(seconds=seconds)
-    tracker = Tracker(account.deployment(told))
+    tracker = Tracker(fake.deployment(api))
     for _ in range(3):
         tracker.refresh()
     console = Console(file=io.StringIO(), width=80, record=True)
     current = progress(tracker, clock.now()).model_copy(update={"trouble": trouble or None})
-    console.print(picture(account.deployment(told), current, height))
+    console.print(picture(fake.deployment(api), current, height))
     return console.export_text()
 
 
-def test_the_picture_of_a_creation(told: ToldCloudFormation, clock: ToldClock) -> None:
-    account.creation(told)
-    lines = [line.split() for line in drawn(told, clock, 631).splitlines()]
+def test_the_picture_of_a_creation(api: FakeCloudFormation, clock: FakeClock) -> None:
+    fake.creation(api)
+    lines = [line.split() for line in drawn(api, clock, 631).splitlines()]
     bar = "━━━━━━━━"
     assert lines[0] == ["trn1-16:", "10", "min", "21", "s", "so", "far,", "~6", "min", "more"]
     assert lines[2:] == [
@@ -48,40 +48,42 @@ def test_the_picture_of_a_creation(told: ToldCloudFormation, clock: ToldClock) -
     ]
 
 
-def test_the_picture_names_the_failure_and_the_roll_back(told: ToldCloudFormation, clock: ToldClock) -> None:
-    told.tell(NETWORK, (0, "", "CREATE_IN_PROGRESS"), (1, "A=AWS::EC2::EIP", "CREATE_FAILED"), reason="limit reached")
-    told.tell(NETWORK, (2, "", "ROLLBACK_IN_PROGRESS"))
-    text = drawn(told, clock, 10)
+def test_the_picture_names_the_failure_and_the_roll_back(api: FakeCloudFormation, clock: FakeClock) -> None:
+    api.add_events(
+        NETWORK, (0, "", "CREATE_IN_PROGRESS"), (1, "A=AWS::EC2::EIP", "CREATE_FAILED"), reason="limit reached"
+    )
+    api.add_events(NETWORK, (2, "", "ROLLBACK_IN_PROGRESS"))
+    text = drawn(api, clock, 10)
     assert "rolling back 10 s" in text
     assert f"failed: {NETWORK} A: limit reached" in text
 
 
 @pytest.mark.parametrize("seconds", range(0, 960, 60))
-def test_80_columns_are_enough(told: ToldCloudFormation, clock: ToldClock, seconds: float) -> None:
-    account.creation(told)
-    told.tell(NETWORK, (11, f"{LONG}=AWS::EC2::EIP", "CREATE_IN_PROGRESS"))
-    text = drawn(told, clock, seconds, trouble="Rate exceeded " * 20)
+def test_80_columns_are_enough(api: FakeCloudFormation, clock: FakeClock, seconds: float) -> None:
+    fake.creation(api)
+    api.add_events(NETWORK, (11, f"{LONG}=AWS::EC2::EIP", "CREATE_IN_PROGRESS"))
+    text = drawn(api, clock, seconds, trouble="Rate exceeded " * 20)
     assert max(map(len, text.splitlines())) <= 80
     assert (f"  {LONG[:28]}…" in text) == (60 <= seconds < 160)
 
 
-def test_it_is_not_higher_than_the_terminal(told: ToldCloudFormation, clock: ToldClock) -> None:
-    told.tell(PART, (0, "", "CREATE_IN_PROGRESS"))
-    told.tell(PART, *((1, f"R{number}=AWS::EC2::EIP", "CREATE_IN_PROGRESS") for number in range(30)))
-    assert "and 25 more" in drawn(told, clock, 10)
-    assert len(drawn(told, clock, 10, height=8).splitlines()) < 8
+def test_it_is_not_higher_than_the_terminal(api: FakeCloudFormation, clock: FakeClock) -> None:
+    api.add_events(PART, (0, "", "CREATE_IN_PROGRESS"))
+    api.add_events(PART, *((1, f"R{number}=AWS::EC2::EIP", "CREATE_IN_PROGRESS") for number in range(30)))
+    assert "and 25 more" in drawn(api, clock, 10)
+    assert len(drawn(api, clock, 10, height=8).splitlines()) < 8
 
 
-def test_a_terminal_gets_the_picture_and_at_last_the_summary(told: ToldCloudFormation, clock: ToldClock) -> None:
-    account.creation(told)
+def test_a_terminal_gets_the_picture_and_at_last_the_summary(api: FakeCloudFormation, clock: FakeClock) -> None:
+    fake.creation(api)
     written = io.StringIO()
     console = Console(file=written, width=80, height=30, force_terminal=True, color_system=None)
-    assert watch(account.deployment(told), console, clock=clock, as_json=False) == 0
+    assert watch(fake.deployment(api), console, clock=clock, as_json=False) == 0
     assert "~3 min more" in written.getvalue()
     assert written.getvalue().endswith("trn1-16: complete after 14 min 50 s.\n")
 
 
-def logged(told: ToldCloudFormation, clock: ToldClock, minutes: float = 60) -> list[tuple[float, str]]:
+def logged(api: FakeCloudFormation, clock: FakeClock, minutes: float = 60) -> list[tuple[float, str]]:
     """Watch without a terminal, and return the lines with the time at which they came."""
     written = io.StringIO()
     found: list[tuple[float, str]] = []
@@ -91,43 +93,45 @@ def logged(told: ToldCloudFormation, clock: ToldClock, minutes: float = 60) -> l
         found.extend((clock.elapsed, line) for line in text[len(found) :])
 
     clock.meanwhile = note
-    watch(account.deployment(told), Console(file=written, width=80), clock=clock, as_json=False, timeout=minutes)
+    watch(fake.deployment(api), Console(file=written, width=80), clock=clock, as_json=False, timeout=minutes)
     note()
     return found
 
 
-def test_a_log_is_never_silent_for_long_and_never_flooded(told: ToldCloudFormation, clock: ToldClock) -> None:
-    account.creation(told)
-    lines = logged(told, clock)
+def test_a_log_is_never_silent_for_long_and_never_flooded(api: FakeCloudFormation, clock: FakeClock) -> None:
+    fake.creation(api)
+    lines = logged(api, clock)
     times = [time for time, _ in lines]
     assert max(later - earlier for earlier, later in pairwise(times)) <= SECONDS_WITHOUT_LINE + 5
     assert sum(time < 880 for time in times) < 880 / 5 / 2
     assert any("trn1-16 1/2, Wait" in line for _, line in lines), "what takes so long is named"
 
 
-def test_many_failures_at_once_are_not_all_told(told: ToldCloudFormation, clock: ToldClock) -> None:
-    told.tell(NETWORK, (0, "", "CREATE_IN_PROGRESS"))
-    told.tell(NETWORK, *((1, f"R{number}=AWS::EC2::EIP", "CREATE_FAILED") for number in range(90)), reason="limit")
+def test_many_failures_at_once_are_not_all_told(api: FakeCloudFormation, clock: FakeClock) -> None:
+    api.add_events(NETWORK, (0, "", "CREATE_IN_PROGRESS"))
+    api.add_events(NETWORK, *((1, f"R{number}=AWS::EC2::EIP", "CREATE_FAILED") for number in range(90)), reason="limit")
     clock.sleep(10)
-    tracker = Tracker(account.deployment(told))
+    tracker = Tracker(fake.deployment(api))
     tracker.refresh()
     console = Console(file=io.StringIO(), width=80, record=True)
-    lines = Lines(account.deployment(told), console)
+    lines = Lines(fake.deployment(api), console)
     lines.show(progress(tracker, clock.now()))
     assert len(console.export_text().splitlines()) == LINES_AT_ONCE + 1
 
 
-def test_words_in_brackets_are_printed_as_they_are(told: ToldCloudFormation, clock: ToldClock) -> None:
-    told.tell(NETWORK, (0, "", "CREATE_IN_PROGRESS"))
-    told.tell(NETWORK, (1, "A=AWS::EC2::EIP", "CREATE_FAILED"), reason="status [FAILED] from [bold]custom[/] resource")
-    told.tell(NETWORK, (2, "", "ROLLBACK_COMPLETE"))
-    text = "\n".join(line for _, line in logged(told, clock))
+def test_words_in_brackets_are_printed_as_they_are(api: FakeCloudFormation, clock: FakeClock) -> None:
+    api.add_events(NETWORK, (0, "", "CREATE_IN_PROGRESS"))
+    api.add_events(
+        NETWORK, (1, "A=AWS::EC2::EIP", "CREATE_FAILED"), reason="status [FAILED] from [bold]custom[/] resource"
+    )
+    api.add_events(NETWORK, (2, "", "ROLLBACK_COMPLETE"))
+    text = "\n".join(line for _, line in logged(api, clock))
     assert text.count("status [FAILED] from [bold]custom[/] resource") == 2
 
 
-def test_the_summary_says_what_took_longest(told: ToldCloudFormation, clock: ToldClock) -> None:
-    account.creation(told)
-    lines = [" ".join(line.split()) for _, line in logged(told, clock)]
+def test_the_summary_says_what_took_longest(api: FakeCloudFormation, clock: FakeClock) -> None:
+    fake.creation(api)
+    lines = [" ".join(line.split()) for _, line in logged(api, clock)]
     assert "trn1-16-network created 2 min 30 s 2 min 28 s Only" in lines
     assert "trn1-16 created 5 min 11 s 4 min 29 s Wait" in lines
     assert "35 s HeadNode" in lines

@@ -13,15 +13,15 @@ from scripts.progress.model import progress
 from scripts.progress.tracker import BUDGET, Tracker
 from scripts.progress.watch import watch
 from scripts.stacks import CLUSTER, NESTED
-from tests.scripts.progress import told_account as account
-from tests.scripts.progress.told_account import (
+from tests.scripts.progress import fake_cloudformation as fake
+from tests.scripts.progress.fake_cloudformation import (
     MONITORING,
     NETWORK,
     OWN,
     PART,
     STORAGE,
-    ToldClock,
-    ToldCloudFormation,
+    FakeClock,
+    FakeCloudFormation,
     aged,
     arn,
 )
@@ -30,28 +30,28 @@ TOPIC = "Topic=AWS::SNS::Topic"
 
 
 def test_50_queues_and_20_000_events_keep_to_the_budget_and_are_read_at_last(
-    told: ToldCloudFormation, clock: ToldClock
+    api: FakeCloudFormation, clock: FakeClock
 ) -> None:
-    aged(told, NETWORK, STORAGE, MONITORING)
-    told.tell(PART, (0, "", "UPDATE_IN_PROGRESS"), (1, f"Cluster={CLUSTER}=trn1-16", "UPDATE_IN_PROGRESS"))
-    told.tell(OWN, (2, "", "UPDATE_IN_PROGRESS"))
+    aged(api, NETWORK, STORAGE, MONITORING)
+    api.add_events(PART, (0, "", "UPDATE_IN_PROGRESS"), (1, f"Cluster={CLUSTER}=trn1-16", "UPDATE_IN_PROGRESS"))
+    api.add_events(OWN, (2, "", "UPDATE_IN_PROGRESS"))
     for number in range(50):
         queue = f"Queue{number}={NESTED}={arn(f'queue-{number}')}"
-        told.tell(OWN, (3, queue, "UPDATE_IN_PROGRESS"))
-        told.tell(f"queue-{number}", (4, "", "UPDATE_IN_PROGRESS"))
-        told.tell(f"queue-{number}", *((5, f"R{each}={NESTED}", "UPDATE_COMPLETE") for each in range(400)))
-        told.tell(f"queue-{number}", (6, "", "UPDATE_COMPLETE"))
-    told.tell(
+        api.add_events(OWN, (3, queue, "UPDATE_IN_PROGRESS"))
+        api.add_events(f"queue-{number}", (4, "", "UPDATE_IN_PROGRESS"))
+        api.add_events(f"queue-{number}", *((5, f"R{each}={NESTED}", "UPDATE_COMPLETE") for each in range(400)))
+        api.add_events(f"queue-{number}", (6, "", "UPDATE_COMPLETE"))
+    api.add_events(
         OWN, *((7, f"Queue{number}={NESTED}={arn(f'queue-{number}')}", "UPDATE_COMPLETE") for number in range(50))
     )
-    told.tell(OWN, (8, "", "UPDATE_COMPLETE"))
-    told.tell(PART, (9, f"Cluster={CLUSTER}=trn1-16", "UPDATE_COMPLETE"), (10, "", "UPDATE_COMPLETE"))
+    api.add_events(OWN, (8, "", "UPDATE_COMPLETE"))
+    api.add_events(PART, (9, f"Cluster={CLUSTER}=trn1-16", "UPDATE_COMPLETE"), (10, "", "UPDATE_COMPLETE"))
     clock.time += timedelta(seconds=20)
-    tracker = Tracker(account.deployment(told))
+    tracker = Tracker(fake.deployment(api))
     counts: list[int] = []
     for _ in range(20_000 // 100 // 7 + 20):
         tracker.refresh()
-        counts.append(len(told.counted()))
+        counts.append(len(api.counted()))
     assert max(counts) <= BUDGET
     assert tracker.is_complete
     [cluster] = progress(tracker, clock.now()).stacks
@@ -59,12 +59,12 @@ def test_50_queues_and_20_000_events_keep_to_the_budget_and_are_read_at_last(
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])
-def test_the_other_cluster_of_an_upgrade_is_told(told: ToldCloudFormation, clock: ToldClock, is_terminal: bool) -> None:
-    account.creation(told)
+def test_the_other_cluster_of_an_upgrade_is_told(api: FakeCloudFormation, clock: FakeClock, is_terminal: bool) -> None:
+    fake.creation(api)
     other = {"StackName": "trn1-16-cluster-2", "Description": "Trn1 UltraCluster trn1-16: cluster"}
-    told.listed = [{**other, "StackStatus": "DELETE_IN_PROGRESS"}]
+    api.listed = [{**other, "StackStatus": "DELETE_IN_PROGRESS"}]
     console = Console(width=100, height=50, file=io.StringIO(), force_terminal=is_terminal, color_system=None)
-    watch(account.deployment(told), console, clock=clock, as_json=False)
+    watch(fake.deployment(api), console, clock=clock, as_json=False)
     text = cast("io.StringIO", console.file).getvalue()
     sentence = "trn1-16-cluster-2 is DELETE_IN_PROGRESS: another cluster of this deployment, which costs, too"
     assert sentence in text.partition("slowest")[0], "while it goes on"
@@ -73,16 +73,18 @@ def test_the_other_cluster_of_an_upgrade_is_told(told: ToldCloudFormation, clock
 
 
 @pytest.mark.parametrize("missed", [True, False])
-def test_started_again_it_shows_the_same(told: ToldCloudFormation, clock: ToldClock, *, missed: bool) -> None:
+def test_started_again_it_shows_the_same(api: FakeCloudFormation, clock: FakeClock, *, missed: bool) -> None:
     """Whoever looks all the time and whoever looks for the first time know the same."""
-    account.creation(told)
+    fake.creation(api)
     if missed:
-        told.tell(PART, (700, f"Cluster={CLUSTER}", "CREATE_FAILED"), (701, "", "ROLLBACK_IN_PROGRESS"), reason="no")
-        told.tell(PART, (830, "", "ROLLBACK_COMPLETE"))
-    always = Tracker(account.deployment(told))
+        api.add_events(
+            PART, (700, f"Cluster={CLUSTER}", "CREATE_FAILED"), (701, "", "ROLLBACK_IN_PROGRESS"), reason="no"
+        )
+        api.add_events(PART, (830, "", "ROLLBACK_COMPLETE"))
+    always = Tracker(fake.deployment(api))
     for _ in range(60):
         clock.sleep(15)
-        anew = Tracker(account.deployment(told))
+        anew = Tracker(fake.deployment(api))
         for _ in range(3):
             always.refresh()
             anew.refresh()
@@ -90,11 +92,11 @@ def test_started_again_it_shows_the_same(told: ToldCloudFormation, clock: ToldCl
 
 
 def test_without_the_permission_to_read_templates_bars_show_what_is_in_events(
-    told: ToldCloudFormation, clock: ToldClock
+    api: FakeCloudFormation, clock: FakeClock
 ) -> None:
-    account.creation(told)
-    told.failing["GetTemplate"] = account.refusal("AccessDenied", "not authorized", "GetTemplate")
-    tracker = Tracker(account.deployment(told))
+    fake.creation(api)
+    api.failing["GetTemplate"] = fake.refusal("AccessDenied", "not authorized", "GetTemplate")
+    tracker = Tracker(fake.deployment(api))
     clock.sleep(300)
     tracker.refresh()
     found = progress(tracker, clock.now())
@@ -102,16 +104,16 @@ def test_without_the_permission_to_read_templates_bars_show_what_is_in_events(
     assert [(each.resources_done, each.resources) for each in found.stacks] == [(1, 1), (0, 1)]
 
 
-def test_each_template_is_read_once_and_gives_the_size_of_the_bar(told: ToldCloudFormation, clock: ToldClock) -> None:
-    account.creation(told)
-    told.templates[arn(NETWORK)] = account.template(Only="AWS::SNS::Topic", More="AWS::EC2::NatGateway Only")
-    tracker = Tracker(account.deployment(told))
+def test_each_template_is_read_once_and_gives_the_size_of_the_bar(api: FakeCloudFormation, clock: FakeClock) -> None:
+    fake.creation(api)
+    api.templates[arn(NETWORK)] = fake.template(Only="AWS::SNS::Topic", More="AWS::EC2::NatGateway Only")
+    tracker = Tracker(fake.deployment(api))
     for _ in range(5):
         clock.sleep(10)
         tracker.refresh()
     [network] = progress(tracker, clock.now()).stacks
     assert (network.resources_done, network.resources, network.left_seconds) == (0, 2, 105)
-    assert told.counted().count("GetTemplate") == 1
+    assert api.counted().count("GetTemplate") == 1
 
 
 @pytest.mark.parametrize(
@@ -120,29 +122,31 @@ def test_each_template_is_read_once_and_gives_the_size_of_the_bar(told: ToldClou
     ids=["its change set", "one of several pages", "one of an earlier update"],
 )
 def test_an_update_is_as_large_as_its_change_set(
-    told: ToldCloudFormation, clock: ToldClock, further: int, status: str, total: int
+    api: FakeCloudFormation, clock: FakeClock, further: int, status: str, total: int
 ) -> None:
-    aged(told, NETWORK)
-    told.tell(NETWORK, (0, "", "UPDATE_IN_PROGRESS"), (1, TOPIC, "UPDATE_IN_PROGRESS"), (9, TOPIC, "UPDATE_COMPLETE"))
+    aged(api, NETWORK)
+    api.add_events(
+        NETWORK, (0, "", "UPDATE_IN_PROGRESS"), (1, TOPIC, "UPDATE_IN_PROGRESS"), (9, TOPIC, "UPDATE_COMPLETE")
+    )
     names = ["Topic", "Nat", *map(str, range(further))]
-    told.change_sets[arn(NETWORK)] = [
+    api.change_sets[arn(NETWORK)] = [
         {"ResourceChange": {"LogicalResourceId": name, "ResourceType": "AWS::EC2::NatGateway"}} for name in names
     ]
-    told.execution_status = status
+    api.execution_status = status
     clock.sleep(20)
-    tracker = Tracker(account.deployment(told))
+    tracker = Tracker(fake.deployment(api))
     tracker.refresh()
     [network] = progress(tracker, clock.now()).stacks
     assert (network.resources_done, network.resources) == (1, total)
     assert (network.left_seconds == 105) is (total == 2)
 
 
-def test_stacks_of_an_earlier_operation_are_no_part_of_the_next(told: ToldCloudFormation, clock: ToldClock) -> None:
+def test_stacks_of_an_earlier_operation_are_no_part_of_the_next(api: FakeCloudFormation, clock: FakeClock) -> None:
     nested = f"Provider={NESTED}={arn('provider')}"
-    told.tell(PART, (0, "", "UPDATE_IN_PROGRESS"), (1, nested, "UPDATE_IN_PROGRESS"))
-    told.tell("provider", (2, "", "UPDATE_IN_PROGRESS"), (8, "", "UPDATE_COMPLETE"))
-    told.tell(PART, (9, nested, "UPDATE_COMPLETE"), (10, "", "UPDATE_COMPLETE"), (20, "", "UPDATE_IN_PROGRESS"))
-    tracker = Tracker(account.deployment(told))
+    api.add_events(PART, (0, "", "UPDATE_IN_PROGRESS"), (1, nested, "UPDATE_IN_PROGRESS"))
+    api.add_events("provider", (2, "", "UPDATE_IN_PROGRESS"), (8, "", "UPDATE_COMPLETE"))
+    api.add_events(PART, (9, nested, "UPDATE_COMPLETE"), (10, "", "UPDATE_COMPLETE"), (20, "", "UPDATE_IN_PROGRESS"))
+    tracker = Tracker(fake.deployment(api))
     found = []
     for _ in range(3):
         clock.sleep(8)
@@ -152,10 +156,10 @@ def test_stacks_of_an_earlier_operation_are_no_part_of_the_next(told: ToldCloudF
     assert found == [["Provider"], ["Provider"], []]
 
 
-def test_parts_that_are_yet_to_be_created_count(told: ToldCloudFormation, clock: ToldClock) -> None:
-    account.creation(told)
+def test_parts_that_are_yet_to_be_created_count(api: FakeCloudFormation, clock: FakeClock) -> None:
+    fake.creation(api)
     clock.sleep(170)
-    tracker = Tracker(account.deployment(told))
+    tracker = Tracker(fake.deployment(api))
     tracker.refresh()
     found = progress(tracker, clock.now())
     assert found.not_begun == (STORAGE, PART, MONITORING)
@@ -167,28 +171,28 @@ def test_parts_that_are_yet_to_be_created_count(told: ToldCloudFormation, clock:
     "statuses", [["UPDATE_IN_PROGRESS"], ["CREATE_IN_PROGRESS", "ROLLBACK_COMPLETE"]], ids=["update", "failure"]
 )
 def test_no_more_parts_follow_an_update_or_a_failure(
-    told: ToldCloudFormation, clock: ToldClock, statuses: list[str]
+    api: FakeCloudFormation, clock: FakeClock, statuses: list[str]
 ) -> None:
-    told.tell(NETWORK, *((number, "", status) for number, status in enumerate(statuses)))
+    api.add_events(NETWORK, *((number, "", status) for number, status in enumerate(statuses)))
     clock.sleep(10)
-    tracker = Tracker(account.deployment(told))
+    tracker = Tracker(fake.deployment(api))
     tracker.refresh()
     assert progress(tracker, clock.now()).not_begun == ()
 
 
 @pytest.mark.parametrize("events", [0, 2_000])
-def test_every_nested_stack_has_its_turn(told: ToldCloudFormation, clock: ToldClock, events: int) -> None:
-    told.tell(PART, (0, "", "CREATE_IN_PROGRESS"))
-    told.tell(PART, *((1, f"R{each}=AWS::SNS::Topic", "CREATE_COMPLETE") for each in range(events)))
+def test_every_nested_stack_has_its_turn(api: FakeCloudFormation, clock: FakeClock, events: int) -> None:
+    api.add_events(PART, (0, "", "CREATE_IN_PROGRESS"))
+    api.add_events(PART, *((1, f"R{each}=AWS::SNS::Topic", "CREATE_COMPLETE") for each in range(events)))
     for number in range(30):
-        told.tell(PART, (2, f"Queue{number}={NESTED}={arn(f'queue-{number}')}", "CREATE_IN_PROGRESS"))
-        told.tell(f"queue-{number}", (3, "", "CREATE_IN_PROGRESS"))
+        api.add_events(PART, (2, f"Queue{number}={NESTED}={arn(f'queue-{number}')}", "CREATE_IN_PROGRESS"))
+        api.add_events(f"queue-{number}", (3, "", "CREATE_IN_PROGRESS"))
     clock.sleep(10)
-    tracker = Tracker(account.deployment(told))
+    tracker = Tracker(fake.deployment(api))
     for _ in range(5 + events // 100):
         tracker.refresh()
     for number in range(30):
-        told.tell(f"queue-{number}", (15, "", "CREATE_COMPLETE"))
+        api.add_events(f"queue-{number}", (15, "", "CREATE_COMPLETE"))
     clock.sleep(10)
     for _ in range(5):
         tracker.refresh()

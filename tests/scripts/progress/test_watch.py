@@ -14,8 +14,8 @@ from scripts.command import UnusableError
 from scripts.progress import watch as module
 from scripts.progress.watch import in_progress, watch
 from scripts.stacks import CLUSTER
-from tests.scripts.progress import told_account as account
-from tests.scripts.progress.told_account import (
+from tests.scripts.progress import fake_cloudformation as fake
+from tests.scripts.progress.fake_cloudformation import (
     DAY,
     MONITORING,
     NETWORK,
@@ -23,8 +23,8 @@ from tests.scripts.progress.told_account import (
     PART,
     START,
     STORAGE,
-    ToldClock,
-    ToldCloudFormation,
+    FakeClock,
+    FakeCloudFormation,
     aged,
     created,
 )
@@ -32,18 +32,18 @@ from tests.scripts.progress.told_account import (
 TOPIC = "Topic=AWS::SNS::Topic"
 
 
-def follow(told: ToldCloudFormation, clock: ToldClock, **limits: float) -> tuple[int, str]:
+def follow(api: FakeCloudFormation, clock: FakeClock, **limits: float) -> tuple[int, str]:
     """Watch, and return the exit code and what was printed."""
     console = Console(file=io.StringIO(), width=80, record=True)
-    code = watch(account.deployment(told), console, clock=clock, as_json=False, **limits)
+    code = watch(fake.deployment(api), console, clock=clock, as_json=False, **limits)
     return code, console.export_text()
 
 
 def test_a_creation_is_followed_from_before_its_first_stack_to_its_last(
-    told: ToldCloudFormation, clock: ToldClock
+    api: FakeCloudFormation, clock: FakeClock
 ) -> None:
-    account.creation(told)
-    code, text = follow(told, clock)
+    fake.creation(api)
+    code, text = follow(api, clock)
     assert code == 0
     assert 900 <= clock.elapsed <= 905, "it ends with the last stack, without the grace"
     assert text.endswith("trn1-16: complete after 14 min 50 s.\n")
@@ -52,55 +52,55 @@ def test_a_creation_is_followed_from_before_its_first_stack_to_its_last(
         assert f"{stack}  CREATE_COMPLETE in" in text
 
 
-def test_it_is_not_over_before_all_events_are_read(told: ToldCloudFormation, clock: ToldClock) -> None:
+def test_it_is_not_over_before_all_events_are_read(api: FakeCloudFormation, clock: FakeClock) -> None:
     """Meanwhile the newest operation that is known may be one that failed last week."""
-    aged(told, NETWORK, STORAGE)
-    told.tell(PART, (-DAY, "", "UPDATE_IN_PROGRESS"), (10 - DAY, "", "UPDATE_ROLLBACK_COMPLETE"))
-    told.tell(MONITORING, (0, "", "UPDATE_IN_PROGRESS"))
-    told.tell(MONITORING, *((1, f"R{each}=AWS::SNS::Topic", "UPDATE_COMPLETE") for each in range(2000)))
-    told.tell(MONITORING, (1200, "", "UPDATE_COMPLETE"))
+    aged(api, NETWORK, STORAGE)
+    api.add_events(PART, (-DAY, "", "UPDATE_IN_PROGRESS"), (10 - DAY, "", "UPDATE_ROLLBACK_COMPLETE"))
+    api.add_events(MONITORING, (0, "", "UPDATE_IN_PROGRESS"))
+    api.add_events(MONITORING, *((1, f"R{each}=AWS::SNS::Topic", "UPDATE_COMPLETE") for each in range(2000)))
+    api.add_events(MONITORING, (1200, "", "UPDATE_COMPLETE"))
     clock.time += timedelta(seconds=1000)
-    code, text = follow(told, clock)
+    code, text = follow(api, clock)
     assert code == 0
     assert "trn1-16-monitoring  UPDATE_COMPLETE in 20 min" in text
 
 
-def test_it_waits_as_long_as_told_between_two_stacks(told: ToldCloudFormation, clock: ToldClock) -> None:
-    created(told, NETWORK, 0, 100)
-    created(told, STORAGE, 150, 200)
-    code, text = follow(told, clock, grace=60)
+def test_it_waits_as_long_as_told_between_two_stacks(api: FakeCloudFormation, clock: FakeClock) -> None:
+    created(api, NETWORK, 0, 100)
+    created(api, STORAGE, 150, 200)
+    code, text = follow(api, clock, grace=60)
     assert code == 0
     assert 255 <= clock.elapsed <= 265
     assert text.endswith("trn1-16: complete after 3 min 20 s.\n")
     clock.time = START
-    code, text = follow(told, clock, grace=30)
+    code, text = follow(api, clock, grace=30)
     assert 125 <= clock.elapsed <= 135
     assert text.endswith("trn1-16: complete after 1 min 40 s.\n")
 
 
-def test_nothing_to_watch_is_said_after_the_grace(told: ToldCloudFormation, clock: ToldClock) -> None:
-    code, text = follow(told, clock)
+def test_nothing_to_watch_is_said_after_the_grace(api: FakeCloudFormation, clock: FakeClock) -> None:
+    code, text = follow(api, clock)
     assert (code, clock.elapsed) == (0, 60)
     assert text.endswith("trn1-16: nothing is in progress, and it has no stack in us-west-2.\n")
 
 
-def failing_creation(told: ToldCloudFormation) -> None:
-    aged(told, NETWORK, STORAGE)
-    told.tell(PART, (0, "", "CREATE_IN_PROGRESS"), (1, f"Cluster={CLUSTER}", "CREATE_IN_PROGRESS"))
-    told.tell(OWN, (2, "", "CREATE_IN_PROGRESS"), (3, "HeadNode=AWS::EC2::Instance", "CREATE_IN_PROGRESS"))
-    told.tell(OWN, (60, "HeadNode=AWS::EC2::Instance", "CREATE_FAILED"), reason="no capacity")
-    told.tell(OWN, (61, "", "ROLLBACK_IN_PROGRESS"), (70, "", "ROLLBACK_COMPLETE"))
-    told.tell(PART, (80, f"Cluster={CLUSTER}", "CREATE_FAILED"), reason="trn1-16: see the log group")
-    told.tell(PART, (81, "", "ROLLBACK_IN_PROGRESS"), (82, f"Cluster={CLUSTER}", "DELETE_IN_PROGRESS"))
-    told.tell(OWN, (83, "", "DELETE_IN_PROGRESS"), (90, "", "DELETE_COMPLETE"))
-    told.tell(PART, (95, f"Cluster={CLUSTER}", "DELETE_COMPLETE"), (96, "", "ROLLBACK_COMPLETE"))
+def failing_creation(api: FakeCloudFormation) -> None:
+    aged(api, NETWORK, STORAGE)
+    api.add_events(PART, (0, "", "CREATE_IN_PROGRESS"), (1, f"Cluster={CLUSTER}", "CREATE_IN_PROGRESS"))
+    api.add_events(OWN, (2, "", "CREATE_IN_PROGRESS"), (3, "HeadNode=AWS::EC2::Instance", "CREATE_IN_PROGRESS"))
+    api.add_events(OWN, (60, "HeadNode=AWS::EC2::Instance", "CREATE_FAILED"), reason="no capacity")
+    api.add_events(OWN, (61, "", "ROLLBACK_IN_PROGRESS"), (70, "", "ROLLBACK_COMPLETE"))
+    api.add_events(PART, (80, f"Cluster={CLUSTER}", "CREATE_FAILED"), reason="trn1-16: see the log group")
+    api.add_events(PART, (81, "", "ROLLBACK_IN_PROGRESS"), (82, f"Cluster={CLUSTER}", "DELETE_IN_PROGRESS"))
+    api.add_events(OWN, (83, "", "DELETE_IN_PROGRESS"), (90, "", "DELETE_COMPLETE"))
+    api.add_events(PART, (95, f"Cluster={CLUSTER}", "DELETE_COMPLETE"), (96, "", "ROLLBACK_COMPLETE"))
 
 
 def test_a_creation_that_is_rolled_back_has_failed_and_the_cause_is_shown(
-    told: ToldCloudFormation, clock: ToldClock
+    api: FakeCloudFormation, clock: FakeClock
 ) -> None:
-    failing_creation(told)
-    code, text = follow(told, clock)
+    failing_creation(api)
+    code, text = follow(api, clock)
     assert code == 1
     assert clock.elapsed == 100, "nothing more is begun after a failure"
     assert "trn1-16  HeadNode (AWS::EC2::Instance) CREATE_FAILED: no capacity" in text
@@ -127,47 +127,47 @@ def test_a_creation_that_is_rolled_back_has_failed_and_the_cause_is_shown(
     ],
 )
 def test_the_exit_code_says_the_outcome(
-    told: ToldCloudFormation, clock: ToldClock, action: str, statuses: list[str], code: int
+    api: FakeCloudFormation, clock: FakeClock, action: str, statuses: list[str], code: int
 ) -> None:
-    aged(told, NETWORK, STORAGE, PART)
+    aged(api, NETWORK, STORAGE, PART)
     if action != "CREATE":
-        aged(told, MONITORING)
-    told.tell(MONITORING, (0, "", f"{action}_IN_PROGRESS"))
-    told.tell(MONITORING, *((30 * number, "", status) for number, status in enumerate(statuses, 1)))
-    found, text = follow(told, clock)
+        aged(api, MONITORING)
+    api.add_events(MONITORING, (0, "", f"{action}_IN_PROGRESS"))
+    api.add_events(MONITORING, *((30 * number, "", status) for number, status in enumerate(statuses, 1)))
+    found, text = follow(api, clock)
     assert found == code
     assert clock.elapsed >= 30 * len(statuses), "to the last of the statuses"
     assert f"{MONITORING}  {statuses[-1]} in" in text
 
 
-def test_a_failure_of_last_week_is_not_that_of_today(told: ToldCloudFormation, clock: ToldClock) -> None:
-    aged(told, NETWORK, STORAGE)
-    told.tell(PART, (-DAY, "", "UPDATE_IN_PROGRESS"), (10 - DAY, "", "UPDATE_ROLLBACK_COMPLETE"))
-    created(told, MONITORING, 0, 100)
-    code, text = follow(told, clock)
+def test_a_failure_of_last_week_is_not_that_of_today(api: FakeCloudFormation, clock: FakeClock) -> None:
+    aged(api, NETWORK, STORAGE)
+    api.add_events(PART, (-DAY, "", "UPDATE_IN_PROGRESS"), (10 - DAY, "", "UPDATE_ROLLBACK_COMPLETE"))
+    created(api, MONITORING, 0, 100)
+    code, text = follow(api, clock)
     assert code == 0
     assert PART not in text
 
 
-def test_what_failed_before_another_has_ended_waits_for_that(told: ToldCloudFormation, clock: ToldClock) -> None:
-    aged(told, NETWORK, PART)
-    told.tell(STORAGE, (0, "", "CREATE_IN_PROGRESS"), (30, "", "ROLLBACK_COMPLETE"))
-    created(told, MONITORING, 10, 200)
-    code, text = follow(told, clock)
+def test_what_failed_before_another_has_ended_waits_for_that(api: FakeCloudFormation, clock: FakeClock) -> None:
+    aged(api, NETWORK, PART)
+    api.add_events(STORAGE, (0, "", "CREATE_IN_PROGRESS"), (30, "", "ROLLBACK_COMPLETE"))
+    created(api, MONITORING, 10, 200)
+    code, text = follow(api, clock)
     assert (code, clock.elapsed) == (1, 200)
     assert f"{MONITORING}  CREATE_COMPLETE in 3 min 10 s" in text
 
 
-def test_the_time_limit(told: ToldCloudFormation, clock: ToldClock) -> None:
-    account.creation(told)
-    code, text = follow(told, clock, timeout=5)
+def test_the_time_limit(api: FakeCloudFormation, clock: FakeClock) -> None:
+    fake.creation(api)
+    code, text = follow(api, clock, timeout=5)
     assert code == 124
     assert 290 <= clock.elapsed <= 300
     assert text.replace("\n", " ").endswith("The 5 minutes are over. " + module.CONTINUES + " ")
 
 
-def test_ctrl_c_says_that_it_continues(told: ToldCloudFormation, clock: ToldClock) -> None:
-    account.creation(told)
+def test_ctrl_c_says_that_it_continues(api: FakeCloudFormation, clock: FakeClock) -> None:
+    fake.creation(api)
 
     def press() -> None:
         raise KeyboardInterrupt
@@ -175,43 +175,43 @@ def test_ctrl_c_says_that_it_continues(told: ToldCloudFormation, clock: ToldCloc
     clock.meanwhile = press
     console = Console(file=io.StringIO(), width=80, record=True)
     with pytest.raises(KeyboardInterrupt):
-        watch(account.deployment(told), console, clock=clock, as_json=False)
+        watch(fake.deployment(api), console, clock=clock, as_json=False)
     assert "What was started continues in AWS." in console.export_text()
 
 
-def test_expired_credentials_end_it_with_what_helps(told: ToldCloudFormation, clock: ToldClock) -> None:
-    account.creation(told)
-    expired = account.refusal("ExpiredToken", "The security token included in the request is expired")
-    clock.meanwhile = lambda: told.failing.update({"DescribeStackEvents": expired} if clock.elapsed > 100 else {})
+def test_expired_credentials_end_it_with_what_helps(api: FakeCloudFormation, clock: FakeClock) -> None:
+    fake.creation(api)
+    expired = fake.refusal("ExpiredToken", "The security token included in the request is expired")
+    clock.meanwhile = lambda: api.failing.update({"DescribeStackEvents": expired} if clock.elapsed > 100 else {})
     with pytest.raises(UnusableError, match=r"token included in the request is expired\n.*new session.*\n.*continues"):
-        follow(told, clock)
+        follow(api, clock)
     assert clock.elapsed == 105
 
 
 @pytest.mark.parametrize(
     "error",
-    [account.refusal("Throttling", "Rate exceeded"), EndpointConnectionError(endpoint_url="https://example.com")],
+    [fake.refusal("Throttling", "Rate exceeded"), EndpointConnectionError(endpoint_url="https://example.com")],
     ids=["throttled", "unreachable"],
 )
-def test_it_continues_when_aws_answers_again(told: ToldCloudFormation, clock: ToldClock, error: Exception) -> None:
-    account.creation(told)
+def test_it_continues_when_aws_answers_again(api: FakeCloudFormation, clock: FakeClock, error: Exception) -> None:
+    fake.creation(api)
 
     def meanwhile() -> None:
-        told.failing = {"DescribeStackEvents": error} if 100 < clock.elapsed < 200 else {}
+        api.failing = {"DescribeStackEvents": error} if 100 < clock.elapsed < 200 else {}
 
     clock.meanwhile = meanwhile
-    code, text = follow(told, clock)
+    code, text = follow(api, clock)
     assert code == 0
     assert f"trying again: {error}" in text
     assert clock.slept[20:26] == [5, 10, 20, 40, 60, 5], "it asks less and less often, until there is an answer"
 
 
-def test_it_gives_up_when_aws_does_not_answer_for_minutes(told: ToldCloudFormation, clock: ToldClock) -> None:
-    account.creation(told)
+def test_it_gives_up_when_aws_does_not_answer_for_minutes(api: FakeCloudFormation, clock: FakeClock) -> None:
+    fake.creation(api)
     error = EndpointConnectionError(endpoint_url="https://example.com")
-    clock.meanwhile = lambda: told.failing.update({"DescribeStackEvents": error})
+    clock.meanwhile = lambda: api.failing.update({"DescribeStackEvents": error})
     with pytest.raises(UnusableError, match=r"example\.com"):
-        follow(told, clock)
+        follow(api, clock)
     assert 300 < clock.elapsed < 400
 
 
@@ -229,22 +229,22 @@ def test_in_progress(statuses: list[str], expected: bool) -> None:
     assert in_progress(statuses) is expected
 
 
-def test_json_lines(told: ToldCloudFormation, clock: ToldClock, capsys: pytest.CaptureFixture[str]) -> None:
-    failing_creation(told)
-    code = watch(account.deployment(told), Console(quiet=True), clock=clock, as_json=True)
+def test_json_lines(api: FakeCloudFormation, clock: FakeClock, capsys: pytest.CaptureFixture[str]) -> None:
+    failing_creation(api)
+    code = watch(fake.deployment(api), Console(quiet=True), clock=clock, as_json=True)
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert code == 1
     assert {each["kind"] for each in lines[:-1]} == {"progress"}
     assert (lines[-1]["kind"], lines[-1]["outcome"]) == ("summary", "failed")
     assert lines[-1]["failure"]["reason"] == "no capacity"
     clock.time = START
-    assert watch(account.deployment(told), Console(quiet=True), clock=clock, as_json=True, timeout=1) == 124
+    assert watch(fake.deployment(api), Console(quiet=True), clock=clock, as_json=True, timeout=1) == 124
     last = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert last["kind"] == "stopped"
 
 
-def test_a_stack_in_review_may_be_about_to_begin(told: ToldCloudFormation, clock: ToldClock) -> None:
-    aged(told, NETWORK, STORAGE, PART)
-    told.tell(MONITORING, (-1000, "", "REVIEW_IN_PROGRESS"))
-    code, _ = follow(told, clock)
+def test_a_stack_in_review_may_be_about_to_begin(api: FakeCloudFormation, clock: FakeClock) -> None:
+    aged(api, NETWORK, STORAGE, PART)
+    api.add_events(MONITORING, (-1000, "", "REVIEW_IN_PROGRESS"))
+    code, _ = follow(api, clock)
     assert (code, clock.elapsed) == (0, 60)

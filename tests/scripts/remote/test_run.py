@@ -43,12 +43,6 @@ def test_output_errors_and_exit_code_are_those_of_the_command(started: Run, caps
     assert capsys.readouterr() == ("".join(f"{number}\n" for number in range(1, 100_001)), "two\n")
 
 
-def test_arguments_arrive_as_they_are(started: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ("a b", "it's", '"', "$HOME", "*", "", "--", "a\nb", "ä", "`id`", "\\")
-    assert started("--", "printf", "<%s>", *arguments) == 0
-    assert capsys.readouterr().out == "".join(f"<{each}>" for each in arguments)
-
-
 def test_it_runs_as_the_clusters_user_by_default(started: Run, tmp_path: Path) -> None:
     assert started("--", "true") == 0
     assert (tmp_path / "user").read_text(encoding="utf-8") == "ubuntu\n"
@@ -138,17 +132,6 @@ def test_without_the_permission_to_cancel_it_says_that_it_continues(
     assert "is cancelled" not in errors
 
 
-def test_words_that_systems_manager_would_replace_are_refused(
-    operated: Operated, started: Run, capsys: pytest.CaptureFixture[str]
-) -> None:
-    operated.calls()
-    for word in ("{{ssm:token}}", "a {{ ssm-secure:token }}"):
-        assert started("--", "echo", word) == 2
-        assert "in the command, which Systems Manager replaces" in capsys.readouterr().err
-    assert "ssm:SendCommand" not in operated.calls()
-    assert started("--", "echo", "{{ jinja }}") == 0
-
-
 def test_an_earlier_command_can_be_shown_again(started: Run, capsys: pytest.CaptureFixture[str]) -> None:
     assert started("--json", "--", "bash", "-c", "echo one; echo two >&2; exit 3") == 3
     document = json.loads(capsys.readouterr().out)
@@ -196,7 +179,8 @@ def test_an_end_that_does_not_come_is_told(started: Run, capsys: pytest.CaptureF
 
 
 @pytest.mark.parametrize("arguments", [[], ["sinfo"], ["--attach", "0", "--", "sinfo"], ["--timeout", "0", "--", "a"]])
-def test_a_command_line_that_makes_no_sense_is_refused(started: Run, arguments: list[str]) -> None:
+def test_a_command_line_that_makes_no_sense_is_rejected(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["run", "trn1-16", *arguments])
     with pytest.raises(SystemExit) as end:
-        started(*arguments)
+        run.main()
     assert end.value.code == 2

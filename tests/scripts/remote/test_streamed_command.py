@@ -2,35 +2,69 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
 from scripts.clock import Clock
+from scripts.command import UnusableError
 from scripts.remote import head_node, streamed_command
 from scripts.remote.streamed_command import StreamedCommand
 from tests.scripts.account import Operated
 
 
-@pytest.fixture(autouse=True)
+def test_no_shell_interprets_the_words() -> None:
+    words = ("a b", "it's", '"', "$HOME", "*", "", "--", "a\nb", "ä", "`id`", "\\", "{{ x }}")
+    script = f'runuser() {{ bash -c "$4"; }}; {streamed_command.login_command("somebody", ["printf", "<%s>", *words])}'
+    printed = subprocess.run(["bash", "-c", script], check=True, capture_output=True, text=True).stdout
+    assert printed == "".join(f"<{each}>" for each in words)
+
+
+@pytest.mark.parametrize("word", ["{{ssm:token}}", "a {{ ssm-secure:token }}"])
+def test_words_that_systems_manager_would_replace_are_rejected(word: str) -> None:
+    with pytest.raises(UnusableError, match="in the command, which Systems Manager replaces"):
+        streamed_command.login_command("somebody", ["echo", word])
+
+
+class Logs:
+    """A client of CloudWatch Logs with one stream, which is created by its first event."""
+
+    class exceptions:
+        class ResourceNotFoundException(Exception):
+            pass
+
+    def __init__(self) -> None:
+        self.messages: list[str] = []
+
+    def get_log_events(self, *, nextToken: str = "0", **_: Any) -> dict[str, Any]:
+        if not self.messages:
+            raise self.exceptions.ResourceNotFoundException
+        events = [{"message": each} for each in self.messages[int(nextToken) :][:2]]
+        return {"events": events, "nextForwardToken": str(int(nextToken) + len(events))}
+
+
+def test_an_output_is_read_to_its_mark_and_a_line_that_is_cut_into_events_is_one_line() -> None:
+    logs = Logs()
+    stream = streamed_command.OutputStream(logs, "group", "stream", "MARK")
+    assert (stream.new(), stream.is_started) == ("", False)
+    logs.messages = ["a" * 200_000, "b", "c\n"]
+    assert stream.new() == "a" * 200_000 + "b\nc\n"
+    assert (stream.new(), stream.is_complete) == ("", False)
+    logs.messages += ["dMARK\nx", "y"]
+    assert (stream.new(), stream.is_complete) == ("d", True)
+
+
+@pytest.fixture
 def impatient(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Look often, on a head node whose users are all this one."""
+    """Poll often, on a head node whose users are all this one."""
     operated.shell('runuser() { bash -c "$4"; }; source /dev/stdin')
     monkeypatch.setattr(streamed_command, "SECONDS_BETWEEN_READS", 0.05)
     monkeypatch.setattr(streamed_command, "SECONDS_OF_GRACE", 0.5)
     monkeypatch.setattr(head_node, "SECONDS_BETWEEN_POLLS", 0.05)
-
-
-def test_a_line_that_is_cut_into_events_is_one_line(operated: Operated) -> None:
-    group, name = "/ultracluster/trn1-16/commands", "01234567/stdout"
-    logs = operated.client("logs")
-    streamed_command.create_log_group(logs, group)
-    operated.log(name, "a" * 200_000, "b", "c\n", "dMARK\nx", "y", group=group)
-    stream = streamed_command.OutputStream(logs, group, name, "MARK")
-    assert stream.new() == "a" * 200_000 + "b\nc\nd"
-    assert stream.is_complete
 
 
 def test_the_outputs_are_kept_for_some_days(operated: Operated) -> None:
@@ -56,7 +90,7 @@ def public() -> Iterator[Path]:
         yield Path(name)
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.system
 def test_a_command_of_another_user_is_ended_with_all_its_processes(operated: Operated, public: Path) -> None:
     """By the real runuser, whose user has no shell here, and the emulated agent, which ends a process group."""
@@ -75,7 +109,8 @@ def test_a_command_of_another_user_is_ended_with_all_its_processes(operated: Ope
     assert node._clock.until(lambda: not process.exists(), every=0.05, limit=5)
 
 
-def test_a_command_that_takes_too_long_is_ended(
+@pytest.mark.usefixtures("impatient")
+def test_a_command_that_takes_too_long_is_killed(
     operated: Operated, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Its last lines come after its end is known."""

@@ -1,4 +1,4 @@
-"""An account whose stacks have told events: at each time it knows those that have happened by then."""
+"""A fake of CloudFormation: at each time it has the events that have happened by then."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PAGE = 100
 _META = {"RetryAttempts": 0}
 
 
-class ToldClock(Clock):
+class FakeClock(Clock):
     """Time that passes only in `sleep`, and what else is to happen then."""
 
     def __init__(self, seconds: float = 0) -> None:
@@ -54,7 +54,7 @@ def refusal(code: str, message: str, operation: str = "DescribeStackEvents") -> 
     return ClientError({"Error": {"Code": code, "Message": message}}, operation)
 
 
-class ToldCloudFormation:
+class FakeCloudFormation:
     """CloudFormation's API as far as progress asks it.
 
     Attributes:
@@ -79,7 +79,7 @@ class ToldCloudFormation:
         self.retries = 0
         self.calls: list[str] = []
 
-    def tell(self, stack: str, *entries: tuple[float, str, str], number: int = 0, reason: str = "") -> None:
+    def add_events(self, stack: str, *entries: tuple[float, str, str], number: int = 0, reason: str = "") -> None:
         """Add events: seconds, a resource as ``Name=Type=physical id`` or "" for the stack, status."""
         events = self.events.setdefault(arn(stack, number), [])
         for seconds, what, status in entries:
@@ -150,49 +150,49 @@ class ToldCloudFormation:
         raise refusal("ValidationError", f"Stack [{name}] does not exist")
 
 
-def deployment(told: ToldCloudFormation) -> Deployment:
+def deployment(api: FakeCloudFormation) -> Deployment:
     """Return config/trn1-16.yaml in the account."""
     found = Deployment("trn1-16", load(CONFIG / "trn1-16.yaml"))
-    found.account = cast("Account", _Told(told))
+    found.account = cast("Account", _FakeAccount(api))
     return found
 
 
-class _Told:
-    def __init__(self, told: ToldCloudFormation) -> None:
-        self._told = told
+class _FakeAccount:
+    def __init__(self, api: FakeCloudFormation) -> None:
+        self._api = api
 
-    def client(self, service: str) -> ToldCloudFormation:
+    def client(self, service: str) -> FakeCloudFormation:
         assert service == "cloudformation"
-        return self._told
+        return self._api
 
 
-def created(told: ToldCloudFormation, stack: str, begin: float, end: float, *, number: int = 0) -> None:
-    """Tell of a stack that was created, with one resource."""
+def created(api: FakeCloudFormation, stack: str, begin: float, end: float, *, number: int = 0) -> None:
+    """Add a stack that was created, with one resource."""
     what = "Only=AWS::SNS::Topic"
-    told.tell(stack, (begin, "", "CREATE_IN_PROGRESS"), (begin + 1, what, "CREATE_IN_PROGRESS"), number=number)
-    told.tell(stack, (end - 1, what, "CREATE_COMPLETE"), (end, "", "CREATE_COMPLETE"), number=number)
+    api.add_events(stack, (begin, "", "CREATE_IN_PROGRESS"), (begin + 1, what, "CREATE_IN_PROGRESS"), number=number)
+    api.add_events(stack, (end - 1, what, "CREATE_COMPLETE"), (end, "", "CREATE_COMPLETE"), number=number)
 
 
-def aged(told: ToldCloudFormation, *stacks: str, seconds: float = -DAY) -> None:
-    """Tell of stacks that were created a day ago."""
+def aged(api: FakeCloudFormation, *stacks: str, seconds: float = -DAY) -> None:
+    """Add stacks that were created a day ago."""
     for stack in stacks:
-        created(told, stack, seconds, seconds + 100)
+        created(api, stack, seconds, seconds + 100)
 
 
-def creation(told: ToldCloudFormation) -> None:
-    """Tell of the creation of everything: 15 minutes, with pauses of 20 seconds between the stacks."""
-    created(told, NETWORK, 10, 160)
-    created(told, STORAGE, 180, 420)
+def creation(api: FakeCloudFormation) -> None:
+    """Add the creation of everything: 15 minutes, with pauses of 20 seconds between the stacks."""
+    created(api, NETWORK, 10, 160)
+    created(api, STORAGE, 180, 420)
     nested = f"Provider={NESTED}={arn('provider')}"
-    told.tell(PART, (440, "", "CREATE_IN_PROGRESS"), (442, nested, "CREATE_IN_PROGRESS"))
-    created(told, "provider", 443, 480)
-    told.tell(PART, (481, nested, "CREATE_COMPLETE"), (482, f"Cluster={CLUSTER}", "CREATE_IN_PROGRESS"))
-    told.tell(OWN, (490, "", "CREATE_IN_PROGRESS"), (495, "HeadNode=AWS::EC2::Instance", "CREATE_IN_PROGRESS"))
-    told.tell(OWN, (530, "HeadNode=AWS::EC2::Instance=i-1", "CREATE_COMPLETE"))
+    api.add_events(PART, (440, "", "CREATE_IN_PROGRESS"), (442, nested, "CREATE_IN_PROGRESS"))
+    created(api, "provider", 443, 480)
+    api.add_events(PART, (481, nested, "CREATE_COMPLETE"), (482, f"Cluster={CLUSTER}", "CREATE_IN_PROGRESS"))
+    api.add_events(OWN, (490, "", "CREATE_IN_PROGRESS"), (495, "HeadNode=AWS::EC2::Instance", "CREATE_IN_PROGRESS"))
+    api.add_events(OWN, (530, "HeadNode=AWS::EC2::Instance=i-1", "CREATE_COMPLETE"))
     wait = "Wait=AWS::CloudFormation::WaitCondition"
-    told.tell(OWN, (531, wait, "CREATE_IN_PROGRESS"), (800, wait, "CREATE_COMPLETE"), (801, "", "CREATE_COMPLETE"))
-    told.tell(PART, (820, f"Cluster={CLUSTER}=trn1-16", "CREATE_COMPLETE"), (822, "", "CREATE_COMPLETE"))
-    created(told, MONITORING, 840, 900)
+    api.add_events(OWN, (531, wait, "CREATE_IN_PROGRESS"), (800, wait, "CREATE_COMPLETE"), (801, "", "CREATE_COMPLETE"))
+    api.add_events(PART, (820, f"Cluster={CLUSTER}=trn1-16", "CREATE_COMPLETE"), (822, "", "CREATE_COMPLETE"))
+    created(api, MONITORING, 840, 900)
 
 
 def template(**resources: str) -> dict[str, Any]:

@@ -1,0 +1,78 @@
+"""The newest events of log streams are found in few calls, whenever they were."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from scripts.clock import Clock
+from scripts.deployment import Deployment
+from scripts.logs import streams
+from scripts.logs.streams import LogEvents, Source, Tail
+
+NOW = datetime(2026, 11, 21, 13, tzinfo=UTC)
+
+
+class Logs:
+    """A client of CloudWatch Logs that has events by their age in minutes, and counts calls."""
+
+    def __init__(self, *ages: float) -> None:
+        self.ages = list(ages)
+        self.calls = 0
+
+    def get_paginator(self, name: str) -> Logs:
+        assert name == "filter_log_events"
+        return self
+
+    def paginate(self, **options: Any) -> Iterator[dict[str, Any]]:
+        times = {round((NOW - timedelta(minutes=age)).timestamp() * 1000): age for age in self.ages}
+        wanted = sorted(time for time in times if options["startTime"] <= time <= options["endTime"])
+        size = options["PaginationConfig"]["PageSize"]
+        for first in range(0, max(len(wanted), 1), size):
+            self.calls += 1
+            page = [
+                {"eventId": str(time), "timestamp": time, "logStreamName": "a.b.c", "message": f"{times[time]:g}\n"}
+                for time in wanted[first : first + size]
+            ]
+            yield {"events": page, **({"nextToken": "more"} if first + size < len(wanted) else {})}
+
+
+def source(logs: Logs) -> Source:
+    account = SimpleNamespace(client=lambda _: logs)
+    return Source(cast("Deployment", SimpleNamespace(account=account)), "group", ["a.b.c"])
+
+
+def messages(events: LogEvents) -> list[str]:
+    return [each.message for each in events.events]
+
+
+@pytest.mark.parametrize("count", [1, 5, 7, 11])
+def test_the_last_events_are_searched_in_longer_and_longer_periods(count: int) -> None:
+    logs = Logs(6000, 3000, 1000, 300, 90, 30, 26, 24, 6, 4, 1)
+    found = source(logs).last(count, NOW - timedelta(days=7), NOW)
+    assert messages(found)[-count:] == [f"{age:g}" for age in logs.ages[-count:]]
+    assert logs.calls <= 6
+
+
+def test_too_many_events_leave_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "EVENTS_PER_CALL", 10)
+    monkeypatch.setattr(streams, "MOST_CALLS", 4)
+    logs = Logs(3, *(15 - number / 100 for number in range(100)))
+    found = source(logs).last(100, NOW - timedelta(hours=1), NOW)
+    assert (logs.calls, len(found.events)) == (4, 31)
+    assert found.gap is not None
+    assert source(logs).last(1, NOW - timedelta(hours=1), NOW).gap is None, "all that was wanted was found"
+
+
+def test_following_reads_the_last_minutes_only_and_returns_each_event_once() -> None:
+    clock = SimpleNamespace(now=lambda: NOW)
+    logs = Logs(60, 1)
+    tail = Tail(cast("Clock", clock), source(logs).last(1, NOW - timedelta(hours=1), NOW).events)
+    assert messages(tail.new(source(logs))) == []
+    logs.ages += [0.5, 30]
+    assert messages(tail.new(source(logs))) == ["0.5"]
+    assert messages(tail.new(source(logs))) == []

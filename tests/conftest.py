@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.shared import shared_server
+
 if TYPE_CHECKING:
     from emulator.aws import EmulatedAws
     from tests.deployed import DeployedAccount
@@ -45,10 +47,8 @@ def boto3_data() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def rehearsal_server(boto3_data: None) -> Iterator[EmulatedAws]:
-    """One server for the whole run, started when the first test asks for it."""
-    from emulator.aws import EmulatedAws  # boto3 takes its time, and most tests need none
-
-    with EmulatedAws() as server:
+    """One emulated AWS for all tests of a worker: a clone of one that all workers share, started at the first use."""
+    with shared_server("emulated-aws") as (origin, _), origin.clone() as server:
         yield server
 
 

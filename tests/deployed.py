@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import zipfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from config.settings import Settings, load
-from emulator.aws import ACCOUNT, EmulatedAws, JoinedAws
+from emulator.aws import ACCOUNT, EmulatedAws
 from scripts import emulated
 from scripts.deployment import PARTS
-from tests.shared import shared_directory
+from tests.shared import shared_server
 from tests.stacks.deployments import Deployment, deploy
 
 CONFIG = Path(__file__).parents[1] / "config"
@@ -33,42 +32,29 @@ class DeployedAccount:
 
     Attributes:
         synthesized: Its settings and assembly, to be read.
-        endpoint: The emulated AWS with the account; all its stacks are complete.
+        aws: The emulated AWS with the account, which nobody changes; all its stacks are complete.
     """
 
     synthesized: Deployment
-    endpoint: str
+    aws: EmulatedAws
 
     def clone(self) -> EmulatedAws:
         """Return an emulated AWS with the same account, to be changed and stopped."""
-        return JoinedAws(self.endpoint).clone()
+        return self.aws.clone()
 
 
 @contextmanager
 def deployed_account(name: str) -> Iterator[DeployedAccount]:
     """Yield the account of a configuration. The first worker to ask for it makes it, and it ends with the last one."""
-    with ExitStack() as stack:
 
-        def make(directory: Path) -> None:
-            life = directory / "life"
-            os.mkfifo(life)
-            # Who opens a pipe for reading waits for a writer, unless it is open for both already.
-            both = os.open(life, os.O_RDWR)
-            end = os.open(life, os.O_RDONLY)
-            stack.callback(os.close, os.open(life, os.O_WRONLY))
-            os.close(both)
-            aws = EmulatedAws(life=end)
-            os.close(end)
-            (directory / "endpoint").write_text(aws.endpoint, encoding="utf-8")
-            settings = load(CONFIG / f"{name}.yaml")
-            emulated.create_prerequisites(aws, settings)
-            emulated.bootstrap(aws, settings)
-            create_stacks(aws, deploy(settings, directory / "assembly"))
+    def prepare(aws: EmulatedAws, directory: Path) -> None:
+        settings = load(CONFIG / f"{name}.yaml")
+        emulated.create_prerequisites(aws, settings)
+        emulated.bootstrap(aws, settings)
+        create_stacks(aws, deploy(settings, directory / "assembly"))
 
-        directory = stack.enter_context(shared_directory(f"deployed-{name}", make))
-        stack.callback(os.close, os.open(directory / "life", os.O_WRONLY | os.O_NONBLOCK))
-        synthesized = Deployment(load(CONFIG / f"{name}.yaml"), directory / "assembly")
-        yield DeployedAccount(synthesized, (directory / "endpoint").read_text(encoding="utf-8"))
+    with shared_server(f"deployed-{name}", prepare) as (aws, directory):
+        yield DeployedAccount(Deployment(load(CONFIG / f"{name}.yaml"), directory / "assembly"), aws)
 
 
 def create_stacks(aws: EmulatedAws, synthesized: Deployment, parts: Sequence[str] = PARTS) -> None:

@@ -7,8 +7,12 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from emulator.aws import EmulatedAws, JoinedAws
 
 _MEMORY = Path("/dev/shm")  # noqa: S108
 
@@ -42,6 +46,36 @@ def shared_directory(name: str, make: Callable[[Path], object]) -> Iterator[Path
             users.write_text("".join(f"{each}\n" for each in others), encoding="utf-8")
             if not others:
                 shutil.rmtree(directory)
+
+
+@contextmanager
+def shared_server(
+    name: str, prepare: Callable[[EmulatedAws, Path], object] = lambda *_: None
+) -> Iterator[tuple[JoinedAws, Path]]:
+    """Yield an emulated AWS to be cloned, and a directory with it; the first worker to ask for it prepares both.
+
+    The server reads a pipe that all workers hold: it ends with the last of them, however they end.
+    """
+    from emulator.aws import EmulatedAws, JoinedAws  # boto3 takes its time, and most tests need none
+
+    with ExitStack() as stack:
+
+        def make(directory: Path) -> None:
+            life = directory / "life"
+            os.mkfifo(life)
+            # Who opens a pipe for reading waits for a writer, unless it is open for both already.
+            both = os.open(life, os.O_RDWR)
+            end = os.open(life, os.O_RDONLY)
+            stack.callback(os.close, os.open(life, os.O_WRONLY))
+            os.close(both)
+            aws = EmulatedAws(life=end)
+            os.close(end)
+            (directory / "endpoint").write_text(aws.endpoint, encoding="utf-8")
+            prepare(aws, directory)
+
+        directory = stack.enter_context(shared_directory(name, make))
+        stack.callback(os.close, os.open(directory / "life", os.O_WRONLY | os.O_NONBLOCK))
+        yield JoinedAws((directory / "endpoint").read_text(encoding="utf-8")), directory
 
 
 @contextmanager

@@ -123,21 +123,21 @@ class _Error(JsonRESTError):
 
 def _check(details: dict[str, Any]) -> None:
     """Refuse what the API reference does not allow in a policy of snapshots."""
-    faults = [f"{key} is required" for key in ("ResourceTypes", "Schedules", "TargetTags") if not details.get(key)]
+    problems = [f"{key} is required" for key in ("ResourceTypes", "Schedules", "TargetTags") if not details.get(key)]
     for schedule in details.get("Schedules", []):
         rule, retained = schedule.get("CreateRule", {}), schedule.get("RetainRule", {})
         if ("CronExpression" in rule) == ("Interval" in rule):
-            faults.append("CreateRule takes either a CronExpression or an Interval")
+            problems.append("CreateRule takes either a CronExpression or an Interval")
         elif "Interval" in rule and (rule["Interval"], rule.get("IntervalUnit")) not in [
             (n, "HOURS") for n in _INTERVALS
         ]:
-            faults.append(f"the interval must be one of {_INTERVALS} HOURS")
+            problems.append(f"the interval must be one of {_INTERVALS} HOURS")
         if any(not re.fullmatch(r"([01]\d|2[0-3]):[0-5]\d", each) for each in rule.get("Times", [])):
-            faults.append("Times must be of the form hh:mm")
+            problems.append("Times must be of the form hh:mm")
         if not 1 <= retained.get("Count", retained.get("Interval", 0)) <= _MOST:
-            faults.append(f"Count must be from 1 to {_MOST}")
-    if faults:
-        raise _Error(400, "InvalidRequestException", "; ".join(faults))
+            problems.append(f"Count must be from 1 to {_MOST}")
+    if problems:
+        raise _Error(400, "InvalidRequestException", "; ".join(problems))
 
 
 def add_lifecycle_manager() -> None:

@@ -45,6 +45,7 @@ def test_a_clone_can_be_cloned_and_reset(aws: EmulatedAws) -> None:
         assert Stacks(second).values() == Stacks(aws).values() == {"a": "v"}
 
 
+@pytest.mark.slow
 def test_clones_end_with_the_process_that_asked_for_them(wait_for: Callable[[Callable[[], bool]], None]) -> None:
     owner = subprocess.Popen([sys.executable, "-c", _OWNER], stdout=subprocess.PIPE, text=True)
     assert owner.stdout is not None

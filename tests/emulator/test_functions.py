@@ -172,6 +172,7 @@ def test_a_schedule_invokes_until_its_target_is_removed(functions: Lambda) -> No
     assert functions.invoke("f")[0] == calls + 1
 
 
+@pytest.mark.slow
 def test_a_function_ends_with_its_server_and_leaves_nothing(tmp_path: Path) -> None:
     source = """
         import json

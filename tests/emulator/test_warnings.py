@@ -33,7 +33,7 @@ def asked() -> dict[str, Any]:
 
 
 @pytest.fixture(autouse=True)
-def mended(clusters: Clusters) -> Iterator[None]:
+def without_faults(clusters: Clusters) -> Iterator[None]:
     yield
     clusters.aws.clear_faults()
 

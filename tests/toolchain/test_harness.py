@@ -61,7 +61,7 @@ def make_subnet(ec2: Any, request_: ClusterRequest) -> Callable[..., str]:
 
 
 @pytest.fixture(scope="module")
-def faults(parallelcluster: ParallelCluster, request_: ClusterRequest) -> Callable[[Edit], list[Message]]:
+def problems(parallelcluster: ParallelCluster, request_: ClusterRequest) -> Callable[[Edit], list[Message]]:
     """Return a function that breaks the configuration and gives the messages that the good one does not have."""
     good = parallelcluster.validate(request_.configuration)
 
@@ -109,47 +109,47 @@ BROKEN: dict[str, tuple[Edit, str, str]] = {
 
 @pytest.mark.parametrize(("edit", "kind", "text"), BROKEN.values(), ids=BROKEN)
 def test_a_broken_configuration_is_caught(
-    edit: Edit, kind: str, text: str, faults: Callable[[Edit], list[Message]]
+    edit: Edit, kind: str, text: str, problems: Callable[[Edit], list[Message]]
 ) -> None:
-    assert any(f"{each.level} {each.validator}" == kind and text in each.text for each in faults(edit))
+    assert any(f"{each.level} {each.validator}" == kind and text in each.text for each in problems(edit))
 
 
 @pytest.mark.parametrize(
     ("key_type", "expected"), [("rsa", {("ERROR", "KeyPairValidator")}), ("ed25519", set())], ids=["rsa", "ed25519"]
 )
 def test_an_rsa_key_is_refused_on_ubuntu(
-    key_type: str, expected: set[tuple[str, str]], ec2: Any, faults: Callable[[Edit], list[Message]]
+    key_type: str, expected: set[tuple[str, str]], ec2: Any, problems: Callable[[Edit], list[Message]]
 ) -> None:
     ec2.create_key_pair(KeyName=key_type, KeyType=key_type)
-    found = faults(lambda c: c["HeadNode"]["Ssh"].update(KeyName=key_type))
+    found = problems(lambda c: c["HeadNode"]["Ssh"].update(KeyName=key_type))
     assert {(each.level, each.validator) for each in found} == expected
 
 
 def test_a_subnet_of_another_vpc_is_caught(
-    ec2: Any, make_subnet: Callable[..., str], faults: Callable[[Edit], list[Message]]
+    ec2: Any, make_subnet: Callable[..., str], problems: Callable[[Edit], list[Message]]
 ) -> None:
     vpc_id = ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
-    found = faults(use_subnet(make_subnet("10.9.0.0/24", vpc_id=vpc_id)))
+    found = problems(use_subnet(make_subnet("10.9.0.0/24", vpc_id=vpc_id)))
     [launch] = [each for each in found if each.validator == "ComputeResourceLaunchTemplateValidator"]
     assert "belong to different networks" in launch.text
 
 
 def test_a_zone_without_the_instance_type_is_caught(
-    make_subnet: Callable[..., str], faults: Callable[[Edit], list[Message]]
+    make_subnet: Callable[..., str], problems: Callable[[Edit], list[Message]]
 ) -> None:
-    [launch] = faults(use_subnet(make_subnet("10.0.1.0/24", zone_id="usw2-az2")))
+    [launch] = problems(use_subnet(make_subnet("10.0.1.0/24", zone_id="usw2-az2")))
     assert launch.validator == "ComputeResourceLaunchTemplateValidator"
     assert "trn1.32xlarge) is not supported in the Availability Zone" in launch.text
 
 
 def test_a_subnet_without_free_addresses_is_caught(
-    ec2: Any, make_subnet: Callable[..., str], faults: Callable[[Edit], list[Message]]
+    ec2: Any, make_subnet: Callable[..., str], problems: Callable[[Edit], list[Message]]
 ) -> None:
     subnet_id = make_subnet("10.0.2.0/28")  # 11 addresses, 8 of them asked for
-    assert faults(use_subnet(subnet_id)) == []
+    assert problems(use_subnet(subnet_id)) == []
     for _ in range(4):
         ec2.create_network_interface(SubnetId=subnet_id)
-    [launch] = faults(use_subnet(subnet_id))
+    [launch] = problems(use_subnet(subnet_id))
     assert "does not contain enough free private IP addresses" in launch.text
 
 
@@ -200,9 +200,9 @@ def test_a_file_system_that_nodes_cannot_reach_is_caught(
     cidr: str,
     caught: bool,
     file_system_behind: Callable[..., str],
-    faults: Callable[[Edit], list[Message]],
+    problems: Callable[[Edit], list[Message]],
 ) -> None:
-    found = faults(mount(file_system_behind(ports, cidr)))
+    found = problems(mount(file_system_behind(ports, cidr)))
     assert [each.validator for each in found] == (["ExistingFsxNetworkingValidator"] if caught else [])
 
 

@@ -193,13 +193,13 @@ def test_what_is_shown_fits_80_columns_and_stands_as_it_is() -> None:
         drifts=(modified,),
         checked=3,
         unchecked=("a-cluster/Cluster (Custom::PclusterCluster)",),
-        unseen=("the fleet: refused",),
+        unseen=("the fleet: denied",),
     )
     console = Console(width=80, record=True)
     show(report, console)
     text = console.export_text()
     assert max(map(len, text.splitlines())) <= 80
-    assert "Not compared: the fleet: refused" in text
+    assert "Not compared: the fleet: denied" in text
     assert text.rstrip().endswith("3 resources compared, 1 cannot be.")
     markdown = as_markdown(report)
     assert r'{"a\|b": "\*"}' in markdown

@@ -239,7 +239,7 @@ def test_following_goes_on_after_a_moment_without_an_answer(
     assert shown("slurmctld", "--follow") == 130
     output, errors = capsys.readouterr()
     assert untimed(output) == "head-node slurmctld | one\nhead-node slurmctld | two\n"
-    assert errors.count(f"No answer, which is asked for again: {error}") == 1
+    assert errors.count(f"No answer, trying again: {error}") == 1
 
 
 def test_following_finds_nodes_that_join(

@@ -34,12 +34,7 @@ class Candidate:
 
     @classmethod
     def create(cls, path: Path, directory: Path, values: Mapping[Place, Scalar]) -> Candidate:
-        """Copy a settings file and change values of the copy.
-
-        Args:
-            path: The file, which stays as it is.
-            directory: Where the copy goes; its own, for the assembly goes there, too.
-            values: The new values by place.
+        """Copy a settings file into a directory of its own, and change values of the copy by their places.
 
         Raises:
             UnusableError: The copy breaks rules; the message names all of them.
@@ -73,11 +68,9 @@ class Candidate:
             raise UnusableError(str(error)) from None
 
     def deploy(self, *stacks: str, quiet: bool) -> None:
-        """Let the CDK deploy what was planned, and wait.
+        """Let the CDK deploy stacks as planned, and those that they depend on; without a name: all stacks.
 
-        Args:
-            *stacks: Names of the stacks; those that they depend on come along. None: all.
-            quiet: Whether the CDK's output goes to standard error.
+        With `quiet` its output goes to standard error.
 
         Raises:
             OperationError: The CDK failed.

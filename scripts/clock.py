@@ -57,11 +57,6 @@ def with_retries(condition: Callable[[], bool], clock: Clock, report: Changes) -
 
     After that, and at once if the credentials are not valid any more or a permission is missing, it raises what the
     last check raised.
-
-    Args:
-        condition: Asks AWS or the head node.
-        clock: Time.
-        report: Told that there was no answer.
     """
     from botocore.exceptions import BotoCoreError, ClientError
 

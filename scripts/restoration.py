@@ -53,12 +53,9 @@ def snapshots(deployment: Deployment) -> list[Snapshot]:
 
 
 def choose(snapshots: Sequence[Snapshot], present: Collection[str], wanted: str | None) -> Snapshot:
-    """Return the snapshot to copy from.
+    """Return the wanted snapshot; None: the newest of a head node that does not exist any more.
 
-    Args:
-        snapshots: The snapshots, the newest first.
-        present: Volumes of the running head node; their data is not lost.
-        wanted: The id that was asked for; None: the newest of a head node that does not exist any more.
+    `present` are the volumes of the running head node, whose data is not lost.
 
     Raises:
         OperationError: There is no such snapshot.

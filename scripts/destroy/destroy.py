@@ -26,14 +26,8 @@ def destroy(
     """Delete the cluster, and other parts of a deployment on request, and search for leftovers.
 
     Needs what `plan`, `fleet.stop` and the deletions need. Once the fleet is stopped, what AWS refuses is recorded,
-    for want of a permission or for any other reason, and what does not depend on it is done.
-
-    Args:
-        deployment: What to delete. Its settings say which cluster.
-        options: What is asked for.
-        clock: Time.
-        say: Told what happens, a sentence at a time.
-        outcome: Filled with what is done, for a caller who must know that after an interruption.
+    for want of a permission or for any other reason, and what does not depend on it is done. A given outcome is filled
+    meanwhile, for a caller who must know it after an interruption.
 
     Raises:
         OperationError: Something blocks it, jobs have nodes, or the fleet does not stop; nothing is deleted.

@@ -82,12 +82,7 @@ def table() -> tuple[Cause, ...]:
 
 
 def find(evidence: Evidence, names: Mapping[str, str]) -> Finding | None:
-    """Return the cause that evidence shows; None: no known one.
-
-    Args:
-        evidence: An event, or a line of a log.
-        names: Values for the placeholders that do not come from the evidence.
-    """
+    """Return the cause that evidence shows; None: no known one. `names` fill placeholders that evidence does not."""
     for cause in table():
         matches = list(cause.pattern.finditer(evidence.text)) if evidence.kind in cause.seen else []
         if matches:

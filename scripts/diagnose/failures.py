@@ -131,13 +131,9 @@ def _events(reader: Reader, stack: str, since: datetime | None = None) -> Iterat
 
 
 def _sort(reader: Reader, operation: Operation, root: str, events: list[dict[str, Any]]) -> None:
-    """Sort the events of a stack, and of the stacks below that failed, into failures and consequences.
+    """Sort the events of a stack, newest first, and of the stacks below that failed, into failures and consequences.
 
-    Args:
-        reader: How they are read.
-        operation: What they belong to.
-        root: The name of the stack, or of the one that it is nested in.
-        events: The events, newest first.
+    The root is the name of the stack, or of the one that it is nested in.
     """
     below: set[str] = set()
     own: list[str] = []

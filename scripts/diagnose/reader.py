@@ -102,13 +102,7 @@ class Reader:
         """Return the lines of a log group that tell of trouble, oldest first. Needs logs:FilterLogEvents.
 
         At most `LOG_PAGES` calls, the newest lines first; lines without any of `LOG_TERMS`, and streams of no known
-        kind, are left out.
-
-        Args:
-            group: Its name.
-            since: The first time that counts.
-            until: The last one.
-            prefix: Only streams whose names begin so.
+        kind, or whose names do not start with the prefix, are left out.
         """
         events = self.try_fetch(
             f"log group {group}",

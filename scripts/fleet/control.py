@@ -86,13 +86,9 @@ def known_status(deployment: Deployment) -> str:
 
 
 def request(deployment: Deployment, wanted: str) -> None:
-    """Request another status, by ParallelCluster's own code.
+    """Request START_REQUESTED or STOP_REQUESTED, by ParallelCluster's own code.
 
     Needs cloudformation:DescribeStacks, dynamodb:GetItem and dynamodb:UpdateItem.
-
-    Args:
-        deployment: Whose fleet.
-        wanted: START_REQUESTED or STOP_REQUESTED.
 
     Raises:
         OperationError: ParallelCluster rejects it, for example while the cluster is being updated.
@@ -117,16 +113,9 @@ def stop(
 ) -> None:
     """Stop the fleet, and wait until all compute nodes are terminated. Interrupted, the same call continues.
 
-    Needs what `status`, `instances`, `request` and `HeadNode` need.
-
-    Args:
-        deployment: Whose fleet.
-        clock: Time.
-        say: Told what is waited for, a sentence at a time.
-        drain: Whether to wait for the end of all jobs first.
-        force: Whether to stop although jobs have nodes, or Slurm cannot be asked.
-        drain_limit: Seconds to wait for the jobs at most; None: as long as they take.
-        limit: Seconds to wait at most once the stop is requested.
+    With `drain` it waits for the end of all jobs first, `drain_limit` seconds at most, and then `limit` seconds for the
+    nodes. With `force` it stops although jobs have nodes, or Slurm cannot be asked. Needs what `status`, `instances`,
+    `request` and `HeadNode` need.
 
     Raises:
         OperationError: Jobs have nodes, Slurm or ParallelCluster rejects it, or nodes are not terminated in time.
@@ -151,13 +140,8 @@ def stop(
 def start(deployment: Deployment, *, clock: Clock, say: Say, limit: float = 3600) -> None:
     """Start the fleet, open drained queues, and wait for the static nodes (min_count).
 
-    Needs what `status`, `request` and `HeadNode` need.
-
-    Args:
-        deployment: Whose fleet.
-        clock: Time.
-        say: Told what is waited for, a sentence at a time.
-        limit: Seconds to wait at most, for the fleet and again for the nodes.
+    It waits `limit` seconds at most for the fleet, and again for the nodes. Needs what `status`, `request` and
+    `HeadNode` need.
 
     Raises:
         OperationError: Slurm or ParallelCluster rejects it, or the nodes are not ready in time.
@@ -192,13 +176,7 @@ def start(deployment: Deployment, *, clock: Clock, say: Say, limit: float = 3600
 def drain(deployment: Deployment, *, clock: Clock, say: Say, limit: float | None = None) -> None:
     """Close the queues to new jobs, and wait until none runs or waits. `start` opens the queues again.
 
-    Needs what `status` and `HeadNode` need.
-
-    Args:
-        deployment: Whose fleet.
-        clock: Time.
-        say: Told what is waited for, a sentence at a time.
-        limit: Seconds to wait at most; None: as long as the jobs take.
+    It waits `limit` seconds at most; None: as long as the jobs take. Needs what `status` and `HeadNode` need.
 
     Raises:
         OperationError: Slurm cannot be asked, or jobs are left after the limit.

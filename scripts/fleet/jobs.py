@@ -74,13 +74,7 @@ def open_queues(head_node: HeadNode, say: Say) -> None:
 
 
 def wait_for_end(head_node: HeadNode, clock: Clock, say: Say, limit: float | None) -> None:
-    """Wait until no job has nodes or waits for some.
-
-    Args:
-        head_node: Where to ask.
-        clock: Time.
-        say: Told how many are left.
-        limit: Seconds to wait at most; None: as long as the jobs take.
+    """Wait until no job has nodes or waits for some, `limit` seconds at most; None: as long as the jobs take.
 
     Raises:
         OperationError: Some are left, or Slurm cannot be asked.

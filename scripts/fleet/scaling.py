@@ -92,13 +92,9 @@ class Scaling:
 
 
 def prepare(deployment: Deployment, target: str | None, counts: dict[str, int], directory: Path) -> Scaling:
-    """Return a change, tried on a copy of the settings file.
+    """Return a change of min_count, max_count or both, tried on a copy of the settings file in a directory.
 
-    Args:
-        deployment: What is changed.
-        target: QUEUE or QUEUE/COMPUTE-RESOURCE; None where there is only one.
-        counts: The new min_count, max_count or both.
-        directory: Where the copy goes.
+    The target is QUEUE or QUEUE/COMPUTE-RESOURCE; None where there is only one.
 
     Raises:
         OperationError: There is no cluster; a deployment would create one.
@@ -181,16 +177,8 @@ def apply(
 ) -> None:
     """Stop the fleet where needed, change the settings file, deploy, start the fleet, and compare with Slurm.
 
-    Run again after an interruption, the same command does what is left.
-
-    Args:
-        scaling: The change.
-        plan: Its plan.
-        clock: Time.
-        say: Told what is done, and the state if it fails.
-        drain: Whether to wait for the end of jobs before their nodes are terminated.
-        force: Whether to terminate the nodes of jobs.
-        quiet: Whether the CDK's output goes to standard error.
+    With `drain` it waits for the end of jobs before their nodes are terminated; with `force` it does not. With `quiet`
+    the CDK's output goes to standard error. Run again after an interruption, the same command does what is left.
 
     Raises:
         OperationError: It did not work.

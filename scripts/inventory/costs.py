@@ -63,11 +63,6 @@ def facts(
 
     Prices are of the table, without a call. Needs ec2:DescribeInstances (500 in each call), :DescribeVolumes (200) and
     :DescribeVpcEndpoints, fsx:DescribeFileSystems, logs:DescribeLogGroups (50, of the prefixes that we use).
-
-    Args:
-        deployment: Whose resources.
-        clusters: The same with each of its clusters.
-        keys: The resources.
     """
     prices = Prices(deployment.settings.region)
     ids = {kind: [name for each, name in keys if each == kind] for kind, _ in keys}

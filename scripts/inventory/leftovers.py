@@ -56,11 +56,7 @@ def find(deployment: Deployment, denied: list[str] | None = None) -> list[Leftov
     :DescribeLaunchTemplates, :DescribeLaunchTemplateVersions, :DescribeNetworkInterfaces, :DescribePlacementGroups,
     :DescribeSecurityGroups, :DescribeSnapshots and :DescribeVolumes, fsx:DescribeFileSystems, iam:GetInstanceProfile
     and :GetRole, lambda:GetFunction, logs:DescribeLogGroups, route53:GetHostedZone and :ListHostedZones, s3:ListBucket
-    and :ListBucketVersions, ssm:DescribeParameters, tag:GetResources.
-
-    Args:
-        deployment: The deployment.
-        denied: Takes what could not be searched, for want of a permission; None: the error is raised.
+    and :ListBucketVersions, ssm:DescribeParameters, tag:GetResources. `denied` is that of `permitted`.
     """
     deployment.account.forget()
     clusters = of_clusters.known(deployment, denied)
@@ -91,10 +87,7 @@ def _searches(
 ) -> Iterator[Callable[[], Iterator[Leftover]]]:
     """Yield the searches by tag and name; those for a cluster only where its own stack, which has it all, is deleted.
 
-    Args:
-        deployment: The deployment.
-        clusters: The same with each of its clusters.
-        deleted: Last parts of the ids of deleted stacks, of which ParallelCluster makes names of functions.
+    ParallelCluster makes names of functions of the last parts of stacks' ids: `deleted` are those of deleted ones.
     """
     own_stacks = {each.stack_name(part) for each in clusters for part in PARTS}
     yield partial(_logs_of_functions, deployment, own_stacks, deleted)

@@ -112,9 +112,7 @@ def priced(leftovers: Iterable[Leftover], costs: Costs) -> tuple[Leftover, ...]:
 def permitted(collect: Callable[[], Iterable[_T]], denied: list[str] | None) -> list[_T]:
     """Return what is collected; where a permission is missing, what was collected until then.
 
-    Args:
-        collect: Asks AWS.
-        denied: Takes the error; None: it is raised.
+    `denied` takes the error; None: it is raised.
     """
     collected: list[_T] = []
     try:

@@ -42,13 +42,8 @@ class Backend:
     ) -> None:
         """Ask AWS nothing yet.
 
-        Args:
-            environment: File name in config/ without .yaml.
-            console: Where plans and checks are shown; if it is quiet, the CDK's output goes to standard error.
-            clock: Time.
-            say: Told what is waited for.
-            skip: Checks that are skipped, as preflight names them.
-            drain_limit: Seconds to wait for the last job at most; None: as long as it takes.
+        Plans and checks are shown on the console; if it is quiet, the CDK's output goes to standard error. Checks to
+        skip have the names of preflight. A drain waits `drain_limit` seconds at most; None: as long as jobs take.
 
         Raises:
             UnusableError: There is no such check.

@@ -10,9 +10,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from config.settings import SettingsError, load
 from scripts import environments
-from toolchain import bootstrap
 
 CONFIG = Path(__file__).parents[2] / "config"
 
@@ -21,8 +19,13 @@ def main() -> int:
     """Print them, and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m scripts bootstrap", description=__doc__)
     environments.add_argument(parser, CONFIG)
+    environment = parser.parse_args().environment
+
+    from config.settings import SettingsError, load
+    from toolchain import bootstrap
+
     try:
-        settings = load(CONFIG / f"{parser.parse_args().environment}.yaml")
+        settings = load(CONFIG / f"{environment}.yaml")
     except SettingsError as error:
         print(error, file=sys.stderr)
         return 2

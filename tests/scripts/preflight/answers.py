@@ -28,19 +28,3 @@ def answering(operation: str, alter: Callable[[Any], object]) -> Patch:
         monkeypatch.setattr(Account, "ask", altered)
 
     return patch
-
-
-def failing(operation: str, error: Exception) -> Patch:
-    """Return what has an operation fail instead of asking."""
-
-    def patch(monkeypatch: pytest.MonkeyPatch) -> None:
-        ask = Account.ask
-
-        def fail(account: Account, service: str, asked: str, **parameters: Any) -> Any:
-            if asked == operation:
-                raise error
-            return ask(account, service, asked, **parameters)
-
-        monkeypatch.setattr(Account, "ask", fail)
-
-    return patch

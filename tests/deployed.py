@@ -88,6 +88,19 @@ def create_stack(aws: EmulatedAws, synthesized: Deployment, part: str) -> None:
     waiter.wait(StackName=settings.stack_name(part), WaiterConfig=_OFTEN)
 
 
+def update_stack(aws: EmulatedAws, synthesized: Deployment, part: str) -> None:
+    """Update a stack to what was synthesized, and wait for it.
+
+    Raises:
+        botocore.exceptions.WaiterError: It failed.
+    """
+    settings, cloudformation = synthesized.settings, aws.client("cloudformation", synthesized.settings.region)
+    _publish(aws, settings, settings.stack_name(part), synthesized.directory)
+    cloudformation.update_stack(**_request(synthesized, part))
+    waiter = cloudformation.get_waiter("stack_update_complete")
+    waiter.wait(StackName=settings.stack_name(part), WaiterConfig=_OFTEN)
+
+
 def planned(aws: EmulatedAws, synthesized: Deployment, part: str) -> list[dict[str, Any]]:
     """Return what a change set says of the resources of a stack that is there already; it is deleted again."""
     settings, request = synthesized.settings, _request(synthesized, part)

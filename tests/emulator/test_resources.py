@@ -58,7 +58,7 @@ def test_an_unknown_property_fails_by_name_and_leaves_nothing(account: Account, 
 @pytest.mark.parametrize(
     ("resource_type", "wrong", "message"),
     [
-        ("AWS::SNS::Topic", [*tags(a="1"), *tags(a="2")], "Duplicate tag key 'a' specified."),
+        ("AWS::IAM::Role", [*tags(a="1"), *tags(a="2")], "Duplicate tag key 'a' specified."),
         ("AWS::EC2::VPC", tags(**{"aws:x": "1"}), "Tag keys starting with 'aws:' are reserved for internal use"),
         ("AWS::SSM::Parameter", {"AWS:x": "1"}, "Tag keys starting with 'aws:' are reserved for internal use"),
     ],
@@ -77,10 +77,7 @@ def test_tags_that_no_service_takes(account: Account, resource_type: str, wrong:
     ("resource_type", "name"),
     [
         ("AWS::IAM::Role", "RoleName"),
-        ("AWS::Lambda::Function", "FunctionName"),
-        ("AWS::Logs::LogGroup", "LogGroupName"),
         ("AWS::S3::Bucket", "BucketName"),
-        ("AWS::SNS::Topic", "TopicName"),
         ("AWS::SSM::Parameter", "Name"),
     ],
 )

@@ -24,8 +24,9 @@ from scripts.commands.validate import environments
 from scripts.deployment import PARTS
 from scripts.emulated import reason_to_stay
 from scripts.rehearse.rehearsal import Assemblies, Edit, raise_max_count, remove_protection
-from tests.deployed import create_stacks, planned
+from tests.deployed import DeployedAccount, create_stacks, planned, update_stack
 from tests.stacks.deployments import Deployment as Synthesized
+from tests.stacks.deployments import deploy, edited
 from toolchain.assembly import Assembly
 from toolchain.cluster import CLUSTER_TYPE, as_strings
 from toolchain.parallelcluster import PYTHON
@@ -231,6 +232,32 @@ def test_it_deploys_and_goes(environment: str, deployment: Callable[..., Deploye
     check_growth(found)
     found.delete()
     assert left_behind(found) == []
+
+
+@pytest.mark.slow
+def test_another_tag_changes_everything_in_place(deployed: Callable[[str], DeployedAccount], tmp_path: Path) -> None:
+    changed = deploy(edited("trn1-16", lambda raw: raw["tags"].update(project="another")), tmp_path)
+    region, parts = changed.settings.region, ("network", "storage", "monitoring")
+    with deployed("trn1-16").clone() as aws:
+        ec2, pages = aws.client("ec2", region), aws.client("cloudformation", region).get_paginator
+        own = {
+            resource["PhysicalResourceId"]
+            for part in parts
+            for page in pages("list_stack_resources").paginate(StackName=changed.stack_name(part))
+            for resource in page["StackResourceSummaries"]
+        }
+
+        def tagged(project: str) -> set[str]:
+            tags = ec2.describe_tags(Filters=[{"Name": "tag:project", "Values": [project]}])["Tags"]
+            return {each["ResourceId"] for each in tags} & own
+
+        before, resources = tagged("trn1-ultracluster"), inventory(aws, region)
+        for part in parts:
+            update_stack(aws, changed, part)
+        assert inventory(aws, region) == resources
+        assert tagged("another") == before != set()
+        [system] = aws.client("fsx", region).describe_file_systems()["FileSystems"]
+        assert {"Key": "project", "Value": "another"} in system["Tags"]
 
 
 @pytest.mark.slow

@@ -80,6 +80,4 @@ def _with_fields(node: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]
     for option in (node, *node.get("anyOf", ())):
         if "$ref" in option:
             return dict(schema["$defs"][option["$ref"].rpartition("/")[2]])
-        if "items" in option:
-            return dict(option)
     return node

@@ -3,6 +3,8 @@
 from pathlib import Path
 from textwrap import dedent
 
+import pytest
+
 from config.sections import NetworkSettings
 from config.settings import load
 from tests.config.settings_files import GOOD, RESOURCE, Write, changed, outcome, places
@@ -151,11 +153,13 @@ def test_a_long_value_is_cut(write: Write) -> None:
         assert len(line) < 500
 
 
-def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert outcome(tmp_path / "none.yaml")[0].startswith(f"{tmp_path}/none.yaml: cannot be read: ")
     assert outcome(tmp_path)[0].startswith(f"{tmp_path}: cannot be read: ")
     (tmp_path / "latin.yaml").write_bytes(b"name: \xe9")
     assert outcome(tmp_path / "latin.yaml")[0].startswith(f"{tmp_path}/latin.yaml: cannot be read: ")
+    monkeypatch.chdir(tmp_path)
+    assert outcome(tmp_path / "latin.yaml")[0].startswith("latin.yaml: cannot be read: ")
 
 
 def test_values_may_come_from_anchors_and_merges(write: Write) -> None:

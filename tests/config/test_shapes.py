@@ -82,7 +82,7 @@ def test_wrong_shapes(write: Write, place: str, value: Any, expected: str) -> No
     key = "tags" if place == "tags[1]" else place
     [line] = outcome(write(with_values({key: {1: value} if place == "tags[1]" else value})))
     found, _, text = line.partition("settings.yaml:")[2].partition(": ")[2].partition(": got ")
-    assert found.startswith(place)
+    assert found == place or (isinstance(value, dict | list) and found.startswith(place))
     assert expected in text
 
 

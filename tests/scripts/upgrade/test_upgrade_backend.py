@@ -18,7 +18,6 @@ from config.settings import Settings, load
 from scripts.candidate import Candidate
 from scripts.clock import Clock
 from scripts.command import CONFIG, OperationError
-from scripts.commands import deploy
 from scripts.deployment import Deployment
 from scripts.destroy import destroy as destruction
 from scripts.destroy.model import Options as DestroyOptions
@@ -129,7 +128,7 @@ def test_the_cdk_deploys_what_was_planned(
         calls.append((environment, assembly, stacks, output))
         return next(codes)
 
-    monkeypatch.setattr(deploy, "deploy", run)
+    monkeypatch.setattr("scripts.deploy.deploy", run)
     candidate = Candidate("trn1-16", tmp_path / "trn1-16.yaml", SETTINGS)
 
     backend.deploy(candidate, *stacks)

@@ -278,6 +278,7 @@ bench: setup .venv-training/.complete ## Measure what docs/performance.md shows:
 lint: setup ## Check style, spelling, imports between layers, YAML, shell and workflows
 	@ruff check
 	@ruff format --check
+	@git ls-files -z | xargs -0 codespell --dictionary=- --dictionary=.codespell-dictionary.txt
 	@lint-imports --no-logo
 	@yamllint --strict .
 	@shellcheck $(SHELL_SCRIPTS)

@@ -29,7 +29,7 @@ install_python
 new_kernels=$(comm -13 <(echo "$kernels_before") <(kernels))
 [[ -z $new_kernels ]] ||
     fail "$BAD_DRIVER" "${new_kernels//$'\n'/ } came with the packages, and the driver is built for $(uname -r)" \
-        "see above which package brings it; build upon an image that has the newer kernel already"
+        "see above which package brings it; build on an image that has the newer kernel already"
 case $os in
     amzn*) dnf_ clean all ;;
     *) apt_get clean ;;

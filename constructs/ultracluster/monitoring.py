@@ -134,8 +134,8 @@ class Monitoring(Construct):
                 # Nodes come and go: one that does not report has no errors.
                 _Trigger(1, 1, cloudwatch.TreatMissingData.NOT_BREACHING),
                 f"A Neuron device in queue {queue} of {cluster.name} has uncorrectable errors: what was computed since "
-                "may be wrong. When its job ends, the node is drained and replaced, or its driver loaded anew where "
-                "that repairs it. Restart the job from a checkpoint of before. Which node: see the dashboard, or "
+                "may be wrong. When its job ends, the node is drained and replaced, or its driver reloaded if that "
+                "repairs it. Restart the job from an earlier checkpoint. Which node: see the dashboard, or "
                 f"`sinfo --list-reasons --partition={queue}`.",
             )
 

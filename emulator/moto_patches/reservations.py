@@ -143,7 +143,7 @@ class Reservations(EC2Response):
         return None
 
     def _described(self, reservation: dict[str, Any]) -> dict[str, Any]:
-        """Return a reservation as it is now; one that has not begun has no instances, as AWS tells it."""
+        """Return a reservation as it is now; one that has not started has no instances, as AWS tells it."""
         now, start, end = utcnow(), reservation["StartDate"], reservation["EndDate"]
         state, total = reservation["State"], reservation["TotalInstanceCount"]
         if state == "active" and end and end <= now:

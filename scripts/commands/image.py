@@ -45,7 +45,7 @@ def parser() -> argparse.ArgumentParser:
         "--parent-image",
         type=_id("ami"),
         metavar="AMI",
-        help="image to build upon (default: ParallelCluster's newest for version and OS)",
+        help="image to build on (default: ParallelCluster's newest for version and OS)",
     )
     command.add_argument(
         "--bucket", type=_bucket, help="bucket for the component (default: that of the CDK's bootstrap stack)"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class NoImageError(LookupError):
-    """There is no image to build upon, or no bucket for the component; the message says why and what to do."""
+    """There is no image to build on, or no bucket for the component; the message says why and what to do."""
 
 
 def find_context(
@@ -27,7 +27,7 @@ def find_context(
 
     Args:
         settings: Those of the deployment.
-        parent_image: Id of the image to build upon; None: ParallelCluster's newest for version and OS.
+        parent_image: Id of the image to build on; None: ParallelCluster's newest for version and OS.
         bucket: The bucket for the component; None: that of the CDK's bootstrap stack.
         network: Ids of subnet and security group of the build instance; None: the default VPC.
 

@@ -22,10 +22,10 @@ _NODES = Path(__file__).parents[2] / "nodes"
 
 @dataclass(frozen=True)
 class BuildContext:
-    """Where an image is built, and upon what.
+    """Where an image is built, and on what.
 
     Attributes:
-        parent_image: Id of the image to build upon.
+        parent_image: Id of the image to build on.
         bucket: The bucket that has the component.
         network: Ids of subnet and security group of the build instance; None: the default VPC.
     """

@@ -81,7 +81,7 @@ def test_an_exit_code_is_a_failure_which_the_agent_tells_too(node: Node) -> None
 
 
 def test_a_command_that_takes_too_long_is_ended(node: Node) -> None:
-    node.aws.set_shell("echo begun; sleep 60")
+    node.aws.set_shell("echo started; sleep 60")
     assert node.answer(node.send("true", seconds=1)) == ("TimedOut", "TimedOut", 137, "", "")
 
 

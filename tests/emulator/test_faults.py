@@ -1,4 +1,4 @@
-"""Each fault leads where it leads on AWS, and what failed succeeds once the cause is mended."""
+"""Each fault leads where it leads on AWS, and what failed succeeds once the cause is fixed."""
 
 from collections.abc import Callable
 from typing import Any

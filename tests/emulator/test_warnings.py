@@ -59,7 +59,7 @@ def test_creation_and_updates_pass_or_stop(clusters: Clusters, asked: dict[str, 
         clusters.aws.inject("warning", validator)
         clusters.update(clusters.with_max_count(20), **asked)
         assert f'"type": "{validator}"' in clusters.failure("Cluster", "UPDATE_FAILED")
-        # What is wrong with the cluster as it was, too, stops the way back until it is mended.
+        # What is wrong with the cluster as it was, too, stops the way back until it is fixed.
         assert clusters.stacks.status("parent") == "UPDATE_ROLLBACK_FAILED"
         clusters.aws.clear_faults()
         clusters.stacks.client.continue_update_rollback(StackName="parent")

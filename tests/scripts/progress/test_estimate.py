@@ -67,9 +67,9 @@ def test_what_is_in_progress_takes_what_it_typically_takes_yet_and_never_less_th
 def test_a_stack_in_it_takes_what_that_takes() -> None:
     graph = graph_of_template({"Resources": template(Provider=NESTED, Cluster=f"{CLUSTER} Provider")})
     assert remaining(after(), 0, graph) == 90 + 600
-    begun = after((0, f"Provider={NESTED}", "CREATE_COMPLETE"), (0, f"Cluster={CLUSTER}", "CREATE_IN_PROGRESS"))
-    assert remaining(begun, 100, graph) == 500
-    assert remaining(begun, 100, graph, Cluster=33) == 33
+    started = after((0, f"Provider={NESTED}", "CREATE_COMPLETE"), (0, f"Cluster={CLUSTER}", "CREATE_IN_PROGRESS"))
+    assert remaining(started, 100, graph) == 500
+    assert remaining(started, 100, graph, Cluster=33) == 33
 
 
 def test_a_head_node_is_waited_for() -> None:

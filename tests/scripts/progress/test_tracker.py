@@ -84,11 +84,11 @@ def test_started_again_it_shows_the_same(api: FakeCloudFormation, clock: FakeClo
     always = Tracker(fake.deployment(api))
     for _ in range(60):
         clock.sleep(15)
-        anew = Tracker(fake.deployment(api))
+        later = Tracker(fake.deployment(api))
         for _ in range(3):
             always.refresh()
-            anew.refresh()
-        assert progress(always, clock.now()) == progress(anew, clock.now())
+            later.refresh()
+        assert progress(always, clock.now()) == progress(later, clock.now())
 
 
 def test_without_the_permission_to_read_templates_bars_show_what_is_in_events(

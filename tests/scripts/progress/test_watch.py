@@ -102,7 +102,7 @@ def test_a_creation_that_is_rolled_back_has_failed_and_the_cause_is_shown(
     failing_creation(api)
     code, text = follow(api, clock)
     assert code == 1
-    assert clock.elapsed == 100, "nothing more is begun after a failure"
+    assert clock.elapsed == 100, "nothing more is started after a failure"
     assert "trn1-16  HeadNode (AWS::EC2::Instance) CREATE_FAILED: no capacity" in text
     assert "trn1-16 HeadNode (AWS::EC2::Instance) failed:\n  no capacity\n" in text, "the cause, not what follows of it"
     assert text.endswith("trn1-16: failed after 1 min 36 s.\n")

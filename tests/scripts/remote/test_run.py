@@ -65,8 +65,8 @@ def test_lines_come_while_it_runs(
         new(self, noted)
 
     monkeypatch.setattr(StreamedCommand, "new", watched)
-    assert started("--", "bash", "-c", f"echo begun; until [ -e {seen} ]; do sleep 0.02; done; echo done") == 0
-    assert capsys.readouterr().out == "begun\ndone\n"
+    assert started("--", "bash", "-c", f"echo started; until [ -e {seen} ]; do sleep 0.02; done; echo done") == 0
+    assert capsys.readouterr().out == "started\ndone\n"
 
 
 def status_of_the_last(operated: Operated) -> str:
@@ -172,9 +172,9 @@ def test_credentials_that_expire_meanwhile_leave_a_way_back(
 
 
 def test_an_end_that_does_not_come_is_told(started: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    assert started("--", "bash", "-c", "echo begun; kill $PPID; sleep 1") == 143
+    assert started("--", "bash", "-c", "echo started; kill $PPID; sleep 1") == 143
     output, errors = capsys.readouterr()
-    assert output == "begun\n"
+    assert output == "started\n"
     assert "The end of the output has not arrived. To show it again: make run ENV=trn1-16 ARGS='--attach " in errors
 
 

@@ -40,7 +40,7 @@ class Evidence(Document):
 class Finding(Document):
     """A cause that was found."""
 
-    id: str = Field(description="Name of the cause, as in docs/diagnose.md.")
+    id: str = Field(description="Name of the cause, as in scripts/diagnose/causes.yaml.")
     title: str = Field(description="What it is, in a few words.")
     why: str = Field(description="The cause in a sentence or two.")
     to_do: tuple[str, ...] = Field(description='What to do, in this order; commands begin with "$ ".')

@@ -26,7 +26,7 @@ _NOT_FOUND = frozenset({"404", "NoSuchBucket", "NoSuchEntity", "NoSuchHostedZone
 _NOT_FOUND_ENDS = ("NotFound", "NotFoundException", "Unknown", ".Malformed", "InvalidAMIID.Unavailable")
 NEW_SESSION = "get new session credentials, the way you got these"
 UNKNOWN_KEY = (
-    "AWS does not know the access key: it is deleted, inactive or mistyped; `aws configure list` tells where it is from"
+    "AWS does not know the access key: it is deleted, inactive or mistyped; `aws configure list` shows where it is from"
 )
 _SSO_LOGIN = "`aws sso login`, with `--profile` unless it is the default one"
 _HINTS_BY_EXCEPTION: Mapping[str, str] = {
@@ -35,7 +35,7 @@ _HINTS_BY_EXCEPTION: Mapping[str, str] = {
     "InvalidConfigError": "fix the profile in ~/.aws/config",
     "LoginError": "`aws login`, with `--profile` unless it is the default one",
     "NoCredentialsError": "`export AWS_PROFILE=...`, or set one up with `aws configure sso` or `aws configure`",
-    "PartialCredentialsError": "access key and secret access key go together; `aws configure list` tells what there is",
+    "PartialCredentialsError": "access key and secret access key go together; `aws configure list` shows what there is",
     "ProfileNotFound": "`export AWS_PROFILE=...` with one of those that `aws configure list-profiles` lists",
     "SSOError": _SSO_LOGIN,
     "TokenRetrievalError": _SSO_LOGIN,

@@ -134,5 +134,5 @@ def emulate(environment: str, settings: Settings, name: str | None) -> None:
             print("\nIn another shell:\n")
             print(*(f"  {line}" for line in exports(variables, settings.region)), sep="\n")
             print(f"  make preflight ENV={environment}\n  make deploy ENV={environment}")
-            print("\nCtrl-C here ends it, and all that is in it.", flush=True)
+            print("\nCtrl-C here stops it and discards everything in it.", flush=True)
             wait_for_ctrl_c()

@@ -31,7 +31,7 @@ def show(diagnosis: Diagnosis, console: Console) -> None:
     elif diagnosis.causes and not diagnosis.current:
         _show_cause(others.pop(0), console)
     elif diagnosis.outcome == "unknown":
-        _print(console, "Whether something failed is not known: not everything may be read.", "bold red")
+        _print(console, "Whether something failed is not known: a permission to read is missing.", "bold red")
     elif not diagnosis.causes:
         seen = ", ".join(diagnosis.read) or "there are no stacks"
         _print(console, f"Nothing failed, as far as was read: {seen}.")

@@ -259,7 +259,7 @@ def _wait_for_static_nodes(head_node: HeadNode, clock: Clock, report: Changes, l
         missing = f"{state.missing_static:,}" if state else "an unknown number of"
         raise OperationError(
             f"After {limit / 60:.0f} min {missing} static nodes are not ready. The same command continues to wait; "
-            "make diagnose tells why nodes fail."
+            "make diagnose shows why nodes fail."
         )
     closed = [f"{name} ({each})" for name, each in (state.availability if state else {}).items() if each != UP]
     if closed:

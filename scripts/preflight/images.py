@@ -84,7 +84,7 @@ def custom_image(deployment: Deployment) -> Iterator[Finding]:
 @check(
     "provider-template",
     "Provider of ParallelCluster's custom resource",
-    prevents="The cluster stack would fail at its provider, after network and file system were made and paid.",
+    prevents="The cluster stack would fail at its provider, after network and file system are being billed.",
 )
 def provider_template(deployment: Deployment) -> Iterator[Finding]:
     """Find what AWS publishes of the version in the Region, without credentials.

@@ -54,7 +54,7 @@ def stack_names(deployment: Deployment) -> Iterator[Finding]:
 @check(
     "cluster-name",
     "Name of the cluster",
-    prevents="ParallelCluster would reject to make the cluster, after network and file system were made and paid.",
+    prevents="ParallelCluster would refuse to create the cluster, after network and file system are being billed.",
     calls=("cloudformation:DescribeStacks", "cloudformation:ListStackResources"),
 )
 def cluster_name(deployment: Deployment) -> Iterator[Finding]:
@@ -79,7 +79,7 @@ def cluster_name(deployment: Deployment) -> Iterator[Finding]:
 @check(
     "ssh-key",
     "SSH key of the head node",
-    prevents="ParallelCluster would reject the cluster, after network and file system were made and paid.",
+    prevents="ParallelCluster would reject the cluster, after network and file system are being billed.",
     calls=("ec2:DescribeKeyPairs",),
 )
 def ssh_key(deployment: Deployment) -> Iterator[Finding]:

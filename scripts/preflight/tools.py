@@ -33,7 +33,7 @@ def python(_: Deployment) -> Iterator[Finding]:
         yield Finding(Status.PASS, f"Python {version}; {oldest} or newer is needed")
 
 
-@check("node", "Node beside this Python", prevents="Neither synthesis nor the CDK command line would start.")
+@check("node", "Node.js in this environment", prevents="Neither synthesis nor the CDK command line would start.")
 def node(_: Deployment) -> Iterator[Finding]:
     """Find the Node that `make setup` puts beside this Python."""
     path = _beside_python("node")

@@ -42,7 +42,7 @@ def zone(deployment: Deployment) -> Iterator[Finding]:
 @check(
     "instance-types",
     "Instance types offered in the zone",
-    prevents="Every launch would fail as not supported in the zone, after network and file system were made and paid.",
+    prevents="Every launch would fail as not supported in the zone, after network and file system are being billed.",
     calls=("ec2:DescribeInstanceTypeOfferings",),
 )
 def instance_types(deployment: Deployment) -> Iterator[Finding]:

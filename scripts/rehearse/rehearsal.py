@@ -200,7 +200,7 @@ class Rehearsal:
         self._console.print("\nThe emulated AWS keeps running. In another shell:\n")
         for line in exports(self._aws.settings, self._settings.region):
             self._say(line)
-        self._console.print("\nCtrl-C here ends it, and all that is in it.")
+        self._console.print("\nCtrl-C here stops it and discards everything in it.")
         wait_for_ctrl_c()
 
     def _run_cdk(self, assembly: str, *arguments: str) -> int:

@@ -194,7 +194,7 @@ def parse(arguments: Sequence[str]) -> Options:
     parser = argparse.ArgumentParser(
         prog="python -m pretraining", description="BERT pre-training on many nodes.", allow_abbrev=False
     )
-    parser.add_argument("command", choices=("train", "check"), help="train, or tell beforehand what would go wrong")
+    parser.add_argument("command", choices=("train", "check"), help="train, or only check options and input")
     for name, (kind, meaning) in _OPTIONS.items():
         parser.add_argument(f"--{name}", metavar=kind.symbol, help=meaning)
     given, unknown = parser.parse_known_args(arguments)

@@ -52,7 +52,7 @@ _LAUNCH = (
 )
 _URL_SOURCE = "s3_validators.py:36, s3_validators.py:79, s3_validators.py:93, s3_validators.py:98"
 _SECRET = (
-    "AWS does not show the secret: it does not exist, the provider may not read it, or its right is too new",
+    "AWS does not show the secret: it does not exist, the provider may not read it, or its permission is too new",
     "`make preflight` tells which; if nothing is wrong, deploy again",
 )
 
@@ -65,7 +65,7 @@ VALIDATORS: Mapping[str, ValidatorWarning] = {
     ),
     "AsyncTimedUrlValidator": ValidatorWarning(
         "passes",
-        "a node script cannot be read: IAM has not spread the right to, S3 took over 5 seconds, or it is not there",
+        "a node script cannot be read: its permission has not propagated, S3 took over 5 seconds, or it is not there",
         "nothing: all scripts are assets, which the CDK uploads before it deploys; overrides can name no others",
         f"common.py:129, {_URL_SOURCE}",
         errors=True,

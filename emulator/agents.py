@@ -31,7 +31,7 @@ _EVENT_BYTES: Final = 200_000
 
 
 @dataclass(frozen=True)
-class Order:
+class CommandOrder:
     """What a node is to run.
 
     Attributes:
@@ -51,7 +51,7 @@ class Order:
     log_group: str | None
 
 
-class Run:
+class CommandRun:
     """One order on one node, from its start to its end.
 
     Attributes:
@@ -63,7 +63,7 @@ class Run:
         ended: When it ended; None: it has not.
     """
 
-    def __init__(self, order: Order, shell: str, logs: Any) -> None:
+    def __init__(self, order: CommandOrder, shell: str, logs: Any) -> None:
         self.order = order
         self.status = "InProgress"
         self.code = -1
@@ -174,13 +174,13 @@ class Agents:
     def __init__(self, clients: Clients) -> None:
         self.shell: str | None = None
         self._clients = clients
-        self._runs: list[Run] = []
+        self._runs: list[CommandRun] = []
 
-    def run(self, order: Order) -> Run | None:
+    def run(self, order: CommandOrder) -> CommandRun | None:
         """Start a command; None: no agent answers."""
         if self.shell is None:
             return None
-        run = Run(order, self.shell, self._clients("logs", order.region))
+        run = CommandRun(order, self.shell, self._clients("logs", order.region))
         self._runs.append(run)
         return run
 

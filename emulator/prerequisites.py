@@ -45,7 +45,7 @@ RAISED_QUOTAS = {
 
 
 @dataclass(frozen=True)
-class Network:
+class ExistingNetwork:
     """A VPC with a public and a private subnet, a NAT gateway and an endpoint of S3."""
 
     vpc_id: str
@@ -57,7 +57,7 @@ class Network:
 
 
 @dataclass(frozen=True)
-class Reservation:
+class ReservationPrerequisite:
     """A capacity reservation.
 
     Attributes:
@@ -122,9 +122,9 @@ class Prerequisites:
     key_pair: str | None = None
     file_system_key_id: str | None = None
     buckets: tuple[str, ...] = ()
-    network: Network | None = None
+    network: ExistingNetwork | None = None
     placement_groups: tuple[str, ...] = ()
-    reservations: tuple[Reservation, ...] = ()
+    reservations: tuple[ReservationPrerequisite, ...] = ()
 
 
 def create(aws: EmulatedAws, wanted: Prerequisites) -> None:
@@ -215,7 +215,7 @@ def _add_service_role(iam: Any) -> None:
         iam.create_service_linked_role(AWSServiceName="fsx.amazonaws.com")
 
 
-def _add_network(ec2: Any, network: Network, wanted: Prerequisites) -> None:
+def _add_network(ec2: Any, network: ExistingNetwork, wanted: Prerequisites) -> None:
     ec2.create_vpc(CidrBlock=network.cidr, **_tagged("vpc", {"_custom_id_": network.vpc_id}))
     ec2.modify_vpc_attribute(VpcId=network.vpc_id, EnableDnsHostnames={"Value": True})
     for subnet_id, cidr, public in (

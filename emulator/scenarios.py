@@ -24,7 +24,7 @@ class NotApplicableError(ValueError):
 
 
 @dataclass(frozen=True)
-class Account:
+class ScenarioAccount:
     """The emulated account of a deployment.
 
     Attributes:
@@ -44,11 +44,11 @@ class Account:
         return self.aws.client(service, self.prerequisites.region)
 
 
-Change = Callable[[Account, str], object]
+Change = Callable[[ScenarioAccount, str], object]
 Target = Callable[[Prerequisites], str | None]
 
 
-def _nothing(_: Account, __: str) -> None:
+def _nothing(_: ScenarioAccount, __: str) -> None:
     """Leave an account as it is."""
 
 
@@ -99,7 +99,7 @@ def account(
     if target is None:
         raise NotApplicableError(f"the scenario needs settings with {scenario.needs}")
     with ExitStack() as stack:
-        made = Account(aws, wanted, dict(aws.settings), stack)
+        made = ScenarioAccount(aws, wanted, dict(aws.settings), stack)
         scenario.before(made, target)
         prerequisites.create(aws, wanted)
         if scenario.bootstrapped:
@@ -108,41 +108,41 @@ def account(
         yield made.environment
 
 
-def _remove_credentials(account: Account, _: str) -> None:
+def _remove_credentials(account: ScenarioAccount, _: str) -> None:
     """Give no credentials."""
     account.environment.update({"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""})
 
 
-def _remove_permissions(account: Account, _: str) -> None:
+def _remove_permissions(account: ScenarioAccount, _: str) -> None:
     """Allow describing stacks, and nothing else."""
     allowed = {"Effect": "Allow", "Action": "cloudformation:DescribeStacks", "Resource": "*"}
     policy = {"Version": "2012-10-17", "Statement": [allowed]}
     account.environment.update(account.stack.enter_context(account.aws.restricted(policy)))
 
 
-def _withhold_type(account: Account, _: str) -> None:
+def _withhold_type(account: ScenarioAccount, _: str) -> None:
     """Let the zone no longer offer the nodes' instance type."""
     wanted = account.prerequisites
     account.aws.inject("offering", f"{wanted.zone_id}/{wanted.instance_type}")
 
 
-def _lower_quota(account: Account, _: str) -> None:
+def _lower_quota(account: ScenarioAccount, _: str) -> None:
     """Set the quota of on-demand Trn instances to 8 vCPUs."""
     account.client("service-quotas").request_service_quota_increase(**_TRN_VCPUS, DesiredValue=8)
 
 
-def _use_up_addresses(account: Account, __: str) -> None:
+def _use_up_addresses(account: ScenarioAccount, __: str) -> None:
     """Use up the Elastic IP addresses."""
     for _ in range(prerequisites.RAISED_QUOTAS[_ADDRESSES]):
         account.client("ec2").allocate_address(Domain="vpc")
 
 
-def _shrink_reservation(account: Account, reservation_id: str) -> None:
+def _shrink_reservation(account: ScenarioAccount, reservation_id: str) -> None:
     """Take an instance off a reservation."""
     _remake_reservation(account, reservation_id, lambda old: {"InstanceCount": old["TotalInstanceCount"] - 1})
 
 
-def _end_block(account: Account, reservation_id: str) -> None:
+def _end_block(account: ScenarioAccount, reservation_id: str) -> None:
     """Let a Capacity Block have ended yesterday."""
     now = datetime.now(UTC)
     period = {"StartDate": now - timedelta(days=15), "EndDate": now - timedelta(days=1)}
@@ -150,7 +150,7 @@ def _end_block(account: Account, reservation_id: str) -> None:
 
 
 def _remake_reservation(
-    account: Account, reservation_id: str, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+    account: ScenarioAccount, reservation_id: str, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]
 ) -> None:
     """Put another reservation in the place of one, under the same id."""
     ec2 = account.client("ec2")
@@ -164,13 +164,13 @@ def _remake_reservation(
     ec2.create_capacity_reservation(**arguments, **_tagged("capacity-reservation", reservation_id, old["Tags"]))
 
 
-def _make_rsa_key(account: Account, name: str) -> None:
+def _make_rsa_key(account: ScenarioAccount, name: str) -> None:
     """Put an RSA key in the place of an SSH key."""
     account.client("ec2").delete_key_pair(KeyName=name)
     account.client("ec2").create_key_pair(KeyName=name, KeyType="rsa")
 
 
-def _use_name(account: Account, _: str) -> None:
+def _use_name(account: ScenarioAccount, _: str) -> None:
     """Create another stack with the cluster's name."""
     resource = {"Type": "AWS::SSM::Parameter", "Properties": {"Type": "String", "Value": "somebody else's"}}
     account.client("cloudformation").create_stack(
@@ -178,14 +178,14 @@ def _use_name(account: Account, _: str) -> None:
     )
 
 
-def _remove_images(account: Account, _: str) -> None:
+def _remove_images(account: ScenarioAccount, _: str) -> None:
     """Remove ParallelCluster's images."""
     ec2 = account.client("ec2")
     for image in ec2.describe_images(Owners=["amazon"])["Images"]:
         ec2.deregister_image(ImageId=image["ImageId"])
 
 
-def _remove_provider(account: Account, _: str) -> None:
+def _remove_provider(account: ScenarioAccount, _: str) -> None:
     """Remove the template of ParallelCluster's provider."""
     version = account.prerequisites.parallelcluster_version
     account.client("s3").delete_object(
@@ -194,12 +194,12 @@ def _remove_provider(account: Account, _: str) -> None:
     )
 
 
-def _switch_dns_off(account: Account, vpc_id: str) -> None:
+def _switch_dns_off(account: ScenarioAccount, vpc_id: str) -> None:
     """Switch DNS host names of a VPC off."""
     account.client("ec2").modify_vpc_attribute(VpcId=vpc_id, EnableDnsHostnames={"Value": False})
 
 
-def _shrink_subnet(account: Account, subnet_id: str) -> None:
+def _shrink_subnet(account: ScenarioAccount, subnet_id: str) -> None:
     """Put the smallest subnet that there is in the place of one, under the same id."""
     ec2 = account.client("ec2")
     [old] = ec2.describe_subnets(SubnetIds=[subnet_id])["Subnets"]
@@ -216,26 +216,26 @@ def _shrink_subnet(account: Account, subnet_id: str) -> None:
     ec2.associate_route_table(RouteTableId=table["RouteTableId"], SubnetId=subnet_id)
 
 
-def _remove_route(account: Account, subnet_id: str) -> None:
+def _remove_route(account: ScenarioAccount, subnet_id: str) -> None:
     """Remove the default route of a subnet."""
     table_id = _route_table(account, subnet_id)["RouteTableId"]
     account.client("ec2").delete_route(RouteTableId=table_id, DestinationCidrBlock="0.0.0.0/0")
 
 
-def _route_table(account: Account, subnet_id: str) -> dict[str, Any]:
+def _route_table(account: ScenarioAccount, subnet_id: str) -> dict[str, Any]:
     inside = [{"Name": "association.subnet-id", "Values": [subnet_id]}]
     [table] = account.client("ec2").describe_route_tables(Filters=inside)["RouteTables"]
     found: dict[str, Any] = table
     return found
 
 
-def _move_bucket(account: Account, name: str) -> None:
+def _move_bucket(account: ScenarioAccount, name: str) -> None:
     """Put a bucket of the same name in another Region."""
     account.client("s3").delete_bucket(Bucket=name)
     make_bucket(account.aws.client("s3", _OTHER_REGION), name, _OTHER_REGION)
 
 
-def _schedule_deletion(account: Account, key_id: str) -> None:
+def _schedule_deletion(account: ScenarioAccount, key_id: str) -> None:
     """Schedule the deletion of a key."""
     account.client("kms").schedule_key_deletion(KeyId=key_id)
 

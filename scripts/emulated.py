@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from emulator import prerequisites
 from emulator.aws import ACCOUNT
-from emulator.prerequisites import Bootstrap, Network, Prerequisites, Reservation
+from emulator.prerequisites import Bootstrap, ExistingNetwork, Prerequisites, ReservationPrerequisite
 from toolchain.bootstrap import assets_bucket, newest_version, version_parameter
 from toolchain.parallelcluster import PYTHON
 
@@ -91,11 +91,11 @@ def _key_id(arn: str | None) -> str | None:
     return arn.rpartition("/")[2] if arn else None
 
 
-def _network(network: NetworkSettings) -> Network | None:
+def _network(network: NetworkSettings) -> ExistingNetwork | None:
     existing = network.existing
     if existing is None:
         return None
-    return Network(
+    return ExistingNetwork(
         existing.vpc_id,
         network.cidr,
         existing.public_subnet_id,
@@ -110,14 +110,14 @@ def _names(found: Iterable[str | None]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, found)))
 
 
-def _reservations(cluster: ClusterSettings) -> tuple[Reservation, ...]:
+def _reservations(cluster: ClusterSettings) -> tuple[ReservationPrerequisite, ...]:
     """Return the reservations that the queues name, just large enough for all that use them."""
-    found: dict[str, Reservation] = {}
+    found: dict[str, ReservationPrerequisite] = {}
     for queue in cluster.queues:
         for resource in queue.compute_resources:
             for name in _names((resource.capacity_reservation_id, resource.capacity_reservation_group_arn)):
                 is_block = queue.capacity_type == "CAPACITY_BLOCK"
-                new = Reservation(name, resource.instance_type, 0, is_block, queue.existing_placement_group)
+                new = ReservationPrerequisite(name, resource.instance_type, 0, is_block, queue.existing_placement_group)
                 used = found.get(name, new)
                 found[name] = replace(used, count=used.count + resource.max_count)
     return tuple(found.values())

@@ -36,7 +36,7 @@ class Validation(Document):
     faults: tuple[str, ...]
 
 
-class Outcome(Document):
+class ValidationOutcome(Document):
     """The result of one configuration: a report, or the reason why there is none."""
 
     environment: str

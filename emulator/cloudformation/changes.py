@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from graphlib import TopologicalSorter
 from typing import Any, Final
 
-from emulator.cloudformation.operations import Backend, evaluated_outputs
+from emulator.cloudformation.operations import CloudFormationState, evaluated_outputs
 from emulator.cloudformation.scope import StackScope
 from emulator.cloudformation.stacks import (
     STACK_TYPE,
@@ -61,7 +61,7 @@ class Comparison:
         TemplateError: A value cannot be computed, an import that is not exported for instance.
     """
 
-    def __init__(self, stack: Stack, revision: Revision, backend: Backend) -> None:
+    def __init__(self, stack: Stack, revision: Revision, backend: CloudFormationState) -> None:
         self._stack = stack
         self._revision = revision
         self._becoming: dict[str, Physical] = {}

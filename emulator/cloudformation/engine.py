@@ -25,7 +25,7 @@ from emulator.cloudformation.errors import (
     InvalidChangeSetStatusError,
     ValidationError,
 )
-from emulator.cloudformation.operations import AbandonedError, Backend, Operation, listed
+from emulator.cloudformation.operations import AbandonedError, CloudFormationState, Operation, listed
 from emulator.cloudformation.parameters import Parameter, resolve_parameters
 from emulator.cloudformation.scope import StackScope, ssm_parameter
 from emulator.cloudformation.stacks import INITIATED, ChangeSet, Origin, Request, Revision, Stack, Store
@@ -392,8 +392,8 @@ class Engine:
 
     # Parts
 
-    def _fresh(self) -> Backend:
-        return Backend(Store(), self._clients, self._models, self._clock, Event())
+    def _fresh(self) -> CloudFormationState:
+        return CloudFormationState(Store(), self._clients, self._models, self._clock, Event())
 
     def _by_id(self, stack_id: str) -> Stack:
         region = stack_id.split(":")[3]

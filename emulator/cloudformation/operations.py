@@ -60,7 +60,7 @@ https://docs.aws.amazon.com/cloudformation-cli/latest/userguide/resource-type-te
 
 
 @dataclass(frozen=True)
-class Backend:
+class CloudFormationState:
     """What an operation works with.
 
     Attributes:
@@ -85,7 +85,7 @@ class AbandonedError(Exception):
 class Operation:
     """Operations on one stack."""
 
-    def __init__(self, stack: Stack, backend: Backend) -> None:
+    def __init__(self, stack: Stack, backend: CloudFormationState) -> None:
         self.stack = stack
         self.backend = backend
         self._failure = ""

@@ -13,7 +13,7 @@ from moto.core.responses import ActionResult, EmptyResult
 from moto.ec2.models import ec2_backends
 from moto.ssm.responses import SimpleSystemManagerResponse
 
-from emulator.agents import Agents, Order, Run
+from emulator.agents import Agents, CommandOrder, CommandRun
 
 _DOCUMENT: Final = "AWS-RunShellScript"
 _PLUGIN: Final = "aws:runShellScript"
@@ -33,10 +33,10 @@ _PATIENCE: Final = 0.2
 class _Invocation:
     """A command on a node. The first look at it comes too early, as it can on AWS."""
 
-    order: Order
+    order: CommandOrder
     comment: str
     requested: datetime
-    run: Run | None
+    run: CommandRun | None
     is_known: bool = False
 
     @property
@@ -68,7 +68,7 @@ class Commands(SimpleSystemManagerResponse):
         command_id, now = str(uuid4()), datetime.now(UTC)
         invocations = self._invocations.setdefault(command_id, {})
         for instance_id in self._get_param("InstanceIds"):
-            order = Order(
+            order = CommandOrder(
                 self.region,
                 command_id,
                 instance_id,
@@ -179,7 +179,7 @@ def _described(invocation: _Invocation) -> dict[str, Any]:
     }
 
 
-def _timed(run: Run | None) -> dict[str, str]:
+def _timed(run: CommandRun | None) -> dict[str, str]:
     """Return when a command started and ended, in ISO 8601; empty: it did not."""
     ended = run.ended if run else None
     return {

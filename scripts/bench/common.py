@@ -78,7 +78,7 @@ def run(arguments: Sequence[str], directory: Path = ROOT, variables: Mapping[str
 
 
 @dataclass(frozen=True)
-class Row:
+class BenchRow:
     """A line of a table; `met` is None where there is no goal."""
 
     cells: tuple[str, ...]
@@ -90,7 +90,7 @@ def verdict(met: bool | None) -> str:
     return {None: "", True: "met", False: "MISSED"}[met]
 
 
-def table(header: Sequence[str], rows: Sequence[Row]) -> str:
+def table(header: Sequence[str], rows: Sequence[BenchRow]) -> str:
     """Return a Markdown table whose source reads as a table, too."""
     lines = [tuple(header), *(row.cells for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]

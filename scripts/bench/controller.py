@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 
-from scripts.bench.common import ROOT, BenchError, Row, conditions, environment, table, verdict
+from scripts.bench.common import ROOT, BenchError, BenchRow, conditions, environment, table, verdict
 
 MAX_TIMES = 1.1
 """Of the seconds that ParallelCluster's own settings take; the load is submitted by the clock, not by the CPU."""
@@ -16,7 +16,7 @@ MAX_TIMES = 1.1
 _HEADER = ("Load", "settings", "accepted s", "allocated s", "all nodes asked for s", "calls", "CPU s", "", "goal", "")
 
 
-def report() -> tuple[str, list[Row]]:
+def report() -> tuple[str, list[BenchRow]]:
     """Measure, and return text and the rows of its table. Nothing is installed on this machine.
 
     Raises:
@@ -38,7 +38,7 @@ def report() -> tuple[str, list[Row]]:
     return f"{heading} Slurm {measured['slurm']}.\n\n{table(_HEADER, lines)}", lines
 
 
-def rows(loads: dict[str, dict[str, dict[str, float]]]) -> list[Row]:
+def rows(loads: dict[str, dict[str, dict[str, float]]]) -> list[BenchRow]:
     """Return a row for each load and settings; the last settings of a load are compared with the first."""
     lines = []
     for name, by_settings in loads.items():
@@ -50,5 +50,5 @@ def rows(loads: dict[str, dict[str, dict[str, float]]]) -> list[Row]:
                 figure, goal, met = f"{times:.2f} x", f"at most {MAX_TIMES} x", times <= MAX_TIMES
             cells = [f"{seconds[key]:.1f}" for key in ("submitted", "allocated", "resumed")]
             cells += [f"{seconds['calls']:.0f}", f"{seconds['cpu']:.1f}", figure, goal, verdict(met)]
-            lines.append(Row((name, whose, *cells), met))
+            lines.append(BenchRow((name, whose, *cells), met))
     return lines

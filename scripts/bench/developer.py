@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from scripts.bench.common import ROOT, Row, Sample, conditions, run, table, verdict
+from scripts.bench.common import ROOT, BenchRow, Sample, conditions, run, table, verdict
 
 SLOWEST = 10
 
@@ -34,7 +34,7 @@ TESTS = {"test": Goal(180, 400), "test-all": Goal(720, 1800)}
 REHEARSED, REHEARSAL = Goal(75), Goal(45)
 
 
-def tests() -> tuple[str, list[Row]]:
+def tests() -> tuple[str, list[BenchRow]]:
     """Run both test targets once, and return their times and their slowest tests as tables.
 
     Raises:
@@ -45,7 +45,7 @@ def tests() -> tuple[str, list[Row]]:
         print(f"make {target}", file=sys.stderr, flush=True)
         sample = run(["make", target], variables={"PYTEST_ADDOPTS": f"--durations={SLOWEST} --color=no"})
         rows.append(_row(f"`make {target}`", sample, goal))
-        slowest += [Row((f"`make {target}`", *each)) for each in slowest_tests(sample.output)]
+        slowest += [BenchRow((f"`make {target}`", *each)) for each in slowest_tests(sample.output)]
     parts.append(table(("Command", "CPU s", "wall s", "goal", ""), rows))
     parts.append(table(("Of", "wall s", "phase", "test"), slowest))
     return "\n\n".join(parts), rows
@@ -57,7 +57,7 @@ def slowest_tests(output: str) -> list[tuple[str, str, str]]:
     return sorted(listed, key=lambda each: -float(each[0]))[:SLOWEST]
 
 
-def clone() -> tuple[str, list[Row]]:
+def clone() -> tuple[str, list[BenchRow]]:
     """Clone the last commit, set it up and rehearse, and return the times as a table.
 
     Caches of downloads are those of this machine.
@@ -83,6 +83,6 @@ def clone() -> tuple[str, list[Row]]:
     return f"{heading}\n\n{table(('Step', 'CPU s', 'wall s', 'goal', ''), rows)}", rows
 
 
-def _row(name: str, sample: Sample, goal: Goal | None) -> Row:
+def _row(name: str, sample: Sample, goal: Goal | None) -> BenchRow:
     met = None if goal is None else goal.met(sample)
-    return Row((name, f"{sample.cpu:.0f}", f"{sample.wall:.0f}", goal.text if goal else "", verdict(met)), met)
+    return BenchRow((name, f"{sample.cpu:.0f}", f"{sample.wall:.0f}", goal.text if goal else "", verdict(met)), met)

@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from scripts.bench.common import ROOT, BenchError, Row, conditions, table, verdict
+from scripts.bench.common import ROOT, BenchError, BenchRow, conditions, table, verdict
 
 MAX_TIMES = 0.25
 PYTHON = ROOT / ".venv-training/bin/python"
@@ -46,7 +46,7 @@ class Phase:
 PHASES = (Phase(1, 128, 20, 100_000, 16, (1, 2, 8, 32)), Phase(2, 512, 80, 25_000, 2, (1, 32, 512)))
 
 
-def report(rounds: int) -> tuple[str, list[Row]]:
+def report(rounds: int) -> tuple[str, list[BenchRow]]:
     """Measure with the interpreter of the training program, and return text and rows of a table.
 
     Raises:
@@ -64,7 +64,7 @@ def report(rounds: int) -> tuple[str, list[Row]]:
     return f"{heading}\n\n{table(_HEADER, lines)}", lines
 
 
-def rows(samples: list[tuple[int, int, float]]) -> list[Row]:
+def rows(samples: list[tuple[int, int, float]]) -> list[BenchRow]:
     """Return a row for each phase and number of micro-batches; the goal is for the most of each phase: one node."""
     alone = {phase: milliseconds for phase, accumulation, milliseconds in samples if accumulation == 1}
     most = {phase: max(count for number, count, _ in samples if number == phase) for phase, _, _ in samples}
@@ -73,7 +73,7 @@ def rows(samples: list[tuple[int, int, float]]) -> list[Row]:
         times = milliseconds / alone[phase]
         goal, met = (f"at most {MAX_TIMES} x", times <= MAX_TIMES) if accumulation == most[phase] else ("", None)
         figures = (str(phase), str(accumulation), f"{milliseconds:.2f}", f"{times:.2f} x")
-        lines.append(Row((*figures, goal, verdict(met)), met))
+        lines.append(BenchRow((*figures, goal, verdict(met)), met))
     return lines
 
 

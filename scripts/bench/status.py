@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from scripts.bench.common import ROOT, BenchError, Row, conditions, environment, table, verdict
+from scripts.bench.common import ROOT, BenchError, BenchRow, conditions, environment, table, verdict
 
 MAX_SECONDS = 1.0
 """CPU seconds to the first output."""
@@ -22,14 +22,14 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
-class Sample:
+class StatusSample:
     """CPU seconds of a command until its first line was there, and in all."""
 
     first: float
     total: float
 
 
-def report(rounds: int) -> tuple[str, list[Row]]:
+def report(rounds: int) -> tuple[str, list[BenchRow]]:
     """Measure against an emulated account that has nothing of the deployment, and return text and rows of a table.
 
     Raises:
@@ -41,7 +41,7 @@ def report(rounds: int) -> tuple[str, list[Row]]:
     commands: dict[str, Sequence[str]] = {_STATUS: (sys.executable, "-m", "scripts", "status", "trn1-16")}
     if shutil.which("aws", path=environment()["PATH"]):
         commands[_AWS] = ("aws", "--version")
-    samples: dict[str, list[Sample]] = {name: [] for name in commands}
+    samples: dict[str, list[StatusSample]] = {name: [] for name in commands}
     with EmulatedAws() as aws:
         for number in range(rounds + 1):
             print(f"round {number} of {rounds}", file=sys.stderr, flush=True)
@@ -51,7 +51,7 @@ def report(rounds: int) -> tuple[str, list[Row]]:
     return f"{heading}\n\n{table(_HEADER, lines)}", lines
 
 
-def rows(samples: Mapping[str, Sequence[Sample]]) -> list[Row]:
+def rows(samples: Mapping[str, Sequence[StatusSample]]) -> list[BenchRow]:
     """Return a row for each command; the ratio is the median of the ratios within each round."""
     lines = []
     for name, taken in samples.items():
@@ -62,11 +62,11 @@ def rows(samples: Mapping[str, Sequence[Sample]]) -> list[Row]:
             if others := samples.get(_AWS):
                 times = median(each.first / other.first for each, other in zip(taken, others, strict=True))
                 ratio = f"{times:.2f} x {_AWS}"
-        lines.append(Row((name, f"{first:.2f}", f"{total:.2f}", ratio, goal, verdict(met)), met))
+        lines.append(BenchRow((name, f"{first:.2f}", f"{total:.2f}", ratio, goal, verdict(met)), met))
     return lines
 
 
-def _run(command: Sequence[str], variables: Mapping[str, str]) -> Sample:
+def _run(command: Sequence[str], variables: Mapping[str, str]) -> StatusSample:
     with subprocess.Popen(
         command, cwd=ROOT, env=variables, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as process:
@@ -77,7 +77,7 @@ def _run(command: Sequence[str], variables: Mapping[str, str]) -> Sample:
         process.returncode = os.waitstatus_to_exitcode(status)
     if not line or process.returncode not in (0, 1):
         raise BenchError(f"{' '.join(command)}: exit code {process.returncode}")
-    return Sample(first, used.ru_utime + used.ru_stime)
+    return StatusSample(first, used.ru_utime + used.ru_stime)
 
 
 def _cpu_seconds(pid: int) -> float:

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from scripts.bench.common import ROOT, BenchError, Row, Sample, conditions, run, table, verdict
+from scripts.bench.common import ROOT, BenchError, BenchRow, Sample, conditions, run, table, verdict
 
 MAX_TIMES = 1.5
 MAX_TEMPLATE_BYTES = 1_048_576
@@ -33,7 +33,7 @@ app.synth()
 """
 
 
-def report(rounds: int) -> tuple[str, list[Row]]:
+def report(rounds: int) -> tuple[str, list[BenchRow]]:
     """Measure, and return text and the rows of its tables.
 
     Raises:
@@ -124,7 +124,7 @@ def cluster_templates(wide_settings: Path, directory: Path) -> dict[str, dict[st
     return {"root": built.root, **{f"nested {number}": each for number, each in enumerate(built.nested.values(), 1)}}
 
 
-def time_rows(samples: Mapping[str, Sequence[Sample]]) -> list[Row]:
+def time_rows(samples: Mapping[str, Sequence[Sample]]) -> list[BenchRow]:
     """Return medians; a ratio is the median of the ratios within each round."""
     rows = []
     for name, taken in samples.items():
@@ -133,16 +133,16 @@ def time_rows(samples: Mapping[str, Sequence[Sample]]) -> list[Row]:
         if yardstick := YARDSTICKS.get(name):
             times = median(each.cpu / other.cpu for each, other in zip(taken, samples[yardstick], strict=True))
             ratio, goal, met = f"{times:.2f} x {yardstick}", f"at most {MAX_TIMES} x", times <= MAX_TIMES
-        rows.append(Row((f"`cdk synth` of {name}", f"{cpu:.2f}", f"{wall:.2f}", ratio, goal, verdict(met)), met))
+        rows.append(BenchRow((f"`cdk synth` of {name}", f"{cpu:.2f}", f"{wall:.2f}", ratio, goal, verdict(met)), met))
     return rows
 
 
-def template_rows(templates: Mapping[str, dict[str, Any]]) -> list[Row]:
+def template_rows(templates: Mapping[str, dict[str, Any]]) -> list[BenchRow]:
     """Return size and number of resources of each template."""
     rows = []
     for name, template in templates.items():
         size = len(json.dumps(template, separators=(",", ":")).encode())
         resources = len(template["Resources"])
         met = size < MAX_TEMPLATE_BYTES and resources < MAX_TEMPLATE_RESOURCES
-        rows.append(Row((name, f"{size:,}", str(resources), verdict(met)), met))
+        rows.append(BenchRow((name, f"{size:,}", str(resources), verdict(met)), met))
     return rows

@@ -17,7 +17,7 @@ from scripts.bench import controller, developer, feed, status, synth
 from scripts.bench.common import ROOT, BenchError
 
 if TYPE_CHECKING:
-    from scripts.bench.common import Row
+    from scripts.bench.common import BenchRow
 
 PAGE = ROOT / "docs/performance.md"
 ON_REQUEST = ("tests", "clone")
@@ -32,7 +32,7 @@ def write(part: str, report: str) -> None:
 
 def main() -> int:
     """Measure, print, and return the exit code."""
-    parts: dict[str, Callable[[int], tuple[str, list[Row]]]] = {
+    parts: dict[str, Callable[[int], tuple[str, list[BenchRow]]]] = {
         "synth": synth.report,
         "controller": lambda _: controller.report(),
         "status": status.report,

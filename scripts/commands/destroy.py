@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from scripts.clock import Clock
     from scripts.deployment import Deployment
-    from scripts.destroy.model import Options, Outcome
+    from scripts.destroy.model import DestroyOptions, DestroyOutcome
 
 _EXAMPLES = """\
   python -m scripts destroy trn1-16                        the cluster; file system, network and alarms stay
@@ -70,7 +70,7 @@ def program(deployment: Deployment, given: argparse.Namespace, console: Console)
     """
     from scripts.clock import Clock
     from scripts.destroy import screen
-    from scripts.destroy.model import Destruction, Outcome
+    from scripts.destroy.model import DestroyOutcome, Destruction
     from scripts.destroy.plan import plan
     from scripts.inventory.resources import inventory
 
@@ -89,7 +89,7 @@ def program(deployment: Deployment, given: argparse.Namespace, console: Console)
         return FAILED if planned.obstacles else DONE
     if not given.yes:
         _confirm(deployment.settings.name)
-    outcome = Outcome(started=clock.now())
+    outcome = DestroyOutcome(started=clock.now())
     try:
         _destroy(deployment, options, clock, console, outcome)
         screen.show_outcome(deployment, outcome, console)
@@ -104,10 +104,10 @@ def program(deployment: Deployment, given: argparse.Namespace, console: Console)
     return FAILED if outcome.failures else DONE
 
 
-def _options(given: argparse.Namespace) -> Options:
-    from scripts.destroy.model import ORDER, Options
+def _options(given: argparse.Namespace) -> DestroyOptions:
+    from scripts.destroy.model import ORDER, DestroyOptions
 
-    return Options(
+    return DestroyOptions(
         parts=tuple(part for part in ORDER if part == "cluster" or given.all or getattr(given, part)),
         final_backup=not given.no_final_backup,
         drain=given.drain,
@@ -125,7 +125,9 @@ def _confirm(name: str) -> None:
         raise OperationError(f"got {answer!r}; nothing was deleted")
 
 
-def _destroy(deployment: Deployment, options: Options, clock: Clock, console: Console, outcome: Outcome) -> None:
+def _destroy(
+    deployment: Deployment, options: DestroyOptions, clock: Clock, console: Console, outcome: DestroyOutcome
+) -> None:
     from botocore.exceptions import BotoCoreError, ClientError
 
     from scripts.aws_errors import credentials_hint

@@ -59,7 +59,7 @@ def main() -> int:
 def program(deployment: Deployment, parsed: argparse.Namespace, _: Console) -> int:
     """Run the command, or show an earlier one, and return its exit code."""
     from scripts.remote.head_node import HeadNode
-    from scripts.remote.streamed_command import Result, attach, print_output, print_remark, start_as_cluster_user
+    from scripts.remote.streamed_command import CommandResult, attach, print_output, print_remark, start_as_cluster_user
 
     head_node = HeadNode(deployment)
     if parsed.attach:
@@ -74,7 +74,7 @@ def program(deployment: Deployment, parsed: argparse.Namespace, _: Console) -> i
         return follow(print_output, print_remark, Clock())
     pieces: dict[str, list[str]] = {"stdout": [], "stderr": []}
     code = follow(lambda stream, text: pieces[stream].append(text), print_remark, Clock())
-    result = Result(
+    result = CommandResult(
         command_id=streamed.command_id,
         instance_id=head_node.instance_id,
         exit_code=code,

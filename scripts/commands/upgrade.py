@@ -60,8 +60,8 @@ def parser() -> argparse.ArgumentParser:
 def upgrade(deployment: Deployment, given: argparse.Namespace, console: Console) -> int:
     """Upgrade, or go back, and return the exit code."""
     from scripts.clock import Clock
-    from scripts.upgrade.backend import Backend
-    from scripts.upgrade.upgrade import Options, Upgrade, edit
+    from scripts.upgrade.backend import UpgradeBackend
+    from scripts.upgrade.upgrade import Upgrade, UpgradeOptions, edit
 
     if not (given.yes or given.dry_run) and (given.json or not sys.stdin.isatty()):
         raise UnusableError("standard input is not a terminal, or --json asks nothing; pass --yes or --dry-run")
@@ -78,8 +78,8 @@ def upgrade(deployment: Deployment, given: argparse.Namespace, console: Console)
             return False
 
     limit = None if given.drain_limit is None else given.drain_limit * 3600
-    backend = Backend(given.environment, console, Clock(), say, skip=given.skip, drain_limit=limit)
-    options = Options(agreed, say, [edit(each) for each in given.edits], given.anyway, given.dry_run)
+    backend = UpgradeBackend(given.environment, console, Clock(), say, skip=given.skip, drain_limit=limit)
+    options = UpgradeOptions(agreed, say, [edit(each) for each in given.edits], given.anyway, given.dry_run)
     path = command.CONFIG / f"{given.environment}.yaml"
     with TemporaryDirectory() as directory:
         work = Upgrade(path, deployment.settings, Path(directory), backend, options)

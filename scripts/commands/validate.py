@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from scripts.validation import Outcome
+    from scripts.validation import ValidationOutcome
 
 CONFIG = Path(__file__).parents[2] / "config"
 
@@ -25,13 +25,13 @@ def environments() -> list[str]:
     return sorted(path.stem for path in CONFIG.glob("*.yaml"))
 
 
-def outcomes(names: list[str]) -> Iterator[Outcome]:
+def outcomes(names: list[str]) -> Iterator[ValidationOutcome]:
     """Examine deployments one after the other, in an emulated AWS that is empty before each."""
     from botocore.exceptions import BotoCoreError, ClientError
 
     from config.settings import SettingsError, load
     from emulator.aws import EmulatedAws
-    from scripts.validation import Outcome, examine, prepare
+    from scripts.validation import ValidationOutcome, examine, prepare
     from toolchain.parallelcluster import ParallelCluster, RunnerError
     from toolchain.synthesis import SynthesisError, synthesize
     from toolchain.values import UnsupportedError
@@ -53,12 +53,12 @@ def outcomes(names: list[str]) -> Iterator[Outcome]:
                 request = prepare(aws, settings, assemblies[name].result())
                 report = examine(parallelcluster, request, accepted(settings.cluster_spec))
             except (*of_aws, *of_toolchain, LookupError, SettingsError) as error:
-                yield Outcome(environment=name, error=str(error))
+                yield ValidationOutcome(environment=name, error=str(error))
             else:
-                yield Outcome(environment=name, report=report)
+                yield ValidationOutcome(environment=name, report=report)
 
 
-def as_text(outcome: Outcome) -> str:
+def as_text(outcome: ValidationOutcome) -> str:
     """Return an outcome for people."""
     if outcome.report is None:
         return f"{outcome.environment}: NOT EXAMINED\n{_indented(outcome.error)}\n"

@@ -9,7 +9,7 @@ from scripts.clock import Clock
 from scripts.command import OperationError, Say
 from scripts.deployment import Deployment
 from scripts.destroy import stacks as destroy_stacks
-from scripts.destroy.model import Options, Outcome
+from scripts.destroy.model import DestroyOptions, DestroyOutcome
 from scripts.destroy.plan import plan
 from scripts.destroy.steps import BENEATH, Steps
 from scripts.fleet import control as fleet
@@ -21,8 +21,8 @@ _HEALTHY = ("CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE")
 
 
 def destroy(
-    deployment: Deployment, options: Options, *, clock: Clock, say: Say, outcome: Outcome | None = None
-) -> Outcome:
+    deployment: Deployment, options: DestroyOptions, *, clock: Clock, say: Say, outcome: DestroyOutcome | None = None
+) -> DestroyOutcome:
     """Delete the cluster, and other parts of a deployment on request, and search for leftovers.
 
     Needs what `plan`, `fleet.stop` and the deletions need. Once the fleet is stopped, what AWS refuses is recorded,
@@ -37,7 +37,7 @@ def destroy(
     planned = plan(deployment, options)
     if planned.obstacles:
         raise OperationError("\n".join(planned.obstacles))
-    outcome = Outcome(started=clock.now()) if outcome is None else outcome
+    outcome = DestroyOutcome(started=clock.now()) if outcome is None else outcome
     steps = Steps(deployment, options, clock, say, outcome)
     if "cluster" in planned.parts:
         _stop_fleet(deployment, options, clock, say)
@@ -56,7 +56,7 @@ def destroy(
     return outcome
 
 
-def _stop_fleet(deployment: Deployment, options: Options, clock: Clock, say: Say) -> None:
+def _stop_fleet(deployment: Deployment, options: DestroyOptions, clock: Clock, say: Say) -> None:
     """Let ParallelCluster stop its fleet; if it cannot any more, terminate the compute nodes.
 
     Raises:
@@ -76,7 +76,7 @@ def _stop_fleet(deployment: Deployment, options: Options, clock: Clock, say: Say
         terminate(deployment, nodes, clock, say)
 
 
-def _end_jobs(deployment: Deployment, options: Options, clock: Clock, say: Say) -> None:
+def _end_jobs(deployment: Deployment, options: DestroyOptions, clock: Clock, say: Say) -> None:
     """Let ParallelCluster stop its fleet; if it cannot any more, check at least that no job has nodes."""
     deployment.account.forget()
     own = destroy_stacks.of_cluster(deployment)

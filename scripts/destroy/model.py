@@ -17,7 +17,7 @@ ORDER: tuple[Part, ...] = ("cluster", "monitoring", "storage", "network")
 
 
 @dataclass(frozen=True)
-class Options:
+class DestroyOptions:
     """What is asked of a destruction.
 
     Attributes:
@@ -41,7 +41,7 @@ class Options:
     sweep: bool = False
 
 
-class Plan(Document):
+class DestroyPlan(Document):
     """What a destruction would do."""
 
     parts: tuple[Part, ...] = Field(description="Parts to delete, in order.")
@@ -60,7 +60,7 @@ class Plan(Document):
         """Whether there is nothing to delete."""
         return not (self.stacks or self.left_behind or self.sweep)
 
-    def priced(self, costs: Costs) -> Plan:
+    def priced(self, costs: Costs) -> DestroyPlan:
         """Return it with what its leftovers cost."""
         leftovers = {"left_behind": priced(self.left_behind, costs), "sweep": priced(self.sweep, costs)}
         return self.model_copy(update=leftovers)
@@ -75,7 +75,7 @@ class Backup(Document):
     )
 
 
-class Outcome(Document):
+class DestroyOutcome(Document):
     """What a destruction did, filled while it runs."""
 
     model_config = ConfigDict(frozen=False)
@@ -109,6 +109,6 @@ class Destruction(Document):
     """A destruction: what there was, what it would do, and what it did."""
 
     deployment: str = Field(description="Name of the deployment.")
-    plan: Plan = Field(description="What would be done.")
+    plan: DestroyPlan = Field(description="What would be done.")
     before: Inventory = Field(description="What there was.")
-    outcome: Outcome | None = Field(description="What was done, also if it was interrupted; null: nothing.")
+    outcome: DestroyOutcome | None = Field(description="What was done, also if it was interrupted; null: nothing.")

@@ -10,7 +10,7 @@ from scripts import generations, stacks
 from scripts.deployment import PARTS, Deployment
 from scripts.destroy import stacks as destroy_stacks
 from scripts.destroy import storage as destroy_storage
-from scripts.destroy.model import ORDER, Options, Part, Plan
+from scripts.destroy.model import ORDER, DestroyOptions, DestroyPlan, Part
 from scripts.destroy.storage import EXPORT_FIRST, LINKED, Storage
 from scripts.fleet import control as fleet
 from scripts.inventory import leftovers
@@ -47,12 +47,12 @@ class Existing:
     skipped: Sequence[str] = ()
 
 
-def plan(deployment: Deployment, options: Options) -> Plan:
+def plan(deployment: Deployment, options: DestroyOptions) -> DestroyPlan:
     """Return what a destruction would do, and what blocks it. Needs what `collect` needs."""
     return decide(deployment, collect(deployment, options), options)
 
 
-def collect(deployment: Deployment, options: Options) -> Existing:
+def collect(deployment: Deployment, options: DestroyOptions) -> Existing:
     """Return what exists, with about 40 calls, and 15 for 1,875 nodes in a network that is to be deleted.
 
     Needs what `leftovers.find` and `generations.existing` need. Storage and network also need what `storage.collect`
@@ -85,13 +85,13 @@ def collect(deployment: Deployment, options: Options) -> Existing:
     )
 
 
-def decide(deployment: Deployment, existing: Existing, options: Options) -> Plan:
+def decide(deployment: Deployment, existing: Existing, options: DestroyOptions) -> DestroyPlan:
     """Return what a destruction would do with what exists, and what blocks it."""
     parts = tuple(part for part in ORDER if part in options.parts)
     storage = existing.storage if "storage" in parts else Storage()
     protected = tuple(each["StackName"] for each in existing.stacks if each.get("EnableTerminationProtection"))
     sweep = existing.leftovers if options.sweep else ()
-    return Plan(
+    return DestroyPlan(
         parts=parts,
         stacks=tuple(each["StackName"] for each in existing.stacks),
         file_systems=tuple(each["FileSystemId"] for each in storage.file_systems),
@@ -108,7 +108,7 @@ def decide(deployment: Deployment, existing: Existing, options: Options) -> Plan
     )
 
 
-def _blockers(deployment: Deployment, existing: Existing, options: Options) -> Iterator[str]:
+def _blockers(deployment: Deployment, existing: Existing, options: DestroyOptions) -> Iterator[str]:
     for each in existing.stacks:
         status = each["StackStatus"]
         if status.endswith("_IN_PROGRESS") and status not in ("DELETE_IN_PROGRESS", "REVIEW_IN_PROGRESS"):
@@ -144,7 +144,7 @@ def _missing_backups(storage: Storage) -> Iterator[str]:
             yield f"{start} --no-final-backup deletes it anyway.{EXPORT_FIRST if why == LINKED else ''}"
 
 
-def _remarks(deployment: Deployment, existing: Existing, options: Options, storage: Storage) -> Iterator[str]:
+def _remarks(deployment: Deployment, existing: Existing, options: DestroyOptions, storage: Storage) -> Iterator[str]:
     names = {each["StackName"] for each in existing.stacks}
     if names & {deployment.stack_name("cluster"), deployment.settings.cluster_spec.name}:
         efs = deployment.settings.cluster.head_node.shared_storage == "efs"
@@ -195,7 +195,7 @@ def _stacks(deployment: Deployment, parts: Sequence[Part]) -> Iterator[dict[str,
 
 
 def _users(
-    deployment: Deployment, options: Options, storage: Storage, vpcs: Sequence[str], left: Sequence[Leftover]
+    deployment: Deployment, options: DestroyOptions, storage: Storage, vpcs: Sequence[str], left: Sequence[Leftover]
 ) -> Iterator[tuple[str, bool]]:
     """Yield what uses network or storage and is not deleted with them, and whether it is a leftover.
 

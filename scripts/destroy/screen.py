@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from scripts import screen
 from scripts.deployment import Deployment
-from scripts.destroy.model import Outcome, Plan
+from scripts.destroy.model import DestroyOutcome, DestroyPlan
 from scripts.inventory import screen as inventory_screen
 from scripts.inventory.model import Inventory, Leftover
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-def show_plan(present: Inventory, plan: Plan, console: Console, now: datetime) -> None:
+def show_plan(present: Inventory, plan: DestroyPlan, console: Console, now: datetime) -> None:
     """Print what there is, what of it would be deleted, and what blocks that."""
     inventory_screen.show(present, console, now)
     console.print()
@@ -34,7 +34,7 @@ def show_plan(present: Inventory, plan: Plan, console: Console, now: datetime) -
         console.print(f"Blocked: {text}", markup=False, style="bold red")
 
 
-def show_outcome(deployment: Deployment, outcome: Outcome, console: Console) -> None:
+def show_outcome(deployment: Deployment, outcome: DestroyOutcome, console: Console) -> None:
     """Print what was deleted, what was not, how long it took, and what is left, with its costs."""
     left = outcome.left or []
     console.print()

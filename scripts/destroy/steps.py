@@ -10,7 +10,7 @@ from scripts.clock import Clock
 from scripts.command import OperationError, Say
 from scripts.deployment import Deployment
 from scripts.destroy import stacks as destroy_stacks
-from scripts.destroy.model import Backup, Options, Outcome
+from scripts.destroy.model import Backup, DestroyOptions, DestroyOutcome
 from scripts.destroy.storage import back_up, backup_cost, collect
 from scripts.inventory import leftovers
 from scripts.inventory.costs import costs
@@ -26,7 +26,9 @@ _EVERY, _RELEASED_WITHIN = 15.0, 900.0
 class Steps:
     """The steps of one destruction. What AWS refuses is recorded, and hides nothing else."""
 
-    def __init__(self, deployment: Deployment, options: Options, clock: Clock, say: Say, outcome: Outcome) -> None:
+    def __init__(
+        self, deployment: Deployment, options: DestroyOptions, clock: Clock, say: Say, outcome: DestroyOutcome
+    ) -> None:
         self._deployment = deployment
         self._options = options
         self._clock = clock

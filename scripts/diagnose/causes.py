@@ -37,7 +37,7 @@ class Evidence(Document):
     """What else an event tells, by the placeholders in causes.yaml."""
 
 
-class Finding(Document):
+class FoundCause(Document):
     """A cause that was found."""
 
     id: str = Field(description="Name of the cause, as in scripts/diagnose/causes.yaml.")
@@ -81,14 +81,14 @@ def table() -> tuple[Cause, ...]:
     return TypeAdapter(tuple[Cause, ...]).validate_python(rows)
 
 
-def find(evidence: Evidence, names: Mapping[str, str]) -> Finding | None:
+def find(evidence: Evidence, names: Mapping[str, str]) -> FoundCause | None:
     """Return the cause that evidence shows; None: no known one. `names` fill placeholders that evidence does not."""
     for cause in table():
         matches = list(cause.pattern.finditer(evidence.text)) if evidence.kind in cause.seen else []
         if matches:
             told = {name: value for match in matches for name, value in match.groupdict().items() if value}
             known = _Names({**names, **told})
-            return Finding(
+            return FoundCause(
                 id=cause.id,
                 title=cause.title,
                 why=cause.why.format_map(known),

@@ -12,7 +12,7 @@ from pydantic import Field, computed_field
 
 from scripts.clock import Clock
 from scripts.deployment import Deployment
-from scripts.diagnose.causes import Evidence, Finding, find
+from scripts.diagnose.causes import Evidence, FoundCause, find
 from scripts.diagnose.failures import Operation, operations, provider_group, window
 from scripts.diagnose.reader import PROVIDER_GROUP, Reader
 from scripts.document import Document
@@ -33,7 +33,7 @@ class Diagnosis(Document):
     operation: Operation | None = Field(
         description="The newest operation that failed; null: none did, and all causes are of the running cluster."
     )
-    causes: tuple[Finding, ...] = Field(
+    causes: tuple[FoundCause, ...] = Field(
         description="Known causes: what the running cluster shows, then those of the operation, the first failure's "
         "first unless it is in `unknown`. Ids do not change."
     )
@@ -46,7 +46,7 @@ class Diagnosis(Document):
     unread: tuple[str, ...] = Field(
         description="What was not read: the action that is not allowed, or how much was read of what is too much."
     )
-    current: tuple[Finding, ...] = Field(default=(), exclude=True)
+    current: tuple[FoundCause, ...] = Field(default=(), exclude=True)
     """Known causes that the running cluster shows, the first of `causes`."""
     is_denied: bool = Field(default=False, exclude=True)
     """Whether a permission was missing."""
@@ -100,9 +100,9 @@ def diagnose(deployment: Deployment, clock: Clock | None = None) -> Diagnosis:
     )
 
 
-def _distinct(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+def _distinct(findings: Iterable[FoundCause]) -> tuple[FoundCause, ...]:
     """Return the first finding of each cause."""
-    by_id: dict[str, Finding] = {}
+    by_id: dict[str, FoundCause] = {}
     for each in findings:
         by_id.setdefault(each.id, each)
     return tuple(by_id.values())
@@ -124,7 +124,7 @@ def _read_on(
     )
 
 
-def of_operation(reader: Reader, operation: Operation) -> tuple[list[Finding], list[Evidence]]:
+def of_operation(reader: Reader, operation: Operation) -> tuple[list[FoundCause], list[Evidence]]:
     """Return causes, that of the first failure or the one behind it first; or else evidence of an unknown cause.
 
     Of the logs, the line nearest to the failure counts: what failed before may have been tried again with success.
@@ -141,7 +141,7 @@ def of_operation(reader: Reader, operation: Operation) -> tuple[list[Finding], l
     return [*explained, *others], [] if explained else [events[0], *lines[-LINES_OF_UNKNOWN:]]
 
 
-def of_cluster(reader: Reader, operation: Operation | None, now: datetime) -> list[Finding]:
+def of_cluster(reader: Reader, operation: Operation | None, now: datetime) -> list[FoundCause]:
     """Return what is wrong with a cluster that was created: its head node, then what its logs tell, symptoms last.
 
     Its logs are not read if the operation that failed is a recent one of the cluster, to which they belong. Needs
@@ -192,11 +192,11 @@ def _logs(reader: Reader, operation: Operation) -> list[Evidence]:
     return sorted(lines, key=lambda line: line.time)
 
 
-def _known(reader: Reader, evidence: Iterable[Evidence]) -> Iterator[Finding]:
+def _known(reader: Reader, evidence: Iterable[Evidence]) -> Iterator[FoundCause]:
     return (finding for each in evidence if (finding := _find(reader, each)))
 
 
-def _find(reader: Reader, evidence: Evidence) -> Finding | None:
+def _find(reader: Reader, evidence: Evidence) -> FoundCause | None:
     deployment = reader.deployment
     cluster_stack = deployment.stack_name("cluster")
     stack = evidence.place if evidence.kind == "event" else cluster_stack
@@ -213,11 +213,11 @@ def _find(reader: Reader, evidence: Evidence) -> Finding | None:
     return find(evidence, {**names, **evidence.names})
 
 
-def _is_of(finding: Finding, kinds: Sequence[str] | None) -> bool:
+def _is_of(finding: FoundCause, kinds: Sequence[str] | None) -> bool:
     return kinds is None or finding.evidence[0].kind in kinds
 
 
-def _parted(findings: Iterable[Finding]) -> tuple[list[Finding], list[Finding]]:
+def _parted(findings: Iterable[FoundCause]) -> tuple[list[FoundCause], list[FoundCause]]:
     """Return causes, and symptoms."""
     every = list(findings)
     return [each for each in every if each.logs is None], [each for each in every if each.logs is not None]

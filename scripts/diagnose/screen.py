@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from scripts.diagnose.causes import Evidence, Finding
+from scripts.diagnose.causes import Evidence, FoundCause
 from scripts.diagnose.diagnose import Diagnosis
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def _show_unknown(diagnosis: Diagnosis, console: Console) -> None:
         _show_command(command, console)
 
 
-def _show_cause(finding: Finding, console: Console) -> None:
+def _show_cause(finding: FoundCause, console: Console) -> None:
     _print(console, finding.title, "bold red")
     _print(console, finding.why)
     _title(console, "Why this is believed")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from scripts.clock import Clock
 from scripts.command import OperationError
 from scripts.deployment import PARTS, Deployment
-from scripts.drift.model import Drift, DriftReport, Kind
+from scripts.drift.model import Drift, DriftKind, DriftReport
 from scripts.progress.watch import in_progress
 from scripts.status.model import Unavailable, try_fetch
 
@@ -150,7 +150,7 @@ def _resource_drifts(cloudformation: Any, stack: str) -> Iterator[Any]:
         token = {"NextToken": page["NextToken"]}
 
 
-def _drift(kind: Kind, subject: str, sentence: str) -> Drift:
+def _drift(kind: DriftKind, subject: str, sentence: str) -> Drift:
     return Drift(kind=kind, subject=subject, sentence=sentence)
 
 
@@ -158,11 +158,13 @@ def _of_resource(subject: str, compared: Mapping[str, Any]) -> Iterator[Drift]:
     match compared["StackResourceDriftStatus"]:
         case "DELETED":
             sentence = f"{compared['ResourceType']} {compared['PhysicalResourceId']} no longer exists"
-            yield _drift(Kind.DELETED, subject, sentence)
+            yield _drift(DriftKind.DELETED, subject, sentence)
         case "MODIFIED":
             for each in compared["PropertyDifferences"]:
                 expected, actual = _short(each["ExpectedValue"]), _short(each["ActualValue"])
-                yield _drift(Kind.MODIFIED, subject, f"{each['PropertyPath']} is {actual}; in the template: {expected}")
+                yield _drift(
+                    DriftKind.MODIFIED, subject, f"{each['PropertyPath']} is {actual}; in the template: {expected}"
+                )
 
 
 def _short(value: str) -> str:
@@ -175,18 +177,18 @@ def _of_cluster(deployment: Deployment) -> Iterator[Drift]:
     own = deployment.stack(name)
     if own is None:
         if deployment.stack(stack):
-            yield _drift(Kind.CLUSTER, name, "the cluster's own stack does not exist")
+            yield _drift(DriftKind.CLUSTER, name, "the cluster's own stack does not exist")
         return
     wanted = deployment.settings.cluster.parallelcluster_version
     version = {each["Key"]: each["Value"] for each in own["Tags"]}.get(_VERSION)
     if version != wanted:
-        yield _drift(Kind.CLUSTER, name, f"the cluster is of ParallelCluster {version}; in the settings: {wanted}")
+        yield _drift(DriftKind.CLUSTER, name, f"the cluster is of ParallelCluster {version}; in the settings: {wanted}")
     if deployment.stack(stack):
         events = deployment.account.client("cloudformation").describe_stack_events(StackName=stack)["StackEvents"]
         updated = own.get("LastUpdatedTime", own["CreationTime"])
         if updated > events[0]["Timestamp"]:
             sentence = f"the cluster was updated outside of its stack at {updated:%Y-%m-%d %H:%M} UTC"
-            yield _drift(Kind.CLUSTER, name, sentence)
+            yield _drift(DriftKind.CLUSTER, name, sentence)
 
 
 def _of_fleet(deployment: Deployment) -> Iterator[Drift]:
@@ -194,7 +196,7 @@ def _of_fleet(deployment: Deployment) -> Iterator[Drift]:
 
     status = fleet.status(deployment)
     if status != fleet.RUNNING:
-        yield _drift(Kind.FLEET, deployment.settings.cluster_spec.name, f"the fleet is {status}; allowed: RUNNING")
+        yield _drift(DriftKind.FLEET, deployment.settings.cluster_spec.name, f"the fleet is {status}; allowed: RUNNING")
 
 
 def _of_settings(make: Callable[[], Plan]) -> Iterator[Drift]:
@@ -208,14 +210,14 @@ def _of_settings(make: Callable[[], Plan]) -> Iterator[Drift]:
         raise OperationError(str(error)) from None
     for stack in plan.stacks:
         if stack.source is Source.NEW:
-            yield _drift(Kind.SETTINGS, stack.name, "the stack does not exist")
+            yield _drift(DriftKind.SETTINGS, stack.name, "the stack does not exist")
             continue
         for change in stack.changes:
             if not change.metadata_only:
                 sentence = f"{change.type} would be {change.effect}"
-                yield _drift(Kind.SETTINGS, f"{stack.name}/{change.logical_id}", sentence)
+                yield _drift(DriftKind.SETTINGS, f"{stack.name}/{change.logical_id}", sentence)
         for what in stack.other:
-            yield _drift(Kind.SETTINGS, stack.name, f"would be changed: {what}")
+            yield _drift(DriftKind.SETTINGS, stack.name, f"would be changed: {what}")
     for each in plan.cluster.changes:
         values = f"{_short(str(each.before))}; in the settings: {_short(str(each.after))}"
-        yield _drift(Kind.SETTINGS, plan.cluster.name, f"{each.path} is {values}")
+        yield _drift(DriftKind.SETTINGS, plan.cluster.name, f"{each.path} is {values}")

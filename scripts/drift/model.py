@@ -10,7 +10,7 @@ from pydantic import Field, computed_field
 from scripts.document import Document
 
 
-class Kind(StrEnum):
+class DriftKind(StrEnum):
     """What has drifted."""
 
     DELETED = "deleted"
@@ -28,7 +28,7 @@ class Kind(StrEnum):
 class Drift(Document):
     """One difference from the template or the settings."""
 
-    kind: Kind
+    kind: DriftKind
     subject: str = Field(description="The stack, with the resource after a slash; or the cluster.")
     sentence: str = Field(description="How it differs.")
 

@@ -76,7 +76,7 @@ class Amounts(Document):
         return Amounts(hour=hourly, day=hourly * 24, month=hourly * HOURS_PER_MONTH)
 
 
-class Cost(Document):
+class PartCost(Document):
     """A part with its price.
 
     Attributes:
@@ -116,7 +116,7 @@ class Costs(Document):
         by_use: Products that are paid by the GB, with their prices.
     """
 
-    parts: tuple[Cost, ...]
+    parts: tuple[PartCost, ...]
     at_min_count: Amounts
     at_max_count: Amounts
     not_in_the_sums: tuple[str, ...]
@@ -150,13 +150,13 @@ def wanted(settings: Settings) -> list[Product]:
     return [*(part.product for part in parts(settings)), *paid_by_use(settings)]
 
 
-def _cost(part: Part, price: Price | None) -> Cost:
+def _cost(part: Part, price: Price | None) -> PartCost:
     def hourly(units: int) -> Decimal | None:
         if units == 0:
             return Decimal(0)
         return None if price is None else units * per_hour(price)
 
-    return Cost(
+    return PartCost(
         name=part.name,
         units=Units(at_min_count=part.at_min, at_max_count=part.at_max),
         price=price,

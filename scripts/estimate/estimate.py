@@ -12,7 +12,7 @@ from scripts.estimate.costs import Costs, costs, wanted
 from scripts.estimate.hardware import hardware
 from scripts.estimate.products import HOURS_PER_MONTH, SOURCES, Source
 from scripts.estimate.quotas import Quota, quotas
-from scripts.estimate.sizes import FileSystem, Fleet, Nodes, Sizes, Subnet, file_system, fleet, subnets
+from scripts.estimate.sizes import FileSystemSizes, FleetSizes, NodeSizes, Sizes, Subnet, file_system, fleet, subnets
 from scripts.estimate.training import TrainingRun
 from scripts.estimate.workloads import INSTANCE_TYPE
 
@@ -45,11 +45,11 @@ class Estimate(Document):
     name: str
     region: str
     zone_id: str
-    nodes: tuple[Nodes, ...]
+    nodes: tuple[NodeSizes, ...]
     at_min_count: Sizes
     at_max_count: Sizes
     subnets: tuple[Subnet, ...]
-    file_system: FileSystem
+    file_system: FileSystemSizes
     prices: PriceSources
     costs: Costs
     quotas: tuple[Quota, ...]
@@ -82,7 +82,7 @@ def estimate(settings: Settings, prices: Prices, run: TrainingRun | None = None)
     )
 
 
-def _remarks(settings: Settings, nodes: Fleet) -> Iterator[str]:
+def _remarks(settings: Settings, nodes: FleetSizes) -> Iterator[str]:
     types = [*(kind.instance_type for kind in nodes.kinds), settings.cluster.head_node.instance_type]
     types += [pool.instance_type for pool in settings.cluster.login_nodes]
     for instance_type in dict.fromkeys(types):

@@ -29,7 +29,7 @@ from scripts.estimate.sizes import fleet, others
 
 if TYPE_CHECKING:
     from config.settings import Settings
-    from scripts.estimate.sizes import Nodes
+    from scripts.estimate.sizes import NodeSizes
     from ultracluster.domain.cluster import CapacityType
 
 LUSTRE_STORAGE = {"SCRATCH_2": "L-AD2FC696", "PERSISTENT_1": "L-C8640C82", "PERSISTENT_2": "L-8F1B9C74"}
@@ -228,15 +228,15 @@ def _of_storage(settings: Settings) -> list[Quota]:
     ]
 
 
-def _kinds(settings: Settings, capacity_type: CapacityType) -> list[Nodes]:
+def _kinds(settings: Settings, capacity_type: CapacityType) -> list[NodeSizes]:
     return [kind for kind in fleet(settings.cluster_spec).kinds if kind.capacity_type == capacity_type]
 
 
-def _shares(kinds: Iterable[Nodes], of_one: Callable[[Nodes], float]) -> tuple[Share, ...]:
+def _shares(kinds: Iterable[NodeSizes], of_one: Callable[[NodeSizes], float]) -> tuple[Share, ...]:
     return tuple(Share(kind.max_count, of_one(kind)) for kind in kinds if of_one(kind))
 
 
-def _vcpus(kinds: Iterable[Nodes], counts: Callable[[str], bool]) -> tuple[Share, ...]:
+def _vcpus(kinds: Iterable[NodeSizes], counts: Callable[[str], bool]) -> tuple[Share, ...]:
     return _shares((kind for kind in kinds if counts(kind.instance_type)), lambda kind: kind.per_node.vcpus)
 
 

@@ -44,7 +44,7 @@ class Sizes(Hardware):
         return Sizes(**{name: getattr(self, name) * times for name in Sizes.model_fields})
 
 
-class Nodes(Document):
+class NodeSizes(Document):
     """A compute resource.
 
     Attributes:
@@ -76,10 +76,10 @@ class Nodes(Document):
 
 
 @dataclass(frozen=True)
-class Fleet:
+class FleetSizes:
     """All compute nodes."""
 
-    kinds: tuple[Nodes, ...]
+    kinds: tuple[NodeSizes, ...]
 
     @property
     def at_min(self) -> Sizes:
@@ -100,11 +100,11 @@ class Fleet:
         return max(counts.values(), default=0)
 
 
-def fleet(spec: ClusterSpec) -> Fleet:
+def fleet(spec: ClusterSpec) -> FleetSizes:
     """Return the compute nodes of a cluster."""
-    return Fleet(
+    return FleetSizes(
         tuple(
-            Nodes(
+            NodeSizes(
                 queue=queue.name,
                 compute_resource=resource.name,
                 instance_type=resource.instance_type,
@@ -187,7 +187,7 @@ def others(settings: Settings, *, public: bool) -> Others:
     )
 
 
-def subnets(settings: Settings, nodes: Fleet) -> tuple[Subnet, Subnet]:
+def subnets(settings: Settings, nodes: FleetSizes) -> tuple[Subnet, Subnet]:
     """Return the public and the private subnet."""
     network = settings.network
     return (
@@ -209,7 +209,7 @@ def _subnet(name: str, cidr: str, standing: Others, at_min: Sizes, at_max: Sizes
     )
 
 
-class FileSystem(Document):
+class FileSystemSizes(Document):
     """The file system.
 
     Attributes:
@@ -229,7 +229,7 @@ class FileSystem(Document):
     paid_metadata_iops: int
 
 
-def file_system(spec: LustreSpec, nodes: int) -> FileSystem:
+def file_system(spec: LustreSpec, nodes: int) -> FileSystemSizes:
     """Return size and speed of a file system that a number of compute nodes shares.
 
     FSx counts 1,000 GiB as its TiB: "For a 2.4-TiB file system, provisioning 50 MB/s/TiB of PerUnitStorageThroughput
@@ -238,7 +238,7 @@ def file_system(spec: LustreSpec, nodes: int) -> FileSystem:
     throughput = spec.capacity_gib * (spec.throughput_mbps_per_tib or SCRATCH_MBPS_PER_TIB) / 1000
     included = included_metadata_iops(spec.capacity_gib) if spec.deployment_type == "PERSISTENT_2" else None
     iops = spec.metadata_iops or included
-    return FileSystem(
+    return FileSystemSizes(
         deployment_type=spec.deployment_type,
         capacity_gib=spec.capacity_gib,
         throughput_mbps=throughput,

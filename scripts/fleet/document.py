@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from scripts.plan.model import Plan
 
 
-class Nodes(Document):
+class FleetNodes(Document):
     """Nodes of a queue."""
 
     compute_resource: str = Field(description="Name of the compute resource.")
@@ -37,7 +37,7 @@ class Queue(Document):
         description="up: takes jobs; drain: takes no new jobs; down: jobs wait; inactive: the fleet is stopped, or the "
         "queue is protected."
     )
-    nodes: tuple[Nodes, ...] = Field(description="Its nodes, by compute resource and kind.")
+    nodes: tuple[FleetNodes, ...] = Field(description="Its nodes, by compute resource and kind.")
 
 
 class Scaled(Document):
@@ -67,7 +67,7 @@ class Scaled(Document):
         )
 
 
-class Fleet(Document):
+class FleetState(Document):
     """The state of a fleet after an action."""
 
     environment: str = Field(description="File name in config/ without .yaml.")
@@ -82,7 +82,7 @@ class Fleet(Document):
     scaled: Scaled | None = Field(description="The result of scale; null after another action.")
 
 
-def collect(deployment: Deployment, scaled: Scaled | None = None) -> Fleet:
+def collect(deployment: Deployment, scaled: Scaled | None = None) -> FleetState:
     """Return the state of a fleet, with about six calls, and one more for each 1,000 nodes.
 
     Needs what `fleet.status`, `fleet.instances` and `HeadNode` need; without the last, the queues are not known.
@@ -106,12 +106,12 @@ def collect(deployment: Deployment, scaled: Scaled | None = None) -> Fleet:
                 name=name,
                 state=state,
                 nodes=tuple(
-                    Nodes.model_validate(each, from_attributes=True) for each in slurm.kinds if each.queue == name
+                    FleetNodes.model_validate(each, from_attributes=True) for each in slurm.kinds if each.queue == name
                 ),
             )
             for name, state in slurm.availability.items()
         )
-    return Fleet(
+    return FleetState(
         environment=deployment.environment,
         cluster=deployment.settings.cluster_spec.name,
         status=status,
@@ -122,7 +122,7 @@ def collect(deployment: Deployment, scaled: Scaled | None = None) -> Fleet:
     )
 
 
-def show(fleet_state: Fleet, console: Console) -> None:
+def show(fleet_state: FleetState, console: Console) -> None:
     """Print the state of a fleet."""
     from scripts.screen import table
 

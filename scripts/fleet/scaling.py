@@ -124,13 +124,13 @@ def ends_jobs(plan: Plan) -> bool:
 def blockers(plan: Plan) -> list[str]:
     """Return what blocks a plan, apart from a fleet that runs: `apply` stops it."""
     from scripts.plan.model import Kind
-    from scripts.preflight.check import Status
+    from scripts.preflight.check import CheckStatus
 
     solved = tuple(f"{change.path} from " for change in plan.cluster.changes if change.kind is Kind.FLEET_STOPPED)
     return [
         f"{each.subject}: {each.sentence}"
         for each in plan.findings
-        if each.status is Status.FAIL and not each.sentence.startswith(solved)
+        if each.status is CheckStatus.FAIL and not each.sentence.startswith(solved)
     ]
 
 
@@ -141,15 +141,15 @@ def check(scaling: Scaling, say: Say) -> None:
         OperationError: It has not.
     """
     from scripts.preflight.catalog import CATALOG, select
-    from scripts.preflight.check import Status
+    from scripts.preflight.check import CheckStatus
     from scripts.preflight.runner import run
 
     deployment = Deployment(scaling.deployment.environment, scaling.candidate.settings)
     results = [each for group in run(select(CATALOG, CHECKS, []), deployment, first=CATALOG[0]) for each in group]
     for result in results:
-        if result.status in (Status.WARN, Status.UNKNOWN):
+        if result.status in (CheckStatus.WARN, CheckStatus.UNKNOWN):
             say(f"{result.status} {result.id}: {result.sentence}")
-    failed = [result for result in results if result.status is Status.FAIL]
+    failed = [result for result in results if result.status is CheckStatus.FAIL]
     if failed:
         lines = [f"{each.id}: {each.sentence}. {each.hint}" for each in failed]
         raise OperationError("\n".join(["The account has no room for this:", *lines, "--no-preflight skips this."]))

@@ -34,7 +34,7 @@ WINDOW, WINDOW_OF_JOBS = timedelta(hours=1), timedelta(days=7)
 """How far back from the newest line to read by default."""
 
 
-class Lines(Document):
+class LogLines(Document):
     """What ``logs --json`` prints."""
 
     log_group: str = Field(description="The log group.")
@@ -51,7 +51,7 @@ class NodeWithLogs(Document):
     kinds: tuple[str, ...] = Field(description="Its kinds of logs.")
 
 
-class Nodes(Document):
+class NodeList(Document):
     """What ``logs --list --json`` prints."""
 
     log_group: str = Field(description="The log group.")
@@ -168,7 +168,7 @@ class _View:
         if not self.parsed.follow:
             lines += self._output_lines(output.all(self.parsed.lines)) if output else []
             if self.parsed.json:
-                print(Lines(log_group=selection.log_group, lines=tuple(lines)).to_json())
+                print(LogLines(log_group=selection.log_group, lines=tuple(lines)).to_json())
             self._print(lines)
             return
         tail, reads = Tail(self.clock, last.events), 0
@@ -252,7 +252,7 @@ class _View:
                 "missing if they are terminated, and have no kinds otherwise."
             )
         if self.parsed.json:
-            print(Nodes(log_group=group, nodes=tuple(found)).to_json())
+            print(NodeList(log_group=group, nodes=tuple(found)).to_json())
         table = screen.table("node", "instance", ">newest line", "kinds")
         for each in found:
             age = f"{screen.duration(self.clock.now() - each.latest)} ago" if each.latest else "none"

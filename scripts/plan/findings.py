@@ -9,7 +9,7 @@ from typing import Final
 from scripts.plan.cluster import NEED_A_STOPPED_FLEET, STOPPED, fleet_command
 from scripts.plan.comparison import READ_LATE, awaited
 from scripts.plan.model import REPLACING, ClusterChange, ClusterPlan, Effect, Kind, ResourceChange, StackPlan
-from scripts.preflight.check import Finding, Status
+from scripts.preflight.check import CheckStatus, Finding
 from toolchain.cluster import CLUSTER_TYPE
 from ultracluster.domain.lustre import growth_blocker
 
@@ -57,7 +57,7 @@ def of_stack(stack: StackPlan, accepted: bool) -> Iterator[Finding]:
         if change.type in _REASONS and change.effect in (*REPLACING, Effect.REMOVED):
             blocking = change.type in GUARDED and not accepted
             yield Finding(
-                Status.FAIL if blocking else Status.WARN,
+                CheckStatus.FAIL if blocking else CheckStatus.WARN,
                 f"{_named(change)} {_fate(change)}",
                 _hint(change) if blocking else "",
                 subject=subject,
@@ -67,10 +67,10 @@ def of_stack(stack: StackPlan, accepted: bool) -> Iterator[Finding]:
         for each in change.properties if change.type in GUARDED else ():
             if each.path == "DeletionPolicy" and each.before in _RETAINED and each.after not in _RETAINED:
                 sentence = f"{_named(change)} is no longer retained: from now on it is deleted with its stack"
-                yield Finding(Status.WARN, sentence, subject=subject)
+                yield Finding(CheckStatus.WARN, sentence, subject=subject)
             if each.path.endswith(_BACKUPS) and each.before and not each.after:
                 sentence = f"{_named(change)} is no longer backed up: {_BACKUPS} from {each.before} to 0"
-                yield Finding(Status.WARN, sentence, subject=subject)
+                yield Finding(CheckStatus.WARN, sentence, subject=subject)
 
 
 def _of_growth(change: ResourceChange, subject: str) -> Iterator[Finding]:
@@ -82,13 +82,13 @@ def _of_growth(change: ResourceChange, subject: str) -> Iterator[Finding]:
     refusal = growth_blocker((int(capacity[0]), int(capacity[1])), iops)
     if refusal:
         hint = "two deployments: first storage.file_system.metadata_iops, then capacity_gib"
-        yield Finding(Status.FAIL, f"{_named(change)} cannot grow at once: {refusal}", hint, subject=subject)
+        yield Finding(CheckStatus.FAIL, f"{_named(change)} cannot grow at once: {refusal}", hint, subject=subject)
 
 
 def of_export(stack_name: str, output: str, users: Sequence[str]) -> Finding:
     """Return the finding on an export that would change or go while other stacks import it."""
     return Finding(
-        Status.FAIL,
+        CheckStatus.FAIL,
         f"CloudFormation refuses to change what {', '.join(users)} imports from here, and rolls the deployment back",
         "take the change back, or destroy those stacks first: make destroy",
         subject=f"{stack_name}/{output}",
@@ -104,7 +104,7 @@ def of_passed_over(name: str, changes: tuple[ResourceChange, ...]) -> Iterator[F
             f"{_named(change)} keeps its old {causes}, although {producers} makes new ones: the template of its stack "
             "does not change, so the stack is not updated"
         )
-        yield Finding(Status.WARN, sentence, subject=f"{name}/{change.logical_id}")
+        yield Finding(CheckStatus.WARN, sentence, subject=f"{name}/{change.logical_id}")
 
 
 def of_cluster(cluster: ClusterPlan, environment: str) -> Iterator[Finding]:
@@ -121,7 +121,7 @@ def of_cluster(cluster: ClusterPlan, environment: str) -> Iterator[Finding]:
         known = change.passes_now is not None
         before, after = shown_difference(change.before, change.after)
         yield Finding(
-            Status.FAIL if known else Status.WARN,
+            CheckStatus.FAIL if known else CheckStatus.WARN,
             f"{change.path} from {before} to {after} {_need(change, cluster.fleet_status)}",
             "; or ".join(change.ways),
             change.command if known else fleet_command(environment, "status"),
@@ -131,11 +131,11 @@ def of_cluster(cluster: ClusterPlan, environment: str) -> Iterator[Finding]:
         ending = [change for change in cluster.changes if change.kind is Kind.TERMINATES]
         for queue in dict.fromkeys(queue for change in ending for queue in _queues(change)):
             sentence = f"{queue}: nodes are terminated, and the jobs on these nodes end at once"
-            yield Finding(Status.WARN, sentence, "deploy when no job runs on them", subject=subject)
+            yield Finding(CheckStatus.WARN, sentence, "deploy when no job runs on them", subject=subject)
     elif any(each.kind in NEED_A_STOPPED_FLEET for each in cluster.changes):
         sentence = "the fleet is STOPPED, as this deployment requires, and stays STOPPED"
         hint = "start it again after the deployment"
-        yield Finding(Status.WARN, sentence, hint, fleet_command(environment, "start"), subject)
+        yield Finding(CheckStatus.WARN, sentence, hint, fleet_command(environment, "start"), subject)
 
 
 def _queues(change: ClusterChange) -> list[str]:

@@ -10,7 +10,7 @@ from pydantic.dataclasses import dataclass
 
 from scripts.document import Document
 from scripts.plan.permissions import CLUSTER_KEYS, RESOURCE_TYPES, UNRELATED, PermissionChange, permission_change
-from scripts.preflight.check import Finding, Status
+from scripts.preflight.check import CheckStatus, Finding
 
 
 class Effect(StrEnum):
@@ -193,7 +193,7 @@ class Plan(Document):
     @property
     def ok(self) -> bool:
         """Whether nothing blocks it."""
-        return not any(finding.status is Status.FAIL for finding in self.findings)
+        return not any(finding.status is CheckStatus.FAIL for finding in self.findings)
 
     @computed_field  # type: ignore[prop-decorator]
     @property

@@ -15,7 +15,7 @@ from scripts.plan.cluster import InputError, plan_cluster
 from scripts.plan.comparison import Comparison
 from scripts.plan.live import MANIFEST, NOT_THERE, READY, LiveStacks
 from scripts.plan.model import Plan, Source, StackPlan
-from scripts.preflight.check import Finding, Status
+from scripts.preflight.check import CheckStatus, Finding
 from toolchain.assembly import EXAMPLE_ACCOUNT, Assembly, Stack
 from toolchain.golden import read_golden
 from toolchain.parallelcluster import ParallelCluster
@@ -146,7 +146,7 @@ def _findings_of_account(live: LiveStacks) -> Iterator[Finding]:
     for name, status in live.statuses.items():
         yield from _findings_of_status(live, name, status)
     for name in sorted(live.protected - live.to_be_protected):
-        yield Finding(Status.WARN, "the stack is no longer protected against deletion", subject=name)
+        yield Finding(CheckStatus.WARN, "the stack is no longer protected against deletion", subject=name)
 
 
 def _findings_of_status(live: LiveStacks, name: str, status: str) -> Iterator[Finding]:
@@ -156,15 +156,19 @@ def _findings_of_status(live: LiveStacks, name: str, status: str) -> Iterator[Fi
     if status in NOT_THERE and name in live.protected:
         words = ("update-termination-protection", "--no-enable-termination-protection", "--stack-name", name)
         sentence = f"the stack is {status} and protected: it cannot be deleted and created again"
-        yield Finding(Status.FAIL, sentence, "turn the protection off", live.command("cloudformation", *words), name)
+        yield Finding(
+            CheckStatus.FAIL, sentence, "turn the protection off", live.command("cloudformation", *words), name
+        )
     elif status in NOT_THERE:
-        yield Finding(Status.WARN, f"the stack is {status}: it is deleted and created again", "", events, name)
+        yield Finding(CheckStatus.WARN, f"the stack is {status}: it is deleted and created again", "", events, name)
     elif status.endswith("_IN_PROGRESS"):
-        yield Finding(Status.FAIL, f"the stack is {status}: another deployment is in progress", "wait", events, name)
+        yield Finding(
+            CheckStatus.FAIL, f"the stack is {status}: another deployment is in progress", "wait", events, name
+        )
     else:
         way = live.command("cloudformation", "continue-update-rollback", "--stack-name", name)
         hint = f"fix the cause, then: {way}" if status == "UPDATE_ROLLBACK_FAILED" else "see what failed"
-        yield Finding(Status.FAIL, f"the stack is {status}: it cannot be updated", hint, events, name)
+        yield Finding(CheckStatus.FAIL, f"the stack is {status}: it cannot be updated", hint, events, name)
 
 
 def _read(directory: Path, region: str) -> dict[str, Stack]:

@@ -9,7 +9,7 @@ from typing import Final
 
 from scripts.plan.findings import shown_difference
 from scripts.plan.model import REPLACING, ClusterChange, ClusterPlan, Kind, Plan, ResourceChange, Source, StackPlan
-from scripts.preflight.check import Status
+from scripts.preflight.check import CheckStatus
 
 PERMISSIONS: Final = "IAM, security groups and the like"
 _LONGEST_CELL = 30
@@ -39,7 +39,7 @@ def sections(plan: Plan) -> list[Section]:
 
 def verdict(plan: Plan) -> str:
     """Return the result in a sentence."""
-    blocking = sum(finding.status is Status.FAIL for finding in plan.findings)
+    blocking = sum(finding.status is CheckStatus.FAIL for finding in plan.findings)
     if blocking:
         return f"{blocking} blocking issue{'s' if blocking > 1 else ''}: this cannot be deployed."
     return "Nothing would change." if plan.empty else "Nothing blocks this deployment."

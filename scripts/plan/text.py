@@ -11,7 +11,7 @@ from rich.text import Text
 
 from scripts.plan.model import Effect, Kind, Plan
 from scripts.plan.sections import PERMISSIONS, Section, sections, verdict
-from scripts.preflight.check import Status
+from scripts.preflight.check import CheckStatus
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -71,7 +71,7 @@ def _show_permissions(plan: Plan, console: Console) -> None:
 
 
 def _show_finding(finding: Finding, console: Console) -> None:
-    style = "bold red" if finding.status is Status.FAIL else "yellow"
+    style = "bold red" if finding.status is CheckStatus.FAIL else "yellow"
     console.print(Text.assemble((finding.status, style), f" {finding.subject}: {finding.sentence}."))
     if finding.hint:
         console.print(Text(f"  what helps: {finding.hint}"))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from scripts.aws_errors import NEW_SESSION, UNKNOWN_KEY, credentials_hint, is_unknown_key
 from scripts.deployment import Deployment
-from scripts.preflight.check import Finding, Permission, Status, check, find
+from scripts.preflight.check import CheckStatus, Finding, Permission, check, find
 from toolchain import bootstrap
 
 if TYPE_CHECKING:
@@ -37,11 +37,11 @@ def credentials(deployment: Deployment) -> Iterator[Finding]:
         if isinstance(error, ClientError) and is_unknown_key(error):
             yield _about_unknown_key(deployment, error)
         elif hint := credentials_hint(error):
-            yield Finding(Status.FAIL, str(error), hint, command)
+            yield Finding(CheckStatus.FAIL, str(error), hint, command)
         else:
             raise
     else:
-        yield Finding(Status.PASS, f"{identity['Arn']}, of account {identity['Account']}", command=command)
+        yield Finding(CheckStatus.PASS, f"{identity['Arn']}, of account {identity['Account']}", command=command)
 
 
 @check(
@@ -55,13 +55,13 @@ def account(deployment: Deployment) -> Iterator[Finding]:
     wanted, actual = deployment.settings.account, _identity(deployment)["Account"]
     command = deployment.command("sts", "get-caller-identity", "--query", "Account")
     if wanted is None:
-        yield Finding(Status.PASS, f"{actual}, that of the credentials; the settings name none", command=command)
+        yield Finding(CheckStatus.PASS, f"{actual}, that of the credentials; the settings name none", command=command)
     elif wanted == actual:
-        yield Finding(Status.PASS, f"{actual}, as in the settings", command=command)
+        yield Finding(CheckStatus.PASS, f"{actual}, as in the settings", command=command)
     else:
         sentence = f"the credentials are for account {actual}; in the settings: {wanted}"
         hint = f"use credentials for {wanted}, or change `account` in config/{deployment.environment}.yaml"
-        yield Finding(Status.FAIL, sentence, hint, command)
+        yield Finding(CheckStatus.FAIL, sentence, hint, command)
 
 
 @check(
@@ -78,11 +78,11 @@ def region(deployment: Deployment) -> Iterator[Finding]:
     statuses = {each["RegionName"]: each["OptInStatus"] for each in regions}
     if name not in statuses:
         hint = f"change `region` in config/{deployment.environment}.yaml"
-        yield Finding(Status.FAIL, f"there is no Region {name}", hint, command)
+        yield Finding(CheckStatus.FAIL, f"there is no Region {name}", hint, command)
     elif statuses[name] == "not-opted-in":
-        yield Finding(Status.FAIL, f"{name} is not enabled in this account (not-opted-in)", _enable(name), command)
+        yield Finding(CheckStatus.FAIL, f"{name} is not enabled in this account (not-opted-in)", _enable(name), command)
     else:
-        yield Finding(Status.PASS, f"{name} is enabled ({statuses[name]})", command=command)
+        yield Finding(CheckStatus.PASS, f"{name} is enabled ({statuses[name]})", command=command)
 
 
 @check(
@@ -108,23 +108,23 @@ def cdk_bootstrap(deployment: Deployment) -> Iterator[Finding]:
     command = deployment.command("ssm", "get-parameter", "--name", parameter)
     hint = f"`make bootstrap ENV={deployment.environment}`"
     if version is None:
-        yield Finding(Status.FAIL, f"{where} is not bootstrapped: no {parameter}", hint, command)
+        yield Finding(CheckStatus.FAIL, f"{where} is not bootstrapped: no {parameter}", hint, command)
     elif version < bootstrap.OLDEST_VERSION:
         sentence = f"bootstrap version {version}; allowed: {bootstrap.OLDEST_VERSION} or newer"
-        yield Finding(Status.FAIL, sentence, hint, command)
+        yield Finding(CheckStatus.FAIL, sentence, hint, command)
     elif bucket not in [each["Name"] for each in own]:
         command = deployment.command("s3api", "list-buckets", "--prefix", bucket)
-        yield Finding(Status.FAIL, f"bootstrapped, but the account has no bucket {bucket}", hint, command)
+        yield Finding(CheckStatus.FAIL, f"bootstrapped, but the account has no bucket {bucket}", hint, command)
     elif (key := _customer_key(deployment, bucket)) != settings.kms_key_arn:
         command = deployment.command("s3api", "get-bucket-encryption", "--bucket", bucket)
         sentence = f"{bucket} is encrypted by {key or 'a key of AWS'}; in the settings: {settings.kms_key_arn}"
         hint = f"name the bucket's key as `bootstrap.kms_key_arn`, or give it that of the settings: {hint}"
-        yield Finding(Status.FAIL, sentence, hint, command)
+        yield Finding(CheckStatus.FAIL, sentence, hint, command)
     elif newest and version < newest:
         sentence = f"bootstrap version {version} is enough, but the CDK command line in use would deploy {newest}"
-        yield Finding(Status.WARN, sentence, hint, command)
+        yield Finding(CheckStatus.WARN, sentence, hint, command)
     else:
-        yield Finding(Status.PASS, f"bootstrap version {version}, bucket {bucket}", command=command)
+        yield Finding(CheckStatus.PASS, f"bootstrap version {version}, bucket {bucket}", command=command)
 
 
 def _identity(deployment: Deployment) -> dict[str, str]:
@@ -146,11 +146,11 @@ def _about_unknown_key(deployment: Deployment, error: ClientError) -> Finding:
     except ClientError as elsewhere:
         if not is_unknown_key(elsewhere):
             raise
-        return Finding(Status.FAIL, str(error), UNKNOWN_KEY, "aws configure list")
+        return Finding(CheckStatus.FAIL, str(error), UNKNOWN_KEY, "aws configure list")
     status = f"aws account get-region-opt-status --region-name {name} --region {_ALWAYS_ENABLED}"
     hint = f"{_enable(name)}. If `{status}` says that it is, {NEW_SESSION}, but from a regional endpoint of STS"
     sentence = f"the credentials are good in {_ALWAYS_ENABLED} (account {account_id}), but {name} does not know them"
-    return Finding(Status.FAIL, sentence, hint, status)
+    return Finding(CheckStatus.FAIL, sentence, hint, status)
 
 
 def _enable(name: str) -> str:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from scripts.preflight.check import Finding, Status, check, find
+from scripts.preflight.check import CheckStatus, Finding, check, find
 from scripts.preflight.reservations import (
     BEFORE_ITS_START,
     by_type,
@@ -100,13 +100,13 @@ def reservation_problems(
     zone_id = reservation["AvailabilityZoneId"]
     if zone_id != settings.zone_id:
         sentence = f"it is in {zone_id}, the deployment in {settings.zone_id}"
-        yield Finding(Status.FAIL, sentence, f"zone_id: {zone_id}, or a reservation in {settings.zone_id}")
+        yield Finding(CheckStatus.FAIL, sentence, f"zone_id: {zone_id}, or a reservation in {settings.zone_id}")
     if reservation["InstancePlatform"] != _PLATFORM:
         sentence = f"it is for {reservation['InstancePlatform']}; {settings.cluster.os} needs {_PLATFORM}"
-        yield Finding(Status.FAIL, sentence, f"a reservation for {_PLATFORM}")
+        yield Finding(CheckStatus.FAIL, sentence, f"a reservation for {_PLATFORM}")
     if reservation["Tenancy"] != "default":
         sentence = f"its tenancy is {reservation['Tenancy']}; ParallelCluster launches instances of default tenancy"
-        yield Finding(Status.FAIL, sentence, "a reservation of default tenancy")
+        yield Finding(CheckStatus.FAIL, sentence, "a reservation of default tenancy")
     for user in using:
         yield from _user_problems(reservation, user)
     yield from _without_placement_group(reservation, using)
@@ -123,7 +123,7 @@ def _named_reservations(deployment: Deployment, *, blocks: bool) -> Iterator[Fin
             sentence = f"no reservation that this account can use in {deployment.settings.region}"
             listing = deployment.command(*describe)
             hint = f"{using[0].path}.capacity_reservation_id: one of those that `{listing}` lists"
-            yield Finding(Status.FAIL, sentence, hint, command, reservation_id)
+            yield Finding(CheckStatus.FAIL, sentence, hint, command, reservation_id)
             continue
         reservation = known[reservation_id]
         more = still_to_launch(deployment, using, [reservation_id])
@@ -143,14 +143,14 @@ def _unusable_group(deployment: Deployment, group_arn: str, user: User) -> Findi
     if answer is None:
         listing = deployment.command("resource-groups", "list-groups")
         hint = f"{user.path}.capacity_reservation_group_arn: one of those that `{listing}` lists"
-        return Finding(Status.FAIL, "there is no such group", hint)
+        return Finding(CheckStatus.FAIL, "there is no such group", hint)
     types = [each["Type"] for each in answer["GroupConfiguration"].get("Configuration", [])]
     if _GROUP_TYPE in types:
         return None
     sentence = f"no group to launch into: its types are {', '.join(types) or 'none'}, not {_GROUP_TYPE}"
     creation = ("create-group", "--name", "NAME", "--configuration")
     command = deployment.command("resource-groups", *creation, *map(json.dumps, _GROUP_CONFIGURATION))
-    return Finding(Status.FAIL, sentence, f"`{command}`, put the reservations into it, and name it here")
+    return Finding(CheckStatus.FAIL, sentence, f"`{command}`, put the reservations into it, and name it here")
 
 
 def _in_group(deployment: Deployment, group_arn: str, using: Sequence[User]) -> Finding:
@@ -164,7 +164,7 @@ def _in_group(deployment: Deployment, group_arn: str, using: Sequence[User]) -> 
         for each in reservation_ids
         if each in known
     }
-    fit = [known[each] for each, found in problems.items() if all(one.status is not Status.FAIL for one in found)]
+    fit = [known[each] for each, found in problems.items() if all(one.status is not CheckStatus.FAIL for one in found)]
     free = sum(_free(each) for each in fit)
     instance_type, zone_id = using[0].resource.instance_type, deployment.settings.zone_id
     sharing = by_type(with_named(deployment.settings, using, reservation_ids))[instance_type]
@@ -173,7 +173,7 @@ def _in_group(deployment: Deployment, group_arn: str, using: Sequence[User]) -> 
     of_members = [replace(one, sentence=f"{each}: {one.sentence}") for each, found in problems.items() for one in found]
     if not fit:
         hint = f"put a reservation for {instance_type} in {zone_id} into it"
-        return _joined([Finding(Status.FAIL, summary, hint), *of_members], summary)
+        return _joined([Finding(CheckStatus.FAIL, summary, hint), *of_members], summary)
     matching = [
         known[each]
         for each in problems
@@ -181,11 +181,11 @@ def _in_group(deployment: Deployment, group_arn: str, using: Sequence[User]) -> 
     ]
     if unplaced := [one for each in matching for one in _without_placement_group(each, using)]:
         return _joined(unplaced, summary)
-    warnings = [one for one in of_members if one.status is Status.WARN]
+    warnings = [one for one in of_members if one.status is CheckStatus.WARN]
     if free < more:
         sentence = f"{summary}; the rest starts on demand, as far as there is capacity"
         hint = f"a larger reservation in the group, or max_count of {_paths(sharing)}: {more - free} less"
-        warnings.insert(0, Finding(Status.WARN, sentence, hint))
+        warnings.insert(0, Finding(CheckStatus.WARN, sentence, hint))
     return _joined(warnings, summary)
 
 
@@ -199,18 +199,18 @@ def _state_problems(
         static = next((user for user in using if user.resource.min_count and not user.wants_block), None)
         if static:
             hint = f"{static.path}.min_count: 0, or deploy later"
-            yield Finding(Status.FAIL, f"{starts}; the creation of the cluster waits for static nodes", hint)
+            yield Finding(CheckStatus.FAIL, f"{starts}; the creation of the cluster waits for static nodes", hint)
         else:
             yield Finding(
-                Status.WARN, f"{starts}; its nodes cannot start before", "deploy later, or wait for the nodes"
+                CheckStatus.WARN, f"{starts}; its nodes cannot start before", "deploy later, or wait for the nodes"
             )
     elif state != "active":
         since = f" since {_time(end)}" if end and end <= now else ""
-        yield Finding(Status.FAIL, f"it is {state}{since}", another)
+        yield Finding(CheckStatus.FAIL, f"it is {state}{since}", another)
     elif end and end <= now:
-        yield Finding(Status.FAIL, f"it ended {_time(end)}", another)
+        yield Finding(CheckStatus.FAIL, f"it ended {_time(end)}", another)
     elif end and end - now < _SOON:
-        yield Finding(Status.WARN, f"it ends {_time(end)}, and its nodes with it", f"extend it, or {another}")
+        yield Finding(CheckStatus.WARN, f"it ends {_time(end)}, and its nodes with it", f"extend it, or {another}")
 
 
 def _another(deployment: Deployment, reservation: Reservation, using: Sequence[User]) -> str:
@@ -236,18 +236,18 @@ def _user_problems(reservation: Reservation, user: User) -> Iterator[Finding]:
     if of_type != instance_type:
         sentence = f"it is for {of_type}, and {user.path} has {instance_type}"
         hint = f"{user.path}.instance_type: {of_type}, or a reservation for {instance_type}"
-        yield Finding(Status.FAIL, sentence, hint)
+        yield Finding(CheckStatus.FAIL, sentence, hint)
     if is_block(reservation) is not user.wants_block:
         is_what, is_not = ("a Capacity Block", "no") if is_block(reservation) else ("no Capacity Block", "a")
         wanted = "CAPACITY_BLOCK" if is_block(reservation) else "ONDEMAND"
         sentence = f"it is {is_what}, and {user.queue_path} has capacity_type {user.queue.capacity_type}"
         hint = f"{user.queue_path}.capacity_type: {wanted}, or a reservation that is {is_not} Capacity Block"
-        yield Finding(Status.FAIL, sentence, hint)
+        yield Finding(CheckStatus.FAIL, sentence, hint)
     chosen = user.queue.existing_placement_group
     made_in = reservation.get("PlacementGroupArn", "").rpartition("/")[2]
     if chosen and made_in and chosen != made_in:
         sentence = f"it was made in placement group {made_in}, and {user.queue_path} is in {chosen}"
-        yield Finding(Status.FAIL, sentence, f"{user.queue_path}.existing_placement_group: {made_in}")
+        yield Finding(CheckStatus.FAIL, sentence, f"{user.queue_path}.existing_placement_group: {made_in}")
 
 
 def _without_placement_group(reservation: Reservation, using: Sequence[User]) -> Iterator[Finding]:
@@ -261,7 +261,7 @@ def _without_placement_group(reservation: Reservation, using: Sequence[User]) ->
         if chosen and not reservation.get("PlacementGroupArn"):
             sentence = f"it was made outside of placement groups, and {user.queue_path} is in {chosen}"
             hint = f"{path}: null and placement_group: none, or a reservation in {chosen}"
-            yield Finding(Status.FAIL, sentence, hint)
+            yield Finding(CheckStatus.FAIL, sentence, hint)
 
 
 def _too_small(deployment: Deployment, reservation: Reservation, more: int, using: Sequence[User]) -> Iterator[Finding]:
@@ -275,7 +275,7 @@ def _too_small(deployment: Deployment, reservation: Reservation, more: int, usin
         words = ("--capacity-reservation-id", reservation["CapacityReservationId"])
         larger = ("--instance-count", str(size(reservation) + missing))
         hint = f"{deployment.command('ec2', 'modify-capacity-reservation', *words, *larger)}; or {less}"
-    yield Finding(Status.FAIL, f"{free} of {size(reservation)} instances free, {more} more needed", hint)
+    yield Finding(CheckStatus.FAIL, f"{free} of {size(reservation)} instances free, {more} more needed", hint)
 
 
 def _free(reservation: Reservation) -> int:
@@ -295,8 +295,8 @@ def _summary(reservation: Reservation, more: int) -> str:
 def _joined(problems: Sequence[Finding], summary: str) -> Finding:
     """Return one finding of all problems, the summary if there is none."""
     if not problems:
-        return Finding(Status.PASS, summary)
-    status = Status.FAIL if any(each.status is Status.FAIL for each in problems) else Status.WARN
+        return Finding(CheckStatus.PASS, summary)
+    status = CheckStatus.FAIL if any(each.status is CheckStatus.FAIL for each in problems) else CheckStatus.WARN
     sentence = "; ".join(dict.fromkeys(each.sentence for each in problems))
     return Finding(status, sentence, "; ".join(dict.fromkeys(each.hint for each in problems)))
 

@@ -16,7 +16,7 @@ SECONDS = 20
 """How long a check may take, unless it says otherwise."""
 
 
-class Status(StrEnum):
+class CheckStatus(StrEnum):
     """The result of a check."""
 
     PASS = "PASS"  # noqa: S105 - no password
@@ -42,7 +42,7 @@ class Finding:
         subject: What it is about, where a check has several answers: a reservation, a bucket.
     """
 
-    status: Status
+    status: CheckStatus
     sentence: str
     hint: str = ""
     command: str = ""

@@ -10,7 +10,7 @@ from typing import Any
 from config.messages import dotted
 from scripts.aws_errors import is_denied
 from scripts.deployment import Deployment
-from scripts.preflight.check import Finding, Status, check, find
+from scripts.preflight.check import CheckStatus, Finding, check, find
 from ultracluster.domain.cluster_configuration import secret_arns
 
 _SERVICE_ROLE = "AWSServiceRoleForAmazonFSx"
@@ -48,15 +48,15 @@ def _bucket(deployment: Deployment, bucket: str, path: str) -> Finding:
             raise
         reason = "it is another account's, or they lack s3:ListBucket"
         hint = f"check that `{path}` is the bucket that you mean; if so, allow s3:ListBucket on arn:aws:s3:::{bucket}"
-        return Finding(Status.UNKNOWN, f"{bucket} exists, but not for these credentials: {reason}", hint)
+        return Finding(CheckStatus.UNKNOWN, f"{bucket} exists, but not for these credentials: {reason}", hint)
     if answer is None:
         hint = f"change `{path}`, or `{deployment.command('s3', 'mb', f's3://{bucket}')}`"
-        return Finding(Status.FAIL, f"there is no bucket {bucket}", hint)
+        return Finding(CheckStatus.FAIL, f"there is no bucket {bucket}", hint)
     region = answer["BucketRegion"]
     if region != deployment.settings.region:
         sentence = f"{bucket} is in {region}; allowed: {deployment.settings.region}, that of the file system"
-        return Finding(Status.FAIL, sentence, f"change `{path}`, or copy the data to a bucket there")
-    return Finding(Status.PASS, f"{bucket} is in {region} and can be reached")
+        return Finding(CheckStatus.FAIL, sentence, f"change `{path}`, or copy the data to a bucket there")
+    return Finding(CheckStatus.PASS, f"{bucket} is in {region} and can be reached")
 
 
 @check(
@@ -78,17 +78,17 @@ def kms_key(deployment: Deployment) -> Iterator[Finding]:
     command = deployment.command("kms", "describe-key", "--key-id", arn)
     answer = find(deployment, "kms", "describe_key", KeyId=arn)
     if answer is None:
-        yield Finding(Status.FAIL, f"there is no key {arn}", another, command)
+        yield Finding(CheckStatus.FAIL, f"there is no key {arn}", another, command)
         return
     key = answer["KeyMetadata"]
     if (key["KeySpec"], key["KeyUsage"]) != ("SYMMETRIC_DEFAULT", "ENCRYPT_DECRYPT"):
         sentence = f"{arn} is of {key['KeySpec']} for {key['KeyUsage']}; allowed: SYMMETRIC_DEFAULT, ENCRYPT_DECRYPT"
-        yield Finding(Status.FAIL, sentence, another, command)
+        yield Finding(CheckStatus.FAIL, sentence, another, command)
     elif key["KeyState"] != "Enabled":
         action = _KEY_STATES.get(key["KeyState"])
         fix = f"`{deployment.command('kms', action, '--key-id', arn)}`" if action else "wait"
         sentence = f"{arn} is in the state {key['KeyState']}; allowed: Enabled"
-        yield Finding(Status.FAIL, sentence, f"{fix}, or {another}", command)
+        yield Finding(CheckStatus.FAIL, sentence, f"{fix}, or {another}", command)
     else:
         yield _key_policy(deployment, arn)
 
@@ -100,12 +100,12 @@ def _key_policy(deployment: Deployment, arn: str) -> Finding:
     account, fsx = arn.split(":")[4], f"fsx.{deployment.settings.region}.amazonaws.com"
     granting = [each for each in _listed(policy["Statement"]) if _allows(each, "kms:CreateGrant")]
     if any(_is_of_account(each, account) for each in granting):
-        return Finding(Status.PASS, f"{arn} is enabled, and its policy leaves it to IAM who uses it", "", command)
+        return Finding(CheckStatus.PASS, f"{arn} is enabled, and its policy leaves it to IAM who uses it", "", command)
     if any(fsx in json.dumps(each.get("Condition", {})) for each in granting):
-        return Finding(Status.PASS, f"{arn} is enabled, and its policy lets {fsx} use it", "", command)
+        return Finding(CheckStatus.PASS, f"{arn} is enabled, and its policy lets {fsx} use it", "", command)
     sentence = f"the policy of {arn} neither leaves it to the account's IAM who uses it nor names {fsx}"
     hint = f"let it allow kms:CreateGrant and kms:DescribeKey where kms:ViaService is {fsx}"
-    return Finding(Status.WARN, sentence, hint, command)
+    return Finding(CheckStatus.WARN, sentence, hint, command)
 
 
 def _is_of_account(statement: dict[str, Any], account: str) -> bool:
@@ -131,18 +131,18 @@ def secrets(deployment: Deployment) -> Iterator[Finding]:
 def _secret(deployment: Deployment, arn: str, path: str) -> Finding:
     region, another = deployment.settings.region, f"change `{path}`"
     if arn.split(":")[2:4] != ["secretsmanager", region]:
-        return Finding(Status.FAIL, f"got {arn}; allowed: a secret of Secrets Manager in {region}", another)
+        return Finding(CheckStatus.FAIL, f"got {arn}; allowed: a secret of Secrets Manager in {region}", another)
     secret = find(deployment, "secretsmanager", "describe_secret", SecretId=arn)
     if secret is None:
-        return Finding(Status.FAIL, f"there is no secret {arn}", another)
+        return Finding(CheckStatus.FAIL, f"there is no secret {arn}", another)
     if "DeletedDate" in secret:
         hint = f"`{deployment.command('secretsmanager', 'restore-secret', '--secret-id', arn)}`, or {another}"
-        return Finding(Status.FAIL, f"{arn} is scheduled for deletion on {secret['DeletedDate']:%Y-%m-%d}", hint)
+        return Finding(CheckStatus.FAIL, f"{arn} is scheduled for deletion on {secret['DeletedDate']:%Y-%m-%d}", hint)
     of_policy = _secret_policy(deployment, arn, path)
     if key := secret.get("KmsKeyId"):
         allowing = f"let {key} allow kms:Decrypt to whoever reads it, or encrypt the secret with aws/secretsmanager"
         sentence = f"{of_policy.sentence}; reading it also takes kms:Decrypt on {key}"
-        return Finding(Status.WARN, sentence, "; ".join(filter(None, (of_policy.hint, allowing))))
+        return Finding(CheckStatus.WARN, sentence, "; ".join(filter(None, (of_policy.hint, allowing))))
     return of_policy
 
 
@@ -155,10 +155,10 @@ def _secret_policy(deployment: Deployment, arn: str, path: str) -> Finding:
     document = deployment.account.ask("secretsmanager", "get_resource_policy", SecretId=arn).get("ResourcePolicy")
     if document and any(each["Effect"] == "Deny" for each in _listed(json.loads(document)["Statement"])):
         hint = "check that it denies nothing to the provider and the head node"
-        return Finding(Status.WARN, f"the policy of {arn} denies something", hint)
+        return Finding(CheckStatus.WARN, f"the policy of {arn} denies something", hint)
     verb = "read" if path.endswith("MungeKeySecretArn") else "describe"
     sentence = f"{arn} exists; the role of the head node may read it, that of the provider may {verb} it"
-    return Finding(Status.PASS, sentence)
+    return Finding(CheckStatus.PASS, sentence)
 
 
 def _listed(value: Any) -> list[Any]:
@@ -183,11 +183,11 @@ def fsx_service_role(deployment: Deployment) -> Iterator[Finding]:
     """
     command = deployment.command("iam", "get-role", "--role-name", _SERVICE_ROLE)
     if find(deployment, "iam", "get_role", RoleName=_SERVICE_ROLE):
-        yield Finding(Status.PASS, f"{_SERVICE_ROLE} exists", "", command)
+        yield Finding(CheckStatus.PASS, f"{_SERVICE_ROLE} exists", "", command)
         return
     words = ("iam", "create-service-linked-role", "--aws-service-name", "fsx.amazonaws.com")
     sentence = f"there is no {_SERVICE_ROLE} yet; FSx creates it if the deployer has iam:CreateServiceLinkedRole"
-    yield Finding(Status.WARN, sentence, f"`{deployment.command(*words)}`", command)
+    yield Finding(CheckStatus.WARN, sentence, f"`{deployment.command(*words)}`", command)
 
 
 CHECKS = (data_bucket, kms_key, secrets, fsx_service_role)

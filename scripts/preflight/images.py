@@ -8,7 +8,7 @@ from typing import Any
 from config.sections import ClusterSettings
 from scripts.aws_errors import code_of, is_denied, is_not_found
 from scripts.deployment import Account, Deployment
-from scripts.preflight.check import Finding, Status, check, find
+from scripts.preflight.check import CheckStatus, Finding, check, find
 
 NAME_PARTS: Mapping[str, str] = {
     "alinux2023": "amzn2023-hvm",
@@ -44,11 +44,11 @@ def official_image(deployment: Deployment) -> Iterator[Finding]:
     words = ("--owners", "amazon", "--include-deprecated", "--filters", f"Name=name,Values={name}")
     command = deployment.command("ec2", "describe-images", *words)
     if newest:
-        yield Finding(Status.PASS, f"{newest['ImageId']}, {newest['Name']}", command=command)
+        yield Finding(CheckStatus.PASS, f"{newest['ImageId']}, {newest['Name']}", command=command)
     else:
         sentence = f"Amazon has no image {name} in {deployment.settings.region}"
         hint = f"change `cluster.os`, or name an image of your own in `cluster.custom_ami` ({_file(deployment)})"
-        yield Finding(Status.FAIL, sentence, hint, command)
+        yield Finding(CheckStatus.FAIL, sentence, hint, command)
 
 
 @check(
@@ -67,18 +67,18 @@ def custom_image(deployment: Deployment) -> Iterator[Finding]:
     if answer is None or not answer["Images"]:
         sentence = f"this account sees no image {image_id} in {deployment.settings.region}"
         hint = f"change `cluster.custom_ami` in {_file(deployment)}, or have the image copied or shared there"
-        yield Finding(Status.FAIL, sentence, hint, command)
+        yield Finding(CheckStatus.FAIL, sentence, hint, command)
         return
     [image] = answer["Images"]
     problems = [each.of(each.subject, command) for each in _problems(deployment, image)]
-    fits = Finding(Status.PASS, f"{image_id} ({image['Name']}) fits version, OS and volumes", command=command)
+    fits = Finding(CheckStatus.PASS, f"{image_id} ({image['Name']}) fits version, OS and volumes", command=command)
     yield from problems or [fits]
     wanted = deployment.settings.cluster.neuron_sdk
     for tag in image.get("Tags", []):
         if tag["Key"] == SDK_TAG and tag["Value"] != wanted:
             sentence = f"the image has the Neuron SDK {tag['Value']}, so each node installs {wanted} when it starts"
             hint = f"make another: `make image ENV={deployment.environment}`"
-            yield Finding(Status.WARN, sentence, hint, command, "neuron-sdk")
+            yield Finding(CheckStatus.WARN, sentence, hint, command, "neuron-sdk")
 
 
 @check(
@@ -110,9 +110,9 @@ def provider_template(deployment: Deployment) -> Iterator[Finding]:
                 raise
             sentence = f"AWS has not published s3://{bucket}/{key} (S3 answers {code_of(error)})"
             hint = f"ParallelCluster {version} cannot be deployed in {region}: change `region` in {_file(deployment)}"
-            yield Finding(Status.FAIL, sentence, hint, command, subject)
+            yield Finding(CheckStatus.FAIL, sentence, hint, command, subject)
         else:
-            yield Finding(Status.PASS, f"s3://{bucket}/{key} exists", command=command, subject=subject)
+            yield Finding(CheckStatus.PASS, f"s3://{bucket}/{key} exists", command=command, subject=subject)
 
 
 def official_name(cluster: ClusterSettings) -> str:
@@ -138,11 +138,11 @@ def _problems(deployment: Deployment, image: Mapping[str, Any]) -> Iterator[Find
     build = f"`pcluster build-image` of ParallelCluster {cluster.parallelcluster_version}"
     if image["State"] != "available":
         sentence = f"the image is {image['State']}; allowed: available"
-        yield Finding(Status.FAIL, sentence, "wait until it is, or name another", subject="state")
+        yield Finding(CheckStatus.FAIL, sentence, "wait until it is, or name another", subject="state")
     if image["Architecture"] != _ARCHITECTURE:
         sentence = f"the image is for {image['Architecture']}; allowed: {_ARCHITECTURE}"
         hint = f"build one from an {_ARCHITECTURE} image, with {build}"
-        yield Finding(Status.FAIL, sentence, hint, subject="architecture")
+        yield Finding(CheckStatus.FAIL, sentence, hint, subject="architecture")
     for name, wanted in (
         ("version", cluster.parallelcluster_version),
         ("build_status", "available"),
@@ -154,17 +154,17 @@ def _problems(deployment: Deployment, image: Mapping[str, Any]) -> Iterator[Find
             tag = deployment.command("ec2", "create-tags", *words)
             sentence = f"the image has no tag {key}, and ParallelCluster would reject it"
             hint = f"if it is a copy of an image that {build} made for {cluster.os}: `{tag}`; else build one"
-            yield Finding(Status.FAIL, sentence, hint, subject=name)
+            yield Finding(CheckStatus.FAIL, sentence, hint, subject=name)
         elif tags[key] != wanted:
             sentence = f"the image has {key} {tags[key]}; allowed: {wanted}"
             hint = f"build one for {cluster.os} with {build}, and name it in `cluster.custom_ami`"
-            yield Finding(Status.FAIL, sentence, hint, subject=name)
+            yield Finding(CheckStatus.FAIL, sentence, hint, subject=name)
     size = _root_volume_gib(image)
     volumes = {f"cluster.queues[{i}].root_volume_gib": queue.root_volume_gib for i, queue in enumerate(cluster.queues)}
     for path, gib in {"cluster.head_node.root_volume_gib": cluster.head_node.root_volume_gib, **volumes}.items():
         if gib is not None and gib < size:
             sentence = f"{path} is {gib}; allowed: {size}, the size of the image, or more"
-            yield Finding(Status.FAIL, sentence, f"change it in {file}", subject=path)
+            yield Finding(CheckStatus.FAIL, sentence, f"change it in {file}", subject=path)
 
 
 def _root_volume_gib(image: Mapping[str, Any]) -> int:

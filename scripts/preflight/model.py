@@ -9,13 +9,13 @@ from typing import Literal
 from pydantic import Field, computed_field
 
 from scripts.document import Document
-from scripts.preflight.check import Status
+from scripts.preflight.check import CheckStatus
 
 FailOn = Literal["fail", "unknown", "warn"]
-FAILURES: Mapping[FailOn, tuple[Status, ...]] = {
-    "fail": (Status.FAIL,),
-    "unknown": (Status.FAIL, Status.UNKNOWN),
-    "warn": (Status.FAIL, Status.WARN, Status.UNKNOWN),
+FAILURES: Mapping[FailOn, tuple[CheckStatus, ...]] = {
+    "fail": (CheckStatus.FAIL,),
+    "unknown": (CheckStatus.FAIL, CheckStatus.UNKNOWN),
+    "warn": (CheckStatus.FAIL, CheckStatus.WARN, CheckStatus.UNKNOWN),
 }
 """Statuses that make a run fail, by --fail-on."""
 
@@ -31,7 +31,7 @@ class CheckResult(Document):
 
     check: str
     subject: str
-    status: Status
+    status: CheckStatus
     sentence: str
     hint: str
     command: str
@@ -65,10 +65,10 @@ class PreflightReport(Document):
 
     @computed_field  # type: ignore[prop-decorator]
     @property
-    def counts(self) -> dict[Status, int]:
+    def counts(self) -> dict[CheckStatus, int]:
         """How many results there are of each status."""
         counter = Counter(result.status for result in self.results)
-        return {status: counter[status] for status in Status}
+        return {status: counter[status] for status in CheckStatus}
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -81,6 +81,6 @@ class PreflightReport(Document):
         """The conclusion, in a sentence."""
         if not self.ok:
             return "Not ready to deploy."
-        if unknown := self.counts[Status.UNKNOWN]:
+        if unknown := self.counts[CheckStatus.UNKNOWN]:
             return f"Ready, but {unknown} could not be judged."
         return "Ready to deploy."

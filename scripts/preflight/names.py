@@ -7,7 +7,7 @@ from typing import Any
 
 from scripts import generations
 from scripts.deployment import PARTS, Deployment
-from scripts.preflight.check import Finding, Status, check, find
+from scripts.preflight.check import CheckStatus, Finding, check, find
 
 _UPDATABLE = frozenset(
     {"CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "IMPORT_COMPLETE", "IMPORT_ROLLBACK_COMPLETE"}
@@ -63,17 +63,17 @@ def cluster_name(deployment: Deployment) -> Iterator[Finding]:
     stack = deployment.stack(name)
     command = _describe(deployment, name)
     if stack is None:
-        yield Finding(Status.PASS, f"there is no cluster or stack {name} yet", command=command)
+        yield Finding(CheckStatus.PASS, f"there is no cluster or stack {name} yet", command=command)
         return
     status = stack["StackStatus"]
     if name not in deployment.physical_ids(deployment.stack_name("cluster")).values():
         yield _about_taken_cluster_name(deployment, stack)
     elif status in _UPDATABLE:
-        yield Finding(Status.PASS, f"cluster {name} is {status}, and ours to update", command=command)
+        yield Finding(CheckStatus.PASS, f"cluster {name} is {status}, and ours to update", command=command)
     else:
         command = _describe(deployment, name, "describe-stack-events")
         sentence = f"cluster {name}, which is ours, is {status}: it cannot be updated"
-        yield Finding(Status.FAIL, sentence, _way_out(deployment, name, status), command)
+        yield Finding(CheckStatus.FAIL, sentence, _way_out(deployment, name, status), command)
 
 
 @check(
@@ -91,15 +91,15 @@ def ssh_key(deployment: Deployment) -> Iterator[Finding]:
     answer = find(deployment, "ec2", "describe_key_pairs", KeyNames=[name])
     if answer is None:
         sentence = f"there is no key pair {name} in {deployment.settings.region}"
-        yield Finding(Status.FAIL, sentence, _create_key(deployment, name), command)
+        yield Finding(CheckStatus.FAIL, sentence, _create_key(deployment, name), command)
         return
     [key] = answer["KeyPairs"]
     sentence = f"key pair {name} is of type {key['KeyType']}"
     if key["KeyType"] == "rsa" and system in _NO_RSA:
         hint = f"{_create_key(deployment, f'{name}-ed25519')}, and name it in `cluster.head_node.ssh_key_name`"
-        yield Finding(Status.FAIL, f"{sentence}; allowed with {system}: ed25519", hint, command)
+        yield Finding(CheckStatus.FAIL, f"{sentence}; allowed with {system}: ed25519", hint, command)
     else:
-        yield Finding(Status.PASS, f"{sentence}, which {system} takes", command=command)
+        yield Finding(CheckStatus.PASS, f"{sentence}, which {system} takes", command=command)
 
 
 @check(
@@ -123,22 +123,22 @@ def _about_stack(deployment: Deployment, part: str) -> Finding:
     stack = deployment.stack(name)
     command, events = _describe(deployment, name), _describe(deployment, name, "describe-stack-events")
     if stack is None:
-        return Finding(Status.PASS, f"there is no stack {name} yet", command=command, subject=name)
+        return Finding(CheckStatus.PASS, f"there is no stack {name} yet", command=command, subject=name)
     status = stack["StackStatus"]
     if status == "REVIEW_IN_PROGRESS":
         sentence = f"{name} is {status}: a change set was created for it and not executed, and it has no resources"
         hint = "go ahead, unless somebody else is deploying it right now"
-        return Finding(Status.WARN, sentence, hint, command, name)
+        return Finding(CheckStatus.WARN, sentence, hint, command, name)
     if stack.get("Description") != f"Trn1 UltraCluster {deployment.settings.name}: {part}":
         sentence = f"{name} is taken by a stack that is not ours: {stack.get('Description', 'without description')}"
         hint = f"choose another `name` in config/{deployment.environment}.yaml"
-        return Finding(Status.FAIL, sentence, hint, command, name)
+        return Finding(CheckStatus.FAIL, sentence, hint, command, name)
     if status in _UPDATABLE:
-        return Finding(Status.PASS, f"{name} is {status}, and ours to update", command=command, subject=name)
+        return Finding(CheckStatus.PASS, f"{name} is {status}, and ours to update", command=command, subject=name)
     if status in ("ROLLBACK_COMPLETE", "ROLLBACK_FAILED"):
         return _about_failed_creation(deployment, stack)
     hint = _way_out(deployment, name, status)
-    return Finding(Status.FAIL, f"{name} is {status}: it cannot be updated", hint, events, name)
+    return Finding(CheckStatus.FAIL, f"{name} is {status}: it cannot be updated", hint, events, name)
 
 
 def _about_other_cluster(deployment: Deployment, generation: int) -> Finding:
@@ -146,13 +146,13 @@ def _about_other_cluster(deployment: Deployment, generation: int) -> Finding:
     command, upgrade = _describe(deployment, name), f"make upgrade ENV={deployment.environment}"
     if generation < deployment.settings.cluster.generation:
         sentence = f"{name} still holds a cluster of an earlier generation, which costs money and counts in the quotas"
-        return Finding(Status.WARN, sentence, f"`{upgrade}` continues: it drains and destroys it", command, name)
+        return Finding(CheckStatus.WARN, sentence, f"`{upgrade}` continues: it drains and destroys it", command, name)
     sentence = (
         f"{name} holds a cluster of a later generation than config/{deployment.environment}.yaml names "
         f"({deployment.settings.cluster.generation}): a deployment would create, or update, one that was replaced"
     )
     hint = f"restore the file as the upgrade left it; `{upgrade} ARGS=--abandon` destroys the later one"
-    return Finding(Status.FAIL, sentence, hint, command, name)
+    return Finding(CheckStatus.FAIL, sentence, hint, command, name)
 
 
 def _about_failed_creation(deployment: Deployment, stack: Mapping[str, Any]) -> Finding:
@@ -161,24 +161,26 @@ def _about_failed_creation(deployment: Deployment, stack: Mapping[str, Any]) -> 
     events = _describe(deployment, name, "describe-stack-events")
     if not stack.get("EnableTerminationProtection"):
         sentence = f"{name} is {status}: its creation failed; the next deployment deletes it and creates it again"
-        return Finding(Status.WARN, sentence, "find out why it failed, and fix that", events, name)
+        return Finding(CheckStatus.WARN, sentence, "find out why it failed, and fix that", events, name)
     unprotect = ("cloudformation", "update-termination-protection", "--no-enable-termination-protection")
     command = deployment.command(*unprotect, "--stack-name", name)
     sentence = f"{name} is {status}: its creation failed, and termination protection keeps the CDK from deleting it"
-    return Finding(Status.FAIL, sentence, f"`{command}`", events, name)
+    return Finding(CheckStatus.FAIL, sentence, f"`{command}`", events, name)
 
 
 def _about_taken_cluster_name(deployment: Deployment, stack: Mapping[str, Any]) -> Finding:
     name, status = stack["StackName"], stack["StackStatus"]
     command = _describe(deployment, name)
     if status == "DELETE_IN_PROGRESS":
-        return Finding(Status.FAIL, f"a stack {name} is being deleted", "wait until it is gone", command)
+        return Finding(CheckStatus.FAIL, f"a stack {name} is being deleted", "wait until it is gone", command)
     hint = f"choose another `cluster.name` in config/{deployment.environment}.yaml"
     if "parallelcluster:version" in [tag["Key"] for tag in stack.get("Tags", [])]:
         delete = f"pcluster delete-cluster --cluster-name {name} --region {deployment.settings.region}"
         sentence = f"{name} is taken by a cluster that {deployment.stack_name('cluster')} did not make ({status})"
-        return Finding(Status.FAIL, sentence, f"{hint}, or delete that cluster if nobody needs it: `{delete}`", command)
-    return Finding(Status.FAIL, f"{name} is taken by a stack that is no cluster ({status})", hint, command)
+        return Finding(
+            CheckStatus.FAIL, sentence, f"{hint}, or delete that cluster if nobody needs it: `{delete}`", command
+        )
+    return Finding(CheckStatus.FAIL, f"{name} is taken by a stack that is no cluster ({status})", hint, command)
 
 
 def _about_placement_group(deployment: Deployment, name: str, path: str) -> Finding:
@@ -186,16 +188,16 @@ def _about_placement_group(deployment: Deployment, name: str, path: str) -> Find
     answer = find(deployment, "ec2", "describe_placement_groups", GroupNames=[name])
     if answer is None:
         hint = f"change `{path}`; null: the deployment makes a group"
-        return Finding(Status.FAIL, f"there is no placement group {name}", hint, command, name)
+        return Finding(CheckStatus.FAIL, f"there is no placement group {name}", hint, command, name)
     [group] = answer["PlacementGroups"]
     sentence = f"placement group {name} has strategy {group['Strategy']} and is {group['State']}"
     if group["Strategy"] != "cluster":
         hint = f"name a group of strategy cluster in `{path}`; null: the deployment makes one"
-        return Finding(Status.FAIL, f"{sentence}; allowed: strategy cluster", hint, command, name)
+        return Finding(CheckStatus.FAIL, f"{sentence}; allowed: strategy cluster", hint, command, name)
     if group["State"] != "available":
         hint = f"wait until it is available, or name another group in `{path}`"
-        return Finding(Status.FAIL, f"{sentence}; allowed: available", hint, command, name)
-    return Finding(Status.PASS, sentence, command=command, subject=name)
+        return Finding(CheckStatus.FAIL, f"{sentence}; allowed: available", hint, command, name)
+    return Finding(CheckStatus.PASS, sentence, command=command, subject=name)
 
 
 def _describe(deployment: Deployment, stack_name: str, operation: str = "describe-stacks") -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from scripts.deployment import Deployment
 from scripts.estimate.sizes import fleet, others
 from scripts.estimate.sizes import subnets as planned_subnets
-from scripts.preflight.check import Finding, Status, check
+from scripts.preflight.check import CheckStatus, Finding, check
 from ultracluster.domain.instance_types import network_cards
 
 _DNS_ATTRIBUTES = {"enableDnsSupport": "--enable-dns-support", "enableDnsHostnames": "--enable-dns-hostnames"}
@@ -40,7 +40,7 @@ class ExistingSubnet:
     @property
     def missing(self) -> Finding:
         """The finding of checks that have nothing to check, because it does not exist."""
-        return Finding(Status.SKIP, f"there is no {self.id} to check: see subnets", subject=self.label)
+        return Finding(CheckStatus.SKIP, f"there is no {self.id} to check: see subnets", subject=self.label)
 
 
 Judge = Callable[[Deployment, ExistingSubnet, dict[str, Any]], Finding]
@@ -85,14 +85,14 @@ def vpc(deployment: Deployment) -> Iterator[Finding]:
     listed = deployment.account.list("ec2", "describe_vpcs", Filters=[{"Name": "vpc-id", "Values": [vpc_id]}])
     if not listed:
         sentence = f"{deployment.settings.region} has no VPC {vpc_id}, or it is another account's"
-        yield Finding(Status.FAIL, sentence, "change `network.existing.vpc_id`", command)
+        yield Finding(CheckStatus.FAIL, sentence, "change `network.existing.vpc_id`", command)
         return
     blocks = [each["CidrBlock"] for each in listed[0]["CidrBlockAssociationSet"]]
     problems = list(_dns_problems(deployment, vpc_id))
     if network.cidr not in blocks:
         sentence = f"{vpc_id} has {', '.join(blocks)}; in the settings: {network.cidr}"
-        problems.append(Finding(Status.FAIL, sentence, "change `network.cidr`", command, "cidr"))
-    healthy = Finding(Status.PASS, f"{vpc_id} has {network.cidr}, DNS support and hostnames", "", command)
+        problems.append(Finding(CheckStatus.FAIL, sentence, "change `network.cidr`", command, "cidr"))
+    healthy = Finding(CheckStatus.PASS, f"{vpc_id} has {network.cidr}, DNS support and hostnames", "", command)
     yield from problems or [healthy]
 
 
@@ -102,7 +102,9 @@ def _dns_problems(deployment: Deployment, vpc_id: str) -> Iterator[Finding]:
         if not answer[attribute[0].upper() + attribute[1:]]["Value"]:
             hint = f"`{deployment.command('ec2', 'modify-vpc-attribute', '--vpc-id', vpc_id, option)}`"
             words = ("ec2", "describe-vpc-attribute", "--vpc-id", vpc_id, "--attribute", attribute)
-            yield Finding(Status.FAIL, f"{attribute} of {vpc_id} is off", hint, deployment.command(*words), attribute)
+            yield Finding(
+                CheckStatus.FAIL, f"{attribute} of {vpc_id} is off", hint, deployment.command(*words), attribute
+            )
 
 
 @check(
@@ -118,10 +120,10 @@ def subnets(deployment: Deployment) -> Iterator[Finding]:
         if subnet.described is None:
             sentence = f"{deployment.settings.region} has no subnet {subnet.id}, or it is another account's"
             hint = f"change `network.existing.{subnet.label}_subnet_id`"
-            yield Finding(Status.FAIL, sentence, hint, command, subnet.label)
+            yield Finding(CheckStatus.FAIL, sentence, hint, command, subnet.label)
             continue
         where = f"{subnet.id} is {subnet.cidr} in {subnet.described['VpcId']} and {deployment.settings.zone_id}"
-        for each in _problems(deployment, subnet, subnet.described) or [Finding(Status.PASS, where)]:
+        for each in _problems(deployment, subnet, subnet.described) or [Finding(CheckStatus.PASS, where)]:
             yield each.of(subnet.label, command)
 
 
@@ -135,7 +137,7 @@ def _problems(deployment: Deployment, subnet: ExistingSubnet, described: dict[st
         ("AvailabilityZoneId", "in ", zone_id, f"{other}, or `zone_id`"),
     )
     problems = [
-        Finding(Status.FAIL, f"{subnet.id} is {preposition}{described[key]}; in the settings: {value}", hint)
+        Finding(CheckStatus.FAIL, f"{subnet.id} is {preposition}{described[key]}; in the settings: {value}", hint)
         for key, preposition, value, hint in wanted
         if described[key] != value
     ]
@@ -143,7 +145,7 @@ def _problems(deployment: Deployment, subnet: ExistingSubnet, described: dict[st
         problems.append(_with_public_addresses(deployment, subnet))
     if subnet.label == "public" and subnet.used and not described["MapPublicIpOnLaunch"]:
         sentence = f"{subnet.id} assigns no public addresses, without which nodes there do not reach the internet"
-        problems.append(Finding(Status.FAIL, sentence, _mapping(deployment, subnet, "--map-public-ip-on-launch")))
+        problems.append(Finding(CheckStatus.FAIL, sentence, _mapping(deployment, subnet, "--map-public-ip-on-launch")))
     return problems
 
 
@@ -158,8 +160,8 @@ def _with_public_addresses(deployment: Deployment, subnet: ExistingSubnet) -> Fi
     several = sorted(each for each in types if network_cards(each) > 1)
     sentence = f"{subnet.id} assigns public addresses"
     if several:
-        return Finding(Status.FAIL, f"{sentence}, with which EC2 launches no {', '.join(several)}", hint)
-    return Finding(Status.WARN, f"{sentence}, which nodes do not need", hint)
+        return Finding(CheckStatus.FAIL, f"{sentence}, with which EC2 launches no {', '.join(several)}", hint)
+    return Finding(CheckStatus.WARN, f"{sentence}, which nodes do not need", hint)
 
 
 def _mapping(deployment: Deployment, subnet: ExistingSubnet, option: str) -> str:
@@ -188,11 +190,11 @@ def _free_addresses(deployment: Deployment, subnet: ExistingSubnet, described: d
     words = ("--subnet-ids", subnet.id, "--query", "Subnets[].AvailableIpAddressCount")
     command = deployment.command("ec2", "describe-subnets", *words)
     if free >= more:
-        return Finding(Status.PASS, sentence, "", command, subnet.label)
+        return Finding(CheckStatus.PASS, sentence, "", command, subnet.label)
     hint = f"{more - free:,} too few: free some, name a larger subnet, or lower max_count"
     if subnet.label == "private" and settings.cluster.efa_interface_type == "efa":
         hint += "; with `cluster.efa_interface_type: efa-only` a node takes one address"
-    return Finding(Status.FAIL, sentence, hint, command, subnet.label)
+    return Finding(CheckStatus.FAIL, sentence, hint, command, subnet.label)
 
 
 def _held(deployment: Deployment, subnet: ExistingSubnet) -> int:

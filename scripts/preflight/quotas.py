@@ -19,7 +19,7 @@ from scripts.estimate.quotas import (
     quotas,
 )
 from scripts.preflight import usage
-from scripts.preflight.check import Check, Finding, Status, check, find
+from scripts.preflight.check import Check, CheckStatus, Finding, check, find
 from scripts.preflight.usage import Use
 
 if TYPE_CHECKING:
@@ -176,16 +176,16 @@ def judge(deployment: Deployment, quota: Quota, use: Use, limit: float, command:
     used, more = use.own + use.others, max(0, quota.amount - use.own)
     sentence = f"{_shown(used)} of {_shown(limit)} {quota.unit} in use, {_shown(more)} more needed"
     if more == 0 or used + more <= limit:
-        return Finding(Status.PASS, sentence, command=command)
+        return Finding(CheckStatus.PASS, sentence, command=command)
     if quota.nodes:
         sentence += f"; room for {_shown(quota.nodes_within(limit - use.others))} of {_shown(quota.nodes)} nodes"
     if not quota.code:
         hint = "AWS gives no more: smaller min_count and max_count, or other queues for some of the nodes"
-        return Finding(Status.FAIL, sentence, hint, command)
+        return Finding(CheckStatus.FAIL, sentence, hint, command)
     operation = ("service-quotas", "request-service-quota-increase")
     value = ("--desired-value", str(math.ceil(used + more)))
     request = deployment.command(*operation, *_named(quota), *value)
-    return Finding(Status.FAIL, sentence, f"{request}; approval can take days", command)
+    return Finding(CheckStatus.FAIL, sentence, f"{request}; approval can take days", command)
 
 
 def _limit(deployment: Deployment, quota: Quota) -> tuple[float, str]:

@@ -9,7 +9,7 @@ from typing import Any
 from config.sections import PARALLELCLUSTER_ENDPOINTS
 from scripts.deployment import Deployment
 from scripts.estimate.sizes import others
-from scripts.preflight.check import Finding, Status, check
+from scripts.preflight.check import CheckStatus, Finding, check
 from scripts.preflight.network import ExistingSubnet, existing_subnets, judge_subnets
 from ultracluster.domain import addresses
 
@@ -85,17 +85,17 @@ def _along(deployment: Deployment, subnet: ExistingSubnet, route: dict[str, Any]
     right = _RIGHT_TARGETS[subnet.label]
     other = f"let its route to {_ANYWHERE} lead to {right}"
     if route["State"] == "blackhole":
-        return Finding(Status.FAIL, f"leads to {target}, which no longer exists (blackhole)", other)
+        return Finding(CheckStatus.FAIL, f"leads to {target}, which no longer exists (blackhole)", other)
     if target.startswith("nat-") and subnet.label == "private":
         return _through_nat_gateway(deployment, target)
     if target.startswith("igw-"):
         if subnet.label == "public":
-            return Finding(Status.PASS, f"leads to the internet gateway {target}")
+            return Finding(CheckStatus.PASS, f"leads to the internet gateway {target}")
         return Finding(
-            Status.FAIL, f"leads to the internet gateway {target}, which serves public addresses only", other
+            CheckStatus.FAIL, f"leads to the internet gateway {target}, which serves public addresses only", other
         )
     sentence = f"leads to {target}; whether that leads to the internet cannot be seen from here"
-    return Finding(Status.WARN, sentence, f"check that it does; known to work is {right}")
+    return Finding(CheckStatus.WARN, sentence, f"check that it does; known to work is {right}")
 
 
 def _through_nat_gateway(deployment: Deployment, gateway_id: str) -> Finding:
@@ -107,7 +107,7 @@ def _through_nat_gateway(deployment: Deployment, gateway_id: str) -> Finding:
     [gateway] = deployment.account.list("ec2", "describe_nat_gateways", NatGatewayIds=[gateway_id])
     if gateway["State"] != "available":
         sentence = f"leads to the NAT gateway {gateway_id}, which is {gateway['State']}; allowed: available"
-        return Finding(Status.FAIL, sentence, "wait if it is pending; otherwise route to another one")
+        return Finding(CheckStatus.FAIL, sentence, "wait if it is pending; otherwise route to another one")
     table = _route_table(deployment, gateway["VpcId"], gateway["SubnetId"])
     route = _default_route(table)
     onward = _target(route) if route and route["State"] == "active" else None
@@ -116,17 +116,17 @@ def _through_nat_gateway(deployment: Deployment, gateway_id: str) -> Finding:
         sentence = f"leads to the private NAT gateway {gateway_id}"
         if onward is None or onward.startswith("igw-"):
             hint = f"let the route to {_ANYWHERE} lead to {_RIGHT_TARGETS['private']} that is a public one"
-            return Finding(Status.FAIL, f"{sentence}, which has no way to the internet by {where}", hint)
+            return Finding(CheckStatus.FAIL, f"{sentence}, which has no way to the internet by {where}", hint)
         return Finding(
-            Status.WARN, f"{sentence}, and {where} to {onward}", f"check that {onward} leads to the internet"
+            CheckStatus.WARN, f"{sentence}, and {where} to {onward}", f"check that {onward} leads to the internet"
         )
     if onward is None or not onward.startswith("igw-"):
         sentence = f"leads to the NAT gateway {gateway_id}, but {where} leads to {onward or 'nothing'}"
         return Finding(
-            Status.FAIL, sentence, f"let the route of {where} to {_ANYWHERE} lead to {_RIGHT_TARGETS['public']}"
+            CheckStatus.FAIL, sentence, f"let the route of {where} to {_ANYWHERE} lead to {_RIGHT_TARGETS['public']}"
         )
     return Finding(
-        Status.PASS, f"leads to the NAT gateway {gateway_id}, which is available, and from there to {onward}"
+        CheckStatus.PASS, f"leads to the NAT gateway {gateway_id}, which is available, and from there to {onward}"
     )
 
 
@@ -138,7 +138,7 @@ def _without_route(deployment: Deployment, subnet: ExistingSubnet, vpc_id: str, 
     """
     right = _RIGHT_TARGETS[subnet.label]
     if subnet.label == "public":
-        return Finding(Status.FAIL, f"has no route to {_ANYWHERE}", f"add one to {right}")
+        return Finding(CheckStatus.FAIL, f"has no route to {_ANYWHERE}", f"add one to {right}")
     standing = others(deployment.settings, public=False)
     needed = {*PARALLELCLUSTER_ENDPOINTS, "s3", "dynamodb"}
     if standing.head_nodes or standing.login_nodes:
@@ -149,9 +149,9 @@ def _without_route(deployment: Deployment, subnet: ExistingSubnet, vpc_id: str, 
         needed.add("monitoring")
     if missing := sorted(needed - _services(deployment, vpc_id, table_id)):
         sentence = f"has no route to {_ANYWHERE}, nor are there endpoints for {', '.join(missing)}"
-        return Finding(Status.FAIL, sentence, f"add a route to {right}, or those endpoints")
+        return Finding(CheckStatus.FAIL, sentence, f"add a route to {right}, or those endpoints")
     sentence = f"has no route to {_ANYWHERE}; there are the endpoints that ParallelCluster needs, and nothing else"
-    return Finding(Status.WARN, sentence, "check that all software comes with the image or from S3")
+    return Finding(CheckStatus.WARN, sentence, "check that all software comes with the image or from S3")
 
 
 def _services(deployment: Deployment, vpc_id: str, table_id: str) -> set[str]:
@@ -181,9 +181,9 @@ def private_head_node(deployment: Deployment) -> Iterator[Finding]:
     if block is not None and not block.is_private:
         sentence = f"{block} may reach port 22, but the head node has no public address"
         hint = "`cluster.head_node.ssh_cidr`: the private block of a VPN or peered network, or null"
-        yield Finding(Status.WARN, sentence, hint, subject="ssh")
+        yield Finding(CheckStatus.WARN, sentence, hint, subject="ssh")
     if deployment.settings.network.existing is None:
-        yield Finding(Status.PASS, "Session Manager reaches it through the NAT gateway of this deployment")
+        yield Finding(CheckStatus.PASS, "Session Manager reaches it through the NAT gateway of this deployment")
         return
     _, subnet = existing_subnets(deployment)
     if subnet.described is None:
@@ -194,15 +194,15 @@ def private_head_node(deployment: Deployment) -> Iterator[Finding]:
     command = deployment.command("ec2", "describe-vpc-endpoints", "--filters", f"Name=vpc-id,Values={vpc_id}")
     missing = sorted({"ssm", "ssmmessages"} - _services(deployment, vpc_id, table["RouteTableId"]))
     if not missing:
-        yield Finding(Status.PASS, "Session Manager reaches it by endpoints for ssm and ssmmessages", "", command)
+        yield Finding(CheckStatus.PASS, "Session Manager reaches it by endpoints for ssm and ssmmessages", "", command)
     elif _default_route(table):
-        yield Finding(Status.PASS, f"Session Manager reaches it by the default route of {subnet.id}, see routes")
+        yield Finding(CheckStatus.PASS, f"Session Manager reaches it by the default route of {subnet.id}, see routes")
     else:
         sentence = f"Session Manager does not reach {subnet.id}: no route to {_ANYWHERE}, no endpoint for"
         hint = (
             f"add a route to {_RIGHT_TARGETS['private']}, or endpoints with private DNS names for ssm and ssmmessages"
         )
-        yield Finding(Status.FAIL, f"{sentence} {', '.join(missing)}", hint, command)
+        yield Finding(CheckStatus.FAIL, f"{sentence} {', '.join(missing)}", hint, command)
 
 
 @check(
@@ -231,14 +231,14 @@ def _s3_gateway(deployment: Deployment, subnet: ExistingSubnet, described: dict[
     }
     command = deployment.command("ec2", "describe-vpc-endpoints", "--filters", f"Name=vpc-id,Values={vpc_id}")
     if here := [each for each, tables in gateways.items() if table_id in tables]:
-        return Finding(Status.PASS, f"{here[0]} serves {table_id} of {subnet.id}", "", command)
+        return Finding(CheckStatus.PASS, f"{here[0]} serves {table_id} of {subnet.id}", "", command)
     words = (
         ("modify-vpc-endpoint", "--vpc-endpoint-id", next(iter(gateways)), "--add-route-table-ids", table_id)
         if gateways
         else ("create-vpc-endpoint", "--vpc-id", vpc_id, "--service-name", service, "--route-table-ids", table_id)
     )
     sentence = f"no gateway endpoint for S3 serves {table_id} of {subnet.id}"
-    return Finding(Status.WARN, sentence, f"`{deployment.command('ec2', *words)}`, which is free", command)
+    return Finding(CheckStatus.WARN, sentence, f"`{deployment.command('ec2', *words)}`, which is free", command)
 
 
 @check(
@@ -262,13 +262,13 @@ def _acl(deployment: Deployment, subnet: ExistingSubnet, _: dict[str, Any]) -> F
     narrow = [way for way, egress in (("in", False), ("out", True)) if not _passes_all(acl["Entries"], egress)]
     command = deployment.command("ec2", "describe-network-acls", "--network-acl-ids", acl_id)
     if not narrow:
-        return Finding(Status.PASS, f"{acl_id} of {subnet.id} lets all traffic pass", "", command, subnet.label)
+        return Finding(CheckStatus.PASS, f"{acl_id} of {subnet.id} lets all traffic pass", "", command, subnet.label)
     sentence = f"{acl_id} of {subnet.id} does not let all traffic {' and '.join(narrow)}"
     hint = (
         "check that these pass: between the subnets all TCP (Lustre 988 and 1018-1023, NFS, Slurm, SSH); to the "
         "internet TCP 443, and from it answers to ports 1024-65535"
     )
-    return Finding(Status.WARN, sentence, hint, command, subnet.label)
+    return Finding(CheckStatus.WARN, sentence, hint, command, subnet.label)
 
 
 def _passes_all(entries: Iterable[dict[str, Any]], egress: bool) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from scripts.aws_errors import code_of, credentials_hint, is_denied
-from scripts.preflight.check import Check, Finding, Status
+from scripts.preflight.check import Check, CheckStatus, Finding
 from scripts.preflight.model import CheckResult
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ def run(
     if first is not None and first in checks:
         for results in _run_all([first], deployment):
             yield results
-            if any(result.status in (Status.FAIL, Status.UNKNOWN) for result in results):
-                skipped = Finding(Status.SKIP, f"AWS cannot be called: see {first.id}")
+            if any(result.status in (CheckStatus.FAIL, CheckStatus.UNKNOWN) for result in results):
+                skipped = Finding(CheckStatus.SKIP, f"AWS cannot be called: see {first.id}")
                 yield from ([_result(each, skipped, 0)] for each in left if each.permissions)
                 left = [each for each in left if not each.permissions]
     yield from _run_all(left, deployment)
@@ -61,7 +61,7 @@ def _run_all(checks: Iterable[Check], deployment: Deployment) -> Iterator[Sequen
         except queue.Empty:
             for each in [each for each in waiting.values() if each.seconds <= elapsed()]:
                 del waiting[each.id]
-                late = Finding(Status.UNKNOWN, f"no answer within {each.seconds:g} s", "run it again")
+                late = Finding(CheckStatus.UNKNOWN, f"no answer within {each.seconds:g} s", "run it again")
                 yield [_result(each, late, elapsed())]
         else:
             if waiting.pop(results[0].check, None):
@@ -79,11 +79,11 @@ def findings(each: Check, deployment: Deployment) -> Sequence[Finding]:
     except ClientError as error:
         found.append(_rejected(each, deployment, error))
     except BotoCoreError as error:
-        found.append(Finding(Status.UNKNOWN, f"AWS could not be called: {error}", "run it again"))
+        found.append(Finding(CheckStatus.UNKNOWN, f"AWS could not be called: {error}", "run it again"))
     except Exception as error:  # one check that breaks down must not hide the others' answers
         reason = f"the check broke down: {type(error).__name__}: {error}"
-        found.append(Finding(Status.UNKNOWN, reason, "please report this"))
-    return found or [Finding(Status.SKIP, "nothing of this kind in these settings")]
+        found.append(Finding(CheckStatus.UNKNOWN, reason, "please report this"))
+    return found or [Finding(CheckStatus.SKIP, "nothing of this kind in these settings")]
 
 
 def _rejected(each: Check, deployment: Deployment, error: ClientError) -> Finding:
@@ -93,11 +93,13 @@ def _rejected(each: Check, deployment: Deployment, error: ClientError) -> Findin
         actions = ", ".join(permission.action for permission in each.permissions)
         command = f"python -m scripts preflight {deployment.environment} --print-policy"
         hint = f"the check needs {actions}; `{command}` prints what all of them need"
-        return Finding(Status.UNKNOWN, f"a permission is missing: {rejected} ({code})", hint)
+        return Finding(CheckStatus.UNKNOWN, f"a permission is missing: {rejected} ({code})", hint)
     reason = f"{rejected}: {code}: {error.response['Error'].get('Message', '')}"
     if credentials_hint(error):
-        return Finding(Status.UNKNOWN, reason, "renew the credentials, check this machine's clock, and run it again")
-    return Finding(Status.UNKNOWN, reason, "run it again")
+        return Finding(
+            CheckStatus.UNKNOWN, reason, "renew the credentials, check this machine's clock, and run it again"
+        )
+    return Finding(CheckStatus.UNKNOWN, reason, "run it again")
 
 
 def _result(each: Check, found: Finding, seconds: float) -> CheckResult:

@@ -11,19 +11,19 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from scripts.preflight.check import Check, Status
+from scripts.preflight.check import Check, CheckStatus
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from scripts.preflight.model import CheckResult, PreflightReport
 
-_STYLES: Mapping[Status, str] = {
-    Status.PASS: "green",
-    Status.WARN: "yellow",
-    Status.FAIL: "bold red",
-    Status.SKIP: "dim",
-    Status.UNKNOWN: "bold magenta",
+_STYLES: Mapping[CheckStatus, str] = {
+    CheckStatus.PASS: "green",
+    CheckStatus.WARN: "yellow",
+    CheckStatus.FAIL: "bold red",
+    CheckStatus.SKIP: "dim",
+    CheckStatus.UNKNOWN: "bold magenta",
 }
 _ANY_WIDTH = 10_000
 _OTHER_LINES = 3
@@ -59,9 +59,9 @@ def show(report: PreflightReport, console: Console) -> None:
         skipped[result.sentence].append(result.id)
     for reason, ids in skipped.items():
         console.print()
-        console.print(Text(f"SKIP  {reason}: {', '.join(ids)}", _STYLES[Status.SKIP]))
+        console.print(Text(f"SKIP  {reason}: {', '.join(ids)}", _STYLES[CheckStatus.SKIP]))
     for result in report.results:
-        if result.status is not Status.PASS and not _is_bare_skip(result):
+        if result.status is not CheckStatus.PASS and not _is_bare_skip(result):
             _show_details(result, console)
     console.print()
     console.print(_summary(report), soft_wrap=True)
@@ -72,7 +72,9 @@ def _progress(checks: Sequence[Check], results: Mapping[str, Sequence[CheckResul
     rows: list[Row] = []
     for each in checks:
         if each.id in results:
-            rows += [_row(result) for result in results[each.id] if result.status not in (Status.PASS, Status.SKIP)]
+            rows += [
+                _row(result) for result in results[each.id] if result.status not in (CheckStatus.PASS, CheckStatus.SKIP)
+            ]
         else:
             rows.append((Text("...", "dim"), Text(each.id, "dim"), Text(each.title, "dim")))
     for _, _, text in rows:
@@ -84,7 +86,7 @@ def _progress(checks: Sequence[Check], results: Mapping[str, Sequence[CheckResul
 
 def _table(rows: Iterable[Row]) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, title_justify="left")
-    table.add_column("status", no_wrap=True, min_width=max(map(len, Status)))
+    table.add_column("status", no_wrap=True, min_width=max(map(len, CheckStatus)))
     table.add_column("check", no_wrap=True)
     table.add_column("what was found", overflow="fold")
     for row in rows:
@@ -99,7 +101,7 @@ def _row(result: CheckResult) -> Row:
 
 def _is_bare_skip(result: CheckResult) -> bool:
     """Return whether the reason for which it was skipped is all there is to say."""
-    return result.status is Status.SKIP and not result.hint
+    return result.status is CheckStatus.SKIP and not result.hint
 
 
 def _show_details(result: CheckResult, console: Console) -> None:

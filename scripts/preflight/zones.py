@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from scripts.deployment import Deployment
-from scripts.preflight.check import Finding, Status, check
+from scripts.preflight.check import CheckStatus, Finding, check
 
 
 @check(
@@ -25,18 +25,20 @@ def zone(deployment: Deployment) -> Iterator[Finding]:
     file = f"config/{deployment.environment}.yaml"
     hint = f"set `zone_id` in {file} to one that the check instance-types names; there is {others}"
     if zone_id not in zones:
-        yield Finding(Status.FAIL, f"this account has no zone {zone_id} in {deployment.settings.region}", hint, command)
+        yield Finding(
+            CheckStatus.FAIL, f"this account has no zone {zone_id} in {deployment.settings.region}", hint, command
+        )
         return
     described = zones[zone_id]
     messages = "".join(f"; EC2 says: {each['Message']}" for each in described["Messages"])
     state = f"is {described['State']}, {described['OptInStatus']}{messages}"
     sentence = f"{zone_id} ({described['ZoneName']} in this account) {state}"
     if not _is_usable(described):
-        yield Finding(Status.FAIL, sentence, hint, command)
+        yield Finding(CheckStatus.FAIL, sentence, hint, command)
     elif messages:
-        yield Finding(Status.WARN, sentence, f"wait until EC2 reports no trouble, or {hint}", command)
+        yield Finding(CheckStatus.WARN, sentence, f"wait until EC2 reports no trouble, or {hint}", command)
     else:
-        yield Finding(Status.PASS, sentence, command=command)
+        yield Finding(CheckStatus.PASS, sentence, command=command)
 
 
 @check(
@@ -68,10 +70,10 @@ def instance_types(deployment: Deployment) -> Iterator[Finding]:
     )
     missing = [each for each in types if zone_id not in zones[each]]
     if not missing:
-        yield Finding(Status.PASS, f"{zone_id} offers {', '.join(types)}", command=command)
+        yield Finding(CheckStatus.PASS, f"{zone_id} offers {', '.join(types)}", command=command)
         return
     hint = f"in config/{deployment.environment}.yaml set `zone_id` or the instance types; in {where}, {_offers(zones)}"
-    yield Finding(Status.FAIL, f"{zone_id} does not offer {', '.join(missing)}", hint, command)
+    yield Finding(CheckStatus.FAIL, f"{zone_id} does not offer {', '.join(missing)}", hint, command)
 
 
 @check(
@@ -94,14 +96,14 @@ def endpoint_services(deployment: Deployment) -> Iterator[Finding]:
             hint = f"take {short_name} off {where}, or correct it"
             command = deployment.command("ec2", "describe-vpc-endpoint-services", "--query", "ServiceNames")
             sentence = f"there is no service {service} with interface endpoints"
-            yield Finding(Status.FAIL, sentence, hint, command, subject=short_name)
+            yield Finding(CheckStatus.FAIL, sentence, hint, command, subject=short_name)
         elif zone_id not in offered[service]:
             sentence = f"{service} has no endpoints in {zone_id}, but in {', '.join(sorted(offered[service]))}"
             hint = f"take {short_name} off {where}, or choose one of these as `zone_id`"
-            yield Finding(Status.FAIL, sentence, hint, command, subject=short_name)
+            yield Finding(CheckStatus.FAIL, sentence, hint, command, subject=short_name)
         else:
             sentence = f"{service} has endpoints in {zone_id}"
-            yield Finding(Status.PASS, sentence, command=command, subject=short_name)
+            yield Finding(CheckStatus.PASS, sentence, command=command, subject=short_name)
 
 
 def _zones(deployment: Deployment) -> list[dict[str, Any]]:

@@ -24,7 +24,7 @@ _SLOW_SECONDS = 60.0
 """A resource that typically takes so long is worth a line when it is done."""
 
 
-class Lines:
+class LineReporter:
     """A log: lines for what starts, ends and fails, and the state after a while of silence."""
 
     def __init__(self, deployment: Deployment, console: Console) -> None:

@@ -48,12 +48,12 @@ class Screen(Protocol):
 @contextmanager
 def screen(deployment: Deployment, console: Console, *, as_json: bool) -> Iterator[Screen]:
     """Yield JSON lines, a picture on a terminal, or lines for a log."""
-    from scripts.progress.lines import JsonLines, Lines
+    from scripts.progress.lines import JsonLines, LineReporter
 
     if as_json:
         yield JsonLines(deployment)
     elif not console.is_terminal:
-        yield Lines(deployment, console)
+        yield LineReporter(deployment, console)
     else:
         with Live(console=console, transient=True, auto_refresh=False) as live:
             yield Picture(deployment, console, live)

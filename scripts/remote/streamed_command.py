@@ -156,7 +156,7 @@ class OutputStream:
         return shown if part else f"{shown}\n"
 
 
-class Result(Document):
+class CommandResult(Document):
     """What ``run --json`` prints."""
 
     command_id: str = Field(description="The id of the command in Systems Manager.")

@@ -18,7 +18,7 @@ from scripts.markdown import Block, escaped, joined, table
 from scripts.plan.markdown import blocks, findings_block
 from scripts.plan.model import REPLACING, Effect, Plan
 from scripts.plan.sections import verdict
-from scripts.preflight.check import Finding, Status
+from scripts.preflight.check import CheckStatus, Finding
 from scripts.review.checkouts import plan, remarks
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ UNCHANGED = "<!-- nothing changes -->"
 """Lets the workflow post nothing, unless there is a comment already."""
 NO_PREFLIGHT = "**Preflight**: not run, because there were no credentials."
 _MARKED = (*REPLACING, Effect.REMOVED)
-_SHOWN = (Status.FAIL, Status.UNKNOWN, Status.WARN)
+_SHOWN = (CheckStatus.FAIL, CheckStatus.UNKNOWN, CheckStatus.WARN)
 _LIMITS = (
     "Golden templates are compared, which name scripts and other assets without their content: a change of these alone "
     "does not show. What runs in the account was not read."
@@ -191,4 +191,4 @@ def readiness_block(document: Mapping[str, Any] | None) -> Block:
 def _finding(result: Mapping[str, Any], account: str | None) -> Finding:
     texts = (result[key] for key in ("sentence", "hint", "command", "id"))
     sentence, hint, command, subject = (text.replace(account, "ACCOUNT") if account else text for text in texts)
-    return Finding(Status(result["status"]), sentence, hint, command, subject)
+    return Finding(CheckStatus(result["status"]), sentence, hint, command, subject)

@@ -27,7 +27,7 @@ _SECONDS_OF_A_STACK = 2 * 3600.0
 _SECONDS_OF_A_FLEET = 900.0
 
 
-class Backend:
+class UpgradeBackend:
     """The account of the credentials in use."""
 
     def __init__(
@@ -173,10 +173,10 @@ class Backend:
             OperationError: Something of it remains.
         """
         from scripts.destroy.destroy import destroy
-        from scripts.destroy.model import Options
+        from scripts.destroy.model import DestroyOptions
 
         self._settle(old)
-        options = Options(drain=True, drain_limit=self._drain_limit, unprotect=True)
+        options = DestroyOptions(drain=True, drain_limit=self._drain_limit, unprotect=True)
         outcome = destroy(self._deployment(old), options, clock=self._clock, say=self._say)
         if outcome.failures:
             raise OperationError("\n".join(outcome.failures))

@@ -27,7 +27,7 @@ from scripts.plan.live import NOT_THERE
 
 if TYPE_CHECKING:
     from config.settings import Settings
-    from scripts.upgrade.backend import Backend
+    from scripts.upgrade.backend import UpgradeBackend
 
 _GENERATION = ("cluster", "generation")
 _VERSION = ("cluster", "parallelcluster_version")
@@ -39,7 +39,7 @@ Outcome = Literal["complete", "nothing to do", "abandoned", "dry run", "stopped"
 nothing was changed; the answer was no."""
 
 
-class Step(Document):
+class UpgradeStep(Document):
     """A step of an upgrade."""
 
     name: Literal["settings", "deploy", "verify", "drain", "resume", "destroy", "monitoring"] = Field(
@@ -53,7 +53,7 @@ class Step(Document):
     )
 
 
-class Result(Document):
+class UpgradeResult(Document):
     """The result of an upgrade."""
 
     environment: str = Field(description="The settings file in config/, without .yaml.")
@@ -62,7 +62,9 @@ class Result(Document):
         "abandoned: the first cluster is the only one again; dry run: nothing was changed; stopped: the answer was no."
     )
     cluster: str = Field(description="ParallelCluster's name of the cluster to work on when all steps are done.")
-    steps: tuple[Step, ...] = Field(description="The steps, in order. A step that was not reached is not listed.")
+    steps: tuple[UpgradeStep, ...] = Field(
+        description="The steps, in order. A step that was not reached is not listed."
+    )
 
 
 class Edit(NamedTuple):
@@ -96,7 +98,7 @@ def edit(text: str) -> Edit:
 
 
 @dataclass(frozen=True)
-class Options:
+class UpgradeOptions:
     """What is asked of an upgrade.
 
     Attributes:
@@ -135,9 +137,9 @@ class Upgrade:
     path: Path
     settings: Settings
     directory: Path
-    backend: Backend
-    options: Options
-    steps: list[Step] = field(default_factory=list)
+    backend: UpgradeBackend
+    options: UpgradeOptions
+    steps: list[UpgradeStep] = field(default_factory=list)
     cluster: str = ""
 
     def run(self) -> Outcome:
@@ -158,9 +160,9 @@ class Upgrade:
         """
         return self._until_stopped(self._go_back)
 
-    def result(self, outcome: Outcome) -> Result:
+    def result(self, outcome: Outcome) -> UpgradeResult:
         """Return the result of a run."""
-        return Result(environment=self.path.stem, outcome=outcome, cluster=self.cluster, steps=tuple(self.steps))
+        return UpgradeResult(environment=self.path.stem, outcome=outcome, cluster=self.cluster, steps=tuple(self.steps))
 
     def _until_stopped(self, act: Callable[[], Outcome]) -> Outcome:
         try:
@@ -324,7 +326,7 @@ class Upgrade:
         """Show a step, ask, and take it."""
         number = len(self.steps) + 1
         if already or self.options.dry_run:
-            step = Step(name=name, text=text, outcome="already" if already else "planned")
+            step = UpgradeStep(name=name, text=text, outcome="already" if already else "planned")
             self.options.say(f"{number}. {text}: {step.outcome}.")
             self.steps.append(step)
             return
@@ -332,7 +334,7 @@ class Upgrade:
         if asks and not self.options.agreed(text):
             raise _StoppedError
         act()
-        self.steps.append(Step(name=name, text=text, outcome="done"))
+        self.steps.append(UpgradeStep(name=name, text=text, outcome="done"))
 
 
 _DRAIN = "Let {old} take no new jobs, and wait until its last job has ended; people work on {new} from now on"

@@ -36,13 +36,13 @@ MODELS: Mapping[str, Sequence[str]] = {
     "destroy": ["scripts.destroy.model.Destruction"],
     "diagnose": ["scripts.diagnose.diagnose.Diagnosis"],
     "drift": ["scripts.drift.model.DriftReport"],
-    "fleet": ["scripts.fleet.document.Fleet"],
+    "fleet": ["scripts.fleet.document.FleetState"],
     "inventory": ["scripts.inventory.model.Inventory"],
-    "logs": [f"scripts.logs.show.{model}" for model in ("Line", "Lines", "Nodes")],
-    "run": ["scripts.remote.streamed_command.Result"],
+    "logs": [f"scripts.logs.show.{model}" for model in ("Line", "LogLines", "NodeList")],
+    "run": ["scripts.remote.streamed_command.CommandResult"],
     "status": ["scripts.status.model.Status"],
     "status-watch": ["scripts.progress.model.Progress", "scripts.progress.model.Stopped"],
-    "upgrade": ["scripts.upgrade.upgrade.Result"],
+    "upgrade": ["scripts.upgrade.upgrade.UpgradeResult"],
 }
 """What programs print with --json, by program."""
 INTERNAL_OUTPUT = re.compile(r"PublishOutput|ExportsOutput")
@@ -177,16 +177,16 @@ def json_keys() -> Iterator[str]:
 def documents() -> dict[str, Any]:
     """Return a document of each program without a schema, with something in all its lists."""
     from scripts.plan import model
-    from scripts.preflight.check import Finding, Status
+    from scripts.preflight.check import CheckStatus, Finding
     from scripts.preflight.model import CheckResult, PreflightReport
-    from scripts.validation import Outcome, Validation
+    from scripts.validation import Validation, ValidationOutcome
     from toolchain.parallelcluster import Message
 
-    finding = Finding(Status.FAIL, "sentence", "hint", "command", "subject")
+    finding = Finding(CheckStatus.FAIL, "sentence", "hint", "command", "subject")
     result = CheckResult(
         check="id",
         subject="subject",
-        status=Status.FAIL,
+        status=CheckStatus.FAIL,
         sentence="sentence",
         hint="hint",
         command="command",
@@ -213,7 +213,7 @@ def documents() -> dict[str, Any]:
         "plan": json.loads(plan.to_json()),
         "estimate": _estimate(),
         "preflight": json.loads(PreflightReport(environment="env", account=None, results=(result,)).to_json()),
-        "validate": json.loads(Outcome(environment="env", report=report).to_json()),
+        "validate": json.loads(ValidationOutcome(environment="env", report=report).to_json()),
     }
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from emulator.aws import EmulatedAws
 from scripts.commands import validate
-from scripts.validation import Outcome, Validation
+from scripts.validation import Validation, ValidationOutcome
 from toolchain.parallelcluster import Message
 from ultracluster.domain.validator_warnings import Verdict
 
@@ -84,12 +84,12 @@ def test_a_name_that_is_not_in_config(run: Callable[..., int], capsys: pytest.Ca
     ids=["accepted", "rejected", "not examined"],
 )
 def test_the_outcome_in_words_and_as_a_code(report: Validation | None, code: int, lines: list[str]) -> None:
-    outcome = Outcome(environment="e", report=report, error="" if report else "two\nlines")
+    outcome = ValidationOutcome(environment="e", report=report, error="" if report else "two\nlines")
     assert outcome.code == code
     assert [line for line in lines if line not in validate.as_text(outcome)] == []
 
 
 def test_the_worst_outcome_is_the_exit_code(run: Callable[..., int], monkeypatch: pytest.MonkeyPatch) -> None:
-    found = [Outcome(environment="e", report=report) for report in (REJECTED, ACCEPTED)]
+    found = [ValidationOutcome(environment="e", report=report) for report in (REJECTED, ACCEPTED)]
     monkeypatch.setattr(validate, "outcomes", lambda _: found)
     assert run() == 1

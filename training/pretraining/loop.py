@@ -84,7 +84,7 @@ def train(options: Options) -> int:
     findings = agree(options, batch, backend, exchange)
     if worker.rank == 0:
         print("\n".join(describe(options, batch, worker.nodes, findings)), flush=True)
-    return Run(options, batch, backend, exchange, findings).go()
+    return TrainingLoop(options, batch, backend, exchange, findings).go()
 
 
 def create(name: str, worker: Worker) -> Backend:
@@ -96,7 +96,7 @@ def create(name: str, worker: Worker) -> Backend:
     return CpuBackend(worker)
 
 
-class Run:
+class TrainingLoop:
     """One start of a run, on one rank."""
 
     def __init__(

@@ -20,7 +20,7 @@ from .corpus import SUFFIX
 from .options import BadInputError
 from .phases import RECIPES
 from .published_data import FetchError, fetch
-from .text_corpus import Layout, Run, description, divide, find_documents, load_tokenizer, write_shard
+from .text_corpus import Layout, TextDocument, description, divide, find_documents, load_tokenizer, write_shard
 
 _SHARD_BYTES = 16 * 1024**2
 """Text of a shard, which a process holds in memory with all sequences made of it."""
@@ -102,7 +102,7 @@ def _build(options: argparse.Namespace) -> None:
     print(f"{options.output}: {len(parts):,} shards, {sequences:,} sequences")
 
 
-def _check(options: argparse.Namespace, layout: Layout) -> list[Run]:
+def _check(options: argparse.Namespace, layout: Layout) -> list[TextDocument]:
     """Return the documents of the text, after a look at all that can be wrong."""
     problems = [
         f"--{name}: got {value}; allowed: {allowed}"

@@ -54,7 +54,7 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Run:
+class TextDocument:
     """Documents of one file, next to each other.
 
     Attributes:
@@ -94,7 +94,7 @@ def load_tokenizer(directory: Path) -> Any:
     return tokenizer
 
 
-def find_documents(path: Path) -> Iterator[Run]:
+def find_documents(path: Path) -> Iterator[TextDocument]:
     """Return where each document of a file is; blank lines are between them.
 
     Raises:
@@ -107,13 +107,13 @@ def find_documents(path: Path) -> Iterator[Run]:
                 size += len(line)
             else:
                 if size:
-                    yield Run(str(path), first, size)
+                    yield TextDocument(str(path), first, size)
                 first, size = first + size + len(line), 0
     if size:
-        yield Run(str(path), first, size)
+        yield TextDocument(str(path), first, size)
 
 
-def divide(documents: Sequence[Run], shards: int) -> list[list[Run]]:
+def divide(documents: Sequence[TextDocument], shards: int) -> list[list[TextDocument]]:
     """Return the documents of each shard: consecutive ones, about as many bytes in each, two at least."""
     total, done, start = sum(document.size for document in documents), 0, 0
     parts = []
@@ -128,7 +128,9 @@ def divide(documents: Sequence[Run], shards: int) -> list[list[Run]]:
     return [*parts, list(documents[start:])]
 
 
-def write_shard(path: Path, number: int, documents: Sequence[Run], tokenizer_directory: Path, layout: Layout) -> int:
+def write_shard(
+    path: Path, number: int, documents: Sequence[TextDocument], tokenizer_directory: Path, layout: Layout
+) -> int:
     """Write a shard, unless it is there, and return how many sequences it has."""
     if not path.exists():
         os.environ["TOKENIZERS_PARALLELISM"] = "false"  # there is a process for each core
@@ -146,7 +148,7 @@ def write_shard(path: Path, number: int, documents: Sequence[Run], tokenizer_dir
         return len(file[KEYS[0]])
 
 
-def _read(document: Run) -> str:
+def _read(document: TextDocument) -> str:
     with Path(document.path).open("rb") as file:
         file.seek(document.first)
         return file.read(document.size).decode()

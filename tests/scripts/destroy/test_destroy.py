@@ -11,7 +11,7 @@ from emulator.inventory import inventory
 from scripts import emulated
 from scripts.command import CONFIG
 from scripts.destroy.destroy import destroy
-from scripts.destroy.model import ORDER, Options
+from scripts.destroy.model import ORDER, DestroyOptions
 from scripts.emulated import reason_to_stay
 from scripts.inventory.model import FINAL_BACKUP
 from tests.scripts.account import Operated
@@ -46,7 +46,7 @@ def test_killed_after_each_change_the_next_call_continues_and_nothing_is_left(
     operated.launch(2)
     network = operated.deployment().physical_ids("trn1-16-network").values()
     vpc, subnet = (next(each for each in network if each.startswith(kind)) for kind in ("vpc-", "subnet-"))
-    options = Options(ORDER, unprotect=True, force=True, sweep=True)
+    options = DestroyOptions(ORDER, unprotect=True, force=True, sweep=True)
     killer, left = Killer(), set[str]()
     for _ in range(40):
         try:

@@ -19,11 +19,11 @@ from scripts.command import CONFIG, Say
 from scripts.commands import destroy as command
 from scripts.deployment import Deployment
 from scripts.destroy import screen
-from scripts.destroy.model import ORDER, Backup, Options, Outcome, Plan
+from scripts.destroy.model import ORDER, Backup, DestroyOptions, DestroyOutcome, DestroyPlan
 from scripts.inventory.model import Inventory, Leftover
 from tests.scripts.destroy.accounts import Terminal
 
-PLAN = Plan(
+PLAN = DestroyPlan(
     parts=("cluster",),
     stacks=("trn1-16-cluster",),
     file_systems=(),
@@ -48,9 +48,11 @@ class Fakes:
     def __init__(self) -> None:
         self.plan = PLAN
         self.error: BaseException | None = None
-        self.asked: list[Options] = []
+        self.asked: list[DestroyOptions] = []
 
-    def destroy(self, _: Deployment, options: Options, *, clock: Clock, say: Say, outcome: Outcome) -> None:
+    def destroy(
+        self, _: Deployment, options: DestroyOptions, *, clock: Clock, say: Say, outcome: DestroyOutcome
+    ) -> None:
         self.asked.append(options)
         say("Stop requested.")
         outcome.deleted.append("trn1-16-cluster")
@@ -99,12 +101,14 @@ def test_it_asks_for_the_name(fakes: Fakes, call: Call) -> None:
     assert (code, fakes.asked) == (1, [])
     assert "type the name of the deployment, trn1-16: got 'trn1-61'; nothing was deleted" in errors
     assert call(typed=Terminal("trn1-16\n"))[0] == 0
-    assert fakes.asked == [Options()]
+    assert fakes.asked == [DestroyOptions()]
 
 
 def test_all_arguments_are_passed_on(fakes: Fakes, call: Call) -> None:
     call("--all", "--no-final-backup", "--bucket", "--unprotect", "--sweep", "--force", "--yes")
-    assert fakes.asked == [Options(ORDER, final_backup=False, force=True, unprotect=True, bucket=True, sweep=True)]
+    assert fakes.asked == [
+        DestroyOptions(ORDER, final_backup=False, force=True, unprotect=True, bucket=True, sweep=True)
+    ]
 
 
 def test_a_dry_run_shows_what_would_be_done(fakes: Fakes, call: Call) -> None:
@@ -160,7 +164,7 @@ def test_the_outcome_fits_80_columns_with_what_is_left_and_its_costs() -> None:
     volume = Leftover(type="AWS::EC2::Volume", id="vol-0123", reason=tag, dollars_per_month=Decimal("2.8"))
     table = Leftover(type="AWS::DynamoDB::Table", id="parallelcluster-trn1-16", reason=tag, dollars_per_month=None)
     started = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
-    outcome = Outcome(
+    outcome = DestroyOutcome(
         deleted=["trn1-16-cluster", "trn1-16", "trn1-16-monitoring", "trn1-16-storage", "trn1-16-network"],
         backups=[Backup(id="backup-0123456789abcdef0", dollars_per_month_at_most=Decimal(240))],
         failures=[f"trn1-16-network is kept, because {'sg-0123456789abcdef0, ' * 4} could not be deleted."],

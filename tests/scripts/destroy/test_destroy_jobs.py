@@ -10,7 +10,7 @@ import pytest
 from scripts.command import OperationError
 from scripts.destroy import destroy as destruction
 from scripts.destroy import stacks as destroy_stacks
-from scripts.destroy.model import Options
+from scripts.destroy.model import DestroyOptions
 from scripts.remote.head_node import HeadNodeError
 from tests.scripts.fleet.fakes import SILENCE, FakeCluster
 
@@ -34,7 +34,7 @@ class DoomedCluster(FakeCluster):
         monkeypatch.setattr(destruction, "HeadNode", lambda *_: self)
 
     def stop_fleet(self, **options: Any) -> None:
-        destruction._stop_fleet(self.deployment, Options(**options), self, self.said.append)
+        destruction._stop_fleet(self.deployment, DestroyOptions(**options), self, self.said.append)
 
 
 @pytest.fixture

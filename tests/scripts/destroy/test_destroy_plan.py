@@ -11,7 +11,7 @@ import pytest
 from config.settings import load
 from scripts.command import CONFIG
 from scripts.deployment import Deployment
-from scripts.destroy.model import ORDER, Options, Plan
+from scripts.destroy.model import ORDER, DestroyOptions, DestroyPlan
 from scripts.destroy.plan import Existing, decide, plan
 from scripts.destroy.storage import Storage
 from scripts.inventory.model import Leftover
@@ -32,7 +32,7 @@ STORAGE = Storage((FILE_SYSTEM,), ("sg-1",), ("bucket-1",))
 RETAINED = replace(STORAGE, retained=frozenset({"fs-1", "sg-1", "bucket-1"}))
 LOG = Leftover(type="AWS::Logs::LogGroup", id="/aws/lambda/x", reason="log of a Lambda function")
 VOLUME = Leftover(type="AWS::EC2::Volume", id="vol-1", reason="tag")
-ALL = Options(parts=ORDER, unprotect=True)
+ALL = DestroyOptions(parts=ORDER, unprotect=True)
 
 
 def stack(name: str, status: str = "CREATE_COMPLETE") -> dict[str, Any]:
@@ -42,7 +42,7 @@ def stack(name: str, status: str = "CREATE_COMPLETE") -> dict[str, Any]:
 EXISTING = Existing([stack(name) for name in NAMES], STORAGE, ["vpc-1"], leftovers=[LOG, VOLUME])
 
 
-def decided(existing: Existing = EXISTING, options: Options = ALL, **more: Any) -> Plan:
+def decided(existing: Existing = EXISTING, options: DestroyOptions = ALL, **more: Any) -> DestroyPlan:
     return decide(DEPLOYMENT, existing, replace(options, **more))
 
 
@@ -139,7 +139,7 @@ def test_in_an_account(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> N
     operated.launch(2)
     assert plan(operated.deployment(), ALL).stacks == NAMES
     ec2, fsx, deployment = operated.client("ec2"), operated.client("fsx"), operated.deployment()
-    [remark] = plan(deployment.of_generation(2), Options()).remarks
+    [remark] = plan(deployment.of_generation(2), DestroyOptions()).remarks
     assert "another cluster of this deployment, trn1-16-cluster (CREATE_COMPLETE)" in remark
     network, storage = (deployment.physical_ids(f"trn1-16-{part}").values() for part in ("network", "storage"))
     subnet, vpc = (next(each for each in network if each.startswith(kind)) for kind in ("subnet-", "vpc-"))
@@ -161,7 +161,7 @@ def test_in_an_account(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> N
     try:
         text = " ".join(plan(operated.deployment(), ALL).obstacles)
         of_storage = plan(operated.deployment(), replace(ALL, parts=("cluster", "storage"))).obstacles
-        assert plan(operated.deployment(), Options(unprotect=True)).obstacles == ()
+        assert plan(operated.deployment(), DestroyOptions(unprotect=True)).obstacles == ()
     finally:
         fsx.delete_data_repository_association(AssociationId=link["Association"]["AssociationId"])
         ec2.terminate_instances(InstanceIds=[instance])
@@ -178,5 +178,5 @@ def test_in_an_account(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> N
     ]
     with operated.aws.restricted({"Version": "2012-10-17", "Statement": statements}) as environment:
         operated.act_as(environment, monkeypatch)
-        assert plan(operated.deployment(), Options(unprotect=True)).obstacles == ()
+        assert plan(operated.deployment(), DestroyOptions(unprotect=True)).obstacles == ()
         assert "It cannot be checked:" in " ".join(plan(operated.deployment(), ALL).obstacles)

@@ -11,14 +11,14 @@ from botocore.exceptions import ClientError
 
 from emulator.aws import EmulatedAws
 from scripts.destroy.destroy import destroy
-from scripts.destroy.model import Options, Outcome
+from scripts.destroy.model import DestroyOptions, DestroyOutcome
 from scripts.destroy.plan import plan
 from tests.scripts.destroy.accounts import Account, FastClock
 from tests.scripts.destroy.remains import leave_in_network
 
 pytestmark = pytest.mark.slow
 
-STORAGE = Options(parts=("storage",))
+STORAGE = DestroyOptions(parts=("storage",))
 UNPROTECT = replace(STORAGE, unprotect=True)
 PARAMETER = {"Type": "AWS::SSM::Parameter", "Properties": {"Type": "String", "Value": "v"}}
 LUSTRE = {"DeploymentType": "PERSISTENT_2", "PerUnitStorageThroughput": 125}
@@ -55,7 +55,7 @@ def deploy(account: Account, policy: str, lustre: dict[str, Any], *, link: bool 
     return account.create("trn1-16-storage", **resources)
 
 
-def end(account: Account, options: Options = STORAGE, clock: FastClock | None = None) -> Outcome:
+def end(account: Account, options: DestroyOptions = STORAGE, clock: FastClock | None = None) -> DestroyOutcome:
     return destroy(account.deployment, options, clock=clock or FastClock(), say=account.said.append)
 
 
@@ -126,7 +126,7 @@ def test_a_refused_backup_keeps_the_storage_and_nothing_else(account: Account, m
         return call(client, operation, parameters)
 
     monkeypatch.setattr(BaseClient, "_make_api_call", refusing)
-    outcome = end(account, Options(parts=("monitoring", "storage")))
+    outcome = end(account, DestroyOptions(parts=("monitoring", "storage")))
     [failure] = outcome.failures
     assert failure.startswith("trn1-16-storage: An error occurred (BadRequest)")
     assert outcome.deleted == ["trn1-16-monitoring"]
@@ -139,7 +139,7 @@ def test_own_leftovers_in_the_network_are_removed_before_it(account: Account) ->
     subnet = {"Type": "AWS::EC2::Subnet", "Properties": {"CidrBlock": "10.8.0.0/24", "VpcId": {"Ref": "Vpc"}}}
     network = account.create("trn1-16-network", Vpc=vpc, Subnet=subnet)
     left = leave_in_network(account.client("ec2"), "trn1-16", network["Vpc"], network["Subnet"])
-    options = Options(parts=("cluster", "network"))
+    options = DestroyOptions(parts=("cluster", "network"))
     [blocker] = plan(account.deployment, options).obstacles
     assert blocker.startswith("Leftovers of the deployment use what would be deleted: ")
     assert all(each in blocker for each in left)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.diagnose.causes import SEEN, Cause, Evidence, Finding, find, table
+from scripts.diagnose.causes import SEEN, Cause, Evidence, FoundCause, find, table
 from scripts.diagnose.diagnose import diagnose
 from scripts.diagnose.reader import KINDS, LOG_TERMS
 from scripts.logs import streams
@@ -46,7 +46,7 @@ ORDINARY = Path(__file__).with_name("causes") / "ordinary.txt"
 """Lines as nodes write them at each start, some with words of failure."""
 
 
-def found_in(kind: str, text: str) -> Finding | None:
+def found_in(kind: str, text: str) -> FoundCause | None:
     return find(Evidence(kind=kind, place="place", time=NOW, text=text), NAMES)
 
 

@@ -18,7 +18,7 @@ from scripts.clock import Clock
 from scripts.commands import drift as command
 from scripts.deployment import PARTS, Deployment
 from scripts.drift.detection import detect
-from scripts.drift.model import Drift, DriftReport, Kind
+from scripts.drift.model import Drift, DriftKind, DriftReport
 from scripts.drift.screen import as_markdown, show
 from scripts.fleet import control as fleet
 from scripts.plan.command import PlanError
@@ -83,7 +83,7 @@ def detected(deployment: Deployment, plan: Callable[[], Plan] | None = None) -> 
     return detect(deployment, plan or planned(), Clock())
 
 
-def only(report: DriftReport) -> tuple[Kind, str, str]:
+def only(report: DriftReport) -> tuple[DriftKind, str, str]:
     assert not report.ok
     [drift] = report.drifts
     return drift.kind, drift.subject, drift.sentence
@@ -101,8 +101,8 @@ def test_what_cloudformation_finds_on_any_page() -> None:
     modified = FakeDeployment.subnet("MODIFIED", PropertyDifferences=[difference])
     report = detected(FakeDeployment(DEPLOYED, [deleted], [modified]))
     assert [(each.kind, each.subject, each.sentence) for each in report.drifts] == [
-        (Kind.DELETED, "dev-network/Gone", "AWS::EC2::Subnet subnet-1 no longer exists"),
-        (Kind.MODIFIED, "dev-network/Subnet", f"/Tags is null; in the template: {'x' * 120} ..."),
+        (DriftKind.DELETED, "dev-network/Gone", "AWS::EC2::Subnet subnet-1 no longer exists"),
+        (DriftKind.MODIFIED, "dev-network/Subnet", f"/Tags is null; in the template: {'x' * 120} ..."),
     ]
 
 
@@ -115,7 +115,7 @@ def test_a_comparison_that_fails_in_part_is_not_ok() -> None:
 def test_a_fleet_that_was_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fleet, "status", lambda _: "STOPPED")
     report = detected(FakeDeployment(DEPLOYED))
-    assert only(report) == (Kind.FLEET, "dev", "the fleet is STOPPED; allowed: RUNNING")
+    assert only(report) == (DriftKind.FLEET, "dev", "the fleet is STOPPED; allowed: RUNNING")
 
 
 def test_settings_that_differ_but_in_metadata_alone() -> None:
@@ -130,7 +130,7 @@ def test_settings_that_differ_but_in_metadata_alone() -> None:
         ("dev-network", "would be changed: termination protection on"),
         ("dev-storage", "the stack does not exist"),
     ]
-    assert {each.kind for each in report.drifts} == {Kind.SETTINGS}
+    assert {each.kind for each in report.drifts} == {DriftKind.SETTINGS}
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_settings_that_differ_but_in_metadata_alone() -> None:
 )
 def test_a_cluster_that_was_changed_outside_of_its_stack(own: dict[str, Any] | None, sentence: str) -> None:
     kind, subject, found = only(detected(FakeDeployment({**DEPLOYED, "dev": own and {**CREATED, **own}})))
-    assert (kind, subject, found.endswith(sentence)) == (Kind.CLUSTER, "dev", True)
+    assert (kind, subject, found.endswith(sentence)) == (DriftKind.CLUSTER, "dev", True)
 
 
 def test_a_stack_in_a_state_that_cannot_be_compared() -> None:
@@ -184,7 +184,9 @@ def test_credentials_that_expire_meanwhile_end_it() -> None:
 
 def test_what_is_shown_fits_80_columns_and_stands_as_it_is() -> None:
     modified = Drift(
-        kind=Kind.MODIFIED, subject="a-network/" + "N" * 90, sentence='/Tags is {"a|b": "*"}; in the template: null'
+        kind=DriftKind.MODIFIED,
+        subject="a-network/" + "N" * 90,
+        sentence='/Tags is {"a|b": "*"}; in the template: null',
     )
     report = DriftReport(
         environment="a",
@@ -248,8 +250,8 @@ def test_changes_in_the_console(operated: Operated) -> None:
         logs.create_log_group(logGroupName=log_group)
         logs.put_retention_policy(logGroupName=log_group, retentionInDays=90)
     gone = f"AWS::Logs::LogGroup {log_group} no longer exists"
-    assert Drift(kind=Kind.DELETED, subject=f"trn1-16-network/{name}", sentence=gone) in found
-    modified = [each for each in found if each.kind is Kind.MODIFIED]
+    assert Drift(kind=DriftKind.DELETED, subject=f"trn1-16-network/{name}", sentence=gone) in found
+    modified = [each for each in found if each.kind is DriftKind.MODIFIED]
     assert {each.subject.split("/")[1][:20] for each in modified} == {"NetworkVpcPublicSubn", "LustreSecurityGroupA"}
     assert any('"FromPort": 22' in each.sentence for each in modified)
     assert any('"mine"' in each.sentence for each in modified)

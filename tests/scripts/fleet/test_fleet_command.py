@@ -16,7 +16,7 @@ from scripts.command import OperationError
 from scripts.commands import fleet as command
 from scripts.deployment import Deployment
 from scripts.fleet import control as fleet
-from scripts.fleet.document import Fleet
+from scripts.fleet.document import FleetState
 from tests.scripts.account import Operated
 from tests.scripts.fleet.fakes import FakeCluster, FakeSlurm
 
@@ -154,21 +154,21 @@ def test_on_a_deployment(operated: Operated, tmp_path: Path, call: Call, monkeyp
 
     monkeypatch.setattr(Clock, "sleep", sleep)
     monkeypatch.setattr(Clock, "now", lambda _: datetime.now(UTC) + waited)
-    found = Fleet.model_validate_json(call("status", "--json")[1])
+    found = FleetState.model_validate_json(call("status", "--json")[1])
     assert (found.status, found.queues) == ("RUNNING", None)
     assert found.queues_unknown_because
     operated.shell(slurm.shell)
     operated.launch(3)
     operated.calls()
-    found = Fleet.model_validate_json(call("status", "--json")[1])
+    found = FleetState.model_validate_json(call("status", "--json")[1])
     assert len(operated.calls()) <= 6
     assert (found.instances, found.queues and found.queues[0].state) == ({"running": 3}, "up")
     code, output, errors = call("stop", "--json")
-    found = Fleet.model_validate_json(output)
+    found = FleetState.model_validate_json(output)
     assert (code, found.status, found.instances) == (0, "STOPPED", {})
     assert "Stop requested." in errors
     code, output, _ = call("start", "--json")
-    assert (code, Fleet.model_validate_json(output).status) == (0, "RUNNING")
+    assert (code, FleetState.model_validate_json(output).status) == (0, "RUNNING")
     absent = Deployment("absent", operated.settings.model_copy(update={"name": "absent"}))
     with pytest.raises(OperationError, match=r"rejects the request STOP_REQUESTED: .*'absent' does not exist"):
         fleet.request(absent, "STOP_REQUESTED")
@@ -178,6 +178,6 @@ def test_on_a_deployment(operated: Operated, tmp_path: Path, call: Call, monkeyp
     with operated.aws.restricted(policy) as environment:
         operated.act_as(environment, monkeypatch)
         code, output, _ = call("status", "--json")
-    found = Fleet.model_validate_json(output)
+    found = FleetState.model_validate_json(output)
     assert (code, found.status, found.queues) == (0, "RUNNING", None)
     assert "ssm:SendCommand" in (found.queues_unknown_because or "")

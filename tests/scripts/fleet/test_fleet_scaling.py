@@ -17,7 +17,7 @@ from scripts.fleet import control as fleet
 from scripts.fleet import scaling
 from scripts.plan.model import ClusterChange, ClusterPlan, Kind, Plan, Source, StackPlan
 from scripts.preflight import catalog
-from scripts.preflight.check import Check, Finding, Status
+from scripts.preflight.check import Check, CheckStatus, Finding
 from tests.scripts.fleet.fakes import SILENCE, FakeCluster
 
 PATH = "Scheduling.SlurmQueues[trn1].ComputeResources[trn1-32xl].MaxCount"
@@ -163,9 +163,9 @@ def test_other_nodes_in_slurm_are_an_error_and_silence_is_not(
 
 
 def test_a_running_fleet_is_no_blocker_and_all_else_is() -> None:
-    fleet_runs = Finding(Status.FAIL, f"{PATH} from 16 to 8 needs the fleet STOPPED", subject="cluster trn1-16")
-    other = Finding(Status.FAIL, "the stack is UPDATE_IN_PROGRESS", subject="trn1-16-cluster")
-    warning = Finding(Status.WARN, "somebody should know", subject="trn1-16-cluster")
+    fleet_runs = Finding(CheckStatus.FAIL, f"{PATH} from 16 to 8 needs the fleet STOPPED", subject="cluster trn1-16")
+    other = Finding(CheckStatus.FAIL, "the stack is UPDATE_IN_PROGRESS", subject="trn1-16-cluster")
+    warning = Finding(CheckStatus.WARN, "somebody should know", subject="trn1-16-cluster")
     found = plan(Kind.FLEET_STOPPED, findings=(fleet_runs, other, warning))
     assert scaling.blockers(found) == ["trn1-16-cluster: the stack is UPDATE_IN_PROGRESS"]
     assert len(scaling.blockers(plan(Kind.REFUSED, findings=(fleet_runs,)))) == 1
@@ -190,7 +190,7 @@ def test_steps_say_what_happens_to_fleet_and_jobs(cluster: ScaledCluster) -> Non
 def test_preflight_checks_the_new_counts(cluster: ScaledCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     def look(deployment: Deployment) -> list[Finding]:
         count = deployment.settings.cluster.queues[0].compute_resources[0].max_count
-        return [Finding(Status.FAIL if count > 20 else Status.WARN, f"{count} nodes", "ask for more")]
+        return [Finding(CheckStatus.FAIL if count > 20 else CheckStatus.WARN, f"{count} nodes", "ask for more")]
 
     fake: Any = [Check(check_id, "", "", (), look, 5) for check_id in ("credentials", "quota-gp3")]
     monkeypatch.setattr(catalog, "CATALOG", tuple(fake))

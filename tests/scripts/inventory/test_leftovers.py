@@ -15,7 +15,7 @@ from scripts.clock import Clock
 from scripts.command import CONFIG, Say
 from scripts.deployment import Deployment
 from scripts.destroy.destroy import destroy
-from scripts.destroy.model import Options
+from scripts.destroy.model import DestroyOptions
 from scripts.inventory import leftovers
 from scripts.inventory.leftovers import parallelcluster_bucket
 from scripts.inventory.model import PREFIX, Leftover
@@ -143,7 +143,7 @@ def test_a_sweep_continues_if_something_cannot_be_removed(
         remove(deployment, leftover, clock, say)
 
     monkeypatch.setattr("scripts.destroy.steps.remove", refusing)
-    outcome = destroy(deployment, Options(sweep=True), clock=FastClock(), say=untold)
+    outcome = destroy(deployment, DestroyOptions(sweep=True), clock=FastClock(), say=untold)
     assert [each for each in outcome.failures if "DeleteObjects" in each or "DeleteRole" in each] == outcome.failures
     assert len(outcome.failures) == len(VERSIONS) + 1
     left = outcome.left or []
@@ -165,7 +165,7 @@ def test_a_sweep_waits_for_what_is_in_use_and_ignores_what_is_deleted_already(
         if sentence.startswith("eni-"):
             ec2.delete_network_interface(NetworkInterfaceId=sentence.split(maxsplit=1)[0])
 
-    outcome = destroy(deployment, Options(sweep=True), clock=FastClock(moment=0), say=quicker)
+    outcome = destroy(deployment, DestroyOptions(sweep=True), clock=FastClock(moment=0), say=quicker)
     [failure] = outcome.failures
     assert "could not be removed within 15 minutes" in failure
     assert "(DependencyViolation) when calling the DeleteSecurityGroup" in failure
@@ -176,5 +176,5 @@ def test_a_sweep_waits_for_what_is_in_use_and_ignores_what_is_deleted_already(
             ec2.terminate_instances(InstanceIds=[user])
             super().sleep(seconds)
 
-    assert destroy(deployment, Options(sweep=True), clock=Releasing(), say=quicker).failures == []
+    assert destroy(deployment, DestroyOptions(sweep=True), clock=Releasing(), say=quicker).failures == []
     assert len([each for each in said if each.startswith("eni-")]) == 2

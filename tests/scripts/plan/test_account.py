@@ -18,7 +18,7 @@ from scripts.commands import deploy as deploy_command
 from scripts.plan.live import AccountError
 from scripts.plan.model import ClusterPlan, Effect, Kind, Plan, Source
 from scripts.plan.plan import plan_of_account
-from scripts.preflight.check import Status
+from scripts.preflight.check import CheckStatus
 from tests.scripts.plan.account import (
     ENVIRONMENT,
     PARTS,
@@ -70,7 +70,7 @@ def answers(plan: Plan) -> dict[str, str]:
     return {change.path.rpartition(".")[2]: change.kind for change in plan.cluster.changes}
 
 
-def of_status(plan: Plan, status: Status) -> list[str]:
+def of_status(plan: Plan, status: CheckStatus) -> list[str]:
     return [f"{each.subject}: {each.sentence}" for each in plan.findings if each.status is status]
 
 
@@ -105,7 +105,7 @@ def test_nothing_blocks_what_is_changed_in_place(
 def test_a_faster_file_system_is_a_new_one_which_can_be_accepted(cluster: DeployedCluster) -> None:
     plan = cluster.plan("faster_file_system", faster_file_system)
     assert effects(plan)[STORAGE] == {"AWS::FSx::FileSystem": Effect.REPLACED}
-    [finding] = of_status(plan, Status.FAIL)
+    [finding] = of_status(plan, CheckStatus.FAIL)
     [system] = cluster.client("fsx").describe_file_systems()["FileSystems"]
     assert f"AWS::FSx::FileSystem {system['FileSystemId']}) is replaced" in finding
     assert "LustreConfiguration.PerUnitStorageThroughput from 250 to 500" in finding
@@ -114,13 +114,13 @@ def test_a_faster_file_system_is_a_new_one_which_can_be_accepted(cluster: Deploy
     assert "(known after deployment of trn1-16-storage)" in json.dumps([each.after for each in plan.cluster.changes])
     accepted = cluster.plan("faster_file_system", faster_file_system, accepted=True)
     assert accepted.ok
-    assert any("is replaced" in sentence for sentence in of_status(accepted, Status.WARN))
+    assert any("is replaced" in sentence for sentence in of_status(accepted, CheckStatus.WARN))
 
 
 @pytest.mark.usefixtures("without_change_sets")
 def test_the_status_of_the_fleet_is_read(cluster: DeployedCluster) -> None:
     running = cluster.plan("fewer_nodes", fewer_nodes)
-    [finding] = [each for each in running.findings if each.status is Status.FAIL]
+    [finding] = [each for each in running.findings if each.status is CheckStatus.FAIL]
     assert "needs the fleet STOPPED, and it is RUNNING" in finding.sentence
     assert finding.command == "make fleet ENV=trn1-16 ARGS=stop"
     cluster.set_fleet("STOPPED")
@@ -135,7 +135,7 @@ def test_the_status_of_the_fleet_is_read(cluster: DeployedCluster) -> None:
 @pytest.mark.usefixtures("without_change_sets")
 def test_lost_protection_and_retention_are_warnings(cluster: DeployedCluster) -> None:
     plan = cluster.plan("drop_protection", drop_protection)
-    warnings = of_status(plan, Status.WARN)
+    warnings = of_status(plan, CheckStatus.WARN)
     assert plan.ok
     assert f"{NETWORK}: the stack is no longer protected against deletion" in warnings
     assert any("AWS::FSx::FileSystem" in each and "is no longer retained" in each for each in warnings)
@@ -152,7 +152,7 @@ def test_another_name_or_version_does_not_reach_parallelcluster(cluster: Deploye
     deploy(changed, tmp_path)
     plan = plan_of_account(ENVIRONMENT, changed, tmp_path, accepted=False)
     assert answers(plan) == {"ServiceToken": Kind.REFUSED}
-    [finding] = [each for each in plan.findings if each.status is Status.FAIL]
+    [finding] = [each for each in plan.findings if each.status is CheckStatus.FAIL]
     assert "each ParallelCluster version has its own" in finding.sentence
     assert "make upgrade" in finding.hint
 
@@ -173,7 +173,7 @@ def test_a_stack_that_failed_is_left_alone(cluster: DeployedCluster) -> None:
     assert {stack.source for stack in plan.stacks} == {Source.NEW}
     assert {each.effect for stack in plan.stacks for each in stack.changes} == {Effect.ADDED}
     assert plan.cluster == ClusterPlan("failed", exists=False, source="it does not exist yet")
-    assert of_status(plan, Status.WARN) == [
+    assert of_status(plan, CheckStatus.WARN) == [
         "failed-network: the stack is ROLLBACK_COMPLETE: it is deleted and created again"
     ]
     cloudformation.update_termination_protection(StackName="failed-network", EnableTerminationProtection=True)

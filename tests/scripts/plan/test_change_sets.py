@@ -14,7 +14,7 @@ from scripts.plan.change_sets import LeftoverError, _ChangeSets, changes
 from scripts.plan.comparison import NOT_YET_IN, READ_LATE
 from scripts.plan.findings import of_stack
 from scripts.plan.model import Effect, PropertyChange, ResourceChange, Source, StackPlan
-from scripts.preflight.check import Status
+from scripts.preflight.check import CheckStatus
 
 FILE_SYSTEM = "AWS::FSx::FileSystem"
 
@@ -159,7 +159,7 @@ def test_a_replacement_planned_for_a_value_that_is_read_late_says_why(replacemen
     [found] = changes([described], [compared(Effect.CHANGED, grown)], {"Lustre": [subnet]})
     assert (found.effect, found.causes, found.properties) == (effect, ("SubnetIds",), (grown, subnet))
     [finding] = of_stack(StackPlan("storage", Source.CHANGE_SET, changes=(found,)), accepted=False)
-    assert finding.status is Status.FAIL
+    assert finding.status is CheckStatus.FAIL
     assert (
         "because of SubnetIds from [subnet-1] to (Fn::GetStackOutput: read during the deployment)" in finding.sentence
     )

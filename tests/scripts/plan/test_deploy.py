@@ -13,11 +13,11 @@ from scripts.commands import deploy
 from scripts.deploy import deploy as deploy_assembly
 from scripts.plan import cdk
 from scripts.plan.model import ClusterPlan, Effect, Plan, ResourceChange, Source, StackPlan
-from scripts.preflight.check import Finding, Status
+from scripts.preflight.check import CheckStatus, Finding
 from tests.scripts.plan.conftest import Run
 
 CHANGE = ResourceChange("Queue", "AWS::EC2::VPC", Effect.CHANGED, causes=("Tags",))
-BLOCKING = Finding(Status.FAIL, "the VPC is replaced", subject="network")
+BLOCKING = Finding(CheckStatus.FAIL, "the VPC is replaced", subject="network")
 
 
 def planned(*changes: ResourceChange, findings: Sequence[Finding] = ()) -> Plan:

@@ -20,7 +20,7 @@ from scripts.plan.model import (
     StackPlan,
 )
 from scripts.plan.sections import sections
-from scripts.preflight.check import Status
+from scripts.preflight.check import CheckStatus
 
 SUBNET = ResourceChange(
     "Subnet",
@@ -107,14 +107,14 @@ def test_what_is_replaced_or_removed_says_why_and_whether_the_old_one_stays() ->
         "is removed: it holds data; it is retained outside of the stack, and continues to cost"
     )
     assert link.hint.startswith("two deployments")
-    assert {each.status for each in plan.findings} == {Status.FAIL}
+    assert {each.status for each in plan.findings} == {CheckStatus.FAIL}
 
 
 @pytest.mark.parametrize("effect", [Effect.REMOVED, Effect.REPLACED, Effect.MAY_BE_REPLACED, Effect.CHANGED])
 @pytest.mark.parametrize("resource_type", findings.NOTED)
 def test_a_warning_does_not_block(resource_type: str, effect: Effect) -> None:
     found = planned(ResourceChange("A", resource_type, effect, causes=("B",))).findings
-    assert [each.status for each in found] == ([] if effect is Effect.CHANGED else [Status.WARN])
+    assert [each.status for each in found] == ([] if effect is Effect.CHANGED else [CheckStatus.WARN])
 
 
 @pytest.mark.parametrize(("iops", "blocked"), [(12_000, False), (6000, True)])
@@ -123,7 +123,7 @@ def test_a_file_system_that_cannot_grow_at_once_blocks(iops: int, blocked: bool)
     metadata = PropertyChange("LustreConfiguration.MetadataConfiguration.Iops", iops, 24_000)
     system = ResourceChange("Lustre", "AWS::FSx::FileSystem", Effect.CHANGED, "fs-1", (), (capacity, metadata))
     found = planned(system).findings
-    assert [each.status for each in found] == [Status.FAIL] * blocked
+    assert [each.status for each in found] == [CheckStatus.FAIL] * blocked
     assert all("12000 GiB need 12000 metadata IOPS first" in each.sentence for each in found)
 
 
@@ -132,7 +132,7 @@ def test_backups_that_end_are_a_warning(before: int, after: int | None, ends: bo
     properties = (PropertyChange("SubnetIds", ["a"], ["b"]), PropertyChange(BACKUPS, before, after))
     system = ResourceChange("Lustre", "AWS::FSx::FileSystem", Effect.REPLACED, "", ("SubnetIds",), properties)
     plan = planned(system)
-    assert [each.status for each in plan.findings] == [Status.FAIL, *[Status.WARN] * ends]
+    assert [each.status for each in plan.findings] == [CheckStatus.FAIL, *[CheckStatus.WARN] * ends]
     [row] = sections(plan)[0].rows
     assert row[-1].startswith(f"SubnetIds; also changed: {BACKUPS} from {before} to ")
 
@@ -144,46 +144,51 @@ def test_backups_that_end_are_a_warning(before: int, after: int | None, ends: bo
     ("cluster", "status", "answer", "sentence"),
     [
         (changed(Kind.LIVE, True), None, "applied live", ""),
-        (changed(Kind.REFUSED, False), Status.FAIL, "refused", "is refused as long as the cluster exists: because"),
+        (
+            changed(Kind.REFUSED, False),
+            CheckStatus.FAIL,
+            "refused",
+            "is refused as long as the cluster exists: because",
+        ),
         (
             changed(Kind.FLEET_STOPPED, False, "RUNNING"),
-            Status.FAIL,
+            CheckStatus.FAIL,
             "needs the fleet stopped; not now",
             "needs the fleet STOPPED, and it is RUNNING",
         ),
         (
             changed(Kind.FLEET_STOPPED, None),
-            Status.WARN,
+            CheckStatus.WARN,
             "needs the fleet stopped",
             "needs the fleet STOPPED, and its status could not be read",
         ),
         (
             changed(Kind.FLEET_STOPPED, True, "STOPPED"),
-            Status.WARN,
+            CheckStatus.WARN,
             "needs the fleet stopped; passes now",
             "the fleet is STOPPED, as this deployment requires, and stays STOPPED",
         ),
         (
             changed(Kind.LOGIN_NODES_STOPPED, False),
-            Status.FAIL,
+            CheckStatus.FAIL,
             "needs the login nodes stopped; not now",
             "needs no login nodes, and there are some",
         ),
         (
             changed(Kind.ALL_STOPPED, False),
-            Status.FAIL,
+            CheckStatus.FAIL,
             "needs fleet and login nodes stopped; not now",
             "needs the fleet STOPPED and no login nodes",
         ),
     ],
 )
-def test_a_key_of_the_cluster(cluster: ClusterPlan, status: Status | None, answer: str, sentence: str) -> None:
+def test_a_key_of_the_cluster(cluster: ClusterPlan, status: CheckStatus | None, answer: str, sentence: str) -> None:
     plan = planned(cluster=cluster)
     [row] = sections(plan)[1].rows
     assert row == ("Scheduling.Key", "1", "2", answer)
     assert [each.status for each in plan.findings] == ([status] if status else [])
     assert all(each.sentence.endswith(sentence) for each in plan.findings)
-    assert plan.ok == (status is not Status.FAIL)
+    assert plan.ok == (status is not CheckStatus.FAIL)
 
 
 @pytest.mark.parametrize(
@@ -200,7 +205,7 @@ def test_jobs_that_end_are_warned_of_by_queue(path: str, before: Any, fleet_stat
     changes = (ClusterChange(path, before, None, Kind.TERMINATES, True),) * 2
     found = planned(cluster=ClusterPlan("mine", True, "its template", fleet_status, changes)).findings
     assert [each.sentence.partition(":")[0] for each in found] == subjects
-    assert {each.status for each in found} <= {Status.WARN}
+    assert {each.status for each in found} <= {CheckStatus.WARN}
 
 
 # --- how it looks ---

@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 from config.settings import Settings, load
 from emulator.aws import ACCOUNT
 from scripts.deployment import Account, Deployment
-from scripts.preflight.check import Check, Finding, Status
+from scripts.preflight.check import Check, CheckStatus, Finding
 from scripts.preflight.runner import findings
 from tests.configurations import CONFIG
 
@@ -25,8 +25,8 @@ RESERVATION, BLOCK = "cr-0123456789abcdef0", "cr-0fedcba9876543210"
 """Those that config/reserved.yaml names: 8 and 4 trn1.32xlarge."""
 GROUP = f"arn:aws:resource-groups:{REGION}:{ACCOUNT}:group/pool"
 ENVIRONMENT = "mine"
-_FAIL_OR_WARN = (Status.FAIL, Status.WARN)
-_ORDER = (Status.SKIP, Status.PASS, Status.UNKNOWN, Status.WARN, Status.FAIL)
+_FAIL_OR_WARN = (CheckStatus.FAIL, CheckStatus.WARN)
+_ORDER = (CheckStatus.SKIP, CheckStatus.PASS, CheckStatus.UNKNOWN, CheckStatus.WARN, CheckStatus.FAIL)
 _ACTIONS = {
     "s3:GetBucketEncryption": "s3:GetEncryptionConfiguration",
     "s3:HeadBucket": "s3:ListBucket",
@@ -161,7 +161,7 @@ class Case:
     """
 
     check: Check
-    status: Status
+    status: CheckStatus
     says: tuple[str, ...] = ()
     edit: Edit = bool
     base: Callable[[], Raw] = everything
@@ -192,6 +192,8 @@ class Case:
         assert worst.hint or worst.status not in _FAIL_OR_WARN
 
 
-def case(check: Check, status: Status, *says: str, edit: Edit = bool, base: Any = everything, **answers: Any) -> Any:
+def case(
+    check: Check, status: CheckStatus, *says: str, edit: Edit = bool, base: Any = everything, **answers: Any
+) -> Any:
     """Return a case as a parameter of tests."""
     return pytest.param(Case(check, status, says, edit, base, answers), id=f"{check.id}-{status}")

@@ -17,7 +17,7 @@ from emulator.cdk import CommandLine
 from scripts.commands import bootstrap as command
 from scripts.deployment import Account, Deployment
 from scripts.preflight import access
-from scripts.preflight.check import Status
+from scripts.preflight.check import CheckStatus
 from scripts.preflight.runner import findings
 from tests.configurations import CONFIG
 from tests.scripts.preflight.accounts import KEY, REGION, Case, case, rejection
@@ -54,42 +54,47 @@ OWN: dict[str, Any] = {
     "list_buckets": {"Buckets": [{"Name": f"cdk-ml-team-assets-{ACCOUNT}-{REGION}"}]},
 }
 CASES = [
-    case(access.credentials, Status.PASS, f"::{ACCOUNT}:user/", f", of account {ACCOUNT}"),
-    case(access.credentials, Status.FAIL, "new session", get_caller_identity=rejection("ExpiredToken")),
-    case(access.credentials, Status.FAIL, "clock", get_caller_identity=rejection("SignatureDoesNotMatch")),
+    case(access.credentials, CheckStatus.PASS, f"::{ACCOUNT}:user/", f", of account {ACCOUNT}"),
+    case(access.credentials, CheckStatus.FAIL, "new session", get_caller_identity=rejection("ExpiredToken")),
+    case(access.credentials, CheckStatus.FAIL, "clock", get_caller_identity=rejection("SignatureDoesNotMatch")),
     case(
         access.credentials,
-        Status.FAIL,
+        CheckStatus.FAIL,
         "aws sso login",
         get_caller_identity=TokenRetrievalError(provider="sso", error_msg="expired"),
     ),
-    case(access.credentials, Status.UNKNOWN, get_caller_identity=rejection("Throttling")),
-    case(access.credentials, Status.UNKNOWN, get_caller_identity=EndpointConnectionError(endpoint_url="https://sts")),
+    case(access.credentials, CheckStatus.UNKNOWN, get_caller_identity=rejection("Throttling")),
+    case(
+        access.credentials, CheckStatus.UNKNOWN, get_caller_identity=EndpointConnectionError(endpoint_url="https://sts")
+    ),
     case(
         access.credentials,
-        Status.FAIL,
+        CheckStatus.FAIL,
         f"the credentials are good in us-east-1 (account {ACCOUNT}), but {REGION} does not know them",
         get_caller_identity=rejection("InvalidClientTokenId"),
     ),
-    case(access.account, Status.PASS, ACCOUNT, "as in the settings"),
-    case(access.account, Status.PASS, "the settings name none", edit=lambda raw: raw.update(account=None)),
+    case(access.account, CheckStatus.PASS, ACCOUNT, "as in the settings"),
+    case(access.account, CheckStatus.PASS, "the settings name none", edit=lambda raw: raw.update(account=None)),
     case(
         access.account,
-        Status.FAIL,
+        CheckStatus.FAIL,
         f"for account {ACCOUNT}; in the settings: 210987654321",
         edit=lambda raw: raw.update(account="210987654321"),
     ),
-    case(access.region, Status.PASS, "us-west-2 is enabled (opt-in-not-required)"),
-    case(access.cdk_bootstrap, Status.PASS, f"bootstrap version {NEWEST}, bucket cdk-hnb659fds-assets-{ACCOUNT}"),
-    case(
-        access.cdk_bootstrap, Status.FAIL, "us-west-2 is not bootstrapped", get_parameter=rejection("ParameterNotFound")
-    ),
-    case(access.cdk_bootstrap, Status.FAIL, "bootstrap version 5; allowed: 6 or newer", get_parameter=version(5)),
-    case(access.cdk_bootstrap, Status.WARN, "bootstrap version 6 is enough", get_parameter=version(6)),
-    case(access.cdk_bootstrap, Status.FAIL, "the account has no bucket", list_buckets={"Buckets": []}),
+    case(access.region, CheckStatus.PASS, "us-west-2 is enabled (opt-in-not-required)"),
+    case(access.cdk_bootstrap, CheckStatus.PASS, f"bootstrap version {NEWEST}, bucket cdk-hnb659fds-assets-{ACCOUNT}"),
     case(
         access.cdk_bootstrap,
-        Status.PASS,
+        CheckStatus.FAIL,
+        "us-west-2 is not bootstrapped",
+        get_parameter=rejection("ParameterNotFound"),
+    ),
+    case(access.cdk_bootstrap, CheckStatus.FAIL, "bootstrap version 5; allowed: 6 or newer", get_parameter=version(5)),
+    case(access.cdk_bootstrap, CheckStatus.WARN, "bootstrap version 6 is enough", get_parameter=version(6)),
+    case(access.cdk_bootstrap, CheckStatus.FAIL, "the account has no bucket", list_buckets={"Buckets": []}),
+    case(
+        access.cdk_bootstrap,
+        CheckStatus.PASS,
         f"cdk-ml-team-assets-{ACCOUNT}",
         **OWN,
         get_bucket_encryption=encrypted(KMSMasterKeyID="alias/own"),
@@ -97,7 +102,7 @@ CASES = [
     ),
     case(
         access.cdk_bootstrap,
-        Status.FAIL,
+        CheckStatus.FAIL,
         f"is encrypted by a key of AWS; in the settings: {KEY}",
         **OWN,
         get_bucket_encryption=encrypted(KMSMasterKeyID="alias/aws/s3"),
@@ -120,7 +125,7 @@ def test_access(each: Case, account: Account) -> None:
 def test_a_region_that_cannot_be_used(region: str, zone_id: str, says: str, account: Account) -> None:
     settings = load(CONFIG / "trn1-16.yaml").model_copy(update={"region": region, "zone_id": zone_id})
     [found] = findings(access.region, Deployment("mine", settings))
-    assert (found.status, found.sentence) == (Status.FAIL, says)
+    assert (found.status, found.sentence) == (CheckStatus.FAIL, says)
 
 
 def test_a_key_that_no_region_knows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +134,7 @@ def test_a_key_that_no_region_knows(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Account, "client", lambda *_: SimpleNamespace(get_caller_identity=reject))
     [found] = findings(access.credentials, Deployment("mine", load(CONFIG / "trn1-16.yaml")))
-    assert found.status is Status.FAIL
+    assert found.status is CheckStatus.FAIL
     assert "deleted, inactive or mistyped" in found.hint
 
 
@@ -155,7 +160,7 @@ def test_what_botocore_itself_finds_wrong(
     for name, value in {**nowhere, **files, **variables}.items():
         monkeypatch.setenv(name, str(value))
     [found] = findings(access.credentials, Deployment("mine", load(CONFIG / "trn1-16.yaml")))
-    assert found.status is Status.FAIL
+    assert found.status is CheckStatus.FAIL
     assert hint in found.hint
 
 
@@ -177,7 +182,7 @@ def test_what_the_cdk_itself_bootstraps(rehearsed_aws: EmulatedAws, monkeypatch:
     assert cdk.bootstrap(REGION) == 0
     cdk.close()
     [found] = findings(access.cdk_bootstrap, Deployment("mine", load(CONFIG / "trn1-16.yaml")))
-    assert found.status is Status.PASS
+    assert found.status is CheckStatus.PASS
     assert f"version {NEWEST}," in found.sentence
 
 

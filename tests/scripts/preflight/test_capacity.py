@@ -10,7 +10,7 @@ import pytest
 
 from scripts.deployment import Account
 from scripts.preflight.capacity import CHECKS, capacity_block, capacity_reservation, capacity_reservation_group
-from scripts.preflight.check import Status
+from scripts.preflight.check import CheckStatus
 from scripts.preflight.reservations import unused_by_type
 from tests.scripts.preflight.accounts import (
     BLOCK,
@@ -114,58 +114,64 @@ def only_reservation(answer: dict[str, Any]) -> None:
     identifier["ResourceArn"] = identifier["ResourceArn"].rpartition("/")[0] + f"/{RESERVATION}"
 
 
-def altered(check: Any, status: Status, *says: str, by: Alter, **keywords: Any) -> Any:
+def altered(check: Any, status: CheckStatus, *says: str, by: Alter, **keywords: Any) -> Any:
     return case(check, status, *says, describe_capacity_reservations=by, **keywords)
 
 
 R, B, G = capacity_reservation, capacity_block, capacity_reservation_group
 CASES = [
-    case(R, Status.PASS, "active without end, 8 of 8 trn1.32xlarge free in usw2-az4, 8 more needed", RESERVATION),
-    altered(R, Status.PASS, "open to any instance of its type", by=reservation(InstanceMatchCriteria="open")),
-    case(R, Status.FAIL, "no reservation that this account can use", FIRST, describe_capacity_reservations=[]),
-    altered(R, Status.FAIL, "it is cancelled", by=reservation(State="cancelled")),
-    altered(R, Status.FAIL, "it is expired since 20", by=reservation(State="expired", EndDate=from_now(hours=-1))),
-    altered(R, Status.FAIL, "it ended 20", by=reservation(EndDate=from_now(hours=-1))),
-    altered(R, Status.WARN, "it ends 20", "extend it", by=reservation(EndDate=from_now(hours=23))),
-    altered(R, Status.PASS, "active until 20", by=reservation(EndDate=from_now(hours=25))),
+    case(R, CheckStatus.PASS, "active without end, 8 of 8 trn1.32xlarge free in usw2-az4, 8 more needed", RESERVATION),
+    altered(R, CheckStatus.PASS, "open to any instance of its type", by=reservation(InstanceMatchCriteria="open")),
+    case(R, CheckStatus.FAIL, "no reservation that this account can use", FIRST, describe_capacity_reservations=[]),
+    altered(R, CheckStatus.FAIL, "it is cancelled", by=reservation(State="cancelled")),
+    altered(R, CheckStatus.FAIL, "it is expired since 20", by=reservation(State="expired", EndDate=from_now(hours=-1))),
+    altered(R, CheckStatus.FAIL, "it ended 20", by=reservation(EndDate=from_now(hours=-1))),
+    altered(R, CheckStatus.WARN, "it ends 20", "extend it", by=reservation(EndDate=from_now(hours=23))),
+    altered(R, CheckStatus.PASS, "active until 20", by=reservation(EndDate=from_now(hours=25))),
     altered(
         R,
-        Status.WARN,
+        CheckStatus.WARN,
         "it is scheduled and starts 20",
         by=reservation(State="scheduled", StartDate=from_now(hours=5), AvailableInstanceCount=0),
     ),
     altered(
         R,
-        Status.FAIL,
+        CheckStatus.FAIL,
         "waits for static nodes",
         by=reservation(State="scheduled", StartDate=from_now(hours=5)),
         edit=resource(0, min_count=1),
     ),
     altered(
         R,
-        Status.FAIL,
+        CheckStatus.FAIL,
         f"for trn1n.32xlarge, and {FIRST} has trn1.32xlarge",
         by=reservation(InstanceType="trn1n.32xlarge"),
     ),
     altered(
-        R, Status.FAIL, "it is in usw2-az1, the deployment in usw2-az4", by=reservation(AvailabilityZoneId="usw2-az1")
+        R,
+        CheckStatus.FAIL,
+        "it is in usw2-az1, the deployment in usw2-az4",
+        by=reservation(AvailabilityZoneId="usw2-az1"),
     ),
-    altered(
-        R, Status.FAIL, "it is for Windows; ubuntu2404 needs Linux/UNIX", by=reservation(InstancePlatform="Windows")
-    ),
-    altered(R, Status.FAIL, "its tenancy is dedicated", by=reservation(Tenancy="dedicated")),
-    altered(R, Status.FAIL, "it is a Capacity Block", by=reservation(ReservationType="capacity-block")),
-    altered(R, Status.FAIL, "5 of 5 instances free, 8 more needed", by=reservation(TotalInstanceCount=5)),
-    altered(R, Status.FAIL, "6 of 8 instances free, 8 more needed", by=reservation(AvailableInstanceCount=6)),
     altered(
         R,
-        Status.FAIL,
+        CheckStatus.FAIL,
+        "it is for Windows; ubuntu2404 needs Linux/UNIX",
+        by=reservation(InstancePlatform="Windows"),
+    ),
+    altered(R, CheckStatus.FAIL, "its tenancy is dedicated", by=reservation(Tenancy="dedicated")),
+    altered(R, CheckStatus.FAIL, "it is a Capacity Block", by=reservation(ReservationType="capacity-block")),
+    altered(R, CheckStatus.FAIL, "5 of 5 instances free, 8 more needed", by=reservation(TotalInstanceCount=5)),
+    altered(R, CheckStatus.FAIL, "6 of 8 instances free, 8 more needed", by=reservation(AvailableInstanceCount=6)),
+    altered(
+        R,
+        CheckStatus.FAIL,
         "5 of 5 instances free, 8 more needed",
         by=reservation(State="scheduled", TotalInstanceCount=5, AvailableInstanceCount=0),
     ),
     altered(
         R,
-        Status.FAIL,
+        CheckStatus.FAIL,
         "usw2-az1",
         "Windows",
         "1 of 1 instances free",
@@ -173,94 +179,98 @@ CASES = [
     ),
     altered(
         R,
-        Status.PASS,
+        CheckStatus.PASS,
         "5 of 8 trn1.32xlarge free in usw2-az4, 5 more needed",
         by=reservation(AvailableInstanceCount=5),
         describe_instances=launched(3, RESERVATION),
     ),
     altered(
         R,
-        Status.FAIL,
+        CheckStatus.FAIL,
         "5 of 8 instances free, 8 more needed",
         by=reservation(AvailableInstanceCount=5),
         describe_instances=launched(3, RESERVATION, "somebody-else"),
     ),
     altered(
         R,
-        Status.FAIL,
+        CheckStatus.FAIL,
         "10 of 10 instances free, 11 more needed",
         by=reservation(TotalInstanceCount=10),
         edit=second_resource(max_count=3),
     ),
     altered(
         R,
-        Status.FAIL,
+        CheckStatus.FAIL,
         "made in placement group another, and cluster.queues[0] is in near",
         by=reservation(PlacementGroupArn="arn:aws:ec2:us-west-2:1:placement-group/another"),
         edit=queue(0, placement_group=None, existing_placement_group="near"),
     ),
     case(
         R,
-        Status.FAIL,
+        CheckStatus.FAIL,
         "made outside of placement groups",
         edit=queue(0, placement_group=None, existing_placement_group="near"),
     ),
     altered(
         R,
-        Status.PASS,
+        CheckStatus.PASS,
         "8 of 8",
         by=reservation(PlacementGroupArn="arn:aws:ec2:us-west-2:1:placement-group/near"),
         edit=queue(0, placement_group=None, existing_placement_group="near"),
     ),
-    case(B, Status.PASS, "active until 20", "4 of 4 trn1.32xlarge free in usw2-az4, 4 more needed", BLOCK),
-    altered(B, Status.WARN, "it is scheduled and starts 20", by=block(State="scheduled", StartDate=from_now(days=2))),
-    altered(B, Status.FAIL, "it is expired since 20", by=block(State="expired", EndDate=from_now(hours=-1))),
-    altered(B, Status.FAIL, "3 of 4 instances free, 4 more needed", by=block(AvailableInstanceCount=3)),
-    altered(B, Status.FAIL, "it is no Capacity Block", by=block(ReservationType="default")),
-    case(G, Status.PASS, "1 of 1 reservations fit, 8 trn1.32xlarge free, 8 more needed"),
-    case(G, Status.FAIL, "there is no such group", get_group_configuration=rejection("NotFoundException")),
+    case(B, CheckStatus.PASS, "active until 20", "4 of 4 trn1.32xlarge free in usw2-az4, 4 more needed", BLOCK),
+    altered(
+        B, CheckStatus.WARN, "it is scheduled and starts 20", by=block(State="scheduled", StartDate=from_now(days=2))
+    ),
+    altered(B, CheckStatus.FAIL, "it is expired since 20", by=block(State="expired", EndDate=from_now(hours=-1))),
+    altered(B, CheckStatus.FAIL, "3 of 4 instances free, 4 more needed", by=block(AvailableInstanceCount=3)),
+    altered(B, CheckStatus.FAIL, "it is no Capacity Block", by=block(ReservationType="default")),
+    case(G, CheckStatus.PASS, "1 of 1 reservations fit, 8 trn1.32xlarge free, 8 more needed"),
+    case(G, CheckStatus.FAIL, "there is no such group", get_group_configuration=rejection("NotFoundException")),
     case(
         G,
-        Status.FAIL,
+        CheckStatus.FAIL,
         "its types are AWS::EC2::HostManagement",
         get_group_configuration={"GroupConfiguration": {"Configuration": [{"Type": "AWS::EC2::HostManagement"}]}},
     ),
-    altered(G, Status.FAIL, "0 of 1 reservations fit", "it is in usw2-az1", by=member(AvailabilityZoneId="usw2-az1")),
+    altered(
+        G, CheckStatus.FAIL, "0 of 1 reservations fit", "it is in usw2-az1", by=member(AvailabilityZoneId="usw2-az1")
+    ),
     altered(
         G,
-        Status.WARN,
+        CheckStatus.WARN,
         "5 trn1.32xlarge free, 8 more needed; the rest starts on demand",
         by=member(AvailableInstanceCount=5),
     ),
-    altered(G, Status.WARN, "it ends 20", by=member(EndDate=from_now(hours=23))),
+    altered(G, CheckStatus.WARN, "it ends 20", by=member(EndDate=from_now(hours=23))),
     case(
         G,
-        Status.PASS,
+        CheckStatus.PASS,
         "1 of 2 reservations fit, 8 trn1.32xlarge free, 8 more needed",
         **with_second_member(InstanceType="c6i.large"),
     ),
     altered(
         G,
-        Status.PASS,
+        CheckStatus.PASS,
         "1 of 1 reservations fit",
         edit=placed_group,
         by=member(PlacementGroupArn="arn:aws:ec2:us-west-2:1:placement-group/near"),
     ),
     case(
         G,
-        Status.FAIL,
+        CheckStatus.FAIL,
         "made outside of placement groups",
         edit=placed_group,
         **with_second_member(PlacementGroupArn="arn:aws:ec2:us-west-2:1:placement-group/near"),
     ),
     case(
         G,
-        Status.WARN,
+        CheckStatus.WARN,
         "1 of 1 reservations fit, 8 trn1.32xlarge free, 16 more needed",
         edit=shared_group,
         list_group_resources=only_reservation,
     ),
-    *(case(each, Status.SKIP, base=new_network) for each in CHECKS),
+    *(case(each, CheckStatus.SKIP, base=new_network) for each in CHECKS),
 ]
 
 
@@ -271,10 +281,10 @@ def test_capacity(each: Case, account: Account) -> None:
 
 def test_each_reservation_has_a_finding_of_its_own(account: Account) -> None:
     other = "cr-0000000000000000b"
-    looked = Case(R, Status.FAIL, edit=second_resource(capacity_reservation_id=other))
+    looked = Case(R, CheckStatus.FAIL, edit=second_resource(capacity_reservation_id=other))
     assert [(each.subject, each.status) for each in looked.findings(account)] == [
-        (RESERVATION, Status.PASS),
-        (other, Status.FAIL),
+        (RESERVATION, CheckStatus.PASS),
+        (other, CheckStatus.FAIL),
     ]
 
 
@@ -283,8 +293,8 @@ def test_each_type_must_find_a_reservation_in_a_group(account: Account) -> None:
         resources = raw["cluster"]["queues"][2]["compute_resources"]
         resources.append({**resources[0], "name": "network", "instance_type": "trn1n.32xlarge"})
 
-    found = Case(G, Status.FAIL, edit=two_types).findings(account)
-    assert [each.status for each in found] == [Status.PASS, Status.FAIL]
+    found = Case(G, CheckStatus.FAIL, edit=two_types).findings(account)
+    assert [each.status for each in found] == [CheckStatus.PASS, CheckStatus.FAIL]
     assert "put a reservation for trn1n.32xlarge in usw2-az4 into it" in found[1].hint
 
 
@@ -295,7 +305,7 @@ def test_members_of_a_group_are_read_from_all_pages(account: Account) -> None:
         if token := next(pages):
             answer["NextToken"] = token
 
-    [found] = Case(G, Status.PASS, answers={"list_group_resources": page}).findings(account)
+    [found] = Case(G, CheckStatus.PASS, answers={"list_group_resources": page}).findings(account)
     assert found.sentence.startswith("1 of 2 reservations fit")
 
 

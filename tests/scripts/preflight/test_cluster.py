@@ -12,7 +12,7 @@ from emulator.inventory import inventory
 from scripts.deployment import Account, Deployment
 from scripts.preflight import cluster
 from scripts.preflight.catalog import policy
-from scripts.preflight.check import Finding, Status
+from scripts.preflight.check import CheckStatus, Finding
 from scripts.preflight.cluster import parallelcluster
 from scripts.preflight.runner import findings
 from tests.scripts.account import Operated
@@ -75,7 +75,7 @@ def ask(account: Account, configuration: dict[str, Any], monkeypatch: pytest.Mon
 
 def test_no_objection(ask: Any) -> None:
     [found], [asked] = ask()
-    assert found.status is Status.PASS
+    assert found.status is CheckStatus.PASS
     assert found.sentence.endswith("have no objection; left out is what the deployment brings: node scripts")
     assert asked.name == "trn1-16"
 
@@ -88,13 +88,13 @@ def test_a_cluster_that_exists_is_submitted_under_a_free_name(ask: Any) -> None:
 def test_before_there_are_subnets_it_is_too_early(ask: Any, configuration: dict[str, Any]) -> None:
     configuration["HeadNode"]["Networking"]["SubnetId"] = NOT_YET
     [found], asked = ask()
-    assert (found.status, asked) == (Status.SKIP, [])
+    assert (found.status, asked) == (CheckStatus.SKIP, [])
     assert "make deploy ENV=mine" in found.hint
 
 
 def test_a_request_that_fails_before_the_validators(ask: Any) -> None:
     [found], _ = ask(accepted=False, reason="no official ParallelCluster AMI")
-    assert (found.status, found.sentence) == (Status.FAIL, "ERROR: no official ParallelCluster AMI")
+    assert (found.status, found.sentence) == (CheckStatus.FAIL, "ERROR: no official ParallelCluster AMI")
     assert "make validate ENV=mine" in found.hint
 
 
@@ -104,25 +104,25 @@ def test_without_the_package(ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(FakeParallelCluster, "__call__", lambda _, environment: missing(environment))
     [found], _ = ask()
-    assert (found.status, found.hint) == (Status.UNKNOWN, "`make preflight ENV=mine` sets it up")
+    assert (found.status, found.hint) == (CheckStatus.UNKNOWN, "`make preflight ENV=mine` sets it up")
 
 
 @pytest.mark.parametrize(
     ("messages", "expected"),
     [
-        ([(LAUNCH, NOT_ALLOWED)], {("", Status.PASS), ("launches", Status.SKIP)}),
+        ([(LAUNCH, NOT_ALLOWED)], {("", CheckStatus.PASS), ("launches", CheckStatus.SKIP)}),
         (
             [(LAUNCH, NOT_ALLOWED), (LAUNCH, "User: u is not authorized to perform: ec2:DescribeImages")],
-            {(LAUNCH, Status.UNKNOWN), ("launches", Status.SKIP)},
+            {(LAUNCH, CheckStatus.UNKNOWN), ("launches", CheckStatus.SKIP)},
         ),
         (
             [("PasswordSecretArnValidator", "lack of permissions to describe the secret")],
-            {("PasswordSecretArnValidator", Status.UNKNOWN)},
+            {("PasswordSecretArnValidator", CheckStatus.UNKNOWN)},
         ),
     ],
     ids=["launch", "launch-and-another", "another"],
 )
-def test_missing_permissions(messages: list[tuple[str, str]], expected: set[tuple[str, Status]], ask: Any) -> None:
+def test_missing_permissions(messages: list[tuple[str, str]], expected: set[tuple[str, CheckStatus]], ask: Any) -> None:
     found, _ = ask([Message("ERROR", *each) for each in messages], accepted=False)
     assert {(each.subject, each.status) for each in found} == expected
 
@@ -138,11 +138,11 @@ def test_every_warning_is_told_once_with_what_to_do(ask: Any) -> None:
     found, [asked] = ask(told, accepted=False, edit=accept)
     assert sorted(asked.properties) == ["ClusterConfiguration", "ClusterName"], "nothing is suppressed"
     assert [(each.subject, each.status) for each in found] == [
-        ("DuplicateMountDirValidator", Status.FAIL),
-        ("DcvValidator", Status.FAIL),
-        ("UrlValidator", Status.PASS),
-        ("KeyPairValidator", Status.PASS),
-        ("UrlValidator", Status.FAIL),
+        ("DuplicateMountDirValidator", CheckStatus.FAIL),
+        ("DcvValidator", CheckStatus.FAIL),
+        ("UrlValidator", CheckStatus.PASS),
+        ("KeyPairValidator", CheckStatus.PASS),
+        ("UrlValidator", CheckStatus.FAIL),
     ]
     broken, not_accepted, accepted, by_settings, error_of_accepted = found
     assert "means a broken cluster" in broken.hint
@@ -174,14 +174,14 @@ def test_what_does_not_exist_yet_is_left_out_where_the_configuration_is_valid_wi
 def test_a_running_cluster_is_not_touched_and_the_permissions_suffice(
     operated: Operated, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def answered() -> set[tuple[str, Status]]:
+    def answered() -> set[tuple[str, CheckStatus]]:
         found = findings(parallelcluster, Deployment("trn1-16", operated.settings))
         return {(each.subject, each.status) for each in found}
 
-    passed = {("", Status.PASS), ("KeyPairValidator", Status.PASS)}
+    passed = {("", CheckStatus.PASS), ("KeyPairValidator", CheckStatus.PASS)}
     before = inventory(operated.aws, REGION)
     assert answered() == passed
     assert inventory(operated.aws, REGION) == before
     with operated.aws.restricted(policy([parallelcluster])) as environment:
         operated.act_as(environment, monkeypatch)
-        assert answered() == passed | {("launches", Status.SKIP)}
+        assert answered() == passed | {("launches", CheckStatus.SKIP)}

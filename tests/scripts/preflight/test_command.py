@@ -18,7 +18,7 @@ from emulator.aws import ACCOUNT
 from scripts.commands import preflight
 from scripts.deployment import Account, Deployment
 from scripts.preflight.catalog import SelectionError, policy, select
-from scripts.preflight.check import Check, Finding, Permission, Status, check
+from scripts.preflight.check import Check, CheckStatus, Finding, Permission, check
 from scripts.preflight.runner import run as run_checks
 from scripts.preflight.screen import watch
 from tests.configurations import CONFIG
@@ -41,21 +41,25 @@ def finding(check_id: str, *found: Finding, calls: tuple[str | Permission, ...] 
 
 @check("credentials", "Title of credentials", prevents="nothing", calls=["sts:GetCallerIdentity"])
 def credentials(deployment: Deployment) -> Iterator[Finding]:
-    yield Finding(Status.PASS, deployment.account.ask("sts", "get_caller_identity")["Account"])
+    yield Finding(CheckStatus.PASS, deployment.account.ask("sts", "get_caller_identity")["Account"])
 
 
-LOCAL = finding("local", Finding(Status.PASS, "found"))
+LOCAL = finding("local", Finding(CheckStatus.PASS, "found"))
 BROKEN = finding(
     "quota-nodes",
-    Finding(Status.FAIL, "0 of 0 vCPUs are left; 2,048 needed", "ask for more", f"aws {'x' * 100} --region us-west-2"),
+    Finding(
+        CheckStatus.FAIL, "0 of 0 vCPUs are left; 2,048 needed", "ask for more", f"aws {'x' * 100} --region us-west-2"
+    ),
     calls=("servicequotas:GetServiceQuota",),
 )
-DOUBTFUL = finding("quota-others", Finding(Status.WARN, "nearly used up", "have a look"), calls=("ec2:DescribeVpcs",))
-UNKNOWN = finding("unknown", Finding(Status.UNKNOWN, "a permission is missing", "ask for it"))
+DOUBTFUL = finding(
+    "quota-others", Finding(CheckStatus.WARN, "nearly used up", "have a look"), calls=("ec2:DescribeVpcs",)
+)
+UNKNOWN = finding("unknown", Finding(CheckStatus.UNKNOWN, "a permission is missing", "ask for it"))
 TWOFOLD = finding(
     "reservation",
-    Finding(Status.PASS, "active", subject="cr-1"),
-    Finding(Status.SKIP, "not started", subject="cr-2"),
+    Finding(CheckStatus.PASS, "active", subject="cr-1"),
+    Finding(CheckStatus.SKIP, "not started", subject="cr-2"),
     calls=("ec2:DescribeCapacityReservations", Permission("ssm:GetParameter", "arn:aws:ssm:*:*:parameter/a")),
 )
 
@@ -84,7 +88,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_the_table(run: Run, catalog: Callable[..., None]) -> None:
-    later = finding("later", Finding(Status.SKIP, "there is no subnet yet", "ask again"))
+    later = finding("later", Finding(CheckStatus.SKIP, "there is no subnet yet", "ask again"))
     catalog(TWOFOLD, LOCAL, BROKEN, later)
     code, output, error = run("trn1-16")
     assert (code, error) == (1, "")
@@ -129,7 +133,9 @@ def test_without_a_terminal_nothing_is_broken_within_a_word(
     length: int, run: Run, catalog: Callable[..., None]
 ) -> None:
     arn = f"arn:aws:{'x' * length}"
-    catalog(finding("role", Finding(Status.PASS, f"the role that is assumed by the nodes of this cluster is {arn}")))
+    catalog(
+        finding("role", Finding(CheckStatus.PASS, f"the role that is assumed by the nodes of this cluster is {arn}"))
+    )
     lines = run("trn1-16").output.splitlines()
     assert any(arn in line for line in lines)
     assert max(map(len, lines)) == max(120, 30 + length)
@@ -259,7 +265,7 @@ def test_what_is_shown_meanwhile_fits_on_the_terminal(height: int, lines: int, m
     shown: list[Any] = []
     monkeypatch.setattr(Live, "update", lambda _, table, **__: shown.append(table))
     titled = [check(f"check-{number}", "a long title " * 10, prevents="nothing") for number in range(20)]
-    awaited = [make(lambda _: [Finding(Status.FAIL, "no")]) for make in titled]
+    awaited = [make(lambda _: [Finding(CheckStatus.FAIL, "no")]) for make in titled]
     console = Console(file=StringIO(), force_terminal=True, width=80, height=height)
     nowhere: Any = None
     watch([LOCAL, *awaited], run_checks([LOCAL, *awaited], nowhere, first=LOCAL), console)

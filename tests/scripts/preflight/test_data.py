@@ -11,7 +11,7 @@ import pytest
 
 from emulator.aws import ACCOUNT
 from scripts.deployment import Account
-from scripts.preflight.check import Status
+from scripts.preflight.check import CheckStatus
 from scripts.preflight.data import CHECKS, data_bucket, fsx_service_role, kms_key, secrets
 from tests.scripts.preflight.accounts import BUCKET, KEY, REGION, Case, Raw, case, new_network, rejection
 
@@ -47,7 +47,7 @@ def munge_key(raw: Raw) -> None:
     raw["cluster"]["overrides"] = {"Scheduling": {"SlurmSettings": {"MungeKeySecretArn": SECRET}}}
 
 
-def secret(status: Status, *says: str, edit: Any = database, resource_policy: Any = None, **facts: Any) -> Any:
+def secret(status: CheckStatus, *says: str, edit: Any = database, resource_policy: Any = None, **facts: Any) -> Any:
     attached = {"ResourcePolicy": json.dumps(resource_policy)} if resource_policy else {}
     answers = {"describe_secret": {"ARN": SECRET, **facts}, "get_resource_policy": attached}
     return case(secrets, status, *says, edit=edit, **answers)
@@ -55,33 +55,35 @@ def secret(status: Status, *says: str, edit: Any = database, resource_policy: An
 
 _key = partial(case, kms_key)
 CASES = [
-    case(data_bucket, Status.PASS, BUCKET, REGION),
-    case(data_bucket, Status.FAIL, f"no bucket {BUCKET}", head_bucket=rejection("404")),
-    case(data_bucket, Status.UNKNOWN, "another account's", head_bucket=rejection("403")),
-    case(data_bucket, Status.FAIL, "eu-west-1; allowed: us-west-2", head_bucket={"BucketRegion": "eu-west-1"}),
-    _key(Status.PASS, "leaves it to IAM"),
-    _key(Status.PASS, f"its policy lets {FSX} use it", get_key_policy=via(FSX)),
-    _key(Status.WARN, f"nor names {FSX}", "kms:CreateGrant", get_key_policy=policy(statement(OWNER))),
-    _key(Status.WARN, f"nor names {FSX}", get_key_policy=via("s3.us-west-2.amazonaws.com")),
-    _key(Status.WARN, get_key_policy=policy(statement(OWNER), statement(ROOT, "Deny", Action="kms:CreateGrant"))),
-    _key(Status.FAIL, f"no key {KEY}", "kms_key_arn", describe_key=rejection("NotFoundException")),
-    _key(Status.FAIL, "Disabled", "enable-key", describe_key=key(KeyState="Disabled")),
-    _key(Status.FAIL, "PendingDeletion", "cancel-key-deletion", describe_key=key(KeyState="PendingDeletion")),
-    _key(Status.FAIL, "RSA_2048 for SIGN", "kms_key", describe_key=key(KeySpec="RSA_2048", KeyUsage="SIGN_VERIFY")),
-    secret(Status.PASS, "of the head node may read it, that of the provider may describe it"),
-    secret(Status.PASS, "that of the provider may read it", edit=munge_key),
-    secret(Status.WARN, "denies something", resource_policy={"Statement": {"Effect": "Deny"}}),
-    secret(Status.WARN, f"kms:Decrypt on {KEY}", f"let {KEY} allow kms:Decrypt", KmsKeyId=KEY),
-    secret(Status.FAIL, "scheduled for deletion on 2026-01-02", DeletedDate=datetime(2026, 1, 2, tzinfo=UTC)),
+    case(data_bucket, CheckStatus.PASS, BUCKET, REGION),
+    case(data_bucket, CheckStatus.FAIL, f"no bucket {BUCKET}", head_bucket=rejection("404")),
+    case(data_bucket, CheckStatus.UNKNOWN, "another account's", head_bucket=rejection("403")),
+    case(data_bucket, CheckStatus.FAIL, "eu-west-1; allowed: us-west-2", head_bucket={"BucketRegion": "eu-west-1"}),
+    _key(CheckStatus.PASS, "leaves it to IAM"),
+    _key(CheckStatus.PASS, f"its policy lets {FSX} use it", get_key_policy=via(FSX)),
+    _key(CheckStatus.WARN, f"nor names {FSX}", "kms:CreateGrant", get_key_policy=policy(statement(OWNER))),
+    _key(CheckStatus.WARN, f"nor names {FSX}", get_key_policy=via("s3.us-west-2.amazonaws.com")),
+    _key(CheckStatus.WARN, get_key_policy=policy(statement(OWNER), statement(ROOT, "Deny", Action="kms:CreateGrant"))),
+    _key(CheckStatus.FAIL, f"no key {KEY}", "kms_key_arn", describe_key=rejection("NotFoundException")),
+    _key(CheckStatus.FAIL, "Disabled", "enable-key", describe_key=key(KeyState="Disabled")),
+    _key(CheckStatus.FAIL, "PendingDeletion", "cancel-key-deletion", describe_key=key(KeyState="PendingDeletion")),
+    _key(
+        CheckStatus.FAIL, "RSA_2048 for SIGN", "kms_key", describe_key=key(KeySpec="RSA_2048", KeyUsage="SIGN_VERIFY")
+    ),
+    secret(CheckStatus.PASS, "of the head node may read it, that of the provider may describe it"),
+    secret(CheckStatus.PASS, "that of the provider may read it", edit=munge_key),
+    secret(CheckStatus.WARN, "denies something", resource_policy={"Statement": {"Effect": "Deny"}}),
+    secret(CheckStatus.WARN, f"kms:Decrypt on {KEY}", f"let {KEY} allow kms:Decrypt", KmsKeyId=KEY),
+    secret(CheckStatus.FAIL, "scheduled for deletion on 2026-01-02", DeletedDate=datetime(2026, 1, 2, tzinfo=UTC)),
     secret(
-        Status.FAIL,
+        CheckStatus.FAIL,
         f"allowed: a secret of Secrets Manager in {REGION}",
         edit=lambda raw: database(raw, SECRET.replace(REGION, "eu-west-1")),
     ),
-    case(secrets, Status.FAIL, f"no secret {SECRET}", "Database.PasswordSecretArn", edit=database),
-    case(fsx_service_role, Status.PASS, "AWSServiceRoleForAmazonFSx exists"),
-    case(fsx_service_role, Status.WARN, "create-service-linked-role", get_role=rejection("NoSuchEntity")),
-    *(case(each, Status.SKIP, base=new_network) for each in CHECKS[:3]),
+    case(secrets, CheckStatus.FAIL, f"no secret {SECRET}", "Database.PasswordSecretArn", edit=database),
+    case(fsx_service_role, CheckStatus.PASS, "AWSServiceRoleForAmazonFSx exists"),
+    case(fsx_service_role, CheckStatus.WARN, "create-service-linked-role", get_role=rejection("NoSuchEntity")),
+    *(case(each, CheckStatus.SKIP, base=new_network) for each in CHECKS[:3]),
 ]
 
 
@@ -100,6 +102,6 @@ def test_a_bucket_that_cannot_be_read_hides_no_other(account: Account) -> None:
     def two_buckets(raw: Raw) -> None:
         raw["storage"]["data_repositories"] = [{"path": f"/{name}", "bucket": name} for name in ("closed-1", BUCKET)]
 
-    looked = Case(data_bucket, Status.UNKNOWN, edit=two_buckets, answers={"head_bucket": answer})
+    looked = Case(data_bucket, CheckStatus.UNKNOWN, edit=two_buckets, answers={"head_bucket": answer})
     found = looked.findings(account)
     assert {each.subject: each.status for each in found}.keys() == {"closed-1", BUCKET}

@@ -10,7 +10,7 @@ import pytest
 
 from scripts.deployment import Account
 from scripts.preflight import images
-from scripts.preflight.check import Status
+from scripts.preflight.check import CheckStatus
 from tests.scripts.preflight.accounts import REGION, Case, Raw, case, rejection
 
 IMAGE = "ami-0123456789abcdef0"
@@ -46,32 +46,34 @@ def without(name: str) -> dict[str, Any]:
 
 _own = partial(case, images.custom_image, edit=own_image)
 CASES = [
-    case(images.official_image, Status.PASS, "ami-", f"{NAMES}-2026"),
-    case(images.official_image, Status.SKIP, edit=own_image),
-    case(images.official_image, Status.FAIL, f"no image {NAMES}* in us-west-2", describe_images=[]),
-    case(images.custom_image, Status.SKIP),
-    _own(Status.PASS, f"{IMAGE} (ours) fits", describe_images=image()),
-    _own(Status.PASS, f"{IMAGE} (ours) fits", describe_images=image(sdk="2.28.1")),
-    _own(Status.WARN, "has the Neuron SDK 2.27.1, so each node installs 2.28.1", describe_images=image(sdk="2.27.1")),
-    _own(Status.FAIL, f"sees no image {IMAGE} in us-west-2", describe_images={"Images": []}),
-    _own(Status.FAIL, "sees no image", describe_images=rejection("InvalidAMIID.NotFound")),
-    _own(Status.FAIL, "no tag parallelcluster:version", describe_images=without("version")),
-    _own(Status.FAIL, "no tag parallelcluster:build_status", describe_images=without("build_status")),
-    _own(Status.FAIL, "no tag parallelcluster:os", describe_images=without("os")),
+    case(images.official_image, CheckStatus.PASS, "ami-", f"{NAMES}-2026"),
+    case(images.official_image, CheckStatus.SKIP, edit=own_image),
+    case(images.official_image, CheckStatus.FAIL, f"no image {NAMES}* in us-west-2", describe_images=[]),
+    case(images.custom_image, CheckStatus.SKIP),
+    _own(CheckStatus.PASS, f"{IMAGE} (ours) fits", describe_images=image()),
+    _own(CheckStatus.PASS, f"{IMAGE} (ours) fits", describe_images=image(sdk="2.28.1")),
     _own(
-        Status.FAIL,
+        CheckStatus.WARN, "has the Neuron SDK 2.27.1, so each node installs 2.28.1", describe_images=image(sdk="2.27.1")
+    ),
+    _own(CheckStatus.FAIL, f"sees no image {IMAGE} in us-west-2", describe_images={"Images": []}),
+    _own(CheckStatus.FAIL, "sees no image", describe_images=rejection("InvalidAMIID.NotFound")),
+    _own(CheckStatus.FAIL, "no tag parallelcluster:version", describe_images=without("version")),
+    _own(CheckStatus.FAIL, "no tag parallelcluster:build_status", describe_images=without("build_status")),
+    _own(CheckStatus.FAIL, "no tag parallelcluster:os", describe_images=without("os")),
+    _own(
+        CheckStatus.FAIL,
         "parallelcluster:version 3.15.0; allowed: 3.16.1",
         describe_images=image(tags={**TAGS, "version": "3.15.0"}),
     ),
     _own(
-        Status.FAIL,
+        CheckStatus.FAIL,
         "parallelcluster:os alinux2023; allowed: ubuntu2404",
         describe_images=image(tags={**TAGS, "os": "alinux2023"}),
     ),
-    _own(Status.FAIL, "for arm64; allowed: x86_64", describe_images=image(Architecture="arm64")),
-    _own(Status.FAIL, "the image is pending; allowed: available", describe_images=image(State="pending")),
-    _own(Status.FAIL, "root_volume_gib is 200; allowed: 201", describe_images=image(size=201)),
-    case(images.provider_template, Status.PASS, f"s3://{REGION}-aws-parallelcluster/parallelcluster/3.16.1/"),
+    _own(CheckStatus.FAIL, "for arm64; allowed: x86_64", describe_images=image(Architecture="arm64")),
+    _own(CheckStatus.FAIL, "the image is pending; allowed: available", describe_images=image(State="pending")),
+    _own(CheckStatus.FAIL, "root_volume_gib is 200; allowed: 201", describe_images=image(size=201)),
+    case(images.provider_template, CheckStatus.PASS, f"s3://{REGION}-aws-parallelcluster/parallelcluster/3.16.1/"),
 ]
 
 
@@ -89,7 +91,8 @@ def test_an_image_of_the_official_name_that_is_not_amazons_is_none(account: Acco
             return []
 
     assert (
-        images.newest_official_image(Asked(REGION), Case(images.official_image, Status.FAIL).settings().cluster) is None
+        images.newest_official_image(Asked(REGION), Case(images.official_image, CheckStatus.FAIL).settings().cluster)
+        is None
     )
     assert asked[0]["Owners"] == ["amazon"]
 
@@ -105,7 +108,7 @@ def test_what_aws_has_not_published(missing: str, code: str, account: Account, m
     monkeypatch.setattr(images, "_anonymous_s3", lambda _: SimpleNamespace(head_object=head_object))
     Case(
         images.provider_template,
-        Status.FAIL,
+        CheckStatus.FAIL,
         (
             f"has not published s3://{REGION}-aws-parallelcluster/parallelcluster/3.16.1/",
             f"S3 answers {code}",

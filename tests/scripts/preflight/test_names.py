@@ -11,7 +11,7 @@ import pytest
 
 from scripts.deployment import PARTS, Account
 from scripts.preflight import names
-from scripts.preflight.check import Status
+from scripts.preflight.check import CheckStatus
 from tests.configurations import CONFIG
 from tests.scripts.preflight.accounts import Case, Raw, case, rejection, stacks
 
@@ -20,13 +20,13 @@ OURS = {"Description": "Trn1 UltraCluster reserved: network"}
 OUR_CLUSTER = {"Description": "Trn1 UltraCluster reserved: cluster"}
 
 
-def network(status: Status, *says: str, state: str = "CREATE_COMPLETE", **facts: Any) -> Any:
+def network(status: CheckStatus, *says: str, state: str = "CREATE_COMPLETE", **facts: Any) -> Any:
     """Return a case of a network stack in a state."""
     described = {**OURS, "StackStatus": state, **facts}
     return case(names.stack_names, status, *says, describe_stacks=stacks(**{NETWORK: described}))
 
 
-def cluster(status: Status, *says: str, state: str = "CREATE_COMPLETE", ours: bool = True, **facts: Any) -> Any:
+def cluster(status: CheckStatus, *says: str, state: str = "CREATE_COMPLETE", ours: bool = True, **facts: Any) -> Any:
     """Return a case of a cluster that the cluster stack made, or somebody else."""
     described: dict[str, Mapping[str, Any]] = {CLUSTER: {"StackStatus": state, **facts}}
     made = {"LogicalResourceId": "Cluster", "PhysicalResourceId": CLUSTER, "ResourceStatus": "CREATE_COMPLETE"}
@@ -54,74 +54,76 @@ def group(**facts: str) -> Any:
 
 _group = partial(case, names.placement_group)
 CASES = [
-    case(names.stack_names, Status.PASS, f"there is no stack {NETWORK} yet"),
-    network(Status.PASS, f"{NETWORK} is CREATE_COMPLETE, and ours to update"),
-    network(Status.PASS, "UPDATE_ROLLBACK_COMPLETE, and ours to update", state="UPDATE_ROLLBACK_COMPLETE"),
-    network(Status.FAIL, "not ours: somebody's VPC", "choose another `name`", Description="somebody's VPC"),
-    network(Status.FAIL, "CREATE_IN_PROGRESS", "wait", state="CREATE_IN_PROGRESS"),
-    network(Status.WARN, "go ahead, unless somebody else is deploying", state="REVIEW_IN_PROGRESS"),
-    network(Status.WARN, "the next deployment deletes it", state="ROLLBACK_COMPLETE"),
+    case(names.stack_names, CheckStatus.PASS, f"there is no stack {NETWORK} yet"),
+    network(CheckStatus.PASS, f"{NETWORK} is CREATE_COMPLETE, and ours to update"),
+    network(CheckStatus.PASS, "UPDATE_ROLLBACK_COMPLETE, and ours to update", state="UPDATE_ROLLBACK_COMPLETE"),
+    network(CheckStatus.FAIL, "not ours: somebody's VPC", "choose another `name`", Description="somebody's VPC"),
+    network(CheckStatus.FAIL, "CREATE_IN_PROGRESS", "wait", state="CREATE_IN_PROGRESS"),
+    network(CheckStatus.WARN, "go ahead, unless somebody else is deploying", state="REVIEW_IN_PROGRESS"),
+    network(CheckStatus.WARN, "the next deployment deletes it", state="ROLLBACK_COMPLETE"),
     network(
-        Status.FAIL,
+        CheckStatus.FAIL,
         "update-termination-protection --no-enable-termination-protection --stack-name reserved-network",
         state="ROLLBACK_COMPLETE",
         EnableTerminationProtection=True,
     ),
-    network(Status.FAIL, f"aws cloudformation rollback-stack --stack-name {NETWORK}", state="CREATE_FAILED"),
-    network(Status.FAIL, f"continue-update-rollback --stack-name {NETWORK}", state="UPDATE_ROLLBACK_FAILED"),
-    network(Status.FAIL, f"aws cloudformation delete-stack --stack-name {NETWORK}", state="DELETE_FAILED"),
-    network(Status.FAIL, "its events say", "describe-stack-events", state="IMPORT_ROLLBACK_FAILED"),
-    case(names.stack_names, Status.FAIL, "without description", describe_stacks=stacks(**{NETWORK: {}})),
+    network(CheckStatus.FAIL, f"aws cloudformation rollback-stack --stack-name {NETWORK}", state="CREATE_FAILED"),
+    network(CheckStatus.FAIL, f"continue-update-rollback --stack-name {NETWORK}", state="UPDATE_ROLLBACK_FAILED"),
+    network(CheckStatus.FAIL, f"aws cloudformation delete-stack --stack-name {NETWORK}", state="DELETE_FAILED"),
+    network(CheckStatus.FAIL, "its events say", "describe-stack-events", state="IMPORT_ROLLBACK_FAILED"),
+    case(names.stack_names, CheckStatus.FAIL, "without description", describe_stacks=stacks(**{NETWORK: {}})),
     case(
         names.stack_names,
-        Status.WARN,
+        CheckStatus.WARN,
         "reserved-cluster still holds a cluster of an earlier generation",
         edit=in_generation(2),
         describe_stacks=stacks(**{"reserved-cluster": OUR_CLUSTER}),
     ),
     case(
         names.stack_names,
-        Status.FAIL,
+        CheckStatus.FAIL,
         "reserved-cluster-3 holds a cluster of a later generation than config/mine.yaml names (1)",
         describe_stacks=stacks(**{"reserved-cluster-3": OUR_CLUSTER}),
     ),
-    case(names.cluster_name, Status.PASS, f"there is no cluster or stack {CLUSTER} yet"),
-    cluster(Status.PASS, "CREATE_COMPLETE, and ours to update"),
-    cluster(Status.FAIL, "UPDATE_IN_PROGRESS", "wait", state="UPDATE_IN_PROGRESS"),
-    cluster(Status.FAIL, "which is ours, is UPDATE_ROLLBACK_FAILED", state="UPDATE_ROLLBACK_FAILED"),
-    cluster(Status.FAIL, "a stack that is no cluster (CREATE_COMPLETE)", "another `cluster.name`", ours=False),
+    case(names.cluster_name, CheckStatus.PASS, f"there is no cluster or stack {CLUSTER} yet"),
+    cluster(CheckStatus.PASS, "CREATE_COMPLETE, and ours to update"),
+    cluster(CheckStatus.FAIL, "UPDATE_IN_PROGRESS", "wait", state="UPDATE_IN_PROGRESS"),
+    cluster(CheckStatus.FAIL, "which is ours, is UPDATE_ROLLBACK_FAILED", state="UPDATE_ROLLBACK_FAILED"),
+    cluster(CheckStatus.FAIL, "a stack that is no cluster (CREATE_COMPLETE)", "another `cluster.name`", ours=False),
     cluster(
-        Status.FAIL,
+        CheckStatus.FAIL,
         "a cluster that reserved-cluster did not make (CREATE_COMPLETE)",
         ours=False,
         Tags=[{"Key": "parallelcluster:version", "Value": "3.16.1"}],
     ),
-    cluster(Status.FAIL, "is being deleted", "wait until it is gone", state="DELETE_IN_PROGRESS", ours=False),
-    case(names.ssh_key, Status.SKIP, edit=without_key),
-    case(names.ssh_key, Status.PASS, "somebody is of type ed25519, which ubuntu2404 takes"),
+    cluster(CheckStatus.FAIL, "is being deleted", "wait until it is gone", state="DELETE_IN_PROGRESS", ours=False),
+    case(names.ssh_key, CheckStatus.SKIP, edit=without_key),
+    case(names.ssh_key, CheckStatus.PASS, "somebody is of type ed25519, which ubuntu2404 takes"),
     case(
         names.ssh_key,
-        Status.FAIL,
+        CheckStatus.FAIL,
         "no key pair somebody in us-west-2",
         describe_key_pairs=rejection("InvalidKeyPair.NotFound"),
     ),
-    case(names.ssh_key, Status.FAIL, "type rsa; allowed with ubuntu2404: ed25519", describe_key_pairs=of_type("rsa")),
+    case(
+        names.ssh_key, CheckStatus.FAIL, "type rsa; allowed with ubuntu2404: ed25519", describe_key_pairs=of_type("rsa")
+    ),
     case(
         names.ssh_key,
-        Status.PASS,
+        CheckStatus.PASS,
         "type rsa, which alinux2023 takes",
         edit=lambda raw: raw["cluster"].update(os="alinux2023", pytorch="2.8"),
         describe_key_pairs=of_type("rsa"),
     ),
-    _group(Status.SKIP, edit=lambda raw: raw["cluster"]["queues"].pop()),
-    _group(Status.PASS, "near has strategy cluster and is available"),
+    _group(CheckStatus.SKIP, edit=lambda raw: raw["cluster"]["queues"].pop()),
+    _group(CheckStatus.PASS, "near has strategy cluster and is available"),
     _group(
-        Status.FAIL,
+        CheckStatus.FAIL,
         "there is no placement group near",
         describe_placement_groups=rejection("InvalidPlacementGroup.Unknown"),
     ),
-    _group(Status.FAIL, "allowed: strategy cluster", describe_placement_groups=group(Strategy="spread")),
-    _group(Status.FAIL, "is deleting; allowed: available", describe_placement_groups=group(State="deleting")),
+    _group(CheckStatus.FAIL, "allowed: strategy cluster", describe_placement_groups=group(Strategy="spread")),
+    _group(CheckStatus.FAIL, "is deleting; allowed: available", describe_placement_groups=group(State="deleting")),
 ]
 
 
@@ -137,5 +139,5 @@ def test_stacks_of_this_app_are_known_by_their_descriptions(account: Account) ->
         for part in PARTS
     }
     existing = stacks(**{name: {"Description": text} for name, text in described.items()})
-    found = Case(names.stack_names, Status.PASS, answers={"describe_stacks": existing}).findings(account)
+    found = Case(names.stack_names, CheckStatus.PASS, answers={"describe_stacks": existing}).findings(account)
     assert [each.sentence for each in found] == [f"{name} is CREATE_COMPLETE, and ours to update" for name in described]

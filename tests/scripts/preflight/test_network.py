@@ -9,7 +9,7 @@ import pytest
 
 from config.settings import load
 from scripts.deployment import Account
-from scripts.preflight.check import Status
+from scripts.preflight.check import CheckStatus
 from scripts.preflight.network import free_addresses, subnets, vpc
 from scripts.preflight.routes import network_acl, private_head_node, routes, s3_endpoint
 from tests.configurations import CONFIG
@@ -101,7 +101,7 @@ def endpoints(*services: str, gateways: tuple[str, ...] = ("s3", "dynamodb"), ta
 ISOLATED = ("logs", "cloudformation", "ec2", "monitoring", "ssm")
 
 
-def routed(status: Status, *says: str, public: Any = INTERNET, private: Any = NAT, **keywords: Any) -> Any:
+def routed(status: CheckStatus, *says: str, public: Any = INTERNET, private: Any = NAT, **keywords: Any) -> Any:
     answers = {"describe_nat_gateways": nat_gateway(), "describe_vpc_endpoints": endpoints(), **keywords}
     return case(routes, status, *says, describe_route_tables=tables(public, private), **answers)
 
@@ -118,143 +118,159 @@ def acl(*rules: tuple[int, bool, str, str]) -> Any:
 OPEN = [(100, False, "-1", "allow"), (100, True, "-1", "allow")]
 _head = partial(case, private_head_node, edit=hidden_head_node)
 CASES = [
-    case(vpc, Status.PASS, VPC, "10.0.0.0/16"),
-    case(vpc, Status.FAIL, f"no VPC {VPC}", "network.existing.vpc_id", describe_vpcs=[]),
-    case(vpc, Status.FAIL, "--enable-dns-hostnames", describe_vpc_attribute=attribute("EnableDnsHostnames")),
-    case(vpc, Status.FAIL, "--enable-dns-support", describe_vpc_attribute=attribute("EnableDnsSupport")),
+    case(vpc, CheckStatus.PASS, VPC, "10.0.0.0/16"),
+    case(vpc, CheckStatus.FAIL, f"no VPC {VPC}", "network.existing.vpc_id", describe_vpcs=[]),
+    case(vpc, CheckStatus.FAIL, "--enable-dns-hostnames", describe_vpc_attribute=attribute("EnableDnsHostnames")),
+    case(vpc, CheckStatus.FAIL, "--enable-dns-support", describe_vpc_attribute=attribute("EnableDnsSupport")),
     case(
         vpc,
-        Status.FAIL,
+        CheckStatus.FAIL,
         f"{VPC} has 10.1.0.0/16, 10.2.0.0/16; in the settings: 10.0.0.0/16",
         describe_vpcs=blocks("10.1.0.0/16", "10.2.0.0/16"),
     ),
-    case(vpc, Status.PASS, describe_vpcs=blocks("10.1.0.0/16", "10.0.0.0/16")),
-    case(subnets, Status.PASS, PUBLIC, "10.0.0.0/24", "usw2-az4"),
-    case(subnets, Status.FAIL, f"no subnet {PUBLIC}", "public_subnet_id", describe_subnets=[]),
+    case(vpc, CheckStatus.PASS, describe_vpcs=blocks("10.1.0.0/16", "10.0.0.0/16")),
+    case(subnets, CheckStatus.PASS, PUBLIC, "10.0.0.0/24", "usw2-az4"),
+    case(subnets, CheckStatus.FAIL, f"no subnet {PUBLIC}", "public_subnet_id", describe_subnets=[]),
     case(
         subnets,
-        Status.FAIL,
+        CheckStatus.FAIL,
         "is 10.0.64.0/20; in the settings: 10.0.64.0/18",
         describe_subnets=subnet(PRIVATE, CidrBlock="10.0.64.0/20"),
     ),
     case(
         subnets,
-        Status.FAIL,
+        CheckStatus.FAIL,
         "is in usw2-az1; in the settings: usw2-az4",
         describe_subnets=subnet(PRIVATE, AvailabilityZoneId="usw2-az1"),
     ),
-    case(subnets, Status.FAIL, f"is in vpc-2; in the settings: {VPC}", describe_subnets=subnet(PRIVATE, VpcId="vpc-2")),
-    case(subnets, Status.FAIL, "launches no trn1.32xlarge", describe_subnets=subnet(PRIVATE, MapPublicIpOnLaunch=True)),
     case(
         subnets,
-        Status.WARN,
+        CheckStatus.FAIL,
+        f"is in vpc-2; in the settings: {VPC}",
+        describe_subnets=subnet(PRIVATE, VpcId="vpc-2"),
+    ),
+    case(
+        subnets,
+        CheckStatus.FAIL,
+        "launches no trn1.32xlarge",
+        describe_subnets=subnet(PRIVATE, MapPublicIpOnLaunch=True),
+    ),
+    case(
+        subnets,
+        CheckStatus.WARN,
         "assigns public addresses",
         edit=single_card_nodes,
         describe_subnets=subnet(PRIVATE, MapPublicIpOnLaunch=True),
     ),
     case(
-        subnets, Status.FAIL, "assigns no public addresses", describe_subnets=subnet(PUBLIC, MapPublicIpOnLaunch=False)
+        subnets,
+        CheckStatus.FAIL,
+        "assigns no public addresses",
+        describe_subnets=subnet(PUBLIC, MapPublicIpOnLaunch=False),
     ),
-    case(subnets, Status.PASS, edit=hidden_head_node, describe_subnets=subnet(PUBLIC, MapPublicIpOnLaunch=False)),
-    case(routes, Status.PASS),
+    case(subnets, CheckStatus.PASS, edit=hidden_head_node, describe_subnets=subnet(PUBLIC, MapPublicIpOnLaunch=False)),
+    case(routes, CheckStatus.PASS),
     case(
-        routes, Status.PASS, describe_route_tables=tables(INTERNET, NAT, main=True), describe_nat_gateways=nat_gateway()
+        routes,
+        CheckStatus.PASS,
+        describe_route_tables=tables(INTERNET, NAT, main=True),
+        describe_nat_gateways=nat_gateway(),
     ),
-    routed(Status.PASS, "leads to the NAT gateway nat-1", edit=hidden_head_node),
-    routed(Status.FAIL, "(blackhole)", "NAT gateway", private=BLACK_HOLE),
-    routed(Status.FAIL, "serves public addresses only", "NAT gateway", private=INTERNET),
-    routed(Status.WARN, "tgw-1", "NAT gateway", private=TRANSIT),
-    routed(Status.FAIL, "is failed; allowed: available", describe_nat_gateways=nat_gateway("failed")),
-    routed(Status.FAIL, "private NAT gateway", describe_nat_gateways=nat_gateway(connectivity="private")),
+    routed(CheckStatus.PASS, "leads to the NAT gateway nat-1", edit=hidden_head_node),
+    routed(CheckStatus.FAIL, "(blackhole)", "NAT gateway", private=BLACK_HOLE),
+    routed(CheckStatus.FAIL, "serves public addresses only", "NAT gateway", private=INTERNET),
+    routed(CheckStatus.WARN, "tgw-1", "NAT gateway", private=TRANSIT),
+    routed(CheckStatus.FAIL, "is failed; allowed: available", describe_nat_gateways=nat_gateway("failed")),
+    routed(CheckStatus.FAIL, "private NAT gateway", describe_nat_gateways=nat_gateway(connectivity="private")),
     routed(
-        Status.WARN,
+        CheckStatus.WARN,
         "private NAT gateway",
         public=TRANSIT,
         edit=hidden_head_node,
         describe_nat_gateways=nat_gateway(connectivity="private"),
     ),
-    routed(Status.FAIL, "leads to nothing", "an internet gateway", public=None, edit=hidden_head_node),
-    routed(Status.FAIL, "rtb-1 of its subnet", "leads to nat-1", public=NAT),
-    routed(Status.WARN, "leads to nat-1", public=NAT, private=TRANSIT),
-    routed(Status.FAIL, "add one to an internet gateway", public=None),
-    routed(Status.FAIL, "no route to 0.0.0.0/0", "cloudformation, ec2, logs", private=None),
-    routed(Status.WARN, "no route", "endpoints", private=None, describe_vpc_endpoints=endpoints(*ISOLATED)),
+    routed(CheckStatus.FAIL, "leads to nothing", "an internet gateway", public=None, edit=hidden_head_node),
+    routed(CheckStatus.FAIL, "rtb-1 of its subnet", "leads to nat-1", public=NAT),
+    routed(CheckStatus.WARN, "leads to nat-1", public=NAT, private=TRANSIT),
+    routed(CheckStatus.FAIL, "add one to an internet gateway", public=None),
+    routed(CheckStatus.FAIL, "no route to 0.0.0.0/0", "cloudformation, ec2, logs", private=None),
+    routed(CheckStatus.WARN, "no route", "endpoints", private=None, describe_vpc_endpoints=endpoints(*ISOLATED)),
     routed(
-        Status.FAIL,
+        CheckStatus.FAIL,
         "endpoints for monitoring",
         private=None,
         describe_vpc_endpoints=endpoints("logs", "cloudformation", "ec2"),
     ),
     routed(
-        Status.WARN,
+        CheckStatus.WARN,
         "endpoints",
         private=None,
         edit=without_metrics,
         describe_vpc_endpoints=endpoints("logs", "cloudformation", "ec2"),
     ),
     routed(
-        Status.FAIL,
+        CheckStatus.FAIL,
         "endpoints for ssm",
         private=None,
         edit=hidden_head_node,
         describe_vpc_endpoints=endpoints("logs", "cloudformation", "ec2", "monitoring"),
     ),
     routed(
-        Status.FAIL,
+        CheckStatus.FAIL,
         "endpoints for elasticloadbalancing",
         private=None,
         edit=public_login_nodes,
         describe_vpc_endpoints=endpoints(*ISOLATED),
     ),
     routed(
-        Status.FAIL,
+        CheckStatus.FAIL,
         "endpoints for dynamodb, s3",
         private=None,
         describe_vpc_endpoints=endpoints(*ISOLATED, table="rtb-9"),
     ),
     case(
         private_head_node,
-        Status.WARN,
+        CheckStatus.WARN,
         "8.8.8.0/24",
         edit=lambda raw: raw["cluster"]["head_node"].update(public=False, ssh_cidr="8.8.8.0/24"),
         base=new_network,
     ),
-    case(private_head_node, Status.SKIP),
-    _head(Status.PASS, "default route"),
+    case(private_head_node, CheckStatus.SKIP),
+    _head(CheckStatus.PASS, "default route"),
     _head(
-        Status.FAIL,
+        CheckStatus.FAIL,
         "no endpoint for ssmmessages",
         describe_route_tables=tables(INTERNET, None),
         describe_vpc_endpoints=endpoints("ssm"),
     ),
     _head(
-        Status.PASS,
+        CheckStatus.PASS,
         "endpoints",
         describe_route_tables=tables(INTERNET, None),
         describe_vpc_endpoints=endpoints("ssm", "ssmmessages"),
     ),
-    case(s3_endpoint, Status.PASS, "vpce-"),
-    case(s3_endpoint, Status.WARN, "create-vpc-endpoint", "rtb-", describe_vpc_endpoints=[]),
+    case(s3_endpoint, CheckStatus.PASS, "vpce-"),
+    case(s3_endpoint, CheckStatus.WARN, "create-vpc-endpoint", "rtb-", describe_vpc_endpoints=[]),
     case(
         s3_endpoint,
-        Status.WARN,
+        CheckStatus.WARN,
         "modify-vpc-endpoint",
         describe_route_tables=tables(INTERNET, NAT),
         describe_vpc_endpoints=endpoints(table="rtb-9"),
     ),
-    case(network_acl, Status.PASS, "lets all traffic pass"),
-    case(network_acl, Status.WARN, "all traffic in", describe_network_acls=acl((50, False, "6", "deny"), *OPEN)),
-    case(network_acl, Status.WARN, "all traffic out", describe_network_acls=acl((50, True, "6", "deny"), *OPEN)),
-    case(network_acl, Status.PASS, describe_network_acls=acl((150, True, "6", "deny"), *OPEN)),
+    case(network_acl, CheckStatus.PASS, "lets all traffic pass"),
+    case(network_acl, CheckStatus.WARN, "all traffic in", describe_network_acls=acl((50, False, "6", "deny"), *OPEN)),
+    case(network_acl, CheckStatus.WARN, "all traffic out", describe_network_acls=acl((50, True, "6", "deny"), *OPEN)),
+    case(network_acl, CheckStatus.PASS, describe_network_acls=acl((150, True, "6", "deny"), *OPEN)),
     *(
-        case(each, Status.SKIP, base=new_network)
+        case(each, CheckStatus.SKIP, base=new_network)
         for each in (vpc, subnets, free_addresses, routes, s3_endpoint, network_acl)
     ),
     *(
-        case(each, Status.SKIP, "see subnets", describe_subnets=[])
+        case(each, CheckStatus.SKIP, "see subnets", describe_subnets=[])
         for each in (free_addresses, routes, s3_endpoint, network_acl)
     ),
-    _head(Status.SKIP, "see subnets", describe_subnets=[]),
+    _head(CheckStatus.SKIP, "see subnets", describe_subnets=[]),
 ]
 
 
@@ -284,8 +300,8 @@ def with_login_nodes(raw: Raw) -> None:
 def needed(account: Account, edit: Any = with_login_nodes, base: Any = everything, **answers: Any) -> list[str]:
     """Return what is said of both subnets, each after its id."""
     answers = {"describe_subnets": addresses(100_000, 100_000), **answers}
-    found = Case(free_addresses, Status.PASS, edit=edit, base=base, answers=answers).findings(account)
-    assert {each.status for each in found} == {Status.PASS}
+    found = Case(free_addresses, CheckStatus.PASS, edit=edit, base=base, answers=answers).findings(account)
+    assert {each.status for each in found} == {CheckStatus.PASS}
     return [each.sentence.partition(" are free; ")[2] for each in found]
 
 
@@ -319,10 +335,10 @@ def test_the_largest(interface_type: str, nodes: int, account: Account) -> None:
     assert needed(account, bool, largest)[1] == f"{nodes + 81:,} more are needed at max_count, 0 held"
 
 
-@pytest.mark.parametrize(("free", "status"), [(1, Status.PASS), (0, Status.FAIL)])
-def test_the_last_address_suffices(free: int, status: Status, account: Account) -> None:
+@pytest.mark.parametrize(("free", "status"), [(1, CheckStatus.PASS), (0, CheckStatus.FAIL)])
+def test_the_last_address_suffices(free: int, status: CheckStatus, account: Account) -> None:
     answers = {"describe_subnets": addresses(free, 100_000)}
-    says = ("1 more are needed", "1 too few") if status is Status.FAIL else ()
+    says = ("1 more are needed", "1 too few") if status is CheckStatus.FAIL else ()
     Case(free_addresses, status, says, answers=answers).verify(account)
 
 
@@ -330,10 +346,10 @@ def test_the_older_interface_type_takes_more_addresses(account: Account) -> None
     answers = {"describe_subnets": addresses(1, 100)}
     older = Case(
         free_addresses,
-        Status.FAIL,
+        CheckStatus.FAIL,
         ("efa-only",),
         lambda raw: raw["cluster"].update(efa_interface_type="efa"),
         answers=answers,
     )
     older.verify(account)
-    Case(free_addresses, Status.PASS, answers=answers).verify(account)
+    Case(free_addresses, CheckStatus.PASS, answers=answers).verify(account)

@@ -11,7 +11,7 @@ from config.settings import Settings, load
 from scripts.deployment import Account
 from scripts.estimate.quotas import quotas
 from scripts.preflight import usage
-from scripts.preflight.check import Check, Status
+from scripts.preflight.check import Check, CheckStatus
 from scripts.preflight.quotas import CHECKS, QUOTA_CHECKS
 from scripts.preflight.usage import Use
 from tests.configurations import CONFIG, SHIPPED
@@ -77,12 +77,14 @@ def full(
 ) -> Any:
     """Return the case of an account that has too little of a quota."""
     return case(
-        quota(name), Status.FAIL, says, increase(*request), base=base, get_service_quota=limit(value), **answers
+        quota(name), CheckStatus.FAIL, says, increase(*request), base=base, get_service_quota=limit(value), **answers
     )
 
 
 CASES = [
-    case(quota("trn-on-demand"), Status.PASS, "2,048 of 300,000 vCPUs in use, 2,048 more needed", base=new_network),
+    case(
+        quota("trn-on-demand"), CheckStatus.PASS, "2,048 of 300,000 vCPUs in use, 2,048 more needed", base=new_network
+    ),
     full(
         "trn-on-demand",
         "0 of 1,280 vCPUs in use, 2,048 more needed; room for 10 of 16 nodes",
@@ -92,14 +94,14 @@ CASES = [
     ),
     case(
         quota("trn-on-demand"),
-        Status.FAIL,
+        CheckStatus.FAIL,
         "aws service-quotas get-aws-default-service-quota --service-code ec2 --quota-code L-2C3B7624",
         base=new_network,
         get_service_quota=rejection("NoSuchResourceException"),
         get_aws_default_service_quota=limit(0),
     ),
-    case(quota("trn-spot"), Status.SKIP),
-    case(quota("trn1-capacity-blocks"), Status.PASS, "512 of 32,768 vCPUs in use, 0 more needed"),
+    case(quota("trn-spot"), CheckStatus.SKIP),
+    case(quota("trn1-capacity-blocks"), CheckStatus.PASS, "512 of 32,768 vCPUs in use, 0 more needed"),
     full(
         "trn1-capacity-blocks",
         "0 of 0 vCPUs in use, 512 more needed; room for 0 of 4 nodes",
@@ -108,10 +110,10 @@ CASES = [
         base=everything,
         describe_capacity_reservations=[],
     ),
-    case(quota("capacity-block-instances"), Status.PASS, "4 of 256 instances in use, 0 more needed"),
+    case(quota("capacity-block-instances"), CheckStatus.PASS, "4 of 256 instances in use, 0 more needed"),
     case(
         quota("capacity-block-instances"),
-        Status.FAIL,
+        CheckStatus.FAIL,
         "0 of 256 instances in use, 300 more needed; room for 256 of 300 nodes",
         edit=block(min_count=300, max_count=300),
         describe_capacity_reservations=[],
@@ -125,7 +127,13 @@ CASES = [
         describe_network_interfaces=[],
     ),
     full("vpcs", "2 of 2 VPCs in use, 1 more needed", ("vpc", "L-F678F1CE", 3), 2),
-    case(quota("vpcs"), Status.PASS, "2 of 3 VPCs in use, 1 more needed", base=new_network, get_service_quota=limit(3)),
+    case(
+        quota("vpcs"),
+        CheckStatus.PASS,
+        "2 of 3 VPCs in use, 1 more needed",
+        base=new_network,
+        get_service_quota=limit(3),
+    ),
 ]
 
 
@@ -309,8 +317,8 @@ def test_a_deployment_that_exists_needs_only_the_difference(account: Account) ->
     nodes = running(*(instance("trn1.32xlarge", own=True) for _ in range(16)))
     answers = {"describe_instances": nodes, "describe_capacity_reservations": []}
     check, says = quota("trn-on-demand"), "2,048 of 300,000 vCPUs in use,"
-    Case(check, Status.PASS, (f"{says} 0 more needed",), base=new_network, answers=answers).verify(account)
-    larger = Case(check, Status.PASS, (f"{says} 512 more",), queue({"max_count": 20}), new_network, answers)
+    Case(check, CheckStatus.PASS, (f"{says} 0 more needed",), base=new_network, answers=answers).verify(account)
+    larger = Case(check, CheckStatus.PASS, (f"{says} 512 more",), queue({"max_count": 20}), new_network, answers)
     larger.verify(account)
 
 
@@ -318,7 +326,7 @@ def test_what_is_deployed_fits_even_where_more_is_in_use_than_allowed(account: A
     head_node = instance("c6i.4xlarge", own=True)
     answers = {"describe_instances": running(head_node), "get_service_quota": limit(10)}
     says = "16 of 10 vCPUs in use, 0 more needed"
-    Case(quota("standard-on-demand"), Status.PASS, (says,), base=new_network, answers=answers).verify(account)
+    Case(quota("standard-on-demand"), CheckStatus.PASS, (says,), base=new_network, answers=answers).verify(account)
 
 
 def test_instance_types_are_described_by_the_hundred(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from botocore.exceptions import EndpointConnectionError
 
 from emulator.aws import EmulatedAws
 from scripts.deployment import Account, Deployment
-from scripts.preflight.check import SECONDS, Check, Finding, Status, check
+from scripts.preflight.check import SECONDS, Check, CheckStatus, Finding, check
 from scripts.preflight.model import CheckResult
 from scripts.preflight.runner import findings, run
 from tests.scripts.preflight.accounts import deployment_of, new_network, rejection
@@ -24,19 +24,19 @@ def checking(evaluate: Evaluate, check_id: str = "broken", seconds: float = SECO
 
 def raising(error: Exception) -> Evaluate:
     def evaluate(_: Deployment) -> Iterator[Finding]:
-        yield Finding(Status.PASS, "so far so good")
+        yield Finding(CheckStatus.PASS, "so far so good")
         raise error
 
     return evaluate
 
 
 def vpcs(deployment: Deployment) -> Iterator[Finding]:
-    yield Finding(Status.PASS, f"{len(deployment.account.list('ec2', 'describe_vpcs'))} VPCs")
+    yield Finding(CheckStatus.PASS, f"{len(deployment.account.list('ec2', 'describe_vpcs'))} VPCs")
 
 
 @check("good", "something", prevents="nothing")
 def good(_: Deployment) -> Iterator[Finding]:
-    yield Finding(Status.PASS, "all is well")
+    yield Finding(CheckStatus.PASS, "all is well")
 
 
 @check("empty", "something", prevents="nothing")
@@ -49,7 +49,7 @@ def deployment() -> Deployment:
     return deployment_of(new_network())
 
 
-def statuses(answers: Iterable[Sequence[CheckResult]]) -> dict[str, list[Status]]:
+def statuses(answers: Iterable[Sequence[CheckResult]]) -> dict[str, list[CheckStatus]]:
     return {results[0].check: [result.status for result in results] for results in answers}
 
 
@@ -71,13 +71,13 @@ def statuses(answers: Iterable[Sequence[CheckResult]]) -> dict[str, list[Status]
 )
 def test_an_error_that_ends_a_check_is_told(error: Exception, says: str, deployment: Deployment) -> None:
     before, found = findings(checking(raising(error)), deployment)
-    assert before.status is Status.PASS
-    assert found.status is Status.UNKNOWN
+    assert before.status is CheckStatus.PASS
+    assert found.status is CheckStatus.UNKNOWN
     assert says in f"{found.sentence} {found.hint}"
 
 
 def test_no_answer_is_an_answer(deployment: Deployment) -> None:
-    assert [found.status for found in findings(empty, deployment)] == [Status.SKIP]
+    assert [found.status for found in findings(empty, deployment)] == [CheckStatus.SKIP]
 
 
 def test_a_slow_check_hides_no_other(deployment: Deployment) -> None:
@@ -85,24 +85,24 @@ def test_a_slow_check_hides_no_other(deployment: Deployment) -> None:
 
     def wait(_: Deployment) -> Iterator[Finding]:
         released.wait()
-        yield Finding(Status.PASS, "at last")
+        yield Finding(CheckStatus.PASS, "at last")
 
     late = checking(wait, "late", seconds=0.2)
     slow = checking(wait, "slow")
     answers = run([late, slow, checking(raising(ValueError("no"))), good], deployment)
     before = statuses([next(answers), next(answers)])
-    assert before == {"broken": [Status.PASS, Status.UNKNOWN], "good": [Status.PASS]}
+    assert before == {"broken": [CheckStatus.PASS, CheckStatus.UNKNOWN], "good": [CheckStatus.PASS]}
     [result] = next(answers)
     assert (result.id, result.sentence) == ("late", "no answer within 0.2 s")
     released.set()
-    assert statuses(answers) == {"slow": [Status.PASS]}
+    assert statuses(answers) == {"slow": [CheckStatus.PASS]}
 
 
-@pytest.mark.parametrize("status", [Status.FAIL, Status.UNKNOWN])
-def test_without_an_account_what_calls_it_is_skipped(status: Status, deployment: Deployment) -> None:
+@pytest.mark.parametrize("status", [CheckStatus.FAIL, CheckStatus.UNKNOWN])
+def test_without_an_account_what_calls_it_is_skipped(status: CheckStatus, deployment: Deployment) -> None:
     first = checking(lambda _: [Finding(status, "nobody is signed in")], "credentials")
     answers = list(run([good, checking(vpcs, "vpcs"), first], deployment, first=first))
-    assert statuses(answers) == {"credentials": [status], "vpcs": [Status.SKIP], "good": [Status.PASS]}
+    assert statuses(answers) == {"credentials": [status], "vpcs": [CheckStatus.SKIP], "good": [CheckStatus.PASS]}
     assert answers[1][0].sentence == "AWS cannot be called: see credentials"
 
 
@@ -112,22 +112,22 @@ def test_the_first_runs_before_the_others(deployment: Deployment) -> None:
     def note(name: str) -> Evaluate:
         def evaluate(_: Deployment) -> Iterator[Finding]:
             order.append(name)
-            yield Finding(Status.WARN, name)
+            yield Finding(CheckStatus.WARN, name)
 
         return evaluate
 
     first, second = (checking(note(name), name) for name in ("credentials", "vpcs"))
     answers = run([second, first], deployment, first=first)
-    assert (statuses([next(answers)]), order) == ({"credentials": [Status.WARN]}, ["credentials"])
-    assert statuses(answers) == {"vpcs": [Status.WARN]}
-    assert statuses(run([empty], deployment, first=first)) == {"empty": [Status.SKIP]}, "it was not selected"
+    assert (statuses([next(answers)]), order) == ({"credentials": [CheckStatus.WARN]}, ["credentials"])
+    assert statuses(answers) == {"vpcs": [CheckStatus.WARN]}
+    assert statuses(run([empty], deployment, first=first)) == {"empty": [CheckStatus.SKIP]}, "it was not selected"
 
 
 def test_a_throttled_call_is_tried_again(ready_aws: EmulatedAws, account: Account, deployment: Deployment) -> None:
     del account  # this process has its credentials
     ready_aws.inject("throttling")
     try:
-        assert [found.status for found in findings(checking(vpcs), deployment)] == [Status.PASS]
+        assert [found.status for found in findings(checking(vpcs), deployment)] == [CheckStatus.PASS]
     finally:
         ready_aws.clear_faults()
 

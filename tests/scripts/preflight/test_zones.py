@@ -8,7 +8,7 @@ import pytest
 
 from scripts.deployment import Account
 from scripts.preflight import zones
-from scripts.preflight.check import Status
+from scripts.preflight.check import CheckStatus
 from tests.scripts.preflight.accounts import Case, Raw, case, new_network
 
 
@@ -43,50 +43,55 @@ def nowhere(listed: list[dict[str, str]]) -> list[dict[str, str]]:
 
 
 CASES = [
-    case(zones.zone, Status.PASS, "usw2-az4 (us-west-2d in this account) is available, opt-in-not-required"),
-    case(zones.zone, Status.FAIL, "no zone usw2-az9 in us-west-2", edit=in_zone("usw2-az9")),
-    case(zones.zone, Status.FAIL, "is constrained", describe_availability_zones=zone_that_is(State="constrained")),
-    case(zones.zone, Status.FAIL, "not-opted-in", describe_availability_zones=zone_that_is(OptInStatus="not-opted-in")),
+    case(zones.zone, CheckStatus.PASS, "usw2-az4 (us-west-2d in this account) is available, opt-in-not-required"),
+    case(zones.zone, CheckStatus.FAIL, "no zone usw2-az9 in us-west-2", edit=in_zone("usw2-az9")),
+    case(zones.zone, CheckStatus.FAIL, "is constrained", describe_availability_zones=zone_that_is(State="constrained")),
     case(
         zones.zone,
-        Status.WARN,
+        CheckStatus.FAIL,
+        "not-opted-in",
+        describe_availability_zones=zone_that_is(OptInStatus="not-opted-in"),
+    ),
+    case(
+        zones.zone,
+        CheckStatus.WARN,
         "EC2 says: power is failing",
         describe_availability_zones=zone_that_is(Messages=[{"Message": "power is failing"}]),
     ),
-    case(zones.instance_types, Status.PASS, "usw2-az4 offers", "trn1.32xlarge"),
+    case(zones.instance_types, CheckStatus.PASS, "usw2-az4 offers", "trn1.32xlarge"),
     case(
         zones.instance_types,
-        Status.FAIL,
+        CheckStatus.FAIL,
         "usw2-az3 does not offer trn1.32xlarge",
         edit=in_zone("usw2-az3"),
         base=new_network,
     ),
     case(
         zones.instance_types,
-        Status.FAIL,
+        CheckStatus.FAIL,
         "usw2-az4 does not offer trn1.32xlarge",
         base=new_network,
         describe_instance_type_offerings=nowhere,
     ),
-    case(zones.instance_types, Status.FAIL, "does not offer c6i.7xlarge", edit=with_login_nodes_of_no_type),
-    case(zones.endpoint_services, Status.SKIP),
+    case(zones.instance_types, CheckStatus.FAIL, "does not offer c6i.7xlarge", edit=with_login_nodes_of_no_type),
+    case(zones.endpoint_services, CheckStatus.SKIP),
     case(
         zones.endpoint_services,
-        Status.PASS,
+        CheckStatus.PASS,
         "has endpoints in usw2-az4",
         edit=with_endpoints("parallelcluster", "ssm", "s3"),
         base=new_network,
     ),
     case(
         zones.endpoint_services,
-        Status.FAIL,
+        CheckStatus.FAIL,
         "no service com.amazonaws.us-west-2.dynamodb with interface endpoints",
         edit=with_endpoints("ssm", "dynamodb"),
         base=new_network,
     ),
     case(
         zones.endpoint_services,
-        Status.FAIL,
+        CheckStatus.FAIL,
         "com.amazonaws.us-west-2.ssm has no endpoints in usw2-az4, but in usw2-az1, usw2-az2",
         edit=with_endpoints("ssm"),
         base=new_network,

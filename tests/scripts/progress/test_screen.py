@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 from rich.console import Console
 
-from scripts.progress.lines import LINES_AT_ONCE, SECONDS_WITHOUT_LINE, Lines
+from scripts.progress.lines import LINES_AT_ONCE, SECONDS_WITHOUT_LINE, LineReporter
 from scripts.progress.model import progress
 from scripts.progress.screen import picture
 from scripts.progress.tracker import Tracker
@@ -114,7 +114,7 @@ def test_many_failures_at_once_are_not_all_told(api: FakeCloudFormation, clock: 
     tracker = Tracker(fake.deployment(api))
     tracker.refresh()
     console = Console(file=io.StringIO(), width=80, record=True)
-    lines = Lines(fake.deployment(api), console)
+    lines = LineReporter(fake.deployment(api), console)
     lines.show(progress(tracker, clock.now()))
     assert len(console.export_text().splitlines()) == LINES_AT_ONCE + 1
 

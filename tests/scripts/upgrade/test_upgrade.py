@@ -13,9 +13,9 @@ from config.settings import Settings, load
 from scripts.candidate import Candidate
 from scripts.command import CONFIG, OperationError, UnusableError
 from scripts.plan.model import ClusterChange, ClusterPlan, Effect, Kind, Plan, ResourceChange, Source, StackPlan
-from scripts.preflight.check import Finding, Status
-from scripts.upgrade.backend import Backend
-from scripts.upgrade.upgrade import Options, Result, Upgrade, edit
+from scripts.preflight.check import CheckStatus, Finding
+from scripts.upgrade.backend import UpgradeBackend
+from scripts.upgrade.upgrade import Upgrade, UpgradeOptions, UpgradeResult, edit
 
 OTHER_OS = "cluster.os=ubuntu2204"
 STEPS = ["settings", "deploy", "verify", "drain", "destroy", "monitoring"]
@@ -25,7 +25,7 @@ class KilledError(Exception):
     """The program was killed."""
 
 
-class FakeBackend(Backend):
+class FakeBackend(UpgradeBackend):
     """An account without AWS, and a settings file; an upgrade can be killed at any point.
 
     Attributes:
@@ -79,7 +79,7 @@ class FakeBackend(Backend):
             self.asked.append(text)
             return self.agrees
 
-        options = Options(agreed, self.said.append, [edit(each) for each in edits], anyway, dry_run)
+        options = UpgradeOptions(agreed, self.said.append, [edit(each) for each in edits], anyway, dry_run)
         return Upgrade(self.path, self.settings, directory, self, options)
 
     def clusters(self, _: Settings) -> Mapping[int, str]:
@@ -176,7 +176,7 @@ def test_nothing_is_done_if_nothing_needs_a_new_cluster(backend: FakeBackend) ->
     before = backend.path.read_bytes()
     work = backend.upgrade("cluster.slurm.idle_minutes=20")
 
-    assert work.result(work.run()) == Result(environment="dev", outcome="nothing to do", cluster="dev", steps=())
+    assert work.result(work.run()) == UpgradeResult(environment="dev", outcome="nothing to do", cluster="dev", steps=())
     assert backend.path.read_bytes() == before
 
 
@@ -300,7 +300,7 @@ def test_changes_of_the_file_meanwhile_stay(backend: FakeBackend) -> None:
 
 def test_a_blocked_second_cluster_leaves_the_file_unchanged(backend: FakeBackend) -> None:
     before = backend.path.read_bytes()
-    backend.blockers = [Finding(Status.FAIL, "no")]
+    backend.blockers = [Finding(CheckStatus.FAIL, "no")]
 
     with pytest.raises(OperationError, match="The settings file is unchanged"):
         backend.upgrade(OTHER_OS).run()

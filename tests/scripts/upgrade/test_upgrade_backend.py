@@ -20,16 +20,15 @@ from scripts.clock import Clock
 from scripts.command import CONFIG, OperationError
 from scripts.deployment import Deployment
 from scripts.destroy import destroy as destruction
-from scripts.destroy.model import Options as DestroyOptions
-from scripts.destroy.model import Outcome
+from scripts.destroy.model import DestroyOptions, DestroyOutcome
 from scripts.fleet import control as fleet
 from scripts.plan import cdk
 from scripts.preflight.catalog import CATALOG
 from scripts.remote.head_node import Answer, HeadNodeError
 from scripts.stacks import all_resources
 from scripts.upgrade import backend as upgrade_backend
-from scripts.upgrade.backend import Backend
-from scripts.upgrade.upgrade import Options, Upgrade, edit
+from scripts.upgrade.backend import UpgradeBackend
+from scripts.upgrade.upgrade import Upgrade, UpgradeOptions, edit
 from tests.scripts.account import Operated
 from tests.stacks.deployments import Raw, edited
 
@@ -81,8 +80,8 @@ def said() -> list[str]:
 
 
 @pytest.fixture
-def backend(said: list[str]) -> Backend:
-    return Backend("trn1-16", Console(file=io.StringIO(), width=80), QuickClock(), said.append, drain_limit=7200)
+def backend(said: list[str]) -> UpgradeBackend:
+    return UpgradeBackend("trn1-16", Console(file=io.StringIO(), width=80), QuickClock(), said.append, drain_limit=7200)
 
 
 @pytest.fixture
@@ -110,9 +109,9 @@ def destroyed(monkeypatch: pytest.MonkeyPatch) -> list[DestroyOptions]:
     """Destroy nothing, but record what is asked for."""
     asked: list[DestroyOptions] = []
 
-    def destroy(_: Deployment, options: DestroyOptions, **__: object) -> Outcome:
+    def destroy(_: Deployment, options: DestroyOptions, **__: object) -> DestroyOutcome:
         asked.append(options)
-        return Outcome(started=datetime.now(UTC))
+        return DestroyOutcome(started=datetime.now(UTC))
 
     monkeypatch.setattr(destruction, "destroy", destroy)
     return asked
@@ -120,7 +119,7 @@ def destroyed(monkeypatch: pytest.MonkeyPatch) -> list[DestroyOptions]:
 
 @pytest.mark.parametrize("stacks", [("trn1-16-cluster-2",), ()])
 def test_the_cdk_deploys_what_was_planned(
-    backend: Backend, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, stacks: tuple[str, ...]
+    backend: UpgradeBackend, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, stacks: tuple[str, ...]
 ) -> None:
     codes, calls = iter([0, 1]), []
 
@@ -146,7 +145,7 @@ ERRORS = [
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
 def test_a_stack_in_progress_is_waited_for_before_its_cluster_is_destroyed(
-    backend: Backend,
+    backend: UpgradeBackend,
     destroyed: list[DestroyOptions],
     error: Exception,
     monkeypatch: pytest.MonkeyPatch,
@@ -167,7 +166,7 @@ def test_a_stack_in_progress_is_waited_for_before_its_cluster_is_destroyed(
 
 
 def test_a_new_cluster_is_verified_also_if_aws_or_the_head_node_is_silent_for_a_moment(
-    backend: Backend, head_node: type[FakeHeadNode], monkeypatch: pytest.MonkeyPatch, said: list[str]
+    backend: UpgradeBackend, head_node: type[FakeHeadNode], monkeypatch: pytest.MonkeyPatch, said: list[str]
 ) -> None:
     monkeypatch.setattr(fleet, "status", one_after_the_other("STARTING", ERRORS[0], "RUNNING"))
     head_node.answers = iter([HeadNodeError("no contact"), Answer(0, "fs-1", "")])
@@ -180,7 +179,7 @@ def test_a_new_cluster_is_verified_also_if_aws_or_the_head_node_is_silent_for_a_
 
 
 def test_an_unhealthy_cluster_is_an_error(
-    backend: Backend, head_node: type[FakeHeadNode], monkeypatch: pytest.MonkeyPatch
+    backend: UpgradeBackend, head_node: type[FakeHeadNode], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fleet, "status", lambda _: "RUNNING")
     head_node.answers = iter([Answer(1, "", "no contact")])
@@ -206,7 +205,7 @@ def test_the_script_on_the_head_node_checks_slurm_and_the_file_system(functions:
 
 
 @pytest.mark.slow
-def test_in_an_account(operated: Operated, backend: Backend, said: list[str]) -> None:
+def test_in_an_account(operated: Operated, backend: UpgradeBackend, said: list[str]) -> None:
     """Clusters and alarms by their stacks, and whether there is room for a second cluster."""
     assert backend.clusters(operated.settings) == {1: "CREATE_COMPLETE"}
     assert backend.clusters(operated.settings.of_generation(3)) == {1: "CREATE_COMPLETE"}
@@ -223,7 +222,9 @@ def test_in_an_account(operated: Operated, backend: Backend, said: list[str]) ->
         backend.check(edited("trn1-16", grow))
     assert said[0].startswith("2 nodes of trn1-16-2 are static (min_count)")
     skip = [each.id for each in CATALOG[1:]]
-    Backend("trn1-16", Console(file=io.StringIO()), QuickClock(), said.append, skip=skip).check(edited("trn1-16", grow))
+    UpgradeBackend("trn1-16", Console(file=io.StringIO()), QuickClock(), said.append, skip=skip).check(
+        edited("trn1-16", grow)
+    )
     assert said[-1] == "The account has room for a second cluster beside the first."
 
 
@@ -240,8 +241,8 @@ class Person:
         directory = self.path.parent / f"run-{self._runs}"
         directory.mkdir()
         answers = iter([True] * steps)
-        backend = Backend("dev", Console(file=self.screen, width=80), QuickClock(0.05), self._say)
-        options = Options(lambda _: next(answers, False), self._say, [edit(each) for each in edits])
+        backend = UpgradeBackend("dev", Console(file=self.screen, width=80), QuickClock(0.05), self._say)
+        options = UpgradeOptions(lambda _: next(answers, False), self._say, [edit(each) for each in edits])
         return Upgrade(self.path, load(self.path), directory, backend, options)
 
     def _say(self, message: str) -> None:

@@ -12,7 +12,7 @@ from scripts import command
 from scripts.command import CONFIG, OperationError
 from scripts.commands import upgrade
 from scripts.upgrade import backend as upgrade_backend
-from scripts.upgrade.upgrade import Result
+from scripts.upgrade.upgrade import UpgradeResult
 from tests.scripts.destroy.accounts import Terminal
 from tests.scripts.upgrade.test_upgrade import OTHER_OS, STEPS, FakeBackend
 
@@ -29,7 +29,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def backend(folder: Path, monkeypatch: pytest.MonkeyPatch) -> FakeBackend:
     """Let upgrades work on no account."""
     made = FakeBackend(folder)
-    monkeypatch.setattr(upgrade_backend, "Backend", lambda *_, **__: made)
+    monkeypatch.setattr(upgrade_backend, "UpgradeBackend", lambda *_, **__: made)
     return made
 
 
@@ -52,7 +52,7 @@ def test_json_is_all_that_is_printed(
 ) -> None:
     assert run(monkeypatch, "--set", OTHER_OS, "--yes", "--json") == 0
 
-    printed = Result.model_validate_json(capsys.readouterr().out)
+    printed = UpgradeResult.model_validate_json(capsys.readouterr().out)
     assert (printed.outcome, printed.cluster) == ("complete", "dev-2")
     assert [each.name for each in printed.steps] == STEPS
 

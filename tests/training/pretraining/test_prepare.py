@@ -15,7 +15,7 @@ from training.pretraining.corpus import KEYS, inspect
 from training.pretraining.prepare import main
 from training.pretraining.text_corpus import (
     Layout,
-    Run,
+    TextDocument,
     divide,
     find_documents,
     load_tokenizer,
@@ -194,7 +194,7 @@ def test_all_problems_are_told_at_once(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_documents_are_divided_by_their_size() -> None:
-    documents = [Run("text", 0, size) for size in (90, 1, 1, 1, 1, 1, 1, 100, 1, 1)]
+    documents = [TextDocument("text", 0, size) for size in (90, 1, 1, 1, 1, 1, 1, 100, 1, 1)]
     assert [[run.size for run in part] for part in divide(documents, 3)] == [
         [90, 1],
         [1, 1, 1, 1, 1, 100],

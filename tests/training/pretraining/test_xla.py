@@ -35,15 +35,15 @@ def counted(report: Path, command: Sequence[str], neuron: bool = False) -> int:
     from training.pretraining.__main__ import main
 
     options.NEURON_DEVICE = Path("/")
-    counts, make_step = [], loop.Run._make_step
+    counts, make_step = [], loop.TrainingLoop._make_step
 
-    def count(self: loop.Run) -> loop._Step:
+    def count(self: loop.TrainingLoop) -> loop._Step:
         step = make_step(self)
         measured = [metrics.metric_data(name) for name in ("CompileTime", "TransferFromDeviceTime")]
         counts.append([each[0] if each else 0 for each in measured])
         return step
 
-    loop.Run._make_step = count  # type: ignore[method-assign]
+    loop.TrainingLoop._make_step = count  # type: ignore[method-assign]
     code = main(command)
     report.write_text(json.dumps(counts))
     return code

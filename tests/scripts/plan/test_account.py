@@ -29,7 +29,6 @@ from tests.scripts.plan.account import (
     unchanged,
 )
 from tests.scripts.plan.conftest import Run
-from tests.stacks.deployments import deploy
 
 pytestmark = [pytest.mark.validation, pytest.mark.slow]
 
@@ -146,11 +145,13 @@ def test_lost_protection_and_retention_are_warnings(cluster: DeployedCluster) ->
 def test_another_name_or_version_does_not_reach_parallelcluster(cluster: DeployedCluster, tmp_path: Path) -> None:
     renamed = cluster.plan("renamed", lambda settings: settings["cluster"].update(name="other"))
     assert (answers(renamed), renamed.ok) == ({"ClusterName": Kind.REFUSED}, False)
-    settings, _ = cluster.assembly("deployed", unchanged)
-    newer = settings.cluster.model_copy(update={"parallelcluster_version": "3.17.0"})
-    changed = settings.model_copy(update={"cluster": newer})
-    deploy(changed, tmp_path)
-    plan = plan_of_account(ENVIRONMENT, changed, tmp_path, accepted=False)
+    settings, assembly = cluster.assembly("deployed", unchanged)
+    newer = tmp_path / "newer"  # as a release of this project for another version would write it
+    shutil.copytree(assembly, newer)
+    template = newer / f"{CLUSTER}.template.json"
+    text = template.read_text(encoding="utf-8").replace("ClusterProvider3161", "ClusterProvider3170")
+    template.write_text(text.replace("/parallelcluster/3.16.1/", "/parallelcluster/3.17.0/"), encoding="utf-8")
+    plan = plan_of_account(ENVIRONMENT, settings, newer, accepted=False)
     assert answers(plan) == {"ServiceToken": Kind.REFUSED}
     [finding] = [each for each in plan.findings if each.status is CheckStatus.FAIL]
     assert "each ParallelCluster version has its own" in finding.sentence
@@ -271,7 +272,7 @@ def test_make_deploy_deploys_what_it_showed(
         _, assembly = cluster.assembly(name, edit)
         monkeypatch.setattr(deploy_command, "synthesize", lambda _, to: shutil.copytree(assembly, to))
 
-    monkeypatch.setattr(deploy_command, "BUILD", tmp_path / "build")
+    monkeypatch.setattr("scripts.deploy.BUILD", tmp_path / "build")
     use("retention", lambda settings: settings["cluster"]["monitoring"].update(log_retention_days=30))
     code, out, err = run(deploy_command, "trn1-16", "--yes", "--", "--progress", "events")
     assert code == 0, out + err

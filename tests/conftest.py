@@ -27,8 +27,9 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start with the module that takes longest: started last, it would run alone at the end."""
-    items.sort(key=lambda item: not item.nodeid.startswith("tests/end_to_end/slurm/test_training_jobs.py::"))
+    """Start with the modules that take longest: started last, they would run alone at the end."""
+    longest = ("tests/end_to_end/slurm/test_training_jobs.py::", "tests/end_to_end/test_end_to_end.py::")
+    items.sort(key=lambda item: not item.nodeid.startswith(longest))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

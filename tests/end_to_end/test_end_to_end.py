@@ -7,7 +7,7 @@ import io
 import json
 import subprocess
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -229,9 +229,16 @@ def test_it_deploys_and_goes(environment: str, deployment: Callable[..., Deploye
     found = deployment(environment)
     found.create()
     check_deployment(found)
-    check_growth(found)
+    check_growth(found.planned("grown", found.add("grown", grow_and_tag)))
     found.delete()
     assert left_behind(found) == []
+
+
+@pytest.mark.slow
+def test_a_larger_file_system_replaces_nothing(deployed: Callable[[str], DeployedAccount], tmp_path: Path) -> None:
+    grown = deploy(edited(ELSEWHERE, grow_and_tag), tmp_path)
+    with deployed(ELSEWHERE).clone() as aws:
+        check_growth({part: planned(aws, grown, part) for part in PARTS})
 
 
 @pytest.mark.slow
@@ -276,7 +283,7 @@ def test_by_the_command_lines(
     assert {line.split()[1] for line in said if line.endswith("(no changes)")} == stack_names(dev)
     assert dev.events() == events
 
-    check_growth(dev)
+    check_growth(dev.planned("grown", dev.add("grown", grow_and_tag)))
 
     dev.cdk("changed", "deploy", "--all", "--require-approval", "never")
     check_configuration(dev, "changed")
@@ -323,12 +330,11 @@ def check_deployment(deployment: Deployed) -> None:
     check_monitoring(deployment, [])
 
 
-def check_growth(deployment: Deployed) -> None:
+def check_growth(said: Mapping[str, list[dict[str, Any]]]) -> None:
     """No change set for a larger file system and another tag replaces anything, or may.
 
     https://github.com/aws/aws-cdk/issues/38829
     """
-    said = deployment.planned("grown", deployment.add("grown", grow_and_tag))
     for changes in said.values():
         assert {(each["Action"], each["Replacement"]) for each in changes} == {("Modify", "False")}
     [system] = [each for each in said["storage"] if each["ResourceType"] == "AWS::FSx::FileSystem"]

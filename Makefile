@@ -226,10 +226,10 @@ emulate: env setup ## Emulate an account for ENV until Ctrl-C, to try commands o
 validate: $(if $(GIVEN_ENV),env) setup ## Run ParallelCluster's validators on every configuration, or on ENV
 	@python -m scripts validate $(GIVEN_ENV) $(ARGS)
 
-# Three workers per core, 8 at most: many tests wait for Slurm or a server, and a worker with its servers takes up to
-# 1.5 GB. Tests of a module share fixtures, so they stay together. xdist would start with the modules of most tests; those of fewest
+# Two workers per core, 8 at most: many tests wait for Slurm or a server, and a worker with its servers takes up to
+# 1.5 GB; three took more CPU time and no less time. Tests of a module share fixtures, so they stay together. xdist would start with the modules of most tests; those of fewest
 # take longest and must not come last.
-WORKERS = $$($(PYTHON) -c "import os; print(min(8, (os.cpu_count() or 1) * 3))")
+WORKERS = $$($(PYTHON) -c "import os; print(min(8, (os.cpu_count() or 1) * 2))")
 PARALLEL = --numprocesses $(WORKERS) --dist loadscope --no-loadscope-reorder
 
 .PHONY: test

@@ -245,13 +245,9 @@ test-xla: .venv-xla/.complete ## Run the training program's Neuron backend on Py
 	@.venv-xla/bin/python -m pytest tests/training/pretraining/test_xla.py $(ARGS)
 
 .PHONY: test-all
-test-all: setup .venv-training/.complete ## Run all tests except the thorough ones
+test-all: setup .venv-training/.complete ## Run all tests
 	@.venv-training/bin/python -m pytest $(PARALLEL) tests/training/pretraining -m "not xla"
-	@pytest $(PARALLEL) -m "not thorough" $(ARGS)
-
-.PHONY: test-thorough
-test-thorough: setup ## Run the tests that take minutes of deployments each
-	@pytest $(PARALLEL) -m thorough $(ARGS)
+	@pytest $(PARALLEL) $(ARGS)
 
 # The training program's tests come first; the others append.
 .PHONY: coverage

@@ -118,7 +118,6 @@ def test_a_blocker_ends_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     assert capsys.readouterr().err == "not now\n"
 
 
-@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.validation
 def test_a_second_run_continues_the_first_and_a_third_has_nothing_to_do(boto3_data: None, tmp_path: Path) -> None:

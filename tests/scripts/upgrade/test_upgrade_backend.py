@@ -276,7 +276,6 @@ def kill_while_the_second_cluster_is_created(account: Operated, work: Upgrade) -
         process.kill()
 
 
-@pytest.mark.thorough
 @pytest.mark.slow
 def test_blue_green_with_two_interruptions(deploy_operated: Callable[[Settings], Operated], tmp_path: Path) -> None:
     path = tmp_path / "dev.yaml"

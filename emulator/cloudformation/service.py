@@ -76,7 +76,7 @@ class CloudFormation(BaseResponse):
             return self.serialized(ActionResult(ThrottlingError("Rate exceeded")))
         try:
             return super().call_action()
-        except NotImplementedError:
+        except NotImplementedError:  # moto's own, for an action that has no method here
             refusal = InvalidActionError(f"The action {self._get_action()} is not supported by the emulator.")
             return self.serialized(ActionResult(refusal))
 

@@ -116,7 +116,7 @@ def test_a_function_stays_warm_until_it_changes(functions: Lambda) -> None:
 )
 def test_a_failure_is_the_answer(functions: Lambda, source: str, error_type: str, message: str) -> None:
     functions.make("f", source)
-    for _ in range(2):  # the second finds a process that goes on, or gets another
+    for _ in range(2):  # the second finds a process that still runs, or gets another
         error, kind = functions.invoke("f")
         assert kind == "Unhandled"
         assert error["errorType"] == error_type

@@ -1,1 +1,1 @@
-"""Pure rules and renderings: standard library only, usable without CDK."""
+"""Models, rules and renderings of a cluster and its file system: the standard library and pydantic, no CDK."""

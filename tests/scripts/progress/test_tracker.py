@@ -67,7 +67,7 @@ def test_the_other_cluster_of_an_upgrade_is_told(api: FakeCloudFormation, clock:
     watch(fake.deployment(api), console, clock=clock, as_json=False)
     text = cast("io.StringIO", console.file).getvalue()
     sentence = "trn1-16-cluster-2 is DELETE_IN_PROGRESS: another cluster of this deployment, which costs, too"
-    assert sentence in text.partition("slowest")[0], "while it goes on"
+    assert sentence in text.partition("slowest")[0], "while it is in progress"
     assert sentence in text.partition("slowest")[2], "in the summary"
     assert is_terminal or text.count(sentence) == 2
 

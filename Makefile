@@ -299,6 +299,7 @@ schema: setup ## Write config/schema.json and config/pipeline.schema.json from t
 
 .PHONY: snapshots
 snapshots: setup ## Write the golden files, to be reviewed as a diff: templates, permissions, comments, surface
+	@# jsonpatch orders the operations of a difference by sets.
 	@PYTHONHASHSEED=0 pytest --update-snapshots tests/stacks/test_snapshots.py tests/scripts/review/test_golden.py tests/scripts/test_node_permissions.py tests/surface $(ARGS)
 
 .PHONY: update-deps

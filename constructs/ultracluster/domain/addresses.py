@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from ipaddress import IPv4Network
+from itertools import combinations
 
 from ultracluster.domain.violations import Violation
 
@@ -16,12 +17,6 @@ def usable(block: IPv4Network) -> int:
     return max(0, block.num_addresses - AWS_RESERVED_PER_SUBNET)
 
 
-def longest_prefix_for(addresses: int) -> int | None:
-    """Return the prefix length of the smallest subnet that holds so many addresses, or None when no subnet does."""
-    fitting = [p for p in _VPC_PREFIXES if 2 ** (32 - p) - AWS_RESERVED_PER_SUBNET >= addresses]
-    return max(fitting, default=None)
-
-
 def parse(text: str) -> IPv4Network | None:
     """Return the block, or None when the text is not ADDRESS/PREFIX or has bits set beyond its prefix."""
     try:
@@ -29,6 +24,23 @@ def parse(text: str) -> IPv4Network | None:
     except ValueError:
         return None
     return block if str(block) == text else None
+
+
+def room_violations(field: str, cidr: str, needed: int, takers: str) -> Iterator[Violation]:
+    """Check that a subnet has enough addresses.
+
+    Args:
+        field: Where the subnet's block is set.
+        cidr: The block. That of no subnet is left to `block_violations`.
+        needed: Addresses.
+        takers: What takes them, as a sentence without its end.
+    """
+    block = parse(cidr)
+    if block is None or needed <= usable(block):
+        return
+    fitting = [prefix for prefix in _VPC_PREFIXES if 2 ** (32 - prefix) - AWS_RESERVED_PER_SUBNET >= needed]
+    allowed = f"a /{max(fitting)} or larger" if fitting else "fewer nodes: no subnet is that large"
+    yield Violation((field,), cidr, allowed, f"{takers}; this subnet has {usable(block)}")
 
 
 def block_violations(cidrs: dict[str, str]) -> Iterator[Violation]:
@@ -41,20 +53,17 @@ def block_violations(cidrs: dict[str, str]) -> Iterator[Violation]:
     for field, text in cidrs.items():
         block = parse(text)
         if block is None:
-            yield Violation(
-                (field,), text, "an IPv4 block such as 10.0.0.0/16, no bits set after the prefix", "not a CIDR"
-            )
+            allowed = "an IPv4 block such as 10.0.0.0/16, no bits set after the prefix"
+            yield Violation((field,), text, allowed, "not a CIDR")
         elif block.prefixlen not in _VPC_PREFIXES:
             yield Violation((field,), text, "a prefix from /16 to /28", "limit of Amazon VPC")
         else:
             blocks[field] = block
-    vpc_field, *subnet_fields = cidrs
-    vpc = blocks.get(vpc_field)
-    seen: list[str] = []
-    for field in (name for name in subnet_fields if name in blocks):
-        if vpc and not blocks[field].subnet_of(vpc):
+    vpc_field = next(iter(cidrs))
+    vpc = blocks.pop(vpc_field, None)
+    for field, block in blocks.items():
+        if vpc and not block.subnet_of(vpc):
             yield Violation((field,), cidrs[field], f"a block inside {vpc}", f"a subnet lies within {vpc_field}")
-        for other in seen:
-            if blocks[field].overlaps(blocks[other]):
-                yield Violation((field,), cidrs[field], f"a block apart from {other} {cidrs[other]}", "subnets overlap")
-        seen.append(field)
+    for one, other in combinations(blocks, 2):
+        if blocks[one].overlaps(blocks[other]):
+            yield Violation((other,), cidrs[other], f"a block apart from {one} {cidrs[one]}", "subnets overlap")

@@ -6,7 +6,7 @@ Unless another source is named, a rule is one of aws-parallelcluster 3.16.1's ow
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from math import isfinite
 from typing import Any
@@ -21,8 +21,8 @@ from ultracluster.domain.cluster import (
     QueueSpec,
 )
 from ultracluster.domain.instance_types import TRAINIUM_TYPES, has_efa, is_arm, memory_gib
-from ultracluster.domain.validators import ACCEPTABLE, VALIDATORS
-from ultracluster.domain.violations import Violation, below
+from ultracluster.domain.validators import ACCEPTABLE
+from ultracluster.domain.violations import Path, Violation, below
 
 MAX_QUEUES = 50
 MAX_COMPUTE_RESOURCES = 50
@@ -32,6 +32,7 @@ MAX_TAGS = 39
 MAX_TAG_KEY = 128
 WIDEST_SSH_PREFIX = 8
 _BURSTABLE = re.compile(r"t\d")
+_PREFIX_LIST = re.compile(r"pl-[0-9a-f]{8}(?:[0-9a-f]{9})?")
 RESERVED_TAG_PREFIXES = ("parallelcluster:", "aws:")
 EFA_TYPES = ", ".join(sorted(name for name, kind in TRAINIUM_TYPES.items() if kind.efa))
 MOST_NODES_WITHOUT_IMAGE = 64
@@ -90,117 +91,95 @@ lists."""
 
 def violations(spec: ClusterSpec) -> list[Violation]:
     """Return every rule that a cluster breaks; paths are field names of the spec."""
-    found = [*_name_violations(spec), *_software_violations(spec), *_tag_violations(spec.tags)]
-    found += below(("head_node",), _head_node_violations(spec.head_node, spec))
-    found += _login_pool_violations(spec.login_nodes)
-    found += _queue_list_violations(spec)
+    broken = [*_name_violations(spec), *_software_violations(spec), *_tag_violations(spec.tags)]
+    broken += below(("head_node",), _head_node_violations(spec.head_node, spec))
+    broken += _login_pool_violations(spec)
+    broken += _queue_list_violations(spec)
     for index, queue in enumerate(spec.queues):
-        found += below(("queues", index), _queue_violations(queue, spec))
+        broken += below(("queues", index), _queue_violations(queue, spec))
     reserved = slurm.RESERVED_CLUSTER_SETTINGS
     if "Database" in _slurm_overrides(spec):
         reserved |= slurm.RESERVED_ACCOUNTING_SETTINGS
-    found += below(("slurm", "custom_settings"), _slurm_violations(spec.slurm.custom_settings, reserved))
-    found += below(("overrides",), _override_violations(spec))
-    found += below(("accepted_warnings",), _accepted_warning_violations(spec.accepted_warnings))
-    return found
+    broken += below(("slurm", "custom_settings"), _slurm_violations(spec.slurm.custom_settings, reserved))
+    broken += below(("overrides",), _override_violations(spec))
+    broken += below(("accepted_warnings",), _accepted_warning_violations(spec.accepted_warnings))
+    return broken
 
 
 def _name_violations(spec: ClusterSpec) -> Iterator[Violation]:
     accounting = {"Database", "ExternalSlurmdbd"} & _slurm_overrides(spec).keys()
     if accounting and len(spec.name) > names.CLUSTER_NAME_MAX_WITH_ACCOUNTING:
         allowed = f"at most {names.CLUSTER_NAME_MAX_WITH_ACCOUNTING} characters"
-        yield Violation(("name",), spec.name, allowed, "with Slurm accounting, table names hold the cluster's name")
+        yield spec.violation("name", allowed, "with Slurm accounting, table names hold the cluster's name")
     for q, queue in enumerate(spec.queues):
         for r, resource in enumerate(queue.compute_resources):
             fqdn = names.longest_node_fqdn(spec.name, queue.name, resource.name, resource.max_count)
             if len(fqdn) > names.NODE_FQDN_MAX:
-                yield Violation(
-                    ("queues", q, "compute_resources", r, "name"),
-                    resource.name,
-                    f"shorter names: {fqdn} has {len(fqdn)} characters, {names.NODE_FQDN_MAX} are allowed",
-                    "the Neuron runtime does not resolve longer node names",
-                )
+                allowed = f"shorter names: {fqdn} has {len(fqdn)} characters, {names.NODE_FQDN_MAX} are allowed"
+                too_long = resource.violation("name", allowed, "the Neuron runtime does not resolve longer node names")
+                yield from below(("queues", q, "compute_resources", r), [too_long])
 
 
 def _software_violations(spec: ClusterSpec) -> Iterator[Violation]:
     release = neuron.RELEASES.get(spec.neuron_sdk)
     if release is None:
-        yield Violation(
-            ("neuron_sdk",),
-            spec.neuron_sdk,
-            " or ".join(neuron.RELEASES),
-            "2.28 is the last line that trains with PyTorch on Trn1 by all of AWS's pages; no other is verified here",
+        reason = (
+            "2.28 is the last line that trains with PyTorch on Trn1 by all of AWS's pages; no other is verified here"
         )
+        yield spec.violation("neuron_sdk", " or ".join(neuron.RELEASES), reason)
         return
     blockers = {version: neuron.blocker(pytorch, spec.os) for version, pytorch in release.pytorch.items()}
-    reason = blockers.get(spec.pytorch, f"what Neuron SDK {spec.neuron_sdk} has for {spec.os}")
-    if reason is not None:
-        allowed = [version for version, blocker in blockers.items() if blocker is None]
-        yield Violation(("pytorch",), spec.pytorch, " or ".join(allowed), reason)
+    blocker = blockers.get(spec.pytorch, f"what Neuron SDK {spec.neuron_sdk} has for {spec.os}")
+    if blocker is not None:
+        yield spec.violation("pytorch", " or ".join(each for each in blockers if blockers[each] is None), blocker)
 
 
-def _tag_violations(tags: Iterable[str]) -> Iterator[Violation]:
-    keys = list(tags)
-    if len(keys) > MAX_TAGS:
-        yield Violation(("tags",), len(keys), f"at most {MAX_TAGS} tags", "limit of ParallelCluster")
-    for key in keys:
+def _tag_violations(tags: Mapping[str, str]) -> Iterator[Violation]:
+    if len(tags) > MAX_TAGS:
+        yield Violation(("tags",), len(tags), f"at most {MAX_TAGS} tags", "limit of ParallelCluster")
+    for key in tags:
         if not 1 <= len(key) <= MAX_TAG_KEY:
             yield Violation(("tags", key), key, f"a key of 1 to {MAX_TAG_KEY} characters", "limit of AWS")
         if key.lower().startswith(RESERVED_TAG_PREFIXES):
-            yield Violation(
-                ("tags", key), key, f"no key that begins with {' or '.join(RESERVED_TAG_PREFIXES)}", "reserved"
-            )
+            allowed = f"no key that begins with {' or '.join(RESERVED_TAG_PREFIXES)}"
+            yield Violation(("tags", key), key, allowed, "reserved")
 
 
 def _head_node_violations(head: HeadNodeSpec, spec: ClusterSpec) -> Iterator[Violation]:
-    yield from _x86_violations(head.instance_type)
+    yield from _x86_violations(head)
+    yield from _size_violations(head, spec)
     memory = memory_gib(head.instance_type)
     needed = min(spec.max_nodes / 25 + 0.6, 16)
     if memory is not None and memory < needed:
-        yield Violation(
-            ("instance_type",),
-            head.instance_type,
-            f"a type with at least {needed:.1f} GiB of memory (this one has {memory:g})",
-            f"the head node serves {spec.max_nodes} nodes",
-        )
-    yield from _size_violations(head.instance_type, spec)
-    if head.ssh_cidr is not None:
-        yield from _ssh_violations(head.ssh_cidr)
+        allowed = f"a type with at least {needed:.1f} GiB of memory (this one has {memory:g})"
+        yield head.violation("instance_type", allowed, f"the head node serves {spec.max_nodes} nodes")
+    yield from _ssh_violations(head)
     if head.ssh_key_name and not head.ssh_cidr:
-        yield Violation(
-            ("ssh_cidr",),
-            None,
-            "your own address range, such as 203.0.113.0/24",
-            "an SSH key is given, but port 22 is shut",
-        )
+        allowed = "your own address range, such as 203.0.113.0/24"
+        yield head.violation("ssh_cidr", allowed, "an SSH key is given, but port 22 is shut")
 
 
-def _ssh_violations(cidr: str) -> Iterator[Violation]:
-    if re.fullmatch(r"pl-[0-9a-f]{8}(?:[0-9a-f]{9})?", cidr):
+def _ssh_violations(node: HeadNodeSpec | LoginPoolSpec) -> Iterator[Violation]:
+    if node.ssh_cidr is None or _PREFIX_LIST.fullmatch(node.ssh_cidr):
         return
-    block = addresses.parse(cidr)
+    block = addresses.parse(node.ssh_cidr)
     if block is None:
-        yield Violation(
-            ("ssh_cidr",), cidr, "an IPv4 block such as 203.0.113.0/24, or a prefix list pl-...", "not a CIDR"
-        )
+        allowed = "an IPv4 block such as 203.0.113.0/24, or a prefix list pl-..."
+        yield node.violation("ssh_cidr", allowed, "not a CIDR")
     elif block.prefixlen < WIDEST_SSH_PREFIX:
-        yield Violation(
-            ("ssh_cidr",),
-            cidr,
-            f"a block of /{WIDEST_SSH_PREFIX} or smaller, best your office's",
-            "port 22 open to the world",
-        )
+        allowed = f"a block of /{WIDEST_SSH_PREFIX} or smaller, best your office's"
+        yield node.violation("ssh_cidr", allowed, "port 22 open to the world")
 
 
-def _login_pool_violations(pools: Iterable[LoginPoolSpec]) -> Iterator[Violation]:
-    pools = list(pools)
+def _login_pool_violations(spec: ClusterSpec) -> list[Violation]:
+    pools = spec.login_nodes
+    broken = below(("login_nodes",), _group_name_violations([pool.name for pool in pools]))
     if len(pools) > MAX_LOGIN_POOLS:
-        yield Violation(("login_nodes",), len(pools), f"at most {MAX_LOGIN_POOLS} pools", "limit of ParallelCluster")
-    yield from below(("login_nodes",), _group_name_violations([pool.name for pool in pools]))
+        allowed = f"at most {MAX_LOGIN_POOLS} pools"
+        broken.append(Violation(("login_nodes",), len(pools), allowed, "limit of ParallelCluster"))
     for index, pool in enumerate(pools):
-        yield from below(("login_nodes", index), _x86_violations(pool.instance_type))
-        if pool.ssh_cidr is not None:
-            yield from below(("login_nodes", index), _ssh_violations(pool.ssh_cidr))
+        broken += below(("login_nodes", index), [*_x86_violations(pool), *_ssh_violations(pool)])
+    return broken
 
 
 def _queue_list_violations(spec: ClusterSpec) -> Iterator[Violation]:
@@ -214,99 +193,79 @@ def _queue_list_violations(spec: ClusterSpec) -> Iterator[Violation]:
 
 
 def _queue_violations(queue: QueueSpec, spec: ClusterSpec) -> Iterator[Violation]:
-    if not queue.compute_resources:
+    resources = queue.compute_resources
+    if not resources:
         yield Violation(("compute_resources",), 0, "at least 1 compute resource", "a queue without nodes runs nothing")
-    yield from below(("compute_resources",), _group_name_violations([r.name for r in queue.compute_resources]))
-    for index, resource in enumerate(queue.compute_resources):
-        yield from below(("compute_resources", index), _compute_resource_violations(resource, queue))
-        yield from below(("compute_resources", index), _size_violations(resource.instance_type, spec))
-    if queue.existing_placement_group and queue.placement_group:
-        yield Violation(
-            ("existing_placement_group",),
-            queue.existing_placement_group,
-            "this or placement_group, not both",
-            "a node is launched in one group",
-        )
-    placed = queue.placement_group_label or queue.existing_placement_group
-    if queue.capacity_type == "CAPACITY_BLOCK" and placed:
-        field = "existing_placement_group" if queue.existing_placement_group else "placement_group"
-        yield Violation((field,), placed, "none", "a Capacity Block has its own placement")
-    elif queue.placement_group_label and any(resource.reserved for resource in queue.compute_resources):
-        yield Violation(
-            ("placement_group",),
-            queue.placement_group,
-            "none, or existing_placement_group: the group that the reservation was made in",
-            "reserved capacity lies where the reservation was made",
-        )
-    if placed and any(_BURSTABLE.match(resource.instance_type) for resource in queue.compute_resources):
-        field = "existing_placement_group" if queue.existing_placement_group else "placement_group"
-        yield Violation((field,), placed, "none", "burstable types take no cluster placement group")
+    yield from below(("compute_resources",), _group_name_violations([resource.name for resource in resources]))
+    for index, resource in enumerate(resources):
+        of_resource = [*_compute_resource_violations(resource, queue), *_size_violations(resource, spec)]
+        yield from below(("compute_resources", index), of_resource)
+    yield from _placement_group_violations(queue)
     yield from lustre.mount_point_violations(("scratch_dir",), queue.scratch_dir, example="/scratch")
-    yield from below(
-        ("custom_slurm_settings",), _slurm_violations(queue.custom_slurm_settings, slurm.RESERVED_QUEUE_SETTINGS)
-    )
+    reserved = _slurm_violations(queue.custom_slurm_settings, slurm.RESERVED_QUEUE_SETTINGS)
+    yield from below(("custom_slurm_settings",), reserved)
+
+
+def _placement_group_violations(queue: QueueSpec) -> Iterator[Violation]:
+    field = "existing_placement_group" if queue.existing_placement_group else "placement_group"
+    group = queue.placement_group_label or queue.existing_placement_group
+    if queue.existing_placement_group and queue.placement_group:
+        yield queue.violation(field, "this or placement_group, not both", "a node is launched in one group")
+    if group and queue.capacity_type == "CAPACITY_BLOCK":
+        yield Violation((field,), group, "none", "a Capacity Block has its own placement")
+    elif queue.placement_group_label and any(resource.reserved for resource in queue.compute_resources):
+        allowed = "none, or existing_placement_group: the group that the reservation was made in"
+        yield queue.violation(field, allowed, "reserved capacity lies where the reservation was made")
+    if group and any(_BURSTABLE.match(resource.instance_type) for resource in queue.compute_resources):
+        yield Violation((field,), group, "none", "burstable types take no cluster placement group")
 
 
 def _compute_resource_violations(resource: ComputeResourceSpec, queue: QueueSpec) -> Iterator[Violation]:
+    yield from _x86_violations(resource)
     if resource.min_count > resource.max_count:
-        yield Violation(
-            ("min_count",), resource.min_count, f"at most max_count, {resource.max_count}", "min exceeds max"
-        )
-    yield from _x86_violations(resource.instance_type)
+        yield resource.violation("min_count", f"at most max_count, {resource.max_count}", "min exceeds max")
     if resource.instance_type.startswith("trn") and resource.instance_type not in TRAINIUM_TYPES:
         allowed = "another family, or one of " + ", ".join(TRAINIUM_TYPES)
-        yield Violation(("instance_type",), resource.instance_type, allowed, "the Trn types that EC2 has")
+        yield resource.violation("instance_type", allowed, "the Trn types that EC2 has")
     if resource.efa and not has_efa(resource.instance_type):
-        yield Violation(
-            ("efa",), True, f"false, or one of {EFA_TYPES}", f"{resource.instance_type} is not known to have EFA"
-        )
+        reason = f"{resource.instance_type} is not known to have EFA"
+        yield resource.violation("efa", f"false, or one of {EFA_TYPES}", reason)
     if resource.capacity_reservation_id and resource.capacity_reservation_group_arn:
-        yield Violation(
-            ("capacity_reservation_group_arn",),
-            resource.capacity_reservation_group_arn,
-            "this or capacity_reservation_id, not both",
-            "nodes have one target",
-        )
+        allowed = "this or capacity_reservation_id, not both"
+        yield resource.violation("capacity_reservation_group_arn", allowed, "nodes have one target")
     if resource.reserved and queue.capacity_type == "SPOT":
         field = "capacity_reservation_id" if resource.capacity_reservation_id else "capacity_reservation_group_arn"
-        yield Violation((field,), getattr(resource, field), "null", "Spot takes no reservation")
+        yield resource.violation(field, "null", "Spot takes no reservation")
     if queue.capacity_type == "CAPACITY_BLOCK":
         yield from _capacity_block_violations(resource)
 
 
 def _capacity_block_violations(resource: ComputeResourceSpec) -> Iterator[Violation]:
     if resource.capacity_reservation_id is None:
-        yield Violation(
-            ("capacity_reservation_id",), None, "the id of the Capacity Block, cr-...", "nodes come from it alone"
-        )
+        allowed = "the id of the Capacity Block, cr-..."
+        yield resource.violation("capacity_reservation_id", allowed, "nodes come from it alone")
     if resource.min_count != resource.max_count or resource.min_count == 0:
-        yield Violation(
-            ("min_count",),
-            resource.min_count,
-            f"the same as max_count, {resource.max_count}",
-            "the nodes of a Capacity Block run all the time",
-        )
+        allowed = f"the same as max_count, {resource.max_count}"
+        yield resource.violation("min_count", allowed, "the nodes of a Capacity Block run all the time")
     kind = TRAINIUM_TYPES.get(resource.instance_type)
     if kind is not None and not kind.capacity_blocks:
-        yield Violation(("instance_type",), resource.instance_type, CAPACITY_BLOCK_TYPES, "sold as Capacity Blocks")
+        yield resource.violation("instance_type", CAPACITY_BLOCK_TYPES, "sold as Capacity Blocks")
 
 
-def _x86_violations(instance_type: str) -> Iterator[Violation]:
-    if is_arm(instance_type):
-        yield Violation(
-            ("instance_type",), instance_type, "an x86 instance type", "all nodes of a cluster share one image"
-        )
+def _x86_violations(node: HeadNodeSpec | LoginPoolSpec | ComputeResourceSpec) -> Iterator[Violation]:
+    if is_arm(node.instance_type):
+        yield node.violation("instance_type", "an x86 instance type", "all nodes of a cluster share one image")
 
 
-def _size_violations(instance_type: str, spec: ClusterSpec) -> Iterator[Violation]:
-    if instance_type.endswith((".nano", ".micro")) and spec.os.startswith("ubuntu"):
-        yield Violation(("instance_type",), instance_type, "a type larger than micro", f"too small for {spec.os}")
+def _size_violations(node: HeadNodeSpec | ComputeResourceSpec, spec: ClusterSpec) -> Iterator[Violation]:
+    if node.instance_type.endswith((".nano", ".micro")) and spec.os.startswith("ubuntu"):
+        yield node.violation("instance_type", "a type larger than micro", f"too small for {spec.os}")
 
 
 def _group_name_violations(group_names: list[str]) -> Iterator[Violation]:
     times = Counter(group_names)
     for index, name in enumerate(group_names):
-        if not names.is_node_group_name(name):
+        if name == "default" or not re.fullmatch(names.NODE_GROUP_NAME_PATTERN, name):
             allowed = "a lower-case letter, then letters, digits and hyphens, at most 25 in all, not `default`"
             yield Violation((index, "name"), name, allowed, "becomes part of node names")
         if times[name] > 1:
@@ -320,8 +279,9 @@ def _slurm_violations(settings: Iterable[str], reserved: frozenset[str]) -> Iter
 
 
 def _override_violations(spec: ClusterSpec) -> Iterator[Violation]:
-    if odd := list(_json_violations(spec.overrides, ())):
-        yield from odd
+    no_json = list(_json_violations(spec.overrides, ()))
+    if no_json:
+        yield from no_json
         return
     for path, value in _leaves(spec.overrides, ()):
         dotted = ".".join(str(part) for part in path if not isinstance(part, int))
@@ -345,7 +305,7 @@ def _override_violations(spec: ClusterSpec) -> Iterator[Violation]:
             yield from _unnamed_violations(below_queue, queue.get("ComputeResources"), resources, "compute resource")
 
 
-def _json_violations(value: Any, path: tuple[str | int, ...]) -> Iterator[Violation]:
+def _json_violations(value: Any, path: Path) -> Iterator[Violation]:
     if isinstance(value, Mapping):
         for key, child in value.items():
             if isinstance(key, str):
@@ -356,30 +316,24 @@ def _json_violations(value: Any, path: tuple[str | int, ...]) -> Iterator[Violat
         for index, child in enumerate(value):
             yield from _json_violations(child, (*path, index))
     elif not (value is None or isinstance(value, str | int) or (isinstance(value, float) and isfinite(value))):
-        yield Violation(
-            path, value, "text (in quotes), a number, true, false or null", "the configuration becomes JSON"
-        )
+        allowed = "text (in quotes), a number, true, false or null"
+        yield Violation(path, value, allowed, "the configuration becomes JSON")
 
 
-def _unnamed_violations(
-    path: tuple[str | int, ...], value: Any, known: Collection[str], kind: str
-) -> Iterator[Violation]:
+def _unnamed_violations(path: Path, value: Any, known: Collection[str], kind: str) -> Iterator[Violation]:
     """Check that an override of a list is a list of mappings, each with the name of what it changes."""
-    if value is None:
-        return
-    allowed = f"one of {', '.join(sorted(known))}"
-    if not isinstance(value, list):
+    if value is not None and not isinstance(value, list):
         yield Violation(path, value, f"a list, each item with the Name of a {kind}", "merged by Name")
-        return
-    for index, item in enumerate(value):
-        name = item.get("Name") if isinstance(item, dict) else None
+    for index, item in enumerate(_mappings(value)):
+        name = item.get("Name")
         if name not in list(known):
+            allowed = f"one of {', '.join(sorted(known))}"
             yield Violation((*path, index, "Name"), name, allowed, f"names the {kind} to change")
 
 
 def _slurm_overrides(spec: ClusterSpec) -> dict[str, Any]:
-    found = _at(spec.overrides, ("Scheduling", "SlurmSettings"))
-    return found if isinstance(found, dict) else {}
+    settings = _at(spec.overrides, ("Scheduling", "SlurmSettings"))
+    return settings if isinstance(settings, dict) else {}
 
 
 def _at(value: Any, path: Iterable[str]) -> Any:
@@ -392,41 +346,13 @@ def _mappings(value: Any) -> list[dict[str, Any]]:
     return [item if isinstance(item, dict) else {} for item in value] if isinstance(value, list) else []
 
 
-def _leaves(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], Any]]:
-    children: Iterable[tuple[str | int, Any]] = ()
-    if isinstance(value, Mapping):
-        children = value.items()
-    elif isinstance(value, list):
-        children = enumerate(value)
-    empty = True
-    for key, child in children:
-        empty = False
-        yield from _leaves(child, (*path, key))
-    if empty and path:
+def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
+    """Yield path and value of everything that holds nothing further, empty mappings and lists among it."""
+    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    if path and not (isinstance(value, dict | list) and value):
         yield path, value
-
-
-def subnet_violations(spec: ClusterSpec, *, private_subnet_cidr: str, reserve: int) -> Iterator[Violation]:
-    """Check that the private subnet holds every node at its MaxCount.
-
-    Args:
-        spec: The cluster.
-        private_subnet_cidr: Block of the subnet.
-        reserve: Addresses that other things in the subnet take (file system, endpoints, head and login nodes).
-    """
-    block = addresses.parse(private_subnet_cidr)
-    if block is None:
-        return
-    needed = spec.max_node_addresses + reserve
-    if needed > addresses.usable(block):
-        prefix = addresses.longest_prefix_for(needed)
-        yield Violation(
-            ("private_subnet_cidr",),
-            private_subnet_cidr,
-            f"a /{prefix} or larger" if prefix is not None else "fewer nodes: no subnet is that large",
-            f"{spec.max_nodes} nodes take {spec.max_node_addresses} addresses with EFA interface type "
-            f"{spec.efa_interface_type}, other things {reserve}; this subnet has {addresses.usable(block)}",
-        )
+    for key, child in children:
+        yield from _leaves(child, (*path, key))
 
 
 def zone_warnings(spec: ClusterSpec, zone_id: str) -> Iterator[Violation]:
@@ -437,31 +363,21 @@ def zone_warnings(spec: ClusterSpec, zone_id: str) -> Iterator[Violation]:
             if kind is not None and zone_id not in kind.zones:
                 prefix = zone_id.partition("-")[0]
                 zones = sorted(kind.zones, key=lambda zone: (zone.partition("-")[0] != prefix, zone))
-                yield Violation(
-                    ("queues", q, "compute_resources", r, "instance_type"),
-                    resource.instance_type,
-                    "zones that offer it: " + ", ".join(zones),
-                    f"{zone_id} was not seen to",
-                )
+                allowed = "zones that offer it: " + ", ".join(zones)
+                elsewhere = resource.violation("instance_type", allowed, f"{zone_id} was not seen to")
+                yield from below(("queues", q, "compute_resources", r), [elsewhere])
 
 
-def _accepted_warning_violations(accepted: Iterable[AcceptedWarning]) -> Iterator[Violation]:
-    reasons = {
-        "passes": "its warnings stop no deployment, and need not be accepted",
-        "stops": "its warnings mean a broken cluster",
-    }
-    seen: set[str] = set()
+def _accepted_warning_violations(accepted: Sequence[AcceptedWarning]) -> Iterator[Violation]:
+    times = Counter(each.validator for each in accepted)
     for index, each in enumerate(accepted):
-        place, allowed = (index, "validator"), " or ".join(ACCEPTABLE)
-        if each.validator in seen:
-            yield Violation(place, each.validator, "each validator once", "it has one reason")
-        elif each.validator not in ACCEPTABLE:
-            known = VALIDATORS.get(each.validator)
-            reason = reasons[known.effect] if known else "no validator of this type warns of a cluster"
-            yield Violation(place, each.validator, allowed, reason)
-        seen.add(each.validator)
+        if each.validator not in ACCEPTABLE:
+            reason = "other warnings stop no deployment, mean a broken cluster, or do not exist"
+            yield from below((index,), [each.violation("validator", " or ".join(ACCEPTABLE), reason)])
+        elif times[each.validator] > 1:
+            yield from below((index,), [each.violation("validator", "each validator once", "it has one reason")])
         if not each.reason.strip():
-            yield Violation((index, "reason"), each.reason, "a sentence", "every report of the warning has it")
+            yield from below((index,), [each.violation("reason", "a sentence", "every report of the warning has it")])
 
 
 def image_warnings(spec: ClusterSpec) -> Iterator[Violation]:
@@ -474,10 +390,8 @@ def image_warnings(spec: ClusterSpec) -> Iterator[Violation]:
     for queue in spec.queues:
         nodes = sum(each.max_count for each in queue.compute_resources if each.instance_type in TRAINIUM_TYPES)
         if nodes > MOST_NODES_WITHOUT_IMAGE and spec.custom_ami is None and queue.name not in changed:
-            yield Violation(
-                ("custom_ami",),
-                None,
-                "an image with the Neuron software: make image, docs/images.md",
+            reason = (
                 f"each of the {nodes:,} nodes of {queue.name} downloads it when it starts, and ten that fail close the "
-                f"queue; up to {MOST_NODES_WITHOUT_IMAGE} nodes that is fine",
+                f"queue; up to {MOST_NODES_WITHOUT_IMAGE} nodes that is fine"
             )
+            yield spec.violation("custom_ami", "an image with the Neuron software: make image, docs/images.md", reason)

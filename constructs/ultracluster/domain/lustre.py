@@ -3,14 +3,13 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import combinations
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from ultracluster.domain.spec import Spec
-from ultracluster.domain.violations import Path, Violation
+from ultracluster.domain.violations import Path, Violation, below
 
 DeploymentType = Literal["SCRATCH_2", "PERSISTENT_1", "PERSISTENT_2"]
 Compression = Literal["LZ4", "NONE"]
@@ -41,7 +40,7 @@ _INCLUDED_METADATA_IOPS = ((1200, 1500), (2400, 3000), (9600, 6000))
 """Largest capacity in GiB, and the metadata IOPS that come with it."""
 
 _KMS_KEY_ARN = re.compile(r"arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/[A-Za-z0-9-]+")
-_PATH = re.compile(r"(/[A-Za-z0-9._+=@-]+)+")
+_PATH = re.compile(r"(/(?!\.{1,2}(/|$))[A-Za-z0-9._+=@-]+)+")
 _PREFIX = re.compile(r"([^/\x00-\x1f\x7f\x85\u2028\u2029]+/)*[^/\x00-\x1f\x7f\x85\u2028\u2029]+/?")
 
 # https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html
@@ -79,8 +78,8 @@ _RESERVED_MOUNT_DIRS = frozenset(
     }
 )
 _HOME = "/home"
-# aws-parallelcluster 3.16.1 pcluster/constants.py, DEFAULT_EPHEMERAL_DIR
 _SCRATCH = "/scratch"
+"""aws-parallelcluster 3.16.1 pcluster/constants.py, DEFAULT_EPHEMERAL_DIR."""
 
 
 class LustreSpec(Spec):
@@ -166,12 +165,12 @@ def growth_blocker(capacity_gib: tuple[int, int], metadata_iops: tuple[int | Non
 
 def violations(spec: LustreSpec) -> list[Violation]:
     """Return what FSx for Lustre or ParallelCluster would refuse, with paths relative to ``spec``."""
-    return [*_capacity(spec), *_throughput(spec), *_metadata_iops(spec), *_protection(spec), *_mount_dir(spec)]
+    return [*_sizes(spec), *_metadata_iops(spec), *_protection(spec), *_mount_dir(spec)]
 
 
 def mount_point_violations(path: Path, directory: str, *, example: str) -> list[Violation]:
     """Return why nothing may be mounted on a directory of a node."""
-    if not _is_plain_path(directory):
+    if not _PATH.fullmatch(directory):
         return [Violation(path, directory, f"an absolute path such as {example}", "a mount point")]
     if directory in _RESERVED_MOUNT_DIRS:
         return [Violation(path, directory, f"another directory, such as {example}", "ParallelCluster reserves it")]
@@ -185,18 +184,18 @@ def repository_violations(spec: LustreSpec, repositories: Sequence[DataRepositor
 
     Paths are relative to the object that holds ``data_repositories`` and ``file_system``.
     """
-    found: list[Violation] = []
+    broken: list[Violation] = []
     if len(repositories) > MAX_REPOSITORIES:
         allowed, reason = f"at most {MAX_REPOSITORIES}", "the number of data repository associations of one file system"
-        found.append(Violation(("data_repositories",), len(repositories), allowed, reason))
+        broken.append(Violation(("data_repositories",), len(repositories), allowed, reason))
     if repositories and spec.backup_retention_days:
-        path, reason = ("file_system", "backup_retention_days"), "FSx takes no backups of a file system linked to S3"
-        found.append(Violation(path, spec.backup_retention_days, "0 with data repositories", reason))
+        reason = "FSx takes no backups of a file system linked to S3"
+        backups = spec.violation("backup_retention_days", "0 with data repositories", reason)
+        broken += below(("file_system",), [backups])
     for index, repository in enumerate(repositories):
-        found += _repository(("data_repositories", index), repository)
-    for (_, first), (index, second) in combinations(enumerate(repositories), 2):
-        found += _pair(("data_repositories", index), first, second)
-    return found
+        others = [found for each in repositories[:index] for found in _overlaps(each, repository)]
+        broken += below(("data_repositories", index), [*_repository(repository), *others])
+    return broken
 
 
 def shared_storage_name(spec: LustreSpec, *, stack_name: str, subnet: Sequence[str]) -> str:
@@ -230,95 +229,70 @@ def shared_storage_name(spec: LustreSpec, *, stack_name: str, subnet: Sequence[s
     return f"fsx-{hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:12]}"
 
 
-def _capacity(spec: LustreSpec) -> list[Violation]:
-    capacity = spec.capacity_gib
-    if capacity == _SMALLEST_GIB or (capacity > 0 and capacity % _STEP_GIB == 0):
-        return []
-    allowed = f"{_SMALLEST_GIB}, {_STEP_GIB} or a multiple of {_STEP_GIB}"
-    return [Violation(("capacity_gib",), capacity, allowed, "the sizes FSx for Lustre offers on SSD")]
+def _sizes(spec: LustreSpec) -> Iterator[Violation]:
+    if spec.capacity_gib != _SMALLEST_GIB and (spec.capacity_gib <= 0 or spec.capacity_gib % _STEP_GIB != 0):
+        allowed = f"{_SMALLEST_GIB}, {_STEP_GIB} or a multiple of {_STEP_GIB}"
+        yield spec.violation("capacity_gib", allowed, "the sizes FSx for Lustre offers on SSD")
+    throughputs = _THROUGHPUTS[spec.deployment_type]
+    if spec.throughput_mbps_per_tib not in (throughputs or (None,)):
+        *smaller, largest = map(str, throughputs or ("null",))
+        allowed = f"{', '.join(smaller)} or {largest}" if smaller else largest
+        yield spec.violation("throughput_mbps_per_tib", allowed, f"the MB/s per TiB of {spec.deployment_type}")
 
 
-def _throughput(spec: LustreSpec) -> list[Violation]:
-    path, got, throughputs = (
-        ("throughput_mbps_per_tib",),
-        spec.throughput_mbps_per_tib,
-        _THROUGHPUTS[spec.deployment_type],
-    )
-    if got in (throughputs or (None,)):
-        return []
-    if not throughputs:
-        return [Violation(path, got, "null", "SCRATCH_2 has a fixed one")]
-    return [Violation(path, got, _one_of(throughputs), f"the MB/s per TiB of {spec.deployment_type}")]
-
-
-def _metadata_iops(spec: LustreSpec) -> list[Violation]:
-    path, iops = ("metadata_iops",), spec.metadata_iops
-    if iops is None:
-        return []
+def _metadata_iops(spec: LustreSpec) -> Iterator[Violation]:
+    included = included_metadata_iops(spec.capacity_gib)
+    if spec.metadata_iops is None:
+        return
     if spec.deployment_type != "PERSISTENT_2":
         reason = "only PERSISTENT_2 has a metadata configuration"
-        return [Violation(path, iops, f"null with {spec.deployment_type}", reason)]
-    if iops not in _METADATA_IOPS:
+        yield spec.violation("metadata_iops", f"null with {spec.deployment_type}", reason)
+    elif spec.metadata_iops not in _METADATA_IOPS:
         allowed = "null (automatic), 1500, 3000, 6000, 12000 or a multiple of 12000 up to 192000"
-        return [Violation(path, iops, allowed, "the steps of provisioned metadata IOPS")]
-    included = included_metadata_iops(spec.capacity_gib)
-    if iops < included:
+        yield spec.violation("metadata_iops", allowed, "the steps of provisioned metadata IOPS")
+    elif spec.metadata_iops < included:
         reason = f"what comes with {spec.capacity_gib} GiB at no cost; FSx wants it of a file system that grows"
-        return [Violation(path, iops, f"null (automatic), or at least {included}", reason)]
-    return []
+        yield spec.violation("metadata_iops", f"null (automatic), or at least {included}", reason)
 
 
 def _protection(spec: LustreSpec) -> Iterator[Violation]:
-    days, key = spec.backup_retention_days, spec.kms_key_arn
-    if days and not spec.persistent:
-        reason = "FSx backs up persistent file systems only"
-        yield Violation(("backup_retention_days",), days, "0 with SCRATCH_2", reason)
-    if key is not None and not spec.persistent:
-        reason = "scratch file systems are encrypted with FSx's own key"
-        yield Violation(("kms_key_arn",), key, "null with SCRATCH_2", reason)
-    elif key is not None and not _KMS_KEY_ARN.fullmatch(key):
+    if spec.backup_retention_days and not spec.persistent:
+        yield spec.violation("backup_retention_days", "0 with SCRATCH_2", "FSx backs up persistent file systems only")
+    if spec.kms_key_arn is not None and not spec.persistent:
+        yield spec.violation("kms_key_arn", "null with SCRATCH_2", "FSx's own key encrypts scratch file systems")
+    elif spec.kms_key_arn is not None and not _KMS_KEY_ARN.fullmatch(spec.kms_key_arn):
         allowed = "null or arn:aws:kms:REGION:ACCOUNT:key/ID"
-        yield Violation(("kms_key_arn",), key, allowed, "the ARN of a key, not of an alias")
+        yield spec.violation("kms_key_arn", allowed, "the ARN of a key, not of an alias")
 
 
 def _mount_dir(spec: LustreSpec) -> list[Violation]:
-    path = ("mount_dir",)
-    found = mount_point_violations(path, spec.mount_dir, example="/fsx")
-    if not found and overlap(spec.mount_dir, _SCRATCH):
-        allowed, reason = "a directory outside /scratch", "nodes mount their own NVMe disks there"
-        return [Violation(path, spec.mount_dir, allowed, reason)]
-    return found
+    broken = mount_point_violations(("mount_dir",), spec.mount_dir, example="/fsx")
+    if not broken and overlap(spec.mount_dir, _SCRATCH):
+        reason = "nodes mount their own NVMe disks there"
+        return [spec.violation("mount_dir", "a directory outside /scratch", reason)]
+    return broken
 
 
-def _repository(at: Path, repository: DataRepository) -> Iterator[Violation]:
-    if repository.path != "/" and not _is_plain_path(repository.path):
-        allowed = "/ or an absolute path such as /data"
-        yield Violation((*at, "path"), repository.path, allowed, "a directory of the file system")
+def _repository(repository: DataRepository) -> Iterator[Violation]:
+    if repository.path != "/" and not _PATH.fullmatch(repository.path):
+        yield repository.violation("path", "/ or an absolute path such as /data", "a directory of the file system")
     if repository.bucket is not None and not _BUCKET.fullmatch(repository.bucket):
         allowed = "null or the name of a general purpose bucket: 3 to 63 of a-z, 0-9, hyphen and dot"
-        yield Violation((*at, "bucket"), repository.bucket, allowed, "Amazon S3's rules for bucket names")
+        yield repository.violation("bucket", allowed, "Amazon S3's rules for bucket names")
     if repository.prefix and not _PREFIX.fullmatch(repository.prefix):
         allowed = "empty, or a prefix such as runs/2026 without leading or doubled slashes"
-        yield Violation((*at, "prefix"), repository.prefix, allowed, "it follows s3://BUCKET/")
-    for field, events in (("import_events", repository.import_events), ("export_events", repository.export_events)):
+        yield repository.violation("prefix", allowed, "it follows s3://BUCKET/")
+    for field in ("import_events", "export_events"):
+        events = getattr(repository, field)
         if len(set(events)) != len(events):
             allowed = "any of NEW, CHANGED, DELETED, each once"
-            yield Violation((*at, field), events, allowed, "the file events that FSx knows")
+            yield repository.violation(field, allowed, "the file events that FSx knows")
 
 
-def _pair(at: Path, first: DataRepository, second: DataRepository) -> Iterator[Violation]:
+def _overlaps(first: DataRepository, second: DataRepository) -> Iterator[Violation]:
     if overlap(first.path, second.path):
         allowed = f"a directory neither above nor below {first.path}"
-        yield Violation((*at, "path"), second.path, allowed, "each directory can be linked once")
+        yield second.violation("path", allowed, "each directory can be linked once")
     if first.bucket == second.bucket and overlap(f"/{first.prefix}", f"/{second.prefix}"):
         allowed = f"a prefix neither above nor below {first.prefix!r} of the same bucket"
-        yield Violation((*at, "prefix"), second.prefix, allowed, "each prefix can be linked once")
-
-
-def _is_plain_path(path: str) -> bool:
-    return bool(_PATH.fullmatch(path)) and not {".", ".."} & set(path.split("/"))
-
-
-def _one_of(values: Iterable[object]) -> str:
-    *most, last = (str(value) for value in values)
-    return f"{', '.join(most)} or {last}"
+        yield second.violation("prefix", allowed, "each prefix can be linked once")

@@ -1,7 +1,5 @@
 """Limits on names. Source: aws-parallelcluster 3.16.1, constants.py and validators/cluster_validators.py."""
 
-import re
-
 CLUSTER_NAME_MAX = 60
 CLUSTER_NAME_MAX_WITH_ACCOUNTING = 40
 CLUSTER_NAME_PATTERN = rf"[a-zA-Z][a-zA-Z0-9-]{{1,{CLUSTER_NAME_MAX - 1}}}"
@@ -22,8 +20,3 @@ def of_generation(name: str, generation: int) -> str:
 def longest_node_fqdn(cluster: str, queue: str, compute_resource: str, max_count: int) -> str:
     """Return the longest full domain name that a node of a compute resource gets."""
     return f"{queue}-dy-{compute_resource}-{max_count}.{cluster}.pcluster"
-
-
-def is_node_group_name(name: str) -> bool:
-    """Return whether a queue, compute resource or login pool may have this name."""
-    return re.fullmatch(NODE_GROUP_NAME_PATTERN, name) is not None and name != "default"

@@ -2,7 +2,7 @@ from ipaddress import IPv4Network
 
 import pytest
 
-from ultracluster.domain.addresses import block_violations, longest_prefix_for, parse, usable
+from ultracluster.domain.addresses import block_violations, parse, room_violations, usable
 
 
 def test_aws_keeps_five_addresses() -> None:
@@ -10,9 +10,21 @@ def test_aws_keeps_five_addresses() -> None:
     assert {block: usable(IPv4Network(block)) for block in counts} == counts
 
 
-def test_the_smallest_subnet_that_holds_them() -> None:
-    prefixes = {0: 28, 11: 28, 12: 27, 251: 24, 252: 23, 1911: 21, 15_036: 18, 65_531: 16, 65_532: None}
-    assert {addresses: longest_prefix_for(addresses) for addresses in prefixes} == prefixes
+@pytest.mark.parametrize(
+    ("needed", "allowed"),
+    [
+        (251, []),
+        (252, ["a /23 or larger"]),
+        (15_036, ["a /18 or larger"]),
+        (65_531, ["a /16 or larger"]),
+        (65_532, ["fewer nodes: no subnet is that large"]),
+    ],
+)
+def test_a_subnet_without_enough_addresses(needed: int, allowed: list[str]) -> None:
+    found = list(room_violations("private", "10.0.0.0/24", needed, "nodes take all"))
+    assert [each.allowed for each in found] == allowed
+    assert [each.reason for each in found] == ["nodes take all; this subnet has 251"] * len(allowed)
+    assert list(room_violations("private", "no block", needed, "nodes take all")) == [], "another rule reports it"
 
 
 def test_only_address_and_prefix_is_a_block() -> None:

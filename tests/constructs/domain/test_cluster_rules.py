@@ -27,7 +27,7 @@ from ultracluster.domain.cluster import (
     OperatingSystem,
     SlurmSpec,
 )
-from ultracluster.domain.cluster_rules import MODELLED_KEYS, subnet_violations, violations, zone_warnings
+from ultracluster.domain.cluster_rules import MODELLED_KEYS, violations, zone_warnings
 from ultracluster.domain.neuron import RELEASES
 from ultracluster.domain.violations import Violation, below
 
@@ -172,7 +172,10 @@ VIOLATIONS: list[tuple[ClusterSpec, str, str]] = [
         "queues",
         "at most 50 compute resources over all queues",
     ),
-    (with_queue(name="trn_1"), f"{TRN1_QUEUE}.name", "a lower-case letter, then letters"),
+    *[
+        (with_queue(name=name), f"{TRN1_QUEUE}.name", "a lower-case letter, then letters")
+        for name in ("", "1a", "-a", "A", "trn_1", "a.b", "a" * 26, "default", "a\n", "ä")
+    ],
     (cluster(queues=[changed(QUEUE, compute_resources=[])]), f"{TRN1_QUEUE}.compute_resources", "at least 1"),
     (
         with_queue(placement_group="fleet", existing_placement_group="mine"),
@@ -392,28 +395,6 @@ def test_an_override_may_not_hide_what_rules_rely_on() -> None:
 def test_permissions_and_logs_are_no_overrides(overrides: dict[str, Any]) -> None:
     """A pattern that is lost from MODELLED_KEYS would open these."""
     assert {each.path[0] for each in violations(cluster(overrides=overrides))} == {"overrides"}
-
-
-@pytest.mark.parametrize(
-    ("interface_type", "block", "reserve", "fits"),
-    [
-        ("efa-only", "10.0.0.0/24", 235, True),  # 16 + 235 = 251
-        ("efa-only", "10.0.0.0/24", 236, False),
-        ("efa", "10.0.0.0/24", 123, True),  # 16 x 8 + 123 = 251
-        ("efa", "10.0.0.0/24", 124, False),
-        ("efa", "not a block", 124, True),  # another rule reports it
-    ],
-)
-def test_the_private_subnet_holds_every_node(interface_type: str, block: str, reserve: int, fits: bool) -> None:
-    found = subnet_violations(cluster(efa_interface_type=interface_type), private_subnet_cidr=block, reserve=reserve)
-    assert [(each.path, each.allowed) for each in found] == (
-        [] if fits else [(("private_subnet_cidr",), "a /23 or larger")]
-    )
-
-
-def test_a_fleet_that_no_subnet_holds() -> None:
-    [found] = subnet_violations(with_nodes(max_count=70_000), private_subnet_cidr="10.0.0.0/16", reserve=0)
-    assert found.allowed == "fewer nodes: no subnet is that large"
 
 
 def test_a_zone_that_does_not_offer_a_type_is_a_warning() -> None:

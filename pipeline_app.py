@@ -2,16 +2,57 @@
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import aws_cdk as cdk
 
 from config import pipeline
-from config.settings import SettingsError
+from config.pipeline import Pipeline
+from config.settings import Settings, SettingsError
 from scripts import permissions
-from stacks.pipeline_composition import compose_pipeline
+from stacks.pipeline_access_stack import PipelineAccessStack
+from stacks.pipeline_stack import PipelineStack
 
 ROOT = Path(__file__).parent
+
+
+def compose(app: cdk.App, settings: Pipeline, deployments: Mapping[str, Settings], *, cdk_version: str) -> None:
+    """Add to an app what GitHub needs to deploy and, if there is a connection, the pipeline inside AWS.
+
+    Args:
+        app: Where to.
+        settings: Nothing is missing in them.
+        deployments: What each stage deploys, by its name. The pipeline's own stacks use the bootstrap of the first.
+        cdk_version: Version of the CDK command line that is pinned.
+    """
+    env = cdk.Environment(account=settings.account, region=settings.region)
+    qualifier = deployments[settings.stages[0].name].bootstrap.qualifier
+    PipelineAccessStack(
+        app,
+        "ultracluster-ci-access",
+        pipeline=settings,
+        deployments=deployments,
+        reviewing=permissions.reviewing(),
+        deploying=permissions.deploying(),
+        env=env,
+        synthesizer=cdk.DefaultStackSynthesizer(qualifier=qualifier),
+        description=f"Trn1 UltraCluster: roles for the workflows of {settings.repository}",
+    )
+    if settings.connection_arn is not None:
+        PipelineStack(
+            app,
+            "ultracluster-ci-pipeline",
+            pipeline=settings,
+            connection_arn=settings.connection_arn,
+            deployments=deployments,
+            reviewing=permissions.reviewing(),
+            checking=permissions.checking(),
+            cdk_version=cdk_version,
+            env=env,
+            synthesizer=cdk.DefaultStackSynthesizer(qualifier=qualifier),
+            description=f"Trn1 UltraCluster: deploys {settings.branch} of {settings.repository}",
+        )
 
 
 def main() -> None:
@@ -24,16 +65,8 @@ def main() -> None:
         sys.exit(str(error))
     if settings.missing:
         sys.exit("\n".join(f"pipeline.yaml: {each}" for each in settings.missing))
-    cdk_version = json.loads((ROOT / "package.json").read_text(encoding="utf-8"))["dependencies"]["aws-cdk"]
-    compose_pipeline(
-        app,
-        settings,
-        deployments,
-        reviewing=permissions.reviewing(),
-        checking=permissions.checking(),
-        deploying=permissions.deploying(),
-        cdk_version=cdk_version,
-    )
+    packages = json.loads((ROOT / "package.json").read_text(encoding="utf-8"))
+    compose(app, settings, deployments, cdk_version=packages["dependencies"]["aws-cdk"])
     app.synth()
 
 

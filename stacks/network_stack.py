@@ -5,8 +5,7 @@ from constructs import Construct
 
 from config.sections import ExistingVpc, NetworkSettings
 from config.settings import Settings
-from stacks.deployment_stack import DeploymentStack
-from stacks.log_retention import RETENTIONS
+from stacks.deployment_stack import RETENTIONS, DeploymentStack
 from ultracluster.network import Network, UltraClusterNetwork
 
 

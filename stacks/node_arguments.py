@@ -5,15 +5,8 @@ from ultracluster.domain.cluster import ClusterSpec, QueueSpec
 from ultracluster.domain.instance_types import has_efa
 
 
-def compute_node(spec: ClusterSpec, queue: QueueSpec, mount_dir: str, *, metrics: bool = False) -> dict[str, str]:
-    """Return the arguments for the compute nodes of a queue.
-
-    Args:
-        spec: A cluster without violations.
-        queue: One of its queues.
-        mount_dir: Where nodes mount the shared file system.
-        metrics: Whether nodes send metrics.
-    """
+def compute_node(spec: ClusterSpec, queue: QueueSpec, mount_dir: str, *, metrics: bool) -> dict[str, str]:
+    """Return the arguments for the compute nodes of a queue."""
     release = neuron.RELEASES[spec.neuron_sdk]
     arguments = {
         "queue": queue.name,
@@ -35,15 +28,8 @@ def compute_node(spec: ClusterSpec, queue: QueueSpec, mount_dir: str, *, metrics
     return arguments | _metrics(metrics)
 
 
-def head_node(spec: ClusterSpec, mount_dir: str, *, deployment: str, metrics: bool = False) -> dict[str, str]:
-    """Return the arguments for the head node, which makes the training environment.
-
-    Args:
-        spec: A cluster without violations.
-        mount_dir: Where nodes mount the shared file system.
-        deployment: Name of the deployment, for the tag of volumes that snapshots are taken of.
-        metrics: Whether nodes send metrics.
-    """
+def head_node(spec: ClusterSpec, mount_dir: str, *, deployment: str, metrics: bool) -> dict[str, str]:
+    """Return the arguments for the head node, which makes the training environment."""
     release, system = neuron.RELEASES[spec.neuron_sdk], neuron.SYSTEMS[spec.os]
     pytorch = release.pytorch[spec.pytorch]
     return {

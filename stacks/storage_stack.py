@@ -4,8 +4,7 @@ import aws_cdk as cdk
 from constructs import Construct
 
 from config.settings import Settings
-from stacks.deployment_stack import DeploymentStack
-from stacks.log_retention import RETENTIONS
+from stacks.deployment_stack import RETENTIONS, DeploymentStack
 from ultracluster.domain.cluster_configuration import LustreMount
 from ultracluster.domain.lustre import shared_storage_name
 from ultracluster.lustre import LustreFileSystem

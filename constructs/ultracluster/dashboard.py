@@ -21,11 +21,7 @@ _WORST = 10
 
 
 class Dashboard(Construct):
-    """Define the dashboard. Its graphs are by the minute, which CloudWatch keeps for 15 days.
-
-    Attributes:
-        name: Its name.
-    """
+    """Define the dashboard, alarms on top. Its graphs are by the minute, which CloudWatch keeps for 15 days."""
 
     def __init__(
         self,
@@ -37,16 +33,6 @@ class Dashboard(Construct):
         nat_gateway: NatGatewayMetrics | None,
         alarms: Sequence[cloudwatch.IAlarm],
     ) -> None:
-        """Define the dashboard.
-
-        Args:
-            scope: Parent.
-            construct_id: Name in the tree.
-            cluster: Graphs of its nodes are left out if these send no metrics.
-            file_system: What the cluster mounts.
-            nat_gateway: None for no graphs of it.
-            alarms: Shown on top.
-        """
         super().__init__(scope, construct_id)
         rows: list[list[cloudwatch.IWidget]] = [
             [cloudwatch.AlarmStatusWidget(title="Alarms", alarms=alarms, width=_ROW, height=3)]

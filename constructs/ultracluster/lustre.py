@@ -17,6 +17,12 @@ from ultracluster.network import Network
 class LustreFileSystem(Construct):
     """Define a file system in the private subnet, its security group, its log group and its links to S3.
 
+    The specifications break no rules of ``ultracluster.domain.lustre``. What is retained stays when it leaves the
+    stack, except in a creation that fails: file system, security group and bucket, together, because FSx's network
+    interfaces hold the group. Log group and links always go with the stack; the data of a link stays on both sides.
+    CloudFormation makes a new link before it removes the old one, so the bucket or prefix of a directory changes in two
+    deployments: first without the link, then with the new one.
+
     Attributes:
         file_system_id: Id of the file system.
         mount_name: What clients mount, after ``dns_name@tcp:/``.
@@ -39,22 +45,6 @@ class LustreFileSystem(Construct):
         log_retention: logs.RetentionDays,
         repositories: Sequence[DataRepository] = (),
     ) -> None:
-        """Define the file system.
-
-        Args:
-            scope: Parent.
-            construct_id: Name in the tree.
-            spec: A file system without ``violations``.
-            network: Its private subnet takes the file system.
-            vpc_cidr: The VPC's IPv4 range. ParallelCluster wants a rule that covers all of the cluster's subnets.
-            retain: Whether file system, security group and bucket stay when they leave the stack, except in a
-                creation that fails. FSx's network interfaces hold the security group, so it can go only with the
-                file system.
-            log_retention: How long FSx's reports are kept. They go with the stack in any case.
-            repositories: At most 8, without ``repository_violations``. A link goes with the stack in any case; the data
-                stays on both sides. CloudFormation makes a new link before it removes the old one, so the bucket or
-                prefix of a directory changes in two deployments: first without the link, then with the new one.
-        """
         super().__init__(scope, construct_id)
         stack = Stack.of(self)
         self._removal_policy = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE if retain else RemovalPolicy.DESTROY
@@ -71,7 +61,7 @@ class LustreFileSystem(Construct):
         self.file_system_id = file_system.ref
         self.mount_name = file_system.attr_lustre_mount_name
         self.dns_name = file_system.attr_dns_name
-        self.bucket: s3.Bucket | None = None
+        self.bucket = self._add_bucket() if any(each.bucket is None for each in repositories) else None
         links = Construct(self, "DataRepositories")
         for repository in repositories:
             self._add_link(links, repository)
@@ -126,11 +116,6 @@ class LustreFileSystem(Construct):
             arn_format=ArnFormat.COLON_RESOURCE_NAME,
         )
 
-    def _own_bucket(self) -> s3.Bucket:
-        if self.bucket is None:
-            self.bucket = self._add_bucket()
-        return self.bucket
-
     def _add_bucket(self) -> s3.Bucket:
         bucket = s3.Bucket(
             self,
@@ -154,31 +139,26 @@ class LustreFileSystem(Construct):
         return bucket
 
     def _add_link(self, scope: Construct, repository: DataRepository) -> None:
+        name, prefix = repository.bucket, repository.prefix.strip("/")
+        if name is None and self.bucket is not None:
+            name = self.bucket.bucket_name
+        kind = fsx.CfnDataRepositoryAssociation
+        imports = kind.AutoImportPolicyProperty(events=list(repository.import_events))
+        exports = kind.AutoExportPolicyProperty(events=list(repository.export_events))
+        events = kind.S3Property(
+            auto_import_policy=imports if repository.import_events else None,
+            auto_export_policy=exports if repository.export_events else None,
+        )
         # The id follows the directory: a link that moves in the list is still the same one.
-        link = fsx.CfnDataRepositoryAssociation(
+        link = kind(
             scope,
             repository.path.strip("/") or "Root",
             file_system_id=self.file_system_id,
             file_system_path=repository.path,
-            data_repository_path=_s3_uri(repository.bucket or self._own_bucket().bucket_name, repository.prefix),
+            data_repository_path=f"s3://{name}/{prefix}/" if prefix else f"s3://{name}",
             batch_import_meta_data_on_create=True,
-            s3=_event_policies(repository),
+            s3=events if repository.import_events or repository.export_events else None,
         )
-        if repository.bucket is None:
+        if repository.bucket is None and self.bucket is not None:
             # On the policy, too, and on what empties the bucket: the link must be gone first, or it fills it again.
-            link.node.add_dependency(self._own_bucket())
-
-
-def _s3_uri(bucket_name: str, prefix: str) -> str:
-    return f"s3://{bucket_name}/{prefix.strip('/')}/" if prefix else f"s3://{bucket_name}"
-
-
-def _event_policies(repository: DataRepository) -> fsx.CfnDataRepositoryAssociation.S3Property | None:
-    link = fsx.CfnDataRepositoryAssociation
-    imports, exports = list(repository.import_events), list(repository.export_events)
-    if not imports and not exports:
-        return None
-    return link.S3Property(
-        auto_import_policy=link.AutoImportPolicyProperty(events=imports) if imports else None,
-        auto_export_policy=link.AutoExportPolicyProperty(events=exports) if exports else None,
-    )
+            link.node.add_dependency(self.bucket)

@@ -1,7 +1,6 @@
 """Alarms and a dashboard for an UltraCluster: its nodes, its file system and its NAT gateway."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from aws_cdk import Duration, RemovalPolicy, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -23,26 +22,10 @@ _HELD_IDLE_SECONDS = 3600
 (https://awsdocs-neuron.readthedocs-hosted.com/en/latest/archive/nxd-training/bert.html)."""
 
 
-@dataclass(frozen=True)
-class _Trigger:
-    """When an alarm is raised.
-
-    Attributes:
-        threshold: Compared with each period's value.
-        periods: Periods in a row that must breach it.
-        missing: What a period without a value counts as
-            (https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarms-and-missing-data.html).
-        below: Whether values below the threshold breach it, instead of those that reach it.
-    """
-
-    threshold: float
-    periods: int
-    missing: cloudwatch.TreatMissingData
-    below: bool = False
-
-
 class Monitoring(Construct):
     """Define an SNS topic, the alarms that notify it, and a dashboard.
+
+    Metrics are found by the name of their cluster, which need not exist. There is no NAT gateway in an existing VPC.
 
     Attributes:
         topic: Notified of every alarm that is raised.
@@ -62,18 +45,6 @@ class Monitoring(Construct):
         emails: Sequence[str],
         dashboard: bool,
     ) -> None:
-        """Define alarms and dashboard.
-
-        Args:
-            scope: Parent.
-            construct_id: Name in the tree.
-            cluster: Its metrics are found by name; it need not exist.
-            file_system: What the cluster mounts.
-            nat_gateway: None in an existing VPC.
-            file_system_full_percent: The file system is nearly full from there on, of its nominal capacity.
-            emails: Addresses that the topic writes to. SNS asks each of them for a confirmation first.
-            dashboard: Whether there is one.
-        """
         super().__init__(scope, construct_id)
         stack = Stack.of(self)
         self._alarm_prefix = stack.stack_name
@@ -131,8 +102,6 @@ class Monitoring(Construct):
             self._add_alarm(
                 f"UncorrectableErrors-{queue}",
                 cluster.metric(metrics.UNCORRECTABLE_ERRORS, "Sum", queue=queue, minutes=5),
-                # Nodes come and go: one that does not report has no errors.
-                _Trigger(1, 1, cloudwatch.TreatMissingData.NOT_BREACHING),
                 f"A Neuron device in queue {queue} of {cluster.name} has uncorrectable errors: what was computed since "
                 "may be wrong. When its job ends, the node is drained and replaced, or its driver reloaded if that "
                 "repairs it. Restart the job from an earlier checkpoint. Which node: see the dashboard, or "
@@ -143,11 +112,11 @@ class Monitoring(Construct):
         self._add_alarm(
             "NodesHeldIdle",
             cluster.metric(metrics.HELD_IDLE, "Maximum", minutes=5),
-            _Trigger(_HELD_IDLE_SECONDS, 1, cloudwatch.TreatMissingData.NOT_BREACHING),
             f"A job has held a node of {cluster.name} for {hours} h and used none of its NeuronCores: it hangs, it "
             "compiles, or it needs no such node. Which nodes: `aws cloudwatch list-metrics --recently-active PT3H "
             f"--namespace {metrics.NAMESPACE} --metric-name {metrics.HELD_IDLE} --region {region}`; which job: `squeue "
             "--nodelist=NODE`. If it hangs: `scancel JOB`, or `scontrol requeue JOB` if it has checkpoints.",
+            threshold=_HELD_IDLE_SECONDS,
         )
 
     def _add_head_node_alarms(self, cluster: ClusterMetrics, region: str) -> None:
@@ -156,68 +125,84 @@ class Monitoring(Construct):
         self._add_alarm(
             "NodesDrained",
             cluster.metric(metrics.NODES_DRAINED, "Maximum", minutes=5),
-            _Trigger(1, 1, unknown),
             f"Health checks took nodes of {cluster.name} out of service. ParallelCluster replaces them, and jobs are "
             "requeued. Which and why: `sinfo --list-reasons` on the head node; later, `reason set to: ultracluster` in "
             "/var/log/slurmctld.log. Many nodes with one reason: `scontrol update partition=QUEUE state=down` first.",
+            missing=unknown,
         )
         self._add_alarm(
             "QueuesProtected",
             cluster.metric(metrics.QUEUES_PROTECTED, "Maximum", minutes=5),
-            _Trigger(1, 1, unknown),
             f"ParallelCluster closed a queue of {cluster.name}, because nodes kept failing to start. Why: "
             "/var/log/parallelcluster/clustermgtd on the head node, and the nodes' own logs, cloud-init-output, in the "
             "cluster's log group. Then: `pcluster update-compute-fleet --status START_REQUESTED "
             f"--cluster-name {cluster.name} --region {region}`.",
+            missing=unknown,
         )
         # It alarms on the way into INSUFFICIENT_DATA, its first state: silence before the first cluster alarms nobody.
         silent = self._add_alarm(
             "HeadNodeSilent",
             cluster.metric(metrics.QUEUES_PROTECTED, "SampleCount", minutes=5),
-            _Trigger(1, 1, cloudwatch.TreatMissingData.MISSING, below=True),
             f"INSUFFICIENT_DATA: the head node of {cluster.name} sends no metrics any more. If the cluster was "
             "destroyed, that is why. Else open a shell on it (output Connect of the cluster's stack): `journalctl "
             "--unit=ultracluster-metrics`. If it cannot be reached, its logs are in the newest log group of the output "
             f"LogGroupPrefix: `aws logs tail --region {region} ...`.",
+            below=True,
+            missing=cloudwatch.TreatMissingData.MISSING,
         )
         silent.add_insufficient_data_action(actions.SnsAction(self.topic))
 
     def _add_file_system_alarm(self, file_system: FileSystemMetrics, full_percent: int) -> None:
-        free_bytes = file_system.capacity_gib * _BYTES_PER_GIB * (100 - full_percent) / 100
         self._add_alarm(
             "FileSystemNearlyFull",
             file_system.metric("FreeDataStorageCapacity", "Sum"),
-            # A file system that is being changed reports nothing for a while, and is as full as it was.
-            _Trigger(free_bytes, 5, cloudwatch.TreatMissingData.IGNORE, below=True),
             # With its name: another file system makes another template, so that its id is read again.
             f"The file system {file_system.name} is more than {full_percent} % full, of its nominal capacity; jobs "
             "fail when it is full. Delete what is not needed, or raise `storage.file_system.capacity_gib` and deploy. "
             "What is full: `lfs df -h` on any node.",
+            threshold=file_system.capacity_gib * _BYTES_PER_GIB * (100 - full_percent) / 100,
+            below=True,
+            periods=5,
+            # A file system that is being changed reports nothing for a while, and is as full as it was.
+            missing=cloudwatch.TreatMissingData.IGNORE,
         )
 
     def _add_nat_gateway_alarm(self, nat_gateway: NatGatewayMetrics) -> None:
         self._add_alarm(
             "NatPortsExhausted",
             nat_gateway.metric("ErrorPortAllocation", "Sum", minutes=5),
-            _Trigger(1, 1, cloudwatch.TreatMissingData.NOT_BREACHING),
             # With its subnet's block: another subnet makes another gateway, and another template.
             f"The NAT gateway in {nat_gateway.subnet_cidr} had no port left for a new connection: nodes fail to fetch "
             "packages when many start at once. Raise `network.nat_addresses` and deploy.",
         )
 
-    def _add_alarm(self, name: str, metric: cloudwatch.Metric, trigger: _Trigger, description: str) -> cloudwatch.Alarm:
+    def _add_alarm(
+        self,
+        name: str,
+        metric: cloudwatch.Metric,
+        description: str,
+        *,
+        threshold: float = 1,
+        below: bool = False,
+        periods: int = 1,
+        missing: cloudwatch.TreatMissingData = cloudwatch.TreatMissingData.NOT_BREACHING,
+    ) -> cloudwatch.Alarm:
+        """Add an alarm that is raised after so many periods in a row at or above the threshold, or below it.
+
+        https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarms-and-missing-data.html
+        """
         operators = cloudwatch.ComparisonOperator
         alarm = metric.create_alarm(
             self,
             name,
             alarm_name=f"{self._alarm_prefix}-{name}",
             alarm_description=description,
-            threshold=trigger.threshold,
-            evaluation_periods=trigger.periods,
+            threshold=threshold,
+            evaluation_periods=periods,
             comparison_operator=(
-                operators.LESS_THAN_THRESHOLD if trigger.below else operators.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
+                operators.LESS_THAN_THRESHOLD if below else operators.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
             ),
-            treat_missing_data=trigger.missing,
+            treat_missing_data=missing,
         )
         alarm.add_alarm_action(actions.SnsAction(self.topic))
         self.alarms.append(alarm)

@@ -36,13 +36,7 @@ class Network:
     ) -> "Network":
         """Refer to a network that exists already, without asking the account about it.
 
-        Args:
-            scope: Where the references are put; nothing is created.
-            vpc_id: A VPC with DNS support and DNS hostnames.
-            cidr: The VPC's IPv4 range.
-            public_subnet_id: A subnet with a route to an internet gateway, that assigns public addresses.
-            private_subnet_id: A subnet with a route to a NAT gateway, or with the endpoints that the nodes need.
-            zone_id: The availability zone of both subnets, such as ``usw2-az4``.
+        The subnets have the routes, or endpoints, of those that are made here, and the VPC DNS support and hostnames.
         """
         vpc = ec2.Vpc.from_vpc_attributes(
             scope, "Vpc", vpc_id=vpc_id, vpc_cidr_block=cidr, availability_zones=[zone_id]
@@ -60,7 +54,9 @@ class UltraClusterNetwork(Construct):
     """Define a VPC with a public subnet (head node, NAT gateway) and a private one (compute nodes, file system).
 
     The subnets are placed by zone id. The stack around it must override ``availability_zones``, or CDK asks the
-    account for zone names that are never used.
+    account for zone names that are never used. Each of the 1 to 8 public addresses of the NAT gateway carries 55,000
+    connections to a destination (https://docs.aws.amazon.com/vpc/latest/userguide/nat-gateway-basics.html). Interface
+    endpoints are given by the service's short name, such as ``ssm`` or ``ecr.api``.
 
     Attributes:
         network: The VPC and its subnets.
@@ -80,20 +76,6 @@ class UltraClusterNetwork(Construct):
         interface_endpoints: Sequence[str],
         flow_log_retention: logs.RetentionDays | None,
     ) -> None:
-        """Define the network.
-
-        Args:
-            scope: Parent.
-            construct_id: Name in the tree.
-            zone_id: Availability zone id, such as ``usw2-az4``.
-            cidr: The VPC's IPv4 range.
-            public_subnet_cidr: Part of ``cidr``.
-            private_subnet_cidr: Part of ``cidr``.
-            nat_addresses: 1 to 8 public addresses of the NAT gateway; each carries 55,000 connections to a
-                destination (https://docs.aws.amazon.com/vpc/latest/userguide/nat-gateway-basics.html).
-            interface_endpoints: AWS services by short name, such as ``ssm`` or ``ecr.api``.
-            flow_log_retention: None for no flow logs.
-        """
         super().__init__(scope, construct_id)
         vpc = ec2.Vpc(
             self,

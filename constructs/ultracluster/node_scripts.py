@@ -50,9 +50,6 @@ class NodeScript:
         arguments: Its command line.
         bundles: Further directories, each a zip file of its own, by the name under which the script is told its
             address: ``name=s3://...``, after the arguments. Only nodes with this script may read them.
-
-    Raises:
-        ValueError: The directory has no such script.
     """
 
     directory: Path
@@ -60,29 +57,22 @@ class NodeScript:
     arguments: Sequence[str] = ()
     bundles: Mapping[str, Path] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        if not (self.directory / self.entry).is_file():
-            raise ValueError(f"node script: got {self.entry!r}; allowed: a file in {self.directory}")
+    @property
+    def directories(self) -> tuple[Path, ...]:
+        """All that nodes with this script may read."""
+        return (self.directory, *self.bundles.values())
 
 
 class NodeScripts(Construct):
     """Define the scripts of one cluster, and what its nodes may do beside what ParallelCluster allows.
 
-    All nodes may be reached by Session Manager, and read their own scripts. The head node may take commands, too.
+    All nodes may be reached by Session Manager, and read their own scripts. The head node may take commands, too. If a
+    KMS key of the customer encrypts the bucket of assets, nodes may decrypt by it, through S3 alone.
     """
 
     def __init__(
-        self, scope: Construct, construct_id: str, *, cluster_name: str, region: str, assets_key_arn: str | None = None
+        self, scope: Construct, construct_id: str, *, cluster_name: str, region: str, assets_key_arn: str | None
     ) -> None:
-        """Define the scope of the scripts.
-
-        Args:
-            scope: Parent.
-            construct_id: Name in the tree.
-            cluster_name: Part of the names of SSM parameters.
-            region: AWS Region of cluster and assets.
-            assets_key_arn: KMS key of the customer that encrypts the bucket of assets; None: there is none.
-        """
         super().__init__(scope, construct_id)
         self._cluster_name = cluster_name
         self._region = region
@@ -90,38 +80,32 @@ class NodeScripts(Construct):
         self._assets: dict[Path, assets.Asset] = {}
         self._queue_policies: dict[tuple[Path, ...], iam.ManagedPolicy] = {}
 
-    def of_queue(self, script: NodeScript | None) -> NodeActions:
+    def of_queue(self, script: NodeScript) -> NodeActions:
         """Return what compute nodes do for a script. Another script changes their OnNodeConfigured, in place.
 
         Queues that read the same share a policy: the stack of 50 queues has little room left.
         """
-        bundles = _bundles(script)
-        if bundles not in self._queue_policies:
+        if script.directories not in self._queue_policies:
             name = f"ComputeNodePolicy{len(self._queue_policies)}"
-            statements = [_allow(_SESSIONS), *self._read_assets(bundles)]
-            self._queue_policies[bundles] = self._policy(name, statements)
-        return NodeActions(
-            on_configured=self._run(script) if script else None,
-            policy_arns=[self._queue_policies[bundles].managed_policy_arn],
-        )
+            statements = [_allow(_SESSIONS), *self._read_assets(script.directories)]
+            self._queue_policies[script.directories] = self._policy(name, statements)
+        policy_arn = self._queue_policies[script.directories].managed_policy_arn
+        return NodeActions(on_configured=self._run(script), policy_arns=[policy_arn])
 
-    def of_head_node(self, script: NodeScript | None) -> NodeActions:
+    def of_head_node(self, script: NodeScript) -> NodeActions:
         """Return what the head node does for a script, when it is created and at each update of the cluster."""
         return self._launched("HeadNode", script, (*_SESSIONS, *_COMMANDS))
 
-    def of_login_nodes(self, script: NodeScript | None) -> NodeActions:
+    def of_login_nodes(self, script: NodeScript) -> NodeActions:
         """Return what login nodes do for a script."""
         return self._launched("LoginNodes", script, _SESSIONS)
 
-    def _launched(self, node_kind: str, script: NodeScript | None, actions: Iterable[str]) -> NodeActions:
+    def _launched(self, node_kind: str, script: NodeScript, actions: Iterable[str]) -> NodeActions:
         """Return what head or login nodes do for a script, which is named in an SSM parameter.
 
         ParallelCluster refuses any change of these nodes' OnNodeConfigured itself. It refuses other policies, too, as
         long as there are login nodes: the name of their policy in the template stays.
         """
-        channels = _allow(actions)
-        if script is None:
-            return NodeActions(policy_arns=[self._policy(f"{node_kind}Policy", [channels]).managed_policy_arn])
         run = self._run(script)
         scope = Construct(self, node_kind)
         parameter_name = f"/ultracluster/{self._cluster_name}/{node_kind}"
@@ -135,14 +119,13 @@ class NodeScripts(Construct):
         parameter = Stack.of(self).format_arn(
             service="ssm", region=self._region, resource="parameter", resource_name=parameter_name.removeprefix("/")
         )
-        launcher = self._action(_LAUNCHER, [parameter_name, self._region])
         statements = [
-            channels,
+            _allow(actions),
             _allow(["ssm:GetParameter"], [parameter]),
-            *self._read_assets((_LAUNCHER, _RUNNER, *_bundles(script))),
+            *self._read_assets((_LAUNCHER, _RUNNER, *script.directories)),
         ]
         return NodeActions(
-            on_configured=launcher,
+            on_configured=self._action(_LAUNCHER, [parameter_name, self._region]),
             on_updated=run if node_kind == "HeadNode" else None,
             policy_arns=[self._policy(f"{node_kind}Policy", statements).managed_policy_arn],
         )
@@ -177,18 +160,12 @@ class NodeScripts(Construct):
         return policy
 
     def _read_assets(self, paths: Sequence[Path]) -> list[iam.PolicyStatement]:
-        if not paths:
-            return []
         files = [self._asset(path) for path in paths]
         statements = [_allow(["s3:GetObject"], [file.bucket.arn_for_objects(file.s3_object_key) for file in files])]
         if self._assets_key_arn is not None:
             via_s3 = {"StringEquals": {"kms:ViaService": f"s3.{self._region}.amazonaws.com"}}
             statements.append(_allow(["kms:Decrypt"], [self._assets_key_arn], via_s3))
         return statements
-
-
-def _bundles(script: NodeScript | None) -> tuple[Path, ...]:
-    return (script.directory, *script.bundles.values()) if script else ()
 
 
 def _allow(

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from aws_cdk import CfnStack, CustomResource, Stack, Tags, Token
+from aws_cdk import CfnStack, CustomResource, Stack, Tags
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from constructs import Construct
@@ -30,6 +30,10 @@ class ParallelCluster(Construct):
     to change its tags, and running nodes hold the old one. So give the stack itself no tags, either, because
     CloudFormation would hand them down.
 
+    The specification has no violations (``ultracluster.domain.cluster_rules``); queues have their scripts by name. The
+    head node runs its script when it is created and at each update of the cluster; another script of login nodes
+    reaches new nodes.
+
     A warning of ParallelCluster's validators stops the deployment, except those of ``validator_warnings.suppressed``.
 
     Attributes:
@@ -48,42 +52,16 @@ class ParallelCluster(Construct):
         *,
         spec: ClusterSpec,
         network: Network,
-        security_groups: Sequence[ec2.ISecurityGroup] = (),
-        shared_storage: Sequence[LustreMount] = (),
-        head_node_script: NodeScript | None = None,
-        queue_scripts: Mapping[str, NodeScript] | None = None,
-        login_script: NodeScript | None = None,
-        assets_key_arn: str | None = None,
+        security_groups: Sequence[ec2.ISecurityGroup],
+        shared_storage: Sequence[LustreMount],
+        head_node_script: NodeScript,
+        queue_scripts: Mapping[str, NodeScript],
+        login_script: NodeScript,
+        assets_key_arn: str | None,
     ) -> None:
-        """Define the cluster.
-
-        Args:
-            scope: Parent.
-            construct_id: Name in the tree.
-            spec: A cluster without violations (``ultracluster.domain.cluster_rules``).
-            network: Where the nodes are.
-            security_groups: Groups that all nodes carry beside ParallelCluster's own.
-            shared_storage: File systems that all nodes mount.
-            head_node_script: Runs on the head node when it is created and at each update of the cluster.
-            queue_scripts: Script of the compute nodes, by queue.
-            login_script: Script of the login nodes; a changed one reaches new nodes.
-            assets_key_arn: KMS key of the customer that encrypts the CDK's bucket of assets; None: there is none. Nodes
-                may decrypt by it, through S3 alone.
-
-        Raises:
-            ValueError: The cluster has the name of its stack, or a script is for a queue that is not there.
-        """
         super().__init__(scope, construct_id)
         for key, value in spec.tags.items():
             Tags.of(self).add(key, value, exclude_resource_types=["AWS::EC2::PlacementGroup"])
-        stack = Stack.of(self)
-        if not Token.is_unresolved(stack.stack_name) and spec.name == stack.stack_name:
-            raise ValueError(f"cluster name {spec.name!r}: ParallelCluster makes a stack of that name; use another one")
-        queue_scripts = queue_scripts or {}
-        unknown = queue_scripts.keys() - {queue.name for queue in spec.queues}
-        if unknown:
-            raise ValueError(f"queue_scripts: got {sorted(unknown)}; allowed: {[queue.name for queue in spec.queues]}")
-
         scripts = NodeScripts(
             self, "Scripts", cluster_name=spec.name, region=spec.region, assets_key_arn=assets_key_arn
         )
@@ -98,7 +76,7 @@ class ParallelCluster(Construct):
             placement_groups={label: group.attr_group_name for label, group in self.placement_groups.items()},
             shared_storage=shared_storage,
             head_node_actions=scripts.of_head_node(head_node_script),
-            queue_actions={queue.name: scripts.of_queue(queue_scripts.get(queue.name)) for queue in spec.queues},
+            queue_actions={queue.name: scripts.of_queue(queue_scripts[queue.name]) for queue in spec.queues},
             login_actions=scripts.of_login_nodes(login_script) if spec.login_nodes else NodeActions(),
         )
         cluster = CustomResource(

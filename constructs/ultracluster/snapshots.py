@@ -18,21 +18,13 @@ class HeadNodeSnapshots(Construct):
     """Define a lifecycle policy of Amazon Data Lifecycle Manager and the role in which it makes and deletes snapshots.
 
     The policy's deletion, and a volume's, leaves the snapshots; then nothing deletes them any more
-    (https://docs.aws.amazon.com/ebs/latest/userguide/delete.html).
+    (https://docs.aws.amazon.com/ebs/latest/userguide/delete.html). An interval is 1, 2, 3, 4, 6, 8, 12 or 24 hours;
+    1 to 1000 snapshots of each volume are kept. The deployment is the value of `SNAPSHOT_TAG` on the volumes.
     """
 
     def __init__(
         self, scope: Construct, construct_id: str, *, deployment: str, interval_hours: int, retained: int
     ) -> None:
-        """Define the policy.
-
-        Args:
-            scope: Parent.
-            construct_id: Name in the tree.
-            deployment: Value of `SNAPSHOT_TAG` on the volumes.
-            interval_hours: 1, 2, 3, 4, 6, 8, 12 or 24.
-            retained: Snapshots of each volume that are kept, 1 to 1000; the oldest goes first.
-        """
         super().__init__(scope, construct_id)
         policy = dlm.CfnLifecyclePolicy
         policy(

@@ -77,19 +77,6 @@ def test_a_key_and_metadata_operations_of_ones_own(tmp_path: Path) -> None:
     assert metadata == {"Mode": "USER_PROVISIONED", "Iops": 12_000}
 
 
-def test_the_security_group_opens_the_lustre_ports_to_the_vpc_and_everything_outward(linked: Template) -> None:
-    name, group = linked.one(SECURITY_GROUP)
-    keys = ("IpProtocol", "FromPort", "ToPort", "CidrIp")
-    [egress] = group["Properties"]["SecurityGroupEgress"]
-
-    assert [tuple(rule[key] for key in keys) for rule in group["Properties"]["SecurityGroupIngress"]] == [
-        ("tcp", 988, 988, CIDR),
-        ("tcp", 1018, 1023, CIDR),
-    ]
-    assert (egress["IpProtocol"], egress["CidrIp"]) == ("-1", "0.0.0.0/0")
-    assert linked.properties(FILE_SYSTEM)["SecurityGroupIds"] == [{"Fn::GetAtt": [name, "GroupId"]}]
-
-
 @pytest.mark.parametrize("resource_type", [FILE_SYSTEM, SECURITY_GROUP, BUCKET, BUCKET_POLICY])
 def test_the_data_and_what_holds_it_are_kept_or_go_together(
     linked: Template, linked_throw_away: Template, resource_type: str

@@ -8,10 +8,9 @@ from typing import Any
 
 import aws_cdk as cdk
 
+import pipeline_app
 from config.pipeline import Pipeline, load
 from config.settings import Settings
-from scripts import permissions
-from stacks.pipeline_composition import compose_pipeline
 from tests.stacks.small_app import new_app
 
 FORK = Path(__file__).parents[1] / "fork"
@@ -34,15 +33,7 @@ def deployments(settings: Pipeline) -> dict[str, Settings]:
 
 
 def compose(app: cdk.App, settings: Pipeline, stages: dict[str, Settings] | None = None) -> None:
-    compose_pipeline(
-        app,
-        settings,
-        stages or deployments(settings),
-        reviewing=permissions.reviewing(),
-        checking=permissions.checking(),
-        deploying=permissions.deploying(),
-        cdk_version=CDK_VERSION,
-    )
+    pipeline_app.compose(app, settings, stages or deployments(settings), cdk_version=CDK_VERSION)
 
 
 def synthesize(settings: Pipeline, outdir: Path, stages: dict[str, Settings] | None = None) -> Path:

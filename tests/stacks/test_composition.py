@@ -58,12 +58,6 @@ def test_with_an_account_the_stacks_go_nowhere_else(tmp_path: Path) -> None:
     assert {entry["BucketName"] for entry in access} == {"cdk-hnb659fds-assets-210987654321-us-west-2"}
 
 
-def test_all_stacks_but_the_clusters_are_tagged_as_stacks(deployment: Deployment) -> None:
-    for part in set(PARTS) - {"cluster"}:
-        assert deployment.stack_properties(part)["tags"] == deployment.settings.tags
-    assert deployment.settings.tags
-
-
 def test_the_cluster_stack_has_no_tags_because_they_would_reach_its_placement_group(synth: Synth) -> None:
     deployment = synth("trn1-16")
     resources = deployment.cluster.body["Resources"].values()
@@ -139,12 +133,6 @@ def test_in_an_existing_vpc_everything_stands_in_its_subnets(in_existing_vpc: De
     assert in_existing_vpc.configuration["HeadNode"]["Networking"]["SubnetId"] == public
     assert [queue["Networking"]["SubnetIds"] for queue in in_existing_vpc.queues] == [[private]]
     assert VPC.items() <= in_existing_vpc.cluster.summary().items()
-
-
-def test_a_deployment_of_ours_warns_of_nothing_but_a_large_queue_without_an_image(deployment: Deployment) -> None:
-    warnings = [warning for template in deployment.templates.values() for warning in template.warnings]
-    large = deployment.cluster.summary()["max_nodes"] > 64
-    assert ["make image" in warning for warning in warnings] == [True] * large
 
 
 def test_a_bucket_of_the_deployment_is_in_the_outputs(tmp_path: Path) -> None:

@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 from stacks import node_arguments
-from tests.constructs.domain.specs import CLUSTER, NODES, changed, cluster, with_queue
+from tests.constructs.domain.specs import NODES, changed, cluster, with_queue
 
 OLDER = cluster(os="alinux2023", neuron_sdk="2.27.1", pytorch="2.8")
 
 
 def test_versions_are_those_of_the_release_and_of_the_system() -> None:
-    head_node = node_arguments.head_node(OLDER, "/fsx", deployment="trn1")
-    compute_node = node_arguments.compute_node(OLDER, OLDER.queues[0], "/fsx")
+    head_node = node_arguments.head_node(OLDER, "/fsx", deployment="trn1", metrics=False)
+    compute_node = node_arguments.compute_node(OLDER, OLDER.queues[0], "/fsx", metrics=False)
 
     assert (head_node["torch_neuronx"], head_node["torch_xla"]) == ("2.8.0.2.11.19912", "2.8.1")
     assert (head_node["user"], head_node["python"]) == ("ec2-user", "3.12")
     assert (compute_node["driver"], compute_node["runtime"]) == ("2.25.4.0", "2.29.40.0")
     assert (compute_node["kernels"], compute_node["broken_kernel"]) == ("6.12", "6.18")
-
-
-def test_login_nodes_get_no_release() -> None:
-    assert node_arguments.login_node(CLUSTER, "/fsx") == {"cluster": "trn1-16", "python": "3.12", "mount_dir": "/fsx"}
-
-
-def test_metrics_are_off_by_default() -> None:
-    assert "metrics" not in node_arguments.head_node(CLUSTER, "/fsx", deployment="trn1")
-    assert "metrics" not in node_arguments.compute_node(CLUSTER, CLUSTER.queues[0], "/fsx")
 
 
 def test_a_queue_knows_where_efa_is_off_on_a_type_that_has_it() -> None:
@@ -36,4 +27,4 @@ def test_a_queue_knows_where_efa_is_off_on_a_type_that_has_it() -> None:
         changed(NODES, name="none", efa=False, instance_type="trn1.2xlarge"),
     ]
     spec = with_queue(*nodes)
-    assert node_arguments.compute_node(spec, spec.queues[0], "/fsx")["without_efa"] == "off,off-too"
+    assert node_arguments.compute_node(spec, spec.queues[0], "/fsx", metrics=False)["without_efa"] == "off,off-too"

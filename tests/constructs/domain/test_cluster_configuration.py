@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
+import jmespath
 import pytest
 
 from tests.constructs.domain.specs import (
@@ -41,6 +41,7 @@ from ultracluster.domain.cluster_configuration import (
 from ultracluster.domain.validator_warnings import suppressed
 
 POLICIES = "arn:aws:iam::123456789012:policy/parallelcluster"
+NODES_OF_QUEUE = "Scheduling.SlurmQueues[0].ComputeResources[0]"
 SUBNETS = Bindings(public_subnet_id="subnet-public", private_subnet_id="subnet-private")
 
 
@@ -52,7 +53,7 @@ FULL = cluster(
     custom_ami="ami-0123456789abcdef0",
     tags={"project": "x", "owner": "y"},
     head_node=HeadNodeSpec(
-        instance_type="m6i.16xlarge", public=False, root_volume_gib=500, ssh_key_name="mine", ssh_cidr="10.0.0.0/8"
+        instance_type="m6i.16xlarge", public=False, root_volume_gib=500, ssh_key_name="mine", ssh_cidr="10[0].0.0/8"
     ),
     login_nodes=[LoginPoolSpec(name="login", count=2, public=True, grace_minutes=5)],
     queues=[
@@ -106,7 +107,7 @@ def test_a_cluster_with_every_choice_made() -> None:
         "HeadNode": {
             "InstanceType": "m6i.16xlarge",
             "Networking": {"SubnetId": "subnet-private", "AdditionalSecurityGroups": ["sg-1"]},
-            "Ssh": {"KeyName": "mine", "AllowedIps": "10.0.0.0/8"},
+            "Ssh": {"KeyName": "mine", "AllowedIps": "10[0].0.0/8"},
             "LocalStorage": {"RootVolume": {"Size": 500, "Encrypted": True, "VolumeType": "gp3"}},
             "CustomActions": {
                 "OnNodeConfigured": {"Script": "s3://assets/launcher.sh", "Args": ["p"]},
@@ -196,26 +197,6 @@ def test_a_cluster_with_every_choice_made() -> None:
     }
 
 
-def test_private_login_nodes_are_in_the_private_subnet() -> None:
-    pool = LoginPoolSpec(name="login", ssh_cidr="10.0.0.0/8")
-    [rendered] = render(cluster(login_nodes=[pool]), SUBNETS)["LoginNodes"]["Pools"]
-    assert rendered["Networking"]["SubnetIds"] == ["subnet-private"]
-    assert rendered["Ssh"] == {"AllowedIps": "10.0.0.0/8"}
-
-
-@pytest.mark.parametrize("key", [None, "mine"])
-def test_port_22_is_open_to_nobody_by_default(key: str | None) -> None:
-    ssh = render(with_head(ssh_key_name=key), SUBNETS)["HeadNode"]["Ssh"]
-    assert (ssh["AllowedIps"], ssh.get("KeyName")) == (NOBODY, key)
-
-
-def test_beside_an_included_file_there_are_no_slurm_settings_of_the_stack() -> None:
-    overrides = {"Scheduling": {"SlurmSettings": {"CustomSlurmSettingsIncludeFile": "s3://b/slurm.conf"}}}
-    settings = render(cluster(overrides=overrides), SUBNETS)["Scheduling"]["SlurmSettings"]
-    assert settings["CustomSlurmSettingsIncludeFile"] == "s3://b/slurm.conf"
-    assert "CustomSlurmSettings" not in settings
-
-
 RESERVED = changed(NODES, capacity_reservation_id=RESERVATION)
 
 
@@ -238,55 +219,38 @@ def test_the_placement_group_of_a_queue(spec: ClusterSpec, group: dict[str, Any]
     assert queue_of(spec)["Networking"].get("PlacementGroup") == group
 
 
+INCLUDED = {"Scheduling": {"SlurmSettings": {"CustomSlurmSettingsIncludeFile": "s3://b/slurm.conf"}}}
+PRIVATE_LOGINS = LoginPoolSpec(name="login", ssh_cidr="10[0].0.0/8")
+
+
 @pytest.mark.parametrize(
-    ("field", "value", "key"),
+    ("spec", "path", "expected"),
     [
-        ("capacity_reservation_id", RESERVATION, "CapacityReservationId"),
-        ("capacity_reservation_group_arn", "arn:x", "CapacityReservationResourceGroupArn"),
+        (CLUSTER, "HeadNode.Ssh", {"AllowedIps": NOBODY}),
+        (with_head(ssh_key_name="mine"), "HeadNode.Ssh", {"AllowedIps": NOBODY, "KeyName": "mine"}),
+        (with_head(shared_storage="efs"), "HeadNode.SharedStorageType", "Efs"),
+        (with_head(shared_storage="efs"), "HeadNode.SharedStorageEfsSettings.Encrypted", True),
+        (cluster(login_nodes=[PRIVATE_LOGINS]), "LoginNodes.Pools[0].Networking.SubnetIds", ["subnet-private"]),
+        (cluster(login_nodes=[PRIVATE_LOGINS]), "LoginNodes.Pools[0].Ssh", {"AllowedIps": "10[0].0.0/8"}),
+        (cluster(efa_interface_type="efa"), "DevSettings", {"EfaInterfaceType": "efa"}),
+        (cluster(overrides=INCLUDED), "Scheduling.SlurmSettings.CustomSlurmSettings", None),
+        (cluster(overrides=INCLUDED), "Scheduling.SlurmSettings.CustomSlurmSettingsIncludeFile", "s3://b/slurm.conf"),
+        (with_nodes(efa=False), f"{NODES_OF_QUEUE}.Efa.Enabled", False),
+        (with_nodes(instance_type="trn1.2xlarge"), f"{NODES_OF_QUEUE}.Efa.Enabled", False),
+        (
+            with_nodes(capacity_reservation_id=RESERVATION),
+            f"{NODES_OF_QUEUE}.CapacityReservationTarget",
+            {"CapacityReservationId": RESERVATION},
+        ),
+        (
+            with_nodes(capacity_reservation_group_arn="arn:x"),
+            f"{NODES_OF_QUEUE}.CapacityReservationTarget",
+            {"CapacityReservationResourceGroupArn": "arn:x"},
+        ),
     ],
 )
-def test_the_reservation_of_nodes(field: str, value: str, key: str) -> None:
-    [resource] = queue_of(with_nodes(**{field: value}))["ComputeResources"]
-    assert resource["CapacityReservationTarget"] == {key: value}
-
-
-@pytest.mark.parametrize(
-    ("instance_type", "efa", "enabled"),
-    [("trn1.32xlarge", None, True), ("trn1.32xlarge", False, False), ("trn1.2xlarge", None, False)],
-)
-def test_efa_is_on_by_default_where_the_type_has_it(instance_type: str, efa: bool | None, enabled: bool) -> None:
-    [resource] = queue_of(with_nodes(instance_type=instance_type, efa=efa))["ComputeResources"]
-    assert resource["Efa"] == {"Enabled": enabled}
-
-
-def test_the_interface_type_is_a_development_setting() -> None:
-    assert render(cluster(efa_interface_type="efa"), SUBNETS)["DevSettings"] == {"EfaInterfaceType": "efa"}
-
-
-def test_a_shared_home_on_efs_is_encrypted() -> None:
-    head = render(with_head(shared_storage="efs"), SUBNETS)["HeadNode"]
-    assert (head["SharedStorageType"], head["SharedStorageEfsSettings"]) == ("Efs", {"Encrypted": True})
-
-
-def scalars(value: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    if isinstance(value, dict):
-        for key, child in value.items():
-            yield from scalars(child, (*place, key))
-    elif isinstance(value, list):
-        for child in value:
-            yield from scalars(child, place)
-    else:
-        yield place, value
-
-
-def test_what_parallelcluster_does_not_read_back_from_strings_is_a_string() -> None:
-    free = [
-        value
-        for place, value in scalars(render(FULL, FULL_BINDINGS))
-        if {"CustomSlurmSettings", "Args", "Tags"} & set(place)
-    ]
-    assert len(free) == 3 + 5 + 4
-    assert all(isinstance(value, str) for value in free)
+def test_what_a_choice_becomes(spec: ClusterSpec, path: str, expected: object) -> None:
+    assert jmespath.search(path, render(spec, SUBNETS)) == expected
 
 
 def test_overrides_are_merged_last() -> None:

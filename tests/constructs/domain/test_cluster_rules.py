@@ -150,20 +150,13 @@ VIOLATIONS: list[tuple[ClusterSpec, str, str]] = [
     *[
         (with_ssh(ssh_cidr=cidr), place, allowed)
         for with_ssh, place in ((with_head, "head_node.ssh_cidr"), (with_logins, "login_nodes.0.ssh_cidr"))
-        for allowed, cidrs in (
-            ("a block of /8 or smaller", ("0.0.0.0/0", "0.0.0.0/7", "128.0.0.0/1")),
-            ("an IPv4 block", ("", "world", "203.0.113.5", "203.0.113.5/24", "fd00::/8", "pl-1", "pl-0123456789")),
-        )
-        for cidr in cidrs
+        for cidr, allowed in (("0.0.0.0/7", "a block of /8 or smaller"), ("pl-0123456789", "an IPv4 block"))
     ],
     (with_logins(11), "login_nodes", "at most 10 pools"),
     (with_logins(name="Login"), "login_nodes.0.name", "a lower-case letter"),
     (with_logins(instance_type="m7g.large"), "login_nodes.0.instance_type", "an x86 instance type"),
     # software
-    *[
-        (cluster(neuron_sdk=sdk), "neuron_sdk", "2.27.1 or 2.28.1")
-        for sdk in ("2.29.0", "2.30.0", "2.33.0", "2.28.0", "2.21.0", "latest")
-    ],
+    (cluster(neuron_sdk="2.29.0"), "neuron_sdk", "2.27.1 or 2.28.1"),
     # queues
     (cluster(queues=[]), "queues", "1 to 50 queues"),
     (cluster(queues=[changed(QUEUE, name=f"q{each}") for each in range(51)]), "queues", "1 to 50 queues"),
@@ -174,7 +167,7 @@ VIOLATIONS: list[tuple[ClusterSpec, str, str]] = [
     ),
     *[
         (with_queue(name=name), f"{TRN1_QUEUE}.name", "a lower-case letter, then letters")
-        for name in ("", "1a", "-a", "A", "trn_1", "a.b", "a" * 26, "default", "a\n", "ä")
+        for name in ("", "1a", "trn_1", "a" * 26, "default", "a\n")
     ],
     (cluster(queues=[changed(QUEUE, compute_resources=[])]), f"{TRN1_QUEUE}.compute_resources", "at least 1"),
     (
@@ -189,11 +182,11 @@ VIOLATIONS: list[tuple[ClusterSpec, str, str]] = [
             f"{TRN1_QUEUE}.custom_slurm_settings.{key}",
             "any",
         )
-        for key in ("oversubscribe", "OverSubscribe", "STATE", "Nodes", "SuspendTime")
+        for key in ("oversubscribe", "STATE")
     ],
     *[
         (cluster(slurm=SlurmSpec(custom_settings={key: "x"})), f"slurm.custom_settings.{key}", "any parameter")
-        for key in ("Prolog", "TREEWIDTH", "ResumeProgram", "GresTypes")
+        for key in ("Prolog", "TREEWIDTH")
     ],
     (
         with_database(slurm=SlurmSpec(custom_settings={"AccountingStorageHost": "db"})),
@@ -204,14 +197,7 @@ VIOLATIONS: list[tuple[ClusterSpec, str, str]] = [
     (with_nodes(min_count=17), f"{TRN1_NODES}.min_count", "at most max_count, 16"),
     (with_nodes(instance_type="c7gn.xlarge"), f"{TRN1_NODES}.instance_type", "an x86 instance type"),
     (with_nodes(instance_type="t3.nano"), f"{TRN1_NODES}.instance_type", "a type larger than micro"),
-    *[
-        (
-            with_nodes(instance_type=kind),
-            f"{TRN1_NODES}.instance_type",
-            "another family, or one of trn1.2xlarge, trn1.32",
-        )
-        for kind in ("trn1.16xlarge", "trn2.xlarge", "trn9.48xlarge")
-    ],
+    (with_nodes(instance_type="trn9.48xlarge"), f"{TRN1_NODES}.instance_type", "another family, or one of trn1.2xl"),
     (with_nodes(instance_type="trn1.2xlarge", efa=True), f"{TRN1_NODES}.efa", "false, or one of trn1.32xlarge, trn1n"),
     (with_nodes(instance_type="c6i.4xlarge", efa=True), f"{TRN1_NODES}.efa", "false, or one of"),
     # reservations, Capacity Blocks
@@ -225,10 +211,12 @@ VIOLATIONS: list[tuple[ClusterSpec, str, str]] = [
         for key, value in (("capacity_reservation_id", RESERVATION), ("capacity_reservation_group_arn", GROUP_ARN))
     ],
     *[
-        (with_queue(changed(NODES, name="free"), changed(NODES, **{key: value}), placement_group=label), place, allowed)
+        (
+            with_queue(changed(NODES, name="free"), changed(NODES, **{key: value}), placement_group="fleet"),
+            f"{TRN1_QUEUE}.placement_group",
+            "none, or existing_placement_group",
+        )
         for key, value in (("capacity_reservation_id", RESERVATION), ("capacity_reservation_group_arn", GROUP_ARN))
-        for label in ("fleet", "mine")
-        for place, allowed in ((f"{TRN1_QUEUE}.placement_group", "none, or existing_placement_group"),)
     ],
     *[
         (
@@ -252,7 +240,7 @@ VIOLATIONS: list[tuple[ClusterSpec, str, str]] = [
     (with_block(existing_placement_group="fleet"), f"{TRN1_QUEUE}.existing_placement_group", "none"),
     *[
         (with_queue(NODES, changed(NODES, name="t", instance_type=kind), **{key: "g"}), f"{TRN1_QUEUE}.{key}", "none")
-        for kind in ("t2.medium", "t3.medium", "t3a.2xlarge")
+        for kind in ("t2.medium", "t3a.2xlarge")
         for key in ("placement_group", "existing_placement_group")
     ],
     # accepted warnings

@@ -1,11 +1,5 @@
 from ultracluster.domain import slurm
 
-
-def test_reserved_settings_are_in_lower_case_in_which_they_are_compared() -> None:
-    reserved = slurm.RESERVED_CLUSTER_SETTINGS | slurm.RESERVED_ACCOUNTING_SETTINGS | slurm.RESERVED_QUEUE_SETTINGS
-    assert [name for name in reserved if name != name.lower()] == []
-
-
 OWN = ",".join(f"{name}={value}" if value else name for name, value in slurm.SCHEDULER_PARAMETERS.items())
 
 
@@ -23,7 +17,3 @@ def test_a_parameter_of_the_scheduler_that_is_given_wins_and_the_others_stay() -
     given = {"schedulerparameters": "defer, Default_Queue_Depth=50,"}
     expected = OWN.replace("default_queue_depth=2000", "default_queue_depth=50")
     assert slurm.custom_settings(given) == {"SchedulerParameters": f"{expected},defer"}
-
-
-def test_no_setting_of_the_stack_is_one_that_parallelcluster_keeps() -> None:
-    assert not {name.lower() for name in slurm.custom_settings({})} & slurm.RESERVED_CLUSTER_SETTINGS

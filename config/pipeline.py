@@ -9,14 +9,14 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationError, ValidationInfo, field_validator
+from pydantic import Field, ValidationError
 
 from config import settings
-from config.messages import SettingsError, broken_rule, error_path, text_of
+from config.messages import SettingsError, error_path, text_of
 from config.settings import Settings
 from config.yaml_source import YamlSource
 from ultracluster.domain.spec import Spec
-from ultracluster.domain.violations import Violation, below
+from ultracluster.domain.violations import Violation
 
 PATH = Path(__file__).parents[1] / "pipeline.yaml"
 SCHEMA_PATH = Path(__file__).with_name("pipeline.schema.json")
@@ -77,28 +77,6 @@ class Pipeline(Spec):
     ) = None
     """Connection to GitHub for the pipeline inside AWS; null: no such pipeline."""
 
-    @field_validator("stages")
-    @classmethod
-    def _check_stages(cls, stages: list[Stage]) -> list[Stage]:
-        for key in ("name", "environment"):
-            values = Counter(getattr(stage, key) for stage in stages)
-            twice = [value for value, count in values.items() if count > 1]
-            if twice:
-                allowed, reason = f"another {key} for each stage", "one would overwrite the other"
-                raise broken_rule(Violation((), twice[0], allowed, reason))
-        if READ in {stage.name for stage in stages}:
-            raise broken_rule(Violation((), READ, "any other name", "it is the name for the role of pull requests"))
-        return stages
-
-    @field_validator("oidc_provider_arn")
-    @classmethod
-    def _check_provider(cls, arn: str | None, info: ValidationInfo) -> str | None:
-        account = info.data.get("account")
-        if arn is not None and account is not None and f"::{account}:" not in arn:
-            allowed, reason = f"a provider of account {account}", "a role trusts those of its own account alone"
-            raise broken_rule(Violation((), arn, allowed, reason))
-        return arn
-
     @property
     def missing(self) -> list[str]:
         """What has to be filled in before anything can be deployed, a sentence each."""
@@ -110,7 +88,17 @@ class Pipeline(Spec):
         return missing
 
 
-def _violations_of_stages(pipeline: Pipeline, folder: Path) -> Iterator[Violation]:
+def _violations(pipeline: Pipeline, folder: Path) -> Iterator[Violation]:
+    arn, account, names = pipeline.oidc_provider_arn, pipeline.account, [stage.name for stage in pipeline.stages]
+    if arn is not None and account is not None and f"::{account}:" not in arn:
+        reason = "a role trusts those of its own account alone"
+        yield pipeline.violation("oidc_provider_arn", f"a provider of account {account}", reason)
+    for key, values in (("name", names), ("environment", [stage.environment for stage in pipeline.stages])):
+        for value, count in Counter(values).items():
+            if count > 1:
+                yield Violation(("stages",), value, f"another {key} for each stage", "one would overwrite the other")
+    if READ in names:
+        yield Violation(("stages",), READ, "any other name", "it is the name for the role of pull requests")
     known = sorted(path.stem for path in folder.glob("*.yaml"))
     first_of_name: dict[str, int] = {}
     for index, stage in enumerate(pipeline.stages):
@@ -118,21 +106,18 @@ def _violations_of_stages(pipeline: Pipeline, folder: Path) -> Iterator[Violatio
         if stage.environment not in known:
             yield Violation(place, stage.environment, ", ".join(known), "files in config/")
             continue
-        deployed = stage.settings(folder)
-        yield from below(("stages", index), _violations_of_stage(pipeline, stage, deployed))
+        deployed, file = stage.settings(folder), f"config/{stage.environment}.yaml says so"
+        if deployed.region != pipeline.region:
+            yield Violation(
+                place, deployed.region, f"region {pipeline.region}", f"{file}; all stages are in one Region"
+            )
+        if deployed.account not in (None, account):
+            reason = f"{file}; all stages are in one account"
+            yield Violation(place, deployed.account, f"account null or {account}", reason)
         first = first_of_name.setdefault(deployed.name, index)
         if first != index:
-            reason = f"config/{stage.environment}.yaml says so, as does that of stages[{first}]: the same stacks"
+            reason = f"{file}, as does that of stages[{first}]: the same stacks"
             yield Violation(place, deployed.name, "another deployment name for each stage", reason)
-
-
-def _violations_of_stage(pipeline: Pipeline, stage: Stage, deployed: Settings) -> Iterator[Violation]:
-    if deployed.region != pipeline.region:
-        reason = f"config/{stage.environment}.yaml says so, and all stages are in one Region"
-        yield Violation(("environment",), deployed.region, f"region {pipeline.region}", reason)
-    if deployed.account not in (None, pipeline.account):
-        reason = f"config/{stage.environment}.yaml says so, and all stages are in one account"
-        yield Violation(("environment",), deployed.account, f"account null or {pipeline.account}", reason)
 
 
 @cache
@@ -156,7 +141,7 @@ def load(path: Path = PATH) -> Pipeline:
     except ValidationError as error:
         texts = [(error_path(each), text_of(each, _schema())) for each in error.errors()]
         raise SettingsError(source.report(texts)) from None
-    if violations := list(_violations_of_stages(pipeline, path.with_name("config"))):
+    if violations := list(_violations(pipeline, path.with_name("config"))):
         raise SettingsError(source.report((each.path, str(each)) for each in violations))
     return pipeline
 

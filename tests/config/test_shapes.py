@@ -7,40 +7,55 @@ from typing import Any
 import pytest
 
 from config.sections import MonitoringSettings
-from tests.config.settings_files import QUEUE, Write, outcome, with_values
+from tests.config.settings_files import QUEUE, RESOURCE, Write, outcome, with_values
 
 IN_QUOTES = "should be a valid string, put it in quotes"
-A_VPC = {"vpc_id": "vpc-01234567", "public_subnet_id": "subnet-01234567", "private_subnet_id": "subnet-76543210"}
+VPC = {"vpc_id": "vpc-01234567", "public_subnet_id": "subnet-01234567", "private_subnet_id": "subnet-76543210"}
 
-WRONG: list[tuple[str, Any, str]] = [
-    ("name", "Trn1", "should match pattern '^[a-z][a-z0-9-]{1,39}$' (Name of the"),
-    ("name", 16, IN_QUOTES),
-    ("account", 123456789012, IN_QUOTES),
-    ("tags[1]", "trn1", IN_QUOTES),
+MESSAGES: list[tuple[str, Any, str]] = [
+    ("name", "Trn1", "got 'Trn1'; should match pattern '^[a-z][a-z0-9-]{1,39}$' (Name of the"),
+    ("name", 16, f"got 16; {IN_QUOTES} (Name of the"),
+    ("account", 123456789012, f"got 123456789012; {IN_QUOTES}"),
+    (
+        "zone_id",
+        [1],
+        "got [1]; should be a valid string (Availability zone id, the same place in every account (a zone",
+    ),
+    ("tags.a", 1, f"got 1; {IN_QUOTES}"),
     ("tags.a", "x" * 257, "should have at most 256 characters"),
     ("tags", ["project"], "should be a mapping"),
+    ("tags", {1: "trn1"}, IN_QUOTES),
     ("termination_protection[0]", "all", "should be 'network', 'storage', 'cluster' or 'monitoring'"),
     ("termination_protection", "network", "should be a list"),
-    ("network.nat_addresses", 0, "greater than or equal to 1"),
+    ("network.nat_addresses", 9, "got 9; should be less than or equal to 8 (Public addresses of the NAT gateway; each"),
     *[("network.nat_addresses", each, "should be a valid integer (Public") for each in ("1", 1.0, True)],
-    ("network.existing", {**A_VPC, "vpc_id": "vpc-1"}, "should match pattern '^vpc-[0-9a-f]{8,17}$' (Id of the VPC"),
+    ("network.existing.vpc_id", "vpc-1", "should match pattern '^vpc-[0-9a-f]{8,17}$' (Id of the VPC"),
     ("storage.retain", "keep", "should be a valid boolean"),
     ("cluster.parallelcluster_version", "3.16.3", "should be '3.16.1' (Version of ParallelCluster; another one means"),
-    ("cluster.login_nodes", [{"name": "login", "grace_minutes": 2}], "greater than or equal to 3"),
-    (f"{QUEUE}.placement_group", "Fleet", "should match pattern '^[a-z][a-z0-9-]{0,24}$' (Label of a cluster"),
-    (f"{QUEUE}.custom_slurm_settings", {"MaxNodes": 4}, IN_QUOTES),
     ("cluster.slurm", [], "should be a mapping"),
+    (f"{QUEUE}.custom_slurm_settings.MaxNodes", 4, IN_QUOTES),
+    ("network.nat_adresses", 1, "unknown key; did you mean nat_addresses? allowed: cidr, existing, "),
+    ("storage.zzz", True, "unknown key; allowed: data_repositories, file_system, retain"),
+    (f"{RESOURCE}.max_counts", 16, "unknown key; did you mean max_count? allowed: "),
+    (f"{QUEUE}.compute_resources[0]", {"name": "r"}, "missing; this key is required (Nodes at most)"),
 ]
-"""One of each kind of message; patterns, ranges and choices of all settings are in config/schema.json."""
+"""One of each kind; patterns, ranges and choices of all settings are in config/schema.json."""
 
 
-@pytest.mark.parametrize(("place", "value", "expected"), WRONG, ids=range(len(WRONG)))
-def test_wrong_shapes(write: Write, place: str, value: Any, expected: str) -> None:
-    key = "tags" if place == "tags[1]" else place
-    [line] = outcome(write(with_values({key: {1: value} if place == "tags[1]" else value})))
-    found, _, text = line.partition("settings.yaml:")[2].partition(": ")[2].partition(": got ")
-    assert found == place or (isinstance(value, dict | list) and found.startswith(place))
-    assert expected in text
+@pytest.mark.parametrize(("place", "value", "message"), MESSAGES, ids=range(len(MESSAGES)))
+def test_the_message_about_a_wrong_value(write: Write, place: str, value: Any, message: str) -> None:
+    whole = {"network.existing": VPC} if place.startswith("network.existing") else {}
+    [line] = outcome(write(with_values({**whole, place: value})))
+    reported, _, text = line.partition("settings.yaml:")[2].partition(": ")[2].partition(": ")
+    assert reported.startswith(place)
+    assert message in text
+
+
+@pytest.mark.parametrize("place", ["region", "cluster.head_node.ssh_cidr"], ids=["a shape", "a rule"])
+def test_a_long_value_is_cut(write: Write, place: str) -> None:
+    [line] = outcome(write(with_values({place: "x" * 900_000})))
+    assert f"got '{'x' * 199}...; " in line
+    assert len(line) < 500
 
 
 @pytest.mark.parametrize(

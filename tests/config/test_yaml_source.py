@@ -32,12 +32,6 @@ def source(tmp_path: Path) -> YamlSource:
     return YamlSource.read(path)
 
 
-def test_values_are_those_of_yaml(source: YamlSource) -> None:
-    assert source.value["network"] == {"cidr": "a", "nat": 1}
-    assert source.value["queues"][1] == {"name": "p"}
-    assert source.value["merged"] == {"kind": "c"}
-
-
 def test_the_line_of_a_place_or_of_what_is_around_it(source: YamlSource) -> None:
     lines: dict[tuple[str | int, ...], int] = {
         ("name",): 2,

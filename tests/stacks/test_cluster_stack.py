@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,10 @@ from stacks import cluster_stack
 from tests.stacks.deployments import Deployment, Raw, deploy, edited
 from tests.stacks.small_app import flat
 
-Synth = Callable[[str], Deployment]
-
 CLUSTER = "Custom::PclusterCluster"
 PROVIDER = "AWS::CloudFormation::Stack"
 POLICY = "AWS::IAM::ManagedPolicy"
 PARAMETER = "AWS::SSM::Parameter"
-BUCKET = "cdk-hnb659fds-assets-${AWS::AccountId}-us-west-2"
 
 
 def with_login_nodes(raw: Raw) -> None:
@@ -29,13 +25,6 @@ def with_login_nodes(raw: Raw) -> None:
 @pytest.fixture(scope="module")
 def with_logins(tmp_path_factory: pytest.TempPathFactory) -> Deployment:
     return deploy(edited("trn1-16", with_login_nodes), tmp_path_factory.mktemp("logins"))
-
-
-def key_of(address: Any) -> str:
-    """Return the object key of an S3 address in the bucket of assets."""
-    bucket, _, key = flat(address).removeprefix("s3://").rpartition("/")
-    assert bucket == BUCKET
-    return key
 
 
 def launched(deployment: Deployment, node: dict[str, Any]) -> dict[str, Any]:
@@ -66,9 +55,6 @@ def nodes(deployment: Deployment) -> list[dict[str, Any]]:
 
 def pools(deployment: Deployment) -> list[dict[str, Any]]:
     return list(deployment.configuration.get("LoginNodes", {}).get("Pools", []))
-
-
-# --- the custom resource and its provider ---
 
 
 def test_the_provider_may_see_the_secrets_that_the_settings_name_as_its_validators_do(tmp_path: Path) -> None:
@@ -106,45 +92,30 @@ def test_the_cluster_comes_after_everything_that_it_needs_and_goes_before(deploy
     assert {resources[found]["Type"] for found in needs(name)} >= {PROVIDER, POLICY, PARAMETER}
 
 
-# --- access ---
-
-
-# --- scripts ---
-
-
-def assets(deployment: Deployment) -> list[dict[str, Any]]:
-    """Return the assets that a deployment of the cluster's stack uploads."""
-    path = deployment.directory / f"{deployment.stack_name('cluster')}.assets.json"
-    return list(json.loads(path.read_text(encoding="utf-8"))["files"].values())
-
-
-def object_keys(asset: dict[str, Any]) -> set[str]:
-    return {target["objectKey"] for target in asset["destinations"].values()}
-
-
 def files(directory: Path) -> dict[str, bytes]:
     paths = [path for path in directory.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
     return {str(path.relative_to(directory)): path.read_bytes() for path in paths}
 
 
-def unpacked(deployment: Deployment, key: str) -> dict[str, bytes]:
-    """Return what is in the zip file that a deployment uploads under an object key."""
-    [asset] = [each for each in assets(deployment) if key in object_keys(each)]
-    assert asset["source"]["packaging"] == "zip"
-    return files(deployment.directory / asset["source"]["path"])
+def uploaded(deployment: Deployment, address: Any) -> dict[str, bytes]:
+    """Return what is in the zip file that a deployment uploads to an S3 address."""
+    key = flat(address).rpartition("/")[2]
+    path = deployment.directory / f"{deployment.stack_name('cluster')}.assets.json"
+    [source] = [
+        asset["source"]
+        for asset in json.loads(path.read_text(encoding="utf-8"))["files"].values()
+        if key in [target["objectKey"] for target in asset["destinations"].values()]
+    ]
+    assert source["packaging"] == "zip"
+    return files(deployment.directory / source["path"])
 
 
-def test_the_bundle_is_the_directory_of_scripts(with_logins: Deployment) -> None:
-    [key] = {key_of(run_with(with_logins, node)[0]) for node in nodes(with_logins)}
-
-    assert unpacked(with_logins, key) == files(cluster_stack._NODE_SCRIPTS)
-
-
-def test_only_the_head_node_has_the_training_programs(with_logins: Deployment) -> None:
+def test_nodes_have_the_scripts_and_the_head_node_alone_the_training_programs(with_logins: Deployment) -> None:
     head_node, *others = nodes(with_logins)
-    key = key_of(arguments_of(with_logins, head_node)["jobs"])
 
-    assert unpacked(with_logins, key) == files(cluster_stack._JOB_SCRIPTS)
+    for node in nodes(with_logins):
+        assert uploaded(with_logins, run_with(with_logins, node)[0]) == files(cluster_stack._NODE_SCRIPTS)
+    assert uploaded(with_logins, arguments_of(with_logins, head_node)["jobs"]) == files(cluster_stack._JOB_SCRIPTS)
     assert all("jobs" not in arguments_of(with_logins, node) for node in others)
 
 
@@ -157,31 +128,10 @@ def test_scripts_get_the_arguments_that_they_require_and_none_that_they_refuse(w
         assert required <= arguments_of(with_logins, node).keys() <= required | optional
 
 
-# --- the head node is for life ---
-
-
-def for_life(deployment: Deployment) -> dict[str, Any]:
-    """Return what ParallelCluster never changes in a cluster that exists (``update_policy`` in its schema)."""
-    configuration = deployment.configuration
-    head_node = configuration["HeadNode"]
-    return {
-        "ClusterName": deployment.request["ClusterName"],
-        "ServiceToken": deployment.request["ServiceToken"],
-        "TemplateURL": deployment.cluster.properties(PROVIDER)["TemplateURL"],
-        **{key: configuration[key] for key in ("Region", "Image", "Imds")},
-        "OnNodeConfigured": head_node["CustomActions"]["OnNodeConfigured"],
-        "LoginNodes": {pool["Name"]: pool["CustomActions"] for pool in pools(deployment)},
-        "SubnetId": head_node["Networking"]["SubnetId"],
-        "KeyName": head_node["Ssh"].get("KeyName"),
-        **{f"HeadNode.{key}": head_node[key] for key in ("InstanceType", "LocalStorage", "Imds")},
-    }
-
-
-def test_login_nodes_come_and_go_without_a_change_of_what_is_for_life(synth: Synth, with_logins: Deployment) -> None:
-    without, having = for_life(synth("trn1-16")), for_life(with_logins)
-
-    assert (without.pop("LoginNodes"), list(having.pop("LoginNodes"))) == ({}, ["login"])
-    assert json.dumps(without) == json.dumps(having)
+def for_life(deployment: Deployment) -> list[Any]:
+    """Return what ParallelCluster never changes of scripts while there are such nodes."""
+    on_configured = deployment.configuration["HeadNode"]["CustomActions"]["OnNodeConfigured"]
+    return [on_configured, *(pool["CustomActions"] for pool in pools(deployment))]
 
 
 def test_a_change_of_scripts_leaves_what_is_for_life(
@@ -195,7 +145,7 @@ def test_a_change_of_scripts_leaves_what_is_for_life(
 
     after = deploy(with_logins.settings, tmp_path / "cdk.out")
 
-    assert json.dumps(for_life(after)) == json.dumps(for_life(with_logins))
+    assert for_life(after) == for_life(with_logins)
     for old, new in zip(nodes(with_logins), nodes(after), strict=True):
         assert run_with(after, new)[0] != run_with(with_logins, old)[0]
         assert run_with(after, new)[1:] == run_with(with_logins, old)[1:]
@@ -212,7 +162,7 @@ def test_a_changed_job_runs_the_head_nodes_script_again_and_concerns_no_other_no
     after = deploy(with_logins.settings, tmp_path / "cdk.out")
     (old_head, *old), (new_head, *new) = nodes(with_logins), nodes(after)
 
-    assert json.dumps(for_life(after)) == json.dumps(for_life(with_logins))
-    assert json.dumps(new) == json.dumps(old)
+    assert for_life(after) == for_life(with_logins)
+    assert new == old
     assert new_head["CustomActions"]["OnNodeUpdated"] != old_head["CustomActions"]["OnNodeUpdated"]
     assert launched(after, new_head) != launched(with_logins, old_head)

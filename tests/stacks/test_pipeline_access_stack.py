@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -46,56 +47,40 @@ def entered(template: Template, job: Job) -> set[str]:
 @pytest.mark.parametrize(
     ("job", "expected"),
     [
-        (Job(environment="dev"), DEV),
-        (Job(environment="prod"), PROD),
-        (pull_request(), READ),
-        (Job(event="schedule"), READ),
-    ],
-    ids=["dev", "prod", "pull request", "schedule"],
-)
-def test_a_job_gets_into_its_own_role_alone(template: Template, job: Job, expected: str, immutable: bool) -> None:
-    assert entered(template, Job(**{**vars(job), "immutable": immutable})) == {expected}
-
-
-STRANGERS = {
-    "a fork": {"repository": "Mallory/trn1"},
-    "another repository": {"repository": "Acme/other"},
-    "a repository whose name begins so": {"repository": "Acme/trn1-evil"},
-    "an owner whose name begins so": {"repository": "Acme-evil/trn1"},
-    "an owner whose name ends so": {"repository": "Not-Acme/trn1"},
-    "another case": {"repository": "acme/trn1"},
-    "another audience": {"audience": "https://github.com/Acme"},
-}
-
-
-@pytest.mark.parametrize("immutable", [True, False], ids=["with ids", "without ids"])
-@pytest.mark.parametrize("stranger", STRANGERS)
-def test_strangers_get_in_nowhere(template: Template, stranger: str, immutable: bool) -> None:
-    values: dict[str, Any] = {**STRANGERS[stranger], "immutable": immutable}
-    jobs = [Job(**values), Job(environment="dev", **values), Job(environment="prod", **values), pull_request(**values)]
-
-    assert [entered(template, job) for job in jobs] == [set()] * len(jobs)
-
-
-@pytest.mark.parametrize(
-    "job",
-    [
-        Job(environment="dev", ref="refs/heads/feature"),
-        Job(environment="prod", ref="refs/heads/main-2"),
-        Job(environment="prod", ref="refs/tags/main"),
-        Job(environment="staging"),
-        Job(environment="Prod"),
-        Job(environment="dev:prod"),
-        Job(ref="refs/heads/feature"),
-        pull_request(environment="dev"),
-        pull_request(environment="prod"),
+        (Job(environment="dev"), {DEV}),
+        (Job(environment="prod"), {PROD}),
+        (pull_request(), {READ}),
+        (Job(event="schedule"), {READ}),
+        (Job(environment="dev", ref="refs/heads/feature"), set()),
+        (Job(environment="prod", ref="refs/heads/main-2"), set()),
+        (Job(environment="prod", ref="refs/tags/main"), set()),
+        (Job(environment="Prod"), set()),
+        (Job(environment="dev:prod"), set()),
+        (Job(ref="refs/heads/feature"), set()),
+        (pull_request(environment="prod"), set()),
     ],
     ids=str,
 )
-def test_other_branches_and_environments_and_pull_requests_with_one_get_in_nowhere(
-    template: Template, job: Job
-) -> None:
-    assert entered(template, job) == set()
+def test_a_job_gets_into_its_own_role_alone(template: Template, job: Job, expected: set[str], immutable: bool) -> None:
+    assert entered(template, replace(job, immutable=immutable)) == expected
+
+
+STRANGERS: list[dict[str, Any]] = [
+    {"repository": "Mallory/trn1"},
+    {"repository": "Acme/trn1-evil"},
+    {"repository": "Acme-evil/trn1"},
+    {"repository": "Not-Acme/trn1"},
+    {"repository": "acme/trn1"},
+    {"audience": "https://github.com/Acme"},
+]
+
+
+@pytest.mark.parametrize("immutable", [True, False], ids=["with ids", "without ids"])
+@pytest.mark.parametrize("stranger", STRANGERS, ids=str)
+def test_strangers_get_in_nowhere(template: Template, stranger: dict[str, Any], immutable: bool) -> None:
+    jobs = [Job(), Job(environment="dev"), Job(environment="prod"), pull_request()]
+
+    assert [entered(template, replace(job, immutable=immutable, **stranger)) for job in jobs] == [set()] * len(jobs)
 
 
 @pytest.mark.parametrize("claim", ["aud", "sub", "repository", "ref", "environment"])

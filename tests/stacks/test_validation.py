@@ -13,7 +13,7 @@ from cdk_nag import AwsSolutionsChecks
 from stacks.composition import compose
 from tests.configurations import SHIPPED
 from tests.stacks import pipelines
-from tests.stacks.deployments import PARTS, Deployment, deploy, edited
+from tests.stacks.deployments import PARTS, Deployment, Raw, deploy, edited
 from tests.stacks.small_app import new_app
 from tests.stacks.test_cluster_stack import with_login_nodes
 from tests.stacks.test_composition import use_existing_vpc
@@ -22,20 +22,24 @@ Build = Callable[[cdk.App], object]
 
 pytestmark = pytest.mark.slow
 
-CHOICES = {
-    "existing VPC": use_existing_vpc,
-    "login nodes": with_login_nodes,
-    "interface endpoints": lambda raw: raw["network"].update(interface_endpoints=["parallelcluster", "ssm"]),
-    "no flow logs": lambda raw: raw["network"].update(flow_log_retention_days=None),
-    "alarms by e-mail": lambda raw: raw["monitoring"].update(emails=["me@example.com"]),
-    "no metrics of nodes": lambda raw: raw["monitoring"].update(node_metrics=False, dashboard=False),
-    "account": lambda raw: raw.update(account="123456789012"),
-    "own bucket": lambda raw: raw["storage"].update(
-        data_repositories=[{"path": "/data"}],
-        file_system={**raw["storage"]["file_system"], "backup_retention_days": 0},
-        retain=False,
-    ),
-}
+
+def use_much(raw: Raw) -> None:
+    """Choose what no file of ours does and what goes together."""
+    with_login_nodes(raw)
+    raw["account"] = "123456789012"
+    raw["network"].update(interface_endpoints=["parallelcluster", "ssm"], flow_log_retention_days=None)
+    raw["storage"].update(data_repositories=[{"path": "/data"}], retain=False)
+    raw["storage"]["file_system"]["backup_retention_days"] = 0
+    raw["monitoring"]["emails"] = ["me@example.com"]
+
+
+def use_little(raw: Raw) -> None:
+    """Choose the VPC of somebody else, and neither metrics nor a dashboard."""
+    use_existing_vpc(raw)
+    raw["monitoring"].update(node_metrics=False, dashboard=False)
+
+
+CHOICES = {"much": use_much, "little": use_little}
 
 
 def findings(build: Build, outdir: Path, capfd: pytest.CaptureFixture[str]) -> str:
@@ -128,33 +132,20 @@ def test_cfn_lint_finds_nothing_in_the_stacks_of_the_pipeline(tmp_path: Path) ->
     assert [each for each in lint(*templates) if "E3703:Prefer using Fn::Sub over Fn::Join" not in each] == []
 
 
-def open_to_the_world(app: cdk.App) -> None:
-    stack = cdk.Stack(app, "Planted")
-    vpc = ec2.Vpc.from_vpc_attributes(
-        stack, "Vpc", vpc_id="vpc-0123456789abcdef0", availability_zones=["us-west-2a"], vpc_cidr_block="10.0.0.0/16"
-    )
-    ec2.SecurityGroup(stack, "Group", vpc=vpc).add_ingress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(22))
+def test_validators_would_find_a_port_open_to_the_world_and_a_wrong_property(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def build(app: cdk.App) -> None:
+        stack = cdk.Stack(app, "Planted")
+        cdk.CfnResource(stack, "Group", type="AWS::EC2::PlacementGroup", properties={"Strategie": "cluster"})
+        vpc = ec2.Vpc.from_vpc_attributes(
+            stack, "Vpc", vpc_id="vpc-0123456789abcdef0", availability_zones=["a"], vpc_cidr_block="10.0.0.0/16"
+        )
+        ec2.SecurityGroup(stack, "World", vpc=vpc).add_ingress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(22))
 
+    found = findings(build, tmp_path, capfd)
+    [linted] = lint(tmp_path / "Planted.template.json")
 
-def wrong_property(app: cdk.App) -> None:
-    stack = cdk.Stack(app, "Planted")
-    cdk.CfnResource(stack, "Group", type="AWS::EC2::PlacementGroup", properties={"Strategie": "cluster"})
-
-
-def test_aws_solutions_would_find_a_port_open_to_the_world(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert "AwsSolutions-EC23" in findings(open_to_the_world, tmp_path, capfd)
-
-
-def test_the_validator_of_cdk_would_find_a_wrong_property(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert "Strategie" in findings(wrong_property, tmp_path, capfd)
-
-
-def test_cfn_lint_would_find_a_wrong_property(tmp_path: Path) -> None:
-    app = new_app(tmp_path)
-    wrong_property(app)
-    app.synth()
-
-    [finding] = lint(tmp_path / "Planted.template.json")
-
-    assert "E3002" in finding
-    assert "Strategie" in finding
+    assert "AwsSolutions-EC23" in found
+    assert "Strategie" in found
+    assert "E3002" in linted

@@ -29,14 +29,7 @@ _EFS = {"SharedStorageType": "Efs", "SharedStorageEfsSettings": {"Encrypted": Tr
 
 @dataclass(frozen=True)
 class Action:
-    """A script that a node runs as root while it starts or is updated.
-
-    Attributes:
-        uri: ``s3://`` address of the script.
-        bucket: Bucket of that address.
-        key: Object key of that address.
-        arguments: Its command line.
-    """
+    """A script that a node runs as root while it starts or is updated, by its ``s3://`` address and the parts of it."""
 
     uri: str
     bucket: str
@@ -46,13 +39,11 @@ class Action:
 
 @dataclass(frozen=True, kw_only=True)
 class NodeActions:
-    """The scripts of one kind of node.
+    """The scripts of one kind of node: once it is set up, and on the head node at each update of the cluster.
 
-    Attributes:
-        on_configured: Runs once a node is set up. On a head node it can never change in the life of a cluster.
-        on_updated: Runs on the head node at each update of the cluster.
-        policy_arns: What the nodes may do beside what ParallelCluster and ``S3Access``, which is of ``on_configured``,
-            let them do. The provider attaches policies of the path ``/parallelcluster/`` or of such a name.
+    On a head node the first can never change in the life of a cluster. The policies are beside what ParallelCluster and
+    ``S3Access``, which is of the first, allow. The provider attaches those of the path ``/parallelcluster/`` or of such
+    a name.
     """
 
     on_configured: Action | None = None
@@ -62,13 +53,7 @@ class NodeActions:
 
 @dataclass(frozen=True)
 class LustreMount:
-    """An existing FSx for Lustre file system and where nodes mount it.
-
-    Attributes:
-        name: ParallelCluster's name of the storage. Another file system must have another name.
-        mount_dir: Mount point on all nodes.
-        file_system_id: ``fs-...``.
-    """
+    """An FSx for Lustre file system and where nodes mount it. For ParallelCluster another one has another name."""
 
     name: str
     mount_dir: str
@@ -79,15 +64,8 @@ class LustreMount:
 class Bindings:
     """What a cluster is attached to: ids of an account, or tokens that stand for them.
 
-    Attributes:
-        public_subnet_id: Subnet of public head and login nodes.
-        private_subnet_id: Subnet of all other nodes.
-        security_group_ids: Groups that all nodes carry beside ParallelCluster's own.
-        placement_groups: Name of the placement group by label.
-        shared_storage: File systems that all nodes mount.
-        head_node_actions: Scripts and policies of the head node.
-        queue_actions: Scripts and policies of the compute nodes, by queue.
-        login_actions: Scripts and policies of the login nodes, which have no ``S3Access``.
+    Placement groups have their names by label. All nodes mount the shared storage, and carry the security groups beside
+    ParallelCluster's own. Login nodes have no ``S3Access``.
     """
 
     public_subnet_id: str

@@ -146,23 +146,11 @@ def is_arm(instance_type: str) -> bool:
     return _ARM_TYPE.match(instance_type) is not None
 
 
-_DIRECTIONS = {
-    "central": "c",
-    "north": "n",
-    "northeast": "ne",
-    "northwest": "nw",
-    "east": "e",
-    "southeast": "se",
-    "south": "s",
-    "southwest": "sw",
-    "west": "w",
-}
-
-
 def zone_id_prefix(region: str) -> str | None:
     """Return what every availability zone id of a region begins with (us-west-2: usw2), or None for an odd name."""
     area, *middle, number = region.split("-")
-    if not middle or middle[-1] not in _DIRECTIONS:
+    if not middle or re.fullmatch("(central|north|south|east|west)+", middle[-1]) is None:
         return None
     partition = "".join(part[0] for part in middle[:-1])
-    return f"{area}{partition}{_DIRECTIONS[middle[-1]]}{number}"
+    directions = re.findall("central|north|south|east|west", middle[-1])
+    return f"{area}{partition}{''.join(each[0] for each in directions)}{number}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -33,168 +34,19 @@ from ultracluster.domain.cluster_configuration import (
     NOBODY,
     Action,
     Bindings,
-    LustreMount,
     NodeActions,
     render,
     secret_arns,
 )
 from ultracluster.domain.validator_warnings import suppressed
 
-POLICIES = "arn:aws:iam::123456789012:policy/parallelcluster"
 NODES_OF_QUEUE = "Scheduling.SlurmQueues[0].ComputeResources[0]"
 SUBNETS = Bindings(public_subnet_id="subnet-public", private_subnet_id="subnet-private")
-
-
-def script(name: str, *arguments: str) -> Action:
-    return Action(f"s3://assets/{name}.sh", "assets", f"{name}.sh", arguments)
-
-
-FULL = cluster(
-    custom_ami="ami-0123456789abcdef0",
-    tags={"project": "x", "owner": "y"},
-    head_node=HeadNodeSpec(
-        instance_type="m6i.16xlarge", public=False, root_volume_gib=500, ssh_key_name="mine", ssh_cidr="10[0].0.0/8"
-    ),
-    login_nodes=[LoginPoolSpec(name="login", count=2, public=True, grace_minutes=5)],
-    queues=[
-        changed(
-            QUEUE,
-            root_volume_gib=None,
-            scratch_dir="/local",
-            exclusive_jobs=False,
-            custom_slurm_settings={"MaxNodes": "4"},
-            compute_resources=[changed(NODES, min_count=2, simultaneous_multithreading=False)],
-        )
-    ],
-    slurm=SlurmSpec(
-        idle_minutes=-1,
-        queue_update_strategy="TERMINATE",
-        scaling_strategy="best-effort",
-        custom_settings={"MessageTimeout": "60", "TCPTimeout": "30"},
-    ),
-    monitoring=MonitoringSpec(
-        log_retention_days=7, retain_logs=False, dashboard=False, alarms=False, detailed_monitoring=True
-    ),
-)
-FULL_BINDINGS = Bindings(
-    public_subnet_id="subnet-public",
-    private_subnet_id="subnet-private",
-    security_group_ids=["sg-1"],
-    placement_groups={"fleet": "group-of-cloudformation"},
-    shared_storage=[LustreMount("fsx-0123456789ab", "/fsx", "fs-1")],
-    head_node_actions=NodeActions(
-        on_configured=script("launcher", "p"),
-        on_updated=script("head", "a=1", "b=2"),
-        policy_arns=[f"{POLICIES}-head", f"{POLICIES}-bundle"],
-    ),
-    queue_actions={
-        "trn1": NodeActions(on_configured=script("compute", "queue=trn1"), policy_arns=[f"{POLICIES}-bundle"])
-    },
-    login_actions=NodeActions(on_configured=script("login"), policy_arns=[f"{POLICIES}-login"]),
-)
 
 
 def queue_of(spec: ClusterSpec) -> dict[str, Any]:
     [queue] = render(spec, SUBNETS)["Scheduling"]["SlurmQueues"]
     return dict(queue)
-
-
-def test_a_cluster_with_every_choice_made() -> None:
-    assert render(FULL, FULL_BINDINGS) == {
-        "Region": "us-west-2",
-        "Image": {"Os": "ubuntu2404", "CustomAmi": "ami-0123456789abcdef0"},
-        "Imds": {"ImdsSupport": "v2.0"},
-        "HeadNode": {
-            "InstanceType": "m6i.16xlarge",
-            "Networking": {"SubnetId": "subnet-private", "AdditionalSecurityGroups": ["sg-1"]},
-            "Ssh": {"KeyName": "mine", "AllowedIps": "10[0].0.0/8"},
-            "LocalStorage": {"RootVolume": {"Size": 500, "Encrypted": True, "VolumeType": "gp3"}},
-            "CustomActions": {
-                "OnNodeConfigured": {"Script": "s3://assets/launcher.sh", "Args": ["p"]},
-                "OnNodeUpdated": {"Script": "s3://assets/head.sh", "Args": ["a=1", "b=2"]},
-            },
-            "Iam": {
-                "AdditionalIamPolicies": [{"Policy": f"{POLICIES}-head"}, {"Policy": f"{POLICIES}-bundle"}],
-                "S3Access": [{"BucketName": "assets", "KeyName": "launcher.sh"}],
-            },
-            "Imds": {"Secured": True},
-        },
-        "LoginNodes": {
-            "Pools": [
-                {
-                    "Name": "login",
-                    "InstanceType": "c6i.2xlarge",
-                    "Count": 2,
-                    "GracetimePeriod": 5,
-                    "Networking": {"SubnetIds": ["subnet-public"], "AdditionalSecurityGroups": ["sg-1"]},
-                    "Ssh": {"AllowedIps": NOBODY},
-                    "CustomActions": {"OnNodeConfigured": {"Script": "s3://assets/login.sh"}},
-                    "Iam": {"AdditionalIamPolicies": [{"Policy": f"{POLICIES}-login"}]},
-                }
-            ]
-        },
-        "Scheduling": {
-            "Scheduler": "slurm",
-            "ScalingStrategy": "best-effort",
-            "SlurmSettings": {
-                "ScaledownIdletime": -1,
-                "QueueUpdateStrategy": "TERMINATE",
-                "CustomSlurmSettings": [slurm.custom_settings({}), {"MessageTimeout": "60"}, {"TCPTimeout": "30"}],
-            },
-            "SlurmQueues": [
-                {
-                    "Name": "trn1",
-                    "CapacityType": "ONDEMAND",
-                    "JobExclusiveAllocation": False,
-                    "Networking": {
-                        "SubnetIds": ["subnet-private"],
-                        "AdditionalSecurityGroups": ["sg-1"],
-                        "PlacementGroup": {"Name": "group-of-cloudformation"},
-                    },
-                    "ComputeSettings": {
-                        "LocalStorage": {
-                            "RootVolume": {"Encrypted": True, "VolumeType": "gp3"},
-                            "EphemeralVolume": {"MountDir": "/local"},
-                        }
-                    },
-                    "CustomActions": {
-                        "OnNodeConfigured": {"Script": "s3://assets/compute.sh", "Args": ["queue=trn1"]},
-                    },
-                    "Iam": {
-                        "AdditionalIamPolicies": [{"Policy": f"{POLICIES}-bundle"}],
-                        "S3Access": [{"BucketName": "assets", "KeyName": "compute.sh"}],
-                    },
-                    "CustomSlurmSettings": {"MaxNodes": "4"},
-                    "ComputeResources": [
-                        {
-                            "Name": "trn1-32xl",
-                            "InstanceType": "trn1.32xlarge",
-                            "MinCount": 2,
-                            "MaxCount": 16,
-                            "Efa": {"Enabled": True},
-                            "DisableSimultaneousMultithreading": True,
-                        }
-                    ],
-                }
-            ],
-        },
-        "SharedStorage": [
-            {
-                "Name": "fsx-0123456789ab",
-                "MountDir": "/fsx",
-                "StorageType": "FsxLustre",
-                "FsxLustreSettings": {"FileSystemId": "fs-1"},
-            }
-        ],
-        "Monitoring": {
-            "DetailedMonitoring": True,
-            "Logs": {"CloudWatch": {"Enabled": True, "RetentionInDays": 7, "DeletionPolicy": "Delete"}},
-            "Dashboards": {"CloudWatch": {"Enabled": False}},
-            "Alarms": {"Enabled": False},
-        },
-        "Tags": [{"Key": "project", "Value": "x"}, {"Key": "owner", "Value": "y"}],
-        "DevSettings": {"EfaInterfaceType": "efa-only"},
-    }
 
 
 RESERVED = changed(NODES, capacity_reservation_id=RESERVATION)
@@ -220,21 +72,80 @@ def test_the_placement_group_of_a_queue(spec: ClusterSpec, group: dict[str, Any]
 
 
 INCLUDED = {"Scheduling": {"SlurmSettings": {"CustomSlurmSettingsIncludeFile": "s3://b/slurm.conf"}}}
-PRIVATE_LOGINS = LoginPoolSpec(name="login", ssh_cidr="10[0].0.0/8")
+LOGINS = LoginPoolSpec(name="login", count=2, public=True, grace_minutes=5)
+PRIVATE_LOGINS = LoginPoolSpec(name="login", ssh_cidr="10.0.0.0/8")
+LOGIN_ACTIONS = NodeActions(on_configured=Action("s3://assets/l.sh", "assets", "l.sh", ("a=1",)), policy_arns=["arn"])
+CUSTOM_SETTINGS = {"MessageTimeout": "60", "TCPTimeout": "30"}
+SLURM = SlurmSpec(idle_minutes=-1, queue_update_strategy="TERMINATE", scaling_strategy="best-effort")
+MONITORING = MonitoringSpec(log_retention_days=7, retain_logs=False, dashboard=False, alarms=False)
 
 
 @pytest.mark.parametrize(
     ("spec", "path", "expected"),
     [
+        (cluster(custom_ami="ami-01234567"), "Image", {"Os": "ubuntu2404", "CustomAmi": "ami-01234567"}),
+        (cluster(tags={"b": "x", "a": "y"}), "Tags", [{"Key": "b", "Value": "x"}, {"Key": "a", "Value": "y"}]),
+        (with_head(public=False), "HeadNode.Networking.SubnetId", "subnet-private"),
+        (with_head(root_volume_gib=500), "HeadNode.LocalStorage.RootVolume.Size", 500),
+        (with_head(ssh_cidr="10.0.0.0/8"), "HeadNode.Ssh", {"AllowedIps": "10.0.0.0/8"}),
         (CLUSTER, "HeadNode.Ssh", {"AllowedIps": NOBODY}),
         (with_head(ssh_key_name="mine"), "HeadNode.Ssh", {"AllowedIps": NOBODY, "KeyName": "mine"}),
         (with_head(shared_storage="efs"), "HeadNode.SharedStorageType", "Efs"),
         (with_head(shared_storage="efs"), "HeadNode.SharedStorageEfsSettings.Encrypted", True),
+        (
+            cluster(login_nodes=[LOGINS]),
+            "LoginNodes.Pools[0]",
+            {
+                "Name": "login",
+                "InstanceType": "c6i.2xlarge",
+                "Count": 2,
+                "GracetimePeriod": 5,
+                "Networking": {"SubnetIds": ["subnet-public"]},
+                "Ssh": {"AllowedIps": NOBODY},
+                "CustomActions": {"OnNodeConfigured": {"Script": "s3://assets/l.sh", "Args": ["a=1"]}},
+                "Iam": {"AdditionalIamPolicies": [{"Policy": "arn"}]},
+            },
+        ),
         (cluster(login_nodes=[PRIVATE_LOGINS]), "LoginNodes.Pools[0].Networking.SubnetIds", ["subnet-private"]),
-        (cluster(login_nodes=[PRIVATE_LOGINS]), "LoginNodes.Pools[0].Ssh", {"AllowedIps": "10[0].0.0/8"}),
+        (cluster(login_nodes=[PRIVATE_LOGINS]), "LoginNodes.Pools[0].Ssh", {"AllowedIps": "10.0.0.0/8"}),
         (cluster(efa_interface_type="efa"), "DevSettings", {"EfaInterfaceType": "efa"}),
         (cluster(overrides=INCLUDED), "Scheduling.SlurmSettings.CustomSlurmSettings", None),
         (cluster(overrides=INCLUDED), "Scheduling.SlurmSettings.CustomSlurmSettingsIncludeFile", "s3://b/slurm.conf"),
+        (cluster(slurm=SLURM), "Scheduling.ScalingStrategy", "best-effort"),
+        (cluster(slurm=SLURM), "Scheduling.SlurmSettings.ScaledownIdletime", -1),
+        (cluster(slurm=SLURM), "Scheduling.SlurmSettings.QueueUpdateStrategy", "TERMINATE"),
+        (
+            cluster(slurm=SlurmSpec(custom_settings=CUSTOM_SETTINGS)),
+            "Scheduling.SlurmSettings.CustomSlurmSettings",
+            [slurm.custom_settings({}), {"MessageTimeout": "60"}, {"TCPTimeout": "30"}],
+        ),
+        (
+            cluster(monitoring=MONITORING),
+            "Monitoring",
+            {
+                "DetailedMonitoring": False,
+                "Logs": {"CloudWatch": {"Enabled": True, "RetentionInDays": 7, "DeletionPolicy": "Delete"}},
+                "Dashboards": {"CloudWatch": {"Enabled": False}},
+                "Alarms": {"Enabled": False},
+            },
+        ),
+        (
+            with_queue(root_volume_gib=None, scratch_dir="/local"),
+            "Scheduling.SlurmQueues[0].ComputeSettings.LocalStorage",
+            {"RootVolume": {"Encrypted": True, "VolumeType": "gp3"}, "EphemeralVolume": {"MountDir": "/local"}},
+        ),
+        (with_queue(exclusive_jobs=False), "Scheduling.SlurmQueues[0].JobExclusiveAllocation", False),
+        (
+            with_queue(custom_slurm_settings={"MaxNodes": "4"}),
+            "Scheduling.SlurmQueues[0].CustomSlurmSettings",
+            {"MaxNodes": "4"},
+        ),
+        (with_nodes(min_count=2), f"{NODES_OF_QUEUE}.MinCount", 2),
+        (
+            with_nodes(simultaneous_multithreading=False),
+            f"{NODES_OF_QUEUE}.DisableSimultaneousMultithreading",
+            True,
+        ),
         (with_nodes(efa=False), f"{NODES_OF_QUEUE}.Efa.Enabled", False),
         (with_nodes(instance_type="trn1.2xlarge"), f"{NODES_OF_QUEUE}.Efa.Enabled", False),
         (
@@ -250,7 +161,7 @@ PRIVATE_LOGINS = LoginPoolSpec(name="login", ssh_cidr="10[0].0.0/8")
     ],
 )
 def test_what_a_choice_becomes(spec: ClusterSpec, path: str, expected: object) -> None:
-    assert jmespath.search(path, render(spec, SUBNETS)) == expected
+    assert jmespath.search(path, render(spec, replace(SUBNETS, login_actions=LOGIN_ACTIONS))) == expected
 
 
 def test_overrides_are_merged_last() -> None:
@@ -261,14 +172,14 @@ def test_overrides_are_merged_last() -> None:
             "Iam": {"AdditionalIamPolicies": [{"Policy": "mine"}], "S3Access": [{"BucketName": "mine"}]},
         },
     }
-    plain, merged = render(FULL, FULL_BINDINGS), render(changed(FULL, overrides=overrides), FULL_BINDINGS)
+    bindings = replace(SUBNETS, head_node_actions=LOGIN_ACTIONS)
+    plain, merged = render(CLUSTER, bindings), render(cluster(overrides=overrides), bindings)
     head = merged["HeadNode"]
     assert merged["DevSettings"] == {**plain["DevSettings"], **overrides["DevSettings"]}
     assert head["LocalStorage"] == {"RootVolume": {"Size": 700, "Encrypted": True, "VolumeType": "gp3"}}
     assert head["Iam"]["S3Access"] == [{"BucketName": "mine"}], "other lists are replaced"
-    policies = [*plain["HeadNode"]["Iam"]["AdditionalIamPolicies"], {"Policy": "mine"}]
-    assert head["Iam"]["AdditionalIamPolicies"] == policies, "policies are added"
-    assert merged["HeadNode"]["InstanceType"] == plain["HeadNode"]["InstanceType"]
+    assert head["Iam"]["AdditionalIamPolicies"] == [{"Policy": "arn"}, {"Policy": "mine"}], "policies are added"
+    assert head["InstanceType"] == plain["HeadNode"]["InstanceType"]
 
 
 def test_overrides_of_queues_and_compute_resources_are_merged_by_name() -> None:

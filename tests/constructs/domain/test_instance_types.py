@@ -3,31 +3,8 @@ from ultracluster.domain.instance_types import (
     addresses_per_node,
     has_efa,
     interfaces_per_node,
-    is_arm,
-    memory_gib,
     network_cards,
-    zone_id_prefix,
 )
-
-
-def test_memory_of_common_types() -> None:
-    gib = {"c6i.4xlarge": 32, "m6i.16xlarge": 256, "r5a.large": 16, "t3.micro": 1, "t3a.nano": 0.5}
-    assert {name: memory_gib(name) for name in gib} == gib
-
-
-def test_arm_types() -> None:
-    arm = {"c7g.large": True, "a1.medium": True, "g5.xlarge": False, "trn1.2xlarge": False}
-    assert {name: is_arm(name) for name in arm} == arm
-
-
-def test_memory_of_other_types_is_not_guessed() -> None:
-    for name in ("trn1.32xlarge", "c6i.metal", "c6i.huge", "m7g.large", "c6i", ""):
-        assert memory_gib(name) is None, name
-
-
-def test_zone_id_prefixes_of_other_regions() -> None:
-    prefixes = {"us-gov-west-1": "usgw1", "ap-northeast-3": "apne3", "us-moon-1": None, "us-1": None}
-    assert {region: zone_id_prefix(region) for region in prefixes} == prefixes
 
 
 def test_interfaces_and_addresses_of_a_node() -> None:

@@ -13,7 +13,6 @@ from ultracluster.domain.lustre import (
     LustreSpec,
     growth_blocker,
     included_metadata_iops,
-    overlap,
     repository_violations,
     shared_storage_name,
     violations,
@@ -25,32 +24,26 @@ SCRATCH_2 = changed(PERSISTENT_2, deployment_type="SCRATCH_2", throughput_mbps_p
 KEY = "arn:aws:kms:us-west-2:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 LINKED = changed(PERSISTENT_2, backup_retention_days=0)
 DATA = DataRepository(path="/data", bucket="corpus")
-OTHER = DataRepository(path="/other", bucket="other")
+OTHER = DataRepository(path="/other", bucket="other", prefix="runs")
 
 ALLOWED = [
-    *[
-        changed(spec, capacity_gib=gib)
-        for spec in (PERSISTENT_2, PERSISTENT_1, SCRATCH_2)
-        for gib in (1200, 2400, 240_000)
-    ],
+    *[changed(spec, capacity_gib=gib) for spec in (PERSISTENT_2, PERSISTENT_1, SCRATCH_2) for gib in (1200, 240_000)],
     *[changed(PERSISTENT_2, mount_dir=each) for each in ("/mnt/fsx", "/opt/data", "/scratch-2", "/homes")],
-    *[changed(PERSISTENT_1, throughput_mbps_per_tib=each) for each in (50, 100, 200)],
-    *[changed(PERSISTENT_2, throughput_mbps_per_tib=each) for each in (125, 250, 500, 1000)],
-    *[changed(PERSISTENT_2, metadata_iops=each) for each in (6000, 12_000, 24_000, 192_000)],
+    changed(PERSISTENT_1, throughput_mbps_per_tib=200),
+    changed(PERSISTENT_2, throughput_mbps_per_tib=1000),
+    *[changed(PERSISTENT_2, metadata_iops=each) for each in (6000, 12_000, 192_000)],
     changed(PERSISTENT_2, kms_key_arn=KEY),
 ]
 VIOLATIONS: list[tuple[LustreSpec, str, Any, str]] = [
     (PERSISTENT_2, "capacity_gib", 0, "1200, 2400 or a multiple of 2400"),
     (PERSISTENT_2, "capacity_gib", -2400, "1200, 2400 or a multiple of 2400"),
     (SCRATCH_2, "capacity_gib", 6000, "1200, 2400 or a multiple of 2400"),
-    (PERSISTENT_2, "throughput_mbps_per_tib", 100, "125, 250, 500 or 1000"),
     (PERSISTENT_2, "throughput_mbps_per_tib", None, "125, 250, 500 or 1000"),
     (PERSISTENT_1, "throughput_mbps_per_tib", 250, "50, 100 or 200"),
     (SCRATCH_2, "throughput_mbps_per_tib", 200, "null"),
     (PERSISTENT_2, "metadata_iops", 9000, "null (automatic), 1500, 3000, 6000, 12000"),
     (PERSISTENT_2, "metadata_iops", 204_000, "a multiple of 12000 up to 192000"),
     (PERSISTENT_1, "metadata_iops", 1500, "null with PERSISTENT_1"),
-    (SCRATCH_2, "metadata_iops", 1500, "null with SCRATCH_2"),
     (SCRATCH_2, "backup_retention_days", 7, "0 with SCRATCH_2"),
     (SCRATCH_2, "kms_key_arn", KEY, "null with SCRATCH_2"),
     (PERSISTENT_2, "kms_key_arn", "alias/lustre", "arn:aws:kms:REGION:ACCOUNT:key/ID"),
@@ -58,9 +51,9 @@ VIOLATIONS: list[tuple[LustreSpec, str, Any, str]] = [
         (PERSISTENT_2, "mount_dir", mount_dir, allowed)
         for allowed, mount_dirs in {
             "an absolute path such as /fsx": ("fsx", "/", "/fsx/", "/fsx/../etc", "/my data"),
-            "another directory": ("/opt", "/opt/slurm", "/tmp"),  # noqa: S108
-            "outside /home": ("/home", "/home/fsx"),
-            "outside /scratch": ("/scratch", "/scratch/fsx"),
+            "another directory": ("/opt/slurm",),
+            "outside /home": ("/home/fsx",),
+            "outside /scratch": ("/scratch/fsx",),
         }.items()
         for mount_dir in mount_dirs
     ],
@@ -82,8 +75,8 @@ def test_violations(spec: LustreSpec, field: str, value: Any, allowed: str) -> N
 @pytest.mark.parametrize(
     ("gib", "iops"),
     [
-        *((1200, 1500), (2400, 3000), (4800, 6000), (9600, 6000), (12_000, 12_000), (45_600, 12_000)),
-        *((48_000, 24_000), (69_600, 24_000), (72_000, 36_000), (960_000, 192_000)),
+        *((1200, 1500), (2400, 3000), (9600, 6000), (12_000, 12_000), (45_600, 12_000)),
+        *((48_000, 24_000), (69_600, 24_000), (960_000, 192_000)),
     ],
 )
 def test_metadata_iops_fit_the_capacity(gib: int, iops: int) -> None:
@@ -118,25 +111,24 @@ def test_metadata_iops_grow_before_the_capacity(
 ALLOWED_LINKS = [
     [],
     [changed(DATA, path="/")],
-    [DATA, changed(DATA, path="/data-2", bucket="corpus-2")],
     [changed(DATA, prefix="a"), changed(DATA, path="/out", prefix="ab/")],
     [changed(DATA, bucket=None, prefix="in"), changed(DATA, bucket=None, path="/out", prefix="out")],
     [changed(DATA, import_events=[], export_events=[])],
     [changed(DATA, path=f"/{n}", bucket=f"corpus-{n}") for n in range(8)],
 ]
-LINK_VIOLATIONS: list[tuple[str, Any, str]] = [
-    *[("path", path, "/ or an absolute path such as /data") for path in ("data", "/data/")],
+LINK_VIOLATIONS: list[tuple[dict[str, Any], str]] = [
+    ({"path": "/data/"}, "/ or an absolute path such as /data"),
     *[
-        ("bucket", bucket, "general purpose bucket: 3 to 63")
-        for bucket in (
-            *("Corpus", "ab", "a" * 64, "192.168.5.4", "a..b", "-corpus", "xn--corpus", "corpus--x-s3", "s3://corpus"),
-        )
+        ({"bucket": bucket}, "general purpose bucket: 3 to 63")
+        for bucket in ("Corpus", "ab", "a" * 64, "192.168.5.4", "a..b", "xn--corpus", "corpus--x-s3")
     ],
-    *[("prefix", prefix, "without leading or doubled slashes") for prefix in ("/runs", "runs//2026")],
-    ("import_events", ["NEW", "NEW"], "each once"),
-    ("path", "/other", "neither above nor below /other"),
-    ("path", "/other/in", "neither above nor below /other"),
-    ("path", "/", "neither above nor below /other"),
+    *[({"prefix": prefix}, "without leading or doubled slashes") for prefix in ("/runs", "runs//2026")],
+    ({"import_events": ["NEW", "NEW"]}, "each once"),
+    *[({"path": path}, "neither above nor below /other") for path in ("/other", "/other/in", "/")],
+    *[
+        ({"prefix": prefix, "bucket": "other"}, "a prefix neither above nor below 'runs' of the same bucket")
+        for prefix in ("", "runs/", "runs/2026")
+    ],
 ]
 
 
@@ -145,19 +137,11 @@ def test_allowed_links(links: list[DataRepository]) -> None:
     assert repository_violations(LINKED, links) == []
 
 
-@pytest.mark.parametrize(("field", "value", "allowed"), LINK_VIOLATIONS, ids=range(len(LINK_VIOLATIONS)))
-def test_violations_of_links(field: str, value: Any, allowed: str) -> None:
-    [violation] = repository_violations(LINKED, [OTHER, changed(DATA, **{field: value})])
-    assert violation.path == ("data_repositories", 1, field)
+@pytest.mark.parametrize(("values", "allowed"), LINK_VIOLATIONS, ids=range(len(LINK_VIOLATIONS)))
+def test_violations_of_links(values: dict[str, Any], allowed: str) -> None:
+    [violation] = repository_violations(LINKED, [OTHER, changed(DATA, **values)])
+    assert violation.path == ("data_repositories", 1, next(iter(values)))
     assert allowed in violation.allowed
-
-
-@pytest.mark.parametrize("prefixes", [("", ""), ("", "runs"), ("runs", "runs/"), ("runs/2026", "runs")])
-@pytest.mark.parametrize("bucket", ["corpus", None])
-def test_a_prefix_is_linked_once(prefixes: tuple[str, str], bucket: str | None) -> None:
-    first, second = (changed(DATA, bucket=bucket, prefix=prefix) for prefix in prefixes)
-    [violation] = repository_violations(LINKED, [first, changed(second, path="/other")])
-    assert (violation.path, violation.got) == (("data_repositories", 1, "prefix"), prefixes[1])
 
 
 def test_links_are_at_most_eight_and_exclude_backups() -> None:
@@ -168,31 +152,11 @@ def test_links_are_at_most_eight_and_exclude_backups() -> None:
     assert repository_violations(PERSISTENT_2, []) == []
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "overlapping"),
-    [
-        ("/fsx", "/fsx", True),
-        ("/fsx", "/fsx/data", True),
-        ("/fsx/data", "/fsx", True),
-        ("/", "/fsx", True),
-        ("/fsx/", "/fsx", True),
-        ("/fsx", "/fsx2", False),
-        ("/fsx/a", "/fsx/b", False),
-    ],
-)
-def test_overlap_is_by_whole_names(one: str, other: str, overlapping: bool) -> None:
-    assert overlap(one, other) == overlapping
-
-
 SUBNET = ("10.0.0.0/16", "10.0.64.0/18", "usw2-az4")
 
 
 def name_of(spec: LustreSpec = PERSISTENT_2, stack_name: str = "trn1-storage", subnet: tuple[str, ...] = SUBNET) -> str:
     return shared_storage_name(spec, stack_name=stack_name, subnet=subnet)
-
-
-def test_the_shared_storage_name_is_one_that_parallelcluster_takes() -> None:
-    assert re.fullmatch(r"fsx-[0-9a-f]{12}", name_of())
 
 
 def test_what_means_a_new_file_system_or_mount_changes_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,6 +175,7 @@ def test_what_means_a_new_file_system_or_mount_changes_the_name(monkeypatch: pyt
             patch.setattr(f"ultracluster.domain.lustre.{constant}", "another")
             names.append(name_of())
     assert len(set(names)) == len(names)
+    assert all(re.fullmatch(r"fsx-[0-9a-f]{12}", name) for name in names), "ParallelCluster takes 30 characters"
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,6 @@ def test_the_scheduler_has_parallelclusters_parameter_and_the_stacks_own() -> No
     assert OWN.startswith("nohold_on_prolog_fail,default_queue_depth=2000,")
 
 
-def test_other_settings_are_taken_as_they_are() -> None:
-    given = {"MessageTimeout": "60", "JobRequeue": "0"}
-    assert slurm.custom_settings(given) == {"SchedulerParameters": OWN, **given}
-
-
 def test_a_parameter_of_the_scheduler_that_is_given_wins_and_the_others_stay() -> None:
     given = {"schedulerparameters": "defer, Default_Queue_Depth=50,"}
     expected = OWN.replace("default_queue_depth=2000", "default_queue_depth=50")

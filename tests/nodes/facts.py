@@ -13,8 +13,8 @@ _SETTINGS = load(PROJECT / "config" / "trn1-16.yaml")
 _SPEC = _SETTINGS.cluster_spec
 _MOUNT_DIR = _SETTINGS.storage.file_system.mount_dir
 
-COMPUTE_NODE = node_arguments.compute_node(_SPEC, _SPEC.queues[0], _MOUNT_DIR)
-HEAD_NODE = node_arguments.head_node(_SPEC, _MOUNT_DIR, deployment=_SETTINGS.name)
+COMPUTE_NODE = node_arguments.compute_node(_SPEC, _SPEC.queues[0], _MOUNT_DIR, metrics=False)
+HEAD_NODE = node_arguments.head_node(_SPEC, _MOUNT_DIR, deployment=_SETTINGS.name, metrics=False)
 LOGIN_NODE = node_arguments.login_node(_SPEC, _MOUNT_DIR)
 IMAGE = configuration.facts(_SETTINGS)
 

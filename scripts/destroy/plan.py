@@ -16,6 +16,7 @@ from scripts.fleet import control as fleet
 from scripts.inventory import leftovers
 from scripts.inventory.model import Leftover, permitted
 
+_BENEATH = {"storage", "network"}
 _NAMED = 10
 """Resources of others that a sentence names."""
 
@@ -48,41 +49,53 @@ class Existing:
 
 
 def plan(deployment: Deployment, options: DestroyOptions) -> DestroyPlan:
-    """Return what a destruction would do, and what blocks it. Needs what `collect` needs."""
+    """Return what a destruction would do, and what blocks it."""
     return decide(deployment, collect(deployment, options), options)
 
 
 def collect(deployment: Deployment, options: DestroyOptions) -> Existing:
     """Return what exists, with about 40 calls, and 15 for 1,875 nodes in a network that is to be deleted.
 
-    Needs what `leftovers.find` and `generations.existing` need. Storage and network also need what `storage.collect`
-    needs, ec2:DescribeInstances, :DescribeNetworkInterfaces, :DescribeSecurityGroups and :DescribeVpcEndpoints;
-    without these permissions they cannot be deleted.
+    Without the permissions to list what is in storage and network, they cannot be deleted.
     """
     deployment.account.forget()
     denied: list[str] = []
     skipped: list[str] = []
     left = leftovers.find(deployment, skipped)
-    beneath = "storage" in options.parts or "network" in options.parts
-    clusters = dict(permitted(lambda: generations.existing(deployment).items(), denied if beneath else skipped))
-    clusters.pop(deployment.settings.cluster.generation, None)
-    storage, ids = Storage(), list[str]()
-    if beneath:
-        storage = next(iter(permitted(lambda: [destroy_storage.collect(deployment)], denied)), storage)
-        ids = permitted(lambda: deployment.physical_ids(deployment.stack_name("network")).values(), denied)
-    vpcs = [each for each in ids if each.startswith("vpc-")]
-    users = permitted(lambda: _users(deployment, options, storage, vpcs, left), denied)
+    storage, vpcs = Storage(), list[str]()
+    if _BENEATH & {*options.parts}:
+        clusters = dict(permitted(_other_clusters(deployment), denied))
+        storage = next(iter(permitted(_storage(deployment), denied)), storage)
+        vpcs = permitted(_vpcs(deployment), denied)
+    else:
+        clusters = dict(permitted(_other_clusters(deployment), skipped))
+    users = dict(permitted(_users(deployment, options, storage, vpcs, left), denied))
     return Existing(
-        [*_stacks(deployment, options.parts)],
-        storage,
-        vpcs,
-        clusters,
-        left,
-        [name for name, is_leftover in dict.fromkeys(users) if not is_leftover],
-        [name for name, is_leftover in dict.fromkeys(users) if is_leftover],
-        denied,
-        skipped,
+        stacks=[*_stacks(deployment, options.parts)],
+        storage=storage,
+        vpcs=vpcs,
+        clusters=clusters,
+        leftovers=left,
+        users=[name for name, is_leftover in users.items() if not is_leftover],
+        leftover_users=[name for name, is_leftover in users.items() if is_leftover],
+        denied=denied,
+        skipped=skipped,
     )
+
+
+def _other_clusters(deployment: Deployment) -> Iterator[tuple[int, str]]:
+    for generation, status in generations.existing(deployment).items():
+        if generation != deployment.settings.cluster.generation:
+            yield generation, status
+
+
+def _storage(deployment: Deployment) -> Iterator[Storage]:
+    yield destroy_storage.collect(deployment)
+
+
+def _vpcs(deployment: Deployment) -> Iterator[str]:
+    ids = deployment.physical_ids(deployment.stack_name("network")).values()
+    yield from (each for each in ids if each.startswith("vpc-"))
 
 
 def decide(deployment: Deployment, existing: Existing, options: DestroyOptions) -> DestroyPlan:
@@ -113,7 +126,7 @@ def _blockers(deployment: Deployment, existing: Existing, options: DestroyOption
         status = each["StackStatus"]
         if status.endswith("_IN_PROGRESS") and status not in ("DELETE_IN_PROGRESS", "REVIEW_IN_PROGRESS"):
             yield f"{each['StackName']} is {status}: wait until that has ended."
-    if {"storage", "network"} & {*options.parts}:
+    if _BENEATH & {*options.parts}:
         for generation, status in existing.clusters.items():
             yield f"{_other_cluster(deployment, generation, status)} It needs storage and network."
     if "network" in options.parts and "storage" not in options.parts:
@@ -165,7 +178,7 @@ def _remarks(deployment: Deployment, existing: Existing, options: DestroyOptions
     for bucket in storage.buckets:  # one that its stack does not keep is deleted with it, objects and all
         stays = bucket in storage.retained and not options.bucket
         yield f"Bucket {bucket} {'is kept; --bucket deletes it' if stays else 'is deleted with all objects'}."
-    if not {"storage", "network"} & {*options.parts}:
+    if not _BENEATH & {*options.parts}:
         yield from (_other_cluster(deployment, *each) for each in existing.clusters.items())
     if options.sweep and existing.stacks:
         yield "Leftovers of this destruction, such as logs of functions, are removed, too."

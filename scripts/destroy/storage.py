@@ -20,7 +20,7 @@ from scripts.inventory.model import FINAL_BACKUP, Leftover
 from scripts.inventory.removal import EXISTS
 
 _EVERY, _LIMIT = 30.0, 12 * 3600.0
-_FILE_SYSTEM, _GROUP, _BUCKET = "AWS::FSx::FileSystem", "AWS::EC2::SecurityGroup", "AWS::S3::Bucket"
+_FILE_SYSTEM, _GROUP, BUCKET = "AWS::FSx::FileSystem", "AWS::EC2::SecurityGroup", "AWS::S3::Bucket"
 _KEEPS = ("Retain", "RetainExceptOnCreate")
 """https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-attribute-deletionpolicy.html"""
 LINKED = "FSx backs up no file system that is linked to S3"
@@ -55,7 +55,7 @@ class Storage:
 
     def kept_to_delete(self, *, bucket: bool) -> list[Leftover]:
         """Return what of that which the stack kept is deleted with it: a bucket only if that is requested."""
-        return [each for each in self.kept if each.type in (_FILE_SYSTEM, _GROUP) or (bucket and each.type == _BUCKET)]
+        return [each for each in self.kept if each.type in (_FILE_SYSTEM, _GROUP) or (bucket and each.type == BUCKET)]
 
     def backup_blocker(self, file_system: dict[str, Any]) -> str:
         """Return why FSx takes no backup of a file system; empty: it does.
@@ -75,10 +75,7 @@ class Storage:
 
 
 def collect(deployment: Deployment) -> Storage:
-    """Return what exists of the storage.
-
-    Needs what `clusters.kept_by_storage` needs, cloudformation:GetTemplate and fsx:DescribeDataRepositoryAssociations.
-    """
+    """Return what exists of the storage."""
     stack = deployment.stack_name("storage")
     kept = clusters.kept_by_storage(deployment)
     listed = stacks.resources(deployment, stack) if deployment.stack(stack) is not None else []
@@ -98,7 +95,7 @@ def collect(deployment: Deployment) -> Storage:
     return Storage(
         tuple(fsx.describe_file_systems(FileSystemIds=[each])["FileSystems"][0] for each in names),
         of(_GROUP),
-        of(_BUCKET),
+        of(BUCKET),
         frozenset({each.id for each in kept} | _retained(deployment, stack)),
         tuple(kept),
         links,
@@ -120,7 +117,6 @@ def back_up(deployment: Deployment, file_system: dict[str, Any], clock: Clock, s
     """Make the last backup of a file system, wait until it is available, and return its id.
 
     One that was started since the last cluster was deleted is used: nothing wrote to the file system after that.
-    Needs fsx:CreateBackup, fsx:TagResource, fsx:DescribeBackups, and cloudformation:DescribeStacks and :ListStacks.
 
     Raises:
         OperationError: FSx could not make it, or not within 12 hours.
@@ -179,6 +175,5 @@ def _end_of_clusters(deployment: Deployment) -> datetime | None:
     if generations.existing(deployment):
         return None
     own = [each.settings.cluster_spec.name for each in clusters.known(deployment)]
-    deleted = clusters.deleted(deployment, own)
-    ends: list[datetime] = [each["DeletionTime"] for each in deleted if each["StackName"] in own]
-    return max(ends, default=None)
+    deleted = clusters.deleted_stacks(deployment, own)
+    return max((each["DeletionTime"] for each in deleted if each["StackName"] in own), default=None)

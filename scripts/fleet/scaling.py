@@ -135,24 +135,17 @@ def blockers(plan: Plan) -> list[str]:
 
 
 def check(scaling: Scaling, say: Say) -> None:
-    """Let preflight check whether the account has room for more nodes. Needs what these checks need.
+    """Let preflight check whether the account has room for more nodes.
 
     Raises:
         OperationError: It has not.
     """
     from scripts.preflight.catalog import CATALOG, select
-    from scripts.preflight.check import CheckStatus
-    from scripts.preflight.runner import run
 
-    deployment = Deployment(scaling.deployment.environment, scaling.candidate.settings)
-    results = [each for group in run(select(CATALOG, CHECKS, []), deployment, first=CATALOG[0]) for each in group]
-    for result in results:
-        if result.status in (CheckStatus.WARN, CheckStatus.UNKNOWN):
-            say(f"{result.status} {result.id}: {result.sentence}")
-    failed = [result for result in results if result.status is CheckStatus.FAIL]
-    if failed:
-        lines = [f"{each.id}: {each.sentence}. {each.hint}" for each in failed]
-        raise OperationError("\n".join(["The account has no room for this:", *lines, "--no-preflight skips this."]))
+    try:
+        scaling.candidate.check(select(CATALOG, CHECKS, []), say, fail_on="fail")
+    except OperationError as error:
+        raise OperationError(f"{error}\n--no-preflight skips this.") from None
 
 
 def steps(scaling: Scaling, plan: Plan, *, drain: bool, force: bool) -> str:

@@ -1,15 +1,13 @@
 """A destruction in an account: killed after every change, the next call continues."""
 
 from collections import Counter
-from collections.abc import Callable
 
 import pytest
 
-from config.settings import Settings, load
+from config.settings import Settings
 from emulator.aws import EmulatedAws
 from emulator.inventory import inventory
 from scripts import emulated
-from scripts.command import CONFIG
 from scripts.destroy.destroy import destroy
 from scripts.destroy.model import ORDER, DestroyOptions
 from scripts.emulated import reason_to_stay
@@ -25,8 +23,8 @@ def ignore(_: str) -> None:
 
 def counted(aws: EmulatedAws, settings: Settings) -> Counter[str]:
     """Return how many of each type there are, but for what AWS, too, leaves on purpose."""
-    found = inventory(aws, settings.region)
-    return Counter(kind for kind, name in found if not reason_to_stay(settings, kind, name))
+    resources = inventory(aws, settings.region)
+    return Counter(kind for kind, name in resources if not reason_to_stay(settings, kind, name))
 
 
 def untouched(settings: Settings) -> Counter[str]:
@@ -39,10 +37,9 @@ def untouched(settings: Settings) -> Counter[str]:
 
 @pytest.mark.slow
 def test_killed_after_each_change_the_next_call_continues_and_nothing_is_left(
-    deploy_operated: Callable[..., Operated], monkeypatch: pytest.MonkeyPatch
+    operated: Operated, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = load(CONFIG / "trn1-16.yaml")
-    operated = deploy_operated(settings)
+    settings = operated.settings
     operated.launch(2)
     network = operated.deployment().physical_ids("trn1-16-network").values()
     vpc, subnet = (next(each for each in network if each.startswith(kind)) for kind in ("vpc-", "subnet-"))

@@ -30,11 +30,17 @@ class DoomedCluster(FakeCluster):
         self.stack_status = "CREATE_COMPLETE"
         self.terminated: list[str] = []
         monkeypatch.setattr(destroy_stacks, "of_cluster", lambda _: {"StackStatus": self.stack_status})
-        monkeypatch.setattr(destruction, "terminate", lambda _, ids, *__: self.terminated.extend(ids))
         monkeypatch.setattr(destruction, "HeadNode", lambda *_: self)
 
+    def client(self, _: str) -> DoomedCluster:
+        return self
+
+    def terminate_instances(self, InstanceIds: list[str]) -> None:
+        self.terminated.extend(InstanceIds)
+        self.ticks[self.sleeps + 2] = lambda: self.__dict__.update(nodes=0)
+
     def stop_fleet(self, **options: Any) -> None:
-        destruction._stop_fleet(self.deployment, DestroyOptions(**options), self, self.said.append)
+        destruction.stop_fleet(self.deployment, DestroyOptions(**options), self, self.said.append)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
 
 import pytest
 from botocore.exceptions import ClientError
@@ -11,15 +12,14 @@ from botocore.exceptions import ClientError
 from config.settings import load
 from emulator.aws import EmulatedAws
 from emulator.inventory import inventory
-from scripts.clock import Clock
-from scripts.command import CONFIG, Say
+from scripts.command import CONFIG
 from scripts.deployment import Deployment
 from scripts.destroy.destroy import destroy
 from scripts.destroy.model import DestroyOptions
 from scripts.inventory import leftovers
 from scripts.inventory.leftovers import parallelcluster_bucket
 from scripts.inventory.model import PREFIX, Leftover
-from scripts.inventory.removal import remove
+from scripts.inventory.removal import InUseError, remove
 from tests.emulator.account import trust
 from tests.scripts.destroy.accounts import FastClock
 from tests.scripts.destroy.remains import REGION, VERSIONS, Remains
@@ -53,6 +53,14 @@ def untold(_: str) -> None:
     """Take no notice of progress."""
 
 
+def is_removed(deployment: Deployment, leftover: Leftover) -> bool:
+    try:
+        remove(deployment, leftover)
+    except InUseError:
+        return False
+    return True
+
+
 def ids(deployment: Deployment) -> set[str]:
     return {each.id for each in leftovers.find(deployment)}
 
@@ -76,7 +84,7 @@ def test_everything_of_ours_is_found_and_removed_and_nothing_of_others(
     assert {each.id for each in found} == ours
     assert [each.id for each in found if each.kept_on_purpose] == ["/aws/parallelcluster/trn1-16-202611210730"]
     for each in found:
-        remove(deployment, each, FastClock(), untold)
+        FastClock().until(partial(is_removed, deployment, each), every=1, limit=60)
     assert ids(deployment) == set()
     assert inventory(rehearsed_aws, REGION) == before
 
@@ -136,13 +144,13 @@ def test_a_sweep_continues_if_something_cannot_be_removed(
     leave(OURS)
     refusals = {PREFIX: ("AccessDenied", "DeleteObjects"), "AWS::IAM::Role": ("DeleteConflict", "DeleteRole")}
 
-    def refusing(deployment: Deployment, leftover: Leftover, clock: Clock, say: Say) -> None:
+    def refusing(deployment: Deployment, leftover: Leftover) -> None:
         if leftover.type in refusals:
             code, operation = refusals[leftover.type]
             raise ClientError({"Error": {"Code": code, "Message": "no"}}, operation)
-        remove(deployment, leftover, clock, say)
+        remove(deployment, leftover)
 
-    monkeypatch.setattr("scripts.destroy.steps.remove", refusing)
+    monkeypatch.setattr("scripts.destroy.destroy.remove", refusing)
     outcome = destroy(deployment, DestroyOptions(sweep=True), clock=FastClock(), say=untold)
     assert [each for each in outcome.failures if "DeleteObjects" in each or "DeleteRole" in each] == outcome.failures
     assert len(outcome.failures) == len(VERSIONS) + 1
@@ -167,7 +175,7 @@ def test_a_sweep_waits_for_what_is_in_use_and_ignores_what_is_deleted_already(
 
     outcome = destroy(deployment, DestroyOptions(sweep=True), clock=FastClock(moment=0), say=quicker)
     [failure] = outcome.failures
-    assert "could not be removed within 15 minutes" in failure
+    assert "could not be removed within 30 minutes" in failure
     assert "(DependencyViolation) when calling the DeleteSecurityGroup" in failure
     assert {each.type for each in outcome.left or [] if each.is_swept} == {"AWS::EC2::SecurityGroup"}
 

@@ -28,7 +28,7 @@ from scripts.remote.head_node import Answer, HeadNodeError
 from scripts.stacks import all_resources
 from scripts.upgrade import backend as upgrade_backend
 from scripts.upgrade.backend import UpgradeBackend
-from scripts.upgrade.upgrade import Upgrade, UpgradeOptions, edit
+from scripts.upgrade.upgrade import Upgrade, edit
 from tests.scripts.account import Operated
 from tests.stacks.deployments import Raw, edited
 
@@ -117,26 +117,6 @@ def destroyed(monkeypatch: pytest.MonkeyPatch) -> list[DestroyOptions]:
     return asked
 
 
-@pytest.mark.parametrize("stacks", [("trn1-16-cluster-2",), ()])
-def test_the_cdk_deploys_what_was_planned(
-    backend: UpgradeBackend, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, stacks: tuple[str, ...]
-) -> None:
-    codes, calls = iter([0, 1]), []
-
-    def run(environment: str, assembly: Path, *_: object, stacks: tuple[str, ...], output: object) -> int:
-        calls.append((environment, assembly, stacks, output))
-        return next(codes)
-
-    monkeypatch.setattr("scripts.deploy.deploy", run)
-    candidate = Candidate("trn1-16", tmp_path / "trn1-16.yaml", SETTINGS)
-
-    backend.deploy(candidate, *stacks)
-    with pytest.raises(OperationError, match=r"exit code 1\. Why: make diagnose ENV=trn1-16\. The same command"):
-        backend.deploy(candidate, *stacks)
-
-    assert calls == [("trn1-16", tmp_path / "cdk.out", stacks or ("--all",), None)] * 2
-
-
 ERRORS = [
     EndpointConnectionError(endpoint_url="https://cloudformation.us-west-2.amazonaws.com"),
     ClientError({"Error": {"Code": "Throttling", "Message": "Rate exceeded"}}, "DescribeStacks"),
@@ -168,7 +148,7 @@ def test_a_stack_in_progress_is_waited_for_before_its_cluster_is_destroyed(
 def test_a_new_cluster_is_verified_also_if_aws_or_the_head_node_is_silent_for_a_moment(
     backend: UpgradeBackend, head_node: type[FakeHeadNode], monkeypatch: pytest.MonkeyPatch, said: list[str]
 ) -> None:
-    monkeypatch.setattr(fleet, "status", one_after_the_other("STARTING", ERRORS[0], "RUNNING"))
+    monkeypatch.setattr(fleet, "status", one_after_the_other("STARTING", ERRORS[0], "RUNNING", "RUNNING"))
     head_node.answers = iter([HeadNodeError("no contact"), Answer(0, "fs-1", "")])
     backend.verify(SETTINGS)
     assert said[0] == f"No answer, trying again: {ERRORS[0]}"
@@ -218,13 +198,12 @@ def test_in_an_account(operated: Operated, backend: UpgradeBackend, said: list[s
         raw["cluster"]["generation"] = 2
         raw["cluster"]["queues"][0]["compute_resources"][0] |= {"min_count": 2, "max_count": 2500}
 
-    with pytest.raises(OperationError, match="not ready for a second cluster: quota-"):
-        backend.check(edited("trn1-16", grow))
+    candidate = Candidate("trn1-16", Path(), edited("trn1-16", grow))
+    with pytest.raises(OperationError, match=r"The account has no room for this:\n(.*\n)*quota-.*\n(.*\n)*.*--skip"):
+        backend.check(candidate)
     assert said[0].startswith("2 nodes of trn1-16-2 are static (min_count)")
     skip = [each.id for each in CATALOG[1:]]
-    UpgradeBackend("trn1-16", Console(file=io.StringIO()), QuickClock(), said.append, skip=skip).check(
-        edited("trn1-16", grow)
-    )
+    UpgradeBackend("trn1-16", Console(), QuickClock(), said.append, skip=skip).check(candidate)
     assert said[-1] == "The account has room for a second cluster beside the first."
 
 
@@ -242,8 +221,10 @@ class Person:
         directory.mkdir()
         answers = iter([True] * steps)
         backend = UpgradeBackend("dev", Console(file=self.screen, width=80), QuickClock(0.05), self._say)
-        options = UpgradeOptions(lambda _: next(answers, False), self._say, [edit(each) for each in edits])
-        return Upgrade(self.path, load(self.path), directory, backend, options)
+        values = [edit(each) for each in edits]
+        return Upgrade(
+            self.path, load(self.path), directory, backend, lambda _: next(answers, False), self._say, values
+        )
 
     def _say(self, message: str) -> None:
         self.screen.write(f"{message}\n")
@@ -290,15 +271,15 @@ def test_blue_green_with_two_interruptions(deploy_operated: Callable[[Settings],
     kill_while_the_second_cluster_is_created(account, person.upgrade(OTHER_OS))
     assert clusters(account) == first | second
 
-    assert person.upgrade(OTHER_OS, steps=2).run() == "stopped"
+    assert person.upgrade(OTHER_OS, steps=2).run().outcome == "stopped"
     assert person.screen.getvalue().count("dev-cluster-2 is CREATE_IN_PROGRESS: waiting.") == 1
     assert clusters(account) == second
     assert resources(account, *second) & of_the_first == set()
     with pytest.raises(OperationError, match=r"There is no upgrade to go back from|there is no way back"):
-        person.upgrade().abandon()
+        person.upgrade().run(abandon=True)
 
     last = person.upgrade(OTHER_OS)
-    assert last.run() == "complete"
+    assert last.run().outcome == "complete"
     assert [each.name for each in last.steps] == ["monitoring"]
     assert last.backend.metric_sources(last.settings) == {"dev-2"}
     assert load(path).cluster.os == "ubuntu2204"

@@ -27,19 +27,14 @@ def counted(aws: EmulatedAws, settings: Settings) -> Counter[str]:
     return Counter(kind for kind, name in resources if not reason_to_stay(settings, kind, name))
 
 
-def untouched(settings: Settings) -> Counter[str]:
-    """Return the same of an account to which nothing was deployed."""
-    with EmulatedAws() as aws:
-        emulated.create_prerequisites(aws, settings)
-        emulated.bootstrap(aws, settings)
-        return counted(aws, settings)
-
-
 @pytest.mark.slow
 def test_killed_after_each_change_the_next_call_continues_and_nothing_is_left(
-    operated: Operated, monkeypatch: pytest.MonkeyPatch
+    operated: Operated, rehearsed_aws: EmulatedAws, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = operated.settings
+    emulated.create_prerequisites(rehearsed_aws, settings)
+    emulated.bootstrap(rehearsed_aws, settings)
+    untouched = counted(rehearsed_aws, settings)
     operated.launch(2)
     network = operated.deployment().physical_ids("trn1-16-network").values()
     vpc, subnet = (next(each for each in network if each.startswith(kind)) for kind in ("vpc-", "subnet-"))
@@ -68,7 +63,7 @@ def test_killed_after_each_change_the_next_call_continues_and_nothing_is_left(
     } <= set(killer.calls)
     assert {"STOP_REQUESTED", "check every 10 s", "check every 30 s"} <= set(killer.points)
     assert killer.calls.count("CreateBackup") == 1
-    assert counted(operated.aws, settings) == untouched(settings)
+    assert counted(operated.aws, settings) == untouched
     assert all(each.kept_on_purpose for each in outcome.left or [])
     backups = operated.client("fsx").describe_backups()["Backups"]
     assert [{tag["Key"]: tag["Value"] for tag in each["Tags"]}[FINAL_BACKUP] for each in backups] == ["trn1-16"]

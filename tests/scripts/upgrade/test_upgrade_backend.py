@@ -6,17 +6,16 @@ import io
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError, EndpointConnectionError
+from botocore.exceptions import ClientError
 from rich.console import Console
 
 from config.settings import Settings, load
 from scripts.candidate import Candidate
-from scripts.clock import Clock
 from scripts.command import CONFIG, OperationError
 from scripts.deployment import Deployment
 from scripts.destroy import destroy as destruction
@@ -30,6 +29,7 @@ from scripts.upgrade import backend as upgrade_backend
 from scripts.upgrade.backend import UpgradeBackend
 from scripts.upgrade.upgrade import Upgrade, edit
 from tests.scripts.account import Operated
+from tests.scripts.destroy.accounts import FastClock
 from tests.stacks.deployments import Raw, edited
 
 HEAD_NODE = """
@@ -42,21 +42,6 @@ exec bash
 """The shell of a head node without queues and jobs, that mounts a file system."""
 OTHER_OS = "cluster.os=ubuntu2204"
 SETTINGS = load(CONFIG / "trn1-16.yaml")
-
-
-class QuickClock(Clock):
-    """A clock on which waiting takes next to no time."""
-
-    def __init__(self, moment: float = 0) -> None:
-        self._moment = moment
-        self._passed = timedelta()
-
-    def now(self) -> datetime:
-        return datetime.now(UTC) + self._passed
-
-    def sleep(self, seconds: float) -> None:
-        time.sleep(self._moment)
-        self._passed += timedelta(seconds=seconds)
 
 
 class FakeHeadNode:
@@ -81,7 +66,7 @@ def said() -> list[str]:
 
 @pytest.fixture
 def backend(said: list[str]) -> UpgradeBackend:
-    return UpgradeBackend("trn1-16", Console(file=io.StringIO(), width=80), QuickClock(), said.append, drain_limit=7200)
+    return UpgradeBackend("trn1-16", Console(file=io.StringIO(), width=80), FastClock(0), said.append, drain_limit=7200)
 
 
 @pytest.fixture
@@ -104,41 +89,27 @@ def one_after_the_other(*answers: Any) -> Callable[..., Any]:
     return answer
 
 
-@pytest.fixture
-def destroyed(monkeypatch: pytest.MonkeyPatch) -> list[DestroyOptions]:
-    """Destroy nothing, but record what is asked for."""
-    asked: list[DestroyOptions] = []
+THROTTLED = ClientError({"Error": {"Code": "Throttling", "Message": "Rate exceeded"}}, "DescribeStacks")
+
+
+def test_a_stack_in_progress_is_waited_for_before_its_cluster_is_destroyed(
+    backend: UpgradeBackend, monkeypatch: pytest.MonkeyPatch, said: list[str]
+) -> None:
+    destroyed: list[DestroyOptions] = []
 
     def destroy(_: Deployment, options: DestroyOptions, **__: object) -> DestroyOutcome:
-        asked.append(options)
+        destroyed.append(options)
         return DestroyOutcome(started=datetime.now(UTC))
 
     monkeypatch.setattr(destruction, "destroy", destroy)
-    return asked
-
-
-ERRORS = [
-    EndpointConnectionError(endpoint_url="https://cloudformation.us-west-2.amazonaws.com"),
-    ClientError({"Error": {"Code": "Throttling", "Message": "Rate exceeded"}}, "DescribeStacks"),
-]
-
-
-@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
-def test_a_stack_in_progress_is_waited_for_before_its_cluster_is_destroyed(
-    backend: UpgradeBackend,
-    destroyed: list[DestroyOptions],
-    error: Exception,
-    monkeypatch: pytest.MonkeyPatch,
-    said: list[str],
-) -> None:
     statuses = [*["UPDATE_IN_PROGRESS"] * 3, *["UPDATE_ROLLBACK_IN_PROGRESS"] * 2, "UPDATE_COMPLETE"]
-    answers = [error, *({"StackStatus": status} for status in statuses)]
+    answers = [THROTTLED, *({"StackStatus": status} for status in statuses)]
     monkeypatch.setattr(Deployment, "stack", one_after_the_other(*answers))
 
     backend.destroy(SETTINGS)
 
     assert said == [
-        f"No answer, trying again: {error}",
+        f"No answer, trying again: {THROTTLED}",
         "trn1-16-cluster is UPDATE_IN_PROGRESS: waiting.",
         "trn1-16-cluster is UPDATE_ROLLBACK_IN_PROGRESS: waiting.",
     ]
@@ -148,10 +119,10 @@ def test_a_stack_in_progress_is_waited_for_before_its_cluster_is_destroyed(
 def test_a_new_cluster_is_verified_also_if_aws_or_the_head_node_is_silent_for_a_moment(
     backend: UpgradeBackend, head_node: type[FakeHeadNode], monkeypatch: pytest.MonkeyPatch, said: list[str]
 ) -> None:
-    monkeypatch.setattr(fleet, "status", one_after_the_other("STARTING", ERRORS[0], "RUNNING", "RUNNING"))
+    monkeypatch.setattr(fleet, "status", one_after_the_other("STARTING", THROTTLED, "RUNNING", "RUNNING"))
     head_node.answers = iter([HeadNodeError("no contact"), Answer(0, "fs-1", "")])
     backend.verify(SETTINGS)
-    assert said[0] == f"No answer, trying again: {ERRORS[0]}"
+    assert said[0] == f"No answer, trying again: {THROTTLED}"
     assert said[1:] == [
         "No answer, trying again: no contact",
         "trn1-16 is RUNNING, its head node answers, and mounts fs-1.",
@@ -203,7 +174,7 @@ def test_in_an_account(operated: Operated, backend: UpgradeBackend, said: list[s
         backend.check(candidate)
     assert said[0].startswith("2 nodes of trn1-16-2 are static (min_count)")
     skip = [each.id for each in CATALOG[1:]]
-    UpgradeBackend("trn1-16", Console(), QuickClock(), said.append, skip=skip).check(candidate)
+    UpgradeBackend("trn1-16", Console(), FastClock(0), said.append, skip=skip).check(candidate)
     assert said[-1] == "The account has room for a second cluster beside the first."
 
 
@@ -220,7 +191,7 @@ class Person:
         directory = self.path.parent / f"run-{self._runs}"
         directory.mkdir()
         answers = iter([True] * steps)
-        backend = UpgradeBackend("dev", Console(file=self.screen, width=80), QuickClock(0.05), self._say)
+        backend = UpgradeBackend("dev", Console(file=self.screen, width=80), FastClock(0.05), self._say)
         values = [edit(each) for each in edits]
         return Upgrade(
             self.path, load(self.path), directory, backend, lambda _: next(answers, False), self._say, values

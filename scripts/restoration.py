@@ -33,7 +33,7 @@ class Snapshot:
 
 
 def snapshots(deployment: Deployment) -> list[Snapshot]:
-    """Return the finished snapshots of a deployment's head nodes, the newest first. Needs ec2:DescribeSnapshots."""
+    """Return the finished snapshots of a deployment's head nodes, the newest first."""
     wanted = [
         {"Name": f"tag:{SNAPSHOT_TAG}", "Values": [deployment.settings.name]},
         {"Name": "status", "Values": ["completed"]},
@@ -73,9 +73,6 @@ def restore(deployment: Deployment, wanted: str | None, clock: Clock, say: Say) 
     """Copy /home of a snapshot to the head node. A file that is there already stays as it is.
 
     Called again after an interruption it continues with the volume that is there.
-
-    Needs ec2:DescribeInstances, :DescribeSnapshots, :DescribeVolumes, :CreateVolume, :CreateTags, :AttachVolume,
-    :DetachVolume and :DeleteVolume, and what `HeadNode.run` needs.
 
     Raises:
         OperationError: There is no such snapshot or no head node, /home is on EFS, or the copy failed; the message
@@ -131,18 +128,19 @@ while [ -z "$device" ]; do
     [ "$looks" = 1 ] || sleep 1
     device=$(lsblk --noheadings --nodeps --paths --output NAME,SERIAL | awk '$2 == "{serial}" {{ print $1 }}')
 done
-found=$(lsblk --noheadings --paths --raw --bytes --output NAME,FSTYPE,SIZE "$device" |
+system=$(lsblk --noheadings --paths --raw --bytes --output NAME,FSTYPE,SIZE "$device" |
     awk '$2 ~ /^(ext4|xfs)$/ && $3 > size {{ size = $3; line = $1 " " $2 }} END {{ print line }}')
-[ -n "$found" ] || {{ echo "{volume} has no root file system" >&2; exit 1; }}
+[ -n "$system" ] || {{ echo "{volume} has no root file system" >&2; exit 1; }}
 options=ro
-[ "${{found#* }}" != xfs ] || options=ro,nouuid
-umount --all-targets "${{found% *}}" 2>/dev/null || true
+[ "${{system#* }}" != xfs ] || options=ro,nouuid
+umount --all-targets "${{system% *}}" 2>/dev/null || true
 directory=$(mktemp --directory)
 trap 'umount "$directory" 2>/dev/null || true; rmdir "$directory"' EXIT
-mount --types "${{found#* }}" --options "$options" "${{found% *}}" "$directory"
+mount --types "${{system#* }}" --options "$options" "${{system% *}}" "$directory"
 [ -d "$directory/home" ] || {{ echo "{volume} has no /home" >&2; exit 1; }}
-told=$(rsync --archive --hard-links --acls --xattrs --numeric-ids --ignore-existing --stats "$directory/home/" /home/)
-printf '%s\\n' "$told" | grep --extended-regexp '^(Number of regular files transferred|Total transferred file size)'
+set -- --archive --hard-links --acls --xattrs --numeric-ids --ignore-existing --stats
+copied=$(rsync "$@" "$directory/home/" /home/)
+printf '%s\\n' "$copied" | grep --extended-regexp '^(Number of regular files transferred|Total transferred file size)'
 """
 
 

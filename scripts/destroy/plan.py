@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from scripts import generations, stacks
-from scripts.deployment import PARTS, Deployment
+from scripts.deployment import Deployment
 from scripts.destroy import stacks as destroy_stacks
 from scripts.destroy import storage as destroy_storage
 from scripts.destroy.model import ORDER, DestroyOptions, DestroyPlan, Part
@@ -23,29 +23,24 @@ _NAMED = 10
 
 @dataclass(frozen=True)
 class Existing:
-    """What exists before a destruction.
-
-    Attributes:
-        stacks: The stacks to delete, as CloudFormation describes them, in order.
-        storage: The storage, if that or the network is to be deleted.
-        vpcs: VPCs that the network stack created; none: it uses one that existed.
-        clusters: Statuses of the stacks of the deployment's other clusters, by generation.
-        leftovers: What is left of deleted stacks.
-        users: What uses network or storage and is not deleted with them.
-        leftover_users: Leftovers that do.
-        denied: What could not be listed of what must be known.
-        skipped: What could not be listed of the rest.
-    """
+    """What exists before a destruction."""
 
     stacks: Sequence[Mapping[str, Any]] = ()
+    """The stacks to delete, as CloudFormation describes them, in order."""
     storage: Storage = field(default_factory=Storage)
+    """The storage, if that or the network is to be deleted."""
     vpcs: Sequence[str] = ()
+    """VPCs that the network stack created; none: it uses one that existed."""
     clusters: Mapping[int, str] = field(default_factory=dict)
+    """Statuses of the stacks of the deployment's other clusters, by generation."""
     leftovers: Sequence[Leftover] = ()
-    users: Sequence[str] = ()
-    leftover_users: Sequence[str] = ()
+    """What is left of deleted stacks."""
+    users: Mapping[str, bool] = field(default_factory=dict)
+    """What uses network or storage and is not deleted with them, and whether it is a leftover."""
     denied: Sequence[str] = ()
+    """What could not be listed of what must be known."""
     skipped: Sequence[str] = ()
+    """What could not be listed of the rest."""
 
 
 def plan(deployment: Deployment, options: DestroyOptions) -> DestroyPlan:
@@ -70,17 +65,7 @@ def collect(deployment: Deployment, options: DestroyOptions) -> Existing:
     else:
         clusters = dict(permitted(_other_clusters(deployment), skipped))
     users = dict(permitted(_users(deployment, options, storage, vpcs, left), denied))
-    return Existing(
-        stacks=[*_stacks(deployment, options.parts)],
-        storage=storage,
-        vpcs=vpcs,
-        clusters=clusters,
-        leftovers=left,
-        users=[name for name, is_leftover in users.items() if not is_leftover],
-        leftover_users=[name for name, is_leftover in users.items() if is_leftover],
-        denied=denied,
-        skipped=skipped,
-    )
+    return Existing([*_stacks(deployment, options.parts)], storage, vpcs, clusters, left, users, denied, skipped)
 
 
 def _other_clusters(deployment: Deployment) -> Iterator[tuple[int, str]]:
@@ -133,12 +118,12 @@ def _blockers(deployment: Deployment, existing: Existing, options: DestroyOption
         for file_system in existing.storage.file_systems:
             if file_system["VpcId"] in existing.vpcs:
                 yield f"File system {file_system['FileSystemId']} is in the network: pass --storage, too."
-    if existing.leftover_users and not options.sweep:
-        names = _named(existing.leftover_users)
+    leftover_users = [name for name, is_leftover in existing.users.items() if is_leftover]
+    if leftover_users and not options.sweep:
+        names = _named(leftover_users)
         yield f"Leftovers of the deployment use what would be deleted: {names}. --sweep removes them first."
-    if existing.users:
-        names = _named(existing.users)
-        yield f"Resources of others use what would be deleted: {names}. Delete them first."
+    if others := [name for name, is_leftover in existing.users.items() if not is_leftover]:
+        yield f"Resources of others use what would be deleted: {_named(others)}. Delete them first."
 
 
 def _protections(protected: Sequence[str], storage: Storage) -> Iterator[str]:
@@ -253,14 +238,7 @@ def _own(deployment: Deployment, storage: Storage) -> set[str]:
     These end with the id of the gateway or file system, or are ``ELB net/NAME/ID``, as the end of the balancer's ARN.
     https://docs.aws.amazon.com/elasticloadbalancing/latest/network/network-load-balancers.html
     """
-    names = [deployment.stack_name(part) for part in PARTS] + [deployment.settings.cluster_spec.name]
-    own = {
-        each.physical_id
-        for name in names
-        if deployment.stack(name) is not None
-        for each in stacks.all_resources(deployment, name)
-        if each.physical_id and each.status != "DELETE_COMPLETE"
-    }
+    own = {each.physical_id for name in stacks.names(deployment) for each in stacks.existing(deployment, name)}
     own |= {each.rpartition(":loadbalancer/")[2] for each in own}
     own |= {each.id for each in storage.kept} | {each["InstanceId"] for each in deployment.nodes()}
     for file_system in storage.file_systems:

@@ -17,7 +17,6 @@ from scripts.estimate.prices import Prices
 from scripts.inventory import clusters
 from scripts.inventory.costs import per_month
 from scripts.inventory.model import FINAL_BACKUP, Leftover
-from scripts.inventory.removal import EXISTS
 
 _EVERY, _LIMIT = 30.0, 12 * 3600.0
 _FILE_SYSTEM, _GROUP, BUCKET = "AWS::FSx::FileSystem", "AWS::EC2::SecurityGroup", "AWS::S3::Bucket"
@@ -77,40 +76,35 @@ class Storage:
 def collect(deployment: Deployment) -> Storage:
     """Return what exists of the storage."""
     stack = deployment.stack_name("storage")
-    kept = clusters.kept_by_storage(deployment)
-    listed = stacks.resources(deployment, stack) if deployment.stack(stack) is not None else []
-    existing = [each for each in listed if each.physical_id and each.status != "DELETE_COMPLETE"]
+    kept, existing = clusters.kept_by_storage(deployment), stacks.existing(deployment, stack)
     ids = [*((each.type, each.physical_id) for each in existing), *(each.key for each in kept)]
 
     def of(kind: str) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for each, name in ids if each == kind))
 
-    fsx = deployment.account.client("fsx")
-    names = [each for each in of(_FILE_SYSTEM) if EXISTS[_FILE_SYSTEM](deployment, each)]
+    file_systems = of(_FILE_SYSTEM)
     links: dict[str, frozenset[str]] = {}
-    for name in names:
+    for name in file_systems:
         own = [{"Name": "file-system-id", "Values": [name]}]
         answer = deployment.account.ask("fsx", "describe_data_repository_associations", Filters=own)
         links[name] = frozenset(each["AssociationId"] for each in answer["Associations"])
+    policies: dict[str, str] = {}
+    if existing:
+        template = deployment.account.ask("cloudformation", "get_template", StackName=stack)["TemplateBody"]
+        policies = {name: each.get("DeletionPolicy") for name, each in template["Resources"].items()}
+    retained = {
+        each.physical_id for each in existing if each.stack == stack and policies.get(each.logical_id) in _KEEPS
+    }
+    listed = deployment.account.list("fsx", "describe_file_systems")
     return Storage(
-        tuple(fsx.describe_file_systems(FileSystemIds=[each])["FileSystems"][0] for each in names),
+        tuple(each for each in listed if each["FileSystemId"] in file_systems),
         of(_GROUP),
         of(BUCKET),
-        frozenset({each.id for each in kept} | _retained(deployment, stack)),
+        frozenset(retained | {each.id for each in kept}),
         tuple(kept),
         links,
         frozenset(each.physical_id for each in existing),
     )
-
-
-def _retained(deployment: Deployment, stack: str) -> set[str]:
-    """Return the ids of what a stack keeps by the policies that are deployed."""
-    ids = deployment.physical_ids(stack)
-    if not ids:
-        return set()
-    template = deployment.account.ask("cloudformation", "get_template", StackName=stack)["TemplateBody"]
-    policies = {name: each.get("DeletionPolicy") for name, each in template["Resources"].items()}
-    return {physical_id for name, physical_id in ids.items() if policies.get(name) in _KEEPS}
 
 
 def back_up(deployment: Deployment, file_system: dict[str, Any], clock: Clock, say: Say) -> str:

@@ -58,13 +58,7 @@ def find(deployment: Deployment, denied: list[str] | None = None) -> list[Leftov
     deployment.account.forget()
     clusters = of_clusters.known(deployment, denied)
     names = of_clusters.names(clusters)
-    existing = {
-        each.physical_id
-        for name in names
-        if deployment.stack(name) is not None
-        for each in stacks.all_resources(deployment, name)
-        if each.status != "DELETE_COMPLETE"
-    }
+    existing = {each.physical_id for name in names for each in stacks.existing(deployment, name)}
     deleted = permitted(of_clusters.deleted_stacks(deployment, names), denied)
     searches = [
         of_clusters.kept(deployment, names),
@@ -187,10 +181,7 @@ def _parameters(deployment: Deployment, cluster: str) -> Iterator[Leftover]:
 
 
 def parallelcluster_bucket(deployment: Deployment) -> str:
-    """Return the name of ParallelCluster's bucket of the account and Region; sts:GetCallerIdentity needs no permission.
-
-    A part of it is a hash (aws-parallelcluster 3.16.1, pcluster/models/s3_bucket.py).
-    """
+    """Return the name of ParallelCluster's bucket (aws-parallelcluster 3.16.1, pcluster/models/s3_bucket.py)."""
     account = deployment.account.ask("sts", "get_caller_identity")["Account"]
     digest = hashlib.sha256((account + deployment.settings.region).encode()).hexdigest()
     return f"parallelcluster-{digest[:16]}-v1-do-not-delete"

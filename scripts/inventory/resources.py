@@ -57,10 +57,9 @@ def _of_stack(deployment: Deployment, name: str) -> Iterator[Resource]:
     if stack is None:
         return
     yield Resource(type=stacks.NESTED, id=stack["StackId"], stack=name, since=stack["CreationTime"])
-    for each in stacks.all_resources(deployment, name):
-        if each.physical_id and each.status != "DELETE_COMPLETE":
-            root = "" if each.stack == name else name
-            yield Resource(type=each.type, id=each.physical_id, stack=each.stack, since=each.changed, root=root)
+    for each in stacks.existing(deployment, name):
+        root = "" if each.stack == name else name
+        yield Resource(type=each.type, id=each.physical_id, stack=each.stack, since=each.changed, root=root)
 
 
 def _of_fleet(deployment: Deployment) -> Iterator[Resource]:

@@ -1,7 +1,6 @@
 """What is left of a deployment, beside what is left of others with similar names."""
 
 import json
-import os
 from collections.abc import Callable
 from decimal import Decimal
 from functools import partial
@@ -9,10 +8,8 @@ from functools import partial
 import pytest
 from botocore.exceptions import ClientError
 
-from config.settings import load
 from emulator.aws import EmulatedAws
 from emulator.inventory import inventory
-from scripts.command import CONFIG
 from scripts.deployment import Deployment
 from scripts.destroy.destroy import destroy
 from scripts.destroy.model import DestroyOptions
@@ -21,7 +18,7 @@ from scripts.inventory.leftovers import parallelcluster_bucket
 from scripts.inventory.model import PREFIX, Leftover
 from scripts.inventory.removal import InUseError, remove
 from tests.emulator.account import trust
-from tests.scripts.destroy.accounts import FastClock
+from tests.scripts.destroy.accounts import Account, FastClock
 from tests.scripts.destroy.remains import REGION, VERSIONS, Remains
 
 pytestmark = pytest.mark.slow
@@ -32,11 +29,7 @@ OTHER_REGION, OTHER_ZONE = "us-east-1", "use1-az4"
 
 @pytest.fixture
 def deployment(rehearsed_aws: EmulatedAws, monkeypatch: pytest.MonkeyPatch) -> Deployment:
-    for name in [name for name in os.environ if name.startswith("AWS_")]:
-        monkeypatch.delenv(name)
-    for name, value in rehearsed_aws.settings.items():
-        monkeypatch.setenv(name, value)
-    return Deployment("trn1-16", load(CONFIG / "trn1-16.yaml"))
+    return Account(rehearsed_aws, monkeypatch).deployment
 
 
 @pytest.fixture
@@ -49,8 +42,8 @@ def leave(remains: Remains) -> Callable[[str], set[str]]:
     return remains.of
 
 
-def untold(_: str) -> None:
-    """Take no notice of progress."""
+def ignore(_: str) -> None:
+    """Ignore a message."""
 
 
 def is_removed(deployment: Deployment, leftover: Leftover) -> bool:
@@ -80,10 +73,10 @@ def test_everything_of_ours_is_found_and_removed_and_nothing_of_others(
     assert ids(deployment) == set()
     before = inventory(rehearsed_aws, REGION)
     ours = leave(OURS)
-    found = leftovers.find(deployment)
-    assert {each.id for each in found} == ours
-    assert [each.id for each in found if each.kept_on_purpose] == ["/aws/parallelcluster/trn1-16-202611210730"]
-    for each in found:
+    left = leftovers.find(deployment)
+    assert {each.id for each in left} == ours
+    assert [each.id for each in left if each.kept_on_purpose] == ["/aws/parallelcluster/trn1-16-202611210730"]
+    for each in left:
         FastClock().until(partial(is_removed, deployment, each), every=1, limit=60)
     assert ids(deployment) == set()
     assert inventory(rehearsed_aws, REGION) == before
@@ -151,7 +144,7 @@ def test_a_sweep_continues_if_something_cannot_be_removed(
         remove(deployment, leftover)
 
     monkeypatch.setattr("scripts.destroy.destroy.remove", refusing)
-    outcome = destroy(deployment, DestroyOptions(sweep=True), clock=FastClock(), say=untold)
+    outcome = destroy(deployment, DestroyOptions(sweep=True), clock=FastClock(), say=ignore)
     assert [each for each in outcome.failures if "DeleteObjects" in each or "DeleteRole" in each] == outcome.failures
     assert len(outcome.failures) == len(VERSIONS) + 1
     left = outcome.left or []

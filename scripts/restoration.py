@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from scripts.clock import Clock
 from scripts.command import OperationError, Say, report_interrupted
@@ -18,7 +17,7 @@ HOURS = 12
 RESTORE_TAG = "ultracluster:restore"
 """Tag of a volume that was created to copy from; its value is the snapshot."""
 _DEVICE = "/dev/sdf"
-_EVERY, _SECONDS_OF_A_VOLUME = 3.0, 600.0
+_WAITER = {"Delay": 3, "MaxAttempts": 200}
 
 
 @dataclass(frozen=True)
@@ -78,6 +77,8 @@ def restore(deployment: Deployment, wanted: str | None, clock: Clock, say: Say) 
         OperationError: There is no such snapshot or no head node, /home is on EFS, or the copy failed; the message
             says what is left.
     """
+    from botocore.exceptions import WaiterError
+
     if deployment.settings.cluster.head_node.shared_storage == "efs":
         raise OperationError(
             "cluster.head_node.shared_storage: got 'efs'; allowed: ebs (with efs /home is on EFS, not on the root "
@@ -96,13 +97,13 @@ def restore(deployment: Deployment, wanted: str | None, clock: Clock, say: Say) 
     )
     with report_interrupted(left):
         try:
-            _attach(deployment, volume, head_node.instance_id, clock)
+            _attach(deployment, volume, head_node.instance_id)
             say(f"{volume} is attached to {head_node.instance_id}; copying /home, which can take hours.")
             answer = head_node.run(script(volume), seconds=HOURS * 3600)
             if answer.code:
                 raise OperationError(f"The copy failed: {(answer.errors or answer.output).strip()}")
-            _discard(deployment, volume, head_node.instance_id, clock)
-        except OperationError as error:
+            _discard(deployment, volume, head_node.instance_id)
+        except (OperationError, WaiterError) as error:
             raise OperationError(f"{error}\n{left}") from error
     say(answer.output.strip())
     return chosen
@@ -169,33 +170,21 @@ def _volume(deployment: Deployment, snapshot: Snapshot, zone: str) -> str:
     return str(made["VolumeId"])
 
 
-def _described(deployment: Deployment, volume: str) -> dict[str, Any]:
-    [described] = deployment.account.client("ec2").describe_volumes(VolumeIds=[volume])["Volumes"]
-    return dict(described)
-
-
-def _attach(deployment: Deployment, volume: str, instance: str, clock: Clock) -> None:
-    _await(deployment, volume, ("available", "in-use"), clock)
-    holders = [each["InstanceId"] for each in _described(deployment, volume).get("Attachments", [])]
+def _attach(deployment: Deployment, volume: str, instance: str) -> None:
+    ec2 = deployment.account.client("ec2")
+    [described] = ec2.describe_volumes(VolumeIds=[volume])["Volumes"]
+    holders = [each["InstanceId"] for each in described.get("Attachments", [])]
     if holders == [instance]:
         return
     if holders:
         raise OperationError(f"{volume} is attached to {holders[0]}, not to the head node {instance}.")
-    deployment.account.client("ec2").attach_volume(VolumeId=volume, InstanceId=instance, Device=_DEVICE)
-    _await(deployment, volume, ("in-use",), clock)
+    ec2.get_waiter("volume_available").wait(VolumeIds=[volume], WaiterConfig=_WAITER)
+    ec2.attach_volume(VolumeId=volume, InstanceId=instance, Device=_DEVICE)
+    ec2.get_waiter("volume_in_use").wait(VolumeIds=[volume], WaiterConfig=_WAITER)
 
 
-def _discard(deployment: Deployment, volume: str, instance: str, clock: Clock) -> None:
+def _discard(deployment: Deployment, volume: str, instance: str) -> None:
     ec2 = deployment.account.client("ec2")
     ec2.detach_volume(VolumeId=volume, InstanceId=instance)
-    _await(deployment, volume, ("available",), clock)
+    ec2.get_waiter("volume_available").wait(VolumeIds=[volume], WaiterConfig=_WAITER)
     ec2.delete_volume(VolumeId=volume)
-
-
-def _await(deployment: Deployment, volume: str, states: Collection[str], clock: Clock) -> None:
-    def reached() -> bool:
-        return _described(deployment, volume)["State"] in states
-
-    if not clock.until(reached, every=_EVERY, limit=_SECONDS_OF_A_VOLUME):
-        state = _described(deployment, volume)["State"]
-        raise OperationError(f"{volume} is still {state}; expected: {' or '.join(states)}.")

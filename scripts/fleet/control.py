@@ -70,11 +70,7 @@ def status(deployment: Deployment) -> str:
 
 
 def known_status(deployment: Deployment) -> str:
-    """Return the `status` of the fleet.
-
-    Raises:
-        OperationError: There is no cluster.
-    """
+    """Return the `status` of the fleet; raise OperationError if there is no cluster."""
     known = status(deployment)
     if known == UNKNOWN:
         name, region = deployment.settings.cluster_spec.name, deployment.settings.region
@@ -86,8 +82,7 @@ def known_status(deployment: Deployment) -> str:
 def request(deployment: Deployment, wanted: str) -> None:
     """Request START_REQUESTED or STOP_REQUESTED, by ParallelCluster's own code.
 
-    Raises:
-        OperationError: ParallelCluster rejects it, for example while the cluster is being updated.
+    It rejects that, for example, while the cluster is being updated.
     """
     try:
         with ParallelCluster(os.environ) as parallelcluster:

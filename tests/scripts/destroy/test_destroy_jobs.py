@@ -12,7 +12,7 @@ from scripts.destroy import destroy as destruction
 from scripts.destroy import stacks as destroy_stacks
 from scripts.destroy.model import DestroyOptions
 from scripts.remote.head_node import HeadNodeError
-from tests.scripts.fleet.fakes import SILENCE, FakeCluster
+from tests.scripts.fleet.fakes import FakeCluster
 
 STATUSES = ("CREATE_COMPLETE", "UPDATE_ROLLBACK_FAILED")
 
@@ -72,16 +72,6 @@ def test_drain_waits_for_jobs(cluster: DoomedCluster, status: str) -> None:
     cluster.slurm.jobs()
     cluster.stop_fleet(drain=True)
     assert cluster.slurm.states == ["trn1|drain"]
-
-
-@pytest.mark.parametrize("status", STATUSES)
-def test_a_head_node_that_does_not_answer_needs_force(cluster: DoomedCluster, status: str) -> None:
-    cluster.stack_status, cluster.error = status, SILENCE
-    with pytest.raises(OperationError, match="--force"):
-        cluster.stop_fleet()
-    assert (cluster.requests, cluster.terminated) == ([], [])
-    cluster.stop_fleet(force=True)
-    assert cluster.nodes == 0 or len(cluster.terminated) == 16
 
 
 def test_a_cluster_without_a_head_node_needs_force(cluster: DoomedCluster, monkeypatch: pytest.MonkeyPatch) -> None:

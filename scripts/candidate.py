@@ -70,11 +70,7 @@ class Candidate:
             raise UnusableError(str(error)) from None
 
     def check(self, checks: Sequence[Check], say: Say, fail_on: FailOn) -> None:
-        """Let preflight check whether the account has room for what a deployment would add.
-
-        Raises:
-            OperationError: It has not.
-        """
+        """Let preflight check whether the account has room for what a deployment would add."""
         from scripts.deployment import Deployment
         from scripts.preflight.check import CheckStatus
         from scripts.preflight.model import FAILURES

@@ -157,11 +157,11 @@ class Deployment:
 
     def own_instances(self) -> list[dict[str, Any]]:
         """Return the instances of this deployment's cluster that exist, as EC2 describes them."""
-        return [each for each in self.instances() if self._is_own(each)]
+        return [each for each in self.instances() if self.is_tagged(each)]
 
     def other_instances(self) -> list[dict[str, Any]]:
         """Return the instances of the Region that are not this deployment's, as EC2 describes them."""
-        return [each for each in self.instances() if not self._is_own(each)]
+        return [each for each in self.instances() if not self.is_tagged(each)]
 
     def instances(self) -> list[dict[str, Any]]:
         """Return the instances of the Region that are pending or running, as EC2 describes them."""
@@ -173,6 +173,7 @@ class Deployment:
         listed = self.account.list("ec2", "describe_instances", Filters=filters, PaginationConfig={"PageSize": 1000})
         return [instance for reservation in listed for instance in reservation["Instances"]]
 
-    def _is_own(self, instance: dict[str, Any]) -> bool:
-        name = self.settings.cluster_spec.name
-        return {"Key": "parallelcluster:cluster-name", "Value": name} in instance.get("Tags", [])
+    def is_tagged(self, described: Mapping[str, Any]) -> bool:
+        """Tell whether something has the tag of this deployment's cluster, as a service describes it."""
+        tag = {"Key": "parallelcluster:cluster-name", "Value": self.settings.cluster_spec.name}
+        return tag in described.get("Tags", described.get("TagSet", []))

@@ -55,9 +55,6 @@ def choose(snapshots: Sequence[Snapshot], present: Collection[str], wanted: str 
     """Return the wanted snapshot; None: the newest of a head node that does not exist any more.
 
     `present` are the volumes of the running head node, whose data is not lost.
-
-    Raises:
-        OperationError: There is no such snapshot.
     """
     known = ", ".join(each.id for each in snapshots) or "none"
     for each in snapshots:
@@ -74,8 +71,7 @@ def restore(deployment: Deployment, wanted: str | None, clock: Clock, say: Say) 
     Called again after an interruption it continues with the volume that is there.
 
     Raises:
-        OperationError: There is no such snapshot or no head node, /home is on EFS, or the copy failed; the message
-            says what is left.
+        OperationError: The snapshot cannot be copied; the message says what is left.
     """
     from botocore.exceptions import WaiterError
 

@@ -14,7 +14,7 @@ from scripts.clock import Changes, Clock, with_retries
 from scripts.command import OperationError, Say
 from scripts.deployment import Deployment
 from scripts.destroy import stacks as destroy_stacks
-from scripts.destroy.model import Backup, DestroyOptions, DestroyOutcome, Part
+from scripts.destroy.model import BENEATH, Backup, DestroyOptions, DestroyOutcome, Part
 from scripts.destroy.plan import plan
 from scripts.destroy.storage import BUCKET, back_up, backup_cost, collect
 from scripts.fleet import control as fleet
@@ -24,8 +24,6 @@ from scripts.inventory.model import Leftover, priced
 from scripts.inventory.removal import InUseError, remove
 from scripts.remote.head_node import HeadNode, HeadNodeError
 
-_BENEATH = ("storage", "network")
-"""The parts that others depend on."""
 _HEALTHY = ("CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE")
 """Statuses of a cluster's own stack in which ParallelCluster stops its fleet."""
 _EVERY, _LIMIT = 15.0, 1800.0
@@ -53,7 +51,7 @@ def destroy(
     steps = _Steps(deployment, options, clock, say, outcome)
     if "cluster" in planned.parts:
         stop_fleet(deployment, options, clock, say)
-    beneath = [part for part in planned.parts if part in _BENEATH]
+    beneath = [part for part in planned.parts if part in BENEATH]
     for part in planned.parts:
         if options.sweep and beneath[:1] == [part]:
             steps.sweep(last=False)
@@ -127,7 +125,7 @@ class _Steps:
         file system that the stack links to S3, and keeps, is backed up after the stack, which removes its links.
         """
         name = self.deployment.stack_name(part)
-        if part in _BENEATH and self.remaining:
+        if part in BENEATH and self.remaining:
             self._fail(f"{name} is kept, because {', '.join(self.remaining)} could not be deleted.")
             return
         stack = partial(self._delete_stack, name)

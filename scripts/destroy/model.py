@@ -14,6 +14,8 @@ from scripts.inventory.model import Costs, Dollars, Inventory, Leftover, priced
 Part = Literal["cluster", "monitoring", "storage", "network"]
 ORDER: tuple[Part, ...] = ("cluster", "monitoring", "storage", "network")
 """The parts in the order in which they are deleted."""
+BENEATH: tuple[Part, ...] = ("storage", "network")
+"""The parts that others depend on."""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,13 +10,12 @@ from scripts import generations, stacks
 from scripts.deployment import Deployment
 from scripts.destroy import stacks as destroy_stacks
 from scripts.destroy import storage as destroy_storage
-from scripts.destroy.model import ORDER, DestroyOptions, DestroyPlan, Part
+from scripts.destroy.model import BENEATH, ORDER, DestroyOptions, DestroyPlan, Part
 from scripts.destroy.storage import EXPORT_FIRST, LINKED, Storage
 from scripts.fleet import control as fleet
 from scripts.inventory import leftovers
 from scripts.inventory.model import Leftover, permitted
 
-_BENEATH = {"storage", "network"}
 _NAMED = 10
 """Resources of others that a sentence names."""
 
@@ -58,7 +57,7 @@ def collect(deployment: Deployment, options: DestroyOptions) -> Existing:
     skipped: list[str] = []
     left = leftovers.find(deployment, skipped)
     storage, vpcs = Storage(), list[str]()
-    if _BENEATH & {*options.parts}:
+    if {*BENEATH} & {*options.parts}:
         clusters = dict(permitted(_other_clusters(deployment), denied))
         storage = next(iter(permitted(_storage(deployment), denied)), storage)
         vpcs = permitted(_vpcs(deployment), denied)
@@ -111,7 +110,7 @@ def _blockers(deployment: Deployment, existing: Existing, options: DestroyOption
         status = each["StackStatus"]
         if status.endswith("_IN_PROGRESS") and status not in ("DELETE_IN_PROGRESS", "REVIEW_IN_PROGRESS"):
             yield f"{each['StackName']} is {status}: wait until that has ended."
-    if _BENEATH & {*options.parts}:
+    if {*BENEATH} & {*options.parts}:
         for generation, status in existing.clusters.items():
             yield f"{_other_cluster(deployment, generation, status)} It needs storage and network."
     if "network" in options.parts and "storage" not in options.parts:
@@ -163,7 +162,7 @@ def _remarks(deployment: Deployment, existing: Existing, options: DestroyOptions
     for bucket in storage.buckets:  # one that its stack does not keep is deleted with it, objects and all
         stays = bucket in storage.retained and not options.bucket
         yield f"Bucket {bucket} {'is kept; --bucket deletes it' if stays else 'is deleted with all objects'}."
-    if not _BENEATH & {*options.parts}:
+    if not {*BENEATH} & {*options.parts}:
         yield from (_other_cluster(deployment, *each) for each in existing.clusters.items())
     if options.sweep and existing.stacks:
         yield "Leftovers of this destruction, such as logs of functions, are removed, too."
@@ -195,10 +194,7 @@ def _stacks(deployment: Deployment, parts: Sequence[Part]) -> Iterator[dict[str,
 def _users(
     deployment: Deployment, options: DestroyOptions, storage: Storage, vpcs: Sequence[str], left: Sequence[Leftover]
 ) -> Iterator[tuple[str, bool]]:
-    """Yield what uses network or storage and is not deleted with them, and whether it is a leftover.
-
-    1,000 interfaces in each call.
-    """
+    """Yield what uses network or storage and is not deleted with them, and whether it is a leftover."""
     vpcs = vpcs if "network" in options.parts else ()
     groups = storage.groups if "storage" in options.parts else ()
     if not (vpcs or groups):
@@ -209,7 +205,7 @@ def _users(
     of_cluster: set[str] = set()
     for each in _listed(deployment, "describe_security_groups", "vpc-id", vpcs):
         name = each["GroupId"]
-        if _is_tagged(deployment, each.get("Tags", [])):
+        if deployment.is_tagged(each):
             of_cluster.add(name)
         if name in swept:
             yield name, True
@@ -252,10 +248,4 @@ def _own(deployment: Deployment, storage: Storage) -> set[str]:
 def _is_deleted_with_cluster(deployment: Deployment, interface: Mapping[str, Any], groups: Set[str]) -> bool:
     """Tell whether an interface is deleted with the cluster: it has its tag, or is detached and in its groups alone."""
     within = {each["GroupId"] for each in interface["Groups"]}
-    return _is_tagged(deployment, interface.get("TagSet", [])) or (
-        interface["Status"] == "available" and bool(within) and within <= groups
-    )
-
-
-def _is_tagged(deployment: Deployment, tags: Iterable[Mapping[str, str]]) -> bool:
-    return {"Key": "parallelcluster:cluster-name", "Value": deployment.settings.cluster_spec.name} in tags
+    return deployment.is_tagged(interface) or (interface["Status"] == "available" and bool(within) and within <= groups)

@@ -33,10 +33,8 @@ _NOT_EMPTY = re.compile("must (detach|delete|remove)|DeleteConflict|resource rec
 
 def of_cluster(deployment: Deployment) -> dict[str, Any] | None:
     """Return the cluster's own stack, made by ParallelCluster; None: there is none, or one that is somebody else's."""
-    name = deployment.settings.cluster_spec.name
-    stack = deployment.stack(name)
-    tag = {"Key": "parallelcluster:cluster-name", "Value": name}
-    return stack if stack is not None and tag in stack.get("Tags", []) else None
+    stack = deployment.stack(deployment.settings.cluster_spec.name)
+    return stack if stack is not None and deployment.is_tagged(stack) else None
 
 
 def delete(deployment: Deployment, name: str, *, clock: Clock, say: Say, unprotect: bool = False) -> None:

@@ -68,11 +68,7 @@ class FleetState(Document):
 
 
 def collect(deployment: Deployment, scaled: Scaled | None = None) -> FleetState:
-    """Return the state of a fleet; where Slurm cannot be asked, the queues are not known.
-
-    Raises:
-        OperationError: There is no cluster.
-    """
+    """Return the state of a fleet; where Slurm cannot be asked, the queues are not known."""
     from botocore.exceptions import ClientError
 
     deployment.account.forget()

@@ -132,11 +132,7 @@ def blockers(plan: Plan) -> list[str]:
 
 
 def check(scaling: Scaling, say: Say) -> None:
-    """Let preflight check whether the account has room for more nodes.
-
-    Raises:
-        OperationError: It has not.
-    """
+    """Let preflight check whether the account has room for more nodes."""
     from scripts.preflight.catalog import CATALOG, select
 
     try:
@@ -169,9 +165,6 @@ def apply(
 
     With `drain` it waits for the end of jobs before their nodes are terminated; with `force` it does not. With `quiet`
     the CDK's output goes to standard error. Run again after an interruption, the same command does what is left.
-
-    Raises:
-        OperationError: It did not work.
     """
     from botocore.exceptions import BotoCoreError, ClientError
 

@@ -32,7 +32,6 @@ def remove(deployment: Deployment, leftover: Leftover) -> None:
     Raises:
         InUseError: The same call may work some minutes later.
         OperationError: S3 refused to delete an object.
-        botocore.exceptions.ClientError: AWS refused it; the message names the call.
     """
     from botocore.exceptions import ClientError
 

@@ -104,11 +104,7 @@ class UpgradeBackend:
         text.show(plan, self._console)
 
     def check(self, candidate: Candidate) -> None:
-        """Let preflight check whether the account has room for a second cluster beside the nodes that run.
-
-        Raises:
-            OperationError: Something is missing.
-        """
+        """Let preflight check whether the account has room for a second cluster beside the nodes that run."""
         new = candidate.settings
         if always := sum(r.min_count for queue in new.cluster.queues for r in queue.compute_resources):
             self._say(
@@ -126,19 +122,11 @@ class UpgradeBackend:
         self._say("The account has room for a second cluster beside the first.")
 
     def deploy(self, candidate: Candidate, *stacks: str) -> None:
-        """Deploy stacks of a candidate that was planned, and those that they depend on; without a name: all stacks.
-
-        Raises:
-            OperationError: The CDK failed.
-        """
+        """Deploy stacks of a candidate that was planned, and those that they depend on; without a name: all stacks."""
         candidate.deploy(*stacks, quiet=self._console.quiet)
 
     def verify(self, new: Settings) -> None:
-        """Check that the fleet runs, Slurm answers on the head node, and the file system is mounted there.
-
-        Raises:
-            OperationError: One of them is not the case.
-        """
+        """Check that the fleet runs, Slurm answers on the head node, and the file system is mounted there."""
         deployment, name = self._deployment(new), new.cluster_spec.name
         script = _verification(new.storage.file_system.mount_dir)
         answers: list[Answer] = []
@@ -167,11 +155,7 @@ class UpgradeBackend:
         fleet.start(self._deployment(old), clock=self._clock, say=self._say)
 
     def destroy(self, old: Settings) -> None:
-        """Destroy a cluster and its stack, also if it is protected, once jobs have ended.
-
-        Raises:
-            OperationError: Something of it remains.
-        """
+        """Destroy a cluster and its stack, also if it is protected, once jobs have ended."""
         from scripts.destroy.destroy import destroy
         from scripts.destroy.model import DestroyOptions
 

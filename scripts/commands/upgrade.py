@@ -66,8 +66,7 @@ def upgrade(deployment: Deployment, given: argparse.Namespace, console: Console)
     if not (given.yes or given.dry_run) and (given.json or not sys.stdin.isatty()):
         raise UnusableError("standard input is not a terminal, or --json asks nothing; pass --yes or --dry-run")
 
-    def say(sentence: str) -> None:
-        console.print(sentence, markup=False)
+    say = command.speaker(console)
 
     def agreed(_: str) -> bool:
         if given.yes:
@@ -79,7 +78,7 @@ def upgrade(deployment: Deployment, given: argparse.Namespace, console: Console)
 
     limit = None if given.drain_limit is None else given.drain_limit * 3600
     backend = UpgradeBackend(given.environment, console, Clock(), say, skip=given.skip, drain_limit=limit)
-    edits, path = [edit(each) for each in given.edits], command.CONFIG / f"{given.environment}.yaml"
+    edits, path = dict(map(edit, given.edits)), command.CONFIG / f"{given.environment}.yaml"
     with TemporaryDirectory() as directory:
         work = Upgrade(
             path, deployment.settings, Path(directory), backend, agreed, say, edits, given.anyway, given.dry_run

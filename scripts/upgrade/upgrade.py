@@ -13,10 +13,10 @@ exist. So the same command continues after an interruption, also on another mach
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
@@ -26,8 +26,10 @@ from scripts.document import Document
 from scripts.plan.live import NOT_THERE
 
 if TYPE_CHECKING:
+    from config.edit import Scalar
     from config.settings import Settings
     from scripts.upgrade.backend import UpgradeBackend
+    from ultracluster.domain.violations import Path as Place
 
 _GENERATION = ("cluster", "generation")
 _VERSION = ("cluster", "parallelcluster_version")
@@ -67,14 +69,7 @@ class UpgradeResult(Document):
     )
 
 
-class Edit(NamedTuple):
-    """A value for a settings file, at a place that is keys and indices."""
-
-    place: tuple[str | int, ...]
-    value: str | int | float | None
-
-
-def edit(text: str) -> Edit:
+def edit(text: str) -> tuple[Place, Scalar]:
     """Return what ``KEY=VALUE`` asks for: the key as messages about settings write it, the value as YAML.
 
     Raises:
@@ -94,7 +89,7 @@ def edit(text: str) -> Edit:
         raise UnusableError(f"--set: got {text}; allowed: a value in YAML ({error})") from None
     if not isinstance(parsed, str | int | float | None):
         raise UnusableError(f"--set: got {text}; allowed: one value, no list and no mapping; edit the file for those")
-    return Edit(place, parsed)
+    return place, parsed
 
 
 class _StoppedError(Exception):
@@ -112,7 +107,7 @@ class Upgrade:
         backend: What is checked and changed in AWS.
         agreed: Asks before each step that changes something.
         say: Takes what happens, a sentence at a time.
-        edits: Other values for the settings file.
+        edits: Other values for the settings file, by place.
         anyway: Whether to create a second cluster although the first could be changed in place.
         dry_run: Whether to change nothing.
         steps: What was done.
@@ -125,7 +120,7 @@ class Upgrade:
     backend: UpgradeBackend
     agreed: Callable[[str], bool]
     say: Say
-    edits: Sequence[Edit] = ()
+    edits: Mapping[Place, Scalar] = field(default_factory=dict)
     anyway: bool = False
     dry_run: bool = False
     steps: list[UpgradeStep] = field(default_factory=list)
@@ -261,16 +256,15 @@ class Upgrade:
     def _here(self) -> int:
         return self.settings.cluster.generation
 
-    def _values(self, generation: int) -> dict[tuple[str | int, ...], str | int | float | None]:
-        return {**dict(self.edits), _GENERATION: generation}
+    def _values(self, generation: int) -> dict[Place, Scalar]:
+        return {**self.edits, _GENERATION: generation}
 
     def _candidate(self, generation: int) -> Candidate:
         try:
             return Candidate.create(self.path, self.directory / str(generation), self._values(generation))
         except UnusableError as error:
             hint = "Another version of ParallelCluster: first add it to the project (CONTRIBUTING.md, Versions)."
-            is_version = any(each.place == _VERSION for each in self.edits)
-            raise UnusableError(f"{error}\n{hint}" if is_version else str(error)) from None
+            raise UnusableError(f"{error}\n{hint}" if _VERSION in self.edits else str(error)) from None
 
     def _write(self, generation: int) -> None:
         """Write other values and another generation into the settings file; changes that others made stay.

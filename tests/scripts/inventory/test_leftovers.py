@@ -112,14 +112,13 @@ def test_leftovers_of_earlier_clusters_are_found(deployment: Deployment, leave: 
     assert ids(deployment.of_generation(2)) == first | of_its_cluster(second)
 
 
-@pytest.mark.parametrize(("description", "is_ours"), [("Trn1 UltraCluster trn1-16: cluster", True), ("another", False)])
-def test_leftovers_of_a_later_cluster_are_found_if_its_stack_was_ours(
-    deployment: Deployment, remains: Remains, description: str, *, is_ours: bool
-) -> None:
-    second = remains.of("trn1-16-2")
-    wait = {"Type": "AWS::CloudFormation::WaitConditionHandle"}
-    remains.deleted_stack("trn1-16-cluster-2", {"Description": description, "Resources": {"Handle": wait}})
-    assert ids(deployment) == (of_its_cluster(second) if is_ours else set())
+def test_leftovers_of_a_later_cluster_are_found_if_its_stack_was_ours(deployment: Deployment, remains: Remains) -> None:
+    second, _third = remains.of("trn1-16-2"), remains.of("trn1-16-3")
+    resources = {"Handle": {"Type": "AWS::CloudFormation::WaitConditionHandle"}}
+    described = {"Description": "Trn1 UltraCluster trn1-16: cluster", "Resources": resources}
+    remains.deleted_stack("trn1-16-cluster-2", described)
+    remains.deleted_stack("trn1-16-cluster-3", {**described, "Description": "another"})
+    assert ids(deployment) == of_its_cluster(second)
 
 
 def test_commands_of_a_cluster_that_exists_are_no_leftover(

@@ -48,9 +48,10 @@ def test_a_home_on_efs_is_not_restored_from_a_snapshot(
 
 NODE = """
     script=$(cat)
+    serial=$(grep --only-matching --max-count=1 'vol[0-9a-f]\\{8,\\}' <<<"$script")
     lsblk() {
         case "$*" in
-            *SERIAL*) echo "/dev/nvme0n1 vol0"; echo "/dev/nvme1n1 $(grep -o 'vol[0-9a-f]*' <<<"$script")" ;;
+            *SERIAL*) echo "/dev/nvme0n1 vol0"; echo "/dev/nvme1n1 $serial" ;;
             *) printf '/dev/nvme1n1%s\\n' "  9" "p16 ext4 2" "p1 ext4 8" "p15 vfat 9" ;;
         esac
     }

@@ -78,7 +78,7 @@ class FakeBackend(UpgradeBackend):
             self.asked.append(text)
             return self.agrees
 
-        values = [edit(each) for each in edits]
+        values = dict(map(edit, edits))
         return Upgrade(self.path, self.settings, directory, self, agreed, self.said.append, values, anyway, dry_run)
 
     def run(self, *edits: str, abandon: bool = False, **options: bool) -> str:

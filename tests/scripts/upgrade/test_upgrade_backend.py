@@ -5,14 +5,13 @@ from __future__ import annotations
 import io
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
 
-from config.settings import Settings, load
+from config.settings import load
 from scripts.candidate import Candidate
 from scripts.command import CONFIG, OperationError
 from scripts.fleet import control as fleet
@@ -111,8 +110,8 @@ class Person:
         directory = self.path.parent / f"run-{self._runs}"
         directory.mkdir()
         answers = iter([True] * steps)
-        backend = UpgradeBackend("dev", Console(file=self.screen, width=80), FastClock(0.05), self._say)
-        values = [edit(each) for each in edits]
+        backend = UpgradeBackend("trn1-16", Console(file=self.screen, width=80), FastClock(0.05), self._say)
+        values = dict(map(edit, edits))
         return Upgrade(
             self.path, load(self.path), directory, backend, lambda _: next(answers, False), self._say, values
         )
@@ -124,7 +123,7 @@ class Person:
 def clusters(account: Operated) -> set[str]:
     """Return the stacks of clusters, and those that ParallelCluster created."""
     stacks = account.client("cloudformation").describe_stacks()["Stacks"]
-    wanted = {"dev", "dev-2", "dev-cluster", "dev-cluster-2"}
+    wanted = {"trn1-16", "trn1-16-2", "trn1-16-cluster", "trn1-16-cluster-2"}
     return {each["StackName"] for each in stacks} & wanted
 
 
@@ -141,29 +140,28 @@ def kill_while_the_second_cluster_is_created(account: Operated, work: Upgrade) -
     candidate = Candidate.create(work.path, work.directory / "started", {})
     work.backend.plan(candidate)
     assembly = str(candidate.path.parent / "cdk.out")
-    arguments = ("deploy", "dev-cluster-2", "--app", assembly, "--require-approval", "never")
+    arguments = ("deploy", "trn1-16-cluster-2", "--app", assembly, "--require-approval", "never")
     with subprocess.Popen(cdk.command(*arguments), cwd=cdk.ROOT, env=cdk.environment()) as process:
-        while "dev-2" not in clusters(account):
+        while "trn1-16-2" not in clusters(account):
             time.sleep(0.05)
         process.kill()
 
 
 @pytest.mark.slow
-def test_blue_green_with_two_interruptions(deploy_operated: Callable[[Settings], Operated], tmp_path: Path) -> None:
-    path = tmp_path / "dev.yaml"
-    path.write_bytes((CONFIG / "dev.yaml").read_bytes())
-    person = Person(path)
-    account = deploy_operated(load(path))
+def test_blue_green_with_two_interruptions(operated: Operated, tmp_path: Path) -> None:
+    path = tmp_path / "trn1-16.yaml"
+    path.write_bytes((CONFIG / "trn1-16.yaml").read_bytes())
+    person, account = Person(path), operated
     account.shell(HEAD_NODE)
-    first = {"dev", "dev-cluster"}
-    second = {"dev-2", "dev-cluster-2"}
+    first = {"trn1-16", "trn1-16-cluster"}
+    second = {"trn1-16-2", "trn1-16-cluster-2"}
     of_the_first = resources(account, *first)
 
     kill_while_the_second_cluster_is_created(account, person.upgrade(OTHER_OS))
     assert clusters(account) == first | second
 
     assert person.upgrade(OTHER_OS, steps=2).run().outcome == "stopped"
-    assert person.screen.getvalue().count("dev-cluster-2 is CREATE_IN_PROGRESS: waiting.") == 1
+    assert person.screen.getvalue().count("trn1-16-cluster-2 is CREATE_IN_PROGRESS: waiting.") == 1
     assert clusters(account) == second
     assert resources(account, *second) & of_the_first == set()
     with pytest.raises(OperationError, match=r"There is no upgrade to go back from|there is no way back"):
@@ -172,5 +170,5 @@ def test_blue_green_with_two_interruptions(deploy_operated: Callable[[Settings],
     last = person.upgrade(OTHER_OS)
     assert last.run().outcome == "complete"
     assert [each.name for each in last.steps] == ["monitoring"]
-    assert last.backend.metric_sources(last.settings) == {"dev-2"}
+    assert last.backend.metric_sources(last.settings) == {"trn1-16-2"}
     assert load(path).cluster.os == "ubuntu2204"

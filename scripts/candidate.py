@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scripts.command import OperationError, UnusableError
+from scripts.command import OperationError, Say, UnusableError
 
 if TYPE_CHECKING:
     from config.edit import Scalar
     from config.settings import Settings
     from scripts.plan.model import Plan
+    from scripts.preflight.check import Check
+    from scripts.preflight.model import FailOn
     from ultracluster.domain.violations import Path as Place
 
 
@@ -66,6 +68,22 @@ class Candidate:
             return make_plan(self.environment, self._assembly)
         except PlanError as error:
             raise UnusableError(str(error)) from None
+
+    def check(self, checks: Sequence[Check], say: Say, fail_on: FailOn) -> None:
+        """Let preflight check whether the account has room for what a deployment would add."""
+        from scripts.deployment import Deployment
+        from scripts.preflight.check import CheckStatus
+        from scripts.preflight.model import FAILURES
+        from scripts.preflight.runner import run
+
+        results = [each for group in run(checks, Deployment(self.environment, self.settings)) for each in group]
+        failed = [each for each in results if each.status in FAILURES[fail_on]]
+        for each in results:
+            if each not in failed and each.status in (CheckStatus.WARN, CheckStatus.UNKNOWN):
+                say(f"{each.status} {each.id}: {each.sentence}")
+        if failed:
+            lines = [f"{each.id}: {each.sentence}. {each.hint}" for each in failed]
+            raise OperationError("\n".join(["The account has no room for this:", *lines]))
 
     def deploy(self, *stacks: str, quiet: bool) -> None:
         """Let the CDK deploy stacks as planned, and those that they depend on; without a name: all stacks.

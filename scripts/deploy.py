@@ -33,8 +33,6 @@ def settle(deployment: Deployment) -> str:
     Settings of an older generation than the newest cluster are from before an upgrade: they would create the replaced
     cluster again.
 
-    Needs cloudformation:DescribeStacks on all stacks; if something is in progress, what `progress.watch` needs.
-
     Raises:
         PlanError: AWS refused or did not answer.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Future
 from threading import Lock
 from typing import Any
@@ -119,10 +119,7 @@ class Deployment:
         return shlex.join(["aws", *words, "--region", self.settings.region])
 
     def stack(self, name: str) -> dict[str, Any] | None:
-        """Return a stack as CloudFormation describes it; None: it does not exist.
-
-        Needs cloudformation:DescribeStacks.
-        """
+        """Return a stack as CloudFormation describes it; None: it does not exist."""
         from botocore.exceptions import ClientError
 
         try:
@@ -134,10 +131,7 @@ class Deployment:
         return None if stack["StackStatus"] == "DELETE_COMPLETE" else stack
 
     def physical_ids(self, stack_name: str) -> dict[str, str]:
-        """Return the physical ids of a stack's resources by logical id; none: the stack does not exist.
-
-        Needs cloudformation:DescribeStacks and cloudformation:ListStackResources.
-        """
+        """Return the physical ids of a stack's resources by logical id; none: the stack does not exist."""
         if self.stack(stack_name) is None:
             return {}
         listed = self.account.list("cloudformation", "list_stack_resources", StackName=stack_name)
@@ -148,10 +142,7 @@ class Deployment:
         }
 
     def outputs(self, stack_name: str) -> dict[str, str]:
-        """Return the outputs of a stack; none: it does not exist.
-
-        Needs cloudformation:DescribeStacks.
-        """
+        """Return the outputs of a stack; none: it does not exist."""
         stack = self.stack(stack_name) or {}
         return {each["OutputKey"]: each["OutputValue"] for each in stack.get("Outputs", [])}
 
@@ -160,41 +151,29 @@ class Deployment:
         return self.settings.stack_name(part)
 
     def nodes(self) -> list[dict[str, Any]]:
-        """Return the instances of this deployment's cluster that are not terminated, as EC2 describes them.
-
-        1,000 in each call. Needs ec2:DescribeInstances.
-        """
-        states = ["pending", "running", "shutting-down", "stopping", "stopped"]
-        filters = [
-            {"Name": "tag:parallelcluster:cluster-name", "Values": [self.settings.cluster_spec.name]},
-            {"Name": "instance-state-name", "Values": states},
-        ]
-        listed = self.account.list("ec2", "describe_instances", Filters=filters, PaginationConfig={"PageSize": 1000})
-        return [instance for reservation in listed for instance in reservation["Instances"]]
+        """Return the instances of this deployment's cluster that are not terminated, as EC2 describes them."""
+        states = "pending", "running", "shutting-down", "stopping", "stopped"
+        return self._instances({"tag:parallelcluster:cluster-name": [self.settings.cluster_spec.name]}, states)
 
     def own_instances(self) -> list[dict[str, Any]]:
-        """Return the instances of this deployment's cluster that exist, as EC2 describes them.
-
-        Needs ec2:DescribeInstances.
-        """
-        return [each for each in self.instances() if self._is_own(each)]
+        """Return the instances of this deployment's cluster that exist, as EC2 describes them."""
+        return [each for each in self.instances() if self.is_tagged(each)]
 
     def other_instances(self) -> list[dict[str, Any]]:
-        """Return the instances of the Region that are not this deployment's, as EC2 describes them.
-
-        Needs ec2:DescribeInstances.
-        """
-        return [each for each in self.instances() if not self._is_own(each)]
+        """Return the instances of the Region that are not this deployment's, as EC2 describes them."""
+        return [each for each in self.instances() if not self.is_tagged(each)]
 
     def instances(self) -> list[dict[str, Any]]:
-        """Return the instances of the Region that are pending or running, as EC2 describes them.
+        """Return the instances of the Region that are pending or running, as EC2 describes them."""
+        return self._instances({}, ("pending", "running"))
 
-        Needs ec2:DescribeInstances.
-        """
-        filters = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
+    def _instances(self, wanted: Mapping[str, Sequence[str]], states: Sequence[str]) -> list[dict[str, Any]]:
+        wanted = {**wanted, "instance-state-name": states}
+        filters = [{"Name": name, "Values": [*values]} for name, values in wanted.items()]
         listed = self.account.list("ec2", "describe_instances", Filters=filters, PaginationConfig={"PageSize": 1000})
         return [instance for reservation in listed for instance in reservation["Instances"]]
 
-    def _is_own(self, instance: dict[str, Any]) -> bool:
-        name = self.settings.cluster_spec.name
-        return {"Key": "parallelcluster:cluster-name", "Value": name} in instance.get("Tags", [])
+    def is_tagged(self, described: Mapping[str, Any]) -> bool:
+        """Tell whether something has the tag of this deployment's cluster, as a service describes it."""
+        tag = {"Key": "parallelcluster:cluster-name", "Value": self.settings.cluster_spec.name}
+        return tag in described.get("Tags", described.get("TagSet", []))

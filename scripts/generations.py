@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 def existing(deployment: Deployment) -> dict[int, str]:
     """Return the statuses of the stacks of a deployment's clusters, by generation, the oldest first.
 
-    One call for all stacks of the Region, and one more for each page of 1 MB. Needs cloudformation:DescribeStacks on
-    all stacks.
+    One call for all stacks of the Region, and one more for each page of 1 MB.
     """
     return among(deployment.settings, deployment.account.list("cloudformation", "describe_stacks"))
 

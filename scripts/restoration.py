@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from scripts.clock import Clock
 from scripts.command import OperationError, Say, report_interrupted
@@ -18,7 +17,7 @@ HOURS = 12
 RESTORE_TAG = "ultracluster:restore"
 """Tag of a volume that was created to copy from; its value is the snapshot."""
 _DEVICE = "/dev/sdf"
-_EVERY, _SECONDS_OF_A_VOLUME = 3.0, 600.0
+_WAITER = {"Delay": 3, "MaxAttempts": 200}
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ class Snapshot:
 
 
 def snapshots(deployment: Deployment) -> list[Snapshot]:
-    """Return the finished snapshots of a deployment's head nodes, the newest first. Needs ec2:DescribeSnapshots."""
+    """Return the finished snapshots of a deployment's head nodes, the newest first."""
     wanted = [
         {"Name": f"tag:{SNAPSHOT_TAG}", "Values": [deployment.settings.name]},
         {"Name": "status", "Values": ["completed"]},
@@ -56,9 +55,6 @@ def choose(snapshots: Sequence[Snapshot], present: Collection[str], wanted: str 
     """Return the wanted snapshot; None: the newest of a head node that does not exist any more.
 
     `present` are the volumes of the running head node, whose data is not lost.
-
-    Raises:
-        OperationError: There is no such snapshot.
     """
     known = ", ".join(each.id for each in snapshots) or "none"
     for each in snapshots:
@@ -74,13 +70,11 @@ def restore(deployment: Deployment, wanted: str | None, clock: Clock, say: Say) 
 
     Called again after an interruption it continues with the volume that is there.
 
-    Needs ec2:DescribeInstances, :DescribeSnapshots, :DescribeVolumes, :CreateVolume, :CreateTags, :AttachVolume,
-    :DetachVolume and :DeleteVolume, and what `HeadNode.run` needs.
-
     Raises:
-        OperationError: There is no such snapshot or no head node, /home is on EFS, or the copy failed; the message
-            says what is left.
+        OperationError: The snapshot cannot be copied; the message says what is left.
     """
+    from botocore.exceptions import WaiterError
+
     if deployment.settings.cluster.head_node.shared_storage == "efs":
         raise OperationError(
             "cluster.head_node.shared_storage: got 'efs'; allowed: ebs (with efs /home is on EFS, not on the root "
@@ -99,13 +93,13 @@ def restore(deployment: Deployment, wanted: str | None, clock: Clock, say: Say) 
     )
     with report_interrupted(left):
         try:
-            _attach(deployment, volume, head_node.instance_id, clock)
+            _attach(deployment, volume, head_node.instance_id)
             say(f"{volume} is attached to {head_node.instance_id}; copying /home, which can take hours.")
             answer = head_node.run(script(volume), seconds=HOURS * 3600)
             if answer.code:
                 raise OperationError(f"The copy failed: {(answer.errors or answer.output).strip()}")
-            _discard(deployment, volume, head_node.instance_id, clock)
-        except OperationError as error:
+            _discard(deployment, volume, head_node.instance_id)
+        except (OperationError, WaiterError) as error:
             raise OperationError(f"{error}\n{left}") from error
     say(answer.output.strip())
     return chosen
@@ -131,18 +125,19 @@ while [ -z "$device" ]; do
     [ "$looks" = 1 ] || sleep 1
     device=$(lsblk --noheadings --nodeps --paths --output NAME,SERIAL | awk '$2 == "{serial}" {{ print $1 }}')
 done
-found=$(lsblk --noheadings --paths --raw --bytes --output NAME,FSTYPE,SIZE "$device" |
+system=$(lsblk --noheadings --paths --raw --bytes --output NAME,FSTYPE,SIZE "$device" |
     awk '$2 ~ /^(ext4|xfs)$/ && $3 > size {{ size = $3; line = $1 " " $2 }} END {{ print line }}')
-[ -n "$found" ] || {{ echo "{volume} has no root file system" >&2; exit 1; }}
+[ -n "$system" ] || {{ echo "{volume} has no root file system" >&2; exit 1; }}
 options=ro
-[ "${{found#* }}" != xfs ] || options=ro,nouuid
-umount --all-targets "${{found% *}}" 2>/dev/null || true
+[ "${{system#* }}" != xfs ] || options=ro,nouuid
+umount --all-targets "${{system% *}}" 2>/dev/null || true
 directory=$(mktemp --directory)
 trap 'umount "$directory" 2>/dev/null || true; rmdir "$directory"' EXIT
-mount --types "${{found#* }}" --options "$options" "${{found% *}}" "$directory"
+mount --types "${{system#* }}" --options "$options" "${{system% *}}" "$directory"
 [ -d "$directory/home" ] || {{ echo "{volume} has no /home" >&2; exit 1; }}
-told=$(rsync --archive --hard-links --acls --xattrs --numeric-ids --ignore-existing --stats "$directory/home/" /home/)
-printf '%s\\n' "$told" | grep --extended-regexp '^(Number of regular files transferred|Total transferred file size)'
+set -- --archive --hard-links --acls --xattrs --numeric-ids --ignore-existing --stats
+copied=$(rsync "$@" "$directory/home/" /home/)
+printf '%s\\n' "$copied" | grep --extended-regexp '^(Number of regular files transferred|Total transferred file size)'
 """
 
 
@@ -171,33 +166,21 @@ def _volume(deployment: Deployment, snapshot: Snapshot, zone: str) -> str:
     return str(made["VolumeId"])
 
 
-def _described(deployment: Deployment, volume: str) -> dict[str, Any]:
-    [described] = deployment.account.client("ec2").describe_volumes(VolumeIds=[volume])["Volumes"]
-    return dict(described)
-
-
-def _attach(deployment: Deployment, volume: str, instance: str, clock: Clock) -> None:
-    _await(deployment, volume, ("available", "in-use"), clock)
-    holders = [each["InstanceId"] for each in _described(deployment, volume).get("Attachments", [])]
+def _attach(deployment: Deployment, volume: str, instance: str) -> None:
+    ec2 = deployment.account.client("ec2")
+    [described] = ec2.describe_volumes(VolumeIds=[volume])["Volumes"]
+    holders = [each["InstanceId"] for each in described.get("Attachments", [])]
     if holders == [instance]:
         return
     if holders:
         raise OperationError(f"{volume} is attached to {holders[0]}, not to the head node {instance}.")
-    deployment.account.client("ec2").attach_volume(VolumeId=volume, InstanceId=instance, Device=_DEVICE)
-    _await(deployment, volume, ("in-use",), clock)
+    ec2.get_waiter("volume_available").wait(VolumeIds=[volume], WaiterConfig=_WAITER)
+    ec2.attach_volume(VolumeId=volume, InstanceId=instance, Device=_DEVICE)
+    ec2.get_waiter("volume_in_use").wait(VolumeIds=[volume], WaiterConfig=_WAITER)
 
 
-def _discard(deployment: Deployment, volume: str, instance: str, clock: Clock) -> None:
+def _discard(deployment: Deployment, volume: str, instance: str) -> None:
     ec2 = deployment.account.client("ec2")
     ec2.detach_volume(VolumeId=volume, InstanceId=instance)
-    _await(deployment, volume, ("available",), clock)
+    ec2.get_waiter("volume_available").wait(VolumeIds=[volume], WaiterConfig=_WAITER)
     ec2.delete_volume(VolumeId=volume)
-
-
-def _await(deployment: Deployment, volume: str, states: Collection[str], clock: Clock) -> None:
-    def reached() -> bool:
-        return _described(deployment, volume)["State"] in states
-
-    if not clock.until(reached, every=_EVERY, limit=_SECONDS_OF_A_VOLUME):
-        state = _described(deployment, volume)["State"]
-        raise OperationError(f"{volume} is still {state}; expected: {' or '.join(states)}.")

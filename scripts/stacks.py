@@ -76,3 +76,10 @@ def all_resources(deployment: Deployment, stack: str) -> Iterator[StackResource]
         yield each
         if each.type == NESTED and each.physical_id and each.status != "DELETE_COMPLETE":
             yield from all_resources(deployment, each.physical_id)
+
+
+def existing(deployment: Deployment, stack: str) -> list[StackResource]:
+    """Return what exists of a stack, given by name, and of those nested in it; nothing: there is no such stack."""
+    if deployment.stack(stack) is None:
+        return []
+    return [each for each in all_resources(deployment, stack) if each.physical_id and each.status != "DELETE_COMPLETE"]

@@ -178,7 +178,15 @@ def _scale(deployment: Deployment, given: argparse.Namespace, console: Console, 
             _confirm_force(deployment, given, clock)
             confirm("")
         scaling.apply(change, plan, clock=clock, say=say, drain=given.drain, force=given.force, quiet=given.json)
-    return Scaled.of(change, plan, done=not given.dry_run)
+    return Scaled(
+        queue=change.queue,
+        compute_resource=change.compute_resource,
+        before=change.before,
+        after=change.after,
+        stops_fleet=scaling.has(plan, "FLEET_STOPPED"),
+        ends_jobs=scaling.has(plan, "TERMINATES"),
+        done=not given.dry_run,
+    )
 
 
 def main() -> int:

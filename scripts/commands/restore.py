@@ -48,9 +48,7 @@ def program(deployment: Deployment, parsed: argparse.Namespace, console: Console
     from scripts.clock import Clock
     from scripts.restoration import restore, snapshots
 
-    def say(sentence: str) -> None:
-        console.print(sentence, markup=False)
-
+    say = command.speaker(console)
     if parsed.list:
         listed = snapshots(deployment)
         for each in listed:

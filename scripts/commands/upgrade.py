@@ -61,13 +61,12 @@ def upgrade(deployment: Deployment, given: argparse.Namespace, console: Console)
     """Upgrade, or go back, and return the exit code."""
     from scripts.clock import Clock
     from scripts.upgrade.backend import UpgradeBackend
-    from scripts.upgrade.upgrade import Upgrade, UpgradeOptions, edit
+    from scripts.upgrade.upgrade import Upgrade, edit
 
     if not (given.yes or given.dry_run) and (given.json or not sys.stdin.isatty()):
         raise UnusableError("standard input is not a terminal, or --json asks nothing; pass --yes or --dry-run")
 
-    def say(sentence: str) -> None:
-        console.print(sentence, markup=False)
+    say = command.speaker(console)
 
     def agreed(_: str) -> bool:
         if given.yes:
@@ -79,23 +78,24 @@ def upgrade(deployment: Deployment, given: argparse.Namespace, console: Console)
 
     limit = None if given.drain_limit is None else given.drain_limit * 3600
     backend = UpgradeBackend(given.environment, console, Clock(), say, skip=given.skip, drain_limit=limit)
-    options = UpgradeOptions(agreed, say, [edit(each) for each in given.edits], given.anyway, given.dry_run)
-    path = command.CONFIG / f"{given.environment}.yaml"
+    edits, path = dict(map(edit, given.edits)), command.CONFIG / f"{given.environment}.yaml"
     with TemporaryDirectory() as directory:
-        work = Upgrade(path, deployment.settings, Path(directory), backend, options)
+        work = Upgrade(
+            path, deployment.settings, Path(directory), backend, agreed, say, edits, given.anyway, given.dry_run
+        )
         try:
-            outcome = work.abandon() if given.abandon else work.run()
+            result = work.run(abandon=given.abandon)
         except BaseException as error:
             if work.steps or not isinstance(error, OperationError | UnusableError):
                 done = ", ".join(each.name for each in work.steps) or "no step"
                 rest = "What AWS has started continues. The same command continues where this one stopped."
                 print(f"Done so far: {done}. {rest}", file=sys.stderr)
             raise
-    if outcome in ("complete", "abandoned"):
-        say(f"{outcome.capitalize()}. The cluster is {work.cluster}: make connect ENV={given.environment}")
+    if result.outcome in ("complete", "abandoned"):
+        say(f"{result.outcome.capitalize()}. The cluster is {result.cluster}: make connect ENV={given.environment}")
     if given.json:
-        print(work.result(outcome).to_json())
-    return FAILED if outcome == "stopped" else DONE
+        print(result.to_json())
+    return FAILED if result.outcome == "stopped" else DONE
 
 
 def _names(text: str) -> list[str]:

@@ -5,19 +5,30 @@ All state is in AWS: a call after an interruption, on any machine, continues whe
 
 from __future__ import annotations
 
-from scripts.clock import Clock
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from scripts.aws_errors import credentials_hint
+from scripts.clock import Changes, Clock, with_retries
 from scripts.command import OperationError, Say
 from scripts.deployment import Deployment
 from scripts.destroy import stacks as destroy_stacks
-from scripts.destroy.model import DestroyOptions, DestroyOutcome
+from scripts.destroy.model import BENEATH, Backup, DestroyOptions, DestroyOutcome, Part
 from scripts.destroy.plan import plan
-from scripts.destroy.steps import BENEATH, Steps
+from scripts.destroy.storage import BUCKET, back_up, backup_cost, collect
 from scripts.fleet import control as fleet
-from scripts.inventory.removal import terminate
+from scripts.inventory import leftovers
+from scripts.inventory.costs import costs
+from scripts.inventory.model import Leftover, priced
+from scripts.inventory.removal import InUseError, remove
 from scripts.remote.head_node import HeadNode, HeadNodeError
 
 _HEALTHY = ("CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE")
 """Statuses of a cluster's own stack in which ParallelCluster stops its fleet."""
+_EVERY, _LIMIT = 15.0, 1800.0
+"""Seconds between two tries to remove what is in use or being deleted, and until it must be gone."""
+_IDS_PER_CALL = 1000
 
 
 def destroy(
@@ -25,9 +36,8 @@ def destroy(
 ) -> DestroyOutcome:
     """Delete the cluster, and other parts of a deployment on request, and search for leftovers.
 
-    Needs what `plan`, `fleet.stop` and the deletions need. Once the fleet is stopped, what AWS refuses is recorded,
-    for want of a permission or for any other reason, and what does not depend on it is done. A given outcome is filled
-    meanwhile, for a caller who must know it after an interruption.
+    Once the fleet is stopped, what AWS refuses is recorded, and what does not depend on it is done. A given outcome is
+    filled meanwhile, for a caller who must know it after an interruption.
 
     Raises:
         OperationError: Something blocks it, jobs have nodes, or the fleet does not stop; nothing is deleted.
@@ -38,17 +48,14 @@ def destroy(
     if planned.obstacles:
         raise OperationError("\n".join(planned.obstacles))
     outcome = DestroyOutcome(started=clock.now()) if outcome is None else outcome
-    steps = Steps(deployment, options, clock, say, outcome)
+    steps = _Steps(deployment, options, clock, say, outcome)
     if "cluster" in planned.parts:
-        _stop_fleet(deployment, options, clock, say)
+        stop_fleet(deployment, options, clock, say)
     beneath = [part for part in planned.parts if part in BENEATH]
     for part in planned.parts:
         if options.sweep and beneath[:1] == [part]:
             steps.sweep(last=False)
-        if part == "storage":
-            steps.delete_storage()
-        else:
-            steps.delete_part(part)
+        steps.delete(part)
     if options.sweep:
         steps.sweep(last=True)
     steps.find_leftovers()
@@ -56,7 +63,7 @@ def destroy(
     return outcome
 
 
-def _stop_fleet(deployment: Deployment, options: DestroyOptions, clock: Clock, say: Say) -> None:
+def stop_fleet(deployment: Deployment, options: DestroyOptions, clock: Clock, say: Say) -> None:
     """Let ParallelCluster stop its fleet; if it cannot any more, terminate the compute nodes.
 
     Raises:
@@ -71,9 +78,18 @@ def _stop_fleet(deployment: Deployment, options: DestroyOptions, clock: Clock, s
         say(f"{error} Continuing, as requested.")
     deployment.account.forget()
     nodes = [each["InstanceId"] for each in fleet.instances(deployment)]
-    if nodes:
-        say(f"{len(nodes):,} compute nodes are being terminated.")
-        terminate(deployment, nodes, clock, say)
+    if not nodes:
+        return
+    say(f"{len(nodes):,} compute nodes are being terminated.")
+    for first in range(0, len(nodes), _IDS_PER_CALL):
+        deployment.account.client("ec2").terminate_instances(InstanceIds=nodes[first : first + _IDS_PER_CALL])
+
+    def are_terminated() -> bool:
+        deployment.account.forget()
+        return not fleet.instances(deployment)
+
+    if not clock.until(with_retries(are_terminated, clock, Changes(say)), every=_EVERY, limit=_LIMIT):
+        raise OperationError(f"of {len(nodes)} instances some have not terminated after {_LIMIT / 60:.0f} minutes")
 
 
 def _end_jobs(deployment: Deployment, options: DestroyOptions, clock: Clock, say: Say) -> None:
@@ -87,3 +103,145 @@ def _end_jobs(deployment: Deployment, options: DestroyOptions, clock: Clock, say
         fleet.drain(deployment, clock=clock, say=say, limit=limit)
     elif fleet.instances(deployment) and not force:
         fleet.check_jobs(HeadNode(deployment, clock), say, force=False)
+
+
+@dataclass
+class _Steps:
+    """The steps after the fleet is stopped. What AWS refuses is recorded, and hides nothing else."""
+
+    deployment: Deployment
+    options: DestroyOptions
+    clock: Clock
+    say: Say
+    outcome: DestroyOutcome
+    remaining: list[str] = field(default_factory=list)
+    """What could not be deleted and is in the network or uses the storage."""
+    backed_up: set[str] = field(default_factory=set)
+
+    def delete(self, part: Part) -> None:
+        """Delete the stack of a part, and what belongs to it, unless something remains that depends on it.
+
+        With the cluster's stack also ParallelCluster's; with that of the storage what it kept, after a last backup. A
+        file system that the stack links to S3, and keeps, is backed up after the stack, which removes its links.
+        """
+        name = self.deployment.stack_name(part)
+        if part in BENEATH and self.remaining:
+            self._fail(f"{name} is kept, because {', '.join(self.remaining)} could not be deleted.")
+            return
+        stack = partial(self._delete_stack, name)
+        if part == "storage":
+            steps = (partial(self._back_up, linked_later=True), stack, self._back_up, self._delete_kept)
+            done = all(self._attempt(name, step) for step in steps)
+        else:
+            done = self._attempt(name, stack)
+        if part == "cluster":
+            own = self.deployment.settings.cluster_spec.name
+            done = self._attempt(own, partial(self._delete_stack, own)) and done
+        if not done and part != "monitoring":  # nothing depends on that one
+            self.remaining.append(name)
+
+    def sweep(self, *, last: bool) -> None:
+        """Remove the leftovers that are not kept on purpose, and hold no data.
+
+        Args:
+            last: Whether what remains is a failure; else it is only reported, for it is tried again.
+        """
+        failures = self.outcome.failures
+        before = len(failures)
+        self._attempt("leftovers", self._sweep)
+        if not last:
+            del failures[before:]
+
+    def find_leftovers(self) -> None:
+        """Record what is left."""
+        self._attempt("leftovers", self._find_leftovers)
+
+    def _sweep(self) -> None:
+        self._remove([each for each in leftovers.find(self.deployment, self.outcome.failures) if each.is_swept])
+
+    def _find_leftovers(self) -> None:
+        left = leftovers.find(self.deployment, self.outcome.failures)
+        self.outcome.left = left
+        self.outcome.left = [*priced(left, costs(self.deployment, [each.key for each in left]))]
+
+    def _remove(self, wanted: Sequence[Leftover]) -> list[Leftover]:
+        """Remove leftovers, again and again where they are in use, and return what remains."""
+        in_use = dict.fromkeys(wanted, "")
+        remaining: list[Leftover] = []
+
+        def none_in_use() -> bool:
+            for each, why in [*in_use.items()]:
+                if not why:
+                    self.say(f"{each.id} is being removed ({each.reason}).")
+                try:
+                    removed = self._attempt(each.id, partial(remove, self.deployment, each))
+                except InUseError as error:
+                    in_use[each] = str(error)
+                    continue
+                del in_use[each]
+                if removed:
+                    self.outcome.deleted.append(each.id)
+                else:
+                    remaining.append(each)
+            return not in_use
+
+        self.clock.until(with_retries(none_in_use, self.clock, Changes(self.say)), every=_EVERY, limit=_LIMIT)
+        for each, why in in_use.items():
+            self._fail(f"{each.id} could not be removed within {_LIMIT / 60:.0f} minutes: {why}")
+        return [*remaining, *in_use]
+
+    def _back_up(self, *, linked_later: bool = False) -> None:
+        """Back up the file systems that are not backed up yet, unless no backup is wanted.
+
+        Args:
+            linked_later: Whether to skip for now what is linked to S3 until its stack is deleted.
+        """
+        if not self.options.final_backup:
+            return
+        self.deployment.account.forget()
+        storage = collect(self.deployment)
+        for each in storage.file_systems:
+            name = each["FileSystemId"]
+            is_later = linked_later and storage.is_freed(each)
+            if is_later or each["Lifecycle"] == "DELETING" or name in self.backed_up:
+                continue
+            if why := storage.backup_blocker(each):
+                raise OperationError(f"{name} is kept: {why}.")
+            backup = back_up(self.deployment, each, self.clock, self.say)
+            monthly = backup_cost(self.deployment, each)
+            self.outcome.backups.append(Backup(id=backup, dollars_per_month_at_most=monthly))
+            self.backed_up.add(name)
+
+    def _delete_kept(self) -> None:
+        self.deployment.account.forget()
+        kept = collect(self.deployment).kept_to_delete(bucket=self.options.bucket)
+        self.remaining += [each.id for each in self._remove(kept) if each.type != BUCKET]  # that is in no network
+
+    def _delete_stack(self, name: str) -> None:
+        self.deployment.account.forget()
+        is_own = name == self.deployment.settings.cluster_spec.name
+        stack = destroy_stacks.of_cluster(self.deployment) if is_own else self.deployment.stack(name)
+        if stack is not None:
+            unprotect = self.options.unprotect
+            destroy_stacks.delete(self.deployment, name, clock=self.clock, say=self.say, unprotect=unprotect)
+            self.outcome.deleted.append(name)
+
+    def _attempt(self, what: str, step: Callable[[], object]) -> bool:
+        """Take a step, and tell whether it worked; failing credentials or network are for the caller."""
+        from botocore.exceptions import ClientError
+
+        try:
+            step()
+        except OperationError as error:
+            self._fail(str(error))
+        except ClientError as error:
+            if credentials_hint(error):
+                raise
+            self._fail(f"{what}: {error}")
+        else:
+            return True
+        return False
+
+    def _fail(self, text: str) -> None:
+        self.say(text)
+        self.outcome.failures.append(text)

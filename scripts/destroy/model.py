@@ -14,31 +14,29 @@ from scripts.inventory.model import Costs, Dollars, Inventory, Leftover, priced
 Part = Literal["cluster", "monitoring", "storage", "network"]
 ORDER: tuple[Part, ...] = ("cluster", "monitoring", "storage", "network")
 """The parts in the order in which they are deleted."""
+BENEATH: tuple[Part, ...] = ("storage", "network")
+"""The parts that others depend on."""
 
 
 @dataclass(frozen=True)
 class DestroyOptions:
-    """What is asked of a destruction.
-
-    Attributes:
-        parts: Parts to delete.
-        final_backup: Whether to back up each file system before anything of the storage is deleted.
-        drain: Whether to wait for the end of all jobs first.
-        drain_limit: Seconds to wait for jobs at most; None: as long as they take.
-        force: Whether to terminate the nodes of jobs, also if the head node cannot be asked.
-        unprotect: Whether to remove termination protection, and to delete what ``storage.retain`` keeps.
-        bucket: Whether to delete the deployment's bucket, too, if ``storage.retain`` kept it.
-        sweep: Whether to remove leftovers that are not kept on purpose and hold no data.
-    """
+    """What is asked of a destruction."""
 
     parts: tuple[Part, ...] = ("cluster",)
     final_backup: bool = True
+    """Back up each file system before anything of the storage is deleted."""
     drain: bool = False
+    """Wait for the end of all jobs first."""
     drain_limit: float | None = None
+    """Seconds to wait for jobs at most; None: as long as they take."""
     force: bool = False
+    """Terminate the nodes of jobs, also if the head node cannot be asked."""
     unprotect: bool = False
+    """Remove termination protection, and delete what ``storage.retain`` keeps."""
     bucket: bool = False
+    """Delete the deployment's bucket, too, if ``storage.retain`` kept it."""
     sweep: bool = False
+    """Remove leftovers that are not kept on purpose and hold no data."""
 
 
 class DestroyPlan(Document):

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
 from scripts import generations, stacks
-from scripts.deployment import PARTS, Deployment
+from scripts.deployment import Deployment
 from scripts.destroy import stacks as destroy_stacks
 from scripts.destroy import storage as destroy_storage
-from scripts.destroy.model import ORDER, DestroyOptions, DestroyPlan, Part
+from scripts.destroy.model import BENEATH, ORDER, DestroyOptions, DestroyPlan, Part
 from scripts.destroy.storage import EXPORT_FIRST, LINKED, Storage
 from scripts.fleet import control as fleet
 from scripts.inventory import leftovers
@@ -22,67 +22,64 @@ _NAMED = 10
 
 @dataclass(frozen=True)
 class Existing:
-    """What exists before a destruction.
-
-    Attributes:
-        stacks: The stacks to delete, as CloudFormation describes them, in order.
-        storage: The storage, if that or the network is to be deleted.
-        vpcs: VPCs that the network stack created; none: it uses one that existed.
-        clusters: Statuses of the stacks of the deployment's other clusters, by generation.
-        leftovers: What is left of deleted stacks.
-        users: What uses network or storage and is not deleted with them.
-        leftover_users: Leftovers that do.
-        denied: What could not be listed of what must be known.
-        skipped: What could not be listed of the rest.
-    """
+    """What exists before a destruction."""
 
     stacks: Sequence[Mapping[str, Any]] = ()
+    """The stacks to delete, as CloudFormation describes them, in order."""
     storage: Storage = field(default_factory=Storage)
+    """The storage, if that or the network is to be deleted."""
     vpcs: Sequence[str] = ()
+    """VPCs that the network stack created; none: it uses one that existed."""
     clusters: Mapping[int, str] = field(default_factory=dict)
+    """Statuses of the stacks of the deployment's other clusters, by generation."""
     leftovers: Sequence[Leftover] = ()
-    users: Sequence[str] = ()
-    leftover_users: Sequence[str] = ()
+    """What is left of deleted stacks."""
+    users: Mapping[str, bool] = field(default_factory=dict)
+    """What uses network or storage and is not deleted with them, and whether it is a leftover."""
     denied: Sequence[str] = ()
+    """What could not be listed of what must be known."""
     skipped: Sequence[str] = ()
+    """What could not be listed of the rest."""
 
 
 def plan(deployment: Deployment, options: DestroyOptions) -> DestroyPlan:
-    """Return what a destruction would do, and what blocks it. Needs what `collect` needs."""
+    """Return what a destruction would do, and what blocks it."""
     return decide(deployment, collect(deployment, options), options)
 
 
 def collect(deployment: Deployment, options: DestroyOptions) -> Existing:
     """Return what exists, with about 40 calls, and 15 for 1,875 nodes in a network that is to be deleted.
 
-    Needs what `leftovers.find` and `generations.existing` need. Storage and network also need what `storage.collect`
-    needs, ec2:DescribeInstances, :DescribeNetworkInterfaces, :DescribeSecurityGroups and :DescribeVpcEndpoints;
-    without these permissions they cannot be deleted.
+    Without the permissions to list what is in storage and network, they cannot be deleted.
     """
     deployment.account.forget()
     denied: list[str] = []
     skipped: list[str] = []
     left = leftovers.find(deployment, skipped)
-    beneath = "storage" in options.parts or "network" in options.parts
-    clusters = dict(permitted(lambda: generations.existing(deployment).items(), denied if beneath else skipped))
-    clusters.pop(deployment.settings.cluster.generation, None)
-    storage, ids = Storage(), list[str]()
-    if beneath:
-        storage = next(iter(permitted(lambda: [destroy_storage.collect(deployment)], denied)), storage)
-        ids = permitted(lambda: deployment.physical_ids(deployment.stack_name("network")).values(), denied)
-    vpcs = [each for each in ids if each.startswith("vpc-")]
-    users = permitted(lambda: _users(deployment, options, storage, vpcs, left), denied)
-    return Existing(
-        [*_stacks(deployment, options.parts)],
-        storage,
-        vpcs,
-        clusters,
-        left,
-        [name for name, is_leftover in dict.fromkeys(users) if not is_leftover],
-        [name for name, is_leftover in dict.fromkeys(users) if is_leftover],
-        denied,
-        skipped,
-    )
+    storage, vpcs = Storage(), list[str]()
+    if {*BENEATH} & {*options.parts}:
+        clusters = dict(permitted(_other_clusters(deployment), denied))
+        storage = next(iter(permitted(_storage(deployment), denied)), storage)
+        vpcs = permitted(_vpcs(deployment), denied)
+    else:
+        clusters = dict(permitted(_other_clusters(deployment), skipped))
+    users = dict(permitted(_users(deployment, options, storage, vpcs, left), denied))
+    return Existing([*_stacks(deployment, options.parts)], storage, vpcs, clusters, left, users, denied, skipped)
+
+
+def _other_clusters(deployment: Deployment) -> Iterator[tuple[int, str]]:
+    for generation, status in generations.existing(deployment).items():
+        if generation != deployment.settings.cluster.generation:
+            yield generation, status
+
+
+def _storage(deployment: Deployment) -> Iterator[Storage]:
+    yield destroy_storage.collect(deployment)
+
+
+def _vpcs(deployment: Deployment) -> Iterator[str]:
+    ids = deployment.physical_ids(deployment.stack_name("network")).values()
+    yield from (each for each in ids if each.startswith("vpc-"))
 
 
 def decide(deployment: Deployment, existing: Existing, options: DestroyOptions) -> DestroyPlan:
@@ -113,19 +110,19 @@ def _blockers(deployment: Deployment, existing: Existing, options: DestroyOption
         status = each["StackStatus"]
         if status.endswith("_IN_PROGRESS") and status not in ("DELETE_IN_PROGRESS", "REVIEW_IN_PROGRESS"):
             yield f"{each['StackName']} is {status}: wait until that has ended."
-    if {"storage", "network"} & {*options.parts}:
+    if {*BENEATH} & {*options.parts}:
         for generation, status in existing.clusters.items():
             yield f"{_other_cluster(deployment, generation, status)} It needs storage and network."
     if "network" in options.parts and "storage" not in options.parts:
         for file_system in existing.storage.file_systems:
             if file_system["VpcId"] in existing.vpcs:
                 yield f"File system {file_system['FileSystemId']} is in the network: pass --storage, too."
-    if existing.leftover_users and not options.sweep:
-        names = _named(existing.leftover_users)
+    leftover_users = [name for name, is_leftover in existing.users.items() if is_leftover]
+    if leftover_users and not options.sweep:
+        names = _named(leftover_users)
         yield f"Leftovers of the deployment use what would be deleted: {names}. --sweep removes them first."
-    if existing.users:
-        names = _named(existing.users)
-        yield f"Resources of others use what would be deleted: {names}. Delete them first."
+    if others := [name for name, is_leftover in existing.users.items() if not is_leftover]:
+        yield f"Resources of others use what would be deleted: {_named(others)}. Delete them first."
 
 
 def _protections(protected: Sequence[str], storage: Storage) -> Iterator[str]:
@@ -165,7 +162,7 @@ def _remarks(deployment: Deployment, existing: Existing, options: DestroyOptions
     for bucket in storage.buckets:  # one that its stack does not keep is deleted with it, objects and all
         stays = bucket in storage.retained and not options.bucket
         yield f"Bucket {bucket} {'is kept; --bucket deletes it' if stays else 'is deleted with all objects'}."
-    if not {"storage", "network"} & {*options.parts}:
+    if not {*BENEATH} & {*options.parts}:
         yield from (_other_cluster(deployment, *each) for each in existing.clusters.items())
     if options.sweep and existing.stacks:
         yield "Leftovers of this destruction, such as logs of functions, are removed, too."
@@ -197,10 +194,7 @@ def _stacks(deployment: Deployment, parts: Sequence[Part]) -> Iterator[dict[str,
 def _users(
     deployment: Deployment, options: DestroyOptions, storage: Storage, vpcs: Sequence[str], left: Sequence[Leftover]
 ) -> Iterator[tuple[str, bool]]:
-    """Yield what uses network or storage and is not deleted with them, and whether it is a leftover.
-
-    1,000 interfaces in each call.
-    """
+    """Yield what uses network or storage and is not deleted with them, and whether it is a leftover."""
     vpcs = vpcs if "network" in options.parts else ()
     groups = storage.groups if "storage" in options.parts else ()
     if not (vpcs or groups):
@@ -211,7 +205,7 @@ def _users(
     of_cluster: set[str] = set()
     for each in _listed(deployment, "describe_security_groups", "vpc-id", vpcs):
         name = each["GroupId"]
-        if _is_tagged(deployment, each.get("Tags", [])):
+        if deployment.is_tagged(each):
             of_cluster.add(name)
         if name in swept:
             yield name, True
@@ -240,14 +234,7 @@ def _own(deployment: Deployment, storage: Storage) -> set[str]:
     These end with the id of the gateway or file system, or are ``ELB net/NAME/ID``, as the end of the balancer's ARN.
     https://docs.aws.amazon.com/elasticloadbalancing/latest/network/network-load-balancers.html
     """
-    names = [deployment.stack_name(part) for part in PARTS] + [deployment.settings.cluster_spec.name]
-    own = {
-        each.physical_id
-        for name in names
-        if deployment.stack(name) is not None
-        for each in stacks.all_resources(deployment, name)
-        if each.physical_id and each.status != "DELETE_COMPLETE"
-    }
+    own = {each.physical_id for name in stacks.names(deployment) for each in stacks.existing(deployment, name)}
     own |= {each.rpartition(":loadbalancer/")[2] for each in own}
     own |= {each.id for each in storage.kept} | {each["InstanceId"] for each in deployment.nodes()}
     for file_system in storage.file_systems:
@@ -261,10 +248,4 @@ def _own(deployment: Deployment, storage: Storage) -> set[str]:
 def _is_deleted_with_cluster(deployment: Deployment, interface: Mapping[str, Any], groups: Set[str]) -> bool:
     """Tell whether an interface is deleted with the cluster: it has its tag, or is detached and in its groups alone."""
     within = {each["GroupId"] for each in interface["Groups"]}
-    return _is_tagged(deployment, interface.get("TagSet", [])) or (
-        interface["Status"] == "available" and bool(within) and within <= groups
-    )
-
-
-def _is_tagged(deployment: Deployment, tags: Iterable[Mapping[str, str]]) -> bool:
-    return {"Key": "parallelcluster:cluster-name", "Value": deployment.settings.cluster_spec.name} in tags
+    return deployment.is_tagged(interface) or (interface["Status"] == "available" and bool(within) and within <= groups)

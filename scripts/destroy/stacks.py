@@ -17,28 +17,24 @@ EVERY, PAUSE, LIMIT = 10.0, 120.0, 5400.0
 """Seconds between two calls for a stack, before another try, and to wait for one deletion at most: CloudFormation gives
 a custom resource an hour, and its parent continues after that."""
 
-_EMPTIED: Mapping[str, tuple[re.Pattern[str], Callable[[Deployment, str], None]]] = {
-    "AWS::EC2::SecurityGroup": (re.compile("has a dependent object|DependencyViolation"), free_group),
-    "AWS::IAM::Role": (re.compile("must (detach|delete|remove)|DeleteConflict"), free_role),
-    "AWS::Route53::HostedZone": (re.compile("resource record|HostedZoneNotEmpty"), empty_zone),
+_EMPTIED: Mapping[str, Callable[[Deployment, str], None]] = {
+    "AWS::EC2::SecurityGroup": free_group,
+    "AWS::IAM::Role": free_role,
+    "AWS::Route53::HostedZone": empty_zone,
 }
-"""What cannot be deleted for what it contains and the stack does not know: the reason, and what empties it, by type.
+"""What empties a resource that cannot be deleted for what it contains and the stack does not know, by type.
 
 ParallelCluster's daemons launch nodes, with their interfaces, and write the records of nodes into the zone.
 https://docs.aws.amazon.com/IAM/latest/APIReference/API_DeleteRole.html,
 https://docs.aws.amazon.com/Route53/latest/APIReference/API_DeleteHostedZone.html
 """
+_NOT_EMPTY = re.compile("must (detach|delete|remove)|DeleteConflict|resource record|HostedZoneNotEmpty")
 
 
 def of_cluster(deployment: Deployment) -> dict[str, Any] | None:
-    """Return the cluster's own stack, made by ParallelCluster; None: there is none, or one that is somebody else's.
-
-    Needs cloudformation:DescribeStacks.
-    """
-    name = deployment.settings.cluster_spec.name
-    stack = deployment.stack(name)
-    tag = {"Key": "parallelcluster:cluster-name", "Value": name}
-    return stack if stack is not None and tag in stack.get("Tags", []) else None
+    """Return the cluster's own stack, made by ParallelCluster; None: there is none, or one that is somebody else's."""
+    stack = deployment.stack(deployment.settings.cluster_spec.name)
+    return stack if stack is not None and deployment.is_tagged(stack) else None
 
 
 def delete(deployment: Deployment, name: str, *, clock: Clock, say: Say, unprotect: bool = False) -> None:
@@ -46,9 +42,7 @@ def delete(deployment: Deployment, name: str, *, clock: Clock, say: Say, unprote
 
     Up to `TRIES` times. If it has a cluster that its provider fails to delete, the cluster's own stack is deleted
     before the next try; security groups, zones and roles are emptied before it, too. One call for each 100 resources
-    every 10 seconds. CloudFormation uses the role that it remembers for the stack, so few permissions are needed:
-    cloudformation:DeleteStack, :DescribeStacks, :ListStackResources, and :UpdateTerminationProtection to remove
-    protection; for groups, zones and roles what `free_group`, `empty_zone` and `free_role` need.
+    every 10 seconds. CloudFormation uses the role that it remembers for the stack.
 
     Raises:
         OperationError: It could not be deleted; the message has the reasons.
@@ -62,9 +56,12 @@ def delete(deployment: Deployment, name: str, *, clock: Clock, say: Say, unprote
             say(f"{each.stack}: {each.logical_id} ({each.type}) could not be deleted: {each.reason}")
         cluster_failed = any(each.type == stacks.CLUSTER for each in causes)
         if tried == TRIES or not (cluster_failed or all(map(_can_pass, causes))):
-            raise OperationError(_failure(deployment, name, causes))
+            reasons = "\n".join(f"  {each.logical_id} ({each.type}): {each.reason}" for each in causes)
+            more = f"More: make diagnose ENV={deployment.environment}"
+            raise OperationError(f"{name} could not be deleted:\n{reasons}\n{more}")
         for each in causes:
-            _empty(deployment, each, say)
+            if each.type in _EMPTIED:
+                _empty(deployment, each, say)
         say(f"{name}: trying again in {PAUSE / 60:.0f} min.")
         clock.sleep(PAUSE)
         deployment.account.forget()
@@ -114,26 +111,15 @@ def _delete_once(
 
 
 def _can_pass(cause: stacks.StackResource) -> bool:
-    return bool(PASSES.search(cause.reason)) or _is_not_empty(cause)
-
-
-def _is_not_empty(cause: stacks.StackResource) -> bool:
-    return cause.type in _EMPTIED and bool(_EMPTIED[cause.type][0].search(cause.reason))
+    return bool(PASSES.search(cause.reason) or (cause.type in _EMPTIED and _NOT_EMPTY.search(cause.reason)))
 
 
 def _empty(deployment: Deployment, cause: stacks.StackResource, say: Say) -> None:
     """Delete what a resource contains; the next try tells whether that was enough."""
     from botocore.exceptions import ClientError
 
-    if not _is_not_empty(cause):
-        return
     say(f"{cause.stack}: deleting what {cause.logical_id} ({cause.physical_id}) contains.")
     try:
-        _EMPTIED[cause.type][1](deployment, cause.physical_id)
+        _EMPTIED[cause.type](deployment, cause.physical_id)
     except ClientError as error:
         say(str(error))
-
-
-def _failure(deployment: Deployment, name: str, causes: list[stacks.StackResource]) -> str:
-    reasons = "\n".join(f"  {each.logical_id} ({each.type}): {each.reason}" for each in causes)
-    return f"{name} could not be deleted:\n{reasons}\nMore: make diagnose ENV={deployment.environment}"

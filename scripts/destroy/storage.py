@@ -17,10 +17,9 @@ from scripts.estimate.prices import Prices
 from scripts.inventory import clusters
 from scripts.inventory.costs import per_month
 from scripts.inventory.model import FINAL_BACKUP, Leftover
-from scripts.inventory.removal import EXISTS
 
 _EVERY, _LIMIT = 30.0, 12 * 3600.0
-_FILE_SYSTEM, _GROUP, _BUCKET = "AWS::FSx::FileSystem", "AWS::EC2::SecurityGroup", "AWS::S3::Bucket"
+_FILE_SYSTEM, _GROUP, BUCKET = "AWS::FSx::FileSystem", "AWS::EC2::SecurityGroup", "AWS::S3::Bucket"
 _KEEPS = ("Retain", "RetainExceptOnCreate")
 """https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-attribute-deletionpolicy.html"""
 LINKED = "FSx backs up no file system that is linked to S3"
@@ -55,7 +54,7 @@ class Storage:
 
     def kept_to_delete(self, *, bucket: bool) -> list[Leftover]:
         """Return what of that which the stack kept is deleted with it: a bucket only if that is requested."""
-        return [each for each in self.kept if each.type in (_FILE_SYSTEM, _GROUP) or (bucket and each.type == _BUCKET)]
+        return [each for each in self.kept if each.type in (_FILE_SYSTEM, _GROUP) or (bucket and each.type == BUCKET)]
 
     def backup_blocker(self, file_system: dict[str, Any]) -> str:
         """Return why FSx takes no backup of a file system; empty: it does.
@@ -75,52 +74,43 @@ class Storage:
 
 
 def collect(deployment: Deployment) -> Storage:
-    """Return what exists of the storage.
-
-    Needs what `clusters.kept_by_storage` needs, cloudformation:GetTemplate and fsx:DescribeDataRepositoryAssociations.
-    """
+    """Return what exists of the storage."""
     stack = deployment.stack_name("storage")
-    kept = clusters.kept_by_storage(deployment)
-    listed = stacks.resources(deployment, stack) if deployment.stack(stack) is not None else []
-    existing = [each for each in listed if each.physical_id and each.status != "DELETE_COMPLETE"]
+    kept, existing = clusters.kept_by_storage(deployment), stacks.existing(deployment, stack)
     ids = [*((each.type, each.physical_id) for each in existing), *(each.key for each in kept)]
 
     def of(kind: str) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for each, name in ids if each == kind))
 
-    fsx = deployment.account.client("fsx")
-    names = [each for each in of(_FILE_SYSTEM) if EXISTS[_FILE_SYSTEM](deployment, each)]
+    file_systems = of(_FILE_SYSTEM)
     links: dict[str, frozenset[str]] = {}
-    for name in names:
+    for name in file_systems:
         own = [{"Name": "file-system-id", "Values": [name]}]
         answer = deployment.account.ask("fsx", "describe_data_repository_associations", Filters=own)
         links[name] = frozenset(each["AssociationId"] for each in answer["Associations"])
+    policies: dict[str, str] = {}
+    if existing:
+        template = deployment.account.ask("cloudformation", "get_template", StackName=stack)["TemplateBody"]
+        policies = {name: each.get("DeletionPolicy") for name, each in template["Resources"].items()}
+    retained = {
+        each.physical_id for each in existing if each.stack == stack and policies.get(each.logical_id) in _KEEPS
+    }
+    listed = deployment.account.list("fsx", "describe_file_systems")
     return Storage(
-        tuple(fsx.describe_file_systems(FileSystemIds=[each])["FileSystems"][0] for each in names),
+        tuple(each for each in listed if each["FileSystemId"] in file_systems),
         of(_GROUP),
-        of(_BUCKET),
-        frozenset({each.id for each in kept} | _retained(deployment, stack)),
+        of(BUCKET),
+        frozenset(retained | {each.id for each in kept}),
         tuple(kept),
         links,
         frozenset(each.physical_id for each in existing),
     )
 
 
-def _retained(deployment: Deployment, stack: str) -> set[str]:
-    """Return the ids of what a stack keeps by the policies that are deployed."""
-    ids = deployment.physical_ids(stack)
-    if not ids:
-        return set()
-    template = deployment.account.ask("cloudformation", "get_template", StackName=stack)["TemplateBody"]
-    policies = {name: each.get("DeletionPolicy") for name, each in template["Resources"].items()}
-    return {physical_id for name, physical_id in ids.items() if policies.get(name) in _KEEPS}
-
-
 def back_up(deployment: Deployment, file_system: dict[str, Any], clock: Clock, say: Say) -> str:
     """Make the last backup of a file system, wait until it is available, and return its id.
 
     One that was started since the last cluster was deleted is used: nothing wrote to the file system after that.
-    Needs fsx:CreateBackup, fsx:TagResource, fsx:DescribeBackups, and cloudformation:DescribeStacks and :ListStacks.
 
     Raises:
         OperationError: FSx could not make it, or not within 12 hours.
@@ -179,6 +169,5 @@ def _end_of_clusters(deployment: Deployment) -> datetime | None:
     if generations.existing(deployment):
         return None
     own = [each.settings.cluster_spec.name for each in clusters.known(deployment)]
-    deleted = clusters.deleted(deployment, own)
-    ends: list[datetime] = [each["DeletionTime"] for each in deleted if each["StackName"] in own]
-    return max(ends, default=None)
+    deleted = clusters.deleted_stacks(deployment, own)
+    return max((each["DeletionTime"] for each in deleted if each["StackName"] in own), default=None)

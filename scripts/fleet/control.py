@@ -46,19 +46,17 @@ PROTECTED is beside them: running, but queues are closed whose nodes kept failin
 https://docs.aws.amazon.com/parallelcluster/latest/ug/slurm-protected-mode-v3.html
 """
 SECONDS_BETWEEN_POLLS: Final = 15.0
+_LIMIT = 3600.0
 _COMPUTE = {"Key": "parallelcluster:node-type", "Value": "Compute"}
 
 
 def instances(deployment: Deployment) -> list[dict[str, Any]]:
-    """Return the compute nodes that are not terminated, as EC2 describes them. Needs ec2:DescribeInstances."""
+    """Return the compute nodes that are not terminated, as EC2 describes them."""
     return [each for each in deployment.nodes() if _COMPUTE in each.get("Tags", [])]
 
 
 def status(deployment: Deployment) -> str:
-    """Return the status of the fleet: one of `STOP_STATUSES`, of `START_STATUSES`, PROTECTED, or UNKNOWN: no cluster.
-
-    One call; needs dynamodb:GetItem.
-    """
+    """Return the fleet's status: one of `STOP_STATUSES`, of `START_STATUSES`, PROTECTED, or UNKNOWN (no cluster)."""
     from botocore.exceptions import ClientError
 
     table = f"parallelcluster-{deployment.settings.cluster_spec.name}"
@@ -72,11 +70,7 @@ def status(deployment: Deployment) -> str:
 
 
 def known_status(deployment: Deployment) -> str:
-    """Return the `status` of the fleet.
-
-    Raises:
-        OperationError: There is no cluster.
-    """
+    """Return the `status` of the fleet; raise OperationError if there is no cluster."""
     known = status(deployment)
     if known == UNKNOWN:
         name, region = deployment.settings.cluster_spec.name, deployment.settings.region
@@ -88,10 +82,7 @@ def known_status(deployment: Deployment) -> str:
 def request(deployment: Deployment, wanted: str) -> None:
     """Request START_REQUESTED or STOP_REQUESTED, by ParallelCluster's own code.
 
-    Needs cloudformation:DescribeStacks, dynamodb:GetItem and dynamodb:UpdateItem.
-
-    Raises:
-        OperationError: ParallelCluster rejects it, for example while the cluster is being updated.
+    It rejects that, for example, while the cluster is being updated.
     """
     try:
         with ParallelCluster(os.environ) as parallelcluster:
@@ -109,13 +100,11 @@ def stop(
     drain: bool = False,
     force: bool = False,
     drain_limit: float | None = None,
-    limit: float = 3600,
 ) -> None:
     """Stop the fleet, and wait until all compute nodes are terminated. Interrupted, the same call continues.
 
-    With `drain` it waits for the end of all jobs first, `drain_limit` seconds at most, and then `limit` seconds for the
-    nodes. With `force` it stops although jobs have nodes, or Slurm cannot be asked. Needs what `status`, `instances`,
-    `request` and `HeadNode` need.
+    With `drain` it waits for the end of all jobs first, `drain_limit` seconds at most, and then an hour for the nodes.
+    With `force` it stops although jobs have nodes, or Slurm cannot be asked.
 
     Raises:
         OperationError: Jobs have nodes, Slurm or ParallelCluster rejects it, or nodes are not terminated in time.
@@ -134,14 +123,11 @@ def stop(
             check_jobs(head_node, say, force=force)
         request(deployment, STOP_STATUSES[0])
         say("Stop requested. Trn1 nodes can take more than 15 minutes to terminate.")
-    _wait_until_gone(deployment, clock, say, limit)
+    _wait_until_gone(deployment, clock, say)
 
 
-def start(deployment: Deployment, *, clock: Clock, say: Say, limit: float = 3600) -> None:
-    """Start the fleet, open drained queues, and wait for the static nodes (min_count).
-
-    It waits `limit` seconds at most for the fleet, and again for the nodes. Needs what `status`, `request` and
-    `HeadNode` need.
+def start(deployment: Deployment, *, clock: Clock, say: Say) -> None:
+    """Start the fleet, open drained queues, and wait for the static nodes (min_count), an hour for each.
 
     Raises:
         OperationError: Slurm or ParallelCluster rejects it, or the nodes are not ready in time.
@@ -158,25 +144,23 @@ def start(deployment: Deployment, *, clock: Clock, say: Say, limit: float = 3600
         deployment.account.forget()
         now = status(deployment)
         if now not in START_STATUSES:
-            raise OperationError(
-                f"The fleet is {now}: it was stopped again, or its nodes keep failing (make diagnose)."
-            )
+            raise OperationError(f"The fleet is {now}: it was stopped again, or nodes keep failing (make diagnose).")
         report(f"The fleet is {now}.")
         return now == RUNNING
 
-    if not clock.until(with_retries(runs, clock, report), every=SECONDS_BETWEEN_POLLS, limit=limit):
+    if not clock.until(with_retries(runs, clock, report), every=SECONDS_BETWEEN_POLLS, limit=_LIMIT):
         raise OperationError(
-            f"The fleet is {status(deployment)} after {limit / 60:.0f} min. The same command continues to wait; "
+            f"The fleet is {status(deployment)} after {_LIMIT / 60:.0f} min. The same command continues to wait; "
             "more is in /var/log/parallelcluster/clustermgtd on the head node."
         )
     open_queues(head_node, say)
-    _wait_for_static_nodes(head_node, clock, report, limit)
+    _wait_for_static_nodes(head_node, clock, report)
 
 
 def drain(deployment: Deployment, *, clock: Clock, say: Say, limit: float | None = None) -> None:
     """Close the queues to new jobs, and wait until none runs or waits. `start` opens the queues again.
 
-    It waits `limit` seconds at most; None: as long as the jobs take. Needs what `status` and `HeadNode` need.
+    It waits `limit` seconds at most; None: as long as the jobs take.
 
     Raises:
         OperationError: Slurm cannot be asked, or jobs are left after the limit.
@@ -190,11 +174,7 @@ def drain(deployment: Deployment, *, clock: Clock, say: Say, limit: float | None
 
 
 def check_jobs(head_node: HeadNode, say: Say, *, force: bool) -> None:
-    """Stop here if jobs have nodes, or Slurm cannot be asked, unless it is forced.
-
-    Raises:
-        OperationError: Jobs have nodes, or Slurm cannot be asked.
-    """
+    """Raise OperationError if jobs have nodes, or Slurm cannot be asked, unless it is forced."""
     from botocore.exceptions import ClientError
 
     try:
@@ -224,7 +204,7 @@ def _drain(deployment: Deployment, head_node: HeadNode, clock: Clock, say: Say, 
         raise
 
 
-def _wait_until_gone(deployment: Deployment, clock: Clock, say: Say, limit: float) -> None:
+def _wait_until_gone(deployment: Deployment, clock: Clock, say: Say) -> None:
     report = Changes(say)
 
     def gone() -> bool:
@@ -236,16 +216,15 @@ def _wait_until_gone(deployment: Deployment, clock: Clock, say: Say, limit: floa
         report(f"The fleet is {now}, {nodes(states.total())} left{': ' if parts else '.'}{parts}")
         return now == STOPPED and not states
 
-    if not clock.until(with_retries(gone, clock, report), every=SECONDS_BETWEEN_POLLS, limit=limit):
+    if not clock.until(with_retries(gone, clock, report), every=SECONDS_BETWEEN_POLLS, limit=_LIMIT):
         left = [each["InstanceId"] for each in instances(deployment)]
-        shown = ", ".join(left[:LISTED]) + (", ..." if len(left) > LISTED else "")
         raise OperationError(
-            f"The fleet is {status(deployment)} after {limit / 60:.0f} min, {nodes(len(left))} left"
-            f"{': ' if left else ''}{shown}. The same command continues to wait."
+            f"The fleet is {status(deployment)} after {_LIMIT / 60:.0f} min, {nodes(len(left))} left: "
+            f"{', '.join(left[:LISTED])}. The same command continues to wait."
         )
 
 
-def _wait_for_static_nodes(head_node: HeadNode, clock: Clock, report: Changes, limit: float) -> None:
+def _wait_for_static_nodes(head_node: HeadNode, clock: Clock, report: Changes) -> None:
     state: SlurmState | None = None
 
     def ready() -> bool:
@@ -255,10 +234,10 @@ def _wait_for_static_nodes(head_node: HeadNode, clock: Clock, report: Changes, l
             report(f"Static nodes that are not ready: {state.missing_static:,}")
         return not state.missing_static
 
-    if not clock.until(with_retries(ready, clock, report), every=SECONDS_BETWEEN_POLLS, limit=limit):
+    if not clock.until(with_retries(ready, clock, report), every=SECONDS_BETWEEN_POLLS, limit=_LIMIT):
         missing = f"{state.missing_static:,}" if state else "an unknown number of"
         raise OperationError(
-            f"After {limit / 60:.0f} min {missing} static nodes are not ready. The same command continues to wait; "
+            f"After {_LIMIT / 60:.0f} min {missing} static nodes are not ready. The same command continues to wait; "
             "make diagnose shows why nodes fail."
         )
     closed = [f"{name} ({each})" for name, each in (state.availability if state else {}).items() if each != UP]

@@ -11,13 +11,11 @@ from scripts.deployment import Deployment
 from scripts.document import Document
 from scripts.fleet import control as fleet
 from scripts.fleet.jobs import nodes, slurm_state
-from scripts.fleet.scaling import Counts, Scaling, ends_jobs, needs_stopped_fleet
+from scripts.fleet.scaling import Counts
 from scripts.remote.head_node import HeadNode, HeadNodeError
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from scripts.plan.model import Plan
 
 
 class FleetNodes(Document):
@@ -53,19 +51,6 @@ class Scaled(Document):
     )
     done: bool = Field(description="Whether it was done; false with --dry-run.")
 
-    @classmethod
-    def of(cls, scaling: Scaling, plan: Plan, *, done: bool) -> Scaled:
-        """Return the result of a change."""
-        return cls(
-            queue=scaling.queue,
-            compute_resource=scaling.compute_resource,
-            before=scaling.before,
-            after=scaling.after,
-            stops_fleet=needs_stopped_fleet(plan),
-            ends_jobs=ends_jobs(plan),
-            done=done,
-        )
-
 
 class FleetState(Document):
     """The state of a fleet after an action."""
@@ -83,13 +68,7 @@ class FleetState(Document):
 
 
 def collect(deployment: Deployment, scaled: Scaled | None = None) -> FleetState:
-    """Return the state of a fleet, with about six calls, and one more for each 1,000 nodes.
-
-    Needs what `fleet.status`, `fleet.instances` and `HeadNode` need; without the last, the queues are not known.
-
-    Raises:
-        OperationError: There is no cluster.
-    """
+    """Return the state of a fleet; where Slurm cannot be asked, the queues are not known."""
     from botocore.exceptions import ClientError
 
     deployment.account.forget()
@@ -101,14 +80,9 @@ def collect(deployment: Deployment, scaled: Scaled | None = None) -> FleetState:
     except (ClientError, HeadNodeError) as error:
         reason = str(error)
     else:
+        kinds = [(each.queue, FleetNodes.model_validate(each, from_attributes=True)) for each in slurm.kinds]
         queues = tuple(
-            Queue(
-                name=name,
-                state=state,
-                nodes=tuple(
-                    FleetNodes.model_validate(each, from_attributes=True) for each in slurm.kinds if each.queue == name
-                ),
-            )
+            Queue(name=name, state=state, nodes=tuple(each for queue, each in kinds if queue == name))
             for name, state in slurm.availability.items()
         )
     return FleetState(

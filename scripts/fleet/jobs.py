@@ -54,21 +54,13 @@ def nodes(count: int) -> str:
 
 
 def close_queues(head_node: HeadNode, say: Say) -> None:
-    """Let no queue take new jobs; those that it has run and wait on.
-
-    Raises:
-        HeadNodeError: It could not be asked, or Slurm refused.
-    """
+    """Let no queue take new jobs; those that it has run and wait on."""
     if names := _update(head_node, UP, DRAIN):
         say(f"Closed to new jobs: {', '.join(names)}")
 
 
 def open_queues(head_node: HeadNode, say: Say) -> None:
-    """Let the queues that `close_queues` closed take jobs again.
-
-    Raises:
-        HeadNodeError: It could not be asked, or Slurm refused.
-    """
+    """Let the queues that `close_queues` closed take jobs again."""
     if names := _update(head_node, DRAIN, UP):
         say(f"Open to new jobs again: {', '.join(names)}")
 
@@ -99,7 +91,8 @@ def wait_for_end(head_node: HeadNode, clock: Clock, say: Say, limit: float | Non
 def _update(head_node: HeadNode, before: str, after: str) -> list[str]:
     """Set the state of all queues in one state to another, and return their names.
 
-    https://slurm.schedmd.com/scontrol.html
+    Raises:
+        HeadNodeError: It could not be asked, or Slurm refused.
     """
     names = [queue for queue, state in slurm_state(head_node).availability.items() if state == before]
     if names:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
@@ -111,14 +111,11 @@ def prepare(deployment: Deployment, target: str | None, counts: dict[str, int], 
     return Scaling(deployment, name, current.name, place, before, before.model_copy(update=counts), candidate)
 
 
-def needs_stopped_fleet(plan: Plan) -> bool:
-    """Tell whether a plan needs the fleet stopped."""
-    return _has(plan, "FLEET_STOPPED")
+def has(plan: Plan, kind: Literal["FLEET_STOPPED", "TERMINATES"]) -> bool:
+    """Tell whether a plan has a change of the cluster of a kind: the fleet must be stopped, or it ends jobs."""
+    from scripts.plan.model import Kind
 
-
-def ends_jobs(plan: Plan) -> bool:
-    """Tell whether a plan terminates nodes while the fleet runs (queue_update_strategy TERMINATE)."""
-    return _has(plan, "TERMINATES")
+    return any(change.kind is Kind[kind] for change in plan.cluster.changes)
 
 
 def blockers(plan: Plan) -> list[str]:
@@ -135,24 +132,13 @@ def blockers(plan: Plan) -> list[str]:
 
 
 def check(scaling: Scaling, say: Say) -> None:
-    """Let preflight check whether the account has room for more nodes. Needs what these checks need.
-
-    Raises:
-        OperationError: It has not.
-    """
+    """Let preflight check whether the account has room for more nodes."""
     from scripts.preflight.catalog import CATALOG, select
-    from scripts.preflight.check import CheckStatus
-    from scripts.preflight.runner import run
 
-    deployment = Deployment(scaling.deployment.environment, scaling.candidate.settings)
-    results = [each for group in run(select(CATALOG, CHECKS, []), deployment, first=CATALOG[0]) for each in group]
-    for result in results:
-        if result.status in (CheckStatus.WARN, CheckStatus.UNKNOWN):
-            say(f"{result.status} {result.id}: {result.sentence}")
-    failed = [result for result in results if result.status is CheckStatus.FAIL]
-    if failed:
-        lines = [f"{each.id}: {each.sentence}. {each.hint}" for each in failed]
-        raise OperationError("\n".join(["The account has no room for this:", *lines, "--no-preflight skips this."]))
+    try:
+        scaling.candidate.check(select(CATALOG, CHECKS, []), say, fail_on="fail")
+    except OperationError as error:
+        raise OperationError(f"{error}\n--no-preflight skips this.") from None
 
 
 def steps(scaling: Scaling, plan: Plan, *, drain: bool, force: bool) -> str:
@@ -161,12 +147,12 @@ def steps(scaling: Scaling, plan: Plan, *, drain: bool, force: bool) -> str:
     is_stopped = plan.cluster.fleet_status == fleet.STOPPED
     edits = ", ".join(f"{key} from {before} to {after}" for key, (before, after) in scaling.edits.items())
     lines = [f"config/{scaling.deployment.environment}.yaml, {scaling.name}: {edits or 'unchanged'}"]
-    if needs_stopped_fleet(plan):
+    if has(plan, "FLEET_STOPPED"):
         lines.insert(0, "the fleet is STOPPED already" if is_stopped else f"stop the fleet, {jobs}")
-    elif ends_jobs(plan):
+    elif has(plan, "TERMINATES"):
         lines.insert(0, f"nodes are terminated while the fleet runs, {jobs}")
     lines.append("nothing to deploy" if plan.empty else "deploy")
-    if needs_stopped_fleet(plan) or is_stopped:
+    if has(plan, "FLEET_STOPPED") or is_stopped:
         lines.append("start the fleet")
     lines.append("compare the nodes in Slurm")
     return "\n".join(["Steps:", *(f"  {number}. {line}" for number, line in enumerate(lines, start=1))])
@@ -179,46 +165,43 @@ def apply(
 
     With `drain` it waits for the end of jobs before their nodes are terminated; with `force` it does not. With `quiet`
     the CDK's output goes to standard error. Run again after an interruption, the same command does what is left.
-
-    Raises:
-        OperationError: It did not work.
     """
+    from botocore.exceptions import BotoCoreError, ClientError
+
     from config.edit import set_values
 
     deployment = scaling.deployment
     path = CONFIG / f"{deployment.environment}.yaml"
-    stops, drains = needs_stopped_fleet(plan), ends_jobs(plan) and drain
+    stops, ends_jobs = has(plan, "FLEET_STOPPED"), has(plan, "TERMINATES")
+    is_written = not scaling.edits
     try:
         if stops:
             fleet.stop(deployment, clock=clock, say=say, drain=drain, force=force)
-        elif drains:
+        elif ends_jobs and drain:
             fleet.drain(deployment, clock=clock, say=say)
-        elif ends_jobs(plan):
+        elif ends_jobs:
             fleet.check_jobs(HeadNode(deployment, clock), say, force=force)
         set_values(path, {(*scaling.place, key): after for key, (_, after) in scaling.edits.items()})
+        is_written = True
         if not plan.empty:
             scaling.candidate.deploy(quiet=quiet)
         deployment.account.forget()
-        if stops or drains or fleet.status(deployment) not in (fleet.RUNNING, fleet.PROTECTED):
+        if stops or (ends_jobs and drain) or fleet.status(deployment) not in (fleet.RUNNING, fleet.PROTECTED):
             fleet.start(deployment, clock=clock, say=say)
         _verify(scaling, clock, say)
     except BaseException:
-        _report_state(scaling, say)
+        status = "not known"
+        with suppress(BotoCoreError, ClientError):
+            deployment.account.forget()
+            status = fleet.status(deployment)
+        counts = "has the new counts" if is_written else "does not have the new counts"
+        state = f"config/{deployment.environment}.yaml {counts}; the fleet is {status}."
+        say(f"{state} What AWS has started continues. The same command continues from here.")
         raise
 
 
-def _has(plan: Plan, kind: str) -> bool:
-    from scripts.plan.model import Kind
-
-    return any(change.kind is Kind[kind] for change in plan.cluster.changes)
-
-
 def _verify(scaling: Scaling, clock: Clock, say: Say) -> None:
-    """Compare the nodes that Slurm knows with the settings.
-
-    Raises:
-        OperationError: They differ.
-    """
+    """Compare the nodes that Slurm knows with the settings."""
     head_node = HeadNode(scaling.deployment, clock)
     expected = {"static": scaling.after.min_count, "dynamic": scaling.after.max_count - scaling.after.min_count}
     known: dict[str, int] = {}
@@ -247,19 +230,3 @@ def _find(settings: Settings, target: str | None) -> tuple[int, int]:
         names = ", ".join("/".join(each) for each in known)
         raise UnusableError(f"got {target or 'no queue'}; allowed: {names} (the queue alone if it has only one)")
     return fitting[0]
-
-
-def _report_state(scaling: Scaling, say: Say) -> None:
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    from config.settings import SettingsError, load
-
-    deployment, status, is_written = scaling.deployment, "not known", False
-    with suppress(BotoCoreError, ClientError):
-        deployment.account.forget()
-        status = fleet.status(deployment)
-    with suppress(SettingsError):
-        is_written = load(CONFIG / f"{deployment.environment}.yaml") == scaling.candidate.settings
-    counts = "has the new counts" if is_written else "does not have the new counts"
-    state = f"config/{deployment.environment}.yaml {counts}; the fleet is {status}."
-    say(f"{state} What AWS has started continues. The same command continues from here.")

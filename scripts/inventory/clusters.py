@@ -15,22 +15,19 @@ from scripts.inventory.removal import EXISTS
 def present(deployment: Deployment, denied: list[str] | None = None) -> list[Deployment]:
     """Return a deployment with each of its clusters that exist, and with that of its settings, the oldest first.
 
-    Needs what `generations.existing` needs. `denied` is that of `permitted`.
+    `denied` is that of `permitted`.
     """
-    existing = permitted(lambda: generations.existing(deployment), denied)
+    existing = permitted(_existing(deployment), denied)
     return [deployment.of_generation(each) for each in sorted({*existing, deployment.settings.cluster.generation})]
 
 
 def known(deployment: Deployment, denied: list[str] | None = None) -> list[Deployment]:
-    """Return `present`, and clusters of earlier generations, and later ones deleted in the last 90 days.
-
-    Needs what `present` and `deleted` need.
-    """
+    """Return `present`, and clusters of earlier generations, and later ones deleted in the last 90 days."""
     settings = deployment.settings
     first = settings.of_generation(1).stack_name("cluster")
     numbers = {*range(1, settings.cluster.generation + 1)}
     numbers.update(each.settings.cluster.generation for each in present(deployment, denied))
-    for stack in permitted(lambda: _deleted(deployment), denied):
+    for stack in permitted(deleted_stacks(deployment), denied):
         match = re.fullmatch(rf"{re.escape(first)}-(\d+)", stack["StackName"])
         if match and stack.get("TemplateDescription") == f"Trn1 UltraCluster {settings.name}: cluster":
             numbers.add(int(match[1]))
@@ -42,14 +39,11 @@ def names(clusters: Sequence[Deployment]) -> list[str]:
     return [*dict.fromkeys(name for each in clusters for name in stacks.names(each))]
 
 
-def deleted(deployment: Deployment, wanted: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the deleted stacks of these names, and those nested in them, as CloudFormation lists them.
-
-    100 in each call, of all that were deleted in the last 90 days. Needs cloudformation:ListStacks.
-    """
-    listed = _deleted(deployment)
-    roots = {each["StackId"] for each in listed if each["StackName"] in wanted and not each.get("ParentId")}
-    return [each for each in listed if each["StackId"] in roots or each.get("RootId") in roots]
+def deleted_stacks(deployment: Deployment, wanted: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
+    """Yield the stacks deleted in the last 90 days: those of these names, with those nested in them; None: all."""
+    listed = deployment.account.list("cloudformation", "list_stacks", StackStatusFilter=["DELETE_COMPLETE"])
+    roots = {each["StackId"] for each in listed if wanted and each["StackName"] in wanted and not each.get("ParentId")}
+    yield from (each for each in listed if wanted is None or {each["StackId"], each.get("RootId")} & roots)
 
 
 def kept(deployment: Deployment, wanted: Sequence[str]) -> Iterator[Leftover]:
@@ -58,16 +52,15 @@ def kept(deployment: Deployment, wanted: Sequence[str]) -> Iterator[Leftover]:
     No policy keeps roles and profiles. They are global: only a stack of this Region tells whose they are.
     https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-attribute-deletionpolicy.html
     """
-    for stack in deleted(deployment, wanted):
+    for stack in deleted_stacks(deployment, wanted):
         for each in stacks.resources(deployment, stack["StackId"], deleted=True):
-            if each.status == "DELETE_COMPLETE" or not each.physical_id:
+            if each.status == "DELETE_COMPLETE" or each.type not in EXISTS:
                 continue
-            if each.type in EXISTS and EXISTS[each.type](deployment, each.physical_id):
-                reason = f"kept when stack {each.stack} was deleted"
+            if each.physical_id and EXISTS[each.type](deployment, each.physical_id):
                 yield Leftover(
                     type=each.type,
                     id=each.physical_id,
-                    reason=reason,
+                    reason=f"kept when stack {each.stack} was deleted",
                     kept_on_purpose=not each.type.startswith("AWS::IAM::"),
                     stack=each.stack,
                 )
@@ -95,16 +88,12 @@ def tagged_by_storage(deployment: Deployment) -> Iterator[Leftover]:
 
 
 def kept_by_storage(deployment: Deployment) -> list[Leftover]:
-    """Return what the deleted storage stack kept and still exists.
-
-    Needs cloudformation:DescribeStacks, :ListStacks and :ListStackResources, tag:GetResources,
-    fsx:DescribeFileSystems, ec2:DescribeSecurityGroups, s3:ListBucket.
-    """
+    """Return what the deleted storage stack kept and still exists."""
     stack = deployment.stack_name("storage")
     existing = set(deployment.physical_ids(stack).values())
     by_id = {each.id: each for each in (*kept(deployment, [stack]), *tagged_by_storage(deployment))}
     return [each for each in by_id.values() if each.id not in existing]
 
 
-def _deleted(deployment: Deployment) -> list[dict[str, Any]]:
-    return deployment.account.list("cloudformation", "list_stacks", StackStatusFilter=["DELETE_COMPLETE"])
+def _existing(deployment: Deployment) -> Iterator[int]:
+    yield from generations.existing(deployment)

@@ -8,27 +8,29 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Sequence, Set
-from functools import partial
+from collections.abc import Iterator, Sequence, Set
 
 from scripts import stacks
 from scripts.deployment import PARTS, Deployment
 from scripts.inventory import clusters as of_clusters
-from scripts.inventory.model import PREFIX, Leftover, permitted
+from scripts.inventory.model import PREFIX, Key, Leftover, permitted
 from scripts.inventory.removal import EXISTS
 from scripts.remote.streamed_command import log_group
 from ultracluster.domain.names import SNAPSHOT_TAG
 
 _UUID = 36
+_CLUSTER_TAG = "parallelcluster:cluster-name"
 _TAGGED = {
     "AWS::EC2::Instance": ("describe_instances", "Reservations[].Instances[?State.Name!='terminated'][].InstanceId"),
     "AWS::EC2::NetworkInterface": ("describe_network_interfaces", "NetworkInterfaces[].NetworkInterfaceId"),
     "AWS::EC2::Volume": ("describe_volumes", "Volumes[].VolumeId"),
+    "AWS::EC2::SecurityGroup": ("describe_security_groups", "SecurityGroups[].GroupId"),
 }
-"""What carries ParallelCluster's tag in EC2, beside security groups: the operation that lists it, and the ids in its
-answer."""
+"""What carries ParallelCluster's tag in EC2: the operation that lists it, and the ids in its answer."""
 _ORDER = (
-    *_TAGGED,
+    "AWS::EC2::Instance",
+    "AWS::EC2::NetworkInterface",
+    "AWS::EC2::Volume",
     "AWS::EC2::Snapshot",
     "AWS::FSx::FileSystem",
     "AWS::EC2::SecurityGroup",
@@ -51,30 +53,19 @@ def find(deployment: Deployment, denied: list[str] | None = None) -> list[Leftov
     """Return what is left of a deployment, in the order in which it can be removed.
 
     Of all generations of its cluster. About 25 calls, 15 for each further generation, and one for each deleted stack of
-    the last 90 days, which CloudFormation remembers for so long. Needs cloudformation:DescribeStacks, :ListStacks and
-    :ListStackResources, dynamodb:DescribeTable, :ListTables and :ListTagsOfResource, ec2:DescribeInstances,
-    :DescribeLaunchTemplates, :DescribeLaunchTemplateVersions, :DescribeNetworkInterfaces, :DescribePlacementGroups,
-    :DescribeSecurityGroups, :DescribeSnapshots and :DescribeVolumes, fsx:DescribeFileSystems, iam:GetInstanceProfile
-    and :GetRole, lambda:GetFunction, logs:DescribeLogGroups, route53:GetHostedZone and :ListHostedZones, s3:ListBucket
-    and :ListBucketVersions, ssm:DescribeParameters, tag:GetResources. `denied` is that of `permitted`.
+    the last 90 days, which CloudFormation remembers for so long. `denied` is that of `permitted`.
     """
     deployment.account.forget()
     clusters = of_clusters.known(deployment, denied)
     names = of_clusters.names(clusters)
-    existing = {
-        each.physical_id
-        for name in names
-        if deployment.stack(name) is not None
-        for each in stacks.all_resources(deployment, name)
-        if each.status != "DELETE_COMPLETE"
-    }
-    deleted = permitted(lambda: of_clusters.deleted(deployment, names), denied)
-    searches: list[Callable[[], Iterator[Leftover]]] = [
-        partial(of_clusters.kept, deployment, names),
-        partial(of_clusters.tagged_by_storage, deployment),
+    existing = {each.physical_id for name in names for each in stacks.existing(deployment, name)}
+    deleted = permitted(of_clusters.deleted_stacks(deployment, names), denied)
+    searches = [
+        of_clusters.kept(deployment, names),
+        of_clusters.tagged_by_storage(deployment),
         *_searches(deployment, clusters, {each["StackId"].rpartition("/")[2] for each in deleted}),
     ]
-    by_key: dict[tuple[str, str], Leftover] = {}
+    by_key: dict[Key, Leftover] = {}
     for search in searches:
         for each in permitted(search, denied):
             if each.id.removeprefix("/aws/lambda/") not in existing and each.id not in existing:
@@ -84,30 +75,28 @@ def find(deployment: Deployment, denied: list[str] | None = None) -> list[Leftov
 
 def _searches(
     deployment: Deployment, clusters: Sequence[Deployment], deleted: Set[str]
-) -> Iterator[Callable[[], Iterator[Leftover]]]:
+) -> Iterator[Iterator[Leftover]]:
     """Yield the searches by tag and name; those for a cluster only where its own stack, which has it all, is deleted.
 
     ParallelCluster makes names of functions of the last parts of stacks' ids: `deleted` are those of deleted ones.
     """
-    own_stacks = {each.stack_name(part) for each in clusters for part in PARTS}
-    yield partial(_logs_of_functions, deployment, own_stacks, deleted)
-    yield partial(_snapshots, deployment)
+    yield _logs_of_functions(deployment, {each.stack_name(part) for each in clusters for part in PARTS}, deleted)
+    yield _snapshots(deployment)
     are_deleted = []
     for each in clusters:
         name, stack = each.settings.cluster_spec.name, each.stack_name("cluster")
-        yield partial(_logs_of_cluster, each, name)
+        yield _logs_of_cluster(each, name)
         if each.stack(name) is None:
-            for kind in _TAGGED:
-                yield partial(_tagged, each, name, kind)
-            for search in (_security_groups, _launch_templates, _tables, _zones, _prefixes):
-                yield partial(search, each, name)
+            yield from (_tagged(each, name, kind) for kind in _TAGGED)
+            for search in (_detached_interfaces, _launch_templates, _tables, _zones, _prefixes):
+                yield search(each, name)
         if each.stack(stack) is None:
-            yield partial(_placement_groups, each, stack)
+            yield _placement_groups(each, stack)
         are_deleted.append(each.stack(name) is None and each.stack(stack) is None)
         if are_deleted[-1]:
-            yield partial(_parameters, each, name)
+            yield _parameters(each, name)
     if all(are_deleted):
-        yield partial(_commands, deployment)
+        yield _commands(deployment)
 
 
 def _snapshots(deployment: Deployment) -> Iterator[Leftover]:
@@ -118,41 +107,33 @@ def _snapshots(deployment: Deployment) -> Iterator[Leftover]:
         yield Leftover(type="AWS::EC2::Snapshot", id=each["SnapshotId"], reason=reason, kept_on_purpose=True)
 
 
-def _security_groups(deployment: Deployment, cluster: str) -> Iterator[Leftover]:
-    """Yield a cluster's security groups, and the detached interfaces in them.
-
-    ParallelCluster has EC2 tag nodes and volumes at their launch, but no interfaces: one that is left is known by its
-    groups alone, and keeps these in use (aws-parallelcluster 3.16.1, pcluster/templates/queues_stack.py).
-    """
-    tag = {"Name": "tag:parallelcluster:cluster-name", "Values": [cluster]}
-    listed = deployment.account.list("ec2", "describe_security_groups", Filters=[tag])
-    groups = [each["GroupId"] for each in listed]
-    for each in groups:
-        yield Leftover(type="AWS::EC2::SecurityGroup", id=each, reason=f"tag parallelcluster:cluster-name={cluster}")
-    if not groups:
-        return
-    detached = [{"Name": "group-id", "Values": groups}, {"Name": "status", "Values": ["available"]}]
-    for each in deployment.account.list("ec2", "describe_network_interfaces", Filters=detached):
-        reason = f"in security groups with tag cluster-name={cluster}, attached to nothing"
-        yield Leftover(type="AWS::EC2::NetworkInterface", id=each["NetworkInterfaceId"], reason=reason)
-
-
 def _tagged(deployment: Deployment, cluster: str, kind: str) -> Iterator[Leftover]:
-    operation, path = _TAGGED[kind]
-    filters = [{"Name": "tag:parallelcluster:cluster-name", "Values": [cluster]}]
-    pages = (
-        deployment.account.client("ec2")
-        .get_paginator(operation)
-        .paginate(Filters=filters, PaginationConfig={"PageSize": 1000})
-    )
+    ec2, (operation, path) = deployment.account.client("ec2"), _TAGGED[kind]
+    filters = [{"Name": f"tag:{_CLUSTER_TAG}", "Values": [cluster]}]
+    pages = ec2.get_paginator(operation).paginate(Filters=filters, PaginationConfig={"PageSize": 1000})
     for each in pages.search(path):
-        yield Leftover(type=kind, id=each, reason=f"tag parallelcluster:cluster-name={cluster}")
+        yield Leftover(type=kind, id=each, reason=f"tag {_CLUSTER_TAG}={cluster}")
+
+
+def _detached_interfaces(deployment: Deployment, cluster: str) -> Iterator[Leftover]:
+    """Yield the detached interfaces in a cluster's security groups, which they keep in use.
+
+    ParallelCluster has EC2 tag nodes and volumes at their launch, but no interfaces
+    (aws-parallelcluster 3.16.1, pcluster/templates/queues_stack.py).
+    """
+    tag = {"Name": f"tag:{_CLUSTER_TAG}", "Values": [cluster]}
+    groups = [each["GroupId"] for each in deployment.account.list("ec2", "describe_security_groups", Filters=[tag])]
+    if groups:
+        detached = [{"Name": "group-id", "Values": groups}, {"Name": "status", "Values": ["available"]}]
+        for each in deployment.account.list("ec2", "describe_network_interfaces", Filters=detached):
+            reason = f"in security groups with tag cluster-name={cluster}, attached to nothing"
+            yield Leftover(type="AWS::EC2::NetworkInterface", id=each["NetworkInterfaceId"], reason=reason)
 
 
 def _launch_templates(deployment: Deployment, cluster: str) -> Iterator[Leftover]:
     """Yield launch templates that tag their instances with the cluster's name; their own names could be another's."""
     ec2 = deployment.account.client("ec2")
-    tag = {"Key": "parallelcluster:cluster-name", "Value": cluster}
+    tag = {"Key": _CLUSTER_TAG, "Value": cluster}
     filters = [{"Name": "launch-template-name", "Values": [f"{cluster}-*"]}]
     for each in deployment.account.list("ec2", "describe_launch_templates", Filters=filters):
         template = each["LaunchTemplateId"]
@@ -178,8 +159,8 @@ def _tables(deployment: Deployment, cluster: str) -> Iterator[Leftover]:
         if name in tables:
             table = client.describe_table(TableName=name)["Table"]["TableArn"]
             tags = client.list_tags_of_resource(ResourceArn=table)["Tags"]
-            if {"Key": "parallelcluster:cluster-name", "Value": cluster} in tags:
-                reason = f"tag parallelcluster:cluster-name={cluster}"
+            if {"Key": _CLUSTER_TAG, "Value": cluster} in tags:
+                reason = f"tag {_CLUSTER_TAG}={cluster}"
                 yield Leftover(type="AWS::DynamoDB::Table", id=name, reason=reason)
 
 
@@ -200,10 +181,7 @@ def _parameters(deployment: Deployment, cluster: str) -> Iterator[Leftover]:
 
 
 def parallelcluster_bucket(deployment: Deployment) -> str:
-    """Return the name of ParallelCluster's bucket of the account and Region; sts:GetCallerIdentity needs no permission.
-
-    A part of it is a hash (aws-parallelcluster 3.16.1, pcluster/models/s3_bucket.py).
-    """
+    """Return the name of ParallelCluster's bucket (aws-parallelcluster 3.16.1, pcluster/models/s3_bucket.py)."""
     account = deployment.account.ask("sts", "get_caller_identity")["Account"]
     digest = hashlib.sha256((account + deployment.settings.region).encode()).hexdigest()
     return f"parallelcluster-{digest[:16]}-v1-do-not-delete"
@@ -231,31 +209,29 @@ def _folders(deployment: Deployment, bucket: str, prefix: str) -> Iterator[str]:
 
 
 def _logs_of_cluster(deployment: Deployment, cluster: str) -> Iterator[Leftover]:
-    own = re.compile(rf"/aws/parallelcluster/{re.escape(cluster)}-\d{{12}}")
     kept = deployment.settings.cluster.monitoring.retain_logs
-    for name in _log_groups(deployment, f"/aws/parallelcluster/{cluster}-"):
-        if own.fullmatch(name):
-            yield Leftover(type="AWS::Logs::LogGroup", id=name, reason="logs of the cluster", kept_on_purpose=kept)
+    own = re.compile(rf"/aws/parallelcluster/{re.escape(cluster)}-\d{{12}}")
+    for each in _logs(deployment, f"/aws/parallelcluster/{cluster}-", own, "logs of the cluster"):
+        yield each.model_copy(update={"kept_on_purpose": kept})
 
 
 def _commands(deployment: Deployment) -> Iterator[Leftover]:
     name = log_group(deployment)
-    if name in _log_groups(deployment, name):
-        yield Leftover(type="AWS::Logs::LogGroup", id=name, reason="commands run on the head node")
+    yield from _logs(deployment, name, re.compile(re.escape(name)), "commands run on the head node")
 
 
 def _logs_of_functions(deployment: Deployment, own_stacks: Set[str], deleted: Set[str]) -> Iterator[Leftover]:
     """Yield logs of functions; these are named after their stack, its id or its name."""
-    for name in _log_groups(deployment, "/aws/lambda/pcluster-"):
-        if name[-_UUID:] in deleted:
-            yield Leftover(type="AWS::Logs::LogGroup", id=name, reason="log of a Lambda function of a deleted stack")
+    start = "/aws/lambda/pcluster-"
+    for each in _logs(deployment, start, re.compile(".*"), "log of a Lambda function of a deleted stack"):
+        if each.id[-_UUID:] in deleted:
+            yield each
     own = re.compile(rf"/aws/lambda/(?:{'|'.join(map(re.escape, own_stacks))})-[A-Z].*")  # then comes the logical id
-    for name in _log_groups(deployment, f"/aws/lambda/{deployment.settings.name}-"):
-        if own.fullmatch(name):
-            yield Leftover(type="AWS::Logs::LogGroup", id=name, reason="log of a Lambda function")
+    yield from _logs(deployment, f"/aws/lambda/{deployment.settings.name}-", own, "log of a Lambda function")
 
 
-def _log_groups(deployment: Deployment, prefix: str) -> list[str]:
-    """Return the names of log groups that start so, 50 in each call. Needs logs:DescribeLogGroups."""
-    listed = deployment.account.list("logs", "describe_log_groups", logGroupNamePrefix=prefix)
-    return [each["logGroupName"] for each in listed]
+def _logs(deployment: Deployment, prefix: str, own: re.Pattern[str], reason: str) -> Iterator[Leftover]:
+    """Yield the log groups with a prefix that match a pattern whole."""
+    for each in deployment.account.list("logs", "describe_log_groups", logGroupNamePrefix=prefix):
+        if own.fullmatch(each["logGroupName"]):
+            yield Leftover(type="AWS::Logs::LogGroup", id=each["logGroupName"], reason=reason)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from decimal import Decimal
 from typing import Annotated, TypeVar
@@ -109,14 +109,14 @@ def priced(leftovers: Iterable[Leftover], costs: Costs) -> tuple[Leftover, ...]:
     )
 
 
-def permitted(collect: Callable[[], Iterable[_T]], denied: list[str] | None) -> list[_T]:
-    """Return what is collected; where a permission is missing, what was collected until then.
+def permitted(items: Iterable[_T], denied: list[str] | None) -> list[_T]:
+    """Return what a generator yields; where a permission is missing, what it yielded until then.
 
     `denied` takes the error; None: it is raised.
     """
     collected: list[_T] = []
     try:
-        for each in collect():
+        for each in items:
             collected.append(each)
     except Exception as error:
         if denied is None or not is_denied(error):

@@ -7,13 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from scripts.aws_errors import is_not_found
-from scripts.clock import Changes, Clock, with_retries
-from scripts.command import OperationError, Say
+from scripts.command import OperationError
 from scripts.deployment import Deployment
 from scripts.inventory.model import PREFIX, Leftover
 
-_EVERY, _LIMIT = 10.0, 1800.0
-"""Seconds between two calls that ask whether something is deleted, and seconds to wait at most."""
 PASSES = re.compile(
     r"in ?use|has a dependent object|has dependencies|DependencyViolation|Rate exceeded|Throttling|RequestLimitExceeded"
     r"|Internal ?Failure|ServiceUnavailable",
@@ -26,24 +23,20 @@ which keep security groups and subnets in use, with a delay
 
 
 class InUseError(Exception):
-    """AWS does not delete something yet, because it is in use or there were too many calls; the message is AWS's."""
+    """AWS has not deleted something yet: it is in use, is being deleted, or there were too many calls."""
 
 
-def remove(deployment: Deployment, leftover: Leftover, clock: Clock, say: Say) -> None:
+def remove(deployment: Deployment, leftover: Leftover) -> None:
     """Delete a leftover, with all that is in it; one that does not exist any more is no error.
 
     Raises:
         InUseError: The same call may work some minutes later.
-        OperationError: It was not deleted in time.
-        botocore.exceptions.ClientError: AWS refused it; the message names the call.
+        OperationError: S3 refused to delete an object.
     """
     from botocore.exceptions import ClientError
 
     try:
-        if leftover.type in _AWAITED:
-            _AWAITED[leftover.type](deployment, leftover.id, clock, say)
-        else:
-            _REMOVERS[leftover.type](deployment, leftover.id)
+        _REMOVERS[leftover.type](deployment, leftover.id)
     except ClientError as error:
         if PASSES.search(str(error)):
             raise InUseError(str(error)) from error
@@ -51,55 +44,25 @@ def remove(deployment: Deployment, leftover: Leftover, clock: Clock, say: Say) -
             raise
 
 
-def terminate(deployment: Deployment, ids: list[str], clock: Clock, say: Say) -> None:
-    """Terminate instances and wait until they are; trn1 takes up to a quarter of an hour.
-
-    1,000 in each call. Needs ec2:TerminateInstances and ec2:DescribeInstances.
-
-    Raises:
-        OperationError: Some are still there after 30 minutes.
-        botocore.exceptions.ClientError: EC2 refused it, or gave no answer for as long as `with_retries` waits for one.
-    """
+def _instance(deployment: Deployment, name: str) -> None:
     ec2 = deployment.account.client("ec2")
-    batches = [ids[first : first + 1000] for first in range(0, len(ids), 1000)]
-    for batch in batches:
-        ec2.terminate_instances(InstanceIds=batch)
-
-    def are_terminated() -> bool:
-        pages = [ec2.describe_instances(InstanceIds=batch) for batch in batches]
-        reservations = [reservation for page in pages for reservation in page["Reservations"]]
-        instances = [instance for reservation in reservations for instance in reservation["Instances"]]
-        return all(each["State"]["Name"] == "terminated" for each in instances)
-
-    if not clock.until(with_retries(are_terminated, clock, Changes(say)), every=_EVERY, limit=_LIMIT):
-        raise OperationError(f"of {len(ids)} instances some have not terminated after {_LIMIT / 60:.0f} minutes")
+    ec2.terminate_instances(InstanceIds=[name])
+    [state] = _pages(ec2, "describe_instances", "Reservations[].Instances[].State.Name", InstanceIds=[name])
+    if state != "terminated":
+        raise InUseError(f"{name} is {state}")
 
 
-def _file_system(deployment: Deployment, file_system_id: str, clock: Clock, say: Say) -> None:
-    """Delete a file system without a backup and wait until it is deleted.
-
-    Needs fsx:DeleteFileSystem and fsx:DescribeFileSystems.
-    """
+def _file_system(deployment: Deployment, name: str) -> None:
+    """Delete a file system without a backup."""
     fsx = deployment.account.client("fsx")
-    [described] = fsx.describe_file_systems(FileSystemIds=[file_system_id])["FileSystems"]
+    [described] = fsx.describe_file_systems(FileSystemIds=[name])["FileSystems"]
     if described["Lifecycle"] != "DELETING":
-        fsx.delete_file_system(FileSystemId=file_system_id)
-
-    def is_deleted() -> bool:
-        return not EXISTS["AWS::FSx::FileSystem"](deployment, file_system_id)
-
-    if not clock.until(with_retries(is_deleted, clock, Changes(say)), every=_EVERY, limit=_LIMIT):
-        raise OperationError(f"file system {file_system_id} still exists after {_LIMIT / 60:.0f} minutes")
+        fsx.delete_file_system(FileSystemId=name)
+    raise InUseError(f"{name} is being deleted")
 
 
 def empty(deployment: Deployment, bucket: str, prefix: str = "") -> None:
-    """Delete every version of every object below a prefix, 1,000 in each call.
-
-    Needs s3:ListBucketVersions, s3:DeleteObject and s3:DeleteObjectVersion.
-
-    Raises:
-        OperationError: S3 refused to delete some.
-    """
+    """Delete every version of every object below a prefix, 1,000 in each call."""
     s3 = deployment.account.client("s3")
     for page in s3.get_paginator("list_object_versions").paginate(Bucket=bucket, Prefix=prefix):
         listed = [*page.get("Versions", []), *page.get("DeleteMarkers", [])]
@@ -108,10 +71,6 @@ def empty(deployment: Deployment, bucket: str, prefix: str = "") -> None:
             answer = s3.delete_objects(Bucket=bucket, Delete={"Objects": objects, "Quiet": True})
             if refused := answer.get("Errors"):
                 raise OperationError(f"s3://{bucket}/{refused[0]['Key']}: {refused[0]['Message']}")
-
-
-def _instance(deployment: Deployment, name: str, clock: Clock, say: Say) -> None:
-    terminate(deployment, [name], clock, say)
 
 
 def _prefix(deployment: Deployment, name: str) -> None:
@@ -127,7 +86,6 @@ def _bucket(deployment: Deployment, name: str) -> None:
 def free_group(deployment: Deployment, name: str) -> None:
     """Delete the detached network interfaces in a security group: while there are some, EC2 does not delete it.
 
-    Needs ec2:DeleteNetworkInterface and ec2:DescribeNetworkInterfaces.
     https://docs.aws.amazon.com/vpc/latest/userguide/deleting-security-groups.html
     """
     ec2 = deployment.account.client("ec2")
@@ -140,8 +98,6 @@ def free_group(deployment: Deployment, name: str) -> None:
 def free_role(deployment: Deployment, name: str) -> None:
     """Detach a role's policies and instance profiles: while it has some, IAM does not delete it.
 
-    Needs iam:DeleteRolePolicy, :DetachRolePolicy, :ListAttachedRolePolicies, :ListInstanceProfilesForRole,
-    :ListRolePolicies and :RemoveRoleFromInstanceProfile.
     https://docs.aws.amazon.com/IAM/latest/APIReference/API_DeleteRole.html
     """
     iam = deployment.account.client("iam")
@@ -167,10 +123,7 @@ def _profile(deployment: Deployment, name: str) -> None:
 
 
 def empty_zone(deployment: Deployment, name: str) -> None:
-    """Delete the records of a hosted zone, but for those of the zone itself (NS, SOA), which go with it.
-
-    Needs route53:ChangeResourceRecordSets and route53:ListResourceRecordSets.
-    """
+    """Delete the records of a hosted zone, but for those of the zone itself (NS, SOA), which go with it."""
     route53 = deployment.account.client("route53")
     records = list(_pages(route53, "list_resource_record_sets", "ResourceRecordSets[]", HostedZoneId=name))
     changes = [{"Action": "DELETE", "ResourceRecordSet": each} for each in records if each["Type"] not in ("NS", "SOA")]
@@ -235,18 +188,16 @@ def _call(service: str, operation: str, parameter: str) -> Callable[[Deployment,
     return remover
 
 
-_AWAITED: dict[str, Callable[[Deployment, str, Clock, Say], None]] = {
-    "AWS::EC2::Instance": _instance,
-    "AWS::FSx::FileSystem": _file_system,
-}
 _REMOVERS: dict[str, Callable[[Deployment, str], None]] = {
     PREFIX: _prefix,
     "AWS::DynamoDB::Table": _call("dynamodb", "delete_table", "TableName"),
+    "AWS::EC2::Instance": _instance,
     "AWS::EC2::LaunchTemplate": _call("ec2", "delete_launch_template", "LaunchTemplateId"),
     "AWS::EC2::NetworkInterface": _call("ec2", "delete_network_interface", "NetworkInterfaceId"),
     "AWS::EC2::PlacementGroup": _call("ec2", "delete_placement_group", "GroupName"),
     "AWS::EC2::SecurityGroup": _call("ec2", "delete_security_group", "GroupId"),
     "AWS::EC2::Volume": _call("ec2", "delete_volume", "VolumeId"),
+    "AWS::FSx::FileSystem": _file_system,
     "AWS::IAM::InstanceProfile": _profile,
     "AWS::IAM::Role": _role,
     "AWS::Lambda::Function": _call("lambda", "delete_function", "FunctionName"),

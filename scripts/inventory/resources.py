@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from scripts import stacks
 from scripts.deployment import Deployment
@@ -27,36 +25,31 @@ def inventory(deployment: Deployment) -> Inventory:
 
     With 1,875 nodes about 120 calls. That is an estimate: 90 of them are for tags, 100 resources in each, as instance
     and volume of each node carry both the settings' tags and the cluster's. Prices are those of the table of
-    `scripts.estimate`. Needs what `leftovers.find` and `costs.facts` need, fsx:DescribeBackups and tag:GetResources.
+    `scripts.estimate`.
     """
     denied: list[str] = []
     deployment.account.forget()
     clusters = of_clusters.present(deployment, denied)
-    sources: list[Callable[[], Iterable[Resource]]] = [
-        *(partial(_of_stack, deployment, name) for name in of_clusters.names(clusters)),
-        *(partial(_of_fleet, each) for each in clusters),
-        partial(_without_stack, deployment, denied),
+    sources: list[Iterable[Resource]] = [
+        *(_of_stack(deployment, name) for name in of_clusters.names(clusters)),
+        *(_of_fleet(each) for each in clusters),
+        _without_stack(deployment, denied),
     ]
     by_key: dict[Key, Resource] = {}
     for source in sources:
         for each in permitted(source, denied):
             by_key.setdefault(each.key, each)
-    for each in permitted(partial(_backups, deployment, list(by_key.values())), denied):
-        by_key[each.key] = each
-    known: dict[Key, Facts] = {}
-    for ask in facts(deployment, clusters, by_key.keys()):
-        known.update(permitted(ask, denied))
-    tags = dict(permitted(partial(_tags, deployment, clusters), denied))
-    resources = [_with(each, known.get(each.key), tags.get(each.id, {})) for each in by_key.values()]
+    by_key |= {each.key: each for each in permitted(_backups(deployment, [*by_key.values()]), denied)}
+    known = facts(clusters, by_key.keys(), denied)
+    tags = dict(permitted(_tags(deployment, clusters), denied))
+    resources = []
+    for key, each in by_key.items():
+        fact = known.get(key, Facts(each.dollars_per_month))
+        since, own_tags = fact.since or each.since, tags.get(each.id, {})
+        update = {"since": since, "dollars_per_month": fact.monthly, "tags": own_tags}
+        resources.append(each.model_copy(update=update))
     resources.sort(key=lambda each: (each.service, each.type, each.root or each.stack, each.id))
     return Inventory(deployment=deployment.settings.name, resources=tuple(resources), not_looked_at=tuple(denied))
-
-
-def _with(resource: Resource, known: Facts | None, tags: Mapping[str, str]) -> Resource:
-    more: dict[str, Any] = {"tags": tags}
-    if known is not None:
-        more |= {"since": known.since or resource.since, "dollars_per_month": known.monthly}
-    return resource.model_copy(update=more)
 
 
 def _of_stack(deployment: Deployment, name: str) -> Iterator[Resource]:
@@ -64,10 +57,9 @@ def _of_stack(deployment: Deployment, name: str) -> Iterator[Resource]:
     if stack is None:
         return
     yield Resource(type=stacks.NESTED, id=stack["StackId"], stack=name, since=stack["CreationTime"])
-    for each in stacks.all_resources(deployment, name):
-        if each.physical_id and each.status != "DELETE_COMPLETE":
-            root = "" if each.stack == name else name
-            yield Resource(type=each.type, id=each.physical_id, stack=each.stack, since=each.changed, root=root)
+    for each in stacks.existing(deployment, name):
+        root = "" if each.stack == name else name
+        yield Resource(type=each.type, id=each.physical_id, stack=each.stack, since=each.changed, root=root)
 
 
 def _of_fleet(deployment: Deployment) -> Iterator[Resource]:
@@ -99,17 +91,10 @@ def _backups(deployment: Deployment, resources: Iterable[Resource]) -> Iterator[
     stack_of = {each.id: each.stack for each in resources if each.type == "AWS::FSx::FileSystem"}
     for each in deployment.account.list("fsx", "describe_backups"):
         tags = {tag["Key"]: tag["Value"] for tag in each.get("Tags", [])}
-        last, name = tags.get(FINAL_BACKUP) == deployment.settings.name, each["FileSystem"]["FileSystemId"]
-        if name in stack_of or last:
+        name, kind, since = each["FileSystem"]["FileSystemId"], "AWS::FSx::Backup", each["CreationTime"]
+        if name in stack_of or tags.get(FINAL_BACKUP) == deployment.settings.name:
             stack = stack_of.get(name, KEPT) if each["Type"] == "AUTOMATIC" else KEPT
-            yield Resource(
-                type="AWS::FSx::Backup",
-                id=each["BackupId"],
-                stack=stack,
-                since=each["CreationTime"],
-                tags=tags,
-                dollars_per_month=None,
-            )
+            yield Resource(type=kind, id=each["BackupId"], stack=stack, since=since, dollars_per_month=None)
 
 
 def _tags(deployment: Deployment, clusters: Sequence[Deployment]) -> Iterator[tuple[str, Mapping[str, str]]]:

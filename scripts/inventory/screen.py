@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 FEW = 3
 """Resources of one type and stack that have a line each; more are one line."""
-_KIND, _STACK, _BESIDE_ID = 16, 18, 58
-"""Columns for a type and for a stack at most, and those that an id leaves to all others."""
 _LEGEND = "* holds data; by use: paid by use, or of no known price."
 
 
@@ -31,8 +29,8 @@ def show(inventory: Inventory, console: Console, now: datetime) -> None:
         table = screen.table("what", "id", "stack", ">age", ">a month")
         table.title, table.title_justify, table.title_style = service, "left", "bold"
         for each in group:
-            name, stack = _cut(_name(each), max(console.width, 80) - _BESIDE_ID), _cut(each.root or each.stack, _STACK)
-            cells = (_cut(_kind(each), _KIND), name, stack, _age(each, now), cost(each.dollars_per_month))
+            price = cost(each.dollars_per_month)
+            cells = (_kind(each), _name(each), each.root or each.stack, _age(each, now), price)
             table.add_row(*map(Text, cells), style="yellow" if each.holds_data else "")
         console.print(table)
         console.print()
@@ -86,14 +84,6 @@ def _sum(alike: Sequence[Resource]) -> Resource:
 def _name(resource: Resource) -> str:
     """Return the id; of a stack, which has a long one, the name."""
     return resource.id.split("/")[1] if resource.id.startswith("arn:aws:cloudformation:") else resource.id
-
-
-def _cut(text: str, width: int) -> str:
-    """Return a text in so many columns: of a longer one the middle is left out, for names differ at their end."""
-    if len(text) <= width:
-        return text
-    end = (width - 1) // 3
-    return f"{text[: width - 1 - end]}…{text[-end:]}"
 
 
 def _age(resource: Resource, now: datetime) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import inf
 from typing import TYPE_CHECKING
 
 from scripts import generations
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
     from config.settings import Settings
     from scripts.plan.model import Plan
-    from scripts.preflight.check import Check
 
 _EVERY = 15.0
 _SECONDS_OF_A_STACK = 2 * 3600.0
@@ -42,37 +40,46 @@ class UpgradeBackend:
     ) -> None:
         """Ask AWS nothing yet.
 
-        Plans and checks are shown on the console; if it is quiet, the CDK's output goes to standard error. Checks to
-        skip have the names of preflight. A drain waits `drain_limit` seconds at most; None: as long as jobs take.
+        Plans are shown on the console; if it is quiet, the CDK's output goes to standard error. Checks to skip have the
+        names of preflight. A drain waits `drain_limit` seconds at most; None: as long as jobs take.
 
         Raises:
             UnusableError: There is no such check.
         """
+        from scripts.preflight.catalog import CATALOG, SelectionError, select
+
         self._environment = environment
         self._console = console
         self._clock = clock
         self._say = say
-        self._checks = _checks(skip)
         self._drain_limit = drain_limit
+        try:
+            self._checks = select(CATALOG, (), skip)
+        except SelectionError as error:
+            raise UnusableError(f"--skip: {error}") from None
 
     def clusters(self, settings: Settings) -> Mapping[int, str]:
         """Return the statuses of the clusters' stacks, by generation, as `generations.existing` does.
 
-        Two calls more for each that exists. Needs cloudformation:DescribeStacks and cloudformation:ListStackResources.
-
         Raises:
-            OperationError: A cluster has another name than the settings give it.
+            OperationError: A cluster has another name than the settings give it: no other command would find it.
         """
         statuses = generations.existing(self._deployment(settings))
         for generation in statuses:
             deployment = self._deployment(settings.of_generation(generation))
-            name = deployment.stack_name("cluster")
-            if deployment.stack(name) is not None:  # else only ParallelCluster's own exists
-                _check_name(deployment, name, deployment.settings.cluster_spec.name)
+            stack, name = deployment.stack_name("cluster"), deployment.settings.cluster_spec.name
+            if deployment.stack(stack) is None:
+                continue  # only ParallelCluster's own exists
+            named = {each.physical_id for each in resources(deployment, stack) if each.type == CLUSTER}
+            if others := named - {name, ""}:
+                raise OperationError(
+                    f"The cluster of {stack} is called {', '.join(others)}, in config/{self._environment}.yaml {name}; "
+                    "allowed: cluster.name and name as they were when it was created"
+                )
         return statuses
 
     def metric_sources(self, settings: Settings) -> set[str]:
-        """Return the names of the clusters whose metrics the alarms use. One call; needs cloudformation:GetTemplate."""
+        """Return the names of the clusters whose metrics the alarms use."""
         deployment = self._deployment(settings)
         name = deployment.stack_name("monitoring")
         if deployment.stack(name) is None:
@@ -96,82 +103,59 @@ class UpgradeBackend:
 
         text.show(plan, self._console)
 
-    def check(self, new: Settings) -> None:
-        """Let preflight check whether the account has room for a second cluster beside the nodes that run.
-
-        Needs what preflight needs.
-
-        Raises:
-            OperationError: Something is missing.
-        """
-        from scripts.preflight.model import PreflightReport
-        from scripts.preflight.runner import run
-        from scripts.preflight.screen import show, watch
-
-        deployment = self._deployment(new)
+    def check(self, candidate: Candidate) -> None:
+        """Let preflight check whether the account has room for a second cluster beside the nodes that run."""
+        new = candidate.settings
         if always := sum(r.min_count for queue in new.cluster.queues for r in queue.compute_resources):
             self._say(
                 f"{always} nodes of {new.cluster_spec.name} are static (min_count): they need capacity beside those of "
                 "the first cluster, or creation fails. To start without them: "
                 "--set cluster.queues[0].compute_resources[0].min_count=0"
             )
-        results = watch(self._checks, run(self._checks, deployment, first=self._checks[0]), self._console)
-        report = PreflightReport(environment=self._environment, account=None, results=tuple(results))
-        if not report.ok:
-            show(report, self._console)
-            failed = ", ".join(result.id for result in results if result.status in ("FAIL", "UNKNOWN"))
+        try:
+            candidate.check(self._checks, self._say, fail_on="unknown")
+        except OperationError as error:
             raise OperationError(
-                f"The account is not ready for a second cluster: {failed}. The settings file is unchanged. "
-                "`--skip ID,ID` skips checks, such as of a quota that drained nodes make room in."
-            )
+                f"{error}\nThe settings file is unchanged. `--skip ID,ID` skips checks, such as of a quota in which "
+                "drained nodes make room."
+            ) from None
         self._say("The account has room for a second cluster beside the first.")
 
     def deploy(self, candidate: Candidate, *stacks: str) -> None:
-        """Deploy stacks of a candidate that was planned, and those that they depend on; without a name: all stacks.
-
-        Raises:
-            OperationError: The CDK failed.
-        """
+        """Deploy stacks of a candidate that was planned, and those that they depend on; without a name: all stacks."""
         candidate.deploy(*stacks, quiet=self._console.quiet)
 
     def verify(self, new: Settings) -> None:
-        """Check that the fleet runs, Slurm answers on the head node, and the file system is mounted there.
-
-        Needs what `fleet.status` and `HeadNode` need.
-
-        Raises:
-            OperationError: One of them is not the case.
-        """
+        """Check that the fleet runs, Slurm answers on the head node, and the file system is mounted there."""
         deployment, name = self._deployment(new), new.cluster_spec.name
+        script = _verification(new.storage.file_system.mount_dir)
+        answers: list[Answer] = []
 
-        def runs() -> bool:
+        def answered() -> bool:
             deployment.account.forget()
-            return fleet.status(deployment) == fleet.RUNNING
+            if fleet.status(deployment) != fleet.RUNNING:
+                return False
+            answers.append(HeadNode(deployment, self._clock).run(script))
+            return True
 
-        condition = with_retries(runs, self._clock, Changes(self._say))
+        condition = with_retries(answered, self._clock, Changes(self._say))
         if not self._clock.until(condition, every=_EVERY, limit=_SECONDS_OF_A_FLEET):
             raise OperationError(f"The fleet of {name} is {fleet.status(deployment)}; allowed: RUNNING")
-        answer = self._ask(deployment, _verification(new.storage.file_system.mount_dir))
+        [answer] = answers
         if answer.code != 0:
             raise OperationError(f"The head node of {name} is unhealthy: {answer.errors or answer.output}")
         self._say(f"{name} is RUNNING, its head node answers, and mounts {answer.output.strip()}.")
 
     def drain(self, old: Settings) -> None:
-        """Let a cluster take no new jobs, and wait until none is left. Needs what `fleet.drain` needs."""
+        """Let a cluster take no new jobs, and wait until none is left."""
         fleet.drain(self._deployment(old), clock=self._clock, say=self._say, limit=self._drain_limit)
 
     def resume(self, old: Settings) -> None:
-        """Let a cluster take jobs again. Needs what `fleet.start` needs."""
+        """Let a cluster take jobs again."""
         fleet.start(self._deployment(old), clock=self._clock, say=self._say)
 
     def destroy(self, old: Settings) -> None:
-        """Destroy a cluster and its stack, also if it is protected, once jobs have ended.
-
-        Needs what `scripts.destroy` needs.
-
-        Raises:
-            OperationError: Something of it remains.
-        """
+        """Destroy a cluster and its stack, also if it is protected, once jobs have ended."""
         from scripts.destroy.destroy import destroy
         from scripts.destroy.model import DestroyOptions
 
@@ -183,18 +167,6 @@ class UpgradeBackend:
 
     def _deployment(self, settings: Settings) -> Deployment:
         return Deployment(self._environment, settings)
-
-    def _ask(self, deployment: Deployment, script: str) -> Answer:
-        """Return what a script says on the head node, asked for again while there is no answer."""
-        answers: list[Answer] = []
-
-        def answered() -> bool:
-            answers.append(HeadNode(deployment, self._clock).run(script))
-            return True
-
-        condition = with_retries(answered, self._clock, Changes(self._say))
-        self._clock.until(condition, every=_EVERY, limit=inf)
-        return answers[0]
 
     def _settle(self, settings: Settings) -> None:
         """Wait until no operation is in progress in a cluster's stack: CloudFormation accepts no change until then."""
@@ -213,25 +185,6 @@ class UpgradeBackend:
         condition = with_retries(settled, self._clock, report)
         if not self._clock.until(condition, every=_EVERY, limit=_SECONDS_OF_A_STACK):
             raise OperationError(f"{name} is still in progress. More: make status ENV={self._environment} ARGS=--watch")
-
-
-def _checks(skip: Sequence[str]) -> tuple[Check, ...]:
-    from scripts.preflight.catalog import CATALOG, SelectionError, select
-
-    try:
-        return select(CATALOG, (), skip)
-    except SelectionError as error:
-        raise UnusableError(f"--skip: {error}") from None
-
-
-def _check_name(deployment: Deployment, stack: str, wanted: str) -> None:
-    """Reject a cluster whose name is not that of the settings: no other command would find it."""
-    named = {each.physical_id for each in resources(deployment, stack) if each.type == CLUSTER and each.physical_id}
-    if named - {wanted}:
-        raise OperationError(
-            f"The cluster of {stack} is called {', '.join(named)}, in config/{deployment.environment}.yaml {wanted}; "
-            "allowed: cluster.name and name as they were when it was created"
-        )
 
 
 def _verification(mount_dir: str) -> str:

@@ -13,10 +13,10 @@ exist. So the same command continues after an interruption, also on another mach
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
@@ -26,8 +26,10 @@ from scripts.document import Document
 from scripts.plan.live import NOT_THERE
 
 if TYPE_CHECKING:
+    from config.edit import Scalar
     from config.settings import Settings
     from scripts.upgrade.backend import UpgradeBackend
+    from ultracluster.domain.violations import Path as Place
 
 _GENERATION = ("cluster", "generation")
 _VERSION = ("cluster", "parallelcluster_version")
@@ -35,20 +37,20 @@ _NOT_SET = (_GENERATION, ("cluster", "name"))
 _KEY = re.compile(r"cluster(\.[a-z_]+|\[\d+\])+")
 
 Outcome = Literal["complete", "nothing to do", "abandoned", "dry run", "stopped"]
-"""The second cluster has replaced the first; nothing needs a new cluster; the first cluster is the only one again;
-nothing was changed; the answer was no."""
+_Name = Literal["settings", "deploy", "verify", "drain", "resume", "destroy", "monitoring"]
+_StepOutcome = Literal["done", "already", "planned"]
 
 
 class UpgradeStep(Document):
     """A step of an upgrade."""
 
-    name: Literal["settings", "deploy", "verify", "drain", "resume", "destroy", "monitoring"] = Field(
+    name: _Name = Field(
         description="settings: the file is changed; deploy: the second cluster is created; verify: it is checked; "
         "drain: the first takes no new jobs, and its last one ends; resume: the first takes jobs again; destroy: a "
         "cluster is destroyed; monitoring: alarms follow."
     )
     text: str = Field(description="What the step does, in a sentence for people.")
-    outcome: Literal["done", "already", "planned"] = Field(
+    outcome: _StepOutcome = Field(
         description="done: in this call; already: before it; planned: not done, because of --dry-run."
     )
 
@@ -67,14 +69,7 @@ class UpgradeResult(Document):
     )
 
 
-class Edit(NamedTuple):
-    """A value for a settings file, at a place that is keys and indices."""
-
-    place: tuple[str | int, ...]
-    value: str | int | float | None
-
-
-def edit(text: str) -> Edit:
+def edit(text: str) -> tuple[Place, Scalar]:
     """Return what ``KEY=VALUE`` asks for: the key as messages about settings write it, the value as YAML.
 
     Raises:
@@ -94,26 +89,7 @@ def edit(text: str) -> Edit:
         raise UnusableError(f"--set: got {text}; allowed: a value in YAML ({error})") from None
     if not isinstance(parsed, str | int | float | None):
         raise UnusableError(f"--set: got {text}; allowed: one value, no list and no mapping; edit the file for those")
-    return Edit(place, parsed)
-
-
-@dataclass(frozen=True)
-class UpgradeOptions:
-    """What is asked of an upgrade.
-
-    Attributes:
-        agreed: Asks before each step that changes something.
-        say: Told what happens, a sentence at a time.
-        edits: Other values for the settings file.
-        anyway: Whether to create a second cluster although the first could be changed in place.
-        dry_run: Whether to change nothing.
-    """
-
-    agreed: Callable[[str], bool]
-    say: Say
-    edits: Sequence[Edit] = ()
-    anyway: bool = False
-    dry_run: bool = False
+    return place, parsed
 
 
 class _StoppedError(Exception):
@@ -129,7 +105,11 @@ class Upgrade:
         settings: What is in it.
         directory: For candidates; it must be empty, and may be deleted afterwards.
         backend: What is checked and changed in AWS.
-        options: What is asked for.
+        agreed: Asks before each step that changes something.
+        say: Takes what happens, a sentence at a time.
+        edits: Other values for the settings file, by place.
+        anyway: Whether to create a second cluster although the first could be changed in place.
+        dry_run: Whether to change nothing.
         steps: What was done.
         cluster: ParallelCluster's name of the cluster that remains.
     """
@@ -138,41 +118,31 @@ class Upgrade:
     settings: Settings
     directory: Path
     backend: UpgradeBackend
-    options: UpgradeOptions
+    agreed: Callable[[str], bool]
+    say: Say
+    edits: Mapping[Place, Scalar] = field(default_factory=dict)
+    anyway: bool = False
+    dry_run: bool = False
     steps: list[UpgradeStep] = field(default_factory=list)
     cluster: str = ""
 
-    def run(self) -> Outcome:
-        """Upgrade.
+    def run(self, *, abandon: bool = False) -> UpgradeResult:
+        """Upgrade, or go back to the first cluster.
 
         Raises:
             OperationError: A step is impossible, or failed; run again, it is tried once more.
             UnusableError: Settings or arguments cannot be used.
         """
-        return self._until_stopped(self._continue)
-
-    def abandon(self) -> Outcome:
-        """Go back to the first cluster.
-
-        Raises:
-            OperationError: There is no first cluster to go back to, or a step failed.
-            UnusableError: Settings or arguments cannot be used.
-        """
-        return self._until_stopped(self._go_back)
-
-    def result(self, outcome: Outcome) -> UpgradeResult:
-        """Return the result of a run."""
-        return UpgradeResult(environment=self.path.stem, outcome=outcome, cluster=self.cluster, steps=tuple(self.steps))
-
-    def _until_stopped(self, act: Callable[[], Outcome]) -> Outcome:
         try:
-            outcome = act()
+            outcome = self._go_back() if abandon else self._continue()
         except _StoppedError:
-            self.options.say(
+            self.say(
                 "Stopped. The same command continues here. Until the first cluster is destroyed, --abandon goes back."
             )
-            return "stopped"
-        return "dry run" if self.options.dry_run and outcome != "nothing to do" else outcome
+            outcome = "stopped"
+        else:
+            outcome = "dry run" if self.dry_run and outcome != "nothing to do" else outcome
+        return UpgradeResult(environment=self.path.stem, outcome=outcome, cluster=self.cluster, steps=tuple(self.steps))
 
     def _continue(self) -> Outcome:
         here, clusters = self._here, self.backend.clusters(self.settings)
@@ -187,7 +157,7 @@ class Upgrade:
         self.cluster = self.settings.cluster_spec.name
         sources = self.backend.metric_sources(self.settings)
         if sources and self.cluster not in sources:
-            self.options.say(f"The cluster is {self.cluster} now; alarms are still set on {', '.join(sources)}.")
+            self.say(f"The cluster is {self.cluster} now; alarms are still set on {', '.join(sources)}.")
             return self._finish(self._candidate(first))
         plan = self.backend.plan(self._candidate(first))
         if not plan.cluster.exists:
@@ -195,11 +165,11 @@ class Upgrade:
             name = self.settings.stack_name("cluster")
             raise OperationError(f"{name} has no cluster: its creation failed, or it is being deleted. {why}")
         reasons = [each.path for each in plan.cluster.changes if each.kind == "refused"]
-        if not reasons and not self.options.anyway:
-            self.options.say("Nothing needs a new cluster. A deployment makes all changes in place.")
+        if not reasons and not self.anyway:
+            self.say("Nothing needs a new cluster. A deployment makes all changes in place.")
             return "nothing to do"
         if reasons:
-            self.options.say(f"The cluster {self.cluster} cannot be changed in: {', '.join(reasons)}.")
+            self.say(f"The cluster {self.cluster} cannot be changed in: {', '.join(reasons)}.")
         return self._replace(first, {first: ""}, self._candidate(first + 1))
 
     def _replace(self, first: int, clusters: Mapping[int, str], second: Candidate) -> Outcome:
@@ -215,9 +185,14 @@ class Upgrade:
         is_leaving = clusters[first].startswith("DELETE_")
         if not is_leaving:
             self._create(second, exists=exists, written=written)
-        names = {"old": old.cluster_spec.name, "new": self.cluster}
-        self._step("drain", _DRAIN.format(**names), lambda: self.backend.drain(old), already=is_leaving)
-        self._step("destroy", _DESTROY.format(**names), lambda: self.backend.destroy(old))
+        name = old.cluster_spec.name
+        text = f"Let {name} take no new jobs, and wait until its last job has ended; people work on {self.cluster} now"
+        self._step("drain", text, lambda: self.backend.drain(old), already=is_leaving)
+        text = (
+            f"Destroy the cluster {name}, with everything on its head node (/home!), also if it is protected. Network "
+            "and file system stay. After this there is no way back"
+        )
+        self._step("destroy", text, lambda: self.backend.destroy(old))
         return self._finish(second)
 
     def _create(self, second: Candidate, *, exists: bool, written: bool) -> None:
@@ -231,7 +206,7 @@ class Upgrade:
             if not plan.ok:
                 raise OperationError("The second cluster is blocked. The settings file is unchanged.")
         if not exists:
-            self.backend.check(new)
+            self.backend.check(second)
         generation = new.cluster.generation
         text = f"Write generation {generation} to config/{self.path.name}"
         self._step("settings", text, lambda: self._write(generation), already=written)
@@ -241,7 +216,7 @@ class Upgrade:
         self._step("verify", text, lambda: self.backend.verify(new), asks=False)
 
     def _finish(self, candidate: Candidate) -> Outcome:
-        if not self.options.dry_run:
+        if not self.dry_run:
             plan = self.backend.plan(candidate)
             self.backend.show(plan)
             if not plan.ok:
@@ -262,7 +237,7 @@ class Upgrade:
         self.cluster = self.settings.of_generation(first).cluster_spec.name
         self._candidate(first)  # before anything is written: whether it breaks rules
         text = f"Write generation {first} to config/{self.path.name}; other values stay unless --set changes them"
-        self._step("settings", text, lambda: self._write(first), already=here == first and not self.options.edits)
+        self._step("settings", text, lambda: self._write(first), already=here == first and not self.edits)
         return "abandoned"
 
     def _destroy_second(self, first: int, clusters: Mapping[int, str]) -> None:
@@ -281,16 +256,15 @@ class Upgrade:
     def _here(self) -> int:
         return self.settings.cluster.generation
 
-    def _values(self, generation: int) -> dict[tuple[str | int, ...], str | int | float | None]:
-        return {**dict(self.options.edits), _GENERATION: generation}
+    def _values(self, generation: int) -> dict[Place, Scalar]:
+        return {**self.edits, _GENERATION: generation}
 
     def _candidate(self, generation: int) -> Candidate:
         try:
             return Candidate.create(self.path, self.directory / str(generation), self._values(generation))
         except UnusableError as error:
             hint = "Another version of ParallelCluster: first add it to the project (CONTRIBUTING.md, Versions)."
-            is_version = any(each.place == _VERSION for each in self.options.edits)
-            raise UnusableError(f"{error}\n{hint}" if is_version else str(error)) from None
+            raise UnusableError(f"{error}\n{hint}" if _VERSION in self.edits else str(error)) from None
 
     def _write(self, generation: int) -> None:
         """Write other values and another generation into the settings file; changes that others made stay.
@@ -316,7 +290,7 @@ class Upgrade:
 
     def _step(
         self,
-        name: Literal["settings", "deploy", "verify", "drain", "resume", "destroy", "monitoring"],
+        name: _Name,
         text: str,
         act: Callable[[], None],
         *,
@@ -324,21 +298,10 @@ class Upgrade:
         asks: bool = True,
     ) -> None:
         """Show a step, ask, and take it."""
-        number = len(self.steps) + 1
-        if already or self.options.dry_run:
-            step = UpgradeStep(name=name, text=text, outcome="already" if already else "planned")
-            self.options.say(f"{number}. {text}: {step.outcome}.")
-            self.steps.append(step)
-            return
-        self.options.say(f"{number}. {text}.")
-        if asks and not self.options.agreed(text):
-            raise _StoppedError
-        act()
-        self.steps.append(UpgradeStep(name=name, text=text, outcome="done"))
-
-
-_DRAIN = "Let {old} take no new jobs, and wait until its last job has ended; people work on {new} from now on"
-_DESTROY = (
-    "Destroy the cluster {old}, with everything on its head node (/home!), also if it is protected. Network and file "
-    "system stay. After this there is no way back"
-)
+        outcome: _StepOutcome = "already" if already else "planned" if self.dry_run else "done"
+        self.say(f"{len(self.steps) + 1}. {text}{'' if outcome == 'done' else f': {outcome}'}.")
+        if outcome == "done":
+            if asks and not self.agreed(text):
+                raise _StoppedError
+            act()
+        self.steps.append(UpgradeStep(name=name, text=text, outcome=outcome))

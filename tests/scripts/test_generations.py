@@ -10,7 +10,6 @@ from config.settings import load
 from scripts import generations
 from scripts.command import CONFIG
 from scripts.deployment import Deployment
-from tests.scripts.account import Operated
 
 
 def stack(name: str, deployment: str = "trn1-16", status: str = "CREATE_COMPLETE") -> dict[str, Any]:
@@ -25,7 +24,7 @@ def own(name: str, status: str = "CREATE_COMPLETE") -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("generation", "stacks", "found"),
+    ("generation", "stacks", "existing"),
     [
         (1, [], {}),
         (1, [stack("trn1-16-cluster"), own("trn1-16")], {1: "CREATE_COMPLETE"}),
@@ -45,16 +44,9 @@ def own(name: str, status: str = "CREATE_COMPLETE") -> dict[str, Any]:
              stack("trn1-160-cluster", "trn1-160"), stack("trn1-16-2-cluster", "trn1-16-2")], {}),
     ],
 )  # fmt: skip
-def test_generations_are_told_by_the_stacks(
-    monkeypatch: pytest.MonkeyPatch, generation: int, stacks: list[dict[str, Any]], found: dict[int, str]
+def test_generations_are_known_by_the_stacks(
+    monkeypatch: pytest.MonkeyPatch, generation: int, stacks: list[dict[str, Any]], existing: dict[int, str]
 ) -> None:
     deployment = Deployment("trn1-16", load(CONFIG / "trn1-16.yaml").of_generation(generation))
     monkeypatch.setattr(deployment.account, "list", lambda *_: stacks)
-    assert generations.existing(deployment) == found
-
-
-@pytest.mark.slow
-def test_a_deployment_is_found_with_one_call(operated: Operated) -> None:
-    operated.calls()
-    assert generations.existing(operated.deployment()) == {1: "CREATE_COMPLETE"}
-    assert operated.calls() == ["cloudformation:DescribeStacks"]
+    assert generations.existing(deployment) == existing

@@ -12,25 +12,32 @@ VERSIONS = ("3.15.0", "3.16.1")
 RANDOM = "0123456789abcdef"
 
 
+def tagged(cluster: str, kind: str) -> dict[str, Any]:
+    """Return the argument that tags what is created as of a cluster."""
+    tags = [{"Key": "parallelcluster:cluster-name", "Value": cluster}]
+    return {"TagSpecifications": [{"ResourceType": kind, "Tags": tags}]}
+
+
 def leave_in_network(ec2: Any, cluster: str, vpc: str, subnet: str) -> set[str]:
-    """Leave a node, a security group and an interface in it behind in a network, and return their ids.
+    """Leave a security group behind in a network, and a node and an interface in it, and return their ids.
 
     The interface has no tag, as those of compute nodes.
     """
-    tags = [{"Key": "parallelcluster:cluster-name", "Value": cluster}]
-
-    def tagged(kind: str) -> dict[str, Any]:
-        return {"TagSpecifications": [{"ResourceType": kind, "Tags": tags}]}
-
-    group = ec2.create_security_group(
-        GroupName=f"{cluster}-head", Description="-", VpcId=vpc, **tagged("security-group")
-    )["GroupId"]
+    created = ec2.create_security_group(
+        GroupName=f"{cluster}-compute", Description="-", VpcId=vpc, **tagged(cluster, "security-group")
+    )
+    group = created["GroupId"]
     interface = ec2.create_network_interface(SubnetId=subnet, Groups=[group])["NetworkInterface"]
+    node = launch(ec2, subnet, group, **tagged(cluster, "instance"))
+    return {group, interface["NetworkInterfaceId"], node}
+
+
+def launch(ec2: Any, subnet: str, group: str, **more: Any) -> str:
+    """Launch an instance in a security group, and return its id."""
     image = ec2.register_image(Name="image", RootDeviceName="/dev/sda1")["ImageId"]
-    node = ec2.run_instances(
-        ImageId=image, InstanceType="c6i.large", MinCount=1, MaxCount=1, SubnetId=subnet, **tagged("instance")
-    )["Instances"][0]
-    return {group, interface["NetworkInterfaceId"], node["InstanceId"]}
+    place = {"SubnetId": subnet, "SecurityGroupIds": [group]}
+    launched = ec2.run_instances(ImageId=image, InstanceType="c6i.large", MinCount=1, MaxCount=1, **place, **more)
+    return str(launched["Instances"][0]["InstanceId"])
 
 
 class Remains:
@@ -46,29 +53,19 @@ class Remains:
             "Subnet"
         ]["SubnetId"]
         make_bucket(self._client("s3"), bucket, region)
-        self._image = ec2.register_image(Name="image", RootDeviceName="/dev/sda1")["ImageId"]
 
     def _client(self, service: str) -> Any:
         return self._aws.client(service, self._region)
 
     def of(self, cluster: str) -> set[str]:
         """Leave behind one of each kind, and return their ids."""
-        tags = [{"Key": "parallelcluster:cluster-name", "Value": cluster}]
-
-        def tagged(kind: str) -> dict[str, Any]:
-            return {"TagSpecifications": [{"ResourceType": kind, "Tags": tags}]}
-
         ec2, s3 = self._client("ec2"), self._client("s3")
-        group = ec2.create_security_group(
-            GroupName=f"{cluster}-compute", Description="-", VpcId=self._vpc, **tagged("security-group")
-        )["GroupId"]
-        interface = ec2.create_network_interface(SubnetId=self._subnet, **tagged("network-interface"))
-        untagged = ec2.create_network_interface(SubnetId=self._subnet, Groups=[group])  # as of a compute node
+        in_network = leave_in_network(ec2, cluster, self._vpc, self._subnet)
+        interface = ec2.create_network_interface(SubnetId=self._subnet, **tagged(cluster, "network-interface"))
         zone = f"{self._region}a"
-        volume = ec2.create_volume(AvailabilityZone=zone, Size=100, VolumeType="gp3", **tagged("volume"))["VolumeId"]
-        instance = self._launch(group, **tagged("instance"))
+        volume = ec2.create_volume(AvailabilityZone=zone, Size=100, VolumeType="gp3", **tagged(cluster, "volume"))
         template = ec2.create_launch_template(
-            LaunchTemplateName=f"{cluster}-queue-resource", LaunchTemplateData=tagged("instance")
+            LaunchTemplateName=f"{cluster}-queue-resource", LaunchTemplateData=tagged(cluster, "instance")
         )["LaunchTemplate"]["LaunchTemplateId"]
         placement = f"{cluster}-cluster-ClusterPlacementGroupsfleetC895EAAE-{RANDOM[:12]}"
         ec2.create_placement_group(GroupName=placement, Strategy="cluster")
@@ -80,7 +77,7 @@ class Remains:
                 KeySchema=[{"AttributeName": "Id", "KeyType": "HASH"}],
                 AttributeDefinitions=[{"AttributeName": "Id", "AttributeType": "S"}],
                 BillingMode="PAY_PER_REQUEST",
-                Tags=tags,
+                Tags=[{"Key": "parallelcluster:cluster-name", "Value": cluster}],
             )
         zone = self._client("route53").create_hosted_zone(
             Name=f"{cluster}.pcluster.",
@@ -88,12 +85,8 @@ class Remains:
             VPC={"VPCRegion": self._region, "VPCId": self._vpc},
             HostedZoneConfig={"PrivateZone": True, "Comment": "-"},
         )["HostedZone"]["Id"]
-        record = {
-            "Name": f"node.{cluster}.pcluster.",
-            "Type": "A",
-            "TTL": 1,
-            "ResourceRecords": [{"Value": "10.9.0.9"}],
-        }
+        address = {"Type": "A", "TTL": 1, "ResourceRecords": [{"Value": "10.9.0.9"}]}
+        record = {"Name": f"node.{cluster}.pcluster.", **address}
         change = {"Changes": [{"Action": "CREATE", "ResourceRecordSet": record}]}
         self._client("route53").change_resource_record_sets(HostedZoneId=zone, ChangeBatch=change)
         parameter = f"/ultracluster/{cluster}/HeadNode"
@@ -109,11 +102,9 @@ class Remains:
         for prefix in prefixes:
             s3.put_object(Bucket=self._bucket, Key=f"{prefix}configs/cluster-config.yaml", Body=b"-")
         return {
-            group,
+            *in_network,
             interface["NetworkInterface"]["NetworkInterfaceId"],
-            untagged["NetworkInterface"]["NetworkInterfaceId"],
-            volume,
-            instance,
+            volume["VolumeId"],
             template,
             placement,
             role,
@@ -130,20 +121,7 @@ class Remains:
         ec2 = self._client("ec2")
         named = [{"Name": "group-name", "Values": [f"{cluster}-compute"]}]
         [group] = [each["GroupId"] for each in ec2.describe_security_groups(Filters=named)["SecurityGroups"]]
-        return self._launch(group)
-
-    def _launch(self, group: str, **more: Any) -> str:
-        """Launch an instance in a security group, and return its id."""
-        launched = self._client("ec2").run_instances(
-            ImageId=self._image,
-            InstanceType="c6i.large",
-            MinCount=1,
-            MaxCount=1,
-            SubnetId=self._subnet,
-            SecurityGroupIds=[group],
-            **more,
-        )
-        return str(launched["Instances"][0]["InstanceId"])
+        return launch(ec2, self._subnet, group)
 
     def kept_by_stack(self, cluster: str) -> tuple[str, str]:
         """Make a cluster's stack, delete it so that role and profile stay, and return their names."""

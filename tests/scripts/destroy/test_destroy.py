@@ -1,15 +1,13 @@
 """A destruction in an account: killed after every change, the next call continues."""
 
 from collections import Counter
-from collections.abc import Callable
 
 import pytest
 
-from config.settings import Settings, load
+from config.settings import Settings
 from emulator.aws import EmulatedAws
 from emulator.inventory import inventory
 from scripts import emulated
-from scripts.command import CONFIG
 from scripts.destroy.destroy import destroy
 from scripts.destroy.model import ORDER, DestroyOptions
 from scripts.emulated import reason_to_stay
@@ -25,24 +23,18 @@ def ignore(_: str) -> None:
 
 def counted(aws: EmulatedAws, settings: Settings) -> Counter[str]:
     """Return how many of each type there are, but for what AWS, too, leaves on purpose."""
-    found = inventory(aws, settings.region)
-    return Counter(kind for kind, name in found if not reason_to_stay(settings, kind, name))
-
-
-def untouched(settings: Settings) -> Counter[str]:
-    """Return the same of an account to which nothing was deployed."""
-    with EmulatedAws() as aws:
-        emulated.create_prerequisites(aws, settings)
-        emulated.bootstrap(aws, settings)
-        return counted(aws, settings)
+    resources = inventory(aws, settings.region)
+    return Counter(kind for kind, name in resources if not reason_to_stay(settings, kind, name))
 
 
 @pytest.mark.slow
 def test_killed_after_each_change_the_next_call_continues_and_nothing_is_left(
-    deploy_operated: Callable[..., Operated], monkeypatch: pytest.MonkeyPatch
+    operated: Operated, rehearsed_aws: EmulatedAws, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = load(CONFIG / "trn1-16.yaml")
-    operated = deploy_operated(settings)
+    settings = operated.settings
+    emulated.create_prerequisites(rehearsed_aws, settings)
+    emulated.bootstrap(rehearsed_aws, settings)
+    untouched = counted(rehearsed_aws, settings)
     operated.launch(2)
     network = operated.deployment().physical_ids("trn1-16-network").values()
     vpc, subnet = (next(each for each in network if each.startswith(kind)) for kind in ("vpc-", "subnet-"))
@@ -71,7 +63,7 @@ def test_killed_after_each_change_the_next_call_continues_and_nothing_is_left(
     } <= set(killer.calls)
     assert {"STOP_REQUESTED", "check every 10 s", "check every 30 s"} <= set(killer.points)
     assert killer.calls.count("CreateBackup") == 1
-    assert counted(operated.aws, settings) == untouched(settings)
+    assert counted(operated.aws, settings) == untouched
     assert all(each.kept_on_purpose for each in outcome.left or [])
     backups = operated.client("fsx").describe_backups()["Backups"]
     assert [{tag["Key"]: tag["Value"] for tag in each["Tags"]}[FINAL_BACKUP] for each in backups] == ["trn1-16"]

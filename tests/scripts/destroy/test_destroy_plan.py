@@ -93,7 +93,8 @@ def test_leftovers_are_removed_only_if_requested_and_without_data() -> None:
     assert decided(sweep=True).sweep == (LOG,)
     priced = decided(sweep=True).priced({LOG.key: Decimal("0.5")})
     assert priced.sweep[0].dollars_per_month == Decimal("0.5")
-    existing = replace(EXISTING, leftover_users=["eni-1"], users=[f"i-{number}" for number in range(12)])
+    others = {f"i-{number}": False for number in range(12)}
+    existing = replace(EXISTING, users={"eni-1": True, **others})
     assert decided(existing).obstacles == (
         "Leftovers of the deployment use what would be deleted: eni-1. --sweep removes them first.",
         "Resources of others use what would be deleted: i-0, i-1, i-2, i-3, i-4, i-5, i-6, i-7, i-8, i-9 and 2 more. "

@@ -1,13 +1,11 @@
 """Deletion of one stack: tried again where AWS only needs time, and nowhere else."""
 
 import json
-from typing import Any
 
 import pytest
 
 from emulator.aws import EmulatedAws
 from scripts.command import OperationError
-from scripts.deployment import Deployment
 from scripts.destroy import stacks as destroy_stacks
 from tests.emulator.account import statement, trust
 from tests.scripts.destroy.accounts import Account, FastClock
@@ -76,20 +74,3 @@ def test_groups_roles_and_zones_are_emptied_first(account: Account) -> None:
     assert account.deployment.stack("made") is None
     emptied = [each for each in account.said if "deleting what" in each]
     assert {each.split()[3] for each in emptied} == {"Group", "Role", "Zone"}
-
-
-def test_ends_with_the_reason_when_the_deletion_is_no_longer_in_progress(
-    account: Account, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    account.create("made", Parameter=PARAMETER)
-    found = account.deployment.stack("made") or {}
-    stack = Deployment.stack
-
-    def changed(deployment: Deployment, name: str) -> dict[str, Any] | None:
-        deleting = any("is being deleted" in each for each in account.said)
-        answer = {**found, "StackStatus": "UPDATE_ROLLBACK_FAILED", "StackStatusReason": "somebody was quicker"}
-        return answer if deleting else stack(deployment, name)
-
-    monkeypatch.setattr(Deployment, "stack", changed)
-    with pytest.raises(OperationError, match="made is UPDATE_ROLLBACK_FAILED: somebody was quicker"):
-        account.delete("made", FastClock())

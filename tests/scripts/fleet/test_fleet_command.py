@@ -154,18 +154,18 @@ def test_on_a_deployment(operated: Operated, tmp_path: Path, call: Call, monkeyp
 
     monkeypatch.setattr(Clock, "sleep", sleep)
     monkeypatch.setattr(Clock, "now", lambda _: datetime.now(UTC) + waited)
-    found = FleetState.model_validate_json(call("status", "--json")[1])
-    assert (found.status, found.queues) == ("RUNNING", None)
-    assert found.queues_unknown_because
+    state = FleetState.model_validate_json(call("status", "--json")[1])
+    assert (state.status, state.queues) == ("RUNNING", None)
+    assert state.queues_unknown_because
     operated.shell(slurm.shell)
     operated.launch(3)
     operated.calls()
-    found = FleetState.model_validate_json(call("status", "--json")[1])
+    state = FleetState.model_validate_json(call("status", "--json")[1])
     assert len(operated.calls()) <= 6
-    assert (found.instances, found.queues and found.queues[0].state) == ({"running": 3}, "up")
+    assert (state.instances, state.queues and state.queues[0].state) == ({"running": 3}, "up")
     code, output, errors = call("stop", "--json")
-    found = FleetState.model_validate_json(output)
-    assert (code, found.status, found.instances) == (0, "STOPPED", {})
+    state = FleetState.model_validate_json(output)
+    assert (code, state.status, state.instances) == (0, "STOPPED", {})
     assert "Stop requested." in errors
     code, output, _ = call("start", "--json")
     assert (code, FleetState.model_validate_json(output).status) == (0, "RUNNING")
@@ -178,6 +178,6 @@ def test_on_a_deployment(operated: Operated, tmp_path: Path, call: Call, monkeyp
     with operated.aws.restricted(policy) as environment:
         operated.act_as(environment, monkeypatch)
         code, output, _ = call("status", "--json")
-    found = FleetState.model_validate_json(output)
-    assert (code, found.status, found.queues) == (0, "RUNNING", None)
-    assert "ssm:SendCommand" in (found.queues_unknown_because or "")
+    state = FleetState.model_validate_json(output)
+    assert (code, state.status, state.queues) == (0, "RUNNING", None)
+    assert "ssm:SendCommand" in (state.queues_unknown_because or "")

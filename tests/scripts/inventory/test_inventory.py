@@ -46,7 +46,7 @@ def test_the_table_fits_80_columns_and_has_one_line_for_many_of_a_kind() -> None
     lines = [line.rstrip() for line in console.export_text().splitlines()]
     assert max(map(len, lines)) <= 80
     assert any(line.split() == ["Instance", "5", "of", "them", "(fleet)", "5", "d", "$500"] for line in lines)
-    assert any("FileSystem *" in line and "0…0" in line and "$1,008" in line for line in lines)
+    assert any("FileSystem *" in line and "$1,008" in line for line in lines)
     assert any("Bucket *" in line and "pages" in line and line.endswith("by use") for line in lines)
     assert any(line.startswith("Bucket   ") and line.endswith("-") for line in lines), "the provider's holds no data"
     assert lines[-2:] == ["or of no known price.", "Not listed: fsx: denied"]

@@ -1,27 +1,24 @@
 """What is left of a deployment, beside what is left of others with similar names."""
 
 import json
-import os
 from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
 
 import pytest
 from botocore.exceptions import ClientError
 
-from config.settings import load
 from emulator.aws import EmulatedAws
 from emulator.inventory import inventory
-from scripts.clock import Clock
-from scripts.command import CONFIG, Say
 from scripts.deployment import Deployment
 from scripts.destroy.destroy import destroy
 from scripts.destroy.model import DestroyOptions
 from scripts.inventory import leftovers
 from scripts.inventory.leftovers import parallelcluster_bucket
 from scripts.inventory.model import PREFIX, Leftover
-from scripts.inventory.removal import remove
+from scripts.inventory.removal import InUseError, remove
 from tests.emulator.account import trust
-from tests.scripts.destroy.accounts import FastClock
+from tests.scripts.destroy.accounts import Account, FastClock
 from tests.scripts.destroy.remains import REGION, VERSIONS, Remains
 
 pytestmark = pytest.mark.slow
@@ -32,11 +29,7 @@ OTHER_REGION, OTHER_ZONE = "us-east-1", "use1-az4"
 
 @pytest.fixture
 def deployment(rehearsed_aws: EmulatedAws, monkeypatch: pytest.MonkeyPatch) -> Deployment:
-    for name in [name for name in os.environ if name.startswith("AWS_")]:
-        monkeypatch.delenv(name)
-    for name, value in rehearsed_aws.settings.items():
-        monkeypatch.setenv(name, value)
-    return Deployment("trn1-16", load(CONFIG / "trn1-16.yaml"))
+    return Account(rehearsed_aws, monkeypatch).deployment
 
 
 @pytest.fixture
@@ -49,8 +42,16 @@ def leave(remains: Remains) -> Callable[[str], set[str]]:
     return remains.of
 
 
-def untold(_: str) -> None:
-    """Take no notice of progress."""
+def ignore(_: str) -> None:
+    """Ignore a message."""
+
+
+def is_removed(deployment: Deployment, leftover: Leftover) -> bool:
+    try:
+        remove(deployment, leftover)
+    except InUseError:
+        return False
+    return True
 
 
 def ids(deployment: Deployment) -> set[str]:
@@ -72,11 +73,11 @@ def test_everything_of_ours_is_found_and_removed_and_nothing_of_others(
     assert ids(deployment) == set()
     before = inventory(rehearsed_aws, REGION)
     ours = leave(OURS)
-    found = leftovers.find(deployment)
-    assert {each.id for each in found} == ours
-    assert [each.id for each in found if each.kept_on_purpose] == ["/aws/parallelcluster/trn1-16-202611210730"]
-    for each in found:
-        remove(deployment, each, FastClock(), untold)
+    left = leftovers.find(deployment)
+    assert {each.id for each in left} == ours
+    assert [each.id for each in left if each.kept_on_purpose] == ["/aws/parallelcluster/trn1-16-202611210730"]
+    for each in left:
+        FastClock().until(partial(is_removed, deployment, each), every=1, limit=60)
     assert ids(deployment) == set()
     assert inventory(rehearsed_aws, REGION) == before
 
@@ -111,14 +112,13 @@ def test_leftovers_of_earlier_clusters_are_found(deployment: Deployment, leave: 
     assert ids(deployment.of_generation(2)) == first | of_its_cluster(second)
 
 
-@pytest.mark.parametrize(("description", "is_ours"), [("Trn1 UltraCluster trn1-16: cluster", True), ("another", False)])
-def test_leftovers_of_a_later_cluster_are_found_if_its_stack_was_ours(
-    deployment: Deployment, remains: Remains, description: str, *, is_ours: bool
-) -> None:
-    second = remains.of("trn1-16-2")
-    wait = {"Type": "AWS::CloudFormation::WaitConditionHandle"}
-    remains.deleted_stack("trn1-16-cluster-2", {"Description": description, "Resources": {"Handle": wait}})
-    assert ids(deployment) == (of_its_cluster(second) if is_ours else set())
+def test_leftovers_of_a_later_cluster_are_found_if_its_stack_was_ours(deployment: Deployment, remains: Remains) -> None:
+    second, _third = remains.of("trn1-16-2"), remains.of("trn1-16-3")
+    resources = {"Handle": {"Type": "AWS::CloudFormation::WaitConditionHandle"}}
+    described = {"Description": "Trn1 UltraCluster trn1-16: cluster", "Resources": resources}
+    remains.deleted_stack("trn1-16-cluster-2", described)
+    remains.deleted_stack("trn1-16-cluster-3", {**described, "Description": "another"})
+    assert ids(deployment) == of_its_cluster(second)
 
 
 def test_commands_of_a_cluster_that_exists_are_no_leftover(
@@ -136,14 +136,14 @@ def test_a_sweep_continues_if_something_cannot_be_removed(
     leave(OURS)
     refusals = {PREFIX: ("AccessDenied", "DeleteObjects"), "AWS::IAM::Role": ("DeleteConflict", "DeleteRole")}
 
-    def refusing(deployment: Deployment, leftover: Leftover, clock: Clock, say: Say) -> None:
+    def refusing(deployment: Deployment, leftover: Leftover) -> None:
         if leftover.type in refusals:
             code, operation = refusals[leftover.type]
             raise ClientError({"Error": {"Code": code, "Message": "no"}}, operation)
-        remove(deployment, leftover, clock, say)
+        remove(deployment, leftover)
 
-    monkeypatch.setattr("scripts.destroy.steps.remove", refusing)
-    outcome = destroy(deployment, DestroyOptions(sweep=True), clock=FastClock(), say=untold)
+    monkeypatch.setattr("scripts.destroy.destroy.remove", refusing)
+    outcome = destroy(deployment, DestroyOptions(sweep=True), clock=FastClock(), say=ignore)
     assert [each for each in outcome.failures if "DeleteObjects" in each or "DeleteRole" in each] == outcome.failures
     assert len(outcome.failures) == len(VERSIONS) + 1
     left = outcome.left or []
@@ -167,7 +167,7 @@ def test_a_sweep_waits_for_what_is_in_use_and_ignores_what_is_deleted_already(
 
     outcome = destroy(deployment, DestroyOptions(sweep=True), clock=FastClock(moment=0), say=quicker)
     [failure] = outcome.failures
-    assert "could not be removed within 15 minutes" in failure
+    assert "could not be removed within 30 minutes" in failure
     assert "(DependencyViolation) when calling the DeleteSecurityGroup" in failure
     assert {each.type for each in outcome.left or [] if each.is_swept} == {"AWS::EC2::SecurityGroup"}
 

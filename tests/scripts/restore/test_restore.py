@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import subprocess
 import sys
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -28,14 +26,14 @@ def snapshot(number: int, volume: str) -> Snapshot:
     return Snapshot(f"snap-{number}", volume, "trn1-16", NOW - timedelta(days=number), 200)
 
 
-FOUND = [snapshot(1, "vol-new"), snapshot(2, "vol-old"), snapshot(3, "vol-old")]
+SNAPSHOTS = [snapshot(1, "vol-new"), snapshot(2, "vol-old"), snapshot(3, "vol-old")]
 
 
 def test_the_newest_snapshot_of_a_head_node_that_is_gone_is_chosen_unless_another_is_named() -> None:
-    assert choose(FOUND, {"vol-new"}, None).id == "snap-2"
-    assert choose(FOUND, {"vol-new"}, "snap-1").id == "snap-1"
+    assert choose(SNAPSHOTS, {"vol-new"}, None).id == "snap-2"
+    assert choose(SNAPSHOTS, {"vol-new"}, "snap-1").id == "snap-1"
     with pytest.raises(OperationError, match=r"no snapshot of an earlier head node; .*snap-1, snap-2, snap-3"):
-        choose(FOUND, {"vol-new", "vol-old"}, None)
+        choose(SNAPSHOTS, {"vol-new", "vol-old"}, None)
     with pytest.raises(OperationError, match="--snapshot: got snap-9; allowed: one of: none"):
         choose([], {"vol-new"}, "snap-9")
 
@@ -49,9 +47,11 @@ def test_a_home_on_efs_is_not_restored_from_a_snapshot(
 
 
 NODE = """
+    script=$(cat)
+    serial=$(grep --only-matching --max-count=1 'vol[0-9a-f]\\{8,\\}' <<<"$script")
     lsblk() {
         case "$*" in
-            *SERIAL*) echo "/dev/nvme0n1 vol0"; echo "/dev/nvme1n1 $SERIAL" ;;
+            *SERIAL*) echo "/dev/nvme0n1 vol0"; echo "/dev/nvme1n1 $serial" ;;
             *) printf '/dev/nvme1n1%s\\n' "  9" "p16 ext4 2" "p1 ext4 8" "p15 vfat 9" ;;
         esac
     }
@@ -67,40 +67,9 @@ NODE = """
         [ "${*: -1}" = /home/ ] && cp --recursive --no-clobber "$from." "$WORLD/home"
         echo "Number of regular files transferred: 1"
     }
-    source /dev/stdin
+    source /dev/stdin <<<"$script"
 """
 """A node whose disks, mounts and /home are directories of the test."""
-
-
-@pytest.fixture
-def node(tmp_path: Path) -> Path:
-    """Return the directory of a node: what is in the snapshot, and what is in /home."""
-    for path, text in (("snapshot/home/a/kept", "old"), ("snapshot/home/a/lost", "old"), ("home/a/kept", "new")):
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(text, encoding="utf-8")
-    return tmp_path
-
-
-def shell(node: Path, volume: str) -> str:
-    return f"WORLD={node} SERIAL={volume.replace('-', '')}; {NODE}"
-
-
-def test_the_script_copies_what_is_missing_from_the_largest_file_system(node: Path) -> None:
-    def run() -> subprocess.CompletedProcess[str]:
-        command = ["bash", "-c", shell(node, "vol-1")]
-        given = restoration.script("vol-1").replace("/run/lock", str(node))
-        return subprocess.run(command, input=given, capture_output=True, text=True, check=False)
-
-    done = run()
-    (node / "broken").touch()
-    failed = run()
-
-    assert (done.returncode, done.stderr) == (0, "")
-    assert (node / "mounts").read_text(encoding="utf-8") == 2 * "ro /dev/nvme1n1p1\n"
-    assert (node / "home/a/kept").read_text(encoding="utf-8") == "new"
-    assert (node / "home/a/lost").read_text(encoding="utf-8") == "old"
-    assert failed.returncode != 0
-    assert "no space left" in failed.stderr
 
 
 def take_snapshot(operated: Operated) -> str:
@@ -116,13 +85,17 @@ def take_snapshot(operated: Operated) -> str:
 
 @pytest.mark.slow
 def test_a_lost_head_node_its_cluster_made_again_and_home_as_the_policy_had_it(
-    deploy_operated: Callable[..., Operated],
-    node: Path,
+    operated: Operated,
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """A copy that fails leaves its volume and says so; the same command continues with it."""
-    operated = deploy_operated()
+    node = tmp_path
+    for path, text in (("snapshot/home/a/kept", "old"), ("snapshot/home/a/lost", "old"), ("home/a/kept", "new")):
+        (node / path).parent.mkdir(parents=True, exist_ok=True)
+        (node / path).write_text(text, encoding="utf-8")
+    (node / "broken").touch()
     ec2, script = operated.client("ec2"), restoration.script
     monkeypatch.setattr(head_node, "SECONDS_BETWEEN_POLLS", 0.05)
     monkeypatch.setattr(restoration, "script", lambda volume: script(volume).replace("/run/lock", str(node)))
@@ -150,15 +123,18 @@ def test_a_lost_head_node_its_cluster_made_again_and_home_as_the_policy_had_it(
         # ParallelCluster names it by the minute: the retained one is in the way of a cluster made within the same.
         logs.delete_log_group(logGroupName=group["logGroupName"])
     create_stack(operated.aws, operated.synthesized, "cluster")
-    operated.shell("echo 'no space left' >&2; exit 1")
+    operated.shell(f"WORLD={node}; {NODE}")
     assert call("restore") == FAILED
     [left] = copies()
     assert left["Attachments"][0]["InstanceId"] == operated.head_node
-    assert f"delete-volume --volume-id {left['VolumeId']}" in capsys.readouterr().err
-    operated.shell(shell(node, left["VolumeId"]))
+    errors = capsys.readouterr().err
+    assert "no space left" in errors
+    assert f"delete-volume --volume-id {left['VolumeId']}" in errors
+    (node / "broken").unlink()
     assert call("restore") == DONE
 
     assert copies() == []
+    assert (node / "mounts").read_text(encoding="utf-8") == 2 * "ro /dev/nvme1n1p1\n"
     assert (node / "home/a/kept").read_text(encoding="utf-8") == "new"
     assert (node / "home/a/lost").read_text(encoding="utf-8") == "old"
     assert call("restore", "--list") == DONE

@@ -5,31 +5,25 @@ from __future__ import annotations
 import io
 import subprocess
 import time
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
 
 import pytest
-from botocore.exceptions import ClientError, EndpointConnectionError
 from rich.console import Console
 
-from config.settings import Settings, load
+from config.settings import load
 from scripts.candidate import Candidate
-from scripts.clock import Clock
 from scripts.command import CONFIG, OperationError
-from scripts.deployment import Deployment
-from scripts.destroy import destroy as destruction
-from scripts.destroy.model import DestroyOptions, DestroyOutcome
 from scripts.fleet import control as fleet
 from scripts.plan import cdk
 from scripts.preflight.catalog import CATALOG
-from scripts.remote.head_node import Answer, HeadNodeError
+from scripts.remote.head_node import Answer
 from scripts.stacks import all_resources
 from scripts.upgrade import backend as upgrade_backend
 from scripts.upgrade.backend import UpgradeBackend
-from scripts.upgrade.upgrade import Upgrade, UpgradeOptions, edit
+from scripts.upgrade.upgrade import Upgrade, edit
 from tests.scripts.account import Operated
+from tests.scripts.destroy.accounts import FastClock
 from tests.stacks.deployments import Raw, edited
 
 HEAD_NODE = """
@@ -44,36 +38,6 @@ OTHER_OS = "cluster.os=ubuntu2204"
 SETTINGS = load(CONFIG / "trn1-16.yaml")
 
 
-class QuickClock(Clock):
-    """A clock on which waiting takes next to no time."""
-
-    def __init__(self, moment: float = 0) -> None:
-        self._moment = moment
-        self._passed = timedelta()
-
-    def now(self) -> datetime:
-        return datetime.now(UTC) + self._passed
-
-    def sleep(self, seconds: float) -> None:
-        time.sleep(self._moment)
-        self._passed += timedelta(seconds=seconds)
-
-
-class FakeHeadNode:
-    """Gives one answer after the other, and raises those that are errors."""
-
-    answers: Iterator[Answer | HeadNodeError]
-
-    def __init__(self, *_: object) -> None:
-        pass
-
-    def run(self, _: str) -> Answer:
-        answer = next(self.answers)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-
 @pytest.fixture
 def said() -> list[str]:
     return []
@@ -81,108 +45,14 @@ def said() -> list[str]:
 
 @pytest.fixture
 def backend(said: list[str]) -> UpgradeBackend:
-    return UpgradeBackend("trn1-16", Console(file=io.StringIO(), width=80), QuickClock(), said.append, drain_limit=7200)
+    return UpgradeBackend("trn1-16", Console(file=io.StringIO(), width=80), FastClock(0), said.append, drain_limit=7200)
 
 
-@pytest.fixture
-def head_node(monkeypatch: pytest.MonkeyPatch) -> type[FakeHeadNode]:
-    """Let the head node answer as the test says."""
-    monkeypatch.setattr(upgrade_backend, "HeadNode", FakeHeadNode)
-    FakeHeadNode.answers = iter([Answer(0, "fs-1", "")])
-    return FakeHeadNode
-
-
-def one_after_the_other(*answers: Any) -> Callable[..., Any]:
-    left = iter(answers)
-
-    def answer(*_: object) -> Any:
-        found = next(left)
-        if isinstance(found, Exception):
-            raise found
-        return found
-
-    return answer
-
-
-@pytest.fixture
-def destroyed(monkeypatch: pytest.MonkeyPatch) -> list[DestroyOptions]:
-    """Destroy nothing, but record what is asked for."""
-    asked: list[DestroyOptions] = []
-
-    def destroy(_: Deployment, options: DestroyOptions, **__: object) -> DestroyOutcome:
-        asked.append(options)
-        return DestroyOutcome(started=datetime.now(UTC))
-
-    monkeypatch.setattr(destruction, "destroy", destroy)
-    return asked
-
-
-@pytest.mark.parametrize("stacks", [("trn1-16-cluster-2",), ()])
-def test_the_cdk_deploys_what_was_planned(
-    backend: UpgradeBackend, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, stacks: tuple[str, ...]
-) -> None:
-    codes, calls = iter([0, 1]), []
-
-    def run(environment: str, assembly: Path, *_: object, stacks: tuple[str, ...], output: object) -> int:
-        calls.append((environment, assembly, stacks, output))
-        return next(codes)
-
-    monkeypatch.setattr("scripts.deploy.deploy", run)
-    candidate = Candidate("trn1-16", tmp_path / "trn1-16.yaml", SETTINGS)
-
-    backend.deploy(candidate, *stacks)
-    with pytest.raises(OperationError, match=r"exit code 1\. Why: make diagnose ENV=trn1-16\. The same command"):
-        backend.deploy(candidate, *stacks)
-
-    assert calls == [("trn1-16", tmp_path / "cdk.out", stacks or ("--all",), None)] * 2
-
-
-ERRORS = [
-    EndpointConnectionError(endpoint_url="https://cloudformation.us-west-2.amazonaws.com"),
-    ClientError({"Error": {"Code": "Throttling", "Message": "Rate exceeded"}}, "DescribeStacks"),
-]
-
-
-@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
-def test_a_stack_in_progress_is_waited_for_before_its_cluster_is_destroyed(
-    backend: UpgradeBackend,
-    destroyed: list[DestroyOptions],
-    error: Exception,
-    monkeypatch: pytest.MonkeyPatch,
-    said: list[str],
-) -> None:
-    statuses = [*["UPDATE_IN_PROGRESS"] * 3, *["UPDATE_ROLLBACK_IN_PROGRESS"] * 2, "UPDATE_COMPLETE"]
-    answers = [error, *({"StackStatus": status} for status in statuses)]
-    monkeypatch.setattr(Deployment, "stack", one_after_the_other(*answers))
-
-    backend.destroy(SETTINGS)
-
-    assert said == [
-        f"No answer, trying again: {error}",
-        "trn1-16-cluster is UPDATE_IN_PROGRESS: waiting.",
-        "trn1-16-cluster is UPDATE_ROLLBACK_IN_PROGRESS: waiting.",
-    ]
-    assert destroyed == [DestroyOptions(drain=True, drain_limit=7200, unprotect=True)]
-
-
-def test_a_new_cluster_is_verified_also_if_aws_or_the_head_node_is_silent_for_a_moment(
-    backend: UpgradeBackend, head_node: type[FakeHeadNode], monkeypatch: pytest.MonkeyPatch, said: list[str]
-) -> None:
-    monkeypatch.setattr(fleet, "status", one_after_the_other("STARTING", ERRORS[0], "RUNNING"))
-    head_node.answers = iter([HeadNodeError("no contact"), Answer(0, "fs-1", "")])
-    backend.verify(SETTINGS)
-    assert said[0] == f"No answer, trying again: {ERRORS[0]}"
-    assert said[1:] == [
-        "No answer, trying again: no contact",
-        "trn1-16 is RUNNING, its head node answers, and mounts fs-1.",
-    ]
-
-
-def test_an_unhealthy_cluster_is_an_error(
-    backend: UpgradeBackend, head_node: type[FakeHeadNode], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fleet, "status", lambda _: "RUNNING")
-    head_node.answers = iter([Answer(1, "", "no contact")])
+def test_an_unhealthy_cluster_is_an_error(backend: UpgradeBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    statuses = iter(["STARTING", "RUNNING"])
+    monkeypatch.setattr(fleet, "status", lambda _: next(statuses))
+    head_node = SimpleNamespace(run=lambda _: Answer(1, "", "no contact"))
+    monkeypatch.setattr(upgrade_backend, "HeadNode", lambda *_: head_node)
     with pytest.raises(OperationError, match="The head node of trn1-16 is unhealthy: no contact"):
         backend.verify(SETTINGS)
     monkeypatch.setattr(fleet, "status", lambda _: "PROTECTED")
@@ -218,13 +88,12 @@ def test_in_an_account(operated: Operated, backend: UpgradeBackend, said: list[s
         raw["cluster"]["generation"] = 2
         raw["cluster"]["queues"][0]["compute_resources"][0] |= {"min_count": 2, "max_count": 2500}
 
-    with pytest.raises(OperationError, match="not ready for a second cluster: quota-"):
-        backend.check(edited("trn1-16", grow))
+    candidate = Candidate("trn1-16", Path(), edited("trn1-16", grow))
+    with pytest.raises(OperationError, match=r"The account has no room for this:\n(.*\n)*quota-.*\n(.*\n)*.*--skip"):
+        backend.check(candidate)
     assert said[0].startswith("2 nodes of trn1-16-2 are static (min_count)")
     skip = [each.id for each in CATALOG[1:]]
-    UpgradeBackend("trn1-16", Console(file=io.StringIO()), QuickClock(), said.append, skip=skip).check(
-        edited("trn1-16", grow)
-    )
+    UpgradeBackend("trn1-16", Console(), FastClock(0), said.append, skip=skip).check(candidate)
     assert said[-1] == "The account has room for a second cluster beside the first."
 
 
@@ -241,9 +110,11 @@ class Person:
         directory = self.path.parent / f"run-{self._runs}"
         directory.mkdir()
         answers = iter([True] * steps)
-        backend = UpgradeBackend("dev", Console(file=self.screen, width=80), QuickClock(0.05), self._say)
-        options = UpgradeOptions(lambda _: next(answers, False), self._say, [edit(each) for each in edits])
-        return Upgrade(self.path, load(self.path), directory, backend, options)
+        backend = UpgradeBackend("trn1-16", Console(file=self.screen, width=80), FastClock(0.05), self._say)
+        values = dict(map(edit, edits))
+        return Upgrade(
+            self.path, load(self.path), directory, backend, lambda _: next(answers, False), self._say, values
+        )
 
     def _say(self, message: str) -> None:
         self.screen.write(f"{message}\n")
@@ -252,7 +123,7 @@ class Person:
 def clusters(account: Operated) -> set[str]:
     """Return the stacks of clusters, and those that ParallelCluster created."""
     stacks = account.client("cloudformation").describe_stacks()["Stacks"]
-    wanted = {"dev", "dev-2", "dev-cluster", "dev-cluster-2"}
+    wanted = {"trn1-16", "trn1-16-2", "trn1-16-cluster", "trn1-16-cluster-2"}
     return {each["StackName"] for each in stacks} & wanted
 
 
@@ -269,36 +140,35 @@ def kill_while_the_second_cluster_is_created(account: Operated, work: Upgrade) -
     candidate = Candidate.create(work.path, work.directory / "started", {})
     work.backend.plan(candidate)
     assembly = str(candidate.path.parent / "cdk.out")
-    arguments = ("deploy", "dev-cluster-2", "--app", assembly, "--require-approval", "never")
+    arguments = ("deploy", "trn1-16-cluster-2", "--app", assembly, "--require-approval", "never")
     with subprocess.Popen(cdk.command(*arguments), cwd=cdk.ROOT, env=cdk.environment()) as process:
-        while "dev-2" not in clusters(account):
+        while "trn1-16-2" not in clusters(account):
             time.sleep(0.05)
         process.kill()
 
 
 @pytest.mark.slow
-def test_blue_green_with_two_interruptions(deploy_operated: Callable[[Settings], Operated], tmp_path: Path) -> None:
-    path = tmp_path / "dev.yaml"
-    path.write_bytes((CONFIG / "dev.yaml").read_bytes())
-    person = Person(path)
-    account = deploy_operated(load(path))
+def test_blue_green_with_two_interruptions(operated: Operated, tmp_path: Path) -> None:
+    path = tmp_path / "trn1-16.yaml"
+    path.write_bytes((CONFIG / "trn1-16.yaml").read_bytes())
+    person, account = Person(path), operated
     account.shell(HEAD_NODE)
-    first = {"dev", "dev-cluster"}
-    second = {"dev-2", "dev-cluster-2"}
+    first = {"trn1-16", "trn1-16-cluster"}
+    second = {"trn1-16-2", "trn1-16-cluster-2"}
     of_the_first = resources(account, *first)
 
     kill_while_the_second_cluster_is_created(account, person.upgrade(OTHER_OS))
     assert clusters(account) == first | second
 
-    assert person.upgrade(OTHER_OS, steps=2).run() == "stopped"
-    assert person.screen.getvalue().count("dev-cluster-2 is CREATE_IN_PROGRESS: waiting.") == 1
+    assert person.upgrade(OTHER_OS, steps=2).run().outcome == "stopped"
+    assert person.screen.getvalue().count("trn1-16-cluster-2 is CREATE_IN_PROGRESS: waiting.") == 1
     assert clusters(account) == second
     assert resources(account, *second) & of_the_first == set()
     with pytest.raises(OperationError, match=r"There is no upgrade to go back from|there is no way back"):
-        person.upgrade().abandon()
+        person.upgrade().run(abandon=True)
 
     last = person.upgrade(OTHER_OS)
-    assert last.run() == "complete"
+    assert last.run().outcome == "complete"
     assert [each.name for each in last.steps] == ["monitoring"]
-    assert last.backend.metric_sources(last.settings) == {"dev-2"}
+    assert last.backend.metric_sources(last.settings) == {"trn1-16-2"}
     assert load(path).cluster.os == "ubuntu2204"

@@ -39,7 +39,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: str, terminal: io.StringIO 
     return upgrade.main()
 
 
-@pytest.mark.parametrize("arguments", [[], ["--json"], ["--abandon"]])
+@pytest.mark.parametrize("arguments", [["--json"], ["--abandon"]])
 def test_without_a_terminal_somebody_must_have_agreed(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str]
 ) -> None:

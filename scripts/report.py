@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -64,89 +64,82 @@ def tables(runs: Sequence[ReportedRun]) -> list[Table]:
 
 
 def _speeds(runs: Sequence[ReportedRun]) -> Table:
-    rows = [
-        (
-            run.name,
-            f"{summary.nodes:,}",
-            f"{summary.workers:,}",
-            f"{summary.sequences_per_second:,.1f}",
-            f"{summary.sequences_per_second_median:,.1f}",
-            f"{summary.sequences_per_second_per_node:,.1f}",
-            _percent(summary.mfu),
-            _percent(summary.scaling_efficiency),
-            _percent(summary.compute_spread),
-            _percent(summary.data_seconds / summary.step_seconds),
-            _percent(summary.checkpoint_seconds / summary.step_seconds),
-        )
-        for run in runs
-        for summary in [run.summary]
-    ]
-    titles = (
-        "Nodes",
-        "Workers",
-        "Sequences/s",
-        "median",
-        "per node",
-        "MFU",
-        "Scaling\nefficiency",
-        "Slowest rank\nover mean",
-        "Waiting\nfor data",
-        "Waiting for\ncheckpoints",
-    )
     notes = [f"Speeds leave out the first {WARM_UP_STEPS} steps of each attempt, which compile or load graphs."]
     if any(run.summary.scaling_efficiency is None for run in runs):
         notes.append("Scaling efficiency: name a run on one node too, of the same phase, sequence length and model.")
-    return Table("Speed", [Column("Run", False), *map(Column, titles)], rows, notes=notes)
+    cells = [
+        {
+            "Nodes": f"{summary.nodes:,}",
+            "Workers": f"{summary.workers:,}",
+            "Sequences/s": f"{summary.sequences_per_second:,.1f}",
+            "median": f"{summary.sequences_per_second_median:,.1f}",
+            "per node": f"{summary.sequences_per_second_per_node:,.1f}",
+            "MFU": _percent(summary.mfu),
+            "Scaling\nefficiency": _percent(summary.scaling_efficiency),
+            "Slowest rank\nover mean": _percent(summary.compute_spread),
+            "Waiting\nfor data": _percent(summary.data_seconds / summary.step_seconds),
+            "Waiting for\ncheckpoints": _percent(summary.checkpoint_seconds / summary.step_seconds),
+        }
+        for summary in (run.summary for run in runs)
+    ]
+    return _table("Speed", [run.name for run in runs], cells, notes)
 
 
 def _progress(runs: Sequence[ReportedRun]) -> Table:
-    rows = [
-        (
-            run.name,
-            f"{summary.steps:,}" + (f" of {wanted:,}" if wanted else ""),
-            f"{summary.sequences:,}",
-            f"{summary.tokens:,}",
-            f"{summary.loss_first:.4f}",
-            f"{summary.loss_last:.4f}",
-            _hours(summary.step_seconds),
-            f"{summary.attempts:,}",
-            _moment(run.run.steps[-1].time),
+    cells = []
+    for run in runs:
+        summary, wanted = run.summary, run.run.options.get("steps")
+        cells.append(
+            {
+                "Steps": f"{summary.steps:,}" + (f" of {wanted:,}" if wanted else ""),
+                "Sequences": f"{summary.sequences:,}",
+                "Tokens": f"{summary.tokens:,}",
+                "First loss": f"{summary.loss_first:.4f}",
+                "Last loss": f"{summary.loss_last:.4f}",
+                "Step time": _hours(summary.step_seconds),
+                "Attempts": f"{summary.attempts:,}",
+                "Last step (UTC)": _moment(run.run.steps[-1].time),
+            }
         )
-        for run in runs
-        for summary, wanted in [(run.summary, run.run.options.get("steps"))]
-    ]
-    titles = ("Steps", "Sequences", "Tokens", "First loss", "Last loss", "Step time", "Attempts", "Last step (UTC)")
-    return Table("Progress", [Column("Run", False), *map(Column, titles)], rows)
+    return _table("Progress", [run.name for run in runs], cells)
 
 
 def _attempts(runs: Sequence[ReportedRun]) -> Table:
-    rows = [
-        (
-            run.name if number == 1 else "",
-            f"{number:,}",
-            _moment(attempt.started),
-            f"{attempt.resumed_step:,}",
-            f"{attempt.nodes:,}",
-            f"{attempt.workers:,}",
-            attempt.job or _NONE,
-            f"{attempt.restarts:,}",
-        )
-        for run in runs
-        for number, attempt in enumerate(run.run.attempts, start=1)
+    attempts = [(run, number, each) for run in runs for number, each in enumerate(run.run.attempts, start=1)]
+    cells = [
+        {
+            "Attempt": f"{number:,}",
+            "Started (UTC)": _moment(attempt.started),
+            "From step": f"{attempt.resumed_step:,}",
+            "Nodes": f"{attempt.nodes:,}",
+            "Workers": f"{attempt.workers:,}",
+            "Slurm job": attempt.job or _NONE,
+            "Requeued": f"{attempt.restarts:,}",
+        }
+        for _, number, attempt in attempts
     ]
-    titles = ("Attempt", "Started (UTC)", "From step", "Nodes", "Workers", "Slurm job", "Requeued")
-    return Table("Attempts", [Column("Run", False), *map(Column, titles)], rows)
+    return _table("Attempts", [run.name if number == 1 else "" for run, number, _ in attempts], cells)
 
 
 def _stragglers(runs: Sequence[ReportedRun]) -> Table:
-    rows = [
-        (run.name, f"{each.rank:,}", each.host, f"{each.steps:,}", f"{each.seconds:,.1f}")
-        for run in runs
-        for each in run.summary.stragglers
+    stragglers = [(run, each) for run in runs for each in run.summary.stragglers]
+    cells = [
+        {
+            "Rank": f"{each.rank:,}",
+            "Node": each.host,
+            "Steps": f"{each.steps:,}",
+            "Seconds over the mean": f"{each.seconds:,.1f}",
+        }
+        for _, each in stragglers
     ]
-    columns = [Column("Run", False), Column("Rank"), Column("Node", False), Column("Steps")]
     note = "The slowest rank of a step, where it took more than a tenth longer than the mean of all ranks."
-    return Table("Stragglers", [*columns, Column("Seconds over the mean")], rows, notes=[note])
+    return _table("Stragglers", [run.name for run, _ in stragglers], cells, [note])
+
+
+def _table(title: str, names: Sequence[str], rows: Sequence[Mapping[str, str]], notes: Sequence[str] = ()) -> Table:
+    """Return a table of rows, each the name of its run and then cells by column."""
+    columns = [Column("Run", False), *(Column(name, name != "Node") for name in rows[0])]
+    return Table(title, columns, [(name, *row.values()) for name, row in zip(names, rows, strict=True)], notes=notes)
 
 
 def _percent(share: float | None) -> str:

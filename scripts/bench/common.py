@@ -1,4 +1,4 @@
-"""What all measurements share: commands as whole processes, the machine, and tables of Markdown."""
+"""Commands as whole processes, a description of the machine, and Markdown tables."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
+from scripts import markdown
+
 ROOT = Path(__file__).parents[2]
 
 
 class BenchError(RuntimeError):
     """Something could not be measured; the message says why."""
-
-
-# --- commands ---
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,6 @@ def run(arguments: Sequence[str], directory: Path = ROOT, variables: Mapping[str
         cwd=directory,
         env={**environment(), **(variables or {})},
         stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
         text=True,
         check=False,
     )
@@ -74,9 +72,6 @@ def run(arguments: Sequence[str], directory: Path = ROOT, variables: Mapping[str
     return Sample(cpu, wall, done.stdout)
 
 
-# --- what is printed ---
-
-
 @dataclass(frozen=True)
 class BenchRow:
     """A line of a table; `met` is None where there is no goal."""
@@ -85,19 +80,10 @@ class BenchRow:
     met: bool | None = None
 
 
-def verdict(met: bool | None) -> str:
-    """Return the last cell of a row."""
-    return {None: "", True: "met", False: "MISSED"}[met]
-
-
-def table(header: Sequence[str], rows: Sequence[BenchRow]) -> str:
-    """Return a Markdown table whose source reads as a table, too."""
-    lines = [tuple(header), *(row.cells for row in rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
-    text = [
-        "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines
-    ]
-    return "\n".join([text[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *text[1:]])
+def table(columns: Sequence[str], rows: Sequence[BenchRow]) -> str:
+    """Return a Markdown table; its last column says whether a goal is met."""
+    verdicts = {None: "", True: "met", False: "MISSED"}
+    return "\n".join(markdown.table([*columns, ""], [[*row.cells, verdicts[row.met]] for row in rows]))
 
 
 def conditions(what: str) -> str:
@@ -108,12 +94,7 @@ def conditions(what: str) -> str:
 
 def _machine() -> str:
     """Return what the figures depend on."""
-    try:
-        [model, *_] = re.findall(
-            r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.MULTILINE
-        )
-    except (OSError, ValueError):
-        model = platform.processor() or platform.machine()
+    model = re.search(r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.MULTILINE)
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     pinned = re.search(r"^aws-parallelcluster==(\S+)", (ROOT / "requirements-pcluster.txt").read_text(), re.MULTILINE)
     node, cli = (
@@ -122,8 +103,9 @@ def _machine() -> str:
         ).stdout.split()[0]
         for name in ("node", "cdk")
     )
+    processor = model[1] if model else platform.machine()
     return (
-        f"{os.cpu_count()} cores ({model}), {memory:.0f} GiB of memory, {platform.system()}, "
+        f"{os.cpu_count()} cores ({processor}), {memory:.0f} GiB of memory, {platform.system()}, "
         f"Python {platform.python_version()}, Node {node.removeprefix('v')}, aws-cdk {cli}, "
         f"aws-cdk-lib {version('aws-cdk-lib')}, aws-parallelcluster {pinned[1] if pinned else 'unknown'}"
     )

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from scripts.bench.common import ROOT, BenchRow, Sample, conditions, run, table, verdict
-
-SLOWEST = 10
+from scripts.bench.common import ROOT, BenchRow, Sample, conditions, run, table
 
 
 class Goal(NamedTuple):
@@ -35,26 +32,16 @@ REHEARSED, REHEARSAL = Goal(75), Goal(45)
 
 
 def tests() -> tuple[str, list[BenchRow]]:
-    """Run both test targets once, and return their times and their slowest tests as tables.
+    """Run both test targets once, and return their times as a table.
 
     Raises:
         BenchError: A test failed.
     """
-    parts, rows, slowest = [conditions("One run each")], [], []
+    heading, rows = conditions("One run each"), []
     for target, goal in TESTS.items():
         print(f"make {target}", file=sys.stderr, flush=True)
-        sample = run(["make", target], variables={"PYTEST_ADDOPTS": f"--durations={SLOWEST} --color=no"})
-        rows.append(_row(f"`make {target}`", sample, goal))
-        slowest += [BenchRow((f"`make {target}`", *each)) for each in slowest_tests(sample.output)]
-    parts.append(table(("Command", "CPU s", "wall s", "goal", ""), rows))
-    parts.append(table(("Of", "wall s", "phase", "test"), slowest))
-    return "\n\n".join(parts), rows
-
-
-def slowest_tests(output: str) -> list[tuple[str, str, str]]:
-    """Return seconds, phase and name of the slowest tests that pytest's runs list, the slowest first."""
-    listed = re.findall(r"^([\d.]+)s (call|setup|teardown) +(\S.*?) *$", output, re.MULTILINE)
-    return sorted(listed, key=lambda each: -float(each[0]))[:SLOWEST]
+        rows.append(_row(f"`make {target}`", run(["make", target]), goal))
+    return f"{heading}\n\n{table(('Command', 'CPU s', 'wall s', 'goal'), rows)}", rows
 
 
 def clone() -> tuple[str, list[BenchRow]]:
@@ -66,9 +53,8 @@ def clone() -> tuple[str, list[BenchRow]]:
         BenchError: Something failed.
     """
     heading = conditions("One run")
-    # Without this checkout's environments.
-    places = [each for each in os.environ["PATH"].split(os.pathsep) if not Path(each).is_relative_to(ROOT)]
-    variables = {"PATH": os.pathsep.join(places)}
+    path = [each for each in os.environ["PATH"].split(os.pathsep) if not Path(each).is_relative_to(ROOT)]
+    variables = {"PATH": os.pathsep.join(path)}
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name) / "clone"
         steps = {
@@ -80,9 +66,9 @@ def clone() -> tuple[str, list[BenchRow]]:
     goals = {"`make rehearse`": REHEARSAL}
     rows = [_row(step, sample, goals.get(step)) for step, sample in steps.items()]
     rows.append(_row("from clone to rehearsed", total, REHEARSED))
-    return f"{heading}\n\n{table(('Step', 'CPU s', 'wall s', 'goal', ''), rows)}", rows
+    return f"{heading}\n\n{table(('Step', 'CPU s', 'wall s', 'goal'), rows)}", rows
 
 
 def _row(name: str, sample: Sample, goal: Goal | None) -> BenchRow:
     met = None if goal is None else goal.met(sample)
-    return BenchRow((name, f"{sample.cpu:.0f}", f"{sample.wall:.0f}", goal.text if goal else "", verdict(met)), met)
+    return BenchRow((name, f"{sample.cpu:.0f}", f"{sample.wall:.0f}", goal.text if goal else ""), met)

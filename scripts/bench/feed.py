@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import tempfile
 import time
@@ -12,12 +11,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from scripts.bench.common import ROOT, BenchError, BenchRow, conditions, table, verdict
+from scripts.bench.common import ROOT, BenchError, BenchRow, conditions, run, table
 
 MAX_TIMES = 0.25
 PYTHON = ROOT / ".venv-training/bin/python"
 
-_HEADER = ("Phase", "micro-batches of a step", "lock, ms per micro-batch", "ratio to a read for each", "goal", "")
+_HEADER = ("Phase", "micro-batches of a step", "lock, ms per micro-batch", "ratio to a read for each", "goal")
 _MICRO_BATCHES_READ = 512
 
 
@@ -53,14 +52,10 @@ def report(rounds: int) -> tuple[str, list[BenchRow]]:
         BenchError: It could not be measured.
     """
     heading = conditions(f"Medians of {rounds} rounds")
-    command = [str(PYTHON), "-m", "scripts.bench.feed", str(rounds)]
-    try:
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    except FileNotFoundError:
-        raise BenchError(f"{PYTHON} is missing: make .venv-training/.complete") from None
-    except subprocess.CalledProcessError as error:
-        raise BenchError(f"{PYTHON.name} -m scripts.bench.feed: {error.stderr}") from error
-    lines = rows([(each["phase"], each["accumulation"], each["milliseconds"]) for each in json.loads(done.stdout)])
+    if not PYTHON.exists():
+        raise BenchError(f"{PYTHON} is missing: make .venv-training/.complete")
+    measured = json.loads(run([str(PYTHON), "-m", "scripts.bench.feed", str(rounds)]).output)
+    lines = rows([(each["phase"], each["accumulation"], each["milliseconds"]) for each in measured])
     return f"{heading}\n\n{table(_HEADER, lines)}", lines
 
 
@@ -72,8 +67,7 @@ def rows(samples: list[tuple[int, int, float]]) -> list[BenchRow]:
     for phase, accumulation, milliseconds in samples:
         times = milliseconds / alone[phase]
         goal, met = (f"at most {MAX_TIMES} x", times <= MAX_TIMES) if accumulation == most[phase] else ("", None)
-        figures = (str(phase), str(accumulation), f"{milliseconds:.2f}", f"{times:.2f} x")
-        lines.append(BenchRow((*figures, goal, verdict(met)), met))
+        lines.append(BenchRow((str(phase), str(accumulation), f"{milliseconds:.2f}", f"{times:.2f} x", goal), met))
     return lines
 
 

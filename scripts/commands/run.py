@@ -59,14 +59,13 @@ def main() -> int:
 def program(deployment: Deployment, parsed: argparse.Namespace, _: Console) -> int:
     """Run the command, or show an earlier one, and return its exit code."""
     from scripts.remote.head_node import HeadNode
-    from scripts.remote.streamed_command import CommandResult, attach, print_output, print_remark, start_as_cluster_user
+    from scripts.remote.streamed_command import CommandResult, attach, print_output, print_remark, start
 
     head_node = HeadNode(deployment)
     if parsed.attach:
         streamed = attach(deployment, head_node, parsed.attach)
     else:
-        seconds = parsed.timeout * 60
-        streamed = start_as_cluster_user(deployment, head_node, parsed.words, user=parsed.user or "", seconds=seconds)
+        streamed = start(deployment, head_node, parsed.words, user=parsed.user, seconds=parsed.timeout * 60)
         if sys.stderr.isatty():
             print_remark(f"If this machine goes offline, the command continues. {streamed.hint}")
     follow = streamed.follow if parsed.attach else streamed.follow_or_cancel

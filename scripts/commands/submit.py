@@ -52,7 +52,7 @@ def program(deployment: Deployment, parsed: argparse.Namespace, _: Console) -> i
         return subprocess.run(words, check=False).returncode
     from scripts.clock import Clock
     from scripts.remote.head_node import HeadNode
-    from scripts.remote.streamed_command import print_output, print_remark, start_as_cluster_user
+    from scripts.remote.streamed_command import print_output, print_remark, start
 
-    sent = start_as_cluster_user(deployment, HeadNode(deployment), words, seconds=LONGEST)
+    sent = start(deployment, HeadNode(deployment), words, seconds=LONGEST)
     return sent.follow_or_cancel(print_output, print_remark, Clock())

@@ -21,7 +21,6 @@ from emulator.cdk import CommandLine
 from emulator.faults import FAULTS
 from emulator.inventory import inventory
 from scripts.emulated import create_prerequisites, exports, reason_to_stay, wait_for_ctrl_c
-from scripts.rehearse.failures import failures
 from scripts.rehearse.tables import tables
 from toolchain import bootstrap
 from toolchain.synthesis import synthesize
@@ -32,6 +31,7 @@ EVENT_COLUMNS = 5
 OTHER_HEAD_NODE = ("c6i.8xlarge", "c6i.4xlarge")
 HARMLESS_FAULTS = ("throttling",)
 """A deployment succeeds despite them."""
+REASON = "ResourceStatusReason"
 Edit = Callable[[dict[str, Any]], object]
 Speed = Literal["fast", "real"]
 
@@ -61,7 +61,6 @@ class Assemblies:
     """The assemblies of one deployment after changes of its settings, synthesized in the background."""
 
     def __init__(self, environment: str, directory: Path) -> None:
-
         self._directory = directory
         self._raw = yaml.safe_load((CONFIG / f"{environment}.yaml").read_text(encoding="utf-8"))
         self._pool = ThreadPoolExecutor(max_workers=1)
@@ -88,7 +87,6 @@ class Assemblies:
         self._pool.shutdown(cancel_futures=True)
 
     def _synthesize(self, path: Path) -> Path:
-
         directory = path.with_suffix(".out")
         synthesize(str(path.with_suffix("")), directory)
         return directory
@@ -108,7 +106,7 @@ class Rehearsal:
         self._console = console
         self._log = log
         self._failing = False
-        self._step = step
+        self._waits = step
 
     def prepare(self, largest: Settings) -> None:
         """Prepare the account as README says.
@@ -116,19 +114,19 @@ class Rehearsal:
         Args:
             largest: The settings with the most nodes, for which reservations must have room.
         """
-        with self._told("An account that has what the settings name, and the CDK's bootstrap stack"):
+        with self._step("An account that has what the settings name, and the CDK's bootstrap stack"):
             create_prerequisites(self._aws, largest)
             arguments = bootstrap.arguments(self._settings.bootstrap)
             self._succeed(self._cdk.bootstrap(self._settings.region, self._relay, arguments))
 
     def deploy(self) -> None:
         """Create all stacks."""
-        with self._told("cdk deploy --all"):
+        with self._step("cdk deploy --all"):
             self._succeed(self._run_cdk("created", "deploy", "--all"))
 
     def deploy_despite(self, fault: str, target: str) -> None:
         """Deploy with an injected fault, show what AWS says, clear the fault, and deploy again."""
-        with self._told(f"cdk deploy --all, while {FAULTS[fault].what}"):
+        with self._step(f"cdk deploy --all, while {FAULTS[fault].what}"):
             started = datetime.now(UTC)
             self._aws.inject(fault, target)
             code = self._kill_midway() if fault == "killed" else self._run_cdk("created", "deploy", "--all")
@@ -144,25 +142,26 @@ class Rehearsal:
                 raise RehearsalError(f"nothing failed: the fault {named} concerns nothing in this deployment")
             self._explain(started)
             self._aws.clear_faults()
-        with self._told("The same once more, without the fault"):
+        with self._step("The same once more, without the fault"):
             self._wait_for_stacks()
             self._unprotect_failed()
             self._succeed(self._run_cdk("created", "deploy", "--all"))
 
     def show(self) -> None:
         """Show what was created, as the APIs describe it."""
-        with self._told("What exists now, as AWS's APIs describe it"):
+        with self._step("What exists now, as AWS's APIs describe it"):
             for table in tables(self._aws, self._settings):
                 self._console.print(table)
+                self._console.print()
 
     def change(self) -> None:
         """Update the cluster in place."""
-        with self._told("A change: one node more (max_count), cdk deploy"):
+        with self._step("A change: one node more (max_count), cdk deploy"):
             self._succeed(self._run_cdk("raised", "deploy", "--all"))
 
     def change_rejected(self) -> None:
         """Update the cluster in a way that ParallelCluster rejects."""
-        with self._told("A change that is rejected: another instance type for the head node, cdk deploy"):
+        with self._step("A change that is rejected: another instance type for the head node, cdk deploy"):
             code = self._run_cdk("refused", "deploy", "--all")
             if code == 0:
                 raise RehearsalError("a change of the head node's instance type was not rejected")
@@ -170,7 +169,7 @@ class Rehearsal:
 
     def destroy(self, *, stopping: bool = False) -> None:
         """Destroy everything as README says."""
-        with self._told("Destroy everything: protection off, as README says, then cdk destroy --all"):
+        with self._step("Destroy everything: protection off, as README says, then cdk destroy --all"):
             protected = [self._settings.stack_name(part) for part in ("network", "storage")]
             self._succeed(self._run_cdk("unprotected", "deploy", *protected))
             if stopping:
@@ -183,7 +182,7 @@ class Rehearsal:
 
     def check_leftovers(self, before: set[tuple[str, str]]) -> None:
         """Show what exists that did not exist before, and fail if AWS would not keep it."""
-        with self._told("What is left, of all services"):
+        with self._step("What is left, of all services"):
             left = sorted(inventory(self._aws, self._settings.region) - before)
             unexpected = []
             for resource_type, name in left:
@@ -238,8 +237,9 @@ class Rehearsal:
 
     def _explain(self, since: datetime) -> None:
         """Show what failed, in all stacks: the CDK shows its own only, and cuts the provider's message."""
-        for failure in failures(self._aws.client("cloudformation", self._settings.region), since):
-            self._say(f"{failure.stack_name}: {failure.status} {failure.logical_id}: {failure.reason}")
+        for event in failures(self._aws.client("cloudformation", self._settings.region), since):
+            status, logical_id, reason = (event.get(key, "") for key in ("ResourceStatus", "LogicalResourceId", REASON))
+            self._say(f"{event['StackName']}: {status} {logical_id}: {reason}")
 
     def _wait_for_stacks(self) -> None:
         """Wait until nothing is in progress: CloudFormation refuses to change a stack until then."""
@@ -264,15 +264,29 @@ class Rehearsal:
         self._console.print(f"  {line}", style="dim", markup=False, soft_wrap=True)
 
     @contextmanager
-    def _told(self, title: str) -> Iterator[None]:
+    def _step(self, title: str) -> Iterator[None]:
         """Announce a step, and show how long it took."""
-        if self._step:
+        if self._waits:
             self._console.input(f"\n[bold]{title}[/bold]  (Enter) ")
         else:
             self._console.print(f"\n[bold]{title}[/bold]")
         started = time.monotonic()
         yield
         self._console.print(f"[green]done[/green] in {time.monotonic() - started:.1f} s")
+
+
+def failures(cloudformation: Any, since: datetime) -> list[dict[str, Any]]:
+    """Return the events of failures in a Region since a time, oldest first; of deleted and nested stacks, too."""
+    events = [
+        event
+        for stacks in cloudformation.get_paginator("list_stacks").paginate()
+        for stack in stacks["StackSummaries"]
+        for page in cloudformation.get_paginator("describe_stack_events").paginate(StackName=stack["StackId"])
+        for event in page["StackEvents"]
+        if event["Timestamp"] >= since and event["ResourceStatus"].endswith("_FAILED")
+    ]
+    causes = [event for event in events if not event.get(REASON, "").endswith(" cancelled")]
+    return sorted(causes, key=lambda event: event["Timestamp"])
 
 
 def _is_busy(status: str) -> bool:

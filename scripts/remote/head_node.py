@@ -116,11 +116,10 @@ class HeadNode:
         Raises:
             HeadNodeError: No such command was sent to this head node.
         """
-        try:
-            found = self._client.get_command_invocation(CommandId=command_id, InstanceId=self.instance_id)
-        except self._client.exceptions.InvocationDoesNotExist as error:
-            raise HeadNodeError(f"The head node {self.instance_id} has no command {command_id}") from error
-        return str(found["Comment"])
+        invocation = self._invocation(command_id)
+        if invocation is None:
+            raise HeadNodeError(f"The head node {self.instance_id} has no command {command_id}")
+        return str(invocation["Comment"])
 
     def cancel(self, command_id: str) -> None:
         """Cancel a command. Needs ssm:CancelCommand."""
@@ -132,19 +131,25 @@ class HeadNode:
         Raises:
             NotRunError: The head node did not run it to its end.
         """
-        try:
-            found = self._client.get_command_invocation(CommandId=command_id, InstanceId=self.instance_id)
-        except self._client.exceptions.InvocationDoesNotExist:
-            return None  # not yet: the answer to SendCommand comes first
-        if found["Status"] in _RUNNING:
+        invocation = self._invocation(command_id)
+        if invocation is None or invocation["Status"] in _RUNNING:  # none yet: the answer to SendCommand comes first
             return None
-        if found["Status"] not in ("Success", "Failed") or found["ResponseCode"] < 0:
-            details = found["StatusDetails"]
+        code = invocation["ResponseCode"]
+        if invocation["Status"] not in ("Success", "Failed") or code < 0:
             raise NotRunError(
-                f"The head node {self.instance_id} did not run the command to its end: {details}",
-                is_started=bool(found["ExecutionStartDateTime"]),
+                f"The head node {self.instance_id} did not run the command to its end: {invocation['StatusDetails']}",
+                is_started=bool(invocation["ExecutionStartDateTime"]),
             )
-        return Answer(found["ResponseCode"], found["StandardOutputContent"], found["StandardErrorContent"])
+        return Answer(code, invocation["StandardOutputContent"], invocation["StandardErrorContent"])
+
+    def _invocation(self, command_id: str) -> dict[str, Any] | None:
+        try:
+            invocation: dict[str, Any] = self._client.get_command_invocation(
+                CommandId=command_id, InstanceId=self.instance_id
+            )
+        except self._client.exceptions.InvocationDoesNotExist:
+            return None
+        return invocation
 
     def run(self, script: str, *, seconds: int = 60) -> Answer:
         """Run a shell script as root, wait for its end, and return the result.
@@ -154,16 +159,17 @@ class HeadNode:
         """
         with reaching(self._deployment, self.instance_id):
             command_id = self.start(script, seconds=seconds)
-        found: list[Answer] = []
+        answer: Answer | None = None
 
-        def ended() -> bool:
+        def has_ended() -> bool:
+            nonlocal answer
             answer = self.answer(command_id)
-            found.extend([answer] if answer else [])
-            return bool(found)
+            return answer is not None
 
-        if not self._clock.until(ended, every=SECONDS_BETWEEN_POLLS, limit=SECONDS_TO_START + seconds):
+        self._clock.until(has_ended, every=SECONDS_BETWEEN_POLLS, limit=SECONDS_TO_START + seconds)
+        if answer is None:
             raise HeadNodeError(f"The head node {self.instance_id} did not answer within {seconds} s")
-        return found[0]
+        return answer
 
 
 def status_command(deployment: Deployment) -> str:

@@ -13,8 +13,8 @@ import re
 import shlex
 import sys
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from pydantic import Field
@@ -59,28 +59,18 @@ def log_group(deployment: Deployment) -> str:
 
 
 def create_log_group(logs: Any, group: str) -> None:
-    """Create a log group with a retention, as far as permissions allow. A retention that it has already is kept.
+    """Create a log group with a retention, if permissions allow. A retention that it has already is kept.
 
     Needs logs:CreateLogGroup, logs:DescribeLogGroups and logs:PutRetentionPolicy.
-
-    Args:
-        logs: A client of CloudWatch Logs.
-        group: The log group.
     """
-    with _if_allowed(), suppress(logs.exceptions.ResourceAlreadyExistsException):
-        logs.create_log_group(logGroupName=group)
-    with _if_allowed():
-        listed = logs.describe_log_groups(logGroupNamePrefix=group)["logGroups"]
-        if any(each["logGroupName"] == group and "retentionInDays" not in each for each in listed):
-            logs.put_retention_policy(logGroupName=group, retentionInDays=RETENTION_DAYS)
-
-
-@contextmanager
-def _if_allowed() -> Iterator[None]:
     from botocore.exceptions import ClientError
 
     try:
-        yield
+        with suppress(logs.exceptions.ResourceAlreadyExistsException):
+            logs.create_log_group(logGroupName=group)
+        for each in logs.describe_log_groups(logGroupNamePrefix=group)["logGroups"]:
+            if each["logGroupName"] == group and "retentionInDays" not in each:
+                logs.put_retention_policy(logGroupName=group, retentionInDays=RETENTION_DAYS)
     except ClientError as error:
         if not is_denied(error):
             raise
@@ -97,9 +87,9 @@ def login_command(user: str, words: Sequence[str]) -> str:
     Raises:
         UnusableError: Systems Manager would replace a part of the words.
     """
-    if found := _PARAMETER.search(" ".join(words)):
+    if parameter := _PARAMETER.search(" ".join(words)):
         raise UnusableError(
-            f"got {found[0]} in the command, which Systems Manager replaces by a parameter's value; "
+            f"got {parameter[0]} in the command, which Systems Manager replaces by a parameter's value; "
             "allowed: words without it, such as a script on the file system that contains it"
         )
     return shlex.join(["runuser", "--login", user, "--session-command", shlex.join(words)])
@@ -237,7 +227,7 @@ class StreamedCommand:
         except HeadNodeError:
             raise
         except (BotoCoreError, ClientError):
-            say(self._continues())
+            say(f"The command continues. {self.hint}")
             raise
         except BaseException:
             self.cancel(say)
@@ -251,12 +241,9 @@ class StreamedCommand:
             with uninterrupted():
                 self._head_node.cancel(self.command_id)
         except (BotoCoreError, ClientError) as error:
-            say(f"The command {self.command_id} could not be cancelled: {error}\n{self._continues()}")
+            say(f"The command {self.command_id} could not be cancelled: {error}\nThe command continues. {self.hint}")
         else:
             say(f"The command {self.command_id} is cancelled.")
-
-    def _continues(self) -> str:
-        return f"The command continues. {self.hint}"
 
     def _read_rest(self, write: Write, say: Say, clock: Clock) -> bool:
         """Write the last lines, which may arrive after a command's end; return whether these are all."""
@@ -290,9 +277,9 @@ class StreamedCommand:
 
 
 def start(
-    deployment: Deployment, head_node: HeadNode, words: Sequence[str], *, user: str, seconds: int
+    deployment: Deployment, head_node: HeadNode, words: Sequence[str], *, user: str | None = None, seconds: int
 ) -> StreamedCommand:
-    """Start a command in a login shell of a user.
+    """Start a command in a login shell.
 
     Needs ssm:SendCommand; logs:CreateLogGroup, logs:DescribeLogGroups and logs:PutRetentionPolicy to have the outputs
     deleted after `RETENTION_DAYS`: without them the node creates the log group, and its events stay.
@@ -301,29 +288,22 @@ def start(
         deployment: Whose log group takes the output.
         head_node: Where it runs.
         words: The command and its arguments, which no shell interprets.
-        user: Whose login shell it is.
+        user: Whose login shell it is; None: the cluster's user, such as ubuntu.
         seconds: How long it may take.
 
     Raises:
         UnusableError: Systems Manager would replace a part of the words.
         HeadNodeError: Systems Manager does not reach the head node.
     """
+    from ultracluster.domain import neuron
+
+    user = user or neuron.SYSTEMS[deployment.settings.cluster_spec.os].user
     mark = f"{_COMMENT}{uuid.uuid4().hex}"
     script = f"{login_command(user, words)}\ncode=$?\necho {mark}\necho {mark} >&2\nexit $code\n"
     create_log_group(deployment.account.client("logs"), log_group(deployment))
     with reaching(deployment, head_node.instance_id):
         command_id = head_node.start(script, seconds=seconds, log_group=log_group(deployment), comment=mark)
     return StreamedCommand(deployment, head_node, command_id, mark)
-
-
-def start_as_cluster_user(
-    deployment: Deployment, head_node: HeadNode, words: Sequence[str], *, user: str = "", seconds: int
-) -> StreamedCommand:
-    """Do as `start`, by default in a login shell of the cluster's user, such as ubuntu."""
-    from ultracluster.domain import neuron
-
-    user = user or neuron.SYSTEMS[deployment.settings.cluster_spec.os].user
-    return start(deployment, head_node, words, user=user, seconds=seconds)
 
 
 def attach(deployment: Deployment, head_node: HeadNode, command_id: str) -> StreamedCommand:

@@ -11,6 +11,8 @@ ARGS ?=
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Container images often set it. Without bytecode each process compiles PyTorch, moto and the CDK again, for seconds.
+unexport PYTHONDONTWRITEBYTECODE
 export CDK_DISABLE_CLI_TELEMETRY := 1
 # uv reads none of pip's settings; this one names a directory with wheels, such as a PyTorch without CUDA.
 export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)

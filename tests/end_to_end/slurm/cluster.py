@@ -213,7 +213,7 @@ class SlurmCluster(Namespaces):
         """Return what Slurm says of a job, as ``scontrol show job`` names it."""
         return parse(self.run(f"scontrol show job --oneliner {number}"))
 
-    def wait(self, number: int, timeout: float = 120) -> dict[str, str]:
+    def wait(self, number: int, timeout: float = 900) -> dict[str, str]:
         """Wait until a job has ended, and return what Slurm says of it."""
         self.wait_until(lambda: self.job(number)["JobState"] in _FINAL, timeout)
         return self.job(number)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from tests.end_to_end.slurm.base import USER, ClusterError
-from tests.end_to_end.slurm.cluster import Node, SlurmCluster
+from tests.end_to_end.slurm.cluster import SlurmCluster
 
 PROJECT = Path(__file__).parents[3]
 JOBS = PROJECT / "training"
@@ -24,11 +23,8 @@ TINY = (
     "--max-predictions 5 --micro-batch 8 --global-batch 32 --learning-rate 0.01 --warmup-steps 2"
 )
 """A model that two processors train in seconds."""
-STEPS, INTERVAL = 24, 4
-LONG = f"{TINY} --steps {STEPS} --checkpoint-interval {INTERVAL} --no-compile"
-
-WORKER = " -m [p]retraining train"
-"""A pattern for the processes that train, which does not match itself."""
+STEPS = 20
+RUN = f"{TINY} --steps {STEPS} --checkpoint-interval 4"
 
 
 def borrowed() -> Mapping[str, Path]:
@@ -65,7 +61,16 @@ def exports(workers: int = 1, python: str = PYTHON) -> str:
 def submit(cluster: SlurmCluster, options: str, workers: int = 1, python: str = PYTHON) -> str:
     """Run submit.py as the user on the head node, and return what it prints."""
     command = f"{PYTHON}/bin/python {CLUSTER_JOBS}/submit.py {options} 2>&1"
-    return cluster.run(f"{exports(workers, python)}; {command}", user=USER, timeout=120)
+    return cluster.run(f"{exports(workers, python)}; {command}", user=USER, timeout=600)
+
+
+def start(
+    cluster: SlurmCluster, name: str, options: str = RUN, workers: int = 1, python: str = PYTHON
+) -> tuple[Run, int]:
+    """Submit a run of this name on two nodes, and return it with the number of its training job."""
+    printed = submit(cluster, f"--nodes 2 --output /fsx/runs/{name} {options}", workers, python)
+    [line] = [line for line in printed.splitlines() if line.startswith("train ")]
+    return Run(cluster.directory / "shared/fsx/runs" / name), int(line.split()[2].rstrip(","))
 
 
 def fake_python(cluster: SlurmCluster, name: str, program: str) -> str:
@@ -78,11 +83,10 @@ def fake_python(cluster: SlurmCluster, name: str, program: str) -> str:
 
 
 class Run:
-    """A run's directory on the shared file system of a cluster."""
+    """The directory of a run."""
 
-    def __init__(self, cluster: SlurmCluster, name: str) -> None:
-        self.path = f"/fsx/runs/{name}"
-        self.directory = cluster.directory / f"shared{self.path}"
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
 
     @property
     def metrics(self) -> list[dict[str, Any]]:
@@ -100,24 +104,5 @@ class Run:
 
     @property
     def log(self) -> str:
-        """What the training job printed."""
-        [file] = self.directory.glob("train-*.log")
-        return file.read_text(encoding="utf-8")
-
-
-def nodes_of(cluster: SlurmCluster, job: int) -> list[Node]:
-    """Return the nodes of a running job, in the order of their ranks."""
-    names = cluster.run(f"scontrol show hostnames {cluster.job(job)['NodeList']}").split()
-    return [node for name in names for node in cluster.nodes if node.name == name]
-
-
-@contextmanager
-def paused(cluster: SlurmCluster, run: Run, job: int) -> Iterator[list[Node]]:
-    """Hold a run of ``LONG`` after its second checkpoint, and give its nodes: all ranks wait for the first one."""
-    cluster.wait_until(lambda: cluster.job(job)["JobState"] == "RUNNING")
-    nodes = nodes_of(cluster, job)
-    reached = f"[[ -d {run.path}/checkpoints/step-{2 * INTERVAL:08} ]]"
-    nodes[0].sh(f"until {reached}; do sleep 0.02; done; pkill -STOP --full '{WORKER}'", timeout=180)
-    assert len(run.metrics) < STEPS - INTERVAL, "the run was too fast to be held"
-    yield nodes
-    nodes[0].sh(f"pkill -CONT --full '{WORKER}' || true")
+        """What the training job has printed."""
+        return "".join(file.read_text(encoding="utf-8") for file in self.directory.glob("train-*.log"))

@@ -123,9 +123,9 @@ class Comparison:
             for name in sorted(different)
         ]
         for attribute, old, new in (
-            ("Metadata", before.metadata, self._value(definition.metadata or {})),
-            ("DeletionPolicy", before.deletion_policy, definition.deletion_policy or "Delete"),
-            ("UpdateReplacePolicy", before.replacement_policy, definition.update_replace_policy or "Delete"),
+            ("Metadata", before.metadata, self._value(definition.metadata)),
+            ("DeletionPolicy", before.deletion_policy, definition.deletion_policy),
+            ("UpdateReplacePolicy", before.replacement_policy, definition.update_replace_policy),
         ):
             if old != new:
                 details.append(Detail(attribute, "", "Never", dynamic=False))

@@ -26,7 +26,7 @@ from emulator.cloudformation.errors import (
     ValidationError,
 )
 from emulator.cloudformation.operations import AbandonedError, CloudFormationState, Operation, listed
-from emulator.cloudformation.parameters import Parameter, resolve_parameters
+from emulator.cloudformation.parameters import resolve_parameters
 from emulator.cloudformation.scope import StackScope, ssm_parameter
 from emulator.cloudformation.stacks import INITIATED, ChangeSet, Origin, Request, Revision, Stack, Store
 from emulator.cloudformation.template import Template
@@ -365,11 +365,9 @@ class Engine:
             ValidationError: It is wrong, or needs what is unknown here.
         """
         try:
-            template = Template.parse(text)
-            template.check()
+            return Template.parse(text)
         except (TemplateError, UnsupportedError) as error:
             raise ValidationError(str(error)) from None
-        return template
 
     def stored_text(self, url: str, region: str) -> str:
         """Return the text of a template in S3, given any of the addresses that S3 has.
@@ -458,27 +456,25 @@ class Engine:
             template = current.template
         else:
             raise ValidationError("UsePreviousTemplate can only be specified for a stack that has a template.")
-        kept: dict[str, Parameter] = {}
+        values = dict(request.parameters)
         for key in request.kept_parameters:
             if current is None or key not in current.parameters:
                 raise ValidationError(
                     f"Invalid input for parameter key {key}. Cannot specify usePreviousValue as true for a parameter "
                     "key not in the previous template"
                 )
-            kept[key] = current.parameters[key]
+            values[key] = current.parameters[key].value
         missing = sorted(template.capabilities() - _acknowledged(request.capabilities))
         if missing:
             raise InsufficientCapabilitiesError(f"Requires capabilities : [{', '.join(missing)}]")
         ssm = self._clients("ssm", stack.region)
         try:
-            parameters = resolve_parameters(
-                template.parameters, request.parameters, kept, lambda name: ssm_parameter(ssm, name)
-            )
-            template.check_rules(parameters)
+            parameters = resolve_parameters(template.parameters, values, lambda name: ssm_parameter(ssm, name))
             tags = (current.tags if current else {}) if request.tags is None else request.tags
             revision = Revision(template, parameters, tags, request.capabilities)
             scope = StackScope(stack, revision, self.store, self._clients, lambda _: None)
-            template.check_conditions(scope.conditions)
+            template.check_rules(scope.holds)
+            template.check_circles(scope.conditions)
         except (TemplateError, UnsupportedError) as error:
             raise ValidationError(str(error)) from None
         return revision

@@ -399,12 +399,6 @@ class _Put:
 
     def _evaluated(self) -> StackResource:
         definition, scope = self._definition, self._operation.scope
-        for attribute in ("creation_policy", "update_policy"):
-            if getattr(definition, attribute):
-                raise UnsupportedError(f"{attribute} of {definition.logical_id}")
-        for policy in (definition.deletion_policy, definition.update_replace_policy):
-            if policy == "Snapshot":
-                raise UnsupportedError(f"policy Snapshot of {definition.logical_id}")
         properties = scope.evaluate(dict(definition.properties))
         try:
             schemas.check(definition.type, self._stack.region, properties, definition.logical_id)
@@ -414,9 +408,9 @@ class _Put:
         return replace(
             self._new(),
             properties=properties,
-            metadata=scope.evaluate(definition.metadata or {}),
-            deletion_policy=definition.deletion_policy or "Delete",
-            replacement_policy=definition.update_replace_policy or "Delete",
+            metadata=scope.evaluate(definition.metadata),
+            deletion_policy=definition.deletion_policy,
+            replacement_policy=definition.update_replace_policy,
         )
 
     def _start(self, work: Callable[[], None], wanted: StackResource, status: str, reason: str) -> None:

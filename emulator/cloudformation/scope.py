@@ -53,6 +53,10 @@ class StackScope:
         """Return all conditions of the template, computed."""
         return {name: self.condition(name) for name in self._revision.template.conditions}
 
+    def holds(self, definition: Any) -> bool:
+        """Tell whether a condition, or the assertion of a rule, holds."""
+        return self._evaluator.condition(definition)
+
     @cached_property
     def dependencies(self) -> dict[str, frozenset[str]]:
         """Return the resources whose conditions hold, by logical id, and what each of them waits for."""
@@ -118,7 +122,7 @@ class StackScope:
 
     def condition(self, name: str) -> bool:
         """Return whether the condition holds."""
-        return self._evaluator.condition(self._revision.template.conditions[name])
+        return self.holds(self._revision.template.conditions[name])
 
     def mapping(self, name: str, top_level_key: str, second_level_key: str) -> Any:
         """Return what Fn::FindInMap gives."""

@@ -1,14 +1,46 @@
 """What the emulated APIs answer where moto's answer is not AWS's."""
 
-import pytest
+import re
+from typing import Any
 
-from emulator.aws import EmulatedAws
+import pytest
+from botocore.exceptions import ClientError
+
 from tests.emulator.account import Account
 
 
-@pytest.fixture
-def account(aws: EmulatedAws) -> Account:
-    return Account(aws)
+@pytest.mark.parametrize(
+    ("resource_type", "properties", "message"),
+    [
+        ("AWS::EC2::Subnet", {"CidrBlock": "10.9.0.0/24"}, r"The CIDR '10\.9\.0\.0/24' is invalid"),
+        (
+            "AWS::EC2::Subnet",
+            {"CidrBlock": "10.0.0.0/24", "AvailabilityZone": "eu-west-1a"},
+            r"Value \(eu-west-1a\) for parameter availabilityZone is invalid\. Subnets can currently only be created",
+        ),
+        ("AWS::EC2::Subnet", {}, "Either 'cidrBlock' or 'ipv4IpamPoolId' should be provided"),
+        (
+            "AWS::EC2::SecurityGroup",
+            {
+                "GroupDescription": "a rule for nobody",
+                "SecurityGroupIngress": [{"IpProtocol": "tcp", "FromPort": 1, "ToPort": 2}],
+            },
+            "The request must contain exactly one of: cidrIp, cidrIpv6, prefixListId, or referencedGroupId",
+        ),
+    ],
+)
+def test_refused_parts_of_a_network(
+    account: Account, resource_type: str, properties: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ClientError) as refused:
+        account.create(resource_type, VpcId=account.vpc().ref, **properties)
+    assert re.search(message, str(refused.value))
+
+
+def test_a_route_leads_somewhere(account: Account) -> None:
+    table_id = account.create("AWS::EC2::RouteTable", VpcId=account.vpc().ref).ref
+    with pytest.raises(ClientError, match="The request must contain exactly one of gatewayId, "):
+        account.client("ec2").create_route(RouteTableId=table_id, DestinationCidrBlock="0.0.0.0/0")
 
 
 def state_of_the_route(account: Account, table_id: str) -> str:
@@ -17,27 +49,20 @@ def state_of_the_route(account: Account, table_id: str) -> str:
     return str(state)
 
 
-def test_a_route_is_a_black_hole_once_its_nat_gateway_is_deleted(account: Account) -> None:
+def test_a_route_is_a_black_hole_once_its_gateway_is_gone(account: Account) -> None:
     vpc = account.vpc()
-    account.attached_gateway(vpc)
-    gateway = account.nat_gateway(account.subnet(vpc), account.address())
-    table_id = account.create("AWS::EC2::RouteTable", VpcId=vpc.ref).ref
+    internet_gateway, _ = account.attached_gateway(vpc)
+    nat_gateway = account.nat_gateway(account.subnet(vpc), account.address())
+    by_internet, by_nat = (account.create("AWS::EC2::RouteTable", VpcId=vpc.ref).ref for _ in range(2))
     ec2 = account.client("ec2")
-    ec2.create_route(RouteTableId=table_id, DestinationCidrBlock="0.0.0.0/0", NatGatewayId=gateway.ref)
-    assert state_of_the_route(account, table_id) == "active"
-    ec2.delete_nat_gateway(NatGatewayId=gateway.ref)
-    assert state_of_the_route(account, table_id) == "blackhole"
-
-
-def test_a_route_is_a_black_hole_once_its_internet_gateway_is_detached(account: Account) -> None:
-    vpc = account.vpc()
-    gateway, _ = account.attached_gateway(vpc)
-    table_id = account.create("AWS::EC2::RouteTable", VpcId=vpc.ref).ref
-    ec2 = account.client("ec2")
-    ec2.create_route(RouteTableId=table_id, DestinationCidrBlock="0.0.0.0/0", GatewayId=gateway.ref)
-    assert state_of_the_route(account, table_id) == "active"
-    ec2.detach_internet_gateway(VpcId=vpc.ref, InternetGatewayId=gateway.ref)
-    assert state_of_the_route(account, table_id) == "blackhole"
+    everywhere = {"DestinationCidrBlock": "0.0.0.0/0"}
+    ec2.create_route(RouteTableId=by_internet, GatewayId=internet_gateway.ref, **everywhere)
+    ec2.create_route(RouteTableId=by_nat, NatGatewayId=nat_gateway.ref, **everywhere)
+    assert [state_of_the_route(account, each) for each in (by_internet, by_nat)] == ["active", "active"]
+    ec2.delete_nat_gateway(NatGatewayId=nat_gateway.ref)
+    assert [state_of_the_route(account, each) for each in (by_internet, by_nat)] == ["active", "blackhole"]
+    ec2.detach_internet_gateway(VpcId=vpc.ref, InternetGatewayId=internet_gateway.ref)
+    assert state_of_the_route(account, by_internet) == "blackhole"
 
 
 def test_a_key_takes_a_chosen_id(account: Account) -> None:

@@ -145,7 +145,7 @@ def check(scaling: Scaling, say: Say) -> None:
     from scripts.preflight.runner import run
 
     deployment = Deployment(scaling.deployment.environment, scaling.candidate.settings)
-    results = [each for group in run(select(CATALOG, CHECKS, []), deployment, first=CATALOG[0]) for each in group]
+    results = [each for group in run(select(CATALOG, CHECKS, []), deployment) for each in group]
     for result in results:
         if result.status in (CheckStatus.WARN, CheckStatus.UNKNOWN):
             say(f"{result.status} {result.id}: {result.sentence}")

@@ -115,7 +115,7 @@ class UpgradeBackend:
                 "the first cluster, or creation fails. To start without them: "
                 "--set cluster.queues[0].compute_resources[0].min_count=0"
             )
-        results = watch(self._checks, run(self._checks, deployment, first=self._checks[0]), self._console)
+        results = watch(self._checks, run(self._checks, deployment), self._console)
         report = PreflightReport(environment=self._environment, account=None, results=tuple(results))
         if not report.ok:
             show(report, self._console)

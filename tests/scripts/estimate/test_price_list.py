@@ -26,10 +26,10 @@ TODAY = date(2026, 11, 20)
 TRN1 = instance("trn1.32xlarge")
 
 
-def offer(usage_type: str, *dollars: str, unit: str = "Hrs", currency: str = "USD") -> dict[str, Any]:
+def offer(usage_type: str, *dollars: str, unit: str = "Hrs") -> dict[str, Any]:
     """Return an offer with a price for each step of its amount."""
     dimensions = {
-        f"term.{step}": {"unit": unit, "beginRange": str(step * 10_240), "pricePerUnit": {currency: each}}
+        f"term.{step}": {"unit": unit, "beginRange": str(step * 10_240), "pricePerUnit": {"USD": each}}
         for step, each in enumerate(dollars)
     }
     return {
@@ -117,11 +117,9 @@ def test_one_search_serves_all_products_and_finds_the_price_of_the_first_units(a
     [
         [],
         [offer("USW2-EBS:VolumeUsage.gp3", "0.08"), offer("EBS:VolumeUsage.gp3", "0.09")],
-        [offer("EBS:VolumeUsage.gp3", "0.6", currency="CNY")],
-        [{"product": {"attributes": {}}, "terms": {}}],
         [{"product": {"attributes": {"usagetype": "EBS:VolumeUsage.gp3"}}, "terms": {"Reserved": {}}}],
     ],
-    ids=["none", "two", "another currency", "no usage type", "reserved only"],
+    ids=["none", "two", "reserved only"],
 )
 def test_what_is_not_one_price_is_no_price(api: Api, offers: list[dict[str, Any]]) -> None:
     assert fetch(api({"AmazonEC2": offers}), "us-west-2", [GP3]) == {}
@@ -183,11 +181,11 @@ def test_the_table_and_the_api_can_be_chosen(online: Any) -> None:
     assert len(online.asked) == 2 * calls
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"day": "2026-11-20", "asked": [], "dollars": {"x": "y"}}'])
-def test_a_broken_cache_is_ignored(online: Any, offline: Path, text: str) -> None:
+@pytest.mark.usefixtures("online")
+def test_a_broken_cache_is_ignored(offline: Path) -> None:
     path = offline / "cache/ultracluster/prices-us-west-2.json"
     path.parent.mkdir(parents=True)
-    path.write_text(text, encoding="utf-8")
+    path.write_text("{}", encoding="utf-8")
     assert find_prices("us-west-2", [TRN1], "auto", TODAY).listed == {"trn1.32xlarge": Decimal(20)}
 
 
@@ -201,9 +199,6 @@ def test_an_api_that_refuses_is_an_error_only_if_it_was_asked_for(monkeypatch: p
     assert found == Prices("us-west-2", remark="the Price List API did not answer: no")
     with pytest.raises(PriceListError, match="no"):
         find_prices("us-west-2", [TRN1], "api", TODAY)
-
-
-# --- reaching the API ---
 
 
 @pytest.mark.usefixtures("offline")

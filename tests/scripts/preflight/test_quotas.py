@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
-from config.settings import Settings, load
+from config.settings import load
 from scripts.deployment import Account
-from scripts.estimate.quotas import quotas
+from scripts.estimate.quotas import STANDARD, TRAINIUM, quotas
 from scripts.preflight import usage
-from scripts.preflight.check import Check, CheckStatus
-from scripts.preflight.quotas import CHECKS, QUOTA_CHECKS
+from scripts.preflight.check import FAIL, PASS, SKIP, UNKNOWN, Check
+from scripts.preflight.quotas import CHECKS
+from scripts.preflight.runner import findings
 from scripts.preflight.usage import Use
-from tests.configurations import CONFIG, SHIPPED
+from tests.configurations import CONFIG
 from tests.scripts.preflight.accounts import (
     AlteredAccount,
     Case,
@@ -76,15 +78,11 @@ def full(
     name: str, says: str, request: tuple[str, str, int], value: float, base: Any = new_network, **answers: Any
 ) -> Any:
     """Return the case of an account that has too little of a quota."""
-    return case(
-        quota(name), CheckStatus.FAIL, says, increase(*request), base=base, get_service_quota=limit(value), **answers
-    )
+    return case(quota(name), FAIL, says, increase(*request), base=base, get_service_quota=limit(value), **answers)
 
 
 CASES = [
-    case(
-        quota("trn-on-demand"), CheckStatus.PASS, "2,048 of 300,000 vCPUs in use, 2,048 more needed", base=new_network
-    ),
+    case(quota("trn-on-demand"), PASS, "2,048 of 300,000 vCPUs in use, 2,048 more needed", base=new_network),
     full(
         "trn-on-demand",
         "0 of 1,280 vCPUs in use, 2,048 more needed; room for 10 of 16 nodes",
@@ -94,14 +92,14 @@ CASES = [
     ),
     case(
         quota("trn-on-demand"),
-        CheckStatus.FAIL,
+        FAIL,
         "aws service-quotas get-aws-default-service-quota --service-code ec2 --quota-code L-2C3B7624",
         base=new_network,
         get_service_quota=rejection("NoSuchResourceException"),
         get_aws_default_service_quota=limit(0),
     ),
-    case(quota("trn-spot"), CheckStatus.SKIP),
-    case(quota("trn1-capacity-blocks"), CheckStatus.PASS, "512 of 32,768 vCPUs in use, 0 more needed"),
+    case(quota("trn-spot"), SKIP),
+    case(quota("trn1-capacity-blocks"), PASS, "512 of 32,768 vCPUs in use, 0 more needed"),
     full(
         "trn1-capacity-blocks",
         "0 of 0 vCPUs in use, 512 more needed; room for 0 of 4 nodes",
@@ -110,10 +108,10 @@ CASES = [
         base=everything,
         describe_capacity_reservations=[],
     ),
-    case(quota("capacity-block-instances"), CheckStatus.PASS, "4 of 256 instances in use, 0 more needed"),
+    case(quota("capacity-block-instances"), PASS, "4 of 256 instances in use, 0 more needed"),
     case(
         quota("capacity-block-instances"),
-        CheckStatus.FAIL,
+        FAIL,
         "0 of 256 instances in use, 300 more needed; room for 256 of 300 nodes",
         edit=block(min_count=300, max_count=300),
         describe_capacity_reservations=[],
@@ -127,13 +125,7 @@ CASES = [
         describe_network_interfaces=[],
     ),
     full("vpcs", "2 of 2 VPCs in use, 1 more needed", ("vpc", "L-F678F1CE", 3), 2),
-    case(
-        quota("vpcs"),
-        CheckStatus.PASS,
-        "2 of 3 VPCs in use, 1 more needed",
-        base=new_network,
-        get_service_quota=limit(3),
-    ),
+    case(quota("vpcs"), PASS, "2 of 3 VPCs in use, 1 more needed", base=new_network, get_service_quota=limit(3)),
 ]
 
 
@@ -142,27 +134,34 @@ def test_quotas(each: Case, account: Account) -> None:
     each.verify(account)
 
 
-def test_every_quota_of_an_estimate_has_one_check() -> None:
-    def edited(name: str, edit: Callable[[Raw], object]) -> Settings:
-        raw = load(CONFIG / f"{name}.yaml").model_dump(mode="json")
-        edit(raw)
-        return Settings.model_validate(raw)
+def lustre(**keys: Any) -> Callable[[Raw], object]:
+    changed = {"backup_retention_days": 0, "metadata_iops": None, **keys}
+    return lambda raw: raw["storage"]["file_system"].update(changed)
 
-    def file_system(**keys: Any) -> Callable[[Raw], object]:
-        others = {"backup_retention_days": 0, "metadata_iops": None}
-        return lambda raw: raw["storage"]["file_system"].update(others, **keys)
 
-    all_settings = (
-        *(load(CONFIG / f"{name}.yaml") for name in SHIPPED),
-        edited("trn1-16", SPOT),
-        edited("trn1-16", STANDARD_SPOT),
-        edited("reserved", block(instance_type="trn2.48xlarge")),
-        edited("reserved", block(min_count=300, max_count=300)),
-        edited("trn1-16", file_system(deployment_type="SCRATCH_2", throughput_mbps_per_tib=None)),
-        edited("trn1-16", file_system(deployment_type="PERSISTENT_1", throughput_mbps_per_tib=100)),
-    )
-    checked = [code for each in QUOTA_CHECKS for code in each.codes]
-    assert sorted(checked) == sorted({each.code for settings in all_settings for each in quotas(settings)})
+SCRATCH = lustre(deployment_type="SCRATCH_2", throughput_mbps_per_tib=None)
+
+
+@pytest.mark.parametrize(
+    ("base", "edit"),
+    [
+        (ultracluster, bool),
+        (new_network, SPOT),
+        (new_network, STANDARD_SPOT),
+        (everything, block(instance_type="trn2.48xlarge")),
+        (new_network, SCRATCH),
+        (new_network, lustre(deployment_type="PERSISTENT_1", throughput_mbps_per_tib=100)),
+    ],
+)
+def test_every_quota_of_an_estimate_has_one_check(
+    base: Callable[[], Raw], edit: Callable[[Raw], object], account: Account
+) -> None:
+    raw = base()
+    edit(raw)
+    deployment = deployment_of(raw)
+    deployment.account = AlteredAccount(account, {"": rejection("Throttling")})
+    asked = [each.id for each in CHECKS if findings(each, deployment)[0].status is UNKNOWN]
+    assert len(asked) == len(quotas(deployment.settings))
 
 
 # What is in use, by the deployment and by others
@@ -216,14 +215,24 @@ FILE_SYSTEMS = [
 
 
 @pytest.mark.parametrize(
-    ("name", "answers", "own", "others"),
+    ("measure", "answers", "own", "others"),
     [
-        ("trn-on-demand", {"describe_instances": MIXED, "describe_capacity_reservations": []}, 128, 8),
-        ("standard-on-demand", {"describe_instances": MIXED, "describe_capacity_reservations": []}, 0, 2),
-        ("trn-spot", {"describe_instances": MIXED}, 0, 128),
-        ("standard-spot", {"describe_instances": MIXED}, 0, 4),
         (
-            "interfaces",
+            partial(usage.on_demand_vcpus, counts=TRAINIUM),
+            {"describe_instances": MIXED, "describe_capacity_reservations": []},
+            128,
+            8,
+        ),
+        (
+            partial(usage.on_demand_vcpus, counts=STANDARD),
+            {"describe_instances": MIXED, "describe_capacity_reservations": []},
+            0,
+            2,
+        ),
+        (partial(usage.spot_vcpus, counts=TRAINIUM), {"describe_instances": MIXED}, 0, 128),
+        (partial(usage.spot_vcpus, counts=STANDARD), {"describe_instances": MIXED}, 0, 4),
+        (
+            usage.interfaces,
             {
                 **MADE,
                 **SUBNETS,
@@ -239,13 +248,13 @@ FILE_SYSTEMS = [
             1,
         ),
         (
-            "elastic-ips",
+            usage.addresses,
             {**MADE, "describe_addresses": {"Addresses": [{"PublicIp": f"203.0.113.{end}"} for end in (1, 2, 3)]}},
             1,
             2,
         ),
         (
-            "addresses-per-nat",
+            usage.addresses_of_nat_gateway,
             {
                 **MADE,
                 "describe_nat_gateways": [
@@ -257,7 +266,7 @@ FILE_SYSTEMS = [
             0,
         ),
         (
-            "nat-gateways",
+            usage.nat_gateways,
             {
                 **MADE,
                 **SUBNETS,
@@ -270,11 +279,11 @@ FILE_SYSTEMS = [
             1,
             1,
         ),
-        ("vpcs", {**MADE, "describe_vpcs": [{"VpcId": "vpc-ours"}, {"VpcId": "vpc-1"}]}, 1, 1),
-        ("lustre-storage", {**MADE, "describe_file_systems": FILE_SYSTEMS}, 4800, 1200),
-        ("lustre-file-systems", {**MADE, "describe_file_systems": FILE_SYSTEMS}, 1, 1),
+        (usage.vpcs, {**MADE, "describe_vpcs": [{"VpcId": "vpc-ours"}, {"VpcId": "vpc-1"}]}, 1, 1),
+        (usage.lustre_gib, {**MADE, "describe_file_systems": FILE_SYSTEMS}, 4800, 1200),
+        (usage.lustre_file_systems, {**MADE, "describe_file_systems": FILE_SYSTEMS}, 1, 1),
         (
-            "gp3",
+            usage.gp3_tib,
             {
                 "describe_instances": running(instance("trn1.32xlarge", own=True)),
                 "describe_volumes": [volume(1024, "i-trn1.32xlarge"), volume(512), volume(512, "i-other")],
@@ -284,17 +293,15 @@ FILE_SYSTEMS = [
         ),
     ],
 )
-def test_what_is_in_use(name: str, answers: dict[str, Any], own: float, others: float, account: Account) -> None:
+def test_what_is_in_use(measure: Any, answers: dict[str, Any], own: float, others: float, account: Account) -> None:
     deployment = deployment_of(new_network())
     deployment.account = AlteredAccount(account, answers)
-    [measured] = [each for each in QUOTA_CHECKS if each.id == name]
-    assert measured.measure(deployment) == Use(own, others)
+    assert measure(deployment) == Use(own, others)
 
 
 def test_scratch_file_systems_of_both_kinds_share_a_quota(account: Account) -> None:
     raw = new_network()
-    keys = {"deployment_type": "SCRATCH_2", "throughput_mbps_per_tib": None, "metadata_iops": None}
-    raw["storage"]["file_system"].update(keys, backup_retention_days=0)
+    SCRATCH(raw)
     deployment = deployment_of(raw)
     deployment.account = AlteredAccount(account, {**MADE, "describe_file_systems": FILE_SYSTEMS})
     assert usage.lustre_gib(deployment) == Use(0, 600)
@@ -313,30 +320,8 @@ def test_capacity_blocks_count_while_they_last(account: Account) -> None:
     assert usage.block_instances(deployment) == Use(4, 60)
 
 
-def test_a_deployment_that_exists_needs_only_the_difference(account: Account) -> None:
-    nodes = running(*(instance("trn1.32xlarge", own=True) for _ in range(16)))
-    answers = {"describe_instances": nodes, "describe_capacity_reservations": []}
-    check, says = quota("trn-on-demand"), "2,048 of 300,000 vCPUs in use,"
-    Case(check, CheckStatus.PASS, (f"{says} 0 more needed",), base=new_network, answers=answers).verify(account)
-    larger = Case(check, CheckStatus.PASS, (f"{says} 512 more",), queue({"max_count": 20}), new_network, answers)
-    larger.verify(account)
-
-
 def test_what_is_deployed_fits_even_where_more_is_in_use_than_allowed(account: Account) -> None:
     head_node = instance("c6i.4xlarge", own=True)
     answers = {"describe_instances": running(head_node), "get_service_quota": limit(10)}
     says = "16 of 10 vCPUs in use, 0 more needed"
-    Case(quota("standard-on-demand"), CheckStatus.PASS, (says,), base=new_network, answers=answers).verify(account)
-
-
-def test_instance_types_are_described_by_the_hundred(monkeypatch: pytest.MonkeyPatch) -> None:
-    deployment, asked = deployment_of(new_network()), []
-
-    def listed(*_: str, InstanceTypes: list[str]) -> list[dict[str, Any]]:
-        asked.append(len(InstanceTypes))
-        return [{"InstanceType": name, "VCpuInfo": {"DefaultVCpus": 2}} for name in InstanceTypes]
-
-    monkeypatch.setattr(deployment.account, "list", listed)
-    names = {f"m5.{number}xlarge" for number in range(250)}
-    assert usage._vcpus_by_type(deployment, names) == dict.fromkeys(names, 2)
-    assert asked == [100, 100, 50]
+    Case(quota("standard-on-demand"), PASS, (says,), base=new_network, answers=answers).verify(account)

@@ -44,6 +44,7 @@ def run(monkeypatch: pytest.MonkeyPatch, offline: Path, capsys: pytest.CaptureFi
 
 
 def test_figures() -> None:
+    assert [command.token_count(text) for text in ("300B", "1.8T")] == [300 * 10**9, 18 * 10**11]
     shown = [dollars(Decimal(amount)) for amount in ("0", "0.0007", "719.914", "251120")]
     assert [*shown, dollars(None)] == ["0.00", "<0.01", "719.91", "251,120", "not known"]
     assert [number(value) for value in (16875, 3.04, 5700.000000000001)] == ["16,875", "3.04", "5,700"]
@@ -114,14 +115,6 @@ def test_the_page_loads_nothing_and_has_bars_by_basis(run: Run) -> None:
     assert '<tr class="sum">' in page
 
 
-@pytest.mark.usefixtures("offline")
-def test_a_page_without_prices_has_no_bars_of_cost(monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
-    monkeypatch.setattr("scripts.estimate.prices.find_prices", lambda *_: Prices("ap-southeast-4"))
-    _, text, _ = run("trn1-16", "--html", "--nodes", "16")
-    page = Path(text.strip()).read_text(encoding="utf-8")
-    assert page.count('<td class="bar">') == 1
-
-
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
@@ -135,14 +128,3 @@ def test_what_cannot_be_used_is_refused(run: Run, arguments: list[str], complain
     code, _, error = run(*arguments)
     assert code == 2
     assert complaint in error
-
-
-@pytest.mark.parametrize(
-    ("text", "tokens"),
-    [
-        ("300B", 300 * 10**9),
-        ("1.8T", 18 * 10**11),
-    ],
-)
-def test_numbers_of_tokens(text: str, tokens: int) -> None:
-    assert command.token_count(text) == tokens

@@ -91,25 +91,16 @@ def test_asks_by_region_service_and_attributes(api: Api) -> None:
     assert {each["Type"] for each in asked["Filters"]} == {"TERM_MATCH"}
 
 
-def test_the_usage_type_may_lack_the_region_and_must_be_whole(api: Api) -> None:
-    client = api(
-        {
-            "AmazonEC2": [
-                offer("RegionalNatGateway-Hours", "0.1"),
-                offer("USW2-RegionalNatGateway-Hours", "0.1"),
-                offer("NatGateway-Hours", "0.045"),
-                offer("USW2-NatGateway-Prvd-Bytes", "0.3"),
-            ]
-        }
-    )
-    assert fetch(client, "us-west-2", [NAT_GATEWAY]) == {"NAT gateway": Decimal("0.045")}
-
-
 def test_one_search_serves_all_products_and_finds_the_price_of_the_first_units(api: Api) -> None:
-    client = api({"AmazonEC2": [offer("NatGateway-Hours", "0.045"), offer("NatGateway-Bytes", "0.046", "0.02")]})
+    offers = [
+        offer("USW2-RegionalNatGateway-Hours", "0.1"),
+        offer("NatGateway-Hours", "0.045"),
+        offer("NatGateway-Bytes", "0.046", "0.02"),
+    ]
+    client = api({"AmazonEC2": offers})
     found = fetch(client, "us-west-2", [NAT_GATEWAY, products.NAT_DATA])
     assert found == {"NAT gateway": Decimal("0.045"), "NAT gateway data": Decimal("0.046")}
-    assert len(client.asked) == 2  # two pages
+    assert len(client.asked) == len(offers)  # a page for each
 
 
 @pytest.mark.parametrize(
@@ -158,6 +149,7 @@ def test_the_answer_is_kept_for_a_week(online: Any, offline: Path, monkeypatch: 
     assert (kept.listed, kept.listed_on) == (fresh.listed, TODAY)
     assert kept.remark == f"kept in {offline / 'cache/ultracluster/prices-us-west-2.json'}"
     assert len(online.asked) == calls
+    assert find_prices("us-west-2", [TRN1, GP3], "auto", TODAY).remark == "no credentials for the Price List API"
     price = kept.of(PUBLIC_ADDRESS)  # the list does not have it
     assert price is not None
     assert price.source == "table"
@@ -165,20 +157,6 @@ def test_the_answer_is_kept_for_a_week(online: Any, offline: Path, monkeypatch: 
         assert find_prices(region, [TRN1], "auto", day) == Prices(
             region, remark="no credentials for the Price List API"
         )
-
-
-@pytest.mark.usefixtures("online")
-def test_a_kept_answer_about_less_is_not_enough() -> None:
-    find_prices("us-west-2", [TRN1], "auto", TODAY)
-    assert find_prices("us-west-2", [TRN1, GP3], "auto", TODAY).listed["EBS gp3"] == Decimal("0.07")
-
-
-def test_the_table_and_the_api_can_be_chosen(online: Any) -> None:
-    find_prices("us-west-2", [TRN1], "auto", TODAY)
-    assert find_prices("us-west-2", [TRN1], "table", TODAY) == Prices("us-west-2", remark="as asked for")
-    calls = len(online.asked)
-    assert find_prices("us-west-2", [TRN1], "api", TODAY).remark == ""
-    assert len(online.asked) == 2 * calls
 
 
 @pytest.mark.usefixtures("online")

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import pytest
 
 from config.settings import load
 from scripts.deployment import Account
-from scripts.estimate.quotas import STANDARD, TRAINIUM, quotas
-from scripts.preflight import usage
-from scripts.preflight.check import FAIL, PASS, SKIP, UNKNOWN, Check
+from scripts.estimate.quotas import quotas
+from scripts.preflight.check import FAIL, PASS, UNKNOWN, Check
 from scripts.preflight.quotas import CHECKS
 from scripts.preflight.runner import findings
-from scripts.preflight.usage import Use
 from tests.configurations import CONFIG
 from tests.scripts.preflight.accounts import (
     AlteredAccount,
@@ -67,27 +64,16 @@ def limit(value: float) -> dict[str, Any]:
     return {"Quota": {"Value": value}}
 
 
-def increase(service: str, code: str, value: int) -> str:
-    return (
-        f"aws service-quotas request-service-quota-increase --service-code {service} --quota-code {code} "
-        f"--desired-value {value} --region us-west-2; approval can take days"
-    )
-
-
-def full(
-    name: str, says: str, request: tuple[str, str, int], value: float, base: Any = new_network, **answers: Any
-) -> Any:
-    """Return the case of an account that has too little of a quota."""
-    return case(quota(name), FAIL, says, increase(*request), base=base, get_service_quota=limit(value), **answers)
-
-
 CASES = [
     case(quota("trn-on-demand"), PASS, "2,048 of 300,000 vCPUs in use, 2,048 more needed", base=new_network),
-    full(
-        "trn-on-demand",
+    case(
+        quota("trn-on-demand"),
+        FAIL,
         "0 of 1,280 vCPUs in use, 2,048 more needed; room for 10 of 16 nodes",
-        ("ec2", "L-2C3B7624", 2048),
-        1280,
+        "aws service-quotas request-service-quota-increase --service-code ec2 --quota-code L-2C3B7624 "
+        "--desired-value 2048 --region us-west-2; approval can take days",
+        base=new_network,
+        get_service_quota=limit(1280),
         describe_capacity_reservations=[],
     ),
     case(
@@ -98,17 +84,6 @@ CASES = [
         get_service_quota=rejection("NoSuchResourceException"),
         get_aws_default_service_quota=limit(0),
     ),
-    case(quota("trn-spot"), SKIP),
-    case(quota("trn1-capacity-blocks"), PASS, "512 of 32,768 vCPUs in use, 0 more needed"),
-    full(
-        "trn1-capacity-blocks",
-        "0 of 0 vCPUs in use, 512 more needed; room for 0 of 4 nodes",
-        ("ec2", "L-2E30FD7D", 512),
-        0,
-        base=everything,
-        describe_capacity_reservations=[],
-    ),
-    case(quota("capacity-block-instances"), PASS, "4 of 256 instances in use, 0 more needed"),
     case(
         quota("capacity-block-instances"),
         FAIL,
@@ -116,15 +91,6 @@ CASES = [
         edit=block(min_count=300, max_count=300),
         describe_capacity_reservations=[],
     ),
-    full(
-        "interfaces",
-        "0 of 5,000 interfaces in use, 16,958 more needed; room for 546 of 1,875 nodes",
-        ("vpc", "L-DF5E4CA3", 16958),
-        5000,
-        base=ultracluster,
-        describe_network_interfaces=[],
-    ),
-    full("vpcs", "2 of 2 VPCs in use, 1 more needed", ("vpc", "L-F678F1CE", 3), 2),
     case(quota("vpcs"), PASS, "2 of 3 VPCs in use, 1 more needed", base=new_network, get_service_quota=limit(3)),
 ]
 
@@ -214,97 +180,47 @@ FILE_SYSTEMS = [
 ]
 
 
+OWN_NODE = {"describe_instances": running(instance("trn1.32xlarge", own=True))}
+INTERFACES = [
+    interface(instance_id="i-trn1.32xlarge"),
+    interface(description="Interface for NAT Gateway nat-ours"),
+    interface(instance_id="i-other"),
+    interface("subnet-elsewhere"),
+]
+NAT_GATEWAYS = [
+    {"NatGatewayId": "nat-ours", "SubnetId": ZONE, "NatGatewayAddresses": [{}, {}]},
+    {"NatGatewayId": "nat-1", "SubnetId": ZONE, "NatGatewayAddresses": [{}]},
+    {"NatGatewayId": "nat-2", "SubnetId": "subnet-elsewhere", "NatGatewayAddresses": []},
+]
+VOLUMES = [volume(1024, "i-trn1.32xlarge"), volume(512), volume(512, "i-other")]
+ADDRESSES = {"Addresses": [{"PublicIp": f"203.0.113.{end}"} for end in (1, 2, 3)]}
+NO_RESERVATIONS: dict[str, Any] = {"describe_instances": MIXED, "describe_capacity_reservations": []}
+
+
 @pytest.mark.parametrize(
-    ("measure", "answers", "own", "others"),
+    ("name", "answers", "edit", "used", "more"),
     [
-        (
-            partial(usage.on_demand_vcpus, counts=TRAINIUM),
-            {"describe_instances": MIXED, "describe_capacity_reservations": []},
-            128,
-            8,
-        ),
-        (
-            partial(usage.on_demand_vcpus, counts=STANDARD),
-            {"describe_instances": MIXED, "describe_capacity_reservations": []},
-            0,
-            2,
-        ),
-        (partial(usage.spot_vcpus, counts=TRAINIUM), {"describe_instances": MIXED}, 0, 128),
-        (partial(usage.spot_vcpus, counts=STANDARD), {"describe_instances": MIXED}, 0, 4),
-        (
-            usage.interfaces,
-            {
-                **MADE,
-                **SUBNETS,
-                "describe_instances": running(instance("trn1.32xlarge", own=True)),
-                "describe_network_interfaces": [
-                    interface(instance_id="i-trn1.32xlarge"),
-                    interface(description="Interface for NAT Gateway nat-ours"),
-                    interface(instance_id="i-other"),
-                    interface("subnet-elsewhere"),
-                ],
-            },
-            2,
-            1,
-        ),
-        (
-            usage.addresses,
-            {**MADE, "describe_addresses": {"Addresses": [{"PublicIp": f"203.0.113.{end}"} for end in (1, 2, 3)]}},
-            1,
-            2,
-        ),
-        (
-            usage.addresses_of_nat_gateway,
-            {
-                **MADE,
-                "describe_nat_gateways": [
-                    {"NatGatewayId": "nat-ours", "NatGatewayAddresses": [{}, {}]},
-                    {"NatGatewayId": "nat-1", "NatGatewayAddresses": [{}]},
-                ],
-            },
-            2,
-            0,
-        ),
-        (
-            usage.nat_gateways,
-            {
-                **MADE,
-                **SUBNETS,
-                "describe_nat_gateways": [
-                    {"NatGatewayId": "nat-ours", "SubnetId": ZONE},
-                    {"NatGatewayId": "nat-1", "SubnetId": ZONE},
-                    {"NatGatewayId": "nat-2", "SubnetId": "subnet-elsewhere"},
-                ],
-            },
-            1,
-            1,
-        ),
-        (usage.vpcs, {**MADE, "describe_vpcs": [{"VpcId": "vpc-ours"}, {"VpcId": "vpc-1"}]}, 1, 1),
-        (usage.lustre_gib, {**MADE, "describe_file_systems": FILE_SYSTEMS}, 4800, 1200),
-        (usage.lustre_file_systems, {**MADE, "describe_file_systems": FILE_SYSTEMS}, 1, 1),
-        (
-            usage.gp3_tib,
-            {
-                "describe_instances": running(instance("trn1.32xlarge", own=True)),
-                "describe_volumes": [volume(1024, "i-trn1.32xlarge"), volume(512), volume(512, "i-other")],
-            },
-            1,
-            1,
-        ),
+        ("trn-on-demand", NO_RESERVATIONS, bool, 136, "1,920"),
+        ("standard-on-demand", NO_RESERVATIONS, bool, 2, "16"),
+        ("trn-spot", {"describe_instances": MIXED}, SPOT, 128, "2,048"),
+        ("standard-spot", {"describe_instances": MIXED}, STANDARD_SPOT, 4, "128"),
+        ("interfaces", {**MADE, **SUBNETS, **OWN_NODE, "describe_network_interfaces": INTERFACES}, bool, 3, "0"),
+        ("elastic-ips", {**MADE, "describe_addresses": ADDRESSES}, bool, 3, "0"),
+        ("addresses-per-nat", {**MADE, "describe_nat_gateways": NAT_GATEWAYS}, bool, 2, "0"),
+        ("nat-gateways", {**MADE, **SUBNETS, "describe_nat_gateways": NAT_GATEWAYS}, bool, 2, "0"),
+        ("vpcs", {**MADE, "describe_vpcs": [{"VpcId": "vpc-ours"}, {"VpcId": "vpc-1"}]}, bool, 2, "0"),
+        ("lustre-storage", {**MADE, "describe_file_systems": FILE_SYSTEMS}, bool, 6000, "0"),
+        ("lustre-storage", {**MADE, "describe_file_systems": FILE_SYSTEMS}, SCRATCH, 600, "4,800"),
+        ("lustre-file-systems", {**MADE, "describe_file_systems": FILE_SYSTEMS}, bool, 2, "0"),
+        ("gp3", {**OWN_NODE, "describe_volumes": VOLUMES}, bool, 2, "3"),
     ],
 )
-def test_what_is_in_use(measure: Any, answers: dict[str, Any], own: float, others: float, account: Account) -> None:
-    deployment = deployment_of(new_network())
-    deployment.account = AlteredAccount(account, answers)
-    assert measure(deployment) == Use(own, others)
-
-
-def test_scratch_file_systems_of_both_kinds_share_a_quota(account: Account) -> None:
-    raw = new_network()
-    SCRATCH(raw)
-    deployment = deployment_of(raw)
-    deployment.account = AlteredAccount(account, {**MADE, "describe_file_systems": FILE_SYSTEMS})
-    assert usage.lustre_gib(deployment) == Use(0, 600)
+def test_what_is_in_use(
+    name: str, answers: dict[str, Any], edit: Callable[[Raw], object], used: int, more: str, account: Account
+) -> None:
+    [finding] = Case(quota(name), PASS, edit=edit, base=new_network, answers=answers).findings(account)
+    assert finding.sentence.startswith(f"{used:,} of ")
+    assert f" {more} more needed" in finding.sentence
 
 
 def test_capacity_blocks_count_while_they_last(account: Account) -> None:
@@ -315,9 +231,9 @@ def test_capacity_blocks_count_while_they_last(account: Account) -> None:
         listed.append({**own, **later, "CapacityReservationId": "cr-2", "State": "expired"})
         listed.append({**own, **later, "CapacityReservationId": "cr-3", "State": "scheduled"})
 
-    deployment = deployment_of(everything())
-    deployment.account = AlteredAccount(account, {"describe_capacity_reservations": blocks})
-    assert usage.block_instances(deployment) == Use(4, 60)
+    answers = {"describe_capacity_reservations": blocks}
+    for name, says in (("trn1-capacity-blocks", "8,192 of"), ("capacity-block-instances", "64 of 256 instances")):
+        Case(quota(name), PASS, (says, "0 more needed"), answers=answers).verify(account)
 
 
 def test_what_is_deployed_fits_even_where_more_is_in_use_than_allowed(account: Account) -> None:

@@ -151,11 +151,6 @@ def test_what_the_cdk_itself_bootstraps(rehearsed_aws: EmulatedAws, monkeypatch:
     assert f"version {NEWEST}," in found.sentence
 
 
-def test_without_the_cdk_nobody_knows_the_newest_bootstrap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(bootstrap, "TEMPLATE", tmp_path / "none.yaml")
-    assert bootstrap.newest_version() is None
-
-
 def test_make_bootstrap_passes_on_what_the_settings_name(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

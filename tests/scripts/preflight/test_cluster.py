@@ -73,16 +73,11 @@ def ask(account: Account, configuration: dict[str, Any], monkeypatch: pytest.Mon
     return called
 
 
-def test_no_objection(ask: Any) -> None:
-    [found], [asked] = ask()
+def test_no_objection_to_a_cluster_that_exists(ask: Any) -> None:
+    [found], [asked] = ask(describe_stacks=stacks(**{"trn1-16": {}}))
     assert found.status is PASS
     assert found.sentence.endswith("have no objection; left out is what the deployment brings: node scripts")
-    assert asked.name == "trn1-16"
-
-
-def test_a_cluster_that_exists_is_submitted_under_a_free_name(ask: Any) -> None:
-    _, [asked] = ask(describe_stacks=stacks(**{"trn1-16": {}}))
-    assert asked.name == "preflight"
+    assert asked.name == "preflight", "a name that is free"
 
 
 def test_before_there_are_subnets_it_is_too_early(ask: Any, configuration: dict[str, Any]) -> None:
@@ -96,15 +91,6 @@ def test_a_request_that_fails_before_the_validators(ask: Any) -> None:
     [found], _ = ask(accepted=False, reason="no official ParallelCluster AMI")
     assert (found.status, found.sentence) == (FAIL, "ERROR: no official ParallelCluster AMI")
     assert "make validate ENV=mine" in found.hint
-
-
-def test_without_the_package(ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(_: object) -> None:
-        raise FileNotFoundError("no such environment")
-
-    monkeypatch.setattr(FakeParallelCluster, "__call__", lambda _, environment: missing(environment))
-    [found], _ = ask()
-    assert (found.status, found.hint) == (UNKNOWN, "`make preflight ENV=mine` sets it up")
 
 
 @pytest.mark.parametrize(

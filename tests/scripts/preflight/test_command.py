@@ -124,12 +124,6 @@ def test_without_a_terminal_nothing_is_broken_within_a_word(run: Run, catalog: C
     assert max(map(len, lines)) == 230
 
 
-def test_another_endpoint_is_named(run: Run, catalog: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
-    catalog(LOCAL)
-    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-    assert run("trn1-16").output.splitlines()[-1].startswith("trn1-16 (endpoint http://127.0.0.1:9): ")
-
-
 def test_json(run: Run, catalog: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
     catalog(BROKEN, TWOFOLD, LOCAL)
     monkeypatch.setenv("FORCE_COLOR", "1")

@@ -54,7 +54,6 @@ def group(**facts: str) -> Any:
 
 _group = partial(case, names.placement_group)
 CASES = [
-    case(names.stack_names, PASS, f"there is no stack {NETWORK} yet"),
     network(PASS, f"{NETWORK} is CREATE_COMPLETE, and ours to update"),
     network(FAIL, "not ours: somebody's VPC", "choose another `name`", Description="somebody's VPC"),
     network(FAIL, "CREATE_IN_PROGRESS", "wait", state="CREATE_IN_PROGRESS"),

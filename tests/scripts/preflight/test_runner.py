@@ -97,7 +97,7 @@ def test_a_slow_check_hides_no_other(deployment: Deployment) -> None:
 
 
 @pytest.mark.parametrize("status", [FAIL, UNKNOWN])
-def test_without_an_account_what_calls_it_is_skipped(status: CheckStatus, deployment: Deployment) -> None:
+def test_without_credentials_what_calls_aws_is_skipped(status: CheckStatus, deployment: Deployment) -> None:
     first = checking(lambda _: [Finding(status, "nobody is signed in")], "credentials")
     answers = list(run([good, checking(vpcs, "vpcs"), first], deployment))
     assert statuses(answers) == {"credentials": [status], "vpcs": [SKIP], "good": [PASS]}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from scripts.deployment import Deployment
     from scripts.preflight.check import Check
-    from scripts.preflight.model import CheckResult, PreflightReport
+    from scripts.preflight.model import PreflightReport
 
 CONFIG = Path(__file__).parents[2] / "config"
 
@@ -78,27 +78,19 @@ def main() -> int:
         print(json.dumps(policy(checks), indent=2))
         return 0
     try:
-        report = run(checks, CATALOG[0], Deployment(arguments.environment, settings), arguments)
+        report = run(checks, Deployment(arguments.environment, settings), arguments)
     except KeyboardInterrupt:
         return 130
     return 0 if report.ok else 1
 
 
-def run(
-    checks: Sequence[Check], first: Check, deployment: Deployment, arguments: argparse.Namespace
-) -> PreflightReport:
-    """Run checks, print their results, and return these.
-
-    Args:
-        checks: The checks.
-        first: The check that tells whether AWS can be called.
-        deployment: What they check.
-        arguments: Those of the command line.
-    """
+def run(checks: Sequence[Check], deployment: Deployment, arguments: argparse.Namespace) -> PreflightReport:
+    """Run checks, print their results as the arguments say, and return these."""
     from rich.console import Console
 
     from scripts.plan.command import PLAIN_WIDTH
     from scripts.preflight import runner
+    from scripts.preflight.check import CREDENTIALS, PASS
     from scripts.preflight.model import PreflightReport
     from scripts.preflight.screen import show, watch
 
@@ -106,10 +98,13 @@ def run(
     if not console.is_terminal:
         console.width = PLAIN_WIDTH
     started = time.monotonic()
-    results = watch(checks, runner.run(checks, deployment, first=first), console)
+    results = watch(checks, runner.run(checks, deployment), console)
+    account = None
+    if any(result.check == CREDENTIALS and result.status is PASS for result in results):
+        account = deployment.account.ask("sts", "get_caller_identity")["Account"]
     report = PreflightReport(
         environment=arguments.environment,
-        account=_account(deployment, first, results),
+        account=account,
         results=tuple(results),
         fail_on=arguments.fail_on,
         endpoint=os.environ.get("AWS_ENDPOINT_URL"),
@@ -120,10 +115,3 @@ def run(
     else:
         show(report, console)
     return report
-
-
-def _account(deployment: Deployment, first: Check, results: Sequence[CheckResult]) -> str | None:
-    """Return the account that was asked; None: the check of credentials did not run, or did not pass."""
-    if any((result.check, result.status) == (first.id, "PASS") for result in results):
-        return str(deployment.account.ask("sts", "get_caller_identity")["Account"])
-    return None

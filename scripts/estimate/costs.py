@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from pydantic import Field
+from pydantic import Field, computed_field
 
 from scripts.document import Document
 from scripts.estimate import products
@@ -30,28 +29,11 @@ ALARMS = 5
 METRICS_OF_DETAILED_MONITORING = 7
 """Metrics of an instance that detailed monitoring makes chargeable (https://aws.amazon.com/cloudwatch/pricing/)."""
 
-
-@dataclass(frozen=True)
-class Part:
-    """Something that costs as long as it exists.
-
-    Attributes:
-        name: What it is.
-        product: What is paid for.
-        at_min: Units at MinCount.
-        at_max: Units at MaxCount.
-        of_nodes: Whether it belongs to compute nodes, and comes and goes with them.
-        prepaid: Whether it was paid at once beforehand, so that no running price applies.
-        remark: What a reader must know of the price; empty for nothing.
-    """
-
-    name: str
-    product: Product
-    at_min: int
-    at_max: int
-    of_nodes: bool = False
-    prepaid: bool = False
-    remark: str = ""
+_REMARKS = {
+    "CAPACITY_BLOCK": "a Capacity Block is paid when it is bought; its fee is not in the sums",
+    "SPOT": "Spot: at most the on-demand price, which is shown",
+}
+_RESERVED = "a capacity reservation costs the same while it exists, used or not, at MinCount too"
 
 
 class Units(Document):
@@ -76,26 +58,43 @@ class Amounts(Document):
         return Amounts(hour=hourly, day=hourly * 24, month=hourly * HOURS_PER_MONTH)
 
 
-class PartCost(Document):
-    """A part with its price.
+class Part(Document):
+    """Something that costs as long as it exists.
 
     Attributes:
         name: What it is.
         units: How many units of its product there are.
         price: Per unit; None: not known, or paid beforehand.
-        at_min_count: What it costs at MinCount.
-        at_max_count: What it costs at MaxCount.
         remark: What a reader must know of the price; empty for nothing.
-        part: What it is the cost of.
+        product: What is paid for.
+        of_nodes: Whether it belongs to compute nodes, and comes and goes with them.
+        prepaid: Whether it was paid at once beforehand, so that no running price applies.
     """
 
     name: str
     units: Units
-    price: Price | None
-    at_min_count: Amounts
-    at_max_count: Amounts
-    remark: str
-    part: Part = Field(exclude=True)
+    price: Price | None = None
+    remark: str = ""
+    product: Product = Field(exclude=True)
+    of_nodes: bool = Field(default=False, exclude=True)
+    prepaid: bool = Field(default=False, exclude=True)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def at_min_count(self) -> Amounts:
+        """What it costs at MinCount."""
+        return self._amounts(self.units.at_min_count)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def at_max_count(self) -> Amounts:
+        """What it costs at MaxCount."""
+        return self._amounts(self.units.at_max_count)
+
+    def _amounts(self, units: int) -> Amounts:
+        if units and self.price is None:
+            return Amounts.of(None)
+        return Amounts.of(units * per_hour(self.price) if self.price else Decimal(0))
 
 
 class UsePrice(Document):
@@ -116,7 +115,7 @@ class Costs(Document):
         by_use: Products that are paid by the GB, with their prices.
     """
 
-    parts: tuple[PartCost, ...]
+    parts: tuple[Part, ...]
     at_min_count: Amounts
     at_max_count: Amounts
     not_in_the_sums: tuple[str, ...]
@@ -125,7 +124,7 @@ class Costs(Document):
     @property
     def hourly_without_nodes(self) -> Decimal:
         """Dollars per hour of everything but compute nodes, of parts whose price is known."""
-        return _sum(each.at_max_count for each in self.parts if not each.part.of_nodes)
+        return _sum(each.at_max_count for each in self.parts if not each.of_nodes)
 
 
 def per_hour(price: Price) -> Decimal:
@@ -135,7 +134,9 @@ def per_hour(price: Price) -> Decimal:
 
 def costs(settings: Settings, prices: Prices) -> Costs:
     """Return what a deployment costs."""
-    priced = tuple(_cost(part, None if part.prepaid else prices.of(part.product)) for part in parts(settings))
+    priced = tuple(
+        part if part.prepaid else part.model_copy(update={"price": prices.of(part.product)}) for part in parts(settings)
+    )
     return Costs(
         parts=priced,
         at_min_count=Amounts.of(_sum(each.at_min_count for each in priced)),
@@ -148,23 +149,6 @@ def costs(settings: Settings, prices: Prices) -> Costs:
 def wanted(settings: Settings) -> list[Product]:
     """Return the products whose prices an estimate needs."""
     return [*(part.product for part in parts(settings)), *paid_by_use(settings)]
-
-
-def _cost(part: Part, price: Price | None) -> PartCost:
-    def hourly(units: int) -> Decimal | None:
-        if units == 0:
-            return Decimal(0)
-        return None if price is None else units * per_hour(price)
-
-    return PartCost(
-        name=part.name,
-        units=Units(at_min_count=part.at_min, at_max_count=part.at_max),
-        price=price,
-        at_min_count=Amounts.of(hourly(part.at_min)),
-        at_max_count=Amounts.of(hourly(part.at_max)),
-        remark=part.remark,
-        part=part,
-    )
 
 
 def _sum(amounts: Iterable[Amounts]) -> Decimal:
@@ -202,31 +186,15 @@ def paid_by_use(settings: Settings) -> list[Product]:
 
 def _nodes(settings: Settings) -> Iterator[Part]:
     for kind in fleet(settings.cluster_spec).kinds:
-        block, spot = kind.capacity_type == "CAPACITY_BLOCK", kind.capacity_type == "SPOT"
-        remark = ""
-        if block:
-            remark = "a Capacity Block is paid when it is bought; its fee is not in the sums"
-        elif spot:
-            remark = "Spot: at most the on-demand price, which is shown"
-        elif kind.reserved:
-            remark = "a capacity reservation costs the same while it exists, used or not, at MinCount too"
-        yield Part(
-            name=f"{kind.label}, {kind.instance_type}",
-            product=products.instance(kind.instance_type),
-            at_min=kind.min_count,
-            at_max=kind.max_count,
-            of_nodes=True,
-            prepaid=block,
-            remark=remark,
+        counts = (kind.min_count, kind.max_count)
+        remark = _REMARKS.get(kind.capacity_type, _RESERVED if kind.reserved else "")
+        instance = _of_nodes(
+            f"{kind.label}, {kind.instance_type}", products.instance(kind.instance_type), *counts, remark
         )
+        yield instance.model_copy(update={"prepaid": kind.capacity_type == "CAPACITY_BLOCK"})
         gib = kind.root_volume_gib or IMAGE_GIB
-        yield Part(
-            name=f"{kind.label}, root volumes of {gib} GiB",
-            product=products.GP3,
-            at_min=kind.min_count * gib,
-            at_max=kind.max_count * gib,
-            of_nodes=True,
-        )
+        name = f"{kind.label}, root volumes of {gib} GiB"
+        yield _of_nodes(name, products.GP3, *(count * gib for count in counts))
 
 
 def _head_and_login_nodes(settings: Settings) -> Iterator[Part]:
@@ -275,12 +243,9 @@ def _monitoring_of_the_cluster(settings: Settings) -> Iterator[Part]:
         yield _always("composite alarm", products.COMPOSITE_ALARM, 1)
     if monitoring.detailed_monitoring:
         sizes = fleet(settings.cluster_spec)
-        yield Part(
-            name="metrics of detailed monitoring",
-            product=products.METRIC,
-            at_min=(sizes.at_min.nodes + 1) * METRICS_OF_DETAILED_MONITORING,
-            at_max=(sizes.at_max.nodes + 1) * METRICS_OF_DETAILED_MONITORING,
-        )
+        least, most = ((each.nodes + 1) * METRICS_OF_DETAILED_MONITORING for each in (sizes.at_min, sizes.at_max))
+        units = Units(at_min_count=least, at_max_count=most)
+        yield Part(name="metrics of detailed monitoring", product=products.METRIC, units=units)
 
 
 def _monitoring(settings: Settings) -> Iterator[Part]:
@@ -291,16 +256,9 @@ def _monitoring(settings: Settings) -> Iterator[Part]:
         sizes = fleet(settings.cluster_spec)
         least, most = sizes.at_min.nodes, sizes.at_max.nodes
         of_node = len(metrics.OF_COMPUTE_NODES)
-        yield Part(
-            name="metrics of compute nodes",
-            product=products.METRIC,
-            at_min=least * of_node,
-            at_max=most * of_node,
-            of_nodes=True,
-            remark="at most; more than 10,000 cost less each, by the hour in which they are sent",
-        )
-        requests = "requests of compute nodes that send metrics"
-        yield Part(requests, products.METRIC_REQUESTS, at_min=least, at_max=most, of_nodes=True)
+        remark = "at most; more than 10,000 cost less each, by the hour in which they are sent"
+        yield _of_nodes("metrics of compute nodes", products.METRIC, least * of_node, most * of_node, remark)
+        yield _of_nodes("requests of compute nodes that send metrics", products.METRIC_REQUESTS, least, most)
         of_queues = 1 + queues * of_node + (queues + 1) * len(metrics.OF_HEAD_NODE)  # 1: of nodes held idle
         yield _always("metrics of queues and head node", products.METRIC, of_queues)
         yield _always("requests of the head node that send metrics", products.METRIC_REQUESTS, 1)
@@ -311,4 +269,9 @@ def _monitoring(settings: Settings) -> Iterator[Part]:
 
 
 def _always(name: str, product: Product, units: int, remark: str = "") -> Part:
-    return Part(name, product, at_min=units, at_max=units, remark=remark)
+    return Part(name=name, product=product, units=Units(at_min_count=units, at_max_count=units), remark=remark)
+
+
+def _of_nodes(name: str, product: Product, at_min: int, at_max: int, remark: str = "") -> Part:
+    units = Units(at_min_count=at_min, at_max_count=at_max)
+    return Part(name=name, product=product, units=units, remark=remark, of_nodes=True)

@@ -25,11 +25,8 @@ class PriceSources(Document):
     """Where the prices are from.
 
     Attributes:
-        currency: What they are in.
-        hours_per_month: What a month is taken for.
         price_list_day: The day on which the Price List API answered; None: all prices are those of the table.
         remark: Why the Price List API was not asked, or that its answer is a kept one; empty when neither.
-        table_sources: Where the prices of the table are from.
     """
 
     currency: Literal["USD"] = "USD"

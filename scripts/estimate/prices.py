@@ -44,14 +44,7 @@ class PriceListError(RuntimeError):
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class Price:
-    """A price in US dollars per unit, before tax and discounts.
-
-    Attributes:
-        dollars: Per unit.
-        unit: As of the product.
-        source: Who says so.
-        date: The day on which it was valid, ISO 8601.
-    """
+    """A price in US dollars per unit, before tax and discounts, valid on a day (ISO 8601)."""
 
     dollars: Annotated[Decimal, pydantic.PlainSerializer(float, return_type=float)]
     unit: Annotated[str, pydantic.Field(serialization_alias="per")]
@@ -64,7 +57,6 @@ class Prices:
     """Prices of a Region.
 
     Attributes:
-        region: AWS Region.
         listed: Dollars by product name, as the Price List API answered.
         listed_on: The day of that answer.
         remark: Why the Price List API was not asked, or that its answer is a kept one; empty when neither.

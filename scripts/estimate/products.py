@@ -23,7 +23,6 @@ class Product:
     """Something with a price.
 
     Attributes:
-        name: Its name here, also the key of the table.
         unit: What one price buys: ``hour``, ``month``, ``GB-month``, ``IOPS-month`` or ``GB``.
         service: Service code of the Price List; empty for what is not looked up.
         usage_type: The Price List's usage type, without the Region in front.

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import Field, computed_field
@@ -26,11 +26,11 @@ from pydantic.dataclasses import dataclass
 from scripts.estimate.costs import IMAGE_GIB
 from scripts.estimate.hardware import hardware
 from scripts.estimate.sizes import fleet, others
+from ultracluster.domain.cluster import CapacityType
 
 if TYPE_CHECKING:
     from config.settings import Settings
     from scripts.estimate.sizes import NodeSizes
-    from ultracluster.domain.cluster import CapacityType
 
 LUSTRE_STORAGE = {"SCRATCH_2": "L-AD2FC696", "PERSISTENT_1": "L-C8640C82", "PERSISTENT_2": "L-8F1B9C74"}
 """Quota codes of the storage of all file systems of a deployment type, in GiB."""
@@ -39,7 +39,21 @@ LUSTRE_FILE_SYSTEMS = {"SCRATCH_2": "L-C48231E5", "PERSISTENT_1": "L-9AFA1F09", 
 """Quota codes of the number of file systems of a deployment type."""
 
 _GIB_PER_TIB = 1024
-_STANDARD = re.compile(r"([acdhmrtz]|i[ms]?)\d")
+
+TRAINIUM, TRN1, TRN2 = re.compile("trn"), re.compile("trn1"), re.compile("trn2")
+STANDARD = re.compile(r"([acdhmrtz]|i[ms]?)\d")
+"""What matches the beginning of the instance types that count for quotas: Standard is A, C, D, H, I, M, R, T and Z."""
+
+_ON_DEMAND_STANDARD = "L-1216C47A"
+_VCPUS: tuple[tuple[str, str, int | None, CapacityType, re.Pattern[str]], ...] = (
+    ("L-2C3B7624", "Running On-Demand Trn instances", None, "ONDEMAND", TRAINIUM),
+    ("L-6B0D517C", "All Trn Spot Instance Requests", None, "SPOT", TRAINIUM),
+    ("L-2E30FD7D", "Concurrent Trn1 Capacity Blocks per account", 0, "CAPACITY_BLOCK", TRN1),
+    ("L-64569A79", "Concurrent Trn2 Capacity Blocks per account", 0, "CAPACITY_BLOCK", TRN2),
+    (_ON_DEMAND_STANDARD, "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances", 5, "ONDEMAND", STANDARD),
+    ("L-34B43A08", "All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests", 5, "SPOT", STANDARD),
+)
+"""Quotas of vCPUs: code, AWS's name, what a new account has, and which nodes count."""
 
 
 class Share(NamedTuple):
@@ -110,142 +124,57 @@ def quotas(settings: Settings) -> list[Quota]:
     return [quota for quota in candidates if quota.needed]
 
 
-def is_trainium(instance_type: str) -> bool:
-    """Whether instances of a type count for the Trn quotas."""
-    return instance_type.startswith("trn")
-
-
-def is_trn1(instance_type: str) -> bool:
-    """Whether Capacity Blocks of a type count for the Trn1 quota."""
-    return instance_type.startswith("trn1")
-
-
-def is_trn2(instance_type: str) -> bool:
-    """Whether Capacity Blocks of a type count for the Trn2 quota."""
-    return instance_type.startswith("trn2")
-
-
-def is_standard(instance_type: str) -> bool:
-    """Whether instances of a type count for the Standard quotas, those of families A, C, D, H, I, M, R, T and Z."""
-    return _STANDARD.match(instance_type) is not None
-
-
-def _of_instances(settings: Settings) -> list[Quota]:
-    on_demand = _kinds(settings, "ONDEMAND")
-    spot = _kinds(settings, "SPOT")
-    blocks = _kinds(settings, "CAPACITY_BLOCK")
-    return [
-        Quota("ec2", "L-2C3B7624", "Running On-Demand Trn instances", "vCPUs", None, _vcpus(on_demand, is_trainium)),
-        Quota("ec2", "L-6B0D517C", "All Trn Spot Instance Requests", "vCPUs", None, _vcpus(spot, is_trainium)),
-        Quota("ec2", "L-2E30FD7D", "Concurrent Trn1 Capacity Blocks per account", "vCPUs", 0, _vcpus(blocks, is_trn1)),
-        Quota("ec2", "L-64569A79", "Concurrent Trn2 Capacity Blocks per account", "vCPUs", 0, _vcpus(blocks, is_trn2)),
-        Quota(
-            "ec2",
-            "",
-            "Capacity Blocks, instances of all together",
-            "instances",
-            256,
-            _shares(blocks, lambda kind: kind.per_node.nodes),
-        ),
-        Quota(
-            "ec2",
-            "L-1216C47A",
-            "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances",
-            "vCPUs",
-            5,
-            _vcpus(on_demand, is_standard),
-            _head_and_login_vcpus(settings),
-        ),
-        Quota(
-            "ec2",
-            "L-34B43A08",
-            "All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests",
-            "vCPUs",
-            5,
-            _vcpus(spot, is_standard),
-        ),
-    ]
-
-
-def _of_network(settings: Settings) -> list[Quota]:
-    public, private = others(settings, public=True), others(settings, public=False)
-    made = int(settings.network.existing is None)
-    return [
-        Quota(
-            "vpc",
-            "L-DF5E4CA3",
-            "Network interfaces per Region",
-            "interfaces",
-            5000,
-            _shares(fleet(settings.cluster_spec).kinds, lambda kind: kind.per_node.interfaces),
-            public.interfaces + private.interfaces,
-        ),
-        Quota("ec2", "L-0263D0A3", "EC2-VPC Elastic IPs", "addresses", 5, fixed=public.nat_addresses),
-        Quota(
-            "vpc",
-            "L-5F53652F",
-            "Elastic IP addresses per public NAT gateway",
-            "addresses",
-            2,
-            fixed=public.nat_addresses,
-        ),
-        Quota("vpc", "L-FE5A380F", "NAT gateways per Availability Zone", "gateways", 5, fixed=made),
-        Quota("vpc", "L-F678F1CE", "VPCs per Region", "VPCs", 5, fixed=made),
-    ]
-
-
-def _of_storage(settings: Settings) -> list[Quota]:
-    storage, cluster = settings.storage.file_system, settings.cluster
-    lustre = storage.deployment_type.replace("SCRATCH_2", "Scratch").replace("PERSISTENT", "Persistent")
-    nodes, logins = fleet(settings.cluster_spec).kinds, sum(pool.count for pool in cluster.login_nodes)
-    volumes_gib = (cluster.head_node.root_volume_gib or IMAGE_GIB) + IMAGE_GIB * logins
-    return [
-        Quota(
-            "fsx",
-            LUSTRE_STORAGE[storage.deployment_type],
-            f"Lustre {lustre} storage capacity",
-            "GiB",
-            100_800,
-            fixed=storage.capacity_gib,
-        ),
-        Quota(
-            "fsx",
-            LUSTRE_FILE_SYSTEMS[storage.deployment_type],
-            f"Lustre {lustre} file systems",
-            "file systems",
-            100,
-            fixed=1,
-        ),
-        Quota(
-            "ebs",
-            "L-7A658B76",
-            "Storage for General Purpose SSD (gp3) volumes, in TiB",
-            "TiB",
-            50,
-            _shares(nodes, lambda kind: (kind.root_volume_gib or IMAGE_GIB) / _GIB_PER_TIB),
-            volumes_gib / _GIB_PER_TIB,
-        ),
-    ]
-
-
-def _kinds(settings: Settings, capacity_type: CapacityType) -> list[NodeSizes]:
-    return [kind for kind in fleet(settings.cluster_spec).kinds if kind.capacity_type == capacity_type]
-
-
-def _shares(kinds: Iterable[NodeSizes], of_one: Callable[[NodeSizes], float]) -> tuple[Share, ...]:
-    return tuple(Share(kind.max_count, of_one(kind)) for kind in kinds if of_one(kind))
-
-
-def _vcpus(kinds: Iterable[NodeSizes], counts: Callable[[str], bool]) -> tuple[Share, ...]:
-    return _shares((kind for kind in kinds if counts(kind.instance_type)), lambda kind: kind.per_node.vcpus)
+def _of_instances(settings: Settings) -> Iterator[Quota]:
+    kinds = fleet(settings.cluster_spec).kinds
+    for code, name, default, capacity_type, counts in _VCPUS:
+        shares = _shares(
+            (kind for kind in kinds if kind.capacity_type == capacity_type and counts.match(kind.instance_type)),
+            lambda kind: kind.per_node.vcpus,
+        )
+        fixed = _head_and_login_vcpus(settings) if code == _ON_DEMAND_STANDARD else 0
+        yield Quota("ec2", code, name, "vCPUs", default, shares, fixed)
+    blocks = _shares(
+        (kind for kind in kinds if kind.capacity_type == "CAPACITY_BLOCK"), lambda kind: kind.per_node.nodes
+    )
+    yield Quota("ec2", "", "Capacity Blocks, instances of all together", "instances", 256, blocks)
 
 
 def _head_and_login_vcpus(settings: Settings) -> int:
     cluster = settings.cluster
-    logins = sum(_vcpus_if_standard(pool.instance_type) * pool.count for pool in cluster.login_nodes)
-    return _vcpus_if_standard(cluster.head_node.instance_type) + logins
+    types = [cluster.head_node.instance_type]
+    types += [pool.instance_type for pool in cluster.login_nodes for _ in range(pool.count)]
+    known = [hardware(each) for each in types if STANDARD.match(each)]
+    return sum(each.vcpus for each in known if each)
 
 
-def _vcpus_if_standard(instance_type: str) -> int:
-    size = hardware(instance_type)
-    return size.vcpus if size and is_standard(instance_type) else 0
+def _of_network(settings: Settings) -> Iterator[Quota]:
+    public, private = others(settings, public=True), others(settings, public=False)
+    shares = _shares(fleet(settings.cluster_spec).kinds, lambda kind: kind.per_node.interfaces)
+    fixed, nat_addresses = public.interfaces + private.interfaces, public.nat_addresses
+    made = int(settings.network.existing is None)
+    yield Quota("vpc", "L-DF5E4CA3", "Network interfaces per Region", "interfaces", 5000, shares, fixed)
+    yield Quota("ec2", "L-0263D0A3", "EC2-VPC Elastic IPs", "addresses", 5, fixed=nat_addresses)
+    name = "Elastic IP addresses per public NAT gateway"
+    yield Quota("vpc", "L-5F53652F", name, "addresses", 2, fixed=nat_addresses)
+    yield Quota("vpc", "L-FE5A380F", "NAT gateways per Availability Zone", "gateways", 5, fixed=made)
+    yield Quota("vpc", "L-F678F1CE", "VPCs per Region", "VPCs", 5, fixed=made)
+
+
+def _of_storage(settings: Settings) -> Iterator[Quota]:
+    storage, cluster = settings.storage.file_system, settings.cluster
+    kind = storage.deployment_type
+    lustre = f"Lustre {kind.replace('SCRATCH_2', 'Scratch').replace('PERSISTENT', 'Persistent')}"
+    name, gib = f"{lustre} storage capacity", storage.capacity_gib
+    yield Quota("fsx", LUSTRE_STORAGE[kind], name, "GiB", 100_800, fixed=gib)
+    yield Quota("fsx", LUSTRE_FILE_SYSTEMS[kind], f"{lustre} file systems", "file systems", 100, fixed=1)
+    shares = _shares(
+        fleet(settings.cluster_spec).kinds, lambda kind: (kind.root_volume_gib or IMAGE_GIB) / _GIB_PER_TIB
+    )
+    logins = sum(pool.count for pool in cluster.login_nodes)
+    others_gib = (cluster.head_node.root_volume_gib or IMAGE_GIB) + IMAGE_GIB * logins
+    name = "Storage for General Purpose SSD (gp3) volumes, in TiB"
+    yield Quota("ebs", "L-7A658B76", name, "TiB", 50, shares, others_gib / _GIB_PER_TIB)
+
+
+def _shares(kinds: Iterable[NodeSizes], of_one: Callable[[NodeSizes], float]) -> tuple[Share, ...]:
+    return tuple(Share(kind.max_count, of_one(kind)) for kind in kinds if of_one(kind))

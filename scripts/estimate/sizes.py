@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
+from ipaddress import IPv4Network
 from typing import TYPE_CHECKING
 
 from pydantic import Field, computed_field
@@ -48,13 +50,7 @@ class NodeSizes(Document):
     """A compute resource.
 
     Attributes:
-        queue: Name of its queue.
-        compute_resource: Its own name.
-        instance_type: EC2 instance type.
-        capacity_type: How the capacity is bought.
         reserved: Whether the nodes are launched into a reservation.
-        min_count: Nodes that always run.
-        max_count: Nodes at most.
         per_node: What one node has.
         root_volume_gib: Root volume of each node; None: the size of the image.
     """
@@ -93,10 +89,10 @@ class FleetSizes:
 
     def largest_job(self, instance_type: str) -> int:
         """Return how many nodes of a type one job can have: a job runs in one queue."""
-        counts: dict[str, int] = {}
+        counts = Counter[str]()
         for kind in self.kinds:
             if kind.instance_type == instance_type:
-                counts[kind.queue] = counts.get(kind.queue, 0) + kind.max_count
+                counts[kind.queue] += kind.max_count
         return max(counts.values(), default=0)
 
 
@@ -189,23 +185,22 @@ def others(settings: Settings, *, public: bool) -> Others:
 
 def subnets(settings: Settings, nodes: FleetSizes) -> tuple[Subnet, Subnet]:
     """Return the public and the private subnet."""
-    network = settings.network
+    network, in_public, in_private = settings.network, others(settings, public=True), others(settings, public=False)
     return (
-        _subnet("public", network.public_subnet_cidr, others(settings, public=True), Sizes(), Sizes()),
-        _subnet("private", network.private_subnet_cidr, others(settings, public=False), nodes.at_min, nodes.at_max),
-    )
-
-
-def _subnet(name: str, cidr: str, standing: Others, at_min: Sizes, at_max: Sizes) -> Subnet:
-    block = addresses.parse(cidr)
-    if block is None:  # pragma: no cover: the settings' rules do not let it pass
-        raise ValueError(cidr)
-    return Subnet(
-        name=name,
-        cidr=cidr,
-        usable=addresses.usable(block),
-        at_min=standing.addresses + at_min.addresses,
-        at_max=standing.addresses + at_max.addresses,
+        Subnet(
+            name="public",
+            cidr=network.public_subnet_cidr,
+            usable=addresses.usable(IPv4Network(network.public_subnet_cidr)),
+            at_min=in_public.addresses,
+            at_max=in_public.addresses,
+        ),
+        Subnet(
+            name="private",
+            cidr=network.private_subnet_cidr,
+            usable=addresses.usable(IPv4Network(network.private_subnet_cidr)),
+            at_min=in_private.addresses + nodes.at_min.addresses,
+            at_max=in_private.addresses + nodes.at_max.addresses,
+        ),
     )
 
 
@@ -213,8 +208,6 @@ class FileSystemSizes(Document):
     """The file system.
 
     Attributes:
-        deployment_type: FSx for Lustre's type.
-        capacity_gib: Storage in GiB.
         throughput_mbps: Baseline in MB/s, of all file servers.
         throughput_mbps_per_node_at_max: The same for each compute node at MaxCount; 0 without nodes.
         metadata_iops: Metadata operations per second; None: the type has no such setting.

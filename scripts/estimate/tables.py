@@ -104,7 +104,7 @@ def _costs(estimate: Estimate) -> Table:
     rows = [
         (
             cost.name,
-            "paid before" if cost.part.prepaid else _unit_price(estimate, cost.price),
+            "paid before" if cost.prepaid else _unit_price(estimate, cost.price),
             *_amounts(cost.at_min_count),
             *_amounts(cost.at_max_count),
         )

@@ -23,11 +23,8 @@ class TrainingEstimate(Document):
     """What a run takes on a number of nodes.
 
     Attributes:
-        nodes: Number of nodes.
-        basis: How the throughput is known.
         sequences_per_second: Throughput of all nodes.
         batch: Global batch in sequences.
-        steps: Optimizer steps.
         hours: Time of training alone.
         dollars_of_nodes: Cost of the nodes for that time; None: their price is not known.
         dollars_of_everything: Cost of the whole deployment for that time; None: likewise.
@@ -56,19 +53,15 @@ class TrainingRun(Document):
     """A training run on several numbers of nodes.
 
     Attributes:
-        workload: Name of what is trained.
-        instance_type: What it was measured on.
         sequences: Its length.
         tokens: The same in tokens.
         measurements: What AWS published.
         weak_scaling_efficiency: What estimates beyond the measurements assume.
-        remark: What a reader must know.
         largest_job_nodes: Nodes of the largest queue of the deployment.
-        estimates: One for each number of nodes.
     """
 
     workload: str
-    instance_type: str
+    instance_type: str = INSTANCE_TYPE
     sequences: int
     tokens: int
     measurements: tuple[Row, ...]
@@ -129,7 +122,6 @@ def estimate_run(
 
     return TrainingRun(
         workload=workload.name,
-        instance_type=INSTANCE_TYPE,
         sequences=sequences,
         tokens=sequences * workload.sequence_length,
         measurements=tuple(workload.rows),

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-from scripts.aws_errors import NEW_SESSION, UNKNOWN_KEY, credentials_hint, is_unknown_key
+from scripts.aws_errors import credentials_hint, is_unknown_key
 from scripts.deployment import Deployment
-from scripts.preflight.check import CheckStatus, Finding, Permission, check, find
+from scripts.preflight.check import CREDENTIALS, FAIL, PASS, WARN, Finding, Permission, check, find
 from toolchain import bootstrap
-
-if TYPE_CHECKING:
-    from botocore.exceptions import ClientError
 
 _ALWAYS_ENABLED = "us-east-1"
 """A Region that is enabled in every account, in the partition of all Regions with Trn instances.
@@ -21,27 +15,30 @@ https://docs.aws.amazon.com/accounts/latest/reference/manage-acct-regions.html
 
 
 @check(
-    "credentials",
+    CREDENTIALS,
     "Credentials",
     prevents="Nothing could be deployed, and the CDK would say only that it cannot resolve an account.",
     calls=("sts:GetCallerIdentity",),
 )
-def credentials(deployment: Deployment) -> Iterator[Finding]:
-    """Ask who the caller is, which needs no permission, and tell why there is no answer."""
+def credentials(deployment: Deployment) -> Finding:
+    """Ask who the caller is, which needs no permission.
+
+    A Region that is not enabled does not know a good key.
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/id_credentials_temp_enable-regions.html
+    """
     from botocore.exceptions import BotoCoreError, ClientError
 
     command = deployment.command("sts", "get-caller-identity")
     try:
         identity = _identity(deployment)
     except (BotoCoreError, ClientError) as error:
-        if isinstance(error, ClientError) and is_unknown_key(error):
-            yield _about_unknown_key(deployment, error)
-        elif hint := credentials_hint(error):
-            yield Finding(CheckStatus.FAIL, str(error), hint, command)
-        else:
+        hint = credentials_hint(error)
+        if not hint:
             raise
-    else:
-        yield Finding(CheckStatus.PASS, f"{identity['Arn']}, of account {identity['Account']}", command=command)
+        if is_unknown_key(error):
+            hint += f". If it works in {_ALWAYS_ENABLED}: {_enable(deployment.settings.region)}"
+        return Finding(FAIL, str(error), hint, command)
+    return Finding(PASS, f"{identity['Arn']}, of account {identity['Account']}", command=command)
 
 
 @check(
@@ -50,18 +47,15 @@ def credentials(deployment: Deployment) -> Iterator[Finding]:
     prevents="The deployment would stop, or create everything in an account that nobody meant.",
     calls=("sts:GetCallerIdentity",),
 )
-def account(deployment: Deployment) -> Iterator[Finding]:
+def account(deployment: Deployment) -> Finding:
     """Compare the caller's account with the settings."""
     wanted, actual = deployment.settings.account, _identity(deployment)["Account"]
     command = deployment.command("sts", "get-caller-identity", "--query", "Account")
-    if wanted is None:
-        yield Finding(CheckStatus.PASS, f"{actual}, that of the credentials; the settings name none", command=command)
-    elif wanted == actual:
-        yield Finding(CheckStatus.PASS, f"{actual}, as in the settings", command=command)
-    else:
-        sentence = f"the credentials are for account {actual}; in the settings: {wanted}"
-        hint = f"use credentials for {wanted}, or change `account` in config/{deployment.environment}.yaml"
-        yield Finding(CheckStatus.FAIL, sentence, hint, command)
+    if wanted in (None, actual):
+        named = "as in the settings" if wanted else "that of the credentials; the settings name none"
+        return Finding(PASS, f"{actual}, {named}", command=command)
+    hint = f"use credentials for {wanted}, or change `account` in config/{deployment.environment}.yaml"
+    return Finding(FAIL, f"the credentials are for account {actual}; in the settings: {wanted}", hint, command)
 
 
 @check(
@@ -70,7 +64,7 @@ def account(deployment: Deployment) -> Iterator[Finding]:
     prevents="Every call to the Region would be rejected as if the credentials were wrong.",
     calls=("ec2:DescribeRegions",),
 )
-def region(deployment: Deployment) -> Iterator[Finding]:
+def region(deployment: Deployment) -> Finding:
     """Check that the Region exists, and that the account has opted in if it must."""
     name = deployment.settings.region
     command = f"aws ec2 describe-regions --all-regions --region {_ALWAYS_ENABLED}"
@@ -78,11 +72,10 @@ def region(deployment: Deployment) -> Iterator[Finding]:
     statuses = {each["RegionName"]: each["OptInStatus"] for each in regions}
     if name not in statuses:
         hint = f"change `region` in config/{deployment.environment}.yaml"
-        yield Finding(CheckStatus.FAIL, f"there is no Region {name}", hint, command)
-    elif statuses[name] == "not-opted-in":
-        yield Finding(CheckStatus.FAIL, f"{name} is not enabled in this account (not-opted-in)", _enable(name), command)
-    else:
-        yield Finding(CheckStatus.PASS, f"{name} is enabled ({statuses[name]})", command=command)
+        return Finding(FAIL, f"there is no Region {name}", hint, command)
+    if statuses[name] == "not-opted-in":
+        return Finding(FAIL, f"{name} is not enabled in this account (not-opted-in)", _enable(name), command)
+    return Finding(PASS, f"{name} is enabled ({statuses[name]})", command=command)
 
 
 @check(
@@ -97,60 +90,39 @@ def region(deployment: Deployment) -> Iterator[Finding]:
         Permission("ssm:GetParameter", f"arn:aws:ssm:*:*:parameter{bootstrap.VERSION_PARAMETERS}"),
     ),
 )
-def cdk_bootstrap(deployment: Deployment) -> Iterator[Finding]:
+def cdk_bootstrap(deployment: Deployment) -> Finding:
     """Check the version, the bucket and the bucket's key of the CDK's bootstrap stack."""
-    where, settings = deployment.settings.region, deployment.settings.bootstrap
+    region_name, settings = deployment.settings.region, deployment.settings.bootstrap
     parameter = bootstrap.version_parameter(settings)
-    stored = find(deployment, "ssm", "get_parameter", Name=parameter)
-    version, newest = int(stored["Parameter"]["Value"]) if stored else None, bootstrap.newest_version()
-    bucket = bootstrap.assets_bucket(settings, _identity(deployment)["Account"], where)
-    own = deployment.account.ask("s3", "list_buckets", Prefix=bucket)["Buckets"]
     command = deployment.command("ssm", "get-parameter", "--name", parameter)
     hint = f"`make bootstrap ENV={deployment.environment}`"
-    if version is None:
-        yield Finding(CheckStatus.FAIL, f"{where} is not bootstrapped: no {parameter}", hint, command)
-    elif version < bootstrap.OLDEST_VERSION:
+    stored = find(deployment, "ssm", "get_parameter", Name=parameter)
+    if stored is None:
+        return Finding(FAIL, f"{region_name} is not bootstrapped: no {parameter}", hint, command)
+    version, newest = int(stored["Parameter"]["Value"]), bootstrap.newest_version()
+    if version < bootstrap.OLDEST_VERSION:
         sentence = f"bootstrap version {version}; allowed: {bootstrap.OLDEST_VERSION} or newer"
-        yield Finding(CheckStatus.FAIL, sentence, hint, command)
-    elif bucket not in [each["Name"] for each in own]:
+        return Finding(FAIL, sentence, hint, command)
+    bucket = bootstrap.assets_bucket(settings, _identity(deployment)["Account"], region_name)
+    own = deployment.account.ask("s3", "list_buckets", Prefix=bucket)["Buckets"]
+    if bucket not in [each["Name"] for each in own]:
         command = deployment.command("s3api", "list-buckets", "--prefix", bucket)
-        yield Finding(CheckStatus.FAIL, f"bootstrapped, but the account has no bucket {bucket}", hint, command)
-    elif (key := _customer_key(deployment, bucket)) != settings.kms_key_arn:
+        return Finding(FAIL, f"bootstrapped, but the account has no bucket {bucket}", hint, command)
+    key = _customer_key(deployment, bucket)
+    if key != settings.kms_key_arn:
         command = deployment.command("s3api", "get-bucket-encryption", "--bucket", bucket)
         sentence = f"{bucket} is encrypted by {key or 'a key of AWS'}; in the settings: {settings.kms_key_arn}"
         hint = f"name the bucket's key as `bootstrap.kms_key_arn`, or give it that of the settings: {hint}"
-        yield Finding(CheckStatus.FAIL, sentence, hint, command)
-    elif newest and version < newest:
+        return Finding(FAIL, sentence, hint, command)
+    if newest and version < newest:
         sentence = f"bootstrap version {version} is enough, but the CDK command line in use would deploy {newest}"
-        yield Finding(CheckStatus.WARN, sentence, hint, command)
-    else:
-        yield Finding(CheckStatus.PASS, f"bootstrap version {version}, bucket {bucket}", command=command)
+        return Finding(WARN, sentence, hint, command)
+    return Finding(PASS, f"bootstrap version {version}, bucket {bucket}", command=command)
 
 
 def _identity(deployment: Deployment) -> dict[str, str]:
     identity: dict[str, str] = deployment.account.ask("sts", "get_caller_identity")
     return identity
-
-
-def _about_unknown_key(deployment: Deployment, error: ClientError) -> Finding:
-    """Tell a wrong key from one that works in other Regions.
-
-    https://blog.leapp.cloud/how-to-fix-aws-invalidclienttokenid-the-security-token-included-in-the-request-is-invalid,
-    https://docs.aws.amazon.com/IAM/latest/UserGuide/id_credentials_temp_enable-regions.html
-    """
-    from botocore.exceptions import ClientError
-
-    name = deployment.settings.region
-    try:
-        account_id = deployment.account.client("sts", _ALWAYS_ENABLED).get_caller_identity()["Account"]
-    except ClientError as elsewhere:
-        if not is_unknown_key(elsewhere):
-            raise
-        return Finding(CheckStatus.FAIL, str(error), UNKNOWN_KEY, "aws configure list")
-    status = f"aws account get-region-opt-status --region-name {name} --region {_ALWAYS_ENABLED}"
-    hint = f"{_enable(name)}. If `{status}` says that it is, {NEW_SESSION}, but from a regional endpoint of STS"
-    sentence = f"the credentials are good in {_ALWAYS_ENABLED} (account {account_id}), but {name} does not know them"
-    return Finding(CheckStatus.FAIL, sentence, hint, status)
 
 
 def _enable(name: str) -> str:

@@ -12,6 +12,9 @@ from scripts.aws_errors import is_not_found
 if TYPE_CHECKING:
     from scripts.deployment import Deployment
 
+CREDENTIALS = "credentials"
+"""Id of the check without which no other can call AWS."""
+
 SECONDS = 20
 """How long a check may take, unless it says otherwise."""
 
@@ -28,6 +31,9 @@ class CheckStatus(StrEnum):
     """There is nothing to check in this deployment, or not yet."""
     UNKNOWN = "UNKNOWN"
     """The check could not be made: a permission is missing, or AWS did not answer."""
+
+
+PASS, WARN, FAIL, SKIP, UNKNOWN = CheckStatus
 
 
 @dataclass(frozen=True)
@@ -60,13 +66,15 @@ class Permission(NamedTuple):
     resource: str = "*"
 
 
+Findings = Iterable[Finding] | Finding | None
+"""What a check finds; None: there is nothing of its kind in the settings."""
+
+
 @dataclass(frozen=True)
 class Check:
     """A question to the account, or to this machine.
 
     Attributes:
-        id: Its name on the command line and in JSON.
-        title: Its subject, in a few words.
         prevents: What would happen later without it, in one sentence.
         permissions: All that it calls; none: it calls no AWS API, and needs no credentials.
         evaluate: Answers it. It may raise whatever botocore raises.
@@ -77,22 +85,14 @@ class Check:
     title: str
     prevents: str
     permissions: tuple[Permission, ...]
-    evaluate: Callable[[Deployment], Iterable[Finding]]
+    evaluate: Callable[[Deployment], Findings]
     seconds: float
 
 
 def check(
     check_id: str, title: str, *, prevents: str, calls: Iterable[str | Permission] = (), seconds: float = SECONDS
-) -> Callable[[Callable[[Deployment], Iterable[Finding]]], Check]:
-    """Make a check of a function that yields its findings; the arguments are the attributes of `Check`.
-
-    Args:
-        check_id: Its name on the command line and in JSON.
-        title: Its subject, in a few words.
-        prevents: What would happen later without it, in one sentence.
-        calls: The IAM actions that it needs, such as ``ec2:DescribeVpcs``.
-        seconds: How long it may take.
-    """
+) -> Callable[[Callable[[Deployment], Findings]], Check]:
+    """Make a check of a function; the arguments are the attributes of `Check`, `calls` its permissions."""
     permissions = tuple(call if isinstance(call, Permission) else Permission(call) for call in calls)
     return lambda evaluate: Check(check_id, title, prevents, permissions, evaluate, seconds)
 

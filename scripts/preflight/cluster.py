@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from scripts.deployment import Deployment
-from scripts.preflight.check import CheckStatus, Finding, check
+from scripts.preflight.check import FAIL, PASS, SKIP, UNKNOWN, Finding, check
 from toolchain.cluster import ClusterRequest, cluster_request
 from toolchain.deployed import NOT_YET, DeployedResolver
 from toolchain.parallelcluster import DryRun, Message, ParallelCluster
@@ -76,7 +76,7 @@ def parallelcluster(deployment: Deployment) -> Iterator[Finding]:
     try:
         process = ParallelCluster({**os.environ, "AWS_RETRY_MODE": "adaptive"})
     except FileNotFoundError as error:
-        yield Finding(CheckStatus.UNKNOWN, str(error), f"`make preflight ENV={deployment.environment}` sets it up")
+        yield Finding(UNKNOWN, str(error), f"`make preflight ENV={deployment.environment}` sets it up")
         return
     with process:
         yield from _findings(deployment, process.create(request, strings=True), left_out)
@@ -130,7 +130,7 @@ def _too_early(deployment: Deployment) -> Finding:
         f"once `make deploy ENV={environment}` has made network and storage, the provider asks them in this account "
         "before it makes the cluster, and so does this check from then on"
     )
-    return Finding(CheckStatus.SKIP, "the subnets do not exist yet", hint)
+    return Finding(SKIP, "the subnets do not exist yet", hint)
 
 
 def _findings(deployment: Deployment, dry_run: DryRun, left_out: list[str]) -> Iterator[Finding]:
@@ -145,18 +145,18 @@ def _findings(deployment: Deployment, dry_run: DryRun, left_out: list[str]) -> I
             launches_denied = True
         elif message.level == "WARNING" and not judged.stops:
             sentence = f"WARNING: {message.text} ({judged.explanation})"
-            yield Finding(CheckStatus.PASS, sentence, subject=message.validator)
+            yield Finding(PASS, sentence, subject=message.validator)
         else:
             stopped = True
             yield _objection(deployment, message, judged.explanation if message.level == "WARNING" else "")
     if not stopped:
         version = deployment.settings.cluster.parallelcluster_version
         sentence = f"the validators of ParallelCluster {version} have no objection; left out is what the deployment "
-        yield Finding(CheckStatus.PASS, f"{sentence}brings: {', '.join(left_out)}")
+        yield Finding(PASS, f"{sentence}brings: {', '.join(left_out)}")
     if launches_denied:
         sentence = "EC2 was not asked to dry-run launches: that takes ec2:RunInstances, which is not read-only"
         hint = "leave it to the deployment, which asks with its own permissions"
-        yield Finding(CheckStatus.SKIP, sentence, hint, subject="launches")
+        yield Finding(SKIP, sentence, hint, subject="launches")
 
 
 def _launch_denied(message: Message) -> bool:
@@ -169,12 +169,12 @@ def _objection(deployment: Deployment, message: Message, explanation: str) -> Fi
     """Return why the deployment would fail; the explanation is that of a warning."""
     if _DENIED.search(message.text):
         hint = "grant what it names, or leave it to the deployment, which asks again"
-        return Finding(CheckStatus.UNKNOWN, message.text, hint, subject=message.validator)
+        return Finding(UNKNOWN, message.text, hint, subject=message.validator)
     hint = explanation or (
         "ParallelCluster would reject the cluster; if `make validate "
         f"ENV={deployment.environment}` does not say the same, fix the account, otherwise the settings"
     )
-    return Finding(CheckStatus.FAIL, f"{message.level}: {message.text}", hint, subject=message.validator)
+    return Finding(FAIL, f"{message.level}: {message.text}", hint, subject=message.validator)
 
 
 CHECKS = (parallelcluster,)

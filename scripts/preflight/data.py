@@ -10,13 +10,10 @@ from typing import Any
 from config.messages import dotted
 from scripts.aws_errors import is_denied
 from scripts.deployment import Deployment
-from scripts.preflight.check import CheckStatus, Finding, check, find
+from scripts.preflight.check import FAIL, PASS, UNKNOWN, WARN, Finding, check, find
 from ultracluster.domain.cluster_configuration import secret_arns
 
 _SERVICE_ROLE = "AWSServiceRoleForAmazonFSx"
-
-_KEY_STATES = {"Disabled": "enable-key", "PendingDeletion": "cancel-key-deletion"}
-"""What the AWS CLI does about a key that is not enabled; a key is disabled after its deletion was cancelled."""
 
 
 @check(
@@ -48,15 +45,14 @@ def _bucket(deployment: Deployment, bucket: str, path: str) -> Finding:
             raise
         reason = "it is another account's, or they lack s3:ListBucket"
         hint = f"check that `{path}` is the bucket that you mean; if so, allow s3:ListBucket on arn:aws:s3:::{bucket}"
-        return Finding(CheckStatus.UNKNOWN, f"{bucket} exists, but not for these credentials: {reason}", hint)
+        return Finding(UNKNOWN, f"{bucket} exists, but not for these credentials: {reason}", hint)
     if answer is None:
-        hint = f"change `{path}`, or `{deployment.command('s3', 'mb', f's3://{bucket}')}`"
-        return Finding(CheckStatus.FAIL, f"there is no bucket {bucket}", hint)
+        return Finding(FAIL, f"there is no bucket {bucket}", f"change `{path}`, or create it")
     region = answer["BucketRegion"]
     if region != deployment.settings.region:
         sentence = f"{bucket} is in {region}; allowed: {deployment.settings.region}, that of the file system"
-        return Finding(CheckStatus.FAIL, sentence, f"change `{path}`, or copy the data to a bucket there")
-    return Finding(CheckStatus.PASS, f"{bucket} is in {region} and can be reached")
+        return Finding(FAIL, sentence, f"change `{path}`, or copy the data to a bucket there")
+    return Finding(PASS, f"{bucket} is in {region} and can be reached")
 
 
 @check(
@@ -65,7 +61,7 @@ def _bucket(deployment: Deployment, bucket: str, path: str) -> Finding:
     prevents="FSx would reject the file system, or lose access to it.",
     calls=("kms:DescribeKey", "kms:GetKeyPolicy"),
 )
-def kms_key(deployment: Deployment) -> Iterator[Finding]:
+def kms_key(deployment: Deployment) -> Finding | None:
     """Check the key's state, kind and policy.
 
     https://docs.aws.amazon.com/fsx/latest/LustreGuide/encryption-at-rest.html,
@@ -73,24 +69,22 @@ def kms_key(deployment: Deployment) -> Iterator[Finding]:
     """
     arn = deployment.settings.storage.file_system.kms_key_arn
     if arn is None:
-        return
+        return None
     another = "change `storage.file_system.kms_key_arn`"
     command = deployment.command("kms", "describe-key", "--key-id", arn)
     answer = find(deployment, "kms", "describe_key", KeyId=arn)
     if answer is None:
-        yield Finding(CheckStatus.FAIL, f"there is no key {arn}", another, command)
-        return
+        return Finding(FAIL, f"there is no key {arn}", another, command)
     key = answer["KeyMetadata"]
     if (key["KeySpec"], key["KeyUsage"]) != ("SYMMETRIC_DEFAULT", "ENCRYPT_DECRYPT"):
         sentence = f"{arn} is of {key['KeySpec']} for {key['KeyUsage']}; allowed: SYMMETRIC_DEFAULT, ENCRYPT_DECRYPT"
-        yield Finding(CheckStatus.FAIL, sentence, another, command)
-    elif key["KeyState"] != "Enabled":
-        action = _KEY_STATES.get(key["KeyState"])
-        fix = f"`{deployment.command('kms', action, '--key-id', arn)}`" if action else "wait"
+        return Finding(FAIL, sentence, another, command)
+    if key["KeyState"] != "Enabled":
         sentence = f"{arn} is in the state {key['KeyState']}; allowed: Enabled"
-        yield Finding(CheckStatus.FAIL, sentence, f"{fix}, or {another}", command)
-    else:
-        yield _key_policy(deployment, arn)
+        return Finding(
+            FAIL, sentence, f"enable it (`aws kms enable-key`, `cancel-key-deletion`), or {another}", command
+        )
+    return _key_policy(deployment, arn)
 
 
 def _key_policy(deployment: Deployment, arn: str) -> Finding:
@@ -99,13 +93,11 @@ def _key_policy(deployment: Deployment, arn: str) -> Finding:
     command = deployment.command("kms", "get-key-policy", "--key-id", arn, "--policy-name", "default")
     account, fsx = arn.split(":")[4], f"fsx.{deployment.settings.region}.amazonaws.com"
     granting = [each for each in _listed(policy["Statement"]) if _allows(each, "kms:CreateGrant")]
-    if any(_is_of_account(each, account) for each in granting):
-        return Finding(CheckStatus.PASS, f"{arn} is enabled, and its policy leaves it to IAM who uses it", "", command)
-    if any(fsx in json.dumps(each.get("Condition", {})) for each in granting):
-        return Finding(CheckStatus.PASS, f"{arn} is enabled, and its policy lets {fsx} use it", "", command)
+    if any(_is_of_account(each, account) or fsx in json.dumps(each.get("Condition", {})) for each in granting):
+        return Finding(PASS, f"{arn} is enabled, and its policy allows FSx to use it", command=command)
     sentence = f"the policy of {arn} neither leaves it to the account's IAM who uses it nor names {fsx}"
     hint = f"let it allow kms:CreateGrant and kms:DescribeKey where kms:ViaService is {fsx}"
-    return Finding(CheckStatus.WARN, sentence, hint, command)
+    return Finding(WARN, sentence, hint, command)
 
 
 def _is_of_account(statement: dict[str, Any], account: str) -> bool:
@@ -131,18 +123,18 @@ def secrets(deployment: Deployment) -> Iterator[Finding]:
 def _secret(deployment: Deployment, arn: str, path: str) -> Finding:
     region, another = deployment.settings.region, f"change `{path}`"
     if arn.split(":")[2:4] != ["secretsmanager", region]:
-        return Finding(CheckStatus.FAIL, f"got {arn}; allowed: a secret of Secrets Manager in {region}", another)
+        return Finding(FAIL, f"got {arn}; allowed: a secret of Secrets Manager in {region}", another)
     secret = find(deployment, "secretsmanager", "describe_secret", SecretId=arn)
     if secret is None:
-        return Finding(CheckStatus.FAIL, f"there is no secret {arn}", another)
+        return Finding(FAIL, f"there is no secret {arn}", another)
     if "DeletedDate" in secret:
         hint = f"`{deployment.command('secretsmanager', 'restore-secret', '--secret-id', arn)}`, or {another}"
-        return Finding(CheckStatus.FAIL, f"{arn} is scheduled for deletion on {secret['DeletedDate']:%Y-%m-%d}", hint)
+        return Finding(FAIL, f"{arn} is scheduled for deletion on {secret['DeletedDate']:%Y-%m-%d}", hint)
     of_policy = _secret_policy(deployment, arn, path)
     if key := secret.get("KmsKeyId"):
         allowing = f"let {key} allow kms:Decrypt to whoever reads it, or encrypt the secret with aws/secretsmanager"
         sentence = f"{of_policy.sentence}; reading it also takes kms:Decrypt on {key}"
-        return Finding(CheckStatus.WARN, sentence, "; ".join(filter(None, (of_policy.hint, allowing))))
+        return Finding(WARN, sentence, "; ".join(filter(None, (of_policy.hint, allowing))))
     return of_policy
 
 
@@ -155,10 +147,10 @@ def _secret_policy(deployment: Deployment, arn: str, path: str) -> Finding:
     document = deployment.account.ask("secretsmanager", "get_resource_policy", SecretId=arn).get("ResourcePolicy")
     if document and any(each["Effect"] == "Deny" for each in _listed(json.loads(document)["Statement"])):
         hint = "check that it denies nothing to the provider and the head node"
-        return Finding(CheckStatus.WARN, f"the policy of {arn} denies something", hint)
+        return Finding(WARN, f"the policy of {arn} denies something", hint)
     verb = "read" if path.endswith("MungeKeySecretArn") else "describe"
     sentence = f"{arn} exists; the role of the head node may read it, that of the provider may {verb} it"
-    return Finding(CheckStatus.PASS, sentence)
+    return Finding(PASS, sentence)
 
 
 def _listed(value: Any) -> list[Any]:
@@ -176,18 +168,17 @@ def _allows(statement: dict[str, Any], action: str) -> bool:
     prevents="The first file system of the account would fail if the deployer may not create the role.",
     calls=("iam:GetRole",),
 )
-def fsx_service_role(deployment: Deployment) -> Iterator[Finding]:
+def fsx_service_role(deployment: Deployment) -> Finding:
     """Find the role with which FSx makes its network interfaces, and which it creates itself with its first use.
 
     https://docs.aws.amazon.com/fsx/latest/LustreGuide/using-service-linked-roles.html
     """
     command = deployment.command("iam", "get-role", "--role-name", _SERVICE_ROLE)
     if find(deployment, "iam", "get_role", RoleName=_SERVICE_ROLE):
-        yield Finding(CheckStatus.PASS, f"{_SERVICE_ROLE} exists", "", command)
-        return
+        return Finding(PASS, f"{_SERVICE_ROLE} exists", command=command)
     words = ("iam", "create-service-linked-role", "--aws-service-name", "fsx.amazonaws.com")
     sentence = f"there is no {_SERVICE_ROLE} yet; FSx creates it if the deployer has iam:CreateServiceLinkedRole"
-    yield Finding(CheckStatus.WARN, sentence, f"`{deployment.command(*words)}`", command)
+    return Finding(WARN, sentence, f"`{deployment.command(*words)}`", command)
 
 
 CHECKS = (data_bucket, kms_key, secrets, fsx_service_role)

@@ -8,7 +8,7 @@ from typing import Any
 from config.sections import ClusterSettings
 from scripts.aws_errors import code_of, is_denied, is_not_found
 from scripts.deployment import Account, Deployment
-from scripts.preflight.check import CheckStatus, Finding, check, find
+from scripts.preflight.check import FAIL, PASS, WARN, Finding, check, find
 
 NAME_PARTS: Mapping[str, str] = {
     "alinux2023": "amzn2023-hvm",
@@ -34,21 +34,19 @@ https://github.com/aws/aws-parallelcluster/blob/develop/cloudformation/custom_re
     prevents="ParallelCluster would find no image, and reject the cluster.",
     calls=("ec2:DescribeImages",),
 )
-def official_image(deployment: Deployment) -> Iterator[Finding]:
+def official_image(deployment: Deployment) -> Finding | None:
     """Find the image that ParallelCluster takes."""
     cluster = deployment.settings.cluster
     if cluster.custom_ami:
-        return
+        return None
     name = official_name(cluster)
     newest = newest_official_image(deployment.account, cluster)
     words = ("--owners", "amazon", "--include-deprecated", "--filters", f"Name=name,Values={name}")
     command = deployment.command("ec2", "describe-images", *words)
     if newest:
-        yield Finding(CheckStatus.PASS, f"{newest['ImageId']}, {newest['Name']}", command=command)
-    else:
-        sentence = f"Amazon has no image {name} in {deployment.settings.region}"
-        hint = f"change `cluster.os`, or name an image of your own in `cluster.custom_ami` ({_file(deployment)})"
-        yield Finding(CheckStatus.FAIL, sentence, hint, command)
+        return Finding(PASS, f"{newest['ImageId']}, {newest['Name']}", command=command)
+    hint = f"change `cluster.os`, or name an image of your own in `cluster.custom_ami` ({_file(deployment)})"
+    return Finding(FAIL, f"Amazon has no image {name} in {deployment.settings.region}", hint, command)
 
 
 @check(
@@ -67,18 +65,14 @@ def custom_image(deployment: Deployment) -> Iterator[Finding]:
     if answer is None or not answer["Images"]:
         sentence = f"this account sees no image {image_id} in {deployment.settings.region}"
         hint = f"change `cluster.custom_ami` in {_file(deployment)}, or have the image copied or shared there"
-        yield Finding(CheckStatus.FAIL, sentence, hint, command)
+        yield Finding(FAIL, sentence, hint, command)
         return
     [image] = answer["Images"]
-    problems = [each.of(each.subject, command) for each in _problems(deployment, image)]
-    fits = Finding(CheckStatus.PASS, f"{image_id} ({image['Name']}) fits version, OS and volumes", command=command)
-    yield from problems or [fits]
-    wanted = deployment.settings.cluster.neuron_sdk
-    for tag in image.get("Tags", []):
-        if tag["Key"] == SDK_TAG and tag["Value"] != wanted:
-            sentence = f"the image has the Neuron SDK {tag['Value']}, so each node installs {wanted} when it starts"
-            hint = f"make another: `make image ENV={deployment.environment}`"
-            yield Finding(CheckStatus.WARN, sentence, hint, command, "neuron-sdk")
+    problems = list(_problems(deployment, image))
+    if not any(each.status is FAIL for each in problems):
+        problems.append(Finding(PASS, f"{image_id} ({image['Name']}) fits version, OS and volumes"))
+    for each in problems:
+        yield each.of(each.subject, command)
 
 
 @check(
@@ -110,9 +104,9 @@ def provider_template(deployment: Deployment) -> Iterator[Finding]:
                 raise
             sentence = f"AWS has not published s3://{bucket}/{key} (S3 answers {code_of(error)})"
             hint = f"ParallelCluster {version} cannot be deployed in {region}: change `region` in {_file(deployment)}"
-            yield Finding(CheckStatus.FAIL, sentence, hint, command, subject)
+            yield Finding(FAIL, sentence, hint, command, subject)
         else:
-            yield Finding(CheckStatus.PASS, f"s3://{bucket}/{key} exists", command=command, subject=subject)
+            yield Finding(PASS, f"s3://{bucket}/{key} exists", command=command, subject=subject)
 
 
 def official_name(cluster: ClusterSettings) -> str:
@@ -128,43 +122,37 @@ def newest_official_image(account: Account, cluster: ClusterSettings) -> Mapping
 
 
 def _problems(deployment: Deployment, image: Mapping[str, Any]) -> Iterator[Finding]:
-    """Yield why ParallelCluster could not use the image.
+    """Yield why ParallelCluster could not use the image, or would not find its software in it.
 
     Sources: aws-parallelcluster 3.16.1, validators/cluster_validators.py (CustomAmiTagValidator,
     RootVolumeSizeValidator) and validators/ec2_validators.py (AmiOsCompatibleValidator).
     """
-    cluster, file = deployment.settings.cluster, _file(deployment)
+    cluster = deployment.settings.cluster
     tags = {each["Key"]: each["Value"] for each in image.get("Tags", [])}
-    build = f"`pcluster build-image` of ParallelCluster {cluster.parallelcluster_version}"
+    build = f"build one for {cluster.os} and {_ARCHITECTURE} with `make image ENV={deployment.environment}`"
     if image["State"] != "available":
-        sentence = f"the image is {image['State']}; allowed: available"
-        yield Finding(CheckStatus.FAIL, sentence, "wait until it is, or name another", subject="state")
+        yield Finding(FAIL, f"the image is {image['State']}; allowed: available", "wait until it is", subject="state")
     if image["Architecture"] != _ARCHITECTURE:
         sentence = f"the image is for {image['Architecture']}; allowed: {_ARCHITECTURE}"
-        hint = f"build one from an {_ARCHITECTURE} image, with {build}"
-        yield Finding(CheckStatus.FAIL, sentence, hint, subject="architecture")
-    for name, wanted in (
-        ("version", cluster.parallelcluster_version),
-        ("build_status", "available"),
-        ("os", cluster.os),
-    ):
-        key = f"parallelcluster:{name}"
-        if key not in tags:
-            words = ("--resources", image["ImageId"], "--tags", f"Key={key},Value={wanted}")
-            tag = deployment.command("ec2", "create-tags", *words)
-            sentence = f"the image has no tag {key}, and ParallelCluster would reject it"
-            hint = f"if it is a copy of an image that {build} made for {cluster.os}: `{tag}`; else build one"
-            yield Finding(CheckStatus.FAIL, sentence, hint, subject=name)
-        elif tags[key] != wanted:
-            sentence = f"the image has {key} {tags[key]}; allowed: {wanted}"
-            hint = f"build one for {cluster.os} with {build}, and name it in `cluster.custom_ami`"
-            yield Finding(CheckStatus.FAIL, sentence, hint, subject=name)
+        yield Finding(FAIL, sentence, build, subject="architecture")
+    wanted_tags = {"version": cluster.parallelcluster_version, "build_status": "available", "os": cluster.os}
+    for name, wanted in wanted_tags.items():
+        value = tags.get(f"parallelcluster:{name}", "missing")
+        if value != wanted:
+            hint = f"{build}; tag it yourself if it is a copy of such an image that lost its tags"
+            yield Finding(
+                FAIL, f"parallelcluster:{name} of the image is {value}; allowed: {wanted}", hint, subject=name
+            )
     size = _root_volume_gib(image)
     volumes = {f"cluster.queues[{i}].root_volume_gib": queue.root_volume_gib for i, queue in enumerate(cluster.queues)}
     for path, gib in {"cluster.head_node.root_volume_gib": cluster.head_node.root_volume_gib, **volumes}.items():
         if gib is not None and gib < size:
             sentence = f"{path} is {gib}; allowed: {size}, the size of the image, or more"
-            yield Finding(CheckStatus.FAIL, sentence, f"change it in {file}", subject=path)
+            yield Finding(FAIL, sentence, f"change it in {_file(deployment)}", subject=path)
+    sdk = tags.get(SDK_TAG, cluster.neuron_sdk)
+    if sdk != cluster.neuron_sdk:
+        sentence = f"the image has the Neuron SDK {sdk}, so each node installs {cluster.neuron_sdk} when it starts"
+        yield Finding(WARN, sentence, build, subject="neuron-sdk")
 
 
 def _root_volume_gib(image: Mapping[str, Any]) -> int:

@@ -21,13 +21,7 @@ FAILURES: Mapping[FailOn, tuple[CheckStatus, ...]] = {
 
 
 class CheckResult(Document):
-    """A finding, with the check that found it.
-
-    Attributes:
-        check: Id of the check.
-        subject: See `Finding`, as for the next four.
-        seconds: How long the check took.
-    """
+    """A finding, with the check that made it and the seconds that this took."""
 
     check: str
     subject: str
@@ -48,10 +42,8 @@ class PreflightReport(Document):
     """The results of a run.
 
     Attributes:
-        environment: The configuration.
         account: The account that was asked; None: not known.
         results: In the order of the checks.
-        fail_on: What makes the run fail.
         endpoint: What was called instead of AWS's own endpoints; None: nothing.
         elapsed: Seconds that the run took.
     """

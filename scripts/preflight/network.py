@@ -9,7 +9,7 @@ from typing import Any
 from scripts.deployment import Deployment
 from scripts.estimate.sizes import fleet, others
 from scripts.estimate.sizes import subnets as planned_subnets
-from scripts.preflight.check import CheckStatus, Finding, check
+from scripts.preflight.check import FAIL, PASS, SKIP, WARN, Finding, check
 from ultracluster.domain.instance_types import network_cards
 
 _DNS_ATTRIBUTES = {"enableDnsSupport": "--enable-dns-support", "enableDnsHostnames": "--enable-dns-hostnames"}
@@ -40,7 +40,7 @@ class ExistingSubnet:
     @property
     def missing(self) -> Finding:
         """The finding of checks that have nothing to check, because it does not exist."""
-        return Finding(CheckStatus.SKIP, f"there is no {self.id} to check: see subnets", subject=self.label)
+        return Finding(SKIP, f"there is no {self.id} to check: see subnets", subject=self.label)
 
 
 Judge = Callable[[Deployment, ExistingSubnet, dict[str, Any]], Finding]
@@ -85,26 +85,21 @@ def vpc(deployment: Deployment) -> Iterator[Finding]:
     listed = deployment.account.list("ec2", "describe_vpcs", Filters=[{"Name": "vpc-id", "Values": [vpc_id]}])
     if not listed:
         sentence = f"{deployment.settings.region} has no VPC {vpc_id}, or it is another account's"
-        yield Finding(CheckStatus.FAIL, sentence, "change `network.existing.vpc_id`", command)
+        yield Finding(FAIL, sentence, "change `network.existing.vpc_id`", command)
         return
-    blocks = [each["CidrBlock"] for each in listed[0]["CidrBlockAssociationSet"]]
-    problems = list(_dns_problems(deployment, vpc_id))
-    if network.cidr not in blocks:
-        sentence = f"{vpc_id} has {', '.join(blocks)}; in the settings: {network.cidr}"
-        problems.append(Finding(CheckStatus.FAIL, sentence, "change `network.cidr`", command, "cidr"))
-    healthy = Finding(CheckStatus.PASS, f"{vpc_id} has {network.cidr}, DNS support and hostnames", "", command)
-    yield from problems or [healthy]
-
-
-def _dns_problems(deployment: Deployment, vpc_id: str) -> Iterator[Finding]:
+    problems = []
     for attribute, option in _DNS_ATTRIBUTES.items():
         answer = deployment.account.ask("ec2", "describe_vpc_attribute", VpcId=vpc_id, Attribute=attribute)
         if not answer[attribute[0].upper() + attribute[1:]]["Value"]:
             hint = f"`{deployment.command('ec2', 'modify-vpc-attribute', '--vpc-id', vpc_id, option)}`"
             words = ("ec2", "describe-vpc-attribute", "--vpc-id", vpc_id, "--attribute", attribute)
-            yield Finding(
-                CheckStatus.FAIL, f"{attribute} of {vpc_id} is off", hint, deployment.command(*words), attribute
-            )
+            off = Finding(FAIL, f"{attribute} of {vpc_id} is off", hint, deployment.command(*words), attribute)
+            problems.append(off)
+    blocks = [each["CidrBlock"] for each in listed[0]["CidrBlockAssociationSet"]]
+    if network.cidr not in blocks:
+        sentence = f"{vpc_id} has {', '.join(blocks)}; in the settings: {network.cidr}"
+        problems.append(Finding(FAIL, sentence, "change `network.cidr`", command, "cidr"))
+    yield from problems or [Finding(PASS, f"{vpc_id} has {network.cidr}, DNS support and hostnames", "", command)]
 
 
 @check(
@@ -117,36 +112,32 @@ def subnets(deployment: Deployment) -> Iterator[Finding]:
     """Compare both subnets with the settings."""
     for subnet in existing_subnets(deployment):
         command = deployment.command("ec2", "describe-subnets", "--subnet-ids", subnet.id)
-        if subnet.described is None:
-            sentence = f"{deployment.settings.region} has no subnet {subnet.id}, or it is another account's"
-            hint = f"change `network.existing.{subnet.label}_subnet_id`"
-            yield Finding(CheckStatus.FAIL, sentence, hint, command, subnet.label)
-            continue
-        where = f"{subnet.id} is {subnet.cidr} in {subnet.described['VpcId']} and {deployment.settings.zone_id}"
-        for each in _problems(deployment, subnet, subnet.described) or [Finding(CheckStatus.PASS, where)]:
+        fits = Finding(PASS, f"{subnet.id} is {subnet.cidr} in the VPC and in {deployment.settings.zone_id}")
+        for each in list(_problems(deployment, subnet)) or [fits]:
             yield each.of(subnet.label, command)
 
 
-def _problems(deployment: Deployment, subnet: ExistingSubnet, described: dict[str, Any]) -> list[Finding]:
-    network, zone_id = deployment.settings.network, deployment.settings.zone_id
+def _problems(deployment: Deployment, subnet: ExistingSubnet) -> Iterator[Finding]:
+    network, zone_id, described = deployment.settings.network, deployment.settings.zone_id, subnet.described
     other = f"change `network.existing.{subnet.label}_subnet_id`"
+    if described is None:
+        sentence = f"{deployment.settings.region} has no subnet {subnet.id}, or it is another account's"
+        yield Finding(FAIL, sentence, other)
+        return
     vpc_id = network.existing.vpc_id if network.existing else ""
     wanted = (
-        ("VpcId", "in ", vpc_id, other),
-        ("CidrBlock", "", subnet.cidr, f"change `network.{subnet.label}_subnet_cidr`"),
-        ("AvailabilityZoneId", "in ", zone_id, f"{other}, or `zone_id`"),
+        ("VpcId", vpc_id, other),
+        ("CidrBlock", subnet.cidr, f"change `network.{subnet.label}_subnet_cidr`"),
+        ("AvailabilityZoneId", zone_id, f"{other}, or `zone_id`"),
     )
-    problems = [
-        Finding(CheckStatus.FAIL, f"{subnet.id} is {preposition}{described[key]}; in the settings: {value}", hint)
-        for key, preposition, value, hint in wanted
-        if described[key] != value
-    ]
+    for key, value, hint in wanted:
+        if described[key] != value:
+            yield Finding(FAIL, f"{key} of {subnet.id} is {described[key]}; in the settings: {value}", hint)
     if subnet.label == "private" and described["MapPublicIpOnLaunch"]:
-        problems.append(_with_public_addresses(deployment, subnet))
+        yield _with_public_addresses(deployment, subnet)
     if subnet.label == "public" and subnet.used and not described["MapPublicIpOnLaunch"]:
         sentence = f"{subnet.id} assigns no public addresses, without which nodes there do not reach the internet"
-        problems.append(Finding(CheckStatus.FAIL, sentence, _mapping(deployment, subnet, "--map-public-ip-on-launch")))
-    return problems
+        yield Finding(FAIL, sentence, _mapping(deployment, subnet, "--map-public-ip-on-launch"))
 
 
 def _with_public_addresses(deployment: Deployment, subnet: ExistingSubnet) -> Finding:
@@ -160,8 +151,8 @@ def _with_public_addresses(deployment: Deployment, subnet: ExistingSubnet) -> Fi
     several = sorted(each for each in types if network_cards(each) > 1)
     sentence = f"{subnet.id} assigns public addresses"
     if several:
-        return Finding(CheckStatus.FAIL, f"{sentence}, with which EC2 launches no {', '.join(several)}", hint)
-    return Finding(CheckStatus.WARN, f"{sentence}, which nodes do not need", hint)
+        return Finding(FAIL, f"{sentence}, with which EC2 launches no {', '.join(several)}", hint)
+    return Finding(WARN, f"{sentence}, which nodes do not need", hint)
 
 
 def _mapping(deployment: Deployment, subnet: ExistingSubnet, option: str) -> str:
@@ -190,11 +181,11 @@ def _free_addresses(deployment: Deployment, subnet: ExistingSubnet, described: d
     words = ("--subnet-ids", subnet.id, "--query", "Subnets[].AvailableIpAddressCount")
     command = deployment.command("ec2", "describe-subnets", *words)
     if free >= more:
-        return Finding(CheckStatus.PASS, sentence, "", command, subnet.label)
+        return Finding(PASS, sentence, "", command, subnet.label)
     hint = f"{more - free:,} too few: free some, name a larger subnet, or lower max_count"
     if subnet.label == "private" and settings.cluster.efa_interface_type == "efa":
         hint += "; with `cluster.efa_interface_type: efa-only` a node takes one address"
-    return Finding(CheckStatus.FAIL, sentence, hint, command, subnet.label)
+    return Finding(FAIL, sentence, hint, command, subnet.label)
 
 
 def _held(deployment: Deployment, subnet: ExistingSubnet) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -125,28 +125,27 @@ def unused_by_type(deployment: Deployment) -> Counter[str]:
 
     Capacity Blocks are left out, as in the quotas of on-demand instances.
     """
-    known = reservations(deployment)
-    free = {
-        key: each["AvailableInstanceCount"]
-        for key, each in known.items()
-        if each["State"] == "active" and not is_block(each)
+    settings = deployment.settings
+    active = {
+        key: each for key, each in reservations(deployment).items() if each["State"] == "active" and not is_block(each)
     }
-    targets = []
-    for group_arn, using in users(deployment.settings, "capacity_reservation_group_arn").items():
-        in_group = members(deployment, group_arn)
-        targets.append((in_group, with_named(deployment.settings, using, in_group)))
+    groups = users(settings, "capacity_reservation_group_arn").items()
+    targets = [(members(deployment, group_arn), using) for group_arn, using in groups]
+    targets = [(in_group, with_named(settings, using, in_group)) for in_group, using in targets]
     grouped = {key for in_group, _ in targets for key in in_group}
-    named = users(deployment.settings, "capacity_reservation_id").items()
+    named = users(settings, "capacity_reservation_id").items()
     targets += [([key], using) for key, using in named if key not in grouped]
+
+    unused = _free_by_type(active.values())
     for reservation_ids, using in targets:
+        free = _free_by_type(active[key] for key in reservation_ids if key in active)
         for instance_type, same_type in by_type(using).items():
-            wanted = still_to_launch(deployment, same_type, reservation_ids)
-            for key in free.keys() & set(reservation_ids):
-                if known[key]["InstanceType"] == instance_type:
-                    taken = min(wanted, free[key])
-                    free[key] -= taken
-                    wanted -= taken
-    unused: Counter[str] = Counter()
-    for key, count in free.items():
-        unused[known[key]["InstanceType"]] += count
-    return unused
+            unused[instance_type] -= min(free[instance_type], still_to_launch(deployment, same_type, reservation_ids))
+    return +unused
+
+
+def _free_by_type(listed: Iterable[Mapping[str, Any]]) -> Counter[str]:
+    free: Counter[str] = Counter()
+    for each in listed:
+        free[each["InstanceType"]] += each["AvailableInstanceCount"]
+    return free

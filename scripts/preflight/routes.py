@@ -9,7 +9,7 @@ from typing import Any
 from config.sections import PARALLELCLUSTER_ENDPOINTS
 from scripts.deployment import Deployment
 from scripts.estimate.sizes import others
-from scripts.preflight.check import CheckStatus, Finding, check
+from scripts.preflight.check import FAIL, PASS, WARN, Finding, check
 from scripts.preflight.network import ExistingSubnet, existing_subnets, judge_subnets
 from ultracluster.domain import addresses
 
@@ -75,27 +75,23 @@ def _default_route(table: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _target(route: dict[str, Any]) -> str:
-    target: str = next(route[each] for each in _ROUTE_TARGETS if each in route)
-    return target
+    return str(next(route[each] for each in _ROUTE_TARGETS if each in route))
 
 
 def _along(deployment: Deployment, subnet: ExistingSubnet, route: dict[str, Any]) -> Finding:
     """Judge the target of a default route; a black hole is a route whose target no longer exists."""
-    target = _target(route)
-    right = _RIGHT_TARGETS[subnet.label]
+    target, right = _target(route), _RIGHT_TARGETS[subnet.label]
     other = f"let its route to {_ANYWHERE} lead to {right}"
     if route["State"] == "blackhole":
-        return Finding(CheckStatus.FAIL, f"leads to {target}, which no longer exists (blackhole)", other)
+        return Finding(FAIL, f"leads to {target}, which no longer exists (blackhole)", other)
     if target.startswith("nat-") and subnet.label == "private":
         return _through_nat_gateway(deployment, target)
     if target.startswith("igw-"):
         if subnet.label == "public":
-            return Finding(CheckStatus.PASS, f"leads to the internet gateway {target}")
-        return Finding(
-            CheckStatus.FAIL, f"leads to the internet gateway {target}, which serves public addresses only", other
-        )
+            return Finding(PASS, f"leads to the internet gateway {target}")
+        return Finding(FAIL, f"leads to the internet gateway {target}, which serves public addresses only", other)
     sentence = f"leads to {target}; whether that leads to the internet cannot be seen from here"
-    return Finding(CheckStatus.WARN, sentence, f"check that it does; known to work is {right}")
+    return Finding(WARN, sentence, f"check that it does; known to work is {right}")
 
 
 def _through_nat_gateway(deployment: Deployment, gateway_id: str) -> Finding:
@@ -107,27 +103,20 @@ def _through_nat_gateway(deployment: Deployment, gateway_id: str) -> Finding:
     [gateway] = deployment.account.list("ec2", "describe_nat_gateways", NatGatewayIds=[gateway_id])
     if gateway["State"] != "available":
         sentence = f"leads to the NAT gateway {gateway_id}, which is {gateway['State']}; allowed: available"
-        return Finding(CheckStatus.FAIL, sentence, "wait if it is pending; otherwise route to another one")
+        return Finding(FAIL, sentence, "wait if it is pending; otherwise route to another one")
     table = _route_table(deployment, gateway["VpcId"], gateway["SubnetId"])
     route = _default_route(table)
-    onward = _target(route) if route and route["State"] == "active" else None
-    where = f"{table['RouteTableId']} of its subnet {gateway['SubnetId']}"
-    if gateway["ConnectivityType"] != "public":
-        sentence = f"leads to the private NAT gateway {gateway_id}"
-        if onward is None or onward.startswith("igw-"):
-            hint = f"let the route to {_ANYWHERE} lead to {_RIGHT_TARGETS['private']} that is a public one"
-            return Finding(CheckStatus.FAIL, f"{sentence}, which has no way to the internet by {where}", hint)
-        return Finding(
-            CheckStatus.WARN, f"{sentence}, and {where} to {onward}", f"check that {onward} leads to the internet"
-        )
-    if onward is None or not onward.startswith("igw-"):
-        sentence = f"leads to the NAT gateway {gateway_id}, but {where} leads to {onward or 'nothing'}"
-        return Finding(
-            CheckStatus.FAIL, sentence, f"let the route of {where} to {_ANYWHERE} lead to {_RIGHT_TARGETS['public']}"
-        )
-    return Finding(
-        CheckStatus.PASS, f"leads to the NAT gateway {gateway_id}, which is available, and from there to {onward}"
+    onward = _target(route) if route and route["State"] == "active" else "nothing"
+    sentence = (
+        f"leads to the {gateway['ConnectivityType']} NAT gateway {gateway_id}, and {table['RouteTableId']} of its "
+        f"subnet {gateway['SubnetId']} to {onward}"
     )
+    is_public, is_internet = gateway["ConnectivityType"] == "public", onward.startswith("igw-")
+    if is_public and is_internet:
+        return Finding(PASS, sentence)
+    if is_public or is_internet or onward == "nothing":
+        return Finding(FAIL, sentence, f"use a public NAT gateway whose subnet leads to {_RIGHT_TARGETS['public']}")
+    return Finding(WARN, sentence, f"check that {onward} leads to the internet")
 
 
 def _without_route(deployment: Deployment, subnet: ExistingSubnet, vpc_id: str, table_id: str) -> Finding:
@@ -138,7 +127,7 @@ def _without_route(deployment: Deployment, subnet: ExistingSubnet, vpc_id: str, 
     """
     right = _RIGHT_TARGETS[subnet.label]
     if subnet.label == "public":
-        return Finding(CheckStatus.FAIL, f"has no route to {_ANYWHERE}", f"add one to {right}")
+        return Finding(FAIL, f"has no route to {_ANYWHERE}", f"add one to {right}")
     standing = others(deployment.settings, public=False)
     needed = {*PARALLELCLUSTER_ENDPOINTS, "s3", "dynamodb"}
     if standing.head_nodes or standing.login_nodes:
@@ -149,9 +138,9 @@ def _without_route(deployment: Deployment, subnet: ExistingSubnet, vpc_id: str, 
         needed.add("monitoring")
     if missing := sorted(needed - _services(deployment, vpc_id, table_id)):
         sentence = f"has no route to {_ANYWHERE}, nor are there endpoints for {', '.join(missing)}"
-        return Finding(CheckStatus.FAIL, sentence, f"add a route to {right}, or those endpoints")
+        return Finding(FAIL, sentence, f"add a route to {right}, or those endpoints")
     sentence = f"has no route to {_ANYWHERE}; there are the endpoints that ParallelCluster needs, and nothing else"
-    return Finding(CheckStatus.WARN, sentence, "check that all software comes with the image or from S3")
+    return Finding(WARN, sentence, "check that all software comes with the image or from S3")
 
 
 def _services(deployment: Deployment, vpc_id: str, table_id: str) -> set[str]:
@@ -181,28 +170,26 @@ def private_head_node(deployment: Deployment) -> Iterator[Finding]:
     if block is not None and not block.is_private:
         sentence = f"{block} may reach port 22, but the head node has no public address"
         hint = "`cluster.head_node.ssh_cidr`: the private block of a VPN or peered network, or null"
-        yield Finding(CheckStatus.WARN, sentence, hint, subject="ssh")
+        yield Finding(WARN, sentence, hint, subject="ssh")
     if deployment.settings.network.existing is None:
-        yield Finding(CheckStatus.PASS, "Session Manager reaches it through the NAT gateway of this deployment")
+        yield Finding(PASS, "Session Manager reaches it through the NAT gateway of this deployment")
         return
     _, subnet = existing_subnets(deployment)
-    if subnet.described is None:
-        yield subnet.missing
-        return
-    vpc_id = subnet.described["VpcId"]
+    yield _session_manager(deployment, subnet, subnet.described["VpcId"]) if subnet.described else subnet.missing
+
+
+def _session_manager(deployment: Deployment, subnet: ExistingSubnet, vpc_id: str) -> Finding:
     table = _route_table(deployment, vpc_id, subnet.id)
     command = deployment.command("ec2", "describe-vpc-endpoints", "--filters", f"Name=vpc-id,Values={vpc_id}")
     missing = sorted({"ssm", "ssmmessages"} - _services(deployment, vpc_id, table["RouteTableId"]))
     if not missing:
-        yield Finding(CheckStatus.PASS, "Session Manager reaches it by endpoints for ssm and ssmmessages", "", command)
-    elif _default_route(table):
-        yield Finding(CheckStatus.PASS, f"Session Manager reaches it by the default route of {subnet.id}, see routes")
-    else:
-        sentence = f"Session Manager does not reach {subnet.id}: no route to {_ANYWHERE}, no endpoint for"
-        hint = (
-            f"add a route to {_RIGHT_TARGETS['private']}, or endpoints with private DNS names for ssm and ssmmessages"
-        )
-        yield Finding(CheckStatus.FAIL, f"{sentence} {', '.join(missing)}", hint, command)
+        return Finding(PASS, "Session Manager reaches it by endpoints for ssm and ssmmessages", command=command)
+    if _default_route(table):
+        return Finding(PASS, f"Session Manager reaches it by the default route of {subnet.id}, see routes")
+    no_endpoint = f"no endpoint for {', '.join(missing)}"
+    sentence = f"Session Manager does not reach {subnet.id}: no route to {_ANYWHERE}, {no_endpoint}"
+    hint = f"add a route to {_RIGHT_TARGETS['private']}, or endpoints with private DNS names for ssm and ssmmessages"
+    return Finding(FAIL, sentence, hint, command)
 
 
 @check(
@@ -224,21 +211,13 @@ def _s3_gateway(deployment: Deployment, subnet: ExistingSubnet, described: dict[
     vpc_id = described["VpcId"]
     table_id = _route_table(deployment, vpc_id, subnet.id)["RouteTableId"]
     service = f"com.amazonaws.{deployment.settings.region}.s3"
-    gateways = {
-        each["VpcEndpointId"]: each["RouteTableIds"]
-        for each in _vpc_endpoints(deployment, vpc_id)
-        if (each["ServiceName"], each["VpcEndpointType"]) == (service, "Gateway")
-    }
     command = deployment.command("ec2", "describe-vpc-endpoints", "--filters", f"Name=vpc-id,Values={vpc_id}")
-    if here := [each for each, tables in gateways.items() if table_id in tables]:
-        return Finding(CheckStatus.PASS, f"{here[0]} serves {table_id} of {subnet.id}", "", command)
-    words = (
-        ("modify-vpc-endpoint", "--vpc-endpoint-id", next(iter(gateways)), "--add-route-table-ids", table_id)
-        if gateways
-        else ("create-vpc-endpoint", "--vpc-id", vpc_id, "--service-name", service, "--route-table-ids", table_id)
-    )
+    for each in _vpc_endpoints(deployment, vpc_id):
+        if each["ServiceName"] == service and table_id in each["RouteTableIds"]:
+            return Finding(PASS, f"{each['VpcEndpointId']} serves {table_id} of {subnet.id}", command=command)
+    words = ("create-vpc-endpoint", "--vpc-id", vpc_id, "--service-name", service, "--route-table-ids", table_id)
     sentence = f"no gateway endpoint for S3 serves {table_id} of {subnet.id}"
-    return Finding(CheckStatus.WARN, sentence, f"`{deployment.command('ec2', *words)}`, which is free", command)
+    return Finding(WARN, sentence, f"`{deployment.command('ec2', *words)}`, which is free", command)
 
 
 @check(
@@ -262,13 +241,13 @@ def _acl(deployment: Deployment, subnet: ExistingSubnet, _: dict[str, Any]) -> F
     narrow = [way for way, egress in (("in", False), ("out", True)) if not _passes_all(acl["Entries"], egress)]
     command = deployment.command("ec2", "describe-network-acls", "--network-acl-ids", acl_id)
     if not narrow:
-        return Finding(CheckStatus.PASS, f"{acl_id} of {subnet.id} lets all traffic pass", "", command, subnet.label)
+        return Finding(PASS, f"{acl_id} of {subnet.id} lets all traffic pass", "", command, subnet.label)
     sentence = f"{acl_id} of {subnet.id} does not let all traffic {' and '.join(narrow)}"
     hint = (
         "check that these pass: between the subnets all TCP (Lustre 988 and 1018-1023, NFS, Slurm, SSH); to the "
         "internet TCP 443, and from it answers to ports 1024-65535"
     )
-    return Finding(CheckStatus.WARN, sentence, hint, command, subnet.label)
+    return Finding(WARN, sentence, hint, command, subnet.label)
 
 
 def _passes_all(entries: Iterable[dict[str, Any]], egress: bool) -> bool:

@@ -6,10 +6,11 @@ import queue
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from scripts.aws_errors import code_of, credentials_hint, is_denied
-from scripts.preflight.check import Check, CheckStatus, Finding
+from scripts.preflight.check import CREDENTIALS, FAIL, SKIP, UNKNOWN, Check, Finding
 from scripts.preflight.model import CheckResult
 
 if TYPE_CHECKING:
@@ -18,25 +19,18 @@ if TYPE_CHECKING:
     from scripts.deployment import Deployment
 
 
-def run(
-    checks: Sequence[Check], deployment: Deployment, *, first: Check | None = None
-) -> Iterator[Sequence[CheckResult]]:
+def run(checks: Sequence[Check], deployment: Deployment) -> Iterator[Sequence[CheckResult]]:
     """Yield the results of each check as soon as it has them.
 
-    Args:
-        checks: The checks.
-        deployment: What they check.
-        first: If it is among them, it runs before the others; if it FAILs or is UNKNOWN, those that call AWS are
-            skipped.
+    The check of credentials runs before the others: if it FAILs or is UNKNOWN, those that call AWS are skipped.
     """
-    left = [each for each in checks if each is not first]
-    if first is not None and first in checks:
-        for results in _run_all([first], deployment):
-            yield results
-            if any(result.status in (CheckStatus.FAIL, CheckStatus.UNKNOWN) for result in results):
-                skipped = Finding(CheckStatus.SKIP, f"AWS cannot be called: see {first.id}")
-                yield from ([_result(each, skipped, 0)] for each in left if each.permissions)
-                left = [each for each in left if not each.permissions]
+    left = [each for each in checks if each.id != CREDENTIALS]
+    for results in _run_all([each for each in checks if each.id == CREDENTIALS], deployment):
+        yield results
+        if results[-1].status in (FAIL, UNKNOWN):
+            skipped = Finding(SKIP, f"AWS cannot be called: see {CREDENTIALS}")
+            yield from ([_result(each, skipped, 0)] for each in left if each.permissions)
+            left = [each for each in left if not each.permissions]
     yield from _run_all(left, deployment)
 
 
@@ -49,8 +43,7 @@ def _run_all(checks: Iterable[Check], deployment: Deployment) -> Iterator[Sequen
         return time.monotonic() - started
 
     def evaluate(each: Check) -> None:
-        found = findings(each, deployment)
-        answers.put([_result(each, finding, elapsed()) for finding in found])
+        answers.put([_result(each, finding, elapsed()) for finding in findings(each, deployment)])
 
     for each in waiting.values():
         threading.Thread(target=evaluate, args=(each,), daemon=True, name=each.id).start()
@@ -61,7 +54,7 @@ def _run_all(checks: Iterable[Check], deployment: Deployment) -> Iterator[Sequen
         except queue.Empty:
             for each in [each for each in waiting.values() if each.seconds <= elapsed()]:
                 del waiting[each.id]
-                late = Finding(CheckStatus.UNKNOWN, f"no answer within {each.seconds:g} s", "run it again")
+                late = Finding(UNKNOWN, f"no answer within {each.seconds:g} s", "run it again")
                 yield [_result(each, late, elapsed())]
         else:
             if waiting.pop(results[0].check, None):
@@ -72,43 +65,31 @@ def findings(each: Check, deployment: Deployment) -> Sequence[Finding]:
     """Return the findings of a check, at least one; an error that ends it is one, too."""
     from botocore.exceptions import BotoCoreError, ClientError
 
-    found = []
+    answers: list[Finding] = []
     try:
-        for finding in each.evaluate(deployment):
-            found.append(finding)  # one by one: what was found before an error stays
+        evaluated = each.evaluate(deployment) or ()
+        for finding in [evaluated] if isinstance(evaluated, Finding) else evaluated:
+            answers.append(finding)  # one by one: those before an error stay
     except ClientError as error:
-        found.append(_rejected(each, deployment, error))
+        answers.append(_rejected(each, deployment, error))
     except BotoCoreError as error:
-        found.append(Finding(CheckStatus.UNKNOWN, f"AWS could not be called: {error}", "run it again"))
+        answers.append(Finding(UNKNOWN, f"AWS could not be called: {error}", "run it again"))
     except Exception as error:  # one check that breaks down must not hide the others' answers
         reason = f"the check broke down: {type(error).__name__}: {error}"
-        found.append(Finding(CheckStatus.UNKNOWN, reason, "please report this"))
-    return found or [Finding(CheckStatus.SKIP, "nothing of this kind in these settings")]
+        answers.append(Finding(UNKNOWN, reason, "please report this"))
+    return answers or [Finding(SKIP, "nothing of this kind in these settings")]
 
 
 def _rejected(each: Check, deployment: Deployment, error: ClientError) -> Finding:
-    code = code_of(error)
-    rejected = f"{error.operation_name} was rejected"
     if is_denied(error):
         actions = ", ".join(permission.action for permission in each.permissions)
         command = f"python -m scripts preflight {deployment.environment} --print-policy"
         hint = f"the check needs {actions}; `{command}` prints what all of them need"
-        return Finding(CheckStatus.UNKNOWN, f"a permission is missing: {rejected} ({code})", hint)
-    reason = f"{rejected}: {code}: {error.response['Error'].get('Message', '')}"
-    if credentials_hint(error):
-        return Finding(
-            CheckStatus.UNKNOWN, reason, "renew the credentials, check this machine's clock, and run it again"
-        )
-    return Finding(CheckStatus.UNKNOWN, reason, "run it again")
+        rejected = f"a permission is missing: {error.operation_name} was rejected ({code_of(error)})"
+        return Finding(UNKNOWN, rejected, hint)
+    renew = "renew the credentials, check this machine's clock, and " if credentials_hint(error) else ""
+    return Finding(UNKNOWN, str(error), f"{renew}run it again")
 
 
-def _result(each: Check, found: Finding, seconds: float) -> CheckResult:
-    return CheckResult(
-        check=each.id,
-        subject=found.subject,
-        status=found.status,
-        sentence=found.sentence,
-        hint=found.hint,
-        command=found.command,
-        seconds=round(seconds, 2),
-    )
+def _result(each: Check, finding: Finding, seconds: float) -> CheckResult:
+    return CheckResult(check=each.id, seconds=round(seconds, 2), **asdict(finding))

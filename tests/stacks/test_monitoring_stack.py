@@ -110,7 +110,9 @@ def test_what_is_replaced_changes_the_template_so_that_its_id_is_read_again(
 
 
 def test_the_estimate_counts_the_alarms(deployment: Deployment) -> None:
-    [estimated] = [each.at_max for each in costs.parts(deployment.settings) if each.name.startswith("alarms of nodes")]
+    [estimated] = [
+        each.units.at_max_count for each in costs.parts(deployment.settings) if each.name.startswith("alarms of nodes")
+    ]
 
     assert estimated == len(alarms(deployment))
 

@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 from config.settings import Settings, load
 from emulator.aws import ACCOUNT
 from scripts.deployment import Account, Deployment
-from scripts.preflight.check import Check, CheckStatus, Finding
+from scripts.preflight.check import FAIL, PASS, SKIP, UNKNOWN, WARN, Check, CheckStatus, Finding
 from scripts.preflight.runner import findings
 from tests.configurations import CONFIG
 
@@ -25,8 +25,8 @@ RESERVATION, BLOCK = "cr-0123456789abcdef0", "cr-0fedcba9876543210"
 """Those that config/reserved.yaml names: 8 and 4 trn1.32xlarge."""
 GROUP = f"arn:aws:resource-groups:{REGION}:{ACCOUNT}:group/pool"
 ENVIRONMENT = "mine"
-_FAIL_OR_WARN = (CheckStatus.FAIL, CheckStatus.WARN)
-_ORDER = (CheckStatus.SKIP, CheckStatus.PASS, CheckStatus.UNKNOWN, CheckStatus.WARN, CheckStatus.FAIL)
+_FAIL_OR_WARN = (FAIL, WARN)
+_ORDER = (SKIP, PASS, UNKNOWN, WARN, FAIL)
 _ACTIONS = {
     "s3:GetBucketEncryption": "s3:GetEncryptionConfiguration",
     "s3:HeadBucket": "s3:ListBucket",

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
-from botocore.exceptions import EndpointConnectionError, TokenRetrievalError
 
 from config.settings import load
 from emulator.aws import ACCOUNT, EmulatedAws
@@ -17,7 +15,7 @@ from emulator.cdk import CommandLine
 from scripts.commands import bootstrap as command
 from scripts.deployment import Account, Deployment
 from scripts.preflight import access
-from scripts.preflight.check import CheckStatus
+from scripts.preflight.check import FAIL, PASS, UNKNOWN, WARN
 from scripts.preflight.runner import findings
 from tests.configurations import CONFIG
 from tests.scripts.preflight.accounts import KEY, REGION, Case, case, rejection
@@ -54,47 +52,32 @@ OWN: dict[str, Any] = {
     "list_buckets": {"Buckets": [{"Name": f"cdk-ml-team-assets-{ACCOUNT}-{REGION}"}]},
 }
 CASES = [
-    case(access.credentials, CheckStatus.PASS, f"::{ACCOUNT}:user/", f", of account {ACCOUNT}"),
-    case(access.credentials, CheckStatus.FAIL, "new session", get_caller_identity=rejection("ExpiredToken")),
-    case(access.credentials, CheckStatus.FAIL, "clock", get_caller_identity=rejection("SignatureDoesNotMatch")),
+    case(access.credentials, PASS, f"::{ACCOUNT}:user/", f", of account {ACCOUNT}"),
+    case(access.credentials, FAIL, "new session", get_caller_identity=rejection("ExpiredToken")),
+    case(access.credentials, UNKNOWN, get_caller_identity=rejection("Throttling")),
     case(
         access.credentials,
-        CheckStatus.FAIL,
-        "aws sso login",
-        get_caller_identity=TokenRetrievalError(provider="sso", error_msg="expired"),
-    ),
-    case(access.credentials, CheckStatus.UNKNOWN, get_caller_identity=rejection("Throttling")),
-    case(
-        access.credentials, CheckStatus.UNKNOWN, get_caller_identity=EndpointConnectionError(endpoint_url="https://sts")
-    ),
-    case(
-        access.credentials,
-        CheckStatus.FAIL,
-        f"the credentials are good in us-east-1 (account {ACCOUNT}), but {REGION} does not know them",
+        FAIL,
+        f"If it works in us-east-1: enable the Region: `aws account enable-region --region-name {REGION}`",
         get_caller_identity=rejection("InvalidClientTokenId"),
     ),
-    case(access.account, CheckStatus.PASS, ACCOUNT, "as in the settings"),
-    case(access.account, CheckStatus.PASS, "the settings name none", edit=lambda raw: raw.update(account=None)),
+    case(access.account, PASS, ACCOUNT, "as in the settings"),
+    case(access.account, PASS, "the settings name none", edit=lambda raw: raw.update(account=None)),
     case(
         access.account,
-        CheckStatus.FAIL,
+        FAIL,
         f"for account {ACCOUNT}; in the settings: 210987654321",
         edit=lambda raw: raw.update(account="210987654321"),
     ),
-    case(access.region, CheckStatus.PASS, "us-west-2 is enabled (opt-in-not-required)"),
-    case(access.cdk_bootstrap, CheckStatus.PASS, f"bootstrap version {NEWEST}, bucket cdk-hnb659fds-assets-{ACCOUNT}"),
+    case(access.region, PASS, "us-west-2 is enabled (opt-in-not-required)"),
+    case(access.cdk_bootstrap, PASS, f"bootstrap version {NEWEST}, bucket cdk-hnb659fds-assets-{ACCOUNT}"),
+    case(access.cdk_bootstrap, FAIL, "us-west-2 is not bootstrapped", get_parameter=rejection("ParameterNotFound")),
+    case(access.cdk_bootstrap, FAIL, "bootstrap version 5; allowed: 6 or newer", get_parameter=version(5)),
+    case(access.cdk_bootstrap, WARN, "bootstrap version 6 is enough", get_parameter=version(6)),
+    case(access.cdk_bootstrap, FAIL, "the account has no bucket", list_buckets={"Buckets": []}),
     case(
         access.cdk_bootstrap,
-        CheckStatus.FAIL,
-        "us-west-2 is not bootstrapped",
-        get_parameter=rejection("ParameterNotFound"),
-    ),
-    case(access.cdk_bootstrap, CheckStatus.FAIL, "bootstrap version 5; allowed: 6 or newer", get_parameter=version(5)),
-    case(access.cdk_bootstrap, CheckStatus.WARN, "bootstrap version 6 is enough", get_parameter=version(6)),
-    case(access.cdk_bootstrap, CheckStatus.FAIL, "the account has no bucket", list_buckets={"Buckets": []}),
-    case(
-        access.cdk_bootstrap,
-        CheckStatus.PASS,
+        PASS,
         f"cdk-ml-team-assets-{ACCOUNT}",
         **OWN,
         get_bucket_encryption=encrypted(KMSMasterKeyID="alias/own"),
@@ -102,7 +85,7 @@ CASES = [
     ),
     case(
         access.cdk_bootstrap,
-        CheckStatus.FAIL,
+        FAIL,
         f"is encrypted by a key of AWS; in the settings: {KEY}",
         **OWN,
         get_bucket_encryption=encrypted(KMSMasterKeyID="alias/aws/s3"),
@@ -125,42 +108,24 @@ def test_access(each: Case, account: Account) -> None:
 def test_a_region_that_cannot_be_used(region: str, zone_id: str, says: str, account: Account) -> None:
     settings = load(CONFIG / "trn1-16.yaml").model_copy(update={"region": region, "zone_id": zone_id})
     [found] = findings(access.region, Deployment("mine", settings))
-    assert (found.status, found.sentence) == (CheckStatus.FAIL, says)
-
-
-def test_a_key_that_no_region_knows(monkeypatch: pytest.MonkeyPatch) -> None:
-    def reject() -> None:
-        raise rejection("InvalidClientTokenId")
-
-    monkeypatch.setattr(Account, "client", lambda *_: SimpleNamespace(get_caller_identity=reject))
-    [found] = findings(access.credentials, Deployment("mine", load(CONFIG / "trn1-16.yaml")))
-    assert found.status is CheckStatus.FAIL
-    assert "deleted, inactive or mistyped" in found.hint
+    assert (found.status, found.sentence) == (FAIL, says)
 
 
 @pytest.mark.parametrize(
-    ("variables", "config", "hint"),
-    [
-        ({}, "", "aws configure"),
-        ({"AWS_ACCESS_KEY_ID": "AKIA"}, "", "access key and secret access key go together"),
-        ({"AWS_PROFILE": "nobody"}, "", "aws configure list-profiles"),
-        ({}, SSO_PROFILE, "aws sso login"),
-        ({}, "[default\n", "fix the file"),
-    ],
-    ids=["none", "half-a-key", "no-profile", "not-logged-in", "broken-file"],
+    ("config", "hint"), [("", "aws configure"), (SSO_PROFILE, "aws sso login")], ids=["none", "not-logged-in"]
 )
 def test_what_botocore_itself_finds_wrong(
-    variables: dict[str, str], config: str, hint: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    config: str, hint: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     (tmp_path / "config").write_text(config, encoding="utf-8")
     files = {"AWS_CONFIG_FILE": tmp_path / "config", "AWS_SHARED_CREDENTIALS_FILE": tmp_path / "none"}
     nowhere = {"AWS_EC2_METADATA_DISABLED": "true", "AWS_ENDPOINT_URL": "http://127.0.0.1:9", "HOME": tmp_path}
-    for name, value in {**nowhere, **files, **variables}.items():
+    for name, value in {**nowhere, **files}.items():
         monkeypatch.setenv(name, str(value))
     [found] = findings(access.credentials, Deployment("mine", load(CONFIG / "trn1-16.yaml")))
-    assert found.status is CheckStatus.FAIL
+    assert found.status is FAIL
     assert hint in found.hint
 
 
@@ -182,13 +147,8 @@ def test_what_the_cdk_itself_bootstraps(rehearsed_aws: EmulatedAws, monkeypatch:
     assert cdk.bootstrap(REGION) == 0
     cdk.close()
     [found] = findings(access.cdk_bootstrap, Deployment("mine", load(CONFIG / "trn1-16.yaml")))
-    assert found.status is CheckStatus.PASS
+    assert found.status is PASS
     assert f"version {NEWEST}," in found.sentence
-
-
-def test_without_the_cdk_nobody_knows_the_newest_bootstrap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(bootstrap, "TEMPLATE", tmp_path / "none.yaml")
-    assert bootstrap.newest_version() is None
 
 
 def test_make_bootstrap_passes_on_what_the_settings_name(

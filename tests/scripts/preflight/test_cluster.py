@@ -12,7 +12,7 @@ from emulator.inventory import inventory
 from scripts.deployment import Account, Deployment
 from scripts.preflight import cluster
 from scripts.preflight.catalog import policy
-from scripts.preflight.check import CheckStatus, Finding
+from scripts.preflight.check import FAIL, PASS, SKIP, UNKNOWN, CheckStatus, Finding
 from scripts.preflight.cluster import parallelcluster
 from scripts.preflight.runner import findings
 from tests.scripts.account import Operated
@@ -73,51 +73,37 @@ def ask(account: Account, configuration: dict[str, Any], monkeypatch: pytest.Mon
     return called
 
 
-def test_no_objection(ask: Any) -> None:
-    [found], [asked] = ask()
-    assert found.status is CheckStatus.PASS
+def test_no_objection_to_a_cluster_that_exists(ask: Any) -> None:
+    [found], [asked] = ask(describe_stacks=stacks(**{"trn1-16": {}}))
+    assert found.status is PASS
     assert found.sentence.endswith("have no objection; left out is what the deployment brings: node scripts")
-    assert asked.name == "trn1-16"
-
-
-def test_a_cluster_that_exists_is_submitted_under_a_free_name(ask: Any) -> None:
-    _, [asked] = ask(describe_stacks=stacks(**{"trn1-16": {}}))
-    assert asked.name == "preflight"
+    assert asked.name == "preflight", "a name that is free"
 
 
 def test_before_there_are_subnets_it_is_too_early(ask: Any, configuration: dict[str, Any]) -> None:
     configuration["HeadNode"]["Networking"]["SubnetId"] = NOT_YET
     [found], asked = ask()
-    assert (found.status, asked) == (CheckStatus.SKIP, [])
+    assert (found.status, asked) == (SKIP, [])
     assert "make deploy ENV=mine" in found.hint
 
 
 def test_a_request_that_fails_before_the_validators(ask: Any) -> None:
     [found], _ = ask(accepted=False, reason="no official ParallelCluster AMI")
-    assert (found.status, found.sentence) == (CheckStatus.FAIL, "ERROR: no official ParallelCluster AMI")
+    assert (found.status, found.sentence) == (FAIL, "ERROR: no official ParallelCluster AMI")
     assert "make validate ENV=mine" in found.hint
-
-
-def test_without_the_package(ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(_: object) -> None:
-        raise FileNotFoundError("no such environment")
-
-    monkeypatch.setattr(FakeParallelCluster, "__call__", lambda _, environment: missing(environment))
-    [found], _ = ask()
-    assert (found.status, found.hint) == (CheckStatus.UNKNOWN, "`make preflight ENV=mine` sets it up")
 
 
 @pytest.mark.parametrize(
     ("messages", "expected"),
     [
-        ([(LAUNCH, NOT_ALLOWED)], {("", CheckStatus.PASS), ("launches", CheckStatus.SKIP)}),
+        ([(LAUNCH, NOT_ALLOWED)], {("", PASS), ("launches", SKIP)}),
         (
             [(LAUNCH, NOT_ALLOWED), (LAUNCH, "User: u is not authorized to perform: ec2:DescribeImages")],
-            {(LAUNCH, CheckStatus.UNKNOWN), ("launches", CheckStatus.SKIP)},
+            {(LAUNCH, UNKNOWN), ("launches", SKIP)},
         ),
         (
             [("PasswordSecretArnValidator", "lack of permissions to describe the secret")],
-            {("PasswordSecretArnValidator", CheckStatus.UNKNOWN)},
+            {("PasswordSecretArnValidator", UNKNOWN)},
         ),
     ],
     ids=["launch", "launch-and-another", "another"],
@@ -138,11 +124,11 @@ def test_every_warning_is_told_once_with_what_to_do(ask: Any) -> None:
     found, [asked] = ask(told, accepted=False, edit=accept)
     assert sorted(asked.properties) == ["ClusterConfiguration", "ClusterName"], "nothing is suppressed"
     assert [(each.subject, each.status) for each in found] == [
-        ("DuplicateMountDirValidator", CheckStatus.FAIL),
-        ("DcvValidator", CheckStatus.FAIL),
-        ("UrlValidator", CheckStatus.PASS),
-        ("KeyPairValidator", CheckStatus.PASS),
-        ("UrlValidator", CheckStatus.FAIL),
+        ("DuplicateMountDirValidator", FAIL),
+        ("DcvValidator", FAIL),
+        ("UrlValidator", PASS),
+        ("KeyPairValidator", PASS),
+        ("UrlValidator", FAIL),
     ]
     broken, not_accepted, accepted, by_settings, error_of_accepted = found
     assert "means a broken cluster" in broken.hint
@@ -178,10 +164,10 @@ def test_a_running_cluster_is_not_touched_and_the_permissions_suffice(
         found = findings(parallelcluster, Deployment("trn1-16", operated.settings))
         return {(each.subject, each.status) for each in found}
 
-    passed = {("", CheckStatus.PASS), ("KeyPairValidator", CheckStatus.PASS)}
+    passed = {("", PASS), ("KeyPairValidator", PASS)}
     before = inventory(operated.aws, REGION)
     assert answered() == passed
     assert inventory(operated.aws, REGION) == before
     with operated.aws.restricted(policy([parallelcluster])) as environment:
         operated.act_as(environment, monkeypatch)
-        assert answered() == passed | {("launches", CheckStatus.SKIP)}
+        assert answered() == passed | {("launches", SKIP)}

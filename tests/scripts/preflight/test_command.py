@@ -6,21 +6,16 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator
-from io import StringIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
-from rich.console import Console
-from rich.live import Live
 
 from emulator.aws import ACCOUNT
 from scripts.commands import preflight
 from scripts.deployment import Account, Deployment
 from scripts.preflight.catalog import SelectionError, policy, select
-from scripts.preflight.check import Check, CheckStatus, Finding, Permission, check
-from scripts.preflight.runner import run as run_checks
-from scripts.preflight.screen import watch
+from scripts.preflight.check import FAIL, PASS, SKIP, UNKNOWN, WARN, Check, Finding, Permission, check
 from tests.configurations import CONFIG
 
 
@@ -41,25 +36,21 @@ def finding(check_id: str, *found: Finding, calls: tuple[str | Permission, ...] 
 
 @check("credentials", "Title of credentials", prevents="nothing", calls=["sts:GetCallerIdentity"])
 def credentials(deployment: Deployment) -> Iterator[Finding]:
-    yield Finding(CheckStatus.PASS, deployment.account.ask("sts", "get_caller_identity")["Account"])
+    yield Finding(PASS, deployment.account.ask("sts", "get_caller_identity")["Account"])
 
 
-LOCAL = finding("local", Finding(CheckStatus.PASS, "found"))
+LOCAL = finding("local", Finding(PASS, "found"))
 BROKEN = finding(
     "quota-nodes",
-    Finding(
-        CheckStatus.FAIL, "0 of 0 vCPUs are left; 2,048 needed", "ask for more", f"aws {'x' * 100} --region us-west-2"
-    ),
+    Finding(FAIL, "0 of 0 vCPUs are left; 2,048 needed", "ask for more", f"aws {'x' * 100} --region us-west-2"),
     calls=("servicequotas:GetServiceQuota",),
 )
-DOUBTFUL = finding(
-    "quota-others", Finding(CheckStatus.WARN, "nearly used up", "have a look"), calls=("ec2:DescribeVpcs",)
-)
-UNKNOWN = finding("unknown", Finding(CheckStatus.UNKNOWN, "a permission is missing", "ask for it"))
+DOUBTFUL = finding("quota-others", Finding(WARN, "nearly used up", "have a look"), calls=("ec2:DescribeVpcs",))
+UNKNOWN = finding("unknown", Finding(UNKNOWN, "a permission is missing", "ask for it"))
 TWOFOLD = finding(
     "reservation",
-    Finding(CheckStatus.PASS, "active", subject="cr-1"),
-    Finding(CheckStatus.SKIP, "not started", subject="cr-2"),
+    Finding(PASS, "active", subject="cr-1"),
+    Finding(SKIP, "not started", subject="cr-2"),
     calls=("ec2:DescribeCapacityReservations", Permission("ssm:GetParameter", "arn:aws:ssm:*:*:parameter/a")),
 )
 
@@ -88,7 +79,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_the_table(run: Run, catalog: Callable[..., None]) -> None:
-    later = finding("later", Finding(CheckStatus.SKIP, "there is no subnet yet", "ask again"))
+    later = finding("later", Finding(SKIP, "there is no subnet yet", "ask again"))
     catalog(TWOFOLD, LOCAL, BROKEN, later)
     code, output, error = run("trn1-16")
     assert (code, error) == (1, "")
@@ -110,14 +101,11 @@ def test_the_table(run: Run, catalog: Callable[..., None]) -> None:
 @pytest.mark.parametrize(
     ("checks", "fail_on", "code", "verdict"),
     [
-        ((TWOFOLD,), "warn", 0, "Ready to deploy."),
         ((DOUBTFUL,), "unknown", 0, "Ready to deploy."),
         ((DOUBTFUL,), "warn", 1, "Not ready to deploy."),
         ((DOUBTFUL, UNKNOWN), "fail", 0, "Ready, but 1 could not be judged."),
         ((UNKNOWN,), "unknown", 1, "Not ready to deploy."),
-        ((UNKNOWN,), "warn", 1, "Not ready to deploy."),
         ((BROKEN,), "fail", 1, "Not ready to deploy."),
-        ((BROKEN,), "unknown", 1, "Not ready to deploy."),
     ],
 )
 def test_what_is_not_ready(
@@ -128,23 +116,12 @@ def test_what_is_not_ready(
     assert (printed.code, printed.output.endswith(f"{verdict}\n")) == (code, True)
 
 
-@pytest.mark.parametrize("length", [60, 200])
-def test_without_a_terminal_nothing_is_broken_within_a_word(
-    length: int, run: Run, catalog: Callable[..., None]
-) -> None:
-    arn = f"arn:aws:{'x' * length}"
-    catalog(
-        finding("role", Finding(CheckStatus.PASS, f"the role that is assumed by the nodes of this cluster is {arn}"))
-    )
+def test_without_a_terminal_nothing_is_broken_within_a_word(run: Run, catalog: Callable[..., None]) -> None:
+    arn = f"arn:aws:{'x' * 200}"
+    catalog(finding("role", Finding(PASS, f"the role that is assumed by the nodes of this cluster is {arn}")))
     lines = run("trn1-16").output.splitlines()
     assert any(arn in line for line in lines)
-    assert max(map(len, lines)) == max(120, 30 + length)
-
-
-def test_another_endpoint_is_named(run: Run, catalog: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
-    catalog(LOCAL)
-    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-    assert run("trn1-16").output.splitlines()[-1].startswith("trn1-16 (endpoint http://127.0.0.1:9): ")
+    assert max(map(len, lines)) == 230
 
 
 def test_json(run: Run, catalog: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,8 +180,6 @@ def test_policy_and_list(run: Run, catalog: Callable[..., None]) -> None:
     [
         ([], [], ["credentials", "local", "quota-nodes", "quota-others"]),
         (["local"], [], ["local"]),
-        (["quota-"], [], ["credentials", "quota-nodes", "quota-others"]),
-        (["quota-others", "local"], [], ["credentials", "local", "quota-others"]),
         (["quota-"], ["credentials"], ["quota-nodes", "quota-others"]),
         ([], ["quota-"], ["credentials", "local"]),
     ],
@@ -217,7 +192,6 @@ def test_selection(only: list[str], skip: list[str], ids: list[str]) -> None:
     ("only", "skip", "complaint"),
     [
         (["quota-node"], [], "no check 'quota-node'; there is quota-nodes"),
-        (["-"], [], "no check '-'; there is credentials, local, quota-nodes"),
         (["local"], ["local"], "leave nothing to check"),
     ],
 )
@@ -249,24 +223,11 @@ def test_ctrl_c(run: Run, catalog: Callable[..., None], monkeypatch: pytest.Monk
     assert run("trn1-16").code == 130
 
 
-def test_on_a_terminal_it_shows_what_is_awaited_and_what_is_wrong(
+def test_on_a_terminal_it_counts_the_answers(
     run: Run, catalog: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     catalog(BROKEN)
     monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes what it writes to for a terminal then
-    awaited, _, wrong = run("trn1-16").output.partition("2 of 2 checks have answered")
-    assert "1 of 2 checks have answered" in awaited
-    assert re.search("quota-nodes.*Title of quota-nodes", awaited)
-    assert re.search(r"\x1b\[1;31mFAIL *\x1b\[0m +quota-nodes +0 of 0 vCPUs", wrong)
-
-
-@pytest.mark.parametrize(("height", "lines"), [(50, 22), (10, 9)])
-def test_what_is_shown_meanwhile_fits_on_the_terminal(height: int, lines: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    shown: list[Any] = []
-    monkeypatch.setattr(Live, "update", lambda _, table, **__: shown.append(table))
-    titled = [check(f"check-{number}", "a long title " * 10, prevents="nothing") for number in range(20)]
-    awaited = [make(lambda _: [Finding(CheckStatus.FAIL, "no")]) for make in titled]
-    console = Console(file=StringIO(), force_terminal=True, width=80, height=height)
-    nowhere: Any = None
-    watch([LOCAL, *awaited], run_checks([LOCAL, *awaited], nowhere, first=LOCAL), console)
-    assert len(console.render_lines(shown[0])) == lines
+    output = run("trn1-16").output
+    assert "2 of 2 checks have answered" in output
+    assert re.search(r"\x1b\[1;31mFAIL *\x1b\[0m +quota-nodes +0 of 0 vCPUs", output)

@@ -9,39 +9,22 @@ import pytest
 
 from config.settings import load
 from scripts.deployment import Account
-from scripts.preflight.check import CheckStatus
+from scripts.preflight.check import FAIL, PASS, SKIP, WARN, CheckStatus
 from scripts.preflight.network import free_addresses, subnets, vpc
 from scripts.preflight.routes import network_acl, private_head_node, routes, s3_endpoint
 from tests.configurations import CONFIG
-from tests.scripts.preflight.accounts import (
-    PRIVATE,
-    PUBLIC,
-    VPC,
-    Case,
-    Raw,
-    case,
-    everything,
-    new_network,
-    stacks,
-)
+from tests.scripts.preflight.accounts import PRIVATE, PUBLIC, VPC, Case, Raw, case, everything, new_network, stacks
 
 
 def hidden_head_node(raw: Raw) -> None:
-    """Put nothing into the public subnet."""
+    """Put nothing into the public subnet, login nodes into the private one."""
     raw["cluster"]["head_node"].update(public=False, ssh_key_name=None, ssh_cidr=None)
-
-
-def public_login_nodes(raw: Raw) -> None:
-    raw["cluster"]["login_nodes"] = [{"name": "login", "public": True}]
+    raw["cluster"]["login_nodes"] = [{"name": "login"}]
 
 
 def single_card_nodes(raw: Raw) -> None:
     raw["cluster"]["queues"] = raw["cluster"]["queues"][:1]
     raw["cluster"]["queues"][0]["compute_resources"][0].update(instance_type="trn1.2xlarge", efa=None)
-
-
-def without_metrics(raw: Raw) -> None:
-    raw["monitoring"]["node_metrics"] = False
 
 
 def blocks(*cidrs: str) -> Any:
@@ -98,7 +81,7 @@ def endpoints(*services: str, gateways: tuple[str, ...] = ("s3", "dynamodb"), ta
     ]
 
 
-ISOLATED = ("logs", "cloudformation", "ec2", "monitoring", "ssm")
+ISOLATED = ("logs", "cloudformation", "ec2", "monitoring")
 
 
 def routed(status: CheckStatus, *says: str, public: Any = INTERNET, private: Any = NAT, **keywords: Any) -> Any:
@@ -118,159 +101,109 @@ def acl(*rules: tuple[int, bool, str, str]) -> Any:
 OPEN = [(100, False, "-1", "allow"), (100, True, "-1", "allow")]
 _head = partial(case, private_head_node, edit=hidden_head_node)
 CASES = [
-    case(vpc, CheckStatus.PASS, VPC, "10.0.0.0/16"),
-    case(vpc, CheckStatus.FAIL, f"no VPC {VPC}", "network.existing.vpc_id", describe_vpcs=[]),
-    case(vpc, CheckStatus.FAIL, "--enable-dns-hostnames", describe_vpc_attribute=attribute("EnableDnsHostnames")),
-    case(vpc, CheckStatus.FAIL, "--enable-dns-support", describe_vpc_attribute=attribute("EnableDnsSupport")),
+    case(vpc, PASS, VPC, "10.0.0.0/16"),
+    case(vpc, FAIL, f"no VPC {VPC}", "network.existing.vpc_id", describe_vpcs=[]),
+    case(vpc, FAIL, "--enable-dns-hostnames", describe_vpc_attribute=attribute("EnableDnsHostnames")),
     case(
         vpc,
-        CheckStatus.FAIL,
+        FAIL,
         f"{VPC} has 10.1.0.0/16, 10.2.0.0/16; in the settings: 10.0.0.0/16",
         describe_vpcs=blocks("10.1.0.0/16", "10.2.0.0/16"),
     ),
-    case(vpc, CheckStatus.PASS, describe_vpcs=blocks("10.1.0.0/16", "10.0.0.0/16")),
-    case(subnets, CheckStatus.PASS, PUBLIC, "10.0.0.0/24", "usw2-az4"),
-    case(subnets, CheckStatus.FAIL, f"no subnet {PUBLIC}", "public_subnet_id", describe_subnets=[]),
+    case(subnets, PASS, PUBLIC, "10.0.0.0/24", "usw2-az4"),
+    case(subnets, FAIL, f"no subnet {PUBLIC}", "public_subnet_id", describe_subnets=[]),
     case(
         subnets,
-        CheckStatus.FAIL,
+        FAIL,
         "is 10.0.64.0/20; in the settings: 10.0.64.0/18",
-        describe_subnets=subnet(PRIVATE, CidrBlock="10.0.64.0/20"),
+        "is usw2-az1; in the settings: usw2-az4",
+        f"is vpc-2; in the settings: {VPC}",
+        describe_subnets=subnet(PRIVATE, CidrBlock="10.0.64.0/20", AvailabilityZoneId="usw2-az1", VpcId="vpc-2"),
     ),
+    case(subnets, FAIL, "launches no trn1.32xlarge", describe_subnets=subnet(PRIVATE, MapPublicIpOnLaunch=True)),
     case(
         subnets,
-        CheckStatus.FAIL,
-        "is in usw2-az1; in the settings: usw2-az4",
-        describe_subnets=subnet(PRIVATE, AvailabilityZoneId="usw2-az1"),
-    ),
-    case(
-        subnets,
-        CheckStatus.FAIL,
-        f"is in vpc-2; in the settings: {VPC}",
-        describe_subnets=subnet(PRIVATE, VpcId="vpc-2"),
-    ),
-    case(
-        subnets,
-        CheckStatus.FAIL,
-        "launches no trn1.32xlarge",
-        describe_subnets=subnet(PRIVATE, MapPublicIpOnLaunch=True),
-    ),
-    case(
-        subnets,
-        CheckStatus.WARN,
+        WARN,
         "assigns public addresses",
         edit=single_card_nodes,
         describe_subnets=subnet(PRIVATE, MapPublicIpOnLaunch=True),
     ),
-    case(
-        subnets,
-        CheckStatus.FAIL,
-        "assigns no public addresses",
-        describe_subnets=subnet(PUBLIC, MapPublicIpOnLaunch=False),
-    ),
-    case(subnets, CheckStatus.PASS, edit=hidden_head_node, describe_subnets=subnet(PUBLIC, MapPublicIpOnLaunch=False)),
-    case(routes, CheckStatus.PASS),
+    case(subnets, FAIL, "assigns no public addresses", describe_subnets=subnet(PUBLIC, MapPublicIpOnLaunch=False)),
     case(
         routes,
-        CheckStatus.PASS,
+        PASS,
+        "leads to the public NAT gateway nat-1",
+        edit=hidden_head_node,
         describe_route_tables=tables(INTERNET, NAT, main=True),
         describe_nat_gateways=nat_gateway(),
     ),
-    routed(CheckStatus.PASS, "leads to the NAT gateway nat-1", edit=hidden_head_node),
-    routed(CheckStatus.FAIL, "(blackhole)", "NAT gateway", private=BLACK_HOLE),
-    routed(CheckStatus.FAIL, "serves public addresses only", "NAT gateway", private=INTERNET),
-    routed(CheckStatus.WARN, "tgw-1", "NAT gateway", private=TRANSIT),
-    routed(CheckStatus.FAIL, "is failed; allowed: available", describe_nat_gateways=nat_gateway("failed")),
-    routed(CheckStatus.FAIL, "private NAT gateway", describe_nat_gateways=nat_gateway(connectivity="private")),
+    routed(FAIL, "(blackhole)", "NAT gateway", private=BLACK_HOLE),
+    routed(FAIL, "serves public addresses only", "NAT gateway", private=INTERNET),
+    routed(WARN, "tgw-1", "NAT gateway", private=TRANSIT),
+    routed(FAIL, "is failed; allowed: available", describe_nat_gateways=nat_gateway("failed")),
+    routed(FAIL, "private NAT gateway", describe_nat_gateways=nat_gateway(connectivity="private")),
     routed(
-        CheckStatus.WARN,
+        WARN,
         "private NAT gateway",
         public=TRANSIT,
         edit=hidden_head_node,
         describe_nat_gateways=nat_gateway(connectivity="private"),
     ),
-    routed(CheckStatus.FAIL, "leads to nothing", "an internet gateway", public=None, edit=hidden_head_node),
-    routed(CheckStatus.FAIL, "rtb-1 of its subnet", "leads to nat-1", public=NAT),
-    routed(CheckStatus.WARN, "leads to nat-1", public=NAT, private=TRANSIT),
-    routed(CheckStatus.FAIL, "add one to an internet gateway", public=None),
-    routed(CheckStatus.FAIL, "no route to 0.0.0.0/0", "cloudformation, ec2, logs", private=None),
-    routed(CheckStatus.WARN, "no route", "endpoints", private=None, describe_vpc_endpoints=endpoints(*ISOLATED)),
+    routed(FAIL, "to tgw-1", "an internet gateway", public=TRANSIT, edit=hidden_head_node),
     routed(
-        CheckStatus.FAIL,
-        "endpoints for monitoring",
-        private=None,
-        describe_vpc_endpoints=endpoints("logs", "cloudformation", "ec2"),
+        FAIL,
+        "to nothing",
+        public=None,
+        edit=hidden_head_node,
+        describe_nat_gateways=nat_gateway(connectivity="private"),
     ),
+    routed(FAIL, "add one to an internet gateway", public=None),
     routed(
-        CheckStatus.WARN,
-        "endpoints",
-        private=None,
-        edit=without_metrics,
-        describe_vpc_endpoints=endpoints("logs", "cloudformation", "ec2"),
-    ),
-    routed(
-        CheckStatus.FAIL,
-        "endpoints for ssm",
+        FAIL,
+        "no route to 0.0.0.0/0",
+        "endpoints for cloudformation, dynamodb, ec2, elasticloadbalancing, logs, monitoring, s3, ssm",
         private=None,
         edit=hidden_head_node,
-        describe_vpc_endpoints=endpoints("logs", "cloudformation", "ec2", "monitoring"),
+        describe_vpc_endpoints=endpoints(table="rtb-9"),
     ),
-    routed(
-        CheckStatus.FAIL,
-        "endpoints for elasticloadbalancing",
-        private=None,
-        edit=public_login_nodes,
-        describe_vpc_endpoints=endpoints(*ISOLATED),
-    ),
-    routed(
-        CheckStatus.FAIL,
-        "endpoints for dynamodb, s3",
-        private=None,
-        describe_vpc_endpoints=endpoints(*ISOLATED, table="rtb-9"),
-    ),
+    routed(WARN, "no route", "endpoints", private=None, describe_vpc_endpoints=endpoints(*ISOLATED)),
     case(
         private_head_node,
-        CheckStatus.WARN,
+        WARN,
         "8.8.8.0/24",
         edit=lambda raw: raw["cluster"]["head_node"].update(public=False, ssh_cidr="8.8.8.0/24"),
         base=new_network,
     ),
-    case(private_head_node, CheckStatus.SKIP),
-    _head(CheckStatus.PASS, "default route"),
+    case(private_head_node, SKIP),
+    _head(PASS, "default route"),
     _head(
-        CheckStatus.FAIL,
+        FAIL,
         "no endpoint for ssmmessages",
         describe_route_tables=tables(INTERNET, None),
         describe_vpc_endpoints=endpoints("ssm"),
     ),
     _head(
-        CheckStatus.PASS,
+        PASS,
         "endpoints",
         describe_route_tables=tables(INTERNET, None),
         describe_vpc_endpoints=endpoints("ssm", "ssmmessages"),
     ),
-    case(s3_endpoint, CheckStatus.PASS, "vpce-"),
-    case(s3_endpoint, CheckStatus.WARN, "create-vpc-endpoint", "rtb-", describe_vpc_endpoints=[]),
+    case(s3_endpoint, PASS, "vpce-"),
+    case(s3_endpoint, WARN, "create-vpc-endpoint", "rtb-", describe_vpc_endpoints=[]),
+    case(network_acl, PASS, "lets all traffic pass"),
     case(
-        s3_endpoint,
-        CheckStatus.WARN,
-        "modify-vpc-endpoint",
-        describe_route_tables=tables(INTERNET, NAT),
-        describe_vpc_endpoints=endpoints(table="rtb-9"),
+        network_acl,
+        WARN,
+        "all traffic in and out",
+        describe_network_acls=acl((50, False, "6", "deny"), (50, True, "6", "deny"), *OPEN),
     ),
-    case(network_acl, CheckStatus.PASS, "lets all traffic pass"),
-    case(network_acl, CheckStatus.WARN, "all traffic in", describe_network_acls=acl((50, False, "6", "deny"), *OPEN)),
-    case(network_acl, CheckStatus.WARN, "all traffic out", describe_network_acls=acl((50, True, "6", "deny"), *OPEN)),
-    case(network_acl, CheckStatus.PASS, describe_network_acls=acl((150, True, "6", "deny"), *OPEN)),
+    case(network_acl, PASS, describe_network_acls=acl((150, True, "6", "deny"), *OPEN)),
+    *(case(each, SKIP, base=new_network) for each in (vpc, subnets, free_addresses, routes, s3_endpoint, network_acl)),
     *(
-        case(each, CheckStatus.SKIP, base=new_network)
-        for each in (vpc, subnets, free_addresses, routes, s3_endpoint, network_acl)
-    ),
-    *(
-        case(each, CheckStatus.SKIP, "see subnets", describe_subnets=[])
+        case(each, SKIP, "see subnets", describe_subnets=[])
         for each in (free_addresses, routes, s3_endpoint, network_acl)
     ),
-    _head(CheckStatus.SKIP, "see subnets", describe_subnets=[]),
+    _head(SKIP, "see subnets", describe_subnets=[]),
 ]
 
 
@@ -300,8 +233,8 @@ def with_login_nodes(raw: Raw) -> None:
 def needed(account: Account, edit: Any = with_login_nodes, base: Any = everything, **answers: Any) -> list[str]:
     """Return what is said of both subnets, each after its id."""
     answers = {"describe_subnets": addresses(100_000, 100_000), **answers}
-    found = Case(free_addresses, CheckStatus.PASS, edit=edit, base=base, answers=answers).findings(account)
-    assert {each.status for each in found} == {CheckStatus.PASS}
+    found = Case(free_addresses, PASS, edit=edit, base=base, answers=answers).findings(account)
+    assert {each.status for each in found} == {PASS}
     return [each.sentence.partition(" are free; ")[2] for each in found]
 
 
@@ -335,21 +268,8 @@ def test_the_largest(interface_type: str, nodes: int, account: Account) -> None:
     assert needed(account, bool, largest)[1] == f"{nodes + 81:,} more are needed at max_count, 0 held"
 
 
-@pytest.mark.parametrize(("free", "status"), [(1, CheckStatus.PASS), (0, CheckStatus.FAIL)])
+@pytest.mark.parametrize(("free", "status"), [(1, PASS), (0, FAIL)])
 def test_the_last_address_suffices(free: int, status: CheckStatus, account: Account) -> None:
     answers = {"describe_subnets": addresses(free, 100_000)}
-    says = ("1 more are needed", "1 too few") if status is CheckStatus.FAIL else ()
+    says = ("1 more are needed", "1 too few") if status is FAIL else ()
     Case(free_addresses, status, says, answers=answers).verify(account)
-
-
-def test_the_older_interface_type_takes_more_addresses(account: Account) -> None:
-    answers = {"describe_subnets": addresses(1, 100)}
-    older = Case(
-        free_addresses,
-        CheckStatus.FAIL,
-        ("efa-only",),
-        lambda raw: raw["cluster"].update(efa_interface_type="efa"),
-        answers=answers,
-    )
-    older.verify(account)
-    Case(free_addresses, CheckStatus.PASS, answers=answers).verify(account)

@@ -13,7 +13,7 @@ from config.settings import Settings
 from emulator.aws import EmulatedAws
 from scripts.deployment import Account, Deployment
 from scripts.preflight.catalog import CATALOG, policy
-from scripts.preflight.check import Check, CheckStatus
+from scripts.preflight.check import PASS, SKIP, UNKNOWN, Check, CheckStatus
 from scripts.preflight.cluster import parallelcluster
 from scripts.preflight.runner import run
 from tests.scripts.preflight.accounts import Case, Raw, everything, new_network, rejection
@@ -50,10 +50,10 @@ def test_ids_are_unique() -> None:
 @pytest.mark.parametrize("each", CALLING, ids=lambda each: each.id)
 def test_without_its_permissions_a_check_is_unknown(each: Check, account: Account) -> None:
     denied = {"": rejection("UnauthorizedOperation")}
-    cases = [Case(each, CheckStatus.UNKNOWN, edit=edit, base=base, answers=denied) for base, edit in SETTINGS]
+    cases = [Case(each, UNKNOWN, edit=edit, base=base, answers=denied) for base, edit in SETTINGS]
     found = [finding for case in cases for finding in case.findings(account)]
-    assert {finding.status for finding in found} <= {CheckStatus.UNKNOWN, CheckStatus.SKIP, CheckStatus.PASS}
-    unknown = [finding for finding in found if finding.status is CheckStatus.UNKNOWN]
+    assert {finding.status for finding in found} <= {UNKNOWN, SKIP, PASS}
+    unknown = [finding for finding in found if finding.status is UNKNOWN]
     assert unknown
     assert all(finding.hint for finding in unknown)
 
@@ -72,7 +72,7 @@ def test_the_printed_policy_is_enough(
     for name, value in ready_aws.settings.items():
         monkeypatch.setenv(name, value)
     before = statuses()
-    assert CheckStatus.UNKNOWN not in before.values()
+    assert UNKNOWN not in before.values()
     with ready_aws.restricted(policy(CATALOG)) as environment:
         for name, value in environment.items():
             monkeypatch.setenv(name, value)

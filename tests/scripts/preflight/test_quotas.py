@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 
-from config.settings import Settings, load
+from config.settings import load
 from scripts.deployment import Account
 from scripts.estimate.quotas import quotas
-from scripts.preflight import usage
-from scripts.preflight.check import Check, CheckStatus
-from scripts.preflight.quotas import CHECKS, QUOTA_CHECKS
-from scripts.preflight.usage import Use
-from tests.configurations import CONFIG, SHIPPED
+from scripts.preflight.check import FAIL, PASS, UNKNOWN, Check
+from scripts.preflight.quotas import CHECKS
+from scripts.preflight.runner import findings
+from tests.configurations import CONFIG
 from tests.scripts.preflight.accounts import (
     AlteredAccount,
     Case,
@@ -65,75 +64,34 @@ def limit(value: float) -> dict[str, Any]:
     return {"Quota": {"Value": value}}
 
 
-def increase(service: str, code: str, value: int) -> str:
-    return (
-        f"aws service-quotas request-service-quota-increase --service-code {service} --quota-code {code} "
-        f"--desired-value {value} --region us-west-2; approval can take days"
-    )
-
-
-def full(
-    name: str, says: str, request: tuple[str, str, int], value: float, base: Any = new_network, **answers: Any
-) -> Any:
-    """Return the case of an account that has too little of a quota."""
-    return case(
-        quota(name), CheckStatus.FAIL, says, increase(*request), base=base, get_service_quota=limit(value), **answers
-    )
-
-
 CASES = [
+    case(quota("trn-on-demand"), PASS, "2,048 of 300,000 vCPUs in use, 2,048 more needed", base=new_network),
     case(
-        quota("trn-on-demand"), CheckStatus.PASS, "2,048 of 300,000 vCPUs in use, 2,048 more needed", base=new_network
-    ),
-    full(
-        "trn-on-demand",
+        quota("trn-on-demand"),
+        FAIL,
         "0 of 1,280 vCPUs in use, 2,048 more needed; room for 10 of 16 nodes",
-        ("ec2", "L-2C3B7624", 2048),
-        1280,
+        "aws service-quotas request-service-quota-increase --service-code ec2 --quota-code L-2C3B7624 "
+        "--desired-value 2048 --region us-west-2; approval can take days",
+        base=new_network,
+        get_service_quota=limit(1280),
         describe_capacity_reservations=[],
     ),
     case(
         quota("trn-on-demand"),
-        CheckStatus.FAIL,
+        FAIL,
         "aws service-quotas get-aws-default-service-quota --service-code ec2 --quota-code L-2C3B7624",
         base=new_network,
         get_service_quota=rejection("NoSuchResourceException"),
         get_aws_default_service_quota=limit(0),
     ),
-    case(quota("trn-spot"), CheckStatus.SKIP),
-    case(quota("trn1-capacity-blocks"), CheckStatus.PASS, "512 of 32,768 vCPUs in use, 0 more needed"),
-    full(
-        "trn1-capacity-blocks",
-        "0 of 0 vCPUs in use, 512 more needed; room for 0 of 4 nodes",
-        ("ec2", "L-2E30FD7D", 512),
-        0,
-        base=everything,
-        describe_capacity_reservations=[],
-    ),
-    case(quota("capacity-block-instances"), CheckStatus.PASS, "4 of 256 instances in use, 0 more needed"),
     case(
         quota("capacity-block-instances"),
-        CheckStatus.FAIL,
+        FAIL,
         "0 of 256 instances in use, 300 more needed; room for 256 of 300 nodes",
         edit=block(min_count=300, max_count=300),
         describe_capacity_reservations=[],
     ),
-    full(
-        "interfaces",
-        "0 of 5,000 interfaces in use, 16,958 more needed; room for 546 of 1,875 nodes",
-        ("vpc", "L-DF5E4CA3", 16958),
-        5000,
-        base=ultracluster,
-        describe_network_interfaces=[],
-    ),
-    full("vpcs", "2 of 2 VPCs in use, 1 more needed", ("vpc", "L-F678F1CE", 3), 2),
-    case(
-        quota("vpcs"),
-        CheckStatus.PASS,
-        "2 of 3 VPCs in use, 1 more needed",
-        base=new_network,
-        get_service_quota=limit(3),
-    ),
+    case(quota("vpcs"), PASS, "2 of 3 VPCs in use, 1 more needed", base=new_network, get_service_quota=limit(3)),
 ]
 
 
@@ -142,27 +100,34 @@ def test_quotas(each: Case, account: Account) -> None:
     each.verify(account)
 
 
-def test_every_quota_of_an_estimate_has_one_check() -> None:
-    def edited(name: str, edit: Callable[[Raw], object]) -> Settings:
-        raw = load(CONFIG / f"{name}.yaml").model_dump(mode="json")
-        edit(raw)
-        return Settings.model_validate(raw)
+def lustre(**keys: Any) -> Callable[[Raw], object]:
+    changed = {"backup_retention_days": 0, "metadata_iops": None, **keys}
+    return lambda raw: raw["storage"]["file_system"].update(changed)
 
-    def file_system(**keys: Any) -> Callable[[Raw], object]:
-        others = {"backup_retention_days": 0, "metadata_iops": None}
-        return lambda raw: raw["storage"]["file_system"].update(others, **keys)
 
-    all_settings = (
-        *(load(CONFIG / f"{name}.yaml") for name in SHIPPED),
-        edited("trn1-16", SPOT),
-        edited("trn1-16", STANDARD_SPOT),
-        edited("reserved", block(instance_type="trn2.48xlarge")),
-        edited("reserved", block(min_count=300, max_count=300)),
-        edited("trn1-16", file_system(deployment_type="SCRATCH_2", throughput_mbps_per_tib=None)),
-        edited("trn1-16", file_system(deployment_type="PERSISTENT_1", throughput_mbps_per_tib=100)),
-    )
-    checked = [code for each in QUOTA_CHECKS for code in each.codes]
-    assert sorted(checked) == sorted({each.code for settings in all_settings for each in quotas(settings)})
+SCRATCH = lustre(deployment_type="SCRATCH_2", throughput_mbps_per_tib=None)
+
+
+@pytest.mark.parametrize(
+    ("base", "edit"),
+    [
+        (ultracluster, bool),
+        (new_network, SPOT),
+        (new_network, STANDARD_SPOT),
+        (everything, block(instance_type="trn2.48xlarge")),
+        (new_network, SCRATCH),
+        (new_network, lustre(deployment_type="PERSISTENT_1", throughput_mbps_per_tib=100)),
+    ],
+)
+def test_every_quota_of_an_estimate_has_one_check(
+    base: Callable[[], Raw], edit: Callable[[Raw], object], account: Account
+) -> None:
+    raw = base()
+    edit(raw)
+    deployment = deployment_of(raw)
+    deployment.account = AlteredAccount(account, {"": rejection("Throttling")})
+    asked = [each.id for each in CHECKS if findings(each, deployment)[0].status is UNKNOWN]
+    assert len(asked) == len(quotas(deployment.settings))
 
 
 # What is in use, by the deployment and by others
@@ -215,89 +180,48 @@ FILE_SYSTEMS = [
 ]
 
 
+OWN_NODE = {"describe_instances": running(instance("trn1.32xlarge", own=True))}
+INTERFACES = [
+    interface(instance_id="i-trn1.32xlarge"),
+    interface(description="Interface for NAT Gateway nat-ours"),
+    interface(instance_id="i-other"),
+    interface("subnet-elsewhere"),
+]
+NAT_GATEWAYS = [
+    {"NatGatewayId": "nat-ours", "SubnetId": ZONE, "NatGatewayAddresses": [{}, {}]},
+    {"NatGatewayId": "nat-1", "SubnetId": ZONE, "NatGatewayAddresses": [{}]},
+    {"NatGatewayId": "nat-2", "SubnetId": "subnet-elsewhere", "NatGatewayAddresses": []},
+]
+VOLUMES = [volume(1024, "i-trn1.32xlarge"), volume(512), volume(512, "i-other")]
+ADDRESSES = {"Addresses": [{"PublicIp": f"203.0.113.{end}"} for end in (1, 2, 3)]}
+NO_RESERVATIONS: dict[str, Any] = {"describe_instances": MIXED, "describe_capacity_reservations": []}
+
+
 @pytest.mark.parametrize(
-    ("name", "answers", "own", "others"),
+    ("name", "answers", "edit", "expected"),
     [
-        ("trn-on-demand", {"describe_instances": MIXED, "describe_capacity_reservations": []}, 128, 8),
-        ("standard-on-demand", {"describe_instances": MIXED, "describe_capacity_reservations": []}, 0, 2),
-        ("trn-spot", {"describe_instances": MIXED}, 0, 128),
-        ("standard-spot", {"describe_instances": MIXED}, 0, 4),
-        (
-            "interfaces",
-            {
-                **MADE,
-                **SUBNETS,
-                "describe_instances": running(instance("trn1.32xlarge", own=True)),
-                "describe_network_interfaces": [
-                    interface(instance_id="i-trn1.32xlarge"),
-                    interface(description="Interface for NAT Gateway nat-ours"),
-                    interface(instance_id="i-other"),
-                    interface("subnet-elsewhere"),
-                ],
-            },
-            2,
-            1,
-        ),
-        (
-            "elastic-ips",
-            {**MADE, "describe_addresses": {"Addresses": [{"PublicIp": f"203.0.113.{end}"} for end in (1, 2, 3)]}},
-            1,
-            2,
-        ),
-        (
-            "addresses-per-nat",
-            {
-                **MADE,
-                "describe_nat_gateways": [
-                    {"NatGatewayId": "nat-ours", "NatGatewayAddresses": [{}, {}]},
-                    {"NatGatewayId": "nat-1", "NatGatewayAddresses": [{}]},
-                ],
-            },
-            2,
-            0,
-        ),
-        (
-            "nat-gateways",
-            {
-                **MADE,
-                **SUBNETS,
-                "describe_nat_gateways": [
-                    {"NatGatewayId": "nat-ours", "SubnetId": ZONE},
-                    {"NatGatewayId": "nat-1", "SubnetId": ZONE},
-                    {"NatGatewayId": "nat-2", "SubnetId": "subnet-elsewhere"},
-                ],
-            },
-            1,
-            1,
-        ),
-        ("vpcs", {**MADE, "describe_vpcs": [{"VpcId": "vpc-ours"}, {"VpcId": "vpc-1"}]}, 1, 1),
-        ("lustre-storage", {**MADE, "describe_file_systems": FILE_SYSTEMS}, 4800, 1200),
-        ("lustre-file-systems", {**MADE, "describe_file_systems": FILE_SYSTEMS}, 1, 1),
-        (
-            "gp3",
-            {
-                "describe_instances": running(instance("trn1.32xlarge", own=True)),
-                "describe_volumes": [volume(1024, "i-trn1.32xlarge"), volume(512), volume(512, "i-other")],
-            },
-            1,
-            1,
-        ),
+        ("trn-on-demand", NO_RESERVATIONS, bool, ("136", "1,920")),
+        ("standard-on-demand", NO_RESERVATIONS, bool, ("2", "16")),
+        ("trn-spot", {"describe_instances": MIXED}, SPOT, ("128", "2,048")),
+        ("standard-spot", {"describe_instances": MIXED}, STANDARD_SPOT, ("4", "128")),
+        ("interfaces", {**MADE, **SUBNETS, **OWN_NODE, "describe_network_interfaces": INTERFACES}, bool, ("3", "148")),
+        ("elastic-ips", {**MADE, "describe_addresses": ADDRESSES}, bool, ("3", "0")),
+        ("addresses-per-nat", {**MADE, "describe_nat_gateways": NAT_GATEWAYS}, bool, ("2", "0")),
+        ("nat-gateways", {**MADE, **SUBNETS, "describe_nat_gateways": NAT_GATEWAYS}, bool, ("2", "0")),
+        ("vpcs", {**MADE, "describe_vpcs": [{"VpcId": "vpc-ours"}, {"VpcId": "vpc-1"}]}, bool, ("2", "0")),
+        ("lustre-storage", {**MADE, "describe_file_systems": FILE_SYSTEMS}, bool, ("6,000", "0")),
+        ("lustre-storage", {**MADE, "describe_file_systems": FILE_SYSTEMS}, SCRATCH, ("600", "4,800")),
+        ("lustre-file-systems", {**MADE, "describe_file_systems": FILE_SYSTEMS}, bool, ("2", "0")),
+        ("gp3", {**OWN_NODE, "describe_volumes": VOLUMES}, bool, ("2", "3")),
     ],
 )
-def test_what_is_in_use(name: str, answers: dict[str, Any], own: float, others: float, account: Account) -> None:
-    deployment = deployment_of(new_network())
-    deployment.account = AlteredAccount(account, answers)
-    [measured] = [each for each in QUOTA_CHECKS if each.id == name]
-    assert measured.measure(deployment) == Use(own, others)
-
-
-def test_scratch_file_systems_of_both_kinds_share_a_quota(account: Account) -> None:
-    raw = new_network()
-    keys = {"deployment_type": "SCRATCH_2", "throughput_mbps_per_tib": None, "metadata_iops": None}
-    raw["storage"]["file_system"].update(keys, backup_retention_days=0)
-    deployment = deployment_of(raw)
-    deployment.account = AlteredAccount(account, {**MADE, "describe_file_systems": FILE_SYSTEMS})
-    assert usage.lustre_gib(deployment) == Use(0, 600)
+def test_what_is_in_use(
+    name: str, answers: dict[str, Any], edit: Callable[[Raw], object], expected: tuple[str, str], account: Account
+) -> None:
+    [finding] = Case(quota(name), PASS, edit=edit, base=new_network, answers=answers).findings(account)
+    used, more = expected
+    assert finding.sentence.startswith(f"{used} of ")
+    assert f" {more} more needed" in finding.sentence
 
 
 def test_capacity_blocks_count_while_they_last(account: Account) -> None:
@@ -308,35 +232,13 @@ def test_capacity_blocks_count_while_they_last(account: Account) -> None:
         listed.append({**own, **later, "CapacityReservationId": "cr-2", "State": "expired"})
         listed.append({**own, **later, "CapacityReservationId": "cr-3", "State": "scheduled"})
 
-    deployment = deployment_of(everything())
-    deployment.account = AlteredAccount(account, {"describe_capacity_reservations": blocks})
-    assert usage.block_instances(deployment) == Use(4, 60)
-
-
-def test_a_deployment_that_exists_needs_only_the_difference(account: Account) -> None:
-    nodes = running(*(instance("trn1.32xlarge", own=True) for _ in range(16)))
-    answers = {"describe_instances": nodes, "describe_capacity_reservations": []}
-    check, says = quota("trn-on-demand"), "2,048 of 300,000 vCPUs in use,"
-    Case(check, CheckStatus.PASS, (f"{says} 0 more needed",), base=new_network, answers=answers).verify(account)
-    larger = Case(check, CheckStatus.PASS, (f"{says} 512 more",), queue({"max_count": 20}), new_network, answers)
-    larger.verify(account)
+    answers = {"describe_capacity_reservations": blocks}
+    for name, says in (("trn1-capacity-blocks", "8,192 of"), ("capacity-block-instances", "64 of 256 instances")):
+        Case(quota(name), PASS, (says, "0 more needed"), answers=answers).verify(account)
 
 
 def test_what_is_deployed_fits_even_where_more_is_in_use_than_allowed(account: Account) -> None:
     head_node = instance("c6i.4xlarge", own=True)
     answers = {"describe_instances": running(head_node), "get_service_quota": limit(10)}
     says = "16 of 10 vCPUs in use, 0 more needed"
-    Case(quota("standard-on-demand"), CheckStatus.PASS, (says,), base=new_network, answers=answers).verify(account)
-
-
-def test_instance_types_are_described_by_the_hundred(monkeypatch: pytest.MonkeyPatch) -> None:
-    deployment, asked = deployment_of(new_network()), []
-
-    def listed(*_: str, InstanceTypes: list[str]) -> list[dict[str, Any]]:
-        asked.append(len(InstanceTypes))
-        return [{"InstanceType": name, "VCpuInfo": {"DefaultVCpus": 2}} for name in InstanceTypes]
-
-    monkeypatch.setattr(deployment.account, "list", listed)
-    names = {f"m5.{number}xlarge" for number in range(250)}
-    assert usage._vcpus_by_type(deployment, names) == dict.fromkeys(names, 2)
-    assert asked == [100, 100, 50]
+    Case(quota("standard-on-demand"), PASS, (says,), base=new_network, answers=answers).verify(account)

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from scripts.preflight import tools
-from scripts.preflight.check import Check, CheckStatus
+from scripts.preflight.check import FAIL, PASS, WARN, Check, CheckStatus
 from scripts.preflight.runner import findings
 from tests.scripts.preflight.accounts import deployment_of, new_network
 
@@ -21,24 +21,24 @@ NOWHERE = Path(__file__).parent / "there-is-no-such-directory"
 
 def found(check: Check, zone_id: str = "usw2-az4") -> tuple[CheckStatus, str]:
     [finding] = findings(check, deployment_of({**new_network(), "zone_id": zone_id}))
-    assert finding.hint or finding.status is CheckStatus.PASS
+    assert finding.hint or finding.status is PASS
     return finding.status, f"{finding.sentence}\n{finding.hint}"
 
 
 def test_this_machine() -> None:
     for check in (tools.python, tools.node, tools.cdk_cli, tools.parallelcluster_package, tools.settings):
         assert check.permissions == (), "no account is needed"
-        assert found(check)[0] is CheckStatus.PASS
+        assert found(check)[0] is PASS
 
 
 @pytest.mark.parametrize(
     ("check", "status", "says"),
     [
-        (tools.python, CheckStatus.FAIL, "Python 3.10.14; allowed: 3.11 or newer"),
-        (tools.node, CheckStatus.FAIL, f"there is no {NOWHERE}/node"),
-        (tools.cdk_cli, CheckStatus.FAIL, f"there is no {NOWHERE}/cdk; needed: the CDK command line 2."),
-        (tools.aws_cli, CheckStatus.WARN, "there is no aws on PATH"),
-        (tools.session_manager_plugin, CheckStatus.WARN, "there is no session-manager-plugin on PATH"),
+        (tools.python, FAIL, "Python 3.10.14; allowed: 3.11 or newer"),
+        (tools.node, FAIL, f"there is no {NOWHERE}/node"),
+        (tools.cdk_cli, FAIL, f"there is no {NOWHERE}/cdk; needed: the CDK command line 2."),
+        (tools.aws_cli, WARN, "there is no aws on PATH"),
+        (tools.session_manager_plugin, WARN, "there is no session-manager-plugin on PATH"),
     ],
 )
 def test_a_machine_without_tools(check: Check, status: CheckStatus, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,13 +50,13 @@ def test_a_machine_without_tools(check: Check, status: CheckStatus, says: str, m
 
 def test_tools_on_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda program: f"/usr/local/bin/{program}")
-    assert found(tools.aws_cli) == (CheckStatus.PASS, "aws is /usr/local/bin/aws\n")
-    assert found(tools.session_manager_plugin)[0] is CheckStatus.PASS
+    assert found(tools.aws_cli) == (PASS, "aws is /usr/local/bin/aws\n")
+    assert found(tools.session_manager_plugin)[0] is PASS
 
 
 def test_warnings_of_the_settings() -> None:
     status, text = found(tools.settings, "usw2-az3")
-    assert status is CheckStatus.WARN
+    assert status is WARN
     assert "cluster.queues[0].compute_resources[0].instance_type: got 'trn1.32xlarge'" in text
 
 
@@ -78,9 +78,9 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("installed", "status", "says"),
     [
-        ("2.1", CheckStatus.PASS, "CDK command line 2.1, as pinned in package.json"),
-        ("2.0", CheckStatus.FAIL, "CDK command line 2.0; pinned in package.json: 2.1"),
-        ("", CheckStatus.FAIL, "node_modules/aws-cdk; needed: the CDK command line 2.1"),
+        ("2.1", PASS, "CDK command line 2.1; pinned in package.json: 2.1"),
+        ("2.0", FAIL, "CDK command line 2.0; pinned in package.json: 2.1"),
+        ("", FAIL, "node_modules/aws-cdk; needed: the CDK command line 2.1"),
     ],
 )
 def test_the_cdk_command_line(root: Path, installed: str, status: CheckStatus, says: str) -> None:
@@ -96,5 +96,5 @@ def test_another_version_of_parallelcluster(root: Path) -> None:
     assert "aws-parallelcluster is not in .venv-pcluster" in found(tools.parallelcluster_package)[1]
     (root / ".venv-pcluster/lib/python3.11/site-packages/aws_parallelcluster-3.16.3.dist-info").mkdir(parents=True)
     status, text = found(tools.parallelcluster_package)
-    assert status is CheckStatus.WARN
+    assert status is WARN
     assert text.startswith("aws-parallelcluster 3.16.3 in .venv-pcluster; in the settings: 3.16.1")

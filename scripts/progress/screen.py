@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from scripts.progress.estimate import typical_seconds
-from scripts.progress.events import SUCCESSES, StackOperation
+from scripts.progress.operations import SUCCESSES, StackOperation
 from scripts.screen import duration, table
 
 if TYPE_CHECKING:
@@ -117,12 +117,10 @@ def picture(deployment: Deployment, current: Progress, height: int) -> Renderabl
 def headline(deployment: Deployment, current: Progress) -> str:
     """Return how long it has taken and takes yet, as one line."""
     name = deployment.settings.name
-    if not current.complete:
-        return f"{name}: reading what has happened so far ..."
     if not current.stacks:
         return f"{name}: nothing has started yet"
     since = duration(current.seconds)
-    if not current.in_progress and not current.not_begun:
+    if current.outcome != "in progress" and not current.not_begun:
         return f"{name}: nothing is in progress after {since}; waiting for more to start"
     return f"{name}: {since} so far, {_left(current.left_seconds)}"
 
@@ -145,7 +143,7 @@ def show_summary(deployment: Deployment, current: Progress, console: Console) ->
             for stack, depth in _with_depth(root, 0):
                 style = "" if stack.status in SUCCESSES else "red"
                 slow = "\n".join(f"{duration(each.seconds)} {each.logical_id}" for each in stack.slowest)
-                outcome = Text(_state(stack.operation), style)
+                outcome = Text(_state(stack), style)
                 summary.add_row(f"{'  ' * depth}{stack.title}", outcome, duration(stack.seconds), slow)
         console.print(summary)
         console.print()
@@ -173,10 +171,10 @@ def _with_depth(stack: StackProgress, depth: int) -> Iterator[tuple[StackProgres
 
 def _rows(stack: StackProgress, depth: int) -> Iterator[tuple[RenderableType, ...]]:
     """Yield the rows of a stack and of its resources in progress."""
-    operation, took = stack.operation, duration(stack.seconds)
+    took = duration(stack.seconds)
     style = "" if not stack.ended else "green" if stack.status in SUCCESSES else "red"
-    style = "red" if operation.rolls_back else style
-    state = _state(operation)
+    style = "red" if stack.rolls_back else style
+    state = _state(stack)
     text = f"{state} in {took}" if stack.ended else f"{state} {took}, {_left(stack.left_seconds)}"
     done = stack.resources_done if stack.resources else 1
     bar = ProgressBar(total=max(stack.resources, 1), completed=done, width=_BAR)
@@ -186,7 +184,7 @@ def _rows(stack: StackProgress, depth: int) -> Iterator[tuple[RenderableType, ..
     for child in stack.stacks:
         yield from _rows(child, depth + 1)
     for each in stack.in_progress[:_MOST_RESOURCES]:
-        typical = typical_seconds(each.type, operation)
+        typical = typical_seconds(each.type, stack)
         limit = f" of {_about(typical)}" if each.seconds <= typical else ""
         name, work = f"{'  ' * (depth + 1)}{each.logical_id}", _ACTIVE.get(each.status.split("_")[0], each.status)
         yield _row(name, None, "", f"{work} {duration(each.seconds)}{limit}", "dim")
@@ -215,6 +213,6 @@ def _state(operation: StackOperation) -> str:
     if operation.status.endswith("CLEANUP_IN_PROGRESS"):
         return "cleaning up"
     if operation.rolls_back:
-        return "rolling back" if operation.in_progress else "rolled back"
+        return "rolled back" if operation.ended else "rolling back"
     action = operation.status.split("_")[0]
-    return (_ACTIVE if operation.in_progress else _DONE)[action]
+    return (_DONE if operation.ended else _ACTIVE)[action]

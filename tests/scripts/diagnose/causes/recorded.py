@@ -89,7 +89,9 @@ class Recorded(Account):
         status, kind, resource, reason = found.groups()
         self.events.setdefault(stack, []).append(
             {
+                "EventId": str(len(self.events)),
                 "StackId": stack_id(stack),
+                "StackName": stack,
                 "LogicalResourceId": resource,
                 "PhysicalResourceId": stack_id(stack) if resource == stack else physical_id,
                 "ResourceType": kind,

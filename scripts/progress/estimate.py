@@ -9,12 +9,11 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from scripts.progress.operations import ResourceOperation, StackOperation
+from scripts.progress.operations import StackOperation
 from scripts.stacks import CLUSTER, NESTED
 from toolchain.durations import BOOT_SECONDS, UPDATE_SECONDS, seconds
 from toolchain.values import references
 
-_WAIT, _INSTANCE = "AWS::CloudFormation::WaitCondition", "AWS::EC2::Instance"
 CLUSTER_SECONDS: Mapping[str, float] = {"CREATE": 600.0, "UPDATE": 180.0, "DELETE": 300.0}
 """Seconds of a cluster's own stack that is not known in detail; AWS's function checks it every two minutes only."""
 NESTED_SECONDS = 90.0
@@ -46,11 +45,8 @@ def graph_of_template(body: Mapping[str, Any] | str) -> ResourceGraph | None:
         return None
     resources = body["Resources"]
     types = {name: resource["Type"] for name, resource in resources.items()}
-    needs = {name: _needs(resource) & resources.keys() for name, resource in resources.items()}
-    for name, kind in types.items():
-        if kind == _WAIT:  # for the instances, though the template does not say so
-            needs[name] |= {each for each, its_kind in types.items() if its_kind == _INSTANCE}
-    return ResourceGraph(types, {name: frozenset(each) for name, each in needs.items()})
+    needs = {name: frozenset(_needs(resource) & resources.keys()) for name, resource in resources.items()}
+    return ResourceGraph(types, needs)
 
 
 def graph_of_changes(changes: list[Mapping[str, Any]]) -> ResourceGraph:
@@ -96,7 +92,7 @@ def remaining_seconds(
         if name in nested:
             weights[name] = nested[name]
         elif resource is not None and resource.is_in_progress:
-            weights[name] = max(typical_seconds(kind, operation) - _elapsed(resource, types, operation, now), 0.0)
+            weights[name] = max(typical_seconds(kind, operation) - resource.seconds_at(now), 0.0)
         elif rolled_back:
             deleted = resource is None or resource.status.startswith("DELETE")
             weights[name] = 0.0 if deleted or not operation.deletes else typical_seconds(kind, operation)
@@ -116,15 +112,6 @@ def typical_seconds(resource_type: str, operation: StackOperation) -> float:
     if typical < math.inf:
         return typical
     return {"CREATE": BOOT_SECONDS, "UPDATE": UPDATE_SECONDS}.get(action, 0.0)  # a head node is waited for
-
-
-def _elapsed(resource: ResourceOperation, types: Mapping[str, str], operation: StackOperation, now: datetime) -> float:
-    """Return how many seconds of its typical time a resource has used: a head node boots from its launch on."""
-    if resource.type != _WAIT:
-        return resource.seconds_at(now)
-    launched = [operation.by_id.get(name) for name, kind in types.items() if kind == _INSTANCE]
-    since = [resource.began, *(each.changed for each in launched if each and not each.is_in_progress)]
-    return (now - max(since)).total_seconds() if len(since) == 1 + len(launched) else 0.0
 
 
 def _needs(resource: Mapping[str, Any]) -> set[str]:

@@ -26,7 +26,6 @@ _MOST_RESOURCES = 5
 _BAR = 8
 _WIDE_BAR = 72
 _LONGEST_NAME = 31
-_TITLE_LINES = 4
 _MINUTES_FROM = 100.0
 _ACTIVE = {"CREATE": "creating", "UPDATE": "updating", "DELETE": "deleting", "IMPORT": "importing"}
 _DONE = {"CREATE": "created", "UPDATE": "updated", "DELETE": "deleted", "IMPORT": "imported"}
@@ -69,11 +68,10 @@ class Picture:
 
     def show(self, current: Progress) -> None:
         """Draw the picture again."""
-        self._live.update(picture(self._deployment, current, self._console.height), refresh=True)
+        self._live.update(picture(self._deployment, current), refresh=True)
 
     def end(self, current: Progress) -> None:
         """Replace the picture by the summary."""
-        self._live.update(Text(""), refresh=True)
         self._live.stop()
         show_summary(self._deployment, current, self._console)
 
@@ -84,34 +82,31 @@ class Picture:
         self._console.print(reason, style="yellow")
 
 
-def picture(deployment: Deployment, current: Progress, height: int) -> RenderableType:
-    """Return the picture, not higher than a terminal of so many lines."""
-    rows = [row for stack in current.stacks for row in _rows(stack, 0)]
-    rows += [_row(name, None, "", "not started", "dim") for name in current.not_begun]
-    kept = max(
-        height - _TITLE_LINES - 2 * bool(current.failure) - bool(current.trouble) - 2 * len(current.other_clusters), 1
-    )
-    grid = Table.grid(padding=(0, 1))
-    grid.add_column(no_wrap=True, overflow="ellipsis", max_width=_LONGEST_NAME)
-    grid.add_column(width=_BAR)
-    grid.add_column(justify="right", no_wrap=True)
-    grid.add_column(no_wrap=True, overflow="ellipsis")
-    for row in rows[:kept]:
-        grid.add_row(*row)
+def picture(deployment: Deployment, current: Progress) -> RenderableType:
+    """Return the picture. What a terminal has no room for is cut at the bottom."""
     parts: list[RenderableType] = [Text(headline(deployment, current), "bold")]
     if current.stacks:
         total = max(current.seconds + current.left_seconds, 1)
         whole = Table.grid()
         whole.add_row(ProgressBar(total=total, completed=current.seconds, width=_WIDE_BAR))
         parts.append(whole)
-    parts.append(grid)
     parts += [Text(each, "yellow") for each in other_clusters(current)]
     if current.failure:
         text = f"failed: {current.failure.stack} {current.failure.logical_id}: {current.failure.reason}"
         parts.append(Text(text, "bold red"))
     if current.trouble:
         parts.append(Text(f"trying again: {current.trouble}", "yellow", no_wrap=True, overflow="ellipsis"))
-    return Group(*parts)
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(no_wrap=True, overflow="ellipsis", max_width=_LONGEST_NAME)
+    grid.add_column(width=_BAR)
+    grid.add_column(justify="right", no_wrap=True)
+    grid.add_column(no_wrap=True, overflow="ellipsis")
+    for stack in current.stacks:
+        for row in _rows(stack, 0):
+            grid.add_row(*row)
+    for name in current.not_begun:
+        grid.add_row(*_row(name, None, "", "not started", "dim"))
+    return Group(*parts, grid)
 
 
 def headline(deployment: Deployment, current: Progress) -> str:
@@ -137,8 +132,6 @@ def show_summary(deployment: Deployment, current: Progress, console: Console) ->
     """Print what happened to each stack, how long it took, and what took longest."""
     if current.stacks:
         summary = table("stack", "outcome", ">time", "slowest")
-        for column, width in zip(summary.columns, (27, 11, 11, console.width - 55), strict=True):
-            column.no_wrap, column.overflow, column.max_width = True, "ellipsis", width
         for root in current.stacks:
             for stack, depth in _with_depth(root, 0):
                 style = "" if stack.status in SUCCESSES else "red"

@@ -61,9 +61,9 @@ class Deploying:
 
 @pytest.fixture
 def deploying(monkeypatch: pytest.MonkeyPatch) -> Deploying:
-    found = Deploying(monkeypatch)
-    found.leave_out_the_cdk()
-    return found
+    command = Deploying(monkeypatch)
+    command.leave_out_the_cdk()
+    return command
 
 
 def test_without_a_terminal_it_needs_yes(deploying: Deploying, run: Run) -> None:
@@ -126,10 +126,7 @@ def test_the_planned_directory_is_deployed(run: Run, tmp_path: Path, monkeypatch
     "argument",
     [
         ("--profile", "other"),
-        ("--role-arn=other",),
         ("-c", "env=dev"),
-        ("-vc", "env=dev"),
-        ("--prog", "events"),
         ("other-stack",),
         ("--", "--profile=other"),
     ],

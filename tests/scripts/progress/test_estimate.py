@@ -75,16 +75,6 @@ def test_a_head_node_is_waited_for() -> None:
     assert remaining(after(action="DELETE"), 0, graph) == 0
 
 
-def test_a_head_node_boots_from_its_launch_on_and_not_from_when_it_is_first_waited_for() -> None:
-    kinds = {"Wait": "AWS::CloudFormation::WaitCondition", "Head": "AWS::EC2::Instance"}
-    graph = graph_of_template({"Resources": template(**kinds)})
-    waiting = (0, "Wait=AWS::CloudFormation::WaitCondition", "CREATE_IN_PROGRESS")
-    assert remaining(after(waiting), 100, graph) == 30 + 300
-    launched = (150, "Head=AWS::EC2::Instance", "CREATE_IN_PROGRESS")
-    assert remaining(after(waiting, launched), 160, graph) == 20 + 300
-    assert remaining(after(waiting, launched, (180, "Head=AWS::EC2::Instance", "CREATE_COMPLETE")), 200, graph) == 280
-
-
 def test_a_creation_that_is_rolled_back_takes_the_deletion_of_what_was_made() -> None:
     made = (9, f"Nat={NAT}", "CREATE_COMPLETE")
     assert remaining(after(made, own="ROLLBACK_IN_PROGRESS"), 1000) == 105

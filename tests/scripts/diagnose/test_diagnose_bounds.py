@@ -1,20 +1,16 @@
 """Missing permissions, and how much a diagnosis reads."""
 
-import json
-from datetime import timedelta
-
 import pytest
 from botocore.exceptions import ClientError
 
 from scripts.diagnose.diagnose import diagnose
 from scripts.diagnose.failures import STACK_PAGES
-from scripts.diagnose.reader import LOG_PAGES, Reader
+from scripts.diagnose.reader import LOG_PAGES
 from tests.scripts.diagnose.causes.recorded import (
     CLUSTER_GROUP,
     HEAD_NODE,
     NOW,
     PROVIDER_GROUP,
-    QUOTA,
     Now,
     deployment,
     failed,
@@ -83,16 +79,6 @@ def test_without_permissions_it_is_not_known_whether_something_failed() -> None:
     assert "Whether something failed is not known" in text
 
 
-def test_pages_without_a_line_count_and_are_gone_past() -> None:
-    made, account = deployment(cluster="CREATE_COMPLETE")
-    account.empty_pages = 2
-    account.line(stream("daemon"), 58, "error: strange")
-    assert [each.text for each in Reader(made).lines(CLUSTER_GROUP, NOW - timedelta(hours=1), NOW)] == [
-        "error: strange"
-    ]
-    assert account.calls["filter_log_events"] <= LOG_PAGES
-
-
 def test_compute_nodes_that_log_much_do_not_keep_the_head_nodes_lines_out() -> None:
     made, account = deployment(cluster="CREATE_COMPLETE")
     account.lines_in_page = 10
@@ -111,11 +97,3 @@ def test_a_cause_is_found_although_the_head_node_cannot_be_listed() -> None:
     found = diagnose(made, Now())
     assert (ids(found), found.outcome) == (["insufficient-capacity"], "cause")
     assert found.unread == ("instances: ec2:DescribeInstances is not allowed",)
-
-
-def test_long_text_is_cut_on_the_screen_only() -> None:
-    made, account, stack = failed()
-    account.event(stack, 1, f"{QUOTA} {'x' * 5_000} [b]")
-    found = diagnose(made)
-    assert len(shown(found)) < 3_000
-    assert len(json.loads(found.to_json())["causes"][0]["evidence"][0]["text"]) > 5_000

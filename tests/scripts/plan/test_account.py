@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from scripts.commands import deploy as deploy_command
 from scripts.plan.live import AccountError
 from scripts.plan.model import ClusterPlan, Effect, Kind, Plan, Source
 from scripts.plan.plan import plan_of_account
@@ -26,7 +25,6 @@ from tests.scripts.plan.account import (
     faster_file_system,
     unchanged,
 )
-from tests.scripts.plan.conftest import Run
 
 pytestmark = [pytest.mark.validation, pytest.mark.slow]
 
@@ -215,23 +213,3 @@ def test_an_interrupted_plan_leaves_no_change_set(cluster: DeployedCluster) -> N
     process.send_signal(signal.SIGTERM)
     assert process.wait(60) == 130
     assert cluster.traces() == before
-
-
-def test_make_deploy_deploys_what_it_showed(
-    cluster: DeployedCluster, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def use(name: str, edit: Any) -> None:
-        _, assembly = cluster.assembly(name, edit)
-        monkeypatch.setattr(deploy_command, "synthesize", lambda _, to: shutil.copytree(assembly, to))
-
-    monkeypatch.setattr("scripts.deploy.BUILD", tmp_path / "build")
-    use("retention", lambda settings: settings["cluster"]["monitoring"].update(log_retention_days=30))
-    code, out, err = run(deploy_command, "trn1-16", "--yes", "--", "--progress", "events")
-    assert code == 0, out + err
-    assert "✅  trn1-16-cluster" in out + err
-    outputs = json.loads((tmp_path / "build/outputs-trn1-16.json").read_text(encoding="utf-8"))
-    assert outputs["trn1-16-cluster"]["ClusterName"] == "trn1-16"
-    use("unchanged", unchanged)
-    assert run(deploy_command, "trn1-16", "--yes")[0] == 0
-    nothing = cluster.plan("unchanged", unchanged)
-    assert (nothing.ok, nothing.empty, nothing.findings) == (True, True, ())

@@ -128,19 +128,6 @@ def test_without_credentials(run: Run, tmp_path: Path, monkeypatch: pytest.Monke
     assert "AWS did not answer: Unable to locate credentials (--against DIRECTORY needs no account)" in err
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("offline")
-def test_without_an_assembly_the_cdk_synthesizes(run: Run, tmp_path: Path) -> None:
-    deploy(edited_settings("trn1-16", lambda _: None), tmp_path)
-    code, out, _ = run(plan, "trn1-16", "--against", str(tmp_path), "--json")
-    document = json.loads(out)
-    assert code == 0
-    assert [stack["name"] for stack in document["stacks"]] == [f"trn1-16-{part}" for part in PARTS]
-    assert {cause for stack in document["stacks"] for each in stack["changes"] for cause in each["causes"]} <= {
-        "Metadata"
-    }
-
-
 def test_what_cannot_be_synthesized_is_the_error_of_the_cdk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     failing = [sys.executable, "-c", "print('config/trn1-16.yaml: no'); raise SystemExit(1)"]
     monkeypatch.setattr(cdk, "command", lambda *_: failing)

@@ -1,32 +1,18 @@
-"""GitHub's Markdown: tables, and blocks of a comment that can be cut."""
+"""GitHub's Markdown."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
 
 
-class Block(NamedTuple):
-    """A part of a comment that can be cut after any line.
-
-    Attributes:
-        lines: Its text.
-        end: What closes it, also if it was cut.
-    """
-
-    lines: Sequence[str]
-    end: Sequence[str] = ()
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table whose cells are Markdown."""
+    return "\n".join(f"| {' | '.join(row)} |" for row in (columns, ["---"] * len(columns), *rows))
 
 
-def joined(parts: Sequence[Block]) -> str:
-    """Return blocks as one text, an empty line between them."""
-    return "\n\n".join("\n".join([*part.lines, *part.end]) for part in parts) + "\n"
-
-
-def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield the lines of a table whose cells are Markdown."""
-    for row in (columns, ["---"] * len(columns), *rows):
-        yield f"| {' | '.join(row)} |"
+def folded(summary: str, text: str) -> str:
+    """Return text that shows when its summary is clicked on."""
+    return f"<details><summary>{summary}</summary>\n\n{text}\n\n</details>"
 
 
 def escaped(text: str) -> str:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
+
+from pydantic import Field
 
 from scripts.deployment import PARTS, Deployment
+from scripts.document import Document
 
 NESTED = "AWS::CloudFormation::Stack"
 CLUSTER = "Custom::PclusterCluster"
+STARTS = frozenset({"CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS", "IMPORT_IN_PROGRESS"})
+"""Statuses of a stack with which an operation on it starts; a roll-back belongs to the operation that it undoes.
+
+https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
+"""
 
 
 @dataclass(frozen=True)
@@ -33,6 +42,36 @@ class StackResource:
     status: str
     reason: str
     changed: datetime
+
+
+class StackEvent(Document):
+    """An event of a stack; its JSON has what people need."""
+
+    id: str = Field(exclude=True, description="Its id.")
+    stack_id: str = Field(exclude=True, description="ARN of the stack.")
+    stack: str = Field(description="The name of its stack.")
+    logical_id: str = Field(description="Its name in the template; the stack's name in events of the stack itself.")
+    physical_id: str = Field(exclude=True, description="The resource's id; empty: it has none (yet).")
+    type: str = Field(description="Its type.")
+    status: str = Field(description="Its status.")
+    reason: str = Field(description="Why; empty: CloudFormation gives no reason.")
+    time: datetime = Field(description="When.")
+    properties: str = Field(exclude=True, description="The resource's properties as JSON; empty: not recorded.")
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is about the stack itself, not one of its resources."""
+        return self.physical_id == self.stack_id
+
+    @property
+    def is_start(self) -> bool:
+        """Whether an operation on the stack starts with it."""
+        return self.is_own and self.status in STARTS
+
+
+def in_progress(statuses: Iterable[str]) -> bool:
+    """Tell by the statuses of stacks whether an operation on any of them is in progress."""
+    return any(each.endswith("_IN_PROGRESS") and each != "REVIEW_IN_PROGRESS" for each in statuses)
 
 
 def names(deployment: Deployment) -> list[str]:
@@ -83,3 +122,35 @@ def existing(deployment: Deployment, stack: str) -> list[StackResource]:
     if deployment.stack(stack) is None:
         return []
     return [each for each in all_resources(deployment, stack) if each.physical_id and each.status != "DELETE_COMPLETE"]
+
+
+def events(cloudformation: Any, stack: str, since: datetime | None = None) -> Iterator[StackEvent]:
+    """Yield the events of a stack, newest first. 100 in each call; needs cloudformation:DescribeStackEvents.
+
+    Args:
+        cloudformation: A boto3 client.
+        stack: Its name; of one that is deleted its id.
+        since: The time back to which they are read; None: the start of the stack's last operation.
+
+    Raises:
+        botocore.exceptions.ClientError: It does not exist.
+    """
+    for page in cloudformation.get_paginator("describe_stack_events").paginate(StackName=stack):
+        for described in page["StackEvents"]:
+            event = StackEvent(
+                id=described["EventId"],
+                stack_id=described["StackId"],
+                stack=described["StackName"],
+                logical_id=described["LogicalResourceId"],
+                physical_id=described.get("PhysicalResourceId", ""),
+                type=described["ResourceType"],
+                status=described["ResourceStatus"],
+                reason=described.get("ResourceStatusReason", ""),
+                time=described["Timestamp"],
+                properties=described.get("ResourceProperties", ""),
+            )
+            if since and event.time < since:
+                return
+            yield event
+            if since is None and event.is_start:
+                return

@@ -88,7 +88,7 @@ def proposal(found: Sequence[Pin], versions: Sequence[str | None]) -> str:
     ]
     lines = [MARKER]
     if rows:
-        lines += ["", *table(("Package", "Pinned", "Newest", "In"), rows), "", _ADVICE]
+        lines += ["", table(("Package", "Pinned", "Newest", "In"), rows), "", _ADVICE]
     else:
         lines += [NOTHING, "", "Nothing that is pinned has a newer version."]
     if unknown := [pin.name for pin, version in pairs if version is None]:

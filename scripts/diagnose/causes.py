@@ -86,8 +86,8 @@ def find(evidence: Evidence, names: Mapping[str, str]) -> FoundCause | None:
     for cause in table():
         matches = list(cause.pattern.finditer(evidence.text)) if evidence.kind in cause.seen else []
         if matches:
-            told = {name: value for match in matches for name, value in match.groupdict().items() if value}
-            known = _Names({**names, **told})
+            matched = {name: value for match in matches for name, value in match.groupdict().items() if value}
+            known = _Names({**names, **matched})
             return FoundCause(
                 id=cause.id,
                 title=cause.title,

@@ -73,8 +73,8 @@ def diagnose(deployment: Deployment, clock: Clock | None = None) -> Diagnosis:
 
     The running cluster comes first, unless the operation is one of its own and of the last hours.
 
-    Calls: one for each stack, then for what failed one per 100 events of a stack (5,000 at most) and per 100 deleted
-    stacks (2,000 at most). One for the log groups, and per 1,000 instances; at most 20 for the cluster's logs and 10
+    Calls: one for each stack, then for what failed one per 100 events of a stack and per 100 deleted stacks (2,000 at
+    most). One for the log groups, and per 1,000 instances; at most 20 for the cluster's logs and 10
     for the provider's, and for a running cluster 20 for each time of `LOOK_BACK`.
 
     Raises:

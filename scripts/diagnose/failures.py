@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from scripts import stacks
 from scripts.diagnose.causes import Evidence
 from scripts.diagnose.reader import PROVIDER_GROUP, Reader
 from scripts.document import Document
-from scripts.stacks import CLUSTER, NESTED
+from scripts.stacks import CLUSTER, NESTED, StackEvent
 
-EVENT_PAGES = 50
-"""Pages of 100 events that are read of one stack at most; operations of a cluster's stacks have about three pages."""
 STACK_PAGES = 20
 """Pages of 100 deleted stacks that are looked through at most, newest first."""
 _FAILED = re.compile(r"FAILED|ROLLBACK")
 _VPC = re.compile(r"\bvpc-[0-9a-f]+")
-_STARTS = ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS")
 _CONSEQUENCES = re.compile(
     r"Resource (creation|update|deletion) cancelled|The following resource\(s\) failed to|"
     r"Embedded stack \S+ was not successfully|^$"
@@ -32,22 +29,13 @@ _CONSEQUENCES = re.compile(
 class Operation(Document):
     """The newest operation of a stack, with what failed in it and in the stacks below."""
 
-    model_config = ConfigDict(frozen=False)
-
     stack: str = Field(description="Name of the stack.")
     status: str = Field(description="Status of the stack now, as CloudFormation has it.")
     began: datetime = Field(description="When the operation started.")
-    failures: list[Evidence] = Field(default=[], exclude=True)
-    """What failed by itself, oldest first."""
-    consequences: list[Evidence] = Field(default=[], exclude=True)
-    """What failed because of that, oldest first."""
+    events: tuple[Evidence, ...] = Field(exclude=True)
+    """What failed by itself, oldest first, then what failed because of that; never empty."""
     provider_group: str = Field(default="", exclude=True)
     """The log group of the provider's function; empty: no event names it."""
-
-    @property
-    def events(self) -> list[Evidence]:
-        """What failed, oldest first; consequences last."""
-        return [*self.failures, *self.consequences]
 
 
 def operations(reader: Reader) -> list[Operation]:
@@ -75,18 +63,30 @@ def _operation(reader: Reader, stack: str) -> Operation | None:
         return _refused_change_set(reader, stack, described["CreationTime"])
     if not _FAILED.search(status) and not status.endswith("_IN_PROGRESS"):
         return None
-    stack_id = described["StackId"]
-    events = list(_events(reader, stack_id))
-    began = next((each["Timestamp"] for each in events if _starts(each)), described["CreationTime"])
-    operation = Operation(stack=stack, status=status, began=began)
-    _sort(reader, operation, stack, [each for each in events if each["Timestamp"] >= began])
-    operation.failures.sort(key=lambda each: each.time)
-    operation.consequences.sort(key=lambda each: each.time)
-    if _FAILED.search(status) and not operation.events:  # events are not to be read
-        reason = described.get("StackStatusReason", "")
-        text = f"{status} {NESTED} {stack}: {reason}"
-        operation.consequences.append(Evidence(kind="event", place=stack, time=began, text=text))
-    return operation if operation.events else None
+    own = reader.events(described["StackId"])
+    began = next((each.time for each in own if each.is_start), described["CreationTime"])
+    events = list(_with_nested(reader, stack, [each for each in own if each.time >= began], began))
+    failed = [
+        (root, each)
+        for root, each in events
+        if each.status.endswith("_FAILED")
+        and (not each.is_own or each.stack == root)  # else the stack that it is nested in says the same
+    ]
+    failed.sort(key=lambda each: (_is_consequence(each[1]), each[1].time))
+    evidence = tuple(_evidence(*each) for each in failed)
+    if not evidence and _FAILED.search(status):  # events are not to be read
+        text = f"{status} {NESTED} {stack}: {described.get('StackStatusReason', '')}"
+        evidence = (Evidence(kind="event", place=stack, time=began, text=text),)
+    if not evidence:
+        return None
+    groups = (PROVIDER_GROUP.search(f"{each.physical_id} {each.reason}") for _, each in events)
+    group = next((each[0] for each in groups if each), "")
+    return Operation(stack=stack, status=status, began=began, events=evidence, provider_group=group)
+
+
+def _is_consequence(event: StackEvent) -> bool:
+    """Whether a resource failed because another one did."""
+    return event.is_own or _CONSEQUENCES.search(event.reason) is not None
 
 
 def _refused_change_set(reader: Reader, stack: str, created: datetime) -> Operation | None:
@@ -97,70 +97,31 @@ def _refused_change_set(reader: Reader, stack: str, created: datetime) -> Operat
         lambda: reader.deployment.account.list("cloudformation", "list_change_sets", StackName=stack),
         [],
     )
-    failed = [
-        Evidence(
-            kind="event",
-            place=stack,
-            time=each["CreationTime"],
-            text=f"FAILED change set: {each.get('StatusReason', '')}",
-        )
-        for each in listed
-        if each["Status"] == "FAILED"
-    ]
-    return Operation(stack=stack, status="REVIEW_IN_PROGRESS", began=created, failures=failed) if failed else None
+    failed = [each for each in listed if each["Status"] == "FAILED"]
+    texts = {each["CreationTime"]: f"FAILED change set: {each.get('StatusReason', '')}" for each in failed}
+    events = tuple(Evidence(kind="event", place=stack, time=time, text=text) for time, text in texts.items())
+    return Operation(stack=stack, status="REVIEW_IN_PROGRESS", began=created, events=events) if events else None
 
 
-def _events(reader: Reader, stack: str, since: datetime | None = None) -> Iterator[dict[str, Any]]:
-    """Yield the events of a stack, newest first, to the start of its newest operation or to a time."""
-    paginator = reader.deployment.account.client("cloudformation").get_paginator("describe_stack_events")
-    pages = iter(paginator.paginate(StackName=stack))
-    name = stack.split("/")[1]
-    for _ in range(EVENT_PAGES):
-        page: dict[str, Any] | None = reader.try_fetch(
-            f"events of {name}", "cloudformation:DescribeStackEvents", lambda: next(pages, None), None
-        )
-        if page is None:
-            return
-        for event in page["StackEvents"]:
-            if since and event["Timestamp"] < since:
-                return
-            yield event
-            if since is None and _starts(event):
-                return
-    reader.cut_off.append(f"events of {name}: only the newest {EVENT_PAGES * 100:,}")
-
-
-def _sort(reader: Reader, operation: Operation, root: str, events: list[dict[str, Any]]) -> None:
-    """Sort the events of a stack, newest first, and of the stacks below that failed, into failures and consequences.
+def _with_nested(
+    reader: Reader, root: str, events: Iterable[StackEvent], began: datetime
+) -> Iterator[tuple[str, StackEvent]]:
+    """Yield the events of a stack, and of the stacks below that failed.
 
     The root is the name of the stack, or of the one that it is nested in.
     """
-    below: set[str] = set()
-    own: list[str] = []
-    is_cluster_among = False
+    below: dict[str, str] = {}
     for event in events:
-        reason, physical = event.get("ResourceStatusReason", ""), event.get("PhysicalResourceId", "")
-        group = PROVIDER_GROUP.search(f"{physical} {reason}")
-        operation.provider_group = group[0] if group else operation.provider_group
-        if not event["ResourceStatus"].endswith("_FAILED"):
+        yield root, event
+        if event.is_own or not event.status.endswith("_FAILED"):
             continue
-        evidence = _event(root, event)
-        is_own = physical == event["StackId"]
-        if is_own and evidence.place != root:
-            continue  # the stack that it is nested in says the same
-        is_consequence = is_own or _CONSEQUENCES.search(reason)
-        (operation.consequences if is_consequence else operation.failures).append(evidence)
-        if event["ResourceType"] == NESTED and not is_own and physical.startswith("arn:"):
-            below.add(physical)
-        is_cluster_among = is_cluster_among or event["ResourceType"] == CLUSTER
-    if is_cluster_among:
-        own = _cluster_stacks(reader, operation.began)
-        below.update(own)
-    for stack_id in sorted(below):
-        name = stack_id.split("/")[1]
-        reader.read.append(name)
-        top = name if stack_id in own else root
-        _sort(reader, operation, top, list(_events(reader, stack_id, operation.began)))
+        if event.type == NESTED and event.physical_id.startswith("arn:"):
+            below[event.physical_id] = root
+        if event.type == CLUSTER and reader.cluster_name not in below.values():
+            below |= dict.fromkeys(_cluster_stacks(reader, began), reader.cluster_name)
+    for stack_id, top in sorted(below.items()):
+        reader.read.append(stack_id.split("/")[1])
+        yield from _with_nested(reader, top, reader.events(stack_id, began), began)
 
 
 def _cluster_stacks(reader: Reader, since: datetime) -> list[str]:
@@ -190,18 +151,12 @@ def _cluster_stacks(reader: Reader, since: datetime) -> list[str]:
     ]
 
 
-def _starts(event: dict[str, Any]) -> bool:
-    return event["PhysicalResourceId"] == event["StackId"] and event["ResourceStatus"] in _STARTS
-
-
-def _event(root: str, event: dict[str, Any]) -> Evidence:
-    resource, reason = event["LogicalResourceId"], event.get("ResourceStatusReason", "")
-    stack = event["StackId"].split("/")[1]
-    text = f"{event['ResourceStatus']} {event['ResourceType']} {resource}: {reason}"
-    names = {"resource": resource, "root": root, "stack_id": event["StackId"]}
-    vpc = _VPC.search(f"{event.get('PhysicalResourceId')} {event.get('ResourceProperties')} {reason}")
+def _evidence(root: str, event: StackEvent) -> Evidence:
+    names = {"resource": event.logical_id, "root": root, "stack_id": event.stack_id}
+    vpc = _VPC.search(f"{event.physical_id} {event.properties} {event.reason}")
     names |= {"vpc": vpc[0]} if vpc else {}
-    return Evidence(kind="event", place=stack, time=event["Timestamp"], text=text, names=names)
+    text = f"{event.status} {event.type} {event.logical_id}: {event.reason}"
+    return Evidence(kind="event", place=event.stack, time=event.time, text=text, names=names)
 
 
 def provider_group(reader: Reader, operation: Operation) -> str:

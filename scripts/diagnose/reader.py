@@ -13,12 +13,14 @@ from functools import cached_property, partial
 from itertools import islice
 from typing import Any, TypeVar
 
+from scripts import stacks
 from scripts.aws_errors import is_denied, is_not_found
 from scripts.command import OperationError
 from scripts.deployment import Deployment
 from scripts.diagnose.causes import Evidence
 from scripts.logs import streams
 from scripts.remote import nodes
+from scripts.stacks import StackEvent
 
 LOG_PAGES = 10
 """Calls of FilterLogEvents for a group or a node and a time at most, of up to 1 MB or 10,000 events each.
@@ -69,6 +71,19 @@ class Reader:
     def cluster_name(self) -> str:
         """ParallelCluster's name of the cluster."""
         return self.deployment.settings.cluster_spec.name
+
+    def events(self, stack_id: str, since: datetime | None = None) -> list[StackEvent]:
+        """Return the events of a stack, newest first, to the start of its newest operation or to a time.
+
+        Needs cloudformation:DescribeStackEvents.
+        """
+        client = self.deployment.account.client("cloudformation")
+        return self.try_fetch(
+            f"events of {stack_id.split('/')[1]}",
+            "cloudformation:DescribeStackEvents",
+            lambda: list(stacks.events(client, stack_id, since)),
+            [],
+        )
 
     def cluster_group(self) -> str:
         """Return the newest log group of the cluster; empty: there is none. Needs logs:DescribeLogGroups."""

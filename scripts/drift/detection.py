@@ -15,7 +15,7 @@ from scripts.clock import Clock
 from scripts.command import OperationError
 from scripts.deployment import PARTS, Deployment
 from scripts.drift.model import Drift, DriftKind, DriftReport
-from scripts.progress.watch import in_progress
+from scripts.stacks import in_progress
 from scripts.status.model import Unavailable, try_fetch
 
 if TYPE_CHECKING:

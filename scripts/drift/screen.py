@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scripts.markdown import escaped, table
+from scripts.markdown import escaped, folded, table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,14 +29,13 @@ def show(report: DriftReport, console: Console) -> None:
 
 def as_markdown(report: DriftReport) -> str:
     """Return a report as GitHub's Markdown, the verdict first."""
-    lines = [f"### Drift of `{report.environment}`", "", f"**{report.verdict}** {report.coverage}"]
+    parts = [f"### Drift of `{report.environment}`", f"**{report.verdict}** {report.coverage}"]
     if report.drifts:
         rows = [(escaped(each.subject), each.kind, escaped(each.sentence)) for each in report.drifts]
-        lines += ["", *table(("What", "Kind", "How it differs"), rows)]
+        parts.append(table(("What", "Kind", "How it differs"), rows))
     if report.unseen:
-        lines += ["", "Not compared:", "", *(f"- {' '.join(reason.split())}" for reason in report.unseen)]
+        parts += ["Not compared:", "\n".join(f"- {' '.join(reason.split())}" for reason in report.unseen)]
     if report.unchecked:
         summary = f"Not compared by CloudFormation: {len(report.unchecked)}"
-        lines += ["", f"<details><summary>{summary}</summary>", "", *(f"- `{each}`" for each in report.unchecked)]
-        lines += ["", "</details>"]
-    return "\n".join(lines) + "\n"
+        parts.append(folded(summary, "\n".join(f"- `{each}`" for each in report.unchecked)))
+    return "\n\n".join(parts) + "\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from scripts.markdown import Block, escaped, joined, table
+from scripts.markdown import escaped, folded, table
 from scripts.plan.model import REPLACING, Effect, Kind, Plan
 from scripts.plan.permissions import PermissionChange
 from scripts.plan.sections import PERMISSIONS, Section, sections, verdict
@@ -16,19 +16,19 @@ _EMPHASIZED = (*REPLACING, Effect.REMOVED, Kind.TERMINATES, Kind.REFUSED)
 
 def as_markdown(plan: Plan) -> str:
     """Return a plan as GitHub's Markdown: the verdict first, then what blocks it, then what changes."""
-    return joined([Block([f"### Plan of `{plan.environment}`"]), Block([f"**{verdict(plan)}**"]), *blocks(plan)])
+    return "\n\n".join([f"### Plan of `{plan.environment}`", f"**{verdict(plan)}**", *blocks(plan)]) + "\n"
 
 
-def blocks(plan: Plan) -> Iterator[Block]:
+def blocks(plan: Plan) -> Iterator[str]:
     """Yield the findings of a plan, the changes of stacks and cluster, and those of permissions."""
     if plan.findings:
-        yield findings_block(plan.findings)
+        yield findings_table(plan.findings)
     yield from map(_section, sections(plan))
     if plan.permissions:
         yield _permissions(plan.permissions)
 
 
-def findings_block(findings: Sequence[Finding]) -> Block:
+def findings_table(findings: Sequence[Finding]) -> str:
     """Return findings as a table."""
     rows = [
         (
@@ -38,22 +38,22 @@ def findings_block(findings: Sequence[Finding]) -> Block:
         )
         for finding in findings
     ]
-    return Block([*table(("", "What", "What helps"), rows)])
+    return table(("", "What", "What helps"), rows)
 
 
-def _section(section: Section) -> Block:
-    lines = [f"**{section.title}**: {escaped(section.remark)}"]
-    if section.rows:
-        lines += ["", *table(section.columns, [list(map(_cell, row)) for row in section.rows])]
-    return Block(lines)
+def _section(section: Section) -> str:
+    text = f"**{section.title}**: {escaped(section.remark)}"
+    if not section.rows:
+        return text
+    return f"{text}\n\n{table(section.columns, [list(map(_cell, row)) for row in section.rows])}"
 
 
 def _cell(text: str) -> str:
     return f"**{escaped(text)}**" if text.startswith(_EMPHASIZED) else escaped(text)
 
 
-def _permissions(changes: Sequence[PermissionChange]) -> Block:
-    lines = [f"<details><summary>{PERMISSIONS}: {len(changes)}</summary>", "", "```diff"]
+def _permissions(changes: Sequence[PermissionChange]) -> str:
+    lines = ["```diff"]
     for each in changes:
         lines += [f"# {each.subject}", *(f"- {line}" for line in each.lost), *(f"+ {line}" for line in each.gained)]
-    return Block(lines, ("```", "", "</details>"))
+    return folded(f"{PERMISSIONS}: {len(changes)}", "\n".join([*lines, "```"]))

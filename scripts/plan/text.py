@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from rich import box
-from rich.table import Table
 from rich.text import Text
 
 from scripts.plan.model import Effect, Kind, Plan
 from scripts.plan.sections import PERMISSIONS, Section, sections, verdict
 from scripts.preflight.check import CheckStatus
+from scripts.screen import table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -51,12 +50,10 @@ def _show_section(section: Section, console: Console) -> None:
     console.print(Text.assemble((section.title, "bold"), f": {section.remark}"))
     if not section.rows:
         return
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1))
-    for column in section.columns:
-        table.add_column(column, overflow="fold")
+    rows = table(*section.columns)
     for row in section.rows:
-        table.add_row(*(Text(cell, _style(cell)) for cell in row))
-    console.print(table)
+        rows.add_row(*(Text(cell, _style(cell)) for cell in row))
+    console.print(rows)
 
 
 def _show_permissions(plan: Plan, console: Console) -> None:

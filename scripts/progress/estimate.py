@@ -9,12 +9,11 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from scripts.progress.events import ResourceOperation, StackOperation
+from scripts.progress.operations import StackOperation
 from scripts.stacks import CLUSTER, NESTED
 from toolchain.durations import BOOT_SECONDS, UPDATE_SECONDS, seconds
 from toolchain.values import references
 
-_WAIT, _INSTANCE = "AWS::CloudFormation::WaitCondition", "AWS::EC2::Instance"
 CLUSTER_SECONDS: Mapping[str, float] = {"CREATE": 600.0, "UPDATE": 180.0, "DELETE": 300.0}
 """Seconds of a cluster's own stack that is not known in detail; AWS's function checks it every two minutes only."""
 NESTED_SECONDS = 90.0
@@ -46,11 +45,8 @@ def graph_of_template(body: Mapping[str, Any] | str) -> ResourceGraph | None:
         return None
     resources = body["Resources"]
     types = {name: resource["Type"] for name, resource in resources.items()}
-    needs = {name: _needs(resource) & resources.keys() for name, resource in resources.items()}
-    for name, kind in types.items():
-        if kind == _WAIT:  # for the instances, though the template does not say so
-            needs[name] |= {each for each, its_kind in types.items() if its_kind == _INSTANCE}
-    return ResourceGraph(types, {name: frozenset(each) for name, each in needs.items()})
+    needs = {name: frozenset(_needs(resource) & resources.keys()) for name, resource in resources.items()}
+    return ResourceGraph(types, needs)
 
 
 def graph_of_changes(changes: list[Mapping[str, Any]]) -> ResourceGraph:
@@ -64,12 +60,12 @@ def count_done(graph: ResourceGraph | None, operation: StackOperation) -> tuple[
 
     A creation that is rolled back deletes what it has created. Without a graph, the resources in events count.
     """
-    resources = operation.resources
+    resources = operation.by_id
     if operation.deletes and operation.action != "DELETE":
         deleted = sum(each.status in ("DELETE_COMPLETE", "DELETE_SKIPPED") for each in resources.values())
-        return (len(resources) if not operation.in_progress else deleted), len(resources)
-    done = sum(not each.in_progress for each in resources.values())
-    if not operation.in_progress:
+        return (len(resources) if operation.ended else deleted), len(resources)
+    done = sum(not each.is_in_progress for each in resources.values())
+    if operation.ended:
         return done, done
     return done, len(resources.keys() | (graph.types.keys() if graph else set()))
 
@@ -85,18 +81,18 @@ def remaining_seconds(
         now: The time.
         nested: Seconds that the stacks nested in it take yet, by logical id.
     """
-    if not operation.in_progress:
+    if operation.ended:
         return 0.0
     graph = graph or ResourceGraph()
-    types = {**graph.types, **{name: each.type for name, each in operation.resources.items()}}
+    types = {**graph.types, **{name: each.type for name, each in operation.by_id.items()}}
     rolled_back = operation.rolls_back or (operation.deletes and operation.action != "DELETE")
     weights: dict[str, float] = {}
     for name, kind in types.items():
-        resource = operation.resources.get(name)
+        resource = operation.by_id.get(name)
         if name in nested:
             weights[name] = nested[name]
-        elif resource is not None and resource.in_progress:
-            weights[name] = max(typical_seconds(kind, operation) - _elapsed(resource, types, operation, now), 0.0)
+        elif resource is not None and resource.is_in_progress:
+            weights[name] = max(typical_seconds(kind, operation) - resource.seconds_at(now), 0.0)
         elif rolled_back:
             deleted = resource is None or resource.status.startswith("DELETE")
             weights[name] = 0.0 if deleted or not operation.deletes else typical_seconds(kind, operation)
@@ -112,19 +108,10 @@ def typical_seconds(resource_type: str, operation: StackOperation) -> float:
         return CLUSTER_SECONDS.get(action, 0.0)
     if resource_type == NESTED:
         return NESTED_SECONDS
-    found = seconds(resource_type)
-    if found < math.inf:
-        return found
+    typical = seconds(resource_type)
+    if typical < math.inf:
+        return typical
     return {"CREATE": BOOT_SECONDS, "UPDATE": UPDATE_SECONDS}.get(action, 0.0)  # a head node is waited for
-
-
-def _elapsed(resource: ResourceOperation, types: Mapping[str, str], operation: StackOperation, now: datetime) -> float:
-    """Return how many seconds of its typical time a resource has used: a head node boots from its launch on."""
-    if resource.type != _WAIT:
-        return resource.seconds(now)
-    launched = [operation.resources.get(name) for name, kind in types.items() if kind == _INSTANCE]
-    since = [resource.began, *(each.changed for each in launched if each and not each.in_progress)]
-    return (now - max(since)).total_seconds() if len(since) == 1 + len(launched) else 0.0
 
 
 def _needs(resource: Mapping[str, Any]) -> set[str]:

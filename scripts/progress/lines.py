@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from scripts.progress.estimate import typical_seconds
-from scripts.progress.events import CONTAINERS
 from scripts.progress.model import Progress, Stopped
+from scripts.progress.operations import CONTAINERS
 from scripts.progress.screen import headline, other_clusters, show_summary
 from scripts.screen import duration
 
@@ -36,7 +36,7 @@ class LineReporter:
     def show(self, current: Progress) -> None:
         """Print what is new."""
         now = f"{current.time:%H:%M:%S}"
-        new = [each for each in sorted(_notes(current)) if each[1] not in self._printed] if current.complete else []
+        new = [each for each in sorted(_notes(current)) if each[1] not in self._printed]
         others = [each for each in other_clusters(current) if each not in self._printed]
         self._printed.update([*(text for _, text in new), *others])
         if len(new) > LINES_AT_ONCE:
@@ -87,20 +87,18 @@ def _notes(current: Progress) -> list[tuple[datetime, str]]:
     """Return what is worth a line, with its time."""
     notes: list[tuple[datetime, str]] = []
     for stack in current.all():
-        operation = stack.operation
         notes.append((stack.began, f"{stack.stack}  {stack.action}_IN_PROGRESS"))
-        if operation.rolls_back and not stack.ended:
-            notes.append((operation.newest, f"{stack.stack}  {stack.status}"))
+        if stack.rolls_back and not stack.ended:
+            notes.append((stack.newest, f"{stack.stack}  {stack.status}"))
         if stack.ended:
             notes.append((stack.ended, f"{stack.stack}  {stack.status} in {duration(stack.seconds)}"))
-        notes += [
-            (each.time, f"{stack.stack}  {each.logical_id} ({each.type}) {each.status}: {each.reason}")
-            for each in operation.failures
-        ]
-        for each in operation.resources.values():
-            slow = each.type not in CONTAINERS and typical_seconds(each.type, operation) >= _SLOW_SECONDS
+        for failure in stack.failures:
+            text = f"{failure.logical_id} ({failure.type}) {failure.status}: {failure.reason}"
+            notes.append((failure.time, f"{stack.stack}  {text}"))
+        for each in stack.by_id.values():
+            slow = each.type not in CONTAINERS and typical_seconds(each.type, stack) >= _SLOW_SECONDS
             if slow and each.status.endswith("_COMPLETE"):
-                took = duration(each.seconds(current.time))
+                took = duration(each.seconds_at(current.time))
                 notes.append((each.changed, f"{stack.stack}  {each.logical_id} ({each.type}) {each.status} in {took}"))
     return [(time, f"{time:%H:%M:%S}  {text}") for time, text in notes]
 

@@ -10,7 +10,8 @@ from pydantic import Field
 
 from scripts.document import Document
 from scripts.progress.estimate import PART_SECONDS, count_done, remaining_seconds
-from scripts.progress.events import CONTAINERS, SUCCESSES, ResourceOperation, StackEvent, StackOperation
+from scripts.progress.operations import CONTAINERS, SUCCESSES, ResourceOperation, StackOperation
+from scripts.stacks import StackEvent
 
 if TYPE_CHECKING:
     from scripts.progress.tracker import TrackedStack, Tracker
@@ -21,40 +22,17 @@ SLOWEST = 3
 """Resources of each stack that a summary names."""
 
 
-class ResourceProgress(Document):
+class ResourceProgress(ResourceOperation):
     """What an operation does to a resource."""
 
-    logical_id: str = Field(description="Its name in the template.")
-    physical_id: str | None = Field(description="Its id; None: it has none (yet).")
-    type: str = Field(description="Its type.")
-    status: str = Field(description="Its status.")
     seconds: int = Field(description="How long that has taken.")
 
-    @classmethod
-    def of(cls, resource: ResourceOperation, now: datetime) -> ResourceProgress:
-        """Return it at a time."""
-        return cls(
-            logical_id=resource.logical_id,
-            physical_id=resource.physical_id or None,
-            type=resource.type,
-            status=resource.status,
-            seconds=round(resource.seconds(now)),
-        )
 
-
-class StackProgress(Document):
+class StackProgress(StackOperation):
     """A stack in an operation."""
 
     name: str = Field(description="Its name; of a nested stack its logical id.")
     title: str = Field(exclude=True, description="Its name for people: of the cluster's own stack the name, too.")
-    operation: StackOperation = Field(exclude=True, description="What happens to it.")
-    stack: str = Field(description="Its name.")
-    stack_id: str = Field(description="Its ARN.")
-    action: str = Field(description="What the operation started as: CREATE, UPDATE, DELETE or IMPORT.")
-    status: str = Field(description="Its status.")
-    reason: str | None = Field(description="Why it has this status; None: CloudFormation gives none.")
-    began: datetime = Field(description="When the operation started.")
-    ended: datetime | None = Field(description="When it ended; None: it is in progress.")
     seconds: int = Field(description="How long it has taken.")
     left_seconds: int = Field(description="How long it typically takes yet.")
     resources_done: int = Field(description="How many of its resources are done.")
@@ -70,17 +48,6 @@ class StackProgress(Document):
     def all(self) -> Sequence[StackProgress]:
         """Return it and all stacks nested in it."""
         return [self, *(each for child in self.stacks for each in child.all())]
-
-
-class Failure(Document):
-    """A resource that failed by itself."""
-
-    stack: str = Field(description="The name of its stack.")
-    logical_id: str = Field(description="Its name in the template.")
-    type: str = Field(description="Its type.")
-    status: str = Field(description="Its status.")
-    reason: str = Field(description="Why.")
-    time: datetime = Field(description="When.")
 
 
 class Progress(Document):
@@ -99,30 +66,20 @@ class Progress(Document):
     left_seconds: int = Field(
         description="How long it typically takes yet: stacks in progress side by side, the others one after another."
     )
-    complete: bool = Field(description="Whether all events have been read.")
+    complete: bool = Field(description="Whether all events have been read: not where `trouble` says why.")
     not_begun: tuple[str, ...] = Field(description="The stacks that a creation has not started yet.")
     existing: int = Field(exclude=True, description="How many of the deployment's own stacks exist.")
     denied: tuple[str, ...] = Field(description="IAM actions that are missing to know how much there is to do.")
     other_clusters: dict[str, str] = Field(
         description="Statuses of the stacks of the deployment's other clusters, by name."
     )
-    failure: Failure | None = Field(
+    failure: StackEvent | None = Field(
         description="The newest failure of a resource, preferably in a stack rather than of one; None: there is none."
     )
     stacks: tuple[StackProgress, ...] = Field(
         description="The deployment's own stacks that take part, in the order in which they started."
     )
-    trouble: str | None = Field(default=None, description="Why AWS did not answer the last time; None: it did.")
-
-    @property
-    def in_progress(self) -> bool:
-        """Whether an operation on any stack is in progress."""
-        return self.outcome == "in progress"
-
-    @property
-    def successful(self) -> bool:
-        """Whether everything that took part ended as intended, or nothing took part."""
-        return self.outcome in ("complete", "nothing")
+    trouble: str | None = Field(description="Why AWS did not answer the last time; None: it did.")
 
     def all(self) -> Sequence[StackProgress]:
         """Return the stacks that take part, each before those nested in it."""
@@ -137,7 +94,7 @@ class Stopped(Document):
     reason: str = Field(description="Why.")
 
 
-def progress(tracker: Tracker, now: datetime, grace: float = GRACE_SECONDS) -> Progress:
+def progress(tracker: Tracker, now: datetime, grace: float = GRACE_SECONDS, trouble: str = "") -> Progress:
     """Return what a tracker knows.
 
     An operation consists of the newest one on a stack and all before it that ended at most the grace before the next
@@ -161,40 +118,33 @@ def progress(tracker: Tracker, now: datetime, grace: float = GRACE_SECONDS) -> P
     return Progress(
         environment=tracker.environment,
         time=now,
-        outcome="nothing" if not stacks else _outcome(stacks),
+        outcome=_outcome(stacks),
         began=began,
         seconds=round((end - began).total_seconds()) if began else 0,
         left_seconds=round(running + sum(PART_SECONDS[part] for part in missing)),
-        complete=tracker.is_complete,
+        complete=not trouble,
         not_begun=tuple(tracker.roots[part].name for part in missing),
         existing=len(existing),
         denied=tuple(sorted(tracker.denied)),
         other_clusters=dict(tracker.others),
         failure=_newest_failure(stacks),
         stacks=tuple(stacks),
+        trouble=trouble or None,
     )
 
 
-def _outcome(stacks: Sequence[StackProgress]) -> Literal["in progress", "complete", "failed"]:
+def _outcome(stacks: Sequence[StackProgress]) -> Literal["in progress", "complete", "failed", "nothing"]:
+    if not stacks:
+        return "nothing"
     if not all(each.ended for each in stacks):
         return "in progress"
     return "complete" if all(each.status in SUCCESSES for each in stacks) else "failed"
 
 
-def _newest_failure(stacks: Sequence[StackProgress]) -> Failure | None:
-    failures = [event for stack in stacks for each in stack.all() for event in each.operation.failures]
-    causes: Sequence[StackEvent] = [event for event in failures if event.type not in CONTAINERS] or failures
-    if not causes:
-        return None
-    newest = max(causes, key=lambda each: each.time)
-    return Failure(
-        stack=newest.stack,
-        logical_id=newest.logical_id,
-        type=newest.type,
-        status=newest.status,
-        reason=newest.reason,
-        time=newest.time,
-    )
+def _newest_failure(stacks: Sequence[StackProgress]) -> StackEvent | None:
+    failures = [event for stack in stacks for each in stack.all() for event in each.failures]
+    causes = [event for event in failures if event.type not in CONTAINERS] or failures
+    return max(causes, key=lambda each: each.time, default=None)
 
 
 def _stack_progress(tracked: TrackedStack, now: datetime) -> StackProgress | None:
@@ -205,27 +155,20 @@ def _stack_progress(tracked: TrackedStack, now: datetime) -> StackProgress | Non
     children = tuple(each for child in tracked.children.values() if (each := _stack_progress(child, now)))
     nested = {each.name: each.left_seconds for each in children}
     done, total = count_done(tracked.graph, operation)
-    resources = operation.resources.values()
-    busy = [each for each in resources if each.in_progress and each.logical_id not in nested]
-    slow = sorted(
-        (each for each in resources if each.type not in CONTAINERS), key=lambda each: each.seconds(now), reverse=True
-    )
+    resources = [
+        ResourceProgress(**dict(each), seconds=round(each.seconds_at(now))) for each in operation.by_id.values()
+    ]
+    busy = [each for each in resources if each.is_in_progress and each.logical_id not in nested]
+    slow = [each for each in resources if each.type not in CONTAINERS]
     return StackProgress(
+        **dict(operation),
         name=tracked.name,
         title=tracked.title,
-        operation=operation,
-        stack=operation.stack,
-        stack_id=operation.stack_id,
-        action=operation.action,
-        status=operation.status,
-        reason=operation.reason or None,
-        began=operation.began,
-        ended=operation.ended,
-        seconds=round(operation.seconds(now)),
+        seconds=round(((operation.ended or now) - operation.began).total_seconds()),
         left_seconds=round(remaining_seconds(tracked.graph, operation, now, nested)),
         resources_done=done,
         resources=total,
-        in_progress=tuple(ResourceProgress.of(each, now) for each in sorted(busy, key=lambda each: each.began)),
-        slowest=tuple(ResourceProgress.of(each, now) for each in slow[:SLOWEST]),
+        in_progress=tuple(sorted(busy, key=lambda each: each.began)),
+        slowest=tuple(sorted(slow, key=lambda each: each.seconds, reverse=True)[:SLOWEST]),
         stacks=children,
     )

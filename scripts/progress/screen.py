@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from scripts.progress.estimate import typical_seconds
-from scripts.progress.events import SUCCESSES, StackOperation
+from scripts.progress.operations import SUCCESSES, StackOperation
 from scripts.screen import duration, table
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ _MOST_RESOURCES = 5
 _BAR = 8
 _WIDE_BAR = 72
 _LONGEST_NAME = 31
-_TITLE_LINES = 4
 _MINUTES_FROM = 100.0
 _ACTIVE = {"CREATE": "creating", "UPDATE": "updating", "DELETE": "deleting", "IMPORT": "importing"}
 _DONE = {"CREATE": "created", "UPDATE": "updated", "DELETE": "deleted", "IMPORT": "imported"}
@@ -69,11 +68,10 @@ class Picture:
 
     def show(self, current: Progress) -> None:
         """Draw the picture again."""
-        self._live.update(picture(self._deployment, current, self._console.height), refresh=True)
+        self._live.update(picture(self._deployment, current), refresh=True)
 
     def end(self, current: Progress) -> None:
         """Replace the picture by the summary."""
-        self._live.update(Text(""), refresh=True)
         self._live.stop()
         show_summary(self._deployment, current, self._console)
 
@@ -84,45 +82,40 @@ class Picture:
         self._console.print(reason, style="yellow")
 
 
-def picture(deployment: Deployment, current: Progress, height: int) -> RenderableType:
-    """Return the picture, not higher than a terminal of so many lines."""
-    rows = [row for stack in current.stacks for row in _rows(stack, 0)]
-    rows += [_row(name, None, "", "not started", "dim") for name in current.not_begun]
-    kept = max(
-        height - _TITLE_LINES - 2 * bool(current.failure) - bool(current.trouble) - 2 * len(current.other_clusters), 1
-    )
-    grid = Table.grid(padding=(0, 1))
-    grid.add_column(no_wrap=True, overflow="ellipsis", max_width=_LONGEST_NAME)
-    grid.add_column(width=_BAR)
-    grid.add_column(justify="right", no_wrap=True)
-    grid.add_column(no_wrap=True, overflow="ellipsis")
-    for row in rows[:kept]:
-        grid.add_row(*row)
+def picture(deployment: Deployment, current: Progress) -> RenderableType:
+    """Return the picture. What a terminal has no room for is cut at the bottom."""
     parts: list[RenderableType] = [Text(headline(deployment, current), "bold")]
     if current.stacks:
         total = max(current.seconds + current.left_seconds, 1)
         whole = Table.grid()
         whole.add_row(ProgressBar(total=total, completed=current.seconds, width=_WIDE_BAR))
         parts.append(whole)
-    parts.append(grid)
     parts += [Text(each, "yellow") for each in other_clusters(current)]
     if current.failure:
         text = f"failed: {current.failure.stack} {current.failure.logical_id}: {current.failure.reason}"
         parts.append(Text(text, "bold red"))
     if current.trouble:
         parts.append(Text(f"trying again: {current.trouble}", "yellow", no_wrap=True, overflow="ellipsis"))
-    return Group(*parts)
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(no_wrap=True, overflow="ellipsis", max_width=_LONGEST_NAME)
+    grid.add_column(width=_BAR)
+    grid.add_column(justify="right", no_wrap=True)
+    grid.add_column(no_wrap=True, overflow="ellipsis")
+    for stack in current.stacks:
+        for row in _rows(stack, 0):
+            grid.add_row(*row)
+    for name in current.not_begun:
+        grid.add_row(*_row(name, None, "", "not started", "dim"))
+    return Group(*parts, grid)
 
 
 def headline(deployment: Deployment, current: Progress) -> str:
     """Return how long it has taken and takes yet, as one line."""
     name = deployment.settings.name
-    if not current.complete:
-        return f"{name}: reading what has happened so far ..."
     if not current.stacks:
         return f"{name}: nothing has started yet"
     since = duration(current.seconds)
-    if not current.in_progress and not current.not_begun:
+    if current.outcome != "in progress" and not current.not_begun:
         return f"{name}: nothing is in progress after {since}; waiting for more to start"
     return f"{name}: {since} so far, {_left(current.left_seconds)}"
 
@@ -139,13 +132,11 @@ def show_summary(deployment: Deployment, current: Progress, console: Console) ->
     """Print what happened to each stack, how long it took, and what took longest."""
     if current.stacks:
         summary = table("stack", "outcome", ">time", "slowest")
-        for column, width in zip(summary.columns, (27, 11, 11, console.width - 55), strict=True):
-            column.no_wrap, column.overflow, column.max_width = True, "ellipsis", width
         for root in current.stacks:
             for stack, depth in _with_depth(root, 0):
                 style = "" if stack.status in SUCCESSES else "red"
                 slow = "\n".join(f"{duration(each.seconds)} {each.logical_id}" for each in stack.slowest)
-                outcome = Text(_state(stack.operation), style)
+                outcome = Text(_state(stack), style)
                 summary.add_row(f"{'  ' * depth}{stack.title}", outcome, duration(stack.seconds), slow)
         console.print(summary)
         console.print()
@@ -173,10 +164,10 @@ def _with_depth(stack: StackProgress, depth: int) -> Iterator[tuple[StackProgres
 
 def _rows(stack: StackProgress, depth: int) -> Iterator[tuple[RenderableType, ...]]:
     """Yield the rows of a stack and of its resources in progress."""
-    operation, took = stack.operation, duration(stack.seconds)
+    took = duration(stack.seconds)
     style = "" if not stack.ended else "green" if stack.status in SUCCESSES else "red"
-    style = "red" if operation.rolls_back else style
-    state = _state(operation)
+    style = "red" if stack.rolls_back else style
+    state = _state(stack)
     text = f"{state} in {took}" if stack.ended else f"{state} {took}, {_left(stack.left_seconds)}"
     done = stack.resources_done if stack.resources else 1
     bar = ProgressBar(total=max(stack.resources, 1), completed=done, width=_BAR)
@@ -186,7 +177,7 @@ def _rows(stack: StackProgress, depth: int) -> Iterator[tuple[RenderableType, ..
     for child in stack.stacks:
         yield from _rows(child, depth + 1)
     for each in stack.in_progress[:_MOST_RESOURCES]:
-        typical = typical_seconds(each.type, operation)
+        typical = typical_seconds(each.type, stack)
         limit = f" of {_about(typical)}" if each.seconds <= typical else ""
         name, work = f"{'  ' * (depth + 1)}{each.logical_id}", _ACTIVE.get(each.status.split("_")[0], each.status)
         yield _row(name, None, "", f"{work} {duration(each.seconds)}{limit}", "dim")
@@ -215,6 +206,6 @@ def _state(operation: StackOperation) -> str:
     if operation.status.endswith("CLEANUP_IN_PROGRESS"):
         return "cleaning up"
     if operation.rolls_back:
-        return "rolling back" if operation.in_progress else "rolled back"
+        return "rolled back" if operation.ended else "rolling back"
     action = operation.status.split("_")[0]
-    return (_ACTIVE if operation.in_progress else _DONE)[action]
+    return (_DONE if operation.ended else _ACTIVE)[action]

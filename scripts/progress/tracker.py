@@ -1,21 +1,19 @@
-"""Tracks operations on the stacks of a deployment and those nested in them, with few API calls."""
+"""Tracks operations on the stacks of a deployment and those nested in them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from scripts import generations
 from scripts.aws_errors import code_of, is_denied, is_not_found
 from scripts.deployment import PARTS, Deployment
 from scripts.progress.estimate import ResourceGraph, graph_of_changes, graph_of_template
-from scripts.progress.events import CONTAINERS, History, StackOperation, operation
-from scripts.stacks import NESTED
+from scripts.progress.operations import CONTAINERS, StackOperation, operation
+from scripts.stacks import NESTED, StackEvent, events
 
-BUDGET = 12
-"""API calls of one refresh, whatever the number of stacks, events and nodes."""
-_UPDATE_GRAPH_CALLS = 2
 _ROUNDS_BETWEEN_OTHERS = 12
 """Refreshes from one call for other clusters to the next: a minute."""
 
@@ -27,74 +25,59 @@ class TrackedStack:
     Attributes:
         name: Its name; of a nested stack its logical id.
         title: Its name for people: of the cluster's own stack the name, too.
-        history: Its events.
+        key: Its name or ARN.
         parent: The stack that it is nested in; None: it is one of the deployment's own.
+        since: When the operation on the stacks that it is nested in started.
+        is_there: Whether CloudFormation has such a stack; None: not known yet.
+        events: Those of its last operation, the newest first.
         operation: The last operation; None: not known yet.
         graph: The resources that the operation changes; None: not known.
         has_graph: Whether that was fetched.
         children: The stacks nested in it, by id or name.
-        served: The refresh in which each kind of call was last made for it.
     """
 
     name: str
     title: str
-    history: History
+    key: str
     parent: TrackedStack | None = None
+    since: datetime | None = None
+    is_there: bool | None = None
+    events: list[StackEvent] = field(default_factory=list)
     operation: StackOperation | None = None
     graph: ResourceGraph | None = None
     has_graph: bool = False
     children: dict[str, TrackedStack] = field(default_factory=dict)
-    served: dict[str, int] = field(default_factory=dict)
 
     @property
     def exists(self) -> bool:
         """Whether the stack exists. One that waits for the review of its first change set does not, yet."""
-        if not self.history.exists or (self.history.events and self.operation is None):
+        if not self.is_there or (self.events and self.operation is None):
             return False
         return self.operation is None or self.operation.status != "DELETE_COMPLETE"
 
     @property
     def is_due(self) -> bool:
-        """Whether a nested stack may have new events."""
-        if self.history.exists is None or (self.operation and self.operation.in_progress):
+        """Whether it may have new events: one of the deployment's own at any time."""
+        if self.parent is None or self.is_there is None or (self.operation and not self.operation.ended):
             return True
-        above = self.parent.operation if self.parent else None
-        resource = above.resources.get(self.name) if above else None
-        return resource is not None and resource.in_progress
-
-
-@dataclass(frozen=True)
-class _Call:
-    """A call to make.
-
-    Attributes:
-        stack: For which stack.
-        kind: ``newest``, ``gap`` or ``graph``.
-        cost: How many API calls it takes.
-        make: Makes it.
-    """
-
-    stack: TrackedStack
-    kind: str
-    cost: int
-    make: Callable[[TrackedStack], Any]
+        above = self.parent.operation
+        resource = above.by_id.get(self.name) if above else None
+        return resource is not None and resource.is_in_progress
 
 
 class Tracker:
     """Tracks all stacks of a deployment.
 
-    A refresh takes at most `BUDGET` API calls: one for each of the deployment's own stacks, which may start at any
-    time, now and then one for its other clusters, and the rest in turn for nested stacks in progress, events not read
-    yet, and templates. Needs cloudformation:DescribeStackEvents; for other clusters cloudformation:DescribeStacks on
-    all stacks; and for the sizes of bars cloudformation:GetTemplate, cloudformation:DescribeStacks and
-    cloudformation:DescribeChangeSet.
+    A refresh takes a call for each of the deployment's own stacks and for each nested one in progress, once a minute
+    one for its other clusters, and at the start of an operation one or two for what it changes. Needs
+    cloudformation:DescribeStackEvents; for other clusters cloudformation:DescribeStacks on all stacks; and for the
+    sizes of bars cloudformation:GetTemplate, cloudformation:DescribeStacks and cloudformation:DescribeChangeSet.
 
     Attributes:
         environment: File name in config/ without .yaml.
         roots: The deployment's own stacks by part.
         others: Statuses of the stacks of its other clusters, by name: there is one during an upgrade.
         denied: IAM actions that are missing to fetch sizes.
-        retries: How often the last refresh had to repeat a call, as when throttled.
     """
 
     def __init__(self, deployment: Deployment) -> None:
@@ -104,14 +87,9 @@ class Tracker:
         self._cluster_name = deployment.settings.cluster_spec.name
         self._round = 0
         self.others: dict[str, str] = {}
-        self.roots = {part: _tracked(deployment.stack_name(part)) for part in PARTS}
+        names = {part: deployment.stack_name(part) for part in PARTS}
+        self.roots = {part: TrackedStack(name, name, name) for part, name in names.items()}
         self.denied: set[str] = set()
-        self.retries = 0
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether all events have been read."""
-        return all(each.history.is_complete for each in self._all())
 
     def refresh(self) -> None:
         """Fetch what is new.
@@ -120,19 +98,59 @@ class Tracker:
             botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError: AWS does not answer, or refuses. What
                 was read so far is kept.
         """
-        self._round += 1
-        self.retries = 0
         for root in self.roots.values():
-            self._read_newest(root)
-        calls = BUDGET - len(self.roots)
-        if self._round % _ROUNDS_BETWEEN_OTHERS == 1:
+            self._refresh(root)
+        if self._round % _ROUNDS_BETWEEN_OTHERS == 0:
             self._fetch_others()
-            calls -= 1
-        while wanted := [each for each in self._wanted() if each.cost <= calls]:
-            chosen = min(wanted, key=lambda each: each.stack.served.get(each.kind, 0))
-            chosen.stack.served[chosen.kind] = self._round
-            calls -= chosen.cost
-            chosen.make(chosen.stack)
+        self._round += 1
+
+    def _refresh(self, tracked: TrackedStack) -> None:
+        """Fetch what is new of a stack and of those nested in it."""
+        self._read(tracked)
+        now = tracked.operation
+        if now and not now.ended and not tracked.has_graph:
+            tracked.graph = self._fetch_graph(now)
+            tracked.has_graph = True
+        for child in tracked.children.values():
+            if child.is_due:
+                self._refresh(child)
+
+    def _read(self, tracked: TrackedStack) -> None:
+        """Read the new events of a stack, and note the stacks nested in it."""
+        before = tracked.operation
+        is_deleted = tracked.parent is None and before is not None and before.status == "DELETE_COMPLETE"
+        known = set() if is_deleted else {each.id for each in tracked.events}  # another one may have its name by now
+        new = []
+        try:
+            for event in events(self._client, tracked.name if is_deleted else tracked.key, tracked.since):
+                if event.id in known:
+                    break
+                new.append(event)
+        except Exception as error:
+            if not is_not_found(error):
+                raise
+            tracked.is_there = False
+            return
+        tracked.is_there = True
+        if not new:
+            return
+        is_new_operation = is_deleted or (tracked.since is None and new[-1].is_start)
+        tracked.events = new if is_new_operation else [*new, *tracked.events]
+        tracked.key = new[0].stack_id  # from now on this very stack, even if another one gets its name
+        tracked.operation = operation(tracked.events)
+        if is_new_operation:
+            tracked.children.clear()
+            tracked.graph, tracked.has_graph = None, False
+        if tracked.operation:
+            tracked.children |= dict(self._nested(tracked, tracked.operation))
+
+    def _nested(self, tracked: TrackedStack, now: StackOperation) -> Iterator[tuple[str, TrackedStack]]:
+        """Yield the stacks that an operation has started in a stack and that are not tracked yet, by id or name."""
+        for resource in now.by_id.values():
+            key = resource.physical_id if resource.type == NESTED else self._cluster_name
+            if resource.type in CONTAINERS and key and key not in tracked.children:
+                title = resource.logical_id if resource.type == NESTED else key
+                yield key, TrackedStack(resource.logical_id, title, key, tracked, tracked.since or now.began)
 
     def _fetch_others(self) -> None:
         """Fetch the deployment's other clusters. One call, which returns the stacks of its first page."""
@@ -150,92 +168,30 @@ class Tracker:
             if generation != self._settings.cluster.generation
         }
 
-    def _all(self) -> Iterator[TrackedStack]:
-        waiting = list(self.roots.values())
-        while waiting:
-            yield (each := waiting.pop(0))
-            waiting += each.children.values()
-
-    def _wanted(self) -> Iterator[_Call]:
-        """Yield useful calls; one that was made in this refresh only if it was for one of several pages."""
-        for each in self._all():
-            if each.parent and each.is_due and each.served.get("newest") != self._round:
-                yield _Call(each, "newest", 1, self._read_newest)
-            if each.history.gaps:
-                yield _Call(each, "gap", 1, self._read_gap)
-            if each.operation and each.operation.in_progress and not each.has_graph:
-                updates = each.operation.action == "UPDATE"
-                yield _Call(each, "graph", _UPDATE_GRAPH_CALLS if updates else 1, self._fetch_graph)
-
-    def _read_newest(self, tracked: TrackedStack) -> None:
-        ended = tracked.operation
-        if tracked.parent is None and ended and ended.status == "DELETE_COMPLETE":
-            other = History(ended.stack)  # the old one is deleted: does another one have its name?
-            self._note(other.read_newest(self._client))
-            if not other.exists:
-                return
-            tracked.history = other
-        else:
-            self._note(tracked.history.read_newest(self._client))
-        self._follow(tracked)
-
-    def _read_gap(self, tracked: TrackedStack) -> None:
-        self._note(tracked.history.read_gap(self._client))
-        self._follow(tracked)
-
-    def _note(self, answer: Any) -> None:
-        self.retries += answer["ResponseMetadata"]["RetryAttempts"] if answer else 0
-
-    def _follow(self, tracked: TrackedStack) -> None:
-        """Update a stack from its events, and track the stacks nested in it."""
-        before, now = tracked.operation, operation(tracked.history.events.values())
-        tracked.operation = now
-        if now is None or (before and (before.stack_id, before.began) != (now.stack_id, now.began)):
-            tracked.children.clear()
-            tracked.graph, tracked.has_graph = None, False
-        if now is None:
-            return
-        root = tracked
-        while root.parent:
-            root = root.parent
-        began = root.operation.began if root.operation else now.began
-        for resource in now.resources.values():
-            key = resource.physical_id if resource.type == NESTED else self._cluster_name
-            if resource.type in CONTAINERS and key and key not in tracked.children:
-                title = resource.logical_id if resource.type == NESTED else key
-                child = TrackedStack(resource.logical_id, title, History(key, began), tracked)
-                tracked.children[key] = child
-
-    def _fetch_graph(self, tracked: TrackedStack) -> None:
-        """Fetch the resources that the operation changes."""
+    def _fetch_graph(self, now: StackOperation) -> ResourceGraph | None:
+        """Return the resources that an operation changes; None: not known."""
         from botocore.exceptions import ClientError
 
-        now = tracked.operation
-        assert now is not None  # noqa: S101 - else there is no call
         try:
-            tracked.graph = self._graph_of_update(now) if now.action == "UPDATE" else self._graph_of_template(now)
+            return self._graph_of_update(now) if now.action == "UPDATE" else self._graph_of_template(now)
         except ClientError as error:
             if is_denied(error):
                 self.denied.add(f"cloudformation:{error.operation_name}")
             elif not is_not_found(error) and code_of(error) != "ValidationError":
                 raise
-        tracked.has_graph = True
+            return None
 
     def _graph_of_template(self, now: StackOperation) -> ResourceGraph | None:
-        """Return the resources of a creation or deletion. One call, of GetTemplate."""
-        return graph_of_template(
-            self._client.get_template(StackName=now.stack_id, TemplateStage="Processed")["TemplateBody"]
-        )
+        answer = self._client.get_template(StackName=now.stack_id, TemplateStage="Processed")
+        return graph_of_template(answer["TemplateBody"])
 
     def _graph_of_update(self, now: StackOperation) -> ResourceGraph | None:
-        """Return the resources of an update by a change set of one page. Calls DescribeStacks and DescribeChangeSet."""
         stack = self._client.describe_stacks(StackName=now.stack_id)["Stacks"][0]
         if "ChangeSetId" not in stack:
             return None
-        answer = self._client.describe_change_set(ChangeSetName=stack["ChangeSetId"])
-        executes = answer["ExecutionStatus"] == "EXECUTE_IN_PROGRESS"
-        return graph_of_changes(answer["Changes"]) if executes and "NextToken" not in answer else None
-
-
-def _tracked(name: str) -> TrackedStack:
-    return TrackedStack(name, name, History(name))
+        changes: list[Any] = []
+        for page in self._client.get_paginator("describe_change_set").paginate(ChangeSetName=stack["ChangeSetId"]):
+            if page["ExecutionStatus"] != "EXECUTE_IN_PROGRESS":  # it is that of an earlier update
+                return None
+            changes += page["Changes"]
+        return graph_of_changes(changes)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import math
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -28,11 +27,6 @@ SECONDS_WITHOUT_ANSWER = 300.0
 CONTINUES = "What was started continues in AWS. The same command resumes where this one stops."
 
 
-def in_progress(statuses: Iterable[str]) -> bool:
-    """Tell by the statuses of stacks whether an operation on any of them is in progress."""
-    return any(each.endswith("_IN_PROGRESS") and each != "REVIEW_IN_PROGRESS" for each in statuses)
-
-
 def watch(
     deployment: Deployment,
     console: Console,
@@ -44,8 +38,7 @@ def watch(
 ) -> int:
     """Show an operation on a deployment until it has ended, and return the exit code.
 
-    Everything comes from CloudFormation, at most `tracker.BUDGET` calls in each refresh, so that it may be stopped and
-    started again at any time, anywhere.
+    Everything comes from CloudFormation, so that it may be stopped and started again at any time, anywhere.
 
     Args:
         deployment: Whose stacks.
@@ -72,64 +65,53 @@ def watch(
 
 
 def _follow(tracker: Tracker, screen: Screen, clock: Clock, timeout: float | None, grace: float) -> int:
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    from scripts.aws_errors import explain
+
     started = clock.now()
-    answered, interval = None, SECONDS_BETWEEN_REFRESHES
+    answered: datetime | None = None
+    interval = SECONDS_BETWEEN_REFRESHES
     while True:
-        trouble = _refresh(tracker)
+        trouble = ""
+        try:
+            tracker.refresh()
+            answered, interval = clock.now(), SECONDS_BETWEEN_REFRESHES
+        except (BotoCoreError, ClientError) as error:
+            silence = (clock.now() - answered).total_seconds() if answered else math.inf
+            if not _is_temporary(error) or silence > SECONDS_WITHOUT_ANSWER:
+                raise UnusableError(f"{explain(error)}\n{CONTINUES}") from None
+            trouble = explain(error)
+            interval = min(interval * 2, LONGEST_SECONDS_BETWEEN_REFRESHES)
         now = clock.now()
-        answered = answered if trouble else now
-        if trouble and not (
-            trouble.is_temporary and answered and (now - answered).total_seconds() <= SECONDS_WITHOUT_ANSWER
-        ):
-            raise UnusableError(f"{trouble.text}\n{CONTINUES}")
-        current = progress(tracker, now, grace)
-        if trouble:
-            current = current.model_copy(update={"trouble": trouble.text})
+        current = progress(tracker, now, grace, trouble)
         screen.show(current)
-        if not trouble and _has_ended(current, started, grace):
+        if _has_ended(current, started, grace):
             screen.end(current.model_copy(update={"kind": "summary"}))
-            return DONE if current.successful else FAILED
-        slower = min(interval * 2, LONGEST_SECONDS_BETWEEN_REFRESHES)
-        interval = slower if trouble or tracker.retries else SECONDS_BETWEEN_REFRESHES
+            return DONE if current.outcome in ("complete", "nothing") else FAILED
         if timeout is not None and (now - started).total_seconds() + interval > timeout * 60:
             screen.stop(f"The {timeout:g} minutes are over. {CONTINUES}")
             return TIMED_OUT
         clock.sleep(interval)
 
 
-@dataclass(frozen=True)
-class _Trouble:
-    """Why AWS did not answer.
+def _is_temporary(error: Exception) -> bool:
+    """Whether AWS may answer again by itself."""
+    from botocore.exceptions import ConnectionError, HTTPClientError
 
-    Attributes:
-        text: For people.
-        is_temporary: Whether it may end by itself.
-    """
+    from scripts.aws_errors import is_throttled
 
-    text: str
-    is_temporary: bool
-
-
-def _refresh(tracker: Tracker) -> _Trouble | None:
-    from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError
-
-    from scripts.aws_errors import explain, is_throttled
-
-    try:
-        tracker.refresh()
-    except (BotoCoreError, ClientError) as error:
-        return _Trouble(explain(error), is_throttled(error) or isinstance(error, (ConnectionError, HTTPClientError)))
-    return None
+    return is_throttled(error) or isinstance(error, ConnectionError | HTTPClientError)
 
 
 def _has_ended(current: Progress, started: datetime, grace: float) -> bool:
     """Tell whether nothing is in progress, and nothing is about to start."""
-    if current.in_progress or not current.complete:
+    if current.outcome == "in progress" or current.trouble:
         return False
     statuses = {each.status for each in current.stacks}
     is_everything_done = len(current.stacks) == len(PART_SECONDS) and len(statuses) == 1
-    if not current.successful or (is_everything_done and statuses != {"UPDATE_COMPLETE"}):
+    if current.outcome == "failed" or (is_everything_done and statuses != {"UPDATE_COMPLETE"}):
         return True
-    newest = max((each.operation.newest for each in current.stacks), default=started)
+    newest = max((each.newest for each in current.stacks), default=started)
     since = newest if current.existing == len(PART_SECONDS) else max(newest, started)
     return (current.time - since).total_seconds() >= grace

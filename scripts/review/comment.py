@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +13,8 @@ from scripts.estimate.costs import Costs, costs, wanted
 from scripts.estimate.figures import NONE, dollars
 from scripts.estimate.prices import find_prices
 from scripts.estimate.products import HOURS_PER_MONTH, SOURCES
-from scripts.markdown import Block, escaped, joined, table
-from scripts.plan.markdown import blocks, findings_block
+from scripts.markdown import escaped, folded, table
+from scripts.plan.markdown import blocks, findings_table
 from scripts.plan.model import REPLACING, Effect, Plan
 from scripts.plan.sections import verdict
 from scripts.preflight.check import CheckStatus, Finding
@@ -56,7 +55,7 @@ def comment(
     """
     changes = plan(environment, before, after)
     result, parts = _body(before, after, changes, list(remarks(environment, before, after)), preflight)
-    return fitted([Block([f"<!-- ultracluster:{environment} -->", f"### `{environment}`: {result}"]), *parts])
+    return fitted([f"<!-- ultracluster:{environment} -->\n### `{environment}`: {result}", *parts])
 
 
 def _body(
@@ -65,44 +64,31 @@ def _body(
     changes: Plan | None,
     noted: Sequence[str],
     preflight: Mapping[str, Any] | None,
-) -> tuple[str, list[Block]]:
+) -> tuple[str, list[str]]:
     if changes and changes.empty and not noted:
-        return "nothing changes", [Block([UNCHANGED]), Block([_LIMITS])]
-    parts = [Block([f"- {remark}" for remark in noted])] if noted else []
+        return "nothing changes", [UNCHANGED, _LIMITS]
+    parts = ["\n".join(f"- {remark}" for remark in noted)] if noted else []
     old, new = before.settings if before else None, after.settings if after else None
     if (before is None) == (old is None) and (after is None) == (new is None):
-        parts.append(costs_block(old, new))
+        parts.append(costs_table(old, new))
     if after is None:
         return "removed", parts
     if changes is None:
-        return "cannot be used", [Block(["```", *after.problem.splitlines()], ("```",)), *parts]
+        return "cannot be used", [f"```\n{after.problem}\n```", *parts]
     result = ("" if before else "a new configuration. ") + verdict(changes)
     if preflight and not preflight["ok"]:
         result += " The account is not ready."
-    return result, [Block([_counts(changes)]), *parts, *blocks(changes), readiness_block(preflight), Block([_LIMITS])]
+    return result, [_counts(changes), *parts, *blocks(changes), readiness(preflight), _LIMITS]
 
 
-def fitted(parts: Sequence[Block], longest: int = LONGEST) -> str:
-    """Return blocks as one text; where it would be as long as `longest` or longer, it is cut, and says so."""
-    if len(joined(parts)) < longest:
-        return joined(parts)
-    kept: list[Block] = []
-    room = longest - _length([CUT])
-    for part in parts:
-        room -= _length(part.end)
-        ends = list(accumulate(len(line) + 1 for line in part.lines))
-        count = sum(end <= room for end in ends)
-        if count:
-            kept.append(Block(part.lines[:count], part.end))
-        if count < len(ends):
-            break
-        room -= ends[-1]
-    return joined([*kept, Block([CUT])])
-
-
-def _length(lines: Sequence[str]) -> int:
-    """Return the length of lines that an empty one follows."""
-    return sum(len(line) + 1 for line in lines) + 1
+def fitted(parts: Sequence[str], longest: int = LONGEST) -> str:
+    """Return parts as one text; of one that would be too long the first parts, and that it is cut."""
+    text = "\n\n".join(parts) + "\n"
+    count = len(parts)
+    while len(text) >= longest:
+        count -= 1
+        text = "\n\n".join([*parts[:count], CUT]) + "\n"
+    return text
 
 
 def _counts(changes: Plan) -> str:
@@ -116,7 +102,7 @@ def _counts(changes: Plan) -> str:
 # --- costs: the sums of `make estimate`, by the table of prices ---
 
 
-def costs_block(before: Settings | None, after: Settings | None) -> Block:
+def costs_table(before: Settings | None, after: Settings | None) -> str:
     """Return the costs per hour and month at MinCount and MaxCount as a table.
 
     Args:
@@ -139,7 +125,7 @@ def costs_block(before: Settings | None, after: Settings | None) -> Block:
     ]
     if unpriced := sorted({name for each in known if each for name in each.not_in_the_sums}):
         notes.append(f"Not in the sums: {escaped('; '.join(unpriced))}.")
-    return Block([*table(("US dollars", "before", "after", "difference"), rows), "", " ".join(notes)])
+    return f"{table(('US dollars', 'before', 'after', 'difference'), rows)}\n\n{' '.join(notes)}"
 
 
 def _costs(settings: Settings) -> Costs:
@@ -174,18 +160,17 @@ def read_preflight(path: Path) -> Mapping[str, Any] | None:
     raise DocumentError(f"got {path}; allowed: what `python -m scripts preflight ENV --json` prints")
 
 
-def readiness_block(document: Mapping[str, Any] | None) -> Block:
+def readiness(document: Mapping[str, Any] | None) -> str:
     """Return the verdict of preflight and its findings; the number of the account does not show."""
     if document is None:
-        return Block([NO_PREFLIGHT])
+        return NO_PREFLIGHT
     counts = ", ".join(f"{count} {status}" for status, count in document["counts"].items() if count)
-    ready = "ready to deploy" if document["ok"] else "not ready to deploy"
+    result = f"{'ready' if document['ok'] else 'not ready'} to deploy: {counts}"
     account = document["account"]
     findings = [_finding(result, account) for result in document["results"] if result["status"] in _SHOWN]
     if not findings:
-        return Block([f"**Preflight**: {ready}: {counts}."])
-    summary = f"<details><summary>Preflight: {ready}: {counts}</summary>"
-    return Block([summary, "", *findings_block(findings).lines], ("", "</details>"))
+        return f"**Preflight**: {result}."
+    return folded(f"Preflight: {result}", findings_table(findings))
 
 
 def _finding(result: Mapping[str, Any], account: str | None) -> Finding:

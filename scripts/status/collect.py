@@ -11,7 +11,7 @@ from scripts.preflight.reservations import CAPACITY_BLOCK, members, size, users
 from scripts.status.cost import cost_now
 from scripts.status.file_system import fetch_file_system, fetch_usage
 from scripts.status.head_node import HeadNodeQuery
-from scripts.status.model import Cost, HeadNodeStatus, Reservation, Status, Unavailable, try_fetch
+from scripts.status.model import Cost, HeadNodeStatus, Reservation, StackStatus, Status, Unavailable, try_fetch
 from scripts.status.stacks import collect_stacks
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ class Collector:
             alarms = pool.submit(try_fetch, self._alarms, "cloudwatch:DescribeAlarms")
         sent.result()
         slurm = self._head_node.receive()
+        own_stacks, other_clusters = stacks.result()
         head_node: HeadNodeStatus | Unavailable | None
         compute_nodes: dict[str, int] | Unavailable
         cost: Cost | Unavailable
@@ -79,9 +80,9 @@ class Collector:
             region=settings.region,
             cluster=settings.cluster_spec.name,
             time=now,
-            stacks=stacks.result().stacks,
-            unavailable_stacks=stacks.result().unavailable,
-            other_clusters=stacks.result().others,
+            stacks=tuple(each for each in own_stacks if isinstance(each, StackStatus)),
+            unavailable_stacks=next((each for each in own_stacks if isinstance(each, Unavailable)), None),
+            other_clusters=other_clusters,
             head_node=head_node,
             compute_nodes=compute_nodes,
             fleet=fleet.result(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -10,14 +10,17 @@ from pydantic import Field, computed_field, model_serializer
 from pydantic.dataclasses import dataclass
 
 from scripts.document import Document
+from scripts.preflight.reservations import BEFORE_ITS_START
 from scripts.slurm import Job, Problem, SlurmState
-from scripts.status.software import Software
+from scripts.status.software import UNIT, Software
 
 READY = frozenset({"CREATE_COMPLETE", "UPDATE_COMPLETE"})
 """Statuses of a healthy stack.
 
 https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
 """
+USABLE_FILE_SYSTEM = frozenset({"AVAILABLE", "UPDATING"})
+"""Lifecycles of a file system that can be used: https://docs.aws.amazon.com/fsx/latest/APIReference/API_FileSystem.html."""
 PROTECTED = "PROTECTED"
 """Status of a fleet whose nodes kept failing: https://docs.aws.amazon.com/parallelcluster/latest/ug/slurm-protected-mode-v3.html."""
 NO_FLEET = "UNKNOWN"
@@ -189,9 +192,14 @@ class Status(Document):
     @property
     def faults(self) -> list[str]:
         """What failed, is missing or could not be collected, a sentence each."""
-        from scripts.status.problems import problems
-
-        return problems(self)
+        if not self.exists:
+            return [f"there is nothing of {self.name} in {self.region}: make deploy ENV={self.environment}"]
+        return [
+            *_problems_of_stacks(self),
+            *_problems_of_cluster(self),
+            *_other_problems(self),
+            *_what_is_unavailable(self),
+        ]
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -246,6 +254,48 @@ class Status(Document):
         if isinstance(self.head_node, Unavailable):
             return False
         return self.head_node is None or self.head_node.state != "running"
+
+
+def _problems_of_stacks(status: Status) -> Iterator[str]:
+    for each in status.stacks:
+        if each.name == status.cluster:
+            continue
+        if each.status is None:
+            yield f"there is no stack {each.name}"
+        elif each.failed:
+            yield f"stack {each.name} is {each.status}"
+    if (own := status.existing_stacks.get(status.cluster)) and own.failed:
+        yield f"ParallelCluster's stack {own.name} is {own.status}"
+
+
+def _problems_of_cluster(status: Status) -> Iterator[str]:
+    if status.head_node is None:
+        yield f"the cluster {status.cluster} has no head node"
+    elif isinstance(status.head_node, HeadNodeStatus) and status.head_node.state != "running":
+        yield f"the head node {status.head_node.instance_id} is {status.head_node.state}"
+    if status.fleet == PROTECTED:
+        yield "the fleet is PROTECTED: queues are closed whose nodes kept failing"
+    if status.software and (status.software.state == "failed" or status.software.is_interrupted):
+        why = status.software.reason if status.software.state == "failed" else "nothing builds it now."
+        retry = f"make run ENV={status.environment} ARGS='sudo systemctl restart {UNIT}'"
+        yield f"the software of jobs is not ready: {why} To retry: {retry}"
+
+
+def _other_problems(status: Status) -> Iterator[str]:
+    if isinstance(status.file_system, FileSystem) and status.file_system.lifecycle not in USABLE_FILE_SYSTEM:
+        yield f"the file system {status.file_system.file_system_id} is {status.file_system.lifecycle}"
+    if not isinstance(status.reservations, Unavailable):
+        for each in status.reservations:
+            if each.state != "active" and each.state not in BEFORE_ITS_START:
+                yield f"the reservation {each.reservation_id} is {each.state}"
+    if not isinstance(status.alarms, Unavailable):
+        yield from (f"alarm {each} is raised" for each in status.alarms)
+
+
+def _what_is_unavailable(status: Status) -> Iterator[str]:
+    for name, each in status.unavailable().items():
+        if each.is_problem and name != "diagnosis" and not (name == "slurm" and status.lacks_head_node):
+            yield f"{name.replace('_', ' ')}: {each.reason}"
 
 
 def try_fetch(fetch: Callable[[], T], *actions: str) -> T | Unavailable:

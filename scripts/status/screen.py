@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from scripts.preflight.reservations import BEFORE_ITS_START
-from scripts.progress.watch import in_progress
 from scripts.screen import dollars, duration, table
+from scripts.stacks import in_progress
 from scripts.status.model import (
     Cost,
     FileSystem,

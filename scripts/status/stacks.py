@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from scripts import generations
@@ -16,46 +15,32 @@ if TYPE_CHECKING:
 _PERMISSION = "cloudformation:DescribeStacks"
 
 
-@dataclass(frozen=True)
-class Stacks:
-    """What CloudFormation has of a deployment.
-
-    Attributes:
-        stacks: Its stacks in the order of creation, and the cluster's own where that before it is not ready.
-        unavailable: Why some are missing; None: none is.
-        others: The stacks of its other clusters.
-    """
-
-    stacks: tuple[StackStatus, ...]
-    unavailable: Unavailable | None
-    others: tuple[StackStatus, ...] | Unavailable
+Stacks = tuple[list[StackStatus | Unavailable], tuple[StackStatus, ...] | Unavailable]
+"""The stacks of a deployment in the order of creation, and the stacks of its other clusters."""
 
 
 def collect_stacks(deployment: Deployment) -> Stacks:
-    """Return the stacks of a deployment. One call, and one for each stack that is not in its answer.
+    """Return the stacks of a deployment, and those of its other clusters.
 
-    An answer holds 1 MB. Needs cloudformation:DescribeStacks, on all stacks for the one call.
+    One call, and one for each stack that is not in its answer of at most 1 MB. Needs cloudformation:DescribeStacks, on
+    all stacks for the one call.
     """
     listed = try_fetch(
         lambda: deployment.account.ask("cloudformation", "describe_stacks"), f"{_PERMISSION} on all stacks"
     )
 
-    def find(name: str) -> StackStatus | Unavailable:
+    def collect(name: str) -> StackStatus | Unavailable:
         if not isinstance(listed, Unavailable):
             described = next((each for each in listed["Stacks"] if each["StackName"] == name), None)
             if described or "NextToken" not in listed:
                 return _stack(name, described)
         return try_fetch(lambda: _stack(name, deployment.stack(name)), _PERMISSION)
 
-    found = [find(deployment.stack_name(part)) for part in PARTS]
-    cluster = found[PARTS.index("cluster")]
+    stacks = [collect(deployment.stack_name(part)) for part in PARTS]
+    cluster = stacks[PARTS.index("cluster")]
     if isinstance(cluster, Unavailable) or cluster.status not in READY:
-        found.insert(-1, find(deployment.settings.cluster_spec.name))
-    return Stacks(
-        tuple(each for each in found if isinstance(each, StackStatus)),
-        next((each for each in found if isinstance(each, Unavailable)), None),
-        _others(deployment, listed),
-    )
+        stacks.insert(-1, collect(deployment.settings.cluster_spec.name))
+    return stacks, _others(deployment, listed)
 
 
 def _others(deployment: Deployment, listed: Mapping[str, Any] | Unavailable) -> tuple[StackStatus, ...] | Unavailable:

@@ -31,16 +31,6 @@ def test_the_earliest_failure_of_the_newest_operation_counts() -> None:
     assert (ids(found), found.unknown) == (["address-quota", "vpc-quota"], ())
 
 
-def test_a_failure_of_an_operation_before_the_newest_does_not_count() -> None:
-    made, account, stack = failed()
-    account.events[stack].clear()
-    account.event(stack, 0, f"CREATE_IN_PROGRESS AWS::CloudFormation::Stack {stack}: User Initiated")
-    account.event(stack, 1, QUOTA)
-    account.event(stack, 2, f"DELETE_IN_PROGRESS AWS::CloudFormation::Stack {stack}: User Initiated")
-    account.event(stack, 3, "DELETE_FAILED AWS::S3::Bucket Bucket: The bucket you tried to delete is not empty")
-    assert ids(diagnose(made)) == ["bucket-not-empty"]
-
-
 def test_of_several_stacks_that_failed_the_newest_operation_counts() -> None:
     made, account = deployment(network="UPDATE_ROLLBACK_COMPLETE", cluster="ROLLBACK_COMPLETE")
     for part, minute in (("network", 20), ("cluster", 10)):
@@ -106,15 +96,6 @@ def test_of_the_logs_the_line_nearest_to_the_failure_counts() -> None:
     assert ids(diagnose(made))[:2] == ["node-script", "no-route"]
 
 
-def test_a_try_that_failed_does_not_hide_what_ended_the_start() -> None:
-    made, account, stack = failed()
-    account.line(stream("boot"), 20, "head_node.sh: failed (20): pip cannot install the packages. To do: see above.")
-    account.line(stream("boot"), 20.5, "Curl attempt 1 failed, retrying in 1s...")
-    account.line(stream("system"), 20.5, "ntpd[412]: bind() failed: Network is unreachable")
-    account.event(stack, 21, TIMEOUT)
-    assert ids(diagnose(made)) == ["node-script", "head-node-timeout"]
-
-
 def test_logs_of_another_kind_or_time_do_not_explain_a_symptom() -> None:
     made, account, stack = failed()
     account.line(stream("slurm"), 1, "error: No space left on device")
@@ -152,15 +133,6 @@ def test_a_stack_that_cannot_roll_back_is_told_beside_the_cause(status: str, cau
     assert stack in found.causes[1].why
 
 
-def test_a_nested_stack_that_is_stuck_does_not_make_its_parent_so() -> None:
-    made, account, stack = failed()
-    account.stacks[stack] = "UPDATE_ROLLBACK_COMPLETE"
-    account.event("inner", 1, QUOTA)
-    account.event("inner", 2, "ROLLBACK_FAILED AWS::CloudFormation::Stack inner: The following resource(s)")
-    account.event(stack, 3, "CREATE_FAILED AWS::CloudFormation::Stack Inner: Embedded stack x", stack_id("inner"))
-    assert ids(diagnose(made)) == ["address-quota"]
-
-
 def test_the_rollback_of_the_clusters_own_stack_names_that_stack() -> None:
     made, account, stack = failed()
     name = made.settings.cluster_spec.name
@@ -180,16 +152,6 @@ def test_the_clusters_own_stack_counts_also_when_the_one_above_is_gone_or_fine(c
     account.event(name, 2, "DELETE_FAILED AWS::S3::Bucket Bucket: The bucket you tried to delete is not empty")
     found = diagnose(made)
     assert (found.operation and found.operation.stack, ids(found)) == (name, ["bucket-not-empty"])
-
-
-def test_the_clusters_own_stack_is_gone_through_once() -> None:
-    made, account, stack = failed()
-    name = made.settings.cluster_spec.name
-    account.stacks[name] = "ROLLBACK_FAILED"
-    account.event(name, 1, QUOTA)
-    account.event(stack, 2, f"CREATE_FAILED Custom::PclusterCluster Cluster: {name}: Strange")
-    assert ids(diagnose(made)) == ["address-quota"]
-    assert account.calls["describe_stack_events"] == 2
 
 
 def test_the_command_that_lists_users_of_a_network_names_its_vpc() -> None:
@@ -233,19 +195,6 @@ def test_an_unknown_failure_shows_itself_the_logs_and_where_to_read_on() -> None
     assert f"logs filter-log-events --log-group-name {PROVIDER_GROUP}" in text
     assert "make logs" not in text, "there are no logs of nodes"
     assert found.outcome == "unknown"
-
-
-def test_an_unknown_failure_is_not_hidden_by_a_later_one_that_is_known() -> None:
-    made, account, stack = failed()
-    account.event(stack, 1, "CREATE_FAILED AWS::X::Y Odd: Strange")
-    account.event(stack, 2, QUOTA)
-    found = diagnose(made)
-    assert (found.unknown[0].names["resource"], ids(found)) == ("Odd", ["address-quota"])
-    assert found.outcome == "unknown"
-    text = shown(found)
-    assert (
-        text.index("Odd: Strange") < text.index("Also seen") < text.index("The account has no Elastic IP address left")
-    )
 
 
 def test_if_all_events_are_consequences_the_first_is_shown() -> None:

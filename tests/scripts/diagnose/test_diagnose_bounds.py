@@ -1,20 +1,16 @@
 """Missing permissions, and how much a diagnosis reads."""
 
-import json
-from datetime import timedelta
-
 import pytest
 from botocore.exceptions import ClientError
 
 from scripts.diagnose.diagnose import diagnose
-from scripts.diagnose.failures import EVENT_PAGES, STACK_PAGES
-from scripts.diagnose.reader import LOG_PAGES, Reader
+from scripts.diagnose.failures import STACK_PAGES
+from scripts.diagnose.reader import LOG_PAGES
 from tests.scripts.diagnose.causes.recorded import (
     CLUSTER_GROUP,
     HEAD_NODE,
     NOW,
     PROVIDER_GROUP,
-    QUOTA,
     Now,
     deployment,
     failed,
@@ -57,30 +53,17 @@ def test_credentials_that_are_not_valid_are_an_error() -> None:
         diagnose(made)
 
 
-def test_events_are_read_to_the_beginning_of_the_operation_and_no_further() -> None:
-    made, account, stack = failed()
-    account.events[stack][:0] = [dict(account.events[stack][0], ResourceStatus="UPDATE_COMPLETE")] * 20_000
-    for number in range(250):
-        account.event(stack, 1, f"CREATE_COMPLETE AWS::SSM::Parameter P{number}: ")
-    account.event(stack, 2, QUOTA)
-    assert ids(diagnose(made)) == ["address-quota"]
-    assert account.calls["describe_stack_events"] == 3
-
-
 def test_there_are_bounds_for_what_is_read() -> None:
     made, account, stack = failed()
-    for _ in range(6_000):
-        account.event(stack, 1, "CREATE_FAILED Custom::PclusterCluster Cluster: Strange")
+    account.event(stack, 1, "CREATE_FAILED Custom::PclusterCluster Cluster: Strange")
     account.deleted = [{"StackName": "x", "StackId": stack_id("x"), "DeletionTime": NOW}] * 2_500
     account.lines_in_page = 10
     for _ in range(1_000):
         account.line(stream("boot"), 1, "error: strange")
     found = diagnose(made)
-    assert account.calls["describe_stack_events"] == EVENT_PAGES
     assert account.calls["list_stacks"] == STACK_PAGES
     assert account.calls["filter_log_events"] == LOG_PAGES
     assert found.unread == (
-        f"events of {stack}: only the newest 5,000",
         "deleted stacks: only the newest 2,000",
         f"log group {CLUSTER_GROUP}: everything only since 2026-05-01 11:06 UTC",
     )
@@ -94,29 +77,6 @@ def test_without_permissions_it_is_not_known_whether_something_failed() -> None:
     text = shown(found)
     assert "Nothing failed" not in text
     assert "Whether something failed is not known" in text
-
-
-def test_of_logs_the_newest_lines_are_read_and_what_is_cut_off_is_told() -> None:
-    made, account = deployment(cluster="CREATE_COMPLETE")
-    account.lines_in_page = 10
-    for number in range(400):
-        account.line("ip-10-0-9-9.i-0b.cloud-init-output", 59 - number / 10, f"error {number}")
-    reader = Reader(made)
-    lines = reader.lines(CLUSTER_GROUP, NOW - timedelta(hours=1), NOW)
-    assert lines[-1].text == "error 0"
-    assert lines == sorted(lines, key=lambda line: line.time)
-    assert account.calls["filter_log_events"] == LOG_PAGES
-    assert reader.cut_off == [f"log group {CLUSTER_GROUP}: everything only since 2026-05-01 11:55 UTC"]
-
-
-def test_pages_without_a_line_count_and_are_gone_past() -> None:
-    made, account = deployment(cluster="CREATE_COMPLETE")
-    account.empty_pages = 2
-    account.line(stream("daemon"), 58, "error: strange")
-    assert [each.text for each in Reader(made).lines(CLUSTER_GROUP, NOW - timedelta(hours=1), NOW)] == [
-        "error: strange"
-    ]
-    assert account.calls["filter_log_events"] <= LOG_PAGES
 
 
 def test_compute_nodes_that_log_much_do_not_keep_the_head_nodes_lines_out() -> None:
@@ -137,11 +97,3 @@ def test_a_cause_is_found_although_the_head_node_cannot_be_listed() -> None:
     found = diagnose(made, Now())
     assert (ids(found), found.outcome) == (["insufficient-capacity"], "cause")
     assert found.unread == ("instances: ec2:DescribeInstances is not allowed",)
-
-
-def test_long_text_is_cut_on_the_screen_only() -> None:
-    made, account, stack = failed()
-    account.event(stack, 1, f"{QUOTA} {'x' * 5_000} [b]")
-    found = diagnose(made)
-    assert len(shown(found)) < 3_000
-    assert len(json.loads(found.to_json())["causes"][0]["evidence"][0]["text"]) > 5_000

@@ -83,10 +83,6 @@ def test_a_sample_is_diagnosed_as_its_cause_and_as_no_other_first(sample: Mappin
         assert " ".join(command.split()) in screen
 
 
-def test_samples_are_of_the_daemons_that_launch_nodes_and_that_stop_the_fleet() -> None:
-    assert {each["stream"] for each in SAMPLES if "stream" in each} == {"clusterstatusmgtd", "slurm_resume"}
-
-
 def test_the_log_filter_passes_every_sample_and_is_short_enough_for_cloudwatch() -> None:
     # https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_FilterLogEvents.html
     assert len(" ".join(f'?"{each}"' for each in LOG_TERMS)) <= 1024
@@ -107,13 +103,11 @@ def test_every_failure_code_of_parallelcluster_is_known(code: str) -> None:
     [
         ("event", "CREATE_FAILED AWS::X::Y Z: the moon is in the wrong house"),
         ("event", 'UPDATE_FAILED Custom::PclusterCluster Cluster: {"message": "Internal error", "x": 1}'),
-        ("event", 'UPDATE_FAILED AWS::X::Y Z: {"current_value": 7}'),
         ("provider", '{"timestamp": "2026-05-01 10:00:00,001", "level": "ERROR", "location": "x", "message": "y"}'),
         ("event", "DELETE_FAILED AWS::RDS::DBSubnetGroup Group: it is currently in use"),
         ("boot", "CREATE_FAILED AWS::EC2::EIP Address: The maximum number of addresses has been reached."),
         ("boot", "Curl attempt 1 failed, retrying in 1s..."),
         ("system", "ntpd[412]: bind() fd 24, family AF_INET6 failed: Network is unreachable"),
-        ("system", "ntpd[412]: error: Temporary failure in name resolution"),
         ("boot", "mine.py failed (10): bad, failed (18): worse, failed (21): worst"),
     ],
 )

@@ -9,7 +9,6 @@ from scripts.commands import diagnose as command
 from scripts.diagnose.diagnose import diagnose
 from tests.scripts.account import Operated
 from tests.scripts.diagnose.causes.recorded import (
-    CLUSTER_GROUP,
     HEAD_NODE,
     QUOTA,
     Now,
@@ -39,16 +38,6 @@ def test_what_is_older_counts_only_if_the_last_half_hour_shows_nothing() -> None
     assert ids(diagnose(made, Now())) == ["vcpu-quota"]
     account.line(stream("daemon"), 50, CAPACITY)
     assert ids(diagnose(made, Now())) == ["insufficient-capacity"]
-
-
-def test_only_the_newest_log_group_of_this_cluster_is_read() -> None:
-    made, account = deployment(cluster="UPDATE_COMPLETE")
-    for group in ("/aws/parallelcluster/trn1-16-202604010900", "/aws/parallelcluster/trn1-16-9-202605020900"):
-        account.line(stream("daemon"), 50, PROTECTED, group)
-    account.line(stream("daemon"), 50, CAPACITY)
-    found = diagnose(made, Now())
-    assert ids(found) == ["insufficient-capacity"]
-    assert CLUSTER_GROUP in found.read
 
 
 def test_nothing_failed() -> None:
@@ -117,15 +106,6 @@ def test_a_head_node_that_does_not_run_comes_first(state: str, cause: str, words
     found = diagnose(made, Now())
     assert ids(found) == [cause, "insufficient-capacity"]
     assert words in " ".join(found.causes[0].to_do)
-
-
-def test_a_head_node_that_is_not_there_yet_or_starts_is_no_fault() -> None:
-    made, account = deployment(cluster="CREATE_COMPLETE")
-    account.instances = {HEAD_NODE: "pending"}
-    assert not diagnose(made, Now()).failed
-    made, account, stack = failed()
-    account.stacks |= {stack: "CREATE_IN_PROGRESS", made.settings.cluster_spec.name: "CREATE_IN_PROGRESS"}
-    assert not diagnose(made, Now()).failed
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:

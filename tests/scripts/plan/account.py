@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
@@ -11,15 +10,15 @@ from typing import Any
 import pytest
 
 from config.settings import Settings
-from emulator.aws import EmulatedAws
 from emulator.cdk import CommandLine
 from scripts.plan import plan
 from scripts.plan.model import Plan
+from tests.deployed import DeployedAccount
+from tests.scripts.account import OperatedClone
 from tests.stacks.deployments import deploy, edited
 from toolchain.parallelcluster import ParallelCluster
 
 ENVIRONMENT = "trn1-16"
-REGION = "us-west-2"
 PARTS = ("network", "storage", "cluster", "monitoring")
 
 Edit = Callable[[dict[str, Any]], object]
@@ -29,30 +28,22 @@ def unchanged(_: dict[str, Any]) -> None:
     """Leave the settings as they are."""
 
 
-def compute_resource(settings: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = settings["cluster"]["queues"][0]["compute_resources"][0]
-    return found
-
-
 def faster_file_system(settings: dict[str, Any]) -> None:
     settings["storage"]["file_system"]["throughput_mbps_per_tib"] = 500
 
 
-class DeployedCluster:
-    """An account in which config/trn1-16.yaml is deployed."""
+class DeployedCluster(OperatedClone):
+    """An account in which config/trn1-16.yaml is deployed, to be planned for."""
 
-    def __init__(self, aws: EmulatedAws, directory: Path) -> None:
-        self.aws = aws
+    def __init__(self, account: DeployedAccount, directory: Path) -> None:
+        super().__init__(account.clone(), account.synthesized)
         self._directory = directory
-        self._parallelcluster = ParallelCluster(aws.environment)
-        self.cdk = CommandLine(aws)
+        self._parallelcluster = ParallelCluster(self.aws.environment)
+        self.cdk = CommandLine(self.aws)
 
     def act_as(self, environment: Mapping[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
         """Give this process the credentials of an environment."""
-        for name in [name for name in os.environ if name.startswith("AWS_")]:
-            monkeypatch.delenv(name)
-        for name, value in environment.items():
-            monkeypatch.setenv(name, value)
+        super().act_as(environment, monkeypatch)
         monkeypatch.setattr(plan, "ParallelCluster", ParallelCluster)
 
     def act_as_owner(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,9 +55,7 @@ class DeployedCluster:
         """Stop what runs for it."""
         self._parallelcluster.stop()
         self.cdk.close()
-
-    def client(self, service: str) -> Any:
-        return self.aws.client(service, REGION)
+        self.aws.stop()
 
     def assembly(self, name: str, edit: Edit) -> tuple[Settings, Path]:
         """Return edited settings, and their assembly, under a name."""
@@ -92,10 +81,3 @@ class DeployedCluster:
             )
             for stack in cloudformation.describe_stacks()["Stacks"]
         }
-
-    def set_fleet(self, status: str) -> None:
-        """Give the cluster's fleet a status."""
-        self.client("dynamodb").put_item(
-            TableName=f"parallelcluster-{ENVIRONMENT}",
-            Item={"Id": {"S": "COMPUTE_FLEET"}, "Data": {"M": {"status": {"S": status}}}},
-        )

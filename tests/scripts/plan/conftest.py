@@ -10,13 +10,10 @@ from typing import Any
 
 import pytest
 
-from emulator.aws import EmulatedAws
-from scripts import emulated
 from scripts.plan import change_sets, plan
 from scripts.plan.comparison import Comparison
-from tests.deployed import create_stacks
-from tests.scripts.plan.account import ENVIRONMENT, DeployedCluster, unchanged
-from tests.stacks.deployments import deploy, edited
+from tests.deployed import DeployedAccount
+from tests.scripts.plan.account import ENVIRONMENT, DeployedCluster
 from toolchain.assembly import EXAMPLE_ACCOUNT, Stack
 from toolchain.cluster import CLUSTER_TYPE
 from toolchain.golden import read_golden
@@ -52,8 +49,8 @@ def configuration() -> Configuration:
         for resource in stacks["trn1-16-cluster"].resources.values()
         if resource["Type"] == CLUSTER_TYPE
     ]
-    found: Configuration = Comparison(stacks, stacks).before("trn1-16-cluster", properties["ClusterConfiguration"])
-    return found
+    resolved: Configuration = Comparison(stacks, stacks).before("trn1-16-cluster", properties["ClusterConfiguration"])
+    return resolved
 
 
 def find(stacks: dict[str, Stack], part: str, resource_type: str) -> tuple[str, dict[str, Any]]:
@@ -63,16 +60,13 @@ def find(stacks: dict[str, Stack], part: str, resource_type: str) -> tuple[str, 
 
 
 @pytest.fixture(scope="module")
-def deployed_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeployedCluster]:
-    """One deployment for the tests of a module: what is done with restricted permissions ends its head node."""
-    settings = edited(ENVIRONMENT, unchanged)
-    with EmulatedAws() as aws:
-        emulated.create_prerequisites(aws, settings)
-        emulated.bootstrap(aws, settings)
-        create_stacks(aws, deploy(settings, tmp_path_factory.mktemp("deployed")))
-        cluster = DeployedCluster(aws, tmp_path_factory.mktemp("assemblies"))
-        yield cluster
-        cluster.close()
+def deployed_cluster(
+    deployed: Callable[[str], DeployedAccount], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[DeployedCluster]:
+    """One clone of the deployment for the tests of a module."""
+    cluster = DeployedCluster(deployed(ENVIRONMENT), tmp_path_factory.mktemp("assemblies"))
+    yield cluster
+    cluster.close()
 
 
 @pytest.fixture

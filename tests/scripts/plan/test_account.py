@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from scripts.commands import deploy as deploy_command
 from scripts.plan.live import AccountError
 from scripts.plan.model import ClusterPlan, Effect, Kind, Plan, Source
 from scripts.plan.plan import plan_of_account
@@ -23,12 +22,9 @@ from tests.scripts.plan.account import (
     ENVIRONMENT,
     PARTS,
     DeployedCluster,
-    Edit,
-    compute_resource,
     faster_file_system,
     unchanged,
 )
-from tests.scripts.plan.conftest import Run
 
 pytestmark = [pytest.mark.validation, pytest.mark.slow]
 
@@ -36,13 +32,8 @@ STACKS = tuple(f"trn1-16-{part}" for part in PARTS)
 NETWORK, STORAGE, CLUSTER, MONITORING = STACKS
 
 
-def add_queue(settings: dict[str, Any]) -> None:
-    first = settings["cluster"]["queues"][0]
-    settings["cluster"]["queues"].append({**first, "name": "second"})
-
-
 def fewer_nodes(settings: dict[str, Any]) -> None:
-    compute_resource(settings)["max_count"] = 8
+    settings["cluster"]["queues"][0]["compute_resources"][0]["max_count"] = 8
 
 
 def drop_protection(settings: dict[str, Any]) -> None:
@@ -52,8 +43,9 @@ def drop_protection(settings: dict[str, Any]) -> None:
 
 def everything(settings: dict[str, Any]) -> None:
     """Change something of every kind: in place, replaced, added, and a stack's protection."""
-    settings["cluster"]["queues"][0]["placement_group"] = "other"
-    add_queue(settings)
+    [queue] = settings["cluster"]["queues"]
+    queue["placement_group"] = "other"
+    settings["cluster"]["queues"].append({**queue, "name": "second"})
     faster_file_system(settings)
     settings["network"]["flow_log_retention_days"] = 30
     settings["termination_protection"] = ["storage"]
@@ -74,33 +66,6 @@ def of_status(plan: Plan, status: CheckStatus) -> list[str]:
 
 
 @pytest.mark.usefixtures("without_change_sets")
-@pytest.mark.parametrize(
-    ("edit", "stacks", "keys"),
-    [
-        (unchanged, {}, {}),
-        (
-            add_queue,
-            {
-                CLUSTER: {"Custom::PclusterCluster": Effect.CHANGED},
-                MONITORING: {"AWS::CloudWatch::Alarm": Effect.ADDED, "AWS::CloudWatch::Dashboard": Effect.CHANGED},
-            },
-            {"SlurmQueues": Kind.LIVE},
-        ),
-    ],
-    ids=["nothing", "another queue"],
-)
-def test_nothing_blocks_what_is_changed_in_place(
-    edit: Edit, stacks: dict[str, Any], keys: dict[str, str], cluster: DeployedCluster
-) -> None:
-    plan = cluster.plan(edit.__name__, edit)
-    assert (effects(plan), answers(plan)) == (stacks, keys)
-    assert plan.ok
-    assert plan.findings == ()
-    assert plan.empty == (edit is unchanged)
-    assert {stack.name for stack in plan.stacks if stack.source is not Source.SAME} == stacks.keys()
-
-
-@pytest.mark.usefixtures("without_change_sets")
 def test_a_faster_file_system_is_a_new_one_which_can_be_accepted(cluster: DeployedCluster) -> None:
     plan = cluster.plan("faster_file_system", faster_file_system)
     assert effects(plan)[STORAGE] == {"AWS::FSx::FileSystem": Effect.REPLACED}
@@ -114,21 +79,6 @@ def test_a_faster_file_system_is_a_new_one_which_can_be_accepted(cluster: Deploy
     accepted = cluster.plan("faster_file_system", faster_file_system, accepted=True)
     assert accepted.ok
     assert any("is replaced" in sentence for sentence in of_status(accepted, CheckStatus.WARN))
-
-
-@pytest.mark.usefixtures("without_change_sets")
-def test_the_status_of_the_fleet_is_read(cluster: DeployedCluster) -> None:
-    running = cluster.plan("fewer_nodes", fewer_nodes)
-    [finding] = [each for each in running.findings if each.status is CheckStatus.FAIL]
-    assert "needs the fleet STOPPED, and it is RUNNING" in finding.sentence
-    assert finding.command == "make fleet ENV=trn1-16 ARGS=stop"
-    cluster.set_fleet("STOPPED")
-    try:
-        stopped = cluster.plan("fewer_nodes", fewer_nodes)
-    finally:
-        cluster.set_fleet("RUNNING")
-    assert stopped.ok
-    assert [change.passes_now for change in stopped.cluster.changes] == [True]
 
 
 @pytest.mark.usefixtures("without_change_sets")
@@ -263,22 +213,3 @@ def test_an_interrupted_plan_leaves_no_change_set(cluster: DeployedCluster) -> N
     process.send_signal(signal.SIGTERM)
     assert process.wait(60) == 130
     assert cluster.traces() == before
-
-
-def test_make_deploy_deploys_what_it_showed(
-    cluster: DeployedCluster, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def use(name: str, edit: Any) -> None:
-        _, assembly = cluster.assembly(name, edit)
-        monkeypatch.setattr(deploy_command, "synthesize", lambda _, to: shutil.copytree(assembly, to))
-
-    monkeypatch.setattr("scripts.deploy.BUILD", tmp_path / "build")
-    use("retention", lambda settings: settings["cluster"]["monitoring"].update(log_retention_days=30))
-    code, out, err = run(deploy_command, "trn1-16", "--yes", "--", "--progress", "events")
-    assert code == 0, out + err
-    assert "✅  trn1-16-cluster" in out + err
-    outputs = json.loads((tmp_path / "build/outputs-trn1-16.json").read_text(encoding="utf-8"))
-    assert outputs["trn1-16-cluster"]["ClusterName"] == "trn1-16"
-    use("unchanged", unchanged)
-    assert run(deploy_command, "trn1-16", "--yes")[0] == 0
-    assert cluster.plan("unchanged", unchanged).empty

@@ -45,14 +45,11 @@ def compared(effect: Effect, *properties: PropertyChange, causes: tuple[str, ...
 @pytest.mark.parametrize(
     ("described", "effect", "causes"),
     [
-        (modified(detail("StorageCapacity")), Effect.CHANGED, ("StorageCapacity",)),
-        (modified(detail("SubnetIds", "Always"), replacement="True"), Effect.REPLACED, ("SubnetIds",)),
         (
             modified(detail("StorageCapacity", "Conditionally"), detail("Tags"), replacement="Conditional"),
             Effect.MAY_BE_REPLACED,
             ("StorageCapacity",),
         ),
-        (modified(detail("", attribute="Tags")), Effect.CHANGED, ("Tags",)),
         (modified(detail("", attribute="Metadata")), Effect.CHANGED, ("Metadata",)),
         (modified(detail("", attribute="Metadata"), detail("SubnetIds")), Effect.CHANGED, ("SubnetIds",)),
         (
@@ -71,7 +68,6 @@ def test_effect_and_causes(described: Any, effect: Effect, causes: tuple[str, ..
     ("described", "effect", "old_stays"),
     [
         ({"Action": "Add"}, Effect.ADDED, False),
-        ({"Action": "Remove", "PolicyAction": "Delete"}, Effect.REMOVED, False),
         ({"Action": "Remove", "PolicyAction": "Retain"}, Effect.REMOVED, True),
         (
             modified(detail("SubnetIds", "Always"), replacement="True", PolicyAction="ReplaceAndRetain"),
@@ -139,16 +135,6 @@ def test_a_dynamic_change_counts_only_if_the_templates_share_it() -> None:
     assert changes([doubt], [shared]) == (shared,)
 
 
-def test_a_dynamic_change_beside_another_leaves_that() -> None:
-    described = modified(
-        detail("", attribute="Tags"),
-        detail("SecurityGroupIds", "Always", "Dynamic"),
-        replacement="Conditional",
-    )
-    [found] = changes([described], [compared(Effect.CHANGED, PropertyChange("Tags", [], ["a"]))])
-    assert (found.effect, found.causes) == (Effect.CHANGED, ("Tags",))
-
-
 @pytest.mark.parametrize(
     ("replacement", "effect"), [("Conditional", Effect.MAY_BE_REPLACED), ("True", Effect.REPLACED)]
 )
@@ -164,13 +150,6 @@ def test_a_replacement_planned_for_a_value_that_is_read_late_says_why(replacemen
         "because of SubnetIds from [subnet-1] to (Fn::GetStackOutput: read during the deployment)" in finding.sentence
     )
     assert "make the reference strong" in finding.hint
-
-
-def test_a_value_that_is_read_late_and_replaces_nothing_is_no_change() -> None:
-    described = modified(detail("", attribute="Tags"), detail("Dimensions", "Never", "Dynamic"))
-    late = {"Lustre": [PropertyChange("Dimensions", [], READ_LATE)]}
-    [found] = changes([described], [compared(Effect.CHANGED, PropertyChange("Tags", [], ["a"]))], late)
-    assert (found.effect, found.causes) == (Effect.CHANGED, ("Tags",))
 
 
 def test_what_follows_from_another_stack_is_added() -> None:

@@ -45,20 +45,20 @@ def edited(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.mark.usefixtures("offline")
 def test_json(run: Run, edited: str) -> None:
     code, out, _ = run(plan, "trn1-16", "--against", str(GOLDEN), "--assembly", edited, "--json")
-    found = json.loads(out)
-    assert (code, found["ok"], found["empty"]) == (1, False, False)
-    assert (found["environment"], found["region"], found["against"]) == ("trn1-16", "us-west-2", str(GOLDEN))
-    [finding] = [each for each in found["findings"] if each["status"] == "FAIL"]
+    document = json.loads(out)
+    assert (code, document["ok"], document["empty"]) == (1, False, False)
+    assert (document["environment"], document["region"], document["against"]) == ("trn1-16", "us-west-2", str(GOLDEN))
+    [finding] = [each for each in document["findings"] if each["status"] == "FAIL"]
     assert finding["hint"] == "take the change back, or accept it: --accept-replacement"
-    stacks = {stack["name"]: stack for stack in found["stacks"]}
+    stacks = {stack["name"]: stack for stack in document["stacks"]}
     assert list(stacks) == [f"trn1-16-{part}" for part in PARTS]
     assert {stack["source"] for stack in stacks.values()} == {"two sets of templates"}
     [system] = stacks["trn1-16-storage"]["changes"]
     cause = "LustreConfiguration.PerUnitStorageThroughput"
     assert (system["effect"], system["old_stays"], system["causes"]) == ("replaced", True, [cause])
     assert system["properties"] == [{"path": cause, "before": 250, "after": 500}]
-    assert {change["kind"] for change in found["cluster"]["changes"]} == {"applied live"}
-    [permissions] = found["rights"]
+    assert {change["kind"] for change in document["cluster"]["changes"]} == {"applied live"}
+    [permissions] = document["rights"]
     assert (permissions["gained"], permissions["lost"]) == (["Allow s3:PutObject on *"], [])
 
 
@@ -80,15 +80,14 @@ def test_markdown(run: Run, edited: str) -> None:
 
 
 @pytest.mark.usefixtures("offline")
-@pytest.mark.parametrize("width", [80, 120])
 def test_text_fits_the_terminal_and_has_no_colours_elsewhere(
-    width: int, run: Run, edited: str, monkeypatch: pytest.MonkeyPatch
+    run: Run, edited: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command, "PLAIN_WIDTH", width)
+    monkeypatch.setattr(command, "PLAIN_WIDTH", 80)
     _, out, _ = run(plan, "trn1-16", "--against", str(GOLDEN), "--assembly", edited)
     assert "\x1b" not in out
-    assert max(map(len, out.splitlines())) <= width
-    assert out.startswith(f"Plan of trn1-16, us-west-2, against {GOLDEN}"[:width])
+    assert max(map(len, out.splitlines())) <= 80
+    assert out.startswith("Plan of trn1-16, us-west-2, against ")
     assert "+ Allow s3:PutObject on *" in out
     assert "what helps: take the change back, or accept it: --accept-replacement" in " ".join(out.split())
 
@@ -106,7 +105,6 @@ def assembly(directory: Path) -> None:
     ("arguments", "write", "problem"),
     [
         (("nowhere",), assembly, "no such file in config/: nowhere; there is "),
-        (("trn1-16", "--against", "/nowhere"), assembly, "got /nowhere; allowed: a directory"),
         (("trn1-16", "--assembly", str(GOLDEN)), assembly, "manifest.json"),
         (("trn1-16", "--assembly", str(GOLDEN), "--against", "DIRECTORY"), no_json, "with a file that is no JSON"),
         (("trn1-16", "--assembly", str(GOLDEN), "--against", "DIRECTORY"), assembly, "allowed: two assemblies, or two"),
@@ -128,17 +126,6 @@ def test_without_credentials(run: Run, tmp_path: Path, monkeypatch: pytest.Monke
     code, _, err = run(plan, "trn1-16", "--assembly", str(tmp_path))
     assert code == 2
     assert "AWS did not answer: Unable to locate credentials (--against DIRECTORY needs no account)" in err
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("offline")
-def test_without_an_assembly_the_cdk_synthesizes(run: Run, tmp_path: Path) -> None:
-    deploy(edited_settings("trn1-16", lambda _: None), tmp_path)
-    code, out, _ = run(plan, "trn1-16", "--against", str(tmp_path), "--json")
-    found = json.loads(out)
-    assert code == 0
-    assert [stack["name"] for stack in found["stacks"]] == [f"trn1-16-{part}" for part in PARTS]
-    assert {cause for stack in found["stacks"] for each in stack["changes"] for cause in each["causes"]} <= {"Metadata"}
 
 
 def test_what_cannot_be_synthesized_is_the_error_of_the_cdk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

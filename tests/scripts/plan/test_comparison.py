@@ -145,17 +145,6 @@ def test_a_policy_and_a_type_are_properties_too() -> None:
     }
 
 
-def test_changes_of_metadata_alone_are_marked() -> None:
-    def describe(stacks: Stacks) -> None:
-        for stack in stacks.values():
-            for resource in stack.resources.values():
-                resource["Metadata"] = {"aws:cdk:path": "somewhere"}
-
-    changes = [change for each in compared(describe).changes.values() for change in each]
-    assert all(change.metadata_only for change in changes)
-    assert len(changes) == sum(len(stack.resources) for stack in golden().values())
-
-
 def test_what_depends_on_another_stack_follows_if_its_stack_is_updated() -> None:
     def edit(stacks: Stacks) -> None:
         move_private_subnet(stacks)
@@ -201,26 +190,6 @@ def test_tags_of_a_stack_are_those_of_its_resources() -> None:
     changes = Comparison(old, new).changes[STORAGE]
     assert {change.causes for change in changes} == {("Tags",)}
     assert {change.effect for change in changes} == {Effect.CHANGED}
-
-
-def test_values_are_ids_where_these_are_known() -> None:
-    subnet, _ = next(
-        (name, each)
-        for name, each in golden()[NETWORK].resources.items()
-        if each["Properties"].get("CidrBlock") == "10.0.64.0/18"
-    )
-    group, _ = find(golden(), "storage", "AWS::EC2::SecurityGroup")
-    comparison = compared(lambda s: None, network={subnet: "subnet-1"}, storage={group: "sg-1"})
-    _, definition = find(golden(), "storage", "AWS::FSx::FileSystem")
-    value = {key: definition["Properties"][key] for key in ("SubnetIds", "SecurityGroupIds")}
-    assert (
-        comparison.before(STORAGE, value)
-        == comparison.after(STORAGE, value)
-        == {
-            "SubnetIds": ["subnet-1"],
-            "SecurityGroupIds": ["sg-1"],
-        }
-    )
 
 
 def test_what_cannot_be_computed_counts_by_its_text() -> None:

@@ -60,7 +60,6 @@ def changed(kind: Kind, passes_now: bool | None, fleet_status: str = "UNKNOWN") 
     ("statement", "line"),
     [
         ({"Action": ["s3:GetObject", "s3:PutObject"], "Resource": "*"}, "Allow s3:GetObject, s3:PutObject on *"),
-        ({"NotAction": "iam:*", "NotResource": "a"}, "Allow all but iam:* on all but a"),
         ({"Action": "a", "Principal": {"AWS": "1"}}, 'Allow a to {"AWS": "1"}'),
         ({"Action": "a", "Condition": {"Bool": {"b": "c"}}}, 'Allow a if {"Bool": {"b": "c"}}'),
     ],
@@ -110,11 +109,10 @@ def test_what_is_replaced_or_removed_says_why_and_whether_the_old_one_stays() ->
     assert {each.status for each in plan.findings} == {CheckStatus.FAIL}
 
 
-@pytest.mark.parametrize("effect", [Effect.REMOVED, Effect.REPLACED, Effect.MAY_BE_REPLACED, Effect.CHANGED])
-@pytest.mark.parametrize("resource_type", findings.NOTED)
-def test_a_warning_does_not_block(resource_type: str, effect: Effect) -> None:
-    found = planned(ResourceChange("A", resource_type, effect, causes=("B",))).findings
-    assert [each.status for each in found] == ([] if effect is Effect.CHANGED else [CheckStatus.WARN])
+@pytest.mark.parametrize(("effect", "statuses"), [(Effect.REPLACED, [CheckStatus.WARN]), (Effect.CHANGED, [])])
+def test_a_warning_does_not_block(effect: Effect, statuses: list[CheckStatus]) -> None:
+    plan = planned(ResourceChange("A", "AWS::EC2::EIP", effect, causes=("B",)))
+    assert ([each.status for each in plan.findings], plan.ok) == (statuses, True)
 
 
 @pytest.mark.parametrize(("iops", "blocked"), [(12_000, False), (6000, True)])
@@ -143,7 +141,6 @@ def test_backups_that_end_are_a_warning(before: int, after: int | None, ends: bo
 @pytest.mark.parametrize(
     ("cluster", "status", "answer", "sentence"),
     [
-        (changed(Kind.LIVE, True), None, "applied live", ""),
         (
             changed(Kind.REFUSED, False),
             CheckStatus.FAIL,
@@ -168,18 +165,6 @@ def test_backups_that_end_are_a_warning(before: int, after: int | None, ends: bo
             "needs the fleet stopped; passes now",
             "the fleet is STOPPED, as this deployment requires, and stays STOPPED",
         ),
-        (
-            changed(Kind.LOGIN_NODES_STOPPED, False),
-            CheckStatus.FAIL,
-            "needs the login nodes stopped; not now",
-            "needs no login nodes, and there are some",
-        ),
-        (
-            changed(Kind.ALL_STOPPED, False),
-            CheckStatus.FAIL,
-            "needs fleet and login nodes stopped; not now",
-            "needs the fleet STOPPED and no login nodes",
-        ),
     ],
 )
 def test_a_key_of_the_cluster(cluster: ClusterPlan, status: CheckStatus | None, answer: str, sentence: str) -> None:
@@ -195,7 +180,6 @@ def test_a_key_of_the_cluster(cluster: ClusterPlan, status: CheckStatus | None, 
     ("path", "before", "fleet_status", "subjects"),
     [
         ("Scheduling.SlurmQueues[a].ComputeResources[b].MaxCount", 2, "RUNNING", ["queue a"]),
-        ("Scheduling.SlurmQueues[a].ComputeResources[b].MaxCount", 2, "UNKNOWN", ["queue a"]),
         ("Scheduling.SlurmQueues[a].ComputeResources[b].MaxCount", 2, "STOPPED", []),
         ("Scheduling.SlurmQueues", {"Name": "a"}, "RUNNING", ["queue a"]),
         ("SharedStorage", {"Name": "a"}, "RUNNING", ["all queues"]),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from types import SimpleNamespace
 from typing import Any, cast
 
 from botocore.exceptions import ClientError
@@ -21,7 +22,6 @@ OWN = "trn1-16"
 """The stacks of config/trn1-16.yaml; the last is the cluster's own."""
 DAY = 86_400
 _PAGE = 100
-_META = {"RetryAttempts": 0}
 
 
 class FakeClock(Clock):
@@ -64,7 +64,6 @@ class FakeCloudFormation:
         listed: All stacks there are, for who names none.
         execution_status: That of the change sets.
         failing: By operation, what it raises.
-        retries: Attempts that each answer took beyond the first.
         calls: Operations that were called since the last `counted`.
     """
 
@@ -76,7 +75,6 @@ class FakeCloudFormation:
         self.listed: list[dict[str, Any]] = []
         self.execution_status = "EXECUTE_IN_PROGRESS"
         self.failing: dict[str, Exception] = {}
-        self.retries = 0
         self.calls: list[str] = []
 
     def add_events(self, stack: str, *entries: tuple[float, str, str], number: int = 0, reason: str = "") -> None:
@@ -100,8 +98,19 @@ class FakeCloudFormation:
 
     def counted(self) -> list[str]:
         """Return the operations that were called since the last time."""
-        found, self.calls = self.calls, []
-        return found
+        calls, self.calls = self.calls, []
+        return calls
+
+    def get_paginator(self, operation: str) -> Any:
+        """Return a paginator of an operation, as boto3 does."""
+        return SimpleNamespace(paginate=partial(self._pages, getattr(self, operation)))
+
+    def _pages(self, operation: Callable[..., Any], **parameters: str) -> Iterator[Any]:
+        token: dict[str, str] | None = {}
+        while token is not None:
+            page = operation(**parameters, **token)
+            yield page
+            token = {"NextToken": page["NextToken"]} if "NextToken" in page else None
 
     def describe_stack_events(self, StackName: str, NextToken: str = "") -> Any:
         self._called("DescribeStackEvents")
@@ -109,27 +118,25 @@ class FakeCloudFormation:
         end = int(NextToken or len(events))
         start = max(end - _PAGE, 0)
         token = {"NextToken": str(start)} if start else {}
-        return {"StackEvents": events[start:end][::-1], **token, "ResponseMetadata": {"RetryAttempts": self.retries}}
+        return {"StackEvents": events[start:end][::-1], **token}
 
     def get_template(self, StackName: str, TemplateStage: str) -> Any:
         self._called("GetTemplate")
         assert TemplateStage == "Processed"
         resources = self.templates.get(StackName)
-        return {"TemplateBody": {"Resources": resources} if resources else "Resources: {}", "ResponseMetadata": _META}
+        return {"TemplateBody": {"Resources": resources} if resources else "Resources: {}"}
 
     def describe_stacks(self, StackName: str = "") -> Any:
         self._called("DescribeStacks")
         if not StackName:
-            return {"Stacks": self.listed, "ResponseMetadata": _META}
+            return {"Stacks": self.listed}
         given = {"ChangeSetId": f"change-set of {StackName}"} if StackName in self.change_sets else {}
-        return {"Stacks": [{"StackName": StackName, **given}], "ResponseMetadata": _META}
+        return {"Stacks": [{"StackName": StackName, **given}]}
 
     def describe_change_set(self, ChangeSetName: str) -> Any:
         self._called("DescribeChangeSet")
         changes = self.change_sets[ChangeSetName.removeprefix("change-set of ")]
-        more = {"NextToken": "more"} if len(changes) > _PAGE else {}
-        status = {"ExecutionStatus": self.execution_status}
-        return {**status, "Changes": changes[:_PAGE], **more, "ResponseMetadata": _META}
+        return {"ExecutionStatus": self.execution_status, "Changes": changes}
 
     def _called(self, operation: str) -> None:
         self.calls.append(operation)
@@ -152,18 +159,9 @@ class FakeCloudFormation:
 
 def deployment(api: FakeCloudFormation) -> Deployment:
     """Return config/trn1-16.yaml in the account."""
-    found = Deployment("trn1-16", load(CONFIG / "trn1-16.yaml"))
-    found.account = cast("Account", _FakeAccount(api))
-    return found
-
-
-class _FakeAccount:
-    def __init__(self, api: FakeCloudFormation) -> None:
-        self._api = api
-
-    def client(self, service: str) -> FakeCloudFormation:
-        assert service == "cloudformation"
-        return self._api
+    described = Deployment("trn1-16", load(CONFIG / "trn1-16.yaml"))
+    described.account = cast("Account", SimpleNamespace(client=lambda _: api))
+    return described
 
 
 def created(api: FakeCloudFormation, stack: str, begin: float, end: float, *, number: int = 0) -> None:
@@ -197,8 +195,8 @@ def creation(api: FakeCloudFormation) -> None:
 
 def template(**resources: str) -> dict[str, Any]:
     """Return resources of a template: types, each with the one that it waits for after a space."""
-    found: dict[str, Any] = {}
+    described: dict[str, Any] = {}
     for name, text in resources.items():
         kind, _, needs = text.partition(" ")
-        found[name] = {"Type": kind, **({"Properties": {"X": {"Ref": needs}}} if needs else {})}
-    return json.loads(json.dumps(found))  # type: ignore[no-any-return]
+        described[name] = {"Type": kind, **({"Properties": {"X": {"Ref": needs}}} if needs else {})}
+    return described

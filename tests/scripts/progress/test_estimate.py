@@ -18,9 +18,9 @@ from scripts.progress.estimate import (
     graph_of_template,
     remaining_seconds,
 )
-from scripts.progress.events import StackEvent, StackOperation, operation
-from scripts.stacks import CLUSTER, NESTED
-from tests.scripts.progress.fake_cloudformation import START, template
+from scripts.progress.operations import StackOperation, operation
+from scripts.stacks import CLUSTER, NESTED, events
+from tests.scripts.progress.fake_cloudformation import NETWORK, START, FakeClock, FakeCloudFormation, template
 
 NAT, FILES, TOPIC = "AWS::EC2::NatGateway", "AWS::FSx::FileSystem", "AWS::SNS::Topic"
 GRAPH = graph_of_template({"Resources": template(Nat=NAT, After=f"{TOPIC} Nat", Files=FILES)})
@@ -29,15 +29,11 @@ GRAPH = graph_of_template({"Resources": template(Nat=NAT, After=f"{TOPIC} Nat", 
 
 def after(*entries: tuple[float, str, str], action: str = "CREATE", own: str = "") -> StackOperation:
     """Return an operation with events: seconds, resource as ``Name=Type``, status; ``own``: the stack's last status."""
-
-    def event(seconds: float, what: str, status: str) -> StackEvent:
-        name, kind, physical = [*what.split("="), ""][:3] if what else ("stack", NESTED, "arn")
-        return StackEvent(f"{seconds}{what}{status}", "arn", "stack", name, physical, kind, status, "", when(seconds))
-
-    events = [event(0, "", f"{action}_IN_PROGRESS"), *(event(*each) for each in entries)]
-    found = operation([*events, *([event(1000, "", own)] if own else [])])
-    assert found
-    return found
+    api = FakeCloudFormation(FakeClock(10_000))
+    api.add_events(NETWORK, (0, "", f"{action}_IN_PROGRESS"), *entries, *([(1000, "", own)] if own else []))
+    shown = operation(list(events(api, NETWORK)))
+    assert shown
+    return shown
 
 
 def when(seconds: float) -> Any:
@@ -77,16 +73,6 @@ def test_a_head_node_is_waited_for() -> None:
     assert remaining(after(), 0, graph) == 300
     assert remaining(after(action="UPDATE"), 0, graph) == 60
     assert remaining(after(action="DELETE"), 0, graph) == 0
-
-
-def test_a_head_node_boots_from_its_launch_on_and_not_from_when_it_is_first_waited_for() -> None:
-    kinds = {"Wait": "AWS::CloudFormation::WaitCondition", "Head": "AWS::EC2::Instance"}
-    graph = graph_of_template({"Resources": template(**kinds)})
-    waiting = (0, "Wait=AWS::CloudFormation::WaitCondition", "CREATE_IN_PROGRESS")
-    assert remaining(after(waiting), 100, graph) == 30 + 300
-    launched = (150, "Head=AWS::EC2::Instance", "CREATE_IN_PROGRESS")
-    assert remaining(after(waiting, launched), 160, graph) == 20 + 300
-    assert remaining(after(waiting, launched, (180, "Head=AWS::EC2::Instance", "CREATE_COMPLETE")), 200, graph) == 280
 
 
 def test_a_creation_that_is_rolled_back_takes_the_deletion_of_what_was_made() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from datetime import timedelta
 
 import pytest
 from botocore.exceptions import EndpointConnectionError
@@ -12,8 +11,8 @@ from rich.console import Console
 
 from scripts.command import UnusableError
 from scripts.progress import watch as module
-from scripts.progress.watch import in_progress, watch
-from scripts.stacks import CLUSTER
+from scripts.progress.watch import watch
+from scripts.stacks import CLUSTER, in_progress
 from tests.scripts.progress import fake_cloudformation as fake
 from tests.scripts.progress.fake_cloudformation import (
     DAY,
@@ -52,19 +51,6 @@ def test_a_creation_is_followed_from_before_its_first_stack_to_its_last(
         assert f"{stack}  CREATE_COMPLETE in" in text
 
 
-def test_it_is_not_over_before_all_events_are_read(api: FakeCloudFormation, clock: FakeClock) -> None:
-    """Meanwhile the newest operation that is known may be one that failed last week."""
-    aged(api, NETWORK, STORAGE)
-    api.add_events(PART, (-DAY, "", "UPDATE_IN_PROGRESS"), (10 - DAY, "", "UPDATE_ROLLBACK_COMPLETE"))
-    api.add_events(MONITORING, (0, "", "UPDATE_IN_PROGRESS"))
-    api.add_events(MONITORING, *((1, f"R{each}=AWS::SNS::Topic", "UPDATE_COMPLETE") for each in range(2000)))
-    api.add_events(MONITORING, (1200, "", "UPDATE_COMPLETE"))
-    clock.time += timedelta(seconds=1000)
-    code, text = follow(api, clock)
-    assert code == 0
-    assert "trn1-16-monitoring  UPDATE_COMPLETE in 20 min" in text
-
-
 def test_it_waits_as_long_as_told_between_two_stacks(api: FakeCloudFormation, clock: FakeClock) -> None:
     created(api, NETWORK, 0, 100)
     created(api, STORAGE, 150, 200)
@@ -72,10 +58,6 @@ def test_it_waits_as_long_as_told_between_two_stacks(api: FakeCloudFormation, cl
     assert code == 0
     assert 255 <= clock.elapsed <= 265
     assert text.endswith("trn1-16: complete after 3 min 20 s.\n")
-    clock.time = START
-    code, text = follow(api, clock, grace=30)
-    assert 125 <= clock.elapsed <= 135
-    assert text.endswith("trn1-16: complete after 1 min 40 s.\n")
 
 
 def test_nothing_to_watch_is_said_after_the_grace(api: FakeCloudFormation, clock: FakeClock) -> None:
@@ -113,16 +95,9 @@ def test_a_creation_that_is_rolled_back_has_failed_and_the_cause_is_shown(
     [
         ("UPDATE", ["UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", "UPDATE_COMPLETE"], 0),
         ("UPDATE", ["UPDATE_ROLLBACK_IN_PROGRESS", "UPDATE_ROLLBACK_COMPLETE"], 1),
-        (
-            "UPDATE",
-            ["UPDATE_ROLLBACK_IN_PROGRESS", "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS", "UPDATE_ROLLBACK_COMPLETE"],
-            1,
-        ),
-        ("UPDATE", ["UPDATE_ROLLBACK_IN_PROGRESS", "UPDATE_ROLLBACK_FAILED"], 1),
         ("UPDATE", ["UPDATE_FAILED"], 1),
         ("DELETE", ["DELETE_COMPLETE"], 0),
         ("DELETE", ["DELETE_FAILED"], 1),
-        ("CREATE", ["CREATE_FAILED"], 1),
         ("CREATE", ["ROLLBACK_IN_PROGRESS", "ROLLBACK_FAILED"], 1),
     ],
 )
@@ -134,8 +109,8 @@ def test_the_exit_code_says_the_outcome(
         aged(api, MONITORING)
     api.add_events(MONITORING, (0, "", f"{action}_IN_PROGRESS"))
     api.add_events(MONITORING, *((30 * number, "", status) for number, status in enumerate(statuses, 1)))
-    found, text = follow(api, clock)
-    assert found == code
+    exit_code, text = follow(api, clock)
+    assert exit_code == code
     assert clock.elapsed >= 30 * len(statuses), "to the last of the statuses"
     assert f"{MONITORING}  {statuses[-1]} in" in text
 
@@ -147,15 +122,6 @@ def test_a_failure_of_last_week_is_not_that_of_today(api: FakeCloudFormation, cl
     code, text = follow(api, clock)
     assert code == 0
     assert PART not in text
-
-
-def test_what_failed_before_another_has_ended_waits_for_that(api: FakeCloudFormation, clock: FakeClock) -> None:
-    aged(api, NETWORK, PART)
-    api.add_events(STORAGE, (0, "", "CREATE_IN_PROGRESS"), (30, "", "ROLLBACK_COMPLETE"))
-    created(api, MONITORING, 10, 200)
-    code, text = follow(api, clock)
-    assert (code, clock.elapsed) == (1, 200)
-    assert f"{MONITORING}  CREATE_COMPLETE in 3 min 10 s" in text
 
 
 def test_the_time_limit(api: FakeCloudFormation, clock: FakeClock) -> None:
@@ -218,11 +184,8 @@ def test_it_gives_up_when_aws_does_not_answer_for_minutes(api: FakeCloudFormatio
 @pytest.mark.parametrize(
     ("statuses", "expected"),
     [
-        (["CREATE_COMPLETE", "UPDATE_ROLLBACK_FAILED"], False),
         (["CREATE_COMPLETE", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS"], True),
-        (["DELETE_IN_PROGRESS"], True),
-        (["REVIEW_IN_PROGRESS"], False),
-        ([], False),
+        (["CREATE_COMPLETE", "REVIEW_IN_PROGRESS"], False),
     ],
 )
 def test_in_progress(statuses: list[str], expected: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,10 +14,8 @@ from scripts.command import DONE, FAILED
 from scripts.deployment import Account, Deployment
 from scripts.remote.head_node import HeadNode
 from tests.scripts.account import Operated
-from tests.scripts.preflight.answers import answering
 from tests.scripts.slurm_samples import IDLE, RECORDED, shell
 from tests.scripts.status.emulated import answered, as_json, as_text
-from tests.scripts.status.test_status_values import settings_with
 
 __all__ = ["answered"]
 pytestmark = pytest.mark.usefixtures("answered")
@@ -109,35 +108,47 @@ def answered_at_once(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(HeadNode, "start", start_and_wait)
 
 
-def unlisted(kind: str) -> Callable[..., Any]:
-    """Return an `Account.ask` that does not return all stacks at once."""
+def alter_answers(monkeypatch: pytest.MonkeyPatch, alter: Callable[[Any, dict[str, Any]], object]) -> None:
+    """Alter a copy of each answer to DescribeStacks; `alter` gets it with the parameters of the call."""
     ask = Account.ask
 
-    def answer(account: Account, service: str, operation: str, **parameters: Any) -> Any:
-        if kind == "listed" or operation != "describe_stacks" or parameters:
-            return ask(account, service, operation, **parameters)
-        ask(account, service, operation)  # a call that counts
-        if kind == "denied":
-            raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "DescribeStacks")
-        return {"Stacks": [], "NextToken": "more"}
+    def altered(account: Account, service: str, operation: str, **parameters: Any) -> Any:
+        answer = deepcopy(ask(account, service, operation, **parameters))
+        if operation == "describe_stacks":
+            alter(answer, parameters)
+        return answer
 
-    return answer
+    monkeypatch.setattr(Account, "ask", altered)
+
+
+def nothing(*_: object) -> None:
+    """Leave an answer as it is."""
+
+
+def deny(_: Any, parameters: dict[str, Any]) -> None:
+    if not parameters:
+        raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "DescribeStacks")
+
+
+def truncate(answer: Any, parameters: dict[str, Any]) -> None:
+    if not parameters:
+        answer.update(Stacks=[], NextToken="more")
 
 
 @pytest.mark.parametrize(
-    ("kind", "unseen", "calls_for_stacks"),
+    ("alter", "unseen", "calls_for_stacks"),
     [
-        ("listed", {}, 2),
-        ("denied", {"other_clusters": "these credentials lack cloudformation:DescribeStacks on all stacks"}, 5),
-        ("truncated", {"other_clusters": "not known: there are more stacks than one call returns"}, 5),
+        (nothing, {}, 2),
+        (deny, {"other_clusters": "these credentials lack cloudformation:DescribeStacks on all stacks"}, 5),
+        (truncate, {"other_clusters": "not known: there are more stacks than one call returns"}, 5),
     ],
 )
 @pytest.mark.usefixtures("answered_at_once")
 def test_each_call_is_made_once_and_stacks_that_are_not_listed_are_fetched_by_name(
-    operated: Operated, kind: str, unseen: dict[str, str], calls_for_stacks: int, monkeypatch: pytest.MonkeyPatch
+    operated: Operated, alter: Any, unseen: dict[str, str], calls_for_stacks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     operated.shell(shell(IDLE))
-    monkeypatch.setattr(Account, "ask", unlisted(kind))
+    alter_answers(monkeypatch, alter)
     operated.calls()
     code, document = as_json(operated.deployment())
     calls = operated.calls()
@@ -153,12 +164,6 @@ def test_without_any_stack(operated: Operated) -> None:
     assert code == FAILED
     assert document["faults"] == ["there is nothing of other in us-west-2: make deploy ENV=trn1-16"]
     assert "other-monitoring   none" in as_text(Deployment("trn1-16", other))
-
-
-def test_a_reservation_that_does_not_exist(operated: Operated) -> None:
-    operated.shell(shell(IDLE))
-    code, document = as_json(Deployment("trn1-16", settings_with(reservation="cr-0123456789abcdef0")))
-    assert (code, document["faults"]) == (FAILED, ["the reservation cr-0123456789abcdef0 is missing"])
 
 
 def test_slurm_does_not_answer(operated: Operated) -> None:
@@ -177,13 +182,13 @@ def test_session_manager_does_not_reach_the_head_node(operated: Operated) -> Non
 
 
 def test_what_failed_is_diagnosed(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(answer: Any) -> None:
+    def fail(answer: Any, _: object) -> None:
         for each in answer["Stacks"]:
             if each["StackName"] in ("trn1-16", "trn1-16-cluster"):
                 each["StackStatus"] = "UPDATE_ROLLBACK_FAILED"
 
     operated.shell(shell(IDLE))
-    answering("describe_stacks", fail)(monkeypatch)
+    alter_answers(monkeypatch, fail)
     code, document = as_json(operated.deployment())
     assert code == FAILED
     assert [each["name"] for each in document["stacks"]][2:4] == ["trn1-16-cluster", "trn1-16"]
@@ -207,10 +212,3 @@ def test_a_missing_permission_hides_nothing_else(
     assert code == FAILED
     reasons = {name: reason.removesuffix(" on all stacks") for name, reason in document["unseen"].items()}
     assert reasons == dict.fromkeys(HIDDEN_WITHOUT[missing], f"these credentials lack {missing}")
-
-
-def test_throttled_calls_are_repeated(operated: Operated) -> None:
-    operated.shell(shell(IDLE))
-    operated.aws.inject("throttling")
-    code, document = as_json(operated.deployment())
-    assert (code, document["unseen"]) == (DONE, {})

@@ -62,7 +62,6 @@ class Recorded(Account):
         denied: Operations that are not allowed.
         calls: Counts of calls by operation; each page is one.
         lines_in_page: How many lines a page of a log has at most.
-        empty_pages: How many pages without a line come before the others of a log.
     """
 
     def __init__(self, region: str) -> None:
@@ -77,7 +76,6 @@ class Recorded(Account):
         self.denied: set[str] = set()
         self.calls: Counter[str] = Counter()
         self.lines_in_page = 10_000
-        self.empty_pages = 0
 
     def client(self, service: str, region: str | None = None) -> Any:
         return self
@@ -89,7 +87,9 @@ class Recorded(Account):
         status, kind, resource, reason = found.groups()
         self.events.setdefault(stack, []).append(
             {
+                "EventId": str(len(self.events)),
                 "StackId": stack_id(stack),
+                "StackName": stack,
                 "LogicalResourceId": resource,
                 "PhysicalResourceId": stack_id(stack) if resource == stack else physical_id,
                 "ResourceType": kind,
@@ -108,8 +108,8 @@ class Recorded(Account):
         self._count("describe_stacks")
         if StackName not in self.stacks:
             raise _no_stack(StackName)
-        found = {"StackName": StackName, "StackId": stack_id(StackName), "StackStatus": self.stacks[StackName]}
-        return {"Stacks": [{**found, "CreationTime": NOW - timedelta(days=1)}]}
+        named = {"StackName": StackName, "StackId": stack_id(StackName), "StackStatus": self.stacks[StackName]}
+        return {"Stacks": [{**named, "CreationTime": NOW - timedelta(days=1)}]}
 
     def get_paginator(self, operation: str) -> _Paginator:
         return _Paginator(self, operation)
@@ -137,9 +137,6 @@ class Recorded(Account):
                 found = [each for each in found if each["logGroupName"].startswith(asked["logGroupNamePrefix"])]
             case "filter_log_events":
                 found, size = list(self._matching(asked)), self.lines_in_page
-        for _ in range(self.empty_pages if operation == "filter_log_events" else 0):
-            self._count(operation)
-            yield {"events": [], "nextToken": "more"}
         for begin in range(0, max(len(found), 1), size):
             self._count(operation)
             token = "NextToken" if operation == "list_stacks" else "nextToken"

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -51,16 +51,18 @@ def _changed(text: str, place: Place, value: Scalar) -> str:
     try:
         node = yaml.compose(text, Loader=LOADER)
         wanted = _with(yaml.load(text, Loader=LOADER), place, value)  # noqa: S506 - a safe one
-        start, end, frames = _span(text, node, place)
+        start, end, before, after = _span(text, node, place)
     except yaml.YAMLError as error:
         raise EditError(f"not YAML: {error}") from None
     except (IndexError, KeyError, TypeError):
         raise EditError(f"{dotted(place)}: there is no such value") from None
-    for written in _writings(value, text[start:end]):
-        for before, after in frames:
-            candidate = f"{text[:start]}{before}{written}{after}{text[end:]}"
-            if _has(candidate, wanted):
-                return candidate
+    writings = [json.dumps(value, ensure_ascii=False)]
+    if isinstance(value, str) and text[start : start + 1] not in ('"', "'"):
+        writings.insert(0, value)
+    for written in writings:
+        candidate = f"{text[:start]}{before}{written}{after}{text[end:]}"
+        if _has(candidate, wanted):
+            return candidate
     raise EditError(f"{dotted(place)}: cannot be set to {value!r} without changing more than that")
 
 
@@ -78,7 +80,7 @@ def _with(data: Any, place: Place, value: Scalar) -> Any:
     return changed
 
 
-def _span(text: str, node: yaml.Node | None, place: Place) -> tuple[int, int, list[tuple[str, str]]]:
+def _span(text: str, node: yaml.Node | None, place: Place) -> tuple[int, int, str, str]:
     """Return start and end of what is to be replaced, and what may surround the new value."""
     for depth, key in enumerate(place):
         if isinstance(node, yaml.SequenceNode):
@@ -91,30 +93,19 @@ def _span(text: str, node: yaml.Node | None, place: Place) -> tuple[int, int, li
             return _span_of_new_key(text, node, key)
         node = children[0]
     assert node is not None  # noqa: S101 - `_with` has tried it
-    return node.start_mark.index, node.end_mark.index, [("", ""), (" ", "")]
+    start = node.start_mark.index
+    return start, node.end_mark.index, " " if text[start - 1 : start] == ":" else "", ""
 
 
-def _span_of_new_key(text: str, mapping: yaml.MappingNode, key: str | int) -> tuple[int, int, list[tuple[str, str]]]:
+def _span_of_new_key(text: str, mapping: yaml.MappingNode, key: str | int) -> tuple[int, int, str, str]:
     """Return where a key is added: before the last one and the comment above that."""
     mark = mapping.value[-1][0].start_mark
     if mapping.flow_style:
-        return mark.index, mark.index, [(f"{key}: ", ", ")]
+        return mark.index, mark.index, f"{key}: ", ", "
     indent = " " * mark.column
     lines = re.search(rf"^(?:{indent}#.*\n)*{indent}\Z", text[: mark.index], re.MULTILINE)
     start = lines.start() + mark.column if lines else mark.index  # after "- " there is no comment of the key's own
-    return start, start, [(f"{key}: ", f"\n{indent}")]
-
-
-def _writings(value: Scalar, before: str) -> Iterator[str]:
-    """Yield ways to write a value, the one that is like the old one first."""
-    if not isinstance(value, str):
-        yield json.dumps(value)
-        return
-    if before.startswith("'"):
-        yield "'" + value.replace("'", "''") + "'"
-    elif not before.startswith('"'):
-        yield value
-    yield json.dumps(value, ensure_ascii=False)
+    return start, start, f"{key}: ", f"\n{indent}"
 
 
 def _has(text: str, wanted: Any) -> bool:

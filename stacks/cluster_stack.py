@@ -21,11 +21,7 @@ _JOB_SCRIPTS = Path(__file__).parents[1] / "training"
 
 
 class ClusterStack(DeploymentStack):
-    """The cluster of the settings.
-
-    Attributes:
-        cluster: The cluster.
-    """
+    """The cluster of the settings."""
 
     def __init__(
         self, scope: Construct, settings: Settings, network: Network, file_system: LustreFileSystem, mount: LustreMount

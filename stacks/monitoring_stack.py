@@ -12,11 +12,7 @@ from ultracluster.network import Network
 
 
 class MonitoringStack(DeploymentStack):
-    """Alarms and a dashboard of what the other stacks make.
-
-    Attributes:
-        monitoring: Alarms and dashboard.
-    """
+    """Alarms and a dashboard of what the other stacks make."""
 
     def __init__(self, scope: Construct, settings: Settings, network: Network, mount: LustreMount) -> None:
         super().__init__(scope, settings, "monitoring", tags=settings.tags)

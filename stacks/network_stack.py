@@ -10,11 +10,7 @@ from ultracluster.network import Network, UltraClusterNetwork
 
 
 class NetworkStack(DeploymentStack):
-    """The network of the settings, or references to the one that they name.
-
-    Attributes:
-        network: For the stacks that put something into it.
-    """
+    """The network of the settings, or references to the one that they name."""
 
     def __init__(self, scope: Construct, settings: Settings) -> None:
         super().__init__(scope, settings, "network", tags=settings.tags)

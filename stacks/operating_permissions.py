@@ -32,10 +32,6 @@ def ask_head_node(stack: cdk.Stack, settings: Settings) -> list[iam.PolicyStatem
 
     https://docs.aws.amazon.com/systems-manager/latest/userguide/run-command-setting-up.html#tag-based-access,
     https://docs.aws.amazon.com/service-authorization/latest/reference/list_awssystemsmanager.html
-
-    Args:
-        stack: Where the policy will be.
-        settings: Those of the deployment.
     """
     document = f"arn:aws:ssm:{settings.region}::document/AWS-RunShellScript"
     instances = _arns(stack, settings, "ec2", "instance", "*")
@@ -50,10 +46,6 @@ def stop_and_destroy(stack: cdk.Stack, settings: Settings) -> list[iam.PolicySta
     """Return the permissions to stop the fleet and to destroy the deployment, its file system after a last backup.
 
     CloudFormation deletes a stack in the role that created it, so few permissions are needed.
-
-    Args:
-        stack: Where the policy will be.
-        settings: Those of the deployment.
     """
     clusters = _cluster_names(settings)
     tables = [f"parallelcluster-{name}" for name in clusters]

@@ -35,18 +35,6 @@ _WILDCARDS = {
 }
 
 
-class DeploymentStage(cdk.Stage):
-    """All stacks of a deployment, under the names that they have without a pipeline.
-
-    It names no account: the stacks are those of the pipeline's own, and their templates as `make deploy` has them, but
-    for tags Name, which start with the name of the stage.
-    """
-
-    def __init__(self, scope: Construct, construct_id: str, *, settings: Settings) -> None:
-        super().__init__(scope, construct_id)
-        compose(self, settings)
-
-
 class PipelineStack(cdk.Stack):
     """A pipeline that updates itself, then deploys and checks stage after stage."""
 
@@ -92,8 +80,12 @@ class PipelineStack(cdk.Stack):
         )
         for stage in pipeline.stages:
             settings = deployments[stage.name]
+            # It names no account: stacks are those of the pipeline's own, with their names and templates as `make
+            # deploy` has them, but for tags Name, which start with the name of the stage.
+            deployment = cdk.Stage(scope, stage.name)
+            compose(deployment, settings)
             made.add_stage(
-                DeploymentStage(scope, stage.name, settings=settings),
+                deployment,
                 pre=self._before(stage),
                 post=[self._check(stage, settings)],
             )

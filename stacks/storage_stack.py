@@ -13,12 +13,7 @@ from ultracluster.snapshots import HeadNodeSnapshots
 
 
 class StorageStack(DeploymentStack):
-    """The file system of the settings.
-
-    Attributes:
-        file_system: The file system.
-        mount: How nodes mount it; a new file system gets a new name.
-    """
+    """The file system of the settings."""
 
     def __init__(self, scope: Construct, settings: Settings, network: Network) -> None:
         super().__init__(scope, settings, "storage", tags=settings.tags)

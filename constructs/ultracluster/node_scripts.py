@@ -3,14 +3,13 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from aws_cdk import Acknowledgment, Stack, Validations
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3_assets as assets
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
-
-from ultracluster.domain.cluster_configuration import Action, NodeActions
 
 _LAUNCHER = Path(__file__).with_name("node_launcher.sh")
 _RUNNER = Path(__file__).with_name("run_bundle.sh")
@@ -80,7 +79,7 @@ class NodeScripts(Construct):
         self._assets: dict[Path, assets.Asset] = {}
         self._queue_policies: dict[tuple[Path, ...], iam.ManagedPolicy] = {}
 
-    def of_queue(self, script: NodeScript) -> NodeActions:
+    def of_queue(self, script: NodeScript) -> dict[str, Any]:
         """Return what compute nodes do for a script. Another script changes their OnNodeConfigured, in place.
 
         Queues that read the same share a policy: the stack of 50 queues has little room left.
@@ -90,17 +89,17 @@ class NodeScripts(Construct):
             statements = [_allow(_SESSIONS), *self._read_assets(script.directories)]
             self._queue_policies[script.directories] = self._policy(name, statements)
         policy_arn = self._queue_policies[script.directories].managed_policy_arn
-        return NodeActions(on_configured=self._run(script), policy_arns=[policy_arn])
+        return self._node({"OnNodeConfigured": self._run(script)}, policy_arn, _RUNNER)
 
-    def of_head_node(self, script: NodeScript) -> NodeActions:
+    def of_head_node(self, script: NodeScript) -> dict[str, Any]:
         """Return what the head node does for a script, when it is created and at each update of the cluster."""
         return self._launched("HeadNode", script, (*_SESSIONS, *_COMMANDS))
 
-    def of_login_nodes(self, script: NodeScript) -> NodeActions:
+    def of_login_nodes(self, script: NodeScript) -> dict[str, Any]:
         """Return what login nodes do for a script."""
         return self._launched("LoginNodes", script, _SESSIONS)
 
-    def _launched(self, node_kind: str, script: NodeScript, actions: Iterable[str]) -> NodeActions:
+    def _launched(self, node_kind: str, script: NodeScript, actions: Iterable[str]) -> dict[str, Any]:
         """Return what head or login nodes do for a script, which is named in an SSM parameter.
 
         ParallelCluster refuses any change of these nodes' OnNodeConfigured itself. It refuses other policies, too, as
@@ -113,7 +112,7 @@ class NodeScripts(Construct):
             scope,
             "Parameter",
             parameter_name=parameter_name,
-            string_value=Stack.of(self).to_json_string({"script": run.uri, "arguments": list(run.arguments)}),
+            string_value=Stack.of(self).to_json_string({"script": run["Script"], "arguments": run["Args"]}),
             description=f"What {node_kind} of {self._cluster_name} runs when it is created",
         )
         parameter = Stack.of(self).format_arn(
@@ -124,20 +123,29 @@ class NodeScripts(Construct):
             _allow(["ssm:GetParameter"], [parameter]),
             *self._read_assets((_LAUNCHER, _RUNNER, *script.directories)),
         ]
-        return NodeActions(
-            on_configured=self._action(_LAUNCHER, [parameter_name, self._region]),
-            on_updated=run if node_kind == "HeadNode" else None,
-            policy_arns=[self._policy(f"{node_kind}Policy", statements).managed_policy_arn],
-        )
+        policy_arn = self._policy(f"{node_kind}Policy", statements).managed_policy_arn
+        launch = self._action(_LAUNCHER, [parameter_name, self._region])
+        if node_kind == "LoginNodes":  # they have no S3Access
+            return {"CustomActions": {"OnNodeConfigured": launch}, "Iam": _attached(policy_arn)}
+        return self._node({"OnNodeConfigured": launch, "OnNodeUpdated": run}, policy_arn, _LAUNCHER)
 
-    def _run(self, script: NodeScript) -> Action:
+    def _node(self, actions: Mapping[str, Any], policy_arn: str, first: Path) -> dict[str, Any]:
+        """Return what a head or compute node runs, and its permissions beside what ParallelCluster allows.
+
+        ``S3Access`` has one entry, for the file that is run first: of two with the same bucket, ParallelCluster's
+        update check would see changes that are none.
+        """
+        asset = self._asset(first)
+        s3_access = [{"BucketName": asset.s3_bucket_name, "KeyName": asset.s3_object_key}]
+        return {"CustomActions": actions, "Iam": _attached(policy_arn) | {"S3Access": s3_access}}
+
+    def _run(self, script: NodeScript) -> dict[str, Any]:
         bundle = self._asset(script.directory)
         further = [f"{name}={self._asset(path).s3_object_url}" for name, path in script.bundles.items()]
         return self._action(_RUNNER, [bundle.s3_object_url, self._region, script.entry, *script.arguments, *further])
 
-    def _action(self, path: Path, arguments: Sequence[str]) -> Action:
-        asset = self._asset(path)
-        return Action(asset.s3_object_url, asset.s3_bucket_name, asset.s3_object_key, arguments)
+    def _action(self, path: Path, arguments: Sequence[str]) -> dict[str, Any]:
+        return {"Script": self._asset(path).s3_object_url, "Args": list(arguments)}
 
     def _asset(self, path: Path) -> assets.Asset:
         if path not in self._assets:
@@ -166,6 +174,10 @@ class NodeScripts(Construct):
             via_s3 = {"StringEquals": {"kms:ViaService": f"s3.{self._region}.amazonaws.com"}}
             statements.append(_allow(["kms:Decrypt"], [self._assets_key_arn], via_s3))
         return statements
+
+
+def _attached(policy_arn: str) -> dict[str, Any]:
+    return {"AdditionalIamPolicies": [{"Policy": policy_arn}]}
 
 
 def _allow(

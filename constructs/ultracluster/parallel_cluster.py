@@ -11,7 +11,6 @@ from ultracluster.domain.cluster import ClusterSpec
 from ultracluster.domain.cluster_configuration import (
     Bindings,
     LustreMount,
-    NodeActions,
     render,
     secret_arns,
 )
@@ -75,9 +74,9 @@ class ParallelCluster(Construct):
             security_group_ids=[group.security_group_id for group in security_groups],
             placement_groups={label: group.attr_group_name for label, group in self.placement_groups.items()},
             shared_storage=shared_storage,
-            head_node_actions=scripts.of_head_node(head_node_script),
-            queue_actions={queue.name: scripts.of_queue(queue_scripts[queue.name]) for queue in spec.queues},
-            login_actions=scripts.of_login_nodes(login_script) if spec.login_nodes else NodeActions(),
+            head_node=scripts.of_head_node(head_node_script),
+            queues={queue.name: scripts.of_queue(queue_scripts[queue.name]) for queue in spec.queues},
+            login_nodes=scripts.of_login_nodes(login_script) if spec.login_nodes else {},
         )
         cluster = CustomResource(
             self,

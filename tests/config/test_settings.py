@@ -100,6 +100,13 @@ def test_a_default_in_the_place_of_a_wrong_value_is_not_blamed(write: Write) -> 
         assert places(write(changed(old, new))) == [place]
 
 
+def test_a_missing_key_is_reported_on_the_line_of_what_lacks_it(write: Write) -> None:
+    path = write(changed("max_count: 16", "min_count: 0"))
+    assert outcome(path) == [
+        f"{path}:28: cluster.queues[0].compute_resources[0].max_count: missing; this key is required (Nodes at most)"
+    ]
+
+
 def test_what_is_no_settings_file(write: Write) -> None:
     odd = [
         ("", "settings.yaml:1: (file): got None; should be a mapping"),

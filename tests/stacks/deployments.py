@@ -29,9 +29,12 @@ class Deployment:
     directory: Path
 
     @cached_property
+    def manifest(self) -> dict[str, Any]:
+        return dict(json.loads((self.directory / "manifest.json").read_text(encoding="utf-8")))
+
+    @property
     def artifacts(self) -> dict[str, Any]:
-        manifest = json.loads((self.directory / "manifest.json").read_text(encoding="utf-8"))
-        return dict(manifest["artifacts"])
+        return dict(self.manifest["artifacts"])
 
     @cached_property
     def templates(self) -> dict[str, Template]:

@@ -19,7 +19,7 @@ def use_existing_vpc(raw: Raw) -> None:
 
 
 def test_synth_asks_the_account_nothing(deployment: Deployment) -> None:
-    assert [template.missing_context for template in deployment.templates.values()] == [None] * 4
+    assert "missing" not in deployment.manifest
 
 
 def test_with_an_account_the_stacks_go_nowhere_else(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_in_an_existing_vpc_everything_stands_in_its_subnets(tmp_path: Path) -> 
 
     assert list(deployment.network.of_type("AWS::CloudFormation::WaitConditionHandle")) == ["NothingToMake"]
     assert len(deployment.network.body["Resources"]) == 1
-    assert [template.missing_context for template in deployment.templates.values()] == [None] * 4
+    assert "missing" not in deployment.manifest
     assert deployment.storage.properties("AWS::FSx::FileSystem")["SubnetIds"] == [private]
     assert deployment.storage.properties("AWS::EC2::SecurityGroup")["VpcId"] == VPC["vpc_id"]
     assert deployment.configuration["HeadNode"]["Networking"]["SubnetId"] == public
@@ -89,16 +89,45 @@ def test_in_an_existing_vpc_everything_stands_in_its_subnets(tmp_path: Path) -> 
     assert VPC.items() <= deployment.cluster.summary().items()
 
 
-def test_a_bucket_of_the_deployment_is_in_the_outputs(tmp_path: Path) -> None:
-    def link(raw: Raw) -> None:
-        raw["storage"]["file_system"]["backup_retention_days"] = 0
-        raw["storage"]["data_repositories"] = [{"path": "/data"}]
+def test_interface_endpoints_are_in_the_private_subnet_and_take_https_from_the_vpc_alone(tmp_path: Path) -> None:
+    def add(raw: Raw) -> None:
+        raw["network"]["interface_endpoints"] = ["ssm", "ecr.api"]
 
-    deployment = deploy(edited("trn1-16", link), tmp_path)
-    bucket, _ = deployment.storage.one("AWS::S3::Bucket")
+    network = deploy(edited("trn1-16", add), tmp_path).network
+    private, _ = network.one("AWS::EC2::Subnet", CidrBlock="10.0.64.0/18")
+    group, properties = network.one("AWS::EC2::SecurityGroup")
+    [rule] = properties["Properties"]["SecurityGroupIngress"]
+    endpoints = [item["Properties"] for item in network.of_type("AWS::EC2::VPCEndpoint").values()]
+    interfaces = [each for each in endpoints if each["VpcEndpointType"] == "Interface"]
 
-    assert deployment.storage.summary()["bucket"] == bucket
-    assert deployment.cluster.summary()["bucket"].startswith("trn1-16-storage|")
+    assert [each["ServiceName"].removeprefix("com.amazonaws.us-west-2.") for each in interfaces] == ["ssm", "ecr.api"]
+    for each in interfaces:
+        assert (each["SubnetIds"], each["PrivateDnsEnabled"]) == ([{"Ref": private}], True)
+        assert each["SecurityGroupIds"] == [{"Fn::GetAtt": [group, "GroupId"]}]
+    assert (rule["CidrIp"], rule["IpProtocol"], rule["FromPort"], rule["ToPort"]) == ("10.0.0.0/16", "tcp", 443, 443)
+
+
+def test_queues_of_one_label_share_a_placement_group_and_others_have_their_own(tmp_path: Path) -> None:
+    def label(raw: Raw) -> None:
+        [queue] = raw["cluster"]["queues"]
+        labels = ("left-wing", "right-wing", "left-wing", "leftwing")
+        raw["cluster"]["queues"] = [
+            {**queue, "name": f"q{index}", "placement_group": each} for index, each in enumerate(labels)
+        ]
+
+    deployment = deploy(edited("trn1-16", label), tmp_path)
+    groups = [queue["Networking"]["PlacementGroup"]["Name"]["Fn::GetAtt"][0] for queue in deployment.queues]
+
+    assert groups[0] == groups[2]
+    assert set(groups) == deployment.cluster.of_type("AWS::EC2::PlacementGroup").keys()
+    assert len(set(groups)) == 3, "labels may differ by a hyphen"
+
+
+def test_another_version_has_another_provider(synth: Synth) -> None:
+    deployment = synth("trn1-16")
+    name, _ = deployment.cluster.one("AWS::CloudFormation::Stack")
+
+    assert name.startswith(f"ClusterProvider{deployment.settings.cluster.parallelcluster_version.replace('.', '')}")
 
 
 def test_clusters_of_two_generations_share_network_and_file_system_and_no_name(synth: Synth, tmp_path: Path) -> None:

@@ -96,26 +96,15 @@ def test_validators_find_nothing_in_what_no_file_of_ours_chooses(
     assert findings(lambda app: compose(app, settings), tmp_path, capfd) == ""
 
 
-def test_cfn_lint_finds_nothing(synth: Callable[[str], Deployment]) -> None:
-    templates = [path for name in SHIPPED for path in synth(name).directory.glob("*.template.json")]
+def test_cfn_lint_finds_nothing(synth: Callable[[str], Deployment], tmp_path: Path) -> None:
+    """The smallest configuration and the one with two queues have nothing that the others do not have."""
+    shipped = [synth(name) for name in SHIPPED if name not in ("dev", "two-queues")]
+    chosen = [deploy(edited("trn1-16", edit), tmp_path / choice) for choice, edit in CHOICES.items()]
 
-    assert len(templates) == len(SHIPPED) * len(PARTS)
+    templates = [path for each in (*shipped, *chosen) for path in each.directory.glob("*.template.json")]
+
+    assert len(templates) == 5 * len(PARTS)
     assert lint(*templates) == []
-
-
-def test_cfn_lint_finds_nothing_in_what_no_file_of_ours_chooses(
-    synth: Callable[[str], Deployment], tmp_path: Path
-) -> None:
-    known = synth("trn1-16").templates
-    changed = [
-        tmp_path / choice / f"{name}.template.json"
-        for choice, edit in CHOICES.items()
-        for name, template in deploy(edited("trn1-16", edit), tmp_path / choice).templates.items()
-        if template.body != known[name].body
-    ]
-
-    assert {path.parent.name for path in changed} == CHOICES.keys()
-    assert lint(*changed) == []
 
 
 def test_validators_find_nothing_in_the_stacks_of_the_pipeline(

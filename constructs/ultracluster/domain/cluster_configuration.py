@@ -28,30 +28,6 @@ _EFS = {"SharedStorageType": "Efs", "SharedStorageEfsSettings": {"Encrypted": Tr
 
 
 @dataclass(frozen=True)
-class Action:
-    """A script that a node runs as root while it starts or is updated, by its ``s3://`` address and the parts of it."""
-
-    uri: str
-    bucket: str
-    key: str
-    arguments: Sequence[str] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class NodeActions:
-    """The scripts of one kind of node: once it is set up, and on the head node at each update of the cluster.
-
-    On a head node the first can never change in the life of a cluster. The policies are beside what ParallelCluster and
-    ``S3Access``, which is of the first, allow. The provider attaches those of the path ``/parallelcluster/`` or of such
-    a name.
-    """
-
-    on_configured: Action | None = None
-    on_updated: Action | None = None
-    policy_arns: Sequence[str] = ()
-
-
-@dataclass(frozen=True)
 class LustreMount:
     """An FSx for Lustre file system and where nodes mount it. For ParallelCluster another one has another name."""
 
@@ -65,7 +41,9 @@ class Bindings:
     """What a cluster is attached to: ids of an account, or tokens that stand for them.
 
     Placement groups have their names by label. All nodes mount the shared storage, and carry the security groups beside
-    ParallelCluster's own. Login nodes have no ``S3Access``.
+    ParallelCluster's own. The head node, login nodes and each queue, by name, have the keys ``CustomActions`` and
+    ``Iam``. A head node's ``OnNodeConfigured`` can never change in the life of a cluster. The provider attaches
+    policies of the path ``/parallelcluster/`` or of such a name.
     """
 
     public_subnet_id: str
@@ -73,9 +51,9 @@ class Bindings:
     security_group_ids: Sequence[str] = ()
     placement_groups: Mapping[str, str] = field(default_factory=dict)
     shared_storage: Sequence[LustreMount] = ()
-    head_node_actions: NodeActions = NodeActions()
-    queue_actions: Mapping[str, NodeActions] = field(default_factory=dict)
-    login_actions: NodeActions = NodeActions()
+    head_node: Mapping[str, Any] = field(default_factory=dict)
+    queues: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    login_nodes: Mapping[str, Any] = field(default_factory=dict)
 
 
 def render(spec: ClusterSpec, bindings: Bindings) -> dict[str, Any]:
@@ -140,11 +118,7 @@ def _head_node(head: HeadNodeSpec, bindings: Bindings) -> dict[str, Any]:
         Ssh=_present(KeyName=head.ssh_key_name, AllowedIps=head.ssh_cidr or NOBODY),
         LocalStorage={"RootVolume": _root_volume(head.root_volume_gib)},
         **_EFS if head.shared_storage == "efs" else {},
-        CustomActions=_actions(bindings.head_node_actions),
-        Iam=_present(
-            AdditionalIamPolicies=_policies(bindings.head_node_actions),
-            S3Access=_s3_access(bindings.head_node_actions),
-        ),
+        **bindings.head_node,
         Imds={"Secured": True},
     )
 
@@ -157,13 +131,11 @@ def _login_pool(pool: LoginPoolSpec, bindings: Bindings) -> dict[str, Any]:
         GracetimePeriod=pool.grace_minutes,
         Networking=_networking("SubnetIds", [_subnet(pool.public, bindings)], bindings),
         Ssh={"AllowedIps": pool.ssh_cidr or NOBODY},
-        CustomActions=_actions(bindings.login_actions),
-        Iam=_present(AdditionalIamPolicies=_policies(bindings.login_actions)),
+        **bindings.login_nodes,
     )
 
 
 def _queue(queue: QueueSpec, bindings: Bindings) -> dict[str, Any]:
-    actions = bindings.queue_actions.get(queue.name, NodeActions())
     group = _placement_group(queue, bindings.placement_groups)
     networking = _networking("SubnetIds", [bindings.private_subnet_id], bindings)
     if group is not None:
@@ -181,11 +153,7 @@ def _queue(queue: QueueSpec, bindings: Bindings) -> dict[str, Any]:
                 "EphemeralVolume": {"MountDir": queue.scratch_dir},
             }
         },
-        CustomActions=_actions(actions),
-        Iam=_present(
-            AdditionalIamPolicies=_policies(actions),
-            S3Access=_s3_access(actions),
-        ),
+        **bindings.queues.get(queue.name, {}),
         CustomSlurmSettings=dict(queue.custom_slurm_settings),
         ComputeResources=[_compute_resource(resource) for resource in queue.compute_resources],
     )
@@ -236,26 +204,6 @@ def _networking(subnet_key: str, subnets: str | list[str], bindings: Bindings) -
 
 def _root_volume(size_gib: int | None) -> dict[str, Any]:
     return _present(Size=size_gib, Encrypted=True, VolumeType="gp3")
-
-
-def _actions(actions: NodeActions) -> dict[str, Any]:
-    events = {
-        "OnNodeConfigured": actions.on_configured,
-        "OnNodeUpdated": actions.on_updated,
-    }
-    return {
-        event: _present(Script=action.uri, Args=list(action.arguments)) for event, action in events.items() if action
-    }
-
-
-def _policies(actions: NodeActions) -> list[dict[str, Any]]:
-    return [{"Policy": arn} for arn in actions.policy_arns]
-
-
-def _s3_access(actions: NodeActions) -> list[dict[str, Any]]:
-    """Return one entry: of two with the same bucket, ParallelCluster's update check would see changes that are none."""
-    action = actions.on_configured
-    return [{"BucketName": action.bucket, "KeyName": action.key}] if action else []
 
 
 def _present(**items: Any) -> dict[str, Any]:

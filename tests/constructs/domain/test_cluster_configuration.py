@@ -32,9 +32,7 @@ from ultracluster.domain.cluster import (
 )
 from ultracluster.domain.cluster_configuration import (
     NOBODY,
-    Action,
     Bindings,
-    NodeActions,
     render,
     secret_arns,
 )
@@ -74,7 +72,8 @@ def test_the_placement_group_of_a_queue(spec: ClusterSpec, group: dict[str, Any]
 INCLUDED = {"Scheduling": {"SlurmSettings": {"CustomSlurmSettingsIncludeFile": "s3://b/slurm.conf"}}}
 LOGINS = LoginPoolSpec(name="login", count=2, public=True, grace_minutes=5)
 PRIVATE_LOGINS = LoginPoolSpec(name="login", ssh_cidr="10.0.0.0/8")
-LOGIN_ACTIONS = NodeActions(on_configured=Action("s3://assets/l.sh", "assets", "l.sh", ("a=1",)), policy_arns=["arn"])
+OF_LOGINS = {"CustomActions": {"OnNodeConfigured": {"Script": "s3://x"}}}
+OF_HEAD_NODE = {"Iam": {"AdditionalIamPolicies": [{"Policy": "arn"}], "S3Access": [{"BucketName": "b"}]}}
 CUSTOM_SETTINGS = {"MessageTimeout": "60", "TCPTimeout": "30"}
 SLURM = SlurmSpec(idle_minutes=-1, queue_update_strategy="TERMINATE", scaling_strategy="best-effort")
 MONITORING = MonitoringSpec(log_retention_days=7, retain_logs=False, dashboard=False, alarms=False)
@@ -102,8 +101,7 @@ MONITORING = MonitoringSpec(log_retention_days=7, retain_logs=False, dashboard=F
                 "GracetimePeriod": 5,
                 "Networking": {"SubnetIds": ["subnet-public"]},
                 "Ssh": {"AllowedIps": NOBODY},
-                "CustomActions": {"OnNodeConfigured": {"Script": "s3://assets/l.sh", "Args": ["a=1"]}},
-                "Iam": {"AdditionalIamPolicies": [{"Policy": "arn"}]},
+                **OF_LOGINS,
             },
         ),
         (cluster(login_nodes=[PRIVATE_LOGINS]), "LoginNodes.Pools[0].Networking.SubnetIds", ["subnet-private"]),
@@ -161,7 +159,7 @@ MONITORING = MonitoringSpec(log_retention_days=7, retain_logs=False, dashboard=F
     ],
 )
 def test_what_a_choice_becomes(spec: ClusterSpec, path: str, expected: object) -> None:
-    assert jmespath.search(path, render(spec, replace(SUBNETS, login_actions=LOGIN_ACTIONS))) == expected
+    assert jmespath.search(path, render(spec, replace(SUBNETS, login_nodes=OF_LOGINS))) == expected
 
 
 def test_overrides_are_merged_last() -> None:
@@ -172,7 +170,7 @@ def test_overrides_are_merged_last() -> None:
             "Iam": {"AdditionalIamPolicies": [{"Policy": "mine"}], "S3Access": [{"BucketName": "mine"}]},
         },
     }
-    bindings = replace(SUBNETS, head_node_actions=LOGIN_ACTIONS)
+    bindings = replace(SUBNETS, head_node=OF_HEAD_NODE)
     plain, merged = render(CLUSTER, bindings), render(cluster(overrides=overrides), bindings)
     head = merged["HeadNode"]
     assert merged["DevSettings"] == {**plain["DevSettings"], **overrides["DevSettings"]}

@@ -68,7 +68,7 @@ def with_retries(condition: Callable[[], bool], clock: Clock, report: Changes) -
     def check() -> bool:
         nonlocal silent_since
         try:
-            found = condition()
+            is_true = condition()
         except (BotoCoreError, ClientError, HeadNodeError) as error:
             silent_since = silent_since or clock.now()
             is_over = (clock.now() - silent_since).total_seconds() >= SECONDS_OF_SILENCE
@@ -77,6 +77,6 @@ def with_retries(condition: Callable[[], bool], clock: Clock, report: Changes) -
             report(f"No answer, trying again: {error}")
             return False
         silent_since = None
-        return found
+        return is_true
 
     return check

@@ -2,7 +2,7 @@
 
 ParallelCluster accepts a higher max_count, also together with a higher min_count, while the fleet runs. It rejects
 fewer nodes, or another min_count alone, unless queue_update_strategy is TERMINATE; the provider of the custom resource
-does not stop the fleet itself. What a change needs is told by ParallelCluster's own update check, through the plan.
+does not stop the fleet itself. ParallelCluster's own update check, through the plan, says what a change needs.
 https://docs.aws.amazon.com/parallelcluster/latest/ug/using-pcluster-update-cluster-v3.html
 """
 

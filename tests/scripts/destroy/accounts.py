@@ -80,10 +80,10 @@ class Killer:
 
         class Mortal(FastClock):
             def until(self, condition: Callable[[], bool], *, every: float, limit: float) -> bool:
-                found = condition()
+                is_true = condition()
                 if limit > 900:
                     kill(f"check every {every:.0f} s")
-                return found or super().until(condition, every=every, limit=limit)
+                return is_true or super().until(condition, every=every, limit=limit)
 
         with monkeypatch.context() as patch:
             patch.setattr(BaseClient, "_make_api_call", deadly)

@@ -67,8 +67,8 @@ def test_the_deployed_policy_counts_and_not_the_settings(account: Account, *, re
     blockers, kept = plan(account.deployment, STORAGE).obstacles, {ids["Files"], ids["Group"]}
     assert any("keeps file system" in each for each in blockers) is retain
     account.delete("trn1-16-storage", FastClock())
-    found = plan(account.deployment, UNPROTECT)
-    assert {each.id for each in found.left_behind} == (kept if retain else set())
+    planned = plan(account.deployment, UNPROTECT)
+    assert {each.id for each in planned.left_behind} == (kept if retain else set())
     outcome = end(account, replace(UNPROTECT, bucket=True))
     assert set(outcome.deleted) == ({*kept, ids["Bucket"]} if retain else set())
     assert [each.dollars_per_month_at_most for each in outcome.backups] == [1200 * Decimal("0.05")] * retain

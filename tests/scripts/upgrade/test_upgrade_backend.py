@@ -130,8 +130,8 @@ def clusters(account: Operated) -> set[str]:
 def resources(account: Operated, *stacks: str) -> set[tuple[str, str]]:
     """Return the types and ids of all resources of stacks, but for labels that ParallelCluster gives to actions."""
     deployment = account.deployment()
-    found = [each for stack in stacks for each in all_resources(deployment, stack)]
-    return {(each.type, each.physical_id) for each in found if each.type != "AWS::CloudFormation::CustomResource"}
+    listed = [each for stack in stacks for each in all_resources(deployment, stack)]
+    return {(each.type, each.physical_id) for each in listed if each.type != "AWS::CloudFormation::CustomResource"}
 
 
 def kill_while_the_second_cluster_is_created(account: Operated, work: Upgrade) -> None:

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from scripts.command import OperationError
+
 
 class Clock:
     """The machine's clock."""
@@ -33,6 +35,17 @@ class Clock:
             self.sleep(every)
         return True
 
+    def wait(self, condition: Callable[[], bool], report: Changes, *, every: float, limit: float) -> None:
+        """Wait until a condition, which reports what it waits for, is true; the rest as `until` and `with_retries`.
+
+        Raises:
+            OperationError: It is not true in time; the message has the last report.
+        """
+        if not self.until(with_retries(condition, self, report), every=every, limit=limit):
+            raise OperationError(
+                f"{report.last} Stopped waiting after {limit / 60:.0f} min; the same command continues to wait."
+            )
+
 
 SECONDS_OF_SILENCE = 600.0
 """How long AWS or a head node may give no answer before `with_retries` gives up."""
@@ -43,13 +56,13 @@ class Changes:
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
-        self._last = ""
+        self.last = ""
 
     def __call__(self, message: str) -> None:
         """Say a message, unless it was the last one."""
-        if message != self._last:
+        if message != self.last:
             self._say(message)
-        self._last = message
+        self.last = message
 
 
 def with_retries(condition: Callable[[], bool], clock: Clock, report: Changes) -> Callable[[], bool]:
@@ -68,7 +81,7 @@ def with_retries(condition: Callable[[], bool], clock: Clock, report: Changes) -
     def check() -> bool:
         nonlocal silent_since
         try:
-            found = condition()
+            is_true = condition()
         except (BotoCoreError, ClientError, HeadNodeError) as error:
             silent_since = silent_since or clock.now()
             is_over = (clock.now() - silent_since).total_seconds() >= SECONDS_OF_SILENCE
@@ -77,6 +90,6 @@ def with_retries(condition: Callable[[], bool], clock: Clock, report: Changes) -
             report(f"No answer, trying again: {error}")
             return False
         silent_since = None
-        return found
+        return is_true
 
     return check

@@ -80,16 +80,17 @@ def stop_fleet(deployment: Deployment, options: DestroyOptions, clock: Clock, sa
     nodes = [each["InstanceId"] for each in fleet.instances(deployment)]
     if not nodes:
         return
-    say(f"{len(nodes):,} compute nodes are being terminated.")
     for first in range(0, len(nodes), _IDS_PER_CALL):
         deployment.account.client("ec2").terminate_instances(InstanceIds=nodes[first : first + _IDS_PER_CALL])
+    report = Changes(say)
 
     def are_terminated() -> bool:
         deployment.account.forget()
-        return not fleet.instances(deployment)
+        left = len(fleet.instances(deployment))
+        report(f"{left:,} compute nodes are being terminated.")
+        return not left
 
-    if not clock.until(with_retries(are_terminated, clock, Changes(say)), every=_EVERY, limit=_LIMIT):
-        raise OperationError(f"of {len(nodes)} instances some have not terminated after {_LIMIT / 60:.0f} minutes")
+    clock.wait(are_terminated, report, every=_EVERY, limit=_LIMIT)
 
 
 def _end_jobs(deployment: Deployment, options: DestroyOptions, clock: Clock, say: Say) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from scripts import stacks
-from scripts.clock import Changes, Clock, with_retries
+from scripts.clock import Changes, Clock
 from scripts.command import OperationError, Say
 from scripts.deployment import Deployment
 from scripts.inventory.removal import PASSES, empty_zone, free_group, free_role
@@ -96,10 +96,7 @@ def _delete_once(
         report(f"{name}: {len(left)} of {len(listed)} resources left.")
         return bool(now["StackStatus"] != "DELETE_IN_PROGRESS")
 
-    if not clock.until(with_retries(ended, clock, report), every=EVERY, limit=LIMIT):
-        raise OperationError(
-            f"{name} is still being deleted after {LIMIT / 60:.0f} minutes; the same command continues to wait."
-        )
+    clock.wait(ended, report, every=EVERY, limit=LIMIT)
     now = deployment.stack(stack)
     if now is None:
         say(f"{name}: deleted.")

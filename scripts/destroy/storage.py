@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from scripts import generations, stacks
-from scripts.clock import Changes, Clock, with_retries
+from scripts.clock import Changes, Clock
 from scripts.command import OperationError, Say
 from scripts.deployment import Deployment
 from scripts.estimate import products
@@ -126,18 +126,17 @@ def back_up(deployment: Deployment, file_system: dict[str, Any], clock: Clock, s
         }
         made = fsx.create_backup(FileSystemId=name, Tags=[{"Key": key, "Value": tags[key]} for key in tags])
         backup = made["Backup"]["BackupId"]
-    say(f"{name}: backup {backup} is being created.")
+    report = Changes(say)
 
     def is_available() -> bool:
         [described] = fsx.describe_backups(BackupIds=[backup])["Backups"]
+        report(f"{name}: backup {backup} is {described['Lifecycle']}.")
         if described["Lifecycle"] == "FAILED":
             reason = described.get("FailureDetails", {}).get("Message")
             raise OperationError(f"backup {backup} of {name} failed: {reason}")
         return bool(described["Lifecycle"] == "AVAILABLE")
 
-    if not clock.until(with_retries(is_available, clock, Changes(say)), every=_EVERY, limit=_LIMIT):
-        raise OperationError(f"backup {backup} of {name} is not available after {_LIMIT / 3600:.0f} hours")
-    say(f"{name}: backup {backup} is available.")
+    clock.wait(is_available, report, every=_EVERY, limit=_LIMIT)
     return str(backup)
 
 

@@ -16,11 +16,10 @@ from collections import Counter
 from typing import Any, Final
 
 from scripts.aws_errors import credentials_hint, is_not_found
-from scripts.clock import Changes, Clock, with_retries
+from scripts.clock import Changes, Clock
 from scripts.command import OperationError, Say
 from scripts.deployment import Deployment
 from scripts.fleet.jobs import (
-    LISTED,
     UP,
     close_queues,
     listed,
@@ -31,7 +30,6 @@ from scripts.fleet.jobs import (
     wait_for_end,
 )
 from scripts.remote.head_node import HeadNode, HeadNodeError
-from scripts.slurm import SlurmState
 from toolchain.parallelcluster import FleetRequestError, ParallelCluster
 
 UNKNOWN: Final = "UNKNOWN"
@@ -148,11 +146,7 @@ def start(deployment: Deployment, *, clock: Clock, say: Say) -> None:
         report(f"The fleet is {now}.")
         return now == RUNNING
 
-    if not clock.until(with_retries(runs, clock, report), every=SECONDS_BETWEEN_POLLS, limit=_LIMIT):
-        raise OperationError(
-            f"The fleet is {status(deployment)} after {_LIMIT / 60:.0f} min. The same command continues to wait; "
-            "more is in /var/log/parallelcluster/clustermgtd on the head node."
-        )
+    clock.wait(runs, report, every=SECONDS_BETWEEN_POLLS, limit=_LIMIT)
     open_queues(head_node, say)
     _wait_for_static_nodes(head_node, clock, report)
 
@@ -216,30 +210,18 @@ def _wait_until_gone(deployment: Deployment, clock: Clock, say: Say) -> None:
         report(f"The fleet is {now}, {nodes(states.total())} left{': ' if parts else '.'}{parts}")
         return now == STOPPED and not states
 
-    if not clock.until(with_retries(gone, clock, report), every=SECONDS_BETWEEN_POLLS, limit=_LIMIT):
-        left = [each["InstanceId"] for each in instances(deployment)]
-        raise OperationError(
-            f"The fleet is {status(deployment)} after {_LIMIT / 60:.0f} min, {nodes(len(left))} left: "
-            f"{', '.join(left[:LISTED])}. The same command continues to wait."
-        )
+    clock.wait(gone, report, every=SECONDS_BETWEEN_POLLS, limit=_LIMIT)
 
 
 def _wait_for_static_nodes(head_node: HeadNode, clock: Clock, report: Changes) -> None:
-    state: SlurmState | None = None
-
     def ready() -> bool:
-        nonlocal state
         state = slurm_state(head_node)
         if state.missing_static:
-            report(f"Static nodes that are not ready: {state.missing_static:,}")
-        return not state.missing_static
+            report(f"Static nodes that are not ready: {state.missing_static:,}. Why nodes fail: make diagnose.")
+            return False
+        closed = [f"{name} ({each})" for name, each in state.availability.items() if each != UP]
+        if closed:
+            raise OperationError(f"The fleet is {RUNNING}, but takes no jobs in: {', '.join(closed)}")
+        return True
 
-    if not clock.until(with_retries(ready, clock, report), every=SECONDS_BETWEEN_POLLS, limit=_LIMIT):
-        missing = f"{state.missing_static:,}" if state else "an unknown number of"
-        raise OperationError(
-            f"After {_LIMIT / 60:.0f} min {missing} static nodes are not ready. The same command continues to wait; "
-            "make diagnose shows why nodes fail."
-        )
-    closed = [f"{name} ({each})" for name, each in (state.availability if state else {}).items() if each != UP]
-    if closed:
-        raise OperationError(f"The fleet is {RUNNING}, but takes no jobs in: {', '.join(closed)}")
+    clock.wait(ready, report, every=SECONDS_BETWEEN_POLLS, limit=_LIMIT)

@@ -2,7 +2,7 @@
 
 ParallelCluster accepts a higher max_count, also together with a higher min_count, while the fleet runs. It rejects
 fewer nodes, or another min_count alone, unless queue_update_strategy is TERMINATE; the provider of the custom resource
-does not stop the fleet itself. What a change needs is told by ParallelCluster's own update check, through the plan.
+does not stop the fleet itself. ParallelCluster's own update check, through the plan, says what a change needs.
 https://docs.aws.amazon.com/parallelcluster/latest/ug/using-pcluster-update-cluster-v3.html
 """
 
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from pydantic import Field, NonNegativeInt, PositiveInt
 
 from scripts.candidate import Candidate
-from scripts.clock import Changes, Clock, with_retries
+from scripts.clock import Changes, Clock
 from scripts.command import CONFIG, OperationError, Say, UnusableError
 from scripts.deployment import Deployment
 from scripts.document import Document
@@ -202,19 +202,20 @@ def apply(
 
 def _verify(scaling: Scaling, clock: Clock, say: Say) -> None:
     """Compare the nodes that Slurm knows with the settings."""
-    head_node = HeadNode(scaling.deployment, clock)
+    head_node, report = HeadNode(scaling.deployment, clock), Changes(say)
     expected = {"static": scaling.after.min_count, "dynamic": scaling.after.max_count - scaling.after.min_count}
-    known: dict[str, int] = {}
 
     def is_known() -> bool:
         state = slurm_state(head_node)
-        for kind in expected:
-            known[kind] = state.node_count(scaling.queue, scaling.compute_resource, static=kind == "static")
+        known = {
+            kind: state.node_count(scaling.queue, scaling.compute_resource, static=kind == "static")
+            for kind in expected
+        }
+        if known != expected:
+            report(f"Nodes of {scaling.name} in Slurm: {known}; deployed: {expected}.")
         return known == expected
 
-    condition = with_retries(is_known, clock, Changes(say))
-    if not clock.until(condition, every=fleet.SECONDS_BETWEEN_POLLS, limit=SECONDS_TO_RELOAD):
-        raise OperationError(f"Nodes of {scaling.name} in Slurm: {known or 'not known'}; deployed: {expected}")
+    clock.wait(is_known, report, every=fleet.SECONDS_BETWEEN_POLLS, limit=SECONDS_TO_RELOAD)
 
 
 def _find(settings: Settings, target: str | None) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from scripts import generations
 from scripts.candidate import Candidate
-from scripts.clock import Changes, Clock, with_retries
+from scripts.clock import Changes, Clock
 from scripts.command import OperationError, Say, UnusableError
 from scripts.deployment import Deployment
 from scripts.fleet import control as fleet
@@ -129,22 +129,20 @@ class UpgradeBackend:
         """Check that the fleet runs, Slurm answers on the head node, and the file system is mounted there."""
         deployment, name = self._deployment(new), new.cluster_spec.name
         script = _verification(new.storage.file_system.mount_dir)
-        answers: list[Answer] = []
+        report, answers = Changes(self._say), list[Answer]()
 
         def answered() -> bool:
             deployment.account.forget()
-            if fleet.status(deployment) != fleet.RUNNING:
-                return False
-            answers.append(HeadNode(deployment, self._clock).run(script))
-            return True
+            report(f"The fleet of {name} is {(status := fleet.status(deployment))}.")
+            if status == fleet.RUNNING:
+                answers.append(HeadNode(deployment, self._clock).run(script))
+            return bool(answers)
 
-        condition = with_retries(answered, self._clock, Changes(self._say))
-        if not self._clock.until(condition, every=_EVERY, limit=_SECONDS_OF_A_FLEET):
-            raise OperationError(f"The fleet of {name} is {fleet.status(deployment)}; allowed: RUNNING")
+        self._clock.wait(answered, report, every=_EVERY, limit=_SECONDS_OF_A_FLEET)
         [answer] = answers
         if answer.code != 0:
             raise OperationError(f"The head node of {name} is unhealthy: {answer.errors or answer.output}")
-        self._say(f"{name} is RUNNING, its head node answers, and mounts {answer.output.strip()}.")
+        self._say(f"The head node of {name} answers, and mounts {answer.output.strip()}.")
 
     def drain(self, old: Settings) -> None:
         """Let a cluster take no new jobs, and wait until none is left."""
@@ -182,9 +180,7 @@ class UpgradeBackend:
                 report(f"{name} is {status}: waiting.")
             return not busy
 
-        condition = with_retries(settled, self._clock, report)
-        if not self._clock.until(condition, every=_EVERY, limit=_SECONDS_OF_A_STACK):
-            raise OperationError(f"{name} is still in progress. More: make status ENV={self._environment} ARGS=--watch")
+        self._clock.wait(settled, report, every=_EVERY, limit=_SECONDS_OF_A_STACK)
 
 
 def _verification(mount_dir: str) -> str:

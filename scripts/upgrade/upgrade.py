@@ -1,6 +1,6 @@
 """A second cluster beside the first, on the same network and file system; jobs move over, then the first is destroyed.
 
-The state of an upgrade is told by two things alone: the generation in the settings file, and which stacks of clusters
+The state of an upgrade is known by two things alone: the generation in the settings file, and which stacks of clusters
 exist. So the same command continues after an interruption, also on another machine:
 
 | file | clusters | next |

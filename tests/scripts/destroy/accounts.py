@@ -80,10 +80,10 @@ class Killer:
 
         class Mortal(FastClock):
             def until(self, condition: Callable[[], bool], *, every: float, limit: float) -> bool:
-                found = condition()
+                is_true = condition()
                 if limit > 900:
                     kill(f"check every {every:.0f} s")
-                return found or super().until(condition, every=every, limit=limit)
+                return is_true or super().until(condition, every=every, limit=limit)
 
         with monkeypatch.context() as patch:
             patch.setattr(BaseClient, "_make_api_call", deadly)
@@ -104,13 +104,7 @@ class Terminal(io.StringIO):
 
 
 class Account:
-    """An account in which a test creates the stacks of a deployment that it needs.
-
-    Attributes:
-        aws: The emulated AWS.
-        deployment: config/trn1-16.yaml.
-        said: Messages.
-    """
+    """An account in which a test creates the stacks of config/trn1-16.yaml that it needs."""
 
     def __init__(self, aws: EmulatedAws, monkeypatch: pytest.MonkeyPatch) -> None:
         for name in [name for name in os.environ if name.startswith("AWS_")]:
@@ -125,22 +119,24 @@ class Account:
         """Return a client of the deployment's Region."""
         return self.aws.client(service, self.deployment.settings.region)
 
-    def start(self, name: str, *, protected: bool = False, description: str = "-", **resources: Any) -> None:
-        """Start to create a stack."""
+    def create(self, name: str, *, protected: bool = False, description: str = "-", **resources: Any) -> dict[str, str]:
+        """Create a stack, and return the physical ids of its resources."""
         self.client("cloudformation").create_stack(
             StackName=name,
             TemplateBody=json.dumps({"Description": description, "Resources": resources}),
             Capabilities=["CAPABILITY_NAMED_IAM"],
             EnableTerminationProtection=protected,
         )
-
-    def create(self, name: str, *, protected: bool = False, description: str = "-", **resources: Any) -> dict[str, str]:
-        """Create a stack, and return the physical ids of its resources."""
-        self.start(name, protected=protected, description=description, **resources)
         waiter = self.client("cloudformation").get_waiter("stack_create_complete")
         waiter.wait(StackName=name, WaiterConfig={"Delay": 0.1, "MaxAttempts": 600})
         self.deployment.account.forget()
         return self.deployment.physical_ids(name)
+
+    def create_network(self, name: str) -> dict[str, str]:
+        """Create a stack with a Vpc and a Subnet, and return their ids."""
+        vpc = {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.8.0.0/16"}}
+        subnet = {"Type": "AWS::EC2::Subnet", "Properties": {"CidrBlock": "10.8.0.0/24", "VpcId": {"Ref": "Vpc"}}}
+        return self.create(name, Vpc=vpc, Subnet=subnet)
 
     def delete(self, name: str, clock: FastClock, *, unprotect: bool = False) -> None:
         """Delete a stack as a destruction does it."""

@@ -37,13 +37,7 @@ Call = Callable[..., tuple[int, str, str]]
 
 
 class Fakes:
-    """What the command works with.
-
-    Attributes:
-        plan: What would be done.
-        error: What the destruction raises; None: nothing.
-        asked: What was asked of it.
-    """
+    """What the command works with."""
 
     def __init__(self) -> None:
         self.plan = PLAN

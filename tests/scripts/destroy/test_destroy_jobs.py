@@ -18,12 +18,7 @@ STATUSES = ("CREATE_COMPLETE", "UPDATE_ROLLBACK_FAILED")
 
 
 class DoomedCluster(FakeCluster):
-    """A cluster whose own stack is in a status.
-
-    Attributes:
-        stack_status: That of the stack.
-        terminated: Instances that were terminated.
-    """
+    """A cluster whose own stack is in a status."""
 
     def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         super().__init__(directory, monkeypatch)

@@ -47,13 +47,13 @@ def decided(existing: Existing = EXISTING, options: DestroyOptions = ALL, **more
 
 
 def test_everything_is_deleted_in_order_once_protection_is_removed() -> None:
-    found = decided()
-    assert (found.stacks, found.file_systems, found.unprotected) == (NAMES, ("fs-1",), PROTECTED)
-    assert (found.obstacles, found.sweep, found.empty) == ((), (), False)
-    assert "Everything on the head node is lost, with /home" in found.remarks[0]
-    assert "Jobs that wait for nodes are lost, unless --drain" in found.remarks[1]
-    assert found.remarks[2].startswith("File system fs-1 is deleted after a last backup. Its automatic backups")
-    assert found.remarks[3] == "Bucket bucket-1 is deleted with all objects."
+    planned = decided()
+    assert (planned.stacks, planned.file_systems, planned.unprotected) == (NAMES, ("fs-1",), PROTECTED)
+    assert (planned.obstacles, planned.sweep, planned.empty) == ((), (), False)
+    assert "Everything on the head node is lost, with /home" in planned.remarks[0]
+    assert "Jobs that wait for nodes are lost, unless --drain" in planned.remarks[1]
+    assert planned.remarks[2].startswith("File system fs-1 is deleted after a last backup. Its automatic backups")
+    assert planned.remarks[3] == "Bucket bucket-1 is deleted with all objects."
 
 
 def test_protection_and_retention_block_it_at_once() -> None:
@@ -61,9 +61,9 @@ def test_protection_and_retention_block_it_at_once() -> None:
     assert "trn1-16-network has termination protection" in text
     assert "trn1-16-storage has termination protection" in text
     assert "storage.retain keeps file system fs-1, as deployed" in text
-    found = decided(replace(EXISTING, storage=RETAINED))
-    assert found.obstacles == ()
-    assert "Bucket bucket-1 is kept; --bucket deletes it." in found.remarks
+    planned = decided(replace(EXISTING, storage=RETAINED))
+    assert planned.obstacles == ()
+    assert "Bucket bucket-1 is kept; --bucket deletes it." in planned.remarks
     assert "Bucket bucket-1 is deleted with all objects." in decided(options=replace(ALL, bucket=True)).remarks
 
 
@@ -114,23 +114,23 @@ def test_storage_and_network_are_not_deleted_under_another_cluster(parts: tuple[
     existing = replace(EXISTING, clusters={2: "CREATE_COMPLETE"})
     [blocker] = [each for each in decided(existing, parts=parts).obstacles if "needs storage and network" in each]
     assert "another cluster of this deployment, trn1-16-cluster-2 (CREATE_COMPLETE)" in blocker
-    found = decided(existing, parts=("cluster",))
-    assert found.obstacles == ()
-    assert any("set cluster.generation to 2 in config/trn1-16.yaml" in each for each in found.remarks)
+    planned = decided(existing, parts=("cluster",))
+    assert planned.obstacles == ()
+    assert any("set cluster.generation to 2 in config/trn1-16.yaml" in each for each in planned.remarks)
 
 
 @pytest.mark.parametrize(
     ("status", "blocks"), [("UPDATE_IN_PROGRESS", True), ("DELETE_IN_PROGRESS", False), ("REVIEW_IN_PROGRESS", False)]
 )
 def test_operations_in_progress_block_it_but_for_a_deletion(status: str, blocks: bool) -> None:
-    found = decided(Existing([stack("trn1-16-cluster", status)]))
-    assert found.obstacles == (("trn1-16-cluster is UPDATE_IN_PROGRESS: wait until that has ended.",) * blocks)
+    planned = decided(Existing([stack("trn1-16-cluster", status)]))
+    assert planned.obstacles == (("trn1-16-cluster is UPDATE_IN_PROGRESS: wait until that has ended.",) * blocks)
 
 
 def test_what_must_be_known_and_cannot_be_listed_blocks_it() -> None:
-    found = decided(replace(EXISTING, denied=["fsx: denied"], skipped=["dynamodb: denied"]))
-    assert found.obstacles == ("It cannot be checked: fsx: denied",)
-    assert found.remarks[-1] == "dynamodb: denied"
+    planned = decided(replace(EXISTING, denied=["fsx: denied"], skipped=["dynamodb: denied"]))
+    assert planned.obstacles == ("It cannot be checked: fsx: denied",)
+    assert planned.remarks[-1] == "dynamodb: denied"
     assert decided(Existing()).empty
 
 

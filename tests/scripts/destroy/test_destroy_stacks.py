@@ -21,9 +21,7 @@ def account(rehearsed_aws: EmulatedAws, monkeypatch: pytest.MonkeyPatch) -> Acco
 
 
 def test_tries_again_what_is_in_use(account: Account) -> None:
-    vpc = {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.8.0.0/16"}}
-    subnet = {"Type": "AWS::EC2::Subnet", "Properties": {"CidrBlock": "10.8.0.0/24", "VpcId": {"Ref": "Vpc"}}}
-    ids = account.create("made", Vpc=vpc, Subnet=subnet)
+    ids = account.create_network("made")
     ec2 = account.client("ec2")
     interface = ec2.create_network_interface(SubnetId=ids["Subnet"])["NetworkInterface"]["NetworkInterfaceId"]
 
@@ -53,9 +51,7 @@ def test_gives_up_at_once_where_time_does_not_help(account: Account) -> None:
 
 
 def test_groups_roles_and_zones_are_emptied_first(account: Account) -> None:
-    vpc = {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.8.0.0/16"}}
-    subnet = {"Type": "AWS::EC2::Subnet", "Properties": {"CidrBlock": "10.8.0.0/24", "VpcId": {"Ref": "Vpc"}}}
-    network = account.create("network", Vpc=vpc, Subnet=subnet)
+    network = account.create_network("network")
     group = {"GroupDescription": "-", "VpcId": network["Vpc"]}
     zone = {"Name": "made.pcluster.", "VPCs": [{"VPCId": network["Vpc"], "VPCRegion": "us-west-2"}]}
     ids = account.create(

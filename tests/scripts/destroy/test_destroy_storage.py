@@ -31,15 +31,13 @@ def account(rehearsed_aws: EmulatedAws, monkeypatch: pytest.MonkeyPatch) -> Acco
 
 def deploy(account: Account, policy: str, lustre: dict[str, Any], *, link: bool = False) -> dict[str, str]:
     """Make a storage stack with a policy for what holds data, and return the physical ids."""
-    ec2 = account.client("ec2")
-    vpc = ec2.create_vpc(CidrBlock="10.7.0.0/16")["Vpc"]["VpcId"]
-    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.7.0.0/24", AvailabilityZoneId="usw2-az4")["Subnet"]["SubnetId"]
-    rule = {"IpProtocol": "tcp", "FromPort": 988, "ToPort": 988, "CidrIp": "10.7.0.0/16"}
-    group = {"GroupDescription": "-", "VpcId": vpc, "SecurityGroupIngress": [rule]}
+    network = account.create_network("network")
+    rule = {"IpProtocol": "tcp", "FromPort": 988, "ToPort": 988, "CidrIp": "10.8.0.0/16"}
+    group = {"GroupDescription": "-", "VpcId": network["Vpc"], "SecurityGroupIngress": [rule]}
     file_system = {
         "FileSystemType": "LUSTRE",
         "StorageCapacity": 1200,
-        "SubnetIds": [subnet],
+        "SubnetIds": [network["Subnet"]],
         "SecurityGroupIds": [{"Ref": "Group"}],
         "LustreConfiguration": lustre,
     }
@@ -67,8 +65,8 @@ def test_the_deployed_policy_counts_and_not_the_settings(account: Account, *, re
     blockers, kept = plan(account.deployment, STORAGE).obstacles, {ids["Files"], ids["Group"]}
     assert any("keeps file system" in each for each in blockers) is retain
     account.delete("trn1-16-storage", FastClock())
-    found = plan(account.deployment, UNPROTECT)
-    assert {each.id for each in found.left_behind} == (kept if retain else set())
+    planned = plan(account.deployment, UNPROTECT)
+    assert {each.id for each in planned.left_behind} == (kept if retain else set())
     outcome = end(account, replace(UNPROTECT, bucket=True))
     assert set(outcome.deleted) == ({*kept, ids["Bucket"]} if retain else set())
     assert [each.dollars_per_month_at_most for each in outcome.backups] == [1200 * Decimal("0.05")] * retain
@@ -136,9 +134,7 @@ def test_a_refused_backup_keeps_the_storage_and_nothing_else(account: Account, m
 
 
 def test_own_leftovers_in_the_network_are_removed_before_it(account: Account) -> None:
-    vpc = {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.8.0.0/16"}}
-    subnet = {"Type": "AWS::EC2::Subnet", "Properties": {"CidrBlock": "10.8.0.0/24", "VpcId": {"Ref": "Vpc"}}}
-    network = account.create("trn1-16-network", Vpc=vpc, Subnet=subnet)
+    network = account.create_network("trn1-16-network")
     left = leave_in_network(account.client("ec2"), "trn1-16", network["Vpc"], network["Subnet"])
     options = DestroyOptions(parts=("cluster", "network"))
     [blocker] = plan(account.deployment, options).obstacles

@@ -37,11 +37,7 @@ esac
 
 
 class FakeSlurm:
-    """Slurm on a head node: it prints what the test says, and records the commands that it gets.
-
-    Attributes:
-        directory: Of the files that the fake shell reads and writes.
-    """
+    """Slurm on a head node: it prints what the test says, and records the commands that it gets."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -57,7 +53,6 @@ class FakeSlurm:
         return _SHELL.format(self.directory)
 
     def queues(self, **states: str) -> None:
-        """Have queues in these states."""
         self._write("queues", *(f" {name}|{state}" for name, state in states.items()))
 
     def nodes(self, *lines: str) -> None:
@@ -68,23 +63,19 @@ class FakeSlurm:
         self._write("nodes", "# nodes", *(f" {count} {kind}" for kind, count in kinds.items()), "# problems")
 
     def jobs(self, *states: str) -> None:
-        """Have jobs in these states."""
         listed = [f" {i}|alice|trn1|{state}|4|1:00|None|bert" for i, state in enumerate(states, start=11)][:40]
         counts = [f" {count} trn1|{state}" for state, count in Counter(states).items()]
         self._write("jobs", "# counts", *counts, "# jobs", *listed)
 
     def refuse(self) -> None:
-        """Let scontrol fail from now on."""
         self._write("refuses")
 
     @property
     def states(self) -> list[str]:
-        """The queues and their states."""
         return (self.directory / "queues").read_text(encoding="utf-8").split()
 
     @property
     def commands(self) -> list[str]:
-        """The commands that scontrol got."""
         return (self.directory / "commands").read_text(encoding="utf-8").splitlines()
 
     def _write(self, name: str, *lines: str) -> None:
@@ -92,31 +83,18 @@ class FakeSlurm:
 
 
 class FakeCluster(Clock):
-    """A cluster's compute nodes, its record in DynamoDB and its head node; time passes when something sleeps.
-
-    Attributes:
-        deployment: Its account is this fake.
-        status: That of the fleet.
-        nodes: How many compute nodes exist that are not terminated.
-        terminating: How many are terminated with each sleep once the fleet stops.
-        requests: The statuses that were requested of ParallelCluster.
-        said: Messages.
-        slurm: Slurm on the head node.
-        error: What the head node raises instead of an answer.
-        ask_error: What AWS raises instead of an answer.
-        ticks: What happens with a sleep, by its number from 1.
-    """
+    """A cluster's compute nodes, its record in DynamoDB and its head node; time passes when something sleeps."""
 
     def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.slurm = FakeSlurm(directory / "slurm")
         self.status = fleet.RUNNING
         self.nodes = 16
-        self.terminating = 1_000_000
+        self.terminating = 1_000_000  # with each sleep once the fleet stops
         self.requests: list[str] = []
         self.said: list[str] = []
-        self.error: Exception | None = None
-        self.ask_error: Exception | None = None
-        self.ticks: dict[int, Callable[[], object]] = {}
+        self.error: Exception | None = None  # of the head node
+        self.ask_error: Exception | None = None  # of AWS
+        self.ticks: dict[int, Callable[[], object]] = {}  # what happens with a sleep, by its number from 1
         self.sleeps = 0
         self._now = datetime(2026, 1, 1, tzinfo=UTC)
         self.deployment = Deployment("trn1-16", load(CONFIG / "trn1-16.yaml"))
@@ -129,7 +107,6 @@ class FakeCluster(Clock):
         return self._now
 
     def sleep(self, seconds: float) -> None:
-        """Let time pass."""
         self._now += timedelta(seconds=seconds)
         self.sleeps += 1
         self.ticks.get(self.sleeps, lambda: None)()
@@ -147,29 +124,24 @@ class FakeCluster(Clock):
             self.nodes = max(self.nodes - self.terminating, 0)
 
     def stop(self, **options: Any) -> None:
-        """Stop the fleet."""
         fleet.stop(self.deployment, clock=self, say=self.said.append, **options)
 
     def start(self, **options: Any) -> None:
-        """Start the fleet."""
         fleet.start(self.deployment, clock=self, say=self.said.append, **options)
 
     def drain(self, **options: Any) -> None:
-        """Drain the fleet."""
         fleet.drain(self.deployment, clock=self, say=self.said.append, **options)
 
     def forget(self) -> None:
         """As the account does: there is nothing to forget."""
 
     def ask(self, service: str, operation: str, **_: Any) -> dict[str, Any]:
-        """Answer what the fleet's status is."""
         assert (service, operation) == ("dynamodb", "get_item")
         if self.ask_error:
             raise self.ask_error
         return {"Item": {"Data": {"M": {"status": {"S": self.status}}}}}
 
     def list(self, service: str, operation: str, **_: Any) -> list[dict[str, Any]]:
-        """Answer which instances exist."""
         assert (service, operation) == ("ec2", "describe_instances")
         state = "running" if self.status in fleet.START_STATUSES else "shutting-down"
         tags = [{"Key": "parallelcluster:node-type", "Value": "Compute"}]
@@ -178,7 +150,6 @@ class FakeCluster(Clock):
         return [{"Instances": [head_node, *nodes]}]
 
     def run(self, script: str) -> Answer:
-        """Run a script as the head node would."""
         if self.error:
             raise self.error
         done = subprocess.run(

@@ -22,13 +22,7 @@ PATH = "Scheduling.SlurmQueues[trn1].ComputeResources[trn1-32xl].MaxCount"
 
 
 class ScaledCluster(FakeCluster):
-    """A cluster with a settings file in a directory of its own.
-
-    Attributes:
-        path: The settings file.
-        before: Its text at first.
-        deployed: The status of the fleet during each deployment.
-    """
+    """A cluster with a settings file in a directory of its own; `deployed` has the fleet's status at each deploy."""
 
     def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         super().__init__(directory, monkeypatch)

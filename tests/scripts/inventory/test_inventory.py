@@ -35,14 +35,14 @@ FILE_SYSTEM = Resource(
 )
 BUCKET = Resource(type="AWS::S3::Bucket", id="pages", stack="trn1-16-storage", dollars_per_month=None)
 PROVIDERS_BUCKET = Resource(type="AWS::S3::Bucket", id="trn1-16-pclustercustomresourcebucket-x", stack="trn1-16")
-FOUND = Inventory(
+INVENTORY = Inventory(
     deployment="trn1-16", resources=(*LAUNCHED, FILE_SYSTEM, BUCKET, PROVIDERS_BUCKET), not_looked_at=("fsx: denied",)
 )
 
 
 def test_the_table_fits_80_columns_and_has_one_line_for_many_of_a_kind() -> None:
     console = Console(width=80, record=True, file=io.StringIO())
-    screen.show(FOUND, console, NOW)
+    screen.show(INVENTORY, console, NOW)
     lines = [line.rstrip() for line in console.export_text().splitlines()]
     assert max(map(len, lines)) <= 80
     assert any(line.split() == ["Instance", "5", "of", "them", "(fleet)", "5", "d", "$500"] for line in lines)
@@ -53,14 +53,14 @@ def test_the_table_fits_80_columns_and_has_one_line_for_many_of_a_kind() -> None
 
 
 def test_markdown_has_every_resource_with_its_own_tags() -> None:
-    lines = screen.markdown(FOUND, NOW).splitlines()
+    lines = screen.markdown(INVENTORY, NOW).splitlines()
     assert lines[:3] == ["# Resources of trn1-16", "", "2026-11-22 12:00 UTC, $1,508 a month."]
     assert sum(line.startswith("| Instance |") for line in lines) == 5
     assert "| Instance | `i-1` | (fleet) | 1 d | $100 | project=a\\|b |" in lines
 
 
-def types(found: Inventory, stack: str) -> set[str]:
-    return {each.type for each in found.resources if each.stack == stack}
+def types(present: Inventory, stack: str) -> set[str]:
+    return {each.type for each in present.resources if each.stack == stack}
 
 
 @pytest.mark.slow
@@ -76,16 +76,16 @@ def test_in_an_account(operated: Operated, monkeypatch: pytest.MonkeyPatch, caps
     printed = capsys.readouterr().out
     assert f'"id": "{name}"' in printed
 
-    found = inventory(operated.deployment())
-    assert {"AWS::EC2::VPC", "AWS::EC2::NatGateway"} <= types(found, "trn1-16-network")
-    assert "AWS::FSx::FileSystem" in types(found, "trn1-16-storage")
-    assert "AWS::Route53::HostedZone" in types(found, "trn1-16")
-    nested = {each.stack for each in found.resources if each.root == "trn1-16-cluster"}
+    present = inventory(operated.deployment())
+    assert {"AWS::EC2::VPC", "AWS::EC2::NatGateway"} <= types(present, "trn1-16-network")
+    assert "AWS::FSx::FileSystem" in types(present, "trn1-16-storage")
+    assert "AWS::Route53::HostedZone" in types(present, "trn1-16")
+    nested = {each.stack for each in present.resources if each.root == "trn1-16-cluster"}
     assert any("ClusterProvider" in each for each in nested)
-    assert types(found, FLEET) >= {"AWS::EC2::Instance", "AWS::EC2::NetworkInterface", "AWS::EC2::Volume"}
-    assert types(found, LEFT) <= {"AWS::Logs::LogGroup"}
-    assert found.not_looked_at == ()
-    known = {each.id: each for each in found.resources}
+    assert types(present, FLEET) >= {"AWS::EC2::Instance", "AWS::EC2::NetworkInterface", "AWS::EC2::Volume"}
+    assert types(present, LEFT) <= {"AWS::Logs::LogGroup"}
+    assert present.not_looked_at == ()
+    known = {each.id: each for each in present.resources}
     node, file_system = known[nodes[0]], known[name]
     assert (node.stack, node.dollars_per_month) == (FLEET, Decimal("21.5") * 730)
     assert node.since is not None
@@ -97,7 +97,7 @@ def test_in_an_account(operated: Operated, monkeypatch: pytest.MonkeyPatch, caps
 
     other = inventory(operated.deployment().of_generation(2))
     assert {each.id for each in other.resources} == set(known)
-    assert other.dollars_per_month == found.dollars_per_month
+    assert other.dollars_per_month == present.dollars_per_month
 
     listed = Account.list
 
@@ -110,10 +110,10 @@ def test_in_an_account(operated: Operated, monkeypatch: pytest.MonkeyPatch, caps
     allow = {"Effect": "Allow", "Action": "*", "Resource": "*"}
     with operated.aws.restricted({"Version": "2012-10-17", "Statement": [allow, deny]}) as environment:
         operated.act_as(environment, monkeypatch)
-        found = inventory(operated.deployment())
+        present = inventory(operated.deployment())
     fsx.delete_backup(BackupId=backup)
-    assert {each.id: each.stack for each in found.resources}[backup] == "trn1-16-storage", (
+    assert {each.id: each.stack for each in present.resources}[backup] == "trn1-16-storage", (
         "deleted with its file system"
     )
-    assert any("DescribeVolumes" in each for each in found.not_looked_at)
-    assert "AWS::FSx::FileSystem" in types(found, "trn1-16-storage")
+    assert any("DescribeVolumes" in each for each in present.not_looked_at)
+    assert "AWS::FSx::FileSystem" in types(present, "trn1-16-storage")

@@ -25,26 +25,13 @@ class KilledError(Exception):
 
 
 class FakeBackend(UpgradeBackend):
-    """An account without AWS, and a settings file; an upgrade can be killed at any point.
-
-    Attributes:
-        path: The settings file.
-        statuses: Those of clusters' stacks by generation.
-        systems: The OS that each was made with.
-        alarms: The cluster that alarms are set on.
-        done: What was done to what.
-        blockers: What blocks any deployment.
-        said: Messages.
-        asked: Questions.
-        points_left: After how many points the upgrade is killed.
-        agrees: The answer to each question.
-    """
+    """An account without AWS, and a settings file; an upgrade is killed after `points_left` points."""
 
     def __init__(self, directory: Path) -> None:
         self.path = directory / "dev.yaml"
         self.path.write_bytes((CONFIG / "dev.yaml").read_bytes())
         self.statuses = {1: "CREATE_COMPLETE"}
-        self.systems = {1: "ubuntu2404"}
+        self.systems = {1: "ubuntu2404"}  # the OS that each cluster was made with
         self.alarms = "dev"
         self.done: list[str] = []
         self.blockers: list[Finding] = []

@@ -56,7 +56,7 @@ def test_an_unhealthy_cluster_is_an_error(backend: UpgradeBackend, monkeypatch: 
     with pytest.raises(OperationError, match="The head node of trn1-16 is unhealthy: no contact"):
         backend.verify(SETTINGS)
     monkeypatch.setattr(fleet, "status", lambda _: "PROTECTED")
-    with pytest.raises(OperationError, match="The fleet of trn1-16 is PROTECTED; allowed: RUNNING"):
+    with pytest.raises(OperationError, match=r"The fleet of trn1-16 is PROTECTED\..*after 15 min"):
         backend.verify(SETTINGS)
 
 
@@ -130,8 +130,8 @@ def clusters(account: Operated) -> set[str]:
 def resources(account: Operated, *stacks: str) -> set[tuple[str, str]]:
     """Return the types and ids of all resources of stacks, but for labels that ParallelCluster gives to actions."""
     deployment = account.deployment()
-    found = [each for stack in stacks for each in all_resources(deployment, stack)]
-    return {(each.type, each.physical_id) for each in found if each.type != "AWS::CloudFormation::CustomResource"}
+    listed = [each for stack in stacks for each in all_resources(deployment, stack)]
+    return {(each.type, each.physical_id) for each in listed if each.type != "AWS::CloudFormation::CustomResource"}
 
 
 def kill_while_the_second_cluster_is_created(account: Operated, work: Upgrade) -> None:

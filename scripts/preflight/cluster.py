@@ -69,7 +69,12 @@ def parallelcluster(deployment: Deployment) -> Iterator[Finding]:
     """
     request, left_out = _request(deployment)
     if NOT_YET in str(request.configuration):
-        yield _too_early(deployment)
+        hint = (
+            f"for now, `make validate ENV={deployment.environment}` asks the same validators, in an emulated AWS; once "
+            f"`make deploy ENV={deployment.environment}` has made network and storage, the provider asks them before "
+            "it makes the cluster, and so does this check from then on"
+        )
+        yield Finding(SKIP, "the subnets do not exist yet", hint)
         return
     if deployment.stack(request.name) is not None:
         request = replace(request, properties={**request.properties, "ClusterName": _FREE_NAME})
@@ -98,9 +103,7 @@ def _request(deployment: Deployment) -> tuple[ClusterRequest, list[str]]:
 def _existing(value: Any, left_out: set[str]) -> Any:
     """Return a part of a configuration without what does not exist yet, where it is valid without.
 
-    Args:
-        value: The part.
-        left_out: Gets the names of what is left out.
+    The names of what is left out are added to `left_out`.
     """
     if isinstance(value, list):
         return [_existing(each, left_out) for each in value]
@@ -121,16 +124,6 @@ def _existing(value: Any, left_out: set[str]) -> Any:
         else:
             kept[key] = _existing(member, left_out)
     return kept
-
-
-def _too_early(deployment: Deployment) -> Finding:
-    environment = deployment.environment
-    hint = (
-        f"for now, `make validate ENV={environment}` asks the same validators, in an emulated AWS; "
-        f"once `make deploy ENV={environment}` has made network and storage, the provider asks them in this account "
-        "before it makes the cluster, and so does this check from then on"
-    )
-    return Finding(SKIP, "the subnets do not exist yet", hint)
 
 
 def _findings(deployment: Deployment, dry_run: DryRun, left_out: list[str]) -> Iterator[Finding]:

@@ -38,7 +38,6 @@ _FREE_NAME = "preflight"
 @check(
     "parallelcluster",
     "ParallelCluster's own dry run",
-    prevents="The provider would reject the cluster, after network and file system were made.",
     calls=(
         "sts:GetCallerIdentity",
         "cloudformation:DescribeStacks",
@@ -61,7 +60,9 @@ _FREE_NAME = "preflight"
     seconds=60,
 )
 def parallelcluster(deployment: Deployment) -> Iterator[Finding]:
-    """Dry-run the creation of the cluster, all validators included, without what does not exist yet.
+    """The provider would reject the cluster, after network and file system were made.
+
+    Dry-run the creation of the cluster, all validators included, without what does not exist yet.
 
     It creates nothing. A cluster that exists is submitted as a new one of another name: `make plan` tells what its
     update would do, and the dry run of an update creates ParallelCluster's bucket if there is none

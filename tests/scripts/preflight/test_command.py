@@ -31,10 +31,10 @@ Run = Callable[..., Printed]
 
 
 def finding(check_id: str, *found: Finding, calls: tuple[str | Permission, ...] = ()) -> Check:
-    return check(check_id, f"Title of {check_id}", prevents="nothing", calls=calls)(lambda _: found)
+    return check(check_id, f"Title of {check_id}", calls=calls)(lambda _: found)
 
 
-@check("credentials", "Title of credentials", prevents="nothing", calls=["sts:GetCallerIdentity"])
+@check("credentials", "Title of credentials", calls=["sts:GetCallerIdentity"])
 def credentials(deployment: Deployment) -> Iterator[Finding]:
     yield Finding(PASS, deployment.account.ask("sts", "get_caller_identity")["Account"])
 

@@ -99,7 +99,7 @@ def main() -> int:
     if given.json:
         print(result.to_json())
     elif given.html:
-        from scripts.estimate.page import page
+        from scripts.estimate.tables import page
 
         path = BUILD / f"estimate-{settings.name}.html"
         path.parent.mkdir(exist_ok=True)

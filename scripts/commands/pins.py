@@ -13,7 +13,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -42,45 +42,41 @@ class Pin(NamedTuple):
     file: str
 
 
-Ask = Callable[[Sequence[str]], str]
-"""Runs a command and returns its standard output; raises subprocess.CalledProcessError."""
-
-
 def pins(root: Path) -> list[Pin]:
     """Return what the files of a checkout pin."""
-    found = [
+    pinned = [
         Pin(name, version, file)
         for file in REQUIREMENTS
         for name, version in _PIN.findall((root / file).read_text(encoding="utf-8"))
     ]
     document = json.loads((root / PACKAGES).read_text(encoding="utf-8"))
     for section in ("dependencies", "devDependencies"):
-        found += [Pin(name, version, PACKAGES) for name, version in document.get(section, {}).items()]
-    return found
+        pinned += [Pin(name, version, PACKAGES) for name, version in document.get(section, {}).items()]
+    return pinned
 
 
-def newest(pin: Pin, ask: Ask) -> str | None:
+def newest(pin: Pin) -> str | None:
     """Return the newest version of a package, None where it is unknown.
 
     `pip index` is called experimental by pip: it may change (https://pip.pypa.io/en/stable/cli/pip_index/).
     """
     try:
         if pin.file == PACKAGES:
-            return ask(["npm", "view", pin.name, "version"]).strip() or None
-        answer = _LATEST.match(ask([sys.executable, "-m", "pip", "index", "versions", pin.name]))
+            return _ask(["npm", "view", pin.name, "version"]).strip() or None
+        answer = _LATEST.match(_ask([sys.executable, "-m", "pip", "index", "versions", pin.name]))
     except subprocess.CalledProcessError:
         return None
     return answer[1] if answer else None
 
 
-def proposal(found: Sequence[Pin], versions: Sequence[str | None]) -> str:
+def proposal(pinned: Sequence[Pin], versions: Sequence[str | None]) -> str:
     """Return what to propose as Markdown.
 
     Args:
-        found: What is pinned.
+        pinned: What is pinned.
         versions: The newest version of each; None: unknown.
     """
-    pairs = list(zip(found, versions, strict=True))
+    pairs = list(zip(pinned, versions, strict=True))
     rows = [
         (pin.name, pin.version, version, pin.file)
         for pin, version in pairs
@@ -107,11 +103,11 @@ def _ask(command: Sequence[str]) -> str:
 def main() -> int:
     """Print a proposal, and return the exit code."""
     argparse.ArgumentParser(prog="python -m scripts pins", description=__doc__).parse_args()
-    found = pins(ROOT)
+    pinned = pins(ROOT)
     with ThreadPoolExecutor(max_workers=4) as pool:
-        versions = list(pool.map(lambda pin: newest(pin, _ask), found))
+        versions = list(pool.map(newest, pinned))
     if not any(versions):
         print("Neither pip nor npm answered for any package; standard error above says why.", file=sys.stderr)
         return 2
-    print(proposal(found, versions), end="")
+    print(proposal(pinned, versions), end="")
     return 0

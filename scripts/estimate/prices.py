@@ -7,10 +7,11 @@ import os
 import re
 import socket
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -19,7 +20,6 @@ from urllib.parse import urlsplit
 
 import pydantic
 
-from scripts.document import Document
 from scripts.estimate.products import TABLE_REGIONS, Product, table_price
 
 Mode = Literal["auto", "api", "table"]
@@ -52,7 +52,7 @@ class Price:
     date: str
 
 
-@dataclass(frozen=True)
+@pydantic.dataclasses.dataclass(frozen=True)
 class Prices:
     """Prices of a Region.
 
@@ -60,12 +60,14 @@ class Prices:
         listed: Dollars by product name, as the Price List API answered.
         listed_on: The day of that answer.
         remark: Why the Price List API was not asked, or that its answer is a kept one; empty when neither.
+        asked: Names of the products that the Price List API was asked for.
     """
 
     region: str
-    listed: Mapping[str, Decimal] = field(default_factory=dict)
+    listed: dict[str, Decimal] = pydantic.Field(default_factory=dict)
     listed_on: date | None = None
     remark: str = ""
+    asked: frozenset[str] = frozenset()
 
     def of(self, product: Product) -> Price | None:
         """Return the price of a product: of the Price List if it has one, else of the table, else None."""
@@ -73,6 +75,10 @@ class Prices:
             return Price(self.listed[product.name], product.unit, "Price List API", self.listed_on.isoformat())
         in_table = table_price(product) if self.region in TABLE_REGIONS else None
         return None if in_table is None else Price(in_table[0], product.unit, "table", in_table[1].date)
+
+
+_JSON = pydantic.TypeAdapter(Prices)
+"""Of answers that are kept."""
 
 
 def find_prices(region: str, products: Iterable[Product], mode: Mode, today: date | None = None) -> Prices:
@@ -105,16 +111,29 @@ def find_prices(region: str, products: Iterable[Product], mode: Mode, today: dat
         if mode == "api":
             raise
         return Prices(region, remark=str(error))
-    _write_cache(region, _Kept(day=today, asked=frozenset(wanted), dollars=listed))
-    return Prices(region, listed, today)
+    prices = Prices(region, listed, today, asked=frozenset(wanted))
+    path = _cache_path(region)
+    with suppress(OSError):  # if it cannot be kept, the next call asks again
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(_JSON.dump_json(prices))
+    return prices
 
 
 def kept_prices(region: str, products: Iterable[Product], today: date) -> Prices | None:
     """Return the answer that the Price List API gave some days ago; None: it is too old, or lacks a product."""
-    kept, wanted = _read_cache(region), {product.name for product in products if product.service}
-    if kept is None or not kept.asked.issuperset(wanted) or not timedelta() <= today - kept.day <= CACHED_FOR:
+    path, wanted = _cache_path(region), {product.name for product in products if product.service}
+    try:
+        kept = _JSON.validate_json(path.read_bytes())
+    except (OSError, ValueError):
         return None
-    return Prices(region, kept.dollars, kept.day, f"kept in {_cache_path(region)}")
+    if kept.listed_on is None or not timedelta() <= today - kept.listed_on <= CACHED_FOR:
+        return None
+    return replace(kept, remark=f"kept in {path}") if kept.asked.issuperset(wanted) else None
+
+
+def _cache_path(region: str) -> Path:
+    home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(home).expanduser() / "ultracluster" / f"prices-{region}.json"
 
 
 def fetch(client: Any, region: str, products: Collection[Product]) -> dict[str, Decimal]:
@@ -133,23 +152,25 @@ def fetch(client: Any, region: str, products: Collection[Product]) -> dict[str, 
     """
     from botocore.exceptions import BotoCoreError, ClientError
 
-    searches = {(product.service, tuple(sorted(product.filters.items()))): product for product in products}
+    searches: dict[tuple[str, tuple[tuple[str, str], ...]], list[Product]] = defaultdict(list)
+    for product in products:
+        searches[product.service, tuple(sorted(product.filters.items()))].append(product)
+    listed = {}
     with ThreadPoolExecutor(max_workers=8) as pool:
         try:
-            pages = dict(zip(searches, pool.map(lambda each: _search(client, region, each), searches), strict=True))
+            for searched, offers in zip(
+                searches.values(), pool.map(lambda each: _search(client, region, *each), searches), strict=True
+            ):
+                for product in searched:
+                    prices = {price for offer in offers for price in _dollars(offer, product)}
+                    if len(prices) == 1:
+                        [listed[product.name]] = prices
         except (BotoCoreError, ClientError) as error:
             raise PriceListError(f"the Price List API did not answer: {error}") from error
-    listed = {}
-    for product in products:
-        offers = pages[product.service, tuple(sorted(product.filters.items()))]
-        prices = {price for offer in offers for price in _dollars(offer, product)}
-        if len(prices) == 1:
-            [listed[product.name]] = prices
     return listed
 
 
-def _search(client: Any, region: str, search: tuple[str, tuple[tuple[str, str], ...]]) -> list[dict[str, Any]]:
-    service, filters = search
+def _search(client: Any, region: str, service: str, filters: tuple[tuple[str, str], ...]) -> list[dict[str, Any]]:
     fields = [("regionCode", region), *filters]
     pages = client.get_paginator("get_products").paginate(
         ServiceCode=service,
@@ -204,33 +225,3 @@ def _is_reachable() -> bool:
 
     threading.Thread(target=connect, daemon=True).start()
     return reached.wait(_REACHED_WITHIN_SECONDS)
-
-
-# --- answers that are kept ---
-
-
-class _Kept(Document):
-    """An answer of the Price List API: its day, the names of the products asked for, and the prices that it had."""
-
-    day: date
-    asked: frozenset[str]
-    dollars: dict[str, Decimal]
-
-
-def _cache_path(region: str) -> Path:
-    home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(home).expanduser() / "ultracluster" / f"prices-{region}.json"
-
-
-def _read_cache(region: str) -> _Kept | None:
-    try:
-        return _Kept.model_validate_json(_cache_path(region).read_bytes())
-    except (OSError, ValueError):
-        return None
-
-
-def _write_cache(region: str, kept: _Kept) -> None:
-    path = _cache_path(region)
-    with suppress(OSError):  # without a place to keep it, the next call asks again
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(kept.to_json() + "\n", encoding="utf-8")

@@ -1,9 +1,11 @@
-"""An estimate as tables of text, for the terminal and the page."""
+"""An estimate as tables of text, for the terminal and for a page that loads nothing."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from scripts.estimate import figures
 from scripts.estimate.figures import NONE, dollars, hours, number
 from scripts.estimate.products import HOURS_PER_MONTH, SOURCES
 from scripts.estimate.workloads import INSTANCE_TYPE, WORKLOADS
@@ -25,6 +27,17 @@ def tables(estimate: Estimate) -> list[Table]:
     """Return all tables of an estimate."""
     makers = (_nodes, _sizes, _addresses, _file_system, _costs, _by_use, _quotas)
     return [*(make(estimate) for make in makers), *([_run(estimate.run)] if estimate.run else [])]
+
+
+def page(estimate: Estimate) -> str:
+    """Return an estimate as a page, with bars of time and cost by number of nodes."""
+    from jinja2 import Environment, FileSystemLoader
+
+    pages = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True)
+    shown = tables(estimate)
+    if estimate.run:
+        shown = [shown[-1], *shown[:-1]]
+    return pages.get_template("page.html").render(estimate=estimate, tables=shown, figures=figures) + "\n"
 
 
 def _price_sentence(estimate: Estimate) -> str:

@@ -14,14 +14,11 @@ https://docs.aws.amazon.com/accounts/latest/reference/manage-acct-regions.html
 """
 
 
-@check(
-    CREDENTIALS,
-    "Credentials",
-    prevents="Nothing could be deployed, and the CDK would say only that it cannot resolve an account.",
-    calls=("sts:GetCallerIdentity",),
-)
+@check(CREDENTIALS, "Credentials", calls=("sts:GetCallerIdentity",))
 def credentials(deployment: Deployment) -> Finding:
-    """Ask who the caller is, which needs no permission.
+    """Nothing could be deployed, and the CDK would say only that it cannot resolve an account.
+
+    Ask who the caller is, which needs no permission.
 
     A Region that is not enabled does not know a good key.
     https://docs.aws.amazon.com/IAM/latest/UserGuide/id_credentials_temp_enable-regions.html
@@ -41,14 +38,9 @@ def credentials(deployment: Deployment) -> Finding:
     return Finding(PASS, f"{identity['Arn']}, of account {identity['Account']}", command=command)
 
 
-@check(
-    "account",
-    "Account as in the settings",
-    prevents="The deployment would stop, or create everything in an account that nobody meant.",
-    calls=("sts:GetCallerIdentity",),
-)
+@check("account", "Account as in the settings", calls=("sts:GetCallerIdentity",))
 def account(deployment: Deployment) -> Finding:
-    """Compare the caller's account with the settings."""
+    """The deployment would stop, or create everything in an account that nobody meant."""
     wanted, actual = deployment.settings.account, _identity(deployment)["Account"]
     command = deployment.command("sts", "get-caller-identity", "--query", "Account")
     if wanted in (None, actual):
@@ -58,14 +50,9 @@ def account(deployment: Deployment) -> Finding:
     return Finding(FAIL, f"the credentials are for account {actual}; in the settings: {wanted}", hint, command)
 
 
-@check(
-    "region",
-    "Region enabled in the account",
-    prevents="Every call to the Region would be rejected as if the credentials were wrong.",
-    calls=("ec2:DescribeRegions",),
-)
+@check("region", "Region enabled in the account", calls=("ec2:DescribeRegions",))
 def region(deployment: Deployment) -> Finding:
-    """Check that the Region exists, and that the account has opted in if it must."""
+    """Every call to the Region would be rejected as if the credentials were wrong."""
     name = deployment.settings.region
     command = f"aws ec2 describe-regions --all-regions --region {_ALWAYS_ENABLED}"
     regions = deployment.account.client("ec2", _ALWAYS_ENABLED).describe_regions(AllRegions=True)["Regions"]
@@ -81,7 +68,6 @@ def region(deployment: Deployment) -> Finding:
 @check(
     "cdk-bootstrap",
     "CDK bootstrap stack",
-    prevents="The CDK could upload neither scripts nor templates, or nodes could not read them.",
     calls=(
         "kms:DescribeKey",
         Permission("s3:GetEncryptionConfiguration", "arn:aws:s3:::cdk-*-assets-*"),
@@ -91,7 +77,7 @@ def region(deployment: Deployment) -> Finding:
     ),
 )
 def cdk_bootstrap(deployment: Deployment) -> Finding:
-    """Check the version, the bucket and the bucket's key of the CDK's bootstrap stack."""
+    """The CDK could upload neither scripts nor templates, or nodes could not read them."""
     region_name, settings = deployment.settings.region, deployment.settings.bootstrap
     parameter = bootstrap.version_parameter(settings)
     command = deployment.command("ssm", "get-parameter", "--name", parameter)

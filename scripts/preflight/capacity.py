@@ -48,29 +48,22 @@ _GROUP_CONFIGURATION: tuple[dict[str, Any], ...] = (
 @check(
     "capacity-reservation",
     "On-demand capacity reservations",
-    prevents="Nodes would not start: their reservation is gone, full, or for other instances or another place.",
     calls=("ec2:DescribeCapacityReservations", "ec2:DescribeInstances"),
 )
 def capacity_reservation(deployment: Deployment) -> Iterator[Finding]:
-    """Check each reservation that on-demand queues name."""
+    """Nodes would not start: their reservation is gone, full, or for other instances or another place."""
     yield from _named_reservations(deployment, blocks=False)
 
 
-@check(
-    "capacity-block",
-    "Capacity Blocks",
-    prevents="Nodes would not start: their Capacity Block is over, has not started, or is too small.",
-    calls=("ec2:DescribeCapacityReservations", "ec2:DescribeInstances"),
-)
+@check("capacity-block", "Capacity Blocks", calls=("ec2:DescribeCapacityReservations", "ec2:DescribeInstances"))
 def capacity_block(deployment: Deployment) -> Iterator[Finding]:
-    """Check each Capacity Block that queues name."""
+    """Nodes would not start: their Capacity Block is over, has not started, or is too small."""
     yield from _named_reservations(deployment, blocks=True)
 
 
 @check(
     "capacity-reservation-group",
     "Groups of capacity reservations",
-    prevents="Nodes would be launched on demand, which is what the reservations were made to avoid, or not at all.",
     calls=(
         "ec2:DescribeCapacityReservations",
         "ec2:DescribeInstances",
@@ -79,7 +72,7 @@ def capacity_block(deployment: Deployment) -> Iterator[Finding]:
     ),
 )
 def capacity_reservation_group(deployment: Deployment) -> Iterator[Finding]:
-    """Check each group that queues name, and the reservations in it."""
+    """Nodes would be launched on demand, which is what the reservations were made to avoid, or not at all."""
     for group_arn, using in users(deployment.settings, "capacity_reservation_group_arn").items():
         command = deployment.command("resource-groups", "list-group-resources", "--group", group_arn)
         if unusable := _unusable_group(deployment, group_arn, using[0]):

@@ -90,11 +90,16 @@ class Check:
 
 
 def check(
-    check_id: str, title: str, *, prevents: str, calls: Iterable[str | Permission] = (), seconds: float = SECONDS
+    check_id: str, title: str, *, calls: Iterable[str | Permission] = (), seconds: float = SECONDS
 ) -> Callable[[Callable[[Deployment], Findings]], Check]:
-    """Make a check of a function; the arguments are the attributes of `Check`, `calls` its permissions."""
+    """Make a check of a function, whose docstring starts with what would happen without the check."""
     permissions = tuple(call if isinstance(call, Permission) else Permission(call) for call in calls)
-    return lambda evaluate: Check(check_id, title, prevents, permissions, evaluate, seconds)
+
+    def made(evaluate: Callable[[Deployment], Findings]) -> Check:
+        prevents = (evaluate.__doc__ or "").partition("\n")[0]
+        return Check(check_id, title, prevents, permissions, evaluate, seconds)
+
+    return made
 
 
 def find(deployment: Deployment, service: str, operation: str, **parameters: Any) -> Any | None:

@@ -38,7 +38,6 @@ _FREE_NAME = "preflight"
 @check(
     "parallelcluster",
     "ParallelCluster's own dry run",
-    prevents="The provider would reject the cluster, after network and file system were made.",
     calls=(
         "sts:GetCallerIdentity",
         "cloudformation:DescribeStacks",
@@ -61,7 +60,9 @@ _FREE_NAME = "preflight"
     seconds=60,
 )
 def parallelcluster(deployment: Deployment) -> Iterator[Finding]:
-    """Dry-run the creation of the cluster, all validators included, without what does not exist yet.
+    """The provider would reject the cluster, after network and file system were made.
+
+    Dry-run the creation of the cluster, all validators included, without what does not exist yet.
 
     It creates nothing. A cluster that exists is submitted as a new one of another name: `make plan` tells what its
     update would do, and the dry run of an update creates ParallelCluster's bucket if there is none
@@ -69,7 +70,12 @@ def parallelcluster(deployment: Deployment) -> Iterator[Finding]:
     """
     request, left_out = _request(deployment)
     if NOT_YET in str(request.configuration):
-        yield _too_early(deployment)
+        hint = (
+            f"for now, `make validate ENV={deployment.environment}` asks the same validators, in an emulated AWS; once "
+            f"`make deploy ENV={deployment.environment}` has made network and storage, the provider asks them before "
+            "it makes the cluster, and so does this check from then on"
+        )
+        yield Finding(SKIP, "the subnets do not exist yet", hint)
         return
     if deployment.stack(request.name) is not None:
         request = replace(request, properties={**request.properties, "ClusterName": _FREE_NAME})
@@ -98,9 +104,7 @@ def _request(deployment: Deployment) -> tuple[ClusterRequest, list[str]]:
 def _existing(value: Any, left_out: set[str]) -> Any:
     """Return a part of a configuration without what does not exist yet, where it is valid without.
 
-    Args:
-        value: The part.
-        left_out: Gets the names of what is left out.
+    The names of what is left out are added to `left_out`.
     """
     if isinstance(value, list):
         return [_existing(each, left_out) for each in value]
@@ -121,16 +125,6 @@ def _existing(value: Any, left_out: set[str]) -> Any:
         else:
             kept[key] = _existing(member, left_out)
     return kept
-
-
-def _too_early(deployment: Deployment) -> Finding:
-    environment = deployment.environment
-    hint = (
-        f"for now, `make validate ENV={environment}` asks the same validators, in an emulated AWS; "
-        f"once `make deploy ENV={environment}` has made network and storage, the provider asks them in this account "
-        "before it makes the cluster, and so does this check from then on"
-    )
-    return Finding(SKIP, "the subnets do not exist yet", hint)
 
 
 def _findings(deployment: Deployment, dry_run: DryRun, left_out: list[str]) -> Iterator[Finding]:

@@ -16,14 +16,9 @@ from ultracluster.domain.cluster_configuration import secret_arns
 _SERVICE_ROLE = "AWSServiceRoleForAmazonFSx"
 
 
-@check(
-    "data-bucket",
-    "Buckets behind the file system",
-    prevents="The storage stack would fail at the link to S3, after the file system was made.",
-    calls=("s3:ListBucket",),
-)
+@check("data-bucket", "Buckets behind the file system", calls=("s3:ListBucket",))
 def data_bucket(deployment: Deployment) -> Iterator[Finding]:
-    """Ask for each bucket that exists already.
+    """The storage stack would fail at the link to S3, after the file system was made.
 
     https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadBucket.html,
     https://docs.aws.amazon.com/fsx/latest/LustreGuide/create-dra-linked-data-repo.html
@@ -55,14 +50,9 @@ def _bucket(deployment: Deployment, bucket: str, path: str) -> Finding:
     return Finding(PASS, f"{bucket} is in {region} and can be reached")
 
 
-@check(
-    "kms-key",
-    "Key of the file system",
-    prevents="FSx would reject the file system, or lose access to it.",
-    calls=("kms:DescribeKey", "kms:GetKeyPolicy"),
-)
+@check("kms-key", "Key of the file system", calls=("kms:DescribeKey", "kms:GetKeyPolicy"))
 def kms_key(deployment: Deployment) -> Finding | None:
-    """Check the key's state, kind and policy.
+    """FSx would reject the file system, or lose access to it.
 
     https://docs.aws.amazon.com/fsx/latest/LustreGuide/encryption-at-rest.html,
     https://docs.aws.amazon.com/kms/latest/developerguide/key-state.html
@@ -110,11 +100,10 @@ def _is_of_account(statement: dict[str, Any], account: str) -> bool:
 @check(
     "secrets",
     "Secrets that overrides name",
-    prevents="ParallelCluster would reject the cluster, or the head node would not start without a password.",
     calls=("secretsmanager:DescribeSecret", "secretsmanager:GetResourcePolicy"),
 )
 def secrets(deployment: Deployment) -> Iterator[Finding]:
-    """Check each secret of cluster.overrides, and who may read it."""
+    """ParallelCluster would reject the cluster, or the head node would not start without a password."""
     for path, arn in secret_arns(deployment.settings.cluster.overrides, ("cluster", "overrides")):
         command = deployment.command("secretsmanager", "describe-secret", "--secret-id", arn)
         yield _secret(deployment, arn, dotted(path)).of(arn.rpartition(":")[2], command)
@@ -162,14 +151,11 @@ def _allows(statement: dict[str, Any], action: str) -> bool:
     return statement["Effect"] == "Allow" and any(fnmatchcase(action.lower(), each.lower()) for each in patterns)
 
 
-@check(
-    "fsx-service-role",
-    "Service-linked role of FSx",
-    prevents="The first file system of the account would fail if the deployer may not create the role.",
-    calls=("iam:GetRole",),
-)
+@check("fsx-service-role", "Service-linked role of FSx", calls=("iam:GetRole",))
 def fsx_service_role(deployment: Deployment) -> Finding:
-    """Find the role with which FSx makes its network interfaces, and which it creates itself with its first use.
+    """The first file system of the account would fail if the deployer may not create the role.
+
+    Find the role with which FSx makes its network interfaces, and which it creates itself with its first use.
 
     https://docs.aws.amazon.com/fsx/latest/LustreGuide/using-service-linked-roles.html
     """

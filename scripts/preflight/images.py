@@ -28,14 +28,9 @@ https://github.com/aws/aws-parallelcluster/blob/develop/cloudformation/custom_re
 """
 
 
-@check(
-    "official-image",
-    "ParallelCluster's image for version and OS",
-    prevents="ParallelCluster would find no image, and reject the cluster.",
-    calls=("ec2:DescribeImages",),
-)
+@check("official-image", "ParallelCluster's image for version and OS", calls=("ec2:DescribeImages",))
 def official_image(deployment: Deployment) -> Finding | None:
-    """Find the image that ParallelCluster takes."""
+    """ParallelCluster would find no image, and reject the cluster."""
     cluster = deployment.settings.cluster
     if cluster.custom_ami:
         return None
@@ -49,14 +44,12 @@ def official_image(deployment: Deployment) -> Finding | None:
     return Finding(FAIL, f"Amazon has no image {name} in {deployment.settings.region}", hint, command)
 
 
-@check(
-    "custom-image",
-    "Image of your own",
-    prevents="ParallelCluster would reject the cluster, or its nodes would never join.",
-    calls=("ec2:DescribeImages",),
-)
+@check("custom-image", "Image of your own", calls=("ec2:DescribeImages",))
 def custom_image(deployment: Deployment) -> Iterator[Finding]:
-    """Check all that ParallelCluster requires of an image. Its warnings count, as they stop our deployments."""
+    """ParallelCluster would reject the cluster, or its nodes would never join.
+
+    Check all that ParallelCluster requires of an image. Its warnings count, as they stop our deployments.
+    """
     image_id = deployment.settings.cluster.custom_ami
     if image_id is None:
         return
@@ -75,13 +68,11 @@ def custom_image(deployment: Deployment) -> Iterator[Finding]:
         yield each.of(each.subject, command)
 
 
-@check(
-    "provider-template",
-    "Provider of ParallelCluster's custom resource",
-    prevents="The cluster stack would fail at its provider, after network and file system are being billed.",
-)
+@check("provider-template", "Provider of ParallelCluster's custom resource")
 def provider_template(deployment: Deployment) -> Iterator[Finding]:
-    """Find what AWS publishes of the version in the Region, without credentials.
+    """The cluster stack would fail at its provider, after network and file system are being billed.
+
+    Find what AWS publishes of the version in the Region, without credentials.
 
     Without them no permission can be missing: S3 answers 403 for an object that does not exist, and 404 if there is not
     even the bucket. With credentials 403 could as well mean that these lack s3:GetObject.

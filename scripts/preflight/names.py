@@ -32,17 +32,9 @@ _NO_RSA = ("ubuntu2204", "ubuntu2404")
 """OS on which ParallelCluster rejects RSA keys (aws-parallelcluster 3.16.1, validators/ec2_validators.py)."""
 
 
-@check(
-    "stack-names",
-    "Names and states of the stacks",
-    prevents=(
-        "A stack of somebody else would be overwritten, CloudFormation would reject changes of one of ours, or a "
-        "cluster would be created that an upgrade has replaced."
-    ),
-    calls=("cloudformation:DescribeStacks",),
-)
+@check("stack-names", "Names and states of the stacks", calls=("cloudformation:DescribeStacks",))
 def stack_names(deployment: Deployment) -> Iterator[Finding]:
-    """Check that each stack can be created or updated."""
+    """A stack of somebody else would be overwritten, changes of ours rejected, or a replaced cluster created again."""
     for part in PARTS:
         name = deployment.stack_name(part)
         yield _about_stack(deployment, name, part).of(name, _describe(deployment, name))
@@ -53,13 +45,13 @@ def stack_names(deployment: Deployment) -> Iterator[Finding]:
 
 
 @check(
-    "cluster-name",
-    "Name of the cluster",
-    prevents="ParallelCluster would refuse to create the cluster, after network and file system are being billed.",
-    calls=("cloudformation:DescribeStacks", "cloudformation:ListStackResources"),
+    "cluster-name", "Name of the cluster", calls=("cloudformation:DescribeStacks", "cloudformation:ListStackResources")
 )
 def cluster_name(deployment: Deployment) -> Finding:
-    """Check whether there is a stack of the cluster's name: a cluster is a stack of its name to ParallelCluster."""
+    """ParallelCluster would refuse to create the cluster, after network and file system are being billed.
+
+    Check whether there is a stack of the cluster's name: a cluster is a stack of its name to ParallelCluster.
+    """
     name = deployment.settings.cluster_spec.name
     stack = deployment.stack(name)
     command = _describe(deployment, name)
@@ -85,14 +77,9 @@ def cluster_name(deployment: Deployment) -> Finding:
     return Finding(FAIL, f"{name} is taken by {owner} ({status})", hint, command)
 
 
-@check(
-    "ssh-key",
-    "SSH key of the head node",
-    prevents="ParallelCluster would reject the cluster, after network and file system are being billed.",
-    calls=("ec2:DescribeKeyPairs",),
-)
+@check("ssh-key", "SSH key of the head node", calls=("ec2:DescribeKeyPairs",))
 def ssh_key(deployment: Deployment) -> Finding | None:
-    """Check that the key pair exists, and is of a type that the operating system takes."""
+    """ParallelCluster would reject the cluster, after network and file system are being billed."""
     name, system = deployment.settings.cluster.head_node.ssh_key_name, deployment.settings.cluster.os
     if name is None:
         return None
@@ -108,14 +95,9 @@ def ssh_key(deployment: Deployment) -> Finding | None:
     return Finding(PASS, f"{sentence}, which {system} takes", command=command)
 
 
-@check(
-    "placement-group",
-    "Placement groups that exist already",
-    prevents="ParallelCluster would reject the cluster, or EC2 place its nodes far from each other.",
-    calls=("ec2:DescribePlacementGroups",),
-)
+@check("placement-group", "Placement groups that exist already", calls=("ec2:DescribePlacementGroups",))
 def placement_group(deployment: Deployment) -> Iterator[Finding]:
-    """Check that the groups that queues name exist and keep nodes together."""
+    """ParallelCluster would reject the cluster, or EC2 place its nodes far from each other."""
     paths: dict[str, str] = {}
     for number, queue in enumerate(deployment.settings.cluster.queues):
         if queue.existing_placement_group:

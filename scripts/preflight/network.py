@@ -69,14 +69,9 @@ def judge_subnets(deployment: Deployment, judge: Judge) -> Iterator[Finding]:
             yield judge(deployment, subnet, subnet.described) if subnet.described else subnet.missing
 
 
-@check(
-    "vpc",
-    "Existing VPC",
-    prevents="Nodes could not resolve the names of AWS's services, of each other and of the file system.",
-    calls=("ec2:DescribeVpcs", "ec2:DescribeVpcAttribute"),
-)
+@check("vpc", "Existing VPC", calls=("ec2:DescribeVpcs", "ec2:DescribeVpcAttribute"))
 def vpc(deployment: Deployment) -> Iterator[Finding]:
-    """Compare the VPC with the settings, and check its DNS."""
+    """Nodes could not resolve the names of AWS's services, of each other and of the file system."""
     network = deployment.settings.network
     if network.existing is None:
         return
@@ -102,14 +97,9 @@ def vpc(deployment: Deployment) -> Iterator[Finding]:
     yield from problems or [Finding(PASS, f"{vpc_id} has {network.cidr}, DNS support and hostnames", "", command)]
 
 
-@check(
-    "subnets",
-    "Existing subnets",
-    prevents="EC2 would reject nodes, or they would start where they reach neither each other nor the internet.",
-    calls=("ec2:DescribeSubnets",),
-)
+@check("subnets", "Existing subnets", calls=("ec2:DescribeSubnets",))
 def subnets(deployment: Deployment) -> Iterator[Finding]:
-    """Compare both subnets with the settings."""
+    """EC2 would reject nodes, or they would start where they reach neither each other nor the internet."""
     for subnet in existing_subnets(deployment):
         command = deployment.command("ec2", "describe-subnets", "--subnet-ids", subnet.id)
         fits = Finding(PASS, f"{subnet.id} is {subnet.cidr} in the VPC and in {deployment.settings.zone_id}")
@@ -163,11 +153,13 @@ def _mapping(deployment: Deployment, subnet: ExistingSubnet, option: str) -> str
 @check(
     "free-addresses",
     "Free addresses in the existing subnets",
-    prevents="Nodes beyond the last free address would never start, nor jobs that need them.",
     calls=("ec2:DescribeSubnets", "ec2:DescribeInstances", "cloudformation:DescribeStacks", "fsx:DescribeFileSystems"),
 )
 def free_addresses(deployment: Deployment) -> Iterator[Finding]:
-    """Compare what is free with what the deployment takes at max_count, less what it has already."""
+    """Nodes beyond the last free address would never start, nor jobs that need them.
+
+    Compare what is free with what the deployment takes at max_count, less what it has already.
+    """
     yield from judge_subnets(deployment, _free_addresses)
 
 

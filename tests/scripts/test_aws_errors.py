@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from botocore.exceptions import ClientError, NoCredentialsError, ProfileNotFound
+from botocore.exceptions import ClientError, NoCredentialsError, ProfileNotFound, TokenRetrievalError
 
 from scripts.aws_errors import credentials_hint, is_denied, is_not_found, is_throttled
 
@@ -44,6 +44,7 @@ def test_a_stack_that_does_not_exist_is_told_from_a_wrong_template() -> None:
         (refusal("AccessDenied", operation="AssumeRole"), "trust policy"),
         (NoCredentialsError(), "export AWS_PROFILE"),
         (ProfileNotFound(profile="x"), "list-profiles"),
+        (TokenRetrievalError(provider="sso", error_msg="expired"), "aws sso login"),
         (refusal("InternalFailure"), ""),
         (refusal("AccessDenied"), ""),
     ],

@@ -5,18 +5,15 @@ The answers have the shape of the API reference, GetProducts; names are those of
 
 from __future__ import annotations
 
-import io
 import json
 import socket
-from collections.abc import Callable, Iterator
 from datetime import date, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
-from botocore.awsrequest import AWSResponse
+from botocore.exceptions import ClientError
 
 from scripts.estimate import prices, products
 from scripts.estimate.prices import PriceListError, Prices, fetch, find_prices
@@ -26,10 +23,10 @@ TODAY = date(2026, 11, 20)
 TRN1 = instance("trn1.32xlarge")
 
 
-def offer(usage_type: str, *dollars: str, unit: str = "Hrs") -> dict[str, Any]:
+def offer(usage_type: str, *dollars: str) -> dict[str, Any]:
     """Return an offer with a price for each step of its amount."""
     dimensions = {
-        f"term.{step}": {"unit": unit, "beginRange": str(step * 10_240), "pricePerUnit": {"USD": each}}
+        f"term.{step}": {"beginRange": str(step * 10_240), "pricePerUnit": {"USD": each}}
         for step, each in enumerate(dollars)
     }
     return {
@@ -38,46 +35,27 @@ def offer(usage_type: str, *dollars: str, unit: str = "Hrs") -> dict[str, Any]:
     }
 
 
-class Pages(io.BytesIO):
-    """A body as botocore reads it."""
+class FakeApi:
+    """A client of the Price List API; it has a page for each offer of a service, and keeps what it was asked."""
 
-    def stream(self) -> Iterator[bytes]:
-        yield self.read()
+    def __init__(self, *offers: dict[str, Any], error: Exception | None = None) -> None:
+        self.offers, self.error = offers, error
+        self.asked: list[dict[str, Any]] = []
 
+    def get_paginator(self, operation: str) -> FakeApi:
+        assert operation == "get_products"
+        return self
 
-Api = Callable[[dict[str, list[dict[str, Any]]]], Any]
-
-
-@pytest.fixture
-def api(offline: Path, monkeypatch: pytest.MonkeyPatch) -> Api:
-    """A function that makes a client whose requests are answered by service code; it keeps them in `client.asked`.
-
-    Each answer holds one offer, and the token of the page after it.
-    """
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
-
-    def made(offers: dict[str, list[dict[str, Any]]]) -> Any:
-        client = boto3.client("pricing", region_name="us-east-1")
-        client.asked = []
-
-        def answer(request: Any, **_: Any) -> AWSResponse:
-            asked = json.loads(request.body)
-            client.asked.append(asked)
-            found, page = offers.get(asked["ServiceCode"], []), int(asked.get("NextToken", 0))
-            body: dict[str, Any] = {"PriceList": [json.dumps(each) for each in found[page : page + 1]]}
-            if page + 1 < len(found):
-                body["NextToken"] = str(page + 1)
-            return AWSResponse(request.url, 200, {}, Pages(json.dumps(body).encode()))
-
-        client.meta.events.register("before-send.pricing.GetProducts", answer)
-        return client
-
-    return made
+    def paginate(self, **asked: Any) -> list[dict[str, Any]]:
+        if self.error:
+            raise self.error
+        self.asked.append(asked)
+        offers = self.offers if asked["ServiceCode"] == "AmazonEC2" else ()
+        return [{"PriceList": [json.dumps(each)]} for each in offers]
 
 
-def test_asks_by_region_service_and_attributes(api: Api) -> None:
-    client = api({"AmazonEC2": [offer("USW2-BoxUsage:trn1.32xlarge", "21.5000000000")]})
+def test_asks_by_region_service_and_attributes() -> None:
+    client = FakeApi(offer("USW2-BoxUsage:trn1.32xlarge", "21.5000000000"))
     assert fetch(client, "us-west-2", [TRN1]) == {"trn1.32xlarge": Decimal("21.5")}
     [asked] = client.asked
     assert asked["ServiceCode"] == "AmazonEC2"
@@ -91,16 +69,16 @@ def test_asks_by_region_service_and_attributes(api: Api) -> None:
     assert {each["Type"] for each in asked["Filters"]} == {"TERM_MATCH"}
 
 
-def test_one_search_serves_all_products_and_finds_the_price_of_the_first_units(api: Api) -> None:
+def test_one_search_serves_all_products_and_finds_the_price_of_the_first_units() -> None:
     offers = [
         offer("USW2-RegionalNatGateway-Hours", "0.1"),
         offer("NatGateway-Hours", "0.045"),
         offer("NatGateway-Bytes", "0.046", "0.02"),
     ]
-    client = api({"AmazonEC2": offers})
+    client = FakeApi(*offers)
     found = fetch(client, "us-west-2", [NAT_GATEWAY, products.NAT_DATA])
     assert found == {"NAT gateway": Decimal("0.045"), "NAT gateway data": Decimal("0.046")}
-    assert len(client.asked) == len(offers)  # a page for each
+    assert len(client.asked) == 1
 
 
 @pytest.mark.parametrize(
@@ -112,29 +90,24 @@ def test_one_search_serves_all_products_and_finds_the_price_of_the_first_units(a
     ],
     ids=["none", "two", "reserved only"],
 )
-def test_what_is_not_one_price_is_no_price(api: Api, offers: list[dict[str, Any]]) -> None:
-    assert fetch(api({"AmazonEC2": offers}), "us-west-2", [GP3]) == {}
+def test_what_is_not_one_price_is_no_price(offers: list[dict[str, Any]]) -> None:
+    assert fetch(FakeApi(*offers), "us-west-2", [GP3]) == {}
 
 
-def test_an_error_of_the_api_is_a_price_list_error(api: Api) -> None:
-    client = api({})
-
-    def deny(request: Any, **_: Any) -> AWSResponse:
-        body = {"__type": "AccessDeniedException", "message": "not authorized to perform: pricing:GetProducts"}
-        return AWSResponse(request.url, 400, {}, Pages(json.dumps(body).encode()))
-
-    client.meta.events.register_first("before-send.pricing.GetProducts", deny)
-    with pytest.raises(PriceListError, match="pricing:GetProducts"):
-        fetch(client, "us-west-2", [GP3])
+def test_an_error_of_the_api_is_a_price_list_error() -> None:
+    denied = ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}}, "GetProducts")
+    with pytest.raises(PriceListError, match="GetProducts"):
+        fetch(FakeApi(error=denied), "us-west-2", [GP3])
 
 
 # --- which prices are taken ---
 
 
 @pytest.fixture
-def online(monkeypatch: pytest.MonkeyPatch, api: Api) -> Any:
+def online(monkeypatch: pytest.MonkeyPatch, offline: Path) -> FakeApi:
     """Credentials and an API that can be reached; its client is returned."""
-    client = api({"AmazonEC2": [offer("BoxUsage:trn1.32xlarge", "20"), offer("EBS:VolumeUsage.gp3", "0.07")]})
+    client = FakeApi(offer("BoxUsage:trn1.32xlarge", "20"), offer("EBS:VolumeUsage.gp3", "0.07"))
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
     monkeypatch.setattr(prices, "_client", lambda: client)
     monkeypatch.setattr(prices, "_is_reachable", lambda: True)
     return client
@@ -142,7 +115,7 @@ def online(monkeypatch: pytest.MonkeyPatch, api: Api) -> Any:
 
 def test_the_answer_is_kept_for_a_week(online: Any, offline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fresh = find_prices("us-west-2", [TRN1, PUBLIC_ADDRESS], "auto", TODAY)
-    assert fresh == Prices("us-west-2", {"trn1.32xlarge": Decimal(20)}, TODAY)
+    assert (fresh.listed, fresh.listed_on, fresh.remark) == ({"trn1.32xlarge": Decimal(20)}, TODAY, "")
     calls = len(online.asked)
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     kept = find_prices("us-west-2", [TRN1, PUBLIC_ADDRESS], "auto", TODAY + timedelta(days=7))

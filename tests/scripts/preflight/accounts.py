@@ -25,7 +25,6 @@ RESERVATION, BLOCK = "cr-0123456789abcdef0", "cr-0fedcba9876543210"
 """Those that config/reserved.yaml names: 8 and 4 trn1.32xlarge."""
 GROUP = f"arn:aws:resource-groups:{REGION}:{ACCOUNT}:group/pool"
 ENVIRONMENT = "mine"
-_FAIL_OR_WARN = (FAIL, WARN)
 _ORDER = (SKIP, PASS, UNKNOWN, WARN, FAIL)
 _ACTIONS = {
     "s3:GetBucketEncryption": "s3:GetEncryptionConfiguration",
@@ -152,11 +151,9 @@ class Case:
     """What a check must find.
 
     Attributes:
-        check: The check.
         status: The worst that it finds.
         says: Parts of what it says then: sentence, hint or command.
         edit: What is changed in the settings.
-        base: The settings.
         answers: What the account answers otherwise, see `AlteredAccount`.
     """
 
@@ -167,29 +164,26 @@ class Case:
     base: Callable[[], Raw] = everything
     answers: Mapping[str, Any] = field(default_factory=dict)
 
-    def settings(self) -> Settings:
-        """Return the settings that it is about."""
-        raw = self.base()
-        self.edit(raw)
-        return Settings.model_validate(raw)
-
     def findings(self, account: Account) -> list[Finding]:
         """Return what the check finds, which calls nothing that it has no permission for."""
-        deployment, altered = Deployment(ENVIRONMENT, self.settings()), AlteredAccount(account, self.answers)
+        raw = self.base()
+        self.edit(raw)
+        deployment, altered = deployment_of(raw), AlteredAccount(account, self.answers)
         deployment.account = altered
-        found = findings(self.check, deployment)
+        answers = findings(self.check, deployment)
         assert altered.actions <= {permission.action for permission in self.check.permissions}
-        return list(found)
+        return list(answers)
 
     def verify(self, account: Account) -> None:
         """Assert what is found."""
-        found = self.findings(account)
-        worst = max(found, key=lambda finding: _ORDER.index(finding.status))
-        assert worst.status is self.status, found
-        of_it = [each for each in found if each.status is worst.status]
-        told = "\n".join(f"{each.sentence}\n{each.hint}\n{each.command}" for each in of_it)
-        assert [text for text in self.says if text not in told] == [], told
-        assert worst.hint or worst.status not in _FAIL_OR_WARN
+        answers = self.findings(account)
+        worst = max(answers, key=lambda finding: _ORDER.index(finding.status))
+        assert worst.status is self.status, answers
+        text = "\n".join(
+            f"{each.sentence}\n{each.hint}\n{each.command}" for each in answers if each.status is worst.status
+        )
+        assert [part for part in self.says if part not in text] == [], text
+        assert worst.hint or worst.status not in (FAIL, WARN)
 
 
 def case(

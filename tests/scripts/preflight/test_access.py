@@ -22,15 +22,6 @@ from tests.scripts.preflight.accounts import KEY, REGION, Case, case, rejection
 from toolchain import bootstrap
 
 NEWEST = bootstrap.newest_version()
-SSO_PROFILE = """
-[default]
-sso_session = company
-sso_account_id = 123456789012
-sso_role_name = Reader
-[sso-session company]
-sso_region = us-east-1
-sso_start_url = https://company.awsapps.com/start
-"""
 
 
 def version(number: int) -> dict[str, Any]:
@@ -109,24 +100,6 @@ def test_a_region_that_cannot_be_used(region: str, zone_id: str, says: str, acco
     settings = load(CONFIG / "trn1-16.yaml").model_copy(update={"region": region, "zone_id": zone_id})
     [found] = findings(access.region, Deployment("mine", settings))
     assert (found.status, found.sentence) == (FAIL, says)
-
-
-@pytest.mark.parametrize(
-    ("config", "hint"), [("", "aws configure"), (SSO_PROFILE, "aws sso login")], ids=["none", "not-logged-in"]
-)
-def test_what_botocore_itself_finds_wrong(
-    config: str, hint: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):
-        monkeypatch.delenv(name, raising=False)
-    (tmp_path / "config").write_text(config, encoding="utf-8")
-    files = {"AWS_CONFIG_FILE": tmp_path / "config", "AWS_SHARED_CREDENTIALS_FILE": tmp_path / "none"}
-    nowhere = {"AWS_EC2_METADATA_DISABLED": "true", "AWS_ENDPOINT_URL": "http://127.0.0.1:9", "HOME": tmp_path}
-    for name, value in {**nowhere, **files}.items():
-        monkeypatch.setenv(name, str(value))
-    [found] = findings(access.credentials, Deployment("mine", load(CONFIG / "trn1-16.yaml")))
-    assert found.status is FAIL
-    assert hint in found.hint
 
 
 # The bootstrap stack

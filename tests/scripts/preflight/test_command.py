@@ -31,10 +31,10 @@ Run = Callable[..., Printed]
 
 
 def finding(check_id: str, *found: Finding, calls: tuple[str | Permission, ...] = ()) -> Check:
-    return check(check_id, f"Title of {check_id}", prevents="nothing", calls=calls)(lambda _: found)
+    return check(check_id, f"Title of {check_id}", calls=calls)(lambda _: found)
 
 
-@check("credentials", "Title of credentials", prevents="nothing", calls=["sts:GetCallerIdentity"])
+@check("credentials", "Title of credentials", calls=["sts:GetCallerIdentity"])
 def credentials(deployment: Deployment) -> Iterator[Finding]:
     yield Finding(PASS, deployment.account.ask("sts", "get_caller_identity")["Account"])
 
@@ -191,7 +191,7 @@ def test_selection(only: list[str], skip: list[str], ids: list[str]) -> None:
 @pytest.mark.parametrize(
     ("only", "skip", "complaint"),
     [
-        (["quota-node"], [], "no check 'quota-node'; there is quota-nodes"),
+        (["quota-node"], [], "no check 'quota-node'; there is credentials, local, quota-nodes"),
         (["local"], ["local"], "leave nothing to check"),
     ],
 )
@@ -205,7 +205,7 @@ def test_arguments_and_settings_that_cannot_be_used(
 ) -> None:
     catalog(LOCAL)
     assert run("nope").code == 2
-    assert run("trn1-16", "--only", "locl")[::2] == (2, "no check 'locl'; there is local\n")
+    assert run("trn1-16", "--only", "locl")[::2] == (2, "no check 'locl'; there is credentials, local\n")
     text = (CONFIG / "dev.yaml").read_text(encoding="utf-8").replace("usw2-az4", "us-west-2d")
     (tmp_path / "mine.yaml").write_text(text, encoding="utf-8")
     monkeypatch.setattr(preflight, "CONFIG", tmp_path)

@@ -7,13 +7,11 @@ from typing import Any
 
 import pytest
 
-from config.settings import load
 from scripts.deployment import Account
 from scripts.preflight.check import FAIL, PASS, SKIP, WARN, CheckStatus
 from scripts.preflight.network import free_addresses, subnets, vpc
 from scripts.preflight.routes import network_acl, private_head_node, routes, s3_endpoint
-from tests.configurations import CONFIG
-from tests.scripts.preflight.accounts import PRIVATE, PUBLIC, VPC, Case, Raw, case, everything, new_network, stacks
+from tests.scripts.preflight.accounts import PRIVATE, PUBLIC, VPC, Case, Raw, case, new_network, stacks
 
 
 def hidden_head_node(raw: Raw) -> None:
@@ -38,6 +36,11 @@ def attribute(name: str) -> Any:
 
 def subnet(subnet_id: str, **facts: Any) -> Any:
     return lambda listed: [each.update(facts) for each in listed if each["SubnetId"] == subnet_id].clear()
+
+
+def addresses(public: int, private: int) -> Any:
+    free = {PUBLIC: public, PRIVATE: private}
+    return lambda listed: [each.update(AvailableIpAddressCount=free[each["SubnetId"]]) for each in listed].clear()
 
 
 # Routes of the account: the private subnet leads to a NAT gateway in the public one, that to an internet gateway.
@@ -129,6 +132,8 @@ CASES = [
         describe_subnets=subnet(PRIVATE, MapPublicIpOnLaunch=True),
     ),
     case(subnets, FAIL, "assigns no public addresses", describe_subnets=subnet(PUBLIC, MapPublicIpOnLaunch=False)),
+    case(free_addresses, PASS, describe_subnets=addresses(1, 100_000)),
+    case(free_addresses, FAIL, "1 more are needed", "1 too few", describe_subnets=addresses(0, 100_000)),
     case(
         routes,
         PASS,
@@ -212,11 +217,6 @@ def test_network(each: Case, account: Account) -> None:
     each.verify(account)
 
 
-def addresses(public: int, private: int) -> Any:
-    free = {PUBLIC: public, PRIVATE: private}
-    return lambda listed: [each.update(AvailableIpAddressCount=free[each["SubnetId"]]) for each in listed].clear()
-
-
 # In the public subnet the head node, in the private one 28 nodes, 8 file servers, a login node and its load balancer.
 NODE = {
     "InstanceType": "trn1.32xlarge",
@@ -230,12 +230,11 @@ def with_login_nodes(raw: Raw) -> None:
     raw["cluster"]["login_nodes"] = [{"name": "login"}]
 
 
-def needed(account: Account, edit: Any = with_login_nodes, base: Any = everything, **answers: Any) -> list[str]:
+def needed(account: Account, **answers: Any) -> list[str]:
     """Return what is said of both subnets, each after its id."""
     answers = {"describe_subnets": addresses(100_000, 100_000), **answers}
-    found = Case(free_addresses, PASS, edit=edit, base=base, answers=answers).findings(account)
-    assert {each.status for each in found} == {PASS}
-    return [each.sentence.partition(" are free; ")[2] for each in found]
+    findings = Case(free_addresses, PASS, edit=with_login_nodes, answers=answers).findings(account)
+    return [each.sentence.partition(" are free; ")[2] for each in findings]
 
 
 def test_what_exists_already_counts(account: Account) -> None:
@@ -254,22 +253,3 @@ def test_what_exists_already_counts(account: Account) -> None:
     servers = [{"NetworkInterfaceIds": ["eni-1", "eni-2"], "SubnetIds": [PRIVATE]}]
     storage = {"describe_stacks": stacks(**{"reserved-storage": outputs}), "describe_file_systems": servers}
     assert needed(account, **storage)[1] == held(2)
-
-
-@pytest.mark.parametrize(("interface_type", "nodes"), [("efa-only", 1875), ("efa", 15_000)])
-def test_the_largest(interface_type: str, nodes: int, account: Account) -> None:
-    def largest() -> Raw:
-        raw = load(CONFIG / "ultracluster.yaml").model_dump(mode="json")
-        raw["network"].update(nat_addresses=1, interface_endpoints=[], flow_log_retention_days=None)
-        raw["network"]["existing"] = everything()["network"]["existing"]
-        raw["cluster"]["efa_interface_type"] = interface_type
-        return raw
-
-    assert needed(account, bool, largest)[1] == f"{nodes + 81:,} more are needed at max_count, 0 held"
-
-
-@pytest.mark.parametrize(("free", "status"), [(1, PASS), (0, FAIL)])
-def test_the_last_address_suffices(free: int, status: CheckStatus, account: Account) -> None:
-    answers = {"describe_subnets": addresses(free, 100_000)}
-    says = ("1 more are needed", "1 too few") if status is FAIL else ()
-    Case(free_addresses, status, says, answers=answers).verify(account)

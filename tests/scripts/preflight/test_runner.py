@@ -19,7 +19,7 @@ Evaluate = Callable[[Deployment], Iterable[Finding]]
 
 
 def checking(evaluate: Evaluate, check_id: str = "broken", seconds: float = SECONDS) -> Check:
-    return check(check_id, "something", prevents="nothing", calls=["ec2:DescribeVpcs"], seconds=seconds)(evaluate)
+    return check(check_id, "something", calls=["ec2:DescribeVpcs"], seconds=seconds)(evaluate)
 
 
 def raising(error: Exception) -> Evaluate:
@@ -34,12 +34,12 @@ def vpcs(deployment: Deployment) -> Iterator[Finding]:
     yield Finding(PASS, f"{len(deployment.account.list('ec2', 'describe_vpcs'))} VPCs")
 
 
-@check("good", "something", prevents="nothing")
+@check("good", "something")
 def good(_: Deployment) -> Iterator[Finding]:
     yield Finding(PASS, "all is well")
 
 
-@check("empty", "something", prevents="nothing")
+@check("empty", "something")
 def empty(_: Deployment) -> Iterable[Finding]:
     return ()
 

@@ -211,13 +211,3 @@ def test_commands_to_read_on_have_the_id_of_a_nested_stack_and_the_logs_of_the_h
     found = diagnose(made)
     assert found.read_on[0].endswith(f" --stack-name {stack_id('inner')} --region us-west-2")
     assert found.read_on[1] == "make logs ENV=trn1-16 ARGS='head-node --since 6h'"
-
-
-def test_a_command_with_a_long_word_can_be_copied() -> None:
-    made, account, stack = failed()
-    name = f"trn1-16-cluster-{'x' * 100}"
-    account.event(name, 2, "CREATE_FAILED AWS::X::Y Odd: Strange")
-    account.event(stack, 3, "CREATE_FAILED AWS::CloudFormation::Stack Inner: Embedded stack", stack_id(name))
-    text = shown(diagnose(made))
-    assert max(map(len, text.splitlines())) <= 80
-    assert f"--stack-name {stack_id(name)} " in " ".join(text.replace("\\\n", "").split())

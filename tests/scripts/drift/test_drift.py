@@ -30,7 +30,12 @@ STARTED = datetime(2026, 1, 1, tzinfo=UTC)
 VERSION = [{"Key": "parallelcluster:version", "Value": "3.16.1"}]
 CREATED = {"StackStatus": "CREATE_COMPLETE", "CreationTime": STARTED, "Tags": VERSION}
 DEPLOYED = dict.fromkeys(("dev", *(f"dev-{part}" for part in PARTS)), CREATED)
-SUBNET = {"LogicalResourceId": "Subnet", "ResourceType": "AWS::EC2::Subnet", "ResourceStatus": "CREATE_COMPLETE"}
+SUBNET = {
+    "LogicalResourceId": "Subnet",
+    "ResourceType": "AWS::EC2::Subnet",
+    "ResourceStatus": "CREATE_COMPLETE",
+    "LastUpdatedTimestamp": STARTED,
+}
 CLUSTER = {**SUBNET, "LogicalResourceId": "Cluster", "ResourceType": "Custom::PclusterCluster"}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from scripts.plan.change_sets import LeftoverError, _ChangeSets, changes
+from scripts.plan.change_sets import LeftoverError, changes, delete
 from scripts.plan.comparison import NOT_YET_IN, READ_LATE
 from scripts.plan.findings import of_stack
 from scripts.plan.model import Effect, PropertyChange, ResourceChange, Source, StackPlan
@@ -106,7 +106,7 @@ def test_one_change_set_that_cannot_be_deleted_does_not_keep_the_others() -> Non
     with pytest.raises(
         LeftoverError, match=r"^change set changes-1 of a is left .*Rate exceeded.*--stack-name a "
     ) as left:
-        _ChangeSets(cloudformation, "changes-1").delete_all(["a", "b"], settled=0)
+        delete(cloudformation, "changes-1", ["a", "b"], settled=0)
     assert cloudformation.deleted == ["b"]
     assert "of b" not in str(left.value)
 

@@ -44,6 +44,7 @@ def settle(deployment: Deployment) -> str:
     from scripts.clock import Clock
     from scripts.command import DONE, UnusableError
     from scripts.progress import watch as progress
+    from scripts.stacks import in_progress
 
     settings = deployment.settings
     try:
@@ -52,7 +53,7 @@ def settle(deployment: Deployment) -> str:
         if newer:
             return _OUTDATED.format(", ".join(map(str, newer)))
         names = [settings.stack_name(part) for part in PARTS]
-        if not progress.in_progress(each["StackStatus"] for each in stacks if each["StackName"] in names):
+        if not in_progress(each["StackStatus"] for each in stacks if each["StackName"] in names):
             return ""
         code = progress.watch(deployment, Console(highlight=False, emoji=False), clock=Clock(), as_json=False)
     except (BotoCoreError, ClientError) as error:

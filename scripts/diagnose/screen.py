@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
 
 _SHOWN = 500
 """Characters of evidence that are shown."""
-_WIDTH = 74
 
 
 def show(diagnosis: Diagnosis, console: Console) -> None:
@@ -82,10 +80,5 @@ def _print(console: Console, text: str, style: str = "") -> None:
 
 
 def _show_command(command: str, console: Console) -> None:
-    """Print a command that can be copied: broken with a backslash between words, and within long ones."""
-    lines = [""]
-    for word in re.findall(r"(?:'[^']*'|[^\s'])+", command):
-        joined = f"{lines[-1]} {word}".strip()
-        lines[-1:] = [joined] if len(joined) <= _WIDTH or not lines[-1] else [lines[-1], word]
-    text = "  " + " \\\n    ".join(lines)
-    _print(console, re.sub(rf"(.{{{_WIDTH + 5}}})(?=..)", r"\1\\\n", text), "green")
+    """Print a command that can be copied."""
+    console.print(f"  {command}", style="green", markup=False, soft_wrap=True)

@@ -7,15 +7,15 @@ https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-stack-d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from scripts.clock import Clock
 from scripts.command import OperationError
 from scripts.deployment import PARTS, Deployment
 from scripts.drift.model import Drift, DriftKind, DriftReport
-from scripts.stacks import in_progress
+from scripts.stacks import in_progress, resources
 from scripts.status.model import Unavailable, try_fetch
 
 if TYPE_CHECKING:
@@ -33,15 +33,6 @@ _ACTIONS: Final = (
     "cloudformation:DescribeStackResourceDrifts",
     "cloudformation:ListStackResources",
 )
-
-
-class _Comparison(NamedTuple):
-    """What CloudFormation compared of a stack."""
-
-    drifts: tuple[Drift, ...]
-    checked: int
-    unchecked: tuple[str, ...]
-    failure: str
 
 
 def detect(deployment: Deployment, plan: Callable[[], Plan], clock: Clock) -> DriftReport:
@@ -63,80 +54,78 @@ def detect(deployment: Deployment, plan: Callable[[], Plan], clock: Clock) -> Dr
     stacks = {name: stack for name in names if (stack := deployment.stack(name))}
     states = {name: stack["StackStatus"] for name, stack in stacks.items()}
     busy = tuple(f"{name}: {state}" for name, state in states.items() if in_progress([state]))
-    report = partial(DriftReport, environment=deployment.environment, region=deployment.settings.region)
-    if busy or not stacks:
-        return report(deployed=bool(stacks), busy=busy)
-    drifts: list[Drift] = []
-    unseen: list[str] = []
-    unchecked: list[str] = []
-    checked = 0
-
-    def attempt(what: str, compare: Callable[[], Any], *actions: str) -> Any:
-        """Return the result of a comparison, None if it is not possible; unusable credentials end the command."""
-        result = try_fetch(compare, *actions)
-        if not isinstance(result, Unavailable):
-            return result
-        unseen.append(f"{what}: {result.reason}")
-        return None
-
-    for name, stack in stacks.items():
-        what, status = f"drift of {name}", stack["StackStatus"]
-        if status not in _DETECTABLE:
-            unseen.append(f"{what}: the stack is {status}; allowed: {', '.join(_DETECTABLE)}")
-        elif comparison := attempt(what, partial(_compare_stack, deployment, name, clock), *_ACTIONS):
-            drifts += comparison.drifts
-            checked += comparison.checked
-            unchecked += comparison.unchecked
-            unseen += [f"{what}: {comparison.failure}"] if comparison.failure else []
-    for what, compare, action in (
-        ("the cluster's stack", lambda: list(_of_cluster(deployment)), "cloudformation:DescribeStackEvents"),
-        ("the fleet", lambda: list(_of_fleet(deployment)), "dynamodb:GetItem"),
-        ("what a deployment would change", lambda: list(_of_settings(plan)), ""),
-    ):
-        drifts += attempt(what, compare, *filter(None, [action])) or []
-    return report(
-        deployed=True,
-        drifts=tuple(drifts),
-        checked=checked,
-        unchecked=tuple(unchecked),
-        unseen=tuple(unseen),
-    )
-
-
-def _compare_stack(deployment: Deployment, stack: str, clock: Clock) -> _Comparison:
-    """Let CloudFormation compare a stack."""
-    cloudformation = deployment.account.client("cloudformation")
-    detection = cloudformation.detect_stack_drift(StackName=stack)["StackDriftDetectionId"]
-
-    def status() -> Mapping[str, str]:
-        answer: Mapping[str, str] = cloudformation.describe_stack_drift_detection_status(
-            StackDriftDetectionId=detection
+    comparison = _Comparison(deployment, clock)
+    if stacks and not busy:
+        for name, state in states.items():
+            comparison.attempt(f"drift of {name}", partial(comparison.compare_stack, name, state), *_ACTIONS)
+        comparison.attempt(
+            "the cluster's stack", partial(_of_cluster, deployment), "cloudformation:DescribeStackEvents"
         )
-        return answer
-
-    def ended() -> bool:
-        return status()["DetectionStatus"] != "DETECTION_IN_PROGRESS"
-
-    if not clock.until(ended, every=_POLL_SECONDS, limit=_DETECTION_SECONDS):
-        raise OperationError("CloudFormation is still comparing after 15 minutes")
-    compared = {
-        each["LogicalResourceId"]: each
-        for each in _resource_drifts(cloudformation, stack)
-        if each["StackResourceDriftStatus"] in _COMPARED
-    }
-    listed = deployment.account.list("cloudformation", "list_stack_resources", StackName=stack)
-    answer = status()
-    failed = answer["DetectionStatus"] == "DETECTION_FAILED"
-    return _Comparison(
-        tuple(drift for name, each in compared.items() for drift in _of_resource(f"{stack}/{name}", each)),
-        len(compared),
-        tuple(
-            f"{stack}/{each['LogicalResourceId']} ({each['ResourceType']})"
-            for each in listed
-            if each["LogicalResourceId"] not in compared and each["ResourceStatus"] != "DELETE_COMPLETE"
-        ),
-        f"not all resources could be compared: {answer.get('DetectionStatusReason', '')}" if failed else "",
+        comparison.attempt("the fleet", partial(_of_fleet, deployment), "dynamodb:GetItem")
+        comparison.attempt("what a deployment would change", partial(_of_settings, plan))
+    return DriftReport(
+        environment=deployment.environment,
+        region=deployment.settings.region,
+        deployed=bool(stacks),
+        busy=busy,
+        drifts=tuple(comparison.drifts),
+        checked=comparison.checked,
+        unchecked=tuple(comparison.unchecked),
+        unseen=tuple(comparison.unseen),
     )
+
+
+class _Comparison:
+    """What was compared so far: the fields of `DriftReport`."""
+
+    def __init__(self, deployment: Deployment, clock: Clock) -> None:
+        self._deployment = deployment
+        self._clock = clock
+        self.drifts: list[Drift] = []
+        self.checked = 0
+        self.unchecked: list[str] = []
+        self.unseen: list[str] = []
+
+    def attempt(self, what: str, compare: Callable[[], Iterable[Drift]], *actions: str) -> None:
+        """Add the result of a comparison, or why it is not possible; unusable credentials end the command."""
+        result = try_fetch(lambda: list(compare()), *actions)
+        if isinstance(result, Unavailable):
+            self.unseen.append(f"{what}: {result.reason}")
+        else:
+            self.drifts += result
+
+    def compare_stack(self, stack: str, status: str) -> Iterator[Drift]:
+        """Let CloudFormation compare a stack."""
+        if status not in _DETECTABLE:
+            raise OperationError(f"the stack is {status}; allowed: {', '.join(_DETECTABLE)}")
+        cloudformation = self._deployment.account.client("cloudformation")
+        detection = cloudformation.detect_stack_drift(StackName=stack)["StackDriftDetectionId"]
+
+        def answer() -> Any:
+            return cloudformation.describe_stack_drift_detection_status(StackDriftDetectionId=detection)
+
+        def ended() -> bool:
+            return bool(answer()["DetectionStatus"] != "DETECTION_IN_PROGRESS")
+
+        if not self._clock.until(ended, every=_POLL_SECONDS, limit=_DETECTION_SECONDS):
+            raise OperationError("CloudFormation is still comparing after 15 minutes")
+        compared = {
+            each["LogicalResourceId"]: each
+            for each in _resource_drifts(cloudformation, stack)
+            if each["StackResourceDriftStatus"] in _COMPARED
+        }
+        self.checked += len(compared)
+        self.unchecked += [
+            f"{stack}/{each.logical_id} ({each.type})"
+            for each in resources(self._deployment, stack)
+            if each.logical_id not in compared and each.status != "DELETE_COMPLETE"
+        ]
+        result = answer()
+        if result["DetectionStatus"] == "DETECTION_FAILED":
+            reason = result.get("DetectionStatusReason", "")
+            self.unseen.append(f"drift of {stack}: not all resources could be compared: {reason}")
+        for name, each in compared.items():
+            yield from _of_resource(f"{stack}/{name}", each)
 
 
 def _resource_drifts(cloudformation: Any, stack: str) -> Iterator[Any]:

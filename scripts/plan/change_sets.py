@@ -11,7 +11,7 @@ import subprocess
 import time
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -59,17 +59,17 @@ def describe(
     Raises:
         LeftoverError: A change set could not be deleted.
     """
-    made = _ChangeSets(cloudformation, f"changes-{uuid.uuid4().hex}")
+    name = f"changes-{uuid.uuid4().hex}"
     ended = False
     try:
         with TemporaryDirectory() as copy:
             _copy_with_protection(directory, Path(copy) / "cdk.out", protected)
-            complaint = _prepare(Path(copy) / "cdk.out", stack_names, made.name)
+            complaint = _prepare(Path(copy) / "cdk.out", stack_names, name)
         ended = True
-        return {name: _described(made, name, complaint) for name in stack_names}
+        return {stack: _description(cloudformation, stack, name, complaint) for stack in stack_names}
     finally:
         with uninterrupted():
-            made.delete_all(stack_names, settled=time.monotonic() + (0 if ended else _LATE))
+            delete(cloudformation, name, stack_names, settled=time.monotonic() + (0 if ended else _LATE))
 
 
 def changes(
@@ -104,85 +104,74 @@ def changes(
     return tuple(merged[logical_id] for logical_id in sorted(merged))
 
 
-@dataclass(frozen=True)
-class _ChangeSets:
-    """The change sets of one name."""
+def _description(cloudformation: Any, stack_name: str, name: str, complaint: str) -> Description | ChangeSetError:
+    """Return the changes in the change set of a stack, or why there is none: the CDK's complaint, if it has one."""
+    from botocore.exceptions import ClientError
 
-    cloudformation: Any
-    name: str
+    paginator = cloudformation.get_paginator("describe_change_set")
+    try:
+        pages = list(paginator.paginate(StackName=stack_name, ChangeSetName=name))
+    except ClientError as error:
+        return ChangeSetError(complaint or str(error))
+    status, reason = pages[0]["Status"], pages[0].get("StatusReason", "")
+    if status == "FAILED" and any(text in reason for text in _EMPTY):
+        return []
+    if status != "CREATE_COMPLETE":
+        return ChangeSetError(complaint or f"the change set is {status}: {reason}")
+    return [each["ResourceChange"] for page in pages for each in page["Changes"] if each["Type"] == "Resource"]
 
-    def description(self, stack_name: str) -> Description:
-        """Return the changes in the one of a stack.
 
-        Raises:
-            ChangeSetError: It was not created.
-        """
-        from botocore.exceptions import ClientError
+def delete(cloudformation: Any, name: str, stack_names: Iterable[str], settled: float) -> None:
+    """Delete the change sets of a name, as far as there are any, with those of nested stacks.
 
-        paginator = self.cloudformation.get_paginator("describe_change_set")
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DeleteChangeSet.html
+
+    Args:
+        cloudformation: A boto3 client.
+        name: The name.
+        stack_names: The stacks that may have one.
+        settled: From when on none can be created any more, by the monotonic clock.
+
+    Raises:
+        LeftoverError: One exists still, or may exist.
+    """
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    left = []
+    for stack_name in stack_names:
         try:
-            pages = list(paginator.paginate(StackName=stack_name, ChangeSetName=self.name))
-        except ClientError as error:
-            raise ChangeSetError(str(error)) from None
-        status, reason = pages[0]["Status"], pages[0].get("StatusReason", "")
-        if status == "FAILED" and any(text in reason for text in _EMPTY):
-            return []
-        if status != "CREATE_COMPLETE":
-            raise ChangeSetError(f"the change set is {status}: {reason}")
-        return [each["ResourceChange"] for page in pages for each in page["Changes"] if each["Type"] == "Resource"]
+            status = _delete(cloudformation, {"StackName": stack_name, "ChangeSetName": name}, settled)
+        except (BotoCoreError, ClientError) as error:
+            status = str(error)
+        if status is not None:
+            region = cloudformation.meta.region_name
+            left.append(
+                f"change set {name} of {stack_name} is left ({status}); delete it: aws cloudformation "
+                f"delete-change-set --stack-name {stack_name} --change-set-name {name} --region {region}"
+            )
+    if left:
+        raise LeftoverError("\n".join(left))
 
-    def delete_all(self, stack_names: Iterable[str], settled: float) -> None:
-        """Delete those of some stacks, as far as there are any, with those of nested stacks.
 
-        https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DeleteChangeSet.html
+def _delete(cloudformation: Any, change_set: Mapping[str, str], settled: float) -> str | None:
+    """Delete a change set, and return its status if it exists still."""
+    from botocore.exceptions import ClientError
 
-        Args:
-            stack_names: The stacks.
-            settled: From when on none can be created any more, by the monotonic clock.
-
-        Raises:
-            LeftoverError: One exists still, or may exist.
-        """
-        from botocore.exceptions import BotoCoreError, ClientError
-
-        left = []
-        for stack_name in stack_names:
-            try:
-                status = self._delete(stack_name, settled)
-            except (BotoCoreError, ClientError) as error:
-                status = str(error)
-            if status is not None:
-                region = self.cloudformation.meta.region_name
-                left.append(
-                    f"change set {self.name} of {stack_name} is left ({status}); delete it: aws cloudformation "
-                    f"delete-change-set --stack-name {stack_name} --change-set-name {self.name} --region {region}"
-                )
-        if left:
-            raise LeftoverError("\n".join(left))
-
-    def _delete(self, stack_name: str, settled: float) -> str | None:
-        """Delete the one of a stack, and return its status if it exists still."""
-        deadline = time.monotonic() + _PATIENCE
-        status: str | None = ""
-        while time.monotonic() < deadline:
-            status = self._status(stack_name)
-            if status is None and time.monotonic() >= settled:
-                return None
-            if status not in (None, *_IN_PROGRESS):
-                self.cloudformation.delete_change_set(StackName=stack_name, ChangeSetName=self.name)
-            time.sleep(0.2)
-        return status
-
-    def _status(self, stack_name: str) -> str | None:
-        from botocore.exceptions import ClientError
-
+    deadline = time.monotonic() + _PATIENCE
+    status: str | None = ""
+    while time.monotonic() < deadline:
         try:
-            answer = self.cloudformation.describe_change_set(StackName=stack_name, ChangeSetName=self.name)
+            status = cloudformation.describe_change_set(**change_set)["Status"]
         except ClientError as error:
-            if is_not_found(error):
+            if not is_not_found(error):
+                raise
+            status = None
+            if time.monotonic() >= settled:
                 return None
-            raise
-        return str(answer["Status"])
+        if status not in (None, *_IN_PROGRESS):
+            cloudformation.delete_change_set(**change_set)
+        time.sleep(0.2)
+    return status
 
 
 def _copy_with_protection(directory: Path, copy: Path, protected: Collection[str]) -> None:
@@ -222,13 +211,6 @@ def _prepare(directory: Path, stack_names: Collection[str], name: str) -> str:
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     errors = [line for line in lines if "rror" in line or "not authorized" in line]
     return " ".join((errors or lines)[-_ERROR_LINES:])
-
-
-def _described(made: _ChangeSets, stack_name: str, complaint: str) -> Description | ChangeSetError:
-    try:
-        return made.description(stack_name)
-    except ChangeSetError as error:
-        return ChangeSetError(complaint or str(error))
 
 
 def _change(

@@ -67,6 +67,7 @@ class LiveStacks:
     """The deployed stacks of an assembly.
 
     Attributes:
+        deployment: The deployment, in its account as the CDK sees it.
         account_id: The account of the credentials.
         new: The stacks of the assembly, as they are for this account.
         statuses: Statuses of the stacks that exist.
@@ -82,29 +83,20 @@ class LiveStacks:
     """
 
     def __init__(self, environment: str, settings: Settings, directory: Path) -> None:
-        self._deployment = Deployment(environment, settings)
-        self.account_id: str = self._deployment.account.ask("sts", "get_caller_identity")["Account"]
+        self.deployment = Deployment(environment, settings)
+        self.account_id: str = self.deployment.account.ask("sts", "get_caller_identity")["Account"]
         if settings.account not in (None, self.account_id):
             raise AccountError(f"the credentials are for account {self.account_id}; allowed: {settings.account}")
         self.new = Assembly(directory, self.account_id).stacks
         properties = stack_properties(directory)
         self.to_be_protected = {name for name, each in properties.items() if each.get("terminationProtection")}
-        self._deployment.account = CdkAccount(settings.region, self._role(properties))
-        described = {name: self._deployment.stack(name) for name in self.new}
+        self.deployment.account = CdkAccount(settings.region, self._role(properties))
+        described = {name: self.deployment.stack(name) for name in self.new}
         self.statuses = {name: stack["StackStatus"] for name, stack in described.items() if stack}
-        present = {name: stack for name, stack in described.items() if stack and _has_resources(stack)}
+        present = {name: stack for name, stack in described.items() if stack and stack["StackStatus"] not in NOT_THERE}
         self.old = {name: self._stack(name, stack) for name, stack in present.items()}
-        self.physical_ids = {name: self._deployment.physical_ids(name) for name in present}
+        self.physical_ids = {name: self.deployment.physical_ids(name) for name in present}
         self.protected = {name for name, stack in described.items() if stack and stack["EnableTerminationProtection"]}
-
-    @property
-    def cloudformation(self) -> Any:
-        """The client to ask CloudFormation with."""
-        return self._deployment.account.client("cloudformation")
-
-    def command(self, *words: str) -> str:
-        """Return an AWS CLI command: what follows ``aws``, with the Region."""
-        return self._deployment.command(*words)
 
     def _role(self, properties: Mapping[str, Mapping[str, Any]]) -> str:
         """Return the role in which the CDK deploys, the same one for all stacks."""
@@ -115,13 +107,9 @@ class LiveStacks:
         return role
 
     def _stack(self, name: str, description: Mapping[str, Any]) -> Stack:
-        template = self._deployment.account.ask("cloudformation", "get_template", StackName=name)["TemplateBody"]
+        template = self.deployment.account.ask("cloudformation", "get_template", StackName=name)["TemplateBody"]
         tags = {tag["Key"]: tag["Value"] for tag in description.get("Tags", [])}
         return Stack(name, self.new[name].region, self.account_id, json.loads(json.dumps(template)), tags)
-
-
-def _has_resources(description: Mapping[str, Any]) -> bool:
-    return description["StackStatus"] not in NOT_THERE
 
 
 def stack_properties(directory: Path) -> dict[str, dict[str, Any]]:

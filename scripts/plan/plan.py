@@ -101,7 +101,8 @@ def plan_of_directories(environment: str, settings: Settings, old: Path | None, 
 
 def _stacks_of_account(live: LiveStacks, comparison: Comparison, directory: Path) -> tuple[StackPlan, ...]:
     ready = [name for name in live.old if live.statuses[name] in READY and not comparison.is_passed_over(name)]
-    described = change_sets.describe(live.cloudformation, directory, ready, live.protected) if ready else {}
+    cloudformation = live.deployment.account.client("cloudformation")
+    described = change_sets.describe(cloudformation, directory, ready, live.protected) if ready else {}
     stacks = []
     for name, new in live.new.items():
         changes = comparison.changes[name]
@@ -144,31 +145,33 @@ def _findings_of_stacks(stacks: Sequence[StackPlan], comparison: Comparison, *, 
 
 def _findings_of_account(live: LiveStacks) -> Iterator[Finding]:
     for name, status in live.statuses.items():
-        yield from _findings_of_status(live, name, status)
+        if status not in (*READY, "REVIEW_IN_PROGRESS"):
+            events = live.deployment.command("cloudformation", "describe-stack-events", "--stack-name", name)
+            level, sentence, hint = _meaning(live, name, status)
+            yield Finding(level, f"the stack is {status}{sentence}", hint, events, name)
     for name in sorted(live.protected - live.to_be_protected):
         yield Finding(CheckStatus.WARN, "the stack is no longer protected against deletion", subject=name)
 
 
-def _findings_of_status(live: LiveStacks, name: str, status: str) -> Iterator[Finding]:
-    if status in READY or status == "REVIEW_IN_PROGRESS":
-        return
-    events = live.command("cloudformation", "describe-stack-events", "--stack-name", name)
+def _meaning(live: LiveStacks, name: str, status: str) -> tuple[CheckStatus, str, str]:
+    """Return what the status of a stack that is not ready means for a deployment, and what helps."""
     if status in NOT_THERE and name in live.protected:
-        words = ("update-termination-protection", "--no-enable-termination-protection", "--stack-name", name)
-        sentence = f"the stack is {status} and protected: it cannot be deleted and created again"
-        yield Finding(
-            CheckStatus.FAIL, sentence, "turn the protection off", live.command("cloudformation", *words), name
+        way = live.deployment.command(
+            *("cloudformation", "update-termination-protection", "--no-enable-termination-protection"),
+            *("--stack-name", name),
         )
-    elif status in NOT_THERE:
-        yield Finding(CheckStatus.WARN, f"the stack is {status}: it is deleted and created again", "", events, name)
-    elif status.endswith("_IN_PROGRESS"):
-        yield Finding(
-            CheckStatus.FAIL, f"the stack is {status}: another deployment is in progress", "wait", events, name
+        return (
+            CheckStatus.FAIL,
+            " and protected: it cannot be deleted and created again",
+            f"turn the protection off: {way}",
         )
-    else:
-        way = live.command("cloudformation", "continue-update-rollback", "--stack-name", name)
-        hint = f"fix the cause, then: {way}" if status == "UPDATE_ROLLBACK_FAILED" else "see what failed"
-        yield Finding(CheckStatus.FAIL, f"the stack is {status}: it cannot be updated", hint, events, name)
+    if status in NOT_THERE:
+        return CheckStatus.WARN, ": it is deleted and created again", ""
+    if status.endswith("_IN_PROGRESS"):
+        return CheckStatus.FAIL, ": another deployment is in progress", "wait"
+    way = live.deployment.command("cloudformation", "continue-update-rollback", "--stack-name", name)
+    hint = f"fix the cause, then: {way}" if status == "UPDATE_ROLLBACK_FAILED" else "see what failed"
+    return CheckStatus.FAIL, ": it cannot be updated", hint
 
 
 def _read(directory: Path, region: str) -> dict[str, Stack]:

@@ -31,15 +31,15 @@ from tests.scripts.diagnose.causes.recorded import (
         ("describe_stacks", "cloudformation:DescribeStacks"),
     ],
 )
-def test_a_missing_permission_is_told_and_the_rest_is_read(operation: str, action: str) -> None:
+def test_a_missing_permission_is_named_and_the_rest_is_read(operation: str, action: str) -> None:
     made, account, stack = failed()
     account.event(stack, 3, f"CREATE_FAILED Custom::PclusterCluster Cluster: Strange (LogGroup: {PROVIDER_GROUP})")
     account.line(stream("boot"), 2, "error: strange")
     account.denied = {operation}
-    found = diagnose(made)
-    assert any(f"{action} is not allowed" in line for line in found.unread)
-    assert "Not read" in shown(found)
-    assert found.failed, "a stack that failed did so even if its events cannot be read"
+    diagnosis = diagnose(made)
+    assert any(f"{action} is not allowed" in line for line in diagnosis.unread)
+    assert "Not read" in shown(diagnosis)
+    assert diagnosis.failed, "a stack that failed did so even if its events cannot be read"
 
 
 def test_credentials_that_are_not_valid_are_an_error() -> None:
@@ -60,10 +60,10 @@ def test_there_are_bounds_for_what_is_read() -> None:
     account.lines_in_page = 10
     for _ in range(1_000):
         account.line(stream("boot"), 1, "error: strange")
-    found = diagnose(made)
+    diagnosis = diagnose(made)
     assert account.calls["list_stacks"] == STACK_PAGES
     assert account.calls["filter_log_events"] == LOG_PAGES
-    assert found.unread == (
+    assert diagnosis.unread == (
         "deleted stacks: only the newest 2,000",
         f"log group {CLUSTER_GROUP}: everything only since 2026-05-01 11:06 UTC",
     )
@@ -72,9 +72,9 @@ def test_there_are_bounds_for_what_is_read() -> None:
 def test_without_permissions_it_is_not_known_whether_something_failed() -> None:
     made, account, _ = failed()
     account.denied = {"describe_stacks", "describe_log_groups", "describe_instances"}
-    found = diagnose(made, Now())
-    assert (found.failed, found.outcome, found.causes) == (True, "unknown", ())
-    text = shown(found)
+    diagnosis = diagnose(made, Now())
+    assert (diagnosis.failed, diagnosis.outcome, diagnosis.causes) == (True, "unknown", ())
+    text = shown(diagnosis)
     assert "Nothing failed" not in text
     assert "Whether something failed is not known" in text
 
@@ -85,15 +85,15 @@ def test_compute_nodes_that_log_much_do_not_keep_the_head_nodes_lines_out() -> N
     account.line(stream("daemon"), 45, "ERROR - An error occurred (InsufficientInstanceCapacity)")
     for number in range(2_000):
         account.line(f"ip-10-0-9-{number % 200}.i-0b.slurmd", 40 + number / 100, f"error {number}")
-    found = diagnose(made, Now())
-    assert ids(found) == ["insufficient-capacity"]
-    assert all(HEAD_NODE not in line for line in found.unread)
+    diagnosis = diagnose(made, Now())
+    assert ids(diagnosis) == ["insufficient-capacity"]
+    assert all(HEAD_NODE not in line for line in diagnosis.unread)
 
 
 def test_a_cause_is_found_although_the_head_node_cannot_be_listed() -> None:
     made, account = deployment(cluster="CREATE_COMPLETE")
     account.line(stream("daemon"), 45, "ERROR - An error occurred (InsufficientInstanceCapacity)")
     account.denied = {"describe_instances"}
-    found = diagnose(made, Now())
-    assert (ids(found), found.outcome) == (["insufficient-capacity"], "cause")
-    assert found.unread == ("instances: ec2:DescribeInstances is not allowed",)
+    diagnosis = diagnose(made, Now())
+    assert (ids(diagnosis), diagnosis.outcome) == (["insufficient-capacity"], "cause")
+    assert diagnosis.unread == ("instances: ec2:DescribeInstances is not allowed",)

@@ -28,8 +28,8 @@ def test_of_a_running_cluster_the_newest_line_counts_and_symptoms_come_last() ->
     account.line(stream("daemon"), 40, "ERROR - (VcpuLimitExceeded)")
     account.line(stream("daemon"), 50, CAPACITY)
     account.line(stream("daemon"), 55, PROTECTED)
-    found = diagnose(made, Now())
-    assert (found.operation, ids(found)) == (None, ["insufficient-capacity", "vcpu-quota", "protected-mode"])
+    diagnosis = diagnose(made, Now())
+    assert (diagnosis.operation, ids(diagnosis)) == (None, ["insufficient-capacity", "vcpu-quota", "protected-mode"])
 
 
 def test_what_is_older_counts_only_if_the_last_half_hour_shows_nothing() -> None:
@@ -43,9 +43,9 @@ def test_what_is_older_counts_only_if_the_last_half_hour_shows_nothing() -> None
 def test_nothing_failed() -> None:
     made, account = deployment(network="CREATE_COMPLETE", cluster="UPDATE_COMPLETE")
     account.line(stream("daemon"), 50, "INFO - all is well, no error")
-    found = diagnose(made, Now())
-    assert (found.failed, found.outcome) == (False, "nothing failed")
-    assert "Nothing failed" in shown(found)
+    diagnosis = diagnose(made, Now())
+    assert (diagnosis.failed, diagnosis.outcome) == (False, "nothing failed")
+    assert "Nothing failed" in shown(diagnosis)
     made, account = deployment()
     assert "there are no stacks" in shown(diagnose(made))
     assert set(account.calls) == {"describe_stacks"}
@@ -64,9 +64,9 @@ def test_an_operation_that_failed_does_not_hide_the_cluster_that_runs(part: str,
     account.event(stack, minute, f"UPDATE_IN_PROGRESS AWS::CloudFormation::Stack {stack}: ")
     account.event(stack, minute + 1, QUOTA)
     account.line(stream("daemon"), 50, CAPACITY)
-    found = diagnose(made, Now())
-    assert ids(found) == ["insufficient-capacity", "address-quota"]
-    text = shown(found)
+    diagnosis = diagnose(made, Now())
+    assert ids(diagnosis) == ["insufficient-capacity", "address-quota"]
+    text = shown(diagnosis)
     assert text.index("EC2 has no capacity") < text.index(stack) < text.index("no Elastic IP address left")
 
 
@@ -76,9 +76,9 @@ def test_an_old_failure_of_unknown_cause_comes_after_what_the_cluster_shows() ->
     account.event(stack, 1, f"UPDATE_IN_PROGRESS AWS::CloudFormation::Stack {stack}: ")
     account.event(stack, 2, "UPDATE_FAILED AWS::X::Y Odd: Strange")
     account.line(stream("daemon"), 50, CAPACITY)
-    found = diagnose(made, Now())
-    assert (found.outcome, found.unknown[0].names["resource"]) == ("cause", "Odd")
-    text = shown(found)
+    diagnosis = diagnose(made, Now())
+    assert (diagnosis.outcome, diagnosis.unknown[0].names["resource"]) == ("cause", "Odd")
+    text = shown(diagnosis)
     assert text.index("EC2 has no capacity") < text.index("Odd: Strange")
 
 
@@ -103,9 +103,9 @@ def test_a_head_node_that_does_not_run_comes_first(state: str, cause: str, words
     made, account = deployment(cluster="CREATE_COMPLETE")
     account.instances = {HEAD_NODE: state} if state else {}
     account.line(stream("daemon"), 50, CAPACITY)
-    found = diagnose(made, Now())
-    assert ids(found) == [cause, "insufficient-capacity"]
-    assert words in " ".join(found.causes[0].to_do)
+    diagnosis = diagnose(made, Now())
+    assert ids(diagnosis) == [cause, "insufficient-capacity"]
+    assert words in " ".join(diagnosis.causes[0].to_do)
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:

@@ -30,7 +30,12 @@ STARTED = datetime(2026, 1, 1, tzinfo=UTC)
 VERSION = [{"Key": "parallelcluster:version", "Value": "3.16.1"}]
 CREATED = {"StackStatus": "CREATE_COMPLETE", "CreationTime": STARTED, "Tags": VERSION}
 DEPLOYED = dict.fromkeys(("dev", *(f"dev-{part}" for part in PARTS)), CREATED)
-SUBNET = {"LogicalResourceId": "Subnet", "ResourceType": "AWS::EC2::Subnet", "ResourceStatus": "CREATE_COMPLETE"}
+SUBNET = {
+    "LogicalResourceId": "Subnet",
+    "ResourceType": "AWS::EC2::Subnet",
+    "ResourceStatus": "CREATE_COMPLETE",
+    "LastUpdatedTimestamp": STARTED,
+}
 CLUSTER = {**SUBNET, "LogicalResourceId": "Cluster", "ResourceType": "Custom::PclusterCluster"}
 
 
@@ -143,8 +148,8 @@ def test_settings_that_differ_but_in_metadata_alone() -> None:
     ids=["updated", "upgraded", "missing"],
 )
 def test_a_cluster_that_was_changed_outside_of_its_stack(own: dict[str, Any] | None, sentence: str) -> None:
-    kind, subject, found = only(detected(FakeDeployment({**DEPLOYED, "dev": own and {**CREATED, **own}})))
-    assert (kind, subject, found.endswith(sentence)) == (DriftKind.CLUSTER, "dev", True)
+    kind, subject, text = only(detected(FakeDeployment({**DEPLOYED, "dev": own and {**CREATED, **own}})))
+    assert (kind, subject, text.endswith(sentence)) == (DriftKind.CLUSTER, "dev", True)
 
 
 def test_a_stack_in_a_state_that_cannot_be_compared() -> None:
@@ -243,15 +248,15 @@ def test_changes_in_the_console(operated: Operated) -> None:
     ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=[world])
     logs.delete_log_group(logGroupName=log_group)
     try:
-        found = detected(operated.deployment()).drifts
+        drifts = detected(operated.deployment()).drifts
     finally:
         ec2.delete_tags(Resources=[subnet], Tags=tags)
         ec2.revoke_security_group_ingress(GroupId=group, IpPermissions=[world])
         logs.create_log_group(logGroupName=log_group)
         logs.put_retention_policy(logGroupName=log_group, retentionInDays=90)
     gone = f"AWS::Logs::LogGroup {log_group} no longer exists"
-    assert Drift(kind=DriftKind.DELETED, subject=f"trn1-16-network/{name}", sentence=gone) in found
-    modified = [each for each in found if each.kind is DriftKind.MODIFIED]
+    assert Drift(kind=DriftKind.DELETED, subject=f"trn1-16-network/{name}", sentence=gone) in drifts
+    modified = [each for each in drifts if each.kind is DriftKind.MODIFIED]
     assert {each.subject.split("/")[1][:20] for each in modified} == {"NetworkVpcPublicSubn", "LustreSecurityGroupA"}
     assert any('"FromPort": 22' in each.sentence for each in modified)
     assert any('"mine"' in each.sentence for each in modified)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from scripts.plan.change_sets import LeftoverError, _ChangeSets, changes
+from scripts.plan.change_sets import LeftoverError, changes, delete
 from scripts.plan.comparison import NOT_YET_IN, READ_LATE
 from scripts.plan.findings import of_stack
 from scripts.plan.model import Effect, PropertyChange, ResourceChange, Source, StackPlan
@@ -106,7 +106,7 @@ def test_one_change_set_that_cannot_be_deleted_does_not_keep_the_others() -> Non
     with pytest.raises(
         LeftoverError, match=r"^change set changes-1 of a is left .*Rate exceeded.*--stack-name a "
     ) as left:
-        _ChangeSets(cloudformation, "changes-1").delete_all(["a", "b"], settled=0)
+        delete(cloudformation, "changes-1", ["a", "b"], settled=0)
     assert cloudformation.deleted == ["b"]
     assert "of b" not in str(left.value)
 
@@ -114,15 +114,15 @@ def test_one_change_set_that_cannot_be_deleted_does_not_keep_the_others() -> Non
 def test_values_and_paths_are_those_of_the_templates() -> None:
     known = PropertyChange("LustreConfiguration.PerUnitStorageThroughput", 250, 500)
     described = modified(detail("LustreConfiguration", "Always"), replacement="True")
-    [found] = changes([described], [compared(Effect.REPLACED, known)])
-    assert (found.causes, found.properties) == ((known.path,), (known,))
+    [change] = changes([described], [compared(Effect.REPLACED, known)])
+    assert (change.causes, change.properties) == ((known.path,), (known,))
 
 
 def test_cloudformation_knows_better_what_happens() -> None:
     known = PropertyChange("StorageCapacity", 2400, 1200)
     described = modified(detail("StorageCapacity", "Always"), replacement="True")
-    [found] = changes([described], [compared(Effect.CHANGED, known)])
-    assert (found.effect, found.causes, found.properties) == (Effect.REPLACED, ("StorageCapacity",), (known,))
+    [change] = changes([described], [compared(Effect.CHANGED, known)])
+    assert (change.effect, change.causes, change.properties) == (Effect.REPLACED, ("StorageCapacity",), (known,))
     assert changes([], [compared(Effect.CHANGED, known)]) == ()
 
 
@@ -142,9 +142,9 @@ def test_a_replacement_planned_for_a_value_that_is_read_late_says_why(replacemen
     # https://github.com/aws-cloudformation/cloudformation-coverage-roadmap/issues/2559
     described = modified(detail("StorageCapacity"), detail("SubnetIds", "Always", "Dynamic"), replacement=replacement)
     grown, subnet = PropertyChange("StorageCapacity", 2400, 4800), PropertyChange("SubnetIds", ["subnet-1"], READ_LATE)
-    [found] = changes([described], [compared(Effect.CHANGED, grown)], {"Lustre": [subnet]})
-    assert (found.effect, found.causes, found.properties) == (effect, ("SubnetIds",), (grown, subnet))
-    [finding] = of_stack(StackPlan("storage", Source.CHANGE_SET, changes=(found,)), accepted=False)
+    [change] = changes([described], [compared(Effect.CHANGED, grown)], {"Lustre": [subnet]})
+    assert (change.effect, change.causes, change.properties) == (effect, ("SubnetIds",), (grown, subnet))
+    [finding] = of_stack(StackPlan("storage", Source.CHANGE_SET, changes=(change,)), accepted=False)
     assert finding.status is CheckStatus.FAIL
     assert (
         "because of SubnetIds from [subnet-1] to (Fn::GetStackOutput: read during the deployment)" in finding.sentence

@@ -40,34 +40,28 @@ def nothing(configuration: Configuration) -> None:
     """Leave it as it is."""
 
 
-def queue(configuration: Configuration) -> Configuration:
-    first: Configuration = configuration["Scheduling"]["SlurmQueues"][0]
-    return first
+def queue(configuration: Configuration) -> Any:
+    return configuration["Scheduling"]["SlurmQueues"][0]
 
 
-def resource(configuration: Configuration) -> Configuration:
-    first: Configuration = queue(configuration)["ComputeResources"][0]
-    return first
+def resource(configuration: Configuration) -> Any:
+    return queue(configuration)["ComputeResources"][0]
 
 
-def slurm(configuration: Configuration) -> Configuration:
-    found: Configuration = configuration["Scheduling"]["SlurmSettings"]
-    return found
+def slurm(configuration: Configuration) -> Any:
+    return configuration["Scheduling"]["SlurmSettings"]
 
 
-def networking(configuration: Configuration) -> Configuration:
-    found: Configuration = queue(configuration)["Networking"]
-    return found
+def networking(configuration: Configuration) -> Any:
+    return queue(configuration)["Networking"]
 
 
-def head(configuration: Configuration) -> Configuration:
-    found: Configuration = configuration["HeadNode"]
-    return found
+def head(configuration: Configuration) -> Any:
+    return configuration["HeadNode"]
 
 
-def storages(configuration: Configuration) -> list[Configuration]:
-    found: list[Configuration] = configuration["SharedStorage"]
-    return found
+def storages(configuration: Configuration) -> Any:
+    return configuration["SharedStorage"]
 
 
 def add_queue(configuration: Configuration) -> None:
@@ -192,9 +186,9 @@ def test_a_check_that_breaks_down_hides_no_other_change(classified: Classified) 
         storages(configuration)[0]["MountDir"] = "/lustre"
         head(configuration)["InstanceType"] = "c6i.8xlarge"
 
-    found = {change.path: change for change in classified(edit)}
-    assert found["HeadNode.InstanceType"].kind is Kind.REFUSED
-    [moved] = [change for path, change in found.items() if path.endswith("MountDir")]
+    by_path = {change.path: change for change in classified(edit)}
+    assert by_path["HeadNode.InstanceType"].kind is Kind.REFUSED
+    [moved] = [change for path, change in by_path.items() if path.endswith("MountDir")]
     assert (moved.before, moved.after, moved.reason) == ("/fsx", "/lustre", CHECK_BREAKS_DOWN)
 
 
@@ -207,9 +201,8 @@ def test_the_check_breaks_down_as_it_is_said_to(parallelcluster: ParallelCluster
     assert parallelcluster.check_update(configuration, changed, fleet_running=False).allowed
 
 
-def pools(configuration: Configuration) -> list[Configuration]:
-    found: list[Configuration] = configuration["LoginNodes"]["Pools"]
-    return found
+def pools(configuration: Configuration) -> Any:
+    return configuration["LoginNodes"]["Pools"]
 
 
 def with_login_nodes(configuration: Configuration) -> None:

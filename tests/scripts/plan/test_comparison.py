@@ -36,22 +36,20 @@ def effects(comparison: Comparison) -> dict[str, dict[str, str]]:
     }
 
 
-def properties(stacks: Stacks, part: str, resource_type: str) -> dict[str, Any]:
-    found: dict[str, Any] = find(stacks, part, resource_type)[1]["Properties"]
-    return found
+def properties(stacks: Stacks, part: str, resource_type: str) -> Any:
+    return find(stacks, part, resource_type)[1]["Properties"]
 
 
 def file_system(stacks: Stacks) -> dict[str, Any]:
     return properties(stacks, "storage", "AWS::FSx::FileSystem")
 
 
-def private_subnet(stacks: Stacks) -> dict[str, Any]:
-    found: dict[str, Any] = next(
+def private_subnet(stacks: Stacks) -> Any:
+    return next(
         resource["Properties"]
         for resource in stacks[NETWORK].resources.values()
         if resource["Properties"].get("CidrBlock") == "10.0.64.0/18"
     )
-    return found
 
 
 def move_private_subnet(stacks: Stacks) -> None:
@@ -135,8 +133,8 @@ def test_a_policy_and_a_type_are_properties_too() -> None:
         find(stacks, "storage", "AWS::FSx::FileSystem")[1]["DeletionPolicy"] = "Delete"
         find(stacks, "storage", "AWS::Logs::LogGroup")[1]["Type"] = "AWS::SSM::Parameter"
 
-    found = {change.type: (change.effect, change.causes) for change in compared(edit).changes[STORAGE]}
-    assert found == {
+    changes = {change.type: (change.effect, change.causes) for change in compared(edit).changes[STORAGE]}
+    assert changes == {
         "AWS::FSx::FileSystem": (
             Effect.CHANGED,
             ("LustreConfiguration.LogConfiguration.Destination", "DeletionPolicy"),

@@ -36,14 +36,14 @@ CLUSTER = ClusterPlan("mine", exists=True, source="its template")
 
 def planned(*changes: ResourceChange, cluster: ClusterPlan = CLUSTER, **stack: Any) -> Plan:
     """Return the plan of one stack, with its findings."""
-    found = StackPlan("mine-network", **{"source": Source.CHANGE_SET, **stack}, changes=changes)
+    stack_plan = StackPlan("mine-network", **{"source": Source.CHANGE_SET, **stack}, changes=changes)
     return Plan(
         environment="mine",
         region="us-west-2",
         against="account 123456789012",
-        stacks=(found,),
+        stacks=(stack_plan,),
         cluster=cluster,
-        findings=(*findings.of_stack(found, accepted=False), *findings.of_cluster(cluster, "mine")),
+        findings=(*findings.of_stack(stack_plan, accepted=False), *findings.of_cluster(cluster, "mine")),
     )
 
 
@@ -74,8 +74,12 @@ def test_a_new_statement_of_a_policy_is_listed_in_words(statement: dict[str, Any
         PropertyChange("Roles", ["a"], ["b"]),
     )
     policy = ResourceChange("Policy", "AWS::IAM::ManagedPolicy", Effect.CHANGED, properties=properties)
-    [found] = planned(policy, SUBNET).permissions
-    assert (found.subject, found.lost, found.gained) == ("mine-network/Policy (changed in place)", [], [line])
+    [permission] = planned(policy, SUBNET).permissions
+    assert (permission.subject, permission.lost, permission.gained) == (
+        "mine-network/Policy (changed in place)",
+        [],
+        [line],
+    )
 
 
 def test_permissions_of_the_cluster() -> None:
@@ -83,8 +87,8 @@ def test_permissions_of_the_cluster() -> None:
         ClusterChange(path, [{"Policy": "a"}], [{"Policy": "b"}], Kind.LIVE, True)
         for path in ("HeadNode.Iam.AdditionalIamPolicies", "Tags")
     ]
-    [found] = planned(cluster=ClusterPlan("mine", True, "", changes=tuple(changes))).permissions
-    assert (found.lost, found.gained) == (['{"Policy": "a"}'], ['{"Policy": "b"}'])
+    [permission] = planned(cluster=ClusterPlan("mine", True, "", changes=tuple(changes))).permissions
+    assert (permission.lost, permission.gained) == (['{"Policy": "a"}'], ['{"Policy": "b"}'])
 
 
 # --- findings on resources ---
@@ -120,9 +124,9 @@ def test_a_file_system_that_cannot_grow_at_once_blocks(iops: int, blocked: bool)
     capacity = PropertyChange("StorageCapacity", 9600, 12_000)
     metadata = PropertyChange("LustreConfiguration.MetadataConfiguration.Iops", iops, 24_000)
     system = ResourceChange("Lustre", "AWS::FSx::FileSystem", Effect.CHANGED, "fs-1", (), (capacity, metadata))
-    found = planned(system).findings
-    assert [each.status for each in found] == [CheckStatus.FAIL] * blocked
-    assert all("12000 GiB need 12000 metadata IOPS first" in each.sentence for each in found)
+    plan = planned(system)
+    assert [each.status for each in plan.findings] == [CheckStatus.FAIL] * blocked
+    assert all("12000 GiB need 12000 metadata IOPS first" in each.sentence for each in plan.findings)
 
 
 @pytest.mark.parametrize(("before", "after", "ends"), [(7, 0, True), (7, None, True), (7, 1, False), (0, None, False)])
@@ -187,9 +191,9 @@ def test_a_key_of_the_cluster(cluster: ClusterPlan, status: CheckStatus | None, 
 )
 def test_jobs_that_end_are_warned_of_by_queue(path: str, before: Any, fleet_status: str, subjects: list[str]) -> None:
     changes = (ClusterChange(path, before, None, Kind.TERMINATES, True),) * 2
-    found = planned(cluster=ClusterPlan("mine", True, "its template", fleet_status, changes)).findings
-    assert [each.sentence.partition(":")[0] for each in found] == subjects
-    assert {each.status for each in found} <= {CheckStatus.WARN}
+    plan = planned(cluster=ClusterPlan("mine", True, "its template", fleet_status, changes))
+    assert [each.sentence.partition(":")[0] for each in plan.findings] == subjects
+    assert {each.status for each in plan.findings} <= {CheckStatus.WARN}
 
 
 # --- how it looks ---

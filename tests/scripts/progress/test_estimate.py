@@ -44,7 +44,7 @@ def remaining(now: StackOperation, seconds: float, graph: ResourceGraph | None =
     return remaining_seconds(graph, now, when(seconds), inner)
 
 
-def test_at_the_beginning_it_is_the_longest_chain() -> None:
+def test_at_the_start_it_is_the_longest_chain() -> None:
     assert remaining(after(), 0) == 420
 
 

@@ -38,7 +38,7 @@ def test_events_of_earlier_operations_are_not_read(api: FakeCloudFormation) -> N
     assert len(api.counted()) == 1
 
 
-def test_a_nested_stack_is_read_since_its_parent_began(api: FakeCloudFormation) -> None:
+def test_a_nested_stack_is_read_since_its_parent_started(api: FakeCloudFormation) -> None:
     api.add_events(NETWORK, (0, "", "CREATE_IN_PROGRESS"), (9, "", "CREATE_COMPLETE"), (20, "", "UPDATE_IN_PROGRESS"))
     api.add_events(NETWORK, (21, TOPIC, "UPDATE_FAILED"), (30, "", "UPDATE_ROLLBACK_IN_PROGRESS"), reason="no")
     api.add_events(NETWORK, (40, "", "UPDATE_ROLLBACK_COMPLETE"))

@@ -105,7 +105,7 @@ def test_a_log_is_never_silent_for_long_and_never_flooded(api: FakeCloudFormatio
     assert any("trn1-16 1/2, Wait" in line for _, line in lines), "what takes so long is named"
 
 
-def test_many_failures_at_once_are_not_all_told(api: FakeCloudFormation, clock: FakeClock) -> None:
+def test_many_failures_at_once_are_not_all_shown(api: FakeCloudFormation, clock: FakeClock) -> None:
     api.add_events(NETWORK, (0, "", "CREATE_IN_PROGRESS"))
     api.add_events(NETWORK, *((1, f"R{number}=AWS::EC2::EIP", "CREATE_FAILED") for number in range(90)), reason="limit")
     clock.sleep(10)

@@ -35,7 +35,7 @@ def seen(api: FakeCloudFormation, clock: FakeClock) -> Progress:
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])
-def test_the_other_cluster_of_an_upgrade_is_told(api: FakeCloudFormation, clock: FakeClock, is_terminal: bool) -> None:
+def test_the_other_cluster_of_an_upgrade_is_shown(api: FakeCloudFormation, clock: FakeClock, is_terminal: bool) -> None:
     fake.creation(api)
     other = {"StackName": "trn1-16-cluster-2", "Description": "Trn1 UltraCluster trn1-16: cluster"}
     api.listed = [{**other, "StackStatus": "DELETE_IN_PROGRESS"}]

@@ -51,7 +51,7 @@ def test_a_creation_is_followed_from_before_its_first_stack_to_its_last(
         assert f"{stack}  CREATE_COMPLETE in" in text
 
 
-def test_it_waits_as_long_as_told_between_two_stacks(api: FakeCloudFormation, clock: FakeClock) -> None:
+def test_it_waits_for_the_grace_between_two_stacks(api: FakeCloudFormation, clock: FakeClock) -> None:
     created(api, NETWORK, 0, 100)
     created(api, STORAGE, 150, 200)
     code, text = follow(api, clock, grace=60)
@@ -206,7 +206,7 @@ def test_json_lines(api: FakeCloudFormation, clock: FakeClock, capsys: pytest.Ca
     assert last["kind"] == "stopped"
 
 
-def test_a_stack_in_review_may_be_about_to_begin(api: FakeCloudFormation, clock: FakeClock) -> None:
+def test_a_stack_in_review_may_start_soon(api: FakeCloudFormation, clock: FakeClock) -> None:
     aged(api, NETWORK, STORAGE, PART)
     api.add_events(MONITORING, (-1000, "", "REVIEW_IN_PROGRESS"))
     code, _ = follow(api, clock)

@@ -82,9 +82,9 @@ class Recorded(Account):
 
     def event(self, stack: str, minute: float, text: str, physical_id: str = "physical", **more: str) -> None:
         """Record an event: status, type and name of the resource, a colon and the reason."""
-        found = re.fullmatch(r"(\S+) (\S+) (\S+?): ?(.*)", text, re.DOTALL)
-        assert found, text
-        status, kind, resource, reason = found.groups()
+        described = re.fullmatch(r"(\S+) (\S+) (\S+?): ?(.*)", text, re.DOTALL)
+        assert described, text
+        status, kind, resource, reason = described.groups()
         self.events.setdefault(stack, []).append(
             {
                 "EventId": str(len(self.events)),
@@ -120,28 +120,28 @@ class Recorded(Account):
         match operation:
             case "describe_stack_events":
                 name = asked["StackName"].split("/")[1] if ":" in asked["StackName"] else asked["StackName"]
-                found: list[Any] = self.events.get(name, [])[::-1]
+                listed: list[Any] = self.events.get(name, [])[::-1]
             case "list_stacks":
-                found = self.deleted
+                listed = self.deleted
             case "list_change_sets":
-                found = self.change_sets
+                listed = self.change_sets
             case "list_stack_resources":
                 name = asked["StackName"].split("/")[1] if ":" in asked["StackName"] else asked["StackName"]
                 if name not in self.resources:
                     raise _no_stack(name)
-                found = [{"LastUpdatedTimestamp": NOW, **each} for each in self.resources[name]]
+                listed = [{"LastUpdatedTimestamp": NOW, **each} for each in self.resources[name]]
             case "describe_instances":
-                found = [{"Instances": [_instance(n, *each) for n, each in enumerate(self.instances.items())]}]
+                listed = [{"Instances": [_instance(n, *each) for n, each in enumerate(self.instances.items())]}]
             case "describe_log_groups":
-                found, size = [{"logGroupName": each} for each in sorted({group for group, *_ in self.lines})], 50
-                found = [each for each in found if each["logGroupName"].startswith(asked["logGroupNamePrefix"])]
+                listed, size = [{"logGroupName": each} for each in sorted({group for group, *_ in self.lines})], 50
+                listed = [each for each in listed if each["logGroupName"].startswith(asked["logGroupNamePrefix"])]
             case "filter_log_events":
-                found, size = list(self._matching(asked)), self.lines_in_page
-        for begin in range(0, max(len(found), 1), size):
+                listed, size = list(self._matching(asked)), self.lines_in_page
+        for begin in range(0, max(len(listed), 1), size):
             self._count(operation)
             token = "NextToken" if operation == "list_stacks" else "nextToken"
-            more = {token: "more"} if begin + size < len(found) else {}
-            yield {_RESULTS[operation]: found[begin : begin + size], **more}
+            more = {token: "more"} if begin + size < len(listed) else {}
+            yield {_RESULTS[operation]: listed[begin : begin + size], **more}
 
     def _matching(self, asked: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """Yield log events that have one of the pattern's terms.
@@ -200,27 +200,27 @@ def deployment(**stacks: str) -> tuple[Deployment, Recorded]:
 
     A cluster that was made has its own stack, and a head node that runs.
     """
-    found = Deployment("trn1-16", load(CONFIG / "trn1-16.yaml"))
-    account = Recorded(found.settings.region)
-    found.account = account
-    account.stacks = {found.stack_name(part): status for part, status in stacks.items()}
+    made = Deployment("trn1-16", load(CONFIG / "trn1-16.yaml"))
+    account = Recorded(made.settings.region)
+    made.account = account
+    account.stacks = {made.stack_name(part): status for part, status in stacks.items()}
     if stacks.get("cluster") in ("CREATE_COMPLETE", "UPDATE_COMPLETE"):
-        account.stacks[found.settings.cluster_spec.name] = stacks["cluster"]
+        account.stacks[made.settings.cluster_spec.name] = stacks["cluster"]
         account.instances = {HEAD_NODE: "running"}
-    return found, account
+    return made, account
 
 
 def failed(noise: bool = False) -> tuple[Deployment, Recorded, str]:
     """Return a deployment whose cluster's stack is being changed, its account, and the name of the stack."""
-    found, account = deployment(network="CREATE_COMPLETE", storage="CREATE_COMPLETE", cluster="ROLLBACK_COMPLETE")
-    stack = found.stack_name("cluster")
+    made, account = deployment(network="CREATE_COMPLETE", storage="CREATE_COMPLETE", cluster="ROLLBACK_COMPLETE")
+    stack = made.stack_name("cluster")
     if noise:
         account.event(stack, -60, "CREATE_FAILED AWS::EC2::EIP Old: The maximum number of addresses has been reached.")
     account.event(stack, 0, f"CREATE_IN_PROGRESS AWS::CloudFormation::Stack {stack}: User Initiated")
     if noise:
         for number in range(150):
             account.event(stack, 1, f"CREATE_COMPLETE AWS::SSM::Parameter P{number}: ")
-    return found, account, stack
+    return made, account, stack
 
 
 def stream(kind: str, end: str = "") -> str:
@@ -232,7 +232,7 @@ def record(sample: Mapping[str, str], *, noise: bool = False) -> Deployment:
     """Return a deployment to which a sample happened; with noise: among much else, before and after."""
     text, kind = sample["text"], sample["kind"]
     if kind == "event":
-        found, account, stack = failed(noise)
+        made, account, stack = failed(noise)
         if text.startswith("FAILED change set: "):
             account.stacks[stack] = "REVIEW_IN_PROGRESS"
             reason = text.removeprefix("FAILED change set: ")
@@ -240,12 +240,12 @@ def record(sample: Mapping[str, str], *, noise: bool = False) -> Deployment:
         else:
             account.event(stack, 2, text.replace("trn1-16-cluster:", f"{stack}:"))
     elif kind == "provider":
-        found, account, stack = failed(noise)
+        made, account, stack = failed(noise)
         account.event(stack, 2, f"CREATE_FAILED Custom::PclusterCluster Cluster: ... (LogGroup: {PROVIDER_GROUP})")
         account.line(stream(kind), 1, text, PROVIDER_GROUP)
     else:
-        found, account = deployment(network="CREATE_COMPLETE", cluster="CREATE_COMPLETE")
-        stack = found.stack_name("cluster")
+        made, account = deployment(network="CREATE_COMPLETE", cluster="CREATE_COMPLETE")
+        stack = made.stack_name("cluster")
         if kind == "instance":
             account.instances = {HEAD_NODE: "stopped"} if HEAD_NODE in text else {}
         else:
@@ -258,16 +258,16 @@ def record(sample: Mapping[str, str], *, noise: bool = False) -> Deployment:
             account.line(stream("slurm"), minute, "error: Munge decode failed: Expired credential")
             account.line(stream("boot"), minute, "[INFO] Command 05_touch succeeded, and nothing failed")
             account.line("ip-10-0-1-2.i-0a1b.dcv-server", minute, "ERROR InsufficientInstanceCapacity")
-    return found
+    return made
 
 
-def ids(found: Diagnosis) -> list[str]:
-    """Return the names of the causes that a diagnosis found."""
-    return [each.id for each in found.causes]
+def ids(diagnosis: Diagnosis) -> list[str]:
+    """Return the names of the causes of a diagnosis."""
+    return [each.id for each in diagnosis.causes]
 
 
-def shown(found: Diagnosis) -> str:
+def shown(diagnosis: Diagnosis) -> str:
     """Return what a terminal of 80 columns shows of a diagnosis."""
     console = Console(width=80, record=True, file=io.StringIO())
-    screen.show(found, console)
+    screen.show(diagnosis, console)
     return console.export_text()

@@ -316,21 +316,6 @@ def test_a_compute_resource_without_efa_needs_none(compute_node: Machines) -> No
     assert run(machine, sites=NO_INTERNET, without_efa="other,trn1").code == 17
 
 
-@pytest.mark.parametrize(
-    ("os_name", "what"),
-    [
-        ("ubuntu2404", f"apt-get cannot install linux-headers-{KERNELS['ubuntu2404']}"),
-        ("alinux2023", f"dnf cannot install kernel-devel-uname-r = {KERNELS['alinux2023']}"),
-    ],
-    ids=["ubuntu2404", "alinux2023"],
-)
-def test_without_a_network_it_does_not_say_that_there_are_no_headers(
-    os_name: str, what: str, machine: Machines
-) -> None:
-    outcome = machine(os_name).run("image.sh", IMAGE, sites=NO_INTERNET, seconds_left=5)
-    assert_failed(outcome, 10, what, "whether this subnet does not reach a repository", "image.sh")
-
-
 @each_manager
 def test_without_headers_for_the_kernel_it_says_so(os_name: str, machine: Machines) -> None:
     node = on_second_try(machine(os_name))
@@ -374,15 +359,6 @@ def test_what_another_key_signed_is_not_installed(os_name: str, machine: Machine
         outcome = run(node, sites=sites)
     key = (base.build / "keys/fingerprint").read_text(encoding="utf-8").strip()
     assert_failed(outcome, 11, f"Neuron's repository is not signed with the key {key}", "ask AWS")
-
-
-def test_what_keeps_apt_from_installing_is_shown(compute_node: Machines) -> None:
-    machine = on_second_try(compute_node())
-    machine.write("/etc/apt/apt.conf.d/hook", 'DPkg::Pre-Invoke {"exit 1";};\n')
-    outcome = run(machine, tools=OLDER.tools)
-    assert "E: Problem executing scripts DPkg::Pre-Invoke 'exit 1'\n" in outcome.output
-    assert outcome.code == 13
-    assert f": failed (13): aws-neuronx-tools={OLDER.tools}" in outcome.last_line
 
 
 def test_a_lock_keeps_packages_from_being_held(compute_node: Machines) -> None:

@@ -158,9 +158,7 @@ def test_the_unit_is_one_that_systemd_takes_and_builds_the_environment(head_node
     assert head_node.path("/etc/systemd/system/multi-user.target.wants/ultracluster-software.service").is_symlink()
 
 
-@pytest.mark.parametrize(
-    ("kind", "prefix"), [("stall", "/simple/uv/"), ("500", "/simple/torch/"), ("cut", "/torch-neuronx/")]
-)
+@pytest.mark.parametrize(("kind", "prefix"), [("stall", "/simple/uv/"), ("500", "/simple/torch/")])
 def test_a_mirror_that_gives_nothing_fails_the_build_with_the_reason(
     kind: str, prefix: str, head_node: Machine
 ) -> None:
@@ -178,7 +176,7 @@ def test_a_mirror_that_gives_nothing_fails_the_build_with_the_reason(
 
 
 def test_a_mirror_that_recovers_is_asked_again(head_node: Machine) -> None:
-    head_node.write(MIRROR_FAULT, "cut /simple/torch/")
+    head_node.write(MIRROR_FAULT, "cut /torch-neuronx/")
     head_node.write_program("/usr/local/bin/sleep", f"rm --force {MIRROR_FAULT}")
     outcome = run(head_node, sdk="2.99.0")
     assert outcome.code == 0, outcome.output

@@ -18,7 +18,6 @@ from tests.nodes.packages import KERNELS
 pytestmark = [pytest.mark.slow, pytest.mark.system]
 
 Machines = Callable[..., Machine]
-each_os = pytest.mark.parametrize("os_name", KERNELS)
 each_manager = pytest.mark.parametrize("os_name", ["ubuntu2404", "alinux2023"])
 
 
@@ -53,7 +52,7 @@ def instance(_images: Callable[[str], Machine], use: Callable[[Machine], Machine
     return lambda os_name, instance_type="trn1.32xlarge": use(_images(os_name).clone(instance_type=instance_type))
 
 
-@each_os
+@each_manager
 def test_an_image_holds_the_driver_of_its_kernel_and_nothing_is_loaded(os_name: str, instance: Machines) -> None:
     image = instance(os_name, "c6i.4xlarge")
     assert image.read(f"/usr/lib/modules/{KERNELS[os_name]}/updates/neuron.ko").strip() == IMAGE["driver"]
@@ -64,7 +63,7 @@ def test_an_image_holds_the_driver_of_its_kernel_and_nothing_is_loaded(os_name: 
         assert not {".deb", ".rpm", ".solv"} & {path.suffix for path in image.path(directory).rglob("*")}
 
 
-@each_os
+@each_manager
 def test_a_node_that_starts_from_the_image_downloads_and_installs_nothing(os_name: str, instance: Machines) -> None:
     node = instance(os_name)
     outcome = node.run("compute_node.sh", COMPUTE_NODE, sites=NO_INTERNET)

@@ -78,14 +78,11 @@ def test_groups_may_be_missing() -> None:
     assert neuron_monitor.summarize([used, unused]) == neuron_monitor.summarize([used]), "the job has just ended"
 
 
-def test_nodes_spread_their_calls_over_the_minute() -> None:
+def test_nodes_spread_their_calls_over_the_minute_and_each_keeps_its_moment() -> None:
     turns = [service.next_turn(1_800_000_000, f"trn1-dy-trn1-32xl-{number}") % 60 for number in range(1875)]
     of_seconds = Counter(map(int, turns))
     assert len(of_seconds) == 60
     assert max(of_seconds.values()) < 60, "of 1,875 nodes, 31 a second in the mean"
-
-
-def test_a_node_keeps_its_moment_of_the_minute() -> None:
     first = service.next_turn(1_800_000_000, "a")
     assert 0 < first - 1_800_000_000 <= 60
     assert service.next_turn(first, "a") == pytest.approx(first + 60)

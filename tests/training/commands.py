@@ -8,7 +8,7 @@ from pathlib import Path
 
 def write_commands(directory: Path, commands: Mapping[str, str]) -> None:
     """Make a directory of bash programs, by name."""
-    directory.mkdir()
+    directory.mkdir(parents=True)
     for name, text in commands.items():
         (directory / name).write_text(f"#!/bin/bash\n{text}\n", encoding="utf-8")
         (directory / name).chmod(0o755)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.training.commands import write_commands
 from training import submit
 
 FAKES = {
@@ -38,10 +39,7 @@ class Cluster:
         self.calls = directory / "calls"
         self.run = directory / "runs/phase1"
         bin_directory = directory / "environment/bin"
-        bin_directory.mkdir(parents=True)
-        for name, body in FAKES.items():
-            (bin_directory / name).write_text(f"#!/bin/bash\n{body}\n", encoding="utf-8")
-            (bin_directory / name).chmod(0o755)
+        write_commands(bin_directory, FAKES)
         patch.setenv("PATH", f"{bin_directory}:/usr/bin:/bin")
         patch.setenv("CALLS", str(self.calls))
         patch.setenv("ULTRACLUSTER_PYTHON", str(bin_directory.parent))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from scripts.commands import submit
+from tests.training.commands import write_commands
 from training import submit as cluster_submit
 from training.pretraining import options
 
@@ -18,11 +19,9 @@ PAGE = Path(__file__).parents[2] / "docs/training.md"
 def test_on_the_cluster_it_is_called_directly(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
+    write_commands(tmp_path / "bin", {"sbatch": "exit 99", "python3": 'echo "$@"; exit 2'})
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.setattr(sys, "argv", ["submit", "trn1-16", "--nodes", "16", "--output", "/fsx/my run"])
-    for name, body in {"sbatch": "exit 99", "python3": 'echo "$@"; exit 2'}.items():
-        (tmp_path / name).write_text(f"#!/bin/bash\n{body}\n", encoding="utf-8")
-        (tmp_path / name).chmod(0o755)
     assert submit.main() == 2
     assert capfd.readouterr().out == ("/fsx/ultracluster/jobs/current/submit.py --nodes 16 --output /fsx/my run\n")
 

@@ -14,8 +14,6 @@ from torch import distributed
 
 from .ranks import Worker
 
-_BUCKET_BYTES = 1 << 25
-
 
 class Backend(Protocol):
     """What training needs of the hardware and of the other ranks.
@@ -90,15 +88,13 @@ class CpuBackend:
         """Do nothing: all has been computed."""
 
     def reduce(self, tensors: Sequence[Any]) -> None:
-        """Add up the tensors of all ranks, many in one message."""
+        """Add up the tensors of all ranks, all in one message."""
         if self.worker.ranks == 1:
             return
-        for bucket in _buckets(tensors):
-            flat = torch.cat([tensor.reshape(-1) for tensor in bucket])
-            distributed.all_reduce(flat)
-            parts = flat.split([tensor.numel() for tensor in bucket])
-            for tensor, part in zip(bucket, parts, strict=True):
-                tensor.copy_(part.view_as(tensor))
+        flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
+        distributed.all_reduce(flat)
+        for tensor, part in zip(tensors, flat.split([tensor.numel() for tensor in tensors]), strict=True):
+            tensor.copy_(part.view_as(tensor))
 
     def fetch(self, vector: Any) -> list[float]:
         """Return the numbers of a tensor."""
@@ -108,16 +104,3 @@ class CpuBackend:
     def to_host(self, state: Mapping[str, Any]) -> dict[str, Any]:
         """Return a copy of nested tensors."""
         return deepcopy(dict(state))
-
-
-def _buckets(tensors: Sequence[Any]) -> list[list[Any]]:
-    """Return the tensors in lists of some 32 MiB each."""
-    buckets: list[list[Any]] = []
-    room = 0
-    for tensor in tensors:
-        if tensor.nbytes > room:
-            buckets.append([])
-            room = _BUCKET_BYTES
-        buckets[-1].append(tensor)
-        room -= tensor.nbytes
-    return buckets

@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,14 +49,6 @@ class Findings:
     resumed: Checkpoint | None = None
     first: Checkpoint | None = None
     notes: Sequence[str] = ()
-
-
-@dataclass
-class _Problems:
-    lines: list[str] = field(default_factory=list)
-
-    def add(self, option: str, got: object, allowed: str) -> None:
-        self.lines.append(f"--{option}: got {got}; allowed: {allowed}")
 
 
 def check(options: Options) -> list[str]:
@@ -105,10 +97,10 @@ def examine(options: Options, batch: Batch) -> Findings:
     Raises:
         BadInputError: With all that is wrong with its directories.
     """
-    problems = _Problems()
+    problems: list[str] = []
     shards = _shards(options.data, options, batch, problems) if options.data else None
     wanted = identity(options, batch, shards)
-    if problems.lines:
+    if problems:
         del wanted["data"]  # it is not known
     notes = _check_reference(options, problems)
     resumed = _newest(options.output) if _is_writable_output(options, problems) else None
@@ -120,9 +112,11 @@ def examine(options: Options, batch: Batch) -> Findings:
         if first:
             _compare(f"start-from {options.start_from}", first, options.sizes_by_option, problems)
         else:
-            problems.add("start-from", options.start_from, "the directory of a run with a complete checkpoint")
-    if problems.lines:
-        raise BadInputError(problems.lines)
+            problems.append(
+                _problem("start-from", options.start_from, "the directory of a run with a complete checkpoint")
+            )
+    if problems:
+        raise BadInputError(problems)
     return Findings(shards, resumed, first, notes)
 
 
@@ -146,7 +140,11 @@ def _told_data(shards: Sequence[Shard] | None) -> str:
     return f"{sum(shard.rows for shard in shards)} sequences in {len(shards)} shards, {digest} by names and rows"
 
 
-def _shards(directory: Path, options: Options, batch: Batch, problems: _Problems) -> Sequence[Shard]:
+def _problem(option: str, got: object, allowed: str) -> str:
+    return f"--{option}: got {got}; allowed: {allowed}"
+
+
+def _shards(directory: Path, options: Options, batch: Batch, problems: list[str]) -> Sequence[Shard]:
     from .corpus import inspect
 
     shards, lines = inspect(
@@ -155,29 +153,37 @@ def _shards(directory: Path, options: Options, batch: Batch, problems: _Problems
         max_predictions=options.max_predictions,
         vocabulary=options.vocabulary,
     )
-    problems.lines += lines
+    problems += lines
     rows = sum(shard.rows for shard in shards)
     if not lines and rows < batch.sequences:
-        problems.add("data", f"{directory} with {rows} sequences", f"one global batch, {batch.sequences}, or more")
+        problems.append(
+            _problem("data", f"{directory} with {rows} sequences", f"one global batch, {batch.sequences}, or more")
+        )
     return shards
 
 
-def _is_writable_output(options: Options, problems: _Problems) -> bool:
+def _is_writable_output(options: Options, problems: list[str]) -> bool:
     """Tell what cannot be written to, or if there is no space for the checkpoints and one more."""
     standing = next(path for path in (options.output, *options.output.absolute().parents) if path.exists())
     if not standing.is_dir() or not os.access(standing, os.W_OK | os.X_OK):
-        problems.add("output", options.output, f"a directory that can be written to, which {standing} is not")
+        problems.append(
+            _problem("output", options.output, f"a directory that can be written to, which {standing} is not")
+        )
         return False
     blocked = [(name, kind) for name, kind in _OWN.items() if not _is_usable(options.output / name, kind)]
     for name, kind in blocked:
-        problems.add("output", options.output, f"one in which {name} is a {kind} that can be read and written to")
+        problems.append(
+            _problem("output", options.output, f"one in which {name} is a {kind} that can be read and written to")
+        )
     if blocked:
         return False
     there = len(list((options.output / CHECKPOINTS).glob("step-*")))
     needed = max(1, options.keep + 1 - there) * options.sizes.checkpoint_bytes
     free = shutil.disk_usage(standing).free
     if free < needed:
-        problems.add("output", f"{options.output} with {free / _GB:.1f} GB free", f"{needed / _GB:.1f} GB or more")
+        problems.append(
+            _problem("output", f"{options.output} with {free / _GB:.1f} GB free", f"{needed / _GB:.1f} GB or more")
+        )
     return True
 
 
@@ -190,17 +196,17 @@ def _is_usable(path: Path, kind: str) -> bool:
     return path.is_file() and os.access(path, os.R_OK | os.W_OK)
 
 
-def _check_reference(options: Options, problems: _Problems) -> list[str]:
+def _check_reference(options: Options, problems: list[str]) -> list[str]:
     """Return in what the run to compare with differs, as far as that is allowed."""
     if not options.reference:
         return []
     try:
         reference = read_run(options.reference)
     except RunError as error:
-        problems.add("reference", options.reference, f"the directory of a run ({error})")
+        problems.append(_problem("reference", options.reference, f"the directory of a run ({error})"))
         return []
     for got, allowed in blockers(asdict(options), reference):
-        problems.add("reference", f"{options.reference} {got}", allowed)
+        problems.append(_problem("reference", f"{options.reference} {got}", allowed))
     return differences(asdict(options), reference)
 
 
@@ -212,7 +218,7 @@ def _newest(directory: Path) -> Checkpoint | None:
     return Checkpoints(directory / CHECKPOINTS, keep=1).newest()
 
 
-def _compare(option: str, checkpoint: Checkpoint, wanted: Mapping[str, Any], problems: _Problems) -> None:
+def _compare(option: str, checkpoint: Checkpoint, wanted: Mapping[str, Any], problems: list[str]) -> None:
     """Tell in what a checkpoint is one of another run. Its tensors are not read."""
     import torch
 
@@ -221,7 +227,7 @@ def _compare(option: str, checkpoint: Checkpoint, wanted: Mapping[str, Any], pro
     state = torch.load(checkpoint.path / STATE, map_location="cpu", weights_only=True, mmap=True)
     for name, value in wanted.items():
         if state[IDENTITY].get(name) != value:
-            problems.add(name, value, f"{state[IDENTITY].get(name)}, as in the checkpoint of --{option}")
+            problems.append(_problem(name, value, f"{state[IDENTITY].get(name)}, as in the checkpoint of --{option}"))
 
 
 def describe(options: Options, batch: Batch, nodes: int, findings: Findings) -> list[str]:
@@ -238,20 +244,11 @@ def describe(options: Options, batch: Batch, nodes: int, findings: Findings) -> 
         f"{options.keep} kept",
         f"a failure loses: at most {lost} steps, {lost * batch.sequences} sequences, {minutes:.0f} minutes at "
         f"{speed} sequences/s per node",
-        *_interval_lines(options),
         *_data_lines(batch, findings),
         *_change_lines(options, findings),
         *findings.notes,
-        f"start: {_beginning(options, findings)}",
-        *_phase_lines(options, findings),
+        *_start_lines(options, findings),
     ]
-
-
-def _interval_lines(options: Options) -> list[str]:
-    if options.checkpoint_interval <= options.steps:
-        return []
-    return [f"note: --checkpoint-interval {options.checkpoint_interval} is above --steps {options.steps}: the only "
-            "checkpoint is the last"]  # fmt: skip
 
 
 def _change_lines(options: Options, findings: Findings) -> list[str]:
@@ -269,12 +266,6 @@ def _change_lines(options: Options, findings: Findings) -> list[str]:
     ]
 
 
-def _phase_lines(options: Options, findings: Findings) -> list[str]:
-    if options.phase == 1 or findings.resumed or findings.first:
-        return []
-    return ["note: phase 2 without --start-from starts from random weights, not from those of phase 1"]
-
-
 def _data_lines(batch: Batch, findings: Findings) -> list[str]:
     if findings.shards is None:
         return ["data: a generated corpus"]
@@ -285,9 +276,15 @@ def _data_lines(batch: Batch, findings: Findings) -> list[str]:
     return lines
 
 
-def _beginning(options: Options, findings: Findings) -> str:
+def _start_lines(options: Options, findings: Findings) -> list[str]:
+    lines = []
+    if options.checkpoint_interval > options.steps:
+        interval = f"--checkpoint-interval {options.checkpoint_interval} is above --steps {options.steps}"
+        lines.append(f"note: {interval}: the only checkpoint is the last")
     if findings.resumed:
-        return f"from step {findings.resumed.step} of {options.output}"
+        return [*lines, f"start: from step {findings.resumed.step} of {options.output}"]
     if findings.first:
-        return f"with the weights of step {findings.first.step} of {options.start_from}"
-    return "with new weights"
+        return [*lines, f"start: with the weights of step {findings.first.step} of {options.start_from}"]
+    if options.phase != 1:
+        lines.append("note: phase 2 without --start-from starts from random weights, not from those of phase 1")
+    return [*lines, "start: with new weights"]

@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
@@ -26,7 +26,6 @@ STATE = "state.pt"
 MANIFEST = "manifest.json"
 _NAME = re.compile(r"step-(\d{8,})")
 _CHUNK = 1 << 20
-_OVERHEAD = 1 << 24  # bytes for all that is not tensors: torch's index, the manifest, the directory
 
 
 @dataclass(frozen=True)
@@ -138,7 +137,6 @@ class Checkpoints:
         if target.path.exists() and target.problem() is None:
             self._known.add(target.path)
             return
-        self._check_space(state)
         hidden = self._directory / f".{target.path.name}"
         try:
             _write_files(hidden, state)
@@ -149,12 +147,6 @@ class Checkpoints:
             raise
         files.synchronize(self._directory)
         self._known.add(target.path)
-
-    def _check_space(self, state: Mapping[str, Any]) -> None:
-        needed = sum(_sizes(state)) + _OVERHEAD
-        free = shutil.disk_usage(self._directory).free
-        if needed > free:
-            raise OSError(f"{self._directory} has {free / 1e9:.2f} GB free, and {needed / 1e9:.2f} GB are needed")
 
     def _remove_old(self, step: int) -> None:
         """Remove what is damaged, and the older ones beyond the newest; a complete one that is newer stays."""
@@ -229,18 +221,6 @@ def _delete(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink()
-
-
-def _sizes(value: Any) -> Iterator[int]:
-    """Yield the bytes of each tensor in nested mappings and sequences."""
-    if isinstance(value, torch.Tensor):
-        yield value.nbytes
-    elif isinstance(value, Mapping):
-        for part in value.values():
-            yield from _sizes(part)
-    elif isinstance(value, (list, tuple)):
-        for part in value:
-            yield from _sizes(part)
 
 
 def _digest(path: Path) -> str:

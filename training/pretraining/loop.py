@@ -30,9 +30,9 @@ from .learner import Learner, build_model
 from .options import BadInputError, Options
 from .phases import learning_rate
 from .ranks import Exchange, Worker, this_worker
-from .recorder import Recorder, RunFacts, StepRecord
+from .recorder import Recorder, RunFacts
 from .start import agree, unusable
-from .summary import tell
+from .summary import Step, tell
 
 FINISHED, STOPPED = 0, 75
 _SECONDS_BETWEEN_LINES = 10
@@ -52,7 +52,7 @@ class DivergedError(TrainingError):
 
 
 @dataclass(frozen=True)
-class _Step:
+class _StepUnderWay:
     """A step whose numbers are still on the device.
 
     Attributes:
@@ -131,7 +131,7 @@ class TrainingLoop:
             seed=options.seed,
             steps=range(self._done, self._end),
         )
-        self._under_way: deque[_Step] = deque()
+        self._under_way: deque[_StepUnderWay] = deque()
         self._stopping = False
         hosts = exchange.gather("hosts", socket.gethostname())
         self._keeps = backend.worker.rank == 0 and not backend.extracting
@@ -168,7 +168,7 @@ class TrainingLoop:
                 self._save()
         return self._finish()
 
-    def _make_step(self) -> _Step:
+    def _make_step(self) -> _StepUnderWay:
         options, batch, worker = self._options, self._batch, self._backend.worker
         waits = not self._backend.ahead or self._done % _STEPS_BETWEEN_WAITS == 0
         if waits:
@@ -193,7 +193,7 @@ class TrainingLoop:
         asked_to_stop = worker.rank == 0 and (options.output / STOP).exists()
         self._heartbeat.beat(Stage.UPDATE)
         numbers = self._learner.update(rate, [1.0, float(asked_to_stop), *of_ranks])
-        return _Step(self._done + 1, rate, numbers, waits)
+        return _StepUnderWay(self._done + 1, rate, numbers, waits)
 
     def _settle(self) -> None:
         """Fetch the numbers of the oldest step under way, and act on them."""
@@ -216,9 +216,9 @@ class TrainingLoop:
         if self._keeps:
             self._record(step, norm, mlm, nsp, of_ranks)
 
-    def _record(self, step: _Step, norm: float, mlm: float, nsp: float, of_ranks: Sequence[float]) -> None:
+    def _record(self, step: _StepUnderWay, norm: float, mlm: float, nsp: float, of_ranks: Sequence[float]) -> None:
         ranks, now = self._backend.worker.ranks, perf_counter()
-        record = StepRecord(
+        record = self._recorder.step(
             step=step.number,
             loss=mlm + nsp,
             mlm_loss=mlm,
@@ -231,11 +231,10 @@ class TrainingLoop:
             data_seconds=max(of_ranks[ranks:]),
             checkpoint_seconds=self._checkpoint_seconds,
         )
-        self._recorder.step(record)
         self._settled, self._checkpoint_seconds = now, 0.0
         self._tell(record)
 
-    def _tell(self, record: StepRecord) -> None:
+    def _tell(self, record: Step) -> None:
         """Tell of a step, unless another was told of a moment ago, and of a checkpoint that was not saved."""
         if self._settled - self._told > _SECONDS_BETWEEN_LINES or record.step == self._end:
             self._told = self._settled
@@ -268,7 +267,7 @@ class TrainingLoop:
             if summary := self._recorder.finish(self._options.reference):
                 print("\n".join(tell(summary)), flush=True)
         self._heartbeat.beat(Stage.END)
-        failure = self._exchange.share("end", failure or "")
+        failure = self._exchange.share("end", failure)
         self._heartbeat.stop()
         if failure:
             raise TrainingError(failure)

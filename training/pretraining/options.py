@@ -1,12 +1,14 @@
 """The command line: every option is checked, and all problems are told at once. Standard library alone."""
 
+# ruff: noqa: RUF009 - what _option returns is a field
+
 from __future__ import annotations
 
 import argparse
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -27,54 +29,6 @@ class BadInputError(Exception):
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("\n".join(problems))
         self.problems = problems
-
-
-@dataclass(frozen=True)
-class Options:
-    """What the program is asked to do. Help for each is in the table below."""
-
-    command: str
-    backend: str
-    precision: str
-    phase: int
-    optimizer: str
-    scaling: str
-    nodes: int | None
-    workers_per_node: int | None
-    global_batch: int
-    micro_batch: int
-    steps: int
-    stop_after: int | None
-    learning_rate: float
-    warmup_steps: int
-    seed: int
-    data: Path | None
-    tokenizer: Path | None
-    output: Path
-    checkpoint_interval: int
-    keep: int
-    start_from: Path | None
-    reference: Path | None
-    layers: int
-    hidden: int
-    heads: int
-    intermediate: int
-    vocabulary: int
-    dropout: float
-    sequence_length: int
-    max_predictions: int
-    stall_seconds: int
-
-    @property
-    def sizes(self) -> Sizes:
-        """The sizes of the model. A sequence longer than the published 512 tokens makes the model larger."""
-        positions = max(512, self.sequence_length)
-        return Sizes(self.layers, self.hidden, self.heads, self.intermediate, self.vocabulary, positions)
-
-    @property
-    def sizes_by_option(self) -> dict[str, int]:
-        """The sizes by the names of the options that set them."""
-        return {name: getattr(self, name) for name in ("layers", "hidden", "heads", "intermediate", "vocabulary")}
 
 
 @dataclass(frozen=True)
@@ -125,62 +79,85 @@ def _one_of(*values: Any) -> _Kind:
 
 _DIRECTORY = _Kind("DIR", Path, "a directory")
 
-_OPTIONS: Mapping[str, tuple[_Kind, str]] = {
-    "backend": (_one_of("neuron", "cpu"), "hardware to train on (default: neuron, which needs Neuron devices)"),
-    "precision": (_one_of("bf16", "fp32"), "of the model's arithmetic (default: bf16 on neuron, fp32 on cpu)"),
-    "phase": (_one_of(1, 2), "1 with sequences of 128 tokens, 2 with 512 (default: 1)"),
-    "optimizer": (_one_of("adamw", "lamb"), "default: adamw"),
-    "scaling": (
+
+def _option(kind: _Kind, meaning: str, default: Any = None) -> Any:
+    """Return the field of an option. Without a default it follows from the others, or is None."""
+    return field(default=default, metadata={"kind": kind, "meaning": meaning})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the program is asked to do. The sizes are those of BERT-Large, uncased, unless others are given.
+
+    https://huggingface.co/google-bert/bert-large-uncased
+    """
+
+    command: str
+    backend: str = _option(
+        _one_of("neuron", "cpu"), "hardware to train on (default: neuron, which needs Neuron devices)", "neuron"
+    )
+    precision: str = _option(
+        _one_of("bf16", "fp32"), "of the model's arithmetic (default: bf16 on neuron, fp32 on cpu)"
+    )
+    phase: int = _option(_one_of(1, 2), "1 with sequences of 128 tokens, 2 with 512 (default: 1)", 1)
+    optimizer: str = _option(_one_of("adamw", "lamb"), "default: adamw", "adamw")
+    scaling: str = _option(
         _one_of("strong", "weak"),
         "strong keeps the global batch on any number of nodes, weak multiplies it by them (default: strong)",
-    ),
-    "nodes": (_number(1), "for check: how many nodes the job will have (default: 1)"),
-    "workers-per-node": (_number(1), "for check: workers on each node (default: 32)"),
-    "global-batch": (_number(1), "sequences of an optimizer step; with --scaling weak, of a node (default: published)"),
-    "micro-batch": (_number(1), "sequences that a worker takes at once (default: published)"),
-    "steps": (_number(1), "optimizer steps of the whole run (default: published)"),
-    "stop-after": (_number(1), "optimizer steps of this start, then end (default: continue to the end of the run)"),
-    "learning-rate": (_real(lambda value: 0 < value < 1, "a number between 0 and 1"), "its peak (default: published)"),
-    "warmup-steps": (_number(0), "optimizer steps until the peak of the learning rate (default: published)"),
-    "seed": (_number(0), "of weights, dropout, order of the data and generated data (default: 1234)"),
-    "data": (_DIRECTORY, "directory of HDF5 shards (default: a generated corpus)"),
-    "tokenizer": (_DIRECTORY, "directory of a tokenizer, whose vocabulary the model takes"),
-    "output": (_DIRECTORY, "directory of the run, on storage that all nodes share"),
-    "checkpoint-interval": (_number(1), "optimizer steps between checkpoints (default: about half an hour's)"),
-    "keep": (_number(1), "checkpoints to keep (default: 3)"),
-    "start-from": (_DIRECTORY, "directory of a run whose newest weights this run starts with"),
-    "reference": (_DIRECTORY, "directory of a run on one node, for the scaling efficiency"),
-    "layers": (_number(1), "default: 24"),
-    "hidden": (_number(1), "default: 1024"),
-    "heads": (_number(1), "default: 16"),
-    "intermediate": (_number(1), "default: 4096"),
-    "vocabulary": (_number(32), "default: 30522"),
-    "dropout": (_real(lambda value: 0 <= value < 1, "a number from 0 to below 1"), "default: 0.1"),
-    "sequence-length": (_number(16), "tokens of a sequence (default: published)"),
-    "max-predictions": (_number(1), "masked tokens of a sequence, at most (default: published)"),
-    "stall-seconds": (
+        "strong",
+    )
+    nodes: int | None = _option(_number(1), "for check: how many nodes the job will have (default: 1)")
+    workers_per_node: int | None = _option(_number(1), "for check: workers on each node (default: 32)")
+    global_batch: int = _option(
+        _number(1), "sequences of an optimizer step; with --scaling weak, of a node (default: published)"
+    )
+    micro_batch: int = _option(_number(1), "sequences that a worker takes at once (default: published)")
+    steps: int = _option(_number(1), "optimizer steps of the whole run (default: published)")
+    stop_after: int | None = _option(
+        _number(1), "optimizer steps of this start, then end (default: continue to the end of the run)"
+    )
+    learning_rate: float = _option(
+        _real(lambda value: 0 < value < 1, "a number between 0 and 1"), "its peak (default: published)"
+    )
+    warmup_steps: int = _option(_number(0), "optimizer steps until the peak of the learning rate (default: published)")
+    seed: int = _option(_number(0), "of weights, dropout, order of the data and generated data (default: 1234)", 1234)
+    data: Path | None = _option(_DIRECTORY, "directory of HDF5 shards (default: a generated corpus)")
+    tokenizer: Path | None = _option(_DIRECTORY, "directory of a tokenizer, whose vocabulary the model takes")
+    output: Path = _option(_DIRECTORY, "directory of the run, on storage that all nodes share")
+    checkpoint_interval: int = _option(
+        _number(1), "optimizer steps between checkpoints (default: about half an hour's)"
+    )
+    keep: int = _option(_number(1), "checkpoints to keep (default: 3)", 3)
+    start_from: Path | None = _option(_DIRECTORY, "directory of a run whose newest weights this run starts with")
+    reference: Path | None = _option(_DIRECTORY, "directory of a run on one node, for the scaling efficiency")
+    layers: int = _option(_number(1), "default: 24", 24)
+    hidden: int = _option(_number(1), "default: 1024", 1024)
+    heads: int = _option(_number(1), "default: 16", 16)
+    intermediate: int = _option(_number(1), "default: 4096", 4096)
+    vocabulary: int = _option(_number(32), "default: 30522", 30_522)
+    dropout: float = _option(_real(lambda value: 0 <= value < 1, "a number from 0 to below 1"), "default: 0.1", 0.1)
+    sequence_length: int = _option(_number(16), "tokens of a sequence (default: published)")
+    max_predictions: int = _option(_number(1), "masked tokens of a sequence, at most (default: published)")
+    stall_seconds: int = _option(
         _number(0),
         "seconds without progress, or ten steps if these take longer, after which the run ends and tells who stood "
         "still; 0: never (default: 900)",
-    ),
-}
+        900,
+    )
 
-# The model's sizes are those of BERT-Large, uncased: https://huggingface.co/google-bert/bert-large-uncased
-_DEFAULTS: Mapping[str, Any] = {
-    "backend": "neuron",
-    "phase": 1,
-    "optimizer": "adamw",
-    "scaling": "strong",
-    "seed": 1234,
-    "keep": 3,
-    "layers": 24,
-    "hidden": 1024,
-    "heads": 16,
-    "intermediate": 4096,
-    "vocabulary": 30_522,
-    "dropout": 0.1,
-    "stall_seconds": 900,
-}
+    @property
+    def sizes(self) -> Sizes:
+        """The sizes of the model. A sequence longer than the published 512 tokens makes the model larger."""
+        positions = max(512, self.sequence_length)
+        return Sizes(self.layers, self.hidden, self.heads, self.intermediate, self.vocabulary, positions)
+
+    @property
+    def sizes_by_option(self) -> dict[str, int]:
+        """The sizes by the names of the options that set them."""
+        return {name: getattr(self, name) for name in ("layers", "hidden", "heads", "intermediate", "vocabulary")}
+
+
+_OPTIONS = [each for each in fields(Options) if each.name != "command"]
 
 
 def parse(arguments: Sequence[str]) -> Options:
@@ -195,17 +172,17 @@ def parse(arguments: Sequence[str]) -> Options:
         prog="python -m pretraining", description="BERT pre-training on many nodes.", allow_abbrev=False
     )
     parser.add_argument("command", choices=("train", "check"), help="train, or only check options and input")
-    for name, (kind, meaning) in _OPTIONS.items():
-        parser.add_argument(f"--{name}", metavar=kind.symbol, help=meaning)
+    for each in _OPTIONS:
+        parser.add_argument(_flag(each.name), metavar=each.metadata["kind"].symbol, help=each.metadata["meaning"])
     given, unknown = parser.parse_known_args(arguments)
     problems = [f"got {' '.join(unknown)}; allowed: the options that --help tells of"] if unknown else []
     values: dict[str, Any] = {}
-    for option, (kind, _) in _OPTIONS.items():
-        text = getattr(given, _name(option))
+    for each in _OPTIONS:
+        kind, text = each.metadata["kind"], getattr(given, each.name)
         try:
-            values[_name(option)] = None if text is None else kind.read(text)
+            values[each.name] = None if text is None else kind.read(text)
         except ValueError:
-            problems.append(f"--{option}: got {text!r}; allowed: {kind.allowed}")
+            problems.append(f"{_flag(each.name)}: got {text!r}; allowed: {kind.allowed}")
     if given.output is None:
         problems.append("--output: got nothing; allowed: a directory on storage that all nodes share")
     if problems:
@@ -216,14 +193,14 @@ def parse(arguments: Sequence[str]) -> Options:
     return options
 
 
-def _name(option: str) -> str:
-    return option.replace("-", "_")
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def _completed(command: str, given: Mapping[str, Any]) -> Options:
     """Return the options with the tokenizer's and the published values where nothing else was given."""
     known = {name: value for name, value in given.items() if value is not None}
-    chosen = {**_DEFAULTS, **known}
+    chosen = {**{each.name: each.default for each in _OPTIONS if each.default is not None}, **known}
     values = {**given, **asdict(RECIPES[chosen["phase"], chosen["optimizer"]]), **chosen}
     nodes = values["nodes"] or this_worker().nodes
     interval = checkpoint_interval(

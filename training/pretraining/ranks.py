@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -50,7 +51,7 @@ def this_worker(environment: Mapping[str, str] = os.environ) -> Worker:
 
 
 class Exchange:
-    """Text between the ranks of one start of a run, through the store in which torchrun lets them find each other.
+    """Values between the ranks of one start of a run, through the store in which torchrun lets them find each other.
 
     No device has a part in it. While graphs are only collected for a compiler, what devices tell each other is zeros,
     and nobody waits for anybody: https://awsdocs-neuron.readthedocs-hosted.com/en/latest/frameworks/torch/torch-neuronx/
@@ -69,20 +70,20 @@ class Exchange:
         start = environment.get("TORCHELASTIC_RESTART_COUNT", "0")
         self._store = distributed.PrefixStore(f"pretraining/{start}", _store(worker, environment))
 
-    def share(self, name: str, text: str) -> str:
-        """Return the text of rank 0; all ranks must call it, and wait for rank 0.
+    def share(self, name: str, value: Any) -> Any:
+        """Return the value of rank 0; all ranks must call it, and wait for rank 0.
 
         Rank 0 returns last: without torchrun the store is in its process, which may end next.
 
         Args:
             name: What it is about; another one for each call.
-            text: What rank 0 has to say; not used on others.
+            value: What rank 0 has to say; not used on others.
         """
         if self._worker.rank == 0:
-            self._store.set(name, text)
+            self._store.set(name, pickle.dumps(value))
             self._store.wait([f"{name}/{rank}" for rank in range(1, self._worker.ranks)])
-            return text
-        heard: str = self._store.get(name).decode()
+            return value
+        heard = pickle.loads(self._store.get(name))  # noqa: S301 - of a rank of this run
         self._store.set(f"{name}/{self._worker.rank}", "")
         return heard
 

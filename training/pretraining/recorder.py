@@ -49,27 +49,6 @@ class RunFacts:
     versions: Mapping[str, str]
 
 
-@dataclass(frozen=True)
-class StepRecord:
-    """What was measured in one optimizer step; ``summary.Step`` tells what each is.
-
-    Attributes:
-        compute_seconds: One for each rank.
-    """
-
-    step: int
-    loss: float
-    mlm_loss: float
-    nsp_loss: float
-    learning_rate: float
-    gradient_norm: float
-    step_seconds: float
-    compute_seconds: Sequence[float]
-    waited_for_devices: bool
-    data_seconds: float
-    checkpoint_seconds: float
-
-
 class Recorder:
     """Writes the records of a run; for rank 0 alone."""
 
@@ -95,12 +74,19 @@ class Recorder:
         # TensorBoard hides what earlier attempts told of this step and later ones.
         self._board: SummaryWriter | None = SummaryWriter(directory / BOARD, purge_step=resumed_step + 1)
 
-    def step(self, record: StepRecord) -> Step:
-        """Write a step's line, and return what is in it."""
-        step = self._derive(record)
-        self._append(json.dumps(asdict(step)).encode() + b"\n")
-        self._show(step)
-        return step
+    def step(self, step: int, step_seconds: float, compute_seconds: Sequence[float], **measured: Any) -> Step:
+        """Write an optimizer step's line, and return what is in it.
+
+        Args:
+            step: Its number.
+            step_seconds: As in ``Step``.
+            compute_seconds: Of each rank.
+            measured: Further attributes of ``Step``.
+        """
+        line = self._derive(step, step_seconds, compute_seconds, measured)
+        self._append(json.dumps(asdict(line)).encode() + b"\n")
+        self._show(line)
+        return line
 
     def synchronize(self) -> None:
         """Bring the lines to the disk. Call it before a checkpoint is saved, so that no line before it can be lost."""
@@ -153,22 +139,23 @@ class Recorder:
         steps = ((parse_step(line), line) for line in lines)
         files.replace(path, b"".join(line for step, line in steps if step and step.step <= resumed_step))
 
-    def _derive(self, record: StepRecord) -> Step:
-        facts, measured = self._facts, asdict(record)
-        compute = measured.pop("compute_seconds")
-        sequences_per_second = facts.global_batch / record.step_seconds
+    def _derive(self, step: int, step_seconds: float, compute: Sequence[float], measured: Mapping[str, Any]) -> Step:
+        facts = self._facts
+        sequences_per_second = facts.global_batch / step_seconds
         peak = facts.peak_flops and facts.peak_flops * facts.workers
         slowest = max(range(len(compute)), key=compute.__getitem__)
         return Step(
             **measured,
+            step=step,
+            step_seconds=step_seconds,
             time=time.time(),
             compute_seconds_min=min(compute),
             compute_seconds_mean=fmean(compute),
             compute_seconds_max=compute[slowest],
             slowest_rank=slowest,
             slowest_host=facts.hosts[slowest * facts.nodes // facts.workers],
-            sequences=record.step * facts.global_batch,
-            tokens=record.step * facts.global_batch * facts.sequence_length,
+            sequences=step * facts.global_batch,
+            tokens=step * facts.global_batch * facts.sequence_length,
             sequences_per_second=sequences_per_second,
             sequences_per_second_per_node=sequences_per_second / facts.nodes,
             mfu=sequences_per_second * facts.flops_per_sequence / peak if peak else None,

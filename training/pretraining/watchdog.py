@@ -193,11 +193,8 @@ class Watchdog(Thread):
         except RuntimeError as error:
             verdict = Verdict([], [], [f"the first node does not answer ({error})"])
             self._tell(verdict)
-        self._within(_ANSWER_SECONDS, lambda: self._let_write(beats, own, stopped=False))
-        self._await_all("written")
-        self._within(_ANSWER_SECONDS, lambda: self._let_write(beats, own, stopped=True))
-        self._within(_ANSWER_SECONDS, lambda: self._collect(own, verdict.ranks))
-        self._await_all("collected")
+        self._within(_ANSWER_SECONDS, lambda: self._collect(beats, own, verdict.ranks))
+        self._await_all_collected()
         for beat in beats:
             _send(beat.process, signal.SIGKILL)
         shutil.rmtree(self._directory, ignore_errors=True)
@@ -242,19 +239,19 @@ class Watchdog(Thread):
             store.wait([f"{name}/{node}" for node in range(self._nodes)], timedelta(seconds=_ANSWER_SECONDS))
         return [node for node in range(self._nodes) if store.check([f"{name}/{node}"])]
 
-    def _await_all(self, name: str) -> None:
-        """Wait until all nodes have come so far, but not for ever.
+    def _await_all_collected(self) -> None:
+        """Wait until all nodes have their stacks, but not for ever.
 
-        Workers that end, or continue, change the stacks of those who wait for them on other nodes.
+        Workers that end change the stacks of those who wait for them on other nodes.
         """
         with suppress(RuntimeError):
             store = self._connected()
-            store.set(f"{name}/{self._node}", "")
+            store.set(f"collected/{self._node}", "")
             if self._node:
-                store.wait([name], timedelta(seconds=2 * _ANSWER_SECONDS))
+                store.wait(["collected"], timedelta(seconds=2 * _ANSWER_SECONDS))
             else:
-                self._answers(name)
-                store.set(name, "")
+                self._answers("collected")
+                store.set("collected", "")
 
     def _tell(self, verdict: Verdict) -> None:
         """Print a verdict, and keep the names of its nodes."""
@@ -264,18 +261,14 @@ class Watchdog(Thread):
             print(f"stalled: the stacks of all ranks are in {self._records}", file=sys.stderr, flush=True)
         self._within(_ANSWER_SECONDS, lambda: self._keep(NAMED, "".join(f"{node}\n" for node in verdict.nodes)))
 
-    def _let_write(self, beats: Sequence[Beat], own: Sequence[Rank], *, stopped: bool) -> None:
-        """Let workers of the node write their stacks: those that are stopped, which this continues, or the others."""
+    def _collect(self, beats: Sequence[Beat], own: Sequence[Rank], named: Sequence[int]) -> None:
+        """Let the workers of the node write their stacks, and keep them; those of named ranks are printed, too."""
         files = []
         for number, (beat, rank) in enumerate(zip(beats, own, strict=True)):
-            if rank.state and stopped == (rank.state in _STOPPED):
+            if rank.state and rank.state not in _STOPPED:  # one that is stopped handles no signal
                 _send(beat.process, SIGNAL)
-                _send(beat.process, signal.SIGCONT)
                 files.append(stacks(self._directory, number))
         _wait_until_written(files)
-
-    def _collect(self, own: Sequence[Rank], named: Sequence[int]) -> None:
-        """Keep the stacks of the node; those of named ranks are printed, too."""
         texts = []
         for number, rank in enumerate(own):
             file = stacks(self._directory, number)

@@ -92,7 +92,9 @@ def test_a_disturbed_run_ends_with_the_losses_of_an_undisturbed_one(
     # A rank is killed.
     nodes = disturbed.held_nodes(1)
     disturbed.hold(12)
-    nodes[1].sh(f"pkill -KILL --full '{WORKER}'; until [[ -s /fsx/runs/{NAME}/.outcome-{job} ]]; do sleep 0.1; done", 600)
+    nodes[1].sh(f"pkill -KILL --full '{WORKER}'")
+    outcome = run.directory / f".outcome-{job}"
+    cluster.wait_until(lambda: outcome.exists() and outcome.stat().st_size > 0, timeout=600)
     disturbed.release(nodes[0])
 
     # The time limit is near.

@@ -5,29 +5,20 @@ from __future__ import annotations
 import pytest
 
 from training.pretraining.batch import Batch, NotDivisibleError, divide
-from training.pretraining.phases import RECIPES
 
 WORKERS = 32
 
 
-def divided(global_batch: int, micro_batch: int, nodes: int, scaling: str = "strong", workers: int = WORKERS) -> Batch:
+def divided(global_batch: int, micro_batch: int, nodes: int, scaling: str = "strong") -> Batch:
     return divide(
-        global_batch=global_batch, micro_batch=micro_batch, nodes=nodes, workers_per_node=workers, scaling=scaling
+        global_batch=global_batch, micro_batch=micro_batch, nodes=nodes, workers_per_node=WORKERS, scaling=scaling
     )
-
-
-# Published accumulation on one node, by phase and optimizer; the sample's scripts divide it by the number of nodes.
-@pytest.mark.parametrize(
-    ("recipe", "accumulation"), [((1, "adamw"), 32), ((1, "lamb"), 128), ((2, "adamw"), 512), ((2, "lamb"), 512)]
-)
-def test_one_node_has_the_published_accumulation(recipe: tuple[int, str], accumulation: int) -> None:
-    published = RECIPES[recipe]
-    assert divided(published.global_batch, published.micro_batch, 1).accumulation == accumulation
 
 
 @pytest.mark.parametrize(
     ("global_batch", "nodes", "scaling", "sequences", "accumulation"),
     [
+        (16_384, 1, "strong", 16_384, 32),
         (16_384, 16, "strong", 16_384, 2),
         (16_384, 32, "strong", 16_384, 1),
         (65_536, 128, "strong", 65_536, 1),
@@ -62,10 +53,3 @@ def test_a_batch_that_no_number_of_nodes_divides_is_refused_with_its_neighbours(
         f"--global-batch: got {sequences}; allowed: a multiple of 512 (--micro-batch 16 x 32 workers per node), "
         f"such as {neighbours}"
     )
-
-
-@pytest.mark.parametrize("ranks", [1, 2, 4, 8])
-def test_micro_batches_are_the_same_for_any_number_of_ranks(ranks: int) -> None:
-    batch = divided(64, 4, ranks, workers=1)
-    firsts = [batch.first(rank, index) for rank in range(ranks) for index in range(batch.accumulation)]
-    assert firsts == list(range(0, 64, 4))

@@ -126,26 +126,19 @@ def test_all_contradictions_and_problems_of_directories_are_told_at_once(refused
 
 
 def test_the_default_interval_follows_from_the_scale(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert parsed().checkpoint_interval == 384
-    assert parsed("--nodes", "16", "--optimizer", "lamb").checkpoint_interval == 1_538
-    assert parsed("--nodes", "16", "--scaling", "weak", "--steps", "2000").checkpoint_interval == 384
-    assert parsed("--phase", "2", "--steps", "20", "--warmup-steps", "1").checkpoint_interval == 20
+    assert parsed("--nodes", "16", "--scaling", "weak").checkpoint_interval == 384
     assert parsed("--checkpoint-interval", "7").checkpoint_interval == 7
     monkeypatch.setenv("GROUP_WORLD_SIZE", "4")  # of torchrun
     assert parse(["train", "--backend", "cpu", "--output", "run"]).checkpoint_interval == 1_538
 
 
-def test_nodes_are_not_given_to_train_which_has_them_from_torchrun(refused: Callable[..., list[str]]) -> None:
-    problems = refused("--backend", "cpu", "--nodes", "2", command="train")
-    assert problems == ["--nodes: got it with train; allowed: with check (train has it from torchrun)"]
-
-
-def test_the_cpu_is_never_taken_by_surprise(
+def test_training_takes_neither_the_cpu_by_surprise_nor_nodes_which_it_has_from_torchrun(
     refused: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(options_module, "NEURON_DEVICE", tmp_path / "neuron0")
-    assert refused(command="train") == [
-        f"--backend: got neuron, but there is no {tmp_path}/neuron0; allowed: cpu, on purpose"
+    assert refused("--nodes", "2", command="train") == [
+        "--nodes: got it with train; allowed: with check (train has it from torchrun)",
+        f"--backend: got neuron, but there is no {tmp_path}/neuron0; allowed: cpu, on purpose",
     ]
     (tmp_path / "neuron0").touch()
     assert parse(["train", "--output", "run"]).backend == "neuron"

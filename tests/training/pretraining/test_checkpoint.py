@@ -149,10 +149,11 @@ def test_a_damaged_one_takes_no_place_of_a_complete_one(tmp_path: Path) -> None:
     assert names(tmp_path) == ["step-00000010", "step-00000025"]
 
 
-def test_a_newer_complete_one_stays(tmp_path: Path) -> None:
+def test_a_newer_complete_one_stays_and_what_is_no_checkpoint(tmp_path: Path) -> None:
+    (tmp_path / "step-00000001.kept-by-hand").mkdir()
     saved(tmp_path, 10, 20, 40)
     saved(tmp_path, 30, keep=1)
-    assert names(tmp_path) == ["step-00000030", "step-00000040"]
+    assert names(tmp_path) == ["step-00000001.kept-by-hand", "step-00000030", "step-00000040"]
 
 
 def test_what_cannot_be_removed_is_told_and_tried_again(
@@ -168,13 +169,6 @@ def test_what_cannot_be_removed_is_told_and_tried_again(
     assert capsys.readouterr().err == "An old checkpoint was not removed: .step-00000010.removed is busy\n"
     saved(tmp_path, 30, keep=1)
     assert names(tmp_path) == ["step-00000030"]
-
-
-def test_what_is_not_a_checkpoint_stays(tmp_path: Path) -> None:
-    (tmp_path / "step-00000001.kept-by-hand").mkdir()
-    (tmp_path / "notes").touch()
-    saved(tmp_path, 10, 20, keep=1)
-    assert names(tmp_path) == ["notes", "step-00000001.kept-by-hand", "step-00000020"]
 
 
 def test_a_save_does_not_hold_up_the_run_but_the_next_one(tmp_path: Path) -> None:
@@ -258,14 +252,3 @@ def test_a_failed_write_is_told_and_leaves_nothing(tmp_path: Path) -> None:
 
     assert in_a_process_of_its_own(save) == 0
     assert names(tmp_path) == ["step-00000020"]
-
-
-def test_without_space_nothing_is_written(tmp_path: Path) -> None:
-    checkpoints = saved(tmp_path, 10)
-    checkpoints.save(20, {"model": [torch.zeros(1).expand(10**15)]})
-    told = checkpoints.wait()
-    assert told is not None
-    assert f"{tmp_path} has " in told
-    assert told.endswith("and 4000000.02 GB are needed")
-    assert checkpoints.failure == told
-    assert names(tmp_path) == ["step-00000010"]

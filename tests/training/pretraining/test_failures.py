@@ -13,10 +13,10 @@ import pytest
 import torch
 
 from tests.training.pretraining.runs import arguments, checkpoints, in_ranks, losses, steps, told, train
-from tests.training.pretraining.shard_files import arrays, write_shard
-from training.pretraining import backend, checkpoint, learner, loop, ranks, start
+from training.pretraining import check, checkpoint, learner, loop, ranks, start
 from training.pretraining.__main__ import main
 from training.pretraining.backend import CpuBackend
+from training.pretraining.check import Findings
 from training.pretraining.checkpoint import Checkpoint, Checkpoints
 
 # Each of the following runs in a process of its own, where it may change what it likes.
@@ -89,18 +89,17 @@ def while_graphs_are_extracted(command: Sequence[str]) -> int:
     CpuBackend.ahead = 1
     CpuBackend.fetch = lambda self, vector: [0.0] * len(vector)  # type: ignore[method-assign]
     CpuBackend.reduce = lambda self, tensors: [tensor.zero_() for tensor in tensors]  # type: ignore
-    examine = start._examine
+    examine = check.examine
 
-    def slow(*arguments: Any) -> dict[str, Any]:
+    def slow(*arguments: Any) -> Findings:
         time.sleep(1)
         return examine(*arguments)
 
-    start._examine = slow  # type: ignore[assignment]
+    start.examine = slow  # type: ignore[attr-defined]
     return main(command)
 
 
-def reduced(gradients_of_ranks: Sequence[Sequence[Sequence[float]]], bucket_bytes: int) -> int:
-    backend._BUCKET_BYTES = bucket_bytes
+def reduced(gradients_of_ranks: Sequence[Sequence[Sequence[float]]]) -> int:
     worker = ranks.this_worker()
     tensors = [torch.tensor(gradient) for gradient in gradients_of_ranks[worker.rank]]
     CpuBackend(worker).reduce(tensors)
@@ -116,7 +115,7 @@ def test_tensors_become_the_sums_of_all_ranks() -> None:
         [[-1.0, 6.0], [0.0], [1.0, 0.0, 0.0]],
         [[3.0] * 2, [9.0], [1.0] * 3],
     ]
-    assert in_ranks(3, reduced, gradients, 12) == [0, 0, 0]
+    assert in_ranks(3, reduced, gradients) == [0, 0, 0]
 
 
 @pytest.mark.parametrize(
@@ -178,16 +177,6 @@ def test_extraction_of_graphs_leaves_no_records_and_no_checkpoints(tmp_path: Pat
     """No rank continues before rank 0 has examined the directories, though no device waits for another."""
     assert in_ranks(2, while_graphs_are_extracted, arguments(tmp_path, "--stop-after", "5")) == [0, 0]
     assert not list(tmp_path.iterdir())
-
-
-def test_bad_data_ends_all_ranks_with_one_line(tmp_path: Path) -> None:
-    shard = arrays(0, 4)
-    write_shard(tmp_path / "data" / "a.hdf5", {key: shard[key] for key in shard if key != "segment_ids"})
-    command = arguments(tmp_path / "run", "--data", str(tmp_path / "data"))
-    assert in_ranks(2, main, command, errors=tmp_path / "errors") == [2, 2]
-    (line,) = told(tmp_path / "errors")
-    assert line.startswith(f"--data: shard {tmp_path}/data/a.hdf5: has no dataset segment_ids;")
-    assert [path.name for path in (tmp_path / "run").iterdir()] == [".lock"]
 
 
 def test_an_error_that_nobody_foresaw_ends_the_process_with_its_traceback(tmp_path: Path) -> None:

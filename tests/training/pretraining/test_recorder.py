@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from training.pretraining.recorder import BOARD, Recorder, RunFacts, StepRecord
+from training.pretraining.recorder import BOARD, Recorder, RunFacts
 from training.pretraining.sizes import Sizes
 from training.pretraining.summary import (
     METRICS,
@@ -42,10 +42,15 @@ FACTS = RunFacts(
 ONE_NODE = replace(FACTS, nodes=1, workers=2, hosts=("compute-1",))
 
 
-def measured(
-    step: int, *, step_seconds: float = 0.5, compute_seconds: Sequence[float] = (0.4, 0.4, 0.4, 0.4)
-) -> StepRecord:
-    return StepRecord(
+def record_step(
+    recorder: Recorder,
+    step: int,
+    *,
+    step_seconds: float = 0.5,
+    compute_seconds: Sequence[float] = (0.4, 0.4, 0.4, 0.4),
+    waited_for_devices: bool = True,
+) -> None:
+    recorder.step(
         step=step,
         loss=12 - step / 10,
         mlm_loss=11 - step / 10,
@@ -54,7 +59,7 @@ def measured(
         gradient_norm=2.0,
         step_seconds=step_seconds,
         compute_seconds=compute_seconds,
-        waited_for_devices=True,
+        waited_for_devices=waited_for_devices,
         data_seconds=0.01,
         checkpoint_seconds=0.02,
     )
@@ -63,7 +68,7 @@ def measured(
 def record(directory: Path, steps: Sequence[int], facts: RunFacts = FACTS, resumed_step: int = 0) -> Recorder:
     recorder = Recorder(directory, facts, resumed_step)
     for step in steps:
-        recorder.step(measured(step))
+        record_step(recorder, step)
     return recorder
 
 
@@ -79,8 +84,7 @@ def run_in_a_process_of_its_own(function: Callable[[], None]) -> None:
 
 
 def test_a_line_tells_what_was_measured_and_what_follows_from_it(tmp_path: Path) -> None:
-    record_3 = measured(3, compute_seconds=(0.3, 0.4, 0.44, 0.46))
-    Recorder(tmp_path, FACTS, 0).step(record_3)
+    record_step(Recorder(tmp_path, FACTS, 0), 3, compute_seconds=(0.3, 0.4, 0.44, 0.46))
     line = json.loads((tmp_path / METRICS).read_text())
     assert line.pop("time") > 0
     assert line.pop("compute_seconds_mean") == pytest.approx(0.4)
@@ -145,10 +149,10 @@ def test_a_full_disk_costs_lines_but_not_the_run(tmp_path: Path) -> None:
         size = (tmp_path / METRICS).stat().st_size
         _, allowed = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (size + 100, allowed))
-        recorder.step(measured(3))
+        record_step(recorder, 3)
         assert (tmp_path / METRICS).stat().st_size == size
         resource.setrlimit(resource.RLIMIT_FSIZE, (allowed, allowed))
-        recorder.step(measured(4))
+        record_step(recorder, 4)
         assert recorder.finish() is not None
 
     run_in_a_process_of_its_own(run)
@@ -161,7 +165,7 @@ def test_a_full_disk_costs_tensorboard_but_not_the_summary(tmp_path: Path, capfd
         _, allowed = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, allowed))
         for step in range(1, 121):
-            recorder.step(measured(step))
+            record_step(recorder, step)
         assert recorder.finish() is not None
 
     run_in_a_process_of_its_own(run)
@@ -183,10 +187,10 @@ def test_tensorboard_shows_each_step_once(tmp_path: Path) -> None:
 def test_speeds_leave_out_the_first_steps_of_each_attempt(tmp_path: Path) -> None:
     recorder = Recorder(tmp_path, FACTS, 0)
     for step in range(1, 11):
-        recorder.step(measured(step, step_seconds=60 if step <= WARM_UP_STEPS else 0.5))
+        record_step(recorder, step, step_seconds=60 if step <= WARM_UP_STEPS else 0.5)
     recorder = Recorder(tmp_path, FACTS, 10)
     for step in range(11, 18):
-        recorder.step(measured(step, step_seconds=60 if step <= 10 + WARM_UP_STEPS else 2.0))
+        record_step(recorder, step, step_seconds=60 if step <= 10 + WARM_UP_STEPS else 2.0)
     summary = recorder.finish()
     assert summary is not None
     assert summary.sequences_per_second == pytest.approx(7 * 64 / (5 * 0.5 + 2 * 2.0))
@@ -200,8 +204,8 @@ def test_stragglers_are_those_slower_than_the_mean_by_a_tenth(tmp_path: Path) ->
     recorder = record(tmp_path, range(1, 6))
     for step in range(6, 16):
         slow = {True: (0.4, 0.4, 0.4, 0.8), False: (0.4, 0.41, 0.4, 0.4)}[step <= 12]
-        recorder.step(measured(step, compute_seconds=slow))
-    recorder.step(measured(16, compute_seconds=(0.8, 0.4, 0.4, 0.4)))
+        record_step(recorder, step, compute_seconds=slow)
+    record_step(recorder, 16, compute_seconds=(0.8, 0.4, 0.4, 0.4))
     summary = recorder.finish()
     assert summary is not None
     often, once = summary.stragglers
@@ -214,8 +218,8 @@ def test_stragglers_are_those_slower_than_the_mean_by_a_tenth(tmp_path: Path) ->
 def test_the_spread_is_that_of_steps_that_waited_for_devices_if_there_are_any(tmp_path: Path) -> None:
     recorder = record(tmp_path, range(1, 6))
     for step in range(6, 16):
-        recorder.step(replace(measured(step), waited_for_devices=False))
-    recorder.step(measured(16, compute_seconds=(0.4, 0.4, 0.4, 0.8)))
+        record_step(recorder, step, waited_for_devices=False)
+    record_step(recorder, 16, compute_seconds=(0.4, 0.4, 0.4, 0.8))
     summary = recorder.finish()
     assert summary is not None
     assert summary.compute_spread == pytest.approx(0.6)
@@ -225,7 +229,7 @@ def test_the_spread_is_that_of_steps_that_waited_for_devices_if_there_are_any(tm
 def test_the_scaling_efficiency_compares_sequences_per_node(tmp_path: Path) -> None:
     reference = Recorder(tmp_path / "one", ONE_NODE, 0)
     for step in range(1, 11):
-        reference.step(measured(step, step_seconds=0.8, compute_seconds=(0.4, 0.4)))
+        record_step(reference, step, step_seconds=0.8, compute_seconds=(0.4, 0.4))
     summary = record(tmp_path / "two", range(1, 11)).finish(tmp_path / "one")
     assert summary is not None
     assert summary.scaling_efficiency == pytest.approx((128 / 2) / (64 / 0.8))

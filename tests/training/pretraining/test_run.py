@@ -106,12 +106,6 @@ def test_bf16_keeps_weights_in_float32_and_follows_the_exact_curve(tmp_path: Pat
     assert {weight.dtype for weight in state(tmp_path / "bf16")["weights"].values()} == {torch.float32}
 
 
-def test_weak_scaling_grows_the_batch(tmp_path: Path) -> None:
-    options = ("--scaling", "weak", "--global-batch", "8", "--stop-after", "2")
-    assert train(tmp_path, *options, ranks=2, nodes=2) == [0, 0]
-    assert [step["sequences"] for step in steps(tmp_path)] == [16, 32]
-
-
 def test_phase_two_starts_with_the_weights_of_phase_one_and_nothing_else(tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     assert train(first) == [0]
@@ -126,10 +120,10 @@ def test_phase_two_starts_with_the_weights_of_phase_one_and_nothing_else(tmp_pat
     assert [step["step"] for step in steps(second)] == list(range(1, STEPS + 1))
 
 
-def test_a_run_is_recorded(tmp_path: Path) -> None:
+def test_a_run_is_recorded_and_weak_scaling_grows_its_batch(tmp_path: Path) -> None:
     reference, output = tmp_path / "reference", tmp_path / "run"
     assert train(reference) == [0]
-    assert train(output, "--reference", str(reference), ranks=2, nodes=2) == [0, 0]
+    assert train(output, "--reference", str(reference), "--scaling", "weak", ranks=2, nodes=2) == [0, 0]
     for number, step in enumerate(steps(output), start=1):
         assert step["step"] == number
         assert step["loss"] == pytest.approx(step["mlm_loss"] + step["nsp_loss"])
@@ -137,7 +131,7 @@ def test_a_run_is_recorded(tmp_path: Path) -> None:
         assert step["step_seconds"] > 0  # rank 0's own: that of another may start earlier
         assert 0 <= step["data_seconds"] <= step["compute_seconds_max"]
         assert step["slowest_rank"] in (0, 1)
-        assert step["sequences"] == number * 16
+        assert step["sequences"] == number * 32
     run = json.loads((output / "run.json").read_text())
     summary = json.loads((output / "summary.json").read_text())
     assert run["attempts"][0]["hosts"] == [socket.gethostname()] * 2

@@ -37,7 +37,7 @@ def counted(report: Path, command: Sequence[str], neuron: bool = False) -> int:
     options.NEURON_DEVICE = Path("/")
     counts, make_step = [], loop.TrainingLoop._make_step
 
-    def count(self: loop.TrainingLoop) -> loop._Step:
+    def count(self: loop.TrainingLoop) -> loop._StepUnderWay:
         step = make_step(self)
         measured = [metrics.metric_data(name) for name in ("CompileTime", "TransferFromDeviceTime")]
         counts.append([each[0] if each else 0 for each in measured])

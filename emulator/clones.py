@@ -14,27 +14,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 from threading import Condition, Event, Lock, Thread
-from typing import Protocol
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from emulator.server import Emulator
 
 _PATIENCE = 30.0
 """Seconds that a clone waits for what is in progress."""
-
-
-class Process(Protocol):
-    """What is cloned."""
-
-    def serve(self) -> int:
-        """Serve on a free port, and return it."""
-
-    def pause(self, seconds: float) -> None:
-        """Stop all that runs by itself, and wait for what is in progress.
-
-        Raises:
-            ValueError: Something is, after so many seconds.
-        """
-
-    def resume(self) -> None:
-        """Let everything continue that `pause` stopped, in this process or in the one that it was forked from."""
 
 
 Work = Callable[[Event], bool]
@@ -159,7 +145,7 @@ class Clones:
         """Return the requests that a clone waits for."""
         return self._own.requests
 
-    def make(self, process: Process) -> int:
+    def make(self, process: Emulator) -> int:
         """Clone this process, asked by a thread that serves, and return the clone's port.
 
         Raises:
@@ -188,7 +174,7 @@ class Clones:
         os.close(child.life)
         os.waitpid(child.pid, 0)
 
-    def run(self, process: Process, life: int) -> None:
+    def run(self, process: Emulator, life: int) -> None:
         """Fork whenever a clone is ordered, until the file `life` ends. A clone, too, returns when its life ends."""
         self._watch(life)
         while (answer := self._own.orders.get()) is not None:
@@ -209,7 +195,7 @@ class Clones:
         for port in list(self._own.children):
             self.end(port)
 
-    def _become_clone(self, process: Process, life: int, port: int) -> None:
+    def _become_clone(self, process: Emulator, life: int, port: int) -> None:
         for child in self._own.children.values():
             os.close(child.life)
         self._own = _State()

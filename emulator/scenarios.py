@@ -109,41 +109,34 @@ def account(
 
 
 def _remove_credentials(account: ScenarioAccount, _: str) -> None:
-    """Give no credentials."""
     account.environment.update({"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""})
 
 
 def _remove_permissions(account: ScenarioAccount, _: str) -> None:
-    """Allow describing stacks, and nothing else."""
     allowed = {"Effect": "Allow", "Action": "cloudformation:DescribeStacks", "Resource": "*"}
     policy = {"Version": "2012-10-17", "Statement": [allowed]}
     account.environment.update(account.stack.enter_context(account.aws.restricted(policy)))
 
 
 def _withhold_type(account: ScenarioAccount, _: str) -> None:
-    """Let the zone no longer offer the nodes' instance type."""
     wanted = account.prerequisites
     account.aws.inject("offering", f"{wanted.zone_id}/{wanted.instance_type}")
 
 
 def _lower_quota(account: ScenarioAccount, _: str) -> None:
-    """Set the quota of on-demand Trn instances to 8 vCPUs."""
     account.client("service-quotas").request_service_quota_increase(**_TRN_VCPUS, DesiredValue=8)
 
 
 def _use_up_addresses(account: ScenarioAccount, __: str) -> None:
-    """Use up the Elastic IP addresses."""
     for _ in range(prerequisites.RAISED_QUOTAS[_ADDRESSES]):
         account.client("ec2").allocate_address(Domain="vpc")
 
 
 def _shrink_reservation(account: ScenarioAccount, reservation_id: str) -> None:
-    """Take an instance off a reservation."""
     _remake_reservation(account, reservation_id, lambda old: {"InstanceCount": old["TotalInstanceCount"] - 1})
 
 
 def _end_block(account: ScenarioAccount, reservation_id: str) -> None:
-    """Let a Capacity Block have ended yesterday."""
     now = datetime.now(UTC)
     period = {"StartDate": now - timedelta(days=15), "EndDate": now - timedelta(days=1)}
     _remake_reservation(account, reservation_id, lambda _: period)
@@ -165,13 +158,11 @@ def _remake_reservation(
 
 
 def _make_rsa_key(account: ScenarioAccount, name: str) -> None:
-    """Put an RSA key in the place of an SSH key."""
     account.client("ec2").delete_key_pair(KeyName=name)
     account.client("ec2").create_key_pair(KeyName=name, KeyType="rsa")
 
 
 def _use_name(account: ScenarioAccount, _: str) -> None:
-    """Create another stack with the cluster's name."""
     resource = {"Type": "AWS::SSM::Parameter", "Properties": {"Type": "String", "Value": "somebody else's"}}
     account.client("cloudformation").create_stack(
         StackName=account.prerequisites.cluster_name, TemplateBody=json.dumps({"Resources": {"Parameter": resource}})
@@ -179,14 +170,12 @@ def _use_name(account: ScenarioAccount, _: str) -> None:
 
 
 def _remove_images(account: ScenarioAccount, _: str) -> None:
-    """Remove ParallelCluster's images."""
     ec2 = account.client("ec2")
     for image in ec2.describe_images(Owners=["amazon"])["Images"]:
         ec2.deregister_image(ImageId=image["ImageId"])
 
 
 def _remove_provider(account: ScenarioAccount, _: str) -> None:
-    """Remove the template of ParallelCluster's provider."""
     version = account.prerequisites.parallelcluster_version
     account.client("s3").delete_object(
         Bucket=f"{account.prerequisites.region}-aws-parallelcluster",
@@ -195,12 +184,10 @@ def _remove_provider(account: ScenarioAccount, _: str) -> None:
 
 
 def _switch_dns_off(account: ScenarioAccount, vpc_id: str) -> None:
-    """Switch DNS host names of a VPC off."""
     account.client("ec2").modify_vpc_attribute(VpcId=vpc_id, EnableDnsHostnames={"Value": False})
 
 
 def _shrink_subnet(account: ScenarioAccount, subnet_id: str) -> None:
-    """Put the smallest subnet that there is in the place of one, under the same id."""
     ec2 = account.client("ec2")
     [old] = ec2.describe_subnets(SubnetIds=[subnet_id])["Subnets"]
     table = _route_table(account, subnet_id)
@@ -217,7 +204,6 @@ def _shrink_subnet(account: ScenarioAccount, subnet_id: str) -> None:
 
 
 def _remove_route(account: ScenarioAccount, subnet_id: str) -> None:
-    """Remove the default route of a subnet."""
     table_id = _route_table(account, subnet_id)["RouteTableId"]
     account.client("ec2").delete_route(RouteTableId=table_id, DestinationCidrBlock="0.0.0.0/0")
 
@@ -225,18 +211,15 @@ def _remove_route(account: ScenarioAccount, subnet_id: str) -> None:
 def _route_table(account: ScenarioAccount, subnet_id: str) -> dict[str, Any]:
     inside = [{"Name": "association.subnet-id", "Values": [subnet_id]}]
     [table] = account.client("ec2").describe_route_tables(Filters=inside)["RouteTables"]
-    found: dict[str, Any] = table
-    return found
+    return dict(table)
 
 
 def _move_bucket(account: ScenarioAccount, name: str) -> None:
-    """Put a bucket of the same name in another Region."""
     account.client("s3").delete_bucket(Bucket=name)
     make_bucket(account.aws.client("s3", _OTHER_REGION), name, _OTHER_REGION)
 
 
 def _schedule_deletion(account: ScenarioAccount, key_id: str) -> None:
-    """Schedule the deletion of a key."""
     account.client("kms").schedule_key_deletion(KeyId=key_id)
 
 

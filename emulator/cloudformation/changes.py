@@ -5,16 +5,15 @@ https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-updatin
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from graphlib import TopologicalSorter
+from operator import itemgetter
 from typing import Any, Final
 
 from emulator.cloudformation.operations import CloudFormationState, evaluated_outputs
 from emulator.cloudformation.scope import StackScope
 from emulator.cloudformation.stacks import (
     STACK_TYPE,
-    Detail,
-    ResourceChange,
     Revision,
     Stack,
     StackResource,
@@ -35,27 +34,21 @@ https://github.com/aws-cloudformation/cloudformation-coverage-roadmap/issues/255
 _POLICIES: Final = {"Retain": "Retain", "RetainExceptOnCreate": "Retain"}
 
 
-class _LaterAttributes(Mapping[str, Any]):
+class _LaterAttributes(dict[str, Any]):
     """The attributes of a resource that does not exist yet: whatever is asked for is known later."""
-
-    def __getitem__(self, attribute: str) -> str:
-        return KNOWN_AFTER_APPLY
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(())
-
-    def __len__(self) -> int:
-        return 0
 
     def __contains__(self, attribute: object) -> bool:
         return True
+
+    def __missing__(self, attribute: str) -> str:
+        return KNOWN_AFTER_APPLY
 
 
 class Comparison:
     """A stack beside what it is asked to be.
 
     Attributes:
-        changes: What would happen to its resources.
+        changes: What would happen to its resources, as `ResourceChange` of the API has it.
 
     Raises:
         TemplateError: A value cannot be computed, an import that is not exported for instance.
@@ -77,7 +70,7 @@ class Comparison:
             return False
         return evaluated_outputs(self._revision, self._scope) == stack.outputs
 
-    def _compare(self) -> list[ResourceChange]:
+    def _compare(self) -> list[dict[str, Any]]:
         wanted = self._scope.dependencies
         definitions = self._revision.template.resources
         changes = []
@@ -88,17 +81,15 @@ class Comparison:
         removed = [each for logical_id, each in self._stack.resources.items() if logical_id not in wanted]
         for resource in removed:
             policy = _POLICIES.get(resource.deletion_policy, "Delete")
-            changes.append(
-                ResourceChange("Remove", resource.logical_id, resource.physical_id, resource.type, policy_action=policy)
-            )
-        return sorted(changes, key=lambda change: change.logical_id)
+            changes.append(_described("Remove", resource, PolicyAction=policy))
+        return sorted(changes, key=itemgetter("LogicalResourceId"))
 
-    def _change(self, definition: ResourceDefinition, before: StackResource | None) -> ResourceChange | None:
+    def _change(self, definition: ResourceDefinition, before: StackResource | None) -> dict[str, Any] | None:
         logical_id, resource_type = definition.logical_id, definition.type
         later = Physical(KNOWN_AFTER_APPLY, _LaterAttributes())
         if before is None or before.physical is None:
             self._becoming[logical_id] = later
-            return ResourceChange("Add", logical_id, "", resource_type)
+            return _described("Add", definition)
         properties = self._properties(definition)
         different = {
             name
@@ -114,10 +105,10 @@ class Comparison:
         )
         unknown = {name for name in different if KNOWN_AFTER_APPLY in str(properties.get(name))}
         details = [
-            Detail(
-                attribute="Tags" if name == "Tags" else "Properties",
-                name="" if name == "Tags" else name,
-                recreation="Never" if name not in recreating else "Conditionally" if name in unknown else "Always",
+            _detail(
+                "Tags" if name == "Tags" else "Properties",
+                None if name == "Tags" else name,
+                "Never" if name not in recreating else "Conditionally" if name in unknown else "Always",
                 dynamic=name in unknown,
             )
             for name in sorted(different)
@@ -128,7 +119,7 @@ class Comparison:
             ("UpdateReplacePolicy", before.replacement_policy, definition.update_replace_policy),
         ):
             if old != new:
-                details.append(Detail(attribute, "", "Never", dynamic=False))
+                details.append(_detail(attribute, None, "Never", dynamic=False))
         replacement = "True" if recreating - unknown else "Conditional" if recreating else "False"
         if recreating:
             self._becoming[logical_id] = later
@@ -138,10 +129,8 @@ class Comparison:
             self._becoming[logical_id] = before.physical
         if not details:
             return None
-        policy = f"ReplaceAnd{_POLICIES.get(before.replacement_policy, 'Delete')}" if replacement == "True" else ""
-        return ResourceChange(
-            "Modify", logical_id, before.physical_id, resource_type, replacement, tuple(details), policy
-        )
+        policy = f"ReplaceAnd{_POLICIES.get(before.replacement_policy, 'Delete')}" if replacement == "True" else None
+        return _described("Modify", before, Replacement=replacement, Details=details, PolicyAction=policy)
 
     def _is_rewritten(self, definition: ResourceDefinition) -> bool:
         """Tell whether the properties have another text than in the template that the stack has."""
@@ -163,6 +152,26 @@ class Comparison:
                 return dict.fromkeys(members, KNOWN_AFTER_APPLY)
             raise
         return evaluated
+
+
+def _described(action: str, resource: ResourceDefinition | StackResource, **facts: Any) -> dict[str, Any]:
+    return {
+        "Action": action,
+        "LogicalResourceId": resource.logical_id,
+        "PhysicalResourceId": resource.physical_id or None if isinstance(resource, StackResource) else None,
+        "ResourceType": resource.type,
+        "Scope": sorted({detail["Target"]["Attribute"] for detail in facts.get("Details", [])}),
+        **facts,
+    }
+
+
+def _detail(attribute: str, name: str | None, recreation: str, *, dynamic: bool) -> dict[str, Any]:
+    """Describe what differs; `dynamic`: the new value is known only once other resources have changed."""
+    return {
+        "Target": {"Attribute": attribute, "Name": name, "RequiresRecreation": recreation},
+        "Evaluation": "Dynamic" if dynamic else "Static",
+        "ChangeSource": "ResourceReference" if dynamic else "DirectModification",
+    }
 
 
 def _reads_an_output(value: Any) -> bool:

@@ -9,7 +9,6 @@ from typing import Any, Final
 import boto3
 
 from emulator.calls import OWN_KEY
-from toolchain.values import UnsupportedError
 
 SERVICE: Final = "ServiceName"
 """Where the metadata of a client's answers say what error messages call its service."""
@@ -42,15 +41,8 @@ class Clients:
             return self._made[service, region, url]
 
     def partition(self, region: str) -> str:
-        """Return the partition that a region belongs to.
-
-        Raises:
-            UnsupportedError: boto3 does not know the region.
-        """
-        for partition in self._session.get_available_partitions():
-            if region in self._session.get_available_regions("ec2", partition):
-                return str(partition)
-        raise UnsupportedError(f"region {region}")
+        """Return the partition that a region belongs to."""
+        return str(self._session.get_partition_for_region(region))
 
 
 def _name_service(model: Any, parsed: dict[str, Any], **_: object) -> None:

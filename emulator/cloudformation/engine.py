@@ -13,34 +13,22 @@ from typing import Final
 from uuid import uuid4
 
 from botocore.exceptions import ClientError
+from moto.core.exceptions import ServiceException
 
 from emulator.clones import join
 from emulator.cloudformation.changes import Comparison
 from emulator.cloudformation.clients import Clients
 from emulator.cloudformation.clock import Clock
-from emulator.cloudformation.errors import (
-    AlreadyExistsError,
-    ChangeSetNotFoundError,
-    InsufficientCapabilitiesError,
-    InvalidChangeSetStatusError,
-    ValidationError,
-)
 from emulator.cloudformation.operations import AbandonedError, CloudFormationState, Operation, listed
 from emulator.cloudformation.parameters import resolve_parameters
-from emulator.cloudformation.scope import StackScope, ssm_parameter
+from emulator.cloudformation.scope import StackScope
 from emulator.cloudformation.stacks import INITIATED, ChangeSet, Origin, Request, Revision, Stack, Store
 from emulator.cloudformation.template import Template
 from emulator.resources.model import Model, Physical
 from toolchain.values import TemplateError, UnsupportedError
 
 _STACK_NAME: Final = re.compile(r"[a-zA-Z][-a-zA-Z0-9]{0,127}")
-_UPDATABLE: Final = {
-    "CREATE_COMPLETE",
-    "CREATE_FAILED",
-    "UPDATE_COMPLETE",
-    "UPDATE_FAILED",
-    "UPDATE_ROLLBACK_COMPLETE",
-}
+_UPDATABLE: Final = {"CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE"}
 """https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html"""
 
 _UNDELETABLE: Final = re.compile("UPDATE_.*IN_PROGRESS")
@@ -51,6 +39,16 @@ _PCLUSTER_TAG: Final = "parallelcluster:cluster-name"
 _NO_CHANGES: Final = (
     "The submitted information didn't contain changes. Submit different information to create a change set."
 )
+
+
+class RequestError(ServiceException):
+    """A request is refused; codes are on the pages of the API's actions."""
+
+
+class ValidationError(RequestError):
+    """The request is wrong, or the stack's state forbids it."""
+
+    code = "ValidationError"
 
 
 class Engine:
@@ -125,13 +123,13 @@ class Engine:
                 nothing = Comparison(stack, revision, self._backend).is_empty
             except (TemplateError, UnsupportedError) as error:
                 raise ValidationError(str(error)) from None
-            if nothing and stack.status not in ("CREATE_FAILED", "UPDATE_FAILED"):
+            if nothing:
                 raise ValidationError("No updates are to be performed.")
-            self._enter_update(stack, revision, request)
+            self._enter_update(stack, revision, request.token)
         self._start(stack, Operation.update)
         return stack
 
-    def delete_stack(self, region: str, name: str, retained: Collection[str], token: str | None) -> None:
+    def delete_stack(self, region: str, name: str, token: str | None) -> None:
         """Start to delete a stack; one that is not there is no error. A creation that is in progress is cancelled."""
         with self._lock:
             stack = self.store.find(region, name)
@@ -141,16 +139,11 @@ class Engine:
                 raise ValidationError(f"Stack [{stack.name}] cannot be deleted while TerminationProtection is enabled")
             if _UNDELETABLE.fullmatch(stack.status):
                 raise ValidationError(f"Stack [{stack.name}] cannot be deleted while in status {stack.status}")
-            if retained and stack.status != "DELETE_FAILED":
-                raise ValidationError(
-                    f"Invalid operation on stack [{stack.id}]. When you delete a stack, specify which resources to "
-                    "retain only when the stack is in the DELETE_FAILED state."
-                )
             stack.token = token
             if not self.may_delete(stack):
                 return
             stack.enter("DELETE_IN_PROGRESS", "User Initiated")
-        self._start(stack, lambda operation: operation.delete(retained))
+        self._start(stack, Operation.delete)
 
     def may_delete(self, stack: Stack) -> bool:
         """Tell whether no other stack uses an export of this one; if one does, an event says so.
@@ -172,36 +165,14 @@ class Engine:
             if stack.status != "UPDATE_ROLLBACK_FAILED":
                 message = f"Stack:{stack.id} is in {stack.status} state and can not continue rolling back update."
                 raise ValidationError(message)
-            unknown = [each for each in skipped if each not in stack.resources]
-            if unknown:
-                raise ValidationError(f"The following resources do not exist in the stack: {unknown}")
             stack.token = token
             stack.enter("UPDATE_ROLLBACK_IN_PROGRESS", "User Initiated")
         self._start(stack, lambda operation: operation.roll_back_update(skipped))
-
-    def roll_back_stack(self, region: str, name: str, token: str | None) -> Stack:
-        """Start to roll back a creation or an update that failed and was left as it is."""
-        with self._lock:
-            stack = self.stack(region, name, "Stack [{}] does not exist")
-            if stack.status not in ("CREATE_FAILED", "UPDATE_FAILED"):
-                raise ValidationError(f"Stack:{stack.id} is in {stack.status} state and can not be rolled back.")
-            stack.token = token
-            if stack.status == "CREATE_FAILED":
-                stack.enter("ROLLBACK_IN_PROGRESS", "User Initiated")
-                work: Callable[[Operation], None] = Operation.roll_back_creation
-            else:
-                stack.enter("UPDATE_ROLLBACK_IN_PROGRESS", "User Initiated")
-                work = Operation.roll_back_update
-        self._start(stack, work)
-        return stack
 
     def protect(self, region: str, name: str, *, enabled: bool) -> Stack:
         """Set the termination protection of a root stack, and of the stacks that are nested in it."""
         with self._lock:
             root = self.stack(region, name)
-            if root.root_id is not None:
-                message = f"Termination protection of nested stack [{root.name}] can only be changed on the root stack."
-                raise ValidationError(message)
             for stack in self.store.live(region):
                 if root.id in (stack.id, stack.root_id):
                     stack.termination_protection = enabled
@@ -220,7 +191,6 @@ class Engine:
             request = replace(
                 request,
                 capabilities=parent.revision.capabilities,
-                on_failure="DO_NOTHING",
                 termination_protection=parent.termination_protection,
             )
             stack = self._new_stack(parent.region, name, request, parent)
@@ -235,7 +205,7 @@ class Engine:
         with self._lock:
             stack = self._by_id(stack_id)
             request = replace(request, capabilities=stack.revision.capabilities)
-            self._enter_update(stack, self._updated_revision(stack, request), request)
+            self._enter_update(stack, self._updated_revision(stack, request), token=None)
         Operation(stack, self._backend).update()
         return stack
 
@@ -244,7 +214,7 @@ class Engine:
         stack = self._by_id(stack_id)
         if stack.status != "DELETE_COMPLETE" and self.may_delete(stack):
             stack.enter("DELETE_IN_PROGRESS", "User Initiated")
-            Operation(stack, self._backend).delete(())
+            Operation(stack, self._backend).delete()
         return stack
 
     # Change sets
@@ -266,7 +236,7 @@ class Engine:
                 stack = self.stack(region, stack_name, "Stack [{}] does not exist")
                 revision = self._updated_revision(stack, request)
             if any(each.name == name for each in stack.change_sets.values()):
-                raise AlreadyExistsError(f"ChangeSet {name} already exists for stack {stack.name}")
+                raise RequestError("AlreadyExistsException", f"ChangeSet {name} already exists for stack {stack.name}")
             if not stack.status:
                 stack.enter("REVIEW_IN_PROGRESS", "User Initiated")
             change_set = ChangeSet(
@@ -276,7 +246,6 @@ class Engine:
                 type=change_set_type,
                 description=description,
                 revision=revision,
-                request=request,
             )
             try:
                 comparison = Comparison(stack, revision, self._backend)
@@ -294,35 +263,28 @@ class Engine:
 
         Raises:
             ValidationError: There is no such stack.
-            ChangeSetNotFoundError: There is no such change set.
+            RequestError: There is no such change set.
         """
         if name.startswith("arn:"):
             stacks = self.store.all(region)
-        elif stack_name:
-            stacks = [self.stack(region, stack_name, "Stack [{}] does not exist")]
         else:
-            raise ValidationError("StackName must be specified if ChangeSetName is not specified as an ARN.")
+            stacks = [self.stack(region, stack_name or "", "Stack [{}] does not exist")]
         for stack in stacks:
             for change_set in stack.change_sets.values():
                 if name in (change_set.id, change_set.name):
                     return stack, change_set
-        raise ChangeSetNotFoundError(f"ChangeSet [{name}] does not exist")
+        raise RequestError("ChangeSetNotFoundException", f"ChangeSet [{name}] does not exist")
 
     def delete_change_set(self, region: str, name: str, stack_name: str | None) -> None:
         """Delete a change set; one that is not there is no error."""
         with self._lock:
             try:
                 stack, change_set = self.change_set(region, name, stack_name)
-            except ChangeSetNotFoundError:
+            except RequestError:
                 return
-            if change_set.execution_status == "EXECUTE_IN_PROGRESS":
-                message = f"ChangeSet [{change_set.id}] cannot be deleted in status [{change_set.execution_status}]"
-                raise InvalidChangeSetStatusError(message)
             del stack.change_sets[change_set.id]
 
-    def execute_change_set(
-        self, region: str, name: str, stack_name: str | None, token: str | None, *, keep_failed: bool
-    ) -> None:
+    def execute_change_set(self, region: str, name: str, stack_name: str | None, token: str | None) -> None:
         """Start to do what a change set says."""
         with self._lock:
             stack, change_set = self.change_set(region, name, stack_name)
@@ -330,19 +292,18 @@ class Engine:
                 kind, status = "execution status", change_set.execution_status
                 if change_set.failure:
                     kind, status = "status", change_set.status
-                raise InvalidChangeSetStatusError(
-                    f"ChangeSet [{change_set.id}] cannot be executed in its current {kind} of [{status}]"
+                raise RequestError(
+                    "InvalidChangeSetStatusException",
+                    f"ChangeSet [{change_set.id}] cannot be executed in its current {kind} of [{status}]",
                 )
-            request = replace(change_set.request, token=token, keep_failed=keep_failed)
             if change_set.type == "CREATE":
                 stack.token = token
                 stack.revision = change_set.revision
-                stack.on_failure = "DO_NOTHING" if keep_failed else request.on_failure
                 stack.enter("CREATE_IN_PROGRESS", "User Initiated")
                 work = Operation.create
             else:
                 self._check_updatable(stack)
-                self._enter_update(stack, change_set.revision, request)
+                self._enter_update(stack, change_set.revision, token)
                 work = Operation.update
             # The others compare with a state that is about to be gone.
             stack.change_sets = {change_set.id: change_set}
@@ -358,17 +319,6 @@ class Engine:
 
     # Templates
 
-    def template(self, text: str) -> Template:
-        """Read and check a template.
-
-        Raises:
-            ValidationError: It is wrong, or needs what is unknown here.
-        """
-        try:
-            return Template.parse(text)
-        except (TemplateError, UnsupportedError) as error:
-            raise ValidationError(str(error)) from None
-
     def stored_text(self, url: str, region: str) -> str:
         """Return the text of a template in S3, given any of the addresses that S3 has.
 
@@ -382,10 +332,7 @@ class Engine:
         try:
             body: bytes = self._clients("s3", region).get_object(Bucket=bucket, Key=key)["Body"].read()
         except ClientError as error:
-            raise ValidationError(
-                f"S3 error: {error.response['Error'].get('Message', '')}\nFor more information check "
-                "http://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html"
-            ) from None
+            raise ValidationError(f"S3 error: {error.response['Error'].get('Message', '')}") from None
         return body.decode()
 
     # Parts
@@ -404,21 +351,14 @@ class Engine:
                 "Member must satisfy regular expression pattern: [a-zA-Z][-a-zA-Z0-9]*"
             )
         if self.store.find(region, name):
-            raise AlreadyExistsError(f"Stack [{name}] already exists")
-        try:
-            partition = self._clients.partition(region)
-        except UnsupportedError as error:
-            raise ValidationError(str(error)) from None
+            raise RequestError("AlreadyExistsException", f"Stack [{name}] already exists")
+        partition = self._clients.partition(region)
         stack = Stack(
             id=f"arn:{partition}:cloudformation:{region}:{self._account}:stack/{name}/{uuid4()}",
             name=name,
             region=region,
             account=self._account,
             partition=partition,
-            notification_arns=request.notification_arns or (),
-            role_arn=request.role_arn,
-            on_failure=request.on_failure,
-            delete_new=request.delete_new,
             termination_protection=request.termination_protection,
             token=request.token,
             parent_id=parent.id if parent else None,
@@ -448,28 +388,28 @@ class Engine:
         if stack.status not in _UPDATABLE:
             raise ValidationError(f"Stack:{stack.id} is in {stack.status} state and can not be updated.")
 
+    def _template(self, text: str) -> Template:
+        """Read and check a template.
+
+        Raises:
+            ValidationError: It is wrong, or needs what is unknown here.
+        """
+        try:
+            return Template.parse(text)
+        except (TemplateError, UnsupportedError) as error:
+            raise ValidationError(str(error)) from None
+
     def _revision(self, stack: Stack, request: Request, current: Revision | None) -> Revision:
         """Return what a request makes of a stack, checked as far as it can be without AWS's answers."""
-        if request.template is not None:
-            template = self.template(request.template)
-        elif current is not None:
-            template = current.template
-        else:
-            raise ValidationError("UsePreviousTemplate can only be specified for a stack that has a template.")
-        values = dict(request.parameters)
-        for key in request.kept_parameters:
-            if current is None or key not in current.parameters:
-                raise ValidationError(
-                    f"Invalid input for parameter key {key}. Cannot specify usePreviousValue as true for a parameter "
-                    "key not in the previous template"
-                )
-            values[key] = current.parameters[key].value
+        template = self._template(request.template)
+        kept = {key: current.parameters[key].value for key in request.kept_parameters} if current else {}
+        values = {**request.parameters, **kept}
         missing = sorted(template.capabilities() - _acknowledged(request.capabilities))
         if missing:
-            raise InsufficientCapabilitiesError(f"Requires capabilities : [{', '.join(missing)}]")
+            raise RequestError("InsufficientCapabilitiesException", f"Requires capabilities : [{', '.join(missing)}]")
         ssm = self._clients("ssm", stack.region)
         try:
-            parameters = resolve_parameters(template.parameters, values, lambda name: ssm_parameter(ssm, name))
+            parameters = resolve_parameters(template.parameters, values, ssm)
             tags = (current.tags if current else {}) if request.tags is None else request.tags
             revision = Revision(template, parameters, tags, request.capabilities)
             scope = StackScope(stack, revision, self.store, self._clients, lambda _: None)
@@ -479,19 +419,13 @@ class Engine:
             raise ValidationError(str(error)) from None
         return revision
 
-    def _enter_update(self, stack: Stack, revision: Revision, request: Request) -> None:
-        # After a failed update that was left as it is, the way back still leads to where it came from.
-        stack.origin = stack.origin or Origin(stack.revision, dict(stack.resources))
+    def _enter_update(self, stack: Stack, revision: Revision, token: str | None) -> None:
+        stack.origin = Origin(stack.revision, dict(stack.resources))
         stack.revision = revision
         for change_set in stack.change_sets.values():
             if change_set.execution_status == "AVAILABLE":
                 change_set.execution_status = "OBSOLETE"
-        stack.keep_failed = request.keep_failed
-        stack.delete_new = request.delete_new
-        stack.token = request.token
-        if request.notification_arns is not None:
-            stack.notification_arns = request.notification_arns
-        stack.role_arn = request.role_arn or stack.role_arn
+        stack.token = token
         stack.updated = datetime.now(UTC)
         stack.enter("UPDATE_IN_PROGRESS", "User Initiated")
 

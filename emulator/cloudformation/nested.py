@@ -5,12 +5,9 @@ https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resou
 
 from __future__ import annotations
 
-from emulator.cloudformation.engine import Engine
-from emulator.cloudformation.errors import InsufficientCapabilitiesError, ValidationError
+from emulator.cloudformation.engine import Engine, RequestError
 from emulator.cloudformation.stacks import Request, Stack
 from emulator.resources.model import Context, Model, Physical, Properties, ResourceError
-
-_FAILURES = (InsufficientCapabilitiesError, ValidationError)
 
 
 class NestedStack(Model):
@@ -25,7 +22,7 @@ class NestedStack(Model):
             stack = self._engine.create_nested(
                 context.stack_id, context.logical_id, context.name, self._request(context, properties)
             )
-        except _FAILURES as error:
+        except RequestError as error:
             raise ResourceError(error.message) from None
         if stack.status != "CREATE_COMPLETE":
             message = f"Embedded stack {stack.id} was not successfully created: {stack.reason}"
@@ -37,7 +34,7 @@ class NestedStack(Model):
         changed.clear()
         try:
             stack = self._engine.update_nested(physical.ref, self._request(context, properties))
-        except _FAILURES as error:
+        except RequestError as error:
             raise ResourceError(error.message) from None
         if stack.status != "UPDATE_COMPLETE":
             reason = next(
@@ -60,7 +57,6 @@ class NestedStack(Model):
             template=self._engine.stored_text(properties.pop("TemplateURL"), context.region),
             parameters=properties.pop("Parameters", {}),
             tags={tag["Key"]: tag["Value"] for tag in properties.pop("Tags", [])},
-            notification_arns=tuple(properties.pop("NotificationARNs", ())),
         )
 
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 from threading import Event
 from typing import Any, Final
 from uuid import uuid4
@@ -42,7 +41,6 @@ from toolchain.durations import seconds
 from toolchain.values import NO_VALUE, TemplateError, UnsupportedError
 
 _NAME_LIMIT: Final = 64
-_EXPORT_NAME: Final = re.compile("[A-Za-z0-9:-]+")
 _HANDLER_CODES: Final = (
     ("NotFound|NoSuch", "NotFound"),
     ("AlreadyExist|Duplicate", "AlreadyExists"),
@@ -103,20 +101,10 @@ class Operation:
             if not reason:
                 stack.enter("CREATE_COMPLETE")
                 return
-            if stack.on_failure == "DO_NOTHING":
+            if stack.parent_id:  # what failed is left for the parent to delete
                 stack.enter("CREATE_FAILED", reason)
                 return
-            if stack.on_failure == "DELETE":
-                stack.enter("CREATE_FAILED", f"{reason}Delete requested by user.")
-                stack.enter("DELETE_IN_PROGRESS")
-                work: Callable[[], None] = partial(self.delete, ())
-            else:
-                stack.enter("ROLLBACK_IN_PROGRESS", f"{reason}Rollback requested by user.")
-                work = self.roll_back_creation
-        work()
-
-    def roll_back_creation(self) -> None:
-        """Delete what a failed creation has made; the stack is in ROLLBACK_IN_PROGRESS."""
+            stack.enter("ROLLBACK_IN_PROGRESS", f"{reason}Rollback requested by user.")
         failed = self._delete(self.stack.resources.values(), self._is_doomed, created_now=True)
         with self.stack.lock:
             if self.stack.status == "ROLLBACK_IN_PROGRESS":
@@ -126,9 +114,6 @@ class Operation:
         """Make the stack what it is asked to be; it is in UPDATE_IN_PROGRESS, and its origin is set."""
         stack = self.stack
         reason = self._apply() or self._set_outputs()
-        if reason and stack.keep_failed:
-            stack.enter("UPDATE_FAILED", reason)
-            return
         if reason:
             stack.enter("UPDATE_ROLLBACK_IN_PROGRESS", reason)
             Operation(stack, self.backend).roll_back_update()
@@ -167,20 +152,9 @@ class Operation:
         self._clean_up([], created_now=True)
         stack.enter("UPDATE_ROLLBACK_COMPLETE")
 
-    def delete(self, retained: Iterable[str]) -> None:
-        """Delete the stack; it is in DELETE_IN_PROGRESS.
-
-        Args:
-            retained: Logical ids of resources that stay behind.
-        """
+    def delete(self) -> None:
+        """Delete the stack; it is in DELETE_IN_PROGRESS."""
         stack = self.stack
-        stack.resources.update(
-            {
-                each: replace(stack.resources[each], deletion_policy="Retain")
-                for each in retained
-                if each in stack.resources
-            }
-        )
         failed = self._delete(stack.resources.values())
         status, reason = _outcome("DELETE", failed)
         if not failed:
@@ -500,7 +474,7 @@ class _Delete:
         self._operation = operation
         self._resource = resource
         policy = resource.deletion_policy
-        if created_now and (policy == "RetainExceptOnCreate" or operation.stack.delete_new):
+        if created_now and policy == "RetainExceptOnCreate":
             policy = "Delete"
         self._retained = policy != "Delete"
 
@@ -555,12 +529,7 @@ def evaluated_outputs(revision: Revision, scope: StackScope) -> dict[str, Output
             message = "Template format error: The Value field of every Outputs member must evaluate to a String."
             raise TemplateError(message)
         text = str(value).lower() if isinstance(value, bool) else str(value)
-        export = scope.evaluate(definition["Export"].get("Name")) if "Export" in definition else ""
-        if "Export" in definition and not (isinstance(export, str) and _EXPORT_NAME.fullmatch(export)):
-            raise TemplateError(
-                "Template format error: The Name field of every Export member must be specified and consist only of "
-                "alphanumeric characters, colons, or hyphens."
-            )
+        export = scope.evaluate(definition["Export"]["Name"]) if "Export" in definition else ""
         outputs[key] = Output(key, text, definition.get("Description", ""), export)
     return outputs
 

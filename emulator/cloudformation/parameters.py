@@ -6,7 +6,7 @@ https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/parameters-sectio
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from toolchain.values import TemplateError, UnsupportedError
 _LIST_TYPE = "CommaDelimitedList"
 _STORED_TYPE = "AWS::SSM::Parameter::Value<String>"
 _TYPES = {"String", _LIST_TYPE, _STORED_TYPE}
-_MEMBERS = {"AllowedPattern", "AllowedValues", "ConstraintDescription", "Default", "Description", "NoEcho", "Type"}
+_MEMBERS = {"AllowedPattern", "AllowedValues", "ConstraintDescription", "Default", "Description", "Type"}
 """Types and members that templates of this project, the CDK and ParallelCluster have; CloudFormation has more."""
 
 
@@ -41,8 +41,6 @@ class ParameterDefinition:
     key: str
     type: str
     default: str | None
-    description: str | None
-    no_echo: bool
     allowed_values: tuple[str, ...] | None
     allowed_pattern: str | None
     constraint_description: str | None
@@ -52,7 +50,7 @@ class ParameterDefinition:
         """Return whether the value is looked up in the parameter store."""
         return self.type == _STORED_TYPE
 
-    def resolve(self, value: str, ssm: Callable[[str], str]) -> Any:
+    def resolve(self, value: str, ssm: Any) -> Any:
         """Return what Ref gives for a value.
 
         Raises:
@@ -72,8 +70,8 @@ class ParameterDefinition:
         if not self.is_stored:
             return value
         try:
-            return ssm(value)
-        except KeyError:
+            return ssm.get_parameter(Name=value)["Parameter"]["Value"]
+        except ssm.exceptions.ParameterNotFound:
             message = f"Unable to fetch parameters [{value}] from parameter store for this account."
             raise TemplateError(message) from None
 
@@ -91,8 +89,6 @@ def parse_parameter(key: str, member: Mapping[str, Any]) -> ParameterDefinition:
         key=key,
         type=member["Type"],
         default=member.get("Default"),
-        description=member.get("Description"),
-        no_echo=str(member.get("NoEcho", False)).lower() == "true",
         allowed_values=tuple(member["AllowedValues"]) if "AllowedValues" in member else None,
         allowed_pattern=member.get("AllowedPattern"),
         constraint_description=member.get("ConstraintDescription"),
@@ -100,14 +96,14 @@ def parse_parameter(key: str, member: Mapping[str, Any]) -> ParameterDefinition:
 
 
 def resolve_parameters(
-    definitions: Mapping[str, ParameterDefinition], given: Mapping[str, str], ssm: Callable[[str], str]
+    definitions: Mapping[str, ParameterDefinition], given: Mapping[str, str], ssm: Any
 ) -> dict[str, Parameter]:
     """Return all parameters of a template with their values.
 
     Args:
         definitions: As the template has them.
         given: Values from the request.
-        ssm: Gives the value of a parameter in the store, by name; KeyError if there is none.
+        ssm: Client of Systems Manager.
 
     Raises:
         TemplateError: A parameter has no value, an unknown name, or a value that it does not allow.

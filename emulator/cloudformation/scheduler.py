@@ -11,6 +11,7 @@ from __future__ import annotations
 import heapq
 import math
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -96,102 +97,81 @@ def run(
             raise error
 
 
-class _Schedule(Protocol):
-    """The steps that have started and are not done."""
+class _Schedule(ABC):
+    """The steps that have started and are not done, by the time when they are; what takes forever comes last."""
 
-    @property
-    def is_under_way(self) -> bool: ...
-
-    def start(self, name: str, duration: float) -> None: ...
-
-    def cancelled(self) -> list[str]:
-        """Return the steps whose work has not started, the next first; they will not be carried out."""
-
-    def next(self) -> tuple[str, Exception | None] | None:
-        """Return a step whose work was carried out, and what went wrong; None after a while without one."""
-
-
-class _Due:
-    """Steps by the time when they are done; what takes forever comes last."""
-
-    def __init__(self) -> None:
+    def __init__(self, steps: Mapping[str, Step]) -> None:
+        self._steps = steps
         self._heap: list[tuple[float, int, str]] = []
         self._started = 0
 
-    def __len__(self) -> int:
-        return len(self._heap)
+    @property
+    def is_under_way(self) -> bool:
+        return bool(self._heap)
 
-    def add(self, name: str, finish: float) -> None:
-        heapq.heappush(self._heap, (finish, self._started, name))
+    def start(self, name: str, duration: float) -> None:
+        heapq.heappush(self._heap, (self._finish(duration), self._started, name))
         self._started += 1
 
-    @property
-    def first(self) -> float:
-        return self._heap[0][0] if self._heap else math.inf
-
-    def pop(self) -> str:
-        return heapq.heappop(self._heap)[2]
-
-    def clear(self) -> list[str]:
+    def cancelled(self) -> list[str]:
+        """Return the steps whose work has not started, the next first; they will not be carried out."""
         names = [name for _, _, name in sorted(self._heap)]
         self._heap.clear()
         return names
 
+    @abstractmethod
+    def next(self) -> tuple[str, Exception | None] | None:
+        """Return a step whose work was carried out, and what went wrong; None after a while without one."""
 
-class _VirtualTime:
+    @abstractmethod
+    def _finish(self, duration: float) -> float:
+        """Return when a step is done that starts now."""
+
+
+class _VirtualTime(_Schedule):
     """One step after the other, and no time passes."""
 
-    def __init__(self, steps: Mapping[str, Step]) -> None:
-        self._steps = steps
-        self._due = _Due()
-        self._now = 0.0
-
-    @property
-    def is_under_way(self) -> bool:
-        return len(self._due) > 0
-
-    def start(self, name: str, duration: float) -> None:
-        self._due.add(name, self._now + duration)
-
-    def cancelled(self) -> list[str]:
-        return self._due.clear()
+    _now = 0.0
 
     def next(self) -> tuple[str, Exception | None]:
-        if self._due.first < math.inf:
-            self._now = self._due.first
-        name = self._due.pop()
+        finish, _, name = heapq.heappop(self._heap)
+        if finish < math.inf:
+            self._now = finish
         return name, _outcome(self._steps[name])
 
+    def _finish(self, duration: float) -> float:
+        return self._now + duration
 
-class _RealTime:
+
+class _RealTime(_Schedule):
     """Each step's work in a thread, when its time has come; what waits for something outside starts to at once."""
 
     def __init__(self, steps: Mapping[str, Step]) -> None:
-        self._steps = steps
-        self._due = _Due()
+        super().__init__(steps)
         self._at_work = 0
         self._outcomes: SimpleQueue[tuple[str, Exception | None]] = SimpleQueue()
 
     @property
     def is_under_way(self) -> bool:
-        return len(self._due) + self._at_work > 0
-
-    def start(self, name: str, duration: float) -> None:
-        self._due.add(name, time.monotonic() + (duration if duration < math.inf else 0))
-
-    def cancelled(self) -> list[str]:
-        return self._due.clear()
+        return bool(self._heap) or self._at_work > 0
 
     def next(self) -> tuple[str, Exception | None] | None:
-        while self._due.first <= time.monotonic():
+        while self._first <= time.monotonic():
             self._at_work += 1
-            Thread(target=self._work, args=(self._due.pop(),), daemon=True).start()
+            Thread(target=self._work, args=(heapq.heappop(self._heap)[2],), daemon=True).start()
         try:
-            outcome = self._outcomes.get(timeout=min(_INTERVAL, max(self._due.first - time.monotonic(), 0)))
+            outcome = self._outcomes.get(timeout=min(_INTERVAL, max(self._first - time.monotonic(), 0)))
         except Empty:
             return None
         self._at_work -= 1
         return outcome
+
+    def _finish(self, duration: float) -> float:
+        return time.monotonic() + (duration if duration < math.inf else 0)
+
+    @property
+    def _first(self) -> float:
+        return self._heap[0][0] if self._heap else math.inf
 
     def _work(self, name: str) -> None:
         self._outcomes.put((name, _outcome(self._steps[name])))

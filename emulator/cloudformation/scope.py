@@ -6,18 +6,16 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Final
 
-from botocore.exceptions import ClientError
-
 from emulator.cloudformation.clients import Clients
 from emulator.cloudformation.stacks import Revision, Stack, Store
 from emulator.resources.model import Physical
 from toolchain import schemas
-from toolchain.values import NO_VALUE, Evaluator, TemplateError, UnsupportedError
+from toolchain.values import NO_VALUE, Evaluator, Scope, TemplateError, UnsupportedError
 
 _URL_SUFFIXES: Final = {"aws-cn": "amazonaws.com.cn"}
 
 
-class StackScope:
+class StackScope(Scope):
     """The scope of one stack's template at one moment.
 
     Attributes:
@@ -105,21 +103,6 @@ class StackScope:
         self.imports.add(name)
         return exports[name].value
 
-    def zones(self, region: str) -> list[str]:
-        """Return the names of a region's zones."""
-        found = self._clients("ec2", region or self._stack.region).describe_availability_zones()
-        return sorted(zone["ZoneName"] for zone in found["AvailabilityZones"])
-
-    def secret(self, reference: str) -> str:
-        """Return what a dynamic reference gives; only parameters of Systems Manager are known."""
-        service, _, name = reference.partition(":")
-        if service != "ssm":
-            raise UnsupportedError(f"dynamic reference to {service}")
-        try:
-            return ssm_parameter(self._clients("ssm", self._stack.region), name)
-        except KeyError:
-            raise TemplateError(f"SSM parameter {name} not found") from None
-
     def condition(self, name: str) -> bool:
         """Return whether the condition holds."""
         return self.holds(self._revision.template.conditions[name])
@@ -129,19 +112,18 @@ class StackScope:
         return self._revision.template.find_in_map(name, top_level_key, second_level_key)
 
     def _physical(self, logical_id: str) -> Physical:
-        found = self._find(logical_id)
-        if found is None:
+        physical = self._find(logical_id)
+        if physical is None:
             raise TemplateError(
                 f"Unresolved resource dependencies [{logical_id}] in the Resources block of the template"
             )
-        return found
+        return physical
 
     def _pseudo_parameter(self, name: str) -> Any:
         stack = self._stack
         values = {
             "AWS::AccountId": stack.account,
             "AWS::NoValue": NO_VALUE,
-            "AWS::NotificationARNs": list(stack.notification_arns),
             "AWS::Partition": stack.partition,
             "AWS::Region": stack.region,
             "AWS::StackId": stack.id,
@@ -151,17 +133,3 @@ class StackScope:
         if name not in values:
             raise UnsupportedError(f"pseudo parameter {name}")
         return values[name]
-
-
-def ssm_parameter(ssm: Any, name: str) -> str:
-    """Return the value of a parameter of Systems Manager, given its name and perhaps `:version`.
-
-    Raises:
-        KeyError: There is none.
-    """
-    try:
-        return str(ssm.get_parameter(Name=name)["Parameter"]["Value"])
-    except ClientError as error:
-        if error.response["Error"]["Code"] in ("ParameterNotFound", "ParameterVersionNotFound"):
-            raise KeyError(name) from None
-        raise

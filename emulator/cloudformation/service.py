@@ -7,25 +7,20 @@ https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_Operations
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 import moto.cloudformation.urls
-from botocore.session import get_session
 from moto.core.common_types import TYPE_RESPONSE
 from moto.core.responses import ActionResult, BaseResponse, EmptyResult
 
-from emulator.cloudformation.drift import Detection, Difference, ResourceDrift, detect
-from emulator.cloudformation.engine import Engine
-from emulator.cloudformation.errors import InvalidActionError, ThrottlingError, ValidationError
-from emulator.cloudformation.parameters import Parameter, ParameterDefinition
-from emulator.cloudformation.stacks import ChangeSet, Request, ResourceChange, Stack, StackResource
-from emulator.cloudformation.template import Template
+from emulator.cloudformation.drift import detect
+from emulator.cloudformation.engine import Engine, RequestError, ValidationError
+from emulator.cloudformation.stacks import ChangeSet, Request, Revision, Stack, StackResource
 from emulator.faults import FAULTS_IN_FORCE
 
 _PAGE: Final = 100
 _BODY_LIMIT: Final = 51_200
-_STATUSES: Final = get_session().get_service_model("cloudformation").shape_for("StackStatus").enum
 _NO_STACK: Final = "Stack with id {} does not exist"
 
 _CHECKED_FOR_DRIFT: Final = (
@@ -38,14 +33,21 @@ _CHECKED_FOR_DRIFT: Final = (
 
 _UNSUPPORTED: Final = (
     "DeploymentMode",
+    "DisableRollback",
+    "NotificationARNs",
+    "OnFailure",
+    "OnStackFailure",
     "ResourceTypes",
     "ResourcesToImport",
+    "RetainExceptOnCreate",
+    "RetainResources",
     "RollbackConfiguration",
     "StackPolicyBody",
     "StackPolicyDuringUpdateBody",
     "StackPolicyDuringUpdateURL",
     "StackPolicyURL",
     "TimeoutInMinutes",
+    "UsePreviousTemplate",
 )
 """What a request may not ask for here. With ImportExistingResources nothing is taken over: a taken name is an error.
 
@@ -64,8 +66,8 @@ class CloudFormation(BaseResponse):
     """CloudFormation's actions. Each reads its request, asks the engine, and words the answer."""
 
     engine: ClassVar[Engine]
-    detections: ClassVar[dict[str, Detection]] = {}
-    """The looks at drift by id of the stack, and by their own."""
+    drifts: ClassVar[dict[str, list[dict[str, Any]]]] = {}
+    """What was last detected, by the detection's id."""
 
     def __init__(self) -> None:
         super().__init__(service_name="cloudformation")
@@ -73,11 +75,13 @@ class CloudFormation(BaseResponse):
 
     def call_action(self) -> TYPE_RESPONSE:
         if FAULTS_IN_FORCE.throttles(f"cloudformation:{self._get_action()}", self.headers.get("Authorization", "")):
-            return self.serialized(ActionResult(ThrottlingError("Rate exceeded")))
+            return self.serialized(ActionResult(RequestError("Throttling", "Rate exceeded")))
         try:
             return super().call_action()
         except NotImplementedError:  # moto's own, for an action that has no method here
-            refusal = InvalidActionError(f"The action {self._get_action()} is not supported by the emulator.")
+            refusal = RequestError(
+                "InvalidAction", f"The action {self._get_action()} is not supported by the emulator."
+            )
             return self.serialized(ActionResult(refusal))
 
     # Stacks
@@ -91,21 +95,14 @@ class CloudFormation(BaseResponse):
         return ActionResult({"StackId": stack.id})
 
     def delete_stack(self) -> ActionResult:
-        self._refuse_express()
-        name, retained = self._get_param("StackName"), self._get_param("RetainResources", [])
-        self.engine.delete_stack(self.region, name, retained, self._get_param("ClientRequestToken"))
+        self._refuse_unsupported()
+        self.engine.delete_stack(self.region, self._get_param("StackName"), self._get_param("ClientRequestToken"))
         return EmptyResult()
 
     def continue_update_rollback(self) -> ActionResult:
         name, skipped = self._get_param("StackName"), self._get_param("ResourcesToSkip", [])
         self.engine.continue_update_rollback(self.region, name, skipped, self._get_param("ClientRequestToken"))
         return EmptyResult()
-
-    def rollback_stack(self) -> ActionResult:
-        stack = self.engine.roll_back_stack(
-            self.region, self._get_param("StackName"), self._get_param("ClientRequestToken")
-        )
-        return ActionResult({"StackId": stack.id})
 
     def update_termination_protection(self) -> ActionResult:
         enabled = self._get_param("EnableTerminationProtection")
@@ -119,12 +116,6 @@ class CloudFormation(BaseResponse):
 
     def list_stacks(self) -> ActionResult:
         wanted = self._get_param("StackStatusFilter", [])
-        if unknown := [status for status in wanted if status not in _STATUSES]:
-            raise ValidationError(
-                f"1 validation error detected: Value '[{', '.join(unknown)}]' at 'stackStatusFilter' failed to satisfy "
-                "constraint: Member must satisfy constraint: [Member must satisfy enum value set: "
-                f"[{', '.join(_STATUSES)}]]"
-            )
         stacks = [stack for stack in self.engine.store.all(self.region) if not wanted or stack.status in wanted]
         return ActionResult({"StackSummaries": [_summarized_stack(stack) for stack in stacks]})
 
@@ -169,14 +160,13 @@ class CloudFormation(BaseResponse):
 
     def describe_stack_resources(self) -> ActionResult:
         logical_id = self._get_param("LogicalResourceId")
-        physical_id = self._get_param("PhysicalResourceId")
-        stack = self._stack_of(physical_id) if physical_id else self._stack()
-        found = [
+        stack = self._stack()
+        resources = [
             {**_described_resource(stack, resource), "Timestamp": resource.changed}
             for resource in stack.resources.values()
             if logical_id in (None, resource.logical_id)
         ]
-        return ActionResult({"StackResources": found})
+        return ActionResult({"StackResources": resources})
 
     def list_stack_resources(self) -> ActionResult:
         stack = self._stack()
@@ -201,76 +191,47 @@ class CloudFormation(BaseResponse):
         stack = self._stack("Stack [{}] does not exist")
         if stack.status not in _CHECKED_FOR_DRIFT:
             raise ValidationError(f"Drift detection cannot be performed on stack [{stack.id}] in {stack.status} state")
-        detection = detect(stack, lambda service: self.engine.clients(service, stack.region))
-        self.detections[stack.id] = self.detections[detection.id] = detection
-        return ActionResult({"StackDriftDetectionId": detection.id})
+        detection_id = _detection_id(stack)
+        self.drifts[detection_id] = detect(stack, lambda service: self.engine.clients(service, stack.region))
+        return ActionResult({"StackDriftDetectionId": detection_id})
 
     def describe_stack_drift_detection_status(self) -> ActionResult:
-        detection = self.detections.get(self._get_param("StackDriftDetectionId"))
-        if detection is None:
-            raise ValidationError("Drift detection operation was not found")
+        detection_id = self._get_param("StackDriftDetectionId")
+        drifted = [each for each in self.drifts[detection_id] if each["StackResourceDriftStatus"] != "IN_SYNC"]
         return ActionResult(
             {
-                "StackId": detection.stack.id,
-                "StackDriftDetectionId": detection.id,
-                "StackDriftStatus": "DRIFTED" if detection.drifted else "IN_SYNC",
+                "StackDriftDetectionId": detection_id,
+                "StackDriftStatus": "DRIFTED" if drifted else "IN_SYNC",
                 "DetectionStatus": "DETECTION_COMPLETE",
-                "DriftedStackResourceCount": detection.drifted,
-                "Timestamp": detection.time,
+                "DriftedStackResourceCount": len(drifted),
             }
         )
 
     def describe_stack_resource_drifts(self) -> ActionResult:
         stack = self._stack("Stack [{}] does not exist")
-        detection = self.detections.get(stack.id)
         wanted = self._get_param("StackResourceDriftStatusFilters", [])
-        drifts = [each for each in detection.drifts if not wanted or each.status in wanted] if detection else []
-        page, token = self._page([_described_drift(stack, each) for each in drifts])
+        drifts = self.drifts.get(_detection_id(stack), [])
+        page, token = self._page([each for each in drifts if not wanted or each["StackResourceDriftStatus"] in wanted])
         return ActionResult({"StackResourceDrifts": page, "NextToken": token})
 
     # Templates
 
     def get_template(self) -> ActionResult:
-        change_set_name = self._get_param("ChangeSetName")
-        if change_set_name:
-            _, change_set = self.engine.change_set(self.region, change_set_name, self._get_param("StackName"))
-            text = change_set.revision.template.text
-        else:
-            stack = self._stack()
-            # "No template or resources" until its change set is executed. The CDK deploys what differs from the answer.
-            # https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_CreateChangeSet.html
-            text = "" if stack.status == "REVIEW_IN_PROGRESS" else stack.revision.template.text
+        stack = self._stack()
+        # "No template or resources" until its change set is executed. The CDK deploys what differs from the answer.
+        # https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_CreateChangeSet.html
+        text = "" if stack.status == "REVIEW_IN_PROGRESS" else stack.revision.template.text
         return ActionResult({"TemplateBody": text, "StagesAvailable": ["Original", "Processed"]})
-
-    def get_template_summary(self) -> ActionResult:
-        text = self._template_text()
-        template = self._stack().revision.template if text is None else self.engine.template(text)
-        capabilities = sorted(template.capabilities())
-        types = sorted({definition.type for definition in template.resources.values()})
-        return ActionResult(
-            {
-                "Parameters": [_declared_parameter(each) for each in template.parameters.values()],
-                "Description": template.description,
-                "Capabilities": capabilities,
-                "CapabilitiesReason": _capabilities_reason(template, capabilities),
-                "ResourceTypes": types,
-                "Version": template.body.get("AWSTemplateFormatVersion"),
-                "Metadata": _json(template.metadata),
-            }
-        )
 
     # Change sets
 
     def create_change_set(self) -> ActionResult:
-        change_set_type = self._get_param("ChangeSetType") or "UPDATE"
-        if change_set_type == "IMPORT":
-            raise ValidationError("Change sets of type IMPORT are not supported by the emulator.")
         stack, change_set = self.engine.create_change_set(
             self.region,
             self._get_param("ChangeSetName"),
             self._get_param("StackName"),
             self._request(),
-            change_set_type=change_set_type,
+            change_set_type=self._get_param("ChangeSetType") or "UPDATE",
             description=self._get_param("Description") or "",
         )
         return ActionResult({"Id": change_set.id, "StackId": stack.id})
@@ -278,17 +239,15 @@ class CloudFormation(BaseResponse):
     def describe_change_set(self) -> ActionResult:
         stack, change_set = self._change_set()
         revision = change_set.revision
-        page, token = self._page([_described_change(change) for change in change_set.changes])
+        page, token = self._page([{"Type": "Resource", "ResourceChange": change} for change in change_set.changes])
         return ActionResult(
             {
                 **_summarized_change_set(stack, change_set),
-                "Parameters": _described_parameters(revision.template, revision.parameters.values()),
-                "NotificationARNs": list(change_set.request.notification_arns or ()),
+                "Parameters": _described_parameters(revision),
                 "Capabilities": list(revision.capabilities),
                 "Tags": _listed_tags(revision.tags),
                 "Changes": page,
                 "NextToken": token,
-                "OnStackFailure": change_set.request.on_failure,
             }
         )
 
@@ -298,12 +257,12 @@ class CloudFormation(BaseResponse):
         return ActionResult({"Summaries": summaries})
 
     def execute_change_set(self) -> ActionResult:
+        self._refuse_unsupported()
         self.engine.execute_change_set(
             self.region,
             self._get_param("ChangeSetName"),
             self._get_param("StackName"),
             self._get_param("ClientRequestToken"),
-            keep_failed=bool(self._get_param("DisableRollback")),
         )
         return EmptyResult()
 
@@ -322,19 +281,11 @@ class CloudFormation(BaseResponse):
     # Parts of requests
 
     def _request(self) -> Request:
-        for name in _UNSUPPORTED:
-            if self._get_param(name):
-                raise ValidationError(f"{name} is not supported by the emulator.")
-        self._refuse_express()
+        self._refuse_unsupported()
         parameters = self._get_param("Parameters", [])
         tags = self._get_param("Tags")
-        keep_failed = bool(self._get_param("DisableRollback") or self._get_param("DeploymentConfig.DisableRollback"))
-        on_failure = self._get_param("OnFailure") or self._get_param("OnStackFailure")
-        if keep_failed and self._get_param("OnFailure"):
-            raise ValidationError("Either DisableRollback or OnFailure can be specified, not both.")
-        arns = self._get_param("NotificationARNs")
         return Request(
-            template=None if self._get_param("UsePreviousTemplate") else self._required_template_text(),
+            template=self._template_text(),
             parameters={
                 each["ParameterKey"]: each.get("ParameterValue", "")
                 for each in parameters
@@ -343,26 +294,18 @@ class CloudFormation(BaseResponse):
             kept_parameters=frozenset(each["ParameterKey"] for each in parameters if each.get("UsePreviousValue")),
             tags=None if tags is None else {tag["Key"]: tag["Value"] for tag in tags},
             capabilities=tuple(self._get_param("Capabilities", [])),
-            notification_arns=None if arns is None else tuple(arns),
-            role_arn=self._get_param("RoleARN"),
-            on_failure=on_failure or ("DO_NOTHING" if keep_failed else "ROLLBACK"),
-            keep_failed=keep_failed,
-            delete_new=bool(self._get_param("RetainExceptOnCreate")),
             termination_protection=bool(self._get_param("EnableTerminationProtection")),
             token=self._get_param("ClientRequestToken"),
         )
 
-    def _refuse_express(self) -> None:
+    def _refuse_unsupported(self) -> None:
+        for name in _UNSUPPORTED:
+            if self._get_param(name):
+                raise ValidationError(f"{name} is not supported by the emulator.")
         if self._get_param("DeploymentConfig.Mode") == "EXPRESS":
             raise ValidationError("DeploymentConfig with mode EXPRESS is not supported by the emulator.")
 
-    def _required_template_text(self) -> str:
-        text = self._template_text()
-        if text is None:
-            raise ValidationError("Either Template URL or Template Body must be specified.")
-        return text
-
-    def _template_text(self) -> str | None:
+    def _template_text(self) -> str:
         body: str | None = self._get_param("TemplateBody")
         if body is not None:
             if len(body.encode()) > _BODY_LIMIT:
@@ -371,17 +314,10 @@ class CloudFormation(BaseResponse):
                     f"Member must have length less than or equal to {_BODY_LIMIT}"
                 )
             return body
-        url = self._get_param("TemplateURL")
-        return self.engine.stored_text(url, self.region) if url else None
+        return self.engine.stored_text(self._get_param("TemplateURL"), self.region)
 
     def _stack(self, message: str = _NO_STACK) -> Stack:
         return self.engine.stack(self.region, self._get_param("StackName"), message)
-
-    def _stack_of(self, physical_id: str) -> Stack:
-        for stack in self.engine.store.live(self.region):
-            if any(resource.physical_id == physical_id for resource in stack.resources.values()):
-                return stack
-        raise ValidationError(f"Stack for {physical_id} does not exist")
 
     def _change_set(self) -> tuple[Stack, ChangeSet]:
         return self.engine.change_set(self.region, self._get_param("ChangeSetName"), self._get_param("StackName"))
@@ -401,9 +337,7 @@ def _described_stack(stack: Stack) -> dict[str, Any]:
         **_summarized_stack(stack),
         "ChangeSetId": stack.change_set_id,
         "Description": revision.template.description,
-        "Parameters": _described_parameters(revision.template, revision.parameters.values()),
-        "DisableRollback": stack.on_failure == "DO_NOTHING",
-        "NotificationARNs": list(stack.notification_arns),
+        "Parameters": _described_parameters(revision),
         "Capabilities": list(revision.capabilities),
         "Outputs": [
             {
@@ -414,7 +348,6 @@ def _described_stack(stack: Stack) -> dict[str, Any]:
             }
             for output in stack.outputs.values()
         ],
-        "RoleARN": stack.role_arn,
         "Tags": _listed_tags(revision.tags),
         "EnableTerminationProtection": stack.termination_protection,
         "RollbackConfiguration": {},
@@ -450,56 +383,15 @@ def _described_resource(stack: Stack, resource: StackResource) -> dict[str, Any]
     }
 
 
-def _described_drift(stack: Stack, drift: ResourceDrift) -> dict[str, Any]:
-    return {
-        "StackId": stack.id,
-        "LogicalResourceId": drift.resource.logical_id,
-        "PhysicalResourceId": drift.resource.physical_id,
-        "ResourceType": drift.resource.type,
-        "StackResourceDriftStatus": drift.status,
-        "PropertyDifferences": [_described_difference(each) for each in drift.differences],
-        "Timestamp": drift.time,
-    }
-
-
-def _described_difference(difference: Difference) -> dict[str, Any]:
-    values = {"ExpectedValue": difference.expected, "ActualValue": difference.actual}
-    texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in values.items()}
-    return {"PropertyPath": difference.path, "DifferenceType": difference.type, **texts}
-
-
-def _described_parameters(template: Template, parameters: Iterable[Parameter]) -> list[dict[str, Any]]:
-    described = []
-    for parameter in parameters:
-        definition = template.parameters[parameter.key]
-        resolved = parameter.resolved if isinstance(parameter.resolved, str) else ",".join(parameter.resolved)
-        described.append(
-            {
-                "ParameterKey": parameter.key,
-                "ParameterValue": "****" if definition.no_echo else parameter.value,
-                "ResolvedValue": resolved if definition.is_stored else None,
-            }
-        )
-    return described
-
-
-def _declared_parameter(definition: ParameterDefinition) -> dict[str, Any]:
-    values = definition.allowed_values
-    return {
-        "ParameterKey": definition.key,
-        "DefaultValue": definition.default,
-        "ParameterType": definition.type,
-        "NoEcho": definition.no_echo,
-        "Description": definition.description,
-        "ParameterConstraints": {"AllowedValues": list(values)} if values else {},
-    }
-
-
-def _capabilities_reason(template: Template, capabilities: list[str]) -> str | None:
-    if not capabilities:
-        return None
-    types = sorted({each.type for each in template.resources.values() if each.type.startswith("AWS::IAM::")})
-    return f"The following resource(s) require capabilities: [{', '.join(types)}]"
+def _described_parameters(revision: Revision) -> list[dict[str, Any]]:
+    return [
+        {
+            "ParameterKey": key,
+            "ParameterValue": parameter.value,
+            "ResolvedValue": parameter.resolved if revision.template.parameters[key].is_stored else None,
+        }
+        for key, parameter in revision.parameters.items()
+    ]
 
 
 def _summarized_change_set(stack: Stack, change_set: ChangeSet) -> dict[str, Any]:
@@ -517,32 +409,9 @@ def _summarized_change_set(stack: Stack, change_set: ChangeSet) -> dict[str, Any
     }
 
 
-def _described_change(change: ResourceChange) -> dict[str, Any]:
-    details = [
-        {
-            "Target": {
-                "Attribute": detail.attribute,
-                "Name": detail.name or None,
-                "RequiresRecreation": detail.recreation,
-            },
-            "Evaluation": "Dynamic" if detail.dynamic else "Static",
-            "ChangeSource": "ResourceReference" if detail.dynamic else "DirectModification",
-        }
-        for detail in change.details
-    ]
-    return {
-        "Type": "Resource",
-        "ResourceChange": {
-            "PolicyAction": change.policy_action or None,
-            "Action": change.action,
-            "LogicalResourceId": change.logical_id,
-            "PhysicalResourceId": change.physical_id or None,
-            "ResourceType": change.type,
-            "Replacement": change.replacement or None,
-            "Scope": sorted({detail.attribute for detail in change.details}),
-            "Details": details,
-        },
-    }
+def _detection_id(stack: Stack) -> str:
+    """Return the id of the last detection of a stack's drift: the last part of the stack's own."""
+    return stack.id.rpartition("/")[2]
 
 
 def _listed_tags(tags: Mapping[str, str]) -> list[dict[str, str]]:

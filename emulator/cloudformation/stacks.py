@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from threading import RLock
-from typing import Any, Literal
+from typing import Any
 from uuid import uuid4
 
 from emulator.cloudformation.parameters import Parameter
@@ -30,44 +30,23 @@ class Request:
     """What a caller asks of a stack.
 
     Attributes:
-        template: Text of the template; None for the one that the stack has.
-        parameters: Values by name.
         kept_parameters: Names of those that keep their value.
         tags: Tags of the stack; None for those that it has.
-        capabilities: What the caller acknowledges.
-        notification_arns: Topics; None for those that it has.
-        role_arn: The role that CloudFormation would take on; it is remembered and not used.
-        on_failure: What a failed creation leads to: `ROLLBACK`, `DELETE` or `DO_NOTHING`.
-        keep_failed: Whether a failed update is left as it is.
-        delete_new: Whether a roll-back deletes what is new, whatever its deletion policy.
-        termination_protection: Whether a new stack cannot be deleted.
         token: The caller's token, which the events carry.
     """
 
-    template: str | None = None
+    template: str
     parameters: Mapping[str, str] = field(default_factory=dict)
     kept_parameters: frozenset[str] = frozenset()
     tags: Mapping[str, str] | None = None
     capabilities: tuple[str, ...] = ()
-    notification_arns: tuple[str, ...] | None = None
-    role_arn: str | None = None
-    on_failure: str = "ROLLBACK"
-    keep_failed: bool = False
-    delete_new: bool = False
     termination_protection: bool = False
     token: str | None = None
 
 
 @dataclass(frozen=True)
 class Revision:
-    """What a stack is asked to be.
-
-    Attributes:
-        template: Its template.
-        parameters: Its parameters by name.
-        tags: Tags of the stack.
-        capabilities: What the caller acknowledged.
-    """
+    """What a stack is asked to be."""
 
     template: Template
     parameters: Mapping[str, Parameter]
@@ -80,18 +59,12 @@ class StackResource:
     """One resource of a stack, as the last operation on it left it.
 
     Attributes:
-        logical_id: Its name in the template.
-        type: Its type.
         name: The name that CloudFormation made up for it.
-        status: As DescribeStackResources gives it.
-        reason: Why it has this status; empty if there is nothing to say.
         physical: What exists of it; None if it could not be created.
         properties: Those that it has, evaluated.
-        metadata: Its metadata, evaluated.
         dependencies: Logical ids of what has to outlive it.
         deletion_policy: What becomes of it when the stack no longer has it.
         replacement_policy: What becomes of it when another one takes its place.
-        changed: When it got this status.
     """
 
     logical_id: str
@@ -138,61 +111,15 @@ class Output:
     export: str
 
 
-@dataclass(frozen=True)
-class Detail:
-    """Why a resource is in a change set: one property, attribute of the template or tag that differs.
-
-    Attributes:
-        attribute: `Properties`, `Metadata`, `DeletionPolicy` and so on.
-        name: Name of the property; empty for other attributes.
-        recreation: `Never`, `Conditionally` or `Always`.
-        dynamic: Whether the new value is known only once other resources have changed.
-    """
-
-    attribute: str
-    name: str
-    recreation: str
-    dynamic: bool
-
-
-@dataclass(frozen=True)
-class ResourceChange:
-    """What a change set would do to one resource.
-
-    Attributes:
-        action: `Add`, `Modify` or `Remove`.
-        logical_id: Its name in the template.
-        physical_id: Empty if it does not exist yet.
-        type: Its type.
-        replacement: `True`, `False` or `Conditional`; empty unless it is modified.
-        details: What differs.
-        policy_action: What becomes of the resource that goes: `Delete`, `Retain`, `ReplaceAndDelete`, ...; or empty.
-    """
-
-    action: Literal["Add", "Modify", "Remove"]
-    logical_id: str
-    physical_id: str
-    type: str
-    replacement: str = ""
-    details: tuple[Detail, ...] = ()
-    policy_action: str = ""
-
-
 @dataclass
 class ChangeSet:
     """A change set.
 
     Attributes:
-        id: Its ARN.
         name: Its name, unique in its stack.
-        stack_id: ARN of its stack.
-        type: `CREATE` or `UPDATE`.
-        description: What its creator says of it.
         revision: What it would make of the stack.
-        request: The request that it was made by, which its execution follows.
-        changes: What it would change.
+        changes: What it would change, as `ResourceChange` of the API has it.
         failure: Why it cannot be executed; empty if it can.
-        execution_status: As DescribeChangeSet gives it.
     """
 
     id: str
@@ -201,8 +128,7 @@ class ChangeSet:
     type: str
     description: str
     revision: Revision
-    request: Request
-    changes: list[ResourceChange] = field(default_factory=list)
+    changes: list[dict[str, Any]] = field(default_factory=list)
     failure: str = ""
     execution_status: str = "AVAILABLE"
     created: datetime = field(default_factory=lambda: datetime.now(UTC))
@@ -218,8 +144,6 @@ class Origin:
     """Where an update comes from: what its roll-back needs.
 
     Attributes:
-        revision: What the stack was.
-        resources: Its resources, then.
         replaced: Logical ids of those that another one has, or would have, taken the place of.
         superseded: What is to be deleted at the end, unless the stack has come back to it.
     """
@@ -235,23 +159,11 @@ class Stack:
     """A stack.
 
     Attributes:
-        id: Its ARN.
-        name: Its name.
-        region: Its region.
-        account: Its account.
-        partition: Its partition.
         revision: What it is, or is about to be.
-        status: As DescribeStacks gives it.
-        reason: Why it has this status; empty if there is nothing to say.
         resources: By logical id; what was deleted is not here.
         gone: By logical id; what was deleted or left behind with the stack, or when its creation was rolled back.
-        outputs: By key.
         imports: Names of the exports that it uses.
         events: Oldest first.
-        change_sets: By id.
-        on_failure: What a failed creation leads to: `ROLLBACK`, `DELETE` or `DO_NOTHING`.
-        keep_failed: Whether a failed update is left as it is.
-        delete_new: Whether a roll-back deletes what it made, whatever the deletion policy says.
         origin: What there is to return to, from the start of an update until it, or its roll-back, is complete.
         lock: Held while an event is written: several threads may work on a stack.
     """
@@ -271,13 +183,8 @@ class Stack:
     events: list[Event] = field(default_factory=list)
     change_sets: dict[str, ChangeSet] = field(default_factory=dict)
     change_set_id: str | None = None
-    on_failure: str = "ROLLBACK"
-    keep_failed: bool = False
-    delete_new: bool = False
     origin: Origin | None = None
     termination_protection: bool = False
-    notification_arns: tuple[str, ...] = ()
-    role_arn: str | None = None
     parent_id: str | None = None
     root_id: str | None = None
     token: str | None = None

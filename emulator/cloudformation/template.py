@@ -93,7 +93,6 @@ class Template:
         self.text = text
         self.body = body
         self.description: str | None = body.get("Description")
-        self.metadata: Mapping[str, Any] = body.get("Metadata", {})
         self.conditions: Mapping[str, Any] = body.get("Conditions", {})
         self.outputs: Mapping[str, Mapping[str, Any]] = body.get("Outputs", {})
         self.mappings: Mapping[str, Any] = body.get("Mappings", {})

@@ -69,39 +69,26 @@ def handler(event: Event, context: Any) -> None:
 @helper.create  # type: ignore[untyped-decorator]
 def create(event: Event, _: Any) -> str:
     """Start to create the cluster."""
-    properties = event["ResourceProperties"]
-    _check(properties)
-    if "ClusterName" not in properties:
-        raise ValueError("Couldn't find a ClusterName in the properties.")
     return _start(pcluster.lib.create_cluster, event)
 
 
 @helper.update  # type: ignore[untyped-decorator]
 def update(event: Event, _: Any) -> str:
     """Start to update the cluster. One that needs no change is a success."""
-    properties = event["ResourceProperties"]
-    _check(properties)
-    if event["PhysicalResourceId"] != properties.get("ClusterName"):
-        raise ValueError("Cannot update the ClusterName in the properties.")
     return _start(pcluster.lib.update_cluster, event)
 
 
 @helper.delete  # type: ignore[untyped-decorator]
-def delete(event: Event, _: Any) -> str | None:
-    """Start to delete the cluster, unless it is to be retained or is gone."""
-    properties = event["ResourceProperties"]
-    _check(properties)
-    cluster_name: str = properties["ClusterName"]
+def delete(event: Event, _: Any) -> None:
+    """Start to delete the cluster, unless it is gone."""
+    cluster_name: str = event["ResourceProperties"]["ClusterName"]
     boto3.resource("s3").Bucket(_BUCKET).objects.filter(Prefix=f"{cluster_name}/").delete()
-    if properties.get("DeletionPolicy") == "Retain":
-        return cluster_name
     try:
         _tell(pcluster.lib.delete_cluster(cluster_name=cluster_name))
     except (ParameterException, NotFoundException):
         pass
     except Exception as error:
         raise ValueError(_encoded(exception_message(error))) from error
-    return None
 
 
 @helper.poll_create  # type: ignore[untyped-decorator]
@@ -156,11 +143,6 @@ def _start(operation: Any, event: Event) -> str:
     return cluster_name
 
 
-def _check(properties: Mapping[str, Any]) -> None:
-    if properties.get("DeletionPolicy", "Delete") not in ("Retain", "Delete"):
-        raise ValueError('DeletionPolicy must be one of ["Retain", "Delete"].')
-
-
 def _stack_tags(stack_id: str) -> dict[str, str]:
     stack = boto3.client("cloudformation").describe_stacks(StackName=stack_id)["Stacks"][0]
     return {tag["Key"]: tag["Value"] for tag in stack.get("Tags", [])}
@@ -169,19 +151,15 @@ def _stack_tags(stack_id: str) -> dict[str, str]:
 def _tell(answer: Mapping[str, Any]) -> None:
     """Make attributes of what the library says of a cluster."""
     cluster = answer.get("cluster", answer)
-    helper.Data.update(_flattened({key: value for key, value in cluster.items() if key not in _DROPPED}))
+    helper.Data.update(_leaves({key: value for key, value in cluster.items() if key not in _DROPPED}))
     if "cluster" in answer:
         messages = json.dumps(answer.get("validationMessages", []))
         longest = _LONGEST_MESSAGES
         helper.Data["validationMessages"] = messages if len(messages) <= longest else f"TRUNCATED:{messages[:longest]}"
 
 
-def _flattened(value: Mapping[str, Any] | list[Any], path: str = "") -> dict[str, Any]:
-    """Return the leaves of a value by their paths, with dots."""
-    return dict(_leaves(value, path))
-
-
-def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+def _leaves(value: Mapping[str, Any] | list[Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the leaves of a value with their paths, with dots."""
     members = dict(enumerate(value)) if isinstance(value, list) else value
     for key, member in members.items():
         if isinstance(member, dict | list):

@@ -8,15 +8,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from emulator.aws import EmulatedAws
 from tests.emulator.stacks import Stacks, code_and_message, parameter
 
 VPC = {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.0.0.0/16"}}
-
-
-@pytest.fixture
-def stacks(aws: EmulatedAws) -> Stacks:
-    return Stacks(aws)
 
 
 def changes(change_set: Any) -> dict[str, tuple[str, str | None]]:
@@ -137,7 +131,6 @@ def test_a_change_set_without_changes_fails(stacks: Stacks) -> None:
     [
         ("s", "CREATE", "already exists and cannot be created again"),
         ("other", "UPDATE", r"Stack \[other\] does not exist"),
-        ("other", "IMPORT", "IMPORT are not supported"),
     ],
 )
 def test_refused_change_sets(stacks: Stacks, stack: str, change_set_type: str, message: str) -> None:

@@ -10,7 +10,6 @@ from collections.abc import Callable
 import pytest
 
 from emulator.aws import EmulatedAws
-from tests.deployed import DeployedAccount
 from tests.emulator.stacks import Stacks, parameter
 
 _OWNER = """
@@ -60,22 +59,3 @@ def test_clones_end_with_the_process_that_asked_for_them(wait_for: Callable[[Cal
 def _is_served(port: int) -> bool:
     with socket.socket() as connection:
         return connection.connect_ex(("127.0.0.1", port)) == 0
-
-
-@pytest.mark.slow
-def test_the_head_node_of_a_clone_follows_requests(
-    deployed: Callable[[str], DeployedAccount], wait_for: Callable[[Callable[[], bool]], None]
-) -> None:
-    account = deployed("trn1-16")
-    key = {"TableName": "parallelcluster-trn1-16", "Key": {"Id": {"S": "COMPUTE_FLEET"}}}
-
-    def status(aws: EmulatedAws) -> str:
-        item = aws.client("dynamodb", "us-west-2").get_item(**key)["Item"]
-        found: str = item["Data"]["M"]["status"]["S"]
-        return found
-
-    with account.clone() as one, account.clone() as other:
-        requested = {"Id": {"S": "COMPUTE_FLEET"}, "Data": {"M": {"status": {"S": "STOP_REQUESTED"}}}}
-        one.client("dynamodb", "us-west-2").put_item(TableName=key["TableName"], Item=requested)
-        wait_for(lambda: status(one) == "STOPPED")
-        assert status(other) == "RUNNING"

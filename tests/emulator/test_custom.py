@@ -11,14 +11,12 @@ from typing import Any
 import pytest
 
 from emulator.aws import EmulatedAws
-from tests.emulator.account import REGION, Account, Resource
+from tests.emulator.account import REGION, Account
 from tests.emulator.stacks import Stacks
 
 PROVIDER = """
 import http.client
 import json
-import os
-import threading
 from urllib.parse import urlsplit
 
 import cfnresponse
@@ -31,8 +29,6 @@ def handler(event, context):
     name = properties.get("Name", "thing")
     if behaviour == "raise":
         raise RuntimeError("nothing is sent")
-    if behaviour == "wait":
-        threading.Event().wait(3)
     if behaviour == "no status":
         put(event, {"PhysicalResourceId": name})
     elif behaviour == "no id":
@@ -59,28 +55,25 @@ class Custom:
     def __init__(self, aws: EmulatedAws) -> None:
         self.stacks = Stacks(aws, REGION)
         self._account = Account(aws)
-        self.function = self.provider(PROVIDER)
-
-    def provider(self, source: str, runtime: str = "python3.12") -> Resource:
-        return self._account.create(
+        self.function = self._account.create(
             "AWS::Lambda::Function",
-            Code={"ZipFile": source},
+            Code={"ZipFile": PROVIDER},
             Handler="index.handler",
             Role=self._account.role()["Arn"],
-            Runtime=runtime,
+            Runtime="python3.12",
             Timeout=5,
         )
 
-    def template(self, resource_type: str = "Custom::Thing", **properties: Any) -> dict[str, Any]:
-        token = {"ServiceToken": self.function["Arn"]}
-        return {"Thing": {"Type": resource_type, "Properties": {**token, **properties}}}
-
     def create(self, **properties: Any) -> None:
         outputs = {"Id": {"Value": {"Ref": "Thing"}}, "Answer": {"Value": {"Fn::GetAtt": ["Thing", "Answer"]}}}
-        self.stacks.create("S", self.template(**properties), template={"Outputs": outputs})
+        self.stacks.create("S", self._resources(properties), template={"Outputs": outputs})
 
     def update(self, **properties: Any) -> None:
-        self.stacks.update("S", self.template(**properties))
+        self.stacks.update("S", self._resources(properties))
+
+    def _resources(self, properties: dict[str, Any]) -> dict[str, Any]:
+        token = {"ServiceToken": self.function["Arn"]}
+        return {"Thing": {"Type": "Custom::Thing", "Properties": {**token, **properties}}}
 
     def requests(self) -> list[dict[str, Any]]:
         group = f"/aws/lambda/{self.function.ref}"
@@ -101,8 +94,9 @@ def custom(rehearsed_aws: EmulatedAws) -> Custom:
     return Custom(rehearsed_aws)
 
 
-def test_requests_have_the_documented_fields(custom: Custom) -> None:
+def test_requests_have_the_documented_fields_and_the_answer_gives_id_and_attributes(custom: Custom) -> None:
     custom.create(Count=3, Flag=True, List=[1, {"a": False}])
+    assert (custom.stacks.output("S", "Id"), custom.stacks.output("S", "Answer")) == ("thing", "42")
     custom.update(Count=4, Flag=True, List=[])
     custom.stacks.delete("S")
     create, update, delete = custom.requests()
@@ -127,12 +121,6 @@ def test_requests_have_the_documented_fields(custom: Custom) -> None:
         "OldResourceProperties": old,
     }
     assert delete == {**common, "RequestType": "Delete", "PhysicalResourceId": "thing", "ResourceProperties": new}
-
-
-def test_the_answer_has_the_id_and_the_attributes(custom: Custom) -> None:
-    custom.create(resource_type="AWS::CloudFormation::CustomResource")
-    assert custom.stacks.output("S", "Id") == "thing"
-    assert custom.stacks.output("S", "Answer") == "42"
 
 
 def test_another_id_is_a_replacement_and_the_old_one_is_deleted(custom: Custom) -> None:

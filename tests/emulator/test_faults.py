@@ -16,11 +16,6 @@ GROUP = {"Type": "AWS::EC2::PlacementGroup", "Properties": {"Strategy": "cluster
 
 
 @pytest.fixture
-def stacks(aws: EmulatedAws) -> Stacks:
-    return Stacks(aws)
-
-
-@pytest.fixture
 def impatient(aws: EmulatedAws) -> Callable[[str], Any]:
     """Return a function that makes a client which never tries again."""
 

@@ -1,40 +1,41 @@
 """A cluster with login nodes: they stand behind a load balancer, stay through an update, and go with the cluster."""
 
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
-import yaml
 
-from emulator.aws import EmulatedAws
-from scripts.commands.validate import CONFIG
-from tests.emulator.clusters import Clusters
+from tests.deployed import DeployedAccount
+from tests.emulator.clusters import REGION, Clusters
 
 pytestmark = [pytest.mark.validation, pytest.mark.slow]
 
 
-def test_login_nodes(rehearsal_server: EmulatedAws, tmp_path: Path) -> None:
-    settings = yaml.safe_load((CONFIG / "trn1-16.yaml").read_text(encoding="utf-8"))
-    settings["name"] = "logins"
-    settings["cluster"]["login_nodes"] = [{"name": "login", "count": 2}]
-    path = tmp_path / "logins.yaml"
-    path.write_text(yaml.safe_dump(settings), encoding="utf-8")
-    clusters = Clusters(rehearsal_server, tmp_path / "cdk.out", path)
-
-    def login_nodes() -> set[str]:
-        tagged = {"parallelcluster:node-type": "LoginNode"}
-        return {
-            instance["InstanceId"]
-            for instance in clusters.instances()
-            if tagged.items() <= {tag["Key"]: tag["Value"] for tag in instance["Tags"]}.items()
+def test_login_nodes(deployed: Callable[[str], DeployedAccount]) -> None:
+    with deployed("trn1-16").clone() as aws:
+        clusters = Clusters(aws)
+        configuration = clusters.configuration()
+        head_node = configuration["HeadNode"]
+        pool = {
+            "Name": "login",
+            "Count": 2,
+            "InstanceType": head_node["InstanceType"],
+            "Networking": {"SubnetIds": [head_node["Networking"]["SubnetId"]]},
+            "GracetimePeriod": 3,
         }
+        configuration["LoginNodes"] = {"Pools": [pool]}
 
-    clusters.create()
-    [pool] = clusters.pcluster("describe-cluster", "-n", "logins")["loginNodes"]
-    assert (pool["status"], pool["healthyNodes"]) == ("active", 2)
-    before = login_nodes()
-    assert len(before) == 2
-    clusters.update(clusters.with_max_count(20))
-    assert clusters.stacks.status("parent") == "UPDATE_COMPLETE"
-    assert login_nodes() == before
-    clusters.delete()
-    assert clusters.left_over() == set()
+        def login_nodes() -> set[str]:
+            tagged = {"Name": "tag:parallelcluster:node-type", "Values": ["LoginNode"]}
+            running = {"Name": "instance-state-name", "Values": ["running"]}
+            answer = aws.client("ec2", REGION).describe_instances(Filters=[tagged, running])
+            return {each["InstanceId"] for reservation in answer["Reservations"] for each in reservation["Instances"]}
+
+        clusters.create(configuration)
+        assert clusters.stacks.status("parent") == "CREATE_COMPLETE"
+        before = login_nodes()
+        assert len(before) == 2
+        configuration["Scheduling"]["SlurmQueues"][0]["ComputeResources"][0]["MaxCount"] = 20
+        clusters.update(configuration)
+        assert clusters.stacks.status("parent") == "UPDATE_COMPLETE"
+        assert login_nodes() == before
+        clusters.delete()

@@ -1,116 +1,99 @@
-"""A cluster as a resource of a stack: the provider, ParallelCluster's own stacks, and the head node that reports.
+"""A cluster as a resource of a stack: what the provider makes of requests, of warnings and of failures.
 
 What AWS's provider does is in aws/aws-parallelcluster, cloudformation/custom_resource/cluster.yaml; what a head node
 does in pcluster/resources/head_node/user_data.sh of the package.
 """
 
 import json
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
+from botocore.exceptions import WaiterError
 
-from emulator.aws import EmulatedAws
-from tests.emulator.clusters import REGION, VERSION, Clusters
+from tests.deployed import DeployedAccount, update_stack
+from tests.emulator.clusters import REGION, Clusters
+from tests.emulator.stacks import Stacks
+from tests.stacks.deployments import Deployment, deploy, edited
 
 pytestmark = [pytest.mark.validation, pytest.mark.slow]
 
-
-@pytest.fixture(scope="module")
-def cluster(rehearsal_server: EmulatedAws, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clusters]:
-    cluster = Clusters(rehearsal_server, tmp_path_factory.mktemp("cdk.out"))
-    cluster.create()
-    assert cluster.stacks.status("parent") == "CREATE_COMPLETE"
-    yield cluster
-    cluster.delete()
-    assert cluster.left_over() == set()
+STACK = "trn1-16-cluster"
+BROKEN, ACCEPTED, TRANSIENT = "DuplicateMountDirValidator", "CustomAmiTagValidator", "AsyncTimedUrlValidator"
+"""Validators whose warnings mean a broken cluster, are accepted by the settings, or pass by themselves."""
 
 
-def test_the_attributes_describe_the_cluster(cluster: Clusters) -> None:
-    [head_node] = cluster.instances()
-    assert cluster.stacks.output("parent", "clusterStatus") == "CREATE_COMPLETE"
-    assert cluster.stacks.output("parent", "headNodeinstanceId") == head_node["InstanceId"]
-    assert cluster.stacks.output("parent", "headNodeprivateIpAddress") == head_node["PrivateIpAddress"]
-    assert len(cluster.stacks.output("parent", "validationMessages")) <= len("TRUNCATED:") + 2048
-
-
-def test_the_provider_takes_note_and_tidies_up(cluster: Clusters) -> None:
-    provider = cluster.stacks.resources(cluster.stacks.resources("parent")["Provider"])
-    s3 = cluster.aws.client("s3", REGION)
-    parked = s3.get_object(Bucket=provider["PclusterCustomResourceBucket"], Key=f"{cluster.name}/event.json")
+def test_the_provider_parks_requests_and_tidies_up(deployed: Callable[[str], DeployedAccount]) -> None:
+    aws = deployed("trn1-16").aws
+    stacks = Stacks(aws, REGION)
+    [nested] = [each for each in stacks.resources(STACK).values() if ":stack/" in each]
+    provider = stacks.resources(nested)
+    parked = aws.client("s3", REGION).get_object(
+        Bucket=provider["PclusterCustomResourceBucket"], Key="trn1-16/event.json"
+    )
     properties = json.loads(parked["Body"].read())["ResourceProperties"]
     resource = properties["ClusterConfiguration"]["Scheduling"]["SlurmQueues"][0]["ComputeResources"][0]
-    assert resource["MaxCount"] == str(resource["MaxCount"])
-    assert cluster.aws.client("events", REGION).list_rules()["Rules"] == []
-    function = cluster.aws.client("lambda", REGION).get_function(FunctionName=provider["PclusterCfnFunction"])
-    configuration = function["Configuration"]
-    assert (configuration["Timeout"], configuration["MemorySize"]) == (60, 2048)
-    assert {"parallelcluster:version": VERSION}.items() <= function["Tags"].items()
+    assert resource["MaxCount"] == "16"
+    assert aws.client("events", REGION).list_rules()["Rules"] == []
+    function = aws.client("lambda", REGION).get_function(FunctionName=provider["PclusterCfnFunction"])
+    assert (function["Configuration"]["Timeout"], function["Configuration"]["MemorySize"]) == (60, 2048)
+    assert {"parallelcluster:version": "3.16.1"}.items() <= function["Tags"].items()
 
 
-def test_the_cluster_is_a_stack_of_its_own_with_tags_of_both(cluster: Clusters) -> None:
-    stack = cluster.stacks.describe(cluster.name)
-    tags = {tag["Key"]: tag["Value"] for tag in stack["Tags"]}
-    own = {tag["Key"]: tag["Value"] for tag in cluster.configuration["Tags"]}
-    assert {"team": "ml", "parallelcluster:custom_resource": "cluster", **own}.items() <= tags.items()
+@pytest.fixture(scope="module")
+def clusters(deployed: Callable[[str], DeployedAccount]) -> Iterator[Clusters]:
+    with deployed("trn1-16").clone() as aws:
+        yield Clusters(aws)
 
 
-def test_the_head_node_is_where_and_what_it_should_be(cluster: Clusters) -> None:
-    [head_node] = cluster.instances()
-    asked = cluster.configuration["HeadNode"]
-    assert head_node["SubnetId"] == asked["Networking"]["SubnetId"]
-    assert head_node["InstanceType"] == asked["InstanceType"]
-    groups = {group["GroupId"] for group in head_node["SecurityGroups"]}
-    assert set(asked["Networking"]["AdditionalSecurityGroups"]) < groups
-    assert [each["SourceDestCheck"] for each in head_node["NetworkInterfaces"]] == [False]
-
-
-def test_a_compute_node_starts_by_its_launch_template(cluster: Clusters) -> None:
-    asked = cluster.configuration["Scheduling"]["SlurmQueues"][0]["Networking"]
-    template = {"LaunchTemplateName": f"{cluster.name}-trn1-trn1-32xl"}
-    [node] = cluster.ec2.run_instances(LaunchTemplate=template, MinCount=1, MaxCount=1)["Instances"]
+@pytest.mark.parametrize(
+    ("fault", "nodes", "reason"),
+    [
+        (None, {"MinCount": 17}, "Max count must be greater than or equal to min count."),
+        (("warning", BROKEN), {}, f'"type": "{BROKEN}"'),
+        (("head-node",), {}, "second: OnNodeConfiguredExecutionFailure (LogGroup: /aws/lambda/pcluster-cfn-"),
+        (("provider",), {}, "Message returned: Execution timed out"),
+    ],
+    ids=["refused", "warning", "head node", "time"],
+)
+def test_a_cluster_that_fails_takes_its_stack_down_and_leaves_nothing(
+    clusters: Clusters, fault: tuple[str, ...] | None, nodes: dict[str, int], reason: str
+) -> None:
+    configuration = clusters.configuration()
+    configuration["Scheduling"]["SlurmQueues"][0]["ComputeResources"][0].update(nodes)
+    if fault:
+        clusters.aws.inject(*fault)
     try:
-        assert node["InstanceType"] == "trn1.32xlarge"
-        assert node["Placement"]["GroupName"] == asked["PlacementGroup"]["Name"]
-        assert {each["SubnetId"] for each in node["NetworkInterfaces"]} == set(asked["SubnetIds"])
-        assert len(node["NetworkInterfaces"]) == 9
+        clusters.create(configuration)
     finally:
-        cluster.ec2.terminate_instances(InstanceIds=[node["InstanceId"]])
+        clusters.aws.clear_faults()
+    assert clusters.stacks.status("parent") == "ROLLBACK_COMPLETE"
+    [said] = clusters.stacks.reasons("parent", "CREATE_FAILED")
+    assert reason in said
+    clusters.delete()
 
 
-def test_parallelclusters_command_line_sees_it(cluster: Clusters) -> None:
-    described = cluster.pcluster("describe-cluster", "-n", cluster.name)
-    assert (described["clusterStatus"], described["computeFleetStatus"]) == ("CREATE_COMPLETE", "RUNNING")
-    assert described["headNode"]["state"] == "running"
-    [listed] = cluster.pcluster("list-clusters")["clusters"]
-    assert (listed["clusterName"], listed["version"]) == (cluster.name, VERSION)
+def test_what_warnings_do_to_an_update(deployed: Callable[[str], DeployedAccount], tmp_path: Path) -> None:
+    def synthesized(max_count: int) -> Deployment:
+        def edit(raw: dict[str, Any]) -> None:
+            raw["cluster"]["accepted_warnings"] = [{"validator": ACCEPTED, "reason": "a copied image"}]
+            raw["cluster"]["queues"][0]["compute_resources"][0]["max_count"] = max_count
 
+        return deploy(edited("trn1-16", edit), tmp_path / f"{max_count}")
 
-def test_the_fleet_stops_and_starts(cluster: Clusters) -> None:
-    head_node = {each["InstanceId"] for each in cluster.instances()}
-    template = {"LaunchTemplateName": f"{cluster.name}-trn1-trn1-32xl", "Version": "$Latest"}
-    cluster.ec2.run_instances(LaunchTemplate=template, MinCount=2, MaxCount=2)
-    for request, status in (("STOP_REQUESTED", "STOPPED"), ("START_REQUESTED", "RUNNING")):
-        cluster.pcluster("update-compute-fleet", "-n", cluster.name, "--status", request)
-        deadline = time.monotonic() + 20
-        while cluster.pcluster("describe-compute-fleet", "-n", cluster.name)["status"] != status:
-            assert time.monotonic() < deadline
-        assert {each["InstanceId"] for each in cluster.instances()} == head_node, "compute nodes are terminated"
-
-
-def test_updates(cluster: Clusters) -> None:
-    cluster.update(cluster.with_max_count(20))
-    assert cluster.stacks.status("parent") == "UPDATE_COMPLETE"
-    assert cluster.stacks.status(cluster.name) == "UPDATE_COMPLETE"
-
-    refused = cluster.with_max_count(20)
-    refused["HeadNode"]["InstanceType"] = "c6i.8xlarge"
-    cluster.update(refused)
-    assert cluster.stacks.status("parent") == "UPDATE_ROLLBACK_COMPLETE"
-    reason = cluster.failure("Cluster", "UPDATE_FAILED")
-    _, _, message = reason.partition("Message returned: ERROR: (truncated) ")
-    assert len(message.rpartition(" (RequestId: ")[0]) == 240
-    assert '"current_value": "c6i.4xlarge"' in message
-
-    cluster.update(cluster.with_max_count(20), ClusterName="another")
-    assert "Cannot update the ClusterName in the properties." in cluster.failure("Cluster", "UPDATE_FAILED")
+    with deployed("trn1-16").clone() as aws:
+        stacks = Stacks(aws, REGION)
+        for max_count, validator in enumerate((TRANSIENT, ACCEPTED), 17):
+            aws.inject("warning", validator)
+            update_stack(aws, synthesized(max_count), "cluster")
+        aws.inject("warning", BROKEN)
+        with pytest.raises(WaiterError):
+            update_stack(aws, synthesized(20), "cluster")
+        # What is wrong with the cluster as it was, too, stops the way back until it is fixed.
+        assert stacks.status(STACK) == "UPDATE_ROLLBACK_FAILED"
+        assert f'"type": "{BROKEN}"' in stacks.reasons(STACK, "UPDATE_FAILED")[0]
+        aws.clear_faults()
+        stacks.client.continue_update_rollback(StackName=STACK)
+        stacks.client.get_waiter("stack_rollback_complete").wait(StackName=STACK, WaiterConfig={"Delay": 1})
+        assert stacks.status("trn1-16") == "UPDATE_COMPLETE", "nothing was asked of the cluster's own stack"

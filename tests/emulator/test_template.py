@@ -1,6 +1,7 @@
 """Templates are read and refused as CloudFormation does, in its words."""
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -128,10 +129,18 @@ def test_capabilities(resources: dict[str, Any], expected: set[str]) -> None:
     assert template(Resources=resources).capabilities() == expected
 
 
+class FakeSystemsManager:
+    exceptions = SimpleNamespace(ParameterNotFound=KeyError)
+
+    @staticmethod
+    def get_parameter(Name: str) -> dict[str, Any]:
+        return {"Parameter": {"Value": {"/name": "a, b"}[Name]}}
+
+
 def resolve(definition: dict[str, Any], **given: str) -> Parameter:
     """Return the one parameter of a template."""
     parameters = template(Parameters={"P": definition}).parameters
-    return resolve_parameters(parameters, given, {"/name": "a, b"}.__getitem__)["P"]
+    return resolve_parameters(parameters, given, FakeSystemsManager())["P"]
 
 
 @pytest.mark.parametrize(

@@ -85,13 +85,10 @@ def test_enough_successes_end_the_wait(waiting: Waiting) -> None:
 @pytest.mark.parametrize(
     ("signals", "reason"),
     [
-        ([], "WaitCondition timed out. Received 0 conditions when expecting 2"),
         ([signal(1)], "WaitCondition timed out. Received 1 conditions when expecting 2"),
         ([signal(1), signal(2, "FAILURE")], "WaitCondition received failed message: 'it said' for uniqueId: i-2"),
         ([b"no JSON"], "Unparsable WaitCondition data"),
-        ([b'"no object"'], "Unparsable WaitCondition data"),
         ([signal(1, "MAYBE")], "Unparsable WaitCondition data"),
-        ([{"Status": "SUCCESS"}], "Unparsable WaitCondition data"),
     ],
 )
 def test_anything_else_fails_the_stack(waiting: Waiting, signals: list[Any], reason: str) -> None:

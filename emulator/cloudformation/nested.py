@@ -13,6 +13,8 @@ from emulator.resources.model import Context, Model, Physical, Properties, Resou
 class NestedStack(Model):
     """A nested stack. Ref gives its ARN, and `Outputs.X` its outputs."""
 
+    mutable = None
+
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
@@ -31,7 +33,6 @@ class NestedStack(Model):
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
         """Update the stack, and wait until it is complete."""
-        changed.clear()
         try:
             stack = self._engine.update_nested(physical.ref, self._request(context, properties))
         except RequestError as error:

@@ -1,36 +1,30 @@
 """Resource types of CloudFormation: create, update and delete them over boto3 from a template's own properties.
 
-A model takes the properties that it knows out of a dictionary and calls the API with them; what is left over is a
-property that it does not know, and an error. So is a type without a model: nothing passes in silence.
+A model declares the properties that it knows. Any other is an error, and so is a type without a model: nothing passes
+in silence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from copy import deepcopy
 from typing import Any
 
-from botocore.exceptions import ParamValidationError
+from botocore.exceptions import ClientError, ParamValidationError
 
 from emulator.resources import (
     cdk,
-    cloudwatch,
     compute,
-    dlm,
-    dynamodb,
-    ecr,
     file_systems,
     iam,
     kms,
     lambda_,
     login_nodes,
-    logs,
-    route53,
+    monitoring,
     s3,
     security_groups,
-    sns,
-    ssm,
+    small_services,
     vpc,
 )
 from emulator.resources.common import check_tags
@@ -55,22 +49,16 @@ __all__ = [
 
 MODELS: Mapping[str, Model] = {
     **cdk.MODELS,
-    **cloudwatch.MODELS,
     **compute.MODELS,
-    **dlm.MODELS,
-    **dynamodb.MODELS,
-    **ecr.MODELS,
     **file_systems.MODELS,
     **iam.MODELS,
     **kms.MODELS,
     **lambda_.MODELS,
     **login_nodes.MODELS,
-    **logs.MODELS,
-    **route53.MODELS,
+    **monitoring.MODELS,
     **s3.MODELS,
     **security_groups.MODELS,
-    **sns.MODELS,
-    **ssm.MODELS,
+    **small_services.MODELS,
     **vpc.MODELS,
 }
 
@@ -82,6 +70,9 @@ COMPANIONS: Mapping[str, str] = {
     "AWS::EC2::VPCGatewayAttachment": "VpcId",
 }
 """Types that nothing refers to, but that change what the resource in the named property does."""
+
+_NOT_THERE = re.compile("NotFound|NoSuch|NotAttached|Unknown$")
+"""Error codes for what does not exist."""
 
 
 def find(resource_type: str, models: Mapping[str, Model] = MODELS) -> Model:
@@ -104,19 +95,15 @@ def create(
     """Make a resource.
 
     Raises:
-        UnsupportedError: The type or one of the properties is unknown here; nothing remains of the resource.
+        UnsupportedError: The type or one of the properties is unknown here.
         ResourceError: It could not be made; the message is the reason.
         botocore.exceptions.ClientError: AWS would refuse it.
     """
     model = find(resource_type, models)
+    _check_names(f"{resource_type}: properties", properties, model.properties)
     _check_tags(resource_type, properties)
-    remaining = deepcopy(dict(properties))
     with _checked():
-        made = model.create(context, remaining)
-    if remaining:
-        model.delete(context, made, deepcopy(dict(properties)))
-        raise UnsupportedError(f"{resource_type}: properties {', '.join(sorted(remaining))}")
-    return made
+        return model.create(context, dict(properties))
 
 
 def update(
@@ -133,14 +120,13 @@ def update(
         ResourceError: It could not be changed; the message is the reason.
         botocore.exceptions.ClientError: AWS would refuse it.
     """
-    _check_tags(resource_type, properties)
+    model = find(resource_type, models)
     previous = context.previous
     changed = {key for key in properties.keys() | previous.keys() if properties.get(key) != previous.get(key)}
+    _check_names(f"{resource_type}: update of properties", changed, model.mutable)
+    _check_tags(resource_type, properties)
     with _checked():
-        updated = find(resource_type, models).update(context, physical, deepcopy(dict(properties)), changed)
-    if changed:
-        raise UnsupportedError(f"{resource_type}: update of properties {', '.join(sorted(changed))}")
-    return updated
+        return model.update(context, physical, dict(properties), changed)
 
 
 def delete(
@@ -156,7 +142,16 @@ def delete(
         ResourceError: It could not be deleted; the message is the reason.
         botocore.exceptions.ClientError: AWS would refuse it.
     """
-    find(resource_type, models).delete(context, physical, deepcopy(dict(properties)))
+    try:
+        find(resource_type, models).delete(context, physical, dict(properties))
+    except ClientError as error:
+        if not _NOT_THERE.search(error.response["Error"]["Code"]):
+            raise
+
+
+def _check_names(what: str, names: Collection[str], known: Collection[str] | None) -> None:
+    if known is not None and (unknown := set(names).difference(known)):
+        raise UnsupportedError(f"{what} {', '.join(sorted(unknown))}")
 
 
 def _check_tags(resource_type: str, properties: Mapping[str, Any]) -> None:

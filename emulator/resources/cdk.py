@@ -5,28 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from emulator.resources.common import look_for_provider, taken, unless_gone
+from emulator.resources.common import service_token, unless_gone
 from emulator.resources.model import Context, Model, Physical, Properties
-from emulator.resources.security_groups import DEFAULT_EGRESS, EGRESS, INGRESS, Direction
+from emulator.resources.security_groups import DEFAULT_EGRESS, EGRESS, INGRESS, Direction, permission
 
 _AUTO_DELETE_TAG = {"Key": "aws-cdk:auto-delete-objects", "Value": "true"}
-
-
-class Metadata(Model):
-    """AWS::CDK::Metadata: nothing but a list of the constructs in use."""
-
-    def create(self, context: Context, properties: Properties) -> Physical:
-        """Make nothing."""
-        properties.pop("Analytics")
-        return Physical(context.name)
-
-    def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        """Change nothing."""
-        changed.discard("Analytics")
-        return physical
-
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Delete nothing."""
 
 
 class AutoDeleteObjects(Model):
@@ -35,16 +18,12 @@ class AutoDeleteObjects(Model):
     Before its bucket is deleted it empties it, if the bucket still has CDK's tag.
     """
 
+    properties = ("BucketName", "ServiceToken")
+
     def create(self, context: Context, properties: Properties) -> Physical:
         """Do nothing but look for the function and the bucket."""
-        look_for_provider(context, properties)
-        bucket = properties.pop("BucketName")
-        context.client("s3").head_bucket(Bucket=bucket)
-        return Physical(bucket)
-
-    def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        """Stand for another bucket; CloudFormation then deletes this resource of the old one, which empties that."""
-        changed -= {"ServiceToken", "BucketName"}
+        context.client("lambda").get_function(FunctionName=service_token(context, properties))
+        context.client("s3").head_bucket(Bucket=properties["BucketName"])
         return Physical(properties["BucketName"])
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
@@ -68,33 +47,33 @@ class RestrictedDefaultGroup(Model):
     It removes the rules that EC2 gives to the default group of each VPC, and restores them when it is deleted.
     """
 
+    properties = ("Account", "DefaultSecurityGroupId", "ServiceToken")
+
+    mutable = None
+
     def create(self, context: Context, properties: Properties) -> Physical:
-        """Remove the rules; those that are gone already are no error."""
-        look_for_provider(context, properties)
-        self._restrict(context, taken(properties, ("DefaultSecurityGroupId", "Account")))
+        """Remove the rules."""
+        context.client("lambda").get_function(FunctionName=service_token(context, properties))
+        self._restrict(context, properties)
         return Physical(context.name)
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        """Restore the rules of one group and remove those of another."""
-        if "DefaultSecurityGroupId" in changed:
-            self._restore(context, context.previous)
-            self._restrict(context, properties)
-        changed -= {"ServiceToken", "DefaultSecurityGroupId", "Account"}
+        """Restore the rules of the group until now and remove those of another."""
+        self.delete(context, physical, dict(context.previous))
+        self._restrict(context, properties)
         return physical
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
         """Restore the rules."""
-        self._restore(context, properties)
-
-    def _restrict(self, context: Context, properties: Mapping[str, Any]) -> None:
-        group_id = properties["DefaultSecurityGroupId"]
-        for direction, rule in self._rules(properties):
-            with unless_gone("InvalidPermission.NotFound"):
-                direction.revoke(context.client("ec2"), group_id, [rule])
-
-    def _restore(self, context: Context, properties: Mapping[str, Any]) -> None:
         for direction, rule in self._rules(properties):
             direction.authorize(context.client("ec2"), properties["DefaultSecurityGroupId"], rule)
+
+    def _restrict(self, context: Context, properties: Mapping[str, Any]) -> None:
+        """Remove the rules; those that are gone already are no error."""
+        for direction, rule in self._rules(properties):
+            with unless_gone("InvalidPermission.NotFound"):
+                group_id = properties["DefaultSecurityGroupId"]
+                direction.revoke(context.client("ec2"), group_id, IpPermissions=[permission(rule)])
 
     def _rules(self, properties: Mapping[str, Any]) -> list[tuple[Direction, dict[str, Any]]]:
         among_members = {"IpProtocol": "-1", "SourceSecurityGroupId": properties["DefaultSecurityGroupId"]}
@@ -102,7 +81,6 @@ class RestrictedDefaultGroup(Model):
 
 
 MODELS: Mapping[str, Model] = {
-    "AWS::CDK::Metadata": Metadata(),
     "Custom::S3AutoDeleteObjects": AutoDeleteObjects(),
     "Custom::VpcRestrictDefaultSG": RestrictedDefaultGroup(),
 }

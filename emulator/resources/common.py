@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any, ClassVar
 
 from botocore.exceptions import ClientError
 
 from emulator.resources.model import Context, Model, Physical, Properties, ResourceError
 
+_TAGGED: Mapping[str, str] = {
+    "cloudwatch": "ResourceARN",
+    "dlm": "ResourceArn",
+    "dynamodb": "ResourceArn",
+    "fsx": "ResourceARN",
+    "lambda": "Resource",
+    "logs": "resourceArn",
+    "sns": "ResourceArn",
+}
+"""Services whose tags TagResource and UntagResource change, and the parameter that names the resource."""
+_TAGS_BY_KEY = ("dlm", "lambda", "logs")
+"""Those of them that take tags as a dictionary, not as a list of keys and values."""
 
-def taken(properties: Properties, keys: Iterable[str]) -> Properties:
-    """Take the named properties, as far as they are there, out of the dictionary."""
-    return {key: properties.pop(key) for key in keys if key in properties}
+
+def taken(properties: Mapping[str, Any], keys: Iterable[str]) -> Properties:
+    """Return the named properties, as far as they are there."""
+    return {key: properties[key] for key in keys if key in properties}
 
 
-def lowered(properties: Properties, keys: Iterable[str]) -> Properties:
-    """Take properties out as `taken` does, for an API whose parameters begin with a small letter."""
-    return {key[0].lower() + key[1:]: value for key, value in taken(properties, keys).items()}
+def without(properties: Mapping[str, Any], *keys: str) -> Properties:
+    """Return all properties but the named ones."""
+    return {key: value for key, value in properties.items() if key not in keys}
 
 
-def taken_tags(properties: Properties) -> dict[str, str]:
-    """Take the Tags out, a list of keys and values, as a dictionary."""
-    return as_dictionary(properties.pop("Tags", []))
+def lowered(properties: Mapping[str, Any]) -> Properties:
+    """Return properties as parameters of an API whose names start with a small letter."""
+    return {key[0].lower() + key[1:]: value for key, value in properties.items()}
 
 
 def as_dictionary(tags: Sequence[Mapping[str, str]]) -> dict[str, str]:
@@ -61,6 +75,20 @@ def removed_tags(context: Context, properties: Properties) -> list[str]:
     return sorted(as_dictionary(context.previous.get("Tags", [])).keys() - as_dictionary(properties.get("Tags", [])))
 
 
+def retag(context: Context, service: str, resource: str, properties: Properties, changed: set[str]) -> None:
+    """Change the tags of a resource, given by its ARN, if they are to change."""
+    if "Tags" not in changed:
+        return
+    client = context.client(service)
+    keys, values = ("tagKeys", "tags") if service == "logs" else ("TagKeys", "Tags")
+    tags = properties.get("Tags", [])
+    if gone := removed_tags(context, properties):
+        client.untag_resource(**{_TAGGED[service]: resource, keys: gone})
+    if tags:
+        tags = as_dictionary(tags) if service in _TAGS_BY_KEY else tags
+        client.tag_resource(**{_TAGGED[service]: resource, values: tags})
+
+
 def short_name(context: Context, limit: int) -> str:
     """Shorten the name that CloudFormation would make up: its beginning, and the suffix that makes it unique."""
     suffix = context.name.rpartition("-")[2]
@@ -69,27 +97,26 @@ def short_name(context: Context, limit: int) -> str:
     return f"{context.name[: limit - len(suffix) - 1]}-{suffix}"
 
 
+def service_token(context: Context, properties: Properties) -> str:
+    """Return what provides a custom resource.
+
+    Raises:
+        ResourceError: The resource has no ServiceToken.
+    """
+    if "ServiceToken" not in properties:
+        message = "[#: required key [ServiceToken] not found]"
+        raise ResourceError(f"Properties validation failed for resource {context.logical_id} with message: {message}")
+    return str(properties["ServiceToken"])
+
+
 def already_exists(resource_type: str, name: str) -> ResourceError:
     """Return CloudFormation's refusal of a name in use, where the API itself would give what exists under the name."""
     return ResourceError(f"Resource of type '{resource_type}' with identifier '{name}' already exists.")
 
 
-def look_for_provider(context: Context, properties: Properties) -> None:
-    """Look for the function of a custom resource that is not run, and take its ServiceToken out.
-
-    Raises:
-        ResourceError: The resource has no ServiceToken.
-        botocore.exceptions.ClientError: There is no such function.
-    """
-    if "ServiceToken" not in properties:
-        message = "[#: required key [ServiceToken] not found]"
-        raise ResourceError(f"Properties validation failed for resource {context.logical_id} with message: {message}")
-    context.client("lambda").get_function(FunctionName=properties.pop("ServiceToken"))
-
-
 @contextmanager
 def unless_gone(*codes: str) -> Iterator[None]:
-    """Let a deletion pass of what does not exist: the API then answers with one of these error codes."""
+    """Let a call pass about what does not exist: the API then answers with one of these error codes."""
     try:
         yield
     except ClientError as error:
@@ -108,39 +135,53 @@ def undone_on_failure(undo: Callable[[], object]) -> Iterator[None]:
 
 
 def tag_specifications(properties: Properties, resource_type: str) -> Properties:
-    """Take the Tags out, as EC2's parameter TagSpecifications for a resource that is being made."""
-    tags = properties.pop("Tags", [])
+    """Return the Tags as EC2's parameter TagSpecifications for a resource that is being made."""
+    tags = properties.get("Tags")
     return {"TagSpecifications": [{"ResourceType": resource_type, "Tags": tags}]} if tags else {}
 
 
-def retag_ec2(context: Context, resource_id: str, properties: Properties, changed: set[str]) -> None:
-    """Give an EC2 resource the tags that it is to have, if they changed."""
-    if "Tags" not in changed:
-        return
+def retag_ec2(context: Context, resource_id: str, properties: Properties) -> None:
+    """Give an EC2 resource the tags that it is to have."""
     ec2 = context.client("ec2")
     if gone := removed_tags(context, properties):
         ec2.delete_tags(Resources=[resource_id], Tags=[{"Key": key} for key in gone])
     if properties.get("Tags"):
         ec2.create_tags(Resources=[resource_id], Tags=properties["Tags"])
-    changed.remove("Tags")
 
 
 class Ec2Model(Model):
-    """A resource of EC2 whose reference is its id. Of itself, only its tags change in place."""
+    """A resource of EC2 whose reference is its id, such as RouteTableId. Of itself, only its tags change in place.
+
+    Attributes:
+        noun: What the API's actions call it, such as route_table.
+        tag_type: What TagSpecifications call it; by default the noun with hyphens.
+    """
+
+    noun: ClassVar[str]
+    tag_type: ClassVar[str] = ""
+    mutable: Collection[str] | None = ("Tags",)
+
+    def create(self, context: Context, properties: Properties) -> Physical:
+        """Make the resource."""
+        return Physical(self._make(context, properties)[self._id])
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
         """Change the tags."""
-        retag_ec2(context, physical.ref, properties, changed)
+        if "Tags" in changed:
+            retag_ec2(context, physical.ref, properties)
         return physical
 
+    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
+        """Delete the resource."""
+        getattr(context.client("ec2"), f"delete_{self.noun}")(**{self._id: physical.ref})
 
-def retag(context: Context, service: str, arn: str, properties: Properties, changed: set[str]) -> None:
-    """Change the tags of a resource of a service whose tags go by ARN, if they are to change."""
-    if "Tags" not in changed:
-        return
-    client = context.client(service)
-    if gone := removed_tags(context, properties):
-        client.untag_resource(ResourceARN=arn, TagKeys=gone)
-    if properties.get("Tags"):
-        client.tag_resource(ResourceARN=arn, Tags=properties["Tags"])
-    changed.remove("Tags")
+    def _make(self, context: Context, properties: Properties) -> Properties:
+        """Make the resource from properties that are parameters of the API, and return what the API says of it."""
+        tags = tag_specifications(properties, self.tag_type or self.noun.replace("_", "-"))
+        action = getattr(context.client("ec2"), f"create_{self.noun}")
+        described: Properties = action(**without(properties, "Tags"), **tags)[self._id.removesuffix("Id")]
+        return described
+
+    @property
+    def _id(self) -> str:
+        return f"{self.noun.title().replace('_', '')}Id"

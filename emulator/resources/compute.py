@@ -1,189 +1,98 @@
-"""What Amazon EC2 launches, and where: instances, launch templates, interfaces, addresses, placement groups."""
+"""What Amazon EC2 launches, and where: instances, launch templates, interfaces and placement groups."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from emulator.resources.common import Ec2Model, retag_ec2, short_name, tag_specifications, taken, unless_gone
+from emulator.resources.common import Ec2Model, short_name, tag_specifications, taken, without
 from emulator.resources.model import Context, Model, Physical, Properties
 
-_INSTANCE = (
-    "BlockDeviceMappings",
-    "CpuOptions",
-    "DisableApiTermination",
-    "EbsOptimized",
-    "ImageId",
-    "InstanceInitiatedShutdownBehavior",
-    "InstanceType",
-    "KeyName",
-    "MetadataOptions",
-    "NetworkInterfaces",
-    "PrivateIpAddress",
-    "SecurityGroupIds",
-    "SecurityGroups",
-    "SubnetId",
-    "UserData",
-)
-_INTERFACE_GROUPS = "GroupSet"
 _TEMPLATE_NAME_LENGTH = 128
 
 
 class Instance(Ec2Model):
-    """AWS::EC2::Instance. Creation waits until it runs."""
+    """AWS::EC2::Instance, by a launch template. Creation waits until it runs."""
+
+    properties = ("LaunchTemplate", "PropagateTagsToVolumeOnCreation", "Tags")
 
     def create(self, context: Context, properties: Properties) -> Physical:
         """Launch the instance."""
-        ec2 = context.client("ec2")
-        request = taken(properties, _INSTANCE)
-        if "AvailabilityZone" in properties:
-            request["Placement"] = {"AvailabilityZone": properties.pop("AvailabilityZone")}
-        if "IamInstanceProfile" in properties:
-            request["IamInstanceProfile"] = {"Name": properties.pop("IamInstanceProfile")}
-        if "LaunchTemplate" in properties:
-            template = properties.pop("LaunchTemplate")
-            request["LaunchTemplate"] = {**template, "Version": str(template["Version"])}
-        if "Monitoring" in properties:
-            request["Monitoring"] = {"Enabled": properties.pop("Monitoring")}
-        tags = properties.get("Tags", [])
-        request |= tag_specifications(properties, "instance")
-        if properties.pop("PropagateTagsToVolumeOnCreation", False) and tags:
-            request["TagSpecifications"].append({"ResourceType": "volume", "Tags": tags})
-        checks = properties.pop("SourceDestCheck", True)
-        instance_id = ec2.run_instances(MinCount=1, MaxCount=1, **request)["Instances"][0]["InstanceId"]
-        if not checks:
-            ec2.modify_instance_attribute(InstanceId=instance_id, SourceDestCheck={"Value": False})
-        return _instance(ec2, instance_id)
-
-    def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        """Change tags, and what may change in place while the instance is stopped for it."""
-        retag_ec2(context, physical.ref, properties, changed)
-        ec2 = context.client("ec2")
-        if "SourceDestCheck" in changed:
-            checks = properties.get("SourceDestCheck", True)
-            ec2.modify_instance_attribute(InstanceId=physical.ref, SourceDestCheck={"Value": checks})
-            changed.remove("SourceDestCheck")
-        if "InstanceType" in changed:
-            ec2.stop_instances(InstanceIds=[physical.ref])
-            value = {"Value": properties["InstanceType"]}
-            ec2.modify_instance_attribute(InstanceId=physical.ref, InstanceType=value)
-            ec2.start_instances(InstanceIds=[physical.ref])
-            changed.remove("InstanceType")
-        return _instance(ec2, physical.ref)
+        request = tag_specifications(properties, "instance")
+        if request and properties.get("PropagateTagsToVolumeOnCreation"):
+            request["TagSpecifications"].append({"ResourceType": "volume", "Tags": properties["Tags"]})
+        launched = context.client("ec2").run_instances(
+            MinCount=1, MaxCount=1, LaunchTemplate=template_version(properties["LaunchTemplate"]), **request
+        )["Instances"][0]
+        attributes = {"PrivateDnsName": launched["PrivateDnsName"], "PrivateIp": launched["PrivateIpAddress"]}
+        return Physical(launched["InstanceId"], attributes)
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
         """Terminate the instance."""
-        with unless_gone("InvalidInstanceID.NotFound"):
-            context.client("ec2").terminate_instances(InstanceIds=[physical.ref])
+        context.client("ec2").terminate_instances(InstanceIds=[physical.ref])
 
 
-class LaunchTemplate(Model):
+class LaunchTemplate(Ec2Model):
     """AWS::EC2::LaunchTemplate. Each change of what it holds is a new version; the default stays the first."""
+
+    noun = "launch_template"
+    properties = ("LaunchTemplateData", "LaunchTemplateName")
+    mutable = ("LaunchTemplateData",)
 
     def create(self, context: Context, properties: Properties) -> Physical:
         """Make the template and its first version."""
-        made = context.client("ec2").create_launch_template(
-            LaunchTemplateName=properties.pop("LaunchTemplateName", short_name(context, _TEMPLATE_NAME_LENGTH)),
-            LaunchTemplateData=_template_data(properties.pop("LaunchTemplateData")),
-            **taken(properties, ("TagSpecifications", "VersionDescription")),
-        )["LaunchTemplate"]
-        return _template(made)
+        request = {
+            "LaunchTemplateName": short_name(context, _TEMPLATE_NAME_LENGTH),
+            **properties,
+            "LaunchTemplateData": _template_data(properties["LaunchTemplateData"]),
+        }
+        return Physical(self._make(context, request)["LaunchTemplateId"], {"LatestVersionNumber": "1"})
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
         """Make another version."""
-        ec2 = context.client("ec2")
-        if changed & {"LaunchTemplateData", "VersionDescription"}:
-            ec2.create_launch_template_version(
-                LaunchTemplateId=physical.ref,
-                LaunchTemplateData=_template_data(properties.pop("LaunchTemplateData")),
-                **taken(properties, ("VersionDescription",)),
-            )
-            changed -= {"LaunchTemplateData", "VersionDescription"}
-        return _template(ec2.describe_launch_templates(LaunchTemplateIds=[physical.ref])["LaunchTemplates"][0])
-
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Delete the template with all its versions."""
-        with unless_gone("InvalidLaunchTemplateId.NotFound", "InvalidLaunchTemplateName.NotFoundException"):
-            context.client("ec2").delete_launch_template(LaunchTemplateId=physical.ref)
+        made = context.client("ec2").create_launch_template_version(
+            LaunchTemplateId=physical.ref, LaunchTemplateData=_template_data(properties["LaunchTemplateData"])
+        )["LaunchTemplateVersion"]
+        return Physical(physical.ref, {"LatestVersionNumber": str(made["VersionNumber"])})
 
 
-class NetworkInterface(Model):
+class NetworkInterface(Ec2Model):
     """AWS::EC2::NetworkInterface."""
+
+    noun = "network_interface"
+    properties = ("Description", "GroupSet", "SourceDestCheck", "SubnetId", "Tags")
 
     def create(self, context: Context, properties: Properties) -> Physical:
         """Make the interface."""
-        ec2 = context.client("ec2")
-        groups = {"Groups": properties.pop(_INTERFACE_GROUPS)} if _INTERFACE_GROUPS in properties else {}
-        checks = properties.pop("SourceDestCheck", True)
-        keys = ("Description", "InterfaceType", "PrivateIpAddress", "SubnetId")
-        tags = tag_specifications(properties, "network-interface")
-        made = ec2.create_network_interface(**taken(properties, keys), **groups, **tags)["NetworkInterface"]
-        if not checks:
-            _set_checks(ec2, made["NetworkInterfaceId"], False)
-        return _interface(made)
-
-    def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        """Change description, groups, checks and tags."""
-        retag_ec2(context, physical.ref, properties, changed)
-        ec2 = context.client("ec2")
-        if "Description" in changed:
-            description = {"Value": properties.get("Description", "")}
-            ec2.modify_network_interface_attribute(NetworkInterfaceId=physical.ref, Description=description)
-        if _INTERFACE_GROUPS in changed:
-            groups = properties[_INTERFACE_GROUPS]
-            ec2.modify_network_interface_attribute(NetworkInterfaceId=physical.ref, Groups=groups)
-        if "SourceDestCheck" in changed:
-            _set_checks(ec2, physical.ref, properties.get("SourceDestCheck", True))
-        changed -= {"Description", _INTERFACE_GROUPS, "SourceDestCheck"}
-        return physical
-
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Delete the interface."""
-        with unless_gone("InvalidNetworkInterfaceID.NotFound"):
-            context.client("ec2").delete_network_interface(NetworkInterfaceId=physical.ref)
+        request = without(properties, "GroupSet", "SourceDestCheck")
+        made = self._make(context, {**request, "Groups": properties["GroupSet"]})
+        interface_id = made["NetworkInterfaceId"]
+        context.client("ec2").modify_network_interface_attribute(
+            NetworkInterfaceId=interface_id, SourceDestCheck={"Value": properties.get("SourceDestCheck", True)}
+        )
+        return Physical(interface_id, {"PrimaryPrivateIpAddress": made["PrivateIpAddress"]})
 
 
-class EipAssociation(Model):
-    """AWS::EC2::EIPAssociation; every change of it is a replacement."""
+class PlacementGroup(Ec2Model):
+    """AWS::EC2::PlacementGroup; every change of it is a replacement."""
+
+    properties = ("Strategy", "Tags")
+    mutable = ()
 
     def create(self, context: Context, properties: Properties) -> Physical:
-        """Give an address to an instance or an interface."""
-        keys = ("AllocationId", "InstanceId", "NetworkInterfaceId", "PrivateIpAddress")
-        association = context.client("ec2").associate_address(**taken(properties, keys))["AssociationId"]
-        return Physical(association, {"Id": association})
+        """Make the group under a name of CloudFormation's."""
+        tags = tag_specifications(properties, "placement-group")
+        context.client("ec2").create_placement_group(GroupName=context.name, **taken(properties, ("Strategy",)), **tags)
+        return Physical(context.name, {"GroupName": context.name})
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Release the address."""
-        with unless_gone("InvalidAssociationID.NotFound"):
-            context.client("ec2").disassociate_address(AssociationId=physical.ref)
+        """Delete the group."""
+        context.client("ec2").delete_placement_group(GroupName=physical.ref)
 
 
-def _instance(ec2: Any, instance_id: str) -> Physical:
-    found = ec2.describe_instances(InstanceIds=[instance_id])["Reservations"][0]["Instances"][0]
-    return Physical(
-        instance_id,
-        {
-            "AvailabilityZone": found["Placement"]["AvailabilityZone"],
-            "InstanceId": instance_id,
-            "PrivateDnsName": found["PrivateDnsName"],
-            "PrivateIp": found["PrivateIpAddress"],
-            "PublicDnsName": found.get("PublicDnsName", ""),
-            "PublicIp": found.get("PublicIpAddress", ""),
-            "VpcId": found["VpcId"],
-        },
-    )
-
-
-def _template(described: Mapping[str, Any]) -> Physical:
-    template_id = described["LaunchTemplateId"]
-    return Physical(
-        template_id,
-        {
-            "DefaultVersionNumber": str(described["DefaultVersionNumber"]),
-            "LatestVersionNumber": str(described["LatestVersionNumber"]),
-            "LaunchTemplateId": template_id,
-        },
-    )
+def template_version(properties: Mapping[str, Any]) -> dict[str, str]:
+    """Return a version of a launch template as the API takes it, its number as a string."""
+    return {key: str(value) for key, value in properties.items()}
 
 
 def _template_data(properties: Properties) -> Properties:
@@ -195,43 +104,7 @@ def _template_data(properties: Properties) -> Properties:
     return {**properties, **({"TagSpecifications": specifications} if specifications else {})}
 
 
-def _interface(described: Mapping[str, Any]) -> Physical:
-    interface_id = described["NetworkInterfaceId"]
-    return Physical(
-        interface_id,
-        {
-            "Id": interface_id,
-            "PrimaryPrivateIpAddress": described["PrivateIpAddress"],
-            "SecondaryPrivateIpAddresses": [
-                each["PrivateIpAddress"] for each in described["PrivateIpAddresses"] if not each["Primary"]
-            ],
-            "VpcId": described["VpcId"],
-        },
-    )
-
-
-def _set_checks(ec2: Any, interface_id: str, checks: bool) -> None:
-    ec2.modify_network_interface_attribute(NetworkInterfaceId=interface_id, SourceDestCheck={"Value": checks})
-
-
-class PlacementGroup(Model):
-    """AWS::EC2::PlacementGroup; every change of it is a replacement."""
-
-    def create(self, context: Context, properties: Properties) -> Physical:
-        """Make the group under a name of CloudFormation's."""
-        request = taken(properties, ("Strategy", "PartitionCount", "SpreadLevel"))
-        tags = tag_specifications(properties, "placement-group")
-        context.client("ec2").create_placement_group(GroupName=context.name, **request, **tags)
-        return Physical(context.name, {"GroupName": context.name})
-
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Delete the group."""
-        with unless_gone("InvalidPlacementGroup.Unknown"):
-            context.client("ec2").delete_placement_group(GroupName=physical.ref)
-
-
 MODELS: Mapping[str, Model] = {
-    "AWS::EC2::EIPAssociation": EipAssociation(),
     "AWS::EC2::Instance": Instance(),
     "AWS::EC2::LaunchTemplate": LaunchTemplate(),
     "AWS::EC2::NetworkInterface": NetworkInterface(),

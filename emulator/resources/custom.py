@@ -14,6 +14,7 @@ from uuid import uuid4
 from moto.awslambda.exceptions import UnknownFunctionException
 
 from emulator.callbacks import Callbacks, callback_url
+from emulator.resources.common import service_token
 from emulator.resources.model import Context, Model, Physical, Properties, ResourceError
 from toolchain.cluster import as_strings
 from toolchain.values import UnsupportedError
@@ -34,6 +35,8 @@ _INTERVAL = 0.2
 class CustomResource(Model):
     """AWS::CloudFormation::CustomResource and every `Custom::` type. Ref gives what the function calls the resource."""
 
+    mutable = None
+
     def __init__(self, functions: Functions, callbacks: Callbacks, endpoint: Endpoint) -> None:
         self._functions = functions
         self._callbacks = callbacks
@@ -51,7 +54,6 @@ class CustomResource(Model):
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
         """Send an Update request. If the function names the resource differently, the old one has to be deleted."""
-        changed.clear()
         request = {
             "RequestType": "Update",
             "PhysicalResourceId": physical.ref,
@@ -70,17 +72,11 @@ class CustomResource(Model):
         self._request(context, request, properties)
 
     def _request(self, context: Context, request: dict[str, Any], properties: Properties) -> Physical:
-        """Send a request to the function that the properties name; they are emptied."""
-        if "ServiceToken" not in properties:
-            message = "[#: required key [ServiceToken] not found]"
-            raise ResourceError(
-                f"Properties validation failed for resource {context.logical_id} with message: {message}"
-            )
-        token = str(properties["ServiceToken"])
+        """Send a request to the function that the properties name."""
+        token = service_token(context, properties)
         if ":lambda:" not in token:
             raise UnsupportedError(f"ServiceToken {token}; only Lambda functions provide custom resources here")
         timeout = _timeout(str(properties.get("ServiceTimeout", LONGEST)))
-        properties.clear()
         request_id, key = str(uuid4()), self._callbacks.open()
         common = {
             "ResponseURL": callback_url(self._endpoint.url, key),

@@ -12,69 +12,42 @@ from emulator.resources.model import Context, Model, Physical, Properties
 _ROLE_NAME_LENGTH = 64
 _POLICY_NAME_LENGTH = 128
 
-_PRINCIPALS = {"Groups": "group", "Roles": "role", "Users": "user"}
-"""Who a policy is for: property of a policy, and what the API's actions call it."""
-
 
 class Role(Model):
     """AWS::IAM::Role."""
 
+    mutable = ("AssumeRolePolicyDocument", "ManagedPolicyArns", "Policies", "Tags")
+    properties = ("Path", "PermissionsBoundary", "RoleName", *mutable)
+
     def create(self, context: Context, properties: Properties) -> Physical:
         """Make the role with its policies."""
         iam = context.client("iam")
-        request = taken(properties, ("Description", "MaxSessionDuration", "Path", "PermissionsBoundary", "Tags"))
         role = iam.create_role(
-            RoleName=properties.pop("RoleName", short_name(context, _ROLE_NAME_LENGTH)),
-            AssumeRolePolicyDocument=json.dumps(properties.pop("AssumeRolePolicyDocument")),
-            **request,
+            RoleName=properties.get("RoleName", short_name(context, _ROLE_NAME_LENGTH)),
+            AssumeRolePolicyDocument=json.dumps(properties["AssumeRolePolicyDocument"]),
+            **taken(properties, ("Path", "PermissionsBoundary", "Tags")),
         )["Role"]
-        policies = taken(properties, ("ManagedPolicyArns", "Policies"))
-        physical = Physical(role["RoleName"], {"Arn": role["Arn"], "RoleId": role["RoleId"]})
-        with undone_on_failure(lambda: self.delete(context, physical, policies)):
-            self._change_policies(iam, physical.ref, {}, policies)
+        physical = Physical(role["RoleName"], {"Arn": role["Arn"]})
+        with undone_on_failure(lambda: self.delete(context, physical, properties)):
+            self._change_policies(iam, physical.ref, {}, properties)
         return physical
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        """Change everything but name and path."""
-        iam = context.client("iam")
-        name = physical.ref
-        if "AssumeRolePolicyDocument" in changed:
-            document = json.dumps(properties["AssumeRolePolicyDocument"])
-            iam.update_assume_role_policy(RoleName=name, PolicyDocument=document)
-        if changed & {"Description", "MaxSessionDuration"}:
-            iam.update_role(
-                RoleName=name,
-                Description=properties.get("Description", ""),
-                MaxSessionDuration=properties.get("MaxSessionDuration", 3600),
-            )
-        if "PermissionsBoundary" in changed:
-            if "PermissionsBoundary" in properties:
-                boundary = properties["PermissionsBoundary"]
-                iam.put_role_permissions_boundary(RoleName=name, PermissionsBoundary=boundary)
-            else:
-                iam.delete_role_permissions_boundary(RoleName=name)
+        """Change the policies and the tags."""
+        iam, name = context.client("iam"), physical.ref
+        document = json.dumps(properties["AssumeRolePolicyDocument"])
+        iam.update_assume_role_policy(RoleName=name, PolicyDocument=document)
         self._change_policies(iam, name, context.previous, properties)
-        if "Tags" in changed:
-            if gone := removed_tags(context, properties):
-                iam.untag_role(RoleName=name, TagKeys=gone)
-            iam.tag_role(RoleName=name, Tags=properties.get("Tags", []))
-        changed -= {
-            "AssumeRolePolicyDocument",
-            "Description",
-            "ManagedPolicyArns",
-            "MaxSessionDuration",
-            "PermissionsBoundary",
-            "Policies",
-            "Tags",
-        }
+        if gone := removed_tags(context, properties):
+            iam.untag_role(RoleName=name, TagKeys=gone)
+        iam.tag_role(RoleName=name, Tags=properties.get("Tags", []))
         return physical
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
         """Delete the role and its own policies; one that somebody else gave to it makes IAM refuse."""
         iam = context.client("iam")
-        with unless_gone("NoSuchEntity"):
-            self._change_policies(iam, physical.ref, properties, {})
-            iam.delete_role(RoleName=physical.ref)
+        self._change_policies(iam, physical.ref, properties, {})
+        iam.delete_role(RoleName=physical.ref)
 
     def _change_policies(self, iam: Any, name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
         old_arns, new_arns = (each.get("ManagedPolicyArns", []) for each in (old, new))
@@ -96,145 +69,91 @@ class Role(Model):
 
 
 class Policy(Model):
-    """AWS::IAM::Policy: an inline policy of roles, users and groups."""
+    """AWS::IAM::Policy: an inline policy of roles."""
+
+    properties = mutable = ("PolicyDocument", "PolicyName", "Roles")
 
     def create(self, context: Context, properties: Properties) -> Physical:
         """Write the policy to everybody whom it is for."""
-        request = taken(properties, ("PolicyName", "PolicyDocument", *_PRINCIPALS))
-        physical = Physical(context.name, {"Id": context.name})
-        with undone_on_failure(lambda: self.delete(context, physical, request)):
-            self._put(context, request)
+        physical = Physical(context.name)
+        with undone_on_failure(lambda: self.delete(context, physical, properties)):
+            self._put(context, properties)
         return physical
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
         """Write the policy again, and take it from those whom it is not for any more."""
         self._put(context, properties)
-        if "PolicyName" in changed:
-            self.delete(context, physical, dict(context.previous))
-        else:
-            gone = {
-                kind: list(_only_in(context.previous.get(kind, []), properties.get(kind, []))) for kind in _PRINCIPALS
-            }
-            self.delete(context, physical, {"PolicyName": properties["PolicyName"], **gone})
-        changed -= {"PolicyName", "PolicyDocument", *_PRINCIPALS}
+        previous = dict(context.previous)
+        if previous["PolicyName"] == properties["PolicyName"]:
+            previous["Roles"] = _only_in(previous["Roles"], properties["Roles"])
+        self.delete(context, physical, previous)
         return physical
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
         """Take the policy from everybody."""
-        iam = context.client("iam")
-        for kind, principal in _PRINCIPALS.items():
-            for name in properties.get(kind, []):
-                with unless_gone("NoSuchEntity"):
-                    action = getattr(iam, f"delete_{principal}_policy")
-                    action(**{f"{principal.capitalize()}Name": name}, PolicyName=properties["PolicyName"])
+        for role in properties["Roles"]:
+            with unless_gone("NoSuchEntity"):
+                context.client("iam").delete_role_policy(RoleName=role, PolicyName=properties["PolicyName"])
 
     def _put(self, context: Context, properties: Mapping[str, Any]) -> None:
-        iam = context.client("iam")
         document = json.dumps(properties["PolicyDocument"])
-        for kind, principal in _PRINCIPALS.items():
-            for name in properties.get(kind, []):
-                action = getattr(iam, f"put_{principal}_policy")
-                action(
-                    **{f"{principal.capitalize()}Name": name},
-                    PolicyName=properties["PolicyName"],
-                    PolicyDocument=document,
-                )
+        for role in properties["Roles"]:
+            context.client("iam").put_role_policy(
+                RoleName=role, PolicyName=properties["PolicyName"], PolicyDocument=document
+            )
 
 
 class ManagedPolicy(Model):
-    """AWS::IAM::ManagedPolicy."""
+    """AWS::IAM::ManagedPolicy, attached to nothing by itself."""
+
+    properties = ("Description", "ManagedPolicyName", "Path", "PolicyDocument")
+    mutable = ("PolicyDocument",)
 
     def create(self, context: Context, properties: Properties) -> Physical:
-        """Make the policy and attach it."""
-        iam = context.client("iam")
-        arn = iam.create_policy(
-            PolicyName=properties.pop("ManagedPolicyName", short_name(context, _POLICY_NAME_LENGTH)),
-            PolicyDocument=json.dumps(properties.pop("PolicyDocument")),
+        """Make the policy."""
+        made = context.client("iam").create_policy(
+            PolicyName=properties.get("ManagedPolicyName", short_name(context, _POLICY_NAME_LENGTH)),
+            PolicyDocument=json.dumps(properties["PolicyDocument"]),
             **taken(properties, ("Description", "Path")),
-        )["Policy"]["Arn"]
-        principals = taken(properties, _PRINCIPALS)
-        with undone_on_failure(lambda: self.delete(context, Physical(arn), principals)):
-            self._attach(iam, arn, {}, principals)
-        return self._physical(iam, arn)
+        )
+        return Physical(made["Policy"]["Arn"])
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        """Change the document, as a new default version, and whom the policy is attached to."""
+        """Change the document, as a new default version."""
         iam = context.client("iam")
-        if "PolicyDocument" in changed:
-            document = json.dumps(properties["PolicyDocument"])
-            old = iam.get_policy(PolicyArn=physical.ref)["Policy"]["DefaultVersionId"]
-            iam.create_policy_version(PolicyArn=physical.ref, PolicyDocument=document, SetAsDefault=True)
-            iam.delete_policy_version(PolicyArn=physical.ref, VersionId=old)
-        self._attach(iam, physical.ref, context.previous, properties)
-        changed -= {"PolicyDocument", *_PRINCIPALS}
-        return self._physical(iam, physical.ref)
+        document = json.dumps(properties["PolicyDocument"])
+        old = iam.get_policy(PolicyArn=physical.ref)["Policy"]["DefaultVersionId"]
+        iam.create_policy_version(PolicyArn=physical.ref, PolicyDocument=document, SetAsDefault=True)
+        iam.delete_policy_version(PolicyArn=physical.ref, VersionId=old)
+        return physical
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Detach the policy from those in its template, and delete it."""
-        iam = context.client("iam")
-        with unless_gone("NoSuchEntity"):
-            self._attach(iam, physical.ref, properties, {})
-            iam.delete_policy(PolicyArn=physical.ref)
-
-    def _attach(self, iam: Any, arn: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-        for kind, principal in _PRINCIPALS.items():
-            old_names, new_names = (each.get(kind, []) for each in (old, new))
-            for name in _only_in(old_names, new_names):
-                with unless_gone("NoSuchEntity"):
-                    action = getattr(iam, f"detach_{principal}_policy")
-                    action(**{f"{principal.capitalize()}Name": name}, PolicyArn=arn)
-            for name in _only_in(new_names, old_names):
-                action = getattr(iam, f"attach_{principal}_policy")
-                action(**{f"{principal.capitalize()}Name": name}, PolicyArn=arn)
-
-    def _physical(self, iam: Any, arn: str) -> Physical:
-        policy = iam.get_policy(PolicyArn=arn)["Policy"]
-        attributes = {
-            "PolicyArn": arn,
-            **{key: policy[key] for key in ("AttachmentCount", "DefaultVersionId", "IsAttachable", "PolicyId")},
-            "CreateDate": policy["CreateDate"].isoformat(),
-            "PermissionsBoundaryUsageCount": policy.get("PermissionsBoundaryUsageCount", 0),
-            "UpdateDate": policy["UpdateDate"].isoformat(),
-        }
-        return Physical(arn, attributes)
+        """Delete the policy; IAM refuses one that is attached."""
+        context.client("iam").delete_policy(PolicyArn=physical.ref)
 
 
 class InstanceProfile(Model):
     """AWS::IAM::InstanceProfile."""
 
+    properties = ("Path", "Roles")
+
     def create(self, context: Context, properties: Properties) -> Physical:
         """Make the profile with its role."""
         iam = context.client("iam")
-        name = properties.pop("InstanceProfileName", short_name(context, _POLICY_NAME_LENGTH))
-        request = taken(properties, ("Path",))
-        arn = iam.create_instance_profile(InstanceProfileName=name, **request)["InstanceProfile"]["Arn"]
-        roles = taken(properties, ("Roles",))
-        physical = Physical(name, {"Arn": arn})
-        with undone_on_failure(lambda: self.delete(context, physical, roles)):
-            self._change_roles(iam, name, [], roles.get("Roles", []))
-        return physical
-
-    def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        """Change the role."""
-        self._change_roles(
-            context.client("iam"), physical.ref, context.previous.get("Roles", []), properties.get("Roles", [])
-        )
-        changed.discard("Roles")
-        return physical
+        name = short_name(context, _POLICY_NAME_LENGTH)
+        iam.create_instance_profile(InstanceProfileName=name, **taken(properties, ("Path",)))
+        with undone_on_failure(lambda: iam.delete_instance_profile(InstanceProfileName=name)):
+            for role in properties["Roles"]:
+                iam.add_role_to_instance_profile(InstanceProfileName=name, RoleName=role)
+        return Physical(name)
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
         """Delete the profile; the role stays."""
         iam = context.client("iam")
-        with unless_gone("NoSuchEntity"):
-            self._change_roles(iam, physical.ref, properties.get("Roles", []), [])
-            iam.delete_instance_profile(InstanceProfileName=physical.ref)
-
-    def _change_roles(self, iam: Any, name: str, old: list[str], new: list[str]) -> None:
-        for role in _only_in(old, new):
+        for role in properties["Roles"]:
             with unless_gone("NoSuchEntity"):
-                iam.remove_role_from_instance_profile(InstanceProfileName=name, RoleName=role)
-        for role in _only_in(new, old):
-            iam.add_role_to_instance_profile(InstanceProfileName=name, RoleName=role)
+                iam.remove_role_from_instance_profile(InstanceProfileName=physical.ref, RoleName=role)
+        iam.delete_instance_profile(InstanceProfileName=physical.ref)
 
 
 def _only_in(names: Iterable[str], others: Iterable[str]) -> list[str]:

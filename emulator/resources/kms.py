@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from emulator.resources.common import as_dictionary, taken, taken_tags, undone_on_failure, unless_gone
+from emulator.resources.common import removed_tags, taken, unless_gone
 from emulator.resources.model import Context, Model, Physical, Properties
 
 _DELETION_DELAY_DAYS = 30
@@ -16,47 +16,38 @@ _DELETION_DELAY_DAYS = 30
 class Key(Model):
     """AWS::KMS::Key."""
 
+    mutable = ("Description", "EnableKeyRotation", "KeyPolicy", "PendingWindowInDays", "Tags")
+    properties = mutable
+
     def create(self, context: Context, properties: Properties) -> Physical:
         """Make the key."""
         kms = context.client("kms")
-        properties.pop("PendingWindowInDays", None)  # it says when the key is deleted
-        request = taken(properties, ("Description", "KeySpec", "KeyUsage", "MultiRegion", "Origin"))
+        request = taken(properties, ("Description",))
         if "KeyPolicy" in properties:
-            request["Policy"] = json.dumps(properties.pop("KeyPolicy"))
-        tags = [{"TagKey": key, "TagValue": value} for key, value in taken_tags(properties).items()]
-        key = kms.create_key(**request, Tags=tags)["KeyMetadata"]
-        physical = Physical(key["KeyId"], {"Arn": key["Arn"], "KeyId": key["KeyId"]})
-        states = taken(properties, ("Enabled", "EnableKeyRotation"))
-        with undone_on_failure(lambda: self.delete(context, physical, {})):
-            self._set_state(kms, physical.ref, states)
-        return physical
+            request["Policy"] = json.dumps(properties["KeyPolicy"])
+        key = kms.create_key(**request, Tags=_tags(properties))["KeyMetadata"]
+        self._set_rotation(kms, key["KeyId"], properties)
+        return Physical(key["KeyId"], {"Arn": key["Arn"]})
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        """Change description, policy, rotation, state and tags."""
+        """Change description, policy, rotation and tags."""
         kms = context.client("kms")
-        if "Description" in changed:
-            kms.update_key_description(KeyId=physical.ref, Description=properties.get("Description", ""))
+        kms.update_key_description(KeyId=physical.ref, Description=properties.get("Description", ""))
         if "KeyPolicy" in changed:
             document = json.dumps(properties["KeyPolicy"])
             kms.put_key_policy(KeyId=physical.ref, PolicyName="default", Policy=document)
-        if changed & {"Enabled", "EnableKeyRotation"}:
-            self._set_state(kms, physical.ref, properties)
-        if "Tags" in changed:
-            old, new = (as_dictionary(each.get("Tags", [])) for each in (context.previous, properties))
-            kms.untag_resource(KeyId=physical.ref, TagKeys=sorted(old.keys() - new.keys()))
-            tags = [{"TagKey": key, "TagValue": value} for key, value in new.items()]
-            kms.tag_resource(KeyId=physical.ref, Tags=tags)
-        changed -= {"Description", "KeyPolicy", "Enabled", "EnableKeyRotation", "PendingWindowInDays", "Tags"}
+        self._set_rotation(kms, physical.ref, properties)
+        kms.untag_resource(KeyId=physical.ref, TagKeys=removed_tags(context, properties))
+        kms.tag_resource(KeyId=physical.ref, Tags=_tags(properties))
         return physical
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
         """Schedule the deletion: KMS deletes no key at once."""
         days = properties.get("PendingWindowInDays", _DELETION_DELAY_DAYS)
-        with unless_gone("NotFoundException", "KMSInvalidStateException"):
+        with unless_gone("KMSInvalidStateException"):
             context.client("kms").schedule_key_deletion(KeyId=physical.ref, PendingWindowInDays=days)
 
-    def _set_state(self, kms: Any, key_id: str, properties: Mapping[str, Any]) -> None:
-        (kms.enable_key if properties.get("Enabled", True) else kms.disable_key)(KeyId=key_id)
+    def _set_rotation(self, kms: Any, key_id: str, properties: Mapping[str, Any]) -> None:
         rotated = properties.get("EnableKeyRotation", False)
         (kms.enable_key_rotation if rotated else kms.disable_key_rotation)(KeyId=key_id)
 
@@ -64,23 +55,20 @@ class Key(Model):
 class Alias(Model):
     """AWS::KMS::Alias."""
 
+    properties = ("AliasName", "TargetKeyId")
+
     def create(self, context: Context, properties: Properties) -> Physical:
         """Make the alias."""
-        name = properties.pop("AliasName")
-        context.client("kms").create_alias(AliasName=name, TargetKeyId=properties.pop("TargetKeyId"))
-        return Physical(name)
-
-    def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        """Let the alias stand for another key."""
-        if "TargetKeyId" in changed:
-            context.client("kms").update_alias(AliasName=physical.ref, TargetKeyId=properties["TargetKeyId"])
-            changed.remove("TargetKeyId")
-        return physical
+        context.client("kms").create_alias(**properties)
+        return Physical(properties["AliasName"])
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
         """Delete the alias."""
-        with unless_gone("NotFoundException"):
-            context.client("kms").delete_alias(AliasName=physical.ref)
+        context.client("kms").delete_alias(AliasName=physical.ref)
+
+
+def _tags(properties: Properties) -> list[dict[str, str]]:
+    return [{"TagKey": tag["Key"], "TagValue": tag["Value"]} for tag in properties.get("Tags", [])]
 
 
 MODELS: Mapping[str, Model] = {"AWS::KMS::Alias": Alias(), "AWS::KMS::Key": Key()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,7 +28,8 @@ class Physical:
 
     Attributes:
         ref: What Ref gives, which is the physical id, too.
-        attributes: What Fn::GetAtt gives, by attribute name. A missing one is an error of the template.
+        attributes: What Fn::GetAtt gives, by attribute name, of those that templates ask for. A missing one is an error
+            of the template.
     """
 
     ref: str
@@ -65,26 +66,37 @@ class Context:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     previous: Mapping[str, Any] = field(default_factory=dict)
 
+    def arn(self, service: str, resource: str) -> str:
+        """Return the ARN of a resource of the stack's account and region."""
+        return f"arn:{self.partition}:{service}:{self.region}:{self.account}:{resource}"
+
 
 class Model(ABC):
     """One resource type. A subclass is a few lines over boto3, against the same server as everybody's.
 
-    A model takes the properties that it knows out of the dictionary that it is given; what is left over is a property
-    that it does not know, and an error. So nothing passes in silence. What the API refuses may be raised as it comes
-    (botocore's ClientError); `ResourceError` is for a reason in CloudFormation's own words.
+    What the API refuses may be raised as it comes (botocore's ClientError); `ResourceError` is for a reason in
+    CloudFormation's own words.
+
+    Attributes:
+        properties: Names of the properties that the type has here; None: any. Others are an error: nothing passes in
+            silence.
+        mutable: Names of those that `update` changes; None: all.
     """
+
+    properties: Collection[str] | None = None
+    mutable: Collection[str] | None = ()
 
     @abstractmethod
     def create(self, context: Context, properties: Properties) -> Physical:
-        """Make the resource, and take each property out of `properties`."""
+        """Make the resource."""
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        """Change the resource in place, and take each property that was applied out of `changed`.
+        """Change the resource in place.
 
         Args:
             context: As for create.
             physical: The resource as it was.
-            properties: All properties as they are to be. They may be emptied.
+            properties: All properties as they are to be.
             changed: Names of those that are new, gone or different. Never one that AWS replaces the resource for.
         """
         del context, properties, changed
@@ -92,4 +104,4 @@ class Model(ABC):
 
     @abstractmethod
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Delete the resource; one that is gone already is no error. `properties` are those it has."""
+        """Delete the resource. `properties` are those it has; an error that it is not there is passed over."""

@@ -2,191 +2,100 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from typing import Any
 
-from emulator.resources.common import Ec2Model, retag_ec2, tag_specifications, taken, undone_on_failure, unless_gone
+from emulator.resources.common import Ec2Model, retag_ec2, tag_specifications, taken, without
 from emulator.resources.model import Context, Model, Physical, Properties, ResourceError
 
-_DNS_ATTRIBUTES = {"EnableDnsSupport": True, "EnableDnsHostnames": False}
-"""Attributes of a VPC, with what they are unless a template says otherwise."""
-
-_ROUTE_DESTINATIONS = ("DestinationCidrBlock", "DestinationIpv6CidrBlock", "DestinationPrefixListId")
-_ROUTE_TARGETS = (
-    "EgressOnlyInternetGatewayId",
-    "GatewayId",
-    "InstanceId",
-    "NatGatewayId",
-    "NetworkInterfaceId",
-    "VpcEndpointId",
-    "VpcPeeringConnectionId",
-)
+_DNS_ATTRIBUTES = ("EnableDnsSupport", "EnableDnsHostnames")
 
 
 class Vpc(Ec2Model):
     """AWS::EC2::VPC."""
 
+    noun = "vpc"
+    properties = ("CidrBlock", "InstanceTenancy", "Tags", *_DNS_ATTRIBUTES)
+
     def create(self, context: Context, properties: Properties) -> Physical:
         """Make the VPC and set its attributes."""
         ec2 = context.client("ec2")
-        request = {**taken(properties, ("CidrBlock", "InstanceTenancy")), **tag_specifications(properties, "vpc")}
-        vpc = ec2.create_vpc(**request)["Vpc"]
-        vpc_id = vpc["VpcId"]
-        with undone_on_failure(lambda: ec2.delete_vpc(VpcId=vpc_id)):
-            for attribute, value in taken(properties, _DNS_ATTRIBUTES).items():
-                ec2.modify_vpc_attribute(VpcId=vpc_id, **{attribute: {"Value": value}})
-        of_vpc = {"Name": "vpc-id", "Values": [vpc_id]}
-        groups = ec2.describe_security_groups(Filters=[of_vpc, {"Name": "group-name", "Values": ["default"]}])
-        acls = ec2.describe_network_acls(Filters=[of_vpc, {"Name": "default", "Values": ["true"]}])
-        attributes = {
-            "VpcId": vpc_id,
-            "CidrBlock": vpc["CidrBlock"],
-            "CidrBlockAssociations": [each["AssociationId"] for each in vpc["CidrBlockAssociationSet"]],
-            "DefaultNetworkAcl": acls["NetworkAcls"][0]["NetworkAclId"],
-            "DefaultSecurityGroup": groups["SecurityGroups"][0]["GroupId"],
-            "Ipv6CidrBlocks": [],
-        }
-        return Physical(vpc_id, attributes)
-
-    def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        """Change the attributes, the tenancy and the tags."""
-        ec2 = context.client("ec2")
-        for attribute in changed & _DNS_ATTRIBUTES.keys():
-            value = properties.get(attribute, _DNS_ATTRIBUTES[attribute])
-            ec2.modify_vpc_attribute(VpcId=physical.ref, **{attribute: {"Value": value}})
-        if "InstanceTenancy" in changed:
-            ec2.modify_vpc_tenancy(VpcId=physical.ref, InstanceTenancy=properties.get("InstanceTenancy", "default"))
-        changed -= {*_DNS_ATTRIBUTES, "InstanceTenancy"}
-        return super().update(context, physical, properties, changed)
-
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Delete the VPC."""
-        with unless_gone("InvalidVpcID.NotFound"):
-            context.client("ec2").delete_vpc(VpcId=physical.ref)
+        vpc_id = self._make(context, without(properties, *_DNS_ATTRIBUTES))["VpcId"]
+        for attribute, value in taken(properties, _DNS_ATTRIBUTES).items():
+            ec2.modify_vpc_attribute(VpcId=vpc_id, **{attribute: {"Value": value}})
+        filters = [{"Name": "vpc-id", "Values": [vpc_id]}, {"Name": "group-name", "Values": ["default"]}]
+        group = ec2.describe_security_groups(Filters=filters)["SecurityGroups"][0]
+        return Physical(vpc_id, {"DefaultSecurityGroup": group["GroupId"]})
 
 
 class Subnet(Ec2Model):
     """AWS::EC2::Subnet."""
 
+    noun = "subnet"
+    properties = ("AvailabilityZone", "AvailabilityZoneId", "CidrBlock", "MapPublicIpOnLaunch", "Tags", "VpcId")
+
     def create(self, context: Context, properties: Properties) -> Physical:
         """Make the subnet; it assigns public addresses only if the template says so."""
-        ec2 = context.client("ec2")
-        public = properties.pop("MapPublicIpOnLaunch", False)
-        keys = ("VpcId", "CidrBlock", "AvailabilityZone", "AvailabilityZoneId")
-        request = {**taken(properties, keys), **tag_specifications(properties, "subnet")}
-        subnet = ec2.create_subnet(**request)["Subnet"]
-        subnet_id = subnet["SubnetId"]
+        subnet_id = self._make(context, without(properties, "MapPublicIpOnLaunch"))["SubnetId"]
+        public = properties.get("MapPublicIpOnLaunch", False)
         # Always stated: moto takes the first subnet of a zone for a default one, which assigns public addresses.
-        ec2.modify_subnet_attribute(SubnetId=subnet_id, MapPublicIpOnLaunch={"Value": public})
-        acls = ec2.describe_network_acls(Filters=[{"Name": "association.subnet-id", "Values": [subnet_id]}])
-        associations = {
-            each["SubnetId"]: each["NetworkAclAssociationId"] for each in acls["NetworkAcls"][0]["Associations"]
-        }
-        attributes = {
-            **{key: subnet[key] for key in ("SubnetId", *keys)},
-            "Ipv6CidrBlocks": [],
-            "NetworkAclAssociationId": associations[subnet_id],
-        }
-        return Physical(subnet_id, attributes)
-
-    def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        """Change the tags, and whether instances get a public address."""
-        if "MapPublicIpOnLaunch" in changed:
-            public = properties.get("MapPublicIpOnLaunch", False)
-            context.client("ec2").modify_subnet_attribute(SubnetId=physical.ref, MapPublicIpOnLaunch={"Value": public})
-            changed.remove("MapPublicIpOnLaunch")
-        return super().update(context, physical, properties, changed)
-
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Delete the subnet."""
-        with unless_gone("InvalidSubnetID.NotFound"):
-            context.client("ec2").delete_subnet(SubnetId=physical.ref)
+        context.client("ec2").modify_subnet_attribute(SubnetId=subnet_id, MapPublicIpOnLaunch={"Value": public})
+        return Physical(subnet_id)
 
 
 class InternetGateway(Ec2Model):
     """AWS::EC2::InternetGateway."""
 
-    def create(self, context: Context, properties: Properties) -> Physical:
-        """Make the gateway."""
-        request = tag_specifications(properties, "internet-gateway")
-        gateway = context.client("ec2").create_internet_gateway(**request)["InternetGateway"]
-        return Physical(gateway["InternetGatewayId"], {"InternetGatewayId": gateway["InternetGatewayId"]})
-
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Delete the gateway."""
-        with unless_gone("InvalidInternetGatewayID.NotFound"):
-            context.client("ec2").delete_internet_gateway(InternetGatewayId=physical.ref)
+    noun = "internet_gateway"
+    properties = ("Tags",)
 
 
 class VpcGatewayAttachment(Model):
     """AWS::EC2::VPCGatewayAttachment, of an internet gateway."""
 
+    properties = ("InternetGatewayId", "VpcId")
+
     def create(self, context: Context, properties: Properties) -> Physical:
         """Attach the gateway."""
-        request = taken(properties, ("VpcId", "InternetGatewayId"))
-        context.client("ec2").attach_internet_gateway(**request)
-        return Physical(f"IGW|{request['VpcId']}", {"AttachmentType": "IGW"})
-
-    def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        """Attach another gateway in place of the one until now."""
-        if "InternetGatewayId" in changed:
-            self._detach(context, context.previous)
-            self.create(context, properties)
-            changed.remove("InternetGatewayId")
-        return physical
+        context.client("ec2").attach_internet_gateway(**properties)
+        return Physical(f"IGW|{properties['VpcId']}")
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
         """Detach the gateway."""
-        self._detach(context, properties)
-
-    def _detach(self, context: Context, properties: Mapping[str, Any]) -> None:
-        with unless_gone("Gateway.NotAttached", "InvalidInternetGatewayID.NotFound"):
-            context.client("ec2").detach_internet_gateway(
-                VpcId=properties["VpcId"], InternetGatewayId=properties["InternetGatewayId"]
-            )
+        context.client("ec2").detach_internet_gateway(**properties)
 
 
 class RouteTable(Ec2Model):
     """AWS::EC2::RouteTable."""
 
-    def create(self, context: Context, properties: Properties) -> Physical:
-        """Make the route table."""
-        request = {**taken(properties, ("VpcId",)), **tag_specifications(properties, "route-table")}
-        table = context.client("ec2").create_route_table(**request)["RouteTable"]
-        return Physical(table["RouteTableId"], {"RouteTableId": table["RouteTableId"]})
-
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Delete the route table."""
-        with unless_gone("InvalidRouteTableID.NotFound"):
-            context.client("ec2").delete_route_table(RouteTableId=physical.ref)
+    noun = "route_table"
+    properties = ("Tags", "VpcId")
 
 
 class Route(Model):
-    """AWS::EC2::Route."""
+    """AWS::EC2::Route, to a gateway."""
+
+    mutable = ("GatewayId", "NatGatewayId")
+    properties = ("DestinationCidrBlock", "RouteTableId", *mutable)
 
     def create(self, context: Context, properties: Properties) -> Physical:
         """Add the route."""
-        request = taken(properties, ("RouteTableId", *_ROUTE_DESTINATIONS, *_ROUTE_TARGETS))
-        context.client("ec2").create_route(**request)
-        destination = next(request[key] for key in _ROUTE_DESTINATIONS if key in request)
-        return Physical(f"{request['RouteTableId']}|{destination}", {"CidrBlock": destination})
+        context.client("ec2").create_route(**properties)
+        return Physical(f"{properties['RouteTableId']}|{properties['DestinationCidrBlock']}")
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
         """Lead the route elsewhere."""
-        if changed & set(_ROUTE_TARGETS):
-            context.client("ec2").replace_route(**properties)
-            changed -= set(_ROUTE_TARGETS)
+        context.client("ec2").replace_route(**properties)
         return physical
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
         """Delete the route."""
-        with unless_gone("InvalidRoute.NotFound", "InvalidRouteTableID.NotFound"):
-            context.client("ec2").delete_route(**taken(properties, ("RouteTableId", *_ROUTE_DESTINATIONS)))
+        context.client("ec2").delete_route(**without(properties, *self.mutable))
 
 
 class SubnetRouteTableAssociation(Model):
     """AWS::EC2::SubnetRouteTableAssociation."""
+
+    properties = ("RouteTableId", "SubnetId")
 
     def create(self, context: Context, properties: Properties) -> Physical:
         """Associate subnet and route table, in place of what the subnet is associated with already.
@@ -194,7 +103,7 @@ class SubnetRouteTableAssociation(Model):
         So a template can lead a subnet to another table, although the old association is deleted only afterwards.
         """
         ec2 = context.client("ec2")
-        subnet_id, table_id = properties.pop("SubnetId"), properties.pop("RouteTableId")
+        subnet_id, table_id = properties["SubnetId"], properties["RouteTableId"]
         tables = ec2.describe_route_tables(Filters=[{"Name": "association.subnet-id", "Values": [subnet_id]}])
         until_now = [
             each["RouteTableAssociationId"]
@@ -204,114 +113,94 @@ class SubnetRouteTableAssociation(Model):
         ]
         if until_now:
             answer = ec2.replace_route_table_association(AssociationId=until_now[0], RouteTableId=table_id)
-            association_id = answer["NewAssociationId"]
-        else:
-            association_id = ec2.associate_route_table(SubnetId=subnet_id, RouteTableId=table_id)["AssociationId"]
-        return Physical(association_id, {"Id": association_id})
+            return Physical(answer["NewAssociationId"])
+        return Physical(ec2.associate_route_table(SubnetId=subnet_id, RouteTableId=table_id)["AssociationId"])
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
         """Leave the subnet to the VPC's main route table."""
-        with unless_gone("InvalidAssociationID.NotFound"):
-            context.client("ec2").disassociate_route_table(AssociationId=physical.ref)
+        context.client("ec2").disassociate_route_table(AssociationId=physical.ref)
 
 
 class ElasticIp(Model):
     """AWS::EC2::EIP."""
 
+    properties = ("Domain", "Tags")
+    mutable = ("Tags",)
+
     def create(self, context: Context, properties: Properties) -> Physical:
         """Allocate an address."""
-        request = {**taken(properties, ("Domain",)), **tag_specifications(properties, "elastic-ip")}
-        address = context.client("ec2").allocate_address(**request)
-        attributes = {key: address[key] for key in ("AllocationId", "PublicIp")}
-        return Physical(address["PublicIp"], attributes)
+        tags = tag_specifications(properties, "elastic-ip")
+        address = context.client("ec2").allocate_address(**without(properties, "Tags"), **tags)
+        return Physical(address["PublicIp"], taken(address, ("AllocationId", "PublicIp")))
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
         """Change the tags."""
-        retag_ec2(context, physical.attributes["AllocationId"], properties, changed)
+        retag_ec2(context, physical.attributes["AllocationId"], properties)
         return physical
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
         """Release the address."""
-        with unless_gone("InvalidAllocationID.NotFound"):
-            context.client("ec2").release_address(AllocationId=physical.attributes["AllocationId"])
+        context.client("ec2").release_address(AllocationId=physical.attributes["AllocationId"])
 
 
 class NatGateway(Ec2Model):
     """AWS::EC2::NatGateway."""
 
+    noun = "nat_gateway"
+    tag_type = "natgateway"
+    properties = ("AllocationId", "SecondaryAllocationIds", "SubnetId", "Tags")
+    mutable = ("SecondaryAllocationIds", "Tags")
+
     def create(self, context: Context, properties: Properties) -> Physical:
         """Make the gateway; it is available at once."""
-        keys = ("SubnetId", "AllocationId", "SecondaryAllocationIds", "ConnectivityType", "PrivateIpAddress")
-        request = {**taken(properties, keys), **tag_specifications(properties, "natgateway")}
-        gateway = context.client("ec2").create_nat_gateway(**request)["NatGateway"]
+        gateway = self._make(context, properties)
+        physical = Physical(gateway["NatGatewayId"])
         if gateway["State"] == "failed":
-            self.delete(context, Physical(gateway["NatGatewayId"]), properties)
+            self.delete(context, physical, properties)
             raise ResourceError(
-                f"NatGateway {gateway['NatGatewayId']} is in state failed and hence failed to stabilize. "
+                f"NatGateway {physical.ref} is in state failed and hence failed to stabilize. "
                 f"Detailed failure message: {gateway['FailureMessage']}"
             )
-        interface_id = gateway["NatGatewayAddresses"][0]["NetworkInterfaceId"]
-        return Physical(gateway["NatGatewayId"], {"NatGatewayId": gateway["NatGatewayId"], "EniId": interface_id})
+        return physical
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
         """Change the secondary addresses and the tags."""
-        if "SecondaryAllocationIds" in changed:
-            ec2 = context.client("ec2")
-            old = context.previous.get("SecondaryAllocationIds", [])
-            new = properties.get("SecondaryAllocationIds", [])
-            if added := [each for each in new if each not in old]:
-                ec2.associate_nat_gateway_address(NatGatewayId=physical.ref, AllocationIds=added)
-            gateway = ec2.describe_nat_gateways(NatGatewayIds=[physical.ref])["NatGateways"][0]
-            removed = [
-                address["AssociationId"]
-                for address in gateway["NatGatewayAddresses"]
-                if address["AllocationId"] in old and address["AllocationId"] not in new
-            ]
-            if removed:
-                ec2.disassociate_nat_gateway_address(NatGatewayId=physical.ref, AssociationIds=removed)
-            changed.remove("SecondaryAllocationIds")
+        ec2, gateway_id = context.client("ec2"), physical.ref
+        old, new = (set(each.get("SecondaryAllocationIds", [])) for each in (context.previous, properties))
+        if added := sorted(new - old):
+            ec2.associate_nat_gateway_address(NatGatewayId=gateway_id, AllocationIds=added)
+        gateway = ec2.describe_nat_gateways(NatGatewayIds=[gateway_id])["NatGateways"][0]
+        removed = [
+            each["AssociationId"] for each in gateway["NatGatewayAddresses"] if each["AllocationId"] in old - new
+        ]
+        if removed:
+            ec2.disassociate_nat_gateway_address(NatGatewayId=gateway_id, AssociationIds=removed)
         return super().update(context, physical, properties, changed)
-
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Delete the gateway; its network interface and its addresses are free then."""
-        with unless_gone("NatGatewayNotFound"):
-            context.client("ec2").delete_nat_gateway(NatGatewayId=physical.ref)
 
 
 class VpcEndpoint(Ec2Model):
     """AWS::EC2::VPCEndpoint, of type Gateway or Interface."""
 
+    noun = "vpc_endpoint"
     _LISTS = ("RouteTableIds", "SecurityGroupIds", "SubnetIds")
+    properties = ("PrivateDnsEnabled", "ServiceName", "Tags", "VpcEndpointType", "VpcId", *_LISTS)
+    mutable = ("Tags", *_LISTS)
 
     def create(self, context: Context, properties: Properties) -> Physical:
         """Make the endpoint."""
-        request = taken(properties, ("VpcId", "ServiceName", "VpcEndpointType", "PrivateDnsEnabled", *self._LISTS))
-        request.setdefault("VpcEndpointType", "Gateway")
-        request.setdefault("PrivateDnsEnabled", False)
-        if "PolicyDocument" in properties:
-            request["PolicyDocument"] = json.dumps(properties.pop("PolicyDocument"))
-        tags = tag_specifications(properties, "vpc-endpoint")
-        endpoint = context.client("ec2").create_vpc_endpoint(**request, **tags)["VpcEndpoint"]
-        return self._physical(endpoint)
+        defaults = {"PrivateDnsEnabled": False, "VpcEndpointType": "Gateway"}
+        return super().create(context, {**defaults, **properties})
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        """Change route tables, subnets, security groups, private DNS, the policy and the tags."""
-        ec2 = context.client("ec2")
+        """Change route tables, subnets, security groups and the tags."""
         request: Properties = {}
         for name in changed.intersection(self._LISTS):
             old, new = (each.get(name, []) for each in (context.previous, properties))
             request[f"Add{name}"] = [each for each in new if each not in old]
             request[f"Remove{name}"] = [each for each in old if each not in new]
-        if "PrivateDnsEnabled" in changed:
-            request["PrivateDnsEnabled"] = properties.get("PrivateDnsEnabled", False)
-        if "PolicyDocument" in changed:
-            document = properties.get("PolicyDocument")
-            request |= {"PolicyDocument": json.dumps(document)} if document else {"ResetPolicy": True}
         if request:
-            ec2.modify_vpc_endpoint(VpcEndpointId=physical.ref, **request)
-        changed -= {*self._LISTS, "PrivateDnsEnabled", "PolicyDocument"}
-        super().update(context, physical, properties, changed)
-        return self._physical(ec2.describe_vpc_endpoints(VpcEndpointIds=[physical.ref])["VpcEndpoints"][0])
+            context.client("ec2").modify_vpc_endpoint(VpcEndpointId=physical.ref, **request)
+        return super().update(context, physical, properties, changed)
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
         """Delete the endpoint."""
@@ -320,42 +209,34 @@ class VpcEndpoint(Ec2Model):
             if failure["Error"]["Code"] != "InvalidVpcEndpoint.NotFound":
                 raise ResourceError(failure["Error"]["Message"])
 
-    def _physical(self, endpoint: Properties) -> Physical:
-        attributes = {
-            "Id": endpoint["VpcEndpointId"],
-            "CreationTimestamp": endpoint["CreationTimestamp"].isoformat(),
-            "DnsEntries": [f"{each['HostedZoneId']}:{each['DnsName']}" for each in endpoint.get("DnsEntries", [])],
-            "NetworkInterfaceIds": endpoint.get("NetworkInterfaceIds", []),
-        }
-        return Physical(endpoint["VpcEndpointId"], attributes)
-
 
 class FlowLog(Ec2Model):
     """AWS::EC2::FlowLog."""
 
+    properties = (
+        "DeliverLogsPermissionArn",
+        "LogDestinationType",
+        "LogGroupName",
+        "ResourceId",
+        "ResourceType",
+        "Tags",
+        "TrafficType",
+    )
+
     def create(self, context: Context, properties: Properties) -> Physical:
         """Make the flow log."""
-        keys = (
-            "DeliverLogsPermissionArn",
-            "LogDestination",
-            "LogDestinationType",
-            "LogFormat",
-            "LogGroupName",
-            "MaxAggregationInterval",
-            "ResourceType",
-            "TrafficType",
+        answer = context.client("ec2").create_flow_logs(
+            ResourceIds=[properties["ResourceId"]],
+            **without(properties, "ResourceId", "Tags"),
+            **tag_specifications(properties, "vpc-flow-log"),
         )
-        request = {**taken(properties, keys), **tag_specifications(properties, "vpc-flow-log")}
-        answer = context.client("ec2").create_flow_logs(ResourceIds=[properties.pop("ResourceId")], **request)
         for failure in answer["Unsuccessful"]:
             raise ResourceError(failure["Error"]["Message"])
-        flow_log_id = answer["FlowLogIds"][0]
-        return Physical(flow_log_id, {"Id": flow_log_id})
+        return Physical(answer["FlowLogIds"][0])
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
         """Delete the flow log."""
-        with unless_gone("InvalidFlowLogId.NotFound"):
-            context.client("ec2").delete_flow_logs(FlowLogIds=[physical.ref])
+        context.client("ec2").delete_flow_logs(FlowLogIds=[physical.ref])
 
 
 MODELS: Mapping[str, Model] = {

@@ -49,9 +49,9 @@ class WaitCondition(Model):
         Raises:
             ResourceError: One of them reports a failure or is invalid, or the time is over.
         """
-        key = callback_key(properties.pop("Handle"))
-        expected = int(properties.pop("Count", 1))
-        deadline = time.monotonic() + self._clock.limit(float(properties.pop("Timeout", LONGEST)))
+        key = callback_key(properties["Handle"])
+        expected = int(properties.get("Count", 1))
+        deadline = time.monotonic() + self._clock.limit(float(properties.get("Timeout", LONGEST)))
         received: dict[str, str] = {}
         while len(received) < expected:
             signal = self._callbacks.wait(key, deadline - time.monotonic())

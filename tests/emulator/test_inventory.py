@@ -6,8 +6,6 @@ from emulator.resources import MODELS
 from tests.emulator.account import REGION, Account
 
 PARTS = {
-    "AWS::CDK::Metadata",
-    "AWS::EC2::EIPAssociation",
     "AWS::EC2::Route",
     "AWS::EC2::SecurityGroupEgress",
     "AWS::EC2::SecurityGroupIngress",
@@ -17,9 +15,7 @@ PARTS = {
     "AWS::ElasticLoadBalancingV2::Listener",
     "AWS::IAM::Policy",
     "AWS::KMS::Key",
-    "AWS::Lambda::Permission",
     "AWS::Logs::MetricFilter",
-    "AWS::Route53::RecordSet",
     "AWS::S3::BucketPolicy",
     "AWS::SNS::Subscription",
     "AWS::SNS::TopicPolicy",

@@ -1,32 +1,448 @@
-"""Each resource type is made as its template says, changed in place, and deleted without a trace; boto3 looks."""
+"""Resource types that change in place: made as a template says, changed, and deleted without a trace; boto3 looks."""
+
+from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
-from emulator.inventory import inventory
+from emulator.aws import ACCOUNT
 from emulator.resources import ResourceError
-from tests.emulator.account import REGION, Account, Resource, tags
-from tests.emulator.lives import CASES
+from tests.emulator.account import REGION, Account, Resource, statement, tags, trust
 from toolchain.values import UnsupportedError
+
+S3_READ = statement(Action="s3:GetObject", Resource="*")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A resource's life.
+
+    Attributes:
+        properties: What it is made with.
+        look: What boto3 sees of it; once it is gone, nothing or an error.
+        made: What that is after its creation.
+        changes: Properties that are changed; None takes one away.
+        changed: What boto3 sees then.
+    """
+
+    properties: dict[str, Any]
+    look: Callable[[Resource], Any]
+    made: Any
+    changes: dict[str, Any]
+    changed: Any
+
+
+CASES: dict[str, Callable[[Account], Case]] = {}
+
+
+def case(resource_type: str) -> Callable[[Callable[[Account], Case]], Callable[[Account], Case]]:
+    def register(build: Callable[[Account], Case]) -> Callable[[Account], Case]:
+        CASES[resource_type] = build
+        return build
+
+    return register
+
+
+def part(described: dict[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: described.get(key) for key in keys}
+
+
+def tags_of(account: Account, resource_id: str) -> dict[str, str]:
+    found = account.client("ec2").describe_tags(Filters=[{"Name": "resource-id", "Values": [resource_id]}])["Tags"]
+    return {tag["Key"]: tag["Value"] for tag in found}
+
+
+@case("AWS::EC2::VPC")
+def _vpc(account: Account) -> Case:
+    ec2 = account.client("ec2")
+
+    def look(vpc: Resource) -> Any:
+        found = ec2.describe_vpcs(VpcIds=[vpc.ref])["Vpcs"][0]
+        names = ec2.describe_vpc_attribute(VpcId=vpc.ref, Attribute="enableDnsHostnames")["EnableDnsHostnames"]["Value"]
+        return found["CidrBlock"], names, tags_of(account, vpc.ref)
+
+    return Case(
+        properties={"CidrBlock": "10.0.0.0/16", "EnableDnsHostnames": True, "Tags": tags(Name="a", other="b")},
+        look=look,
+        made=("10.0.0.0/16", True, {"Name": "a", "other": "b"}),
+        changes={"Tags": tags(Name="c")},
+        changed=("10.0.0.0/16", True, {"Name": "c"}),
+    )
+
+
+@case("AWS::EC2::NatGateway")
+def _nat_gateway(account: Account) -> Case:
+    vpc = account.vpc()
+    account.attached_gateway(vpc)
+    first, second, third = (account.address()["AllocationId"] for _ in range(3))
+
+    def look(gateway: Resource) -> Any:
+        found = account.client("ec2").describe_nat_gateways(NatGatewayIds=[gateway.ref])["NatGateways"][0]
+        gone = found["State"] == "deleted"  # EC2 lists a deleted gateway for an hour
+        return [] if gone else [each["AllocationId"] for each in found["NatGatewayAddresses"]]
+
+    return Case(
+        properties={
+            "SubnetId": account.subnet(vpc).ref,
+            "AllocationId": first,
+            "SecondaryAllocationIds": [second],
+        },
+        look=look,
+        made=[first, second],
+        changes={"SecondaryAllocationIds": [third]},
+        changed=[first, third],
+    )
+
+
+@case("AWS::EC2::VPCEndpoint")
+def _endpoint(account: Account) -> Case:
+    vpc = account.vpc()
+    subnets = [account.subnet(vpc, f"10.0.{number}.0/24").ref for number in range(2)]
+    groups = [account.group(vpc).ref for _ in range(2)]
+    ec2 = account.client("ec2")
+
+    def look(endpoint: Resource) -> Any:
+        found = ec2.describe_vpc_endpoints(VpcEndpointIds=[endpoint.ref])["VpcEndpoints"][0]
+        interfaces = ec2.describe_network_interfaces(NetworkInterfaceIds=found["NetworkInterfaceIds"])
+        return found["PrivateDnsEnabled"], [
+            (each["SubnetId"], [group["GroupId"] for group in each["Groups"]])
+            for each in interfaces["NetworkInterfaces"]
+        ]
+
+    return Case(
+        properties={
+            "VpcId": vpc.ref,
+            "ServiceName": f"com.amazonaws.{REGION}.logs",
+            "VpcEndpointType": "Interface",
+            "PrivateDnsEnabled": True,
+            "SubnetIds": subnets[:1],
+            "SecurityGroupIds": groups[:1],
+        },
+        look=look,
+        made=(True, [(subnets[0], groups[:1])]),
+        changes={"SubnetIds": subnets[1:], "SecurityGroupIds": groups[1:]},
+        changed=(True, [(subnets[1], groups[1:])]),
+    )
+
+
+def _rules(account: Account, group_id: str) -> list[tuple[Any, ...]]:
+    found = account.client("ec2").describe_security_group_rules(Filters=[{"Name": "group-id", "Values": [group_id]}])
+    return sorted(
+        (
+            each["IsEgress"],
+            each["IpProtocol"],
+            each["FromPort"],
+            each.get("CidrIpv4") or each["ReferencedGroupInfo"]["GroupId"],
+            each.get("Description"),
+        )
+        for each in found["SecurityGroupRules"]
+    )
+
+
+@case("AWS::EC2::SecurityGroup")
+def _security_group(account: Account) -> Case:
+    def look(group: Resource) -> Any:
+        account.client("ec2").describe_security_groups(GroupIds=[group.ref])
+        return _rules(account, group.ref)
+
+    def rule(port: int, description: str) -> dict[str, Any]:
+        return {
+            "CidrIp": "10.0.0.0/16",
+            "Description": description,
+            "FromPort": port,
+            "IpProtocol": "tcp",
+            "ToPort": port,
+        }
+
+    return Case(
+        properties={
+            "GroupDescription": "x",
+            "VpcId": account.vpc().ref,
+            "SecurityGroupIngress": [rule(1, "one"), rule(2, "two")],
+            # As EC2's own rule for a new group, which CloudFormation takes away before it adds this one.
+            "SecurityGroupEgress": [{"CidrIp": "0.0.0.0/0", "IpProtocol": "-1"}],
+        },
+        look=look,
+        made=[
+            (False, "tcp", 1, "10.0.0.0/16", "one"),
+            (False, "tcp", 2, "10.0.0.0/16", "two"),
+            (True, "-1", -1, "0.0.0.0/0", None),
+        ],
+        changes={"SecurityGroupIngress": [rule(1, "uno")], "SecurityGroupEgress": [rule(3, "three")]},
+        changed=[(False, "tcp", 1, "10.0.0.0/16", "uno"), (True, "tcp", 3, "10.0.0.0/16", "three")],
+    )
+
+
+@case("Custom::VpcRestrictDefaultSG")
+def _restricted_default_group(account: Account) -> Case:
+    group_id = account.vpc()["DefaultSecurityGroup"]
+    open_rules = [(False, "-1", -1, group_id, None), (True, "-1", -1, "0.0.0.0/0", None)]
+
+    def look(_: Resource) -> Any:
+        rules = _rules(account, group_id)
+        return [] if rules == open_rules else ["restricted", *rules]
+
+    return Case(
+        properties={
+            "ServiceToken": account.function()["Arn"],
+            "DefaultSecurityGroupId": group_id,
+            "Account": ACCOUNT,
+        },
+        look=look,
+        made=["restricted"],
+        changes={},
+        changed=["restricted"],
+    )
+
+
+@case("AWS::FSx::FileSystem")
+def _file_system(account: Account) -> Case:
+    vpc = account.vpc()
+
+    def look(file_system: Resource) -> Any:
+        found = account.client("fsx").describe_file_systems(FileSystemIds=[file_system.ref])["FileSystems"][0]
+        lustre = part(found["LustreConfiguration"], "DataCompressionType", "PerUnitStorageThroughput")
+        return found["StorageCapacity"], found["FileSystemTypeVersion"], lustre, found["Tags"]
+
+    def lustre(compression: str) -> dict[str, Any]:
+        return {
+            "DataCompressionType": compression,
+            "DeploymentType": "PERSISTENT_2",
+            "PerUnitStorageThroughput": 250,
+        }
+
+    return Case(
+        properties={
+            "FileSystemType": "LUSTRE",
+            "FileSystemTypeVersion": "2.15",
+            "LustreConfiguration": lustre("LZ4"),
+            "SecurityGroupIds": [account.group(vpc).ref],
+            "StorageCapacity": 1200,
+            "SubnetIds": [account.subnet(vpc).ref],
+            "Tags": tags(Name="a"),
+        },
+        look=look,
+        made=(1200, "2.15", {"DataCompressionType": "LZ4", "PerUnitStorageThroughput": 250}, tags(Name="a")),
+        changes={"LustreConfiguration": lustre("NONE"), "StorageCapacity": 2400, "Tags": tags(Name="b")},
+        changed=(2400, "2.15", {"DataCompressionType": "NONE", "PerUnitStorageThroughput": 250}, tags(Name="b")),
+    )
+
+
+@case("AWS::FSx::DataRepositoryAssociation")
+def _data_repository_association(account: Account) -> Case:
+    vpc = account.vpc()
+    file_system = account.file_system(account.subnet(vpc), account.group(vpc))
+    uri = f"s3://{account.create('AWS::S3::Bucket').ref}/data"
+
+    def look(link: Resource) -> Any:
+        fsx = account.client("fsx")
+        found = fsx.describe_data_repository_associations(AssociationIds=[link.ref])["Associations"][0]
+        keys = ("FileSystemId", "FileSystemPath", "DataRepositoryPath", "Lifecycle", "S3", "Tags")
+        return part(found, *keys)
+
+    made = {
+        "FileSystemId": file_system.ref,
+        "FileSystemPath": "/data",
+        "DataRepositoryPath": uri,
+        "Lifecycle": "AVAILABLE",
+        "S3": {"AutoImportPolicy": {"Events": ["NEW"]}},
+        "Tags": [],
+    }
+    changes = {"S3": {"AutoExportPolicy": {"Events": ["CHANGED"]}}, "Tags": tags(Name="a")}
+    return Case(
+        properties={key: made[key] for key in ("FileSystemId", "FileSystemPath", "DataRepositoryPath", "S3")},
+        look=look,
+        made=made,
+        changes=changes,
+        changed={**made, **changes},
+    )
+
+
+def _read(action: Callable[..., Any], member: str, bucket: str) -> Any:
+    """Return one configuration of a bucket; None if it has none."""
+    try:
+        return action(Bucket=bucket).get(member)
+    except ClientError as error:
+        if error.response["Error"]["Code"] == "NoSuchBucket":
+            raise
+        return None
+
+
+@case("AWS::S3::Bucket")
+def _bucket(account: Account) -> Case:
+    s3 = account.client("s3")
+    readers = {
+        "BucketEncryption": (s3.get_bucket_encryption, "ServerSideEncryptionConfiguration"),
+        "LifecycleConfiguration": (s3.get_bucket_lifecycle_configuration, "Rules"),
+        "PublicAccessBlockConfiguration": (s3.get_public_access_block, "PublicAccessBlockConfiguration"),
+        "Tags": (s3.get_bucket_tagging, "TagSet"),
+        "VersioningConfiguration": (s3.get_bucket_versioning, "Status"),
+    }
+
+    def look(bucket: Resource) -> Any:
+        s3.head_bucket(Bucket=bucket.ref)
+        return {key: _read(*reader, bucket.ref) for key, reader in readers.items()}
+
+    public_access = dict.fromkeys(
+        ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets"), True
+    )
+    encryption = {"SSEAlgorithm": "AES256"}
+    properties = {
+        "BucketEncryption": {
+            "ServerSideEncryptionConfiguration": [
+                {"BucketKeyEnabled": True, "ServerSideEncryptionByDefault": encryption}
+            ]
+        },
+        "LifecycleConfiguration": {
+            "Rules": [
+                {"Id": "a", "Status": "Enabled", "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 7}},
+                {"Id": "b", "Status": "Enabled", "Prefix": "tmp/", "ExpirationInDays": 3},
+            ]
+        },
+        "PublicAccessBlockConfiguration": public_access,
+        "Tags": tags(Name="a"),
+        "VersioningConfiguration": {"Status": "Enabled"},
+    }
+    made = {
+        "BucketEncryption": {
+            "Rules": [{"BucketKeyEnabled": True, "ApplyServerSideEncryptionByDefault": encryption}],
+        },
+        "LifecycleConfiguration": [
+            {
+                "ID": "a",
+                "Status": "Enabled",
+                "Filter": {"Prefix": ""},
+                "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 7},
+            },
+            {"ID": "b", "Status": "Enabled", "Filter": {"Prefix": "tmp/"}, "Expiration": {"Days": 3}},
+        ],
+        "PublicAccessBlockConfiguration": public_access,
+        "Tags": tags(Name="a"),
+        "VersioningConfiguration": "Enabled",
+    }
+    return Case(
+        properties=properties,
+        look=look,
+        made=made,
+        changes=dict.fromkeys(made),
+        changed={**dict.fromkeys(made), "VersioningConfiguration": "Suspended"},
+    )
+
+
+@case("Custom::S3AutoDeleteObjects")
+def _auto_delete_objects(account: Account) -> Case:
+    s3 = account.client("s3")
+    tag = tags(**{"aws-cdk:auto-delete-objects": "true"})
+    versioning = {"Status": "Enabled"}
+    bucket = account.create("AWS::S3::Bucket", Tags=tag, VersioningConfiguration=versioning).ref
+    s3.put_object(Bucket=bucket, Key="k", Body=b"1")
+    s3.delete_object(Bucket=bucket, Key="k")
+
+    def look(_: Resource) -> Any:
+        found = s3.list_object_versions(Bucket=bucket)
+        return [each["Key"] for each in (*found.get("Versions", []), *found.get("DeleteMarkers", []))]
+
+    return Case(
+        properties={"ServiceToken": account.function()["Arn"], "BucketName": bucket},
+        look=look,
+        made=["k", "k"],
+        changes={},
+        changed=["k", "k"],
+    )
+
+
+@case("AWS::DLM::LifecyclePolicy")
+def _lifecycle_policy(account: Account) -> Case:
+    def details(hours: int) -> dict[str, Any]:
+        rule = {"Interval": hours, "IntervalUnit": "HOURS"}
+        schedule = {"Name": "a", "CopyTags": True, "CreateRule": rule, "RetainRule": {"Count": 7}}
+        return {"ResourceTypes": ["VOLUME"], "TargetTags": tags(of="a"), "Schedules": [schedule]}
+
+    def look(policy: Resource) -> Any:
+        found = account.client("dlm").get_lifecycle_policy(PolicyId=policy.ref)["Policy"]
+        return found["State"], found["PolicyDetails"]["Schedules"][0]["CreateRule"]["Interval"], found["Tags"]
+
+    return Case(
+        properties={
+            "Description": "a",
+            "ExecutionRoleArn": account.role()["Arn"],
+            "State": "ENABLED",
+            "PolicyDetails": details(24),
+            "Tags": tags(Name="a", old="x"),
+        },
+        look=look,
+        made=("ENABLED", 24, {"Name": "a", "old": "x"}),
+        changes={"PolicyDetails": details(12), "State": "DISABLED", "Tags": tags(Name="b")},
+        changed=("DISABLED", 12, {"Name": "b"}),
+    )
+
+
+@case("AWS::IAM::Role")
+def _role(account: Account) -> Case:
+    iam = account.client("iam")
+
+    def look(role: Resource) -> Any:
+        found = iam.get_role(RoleName=role.ref)["Role"]
+        attached = iam.list_attached_role_policies(RoleName=role.ref)["AttachedPolicies"]
+        return (
+            found["AssumeRolePolicyDocument"],
+            [each["PolicyName"] for each in attached],
+            iam.list_role_policies(RoleName=role.ref)["PolicyNames"],
+            iam.list_role_tags(RoleName=role.ref)["Tags"],
+        )
+
+    return Case(
+        properties={
+            "AssumeRolePolicyDocument": trust("lambda"),
+            "ManagedPolicyArns": ["arn:aws:iam::aws:policy/ReadOnlyAccess"],
+            "Policies": [{"PolicyName": "one", "PolicyDocument": S3_READ}],
+            "Tags": tags(Name="a"),
+        },
+        look=look,
+        made=(trust("lambda"), ["ReadOnlyAccess"], ["one"], tags(Name="a")),
+        changes={
+            "AssumeRolePolicyDocument": trust("ec2"),
+            "ManagedPolicyArns": ["arn:aws:iam::aws:policy/PowerUserAccess"],
+            "Policies": [{"PolicyName": "two", "PolicyDocument": S3_READ}],
+            "Tags": None,
+        },
+        changed=(trust("ec2"), ["PowerUserAccess"], ["two"], []),
+    )
+
+
+@case("AWS::SSM::Parameter")
+def _parameter(account: Account) -> Case:
+    ssm = account.client("ssm")
+
+    def look(parameter: Resource) -> Any:
+        found = ssm.list_tags_for_resource(ResourceType="Parameter", ResourceId=parameter.ref)["TagList"]
+        return ssm.get_parameter(Name=parameter.ref)["Parameter"]["Value"], found
+
+    return Case(
+        properties={"Name": "/a/b", "Type": "String", "Value": "v", "Tags": {"a": "1", "b": "2"}},
+        look=look,
+        made=("v", tags(a="1", b="2")),
+        changes={"Value": "w", "Tags": {"b": "3"}},
+        changed=("w", tags(b="3")),
+    )
 
 
 @pytest.mark.parametrize("resource_type", CASES)
 def test_life_of_a_resource(account: Account, resource_type: str) -> None:
     expected = CASES[resource_type](account)
     resource = account.create(resource_type, **expected.properties)
-    assert resource.physical.attributes.keys() == expected.attributes
     assert expected.look(resource) == expected.made
-    with pytest.raises(UnsupportedError, match="update of properties Foo"):
-        account.update(resource, Foo=1)
     if expected.changes:
         resource = account.update(resource, **expected.changes)
-        assert resource.physical.attributes.keys() == expected.attributes
         assert expected.look(resource) == expected.changed
     account.delete(resource)
     assert _is_gone(expected.look, resource)
+    if not resource_type.startswith("Custom::"):
+        account.delete(resource)  # what is gone already is no error
 
 
 def _is_gone(look: Callable[[Resource], Any], resource: Resource) -> bool:
@@ -36,77 +452,33 @@ def _is_gone(look: Callable[[Resource], Any], resource: Resource) -> bool:
         return True
 
 
-@pytest.mark.parametrize("resource_type", sorted(CASES.keys() - {"Custom::VpcRestrictDefaultSG"}))
-def test_what_is_gone_already_is_deleted(account: Account, resource_type: str) -> None:
-    resource = account.create(resource_type, **CASES[resource_type](account).properties)
-    account.delete(resource)
-    account.delete(resource)
-
-
-@pytest.mark.parametrize("resource_type", ["AWS::FSx::FileSystem"])
-def test_an_unknown_property_fails_by_name_and_leaves_nothing(account: Account, resource_type: str) -> None:
-    properties = CASES[resource_type](account).properties
-    before = inventory(account.aws, REGION)
-    with pytest.raises(UnsupportedError, match=f"{resource_type}: properties Foo"):
-        account.create(resource_type, **properties, Foo=1)
-    assert inventory(account.aws, REGION) == before
-
-
-# Particular resources
+def test_unknown_properties_fail_by_name(account: Account) -> None:
+    with pytest.raises(UnsupportedError, match="AWS::EC2::InternetGateway: properties Foo"):
+        account.create("AWS::EC2::InternetGateway", Foo=1)
+    gateway = account.create("AWS::EC2::InternetGateway")
+    with pytest.raises(UnsupportedError, match="AWS::EC2::InternetGateway: update of properties Foo"):
+        account.update(gateway, Foo=1)
 
 
 @pytest.mark.parametrize(
     ("resource_type", "wrong", "message"),
     [
-        ("AWS::IAM::Role", [*tags(a="1"), *tags(a="2")], "Duplicate tag key 'a' specified."),
-        ("AWS::EC2::VPC", tags(**{"aws:x": "1"}), "Tag keys starting with 'aws:' are reserved for internal use"),
+        ("AWS::EC2::InternetGateway", [*tags(a="1"), *tags(a="2")], "Duplicate tag key 'a' specified."),
         ("AWS::SSM::Parameter", {"AWS:x": "1"}, "Tag keys starting with 'aws:' are reserved for internal use"),
     ],
 )
 def test_tags_that_no_service_takes(account: Account, resource_type: str, wrong: Any, message: str) -> None:
-    properties = {key: each for key, each in CASES[resource_type](account).properties.items() if key != "Tags"}
     with pytest.raises(ResourceError, match=message):
-        account.create(resource_type, **properties, Tags=wrong)
-    resource = account.create(resource_type, **properties)
-    with pytest.raises(ResourceError, match=message):
-        account.update(resource, Tags=wrong)
-    account.delete(resource)
+        account.create(resource_type, Tags=wrong)
 
 
 @pytest.mark.parametrize(
-    ("resource_type", "name"),
-    [
-        ("AWS::IAM::Role", "RoleName"),
-        ("AWS::S3::Bucket", "BucketName"),
-        ("AWS::SSM::Parameter", "Name"),
-    ],
+    ("resource_type", "name"), [("AWS::S3::Bucket", "BucketName"), ("AWS::SNS::Topic", "TopicName")]
 )
 def test_a_name_in_use_is_refused(account: Account, resource_type: str, name: str) -> None:
-    properties = {**CASES[resource_type](account).properties, name: "taken"}
-    resource = account.create(resource_type, **properties)
-    with pytest.raises((ClientError, ResourceError), match=r"[Aa]lready.?[Ee]xists?"):
-        account.create(resource_type, **properties)
-    account.delete(resource)
-
-
-def test_a_gateway_endpoint_is_a_route(account: Account) -> None:
-    vpc = account.vpc()
-    first, second = (account.create("AWS::EC2::RouteTable", VpcId=vpc.ref).ref for _ in range(2))
-    endpoint = account.create(
-        "AWS::EC2::VPCEndpoint", VpcId=vpc.ref, ServiceName=f"com.amazonaws.{REGION}.s3", RouteTableIds=[first]
-    )
-
-    def tables() -> list[str]:
-        found = account.client("ec2").describe_route_tables(RouteTableIds=[first, second])["RouteTables"]
-        return [
-            each["RouteTableId"] for each in found for route in each["Routes"] if "DestinationPrefixListId" in route
-        ]
-
-    assert tables() == [first]
-    endpoint = account.update(endpoint, RouteTableIds=[second])
-    assert tables() == [second]
-    account.delete(endpoint)
-    assert tables() == []
+    account.create(resource_type, **{name: "in-use"})
+    with pytest.raises(ResourceError, match="identifier 'in-use' already exists"):
+        account.create(resource_type, **{name: "in-use"})
 
 
 def test_a_subnet_is_led_to_another_table_before_the_old_association_is_deleted(account: Account) -> None:

@@ -24,9 +24,7 @@ class LustreFileSystem(Construct):
     deployments: first without the link, then with the new one.
 
     Attributes:
-        file_system_id: Id of the file system.
         mount_name: What clients mount, after ``dns_name@tcp:/``.
-        dns_name: Name of the file system within the VPC.
         security_group: Opens the Lustre ports to the VPC, and everything outward. The file system carries it; clients
             must, too: servers also call clients.
         bucket: The bucket of the repositories that name none, or None when each names one.

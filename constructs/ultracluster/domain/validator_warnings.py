@@ -9,12 +9,7 @@ from ultracluster.domain.validators import VALIDATORS
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a warning does to the deployment of one cluster.
-
-    Attributes:
-        stops: Whether it stops it.
-        explanation: Its class and what to do.
-    """
+    """Whether a warning stops the deployment of one cluster, and why or what to do."""
 
     stops: bool
     explanation: str
@@ -49,12 +44,7 @@ def suppressed(spec: ClusterSpec) -> list[str]:
 
 
 def judge(validator: str, accepting: Mapping[str, str]) -> Verdict:
-    """Return what a warning of a validator does to a deployment.
-
-    Args:
-        validator: Its type.
-        accepting: The result of ``accepted``.
-    """
+    """Return what a warning of a validator does to a deployment whose settings accept others (see ``accepted``)."""
     known = VALIDATORS.get(validator)
     if known is None:
         return Verdict(True, "stops the deployment: a warning that this project does not know")

@@ -20,11 +20,7 @@ ROOT = Path(__file__).parent
 def compose(app: cdk.App, settings: Pipeline, deployments: Mapping[str, Settings], *, cdk_version: str) -> None:
     """Add to an app what GitHub needs to deploy and, if there is a connection, the pipeline inside AWS.
 
-    Args:
-        app: Where to.
-        settings: Nothing is missing in them.
-        deployments: What each stage deploys, by its name. The pipeline's own stacks use the bootstrap of the first.
-        cdk_version: Version of the CDK command line that is pinned.
+    Deployments are by the name of their stage. The pipeline's own stacks use the bootstrap of the first.
     """
     env = cdk.Environment(account=settings.account, region=settings.region)
     qualifier = deployments[settings.stages[0].name].bootstrap.qualifier

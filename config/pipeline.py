@@ -42,10 +42,7 @@ class Stage(Spec):
     """Whether somebody has to agree: GitHub's environment must have required reviewers; inside AWS it asks."""
 
     def settings(self, folder: Path) -> Settings:
-        """Return what it deploys.
-
-        Args:
-            folder: Where the settings files are.
+        """Return the settings in a folder of what it deploys.
 
         Raises:
             SettingsError: They cannot be used.

@@ -117,13 +117,7 @@ class ClusterSettings(ClusterOptions):
     head_node: HeadNodeSettings = HeadNodeSettings()
 
     def spec(self, *, name: str, region: str, tags: dict[str, str]) -> ClusterSpec:
-        """Return what the rules and the construct need; the name is that of the generation.
-
-        Args:
-            name: Name of the deployment, for a cluster without a name of its own.
-            region: AWS Region.
-            tags: Tags of the deployment.
-        """
+        """Return what the rules and the construct need, for a deployment of this name; named for the generation."""
         options = {field: getattr(self, field) for field in ClusterOptions.model_fields}
         return ClusterSpec(
             name=names.of_generation(self.name or name, self.generation), region=region, tags=tags, **options

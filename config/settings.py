@@ -75,13 +75,13 @@ class Settings(Spec):
     def warnings(self) -> list[str]:
         """What is allowed but worth a second look, one sentence each."""
         spec = self.cluster_spec
-        found = [*cluster_rules.zone_warnings(spec, self.zone_id), *cluster_rules.image_warnings(spec)]
+        warnings = [*cluster_rules.zone_warnings(spec, self.zone_id), *cluster_rules.image_warnings(spec)]
         head_node = self.cluster.head_node
         if head_node.shared_storage == "efs" and head_node.snapshots is not None:
             got = head_node.snapshots.model_dump()
             reason = "snapshots cost and hold no /home, which is on EFS: docs/lasting-choices.md"
-            found.append(Violation(("head_node", "snapshots"), got, "null", reason))
-        return [f"{dotted(each.path)}: {each}" for each in below(("cluster",), found)]
+            warnings.append(Violation(("head_node", "snapshots"), got, "null", reason))
+        return [f"{dotted(each.path)}: {each}" for each in below(("cluster",), warnings)]
 
 
 @cache

@@ -21,12 +21,7 @@ MAX_VALUES = 10_000
 
 @dataclass(frozen=True)
 class YamlSource:
-    """A parsed YAML file.
-
-    Attributes:
-        name: The file, as it is named in messages.
-        value: What it holds.
-    """
+    """A parsed YAML file, by the name that messages give it."""
 
     name: str
     value: Any

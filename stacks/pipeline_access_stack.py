@@ -13,7 +13,7 @@ from constructs import Construct
 from config.pipeline import READ_ROLE, Pipeline, Stage, deploy_role
 from config.settings import Settings
 from stacks.operating_permissions import WILDCARDS, ask_head_node, stop_and_destroy
-from ultracluster.wildcards import acknowledge_wildcards
+from ultracluster.acknowledgements import acknowledge_wildcards
 
 _ISSUER = "token.actions.githubusercontent.com"
 """GitHub's OpenID Connect provider, and the prefix of conditions on its claims."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import aws_cdk as cdk
-from aws_cdk import Acknowledgment, Duration, Validations, pipelines
+from aws_cdk import Duration, pipelines
 from aws_cdk import aws_codebuild as codebuild
 from aws_cdk import aws_codepipeline as codepipeline
 from aws_cdk import aws_iam as iam
@@ -17,7 +17,7 @@ from config.pipeline import Pipeline, Stage
 from config.settings import Settings
 from stacks.composition import compose
 from stacks.operating_permissions import WILDCARDS, ask_head_node
-from ultracluster.wildcards import acknowledge_wildcards
+from ultracluster.acknowledgements import acknowledge, acknowledge_wildcards
 
 _RUNTIMES = {"python": "3.12", "nodejs": "24"}
 """Of the image that CodeBuild calls standard:8.0, Ubuntu 24.04. The CDK's own steps install its command line by npm.
@@ -102,12 +102,7 @@ class PipelineStack(cdk.Stack):
             enforce_ssl=True,
             lifecycle_rules=[s3.LifecycleRule(expiration=Duration.days(30))],
         )
-        Validations.of(bucket).acknowledge(
-            Acknowledgment(
-                id="AwsSolutions::AwsSolutions-S1",
-                reason="templates and the repository's own files, for a month",
-            )
-        )
+        acknowledge(bucket, "S1", "templates and the repository's own files, for a month")
         return bucket
 
     def _before(self, stage: Stage) -> list[pipelines.Step]:
@@ -151,10 +146,7 @@ class PipelineStack(cdk.Stack):
         acknowledge_wildcards(self, _WILDCARDS | WILDCARDS)
         for construct in self.node.find_all():
             if isinstance(construct, codebuild.CfnProject):
-                reason = "what it writes is templates and the repository's own files, encrypted by S3"
-                Validations.of(construct).acknowledge(
-                    Acknowledgment(id="AwsSolutions::AwsSolutions-CB4", reason=reason)
-                )
+                acknowledge(construct, "CB4", "it writes templates and the repository's own files, encrypted by S3")
 
 
 def _statements(policy: Mapping[str, Any]) -> list[iam.PolicyStatement]:

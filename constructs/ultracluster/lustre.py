@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 
-from aws_cdk import Acknowledgment, ArnFormat, Duration, RemovalPolicy, Stack, Tags, Validations
+from aws_cdk import ArnFormat, Duration, RemovalPolicy, Stack, Tags
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_fsx as fsx
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from ultracluster.acknowledgements import acknowledge
 from ultracluster.domain import lustre as rules
 from ultracluster.domain.lustre import DataRepository, LustreSpec
 from ultracluster.network import Network
@@ -24,9 +25,7 @@ class LustreFileSystem(Construct):
     deployments: first without the link, then with the new one.
 
     Attributes:
-        file_system_id: Id of the file system.
         mount_name: What clients mount, after ``dns_name@tcp:/``.
-        dns_name: Name of the file system within the VPC.
         security_group: Opens the Lustre ports to the VPC, and everything outward. The file system carries it; clients
             must, too: servers also call clients.
         bucket: The bucket of the repositories that name none, or None when each names one.
@@ -129,13 +128,11 @@ class LustreFileSystem(Construct):
         )
         if bucket.policy is not None:
             bucket.policy.apply_removal_policy(self._removal_policy)
-        Validations.of(bucket).acknowledge(
-            Acknowledgment(
-                id="AwsSolutions::AwsSolutions-S1",
-                reason="only the file system and the account's own people reach this bucket; CloudTrail data events "
-                "tell who did what where that is wanted, without a second bucket to keep",
-            )
+        reason = (
+            "only the file system and the account's own people reach this bucket; CloudTrail data events tell who did "
+            "what where that is wanted, without a second bucket to keep"
         )
+        acknowledge(bucket, "S1", reason)
         return bucket
 
     def _add_link(self, scope: Construct, repository: DataRepository) -> None:

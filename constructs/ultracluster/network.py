@@ -5,10 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from aws_cdk import Acknowledgment, Annotations, RemovalPolicy, Validations
+from aws_cdk import Annotations, RemovalPolicy
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_logs as logs
 from constructs import Construct
+
+from ultracluster.acknowledgements import acknowledge
 
 
 @dataclass(frozen=True)
@@ -114,9 +116,7 @@ class UltraClusterNetwork(Construct):
         if interface_endpoints:
             self._add_interface_endpoints(vpc, private_subnet, cidr, interface_endpoints)
         if flow_log_retention is None:
-            Validations.of(vpc).acknowledge(
-                Acknowledgment(id="AwsSolutions::AwsSolutions-VPC7", reason="flow logs cost; the caller wants none")
-            )
+            acknowledge(vpc, "VPC7", "flow logs cost; the caller wants none")
         else:
             self._add_flow_log(vpc, flow_log_retention)
 

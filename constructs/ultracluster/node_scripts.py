@@ -5,11 +5,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from aws_cdk import Acknowledgment, Stack, Validations
+from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3_assets as assets
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
+
+from ultracluster.acknowledgements import acknowledge
 
 _LAUNCHER = Path(__file__).with_name("node_launcher.sh")
 _RUNNER = Path(__file__).with_name("run_bundle.sh")
@@ -159,12 +161,8 @@ class NodeScripts(Construct):
         A fixed name would prevent a replacement.
         """
         policy = iam.ManagedPolicy(self, name, path="/parallelcluster/", statements=statements)
-        Validations.of(policy).acknowledge(
-            Acknowledgment(
-                id="AwsSolutions::AwsSolutions-IAM5[Resource::*]",
-                reason="Systems Manager's channels, which know no resources, as AWS's guide has them",
-            )
-        )
+        reason = "Systems Manager's channels, which know no resources, as AWS's guide has them"
+        acknowledge(policy, "IAM5[Resource::*]", reason)
         return policy
 
     def _read_assets(self, paths: Sequence[Path]) -> list[iam.PolicyStatement]:

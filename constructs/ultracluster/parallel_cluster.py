@@ -37,8 +37,6 @@ class ParallelCluster(Construct):
 
     Attributes:
         cluster_name: ParallelCluster's name of the cluster; known once the cluster exists.
-        head_node_instance_id: EC2 instance id of the head node.
-        head_node_private_ip: Private IPv4 address of the head node.
         status: Status of the cluster, such as ``CREATE_COMPLETE``.
         validation_messages: What the validators said, as JSON, cut after 2,048 characters.
         placement_groups: The placement groups that were made, by label.

@@ -5,8 +5,8 @@ from aws_cdk import aws_dlm as dlm
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
+from ultracluster.acknowledgements import acknowledge_wildcards
 from ultracluster.domain.names import SNAPSHOT_TAG
-from ultracluster.wildcards import acknowledge_wildcards
 
 _WILDCARDS = {
     "Resource::*": "EC2's descriptions know no resources",

@@ -42,6 +42,7 @@ VIOLATIONS: list[tuple[dict[str, Any], str, str]] = [
     ({"storage.file_system.capacity_gib": 3600}, "storage.file_system.capacity_gib", "1200, 2400 or a multiple"),
     ({"storage.file_system.log_retention_days": 2}, "storage.file_system.log_retention_days", "one of 1, 3, 5, 7"),
     ({"storage.file_system.kms_key_arn": KEY_ELSEWHERE}, "storage.file_system.kms_key_arn", "one in us-west-2"),
+    ({"storage.file_system.kms_key_arn": "arn:aws"}, "storage.file_system.kms_key_arn", "null or arn:aws:kms:REGION"),
     (
         {"storage.data_repositories": [{"path": "/data"}]},
         "storage.file_system.backup_retention_days",

@@ -19,7 +19,6 @@ Edited = Callable[[Callable[[Raw], object]], Deployment]
 ALARM = "AWS::CloudWatch::Alarm"
 DASHBOARD = "AWS::CloudWatch::Dashboard"
 SUBSCRIPTION = "AWS::SNS::Subscription"
-TOPIC = "AWS::SNS::Topic"
 MAX_METRICS_OF_A_WIDGET, MAX_METRICS_OF_A_DASHBOARD = 500, 2500
 MAX_ALARM_DESCRIPTION = 1024
 
@@ -44,55 +43,45 @@ def widgets(deployment: Deployment) -> list[dict[str, Any]]:
     return [widget["properties"] for widget in body["widgets"]]
 
 
-def lines(widget: dict[str, Any]) -> list[list[Any]]:
-    """Return the metrics of a widget: namespace, name, dimensions and, last, how they are drawn."""
-    return list(widget.get("metrics", []))
+def graphs(deployment: Deployment) -> list[list[list[Any]]]:
+    """Return the metrics of each widget: namespace, name, dimensions and, last, how they are drawn."""
+    return [widget["metrics"] for widget in widgets(deployment) if "metrics" in widget]
 
 
-def graphs(deployment: Deployment) -> list[list[Any]]:
-    return [line for widget in widgets(deployment) for line in lines(widget)]
+def test_the_settings_choose_when_the_file_system_is_nearly_full_and_whom_alarms_are_sent_to(
+    synth: Synth, changed: Edited
+) -> None:
+    addresses = ["a@example.com", "b@example.com"]
 
-
-def use_queues(number: int) -> Callable[[Raw], object]:
     def edit(raw: Raw) -> None:
-        [queue] = raw["cluster"]["queues"]
-        raw["cluster"]["queues"] = [{**queue, "name": f"queue-{each}"} for each in range(number)]
-
-    return edit
-
-
-def test_the_file_system_is_nearly_full_where_the_settings_say_so(changed: Edited) -> None:
-    def edit(raw: Raw) -> None:
-        raw["monitoring"]["file_system_full_percent"] = 60
+        raw["monitoring"].update(file_system_full_percent=60, emails=addresses)
         raw["storage"]["file_system"]["capacity_gib"] = 2400
 
-    alarm = alarms(changed(edit))["FileSystemNearlyFull"]
+    deployment = changed(edit)
+    alarm = alarms(deployment)["FileSystemNearlyFull"]
 
     assert alarm["Threshold"] == 2400 * 2**30 * 0.4
     assert "more than 60 % full, of its nominal capacity" in alarm["AlarmDescription"]
+    subscriptions = [item["Properties"] for item in deployment.monitoring.of_type(SUBSCRIPTION).values()]
+    assert [(each["Protocol"], each["Endpoint"]) for each in subscriptions] == [("email", each) for each in addresses]
+    assert synth("trn1-16").monitoring.of_type(SUBSCRIPTION) == {}, "nobody is notified by default"
 
 
-def test_without_metrics_of_nodes_nat_gateway_and_dashboard_only_the_file_system_is_watched(changed: Edited) -> None:
+@pytest.mark.parametrize("dashboard", [True, False])
+def test_of_what_there_is_not_there_are_neither_alarms_nor_graphs(dashboard: bool, changed: Edited) -> None:
     def edit(raw: Raw) -> None:
         use_existing_vpc(raw)
-        raw["monitoring"].update(node_metrics=False, dashboard=False)
+        raw["monitoring"].update(node_metrics=False, dashboard=dashboard)
 
-    monitoring = changed(edit).monitoring
+    deployment = changed(edit)
 
-    assert [each["Properties"]["MetricName"] for each in monitoring.of_type(ALARM).values()] == [
-        "FreeDataStorageCapacity"
-    ]
-    assert monitoring.of_type(DASHBOARD) == {}
-    assert "Dashboard" not in monitoring.body["Outputs"]
-    assert "dashboard" not in monitoring.summary()
-
-
-def test_the_dashboard_has_no_graphs_of_what_there_is_not(changed: Edited) -> None:
-    def edit(raw: Raw) -> None:
-        use_existing_vpc(raw)
-        raw["monitoring"].update(node_metrics=False)
-
-    assert {line[0] for line in graphs(changed(edit))} == {"AWS/FSx"}
+    assert alarms(deployment).keys() == {"FileSystemNearlyFull"}
+    assert ("Dashboard" in deployment.monitoring.body["Outputs"]) == dashboard
+    assert ("dashboard" in deployment.monitoring.summary()) == dashboard
+    if dashboard:
+        assert {line[0] for graph in graphs(deployment) for line in graph} == {"AWS/FSx"}
+    else:
+        assert deployment.monitoring.of_type(DASHBOARD) == {}
 
 
 @pytest.mark.parametrize(
@@ -117,19 +106,8 @@ def test_the_estimate_counts_the_alarms(deployment: Deployment) -> None:
     assert estimated == len(alarms(deployment))
 
 
-def test_nobody_is_notified_by_default(synth: Synth, changed: Edited) -> None:
-    assert synth("trn1-16").monitoring.of_type(SUBSCRIPTION) == {}
-    addresses = ["a@example.com", "b@example.com"]
-
-    deployment = changed(lambda raw: raw["monitoring"].update(emails=addresses))
-
-    topic, _ = deployment.monitoring.one(TOPIC)
-    found = [item["Properties"] for item in deployment.monitoring.of_type(SUBSCRIPTION).values()]
-    assert found == [{"Endpoint": address, "Protocol": "email", "TopicArn": {"Ref": topic}} for address in addresses]
-
-
 def test_the_dashboard_draws_all_that_nodes_send_for_each_queue(synth: Synth) -> None:
-    drawn = {tuple(line[:6]) for line in graphs(synth("two-queues")) if line[0] == "UltraCluster"}
+    drawn = {tuple(line[:6]) for graph in graphs(synth("two-queues")) for line in graph if line[0] == "UltraCluster"}
 
     assert drawn == {
         ("UltraCluster", name, "Cluster", "two-queues", "Queue", queue)
@@ -139,9 +117,13 @@ def test_the_dashboard_draws_all_that_nodes_send_for_each_queue(synth: Synth) ->
 
 
 def test_fifty_queues_stay_within_what_cloud_watch_takes(changed: Edited) -> None:
-    deployment = changed(use_queues(50))
-    found = [len(lines(widget)) for widget in widgets(deployment)]
+    def edit(raw: Raw) -> None:
+        [queue] = raw["cluster"]["queues"]
+        raw["cluster"]["queues"] = [{**queue, "name": f"queue-{each}"} for each in range(50)]
 
-    assert max(found) <= MAX_METRICS_OF_A_WIDGET
-    assert sum(found) <= MAX_METRICS_OF_A_DASHBOARD
+    deployment = changed(edit)
+    drawn = [len(graph) for graph in graphs(deployment)]
+
+    assert max(drawn) <= MAX_METRICS_OF_A_WIDGET
+    assert sum(drawn) <= MAX_METRICS_OF_A_DASHBOARD
     assert max(len(alarm["AlarmDescription"]) for alarm in alarms(deployment).values()) <= MAX_ALARM_DESCRIPTION

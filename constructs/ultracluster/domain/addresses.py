@@ -27,14 +27,7 @@ def parse(text: str) -> IPv4Network | None:
 
 
 def room_violations(field: str, cidr: str, needed: int, takers: str) -> Iterator[Violation]:
-    """Check that a subnet has enough addresses.
-
-    Args:
-        field: Where the subnet's block is set.
-        cidr: The block. That of no subnet is left to `block_violations`.
-        needed: Addresses.
-        takers: What takes them, as a sentence without its end.
-    """
+    """Check that a subnet has enough addresses for what a sentence says. `block_violations` has the others."""
     block = parse(cidr)
     if block is None or needed <= usable(block):
         return
@@ -44,11 +37,7 @@ def room_violations(field: str, cidr: str, needed: int, takers: str) -> Iterator
 
 
 def block_violations(cidrs: dict[str, str]) -> Iterator[Violation]:
-    """Check a VPC's block and those of its subnets.
-
-    Args:
-        cidrs: CIDR by field name; the first is the VPC's, the others are its subnets'.
-    """
+    """Check a VPC's block, which is the first, and those of its subnets, by field name."""
     blocks: dict[str, IPv4Network] = {}
     for field, text in cidrs.items():
         block = parse(text)

@@ -279,11 +279,10 @@ def _slurm_violations(settings: Iterable[str], reserved: frozenset[str]) -> Iter
 
 
 def _override_violations(spec: ClusterSpec) -> Iterator[Violation]:
-    no_json = list(_json_violations(spec.overrides, ()))
-    if no_json:
-        yield from no_json
-        return
     for path, value in _leaves(spec.overrides, ()):
+        if not _is_json(value):
+            allowed = "text (in quotes), numbers, true, false or null, and keys of text"
+            yield Violation(path, value, allowed, "the configuration becomes JSON")
         dotted = ".".join(str(part) for part in path if not isinstance(part, int))
         hides = not isinstance(value, dict | list)
         for pattern, setting in MODELLED_KEYS.items():
@@ -303,21 +302,6 @@ def _override_violations(spec: ClusterSpec) -> Iterator[Violation]:
             resources = known[queue["Name"]]
             below_queue = (*path, q, "ComputeResources")
             yield from _unnamed_violations(below_queue, queue.get("ComputeResources"), resources, "compute resource")
-
-
-def _json_violations(value: Any, path: Path) -> Iterator[Violation]:
-    if isinstance(value, Mapping):
-        for key, child in value.items():
-            if isinstance(key, str):
-                yield from _json_violations(child, (*path, key))
-            else:
-                yield Violation(path, key, "keys of text, in quotes if need be", "the configuration becomes JSON")
-    elif isinstance(value, list):
-        for index, child in enumerate(value):
-            yield from _json_violations(child, (*path, index))
-    elif not (value is None or isinstance(value, str | int) or (isinstance(value, float) and isfinite(value))):
-        allowed = "text (in quotes), a number, true, false or null"
-        yield Violation(path, value, allowed, "the configuration becomes JSON")
 
 
 def _unnamed_violations(path: Path, value: Any, known: Collection[str], kind: str) -> Iterator[Violation]:
@@ -347,12 +331,20 @@ def _mappings(value: Any) -> list[dict[str, Any]]:
 
 
 def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
-    """Yield path and value of everything that holds nothing further, empty mappings and lists among it."""
-    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    if path and not (isinstance(value, dict | list) and value):
+    """Yield path and value of everything that holds nothing further, and of mappings with other keys than text."""
+    children: Iterable[tuple[str | int, Any]] = ()
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        children = value.items()
+    elif isinstance(value, list):
+        children = enumerate(value)
+    if path and (value in ({}, []) or not children):
         yield path, value
     for key, child in children:
         yield from _leaves(child, (*path, key))
+
+
+def _is_json(value: Any) -> bool:
+    return value in (None, {}, []) or isinstance(value, str | int) or (isinstance(value, float) and isfinite(value))
 
 
 def zone_warnings(spec: ClusterSpec, zone_id: str) -> Iterator[Violation]:

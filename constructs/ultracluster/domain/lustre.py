@@ -193,8 +193,10 @@ def repository_violations(spec: LustreSpec, repositories: Sequence[DataRepositor
         backups = spec.violation("backup_retention_days", "0 with data repositories", reason)
         broken += below(("file_system",), [backups])
     for index, repository in enumerate(repositories):
-        others = [found for each in repositories[:index] for found in _overlaps(each, repository)]
-        broken += below(("data_repositories", index), [*_repository(repository), *others])
+        of_repository = list(_repository(repository))
+        for earlier in repositories[:index]:
+            of_repository += _overlaps(earlier, repository)
+        broken += below(("data_repositories", index), of_repository)
     return broken
 
 

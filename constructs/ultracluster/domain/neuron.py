@@ -168,6 +168,6 @@ def blocker(pytorch: PyTorch, os: str) -> str | None:
     if system.python not in pytorch.pythons:
         return f"PyTorch {pytorch.torch} has no wheels for Python {system.python}, which {os} has"
     if system.glibc < pytorch.glibc:
-        needed, found = (".".join(map(str, version)) for version in (pytorch.glibc, system.glibc))
-        return f"PyTorch {pytorch.torch} needs glibc {needed}, and {os} has {found}"
+        needed, has = (".".join(map(str, version)) for version in (pytorch.glibc, system.glibc))
+        return f"PyTorch {pytorch.torch} needs glibc {needed}, and {os} has {has}"
     return None

@@ -9,12 +9,7 @@ from ultracluster.domain.validators import VALIDATORS
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a warning does to the deployment of one cluster.
-
-    Attributes:
-        stops: Whether it stops it.
-        explanation: Its class and what to do.
-    """
+    """Whether a warning stops the deployment of one cluster, and why or what to do."""
 
     stops: bool
     explanation: str
@@ -22,9 +17,9 @@ class Verdict:
 
 def accepted(spec: ClusterSpec) -> dict[str, str]:
     """Return the validators whose warnings the settings of a cluster accept, with the reason."""
-    found = {}
+    reasons = {}
     if spec.head_node.ssh_key_name is None:
-        found["KeyPairValidator"] = "no SSH key: people come in through Session Manager"
+        reasons["KeyPairValidator"] = "no SSH key: people come in through Session Manager"
     if any(
         resource.has_efa
         for queue in spec.queues
@@ -34,12 +29,12 @@ def accepted(spec: ClusterSpec) -> dict[str, str]:
         for resource in queue.compute_resources
     ):
         reason = "no placement group: the settings say so, or a reservation places the nodes"
-        found["EfaPlacementGroupValidator"] = reason
+        reasons["EfaPlacementGroupValidator"] = reason
     if any(resource.efa is False for queue in spec.queues for resource in queue.compute_resources):
-        found["EfaValidator"] = "nodes without EFA on a type that has it: the settings say so"
+        reasons["EfaValidator"] = "nodes without EFA on a type that has it: the settings say so"
     if spec.monitoring.detailed_monitoring:
-        found["DetailedMonitoringValidator"] = "detailed monitoring costs, and the settings ask for it"
-    return found | {each.validator: each.reason for each in spec.accepted_warnings}
+        reasons["DetailedMonitoringValidator"] = "detailed monitoring costs, and the settings ask for it"
+    return reasons | {each.validator: each.reason for each in spec.accepted_warnings}
 
 
 def suppressed(spec: ClusterSpec) -> list[str]:
@@ -49,12 +44,7 @@ def suppressed(spec: ClusterSpec) -> list[str]:
 
 
 def judge(validator: str, accepting: Mapping[str, str]) -> Verdict:
-    """Return what a warning of a validator does to a deployment.
-
-    Args:
-        validator: Its type.
-        accepting: The result of ``accepted``.
-    """
+    """Return what a warning of a validator does to a deployment whose settings accept others (see ``accepted``)."""
     known = VALIDATORS.get(validator)
     if known is None:
         return Verdict(True, "stops the deployment: a warning that this project does not know")

@@ -12,14 +12,7 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class Violation:
-    """A value that breaks a rule.
-
-    Attributes:
-        path: Where the value is, relative to the object that was checked.
-        got: The value.
-        allowed: What would be accepted, in words.
-        reason: Why, in a few words.
-    """
+    """A value that breaks a rule, what would be accepted and why, in words. Paths start at what was checked."""
 
     path: Path
     got: object

@@ -284,13 +284,13 @@ VIOLATIONS: list[tuple[ClusterSpec, str, str]] = [
         )
     ],
     *[
-        (overriding(Iam=value), f"overrides.Iam{place}", allowed)
-        for value, place, allowed in (
-            ({1: "x"}, "", "keys of text"),
-            ({"a": {None: 1}}, ".a", "keys of text"),
-            ({"a": [b"x"]}, ".a.0", "text (in quotes), a number"),
-            ({"a": float("nan")}, ".a", "text (in quotes), a number"),
-            ({"a": float("inf")}, ".a", "text (in quotes), a number"),
+        (overriding(Iam=value), f"overrides.Iam{place}", "text (in quotes), numbers, true, false or null, and keys")
+        for value, place in (
+            ({1: "x"}, ""),
+            ({"a": {None: 1}}, ".a"),
+            ({"a": [b"x"]}, ".a.0"),
+            ({"a": float("nan")}, ".a"),
+            ({"a": float("inf")}, ".a"),
         )
     ],
 ]

@@ -1,4 +1,4 @@
-"""Reasons for wildcards in policies, as acknowledgements of cdk-nag's findings."""
+"""Reasons for what cdk-nag finds, wildcards in policies above all."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -7,7 +7,10 @@ from aws_cdk import Acknowledgment, Stack, Validations
 from aws_cdk import aws_iam as iam
 from constructs import Construct, IConstruct
 
-_RULE = "AwsSolutions::AwsSolutions-IAM5"
+
+def acknowledge(scope: IConstruct, rule: str, reason: str) -> None:
+    """Give the reason for a finding of AwsSolutions, such as ``S1`` or ``IAM5[Resource::*]``, in a construct."""
+    Validations.of(scope).acknowledge(Acknowledgment(id=f"AwsSolutions::AwsSolutions-{rule}", reason=reason))
 
 
 def acknowledge_wildcards(scope: Construct, reasons: Mapping[str, str]) -> None:
@@ -23,26 +26,26 @@ def acknowledge_wildcards(scope: Construct, reasons: Mapping[str, str]) -> None:
         for finding in dict.fromkeys(_findings(construct)):
             reason = next((text for beginning, text in reasons.items() if finding.startswith(beginning)), None)
             if reason is not None:
-                Validations.of(construct).acknowledge(Acknowledgment(id=f"{_RULE}[{finding}]", reason=reason))
+                acknowledge(construct, f"IAM5[{finding}]", reason)
 
 
-def as_cdk_nag_writes(value: Any) -> str:
+def _as_cdk_nag_writes(value: Any) -> str:
     """Return a resolved ARN as cdk-nag 3 has it in the id of a finding."""
     if isinstance(value, str):
         return value.replace("${", "<").replace("}", ">")
     [(function, argument)] = value.items()
     if function == "Fn::Join":
-        return "".join(map(as_cdk_nag_writes, argument[1]))
+        return "".join(map(_as_cdk_nag_writes, argument[1]))
     if function == "Fn::GetAtt":
         return f"<{'.'.join(argument)}>"
-    return f"<{argument}>" if function == "Ref" else as_cdk_nag_writes(argument)
+    return f"<{argument}>" if function == "Ref" else _as_cdk_nag_writes(argument)
 
 
 def _findings(construct: IConstruct) -> Iterator[str]:
     for document in _documents(construct):
         for statement in document["Statement"]:
             yield from (f"Action::{each}" for each in _listed(statement["Action"]) if "*" in each)
-            resources = map(as_cdk_nag_writes, _listed(statement["Resource"]))
+            resources = map(_as_cdk_nag_writes, _listed(statement["Resource"]))
             yield from (f"Resource::{each}" for each in resources if "*" in each)
 
 

@@ -87,7 +87,7 @@ def stop_fleet(deployment: Deployment, options: DestroyOptions, clock: Clock, sa
     def are_terminated() -> bool:
         deployment.account.forget()
         left = len(fleet.instances(deployment))
-        report(f"{left:,} compute nodes are being terminated.")
+        report(f"{left:,} compute nodes are left.")
         return not left
 
     clock.wait(are_terminated, report, every=_EVERY, limit=_LIMIT)

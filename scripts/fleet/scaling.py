@@ -54,22 +54,13 @@ class Counts(Document):
 
 @dataclass(frozen=True)
 class Scaling:
-    """A change of the numbers of nodes of one compute resource.
-
-    Attributes:
-        deployment: With the settings file as it is.
-        queue: The queue.
-        compute_resource: The compute resource.
-        place: Where its counts are in the settings.
-        before: The counts in the settings file.
-        after: The new counts.
-        candidate: The settings with the new counts.
-    """
+    """A change of the numbers of nodes of one compute resource; the deployment has the settings file as it is."""
 
     deployment: Deployment
     queue: str
     compute_resource: str
     place: tuple[str | int, ...]
+    """Where its counts are in the settings."""
     before: Counts
     after: Counts
     candidate: Candidate

@@ -98,33 +98,24 @@ class _StoppedError(Exception):
 
 @dataclass
 class Upgrade:
-    """An upgrade of the cluster of a settings file.
-
-    Attributes:
-        path: The file.
-        settings: What is in it.
-        directory: For candidates; it must be empty, and may be deleted afterwards.
-        backend: What is checked and changed in AWS.
-        agreed: Asks before each step that changes something.
-        say: Takes what happens, a sentence at a time.
-        edits: Other values for the settings file, by place.
-        anyway: Whether to create a second cluster although the first could be changed in place.
-        dry_run: Whether to change nothing.
-        steps: What was done.
-        cluster: ParallelCluster's name of the cluster that remains.
-    """
+    """An upgrade of the cluster of a settings file."""
 
     path: Path
     settings: Settings
     directory: Path
+    """For candidates; it must be empty, and may be deleted afterwards."""
     backend: UpgradeBackend
     agreed: Callable[[str], bool]
+    """Asks before each step that changes something."""
     say: Say
     edits: Mapping[Place, Scalar] = field(default_factory=dict)
+    """Other values for the settings file."""
     anyway: bool = False
+    """Create a second cluster although the first could be changed in place."""
     dry_run: bool = False
     steps: list[UpgradeStep] = field(default_factory=list)
     cluster: str = ""
+    """ParallelCluster's name of the cluster that remains."""
 
     def run(self, *, abandon: bool = False) -> UpgradeResult:
         """Upgrade, or go back to the first cluster.

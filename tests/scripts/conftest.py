@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 
 import pytest
 
-from config.settings import Settings
-from emulator.aws import EmulatedAws
 from tests.deployed import DeployedAccount
 from tests.scripts.account import Operated, OperatedClone
 
-_DEPLOYMENTS = {"operated", "operated_account", "deploy_operated"}
+_DEPLOYMENTS = {"operated", "operated_account"}
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -39,24 +36,3 @@ def operated(deployed: Callable[[str], DeployedAccount], monkeypatch: pytest.Mon
         clone = OperatedClone(aws, account.synthesized)
         clone.act_as(clone.environment, monkeypatch)
         yield clone
-
-
-@pytest.fixture
-def deploy_operated(
-    deployed: Callable[[str], DeployedAccount],
-    tmp_path_factory: pytest.TempPathFactory,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[Callable[..., Operated]]:
-    """Make deployments in accounts of their own: of given settings, which takes half a minute, or a clone."""
-    with ExitStack() as servers:
-
-        def deploy(settings: Settings | None = None) -> Operated:
-            if settings is None:
-                account = deployed("trn1-16")
-                made: Operated = OperatedClone(servers.enter_context(account.clone()), account.synthesized)
-            else:
-                made = Operated(servers.enter_context(EmulatedAws()), settings, tmp_path_factory.mktemp("operated"))
-            made.act_as(made.environment, monkeypatch)
-            return made
-
-        yield deploy

@@ -123,31 +123,29 @@ def _problems(deployment: Deployment, subnet: ExistingSubnet) -> Iterator[Findin
     for key, value, hint in wanted:
         if described[key] != value:
             yield Finding(FAIL, f"{key} of {subnet.id} is {described[key]}; in the settings: {value}", hint)
+    modify = ("ec2", "modify-subnet-attribute", "--subnet-id", subnet.id)
     if subnet.label == "private" and described["MapPublicIpOnLaunch"]:
-        yield _with_public_addresses(deployment, subnet)
+        hint = f"`{deployment.command(*modify, '--no-map-public-ip-on-launch')}`, or another subnet"
+        yield _with_public_addresses(deployment, subnet.id, hint)
     if subnet.label == "public" and subnet.used and not described["MapPublicIpOnLaunch"]:
         sentence = f"{subnet.id} assigns no public addresses, without which nodes there do not reach the internet"
-        yield Finding(FAIL, sentence, _mapping(deployment, subnet, "--map-public-ip-on-launch"))
+        yield Finding(
+            FAIL, sentence, f"`{deployment.command(*modify, '--map-public-ip-on-launch')}`, or another subnet"
+        )
 
 
-def _with_public_addresses(deployment: Deployment, subnet: ExistingSubnet) -> Finding:
+def _with_public_addresses(deployment: Deployment, subnet_id: str, hint: str) -> Finding:
     """Return why nodes should have no public addresses.
 
     EC2 gives none to an instance of several interfaces, and ParallelCluster rejects it in such a subnet
     (aws-parallelcluster 3.16.1, validators/cluster_validators.py, MultiNetworkInterfacesInstancesValidator).
     """
-    hint = _mapping(deployment, subnet, "--no-map-public-ip-on-launch")
     types = {each.instance_type for each in fleet(deployment.settings.cluster_spec).kinds}
     several = sorted(each for each in types if network_cards(each) > 1)
-    sentence = f"{subnet.id} assigns public addresses"
     if several:
-        return Finding(FAIL, f"{sentence}, with which EC2 launches no {', '.join(several)}", hint)
-    return Finding(WARN, f"{sentence}, which nodes do not need", hint)
-
-
-def _mapping(deployment: Deployment, subnet: ExistingSubnet, option: str) -> str:
-    command = deployment.command("ec2", "modify-subnet-attribute", "--subnet-id", subnet.id, option)
-    return f"`{command}`, or another subnet"
+        sentence = f"{subnet_id} assigns public addresses, with which EC2 launches no {', '.join(several)}"
+        return Finding(FAIL, sentence, hint)
+    return Finding(WARN, f"{subnet_id} assigns public addresses, which nodes do not need", hint)
 
 
 @check(

@@ -37,17 +37,12 @@ class ExistingSubnet:
     used: bool
     described: dict[str, Any] | None
 
-    @property
-    def missing(self) -> Finding:
-        """The finding of checks that have nothing to check, because it does not exist."""
-        return Finding(SKIP, f"there is no {self.id} to check: see subnets", subject=self.label)
-
 
 Judge = Callable[[Deployment, ExistingSubnet, dict[str, Any]], Finding]
 """Returns the finding of a check on a subnet, given as EC2 describes it."""
 
 
-def existing_subnets(deployment: Deployment) -> tuple[ExistingSubnet, ...]:
+def _existing_subnets(deployment: Deployment) -> tuple[ExistingSubnet, ...]:
     """Return the public and the private subnet; none: the deployment makes a VPC of its own."""
     network = deployment.settings.network
     if network.existing is None:
@@ -62,11 +57,15 @@ def existing_subnets(deployment: Deployment) -> tuple[ExistingSubnet, ...]:
     )
 
 
-def judge_subnets(deployment: Deployment, judge: Judge) -> Iterator[Finding]:
-    """Yield a finding of each subnet that the deployment uses."""
-    for subnet in existing_subnets(deployment):
-        if subnet.used:
-            yield judge(deployment, subnet, subnet.described) if subnet.described else subnet.missing
+def judge_subnets(deployment: Deployment, judge: Judge, only: str = "") -> Iterator[Finding]:
+    """Yield a finding of each subnet that the deployment uses, or of the only one with a label."""
+    for subnet in _existing_subnets(deployment):
+        if not subnet.used or only not in ("", subnet.label):
+            continue
+        if subnet.described:
+            yield judge(deployment, subnet, subnet.described)
+        else:
+            yield Finding(SKIP, f"there is no {subnet.id} to check: see subnets", subject=subnet.label)
 
 
 @check("vpc", "Existing VPC", calls=("ec2:DescribeVpcs", "ec2:DescribeVpcAttribute"))
@@ -100,7 +99,7 @@ def vpc(deployment: Deployment) -> Iterator[Finding]:
 @check("subnets", "Existing subnets", calls=("ec2:DescribeSubnets",))
 def subnets(deployment: Deployment) -> Iterator[Finding]:
     """EC2 would reject nodes, or they would start where they reach neither each other nor the internet."""
-    for subnet in existing_subnets(deployment):
+    for subnet in _existing_subnets(deployment):
         command = deployment.command("ec2", "describe-subnets", "--subnet-ids", subnet.id)
         fits = Finding(PASS, f"{subnet.id} is {subnet.cidr} in the VPC and in {deployment.settings.zone_id}")
         for each in list(_problems(deployment, subnet)) or [fits]:

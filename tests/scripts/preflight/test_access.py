@@ -98,8 +98,8 @@ def test_access(each: Case, account: Account) -> None:
 )
 def test_a_region_that_cannot_be_used(region: str, zone_id: str, says: str, account: Account) -> None:
     settings = load(CONFIG / "trn1-16.yaml").model_copy(update={"region": region, "zone_id": zone_id})
-    [found] = findings(access.region, Deployment("mine", settings))
-    assert (found.status, found.sentence) == (FAIL, says)
+    [finding] = findings(access.region, Deployment("mine", settings))
+    assert (finding.status, finding.sentence) == (FAIL, says)
 
 
 # The bootstrap stack
@@ -119,9 +119,9 @@ def test_what_the_cdk_itself_bootstraps(rehearsed_aws: EmulatedAws, monkeypatch:
     cdk = CommandLine(rehearsed_aws)
     assert cdk.bootstrap(REGION) == 0
     cdk.close()
-    [found] = findings(access.cdk_bootstrap, Deployment("mine", load(CONFIG / "trn1-16.yaml")))
-    assert found.status is PASS
-    assert f"version {NEWEST}," in found.sentence
+    [finding] = findings(access.cdk_bootstrap, Deployment("mine", load(CONFIG / "trn1-16.yaml")))
+    assert finding.status is PASS
+    assert f"version {NEWEST}," in finding.sentence
 
 
 def test_make_bootstrap_passes_on_what_the_settings_name(

@@ -37,10 +37,10 @@ def reservation(reservation_id: str = RESERVATION, **facts: Any) -> Alter:
     """Return what alters a reservation in the answer of EC2."""
 
     def alter(listed: list[dict[str, Any]]) -> None:
-        [found] = [each for each in listed if each["CapacityReservationId"] == reservation_id]
+        [described] = [each for each in listed if each["CapacityReservationId"] == reservation_id]
         if "TotalInstanceCount" in facts:
             facts.setdefault("AvailableInstanceCount", facts["TotalInstanceCount"])
-        found.update(facts)
+        described.update(facts)
 
     return alter
 
@@ -230,9 +230,9 @@ def test_each_type_must_find_a_reservation_in_a_group(account: Account) -> None:
         resources = raw["cluster"]["queues"][2]["compute_resources"]
         resources.append({**resources[0], "name": "network", "instance_type": "trn1n.32xlarge"})
 
-    found = Case(G, FAIL, edit=two_types).findings(account)
-    assert [each.status for each in found] == [PASS, FAIL]
-    assert "put a reservation for trn1n.32xlarge in usw2-az4 into it" in found[1].hint
+    results = Case(G, FAIL, edit=two_types).findings(account)
+    assert [each.status for each in results] == [PASS, FAIL]
+    assert "put a reservation for trn1n.32xlarge in usw2-az4 into it" in results[1].hint
 
 
 @pytest.mark.parametrize(

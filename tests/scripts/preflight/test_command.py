@@ -30,8 +30,8 @@ class Printed(NamedTuple):
 Run = Callable[..., Printed]
 
 
-def finding(check_id: str, *found: Finding, calls: tuple[str | Permission, ...] = ()) -> Check:
-    return check(check_id, f"Title of {check_id}", calls=calls)(lambda _: found)
+def finding(check_id: str, *answers: Finding, calls: tuple[str | Permission, ...] = ()) -> Check:
+    return check(check_id, f"Title of {check_id}", calls=calls)(lambda _: answers)
 
 
 @check("credentials", "Title of credentials", calls=["sts:GetCallerIdentity"])

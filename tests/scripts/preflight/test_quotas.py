@@ -38,9 +38,9 @@ def queue(nodes: dict[str, Any] | None = None, **keys: Any) -> Callable[[Raw], N
     """Change keys of the first queue, and of its nodes."""
 
     def edit(raw: Raw) -> None:
-        found = raw["cluster"]["queues"][0]
-        found |= keys
-        found["compute_resources"][0] |= nodes or {}
+        first = raw["cluster"]["queues"][0]
+        first |= keys
+        first["compute_resources"][0] |= nodes or {}
 
     return edit
 

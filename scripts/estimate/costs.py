@@ -186,15 +186,13 @@ def paid_by_use(settings: Settings) -> list[Product]:
 
 def _nodes(settings: Settings) -> Iterator[Part]:
     for kind in fleet(settings.cluster_spec).kinds:
-        counts = (kind.min_count, kind.max_count)
         remark = _REMARKS.get(kind.capacity_type, _RESERVED if kind.reserved else "")
-        instance = _of_nodes(
-            f"{kind.label}, {kind.instance_type}", products.instance(kind.instance_type), *counts, remark
-        )
+        name, product = f"{kind.label}, {kind.instance_type}", products.instance(kind.instance_type)
+        instance = _of_nodes(name, product, kind.min_count, kind.max_count, remark)
         yield instance.model_copy(update={"prepaid": kind.capacity_type == "CAPACITY_BLOCK"})
         gib = kind.root_volume_gib or IMAGE_GIB
         name = f"{kind.label}, root volumes of {gib} GiB"
-        yield _of_nodes(name, products.GP3, *(count * gib for count in counts))
+        yield _of_nodes(name, products.GP3, kind.min_count * gib, kind.max_count * gib)
 
 
 def _head_and_login_nodes(settings: Settings) -> Iterator[Part]:

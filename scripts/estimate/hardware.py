@@ -43,13 +43,14 @@ class _Chip(NamedTuple):
     neuron_cores: int
     bf16_tflops: int
     memory_gib: int
+    efa_gbps_per_card: int
 
 
-_TRAINIUM = _Chip(neuron_cores=2, bf16_tflops=190, memory_gib=32)
-_TRAINIUM2 = _Chip(neuron_cores=8, bf16_tflops=667, memory_gib=96)
+_TRAINIUM = _Chip(neuron_cores=2, bf16_tflops=190, memory_gib=32, efa_gbps_per_card=100)
+_TRAINIUM2 = _Chip(neuron_cores=8, bf16_tflops=667, memory_gib=96, efa_gbps_per_card=200)
 
 
-def _trainium(name: str, chip: _Chip, *, chips: int, memory_gib: int, nvme_gb: int, gbps_per_card: int = 0) -> Hardware:
+def _trainium(name: str, chip: _Chip, *, chips: int, memory_gib: int, nvme_gb: int) -> Hardware:
     kind = TRAINIUM_TYPES[name]
     return Hardware(
         vcpus=kind.vcpus,
@@ -58,20 +59,18 @@ def _trainium(name: str, chip: _Chip, *, chips: int, memory_gib: int, nvme_gb: i
         neuron_cores=chips * chip.neuron_cores,
         bf16_pflops=chips * chip.bf16_tflops / 1000,
         accelerator_memory_gib=chips * chip.memory_gib,
-        efa_gbps=kind.network_cards * gbps_per_card if kind.efa else 0,
+        efa_gbps=kind.network_cards * chip.efa_gbps_per_card if kind.efa else 0,
         nvme_tb=nvme_gb / 1000,
     )
 
 
 TRAINIUM_HARDWARE = {
     "trn1.2xlarge": _trainium("trn1.2xlarge", _TRAINIUM, chips=1, memory_gib=32, nvme_gb=474),
-    "trn1.32xlarge": _trainium("trn1.32xlarge", _TRAINIUM, chips=16, memory_gib=512, nvme_gb=7600, gbps_per_card=100),
-    "trn1n.32xlarge": _trainium("trn1n.32xlarge", _TRAINIUM, chips=16, memory_gib=512, nvme_gb=7600, gbps_per_card=100),
-    "trn2.3xlarge": _trainium("trn2.3xlarge", _TRAINIUM2, chips=1, memory_gib=128, nvme_gb=470, gbps_per_card=200),
-    "trn2.48xlarge": _trainium("trn2.48xlarge", _TRAINIUM2, chips=16, memory_gib=2048, nvme_gb=7600, gbps_per_card=200),
-    "trn2u.48xlarge": _trainium(
-        "trn2u.48xlarge", _TRAINIUM2, chips=16, memory_gib=2048, nvme_gb=7600, gbps_per_card=200
-    ),
+    "trn1.32xlarge": _trainium("trn1.32xlarge", _TRAINIUM, chips=16, memory_gib=512, nvme_gb=7600),
+    "trn1n.32xlarge": _trainium("trn1n.32xlarge", _TRAINIUM, chips=16, memory_gib=512, nvme_gb=7600),
+    "trn2.3xlarge": _trainium("trn2.3xlarge", _TRAINIUM2, chips=1, memory_gib=128, nvme_gb=470),
+    "trn2.48xlarge": _trainium("trn2.48xlarge", _TRAINIUM2, chips=16, memory_gib=2048, nvme_gb=7600),
+    "trn2u.48xlarge": _trainium("trn2u.48xlarge", _TRAINIUM2, chips=16, memory_gib=2048, nvme_gb=7600),
 }
 
 _BURSTABLE_VCPUS = {"xlarge": 4, "2xlarge": 8}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from ipaddress import IPv4Network
 from typing import TYPE_CHECKING
 
@@ -159,13 +159,12 @@ class Others:
     @property
     def addresses(self) -> int:
         """Addresses of all."""
-        return self.interfaces + max(0, self.nat_addresses - 1)
+        return sum(astuple(self))
 
     @property
     def interfaces(self) -> int:
         """Interfaces of all."""
-        of_cluster = self.head_nodes + self.login_nodes + self.load_balancers
-        return of_cluster + self.file_servers + self.endpoints + self.mount_targets + min(1, self.nat_addresses)
+        return self.addresses - max(0, self.nat_addresses - 1)
 
 
 def others(settings: Settings, *, public: bool) -> Others:

@@ -125,7 +125,9 @@ def _in_group(deployment: Deployment, group_arn: str, using: Sequence[User]) -> 
     """
     instance_type, zone_id = using[0].resource.instance_type, deployment.settings.zone_id
     known, reservation_ids = reservations(deployment), members(deployment, group_arn)
-    fit, problems, unplaced = [], [], []
+    fit: list[Reservation] = []
+    problems: list[Finding] = []
+    unplaced: list[Finding] = []
     for reservation in (known[each] for each in reservation_ids if each in known):
         of_member = list(_problems(deployment, reservation, using))
         if not any(each.status is FAIL for each in of_member):

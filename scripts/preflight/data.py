@@ -110,6 +110,11 @@ def secrets(deployment: Deployment) -> Iterator[Finding]:
 
 
 def _secret(deployment: Deployment, arn: str, path: str) -> Finding:
+    """Judge whether the head node and ParallelCluster's provider may use a secret.
+
+    ParallelCluster lets the head node's role read it (aws-parallelcluster 3.16.1, templates/cdk_builder_utils.py). The
+    cluster's stack lets the provider describe a password and read a Munge key, as its validators do.
+    """
     region, another = deployment.settings.region, f"change `{path}`"
     if arn.split(":")[2:4] != ["secretsmanager", region]:
         return Finding(FAIL, f"got {arn}; allowed: a secret of Secrets Manager in {region}", another)
@@ -119,27 +124,14 @@ def _secret(deployment: Deployment, arn: str, path: str) -> Finding:
     if "DeletedDate" in secret:
         hint = f"`{deployment.command('secretsmanager', 'restore-secret', '--secret-id', arn)}`, or {another}"
         return Finding(FAIL, f"{arn} is scheduled for deletion on {secret['DeletedDate']:%Y-%m-%d}", hint)
-    of_policy = _secret_policy(deployment, arn, path)
-    if key := secret.get("KmsKeyId"):
-        allowing = f"let {key} allow kms:Decrypt to whoever reads it, or encrypt the secret with aws/secretsmanager"
-        sentence = f"{of_policy.sentence}; reading it also takes kms:Decrypt on {key}"
-        return Finding(WARN, sentence, "; ".join(filter(None, (of_policy.hint, allowing))))
-    return of_policy
-
-
-def _secret_policy(deployment: Deployment, arn: str, path: str) -> Finding:
-    """Judge by a secret's resource policy whether the head node and ParallelCluster's provider may use it.
-
-    ParallelCluster lets the head node's role read it (aws-parallelcluster 3.16.1, templates/cdk_builder_utils.py). The
-    cluster's stack lets the provider describe a password and read a Munge key, as its validators do.
-    """
     document = deployment.account.ask("secretsmanager", "get_resource_policy", SecretId=arn).get("ResourcePolicy")
     if document and any(each["Effect"] == "Deny" for each in _listed(json.loads(document)["Statement"])):
         hint = "check that it denies nothing to the provider and the head node"
         return Finding(WARN, f"the policy of {arn} denies something", hint)
-    verb = "read" if path.endswith("MungeKeySecretArn") else "describe"
-    sentence = f"{arn} exists; the role of the head node may read it, that of the provider may {verb} it"
-    return Finding(PASS, sentence)
+    if key := secret.get("KmsKeyId"):
+        hint = f"let {key} allow kms:Decrypt to whoever reads it, or encrypt the secret with aws/secretsmanager"
+        return Finding(WARN, f"{arn} exists; reading it also takes kms:Decrypt on {key}", hint)
+    return Finding(PASS, f"{arn} exists; the roles of the head node and of the provider may use it")
 
 
 def _listed(value: Any) -> list[Any]:

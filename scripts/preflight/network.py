@@ -37,17 +37,12 @@ class ExistingSubnet:
     used: bool
     described: dict[str, Any] | None
 
-    @property
-    def missing(self) -> Finding:
-        """The finding of checks that have nothing to check, because it does not exist."""
-        return Finding(SKIP, f"there is no {self.id} to check: see subnets", subject=self.label)
-
 
 Judge = Callable[[Deployment, ExistingSubnet, dict[str, Any]], Finding]
 """Returns the finding of a check on a subnet, given as EC2 describes it."""
 
 
-def existing_subnets(deployment: Deployment) -> tuple[ExistingSubnet, ...]:
+def _existing_subnets(deployment: Deployment) -> tuple[ExistingSubnet, ...]:
     """Return the public and the private subnet; none: the deployment makes a VPC of its own."""
     network = deployment.settings.network
     if network.existing is None:
@@ -62,11 +57,15 @@ def existing_subnets(deployment: Deployment) -> tuple[ExistingSubnet, ...]:
     )
 
 
-def judge_subnets(deployment: Deployment, judge: Judge) -> Iterator[Finding]:
-    """Yield a finding of each subnet that the deployment uses."""
-    for subnet in existing_subnets(deployment):
-        if subnet.used:
-            yield judge(deployment, subnet, subnet.described) if subnet.described else subnet.missing
+def judge_subnets(deployment: Deployment, judge: Judge, only: str = "") -> Iterator[Finding]:
+    """Yield a finding of each subnet that the deployment uses, or of the only one with a label."""
+    for subnet in _existing_subnets(deployment):
+        if not subnet.used or only not in ("", subnet.label):
+            continue
+        if subnet.described:
+            yield judge(deployment, subnet, subnet.described)
+        else:
+            yield Finding(SKIP, f"there is no {subnet.id} to check: see subnets", subject=subnet.label)
 
 
 @check("vpc", "Existing VPC", calls=("ec2:DescribeVpcs", "ec2:DescribeVpcAttribute"))
@@ -100,7 +99,7 @@ def vpc(deployment: Deployment) -> Iterator[Finding]:
 @check("subnets", "Existing subnets", calls=("ec2:DescribeSubnets",))
 def subnets(deployment: Deployment) -> Iterator[Finding]:
     """EC2 would reject nodes, or they would start where they reach neither each other nor the internet."""
-    for subnet in existing_subnets(deployment):
+    for subnet in _existing_subnets(deployment):
         command = deployment.command("ec2", "describe-subnets", "--subnet-ids", subnet.id)
         fits = Finding(PASS, f"{subnet.id} is {subnet.cidr} in the VPC and in {deployment.settings.zone_id}")
         for each in list(_problems(deployment, subnet)) or [fits]:
@@ -123,31 +122,29 @@ def _problems(deployment: Deployment, subnet: ExistingSubnet) -> Iterator[Findin
     for key, value, hint in wanted:
         if described[key] != value:
             yield Finding(FAIL, f"{key} of {subnet.id} is {described[key]}; in the settings: {value}", hint)
+    modify = ("ec2", "modify-subnet-attribute", "--subnet-id", subnet.id)
     if subnet.label == "private" and described["MapPublicIpOnLaunch"]:
-        yield _with_public_addresses(deployment, subnet)
+        hint = f"`{deployment.command(*modify, '--no-map-public-ip-on-launch')}`, or another subnet"
+        yield _with_public_addresses(deployment, subnet.id, hint)
     if subnet.label == "public" and subnet.used and not described["MapPublicIpOnLaunch"]:
         sentence = f"{subnet.id} assigns no public addresses, without which nodes there do not reach the internet"
-        yield Finding(FAIL, sentence, _mapping(deployment, subnet, "--map-public-ip-on-launch"))
+        yield Finding(
+            FAIL, sentence, f"`{deployment.command(*modify, '--map-public-ip-on-launch')}`, or another subnet"
+        )
 
 
-def _with_public_addresses(deployment: Deployment, subnet: ExistingSubnet) -> Finding:
+def _with_public_addresses(deployment: Deployment, subnet_id: str, hint: str) -> Finding:
     """Return why nodes should have no public addresses.
 
     EC2 gives none to an instance of several interfaces, and ParallelCluster rejects it in such a subnet
     (aws-parallelcluster 3.16.1, validators/cluster_validators.py, MultiNetworkInterfacesInstancesValidator).
     """
-    hint = _mapping(deployment, subnet, "--no-map-public-ip-on-launch")
     types = {each.instance_type for each in fleet(deployment.settings.cluster_spec).kinds}
     several = sorted(each for each in types if network_cards(each) > 1)
-    sentence = f"{subnet.id} assigns public addresses"
     if several:
-        return Finding(FAIL, f"{sentence}, with which EC2 launches no {', '.join(several)}", hint)
-    return Finding(WARN, f"{sentence}, which nodes do not need", hint)
-
-
-def _mapping(deployment: Deployment, subnet: ExistingSubnet, option: str) -> str:
-    command = deployment.command("ec2", "modify-subnet-attribute", "--subnet-id", subnet.id, option)
-    return f"`{command}`, or another subnet"
+        sentence = f"{subnet_id} assigns public addresses, with which EC2 launches no {', '.join(several)}"
+        return Finding(FAIL, sentence, hint)
+    return Finding(WARN, f"{subnet_id} assigns public addresses, which nodes do not need", hint)
 
 
 @check(

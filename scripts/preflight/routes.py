@@ -10,7 +10,7 @@ from config.sections import PARALLELCLUSTER_ENDPOINTS
 from scripts.deployment import Deployment
 from scripts.estimate.sizes import others
 from scripts.preflight.check import FAIL, PASS, WARN, Finding, check
-from scripts.preflight.network import ExistingSubnet, existing_subnets, judge_subnets
+from scripts.preflight.network import ExistingSubnet, judge_subnets
 from ultracluster.domain import addresses
 
 _ANYWHERE = "0.0.0.0/0"
@@ -173,12 +173,11 @@ def private_head_node(deployment: Deployment) -> Iterator[Finding]:
         yield Finding(WARN, sentence, hint, subject="ssh")
     if deployment.settings.network.existing is None:
         yield Finding(PASS, "Session Manager reaches it through the NAT gateway of this deployment")
-        return
-    _, subnet = existing_subnets(deployment)
-    yield _session_manager(deployment, subnet, subnet.described["VpcId"]) if subnet.described else subnet.missing
+    yield from judge_subnets(deployment, _session_manager, only="private")
 
 
-def _session_manager(deployment: Deployment, subnet: ExistingSubnet, vpc_id: str) -> Finding:
+def _session_manager(deployment: Deployment, subnet: ExistingSubnet, described: dict[str, Any]) -> Finding:
+    vpc_id = described["VpcId"]
     table = _route_table(deployment, vpc_id, subnet.id)
     command = deployment.command("ec2", "describe-vpc-endpoints", "--filters", f"Name=vpc-id,Values={vpc_id}")
     missing = sorted({"ssm", "ssmmessages"} - _services(deployment, vpc_id, table["RouteTableId"]))
@@ -204,8 +203,7 @@ def s3_endpoint(deployment: Deployment) -> Iterator[Finding]:
 
     https://docs.aws.amazon.com/vpc/latest/privatelink/vpc-endpoints-s3.html, https://aws.amazon.com/vpc/pricing/
     """
-    for subnet in existing_subnets(deployment)[1:]:
-        yield _s3_gateway(deployment, subnet, subnet.described) if subnet.described else subnet.missing
+    yield from judge_subnets(deployment, _s3_gateway, only="private")
 
 
 def _s3_gateway(deployment: Deployment, subnet: ExistingSubnet, described: dict[str, Any]) -> Finding:

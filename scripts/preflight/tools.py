@@ -91,8 +91,8 @@ def _beside_python(program: str) -> Path:
 
 
 def _on_path(program: str, purpose: str, url: str) -> Finding:
-    if found := shutil.which(program):
-        return Finding(PASS, f"{program} is {found}")
+    if path := shutil.which(program):
+        return Finding(PASS, f"{program} is {path}")
     return Finding(WARN, f"there is no {program} on PATH. {purpose}", f"install it: {url}")
 
 

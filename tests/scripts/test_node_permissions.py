@@ -45,8 +45,8 @@ def account(boto3_data: None, tmp_path_factory: pytest.TempPathFactory) -> Itera
 def roles(account: Operated) -> dict[str, str]:
     """The ARN of the role of each kind of node."""
     listed = account.client("iam").list_roles(PathPrefix="/parallelcluster/trn1-16/")["Roles"]
-    found = {kind: [each["Arn"] for each in listed if part in each["Arn"]] for kind, part in KINDS.items()}
-    return {kind: arn for kind, [arn] in found.items()}
+    arns = {kind: [each["Arn"] for each in listed if part in each["Arn"]] for kind, part in KINDS.items()}
+    return {kind: arn for kind, [arn] in arns.items()}
 
 
 class Node:
@@ -77,8 +77,8 @@ class Node:
 def addresses(action: Mapping[str, Any]) -> list[str]:
     """Return what an action of a node reads in S3: its script, and what its arguments name."""
     texts = [flat(action["Script"]), *map(flat, action["Args"])]
-    found = [text[text.index("s3://") :] for text in texts if "s3://" in text]
-    return [each.replace("${AWS::AccountId}", ACCOUNT) for each in found]
+    in_s3 = [text[text.index("s3://") :] for text in texts if "s3://" in text]
+    return [each.replace("${AWS::AccountId}", ACCOUNT) for each in in_s3]
 
 
 def test_a_job_on_a_compute_node_reads_what_its_node_needs_and_nothing_else(
@@ -155,8 +155,8 @@ class Printer:
             yield f"  {self._plain(policy)}"
             if not policy.startswith("arn:aws:iam::aws:"):
                 version = self._iam.get_policy(PolicyArn=policy)["Policy"]["DefaultVersionId"]
-                found = self._iam.get_policy_version(PolicyArn=policy, VersionId=version)
-                yield from self._statements(found["PolicyVersion"]["Document"])
+                described = self._iam.get_policy_version(PolicyArn=policy, VersionId=version)
+                yield from self._statements(described["PolicyVersion"]["Document"])
         for inline in sorted(self._iam.list_role_policies(RoleName=name)["PolicyNames"]):
             yield f"  {inline} (in the role)"
             yield from self._statements(self._iam.get_role_policy(RoleName=name, PolicyName=inline)["PolicyDocument"])

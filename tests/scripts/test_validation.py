@@ -38,9 +38,9 @@ def examined(*messages: Message, suppressed: tuple[str, ...] = (), sent: DryRun 
 
 
 def test_a_warning_that_is_accepted_and_suppressed() -> None:
-    found = examined(KEY_PAIR, KEY_PAIR, suppressed=("KeyPairValidator",))
-    assert (found.faults, found.queues, found.messages) == ((), 2, (KEY_PAIR,))
-    assert found.verdicts["KeyPairValidator"].explanation
+    result = examined(KEY_PAIR, KEY_PAIR, suppressed=("KeyPairValidator",))
+    assert (result.faults, result.queues, result.messages) == ((), 2, (KEY_PAIR,))
+    assert result.verdicts["KeyPairValidator"].explanation
 
 
 @pytest.mark.parametrize(

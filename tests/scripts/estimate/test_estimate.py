@@ -42,12 +42,12 @@ def settings(environment: str = "trn1-16") -> Settings:
 
 def changed(**sections: dict[str, Any]) -> Settings:
     """Return trn1-16 with some keys of some sections changed; `queue` and `nodes` are those of its only queue."""
-    found = json.loads(raw())
-    [queue] = found["cluster"]["queues"]
-    places = {"queue": queue, "nodes": queue["compute_resources"][0], "file_system": found["storage"]["file_system"]}
+    document = json.loads(raw())
+    [queue] = document["cluster"]["queues"]
+    places = {"queue": queue, "nodes": queue["compute_resources"][0], "file_system": document["storage"]["file_system"]}
     for section, keys in sections.items():
-        places.get(section, found.get(section, found["cluster"])).update(keys)
-    return Settings.model_validate(found)
+        places.get(section, document.get(section, document["cluster"])).update(keys)
+    return Settings.model_validate(document)
 
 
 # --- sizes ---
@@ -64,8 +64,8 @@ def test_sums_are_those_of_the_domain_and_of_the_cluster_stack(environment: str)
     assert at_max.vcpus == spec.max_trainium_vcpus
     template = read_golden(PROJECT / "tests/snapshots" / environment)[f"{environment}-cluster"]
     summary = "".join(map(str, template["Outputs"]["Summary"]["Value"]["Fn::Join"][1]))
-    told = {key: int(value) for key, value in re.findall(r'"(max_\w+)":(\d+)', summary)}
-    assert told == {
+    printed = {key: int(value) for key, value in re.findall(r'"(max_\w+)":(\d+)', summary)}
+    assert printed == {
         "max_nodes": at_max.nodes,
         "max_trainium_vcpus": at_max.vcpus,
         "max_node_interfaces": at_max.interfaces,
@@ -93,17 +93,17 @@ WITH_LOGIN_NODES = {"login_nodes": [{"name": "a", "count": 3, "public": True}]}
 
 
 def test_everything_that_can_be_switched_on_is_counted() -> None:
-    found = changed(
+    edited = changed(
         network={"nat_addresses": 2, "interface_endpoints": ["ssm"]},
         cluster=WITH_LOGIN_NODES,
         file_system={"capacity_gib": 7200, "metadata_iops": 24_000},
         monitoring={"node_metrics": True},
     )
-    public, private = others(found, public=True), others(found, public=False)
+    public, private = others(edited, public=True), others(edited, public=False)
     assert (public.addresses, public.interfaces) == (2 + 1 + 3 + 1, 1 + 1 + 3 + 1)
     assert (private.addresses, private.interfaces) == (6 + 1, 6 + 1)
     assert GIB_PER_FILE_SERVER == rules._GIB_PER_FILE_SERVER_INTERFACE
-    at_max = {part.name: part.units.at_max_count for part in parts(found)}
+    at_max = {part.name: part.units.at_max_count for part in parts(edited)}
     assert at_max["login nodes a, c6i.2xlarge"] == 3
     assert at_max["login nodes a, root volumes of 45 GiB"] == 135
     assert at_max["login nodes a, load balancer"] == 1
@@ -115,23 +115,23 @@ def test_everything_that_can_be_switched_on_is_counted() -> None:
 # --- costs ---
 
 
-def of(found: Costs, name: str) -> Any:
-    [cost] = [cost for cost in found.parts if cost.name == name]
+def of(estimated: Costs, name: str) -> Any:
+    [cost] = [cost for cost in estimated.parts if cost.name == name]
     return cost
 
 
 @each_environment
 def test_the_table_prices_every_part_that_is_not_prepaid(environment: str) -> None:
-    found = costs(settings(environment), TABLE)
-    assert all((cost.price is None) == cost.prepaid for cost in found.parts)
-    assert all(each.price for each in found.by_use)
+    estimated = costs(settings(environment), TABLE)
+    assert all((cost.price is None) == cost.prepaid for cost in estimated.parts)
+    assert all(each.price for each in estimated.by_use)
 
 
 def test_what_is_not_on_demand_says_what_its_price_means() -> None:
-    found = costs(settings("reserved"), TABLE)
-    assert found.not_in_the_sums == ("block/trn1-32xl, trn1.32xlarge",)
-    assert of(found, "block/trn1-32xl, root volumes of 200 GiB").at_min_count.hour > 0
-    assert "used or not" in of(found, "odcr/trn1-32xl, trn1.32xlarge").remark
+    estimated = costs(settings("reserved"), TABLE)
+    assert estimated.not_in_the_sums == ("block/trn1-32xl, trn1.32xlarge",)
+    assert of(estimated, "block/trn1-32xl, root volumes of 200 GiB").at_min_count.hour > 0
+    assert "used or not" in of(estimated, "odcr/trn1-32xl, trn1.32xlarge").remark
     assert "at most" in parts(changed(queue={"capacity_type": "SPOT"}))[0].remark
 
 
@@ -143,12 +143,12 @@ def test_monitoring_is_paid_by_running_node_and_by_queue() -> None:
     two_queues, quiet = json.loads(raw("two-queues")), json.loads(raw())
     two_queues["cluster"]["monitoring"] = {"detailed_monitoring": True}
     quiet["monitoring"] = {"node_metrics": False, "dashboard": False}
-    found = {part.name: part for part in parts(Settings.model_validate(two_queues))}
-    of_nodes, detailed = found["metrics of compute nodes"], found["metrics of detailed monitoring"]
+    by_name = {part.name: part for part in parts(Settings.model_validate(two_queues))}
+    of_nodes, detailed = by_name["metrics of compute nodes"], by_name["metrics of detailed monitoring"]
     assert (*units(of_nodes), of_nodes.of_nodes) == (0, 16 * 8, True)
     assert units(detailed) == (7, 17 * 7)
-    assert found["requests of compute nodes that send metrics"].units.at_max_count == 16
-    assert found["metrics of queues and head node"].units.at_min_count == 2 * (8 + 2) + 2 + 1
+    assert by_name["requests of compute nodes that send metrics"].units.at_max_count == 16
+    assert by_name["metrics of queues and head node"].units.at_min_count == 2 * (8 + 2) + 2 + 1
     without = {part.name: part for part in parts(Settings.model_validate(quiet))}
     assert not [name for name in without if "metrics" in name]
     assert units(without["alarms of nodes, file system and NAT gateway"]) == (2, 2)
@@ -158,19 +158,19 @@ def test_monitoring_is_paid_by_running_node_and_by_queue() -> None:
 def test_an_existing_vpc_costs_nothing_here() -> None:
     existing = {"vpc_id": "vpc-0123456789abcdef0"}
     existing |= {f"{kind}_subnet_id": f"subnet-{digit * 17}" for kind, digit in (("public", "1"), ("private", "2"))}
-    found = changed(network={"existing": existing})
-    names = {part.name for part in parts(found)}
+    edited = changed(network={"existing": existing})
+    names = {part.name for part in parts(edited)}
     assert "NAT gateway" not in names
-    assert products.NAT_DATA not in paid_by_use(found)
-    assert products.FLOW_LOG_INGESTION not in paid_by_use(found)
-    assert {quota.code for quota in quotas(found)}.isdisjoint({"L-0263D0A3", "L-FE5A380F", "L-F678F1CE"})
-    assert any("existing VPC" in remark for remark in estimate(found, TABLE).remarks)
+    assert products.NAT_DATA not in paid_by_use(edited)
+    assert products.FLOW_LOG_INGESTION not in paid_by_use(edited)
+    assert {quota.code for quota in quotas(edited)}.isdisjoint({"L-0263D0A3", "L-FE5A380F", "L-F678F1CE"})
+    assert any("existing VPC" in remark for remark in estimate(edited, TABLE).remarks)
 
 
 def test_a_region_without_prices_has_no_sums() -> None:
-    found = costs(settings(), Prices("ap-southeast-4"))
-    assert found.at_max_count.hour == 0
-    assert len(found.not_in_the_sums) == len(found.parts)
+    estimated = costs(settings(), Prices("ap-southeast-4"))
+    assert estimated.at_max_count.hour == 0
+    assert len(estimated.not_in_the_sums) == len(estimated.parts)
     [run] = estimate_run(settings(), Prices("ap-southeast-4"), WORKLOADS["bert-large-phase1"], counts=[1]).estimates
     assert run.hours > 0
     assert (run.dollars_of_nodes, run.dollars_of_everything) == (None, None)
@@ -186,8 +186,8 @@ def test_a_region_without_prices_has_no_sums() -> None:
     ],
 )
 def test_prices_of_the_table_are_those_that_aws_published(instance_type: str, price: str | None) -> None:
-    found = table_price(instance(instance_type))
-    assert (found and found[0]) == (price and Decimal(price))
+    in_table = table_price(instance(instance_type))
+    assert (in_table and in_table[0]) == (price and Decimal(price))
 
 
 # --- quotas ---
@@ -205,8 +205,8 @@ def test_an_ultracluster_needs_more_than_a_new_account_has() -> None:
     }
 
 
-def needed(found: Settings) -> dict[str, int]:
-    return {quota.code: quota.needed for quota in quotas(found)}
+def needed(edited: Settings) -> dict[str, int]:
+    return {quota.code: quota.needed for quota in quotas(edited)}
 
 
 def test_each_kind_of_capacity_has_quotas_of_its_own() -> None:
@@ -255,7 +255,9 @@ def test_nodes_within_a_limit() -> None:
     ],
 )
 def test_throughput_between_and_beyond_the_published_rows(nodes: int, basis: Basis, rate: float) -> None:
-    assert WORKLOADS["bert-large-phase1"].throughput(nodes) == (pytest.approx(rate), basis)
+    throughput, actual = WORKLOADS["bert-large-phase1"].throughput(nodes)
+    assert throughput == pytest.approx(rate)
+    assert actual is basis
 
 
 @each_workload

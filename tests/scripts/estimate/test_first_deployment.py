@@ -34,25 +34,25 @@ def ladder(nodes: int) -> Settings:
     return Settings.model_validate(raw)
 
 
-def sum_of(found: Costs, *names: str) -> float:
-    return float(sum(cost.at_max_count.hour or 0 for cost in found.parts if cost.name.startswith(names)))
+def sum_of(estimated: Costs, *names: str) -> float:
+    return float(sum(cost.at_max_count.hour or 0 for cost in estimated.parts if cost.name.startswith(names)))
 
 
-def network_and_storage(found: Costs) -> float:
-    return sum_of(found, "file system", "NAT gateway")
+def network_and_storage(estimated: Costs) -> float:
+    return sum_of(estimated, "file system", "NAT gateway")
 
 
 def without(queue: str) -> Callable[[Costs], float]:
     """Return the sum at MaxCount, without what depends on the nodes of a queue."""
-    return lambda found: float(found.at_max_count.hour or 0) - sum_of(found, f"{queue}/")
+    return lambda estimated: float(estimated.at_max_count.hour or 0) - sum_of(estimated, f"{queue}/")
 
 
 @pytest.mark.parametrize(
     ("rung", "nodes", "hourly"),
     [
         (1, 2, network_and_storage),
-        (2, 2, lambda found: float(found.hourly_without_nodes)),
-        (3, 2, lambda found: float(found.hourly_without_nodes)),
+        (2, 2, lambda estimated: float(estimated.hourly_without_nodes)),
+        (3, 2, lambda estimated: float(estimated.hourly_without_nodes)),
         (4, 2, without("trn1")),
         (5, 2, without("small")),
         (6, 16, without("small")),

@@ -30,24 +30,24 @@ def test_every_trainium_type_is_there() -> None:
 
 @pytest.mark.parametrize("name", TRAINIUM_TYPES)
 def test_trainium(name: str, packed: dict[str, dict[str, Any]]) -> None:
-    found, told = TRAINIUM_HARDWARE[name], packed[name]
-    assert found.vcpus == told["VCpuInfo"]["DefaultVCpus"]
-    assert found.memory_gib == told["MemoryInfo"]["SizeInMiB"] / 1024
-    assert found.nvme_tb == told["InstanceStorageInfo"]["TotalSizeInGB"] / 1000
+    ours, packed_type = TRAINIUM_HARDWARE[name], packed[name]
+    assert ours.vcpus == packed_type["VCpuInfo"]["DefaultVCpus"]
+    assert ours.memory_gib == packed_type["MemoryInfo"]["SizeInMiB"] / 1024
+    assert ours.nvme_tb == packed_type["InstanceStorageInfo"]["TotalSizeInGB"] / 1000
     if name not in _CHIPS_THAT_MOTO_DOES_NOT_TELL:
-        [chips] = told["NeuronInfo"]["NeuronDevices"]
-        assert (found.chips, found.neuron_cores) == (chips["Count"], chips["Count"] * chips["CoreInfo"]["Count"])
-    devices = told["NetworkInfo"].get("EfaInfo", {}).get("MaximumEfaInterfaces", 0)
-    words = told["NetworkInfo"]["NetworkPerformance"].split()
+        [chips] = packed_type["NeuronInfo"]["NeuronDevices"]
+        assert (ours.chips, ours.neuron_cores) == (chips["Count"], chips["Count"] * chips["CoreInfo"]["Count"])
+    devices = packed_type["NetworkInfo"].get("EfaInfo", {}).get("MaximumEfaInterfaces", 0)
+    words = packed_type["NetworkInfo"]["NetworkPerformance"].split()
     gbps = float(words[-2]) if devices else 0
-    assert found.efa_gbps == devices * gbps
+    assert ours.efa_gbps == devices * gbps
 
 
 def test_common_types(packed: dict[str, dict[str, Any]]) -> None:
     common = [name for name in packed if memory_gib(name) is not None]
     assert len(common) > 100
     for name in common:
-        found = hardware(name)
-        assert found is not None
-        assert found.vcpus == packed[name]["VCpuInfo"]["DefaultVCpus"], name
-        assert found.memory_gib == packed[name]["MemoryInfo"]["SizeInMiB"] / 1024, name
+        ours = hardware(name)
+        assert ours is not None
+        assert ours.vcpus == packed[name]["VCpuInfo"]["DefaultVCpus"], name
+        assert ours.memory_gib == packed[name]["MemoryInfo"]["SizeInMiB"] / 1024, name

@@ -76,8 +76,8 @@ def test_one_search_serves_all_products_and_finds_the_price_of_the_first_units()
         offer("NatGateway-Bytes", "0.046", "0.02"),
     ]
     client = FakeApi(*offers)
-    found = fetch(client, "us-west-2", [NAT_GATEWAY, products.NAT_DATA])
-    assert found == {"NAT gateway": Decimal("0.045"), "NAT gateway data": Decimal("0.046")}
+    dollars = fetch(client, "us-west-2", [NAT_GATEWAY, products.NAT_DATA])
+    assert dollars == {"NAT gateway": Decimal("0.045"), "NAT gateway data": Decimal("0.046")}
     assert len(client.asked) == 1
 
 
@@ -146,8 +146,8 @@ def test_an_api_that_refuses_is_an_error_only_if_it_was_asked_for(monkeypatch: p
         raise PriceListError("the Price List API did not answer: no")
 
     monkeypatch.setattr(prices, "fetch", refuse)
-    found = find_prices("us-west-2", [TRN1], "auto", TODAY)
-    assert found == Prices("us-west-2", remark="the Price List API did not answer: no")
+    taken = find_prices("us-west-2", [TRN1], "auto", TODAY)
+    assert taken == Prices("us-west-2", remark="the Price List API did not answer: no")
     with pytest.raises(PriceListError, match="no"):
         find_prices("us-west-2", [TRN1], "api", TODAY)
 
@@ -159,5 +159,5 @@ def test_a_port_that_listens_is_reachable_and_one_that_does_not_is_not(monkeypat
         assert prices._is_reachable()
     assert not prices._is_reachable()
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
-    found = find_prices("us-west-2", [TRN1], "auto", TODAY)
-    assert found.remark == "the Price List API cannot be reached"
+    taken = find_prices("us-west-2", [TRN1], "auto", TODAY)
+    assert taken.remark == "the Price List API cannot be reached"

@@ -118,19 +118,12 @@ class AlteredAccount(Account):
         return self._account.client(service, region)
 
     def ask(self, service: str, operation: str, **parameters: Any) -> Any:
-        return self._altered(
-            service, operation, parameters, lambda: self._account.ask(service, operation, **parameters)
-        )
+        return self._altered(self._account.ask, service, operation, parameters)
 
-    def list(self, service: str, operation: str, *, lasting: bool = False, **parameters: Any) -> Any:
-        return self._altered(
-            service,
-            operation,
-            parameters,
-            lambda: self._account.list(service, operation, lasting=lasting, **parameters),
-        )
+    def list(self, service: str, operation: str, **parameters: Any) -> Any:
+        return self._altered(self._account.list, service, operation, parameters)
 
-    def _altered(self, service: str, operation: str, parameters: dict[str, Any], ask: Callable[[], Any]) -> Any:
+    def _altered(self, ask: Callable[..., Any], service: str, operation: str, parameters: dict[str, Any]) -> Any:
         meta = self._account.client(service).meta
         action = f"{meta.service_model.signing_name}:{meta.method_to_api_mapping[operation]}"
         self.actions.add(_ACTIONS.get(action, action))
@@ -139,11 +132,14 @@ class AlteredAccount(Account):
             raise change
         if isinstance(change, ByParameters):
             return change.answer(parameters)
-        if callable(change):
-            answer = deepcopy(ask())
-            replaced = change(answer)
-            return answer if replaced is None else replaced
-        return ask() if change is None else deepcopy(change)
+        if change is not None and not callable(change):
+            return deepcopy(change)
+        answer = ask(service, operation, **parameters)
+        if change is None:
+            return answer
+        answer = deepcopy(answer)
+        replaced = change(answer)
+        return answer if replaced is None else replaced
 
 
 @dataclass(frozen=True)

@@ -98,8 +98,8 @@ def test_access(each: Case, account: Account) -> None:
 )
 def test_a_region_that_cannot_be_used(region: str, zone_id: str, says: str, account: Account) -> None:
     settings = load(CONFIG / "trn1-16.yaml").model_copy(update={"region": region, "zone_id": zone_id})
-    [found] = findings(access.region, Deployment("mine", settings))
-    assert (found.status, found.sentence) == (FAIL, says)
+    [finding] = findings(access.region, Deployment("mine", settings))
+    assert (finding.status, finding.sentence) == (FAIL, says)
 
 
 # The bootstrap stack
@@ -119,22 +119,21 @@ def test_what_the_cdk_itself_bootstraps(rehearsed_aws: EmulatedAws, monkeypatch:
     cdk = CommandLine(rehearsed_aws)
     assert cdk.bootstrap(REGION) == 0
     cdk.close()
-    [found] = findings(access.cdk_bootstrap, Deployment("mine", load(CONFIG / "trn1-16.yaml")))
-    assert found.status is PASS
-    assert f"version {NEWEST}," in found.sentence
+    [finding] = findings(access.cdk_bootstrap, Deployment("mine", load(CONFIG / "trn1-16.yaml")))
+    assert finding.status is PASS
+    assert f"version {NEWEST}," in finding.sentence
 
 
 def test_make_bootstrap_passes_on_what_the_settings_name(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     raw = load(CONFIG / "dev.yaml").model_dump(mode="json")
-    own = {"qualifier": "ml-team", "kms_key_arn": KEY}
-    for name, settings in (("default", raw), ("own", {**raw, "bootstrap": own})):
-        (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
-        monkeypatch.setattr(command, "CONFIG", tmp_path)
-        monkeypatch.setattr("sys.argv", ["bootstrap", name])
-        assert command.main() == 0
+    own_bootstrap(raw)
+    (tmp_path / "own.yaml").write_text(yaml.safe_dump(raw), encoding="utf-8")
+    monkeypatch.setattr(command, "CONFIG", tmp_path)
+    monkeypatch.setattr("sys.argv", ["bootstrap", "own"])
+    assert command.main() == 0
 
     stack = "--qualifier ml-team --toolkit-stack-name CDKToolkit-ml-team"
     key = "--bootstrap-kms-key-id 1234abcd-12ab-34cd-56ef-1234567890ab"
-    assert capsys.readouterr().out == f"\n{stack} {key}\n"
+    assert capsys.readouterr().out == f"{stack} {key}\n"

@@ -37,10 +37,10 @@ def reservation(reservation_id: str = RESERVATION, **facts: Any) -> Alter:
     """Return what alters a reservation in the answer of EC2."""
 
     def alter(listed: list[dict[str, Any]]) -> None:
-        [found] = [each for each in listed if each["CapacityReservationId"] == reservation_id]
+        [described] = [each for each in listed if each["CapacityReservationId"] == reservation_id]
         if "TotalInstanceCount" in facts:
             facts.setdefault("AvailableInstanceCount", facts["TotalInstanceCount"])
-        found.update(facts)
+        described.update(facts)
 
     return alter
 
@@ -79,14 +79,6 @@ def launched(count: int, reservation_id: str, cluster: str = "reserved") -> list
     return [{"Instances": [node] * count}]
 
 
-def queue(number: int, **keys: Any) -> Callable[[Raw], None]:
-    return lambda raw: raw["cluster"]["queues"][number].update(keys)
-
-
-def resource(number: int, **keys: Any) -> Callable[[Raw], None]:
-    return lambda raw: raw["cluster"]["queues"][number]["compute_resources"][0].update(keys)
-
-
 def second_resource(**keys: Any) -> Callable[[Raw], None]:
     def edit(raw: Raw) -> None:
         resources = raw["cluster"]["queues"][0]["compute_resources"]
@@ -95,9 +87,13 @@ def second_resource(**keys: Any) -> Callable[[Raw], None]:
     return edit
 
 
-def placed_group(raw: Raw) -> None:
-    """Put the queue of the group into a placement group."""
-    raw["cluster"]["queues"][2] |= {"placement_group": None, "existing_placement_group": "near"}
+def placed(number: int) -> Callable[[Raw], None]:
+    """Put a queue into a placement group that exists."""
+    return lambda raw: raw["cluster"]["queues"][number].update(placement_group=None, existing_placement_group="near")
+
+
+def static_node(raw: Raw) -> None:
+    raw["cluster"]["queues"][0]["compute_resources"][0]["min_count"] = 1
 
 
 def shared_group(raw: Raw) -> None:
@@ -135,7 +131,7 @@ CASES = [
         FAIL,
         "waits for static nodes",
         by=reservation(State="scheduled", StartDate=from_now(hours=5)),
-        edit=resource(0, min_count=1),
+        edit=static_node,
     ),
     altered(
         R,
@@ -153,7 +149,7 @@ CASES = [
         "it is a Capacity Block",
         "1 of 1 instances free, 8 more needed",
         "made in placement group another, and cluster.queues[0] is in near",
-        edit=queue(0, placement_group=None, existing_placement_group="near"),
+        edit=placed(0),
         by=reservation(
             AvailabilityZoneId="usw2-az1",
             InstancePlatform="Windows",
@@ -210,7 +206,7 @@ CASES = [
         G,
         FAIL,
         "made outside of placement groups",
-        edit=placed_group,
+        edit=placed(2),
         **with_second_member(PlacementGroupArn="arn:aws:ec2:us-west-2:1:placement-group/near"),
     ),
     case(
@@ -234,9 +230,9 @@ def test_each_type_must_find_a_reservation_in_a_group(account: Account) -> None:
         resources = raw["cluster"]["queues"][2]["compute_resources"]
         resources.append({**resources[0], "name": "network", "instance_type": "trn1n.32xlarge"})
 
-    found = Case(G, FAIL, edit=two_types).findings(account)
-    assert [each.status for each in found] == [PASS, FAIL]
-    assert "put a reservation for trn1n.32xlarge in usw2-az4 into it" in found[1].hint
+    results = Case(G, FAIL, edit=two_types).findings(account)
+    assert [each.status for each in results] == [PASS, FAIL]
+    assert "put a reservation for trn1n.32xlarge in usw2-az4 into it" in results[1].hint
 
 
 @pytest.mark.parametrize(

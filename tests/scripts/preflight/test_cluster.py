@@ -22,7 +22,6 @@ from toolchain.deployed import NOT_YET
 from toolchain.parallelcluster import DryRun, Message
 
 LAUNCH = "HeadNodeLaunchTemplateValidator"
-NOT_ALLOWED = "You are not authorized to perform this operation."
 
 
 class FakeParallelCluster:
@@ -74,63 +73,56 @@ def ask(account: Account, configuration: dict[str, Any], monkeypatch: pytest.Mon
 
 
 def test_no_objection_to_a_cluster_that_exists(ask: Any) -> None:
-    [found], [asked] = ask(describe_stacks=stacks(**{"trn1-16": {}}))
-    assert found.status is PASS
-    assert found.sentence.endswith("have no objection; left out is what the deployment brings: node scripts")
+    [finding], [asked] = ask(describe_stacks=stacks(**{"trn1-16": {}}))
+    assert finding.status is PASS
+    assert finding.sentence.endswith("have no objection; left out is what the deployment brings: node scripts")
     assert asked.name == "preflight", "a name that is free"
 
 
 def test_before_there_are_subnets_it_is_too_early(ask: Any, configuration: dict[str, Any]) -> None:
     configuration["HeadNode"]["Networking"]["SubnetId"] = NOT_YET
-    [found], asked = ask()
-    assert (found.status, asked) == (SKIP, [])
-    assert "make deploy ENV=mine" in found.hint
+    [finding], asked = ask()
+    assert (finding.status, asked) == (SKIP, [])
+    assert "make deploy ENV=mine" in finding.hint
 
 
 def test_a_request_that_fails_before_the_validators(ask: Any) -> None:
-    [found], _ = ask(accepted=False, reason="no official ParallelCluster AMI")
-    assert (found.status, found.sentence) == (FAIL, "ERROR: no official ParallelCluster AMI")
-    assert "make validate ENV=mine" in found.hint
+    [finding], _ = ask(accepted=False, reason="no official ParallelCluster AMI")
+    assert (finding.status, finding.sentence) == (FAIL, "ERROR: no official ParallelCluster AMI")
+    assert "make validate ENV=mine" in finding.hint
 
 
-@pytest.mark.parametrize(
-    ("messages", "expected"),
-    [
-        ([(LAUNCH, NOT_ALLOWED)], {("", PASS), ("launches", SKIP)}),
-        (
-            [(LAUNCH, NOT_ALLOWED), (LAUNCH, "User: u is not authorized to perform: ec2:DescribeImages")],
-            {(LAUNCH, UNKNOWN), ("launches", SKIP)},
-        ),
-        (
-            [("PasswordSecretArnValidator", "lack of permissions to describe the secret")],
-            {("PasswordSecretArnValidator", UNKNOWN)},
-        ),
-    ],
-    ids=["launch", "launch-and-another", "another"],
-)
-def test_missing_permissions(messages: list[tuple[str, str]], expected: set[tuple[str, CheckStatus]], ask: Any) -> None:
-    found, _ = ask([Message("ERROR", *each) for each in messages], accepted=False)
-    assert {(each.subject, each.status) for each in found} == expected
+def test_missing_permissions(ask: Any) -> None:
+    messages = [
+        (LAUNCH, "You are not authorized to perform this operation."),
+        (LAUNCH, "User: u is not authorized to perform: ec2:DescribeImages"),
+        ("PasswordSecretArnValidator", "lack of permissions to describe the secret"),
+    ]
+    results, _ = ask([Message("ERROR", *each) for each in messages], accepted=False)
+    of_validators = {(LAUNCH, UNKNOWN), ("PasswordSecretArnValidator", UNKNOWN)}
+    assert {(each.subject, each.status) for each in results} == {*of_validators, ("launches", SKIP)}
+    results, _ = ask([Message("ERROR", *messages[0])], accepted=False)
+    assert {(each.subject, each.status) for each in results} == {("", PASS), ("launches", SKIP)}
 
 
-def test_every_warning_is_told_once_with_what_to_do(ask: Any) -> None:
+def test_every_warning_is_reported_once_with_what_to_do(ask: Any) -> None:
     def accept(raw: dict[str, Any]) -> None:
         raw["cluster"]["accepted_warnings"] = [{"validator": "UrlValidator", "reason": "nodes can read it"}]
 
     types = ("DuplicateMountDirValidator", "DcvValidator", "UrlValidator", "KeyPairValidator")
     warnings = [Message("WARNING", name, f"{name} warns") for name in types]
     error = Message("ERROR", "UrlValidator", "no URL")
-    told = (*warnings, *warnings, error, Message("INFO", "DeletionPolicyValidator", "kept"))
-    found, [asked] = ask(told, accepted=False, edit=accept)
+    text = (*warnings, *warnings, error, Message("INFO", "DeletionPolicyValidator", "kept"))
+    results, [asked] = ask(text, accepted=False, edit=accept)
     assert sorted(asked.properties) == ["ClusterConfiguration", "ClusterName"], "nothing is suppressed"
-    assert [(each.subject, each.status) for each in found] == [
+    assert [(each.subject, each.status) for each in results] == [
         ("DuplicateMountDirValidator", FAIL),
         ("DcvValidator", FAIL),
         ("UrlValidator", PASS),
         ("KeyPairValidator", PASS),
         ("UrlValidator", FAIL),
     ]
-    broken, not_accepted, accepted, by_settings, error_of_accepted = found
+    broken, not_accepted, accepted, by_settings, error_of_accepted = results
     assert "means a broken cluster" in broken.hint
     assert "cluster.accepted_warnings: [{validator: DcvValidator, reason: ...}]" in not_accepted.hint
     assert accepted.sentence == "WARNING: UrlValidator warns (accepted: nodes can read it)"
@@ -161,8 +153,8 @@ def test_a_running_cluster_is_not_touched_and_the_permissions_suffice(
     operated: Operated, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def answered() -> set[tuple[str, CheckStatus]]:
-        found = findings(parallelcluster, Deployment("trn1-16", operated.settings))
-        return {(each.subject, each.status) for each in found}
+        results = findings(parallelcluster, Deployment("trn1-16", operated.settings))
+        return {(each.subject, each.status) for each in results}
 
     passed = {("", PASS), ("KeyPairValidator", PASS)}
     before = inventory(operated.aws, REGION)

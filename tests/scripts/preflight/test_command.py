@@ -30,8 +30,8 @@ class Printed(NamedTuple):
 Run = Callable[..., Printed]
 
 
-def finding(check_id: str, *found: Finding, calls: tuple[str | Permission, ...] = ()) -> Check:
-    return check(check_id, f"Title of {check_id}", calls=calls)(lambda _: found)
+def finding(check_id: str, *answers: Finding, calls: tuple[str | Permission, ...] = ()) -> Check:
+    return check(check_id, f"Title of {check_id}", calls=calls)(lambda _: answers)
 
 
 @check("credentials", "Title of credentials", calls=["sts:GetCallerIdentity"])
@@ -46,7 +46,7 @@ BROKEN = finding(
     calls=("servicequotas:GetServiceQuota",),
 )
 DOUBTFUL = finding("quota-others", Finding(WARN, "nearly used up", "have a look"), calls=("ec2:DescribeVpcs",))
-UNKNOWN = finding("unknown", Finding(UNKNOWN, "a permission is missing", "ask for it"))
+UNJUDGED = finding("unknown", Finding(UNKNOWN, "a permission is missing", "ask for it"))
 TWOFOLD = finding(
     "reservation",
     Finding(PASS, "active", subject="cr-1"),
@@ -103,8 +103,8 @@ def test_the_table(run: Run, catalog: Callable[..., None]) -> None:
     [
         ((DOUBTFUL,), "unknown", 0, "Ready to deploy."),
         ((DOUBTFUL,), "warn", 1, "Not ready to deploy."),
-        ((DOUBTFUL, UNKNOWN), "fail", 0, "Ready, but 1 could not be judged."),
-        ((UNKNOWN,), "unknown", 1, "Not ready to deploy."),
+        ((DOUBTFUL, UNJUDGED), "fail", 0, "Ready, but 1 could not be judged."),
+        ((UNJUDGED,), "unknown", 1, "Not ready to deploy."),
         ((BROKEN,), "fail", 1, "Not ready to deploy."),
     ],
 )

@@ -43,10 +43,6 @@ def database(raw: Raw, arn: str = SECRET) -> None:
     raw["cluster"]["overrides"] = {"Scheduling": {"SlurmSettings": settings}}
 
 
-def munge_key(raw: Raw) -> None:
-    raw["cluster"]["overrides"] = {"Scheduling": {"SlurmSettings": {"MungeKeySecretArn": SECRET}}}
-
-
 def secret(status: CheckStatus, *says: str, edit: Any = database, resource_policy: Any = None, **facts: Any) -> Any:
     attached = {"ResourcePolicy": json.dumps(resource_policy)} if resource_policy else {}
     answers = {"describe_secret": {"ARN": SECRET, **facts}, "get_resource_policy": attached}
@@ -67,8 +63,7 @@ CASES = [
     _key(FAIL, f"no key {KEY}", "kms_key_arn", describe_key=rejection("NotFoundException")),
     _key(FAIL, "Disabled", "enable-key", describe_key=key(KeyState="Disabled")),
     _key(FAIL, "RSA_2048 for SIGN", "kms_key", describe_key=key(KeySpec="RSA_2048", KeyUsage="SIGN_VERIFY")),
-    secret(PASS, "of the head node may read it, that of the provider may describe it"),
-    secret(PASS, "that of the provider may read it", edit=munge_key),
+    secret(PASS, "the roles of the head node and of the provider may use it"),
     secret(WARN, "denies something", resource_policy={"Statement": {"Effect": "Deny"}}),
     secret(WARN, f"kms:Decrypt on {KEY}", f"let {KEY} allow kms:Decrypt", KmsKeyId=KEY),
     secret(FAIL, "scheduled for deletion on 2026-01-02", DeletedDate=datetime(2026, 1, 2, tzinfo=UTC)),

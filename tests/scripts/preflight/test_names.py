@@ -121,5 +121,7 @@ def test_stacks_of_this_app_are_known_by_their_descriptions(account: Account) ->
         for part in PARTS
     }
     existing = stacks(**{name: {"Description": text} for name, text in described.items()})
-    found = Case(names.stack_names, PASS, answers={"describe_stacks": existing}).findings(account)
-    assert [each.sentence for each in found] == [f"{name} is CREATE_COMPLETE, and ours to update" for name in described]
+    results = Case(names.stack_names, PASS, answers={"describe_stacks": existing}).findings(account)
+    assert [each.sentence for each in results] == [
+        f"{name} is CREATE_COMPLETE, and ours to update" for name in described
+    ]

@@ -52,8 +52,8 @@ def tables(public: dict[str, str] | None = None, private: dict[str, str] | None 
     """Return the route tables with these targets of default routes; none: there is no such route."""
 
     def table(number: int, target: dict[str, str] | None, association: dict[str, Any]) -> dict[str, Any]:
-        found = [{**EVERYWHERE, **target}] if target else []
-        return {"RouteTableId": f"rtb-{number}", "Routes": found, "Associations": [association]}
+        routes_of_table = [{**EVERYWHERE, **target}] if target else []
+        return {"RouteTableId": f"rtb-{number}", "Routes": routes_of_table, "Associations": [association]}
 
     of_private = {"Main": True} if main else {"SubnetId": PRIVATE}
     listed = [table(1, public, {"SubnetId": PUBLIC}), table(2, private, of_private)]

@@ -51,9 +51,9 @@ def test_ids_are_unique() -> None:
 def test_without_its_permissions_a_check_is_unknown(each: Check, account: Account) -> None:
     denied = {"": rejection("UnauthorizedOperation")}
     cases = [Case(each, UNKNOWN, edit=edit, base=base, answers=denied) for base, edit in SETTINGS]
-    found = [finding for case in cases for finding in case.findings(account)]
-    assert {finding.status for finding in found} <= {UNKNOWN, SKIP, PASS}
-    unknown = [finding for finding in found if finding.status is UNKNOWN]
+    results = [finding for case in cases for finding in case.findings(account)]
+    assert {finding.status for finding in results} <= {UNKNOWN, SKIP, PASS}
+    unknown = [finding for finding in results if finding.status is UNKNOWN]
     assert unknown
     assert all(finding.hint for finding in unknown)
 

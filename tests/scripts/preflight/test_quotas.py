@@ -26,22 +26,21 @@ from tests.scripts.preflight.accounts import (
     stacks,
 )
 
-BY_ID = {each.id.removeprefix("quota-"): each for each in CHECKS}
 TAGS = [{"Key": "parallelcluster:cluster-name", "Value": "trn1-16"}]
 ZONE = "subnet-of-the-zone"
 
 
 def quota(name: str) -> Check:
-    return BY_ID[name]
+    return next(each for each in CHECKS if each.id == f"quota-{name}")
 
 
 def queue(nodes: dict[str, Any] | None = None, **keys: Any) -> Callable[[Raw], None]:
     """Change keys of the first queue, and of its nodes."""
 
     def edit(raw: Raw) -> None:
-        found = raw["cluster"]["queues"][0]
-        found |= keys
-        found["compute_resources"][0] |= nodes or {}
+        first = raw["cluster"]["queues"][0]
+        first |= keys
+        first["compute_resources"][0] |= nodes or {}
 
     return edit
 

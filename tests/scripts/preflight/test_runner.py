@@ -67,15 +67,15 @@ def statuses(answers: Iterable[Sequence[CheckResult]]) -> dict[str, list[CheckSt
     ],
     ids=lambda each: each if isinstance(each, str) else "",
 )
-def test_an_error_that_ends_a_check_is_told(error: Exception, says: str, deployment: Deployment) -> None:
-    before, found = findings(checking(raising(error)), deployment)
+def test_an_error_that_ends_a_check_is_a_finding(error: Exception, says: str, deployment: Deployment) -> None:
+    before, after = findings(checking(raising(error)), deployment)
     assert before.status is PASS
-    assert found.status is UNKNOWN
-    assert says in f"{found.sentence} {found.hint}"
+    assert after.status is UNKNOWN
+    assert says in f"{after.sentence} {after.hint}"
 
 
 def test_no_answer_is_an_answer(deployment: Deployment) -> None:
-    assert [found.status for found in findings(empty, deployment)] == [SKIP]
+    assert [result.status for result in findings(empty, deployment)] == [SKIP]
 
 
 def test_a_slow_check_hides_no_other(deployment: Deployment) -> None:
@@ -108,7 +108,7 @@ def test_a_throttled_call_is_tried_again(ready_aws: EmulatedAws, account: Accoun
     del account  # this process has its credentials
     ready_aws.inject("throttling")
     try:
-        assert [found.status for found in findings(checking(vpcs), deployment)] == [PASS]
+        assert [result.status for result in findings(checking(vpcs), deployment)] == [PASS]
     finally:
         ready_aws.clear_faults()
 

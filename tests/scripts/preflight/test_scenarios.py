@@ -66,7 +66,7 @@ def look(
     return run
 
 
-def found(document: Document, *statuses: str) -> dict[str, Document]:
+def with_status(document: Document, *statuses: str) -> dict[str, Document]:
     return {each["id"]: each for each in document["results"] if each["status"] in statuses}
 
 
@@ -77,7 +77,7 @@ def test_nothing_is_wrong_with_a_good_account(environment: str, look: Callable[.
     code, document = look(environment, GOOD)
     # So many nodes should have an image with the Neuron software; which one, is for who deploys to say.
     warned = {"settings"} if environment == "ultracluster" else set()
-    assert found(document, "FAIL", "WARN", "UNKNOWN").keys() == warned
+    assert with_status(document, "FAIL", "WARN", "UNKNOWN").keys() == warned
     assert code == 0
     assert document["account"] == ACCOUNT
     assert {each["check"] for each in document["results"]} == {each.id for each in CATALOG}
@@ -90,7 +90,7 @@ def test_what_is_wrong_is_found_and_nothing_else(name: str, look: Callable[..., 
     environment = "trn1-16" if name == "no-addresses" else EVERYTHING
     fail_on = "unknown" if name == "no-read-rights" else "warn"
     code, document = look(environment, scenario, "--skip", cluster.parallelcluster.id, "--fail-on", fail_on)
-    wrong = found(document, "FAIL", "WARN", "UNKNOWN").values()
+    wrong = with_status(document, "FAIL", "WARN", "UNKNOWN").values()
     assert code == 1
     assert all(each["hint"] for each in wrong)
     caught = {each["check"] for each in wrong}

@@ -19,7 +19,7 @@ from tests.scripts.preflight.accounts import deployment_of, new_network
 NOWHERE = Path(__file__).parent / "there-is-no-such-directory"
 
 
-def found(check: Check, zone_id: str = "usw2-az4") -> tuple[CheckStatus, str]:
+def outcome(check: Check, zone_id: str = "usw2-az4") -> tuple[CheckStatus, str]:
     [finding] = findings(check, deployment_of({**new_network(), "zone_id": zone_id}))
     assert finding.hint or finding.status is PASS
     return finding.status, f"{finding.sentence}\n{finding.hint}"
@@ -28,7 +28,7 @@ def found(check: Check, zone_id: str = "usw2-az4") -> tuple[CheckStatus, str]:
 def test_this_machine() -> None:
     for check in (tools.python, tools.node, tools.cdk_cli, tools.parallelcluster_package, tools.settings):
         assert check.permissions == (), "no account is needed"
-        assert found(check)[0] is PASS
+        assert outcome(check)[0] is PASS
 
 
 @pytest.mark.parametrize(
@@ -44,18 +44,18 @@ def test_this_machine() -> None:
 def test_a_machine_without_tools(check: Check, status: CheckStatus, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tools, "sys", SimpleNamespace(version_info=(3, 10, 14), executable=str(NOWHERE / "python")))
     monkeypatch.setenv("PATH", str(NOWHERE))
-    status_found, text = found(check)
-    assert (status_found, says in text) == (status, True), text
+    actual, text = outcome(check)
+    assert (actual, says in text) == (status, True), text
 
 
 def test_tools_on_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda program: f"/usr/local/bin/{program}")
-    assert found(tools.aws_cli) == (PASS, "aws is /usr/local/bin/aws\n")
-    assert found(tools.session_manager_plugin)[0] is PASS
+    assert outcome(tools.aws_cli) == (PASS, "aws is /usr/local/bin/aws\n")
+    assert outcome(tools.session_manager_plugin)[0] is PASS
 
 
 def test_warnings_of_the_settings() -> None:
-    status, text = found(tools.settings, "usw2-az3")
+    status, text = outcome(tools.settings, "usw2-az3")
     assert status is WARN
     assert "cluster.queues[0].compute_resources[0].instance_type: got 'trn1.32xlarge'" in text
 
@@ -75,26 +75,22 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("installed", "status", "says"),
-    [
-        ("2.1", PASS, "CDK command line 2.1; pinned in package.json: 2.1"),
-        ("2.0", FAIL, "CDK command line 2.0; pinned in package.json: 2.1"),
-        ("", FAIL, "node_modules/aws-cdk; needed: the CDK command line 2.1"),
-    ],
-)
-def test_the_cdk_command_line(root: Path, installed: str, status: CheckStatus, says: str) -> None:
-    if installed:
-        package = root / "node_modules/aws-cdk"
-        package.mkdir(parents=True)
-        (package / "package.json").write_text(json.dumps({"version": installed}))
-    status_found, text = found(tools.cdk_cli)
-    assert (status_found, says in text) == (status, True), text
+def test_the_cdk_command_line(root: Path) -> None:
+    status, text = outcome(tools.cdk_cli)
+    assert status is FAIL
+    assert "node_modules/aws-cdk; needed: the CDK command line 2.1" in text
+    package = root / "node_modules/aws-cdk/package.json"
+    package.parent.mkdir(parents=True)
+    for installed, expected in (("2.1", PASS), ("2.0", FAIL)):
+        package.write_text(json.dumps({"version": installed}))
+        status, text = outcome(tools.cdk_cli)
+        assert status is expected
+        assert f"CDK command line {installed}; pinned in package.json: 2.1" in text
 
 
 def test_another_version_of_parallelcluster(root: Path) -> None:
-    assert "aws-parallelcluster is not in .venv-pcluster" in found(tools.parallelcluster_package)[1]
+    assert "aws-parallelcluster is not in .venv-pcluster" in outcome(tools.parallelcluster_package)[1]
     (root / ".venv-pcluster/lib/python3.11/site-packages/aws_parallelcluster-3.16.3.dist-info").mkdir(parents=True)
-    status, text = found(tools.parallelcluster_package)
+    status, text = outcome(tools.parallelcluster_package)
     assert status is WARN
     assert text.startswith("aws-parallelcluster 3.16.3 in .venv-pcluster; in the settings: 3.16.1")

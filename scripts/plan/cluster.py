@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, Literal, NamedTuple
 
+from scripts.plan.command import PlanError
 from scripts.plan.comparison import Comparison
 from scripts.plan.model import ClusterChange, ClusterPlan, Kind, StackPlan
 from toolchain.assembly import Stack
@@ -30,10 +31,6 @@ CHECK_BREAKS_DOWN: Final = (
 """AttributeError in pcluster/config/update_policy_utils.py of 3.16.1: it takes the directory for a storage."""
 
 _SETTING = "cluster.slurm.queue_update_strategy"
-
-
-class InputError(ValueError):
-    """What is to be compared cannot be; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -76,12 +73,12 @@ def plan_cluster(
         live: Whether the cluster itself can be read, or only its template.
 
     Raises:
-        InputError: The new stacks have no cluster.
+        PlanError: The new stacks have no cluster.
         toolchain.parallelcluster.RunnerError: ParallelCluster's code broke down.
     """
     before, after = _find(comparison.old), _find(comparison.new)
     if after is None:
-        raise InputError(f"got {', '.join(comparison.new)}; allowed: stacks with one resource of type {CLUSTER_TYPE}")
+        raise PlanError(f"got {', '.join(comparison.new)}; allowed: stacks with one resource of type {CLUSTER_TYPE}")
     if before is None:
         return ClusterPlan(after.name, exists=False, source="it does not exist yet")
     if not _changes(stacks, before):

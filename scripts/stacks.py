@@ -9,6 +9,8 @@ from typing import Any
 
 from pydantic import Field
 
+from config.settings import Settings
+from scripts import generations
 from scripts.deployment import PARTS, Deployment
 from scripts.document import Document
 
@@ -72,6 +74,20 @@ class StackEvent(Document):
 def in_progress(statuses: Iterable[str]) -> bool:
     """Tell by the statuses of stacks whether an operation on any of them is in progress."""
     return any(each.endswith("_IN_PROGRESS") and each != "REVIEW_IN_PROGRESS" for each in statuses)
+
+
+def other_clusters(settings: Settings, listed: Iterable[dict[str, Any]]) -> dict[str, str]:
+    """Return the statuses of the stacks of a deployment's other clusters, by name: there is one during an upgrade.
+
+    Args:
+        settings: Those of the deployment.
+        listed: The stacks of the Region, as CloudFormation describes them.
+    """
+    return {
+        settings.of_generation(generation).stack_name("cluster"): status
+        for generation, status in generations.among(settings, listed).items()
+        if generation != settings.cluster.generation
+    }
 
 
 def names(deployment: Deployment) -> list[str]:

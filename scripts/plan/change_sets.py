@@ -19,6 +19,7 @@ from typing import Any, Final
 from scripts.aws_errors import is_not_found
 from scripts.interrupts import uninterrupted
 from scripts.plan import cdk
+from scripts.plan.command import PlanError
 from scripts.plan.comparison import awaited
 from scripts.plan.model import Effect, PropertyChange, ResourceChange
 
@@ -37,10 +38,6 @@ class ChangeSetError(RuntimeError):
     """There is no change set; the message says why."""
 
 
-class LeftoverError(RuntimeError):
-    """A change set could not be deleted; the message says which, and the command that does."""
-
-
 Description = list[Mapping[str, Any]]
 """The changes of resources in a change set, as CloudFormation describes them (ResourceChange)."""
 
@@ -57,7 +54,7 @@ def describe(
         protected: Those of them that are protected against deletion.
 
     Raises:
-        LeftoverError: A change set could not be deleted.
+        PlanError: A change set could not be deleted.
     """
     name = f"changes-{uuid.uuid4().hex}"
     ended = False
@@ -133,7 +130,7 @@ def delete(cloudformation: Any, name: str, stack_names: Iterable[str], settled: 
         settled: From when on none can be created any more, by the monotonic clock.
 
     Raises:
-        LeftoverError: One exists still, or may exist.
+        PlanError: One exists still, or may exist.
     """
     from botocore.exceptions import BotoCoreError, ClientError
 
@@ -150,7 +147,7 @@ def delete(cloudformation: Any, name: str, stack_names: Iterable[str], settled: 
                 f"delete-change-set --stack-name {stack_name} --change-set-name {name} --region {region}"
             )
     if left:
-        raise LeftoverError("\n".join(left))
+        raise PlanError("\n".join(left))
 
 
 def _delete(cloudformation: Any, change_set: Mapping[str, str], settled: float) -> str | None:

@@ -10,8 +10,10 @@ import copy
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final, Literal, NamedTuple
 
+from scripts.plan.command import PlanError
 from scripts.plan.comparison import Comparison
 from scripts.plan.model import ClusterChange, ClusterPlan, Kind, StackPlan
 from toolchain.assembly import Stack
@@ -29,10 +31,6 @@ CHECK_BREAKS_DOWN: Final = (
 """AttributeError in pcluster/config/update_policy_utils.py of 3.16.1: it takes the directory for a storage."""
 
 _SETTING = "cluster.slurm.queue_update_strategy"
-
-
-class InputError(ValueError):
-    """What is to be compared cannot be; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -75,12 +73,12 @@ def plan_cluster(
         live: Whether the cluster itself can be read, or only its template.
 
     Raises:
-        InputError: The new stacks have no cluster.
+        PlanError: The new stacks have no cluster.
         toolchain.parallelcluster.RunnerError: ParallelCluster's code broke down.
     """
     before, after = _find(comparison.old), _find(comparison.new)
     if after is None:
-        raise InputError(f"got {', '.join(comparison.new)}; allowed: stacks with one resource of type {CLUSTER_TYPE}")
+        raise PlanError(f"got {', '.join(comparison.new)}; allowed: stacks with one resource of type {CLUSTER_TYPE}")
     if before is None:
         return ClusterPlan(after.name, exists=False, source="it does not exist yet")
     if not _changes(stacks, before):
@@ -175,29 +173,6 @@ class State(NamedTuple):
     login_nodes_running: bool = False
 
 
-class _Answers:
-    """The update check's answers about a change in each state."""
-
-    def __init__(self, parallelcluster: ParallelCluster, old: Configuration, new: Configuration) -> None:
-        self._parallelcluster = parallelcluster
-        self._old = old
-        self._new, self._moved = _without_moves(old, new)
-        self._known: dict[State, Mapping[str, Change]] = {}
-
-    def of(self, state: State) -> Mapping[str, Change]:
-        """Return the changes in a state, by what changes."""
-        if state not in self._known:
-            update = self._parallelcluster.check_update(
-                self._old,
-                _with_strategy(self._new, state.strategy),
-                fleet_running=state.fleet_running,
-                login_nodes_running=state.login_nodes_running,
-            )
-            moved = [_moved(*each, state) for each in self._moved]
-            self._known[state] = {_identity(change): change for change in (*update.changes, *moved)}
-        return self._known[state]
-
-
 def classify(
     parallelcluster: ParallelCluster,
     old: Configuration,
@@ -217,8 +192,21 @@ def classify(
         fleet_status: Status of its compute fleet; UNKNOWN: not known.
         login_nodes_running: Whether there are login nodes.
     """
-    answers = _Answers(parallelcluster, old, new)
     strategy = _strategy(new)
+    unmoved, moves = _without_moves(old, new)
+
+    @cache
+    def answers(state: State) -> Mapping[str, Change]:
+        """Return the update check's answers in a state, by what changes."""
+        update = parallelcluster.check_update(
+            old,
+            _with_strategy(unmoved, state.strategy),
+            fleet_running=state.fleet_running,
+            login_nodes_running=state.login_nodes_running,
+        )
+        moved = [_moved(*each, state) for each in moves]
+        return {_identity(change): change for change in (*update.changes, *moved)}
+
     running = State(login_nodes_running=login_nodes_running)
     stopped = running._replace(fleet_running=False)
     now = stopped if fleet_status == STOPPED else running
@@ -230,11 +218,9 @@ def classify(
         (stopped._replace(login_nodes_running=False), Kind.ALL_STOPPED),
     ]
     changes = []
-    for identity, change in answers.of(running).items():
-        kind = next((kind for state, kind in states if answers.of(state)[identity].allowed), Kind.REFUSED)
-        passing = [
-            each for each in (DRAINS, TERMINATES) if answers.of(running._replace(strategy=each))[identity].allowed
-        ]
+    for identity, change in answers(running).items():
+        kind = next((kind for state, kind in states if answers(state)[identity].allowed), Kind.REFUSED)
+        passing = [each for each in (DRAINS, TERMINATES) if answers(running._replace(strategy=each))[identity].allowed]
         unknown = fleet_status == UNKNOWN and kind in NEED_A_STOPPED_FLEET
         changes.append(
             ClusterChange(
@@ -242,7 +228,7 @@ def classify(
                 before=change.old,
                 after=change.new,
                 kind=kind,
-                passes_now=None if unknown else answers.of(now)[identity].allowed,
+                passes_now=None if unknown else answers(now)[identity].allowed,
                 reason="" if change.allowed else f"{change.reason}. {change.action_needed}".strip(". "),
                 ways=tuple(_ways(change, kind, passing, environment)),
                 command=fleet_command(environment, "stop") if kind in NEED_A_STOPPED_FLEET else "",

@@ -73,9 +73,7 @@ def make_plan(
     """
     from botocore.exceptions import BotoCoreError, ClientError
 
-    from scripts.plan.change_sets import LeftoverError
-    from scripts.plan.cluster import InputError
-    from scripts.plan.live import MANIFEST, AccountError
+    from scripts.plan.live import MANIFEST
     from scripts.plan.plan import plan_of_account, plan_of_directories
     from toolchain.parallelcluster import RunnerError
     from toolchain.values import UnsupportedError
@@ -94,7 +92,7 @@ def make_plan(
             if against is None:
                 return plan_of_account(environment, settings, assembly, accepted=accepted)
             return plan_of_directories(environment, settings, against, assembly, accepted=accepted)
-    except (AccountError, FileNotFoundError, InputError, LeftoverError, UnsupportedError) as error:
+    except (FileNotFoundError, UnsupportedError) as error:
         raise PlanError(str(error)) from None
     except ClientError as error:
         raise PlanError(f"AWS denies access to what is running: {error}") from None

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from config.settings import Settings
 from scripts.deployment import Account, Deployment
+from scripts.plan.command import PlanError
 from toolchain.assembly import Assembly, Stack
 
 MANIFEST: Final = "manifest.json"
@@ -21,10 +22,6 @@ READY: Final = frozenset(
 
 https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
 """
-
-
-class AccountError(RuntimeError):
-    """The credentials are for another account than the settings name; the message says which."""
 
 
 class CdkAccount(Account):
@@ -77,7 +74,7 @@ class LiveStacks:
         to_be_protected: Those that the assembly wants to be protected.
 
     Raises:
-        AccountError: The settings name another account.
+        PlanError: The settings name another account.
         botocore.exceptions.BotoCoreError: AWS could not be asked.
         botocore.exceptions.ClientError: AWS refused to answer.
     """
@@ -86,7 +83,7 @@ class LiveStacks:
         self.deployment = Deployment(environment, settings)
         self.account_id: str = self.deployment.account.ask("sts", "get_caller_identity")["Account"]
         if settings.account not in (None, self.account_id):
-            raise AccountError(f"the credentials are for account {self.account_id}; allowed: {settings.account}")
+            raise PlanError(f"the credentials are for account {self.account_id}; allowed: {settings.account}")
         self.new = Assembly(directory, self.account_id).stacks
         properties = stack_properties(directory)
         self.to_be_protected = {name for name, each in properties.items() if each.get("terminationProtection")}

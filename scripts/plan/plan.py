@@ -11,7 +11,8 @@ from config.settings import Settings
 from scripts.deployment import PARTS
 from scripts.plan import change_sets, findings
 from scripts.plan.change_sets import ChangeSetError
-from scripts.plan.cluster import InputError, plan_cluster
+from scripts.plan.cluster import plan_cluster
+from scripts.plan.command import PlanError
 from scripts.plan.comparison import Comparison
 from scripts.plan.live import MANIFEST, NOT_THERE, READY, LiveStacks
 from scripts.plan.model import Plan, Source, StackPlan
@@ -31,8 +32,7 @@ def plan_of_account(environment: str, settings: Settings, directory: Path, *, ac
         accepted: Whether replacing and removing what holds data was accepted.
 
     Raises:
-        AccountError: The settings name another account.
-        LeftoverError: A change set could not be deleted.
+        PlanError: The settings name another account, or a change set could not be deleted.
         botocore.exceptions.BotoCoreError: AWS could not be asked.
         botocore.exceptions.ClientError: AWS refused to answer.
     """
@@ -66,10 +66,10 @@ def plan_of_directories(environment: str, settings: Settings, old: Path | None, 
         accepted: Whether replacing and removing what holds data was accepted.
 
     Raises:
-        InputError: A directory holds no templates, one is an assembly and the other is not, or there is no cluster.
+        PlanError: A directory holds no templates, one is an assembly and the other is not, or there is no cluster.
     """
     if old is not None and (old / MANIFEST).exists() != (new / MANIFEST).exists():
-        raise InputError(
+        raise PlanError(
             f"got {old} and {new}; allowed: two assemblies, or two directories of golden templates, which name no "
             "assets (--assembly says which is the other one)"
         )
@@ -181,9 +181,9 @@ def _read(directory: Path, region: str) -> dict[str, Stack]:
     try:
         templates = read_golden(directory)
     except ValueError as error:
-        raise InputError(f"got {directory}, with a file that is no JSON: {error}") from None
+        raise PlanError(f"got {directory}, with a file that is no JSON: {error}") from None
     if not templates or not all("Resources" in template for template in templates.values()):
-        raise InputError(f"got {directory}; allowed: a directory that cdk synth wrote, or one of templates (*.json)")
+        raise PlanError(f"got {directory}; allowed: a directory that cdk synth wrote, or one of templates (*.json)")
     names = sorted(templates, key=lambda name: (_position(name), name))
     return {name: Stack(name, region, EXAMPLE_ACCOUNT, templates[name], {}) for name in names}
 

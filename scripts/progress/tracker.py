@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from scripts import generations
 from scripts.aws_errors import code_of, is_denied, is_not_found
 from scripts.deployment import PARTS, Deployment
 from scripts.progress.estimate import ResourceGraph, graph_of_changes, graph_of_template
 from scripts.progress.operations import CONTAINERS, StackOperation, operation
-from scripts.stacks import NESTED, StackEvent, events
+from scripts.stacks import NESTED, StackEvent, events, other_clusters
 
 _ROUNDS_BETWEEN_OTHERS = 12
 """Refreshes from one call for other clusters to the next: a minute."""
@@ -162,11 +161,7 @@ class Tracker:
             if not is_denied(error):
                 raise
             return
-        self.others = {
-            self._settings.of_generation(generation).stack_name("cluster"): status
-            for generation, status in generations.among(self._settings, listed).items()
-            if generation != self._settings.cluster.generation
-        }
+        self.others = other_clusters(self._settings, listed)
 
     def _fetch_graph(self, now: StackOperation) -> ResourceGraph | None:
         """Return the resources that an operation changes; None: not known."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from scripts import generations
 from scripts.deployment import PARTS
+from scripts.stacks import other_clusters
 from scripts.status.model import READY, StackStatus, Unavailable, try_fetch
 
 if TYPE_CHECKING:
@@ -46,14 +46,10 @@ def collect_stacks(deployment: Deployment) -> Stacks:
 def _others(deployment: Deployment, listed: Mapping[str, Any] | Unavailable) -> tuple[StackStatus, ...] | Unavailable:
     if isinstance(listed, Unavailable):
         return Unavailable(reason=listed.reason, is_problem=False)
-    settings = deployment.settings
-    clusters = generations.among(settings, listed["Stacks"])
-    others = {generation: clusters[generation] for generation in clusters if generation != settings.cluster.generation}
+    others = other_clusters(deployment.settings, listed["Stacks"])
     if "NextToken" in listed and not others:
         return Unavailable(reason="not known: there are more stacks than one call returns", is_problem=False)
-    return tuple(
-        StackStatus(settings.of_generation(each).stack_name("cluster"), status) for each, status in others.items()
-    )
+    return tuple(StackStatus(name, status) for name, status in others.items())
 
 
 def _stack(name: str, described: Mapping[str, Any] | None) -> StackStatus:

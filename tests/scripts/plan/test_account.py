@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from scripts.plan.live import AccountError
+from scripts.plan.command import PlanError
 from scripts.plan.model import ClusterPlan, Effect, Kind, Plan, Source
 from scripts.plan.plan import plan_of_account
 from scripts.preflight.check import CheckStatus
@@ -134,7 +134,7 @@ def test_a_stack_that_failed_is_left_alone(cluster: DeployedCluster) -> None:
 
 
 def test_other_credentials_than_those_of_the_settings(cluster: DeployedCluster) -> None:
-    with pytest.raises(AccountError, match="are for account 123456789012; allowed: 999999999999"):
+    with pytest.raises(PlanError, match="are for account 123456789012; allowed: 999999999999"):
         cluster.plan("other_account", lambda settings: settings.update(account="999999999999"))
 
 

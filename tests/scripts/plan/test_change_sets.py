@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from scripts.plan.change_sets import LeftoverError, changes, delete
+from scripts.plan.change_sets import changes, delete
+from scripts.plan.command import PlanError
 from scripts.plan.comparison import NOT_YET_IN, READ_LATE
 from scripts.plan.findings import of_stack
 from scripts.plan.model import Effect, PropertyChange, ResourceChange, Source, StackPlan
@@ -103,9 +104,7 @@ class Stubborn:
 
 def test_one_change_set_that_cannot_be_deleted_does_not_keep_the_others() -> None:
     cloudformation = Stubborn()
-    with pytest.raises(
-        LeftoverError, match=r"^change set changes-1 of a is left .*Rate exceeded.*--stack-name a "
-    ) as left:
+    with pytest.raises(PlanError, match=r"^change set changes-1 of a is left .*Rate exceeded.*--stack-name a ") as left:
         delete(cloudformation, "changes-1", ["a", "b"], settled=0)
     assert cloudformation.deleted == ["b"]
     assert "of b" not in str(left.value)

@@ -40,7 +40,7 @@ def properties(stacks: Stacks, part: str, resource_type: str) -> Any:
     return find(stacks, part, resource_type)[1]["Properties"]
 
 
-def file_system(stacks: Stacks) -> dict[str, Any]:
+def file_system(stacks: Stacks) -> Any:
     return properties(stacks, "storage", "AWS::FSx::FileSystem")
 
 

@@ -9,9 +9,8 @@ from itertools import pairwise
 import pytest
 from rich.console import Console
 
-from scripts.progress.lines import LINES_AT_ONCE, SECONDS_WITHOUT_LINE, LineReporter
 from scripts.progress.model import progress
-from scripts.progress.screen import picture
+from scripts.progress.screen import LINES_AT_ONCE, SECONDS_WITHOUT_LINE, LineReporter, picture
 from scripts.progress.tracker import Tracker
 from scripts.progress.watch import watch
 from tests.scripts.progress import fake_cloudformation as fake

@@ -124,6 +124,20 @@ def test_stacks_of_an_earlier_operation_are_no_part_of_the_next(api: FakeCloudFo
     assert nested_stacks == [["Provider"], ["Provider"], []]
 
 
+def test_another_stack_of_the_name_of_a_deleted_one_is_followed(api: FakeCloudFormation, clock: FakeClock) -> None:
+    fake.created(api, NETWORK, 0, 9)
+    api.add_events(NETWORK, (11, "", "DELETE_IN_PROGRESS"), (12, "", "DELETE_COMPLETE"))
+    fake.created(api, NETWORK, 21, 40, number=1)
+    tracker = Tracker(fake.deployment(api))
+    actions = []
+    for _ in range(4):
+        clock.sleep(10)
+        tracker.refresh()
+        [network] = progress(tracker, clock.now()).stacks
+        actions.append((network.action, network.stack_id == arn(NETWORK, 1), tracker.roots["network"].exists))
+    assert actions == [("CREATE", False, True), ("DELETE", False, False), *[("CREATE", True, True)] * 2]
+
+
 def test_parts_that_are_yet_to_be_created_count(api: FakeCloudFormation, clock: FakeClock) -> None:
     fake.creation(api)
     clock.sleep(170)

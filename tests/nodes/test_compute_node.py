@@ -302,7 +302,7 @@ FAULTS: dict[str, tuple[Callable[[Machine], object], int, str, str]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_what_is_wrong_with_a_node_is_told(fault: str, compute_node: Machines) -> None:
+def test_what_is_wrong_with_a_node_is_reported(fault: str, compute_node: Machines) -> None:
     inject, code, what, to_do = FAULTS[fault]
     machine = on_second_try(compute_node())
     inject(machine)
@@ -325,7 +325,7 @@ def test_without_headers_for_the_kernel_it_says_so(os_name: str, machine: Machin
 
 
 @pytest.mark.parametrize(("os_name", "manager"), [("ubuntu2404", "apt-get"), ("alinux2023", "dnf")])
-def test_a_version_that_no_repository_has_is_told_with_those_it_has(
+def test_a_version_that_no_repository_has_is_reported_with_those_it_has(
     os_name: str, manager: str, machine: Machines
 ) -> None:
     """Though the network dies after the key has come, and returns while the script pauses."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import faulthandler
 import socket
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from tests.training.pretraining.runs import TINY, free_port
-from tests.training.pretraining.test_launch import ENVIRONMENT, LAUNCH
+from tests.training.pretraining.test_launch import ENVIRONMENT
 from training.pretraining import heartbeat
 from training.pretraining.heartbeat import Beats, Heartbeat, Stage
 from training.pretraining.watchdog import NODES, STALLED, Rank, Watchdog, judge
@@ -40,6 +41,13 @@ if os.environ["RANK"] == "{guilty}":
     exec({fault!r})
 runpy.run_module("pretraining", run_name="__main__", alter_sys=True)
 """
+WATCHFUL = """\
+import sys
+from pretraining import launch, watchdog
+watchdog._PERIODS = (0.2, 0.2)
+sys.exit(launch.main())
+"""
+"""The launcher, with a watchdog that looks more often."""
 
 
 @pytest.mark.slow
@@ -56,7 +64,7 @@ def test_a_run_that_stands_still_ends_and_names_who_the_others_wait_for(tmp_path
     for node in range(2):
         where_it_is = ["--nnodes", "2", "--node-rank", str(node), "--nproc-per-node", "2"]
         where_it_is += ["--master-addr", "127.0.0.1", "--master-port", str(port), "--max-restarts", "0"]
-        command = [*LAUNCH, *where_it_is, str(tmp_path / "worker.py"), *options]
+        command = [sys.executable, "-c", WATCHFUL, *where_it_is, str(tmp_path / "worker.py"), *options]
         with (tmp_path / f"log-{node}").open("w") as log:
             launchers.append(subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT))
     try:
@@ -129,12 +137,12 @@ def test_the_limit_is_ten_median_steps_or_the_option_and_none_while_graphs_compi
     monkeypatch.setattr(faulthandler, "register", lambda *_, **__: None)
     beats = Beats(tmp_path, workers=2)
     told = Heartbeat(least, 1, {heartbeat.DIRECTORY: str(tmp_path)})
-    found = []
+    seen_limits = []
     for step in range(41, 47):  # of which the first compiles, and one waits for a checkpoint
         now += 2400 if step == 41 else 700 if step == 44 else 100
         told.step(step)
-        found.append(beats.read()[1].limit)
-    assert found == limits
+        seen_limits.append(beats.read()[1].limit)
+    assert seen_limits == limits
     assert (beats.read()[1].step, beats.read()[1].time, beats.read()[0].process) == (46, now, 0)
     told.stop()
     assert beats.read()[1].limit == 0

@@ -13,7 +13,6 @@ import shlex
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from textwrap import dedent
 
 from tests.end_to_end.slurm.base import MOUNTS, USER, USER_ID, ClusterError, call
 from tests.end_to_end.slurm.namespaces import NAMESPACES, Namespaces
@@ -25,15 +24,7 @@ NODES = HERE.parents[2] / "nodes"
 _FINAL = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "TIMEOUT"}
 
 
-_FAKES = {
-    "/usr/local/bin/journalctl": "#!/bin/bash\ncat /run/kernel.log\n",
-    "/usr/local/bin/modprobe": dedent("""\
-        #!/bin/bash
-        echo "modprobe $*" >>/run/modprobe.log
-        for counter in /sys/devices/virtual/neuron_device/*/stats/hardware/*; do echo 0 >"$counter"; done
-        """),
-    "/run/kernel.log": "",
-}
+_FAKES = {"/usr/local/bin/journalctl": "#!/bin/bash\ncat /run/kernel.log\n", "/run/kernel.log": ""}
 """What the health checks call."""
 
 

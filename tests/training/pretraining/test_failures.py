@@ -95,7 +95,7 @@ def while_graphs_are_extracted(command: Sequence[str]) -> int:
         time.sleep(1)
         return examine(*arguments)
 
-    loop.examine = slow  # type: ignore[attr-defined]
+    loop.examine = slow  # type: ignore[assignment, attr-defined]
     return main(command)
 
 

@@ -116,12 +116,13 @@ def test_a_node_that_does_not_answer_is_named() -> None:
     assert (verdict.nodes, verdict.lines) == (["trn1-2"], ["node trn1-2 does not answer"])
 
 
-@pytest.mark.parametrize(("variables", "names"), [({}, ["node-0", None]), ({NODES: "a b"}, ["a", "b"])])
+@pytest.mark.parametrize(("given", "names"), [("", ["node-0", None]), ("a b", ["a", "b"])])
 def test_each_of_several_nodes_has_a_name_even_if_nobody_gave_one(
-    tmp_path: Path, variables: dict[str, str], names: list[str | None]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, names: list[str | None]
 ) -> None:
+    monkeypatch.setenv(NODES, given)
     own = [name or socket.gethostname() for name in names]
-    watchdog = Watchdog(tmp_path, workers=1, node=1, nodes=2, address=("127.0.0.1", 1), environment=variables)
+    watchdog = Watchdog(tmp_path, workers=1, node=1, nodes=2, address=("127.0.0.1", 1))
     assert watchdog._rank(0, Beats(tmp_path, 1).read()[0]).node == own[1]
     assert watchdog._names == own
 
@@ -136,13 +137,14 @@ def test_the_limit_is_ten_median_steps_or_the_option_and_none_while_graphs_compi
     monkeypatch.setattr(time, "monotonic", lambda: now)
     monkeypatch.setattr(faulthandler, "register", lambda *_, **__: None)
     beats = Beats(tmp_path, workers=2)
-    told = Heartbeat(least, 1, {heartbeat.DIRECTORY: str(tmp_path)})
+    monkeypatch.setenv(heartbeat.DIRECTORY, str(tmp_path))
+    beating = Heartbeat(least, 1)
     seen_limits = []
     for step in range(41, 47):  # of which the first compiles, and one waits for a checkpoint
         now += 2400 if step == 41 else 700 if step == 44 else 100
-        told.step(step)
+        beating.step(step)
         seen_limits.append(beats.read()[1].limit)
     assert seen_limits == limits
     assert (beats.read()[1].step, beats.read()[1].time, beats.read()[0].process) == (46, now, 0)
-    told.stop()
+    beating.stop()
     assert beats.read()[1].limit == 0

@@ -179,7 +179,7 @@ class Machine:
         """
         with self.start(script, facts, sites=sites, seconds_left=seconds_left) as process:
             try:
-                output, errors = process.communicate(timeout=100)
+                output, errors = process.communicate(timeout=600)
             except subprocess.TimeoutExpired:
                 process.kill()
                 raise
@@ -228,7 +228,7 @@ class Machine:
     def output_of(self, command: str) -> str:
         """Return what a command of bash prints on the machine, which has no internet; it must succeed."""
         with self.execute(["bash", "-c", command], sites=NO_INTERNET) as process:
-            output, errors = process.communicate(timeout=60)
+            output, errors = process.communicate(timeout=600)
         assert (process.returncode, errors) == (0, ""), errors
         return output
 

@@ -145,7 +145,7 @@ def test_neuron_packages_and_the_kernel_are_held(compute_node: Machines) -> None
     neuron = [f"aws-neuronx-{name}" for name in PACKAGES]
     assert machine.output_of("apt-mark showhold").split() == sorted(neuron)
     with machine.execute(["bash", "-c", "apt-get update && apt-get install --yes linux-aws"]) as process:
-        output, _ = process.communicate(timeout=60)
+        output, _ = process.communicate(timeout=600)
     assert process.returncode == 0, output
     assert run(machine, sites=NO_INTERNET).code == 0
     assert machine.output_of("apt-mark showhold").split() == sorted([*neuron, "linux-aws"])

@@ -39,7 +39,7 @@ class Node:
         self.name = name
         self._cluster = cluster
 
-    def sh(self, command: str, timeout: float = 30) -> str:
+    def sh(self, command: str, timeout: float = 600) -> str:
         """Run a shell command on the node, as root, and return what it prints.
 
         Raises:
@@ -159,11 +159,11 @@ class SlurmCluster(Namespaces):
             return len(set(self.run("sinfo --Node --noheader --format=%N --states=idle --responding").splitlines()))
         return 0
 
-    def outside(self, *command: str, timeout: float = 60) -> str:
+    def outside(self, *command: str, timeout: float = 600) -> str:
         """Run a command in the cluster's namespaces, but in the root directory of the machine that runs the tests."""
         return call(*self.inside(*command), timeout=timeout)
 
-    def run(self, command: str, *, user: str = "root", timeout: float = 60) -> str:
+    def run(self, command: str, *, user: str = "root", timeout: float = 600) -> str:
         """Run a shell command on the head node and return what it prints.
 
         Raises:

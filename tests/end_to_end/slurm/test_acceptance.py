@@ -110,8 +110,7 @@ class Acceptance:
         return first.sh(
             f"export {environment} PATH=/opt/without-slurm/bin:$PATH SLURM_JOB_ID=0 SLURM_JOB_NUM_NODES={nodes} "
             f"SLURM_JOB_NODELIST={nodes} 'SLURM_TASKS_PER_NODE=4(x{nodes})'; cd /home/{USER}; "
-            "bash /opt/ultracluster/current/health/acceptance.sh; echo $?",
-            timeout=120,
+            "bash /opt/ultracluster/current/health/acceptance.sh; echo $?"
         )
 
     @property

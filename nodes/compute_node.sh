@@ -16,7 +16,6 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source "$here/lib/common.sh"
 source "$here/lib/instance_types.sh"
 source "$here/install/system.sh"
-source "$here/install/lustre_client.sh"
 source "$here/install/neuron.sh"
 source "$here/install/verification.sh"
 source "$here/install/metrics.sh"

@@ -29,14 +29,9 @@ class NeuronMonitor:
         self._process: subprocess.Popen[str] | None = None
         self._lines: deque[str] = deque(maxlen=10)
 
-    @property
-    def installed(self) -> bool:
-        """Whether the node has the program."""
-        return self._program.exists()
-
     def keep_running(self) -> None:
         """Start the program unless it runs: the reload of the driver ends it, and so may a user."""
-        if (self._process and self._process.poll() is None) or not self.installed:
+        if (self._process and self._process.poll() is None) or not self._program.exists():
             return
         command = [str(self._program), "-c", str(_CONFIGURATION)]
         self._process = subprocess.Popen(

@@ -179,7 +179,7 @@ class Machine:
         """
         with self.start(script, facts, sites=sites, seconds_left=seconds_left) as process:
             try:
-                output, errors = process.communicate(timeout=100)
+                output, errors = process.communicate(timeout=600)
             except subprocess.TimeoutExpired:
                 process.kill()
                 raise
@@ -228,13 +228,13 @@ class Machine:
     def output_of(self, command: str) -> str:
         """Return what a command of bash prints on the machine, which has no internet; it must succeed."""
         with self.execute(["bash", "-c", command], sites=NO_INTERNET) as process:
-            output, errors = process.communicate(timeout=60)
+            output, errors = process.communicate(timeout=600)
         assert (process.returncode, errors) == (0, ""), errors
         return output
 
     def manifest(self) -> dict[str, str]:
         """Return everything that the machine ever wrote: kind, mode, time and content by path."""
-        found = {}
+        states = {}
         for top in (self._upper, self._directory / "mounts"):
             for path in sorted(top.rglob("*")):
                 status = path.lstat()
@@ -243,8 +243,8 @@ class Machine:
                     content = str(path.readlink())
                 elif path.is_file():
                     content = hashlib.sha256(path.read_bytes()).hexdigest()
-                found[str(path.relative_to(self._directory))] = f"{status.st_mode:o} {status.st_mtime_ns} {content}"
-        return found
+                states[str(path.relative_to(self._directory))] = f"{status.st_mode:o} {status.st_mtime_ns} {content}"
+        return states
 
     @property
     def _upper(self) -> Path:
@@ -287,11 +287,11 @@ class Machine:
 
 def time_limit(script: str) -> int:
     """Return the seconds that a script of the bundle may take."""
-    found = [
+    limits = [
         re.search(r"\bTIME_LIMIT=(\d+)$", (NODES / path).read_text(encoding="utf-8"), re.MULTILINE)
         for path in (script, "lib/common.sh")
     ]
-    return int(next(match[1] for match in found if match))
+    return int(next(match[1] for match in limits if match))
 
 
 def _pci_devices(lspci: str) -> list[tuple[str, str]]:

@@ -255,7 +255,7 @@ def test_it_waits_for_another_node_that_makes_an_environment_and_says_for_which(
     assert outcome.last_line.startswith(f"{SCRIPT}: failed (19): {holder} holds {ENVIRONMENTS}/.lock. To do: ")
 
 
-def test_a_full_file_system_is_told_before_anything_is_made(machine: Machines) -> None:
+def test_a_full_file_system_is_reported_before_anything_is_made(machine: Machines) -> None:
     node = machine(instance_type=TYPE)
     node.limit("fsx", "64m")
     outcome = run(node, sites=NO_INTERNET)
@@ -266,7 +266,7 @@ def test_a_full_file_system_is_told_before_anything_is_made(machine: Machines) -
     )
 
 
-def test_a_file_system_that_becomes_full_is_told(machine: Machines) -> None:
+def test_a_file_system_that_becomes_full_is_reported(machine: Machines) -> None:
     node = machine(instance_type=TYPE)
     node.limit("fsx", "64m")
     node.write_program("/usr/local/bin/df", "echo 99")
@@ -355,7 +355,7 @@ def test_a_login_node_gets_limits_and_the_way_to_the_environment_and_the_jobs(
 
 
 @pytest.mark.parametrize(("os_name", "size"), [("ubuntu2404", "1m"), ("alinux2023", "512k")])
-def test_a_root_directory_that_becomes_full_is_told(os_name: str, size: str, machine: Machines) -> None:
+def test_a_root_directory_that_becomes_full_is_reported(os_name: str, size: str, machine: Machines) -> None:
     node = machine(os_name, "t3.large")
     node.limit("root", size)
     outcome = node.run("login_node.sh", LOGIN_NODE)

@@ -317,12 +317,6 @@ def test_the_driver_stays_where_it_would_not_help_or_hurt(node: Node, also: bool
     assert node.read("/calls") == ""
 
 
-def test_an_epilog_kills_what_the_user_left(node: Node, process: subprocess.Popen[bytes]) -> None:
-    node.write("/processes", f"{process.pid}\n")
-    assert_healthy(node, "epilog", SLURM_JOB_UID="1001", SLURM_JOB_ID="42")
-    assert process.wait(10) == -9
-
-
 @pytest.mark.parametrize(
     ("when", "user", "job"), [("prolog", "1001", "42"), ("epilog", "0", "42"), ("epilog", "1001", "41")]
 )

@@ -28,7 +28,7 @@ def build(machine: Machine, base: Base, *, sites: str = SITES) -> Outcome:
         machine.write("/component.sh", configuration.component(load(CONFIG / "trn1-16.yaml")))
     machine.path("/component.sh").chmod(0o755)
     with machine.execute(["/component.sh"], sites=sites) as process:
-        output, errors = process.communicate(timeout=100)
+        output, errors = process.communicate(timeout=600)
     assert errors == "", errors
     return Outcome(process.returncode, output)
 

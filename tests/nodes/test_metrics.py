@@ -214,7 +214,7 @@ def test_a_node_that_a_job_holds_without_use_of_its_cores_tells_for_how_long(nod
     assert told[11:] == [unknown, starts]
 
 
-def test_counters_are_told_once_and_may_start_again_at_0(node: Callable[[str], Node]) -> None:
+def test_counters_are_reported_once_and_may_start_again_at_0(node: Callable[[str], Node]) -> None:
     trn1 = node("trn1.32xlarge")
     for value in ("3\n", "3\n", "1\n"):  # the driver was loaded again, and there is another error
         trn1.write(SRAM, value)
@@ -274,7 +274,7 @@ def aws_command_line(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("aws_command_line")
-def test_metrics_arrive_and_an_outage_is_told_when_it_starts_and_ends(
+def test_metrics_arrive_and_an_outage_is_reported_when_it_starts_and_ends(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     sender, some = CloudWatch(REGION), [Metric("NodesReporting", 1, "Count", DIMENSIONS)]

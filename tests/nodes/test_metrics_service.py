@@ -62,8 +62,8 @@ def sent(machine: Machine, command: str) -> list[dict[str, float]]:
     """Run a command on the machine and return what it sent for the node, by metric, call by call."""
     give(machine, "/usr/local/bin/aws", AWS)
     machine.write("/command.sh", command)
-    with machine.execute(["timeout", "90", "bash", "/command.sh"], sites=NO_INTERNET) as process:
-        output, errors = process.communicate(timeout=100)
+    with machine.execute(["timeout", "500", "bash", "/command.sh"], sites=NO_INTERNET) as process:
+        output, errors = process.communicate(timeout=600)
     assert (process.returncode, output, errors) == (0, "", "")
     requests: list[Any] = [json.loads(line) for line in machine.read("/var/log/metrics").splitlines()]
     assert {each["Namespace"] for each in requests} == {"UltraCluster"}

@@ -44,7 +44,7 @@ def call(commands: str, *libraries: str) -> subprocess.CompletedProcess[str]:
 
 
 @each_kind
-def test_a_script_asks_for_what_it_is_told(kind: str) -> None:
+def test_a_script_asks_for_what_it_is_reported(kind: str) -> None:
     assert {path.stem for path in SCRIPTS.glob("*.sh")} == FACTS.keys()
     text = (SCRIPTS / f"{kind}.sh").read_text(encoding="utf-8")
     call = r'^parse_arguments "([^"]*)"\s+(?:\\\n\s+)?"([^"]*)" "\$@"$'
@@ -62,7 +62,7 @@ def test_a_script_asks_for_what_it_is_told(kind: str) -> None:
           for odd in ("aa=3", "a", "=x", "required=1")),
     ],
 )  # fmt: skip
-def test_an_argument_that_is_missing_or_not_known_is_told(arguments: str, told: str) -> None:
+def test_an_argument_that_is_missing_or_not_known_is_reported(arguments: str, told: str) -> None:
     done = call(f"parse_arguments 'a b' 'c' {arguments}")
     assert (done.returncode, done.stdout) == (2, f"test.sh: failed (2): {told}.\n")
 
@@ -110,7 +110,7 @@ def test_no_pause_goes_beyond_the_time_limit_which_leaves_room_within_parallelcl
     assert limit - 90 <= spent < limit <= 2100 - 600
 
 
-def test_an_unforeseen_failure_is_told_with_its_place() -> None:
+def test_an_unforeseen_failure_is_reported_with_its_place() -> None:
     done = call("broken() {\n    grep nothing /dev/null\n}\nbroken\necho not reached")
     assert done.returncode == 1
     place = r"line \d+ of \S*: grep nothing /dev/null"
@@ -147,7 +147,7 @@ def test_every_kind_of_failure_has_a_code_of_its_own() -> None:
         ("dnf", "Error: GPG check FAILED", 11),
     ],
 )  # fmt: skip
-def test_what_may_pass_is_told_from_what_will_not(manager: str, output: str, code: int) -> None:
+def test_what_may_pass_is_reported_from_what_will_not(manager: str, output: str, code: int) -> None:
     commands = f"has_room() {{ true; }}\nexplain {shlex.quote(output)} p"
     done = call(commands, "lib/packages.sh", f"lib/packages_{manager}.sh")
     assert done.returncode == code
@@ -205,7 +205,7 @@ def test_a_version_is_the_wanted_one_whatever_build_a_repository_adds(found: str
         ("6.14.0-1018-aws", "6.14", 15, "fails from 6.14 on. To do: choose a newer neuron_sdk, or an image with"),
     ],
 )
-def test_a_kernel_that_the_release_was_not_tested_with_is_told_and_one_that_breaks_it_refused(
+def test_a_kernel_that_the_release_was_not_tested_with_is_reported_and_one_that_breaks_it_refused(
     kernel: str, broken: str, code: int, said: str
 ) -> None:
     facts = f"kernels=6.1,6.8 broken_kernel={broken} driver=2.26 sdk=2.28"
@@ -229,7 +229,7 @@ def test_the_table_of_instance_types_is_the_one_in_python() -> None:
     }
 
 
-def test_efa_devices_are_told_from_others_of_amazon(tmp_path: Path) -> None:
+def test_efa_devices_are_reported_from_others_of_amazon(tmp_path: Path) -> None:
     for name, vendor, device in (("a", "0x1d0f", "0xefa1"), ("b", "0x1d0f", "0xefa0"), ("c", "0x1d0f", "0xec20")):
         (tmp_path / name).mkdir()
         (tmp_path / name / "vendor").write_text(f"{vendor}\n", encoding="utf-8")

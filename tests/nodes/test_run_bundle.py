@@ -130,7 +130,7 @@ def test_it_gives_up_on_s3_after_five_attempts_and_leaves_no_bundle(node: Path) 
     assert run(node).returncode == 0
 
 
-def test_a_broken_bundle_is_told_and_not_kept(node: Path) -> None:
+def test_a_broken_bundle_is_reported_and_not_kept(node: Path) -> None:
     """The second file's checksum is wrong; the first one is unpacked by then."""
     whole = (node / "bundle.zip").read_bytes()
     (node / "bundle.zip").write_bytes(whole.replace(b"echo sourced", b"echo sOurced"))
@@ -146,7 +146,7 @@ def test_a_broken_bundle_is_told_and_not_kept(node: Path) -> None:
     assert not (home(node) / "current/old").exists(), "nothing of a run that did not come to its end"
 
 
-def test_a_script_that_the_bundle_does_not_have_is_told_and_the_current_bundle_stays(node: Path) -> None:
+def test_a_script_that_the_bundle_does_not_have_is_reported_and_the_current_bundle_stays(node: Path) -> None:
     run(node)
     done = run(node, address="s3://assets/fedcba9876543210.zip", script="other.sh")
     assert (done.returncode, done.stderr) == (24, "")

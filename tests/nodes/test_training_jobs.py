@@ -137,7 +137,7 @@ def test_a_download_is_tried_again(head_node: HeadNode) -> None:
     assert len(head_node.calls) == 2
 
 
-def test_a_truncated_archive_is_told_and_the_old_programs_stay(head_node: HeadNode) -> None:
+def test_a_truncated_archive_is_reported_and_the_old_programs_stay(head_node: HeadNode) -> None:
     assert head_node.run(address(FIRST))[0] == 0
     archive = head_node.root / f"assets/{SECOND}.zip"
     archive.write_bytes(archive.read_bytes()[:-40])

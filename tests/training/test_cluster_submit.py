@@ -62,18 +62,18 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Captu
 
 def test_training_waits_for_the_compilation(cluster: Cluster) -> None:
     run, jobs = cluster.run, submit.HERE
-    found = cluster.submit(
+    submitted = cluster.submit(
         "--nodes", "16", "--output", str(run), "--time", "8:00:00", "--fifo-priority=99", "--phase", "2",
         "--optimizer=lamb",
     )  # fmt: skip
-    assert found.code == 0, found.error
+    assert submitted.code == 0, submitted.error
     options = f"--phase 2 --optimizer=lamb --output {run}"
-    assert found.calls == [
+    assert submitted.calls == [
         f"--parsable --nodes=16 --output={run}/compile-%j.log --comment={run} {jobs}/compile.sbatch {options}",
         f"--dependency=afterok:1 --kill-on-invalid-dep=yes --parsable --nodes=16 --output={run}/train-%j.log "
         f"--comment={run} --time=8:00:00 --export=ALL,WORKER_FIFO_PRIORITY=99 {jobs}/train.sbatch {options}",
     ]
-    assert found.output.splitlines() == [
+    assert submitted.output.splitlines() == [
         f"plan: -m pretraining check --nodes 16 --workers-per-node 32 {options}",
         f"compile      job 1, log {run}/compile-1.log",
         f"train        job 2, log {run}/train-2.log",
@@ -87,9 +87,9 @@ def test_training_waits_for_the_compilation(cluster: Cluster) -> None:
 
 @pytest.mark.parametrize("time", ["60", "59:60", "1:00:00", "0-1", "0-0:60", "0-0:59:60"])
 def test_without_compilation_training_waits_for_nothing_and_has_its_time_and_queue(cluster: Cluster, time: str) -> None:
-    found = cluster.submit("--nodes=2", f"--output={cluster.run}", "--no-compile", "--time", time, "--queue=small")
-    assert found.code == 0, found.error
-    [call] = found.calls
+    submitted = cluster.submit("--nodes=2", f"--output={cluster.run}", "--no-compile", "--time", time, "--queue=small")
+    assert submitted.code == 0, submitted.error
+    [call] = submitted.calls
     assert f" --time={time} " in call
     assert "--dependency" not in call
     assert "--partition=small" in call
@@ -97,15 +97,15 @@ def test_without_compilation_training_waits_for_nothing_and_has_its_time_and_que
 
 @pytest.mark.parametrize("time", ["", "59", "59:59", "0:59:59", "0-0:59", "0-0:59:59", "1-", "1:2:3:4", "1h", "-1"])
 def test_a_time_that_leaves_none_for_training_is_refused(cluster: Cluster, time: str) -> None:
-    found = cluster.submit("--nodes=2", f"--output={cluster.run}", f"--time={time}")
-    assert (found.code, found.calls) == (2, [])
-    assert found.error.startswith(f"submit.py: --time: got {time!r}; allowed: an hour or more, such as 60 (minutes)")
+    submitted = cluster.submit("--nodes=2", f"--output={cluster.run}", f"--time={time}")
+    assert (submitted.code, submitted.calls) == (2, [])
+    assert submitted.error.startswith(f"submit.py: --time: got {time!r}; allowed: an hour or more, such as 60 ")
 
 
 def test_a_dry_run_prints_the_commands_and_leaves_nothing(cluster: Cluster) -> None:
-    found = cluster.submit("--nodes=2", f"--output={cluster.run}", "--dry-run")
-    assert (found.code, found.calls) == (0, [])
-    _, first, second = found.output.splitlines()
+    submitted = cluster.submit("--nodes=2", f"--output={cluster.run}", "--dry-run")
+    assert (submitted.code, submitted.calls) == (0, [])
+    _, first, second = submitted.output.splitlines()
     assert first.startswith("sbatch --parsable --nodes=2 ")
     assert second.startswith("sbatch --dependency=afterok:JOB --kill-on-invalid-dep=yes --parsable ")
     assert not cluster.run.exists()
@@ -125,9 +125,9 @@ def test_a_dry_run_prints_the_commands_and_leaves_nothing(cluster: Cluster) -> N
 def test_what_cannot_work_is_refused_before_anything_is_submitted(
     cluster: Cluster, arguments: list[str], message: str
 ) -> None:
-    found = cluster.submit(f"--output={cluster.run}", *arguments)
-    assert (found.code, found.calls) == (2, [])
-    assert message in found.error
+    submitted = cluster.submit(f"--output={cluster.run}", *arguments)
+    assert (submitted.code, submitted.calls) == (2, [])
+    assert message in submitted.error
     assert not cluster.run.exists()
 
 
@@ -137,27 +137,27 @@ def test_a_directory_is_the_same_by_another_name(
 ) -> None:
     (tmp_path / "link").symlink_to("runs/phase1")
     monkeypatch.setenv("TAKEN", str(tmp_path / taken))
-    found = cluster.submit("--nodes=2", f"--output={tmp_path}/{asked}")
-    assert (found.code, found.calls) == (2, [])
-    assert "which job 7 uses" in found.error
+    submitted = cluster.submit("--nodes=2", f"--output={tmp_path}/{asked}")
+    assert (submitted.code, submitted.calls) == (2, [])
+    assert "which job 7 uses" in submitted.error
 
 
-def test_an_environment_that_is_being_built_is_told(
+def test_an_environment_that_is_being_built_is_reported(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("ULTRACLUSTER_PYTHON", f"{tmp_path}/current-trn1-16")
     (tmp_path / "current-trn1-16.state").write_text("state=failed\nreason=failed (10): no network.\n", encoding="utf-8")
-    found = cluster.submit("--nodes=2", f"--output={cluster.run}")
-    assert (found.code, found.calls) == (2, [])
-    assert "current-trn1-16 yet: state=failed reason=failed (10): no network.; its log: " in found.error
+    submitted = cluster.submit("--nodes=2", f"--output={cluster.run}")
+    assert (submitted.code, submitted.calls) == (2, [])
+    assert "current-trn1-16 yet: state=failed reason=failed (10): no network.; its log: " in submitted.error
 
 
 def test_a_compilation_is_not_left_alone(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REFUSED", "train.sbatch")
-    found = cluster.submit("--nodes=2", f"--output={cluster.run}")
-    assert found.code == 1
-    assert re.search(r"sbatch .*train.sbatch .*: exit code 1", found.error)
-    assert found.calls[-1] == "scancel 1"
+    submitted = cluster.submit("--nodes=2", f"--output={cluster.run}")
+    assert submitted.code == 1
+    assert re.search(r"sbatch .*train.sbatch .*: exit code 1", submitted.error)
+    assert submitted.calls[-1] == "scancel 1"
 
 
 def test_it_runs_with_the_pythons_of_head_nodes() -> None:

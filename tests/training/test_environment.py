@@ -92,8 +92,8 @@ def step(tmp_path: Path) -> Step:
 def test_the_environment_is_complete_and_up_to_date(step: Step) -> None:
     *lines, soft, hard = step.source("env && ulimit -S -n && ulimit -H -n").splitlines()
     made = f"{step.environments}/{RELEASE}.build-abc123"
-    found = dict(line.split("=", 1) for line in lines if "=" in line)
-    assert {name: value for name, value in found.items() if name not in {*step.variables, "PWD", "SHLVL", "_"}} == {
+    exported = dict(line.split("=", 1) for line in lines if "=" in line)
+    assert {name: value for name, value in exported.items() if name not in {*step.variables, "PWD", "SHLVL", "_"}} == {
         "CCOM_SOCKET_IFNAME": "eth0",
         "FI_EFA_USE_DEVICE_RDMA": "1",
         "FI_PROVIDER": "efa",
@@ -107,9 +107,9 @@ def test_the_environment_is_complete_and_up_to_date(step: Step) -> None:
         "NEURON_RT_ROOT_COMM_ID": "10.0.0.1:48620",
         "ULTRACLUSTER_COMPILE_CACHE": f"{PROJECT.parent}/compile-cache/{RELEASE}",
     }
-    assert found["ULTRACLUSTER_PYTHON"] == made, "one environment, even if the link moves on"
-    assert found["PATH"].startswith(f"{made}/bin:/opt/aws/neuron/bin:")
-    assert not UNWANTED & found.keys()
+    assert exported["ULTRACLUSTER_PYTHON"] == made, "one environment, even if the link moves on"
+    assert exported["PATH"].startswith(f"{made}/bin:/opt/aws/neuron/bin:")
+    assert not UNWANTED & exported.keys()
     assert soft == hard
 
 

@@ -75,8 +75,6 @@ class Checkpoints:
 
     def __init__(self, directory: Path, keep: int) -> None:
         """Take the directory, which need not exist, and how many complete checkpoints stay in it, from 1 on."""
-        if keep < 1:
-            raise ValueError(f"keep: got {keep}; allowed: a number from 1 on")
         self.failure: str | None = None
         self._directory = directory
         self._keep = keep

@@ -12,7 +12,6 @@ import signal
 import struct
 import time
 from collections import deque
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -82,20 +81,19 @@ class Beat:
 class Heartbeat:
     """The heartbeat of this worker."""
 
-    def __init__(self, least: int, local_rank: int, environment: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, least: int, local_rank: int) -> None:
         """Start to tell, and to write stacks when SIGNAL comes.
 
         Args:
             least: The shortest limit in seconds; 0 for no limit at all.
             local_rank: The worker's number on its node.
-            environment: Of the process.
         """
         self._least, self._count, self._step, self._limit = least, 0, 0, 0.0
         self._ended: float | None = None
         self._seconds: deque[float] = deque(maxlen=_STEPS_KEPT)
         self._offset = local_rank * _SLOT.size
         self._memory: mmap.mmap | bytearray = bytearray(self._offset + _SLOT.size)
-        if directory := environment.get(DIRECTORY):
+        if directory := os.environ.get(DIRECTORY):
             self._memory = _map(Path(directory))
             self._stacks = stacks(Path(directory), local_rank).open("w")  # as long as the process lives
             faulthandler.register(SIGNAL, file=self._stacks, all_threads=True)

@@ -14,14 +14,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from math import isfinite
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
+from . import files
 from .backend import Backend, CpuBackend
 from .batch import Batch
-from .check import CHECKPOINTS, IDENTITY, Findings, batch_of, describe, identity
+from .check import CHECKPOINTS, IDENTITY, Findings, batch_of, describe, examine, identity
 from .checkpoint import Checkpoints
 from .corpus import Corpus, GeneratedCorpus, ShardedCorpus
 from .feed import Feed
@@ -31,7 +33,6 @@ from .options import BadInputError, Options
 from .phases import learning_rate
 from .ranks import Exchange, Worker, this_worker
 from .recorder import Recorder, RunFacts
-from .start import agree, unusable
 from .summary import Step, tell
 
 FINISHED, STOPPED = 0, 75
@@ -81,7 +82,7 @@ def train(options: Options) -> int:
     batch = batch_of(options, worker.nodes, worker.workers_per_node)
     backend = create(options.backend, worker)
     exchange = Exchange(worker)
-    findings = agree(options, batch, backend, exchange)
+    findings = _agree(options, batch, backend, exchange)
     if worker.rank == 0:
         print("\n".join(describe(options, batch, worker.nodes, findings)), flush=True)
     return TrainingLoop(options, batch, backend, exchange, findings).go()
@@ -94,6 +95,45 @@ def create(name: str, worker: Worker) -> Backend:
 
         return NeuronBackend(worker)
     return CpuBackend(worker)
+
+
+def _agree(options: Options, batch: Batch, backend: Backend, exchange: Exchange) -> Findings:
+    """Return what the run starts with, the same on all ranks, which must all call it.
+
+    Thousands of ranks that each open all shards and read a checkpoint twice would be a load on the file system.
+
+    Raises:
+        BadInputError: Something is wrong with the directories, or another run has the one for the output.
+    """
+    findings: Findings | None = None
+    problems: Sequence[str] = ()
+    if backend.worker.rank == 0:
+        try:
+            if not backend.extracting:  # which writes nothing
+                _lock(options.output)
+            findings = examine(options, batch)
+        except BadInputError as error:
+            problems = error.problems
+    findings, problems = exchange.share("start", (findings, problems))
+    if findings is None:
+        raise BadInputError(problems)
+    return findings
+
+
+def _unusable(output: Path, error: OSError) -> str:
+    """Return the line for a run directory whose files cannot be written."""
+    return f"--output: got {output}; allowed: a directory that can be written to and locked ({error})"
+
+
+def _lock(output: Path) -> None:
+    """Make the run directory, and let no other run into it."""
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        files.lock(output)
+    except files.HeldError as error:
+        raise BadInputError([f"--output: got {output}, where a run is at work ({error}); allowed: another"]) from None
+    except OSError as error:
+        raise BadInputError([_unusable(output, error)]) from None
 
 
 class TrainingLoop:
@@ -151,7 +191,7 @@ class TrainingLoop:
             try:
                 self._recorder = Recorder(self._options.output, facts, self._done)
             except OSError as error:
-                problem = unusable(self._options.output, error)
+                problem = _unusable(self._options.output, error)
         if problem := self._exchange.share("records", problem):
             raise BadInputError([problem])
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -36,17 +35,17 @@ class Worker:
         return self.ranks // self.nodes
 
 
-def this_worker(environment: Mapping[str, str] = os.environ) -> Worker:
+def this_worker() -> Worker:
     """Return the worker that torchrun's variables name; without them, the process is alone.
 
     https://docs.pytorch.org/docs/stable/elastic/run.html#environment-variables
     """
     return Worker(
-        rank=int(environment.get("RANK", "0")),
-        ranks=int(environment.get("WORLD_SIZE", "1")),
-        local_rank=int(environment.get("LOCAL_RANK", "0")),
-        nodes=int(environment.get("GROUP_WORLD_SIZE", "1")),
-        node=int(environment.get("GROUP_RANK", "0")),
+        rank=int(os.environ.get("RANK", "0")),
+        ranks=int(os.environ.get("WORLD_SIZE", "1")),
+        local_rank=int(os.environ.get("LOCAL_RANK", "0")),
+        nodes=int(os.environ.get("GROUP_WORLD_SIZE", "1")),
+        node=int(os.environ.get("GROUP_RANK", "0")),
     )
 
 
@@ -58,7 +57,7 @@ class Exchange:
     api-reference-guide/training/pytorch-neuron-parallel-compile.html.
     """
 
-    def __init__(self, worker: Worker, environment: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, worker: Worker) -> None:
         """Connect to the store, which is there once the backend has connected the ranks.
 
         https://docs.pytorch.org/docs/stable/distributed.html#distributed-key-value-store
@@ -67,8 +66,8 @@ class Exchange:
 
         self._worker = worker
         # Keys of workers that the launcher has restarted are not meant.
-        start = environment.get("TORCHELASTIC_RESTART_COUNT", "0")
-        self._store = distributed.PrefixStore(f"pretraining/{start}", _store(worker, environment))
+        start = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+        self._store = distributed.PrefixStore(f"pretraining/{start}", _store(worker))
 
     def share(self, name: str, value: Any) -> Any:
         """Return the value of rank 0; all ranks must call it, and wait for rank 0.
@@ -101,10 +100,10 @@ class Exchange:
         return [self._store.get(f"{name}/node-{node}").decode() for node in range(self._worker.nodes)]
 
 
-def _store(worker: Worker, environment: Mapping[str, str]) -> Any:
+def _store(worker: Worker) -> Any:
     from torch import distributed
 
     if worker.ranks == 1:
         return distributed.HashStore()
-    address, port = environment["MASTER_ADDR"], int(environment["MASTER_PORT"])
+    address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
     return distributed.TCPStore(address, port, is_master=False, timeout=_TIMEOUT, wait_for_workers=False)

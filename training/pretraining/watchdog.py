@@ -122,7 +122,6 @@ class Watchdog(Thread):
 
     def __init__(
         self, directory: Path, *, workers: int, node: int, nodes: int, address: tuple[str, int],
-        environment: Mapping[str, str] = os.environ,
     ) -> None:  # fmt: skip
         """Take the place of a node in the run.
 
@@ -132,15 +131,14 @@ class Watchdog(Thread):
             node: The node's number.
             nodes: How many there are.
             address: Of torchrun's store, on the first node.
-            environment: Of the process.
         """
         super().__init__(name="watchdog", daemon=True)
         self._directory, self._workers, self._node, self._nodes = directory, workers, node, nodes
         self._address = address
-        self._names = environment.get(NODES, "").split() or [
+        self._names = os.environ.get(NODES, "").split() or [
             socket.gethostname() if number == node else f"node-{number}" for number in range(nodes)
         ]
-        self._records = Path(environment[RECORDS]) if RECORDS in environment else None
+        self._records = Path(os.environ[RECORDS]) if RECORDS in os.environ else None
         self._beats = Beats(directory, workers)
         self._store: Any = None
         self._stalled = Event()

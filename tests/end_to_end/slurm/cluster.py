@@ -13,7 +13,6 @@ import shlex
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from textwrap import dedent
 
 from tests.end_to_end.slurm.base import MOUNTS, USER, USER_ID, ClusterError, call
 from tests.end_to_end.slurm.namespaces import NAMESPACES, Namespaces
@@ -25,15 +24,7 @@ NODES = HERE.parents[2] / "nodes"
 _FINAL = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "TIMEOUT"}
 
 
-_FAKES = {
-    "/usr/local/bin/journalctl": "#!/bin/bash\ncat /run/kernel.log\n",
-    "/usr/local/bin/modprobe": dedent("""\
-        #!/bin/bash
-        echo "modprobe $*" >>/run/modprobe.log
-        for counter in /sys/devices/virtual/neuron_device/*/stats/hardware/*; do echo 0 >"$counter"; done
-        """),
-    "/run/kernel.log": "",
-}
+_FAKES = {"/usr/local/bin/journalctl": "#!/bin/bash\ncat /run/kernel.log\n", "/run/kernel.log": ""}
 """What the health checks call."""
 
 
@@ -48,7 +39,7 @@ class Node:
         self.name = name
         self._cluster = cluster
 
-    def sh(self, command: str, timeout: float = 30) -> str:
+    def sh(self, command: str, timeout: float = 600) -> str:
         """Run a shell command on the node, as root, and return what it prints.
 
         Raises:
@@ -168,11 +159,11 @@ class SlurmCluster(Namespaces):
             return len(set(self.run("sinfo --Node --noheader --format=%N --states=idle --responding").splitlines()))
         return 0
 
-    def outside(self, *command: str, timeout: float = 60) -> str:
+    def outside(self, *command: str, timeout: float = 600) -> str:
         """Run a command in the cluster's namespaces, but in the root directory of the machine that runs the tests."""
         return call(*self.inside(*command), timeout=timeout)
 
-    def run(self, command: str, *, user: str = "root", timeout: float = 60) -> str:
+    def run(self, command: str, *, user: str = "root", timeout: float = 600) -> str:
         """Run a shell command on the head node and return what it prints.
 
         Raises:

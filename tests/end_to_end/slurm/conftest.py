@@ -34,7 +34,7 @@ def cluster(_used_cluster: SlurmCluster) -> SlurmCluster:
     cluster = _used_cluster
     cluster.run(f"rm -f /opt/slurm/etc/scripts/*.d/50_ultracluster /fsx/*; scancel --user={USER}")
     for node in cluster.nodes:
-        node.sh(f"rm -rf /sys/class/infiniband {DEVICES} /dev/neuron0 /run/modprobe.log")
+        node.sh(f"rm -rf /sys/class/infiniband {DEVICES} /dev/neuron0")
         node.sh("pkill --full '[s]leep 47' || true")
     cluster.make_healthy()
     cluster.wait_until(lambda: cluster.run("squeue --noheader") == "")

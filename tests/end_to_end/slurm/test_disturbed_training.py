@@ -63,10 +63,10 @@ class DisturbedRun:
 
     def held_nodes(self, start_number: int) -> list[Node]:
         """Wait until a start of the job is held, and return its nodes in the order of their ranks."""
-        self._cluster.wait_until(lambda: f"start {start_number} on " in self.run.log, timeout=600)
+        self._cluster.wait_until(lambda: f"start {start_number} on " in self.run.log)
         names = self._cluster.run(f"scontrol show hostnames {self._cluster.job(self.job)['NodeList']}").split()
         nodes = [node for name in names for node in self._cluster.nodes if node.name == name]
-        nodes[0].sh(f"until pgrep --runstates T --full '{WORKER}'; do sleep 0.1; done", timeout=600)
+        nodes[0].sh(f"until pgrep --runstates T --full '{WORKER}'; do sleep 0.1; done")
         return nodes
 
     def release(self, node: Node) -> None:
@@ -94,7 +94,7 @@ def test_a_disturbed_run_ends_with_the_losses_of_an_undisturbed_one(
     disturbed.hold(12)
     nodes[1].sh(f"pkill -KILL --full '{WORKER}'")
     outcome = run.directory / f".outcome-{job}"
-    cluster.wait_until(lambda: outcome.exists() and outcome.stat().st_size > 0, timeout=600)
+    cluster.wait_until(lambda: outcome.exists() and outcome.stat().st_size > 0)
     disturbed.release(nodes[0])
 
     # The time limit is near.

@@ -30,9 +30,9 @@ def test_a_drained_queue_runs_what_it_has_and_takes_nothing_new(cluster: SlurmCl
     head_node = HeadNodeOf(cluster)
     said: list[str] = []
     cluster.wait_until(cluster.is_up)
-    found = jobs.slurm_state(head_node)  # type: ignore[arg-type]  # it has what is needed
-    assert found.availability == {"trn1": "up"}
-    assert found.kinds == (NodeKind("trn1", "trn1-32xl", static=True, count=2, ready=2),)
+    state = jobs.slurm_state(head_node)  # type: ignore[arg-type]  # it has what is needed
+    assert state.availability == {"trn1": "up"}
+    assert state.kinds == (NodeKind("trn1", "trn1-32xl", static=True, count=2, ready=2),)
 
     running = cluster.submit("while [ ! -e go ]; do sleep 0.2; done", "--nodes=2 --exclusive")
     waiting = cluster.submit("true", "--nodes=2 --exclusive")

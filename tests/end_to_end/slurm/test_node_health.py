@@ -11,11 +11,8 @@ import pytest
 from tests.end_to_end.slurm.base import ClusterError
 from tests.end_to_end.slurm.cluster import Node, SlurmCluster
 from tests.end_to_end.slurm.conftest import new_directory
-from tests.nodes.hardware_files import DEVICES
 
 pytestmark = [pytest.mark.slow, pytest.mark.system]
-
-REPAIRABLE = f"{DEVICES}/neuron5/stats/hardware/mem_ecc_repairable_uncorrected"
 
 
 def runs(node: Node, command: str) -> bool:
@@ -81,22 +78,3 @@ def test_a_running_job_may_hold_devices_on_a_shared_node(cluster: SlurmCluster) 
     cluster.wait_until(lambda: runs(node, "sleep 4714"))
     job = cluster.wait(cluster.submit("hostname", f"--nodelist={node.name}"))
     assert (job["JobState"], job["Restarts"], node.reason) == ("COMPLETED", "0", "")
-
-
-def run_job_that_damages_memory(cluster: SlurmCluster) -> None:
-    """Let the first node's memory have an error while a job runs there."""
-    shared = cluster.directory / "shared/fsx"
-    job = cluster.submit("touch /fsx/started; until [[ -e /fsx/go ]]; do sleep 0.1; done")
-    cluster.wait_until((shared / "started").exists)
-    cluster.nodes[0].write({REPAIRABLE: "1\n"})
-    (shared / "go").touch()
-    assert cluster.wait(job)["JobState"] == "COMPLETED"
-
-
-def test_the_driver_is_loaded_again_after_a_job(cluster: SlurmCluster) -> None:
-    cluster.add_hooks()
-    node = cluster.nodes[0]
-    run_job_that_damages_memory(cluster)
-    cluster.wait_until(lambda: node.states == {"IDLE"})
-    assert node.reason == ""
-    assert node.sh("cat /run/modprobe.log") == "modprobe --remove neuron\nmodprobe neuron\n"

@@ -86,7 +86,7 @@ def test_all_states_of_nodes_and_jobs(slurm_workspace: Path) -> None:
             ("cpu-dy-c6i-3", "drain", "drained while off"),
             ("cpu-dy-c6i-5", "power_up", "wanted"),
         )
-        cluster.wait_until(cluster.is_busy, timeout=300)
+        cluster.wait_until(cluster.is_busy)
         cluster.run("scontrol update partitionname=cpu state=inactive")
         text, state = cluster.ask()
     assert before.nodes == {"cpu": {"power saving": 8}, "trn1": {"idle": 5}}

@@ -61,7 +61,7 @@ def exports(workers: int = 1, python: str = PYTHON) -> str:
 def submit(cluster: SlurmCluster, options: str, workers: int = 1, python: str = PYTHON) -> str:
     """Run submit.py as the user on the head node, and return what it prints."""
     command = f"{PYTHON}/bin/python {CLUSTER_JOBS}/submit.py {options} 2>&1"
-    return cluster.run(f"{exports(workers, python)}; {command}", user=USER, timeout=600)
+    return cluster.run(f"{exports(workers, python)}; {command}", user=USER)
 
 
 def start(

@@ -32,7 +32,7 @@ _TINY = {
 }
 TINY = tuple(word for name, value in _TINY.items() for word in (f"--{name}", str(value)))
 _IMPORTED = ["training.pretraining.loop", "torch.utils.tensorboard", "pytorch_optimizer.optimizer.lamb"]
-_SECONDS = 120  # a rank that takes longer hangs
+_SECONDS = 600  # a rank that takes longer hangs
 
 
 def in_ranks(

@@ -91,7 +91,7 @@ def test_plan_of_the_published_run_on_sixteen_nodes(tmp_path: Path, capsys: pyte
     ]
 
 
-def test_all_values_that_cannot_be_read_are_told_at_once(refused: Callable[..., list[str]]) -> None:
+def test_all_values_that_cannot_be_read_are_reported_at_once(refused: Callable[..., list[str]]) -> None:
     bad = "--phase 3 --micro-batch 0 --learning-rate nan --dropout x --seed -1 --sequence-length 15 --sleep 1"
     assert refused(*bad.split()) == [
         "got --sleep 1; allowed: the options that --help tells of",
@@ -104,7 +104,7 @@ def test_all_values_that_cannot_be_read_are_told_at_once(refused: Callable[..., 
     ]
 
 
-def test_all_contradictions_and_problems_of_directories_are_told_at_once(refused: Callable[..., list[str]]) -> None:
+def test_all_contradictions_and_problems_of_directories_are_reported_at_once(refused: Callable[..., list[str]]) -> None:
     bad = "--heads 3 --steps 100 --max-predictions 128 --nodes 3"
     nowhere = "--data /nowhere --tokenizer /nowhere --reference /nowhere --start-from /nowhere"
     assert refused(*bad.split(), *nowhere.split()) == [
@@ -144,7 +144,7 @@ def test_training_takes_neither_the_cpu_by_surprise_nor_nodes_which_it_has_from_
     assert parse(["train", "--output", "run"]).backend == "neuron"
 
 
-def test_no_space_for_the_checkpoints_is_told_with_what_is_needed(
+def test_no_space_for_the_checkpoints_is_reported_with_what_is_needed(
     refused: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     set_free_space(monkeypatch, 16_000_000_000)

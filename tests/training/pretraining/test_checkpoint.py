@@ -156,7 +156,7 @@ def test_a_newer_complete_one_stays_and_what_is_no_checkpoint(tmp_path: Path) ->
     assert names(tmp_path) == ["step-00000001.kept-by-hand", "step-00000030", "step-00000040"]
 
 
-def test_what_cannot_be_removed_is_told_and_tried_again(
+def test_what_cannot_be_removed_is_reported_and_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refuse(path: Path, **_: object) -> None:
@@ -222,21 +222,21 @@ def test_a_run_killed_at_any_file_leaves_a_complete_checkpoint(tmp_path: Path) -
 
     next_state = state(20)
     codes: list[int] = []
-    found = []
+    newest_steps = []
     while not codes or codes[-1]:
         directory = tmp_path / str(len(codes))
         saved(directory, 10, 20)
         truncate(directory / "step-00000020")
         codes.append(in_a_process_of_its_own(partial(save_until, len(codes) + 1, directory)))
-        found.append(newest_step(directory))
+        newest_steps.append(newest_step(directory))
         saved(directory, 30, keep=1)
         assert names(directory) == ["step-00000030"]
     assert set(codes[:-1]) == {-signal.SIGKILL}
-    assert found == sorted(found)
-    assert set(found) == {10, 20}
+    assert newest_steps == sorted(newest_steps)
+    assert set(newest_steps) == {10, 20}
 
 
-def test_a_failed_write_is_told_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_failed_write_is_reported_and_leaves_nothing(tmp_path: Path) -> None:
     checkpoints, next_state = saved(tmp_path, 10, keep=1), state(20)
 
     def save() -> None:

@@ -70,8 +70,8 @@ def test_each_shard_with_a_problem_has_its_line(tmp_path: Path) -> None:
     (tmp_path / "e.hdf5").write_bytes(b"cut off")
     write_shard(tmp_path / "f.hdf5", {**good, "masked_lm_positions": good["masked_lm_positions"] * 0})
     write_shard(tmp_path / "g.hdf5", {key: array[:0] for key, array in good.items()})
-    found, problems = inspected(tmp_path)
-    assert [shard.name[0] for shard in found] == ["a", "f", "g"]
+    shards, problems = inspected(tmp_path)
+    assert [shard.name[0] for shard in shards] == ["a", "f", "g"]
     b, c, d, e, f = problems
     assert b.startswith(f"--data: shard {tmp_path}/b.hdf5: has no dataset segment_ids; it has input_ids, input_mask, ")
     assert c.startswith(f"--data: shard {tmp_path}/c.hdf5: dataset masked_lm_ids has the shape (3, 5); allowed: (4, 5)")

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from tests.training.pretraining.runs import arguments, checkpoints, in_ranks, losses, steps, told, train
-from training.pretraining import check, checkpoint, learner, loop, ranks, start
+from training.pretraining import check, checkpoint, learner, loop, ranks
 from training.pretraining.__main__ import main
 from training.pretraining.backend import CpuBackend
 from training.pretraining.check import Findings
@@ -95,7 +95,7 @@ def while_graphs_are_extracted(command: Sequence[str]) -> int:
         time.sleep(1)
         return examine(*arguments)
 
-    start.examine = slow  # type: ignore[attr-defined]
+    loop.examine = slow  # type: ignore[assignment, attr-defined]
     return main(command)
 
 
@@ -150,7 +150,7 @@ def test_a_slow_device_is_seen_where_the_host_waits_for_it(tmp_path: Path) -> No
     assert slow == [step for step in steps(tmp_path) if step["waited_for_devices"]]
 
 
-def test_a_checkpoint_that_cannot_be_saved_is_told_of_and_training_goes_on(tmp_path: Path) -> None:
+def test_a_checkpoint_that_cannot_be_saved_is_reported_and_training_continues(tmp_path: Path) -> None:
     assert in_ranks(1, without_space_for_checkpoints, [5], arguments(tmp_path), errors=tmp_path / "errors") == [0]
     assert told(tmp_path / "errors") == [
         "The checkpoint of step 5 was not saved: [Errno 28] No space left on device",

@@ -171,7 +171,7 @@ def test_text_that_will_not_do(case: str, tokenizer: Path, tmp_path: Path, capsy
     assert not (tmp_path / "out").exists()
 
 
-def test_all_problems_are_told_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_problems_are_reported_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = ("--max-predictions", "128", "--dupe-factor", "0", "--shards", "0", "--processes", "0")
     assert build(tmp_path / "no.txt", tmp_path / "nowhere", tmp_path / "out", *options) == 2
     assert capsys.readouterr().err.splitlines() == [

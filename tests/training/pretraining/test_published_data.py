@@ -187,7 +187,7 @@ def test_a_fetch_that_failed_continues(s3: S3, output: Path, shards: Path, capsy
     assert contents(output / NAME) == contents(shards)
 
 
-def test_what_came_damaged_is_told_and_fetched_again(
+def test_what_came_damaged_is_reported_and_fetched_again(
     s3: S3, output: Path, shards: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     s3.fail_at = 3

@@ -5,13 +5,14 @@ from __future__ import annotations
 import faulthandler
 import socket
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from tests.training.pretraining.runs import TINY, free_port
-from tests.training.pretraining.test_launch import ENVIRONMENT, LAUNCH
+from tests.training.pretraining.test_launch import ENVIRONMENT
 from training.pretraining import heartbeat
 from training.pretraining.heartbeat import Beats, Heartbeat, Stage
 from training.pretraining.watchdog import NODES, STALLED, Rank, Watchdog, judge
@@ -40,6 +41,13 @@ if os.environ["RANK"] == "{guilty}":
     exec({fault!r})
 runpy.run_module("pretraining", run_name="__main__", alter_sys=True)
 """
+WATCHFUL = """\
+import sys
+from pretraining import launch, watchdog
+watchdog._PERIODS = (0.2, 0.2)
+sys.exit(launch.main())
+"""
+"""The launcher, with a watchdog that looks more often."""
 
 
 @pytest.mark.slow
@@ -56,7 +64,7 @@ def test_a_run_that_stands_still_ends_and_names_who_the_others_wait_for(tmp_path
     for node in range(2):
         where_it_is = ["--nnodes", "2", "--node-rank", str(node), "--nproc-per-node", "2"]
         where_it_is += ["--master-addr", "127.0.0.1", "--master-port", str(port), "--max-restarts", "0"]
-        command = [*LAUNCH, *where_it_is, str(tmp_path / "worker.py"), *options]
+        command = [sys.executable, "-c", WATCHFUL, *where_it_is, str(tmp_path / "worker.py"), *options]
         with (tmp_path / f"log-{node}").open("w") as log:
             launchers.append(subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT))
     try:
@@ -108,12 +116,13 @@ def test_a_node_that_does_not_answer_is_named() -> None:
     assert (verdict.nodes, verdict.lines) == (["trn1-2"], ["node trn1-2 does not answer"])
 
 
-@pytest.mark.parametrize(("variables", "names"), [({}, ["node-0", None]), ({NODES: "a b"}, ["a", "b"])])
+@pytest.mark.parametrize(("given", "names"), [("", ["node-0", None]), ("a b", ["a", "b"])])
 def test_each_of_several_nodes_has_a_name_even_if_nobody_gave_one(
-    tmp_path: Path, variables: dict[str, str], names: list[str | None]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, names: list[str | None]
 ) -> None:
+    monkeypatch.setenv(NODES, given)
     own = [name or socket.gethostname() for name in names]
-    watchdog = Watchdog(tmp_path, workers=1, node=1, nodes=2, address=("127.0.0.1", 1), environment=variables)
+    watchdog = Watchdog(tmp_path, workers=1, node=1, nodes=2, address=("127.0.0.1", 1))
     assert watchdog._rank(0, Beats(tmp_path, 1).read()[0]).node == own[1]
     assert watchdog._names == own
 
@@ -128,13 +137,14 @@ def test_the_limit_is_ten_median_steps_or_the_option_and_none_while_graphs_compi
     monkeypatch.setattr(time, "monotonic", lambda: now)
     monkeypatch.setattr(faulthandler, "register", lambda *_, **__: None)
     beats = Beats(tmp_path, workers=2)
-    told = Heartbeat(least, 1, {heartbeat.DIRECTORY: str(tmp_path)})
-    found = []
+    monkeypatch.setenv(heartbeat.DIRECTORY, str(tmp_path))
+    beating = Heartbeat(least, 1)
+    seen_limits = []
     for step in range(41, 47):  # of which the first compiles, and one waits for a checkpoint
         now += 2400 if step == 41 else 700 if step == 44 else 100
-        told.step(step)
-        found.append(beats.read()[1].limit)
-    assert found == limits
+        beating.step(step)
+        seen_limits.append(beats.read()[1].limit)
+    assert seen_limits == limits
     assert (beats.read()[1].step, beats.read()[1].time, beats.read()[0].process) == (46, now, 0)
-    told.stop()
+    beating.stop()
     assert beats.read()[1].limit == 0

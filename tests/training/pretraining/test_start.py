@@ -93,7 +93,7 @@ def test_a_run_waits_for_the_end_of_the_one_before(tmp_path: Path, holder: Popen
 
 
 @pytest.mark.parametrize("full", [".lock", ".run.json.new"])
-def test_a_full_file_system_is_told_in_one_line(tmp_path: Path, full: str) -> None:
+def test_a_full_file_system_is_reported_in_one_line(tmp_path: Path, full: str) -> None:
     output, errors = tmp_path / "run", tmp_path / "errors"
     output.mkdir()
     (output / full).symlink_to("/dev/full")

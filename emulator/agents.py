@@ -12,15 +12,11 @@ import os
 import signal
 import subprocess
 import threading
-import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import IO, Any, Final
 
-from botocore.exceptions import ClientError
-
-from emulator.cloudformation.clients import Clients
+from emulator.cloudformation.clients import Clients, write_log
 
 STREAMS: Final = ("stdout", "stderr")
 STOPPED_CODE: Final = 137
@@ -129,17 +125,10 @@ class CommandRun:
         self.output[stream] = read.decode(errors="replace")
 
     def _upload(self, stream: str, text: str) -> None:
-        """Write an event, its line ends too; group and stream are made when they are missing."""
-        group = self.order.log_group
-        if group is None or not text:
-            return
-        name = f"{self.order.command_id}/{self.order.instance_id}/aws-runShellScript/{stream}"
-        with _unless_there():
-            self._logs.create_log_group(logGroupName=group)
-        with _unless_there():
-            self._logs.create_log_stream(logGroupName=group, logStreamName=name)
-        event = {"timestamp": time.time_ns() // 1_000_000, "message": text}
-        self._logs.put_log_events(logGroupName=group, logStreamName=name, logEvents=[event])
+        """Write an event, its line ends too."""
+        if self.order.log_group is not None and text:
+            name = f"{self.order.command_id}/{self.order.instance_id}/aws-runShellScript/{stream}"
+            write_log(self._logs, self.order.log_group, name, text)
 
     def _stop(self, status: str) -> None:
         """End the process group of the shell; what has left that continues, as with the real agent.
@@ -149,19 +138,6 @@ class CommandRun:
         self._stopped_as = status
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
-
-
-@contextlib.contextmanager
-def _unless_there() -> Iterator[None]:
-    """Let it pass that a log group or stream exists.
-
-    Not by the client's own exception: botocore makes its class at first use, and two threads that come at once get two.
-    """
-    try:
-        yield
-    except ClientError as error:
-        if error.response["Error"]["Code"] != "ResourceAlreadyExistsException":
-            raise
 
 
 class Agents:

@@ -34,7 +34,7 @@ from moto.awslambda.models import LambdaFunction, lambda_backends
 
 from emulator.calls import OWN_KEY
 from emulator.clones import Background, Work
-from emulator.cloudformation.clients import Endpoint
+from emulator.cloudformation.clients import Endpoint, write_log
 from emulator.cloudformation.clock import Speed
 from emulator.faults import FAULTS_IN_FORCE
 from toolchain.values import UnsupportedError
@@ -328,16 +328,10 @@ class _Log:
         self._logs = logs
 
     def write(self, *lines: str) -> None:
-        """Write lines; the group and the stream are made when they are missing, as Lambda does."""
-        now = time.time_ns() // 1_000_000
-        events = [{"timestamp": now, "message": line} for line in lines if line]
-        if not events:
-            return
-        with contextlib.suppress(self._logs.exceptions.ResourceAlreadyExistsException):
-            self._logs.create_log_group(logGroupName=self.group)
-        with contextlib.suppress(self._logs.exceptions.ResourceAlreadyExistsException):
-            self._logs.create_log_stream(logGroupName=self.group, logStreamName=self.stream)
-        self._logs.put_log_events(logGroupName=self.group, logStreamName=self.stream, logEvents=events)
+        """Write lines."""
+        messages = [line for line in lines if line]
+        if messages:
+            write_log(self._logs, self.group, self.stream, *messages)
 
 
 def _interpreter(function: LambdaFunction) -> Path:

@@ -1,12 +1,14 @@
-"""boto3 clients of the emulated AWS, inside its own process."""
+"""boto3 clients of the emulated AWS, inside its own process, and what its parts log with them."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Final
 
 import boto3
+from botocore.exceptions import ClientError
 
 from emulator.calls import OWN_KEY
 
@@ -43,6 +45,23 @@ class Clients:
     def partition(self, region: str) -> str:
         """Return the partition that a region belongs to."""
         return str(self._session.get_partition_for_region(region))
+
+
+def write_log(logs: Any, group: str, stream: str, *messages: str) -> None:
+    """Write events of this moment into a log stream; group and stream are made when they are missing, as AWS does.
+
+    That they exist is told by its code, not by the client's own exception: botocore makes that class at first use, and
+    two threads that come at once get two.
+    """
+    for create, name in ((logs.create_log_group, {}), (logs.create_log_stream, {"logStreamName": stream})):
+        try:
+            create(logGroupName=group, **name)
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "ResourceAlreadyExistsException":
+                raise
+    now = time.time_ns() // 1_000_000
+    events = [{"timestamp": now, "message": message} for message in messages]
+    logs.put_log_events(logGroupName=group, logStreamName=stream, logEvents=events)
 
 
 def _name_service(model: Any, parsed: dict[str, Any], **_: object) -> None:

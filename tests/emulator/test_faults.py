@@ -11,7 +11,6 @@ from botocore.exceptions import ClientError
 from emulator.aws import EmulatedAws
 from tests.emulator.stacks import REGION, Stacks, code_and_message, parameter
 
-ADDRESS = {"Type": "AWS::EC2::EIP", "Properties": {"Domain": "vpc"}}
 GROUP = {"Type": "AWS::EC2::PlacementGroup", "Properties": {"Strategy": "cluster"}}
 
 
@@ -43,20 +42,6 @@ def test_the_creation_of_a_resource_fails(target: str, aws: EmulatedAws, stacks:
     aws.clear_faults()
     stacks.delete("s")
     stacks.create("s", template)
-    assert stacks.status("s") == "CREATE_COMPLETE"
-
-
-def test_the_quota_of_addresses_is_used_up(aws: EmulatedAws, stacks: Stacks) -> None:
-    # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
-    aws.inject("quota")
-    stacks.create("s", {"Address": ADDRESS})
-    assert stacks.status("s") == "ROLLBACK_COMPLETE"
-    [reason] = stacks.reasons("s", "CREATE_FAILED")
-    assert "The maximum number of addresses has been reached." in reason
-    assert "HandlerErrorCode: ServiceLimitExceeded" in reason
-    aws.clear_faults()
-    stacks.delete("s")
-    stacks.create("s", {"Address": ADDRESS})
     assert stacks.status("s") == "CREATE_COMPLETE"
 
 

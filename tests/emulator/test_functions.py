@@ -6,6 +6,7 @@ import os
 import textwrap
 import time
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import pytest
 
 from emulator.aws import EmulatedAws
 from tests.emulator.account import REGION, Account
+
+WaitFor = Callable[[Callable[[], bool]], None]
 
 
 class Lambda:
@@ -158,12 +161,12 @@ def test_what_a_function_prints_is_in_its_log_group(functions: Lambda) -> None:
     assert "Memory Size: 128 MB" in report
 
 
-def test_a_schedule_invokes_until_its_target_is_removed(functions: Lambda) -> None:
+def test_a_schedule_invokes_until_its_target_is_removed(functions: Lambda, wait_for: WaitFor) -> None:
     arn = functions.make("f", COUNTER)
     events = functions.account.client("events")
     events.put_rule(Name="r", ScheduleExpression="rate(2 minutes)")
     events.put_targets(Rule="r", Targets=[{"Id": "1", "Arn": arn, "Input": "{}"}])
-    wait_until(lambda: functions.invoke("f")[0] > 3)
+    wait_for(lambda: functions.invoke("f")[0] > 3)
     events.remove_targets(Rule="r", Ids=["1"])
     time.sleep(0.6)
     calls = functions.invoke("f")[0]
@@ -172,7 +175,7 @@ def test_a_schedule_invokes_until_its_target_is_removed(functions: Lambda) -> No
 
 
 @pytest.mark.slow
-def test_a_function_ends_with_its_server_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_function_ends_with_its_server_and_leaves_nothing(tmp_path: Path, wait_for: WaitFor) -> None:
     source = """
         import json
         import os
@@ -191,11 +194,11 @@ def test_a_function_ends_with_its_server_and_leaves_nothing(tmp_path: Path) -> N
         functions.make("g", source)
         functions.invoke("g", str(idle))
         functions.invoke("f", str(busy), InvocationType="Event")
-        wait_until(lambda: busy.exists() and busy.read_text())
+        wait_for(lambda: busy.exists() and busy.read_text() != "")
         aws._process.kill()
     for place in (busy, idle):
         process, directory = json.loads(place.read_text())
-        wait_until(lambda process=process: not is_alive(process))
+        wait_for(lambda process=process: not is_alive(process))
         assert not Path(directory).exists()
 
 
@@ -205,10 +208,3 @@ def is_alive(process: int) -> bool:
     except ProcessLookupError:
         return False
     return True
-
-
-def wait_until(holds: Any, seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)

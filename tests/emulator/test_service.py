@@ -153,8 +153,8 @@ def test_at_real_speed_a_creation_or_its_roll_back_gives_way_to_a_deletion(wait_
         nesting = stacks.create("nesting", {"One": {"Type": "AWS::CloudFormation::Stack", "Properties": properties}})
         wait_for(lambda: "Slow" in stacks.resources("creating"))
         stacks.delete("creating")
-        wait_for(lambda: len(stacks.values()) > 1)
-        [nested] = [each["StackId"] for each in stacks.client.describe_stacks()["Stacks"] if "ParentId" in each]
+        wait_for(lambda: stacks.resources("nesting").get("One", "") != "")
+        nested = stacks.resources("nesting")["One"]
         assert stacks.status(nested) == "CREATE_IN_PROGRESS"
         stacks.delete("nesting")
         returning = stacks.create("returning", {"A": parameter(), "Bad": bad})

@@ -70,10 +70,10 @@ class Problem:
 
     Attributes:
         count: How many they are.
-        state: Their state, such as ``drained``.
-        since: When it was set, ISO 8601 in UTC without a zone, or a word of Slurm's for none.
-        nodes: Their names, as Slurm folds them, such as ``trn1-dy-trn1-32xl-[1-3,7]``, cut off after 120 characters.
-        reason: Why, on one line, cut off after 120 bytes.
+        state: Such as ``drained``.
+        since: ISO 8601 in UTC without a zone, or a word of Slurm's for none.
+        nodes: Such as ``trn1-dy-trn1-32xl-[1-3,7]``, truncated after 120 characters.
+        reason: On one line, truncated after 120 bytes.
     """
 
     count: int
@@ -85,17 +85,17 @@ class Problem:
 
 @dataclass(frozen=True)
 class Job:
-    """A job that waits or runs.
+    """A job that waits or runs, in the words of squeue.
 
     Attributes:
         number: Its number.
         user: Whose it is.
-        queue: Where it waits or runs; several with commas.
-        state: As Slurm has it, such as RUNNING.
+        queue: Several with commas.
+        state: Such as RUNNING.
         nodes: How many it has or wants.
-        elapsed: How long it has run, as Slurm writes it.
-        reason: Why it waits; ``None``: it does not.
-        name: Its name, on one line, cut off after 40 bytes.
+        elapsed: How long it has run.
+        reason: Why it waits; the word ``None``: it does not.
+        name: On one line, truncated after 40 bytes.
     """
 
     number: int
@@ -113,9 +113,9 @@ class NodeKind:
     """The static nodes of a compute resource (min_count), or its dynamic ones.
 
     Attributes:
-        queue: The queue.
-        compute_resource: The compute resource.
-        static: Whether they are static.
+        queue: Its queue.
+        compute_resource: Its name.
+        static: Whether they are the static ones.
         count: How many Slurm knows, running or not.
         ready: How many take jobs or run them.
     """
@@ -208,7 +208,7 @@ def parse(text: str) -> SlurmState:
     return SlurmState(
         nodes,
         availability,
-        tuple(NodeKind(*identity, found.total(), _among(found, _USABLE)) for identity, found in sorted(kinds.items())),
+        tuple(NodeKind(*key, states.total(), _among(states, _USABLE)) for key, states in sorted(kinds.items())),
         tuple(Problem(int(count), *rest) for count, *rest in _records(_PROBLEM, lines["problems"])),
         counts,
         queue_counts,

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from botocore.exceptions import ClientError
+
 from config.settings import Settings, load
 from emulator.aws import ACCOUNT, EmulatedAws
 from scripts import emulated
@@ -89,14 +91,19 @@ def create_stack(aws: EmulatedAws, synthesized: Deployment, part: str) -> None:
 
 
 def update_stack(aws: EmulatedAws, synthesized: Deployment, part: str) -> None:
-    """Update a stack to what was synthesized, and wait for it.
+    """Update a stack to what was synthesized, and wait for it; do nothing if that changes nothing.
 
     Raises:
         botocore.exceptions.WaiterError: It failed.
     """
     settings, cloudformation = synthesized.settings, aws.client("cloudformation", synthesized.settings.region)
     _publish(aws, settings, settings.stack_name(part), synthesized.directory)
-    cloudformation.update_stack(**_request(synthesized, part))
+    try:
+        cloudformation.update_stack(**_request(synthesized, part))
+    except ClientError as error:
+        if "No updates are to be performed" not in str(error):
+            raise
+        return
     waiter = cloudformation.get_waiter("stack_update_complete")
     waiter.wait(StackName=settings.stack_name(part), WaiterConfig=_OFTEN)
 

@@ -22,6 +22,8 @@ from scripts.rehearse import rehearsal
 from scripts.rehearse.rehearsal import Assemblies, Rehearsal, failures
 from tests.configurations import CONFIG, SHIPPED
 from tests.emulator.stacks import Stacks, parameter
+from tests.end_to_end.checks import Deployed, check_deployment
+from tests.stacks.deployments import PARTS
 from toolchain.parallelcluster import PYTHON
 
 ROOT = Path(__file__).parents[2]
@@ -160,7 +162,18 @@ def test_another_bootstrap_stack(
 
 
 @pytest.mark.validation
-def test_every_step_is_shown(run: Callable[..., int], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_every_step_is_shown(
+    run: Callable[..., int], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Between them the deployment is checked, and deployed once more."""
+    show = Rehearsal.show
+
+    def check(running: Rehearsal) -> None:
+        show(running)
+        check_deployment(Deployed(running._aws, running._settings))
+        running.deploy()
+
+    monkeypatch.setattr(Rehearsal, "show", check)
     assert run("dev", "--fault", "quota") == 0
     said = capsys.readouterr().out
     in_order = (
@@ -181,7 +194,10 @@ def test_every_step_is_shown(run: Callable[..., int], capsys: pytest.CaptureFixt
         r"All in \d+ s\.",
     )
     assert re.search(".*".join(in_order), said, re.DOTALL), said
-    assert "dev-network | " in (tmp_path / "rehearsal.log").read_text(encoding="utf-8")
+    log = (tmp_path / "rehearsal.log").read_text(encoding="utf-8")
+    assert "dev-network | " in log
+    unchanged = re.findall(r"dev-(\w+) \(no changes\)$", log, re.MULTILINE)
+    assert set(unchanged) >= set(PARTS)
 
 
 KEPT = """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import io
 import re
 import shlex
 import sys
@@ -12,10 +11,8 @@ from pathlib import Path
 
 import pytest
 from botocore.exceptions import ClientError, NoCredentialsError
-from rich.console import Console
 
 from scripts import command
-from scripts.deployment import Deployment
 
 COMMANDS = ("status", "diagnose", "connect", "run", "logs", "fleet", "inventory", "destroy", "upgrade")
 
@@ -39,28 +36,6 @@ def test_examples_of_the_help_can_be_copied(
         assert (python, option, package, name) == ("python", "-m", "scripts", program), each
         monkeypatch.setattr(sys, "argv", [program, *arguments])
         assert module.main() == command.DONE, each
-
-
-class Terminal(io.StringIO):
-    """Standard output of somebody at a terminal."""
-
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.mark.parametrize(("output", "printed"), [(Terminal(), "\x1b[31mred\x1b[0m\n"), (io.StringIO(), "red\n")])
-def test_colours_are_for_a_terminal_alone(output: io.StringIO, printed: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("TERM", "xterm-256color")
-    monkeypatch.setattr(sys, "stdout", output)
-
-    def program(_: Deployment, __: argparse.Namespace, console: Console) -> int:
-        console.print("[red]red[/]")
-        return command.DONE
-
-    assert command.run(argparse.Namespace(environment="trn1-16", json=False), program) == command.DONE
-    assert output.getvalue() == printed
 
 
 def refusal(code: str) -> ClientError:

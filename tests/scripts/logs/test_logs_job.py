@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,24 +14,11 @@ from scripts.clock import Clock
 from scripts.commands import logs
 from scripts.logs import jobs as job_logs
 from scripts.logs import show
-from scripts.remote import head_node, nodes, streamed_command
+from scripts.remote import head_node, nodes
 from tests.scripts.account import Operated
 from tests.scripts.logs.log_lines import head_prefix, log_at, without_times
 
 Logs = Callable[..., int]
-
-
-@pytest.fixture
-def run_logs(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> Logs:
-    """Call the program with arguments."""
-    monkeypatch.setattr(streamed_command, "SECONDS_BETWEEN_READS", 0.05)
-    monkeypatch.setattr(head_node, "SECONDS_BETWEEN_POLLS", 0.05)
-
-    def call(*arguments: str) -> int:
-        monkeypatch.setattr(sys, "argv", ["logs", "trn1-16", *arguments])
-        return logs.main()
-
-    return call
 
 
 SLURM = """\
@@ -193,19 +179,11 @@ def test_a_job_that_slurm_has_forgotten(
     for age, text in ((2000, "Allocate JobId=7 NodeList=x"), (1990, "Time limit for JobId=7"), (1980, "at JobId=77 x")):
         log_at(operated, stream, age, text=text)
     operated.log(stream, "now")
+    assert run_logs("--job", "7", "--grep", "limit") == 0
+    assert without_times(capsys.readouterr().out) == "head-node slurmctld | Time limit for JobId=7\n"
     assert run_logs("--job", "7") == 0
     output, errors = capsys.readouterr()
     assert without_times(output) == (
         "head-node slurmctld | Allocate JobId=7 NodeList=x\nhead-node slurmctld | Time limit for JobId=7\n"
     )
     assert "Slurm knows no job 7" in errors
-
-
-def test_a_text_in_what_is_told_of_a_forgotten_job(
-    operated: Operated, run_logs: Logs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    slurm(operated, tmp_path)
-    lines = ("JobId=7_1(9) done", "JobId=8 done", "JobId=7_1(9) began", "JobId=7_11(9) done")
-    operated.log(f"{head_prefix(operated)}slurmctld", *lines)
-    assert run_logs("--job", "7_1", "--grep", "done") == 0
-    assert without_times(capsys.readouterr().out) == "head-node slurmctld | JobId=7_1(9) done\n"

@@ -42,7 +42,7 @@ echo '# end'
 """For a shell on the head node; `parse` reads what it prints.
 
 One line for each kind and state of node, not for each node. Reasons and names of jobs may hold any character, line ends
-as well, so each line within a section begins with a space. Jobs that have nodes come first.
+as well, so each line within a section starts with a space. Jobs that have nodes come first.
 https://slurm.schedmd.com/sinfo.html, https://slurm.schedmd.com/squeue.html
 """
 _USABLE = frozenset({"allocated", "completing", "idle", "mixed", "planned", "reserved"})
@@ -57,7 +57,7 @@ _NODES = re.compile(r"(\d+) ([^|]+)\|([^|]+)\|([^|]+)")
 _COUNT = re.compile(r"\s*(\d+) ([^|]+)\|(\w+)")
 _PROBLEM = re.compile(r"^(\d+)\|([a-z]\w*\W?)\|([^|\n]*)\|([^|\n]*)\|", re.MULTILINE)
 _JOB = re.compile(r"^(\d+)\|([^|\n]*)\|([^|\n]*)\|([A-Z_]+)\|(\d+)\|([^|\n]*)\|([^|\n]*)\|", re.MULTILINE)
-"""How these begin; what comes last, up to the next of them, may hold any character."""
+"""How these start; what comes last, up to the next of them, may hold any character."""
 
 
 class SlurmError(ValueError):
@@ -226,9 +226,9 @@ def _matches(pattern: re.Pattern[str], lines: str) -> list[tuple[str, ...]]:
     return [match.groups() for match in matches if match]
 
 
-def _records(beginning: re.Pattern[str], lines: str) -> list[list[str]]:
+def _records(start: re.Pattern[str], lines: str) -> list[list[str]]:
     """Return the fields of records, with single spaces for all white space."""
-    matches = list(beginning.finditer(lines))
+    matches = list(start.finditer(lines))
     ends = [*(match.start() for match in matches), len(lines)][1:]
     rows = [[*match.groups(), lines[match.end() : end]] for match, end in zip(matches, ends, strict=True)]
     return [[" ".join(field.split()) for field in row] for row in rows]

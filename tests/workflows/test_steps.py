@@ -49,8 +49,8 @@ const github = { rest, paginate: async (name, given) => (await answer(name)(give
 
 
 def body_of(name: str) -> dict[str, Any]:
-    [found] = [each.body for each in steps() if each.body.get("name") == name]
-    return dict(found)
+    [body] = [each.body for each in steps() if each.body.get("name") == name]
+    return dict(body)
 
 
 def calls_of(name: str, directory: Path, there: Any, status: int = 0) -> list[dict[str, Any]]:
@@ -64,7 +64,7 @@ def calls_of(name: str, directory: Path, there: Any, status: int = 0) -> list[di
     """
     body = body_of(name)
     values = {"THERE": json.dumps(there), "STATUS": str(status), "SCRIPT": body["with"]["script"]}
-    program = re.sub("|".join(values), lambda found: values[found[0]], FAKE_GITHUB)
+    program = re.sub("|".join(values), lambda match: values[match[0]], FAKE_GITHUB)
     environment = {"PATH": os.environ["PATH"], **dict.fromkeys(body.get("env", {}), "prod")}
     done = subprocess.run(
         ["node", "-e", program], cwd=directory, env=environment, capture_output=True, text=True, check=False
@@ -76,9 +76,9 @@ def calls_of(name: str, directory: Path, there: Any, status: int = 0) -> list[di
 
 def made(name: str, directory: Path, *there: dict[str, Any]) -> list[dict[str, Any]]:
     """Run the script of a step where these comments or issues exist, and return its calls but for the first, a list."""
-    [listing, *found] = calls_of(name, directory, there)
+    [listing, *changes] = calls_of(name, directory, there)
     assert listing["name"].startswith("list")
-    return found
+    return changes
 
 
 def comment(directory: Path, body: str, *there: dict[str, Any], name: str = "dev") -> list[dict[str, Any]]:
@@ -193,14 +193,14 @@ def test_the_summary_of_a_destruction_has_the_result_and_not_the_log(tmp_path: P
 
 
 def test_a_job_that_failed_names_the_table_that_helps(tmp_path: Path) -> None:
-    found = [each for each in steps() if each.body.get("name") == "What to do"]
-    assert [(each.file, each.job) for each in found] == [
+    advice = [each for each in steps() if each.body.get("name") == "What to do"]
+    assert [(each.file, each.job) for each in advice] == [
         ("deploy-stage", "target"),
         ("deploy-stage", "deploy"),
         ("scheduled", "drift"),
     ]
-    [script] = {each.body["run"] for each in found}
-    assert {each.body["if"] for each in found} == {"failure()"}
+    [script] = {each.body["run"] for each in advice}
+    assert {each.body["if"] for each in advice} == {"failure()"}
     run(script, tmp_path, GITHUB_SERVER_URL="https://github.com", GITHUB_REPOSITORY="o/r", GITHUB_SHA="1234")
     text = (tmp_path / "GITHUB_STEP_SUMMARY").read_text(encoding="utf-8")
     assert ": https://github.com/o/r/blob/1234/docs/pipeline.md#when-a-job-fails\n" in text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -57,14 +56,6 @@ def test_the_last_lines_and_those_with_a_text(
     assert run_logs("health", "--grep", "x") == 2
 
 
-def test_a_period_without_a_line(operated: Operated, run_logs: Logs, capsys: pytest.CaptureFixture[str]) -> None:
-    log_at(operated, f"{head_prefix(operated)}slurmctld", 30)
-    assert run_logs("slurmctld", "--since", "10m") == 0
-    output, errors = capsys.readouterr()
-    assert output == ""
-    assert re.fullmatch(r"No line from [\d: -]+ to [\d: -]+ UTC\. For an earlier time: --since 7d\n", errors)
-
-
 # --- which nodes ---
 
 
@@ -96,8 +87,8 @@ def test_a_name_in_slurm_that_is_in_no_log(
 def test_a_name_in_slurm_leads_to_all_instances_that_had_it(operated: Operated) -> None:
     operated.log(f"{head_prefix(operated)}slurm_resume", ASSIGNED, ASSIGNED.replace(GONE, "i-0000000000000000a"))
     deployment = operated.deployment()
-    found = nodes.over_time(deployment, streams.newest_group(deployment), "trn1-dy-trn1-32xl-1", print)
-    assert [each.instance_id for each in found] == ["i-0000000000000000a", GONE]
+    instances = nodes.over_time(deployment, streams.newest_group(deployment), "trn1-dy-trn1-32xl-1", print)
+    assert [each.instance_id for each in instances] == ["i-0000000000000000a", GONE]
 
 
 def test_the_newest_group_of_this_cluster_is_used(operated: Operated) -> None:

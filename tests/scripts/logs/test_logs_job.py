@@ -125,29 +125,29 @@ def test_following_a_job_asks_again_before_the_time_is_over(operated: Operated, 
     clock, said = Steps(), list[str]()
     deployment, job = operated.deployment(), job_logs.KnownJob("RUNNING", "somebody", str(file), {})
     output = job_logs.JobOutput(deployment, head_node.HeadNode(deployment), job, clock, said.append)
-    found: list[str] = []
+    lines: list[str] = []
 
-    def come(*expected: str) -> None:
+    def expect(*expected: str) -> None:
         def has_come() -> bool:
-            found.extend(output.new(2))
-            return found == list(expected)
+            lines.extend(output.new(2))
+            return lines == list(expected)
 
-        assert Clock().until(has_come, every=0.05, limit=10), found
+        assert Clock().until(has_come, every=0.05, limit=10), lines
 
     def append(text: str) -> None:
         with file.open("a", encoding="utf-8") as opened:
             opened.write(text)
 
     operated.calls()
-    come("2", "3")
+    expect("2", "3")
     append("4\n")
-    come("2", "3", "4")
+    expect("2", "3", "4")
     append("5\n")
     clock.ahead += job_logs.RENEWAL
-    come("2", "3", "4", "5")
+    expect("2", "3", "4", "5")
     file.write_text("again\n", encoding="utf-8")
     clock.ahead += job_logs.RENEWAL
-    come("2", "3", "4", "5", "again")
+    expect("2", "3", "4", "5", "again")
     assert operated.calls().count("ssm:SendCommand") == 3
     output.close()
     assert ["is cancelled" in each for each in said] == [True]

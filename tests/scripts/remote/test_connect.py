@@ -134,7 +134,7 @@ def test_the_running_head_node_beside_one_that_shuts_down(
     assert print_json(monkeypatch) == 0
     assert json.loads(capsys.readouterr().out)["instance_id"] == head["InstanceId"]
     deployment = operated.deployment()
-    [found] = nodes.over_time(deployment, operated.log_group, "head-node", print)
-    assert found.instance_id == head["InstanceId"]
+    [node] = nodes.over_time(deployment, operated.log_group, "head-node", print)
+    assert node.instance_id == head["InstanceId"]
     assert print_json(monkeypatch, "--node", "i-0123456789abcdef0") == 1
     assert "i-0123456789abcdef0 is shutting-down" in capsys.readouterr().err

@@ -72,8 +72,8 @@ def test_the_outputs_are_kept_for_some_days(operated: Operated) -> None:
 
     def days() -> int:
         streamed_command.create_log_group(logs, group)
-        [found] = logs.describe_log_groups(logGroupNamePrefix=group)["logGroups"]
-        return int(found["retentionInDays"])
+        [described] = logs.describe_log_groups(logGroupNamePrefix=group)["logGroups"]
+        return int(described["retentionInDays"])
 
     assert days() == 7
     logs.delete_retention_policy(logGroupName=group)

@@ -57,12 +57,7 @@ def bootstrap(aws: EmulatedAws, settings: Settings) -> None:
 
 
 def exports(environment: Mapping[str, str], region: str) -> list[str]:
-    """Return what to type in another shell, so that `aws`, `cdk`, `pcluster` and `make` talk to an emulated AWS.
-
-    Args:
-        environment: The variables that lead to it: `EmulatedAws.settings`.
-        region: The Region of the deployment.
-    """
+    """Return what to type in another shell, so that `aws`, `cdk`, `pcluster` and `make` talk to an emulated AWS."""
     regions = {"AWS_REGION": region, "AWS_DEFAULT_REGION": region}  # boto3 and version 1 of `aws` know the second
     path = f"{Path(sys.executable).parent}:{PYTHON.parent}:$PATH"
     return [f"export {name}={value}" for name, value in {**environment, **regions, "PATH": path}.items()]
@@ -105,19 +100,19 @@ def _network(network: NetworkSettings) -> ExistingNetwork | None:
     )
 
 
-def _names(found: Iterable[str | None]) -> tuple[str, ...]:
+def _names(names: Iterable[str | None]) -> tuple[str, ...]:
     """Return each name once."""
-    return tuple(dict.fromkeys(filter(None, found)))
+    return tuple(dict.fromkeys(filter(None, names)))
 
 
 def _reservations(cluster: ClusterSettings) -> tuple[ReservationPrerequisite, ...]:
     """Return the reservations that the queues name, just large enough for all that use them."""
-    found: dict[str, ReservationPrerequisite] = {}
+    reservations: dict[str, ReservationPrerequisite] = {}
     for queue in cluster.queues:
         for resource in queue.compute_resources:
             for name in _names((resource.capacity_reservation_id, resource.capacity_reservation_group_arn)):
                 is_block = queue.capacity_type == "CAPACITY_BLOCK"
                 new = ReservationPrerequisite(name, resource.instance_type, 0, is_block, queue.existing_placement_group)
-                used = found.get(name, new)
-                found[name] = replace(used, count=used.count + resource.max_count)
-    return tuple(found.values())
+                used = reservations.get(name, new)
+                reservations[name] = replace(used, count=used.count + resource.max_count)
+    return tuple(reservations.values())

@@ -42,7 +42,7 @@ echo '# end'
 """For a shell on the head node; `parse` reads what it prints.
 
 One line for each kind and state of node, not for each node. Reasons and names of jobs may hold any character, line ends
-as well, so each line within a section begins with a space. Jobs that have nodes come first.
+as well, so each line within a section starts with a space. Jobs that have nodes come first.
 https://slurm.schedmd.com/sinfo.html, https://slurm.schedmd.com/squeue.html
 """
 _USABLE = frozenset({"allocated", "completing", "idle", "mixed", "planned", "reserved"})
@@ -57,7 +57,7 @@ _NODES = re.compile(r"(\d+) ([^|]+)\|([^|]+)\|([^|]+)")
 _COUNT = re.compile(r"\s*(\d+) ([^|]+)\|(\w+)")
 _PROBLEM = re.compile(r"^(\d+)\|([a-z]\w*\W?)\|([^|\n]*)\|([^|\n]*)\|", re.MULTILINE)
 _JOB = re.compile(r"^(\d+)\|([^|\n]*)\|([^|\n]*)\|([A-Z_]+)\|(\d+)\|([^|\n]*)\|([^|\n]*)\|", re.MULTILINE)
-"""How these begin; what comes last, up to the next of them, may hold any character."""
+"""How these start; what comes last, up to the next of them, may hold any character."""
 
 
 class SlurmError(ValueError):
@@ -70,10 +70,10 @@ class Problem:
 
     Attributes:
         count: How many they are.
-        state: Their state, such as ``drained``.
-        since: When it was set, ISO 8601 in UTC without a zone, or a word of Slurm's for none.
-        nodes: Their names, as Slurm folds them, such as ``trn1-dy-trn1-32xl-[1-3,7]``, cut off after 120 characters.
-        reason: Why, on one line, cut off after 120 bytes.
+        state: Such as ``drained``.
+        since: ISO 8601 in UTC without a zone, or a word of Slurm's for none.
+        nodes: Such as ``trn1-dy-trn1-32xl-[1-3,7]``, truncated after 120 characters.
+        reason: On one line, truncated after 120 bytes.
     """
 
     count: int
@@ -85,17 +85,17 @@ class Problem:
 
 @dataclass(frozen=True)
 class Job:
-    """A job that waits or runs.
+    """A job that waits or runs, in the words of squeue.
 
     Attributes:
         number: Its number.
         user: Whose it is.
-        queue: Where it waits or runs; several with commas.
-        state: As Slurm has it, such as RUNNING.
+        queue: Several with commas.
+        state: Such as RUNNING.
         nodes: How many it has or wants.
-        elapsed: How long it has run, as Slurm writes it.
-        reason: Why it waits; ``None``: it does not.
-        name: Its name, on one line, cut off after 40 bytes.
+        elapsed: How long it has run.
+        reason: Why it waits; the word ``None``: it does not.
+        name: On one line, truncated after 40 bytes.
     """
 
     number: int
@@ -113,9 +113,9 @@ class NodeKind:
     """The static nodes of a compute resource (min_count), or its dynamic ones.
 
     Attributes:
-        queue: The queue.
-        compute_resource: The compute resource.
-        static: Whether they are static.
+        queue: Its queue.
+        compute_resource: Its name.
+        static: Whether they are the static ones.
         count: How many Slurm knows, running or not.
         ready: How many take jobs or run them.
     """
@@ -208,7 +208,7 @@ def parse(text: str) -> SlurmState:
     return SlurmState(
         nodes,
         availability,
-        tuple(NodeKind(*identity, found.total(), _among(found, _USABLE)) for identity, found in sorted(kinds.items())),
+        tuple(NodeKind(*key, states.total(), _among(states, _USABLE)) for key, states in sorted(kinds.items())),
         tuple(Problem(int(count), *rest) for count, *rest in _records(_PROBLEM, lines["problems"])),
         counts,
         queue_counts,
@@ -226,9 +226,9 @@ def _matches(pattern: re.Pattern[str], lines: str) -> list[tuple[str, ...]]:
     return [match.groups() for match in matches if match]
 
 
-def _records(beginning: re.Pattern[str], lines: str) -> list[list[str]]:
+def _records(start: re.Pattern[str], lines: str) -> list[list[str]]:
     """Return the fields of records, with single spaces for all white space."""
-    matches = list(beginning.finditer(lines))
+    matches = list(start.finditer(lines))
     ends = [*(match.start() for match in matches), len(lines)][1:]
     rows = [[*match.groups(), lines[match.end() : end]] for match, end in zip(matches, ends, strict=True)]
     return [[" ".join(field.split()) for field in row] for row in rows]

@@ -28,7 +28,7 @@ def pytest_report_header() -> str:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Start with the modules that take longest: started last, they would run alone at the end."""
-    longest = ("tests/end_to_end/slurm/test_disturbed_training.py::", "tests/end_to_end/test_end_to_end.py::")
+    longest = ("tests/end_to_end/slurm/test_disturbed_training.py::", "tests/end_to_end/test_")
     items.sort(key=lambda item: not item.nodeid.startswith(longest))
 
 

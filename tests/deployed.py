@@ -8,11 +8,13 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from botocore.exceptions import ClientError
 
 from config.settings import Settings, load
 from emulator.aws import ACCOUNT, EmulatedAws
@@ -57,18 +59,11 @@ def deployed_account(name: str) -> Iterator[DeployedAccount]:
         yield DeployedAccount(Deployment(load(CONFIG / f"{name}.yaml"), directory / "assembly"), aws)
 
 
-def create_stacks(aws: EmulatedAws, synthesized: Deployment, parts: Sequence[str] = PARTS) -> None:
-    """Deploy parts of what was synthesized.
-
-    Args:
-        aws: The account, which has what the settings name and the CDK's bootstrap stack (`scripts.emulated`).
-        synthesized: Settings and assembly.
-        parts: The stacks; what the others need is published, too.
-    """
+def create_stacks(aws: EmulatedAws, synthesized: Deployment) -> None:
+    """Deploy what was synthesized in an account that has what it needs (`scripts.emulated`)."""
     settings = synthesized.settings
     for part in PARTS:
         _publish(aws, settings, settings.stack_name(part), synthesized.directory)
-    for part in parts:
         create_stack(aws, synthesized, part)
 
 
@@ -89,14 +84,19 @@ def create_stack(aws: EmulatedAws, synthesized: Deployment, part: str) -> None:
 
 
 def update_stack(aws: EmulatedAws, synthesized: Deployment, part: str) -> None:
-    """Update a stack to what was synthesized, and wait for it.
+    """Update a stack to what was synthesized, and wait for it; do nothing if that changes nothing.
 
     Raises:
         botocore.exceptions.WaiterError: It failed.
     """
     settings, cloudformation = synthesized.settings, aws.client("cloudformation", synthesized.settings.region)
     _publish(aws, settings, settings.stack_name(part), synthesized.directory)
-    cloudformation.update_stack(**_request(synthesized, part))
+    try:
+        cloudformation.update_stack(**_request(synthesized, part))
+    except ClientError as error:
+        if "No updates are to be performed" not in str(error):
+            raise
+        return
     waiter = cloudformation.get_waiter("stack_update_complete")
     waiter.wait(StackName=settings.stack_name(part), WaiterConfig=_OFTEN)
 
@@ -116,10 +116,10 @@ def planned(aws: EmulatedAws, synthesized: Deployment, part: str) -> list[dict[s
 
 def _request(synthesized: Deployment, part: str) -> dict[str, Any]:
     settings, properties = synthesized.settings, synthesized.stack_properties(part)
-    place = properties["stackTemplateAssetObjectUrl"].removeprefix("s3://").replace("${AWS::AccountId}", ACCOUNT)
+    key = properties["stackTemplateAssetObjectUrl"].removeprefix("s3://").replace("${AWS::AccountId}", ACCOUNT)
     return {
         "StackName": settings.stack_name(part),
-        "TemplateURL": f"https://s3.{settings.region}.amazonaws.com/{place}",
+        "TemplateURL": f"https://s3.{settings.region}.amazonaws.com/{key}",
         "Capabilities": _CAPABILITIES,
         "Tags": [{"Key": key, "Value": value} for key, value in properties.get("tags", {}).items()],
     }
@@ -131,9 +131,9 @@ def _publish(aws: EmulatedAws, settings: Settings, stack: str, directory: Path) 
     for file in manifest["files"].values():
         path = directory / file["source"]["path"]
         content = _zipped(path) if file["source"]["packaging"] == "zip" else path.read_bytes()
-        for place in file["destinations"].values():
-            bucket = place["bucketName"].replace("${AWS::AccountId}", ACCOUNT)
-            aws.client("s3", settings.region).put_object(Bucket=bucket, Key=place["objectKey"], Body=content)
+        for destination in file["destinations"].values():
+            bucket = destination["bucketName"].replace("${AWS::AccountId}", ACCOUNT)
+            aws.client("s3", settings.region).put_object(Bucket=bucket, Key=destination["objectKey"], Body=content)
 
 
 def _zipped(directory: Path) -> bytes:

@@ -24,10 +24,10 @@ ON_REQUEST = ("tests", "clone")
 
 
 def write(part: str, report: str) -> None:
-    """Put a report into its place on the page."""
-    place = re.compile(rf"(?<=<!-- make bench: {part} -->\n).*?(?=<!-- end -->)", re.DOTALL)
+    """Put a report between its markers on the page."""
+    between = re.compile(rf"(?<=<!-- make bench: {part} -->\n).*?(?=<!-- end -->)", re.DOTALL)
     page = PAGE.read_text(encoding="utf-8")
-    PAGE.write_text(place.sub(lambda _: f"\n{report}\n\n", page), encoding="utf-8")
+    PAGE.write_text(between.sub(lambda _: f"\n{report}\n\n", page), encoding="utf-8")
 
 
 def main() -> int:

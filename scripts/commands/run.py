@@ -29,7 +29,10 @@ EXAMPLES = """\
   python -m scripts run trn1-16 --attach 01234567-89ab-cdef-0123-456789abcdef   show it again
 """
 LONGEST = 2880
-"""Minutes: the 48 hours of Systems Manager."""
+"""Minutes: the 48 hours that Systems Manager lets a command run at most.
+
+https://docs.aws.amazon.com/systems-manager/latest/userguide/documents-command-ssm-plugin-reference.html
+"""
 
 
 def parser() -> argparse.ArgumentParser:

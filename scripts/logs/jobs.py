@@ -103,7 +103,7 @@ class JobOutput:
         self._clock = clock
         self._say = say
         self._command: StreamedCommand | None = None
-        self._began = clock.now()
+        self._sent = clock.now()
         self._rest = ""
         self._next = 0
         self._is_numbered = False
@@ -121,15 +121,15 @@ class JobOutput:
         Needs what `streamed_command.start` needs, again each 14 minutes, and logs:GetLogEvents.
         """
         now = self._clock.now()
-        if self._command is None or now - self._began >= RENEWAL:
+        if self._command is None or now - self._sent >= RENEWAL:
             words = ("bash", "-c", _TAIL, "tail", self._job.output, str(count), str(self._next or ""))
             self._command = self._start(*words)
-            self._began, self._rest, self._is_numbered = now, "", False
+            self._sent, self._rest, self._is_numbered = now, "", False
         self._command.new(self._take)
         *whole, self._rest = self._rest.split("\n")
         while whole and not self._is_numbered:
-            if found := re.fullmatch(rf"{_FIRST}(\d+)", whole.pop(0)):
-                self._next, self._is_numbered = int(found[1]), True
+            if first := re.fullmatch(rf"{_FIRST}(\d+)", whole.pop(0)):
+                self._next, self._is_numbered = int(first[1]), True
         self._next += len(whole)
         return whole
 

@@ -76,9 +76,9 @@ def select(deployment: Deployment, what: str, text: str, say: Say) -> Selection:
     if alias_text and text:
         raise UnusableError(f"got --grep with {what}, which is {kind} --grep '{alias_text}'; allowed: one of them")
     if nodes.is_node(what):
-        found = nodes.over_time(deployment, group, what, say)
-        listed = [each for node in found for each in streams.list_by_prefix(deployment, group, node.prefix)]
-        return Selection(group, _most(listed, say), {node.host: node.name for node in found}, text)
+        instances = nodes.over_time(deployment, group, what, say)
+        listed = [each for node in instances for each in streams.list_by_prefix(deployment, group, node.prefix)]
+        return Selection(group, _most(listed, say), {node.host: node.name for node in instances}, text)
     if kind in streams.HEAD_KINDS:
         listed = _of_head_node(deployment, group, kind, say)
     elif kind in streams.NODE_KINDS:
@@ -105,7 +105,7 @@ def select_job(deployment: Deployment, nodes_of_job: Mapping[str, str], text: st
         deployment: Whose cluster it is.
         nodes_of_job: Addresses of nodes, by Slurm's names.
         text: Only lines that contain it.
-        say: Takes a note if a permission is missing.
+        say: Takes notes.
     """
     group = streams.newest_group(deployment)
     names = {nodes.host(address): name for name, address in nodes_of_job.items()}

@@ -222,9 +222,9 @@ class _View:
 
     def _say_gap(self, events: LogEvents) -> None:
         if events.gap:
-            begin, end = map(_minute, events.gap)
+            start, end = map(_minute, events.gap)
             self.say(
-                f"There are too many lines from {begin} to {end} UTC to read all. Name a node or a kind, or use --grep."
+                f"There are too many lines from {start} to {end} UTC to read all. Name a node or a kind, or use --grep."
             )
 
     def _print_on(self, lines: Sequence[Line]) -> None:
@@ -245,16 +245,16 @@ class _View:
     def list(self) -> None:
         """Show the nodes that wrote last, and those that run, with their kinds of logs."""
         group = streams.newest_group(self.deployment)
-        found, is_all = _nodes_with_logs(self.deployment, group, self.say)
+        listed, is_all = _nodes_with_logs(self.deployment, group, self.say)
         if not is_all:
             self.say(
                 f"There are more than {streams.MOST_LISTED} log streams: nodes that wrote to none of the newest are "
                 "missing if they are terminated, and have no kinds otherwise."
             )
         if self.parsed.json:
-            print(NodeList(log_group=group, nodes=tuple(found)).to_json())
+            print(NodeList(log_group=group, nodes=tuple(listed)).to_json())
         table = screen.table("node", "instance", ">newest line", "kinds")
-        for each in found:
+        for each in listed:
             age = f"{screen.duration(self.clock.now() - each.latest)} ago" if each.latest else "none"
             shown = age if each.runs else f"{age}, terminated"
             table.add_row(each.node, each.instance_id, shown, ", ".join(each.kinds))

@@ -90,14 +90,7 @@ class Stream:
 
 @dataclass(frozen=True)
 class LogEvent:
-    """An event of a log stream.
-
-    Attributes:
-        id: Its id, unique in the log group.
-        time: When it happened.
-        stream: The name of its stream.
-        message: Its text.
-    """
+    """An event of the log stream of a name; its id is unique in the log group."""
 
     id: str
     time: datetime
@@ -116,10 +109,10 @@ def newest_group(deployment: Deployment) -> str:
     prefix = f"/aws/parallelcluster/{deployment.settings.cluster_spec.name}-"
     listed = deployment.account.list("logs", "describe_log_groups", logGroupNamePrefix=prefix)
     names = [each["logGroupName"] for each in listed]
-    found = sorted(name for name in names if re.fullmatch(r"\d{12}", name.removeprefix(prefix)))
-    if not found:
+    groups = sorted(name for name in names if re.fullmatch(r"\d{12}", name.removeprefix(prefix)))
+    if not groups:
         raise OperationError(f"There is no log group {prefix}YYYYMMDDHHMM in {deployment.settings.region}")
-    return str(found[-1])
+    return str(groups[-1])
 
 
 def list_by_prefix(deployment: Deployment, log_group: str, prefix: str) -> list[Stream]:
@@ -177,13 +170,7 @@ class Source:
     is_wanted: Callable[[str], bool] = lambda _: True
 
     def events(self, since: datetime, until: datetime, most_calls: int = MOST_CALLS) -> LogEvents:
-        """Return the events of a period; only the oldest if it takes too many calls. Needs logs:FilterLogEvents.
-
-        Args:
-            since: From then on.
-            until: Up to then.
-            most_calls: How many calls it may take.
-        """
+        """Return the events of a period; only the oldest if it takes too many calls. Needs logs:FilterLogEvents."""
         options: dict[str, Any] = {
             "logGroupName": self.log_group,
             "logStreamNames": list(self.names),
@@ -196,24 +183,24 @@ class Source:
             options["filterPattern"] = f'"{escaped}"'
         paginator = self.deployment.account.client("logs").get_paginator("filter_log_events")
         pages = list(islice(paginator.paginate(**options), most_calls))
-        found = sorted((_event(each) for page in pages for each in page["events"]), key=lambda event: event.time)
+        events = sorted((_event(each) for page in pages for each in page["events"]), key=lambda event: event.time)
         is_whole = pages and "nextToken" not in pages[-1]
-        gap = None if is_whole else (found[-1].time if found else since, until)
-        return LogEvents([each for each in found if self.is_wanted(each.message)], len(pages), gap)
+        gap = None if is_whole else (events[-1].time if events else since, until)
+        return LogEvents([each for each in events if self.is_wanted(each.message)], len(pages), gap)
 
     def last(self, count: int, since: datetime, until: datetime) -> LogEvents:
         """Return the newest events of a period, ``count`` or more if there are so many. Needs logs:FilterLogEvents.
 
         Reads the last minutes, and longer periods before until there are enough: `MOST_CALLS` calls at most.
         """
-        found = LogEvents([], 0, None)
+        newest = LogEvents([], 0, None)
         width = _FIRST_WINDOW
-        while until >= since and len(found.events) < count and not found.gap:
-            begin = max(since, until - width)
-            older = self.events(begin, until, MOST_CALLS - found.calls)
-            found = LogEvents([*older.events, *found.events], found.calls + older.calls, older.gap)
-            until, width = begin - timedelta(milliseconds=1), width * _GROWTH
-        return found
+        while until >= since and len(newest.events) < count and not newest.gap:
+            start = max(since, until - width)
+            older = self.events(start, until, MOST_CALLS - newest.calls)
+            newest = LogEvents([*older.events, *newest.events], newest.calls + older.calls, older.gap)
+            until, width = start - timedelta(milliseconds=1), width * _GROWTH
+        return newest
 
 
 class Tail:
@@ -232,11 +219,11 @@ class Tail:
         """
         now = self._clock.now()
         listed = source.events(self._since, now)
-        found = [event for event in listed.events if event.id not in self._known]
+        events = [event for event in listed.events if event.id not in self._known]
         self._since = now - _OVERLAP
-        self._known |= {event.id: event.time for event in found}
+        self._known |= {event.id: event.time for event in events}
         self._known = {id_: time for id_, time in self._known.items() if time >= self._since}
-        return LogEvents(found, listed.calls, listed.gap)
+        return LogEvents(events, listed.calls, listed.gap)
 
 
 def _event(described: dict[str, Any]) -> LogEvent:
@@ -249,15 +236,16 @@ def _event(described: dict[str, Any]) -> LogEvent:
 
 
 def _streams(pages: Iterable[Any]) -> list[Stream]:
-    found = []
+    streams = []
     for page in pages:
         for each in page["logStreams"]:
             host, _, rest = each["logStreamName"].partition(".")
             instance_id, _, kind = rest.partition(".")
             latest = each.get("lastEventTimestamp")
             if kind:
-                found.append(Stream(each["logStreamName"], host, instance_id, kind, _time(latest) if latest else None))
-    return found
+                time = _time(latest) if latest else None
+                streams.append(Stream(each["logStreamName"], host, instance_id, kind, time))
+    return streams
 
 
 def _time(milliseconds: int) -> datetime:

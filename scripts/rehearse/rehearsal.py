@@ -109,11 +109,7 @@ class Rehearsal:
         self._waits = step
 
     def prepare(self, largest: Settings) -> None:
-        """Prepare the account as README says.
-
-        Args:
-            largest: The settings with the most nodes, for which reservations must have room.
-        """
+        """Prepare the account as README says; reservations have room for the largest settings."""
         with self._step("An account that has what the settings name, and the CDK's bootstrap stack"):
             create_prerequisites(self._aws, largest)
             arguments = bootstrap.arguments(self._settings.bootstrap)
@@ -205,7 +201,8 @@ class Rehearsal:
     def _run_cdk(self, assembly: str, *arguments: str) -> int:
         directory = self._assemblies.directory(assembly)
         self._failing = False
-        return self._cdk.run(*arguments, "--app", directory, *self._consent(arguments[0]), report=self._relay)
+        consent = ["--require-approval", "never"] if arguments[0] == "deploy" else []
+        return self._cdk.run(*arguments, "--app", directory, *consent, report=self._relay)
 
     def _relay(self, line: str) -> None:
         """Log what the CDK says; show the results of stacks and resources, and all about a failure."""
@@ -220,9 +217,6 @@ class Rehearsal:
         elif self._failing or line.startswith("✅"):
             self._say(line)
 
-    def _consent(self, command: str) -> list[str]:
-        return ["--require-approval", "never"] if command == "deploy" else []
-
     def _kill_midway(self) -> int:
         """Start to deploy, and kill the CDK once the cluster is being created."""
         cloudformation = self._aws.client("cloudformation", self._settings.region)
@@ -231,7 +225,8 @@ class Rehearsal:
             return any(each["StackName"] == self._cluster_name for each in cloudformation.describe_stacks()["Stacks"])
 
         directory = self._assemblies.directory("created")
-        code = self._cdk.run_until(cluster_has_started, "deploy", "--all", "--app", directory, *self._consent("deploy"))
+        arguments = ("deploy", "--all", "--app", directory, "--require-approval", "never")
+        code = self._cdk.run_until(cluster_has_started, *arguments)
         self._say(f"killed while the stack {self._cluster_name} was being created")
         return code
 
@@ -310,8 +305,8 @@ def rehearse(
         console: Shows the steps.
         log: Gets all that the CDK says.
         speed: That of the emulated AWS.
-        fault: Name and target of what goes wrong at first; None: nothing does.
-        keep: Whether to keep the emulated AWS running before everything is destroyed, until Ctrl-C.
+        fault: Name and target of what goes wrong at first.
+        keep: Whether to keep the emulated AWS running instead of destroying everything, until Ctrl-C.
         step: Whether to wait for Enter before each step.
 
     Raises:

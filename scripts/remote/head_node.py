@@ -15,11 +15,6 @@ from scripts.deployment import Deployment
 SECONDS_TO_START = 60
 """How long the head node may take to start a command."""
 SECONDS_BETWEEN_POLLS = 2.0
-LONGEST = 172_800
-"""Seconds that Systems Manager lets a command run at most: 48 hours.
-
-https://docs.aws.amazon.com/systems-manager/latest/userguide/documents-command-ssm-plugin-reference.html
-"""
 OUTPUT_LIMIT, ERRORS_LIMIT = 24_000, 8_000
 """Characters of a command's standard output and standard error that Systems Manager returns.
 
@@ -48,13 +43,7 @@ class NotRunError(HeadNodeError):
 
 @dataclass(frozen=True)
 class Answer:
-    """The result of a command.
-
-    Attributes:
-        code: Its exit code.
-        output: Its standard output, truncated after `OUTPUT_LIMIT`.
-        errors: Its standard error, truncated after `ERRORS_LIMIT`.
-    """
+    """Exit code, standard output (truncated after `OUTPUT_LIMIT`) and standard error (`ERRORS_LIMIT`) of a command."""
 
     code: int
     output: str
@@ -67,11 +56,7 @@ def is_head_node(instance: Mapping[str, Any]) -> bool:
 
 
 class HeadNode:
-    """The head node of a deployment's cluster.
-
-    Attributes:
-        instance_id: Its EC2 instance.
-    """
+    """The head node of a deployment's cluster."""
 
     def __init__(self, deployment: Deployment, clock: Clock | None = None) -> None:
         """Find it. Needs ec2:DescribeInstances.
@@ -92,11 +77,11 @@ class HeadNode:
         self._clock = clock or Clock()
 
     def start(self, script: str, *, seconds: int = 3600, log_group: str = "", comment: str = "") -> str:
-        """Start a shell script as root, and return the id of the command. Needs ssm:SendCommand.
+        """Start a script of /bin/sh as root, and return the id of the command. Needs ssm:SendCommand.
 
         Args:
-            script: For /bin/sh.
-            seconds: How long it may take, at most `LONGEST`; then it is killed.
+            script: The script.
+            seconds: How long it may take, at most 48 hours; then it is killed.
             log_group: Where its output goes while it runs; empty: nowhere.
             comment: For a command with a log group; `comment` returns it; up to 100 characters.
         """
@@ -201,12 +186,7 @@ def reaching(deployment: Deployment, instance_id: str) -> Iterator[None]:
 
 
 def ask_slurm(head_node: HeadNode, script: str, parse: Callable[[str], T]) -> T:
-    """Run a script that asks Slurm, and return its parsed output.
-
-    Args:
-        head_node: Where Slurm's controller runs.
-        script: For its shell.
-        parse: Parses the output; raises ValueError where that is not Slurm's answer.
+    """Run a script that asks Slurm, and return its output as `parse` reads it, which raises ValueError for other text.
 
     Raises:
         HeadNodeError: The head node or Slurm did not answer.

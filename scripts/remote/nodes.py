@@ -117,31 +117,25 @@ def over_time(deployment: Deployment, group: str, name: str, say: Say) -> list[N
     Terminated ones are found by their log streams, or in the head node's logs of the last 30 days.
     Needs ec2:DescribeInstances, logs:DescribeLogStreams and, for the latter, logs:FilterLogEvents.
 
-    Args:
-        deployment: Whose cluster it is.
-        group: The cluster's log group.
-        name: One of `NAMES`.
-        say: Takes notes of missing permissions and missing lines.
-
     Raises:
         OperationError: There are none.
     """
-    found = [node for node in try_list(deployment, say) if name in (node.name, node.instance_id)]
+    nodes = [node for node in try_list(deployment, say) if name in (node.name, node.instance_id)]
     if name == HEAD_NODE:
-        return found[:1] or [_head_node_of_logs(deployment, group)]
-    if found:
-        return found
+        return nodes[:1] or [_head_node_of_logs(deployment, group)]
+    if nodes:
+        return nodes
     if _SLURM.fullmatch(name):
         return _assigned(deployment, group, f"'{name}', EC2Instance(id='", say) or [running(deployment, name)]
     if _INSTANCE_ID.fullmatch(name):
-        found = _assigned(deployment, group, f"EC2Instance(id='{name}'", say)
+        nodes = _assigned(deployment, group, f"EC2Instance(id='{name}'", say)
     else:
         listed = streams.list_by_prefix(deployment, group, f"{host(name)}.")
         listed.sort(key=lambda each: (each.latest is not None, each.latest), reverse=True)
-        found = list(dict.fromkeys(Node(each.host, each.host, each.instance_id) for each in listed))
-    if not found:
+        nodes = list(dict.fromkeys(Node(each.host, each.host, each.instance_id) for each in listed))
+    if not nodes:
         raise OperationError(f"{group} has no logs of {name}; {_LIST.format(deployment.environment)} shows what it has")
-    return found
+    return nodes
 
 
 def _head_node_of_logs(deployment: Deployment, group: str) -> Node:
@@ -163,20 +157,20 @@ def _assigned(deployment: Deployment, group: str, text: str, say: Say) -> list[N
     events = source.last(_MOST_ASSIGNED, now - _ASSIGNED_IN, now)
     if events.gap:
         say(f"Which instance it was is known only if it was logged after {events.gap[1]:%Y-%m-%d %H:%M} UTC.")
-    found = [
+    nodes = [
         Node(match["name"], host(match["address"]), match["instance_id"])
         for event in reversed(events.events)
         for match in _ASSIGNED.finditer(event.message)
         if text in match[0]
     ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(nodes))
 
 
 def _address_in_slurm(deployment: Deployment, name: str) -> str:
     """Ask the head node for the address of a node by its name in Slurm; the name itself: it has none now."""
     script = f"/opt/slurm/bin/scontrol --oneliner show node {shlex.quote(name)}"
-    found = re.search(r" NodeAddr=(\S+)", HeadNode(deployment).run(script).output)
-    return found[1] if found else name
+    address = re.search(r" NodeAddr=(\S+)", HeadNode(deployment).run(script).output)
+    return address[1] if address else name
 
 
 def host(address: str) -> str:

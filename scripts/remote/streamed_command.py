@@ -106,13 +106,7 @@ def print_remark(text: str) -> None:
 
 
 class OutputStream:
-    """One output of a command in its log stream.
-
-    Attributes:
-        mark: The text at its end.
-        is_started: Whether anything has arrived.
-        is_complete: Whether the mark has arrived.
-    """
+    """One output of a command in its log stream, which is complete once the mark has arrived."""
 
     def __init__(self, logs: Any, group: str, name: str, mark: str) -> None:
         self.mark = mark
@@ -190,11 +184,6 @@ class StreamedCommand:
         """Write the output as it arrives, and return the exit code. Three calls or more each second.
 
         Without logs the output comes at the end, truncated. Needs ssm:GetCommandInvocation and logs:GetLogEvents.
-
-        Args:
-            write: Takes the output.
-            say: Takes notes, such as what is missing.
-            clock: Waits.
 
         Raises:
             NotRunError: The head node did not run the command to its end; the output until then was written.
@@ -288,7 +277,7 @@ def start(
         deployment: Whose log group takes the output.
         head_node: Where it runs.
         words: The command and its arguments, which no shell interprets.
-        user: Whose login shell it is; None: the cluster's user, such as ubuntu.
+        user: None: the cluster's user, such as ubuntu.
         seconds: How long it may take.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The life of a deployment through the programs: made, scaled, failed, diagnosed and ended, with time cut short."""
+"""The life of a deployment through the programs: scaled, failed, diagnosed, destroyed, made again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,19 +17,19 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, WaiterError
 
-from config.settings import load
+from config.settings import Settings, load
 from emulator.aws import EmulatedAws
 from emulator.inventory import inventory
-from scripts import command
+from scripts import command, emulated
 from scripts.clock import Clock
 from scripts.commands import destroy, diagnose, fleet, status
 from scripts.deployment import PARTS
 from scripts.destroy.stacks import PAUSE
 from scripts.emulated import reason_to_stay
 from scripts.fleet import scaling
-from tests.deployed import create_stack
+from tests.deployed import DeployedAccount, create_stack
 from tests.emulator.stacks import parameter
-from tests.scripts.account import Operated
+from tests.scripts.account import Operated, OperatedClone
 from tests.scripts.fleet.fakes import FakeSlurm
 
 pytestmark = [pytest.mark.slow, pytest.mark.validation]
@@ -40,31 +41,28 @@ class Life:
     """A deployment of a copy of config/trn1-16.yaml, and the person who has the programs.
 
     Attributes:
-        operated: The account, with nothing of the deployment in it at first.
+        operated: The account.
         slurm: Slurm on the head node.
         path: The settings file.
     """
 
-    def __init__(self, aws: EmulatedAws, directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def __init__(self, operated: Operated, directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.operated = operated
         self.path = directory / "config" / "trn1-16.yaml"
         self.path.parent.mkdir()
         shutil.copy(command.CONFIG / "trn1-16.yaml", self.path)
-        self.operated = Operated(aws, load(self.path), directory / "assembly", parts=())
         self.slurm = FakeSlurm(directory / "slurm")
         self.operated.shell(self.slurm.shell)
         self._capsys = capsys
 
-    def start(self, *parts: str) -> threading.Thread:
-        """Start to create stacks, one after the other until one fails."""
+    def create_cluster(self) -> threading.Thread:
+        """Start to create the cluster's stack, which fails."""
 
-        def make() -> None:
-            for part in parts:
-                try:
-                    create_stack(self.operated.aws, self.operated.synthesized, part)
-                except WaiterError:
-                    return
+        def create() -> None:
+            with suppress(WaiterError):
+                create_stack(self.operated.aws, self.operated.synthesized, "cluster")
 
-        running = threading.Thread(target=make)
+        running = threading.Thread(target=create)
         running.start()
         return running
 
@@ -112,25 +110,29 @@ class Life:
         for each in logs.describe_log_groups(logGroupNamePrefix="/aws/parallelcluster/")["logGroups"]:
             logs.delete_log_group(logGroupName=each["logGroupName"])
 
-    def left(self) -> Counter[str]:
-        """Return how many resources of each type there are, but for what AWS, too, leaves on purpose."""
-        settings = self.operated.settings
-        found = inventory(self.operated.aws, settings.region)
-        return Counter(kind for kind, name in found if not reason_to_stay(settings, kind, name))
+
+def left(aws: EmulatedAws, settings: Settings) -> Counter[str]:
+    """Return how many resources of each type there are, but for what AWS, too, leaves on purpose."""
+    resources = inventory(aws, settings.region)
+    return Counter(kind for kind, name in resources if not reason_to_stay(settings, kind, name))
 
 
 @pytest.fixture
 def life(
-    boto3_data: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    deployed: Callable[[str], DeployedAccount],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> Iterator[Life]:
-    with EmulatedAws() as aws:
-        found = Life(aws, tmp_path, capsys)
-        found.operated.act_as(found.operated.environment, monkeypatch)
+    account = deployed("trn1-16")
+    with account.clone() as clone:
+        life = Life(OperatedClone(clone, account.synthesized), tmp_path, capsys)
+        life.operated.act_as(life.operated.environment, monkeypatch)
         for module in (command, scaling):
-            monkeypatch.setattr(module, "CONFIG", found.path.parent)
-        monkeypatch.setattr("scripts.deploy.deploy", found.deploy)
+            monkeypatch.setattr(module, "CONFIG", life.path.parent)
+        monkeypatch.setattr("scripts.deploy.deploy", life.deploy)
         monkeypatch.setattr("rich.console.Console.width", 80)
-        yield found
+        yield life
 
 
 class Hurry:
@@ -150,43 +152,25 @@ class Hurry:
 
 @pytest.fixture
 def hurry(monkeypatch: pytest.MonkeyPatch) -> Hurry:
-    found = Hurry()
-    monkeypatch.setattr(Clock, "sleep", lambda _, seconds: found.sleep(seconds))
-    return found
+    hurry = Hurry()
+    monkeypatch.setattr(Clock, "sleep", lambda _, seconds: hurry.sleep(seconds))
+    return hurry
 
 
-def test_from_the_first_stack_to_the_last(life: Life, hurry: Hurry) -> None:
+def test_from_a_change_to_the_last_stack(life: Life, hurry: Hurry, aws: EmulatedAws) -> None:
     operated = life.operated
-    before = life.left()
-
-    operated.aws.inject("head-node")
-    running = life.start(*PARTS)
-    code, text = life.call(status, "--watch")
-    running.join()
-    assert code == command.FAILED
-    assert "trn1-16-cluster  ROLLBACK_COMPLETE" in text
-    assert "Failed to execute OnNodeConfigured script" in text
-    assert "The start-up script of the head node failed" in text, "what failed is diagnosed"
-    operated.aws.clear_faults()
-    operated.log("ip-10-0-0-1.i-0a1b.cfn-init", "head_node.sh: failed (20): /fsx is full. To do: make room.")
-    code, text = life.call(diagnose, "--json")
-    assert [each["id"] for each in json.loads(text)["causes"][:2]] == ["node-script", "custom-action"]
-
-    assert life.call(destroy, "--yes", "--force", "--sweep")[0] == command.DONE
-    life.forget_logs()
-    running = life.start("cluster", "monitoring")
-    code, text = life.call(status, "--watch")
-    running.join()
-    assert code == command.DONE
-    assert "trn1-16: complete after" in text
-    assert life.call(diagnose)[0] == command.DONE
-
     operated.launch(2)
     assert life.call(fleet, "scale", "--max", "21", "--no-preflight", "--yes")[0] == command.DONE
     assert "max_count: 21\n" in life.path.read_text(encoding="utf-8")
 
-    operated.aws.inject("resource", "More")
-    life.update("trn1-16-cluster", More=parameter())
+    life.update("trn1-16-cluster", One=parameter())
+    code, text = life.call(status, "--watch")
+    assert code == command.DONE
+    assert "trn1-16: complete after" in text
+    assert life.call(diagnose)[0] == command.DONE
+
+    operated.aws.inject("resource", "Two")
+    life.update("trn1-16-cluster", Two=parameter())
     code, text = life.call(status, "--watch")
     assert code == command.FAILED
     assert "trn1-16-cluster  UPDATE_ROLLBACK_COMPLETE" in text
@@ -204,6 +188,24 @@ def test_from_the_first_stack_to_the_last(life: Life, hurry: Hurry) -> None:
     code, text = life.call(diagnose)
     assert code == command.FAILED
     assert "Instances still stop in the placement group" in text
+    assert life.call(destroy, "--yes", "--force", "--sweep")[0] == command.DONE
+
+    life.forget_logs()
+    operated.aws.inject("head-node")
+    running = life.create_cluster()
+    code, text = life.call(status, "--watch")
+    running.join()
+    assert code == command.FAILED
+    assert "trn1-16-cluster  ROLLBACK_COMPLETE" in text
+    assert "Failed to execute OnNodeConfigured script" in text
+    assert "The start-up script of the head node failed" in text, "what failed is diagnosed"
+    operated.aws.clear_faults()
+    operated.log("ip-10-0-0-1.i-0a1b.cfn-init", "head_node.sh: failed (20): /fsx is full. To do: make room.")
+    code, text = life.call(diagnose, "--json")
+    assert [each["id"] for each in json.loads(text)["causes"][:2]] == ["node-script", "custom-action"]
+
     everything = ("--all", "--no-final-backup", "--unprotect", "--force", "--sweep", "--yes")
     assert life.call(destroy, *everything)[0] == command.DONE
-    assert life.left() == before
+    emulated.create_prerequisites(aws, operated.settings)
+    emulated.bootstrap(aws, operated.settings)
+    assert left(operated.aws, operated.settings) == left(aws, operated.settings)

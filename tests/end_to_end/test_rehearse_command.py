@@ -22,6 +22,8 @@ from scripts.rehearse import rehearsal
 from scripts.rehearse.rehearsal import Assemblies, Rehearsal, failures
 from tests.configurations import CONFIG, SHIPPED
 from tests.emulator.stacks import Stacks, parameter
+from tests.end_to_end.checks import Deployed, check_deployment
+from tests.stacks.deployments import PARTS
 from toolchain.parallelcluster import PYTHON
 
 ROOT = Path(__file__).parents[2]
@@ -68,7 +70,6 @@ def test_each_configuration_can_be_changed(environment: str) -> None:
         (["nowhere"], "argument ENV: no such file in config/: nowhere"),
         (["dev", "--fault", "fire"], f"got 'fire'; there is {', '.join(FAULTS)}"),
         (["dev", "--fault", "resource"], "resource takes a logical id or a resource type after a colon"),
-        (["dev", "--fault", "quota:Address"], "quota takes nothing after a colon"),
         (["dev", "--fault", "warning:Nobody"], "got 'Nobody'; allowed: AmiOsCompatibleValidator, "),
     ],
 )
@@ -160,7 +161,18 @@ def test_another_bootstrap_stack(
 
 
 @pytest.mark.validation
-def test_every_step_is_shown(run: Callable[..., int], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_every_step_is_shown(
+    run: Callable[..., int], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Between them the deployment is checked, and deployed once more."""
+    show = Rehearsal.show
+
+    def check(running: Rehearsal) -> None:
+        show(running)
+        check_deployment(Deployed(running._aws, running._settings))
+        running.deploy()
+
+    monkeypatch.setattr(Rehearsal, "show", check)
     assert run("dev", "--fault", "quota") == 0
     said = capsys.readouterr().out
     in_order = (
@@ -181,7 +193,10 @@ def test_every_step_is_shown(run: Callable[..., int], capsys: pytest.CaptureFixt
         r"All in \d+ s\.",
     )
     assert re.search(".*".join(in_order), said, re.DOTALL), said
-    assert "dev-network | " in (tmp_path / "rehearsal.log").read_text(encoding="utf-8")
+    log = (tmp_path / "rehearsal.log").read_text(encoding="utf-8")
+    assert "dev-network | " in log
+    unchanged = re.findall(r"dev-(\w+) \(no changes\)$", log, re.MULTILINE)
+    assert set(unchanged) >= set(PARTS)
 
 
 KEPT = """
@@ -224,25 +239,25 @@ def test_it_can_be_kept_and_ends_without_a_trace() -> None:
 def exports(process: subprocess.Popen[str]) -> dict[str, str]:
     """Return the variables that a command tells people to export."""
     assert process.stdout is not None
-    found = {}
+    variables = {}
     for line in process.stdout:
         if named := re.match(r"  export (\w+)=(.*)", line):
-            found[named[1]] = named[2]
+            variables[named[1]] = named[2]
         if "Ctrl-C" in line:
             break
-    path = found.pop("PATH")
+    path = variables.pop("PATH")
     assert path.endswith(":$PATH")
     assert all(Path(each).is_dir() for each in path.split(":")[:-1])
-    return found
+    return variables
 
 
 def descendants(pid: int) -> set[int]:
     """Return the processes that a process started, and those that they started."""
     parents = {int(path.parent.name): parent(path) for path in Path("/proc").glob("[0-9]*/stat")}
-    found: set[int] = set()
-    while more := {each for each, above in parents.items() if above in {pid, *found}} - found:
-        found |= more
-    return found
+    processes: set[int] = set()
+    while more := {each for each, above in parents.items() if above in {pid, *processes}} - processes:
+        processes |= more
+    return processes
 
 
 def parent(stat: Path) -> int:

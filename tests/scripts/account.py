@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import pytest
 from config.settings import Settings
 from emulator.aws import EmulatedAws
 from scripts import emulated
-from scripts.deployment import PARTS, Deployment
+from scripts.deployment import Deployment
 from tests.deployed import create_stacks
 from tests.stacks import deployments
 
@@ -27,14 +27,14 @@ class Operated:
         synthesized: What was deployed.
     """
 
-    def __init__(self, aws: EmulatedAws, settings: Settings, directory: Path, parts: Sequence[str] = PARTS) -> None:
-        """Deploy parts of a configuration."""
+    def __init__(self, aws: EmulatedAws, settings: Settings, directory: Path) -> None:
+        """Deploy a configuration."""
         self.aws = aws
         self.settings = settings
         self.synthesized = deployments.deploy(settings, directory)
         emulated.create_prerequisites(aws, settings)
         emulated.bootstrap(aws, settings)
-        create_stacks(aws, self.synthesized, parts)
+        create_stacks(aws, self.synthesized)
 
     @property
     def environment(self) -> Mapping[str, str]:

@@ -67,10 +67,10 @@ def parser_of(read_command_line: Callable[[], object]) -> argparse.ArgumentParse
         patch.object(argparse.ArgumentParser, "parse_known_args", parse),
         patch.object(signal, "signal"),
         patch.object(sys, "argv", ["program"]),
-        pytest.raises(_Parsed) as found,
+        pytest.raises(_Parsed) as raised,
     ):
         read_command_line()
-    parser: argparse.ArgumentParser = found.value.args[0]
+    parser: argparse.ArgumentParser = raised.value.args[0]
     return parser
 
 
@@ -100,9 +100,9 @@ def _argument(action: argparse.Action) -> str:
 
 def exit_codes(text: str) -> str:
     """Return the numbers that a docstring names after ``Exit code``; `other`: those of another program, too."""
-    told = re.split(r"\n\n", text.partition("Exit code")[2])[0]
-    codes = sorted({int(each) for each in re.findall(r"(?<![-\w])\d+(?=[:;,.]| )", told)})
-    return " ".join([*map(str, codes), *(["other"] if re.search(r"\bown\b|that of", told) else [])])
+    paragraph = re.split(r"\n\n", text.partition("Exit code")[2])[0]
+    codes = sorted({int(each) for each in re.findall(r"(?<![-\w])\d+(?=[:;,.]| )", paragraph)})
+    return " ".join([*map(str, codes), *(["other"] if re.search(r"\bown\b|that of", paragraph) else [])])
 
 
 def command_lines() -> Iterator[str]:
@@ -155,8 +155,8 @@ def fields(schema: Any, node: Any, path: str = "", within: tuple[str, ...] = ())
     if isinstance(node.get("additionalProperties"), dict):
         named[f"{path}.*"] = node["additionalProperties"]
     yield from named.items()
-    for place, each in [*below, *named.items()]:
-        yield from fields(schema, each, place, within)
+    for name, each in [*below, *named.items()]:
+        yield from fields(schema, each, name, within)
     if "$ref" in node and node["$ref"] not in within:
         target = schema
         for part in node["$ref"].removeprefix("#/").split("/"):
@@ -223,12 +223,12 @@ def _estimate() -> dict[str, Any]:
     from scripts.estimate.training import estimate_run
     from scripts.estimate.workloads import WORKLOADS
 
-    found: dict[str, Any] = {}
+    document: dict[str, Any] = {}
     for workload in WORKLOADS.values():
         settings = load(CONFIG / "two-queues.yaml")
         prices = find_prices(settings.region, wanted_products(settings), "table")
-        found |= json.loads(estimate(settings, prices, estimate_run(settings, prices, workload)).to_json())
-    return found
+        document |= json.loads(estimate(settings, prices, estimate_run(settings, prices, workload)).to_json())
+    return document
 
 
 # --- settings, outputs ---
@@ -259,13 +259,13 @@ def _kind(schema: Any, node: Any) -> str:
 
 def outputs() -> Iterator[str]:
     """Yield the outputs of the stacks of each shipped configuration, as the golden templates have them."""
-    found: dict[str, list[str]] = {}
+    lines: dict[str, list[str]] = {}
     for name in (*SHIPPED, "pipeline"):
         for stack, template in read_golden(ROOT / "tests" / "snapshots" / name).items():
             for output in template.get("Outputs", {}):
                 if not INTERNAL_OUTPUT.match(output):
-                    found.setdefault(f"stack {stack.removeprefix(f'{name}-')} output {output}", []).append(name)
-    for line, names in found.items():
+                    lines.setdefault(f"stack {stack.removeprefix(f'{name}-')} output {output}", []).append(name)
+    for line, names in lines.items():
         yield f"{line}: {', '.join(sorted(names))}"
 
 

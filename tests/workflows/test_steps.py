@@ -49,11 +49,11 @@ const github = { rest, paginate: async (name, given) => (await answer(name)(give
 
 
 def body_of(name: str) -> dict[str, Any]:
-    [found] = [each.body for each in steps() if each.body.get("name") == name]
-    return dict(found)
+    [body] = [each.body for each in steps() if each.body.get("name") == name]
+    return dict(body)
 
 
-def told(name: str, directory: Path, there: Any, status: int = 0) -> list[dict[str, Any]]:
+def calls_of(name: str, directory: Path, there: Any, status: int = 0) -> list[dict[str, Any]]:
     """Run the script of a step, and return its calls.
 
     Args:
@@ -64,7 +64,7 @@ def told(name: str, directory: Path, there: Any, status: int = 0) -> list[dict[s
     """
     body = body_of(name)
     values = {"THERE": json.dumps(there), "STATUS": str(status), "SCRIPT": body["with"]["script"]}
-    program = re.sub("|".join(values), lambda found: values[found[0]], FAKE_GITHUB)
+    program = re.sub("|".join(values), lambda match: values[match[0]], FAKE_GITHUB)
     environment = {"PATH": os.environ["PATH"], **dict.fromkeys(body.get("env", {}), "prod")}
     done = subprocess.run(
         ["node", "-e", program], cwd=directory, env=environment, capture_output=True, text=True, check=False
@@ -74,35 +74,43 @@ def told(name: str, directory: Path, there: Any, status: int = 0) -> list[dict[s
     return list(json.loads(done.stdout))
 
 
-def calls(name: str, directory: Path, *there: dict[str, Any]) -> list[dict[str, Any]]:
+def made(name: str, directory: Path, *there: dict[str, Any]) -> list[dict[str, Any]]:
     """Run the script of a step where these comments or issues exist, and return its calls but for the first, a list."""
-    [listing, *found] = told(name, directory, there)
+    [listing, *changes] = calls_of(name, directory, there)
     assert listing["name"].startswith("list")
-    return found
+    return changes
 
 
 def comment(directory: Path, body: str, *there: dict[str, Any], name: str = "dev") -> list[dict[str, Any]]:
     (directory / "review").mkdir()
     (directory / "review" / f"{name}.md").write_text(body, encoding="utf-8")
-    return calls("Write or update a comment for each configuration", directory, *there)
+    return made("Write or update a comment for each configuration", directory, *there)
 
 
 def written(number: int, body: str, login: str = BOT) -> dict[str, Any]:
     return {"id": number, "number": number, "body": body, "user": {"login": login}}
 
 
-def test_the_first_comment_is_written(tmp_path: Path) -> None:
-    [call] = comment(tmp_path, f"{MARKER}\nnew", written(1, f"{OTHER}\nold"), written(2, f"{MARKER}\nold", "somebody"))
-    assert (call["name"], call["issue_number"], call["body"]) == ("createComment", 7, f"{MARKER}\nnew")
+GHOST = {"id": 1, "number": 1, "body": f"{MARKER}\nold", "user": None}
+"""A comment of somebody whose account is deleted."""
 
 
-def test_a_comment_that_is_there_is_kept_up_to_date(tmp_path: Path) -> None:
-    [call] = comment(tmp_path, f"{MARKER}\n{QUIET}", written(1, f"{OTHER}\nold"), written(2, f"{MARKER}\nold"))
-    assert (call["name"], call["comment_id"], call["body"]) == ("updateComment", 2, f"{MARKER}\n{QUIET}")
-
-
-def test_nobody_is_told_of_nothing(tmp_path: Path) -> None:
-    assert comment(tmp_path, f"{MARKER}\n{QUIET}") == []
+@pytest.mark.parametrize(
+    ("body", "there", "expected"),
+    [
+        (f"{MARKER}\nnew", [written(1, f"{OTHER}\nold")], [("createComment", None)]),
+        (f"{MARKER}\nnew", [written(1, f"{MARKER}\nold", "somebody")], [("createComment", None)]),
+        (f"{MARKER}\nnew", [GHOST], [("createComment", None)]),
+        (f"{MARKER}\n{QUIET}", [written(1, f"{MARKER}\nold")], [("updateComment", 1)]),
+        (f"{MARKER}\n{QUIET}", [], []),
+    ],
+)
+def test_one_comment_for_each_configuration(
+    tmp_path: Path, body: str, there: list[dict[str, Any]], expected: list[tuple[str, int | None]]
+) -> None:
+    changes = comment(tmp_path, body, *there)
+    assert [(call["name"], call.get("comment_id")) for call in changes] == expected
+    assert all(call["body"] == body for call in changes)
 
 
 def test_a_text_that_is_no_comment_of_its_configuration_is_refused(tmp_path: Path) -> None:
@@ -118,6 +126,7 @@ PINS = "<!-- ultracluster:pins -->"
     [
         (f"{PINS}\nnew", [], [("create", None)]),
         (f"{PINS}\nnew", [written(1, f"{PINS}\nold", "somebody")], [("create", None)]),
+        (f"{PINS}\nnew", [{**GHOST, "body": f"{PINS}\nold"}], [("create", None)]),
         (f"{PINS}\nnew", [written(1, f"{PINS}\nold")], [("update", "open")]),
         (f"{PINS}\n<!-- nothing newer -->", [written(1, f"{PINS}\nold")], [("update", "closed")]),
         (f"{PINS}\n<!-- nothing newer -->", [], []),
@@ -127,32 +136,23 @@ def test_one_issue_tells_of_newer_versions(
     tmp_path: Path, body: str, there: list[dict[str, Any]], expected: list[tuple[str, str | None]]
 ) -> None:
     (tmp_path / "pins.md").write_text(body, encoding="utf-8")
-    found = calls("Keep one issue up to date", tmp_path, *there)
-    assert [(call["name"], call.get("state")) for call in found] == expected
+    changes = made("Keep one issue up to date", tmp_path, *there)
+    assert [(call["name"], call.get("state")) for call in changes] == expected
 
 
 def test_issues_that_are_switched_off_are_no_failure(tmp_path: Path) -> None:
     (tmp_path / "pins.md").write_text(f"{PINS}\nnew", encoding="utf-8")
-    [_, notice] = told("Keep one issue up to date", tmp_path, [], status=410)
+    [_, notice] = calls_of("Keep one issue up to date", tmp_path, [], status=410)
     assert notice["text"].startswith("Issues are switched off")
     with pytest.raises(RuntimeError, match="refused"):
-        told("Keep one issue up to date", tmp_path, [], status=403)
-
-
-def test_a_comment_of_somebody_who_is_gone_is_no_failure(tmp_path: Path) -> None:
-    gone = {"id": 1, "number": 1, "body": f"{MARKER}\nold", "user": None}
-    [call] = comment(tmp_path, f"{MARKER}\nnew", gone)
-    assert call["name"] == "createComment"
-    (tmp_path / "pins.md").write_text(f"{PINS}\nnew", encoding="utf-8")
-    [call] = calls("Keep one issue up to date", tmp_path, {**gone, "body": f"{PINS}\nold"})
-    assert call["name"] == "create"
+        calls_of("Keep one issue up to date", tmp_path, [], status=403)
 
 
 def test_only_the_newest_commit_is_deployed(tmp_path: Path) -> None:
     newest, name = {"object": {"sha": "1234"}}, "Is it the newest commit?"
-    [asked] = told(name, tmp_path, newest)
+    [asked] = calls_of(name, tmp_path, newest)
     assert (asked["name"], asked["ref"]) == ("getRef", "heads/main")
-    [_, notice, summary, output] = told(name, tmp_path, {"object": {"sha": "5678"}})
+    [_, notice, summary, output] = calls_of(name, tmp_path, {"object": {"sha": "5678"}})
     assert notice["text"].startswith("heads/main has moved on to 5678")
     assert summary == {"name": "summary", "text": notice["text"]}
     assert (output["key"], output["value"]) == ("stale", "true")
@@ -161,7 +161,6 @@ def test_only_the_newest_commit_is_deployed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rules", "status"),
     [
-        ([], 0),
         (None, 0),
         ([{"type": "branch_policy"}, {"type": "wait_timer"}], 0),
         ([{"type": "required_reviewers"}], 404),
@@ -173,12 +172,12 @@ def test_a_stage_that_wants_approval_is_refused_without_reviewers(
 ) -> None:
     complaint = "refused" if status == 403 else "^summary: pipeline.yaml wants an approval for prod"
     with pytest.raises(RuntimeError, match=complaint):
-        told("Does somebody have to agree?", tmp_path, {"protection_rules": rules}, status)
+        calls_of("Does somebody have to agree?", tmp_path, {"protection_rules": rules}, status)
 
 
 def test_a_stage_that_wants_approval_and_has_reviewers(tmp_path: Path) -> None:
     rules = [{"type": "branch_policy"}, {"type": "required_reviewers"}]
-    [asked] = told("Does somebody have to agree?", tmp_path, {"protection_rules": rules})
+    [asked] = calls_of("Does somebody have to agree?", tmp_path, {"protection_rules": rules})
     assert asked["environment_name"] == "prod"
     condition = body_of("Does somebody have to agree?")["if"]
     assert condition == "steps.target.outputs.ready == 'true' && steps.target.outputs.approval == 'true'"
@@ -194,14 +193,14 @@ def test_the_summary_of_a_destruction_has_the_result_and_not_the_log(tmp_path: P
 
 
 def test_a_job_that_failed_names_the_table_that_helps(tmp_path: Path) -> None:
-    found = [each for each in steps() if each.body.get("name") == "What to do"]
-    assert [(each.file, each.job) for each in found] == [
+    advice = [each for each in steps() if each.body.get("name") == "What to do"]
+    assert [(each.file, each.job) for each in advice] == [
         ("deploy-stage", "target"),
         ("deploy-stage", "deploy"),
         ("scheduled", "drift"),
     ]
-    [script] = {each.body["run"] for each in found}
-    assert {each.body["if"] for each in found} == {"failure()"}
+    [script] = {each.body["run"] for each in advice}
+    assert {each.body["if"] for each in advice} == {"failure()"}
     run(script, tmp_path, GITHUB_SERVER_URL="https://github.com", GITHUB_REPOSITORY="o/r", GITHUB_SHA="1234")
     text = (tmp_path / "GITHUB_STEP_SUMMARY").read_text(encoding="utf-8")
     assert ": https://github.com/o/r/blob/1234/docs/pipeline.md#when-a-job-fails\n" in text

@@ -132,7 +132,9 @@ def test_stages_are_those_of_pipeline_yaml() -> None:
 
 def test_time_to_end_is_left_after_a_destruction() -> None:
     job = read(WORKFLOWS["destroy"])["jobs"]["destroy"]
-    [limit] = [int(found) for each in job["steps"] for found in re.findall(r"timeout .* (\d+)m", each.get("run", ""))]
+    [limit] = [
+        int(minutes) for each in job["steps"] for minutes in re.findall(r"timeout .* (\d+)m", each.get("run", ""))
+    ]
     assert limit * 60 < credentials(job) < job["timeout-minutes"] * 60 <= credentials(job) + 20 * 60
 
 
@@ -148,8 +150,8 @@ def test_credentials_and_time_to_end_outlast_a_deployment() -> None:
 
 def credentials(job: Document) -> int:
     """Return how many seconds the credentials of a job last."""
-    [found] = [each["with"]["role-duration-seconds"] for each in job["steps"] if "role-duration" in str(each)]
-    return int(found)
+    [seconds] = [each["with"]["role-duration-seconds"] for each in job["steps"] if "role-duration" in str(each)]
+    return int(seconds)
 
 
 def test_a_job_that_counts_as_a_deployment_begins_only_where_one_is_wanted() -> None:

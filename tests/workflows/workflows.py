@@ -32,13 +32,13 @@ class Step(NamedTuple):
 
 
 def read(path: Path) -> Document:
-    found: Document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    return found
+    document: Document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return document
 
 
 def events(workflow: str) -> set[str]:
-    found = read(WORKFLOWS[workflow])[True]  # YAML 1.1 takes `on` for a truth value
-    return set(found)
+    triggers = read(WORKFLOWS[workflow])[True]  # YAML 1.1 takes `on` for a truth value
+    return set(triggers)
 
 
 def jobs() -> Iterator[tuple[str, str, Document]]:
@@ -50,9 +50,9 @@ def jobs() -> Iterator[tuple[str, str, Document]]:
 
 def steps() -> list[Step]:
     """Return the steps of all jobs and composite actions."""
-    found = [Step(workflow, job, step) for workflow, job, body in jobs() for step in body.get("steps", [])]
-    found += [Step(name, "action", step) for name, path in ACTIONS.items() for step in read(path)["runs"]["steps"]]
-    return found
+    listed = [Step(workflow, job, step) for workflow, job, body in jobs() for step in body.get("steps", [])]
+    listed += [Step(name, "action", step) for name, path in ACTIONS.items() for step in read(path)["runs"]["steps"]]
+    return listed
 
 
 def scripts() -> list[Step]:

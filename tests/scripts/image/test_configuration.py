@@ -68,8 +68,8 @@ def test_the_component_runs_image_sh_with_all_scripts_and_ends_as_it_does(
     nodes, temporary = tmp_path / "nodes", tmp_path / "temporary"
     (nodes / "lib").mkdir(parents=True)
     temporary.mkdir()
-    (nodes / "lib/told.sh").write_text('told() { echo "$*"; }\n', encoding="utf-8")
-    (nodes / "image.sh").write_text('source "${0%/*}/lib/told.sh"\ntold "$@"\nexit 7\n', encoding="utf-8")
+    (nodes / "lib/print.sh").write_text('print() { echo "$*"; }\n', encoding="utf-8")
+    (nodes / "image.sh").write_text('source "${0%/*}/lib/print.sh"\nprint "$@"\nexit 7\n', encoding="utf-8")
     monkeypatch.setattr(configuration, "_NODES", nodes)
     script = configuration.component(settings())
     done = subprocess.run(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -15,24 +14,12 @@ from scripts.clock import Clock
 from scripts.commands import logs
 from scripts.deployment import Deployment
 from scripts.logs import selection, show, streams
-from scripts.remote import head_node, nodes
+from scripts.remote import nodes
 from scripts.remote.streamed_command import create_log_group
 from tests.scripts.account import Operated
 from tests.scripts.logs.log_lines import ASSIGNED, GONE, GONE_HOST, head_prefix, log_at, without_times
 
 Logs = Callable[..., int]
-
-
-@pytest.fixture
-def run_logs(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> Logs:
-    """Call the command with arguments."""
-    monkeypatch.setattr(head_node, "SECONDS_BETWEEN_POLLS", 0.05)
-
-    def call(*arguments: str) -> int:
-        monkeypatch.setattr(sys, "argv", ["logs", "trn1-16", *arguments])
-        return logs.main()
-
-    return call
 
 
 # --- which lines ---
@@ -69,26 +56,10 @@ def test_the_last_lines_and_those_with_a_text(
     assert run_logs("health", "--grep", "x") == 2
 
 
-def test_a_period_without_a_line(operated: Operated, run_logs: Logs, capsys: pytest.CaptureFixture[str]) -> None:
-    log_at(operated, f"{head_prefix(operated)}slurmctld", 30)
-    assert run_logs("slurmctld", "--since", "10m") == 0
-    output, errors = capsys.readouterr()
-    assert output == ""
-    assert re.fullmatch(r"No line from [\d: -]+ to [\d: -]+ UTC\. For an earlier time: --since 7d\n", errors)
-
-
-def test_calls_do_not_grow_with_nodes_and_lines(operated: Operated, run_logs: Logs) -> None:
-    for number in range(60):
-        operated.log(f"ip-10-0-98-{number}.i-{number:017x}.slurmd", *["x"] * 300)
-    operated.calls()
-    assert run_logs("slurmd") == 0
-    assert len(operated.calls()) <= 12
-
-
 # --- which nodes ---
 
 
-@pytest.mark.parametrize("name", [GONE, "10.0.99.9", GONE_HOST, "trn1-dy-trn1-32xl-1"])
+@pytest.mark.parametrize("name", [GONE, "10.0.99.9", "trn1-dy-trn1-32xl-1"])
 def test_a_terminated_node_by_each_of_its_names(
     operated: Operated, run_logs: Logs, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -96,7 +67,7 @@ def test_a_terminated_node_by_each_of_its_names(
     operated.log(f"{GONE_HOST}.{GONE}.slurmd", "its last words")
     operated.log("ip-10-0-99-10.i-0fedcba9876543210.slurmd", "another's")
     assert run_logs(name) == 0
-    shown_as = GONE_HOST if name in ("10.0.99.9", GONE_HOST) else "trn1-dy-trn1-32xl-1"
+    shown_as = GONE_HOST if name == "10.0.99.9" else "trn1-dy-trn1-32xl-1"
     assert without_times(capsys.readouterr().out) == f"{shown_as} slurmd | its last words\n"
 
 
@@ -116,8 +87,8 @@ def test_a_name_in_slurm_that_is_in_no_log(
 def test_a_name_in_slurm_leads_to_all_instances_that_had_it(operated: Operated) -> None:
     operated.log(f"{head_prefix(operated)}slurm_resume", ASSIGNED, ASSIGNED.replace(GONE, "i-0000000000000000a"))
     deployment = operated.deployment()
-    found = nodes.over_time(deployment, streams.newest_group(deployment), "trn1-dy-trn1-32xl-1", print)
-    assert [each.instance_id for each in found] == ["i-0000000000000000a", GONE]
+    instances = nodes.over_time(deployment, streams.newest_group(deployment), "trn1-dy-trn1-32xl-1", print)
+    assert [each.instance_id for each in instances] == ["i-0000000000000000a", GONE]
 
 
 def test_the_newest_group_of_this_cluster_is_used(operated: Operated) -> None:
@@ -144,7 +115,7 @@ def test_names_that_mean_nothing_are_rejected(
         assert f"has no logs of {name}" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments", [["slurmctld"], ["head-node"], ["--job", "7"], ["--list"], [GONE_HOST]])
+@pytest.mark.parametrize("arguments", [["slurmctld"], ["head-node"], ["--job", "7"], ["--list"]])
 def test_logs_are_shown_without_the_permission_to_describe_instances(
     operated: Operated, run_logs: Logs, arguments: list[str], capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,

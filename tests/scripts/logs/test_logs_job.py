@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,24 +14,11 @@ from scripts.clock import Clock
 from scripts.commands import logs
 from scripts.logs import jobs as job_logs
 from scripts.logs import show
-from scripts.remote import head_node, nodes, streamed_command
+from scripts.remote import head_node, nodes
 from tests.scripts.account import Operated
 from tests.scripts.logs.log_lines import head_prefix, log_at, without_times
 
 Logs = Callable[..., int]
-
-
-@pytest.fixture
-def run_logs(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> Logs:
-    """Call the program with arguments."""
-    monkeypatch.setattr(streamed_command, "SECONDS_BETWEEN_READS", 0.05)
-    monkeypatch.setattr(head_node, "SECONDS_BETWEEN_POLLS", 0.05)
-
-    def call(*arguments: str) -> int:
-        monkeypatch.setattr(sys, "argv", ["logs", "trn1-16", *arguments])
-        return logs.main()
-
-    return call
 
 
 SLURM = """\
@@ -139,29 +125,29 @@ def test_following_a_job_asks_again_before_the_time_is_over(operated: Operated, 
     clock, said = Steps(), list[str]()
     deployment, job = operated.deployment(), job_logs.KnownJob("RUNNING", "somebody", str(file), {})
     output = job_logs.JobOutput(deployment, head_node.HeadNode(deployment), job, clock, said.append)
-    found: list[str] = []
+    lines: list[str] = []
 
-    def come(*expected: str) -> None:
+    def expect(*expected: str) -> None:
         def has_come() -> bool:
-            found.extend(output.new(2))
-            return found == list(expected)
+            lines.extend(output.new(2))
+            return lines == list(expected)
 
-        assert Clock().until(has_come, every=0.05, limit=10), found
+        assert Clock().until(has_come, every=0.05, limit=10), lines
 
     def append(text: str) -> None:
         with file.open("a", encoding="utf-8") as opened:
             opened.write(text)
 
     operated.calls()
-    come("2", "3")
+    expect("2", "3")
     append("4\n")
-    come("2", "3", "4")
+    expect("2", "3", "4")
     append("5\n")
     clock.ahead += job_logs.RENEWAL
-    come("2", "3", "4", "5")
+    expect("2", "3", "4", "5")
     file.write_text("again\n", encoding="utf-8")
     clock.ahead += job_logs.RENEWAL
-    come("2", "3", "4", "5", "again")
+    expect("2", "3", "4", "5", "again")
     assert operated.calls().count("ssm:SendCommand") == 3
     output.close()
     assert ["is cancelled" in each for each in said] == [True]
@@ -193,19 +179,11 @@ def test_a_job_that_slurm_has_forgotten(
     for age, text in ((2000, "Allocate JobId=7 NodeList=x"), (1990, "Time limit for JobId=7"), (1980, "at JobId=77 x")):
         log_at(operated, stream, age, text=text)
     operated.log(stream, "now")
+    assert run_logs("--job", "7", "--grep", "limit") == 0
+    assert without_times(capsys.readouterr().out) == "head-node slurmctld | Time limit for JobId=7\n"
     assert run_logs("--job", "7") == 0
     output, errors = capsys.readouterr()
     assert without_times(output) == (
         "head-node slurmctld | Allocate JobId=7 NodeList=x\nhead-node slurmctld | Time limit for JobId=7\n"
     )
     assert "Slurm knows no job 7" in errors
-
-
-def test_a_text_in_what_is_told_of_a_forgotten_job(
-    operated: Operated, run_logs: Logs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    slurm(operated, tmp_path)
-    lines = ("JobId=7_1(9) done", "JobId=8 done", "JobId=7_1(9) began", "JobId=7_11(9) done")
-    operated.log(f"{head_prefix(operated)}slurmctld", *lines)
-    assert run_logs("--job", "7_1", "--grep", "done") == 0
-    assert without_times(capsys.readouterr().out) == "head-node slurmctld | JobId=7_1(9) done\n"

@@ -1,4 +1,4 @@
-"""The newest events of log streams are found in few calls, whenever they were."""
+"""The newest events of log streams are read in few calls, however old they are."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def messages(events: LogEvents) -> list[str]:
 @pytest.mark.parametrize("count", [1, 5, 7, 11])
 def test_the_last_events_are_searched_in_longer_and_longer_periods(count: int) -> None:
     logs = Logs(6000, 3000, 1000, 300, 90, 30, 26, 24, 6, 4, 1)
-    found = source(logs).last(count, NOW - timedelta(days=7), NOW)
-    assert messages(found)[-count:] == [f"{age:g}" for age in logs.ages[-count:]]
+    events = source(logs).last(count, NOW - timedelta(days=7), NOW)
+    assert messages(events)[-count:] == [f"{age:g}" for age in logs.ages[-count:]]
     assert logs.calls <= 6
 
 
@@ -62,10 +62,10 @@ def test_too_many_events_leave_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "EVENTS_PER_CALL", 10)
     monkeypatch.setattr(streams, "MOST_CALLS", 4)
     logs = Logs(3, *(15 - number / 100 for number in range(100)))
-    found = source(logs).last(100, NOW - timedelta(hours=1), NOW)
-    assert (logs.calls, len(found.events)) == (4, 31)
-    assert found.gap is not None
-    assert source(logs).last(1, NOW - timedelta(hours=1), NOW).gap is None, "all that was wanted was found"
+    events = source(logs).last(100, NOW - timedelta(hours=1), NOW)
+    assert (logs.calls, len(events.events)) == (4, 31)
+    assert events.gap is not None
+    assert source(logs).last(1, NOW - timedelta(hours=1), NOW).gap is None, "all that was wanted was events"
 
 
 def test_following_reads_the_last_minutes_only_and_returns_each_event_once() -> None:

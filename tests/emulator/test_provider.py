@@ -19,6 +19,9 @@ pytestmark = [pytest.mark.validation, pytest.mark.slow]
 @pytest.fixture(scope="module")
 def cluster(rehearsal_server: EmulatedAws, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clusters]:
     cluster = Clusters(rehearsal_server, tmp_path_factory.mktemp("cdk.out"))
+    networking = {"SubnetIds": [cluster.configuration["HeadNode"]["Networking"]["SubnetId"]]}
+    pool = {"Name": "login", "Count": 2, "InstanceType": "c6i.large", "Networking": networking}
+    cluster.configuration["LoginNodes"] = {"Pools": [pool]}
     cluster.create()
     assert cluster.stacks.status("parent") == "CREATE_COMPLETE"
     yield cluster
@@ -27,7 +30,7 @@ def cluster(rehearsal_server: EmulatedAws, tmp_path_factory: pytest.TempPathFact
 
 
 def test_the_attributes_describe_the_cluster(cluster: Clusters) -> None:
-    [head_node] = cluster.instances()
+    [head_node] = cluster.instances("HeadNode")
     assert cluster.stacks.output("parent", "clusterStatus") == "CREATE_COMPLETE"
     assert cluster.stacks.output("parent", "headNodeinstanceId") == head_node["InstanceId"]
     assert cluster.stacks.output("parent", "headNodeprivateIpAddress") == head_node["PrivateIpAddress"]
@@ -56,7 +59,7 @@ def test_the_cluster_is_a_stack_of_its_own_with_tags_of_both(cluster: Clusters) 
 
 
 def test_the_head_node_is_where_and_what_it_should_be(cluster: Clusters) -> None:
-    [head_node] = cluster.instances()
+    [head_node] = cluster.instances("HeadNode")
     asked = cluster.configuration["HeadNode"]
     assert head_node["SubnetId"] == asked["Networking"]["SubnetId"]
     assert head_node["InstanceType"] == asked["InstanceType"]
@@ -82,12 +85,14 @@ def test_parallelclusters_command_line_sees_it(cluster: Clusters) -> None:
     described = cluster.pcluster("describe-cluster", "-n", cluster.name)
     assert (described["clusterStatus"], described["computeFleetStatus"]) == ("CREATE_COMPLETE", "RUNNING")
     assert described["headNode"]["state"] == "running"
+    [pool] = described["loginNodes"]
+    assert (pool["status"], pool["healthyNodes"]) == ("active", 2)
     [listed] = cluster.pcluster("list-clusters")["clusters"]
     assert (listed["clusterName"], listed["version"]) == (cluster.name, VERSION)
 
 
 def test_the_fleet_stops_and_starts(cluster: Clusters) -> None:
-    head_node = {each["InstanceId"] for each in cluster.instances()}
+    others = {each["InstanceId"] for each in cluster.instances()}
     template = {"LaunchTemplateName": f"{cluster.name}-trn1-trn1-32xl", "Version": "$Latest"}
     cluster.ec2.run_instances(LaunchTemplate=template, MinCount=2, MaxCount=2)
     for request, status in (("STOP_REQUESTED", "STOPPED"), ("START_REQUESTED", "RUNNING")):
@@ -95,13 +100,15 @@ def test_the_fleet_stops_and_starts(cluster: Clusters) -> None:
         deadline = time.monotonic() + 20
         while cluster.pcluster("describe-compute-fleet", "-n", cluster.name)["status"] != status:
             assert time.monotonic() < deadline
-        assert {each["InstanceId"] for each in cluster.instances()} == head_node, "compute nodes are terminated"
+        assert {each["InstanceId"] for each in cluster.instances()} == others, "compute nodes are terminated"
 
 
 def test_updates(cluster: Clusters) -> None:
+    login_nodes = {each["InstanceId"] for each in cluster.instances("LoginNode")}
     cluster.update(cluster.with_max_count(20))
     assert cluster.stacks.status("parent") == "UPDATE_COMPLETE"
     assert cluster.stacks.status(cluster.name) == "UPDATE_COMPLETE"
+    assert {each["InstanceId"] for each in cluster.instances("LoginNode")} == login_nodes
 
     refused = cluster.with_max_count(20)
     refused["HeadNode"]["InstanceType"] = "c6i.8xlarge"

@@ -19,10 +19,6 @@ _REGION = "us-east-1"
 """Where every type exists, which is what questions without a region are about."""
 
 _ALSO_CREATE_ONLY: Mapping[str, frozenset[str]] = {
-    # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-budgets-budget-budgetdata.html
-    "AWS::Budgets::Budget": frozenset({"Budget/AutoAdjustData", "Budget/PlannedBudgetLimits"}),
-    # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-capacityreservation.html
-    "AWS::EC2::CapacityReservation": frozenset({"InstanceMatchCriteria", "TagSpecifications"}),
     # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-eip.html
     "AWS::EC2::EIP": frozenset({"Domain"}),
     # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-fsx-filesystem.html and
@@ -39,8 +35,6 @@ _ALSO_CREATE_ONLY: Mapping[str, frozenset[str]] = {
             "LustreConfiguration/PerUnitStorageThroughput",
         }
     ),
-    # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-s3-bucket.html
-    "AWS::S3::Bucket": frozenset({"ObjectLockEnabled"}),
 }
 """Properties with "Update requires: Replacement" in the documentation that the schema does not have as create-only."""
 

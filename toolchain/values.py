@@ -32,7 +32,7 @@ class Scope(Protocol):
         keeps_dynamic_references: Whether `{{resolve:...}}` stays as it is; nobody here knows what it stands for.
     """
 
-    keeps_dynamic_references = False
+    keeps_dynamic_references: bool = False
 
     def ref(self, name: str) -> Any:
         """Return what Ref gives for a parameter, a pseudo parameter or a resource."""

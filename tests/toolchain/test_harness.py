@@ -1,7 +1,7 @@
 """The emulated AWS rejects what ParallelCluster and AWS would: good configurations are broken on purpose."""
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -28,10 +28,6 @@ def resource(configuration: Configuration) -> Configuration:
 
 def use_subnet(subnet_id: str) -> Edit:
     return lambda c: queue(c)["Networking"].update(SubnetIds=[subnet_id])
-
-
-def mount(file_system_id: str) -> Edit:
-    return lambda c: c["SharedStorage"][0]["FsxLustreSettings"].update(FileSystemId=file_system_id)
 
 
 @pytest.fixture(scope="module")
@@ -136,59 +132,6 @@ def test_a_subnet_without_free_addresses_is_caught(
         ec2.create_network_interface(SubnetId=subnet_id)
     [launch] = problems(use_subnet(subnet_id))
     assert "does not contain enough free private IP addresses" in launch.text
-
-
-@pytest.fixture(scope="module")
-def file_system_behind(aws: EmulatedAws, ec2: Any, make_subnet: Callable[..., str]) -> Iterator[Callable[..., str]]:
-    """Return a function that makes a file system whose security group has one rule."""
-    subnet_id = make_subnet("10.0.3.0/24")
-    [subnet] = ec2.describe_subnets(SubnetIds=[subnet_id])["Subnets"]
-    fsx = aws.client("fsx", "us-west-2")
-    made = []
-
-    def make(ports: tuple[int, int], cidr: str) -> str:
-        first, last = ports
-        name = f"lustre-{first}-{cidr}"
-        group_id = ec2.create_security_group(GroupName=name, Description=name, VpcId=subnet["VpcId"])["GroupId"]
-
-        def rule(first: int, last: int, cidr: str) -> list[dict[str, object]]:
-            ranges = [{"CidrIp": cidr}]
-            return [{"IpProtocol": "tcp", "FromPort": first, "ToPort": last, "IpRanges": ranges}]
-
-        # FSx makes no file system without its port, but does not mind what happens to the group afterwards.
-        ec2.authorize_security_group_ingress(GroupId=group_id, IpPermissions=rule(988, 988, "10.0.0.0/16"))
-        made.append(
-            fsx.create_file_system(
-                FileSystemType="LUSTRE",
-                StorageCapacity=1200,
-                SubnetIds=[subnet_id],
-                SecurityGroupIds=[group_id],
-                LustreConfiguration={"DeploymentType": "SCRATCH_2"},
-            )["FileSystem"]["FileSystemId"]
-        )
-        ec2.revoke_security_group_ingress(GroupId=group_id, IpPermissions=rule(988, 988, "10.0.0.0/16"))
-        ec2.authorize_security_group_ingress(GroupId=group_id, IpPermissions=rule(first, last, cidr))
-        return str(made[-1])
-
-    yield make
-    for file_system_id in made:
-        fsx.delete_file_system(FileSystemId=file_system_id)
-
-
-@pytest.mark.parametrize(
-    ("ports", "cidr", "caught"),
-    [((988, 988), "10.0.0.0/16", False), ((988, 988), "10.0.64.0/18", True)],
-    ids=["port and VPC", "compute subnet alone"],
-)
-def test_a_file_system_that_nodes_cannot_reach_is_caught(
-    ports: tuple[int, int],
-    cidr: str,
-    caught: bool,
-    file_system_behind: Callable[..., str],
-    problems: Callable[[Edit], list[Message]],
-) -> None:
-    found = problems(mount(file_system_behind(ports, cidr)))
-    assert [each.validator for each in found] == (["ExistingFsxNetworkingValidator"] if caught else [])
 
 
 def test_stack_tags_count_as_tags_of_the_cluster(parallelcluster: ParallelCluster, request_: ClusterRequest) -> None:

@@ -20,11 +20,6 @@ class Rule(SecurityGroupRule):
     def __hash__(self) -> int:
         return hash(_identity(self))
 
-    @property
-    def description(self) -> str | None:
-        """Return the description, of a rule between groups too."""
-        return (self.ip_range or self.source_group).get("Description")
-
 
 class SecurityGroups(EC2Response):
     """EC2 that deletes no security group in use, and adds no rule without a peer."""

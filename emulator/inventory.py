@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import jmespath
 
 from emulator.aws import EmulatedAws
 
 
-@dataclass(frozen=True)
-class Listing:
+class Listing(NamedTuple):
     """How to list one type: an operation of a service, and where in its answer the names are.
 
     Attributes:
@@ -25,69 +23,65 @@ class Listing:
     service: str
     operation: str
     names: str
-    arguments: Mapping[str, Any]
-
-
-def _listing(service: str, operation: str, names: str, **arguments: Any) -> Listing:
-    return Listing(service, operation, names, arguments)
+    arguments: Mapping[str, Any] = {}
 
 
 LISTINGS: Mapping[str, Listing] = {
-    "AWS::AutoScaling::AutoScalingGroup": _listing(
+    "AWS::AutoScaling::AutoScalingGroup": Listing(
         "autoscaling", "describe_auto_scaling_groups", "AutoScalingGroups[].AutoScalingGroupName"
     ),
-    "AWS::CloudFormation::Stack": _listing(
+    "AWS::CloudFormation::Stack": Listing(
         "cloudformation", "list_stacks", "StackSummaries[?StackStatus!='DELETE_COMPLETE'].StackName"
     ),
-    "AWS::CloudWatch::Alarm": _listing("cloudwatch", "describe_alarms", "MetricAlarms[].AlarmName"),
-    "AWS::CloudWatch::CompositeAlarm": _listing(
-        "cloudwatch", "describe_alarms", "CompositeAlarms[].AlarmName", AlarmTypes=["CompositeAlarm"]
+    "AWS::CloudWatch::Alarm": Listing("cloudwatch", "describe_alarms", "MetricAlarms[].AlarmName"),
+    "AWS::CloudWatch::CompositeAlarm": Listing(
+        "cloudwatch", "describe_alarms", "CompositeAlarms[].AlarmName", {"AlarmTypes": ["CompositeAlarm"]}
     ),
-    "AWS::CloudWatch::Dashboard": _listing("cloudwatch", "list_dashboards", "DashboardEntries[].DashboardName"),
-    "AWS::DLM::LifecyclePolicy": _listing("dlm", "get_lifecycle_policies", "Policies[].PolicyId"),
-    "AWS::DynamoDB::Table": _listing("dynamodb", "list_tables", "TableNames[]"),
-    "AWS::EC2::EIP": _listing("ec2", "describe_addresses", "Addresses[].AllocationId"),
-    "AWS::EC2::FlowLog": _listing("ec2", "describe_flow_logs", "FlowLogs[].FlowLogId"),
-    "AWS::EC2::Instance": _listing(
+    "AWS::CloudWatch::Dashboard": Listing("cloudwatch", "list_dashboards", "DashboardEntries[].DashboardName"),
+    "AWS::DLM::LifecyclePolicy": Listing("dlm", "get_lifecycle_policies", "Policies[].PolicyId"),
+    "AWS::DynamoDB::Table": Listing("dynamodb", "list_tables", "TableNames[]"),
+    "AWS::EC2::EIP": Listing("ec2", "describe_addresses", "Addresses[].AllocationId"),
+    "AWS::EC2::FlowLog": Listing("ec2", "describe_flow_logs", "FlowLogs[].FlowLogId"),
+    "AWS::EC2::Instance": Listing(
         "ec2", "describe_instances", "Reservations[].Instances[?State.Name!='terminated'][].InstanceId"
     ),
-    "AWS::EC2::InternetGateway": _listing("ec2", "describe_internet_gateways", "InternetGateways[].InternetGatewayId"),
-    "AWS::EC2::LaunchTemplate": _listing("ec2", "describe_launch_templates", "LaunchTemplates[].LaunchTemplateName"),
-    "AWS::EC2::NatGateway": _listing("ec2", "describe_nat_gateways", "NatGateways[?State!='deleted'].NatGatewayId"),
-    "AWS::EC2::NetworkInterface": _listing(
+    "AWS::EC2::InternetGateway": Listing("ec2", "describe_internet_gateways", "InternetGateways[].InternetGatewayId"),
+    "AWS::EC2::LaunchTemplate": Listing("ec2", "describe_launch_templates", "LaunchTemplates[].LaunchTemplateName"),
+    "AWS::EC2::NatGateway": Listing("ec2", "describe_nat_gateways", "NatGateways[?State!='deleted'].NatGatewayId"),
+    "AWS::EC2::NetworkInterface": Listing(
         "ec2", "describe_network_interfaces", "NetworkInterfaces[].NetworkInterfaceId"
     ),
-    "AWS::EC2::PlacementGroup": _listing("ec2", "describe_placement_groups", "PlacementGroups[].GroupName"),
-    "AWS::EC2::RouteTable": _listing("ec2", "describe_route_tables", "RouteTables[].RouteTableId"),
-    "AWS::EC2::SecurityGroup": _listing("ec2", "describe_security_groups", "SecurityGroups[].GroupId"),
-    "AWS::EC2::Subnet": _listing("ec2", "describe_subnets", "Subnets[].SubnetId"),
-    "AWS::EC2::VPC": _listing("ec2", "describe_vpcs", "Vpcs[].VpcId"),
-    "AWS::EC2::VPCEndpoint": _listing("ec2", "describe_vpc_endpoints", "VpcEndpoints[?State!='deleted'].VpcEndpointId"),
-    "AWS::EC2::Volume": _listing("ec2", "describe_volumes", "Volumes[].VolumeId"),
-    "AWS::ECR::Repository": _listing("ecr", "describe_repositories", "repositories[].repositoryName"),
-    "AWS::EFS::FileSystem": _listing("efs", "describe_file_systems", "FileSystems[].FileSystemId"),
-    "AWS::ElasticLoadBalancingV2::LoadBalancer": _listing(
+    "AWS::EC2::PlacementGroup": Listing("ec2", "describe_placement_groups", "PlacementGroups[].GroupName"),
+    "AWS::EC2::RouteTable": Listing("ec2", "describe_route_tables", "RouteTables[].RouteTableId"),
+    "AWS::EC2::SecurityGroup": Listing("ec2", "describe_security_groups", "SecurityGroups[].GroupId"),
+    "AWS::EC2::Subnet": Listing("ec2", "describe_subnets", "Subnets[].SubnetId"),
+    "AWS::EC2::VPC": Listing("ec2", "describe_vpcs", "Vpcs[].VpcId"),
+    "AWS::EC2::VPCEndpoint": Listing("ec2", "describe_vpc_endpoints", "VpcEndpoints[?State!='deleted'].VpcEndpointId"),
+    "AWS::EC2::Volume": Listing("ec2", "describe_volumes", "Volumes[].VolumeId"),
+    "AWS::ECR::Repository": Listing("ecr", "describe_repositories", "repositories[].repositoryName"),
+    "AWS::EFS::FileSystem": Listing("efs", "describe_file_systems", "FileSystems[].FileSystemId"),
+    "AWS::ElasticLoadBalancingV2::LoadBalancer": Listing(
         "elbv2", "describe_load_balancers", "LoadBalancers[].LoadBalancerName"
     ),
-    "AWS::ElasticLoadBalancingV2::TargetGroup": _listing(
+    "AWS::ElasticLoadBalancingV2::TargetGroup": Listing(
         "elbv2", "describe_target_groups", "TargetGroups[].TargetGroupName"
     ),
-    "AWS::Events::Rule": _listing("events", "list_rules", "Rules[].Name"),
-    "AWS::FSx::DataRepositoryAssociation": _listing(
+    "AWS::Events::Rule": Listing("events", "list_rules", "Rules[].Name"),
+    "AWS::FSx::DataRepositoryAssociation": Listing(
         "fsx", "describe_data_repository_associations", "Associations[].AssociationId"
     ),
-    "AWS::FSx::FileSystem": _listing("fsx", "describe_file_systems", "FileSystems[].FileSystemId"),
-    "AWS::IAM::InstanceProfile": _listing("iam", "list_instance_profiles", "InstanceProfiles[].InstanceProfileName"),
-    "AWS::IAM::ManagedPolicy": _listing("iam", "list_policies", "Policies[].Arn", Scope="Local"),
-    "AWS::IAM::Role": _listing("iam", "list_roles", "Roles[].RoleName"),
-    "AWS::KMS::Alias": _listing("kms", "list_aliases", "Aliases[?!starts_with(AliasName, 'alias/aws/')].AliasName"),
-    "AWS::Lambda::Function": _listing("lambda", "list_functions", "Functions[].FunctionName"),
-    "AWS::Lambda::LayerVersion": _listing("lambda", "list_layers", "Layers[].LayerName"),
-    "AWS::Logs::LogGroup": _listing("logs", "describe_log_groups", "logGroups[].logGroupName"),
-    "AWS::Route53::HostedZone": _listing("route53", "list_hosted_zones", "HostedZones[].Name"),
-    "AWS::S3::Bucket": _listing("s3", "list_buckets", "Buckets[].Name"),
-    "AWS::SNS::Topic": _listing("sns", "list_topics", "Topics[].TopicArn"),
-    "AWS::SSM::Parameter": _listing("ssm", "describe_parameters", "Parameters[].Name"),
+    "AWS::FSx::FileSystem": Listing("fsx", "describe_file_systems", "FileSystems[].FileSystemId"),
+    "AWS::IAM::InstanceProfile": Listing("iam", "list_instance_profiles", "InstanceProfiles[].InstanceProfileName"),
+    "AWS::IAM::ManagedPolicy": Listing("iam", "list_policies", "Policies[].Arn", {"Scope": "Local"}),
+    "AWS::IAM::Role": Listing("iam", "list_roles", "Roles[].RoleName"),
+    "AWS::KMS::Alias": Listing("kms", "list_aliases", "Aliases[?!starts_with(AliasName, 'alias/aws/')].AliasName"),
+    "AWS::Lambda::Function": Listing("lambda", "list_functions", "Functions[].FunctionName"),
+    "AWS::Lambda::LayerVersion": Listing("lambda", "list_layers", "Layers[].LayerName"),
+    "AWS::Logs::LogGroup": Listing("logs", "describe_log_groups", "logGroups[].logGroupName"),
+    "AWS::Route53::HostedZone": Listing("route53", "list_hosted_zones", "HostedZones[].Name"),
+    "AWS::S3::Bucket": Listing("s3", "list_buckets", "Buckets[].Name"),
+    "AWS::SNS::Topic": Listing("sns", "list_topics", "Topics[].TopicArn"),
+    "AWS::SSM::Parameter": Listing("ssm", "describe_parameters", "Parameters[].Name"),
 }
 """How each type is listed that exists by itself."""
 

@@ -11,18 +11,12 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
-import regex  # type: ignore[import-untyped]
-from jsonschema import Draft7Validator, ValidationError  # type: ignore[import-untyped]
-from jsonschema.validators import extend  # type: ignore[import-untyped]
+from jsonschema import Draft7Validator  # type: ignore[import-untyped]
 
 _REGION = "us-east-1"
 """Where every type exists, which is what questions without a region are about."""
 
 _ALSO_CREATE_ONLY: Mapping[str, frozenset[str]] = {
-    # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-budgets-budget-budgetdata.html
-    "AWS::Budgets::Budget": frozenset({"Budget/AutoAdjustData", "Budget/PlannedBudgetLimits"}),
-    # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-capacityreservation.html
-    "AWS::EC2::CapacityReservation": frozenset({"InstanceMatchCriteria", "TagSpecifications"}),
     # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-ec2-eip.html
     "AWS::EC2::EIP": frozenset({"Domain"}),
     # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-fsx-filesystem.html and
@@ -39,8 +33,6 @@ _ALSO_CREATE_ONLY: Mapping[str, frozenset[str]] = {
             "LustreConfiguration/PerUnitStorageThroughput",
         }
     ),
-    # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-s3-bucket.html
-    "AWS::S3::Bucket": frozenset({"ObjectLockEnabled"}),
 }
 """Properties with "Update requires: Replacement" in the documentation that the schema does not have as create-only."""
 
@@ -91,11 +83,11 @@ def check(resource_type: str, region: str, properties: Mapping[str, Any], logica
     """
     if _is_custom(resource_type):
         return
-    validator = _validator(resource_type, region)
-    if validator is None:
+    definition = _definition(resource_type, region)
+    if definition is None:
         raise SchemaError(f"Template format error: Unrecognized resource types: [{resource_type}]")
-    errors = list(validator.iter_errors(coerced(resource_type, properties)))
-    if errors and "handlers" not in validator.schema:
+    errors = _errors(definition.schema, coerced(resource_type, properties))
+    if errors and "handlers" not in definition.schema:
         raise SchemaError(_message_of_old_type(errors[0]))
     if errors:
         listed = ", ".join(dict.fromkeys(_message(error) for error in errors))
@@ -104,22 +96,15 @@ def check(resource_type: str, region: str, properties: Mapping[str, Any], logica
 
 def coerced(resource_type: str, properties: Mapping[str, Any]) -> dict[str, Any]:
     """Return a copy of the properties whose scalars have the schema's types, such as 16 for "16"."""
-    definition = None if _is_custom(resource_type) else _definition(resource_type, _REGION)
-    if definition is None:
-        return dict(properties)
-    copy: dict[str, Any] = _coerced(dict(properties), definition.schema, definition.schema)
+    schema = _schema(resource_type)
+    copy: dict[str, Any] = _coerced(dict(properties), schema, schema)
     return copy
 
 
 def needs_replacement(resource_type: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> set[str]:
     """Return the properties that differ and cannot be changed in an existing resource, as `Name` or `Name/Member`."""
-    definition = None if _is_custom(resource_type) else _definition(resource_type, _REGION)
-    if definition is None:
-        return set()
-    pointers = [
-        *definition.schema.get("createOnlyProperties", []),
-        *definition.schema.get("conditionalCreateOnlyProperties", []),
-    ]
+    schema = _schema(resource_type)
+    pointers = [*schema.get("createOnlyProperties", []), *schema.get("conditionalCreateOnlyProperties", [])]
     create_only = {pointer.removeprefix("/properties/") for pointer in pointers}
     create_only |= _ALSO_CREATE_ONLY.get(resource_type, frozenset())
     create_only -= _UPDATED_IN_PLACE.get(resource_type, frozenset())
@@ -131,8 +116,7 @@ def with_tags(resource_type: str, properties: Mapping[str, Any], tags: Mapping[s
 
     https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-resource-tags.html
     """
-    definition = None if _is_custom(resource_type) else _definition(resource_type, _REGION)
-    schema = definition.schema if definition else {}
+    schema = _schema(resource_type)
     tags_schema = _dereferenced(schema.get("properties", {}).get("Tags", {}), schema)
     if not tags or not tags_schema:
         return dict(properties)
@@ -164,10 +148,18 @@ def _definition(resource_type: str, region: str) -> Any:
         return None
 
 
-@cache
-def _validator(resource_type: str, region: str) -> Draft7Validator | None:
-    definition = _definition(resource_type, region)
-    return None if definition is None else _Validator(definition.schema)
+def _schema(resource_type: str) -> Mapping[str, Any]:
+    """Return the schema of a type; of a custom or an unknown one, an empty one."""
+    definition = None if _is_custom(resource_type) else _definition(resource_type, _REGION)
+    return definition.schema if definition else {}
+
+
+def _errors(schema: Mapping[str, Any], properties: Mapping[str, Any]) -> list[Any]:
+    """Return what cfn-lint finds wrong by the keywords of JSON Schema, by path; it has keywords of its own besides."""
+    from cfnlint.jsonschema import StandardValidator  # type: ignore[import-untyped] # noqa: PLC0415
+
+    errors = [each for each in StandardValidator(schema).iter_errors(properties) if each.validator in _KEYWORDS]
+    return sorted(errors, key=lambda error: [str(part) for part in error.absolute_path])
 
 
 def _coerced(value: Any, schema: Mapping[str, Any], root: Mapping[str, Any]) -> Any:
@@ -223,25 +215,36 @@ def _at(value: Any, path: str) -> Iterator[Any]:
             yield each
 
 
-def _message(error: ValidationError) -> str:
+def _message(error: Any) -> str:
     """Word an error as CloudFormation does, with a pointer to where it is."""
-    where = "/".join(["#", *(str(part) for part in error.absolute_path)])
+    where = "/".join(["#", *(str(part) for part in _path(error))])
     return f"{where}: {_problem(error)}"
 
 
-def _problem(error: ValidationError) -> str:
+def _path(error: Any) -> list[str | int]:
+    """Return where the object or the value is; cfn-lint's path of an extraneous key ends with the key."""
+    path = list(error.absolute_path)
+    return path[:-1] if error.validator == "additionalProperties" else path
+
+
+def _key(error: Any) -> str:
+    """Return the key that is extraneous or missing."""
+    return str(error.path[-1]) if error.validator == "additionalProperties" else str(error.message.split("'")[1])
+
+
+def _problem(error: Any) -> str:
     word = _PROBLEMS.get(error.validator)
     return word(error) if word else f"failed validation constraint for keyword [{error.validator}]"
 
 
-def _message_of_old_type(error: ValidationError) -> str:
+def _message_of_old_type(error: Any) -> str:
     """Word an error as CloudFormation does for types that are older than its registry, which have no handlers."""
-    path = [str(part) for part in error.absolute_path if isinstance(part, str)]
+    path = [part for part in _path(error) if isinstance(part, str)]
     match error.validator:
         case "additionalProperties":
-            return f"Encountered unsupported property {error.message}"
+            return f"Encountered unsupported property {_key(error)}"
         case "required":
-            return f"Property {error.message} cannot be empty."
+            return f"Property {_key(error)} cannot be empty."
         case "type" if path:
             return f"Value of property {path[-1]} must be of type {_old_type_name(error.validator_value)}"
     return f"Value of property {'/'.join(path)}: {_problem(error)}"
@@ -266,55 +269,11 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _check_pattern(_: Any, pattern: str, value: Any, __: Any) -> Iterator[ValidationError]:
-    if isinstance(value, str) and not regex.search(pattern, value):
-        yield ValidationError(pattern)
+_KEYWORDS = frozenset(Draft7Validator.VALIDATORS) - {"format"}
+"""Those of JSON Schema itself; formats are left to the services."""
 
-
-def _check_pattern_properties(
-    validator: Any, patterns: Mapping[str, Any], value: Any, _: Any
-) -> Iterator[ValidationError]:
-    for key, member in value.items() if isinstance(value, dict) else ():
-        for pattern, schema in patterns.items():
-            if regex.search(pattern, key):
-                yield from validator.descend(member, schema, path=key)
-
-
-def _check_additional_properties(
-    validator: Any, additional: Any, value: Any, schema: Mapping[str, Any]
-) -> Iterator[ValidationError]:
-    for key, member in value.items() if isinstance(value, dict) else ():
-        patterns = schema.get("patternProperties", {})
-        if key in schema.get("properties", {}) or any(regex.search(pattern, key) for pattern in patterns):
-            continue
-        if additional is False:
-            yield ValidationError(key)
-        else:
-            yield from validator.descend(member, additional, path=key)
-
-
-def _check_required(_: Any, required: list[str], value: Any, __: Any) -> Iterator[ValidationError]:
-    for key in required if isinstance(value, dict) else ():
-        if key not in value:
-            yield ValidationError(key)
-
-
-_Validator = extend(
-    Draft7Validator,
-    {
-        "additionalProperties": _check_additional_properties,
-        "pattern": _check_pattern,
-        "patternProperties": _check_pattern_properties,
-        "required": _check_required,
-    },
-)
-r"""The schemas' patterns have classes such as \p{L}, which Python's own regular expressions lack.
-
-The message of an error of these four keywords is the key, or the pattern, that it is about.
-"""
-
-_PROBLEMS: Mapping[str, Callable[[ValidationError], str]] = {
-    "additionalProperties": lambda error: f"extraneous key [{error.message}] is not permitted",
+_PROBLEMS: Mapping[str, Callable[[Any], str]] = {
+    "additionalProperties": lambda error: f"extraneous key [{_key(error)}] is not permitted",
     "anyOf": lambda error: f"#: no subschema matched out of the total {len(error.validator_value)} subschemas",
     "enum": lambda error: f"{_text(error.instance)} is not a valid enum value",
     "maxItems": lambda error: f"expected maximum item count: {error.validator_value}, found: {len(error.instance)}",
@@ -323,7 +282,7 @@ _PROBLEMS: Mapping[str, Callable[[ValidationError], str]] = {
     "minItems": lambda error: f"expected minimum item count: {error.validator_value}, found: {len(error.instance)}",
     "minLength": lambda error: f"expected minLength: {error.validator_value}, actual: {len(error.instance)}",
     "minimum": lambda error: f"{_text(error.instance)} is not greater or equal to {error.validator_value}",
-    "required": lambda error: f"required key [{error.message}] not found",
+    "required": lambda error: f"required key [{_key(error)}] not found",
     "type": lambda error: f"expected type: {_type_name(error.validator_value)}, found: {_type_name_of(error.instance)}",
     "uniqueItems": lambda _: "array items are not unique",
 }

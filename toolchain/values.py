@@ -1,4 +1,4 @@
-"""The values of a template: what intrinsic functions and dynamic references stand for.
+"""The values of a template: what intrinsic functions stand for.
 
 https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/intrinsic-function-reference.html
 """
@@ -6,8 +6,6 @@ https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/intrinsic
 from __future__ import annotations
 
 import base64
-import ipaddress
-import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Protocol
@@ -15,9 +13,8 @@ from typing import Any, Final, Protocol
 NO_VALUE: Final = object()
 """What `AWS::NoValue` stands for: the member that has it is left out."""
 
-_MAXIMUM_BLOCKS = 256
-_PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
 _DYNAMIC_REFERENCE = re.compile(r"\{\{resolve:([^{}]+)\}\}")
+_PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
 
 
 class UnsupportedError(LookupError):
@@ -29,7 +26,13 @@ class TemplateError(ValueError):
 
 
 class Scope(Protocol):
-    """What the values of one template may refer to. A subclass defines what it has; all else is unsupported."""
+    """What the values of one template may refer to. A subclass defines what it has; all else is unsupported.
+
+    Attributes:
+        keeps_dynamic_references: Whether `{{resolve:...}}` stays as it is; nobody here knows what it stands for.
+    """
+
+    keeps_dynamic_references: bool = False
 
     def ref(self, name: str) -> Any:
         """Return what Ref gives for a parameter, a pseudo parameter or a resource."""
@@ -46,14 +49,6 @@ class Scope(Protocol):
     def import_value(self, name: str) -> str:
         """Return the value that is exported under the name."""
         raise UnsupportedError(f"Fn::ImportValue of {name}")
-
-    def zones(self, region: str) -> list[str]:
-        """Return the names of a region's zones; an empty region is the stack's own."""
-        raise UnsupportedError(f"Fn::GetAZs of {region}")
-
-    def secret(self, reference: str) -> str:
-        """Return what a dynamic reference gives, named by what follows `resolve:`, such as `ssm:/name:3`."""
-        raise UnsupportedError(f"dynamic reference to {reference}")
 
     def condition(self, name: str) -> bool:
         """Return whether the condition with this name holds."""
@@ -72,9 +67,7 @@ class Evaluator:
         self._values: Mapping[str, Callable[[Any], Any]] = {
             "Ref": scope.ref,
             "Fn::Base64": self._base64,
-            "Fn::Cidr": self._cidr,
             "Fn::FindInMap": self._find_in_map,
-            "Fn::GetAZs": self._get_zones,
             "Fn::GetAtt": self._get_attribute,
             "Fn::GetStackOutput": self._get_stack_output,
             "Fn::If": self._if,
@@ -91,18 +84,20 @@ class Evaluator:
             "Fn::Not": lambda parts: not self.condition(parts[0]),
             "Fn::Equals": self._equals,
             "Fn::Contains": self._contains,
-            "Fn::EachMemberEquals": self._each_member_equals,
-            "Fn::EachMemberIn": self._each_member_in,
         }
 
     def evaluate(self, value: Any) -> Any:
-        """Return a value without intrinsic functions, dynamic references and members that are `AWS::NoValue`.
+        """Return a value without intrinsic functions and members that are `AWS::NoValue`.
 
         Raises:
             TemplateError: A function has arguments that it does not take.
-            UnsupportedError: A function is unknown here; the message names it.
+            UnsupportedError: A function is unknown here, or there is a dynamic reference; the message names it.
         """
-        return self._without_dynamic_references(self._evaluate(value))
+        evaluated = self._evaluate(value)
+        reference = _DYNAMIC_REFERENCE.search(str(evaluated))
+        if reference and not self._scope.keeps_dynamic_references:
+            raise UnsupportedError(f"dynamic reference to {reference[1]}")
+        return evaluated
 
     def condition(self, definition: Any) -> bool:
         """Return whether the condition of a Conditions section, or the assertion of a rule, holds.
@@ -136,40 +131,12 @@ class Evaluator:
         check_form(function, argument)
         return self._values[function](argument)
 
-    def _without_dynamic_references(self, value: Any) -> Any:
-        if isinstance(value, list):
-            return [self._without_dynamic_references(each) for each in value]
-        if isinstance(value, dict):
-            return {key: self._without_dynamic_references(each) for key, each in value.items()}
-        if isinstance(value, str):
-            return _DYNAMIC_REFERENCE.sub(lambda match: self._scope.secret(match[1]), value)
-        return value
-
     def _base64(self, argument: Any) -> str:
         return base64.b64encode(self._text(argument, _FORMS["Fn::Base64"][1]).encode()).decode()
-
-    def _cidr(self, argument: list[Any]) -> list[str]:
-        if len(argument) == 2:  # noqa: PLR2004 - what stands in for the third is not documented
-            raise UnsupportedError("Fn::Cidr without cidrBits")
-        block, count, bits = self._evaluate(argument)
-        try:
-            network = ipaddress.ip_network(block)
-            subnets = network.subnets(new_prefix=network.max_prefixlen - int(bits))
-            found = [str(subnet) for subnet in itertools.islice(subnets, int(count))]
-        except ValueError as error:
-            raise TemplateError(f"Template error: Fn::Cidr: {error}") from None
-        if not 1 <= int(count) <= _MAXIMUM_BLOCKS:
-            raise TemplateError(f"Template error: Fn::Cidr: the count is {count}, which is not from 1 to 256")
-        if len(found) < int(count):
-            raise TemplateError(f"Template error: Fn::Cidr: {block} has no {count} blocks of {bits} bits")
-        return found
 
     def _find_in_map(self, argument: list[Any]) -> Any:
         name, top_level_key, second_level_key = (self._text(each, _FORMS["Fn::FindInMap"][1]) for each in argument)
         return self._scope.mapping(name, top_level_key, second_level_key)
-
-    def _get_zones(self, argument: Any) -> list[str]:
-        return self._scope.zones(self._text(argument, _FORMS["Fn::GetAZs"][1]))
 
     def _get_attribute(self, argument: list[Any] | str) -> Any:
         logical_id, attribute = attribute_reference(argument)
@@ -233,19 +200,8 @@ class Evaluator:
         return bool(first == second)
 
     def _contains(self, argument: list[Any]) -> bool:
-        values, value = self._comparables(argument)
+        values, value = (_comparable(self._evaluate(each)) for each in argument)
         return value in values
-
-    def _each_member_equals(self, argument: list[Any]) -> bool:
-        values, value = self._comparables(argument)
-        return all(each == value for each in values)
-
-    def _each_member_in(self, argument: list[Any]) -> bool:
-        values, allowed = self._comparables(argument)
-        return all(each in allowed for each in values)
-
-    def _comparables(self, argument: list[Any]) -> list[Any]:
-        return [_comparable(self._evaluate(each)) for each in argument]
 
 
 def intrinsic_function(value: Mapping[str, Any]) -> str | None:
@@ -399,29 +355,20 @@ def _is_stack_output(argument: Any) -> bool:
 NOT_BOOLEAN: Final = (
     "Template format error: Conditions can only be boolean operations on parameters and other conditions"
 )
+_STRING = "Template error: every {} object must have a String-typed value."
 _BOOLEANS = "Template error: every {} object requires a list of at least 2 and at most 10 boolean parameters."
 _TWO = "Template error: {} requires a list argument with two elements"
 
 _FORMS: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
     "Condition": (lambda name: isinstance(name, str), "Template error: All Conditions must be of type string"),
     "Fn::And": (_is_list_of(*range(2, 11)), _BOOLEANS.format("Fn::And")),
-    "Fn::Base64": (
-        _is_scalar_or_function,
-        "Template error: every Fn::Base64 object must have a String-typed value.",
-    ),
-    "Fn::Cidr": (_is_list_of(2, 3), "Template error: Fn::Cidr requires a list argument with two or three elements"),
+    "Fn::Base64": (_is_scalar_or_function, _STRING.format("Fn::Base64")),
     "Fn::Contains": (_is_list_of(2), _TWO.format("Fn::Contains")),
-    "Fn::EachMemberEquals": (_is_list_of(2), _TWO.format("Fn::EachMemberEquals")),
-    "Fn::EachMemberIn": (_is_list_of(2), _TWO.format("Fn::EachMemberIn")),
     "Fn::Equals": (_is_list_of(2), _TWO.format("Fn::Equals")),
     "Fn::FindInMap": (
         _is_list_of(3),
         "Template error: every Fn::FindInMap object requires three parameters, "
         "the map name, map key and the attribute for return value",
-    ),
-    "Fn::GetAZs": (
-        _is_scalar_or_function,
-        "Template error: every Fn::GetAZs object must have a String-typed value.",
     ),
     "Fn::GetAtt": (
         _is_attribute,
@@ -433,10 +380,7 @@ _FORMS: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
         "Template error: every Fn::GetStackOutput object requires StackName and OutputName, and takes Region, RoleArn",
     ),
     "Fn::If": (_is_if, "Template error: Fn::If requires a list argument with the first element being a condition"),
-    "Fn::ImportValue": (
-        _is_scalar_or_function,
-        "Template error: every Fn::ImportValue object must have a String-typed value.",
-    ),
+    "Fn::ImportValue": (_is_scalar_or_function, _STRING.format("Fn::ImportValue")),
     "Fn::Join": (
         _is_list_of(2),
         "Template error: every Fn::Join object requires two parameters, (1) a string delimiter and (2) a list of "

@@ -22,6 +22,8 @@ class StackScope(Scope):
         imports: Names of the exports that were used so far.
     """
 
+    keeps_dynamic_references = False
+
     def __init__(
         self, stack: Stack, revision: Revision, store: Store, clients: Clients, find: Callable[[str], Physical | None]
     ) -> None:

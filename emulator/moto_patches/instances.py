@@ -90,19 +90,12 @@ class Instances(EC2Response):
         name = self._get_param("GroupName")
         if name in self._placement_groups:
             raise EC2ClientError("InvalidPlacementGroup.Duplicate", f"The placement group '{name}' already exists.")
-        strategy = self._get_param("Strategy", "cluster")
-        for parameter, of_strategy in (("PartitionCount", "partition"), ("SpreadLevel", "spread")):
-            if self._get_param(parameter) and strategy != of_strategy:
-                raise EC2ClientError(
-                    "InvalidParameterCombination",
-                    f"{parameter} is only valid for placement groups with the {of_strategy} strategy.",
-                )
         group_id = f"pg-{uuid4().hex[:17]}"
         group = {
             "GroupName": name,
             "GroupId": group_id,
             "GroupArn": f"arn:{self.partition}:ec2:{self.region}:{self.current_account}:placement-group/{name}",
-            "Strategy": strategy,
+            "Strategy": self._get_param("Strategy", "cluster"),
             "State": "available",
             "Tags": listed(requested_tags(self, "placement-group")),
         }

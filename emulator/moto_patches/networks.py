@@ -3,7 +3,6 @@
 # ruff: noqa: D102 - a method is named after the API action that it serves
 from __future__ import annotations
 
-import json
 from typing import Any, cast
 
 from moto.core.responses import ActionResult
@@ -24,18 +23,6 @@ _SUBNET_PREFIXES = range(16, 29)
 
 https://docs.aws.amazon.com/vpc/latest/userguide/subnet-sizing.html
 """
-
-_ROUTE_TARGETS = (
-    "CarrierGatewayId",
-    "EgressOnlyInternetGatewayId",
-    "GatewayId",
-    "InstanceId",
-    "NatGatewayId",
-    "NetworkInterfaceId",
-    "TransitGatewayId",
-    "VpcEndpointId",
-    "VpcPeeringConnectionId",
-)
 
 
 class Networks(EC2Response):
@@ -149,7 +136,7 @@ class Networks(EC2Response):
 
     def _check_route(self) -> None:
         """Refuse a route without a target, with several, or to a gateway of another network."""
-        targets = [each for each in _ROUTE_TARGETS if self._get_param(each)]
+        targets = [each for each in ("GatewayId", "NatGatewayId") if self._get_param(each)]
         if len(targets) != 1:
             raise EC2ClientError(
                 "InvalidParameterCombination" if targets else "MissingParameter",
@@ -340,12 +327,6 @@ class Networks(EC2Response):
     def modify_vpc_endpoint(self) -> ActionResult:
         ec2 = self.ec2_backend
         endpoint = ec2.describe_vpc_endpoints(vpc_end_point_ids=[self._get_param("VpcEndpointId")])[0]
-        if self._get_param("PrivateDnsEnabled") is not None:
-            endpoint.private_dns_enabled = self._get_bool_param("PrivateDnsEnabled")
-            if endpoint.private_dns_enabled:
-                self._check_private_dns(endpoint.vpc_id)
-        if self._get_bool_param("ResetPolicy"):
-            endpoint.policy_document = json.dumps(VPCEndPoint.DEFAULT_POLICY)
         answer = super().modify_vpc_endpoint()
         for table_id in self._get_param("RemoveRouteTableIds", []):
             ec2.delete_route(table_id, endpoint.destination_prefix_list_id)

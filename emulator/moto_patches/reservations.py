@@ -111,10 +111,6 @@ class Reservations(EC2Response):
         found = [self._described(each) for key, each in self._reservations.items() if not wanted or key in wanted]
         return ActionResult({"CapacityReservations": found})
 
-    def cancel_capacity_reservation(self) -> ActionResult:
-        self._reservation(self._get_param("CapacityReservationId"))["State"] = "cancelled"
-        return ActionResult({"Return": True})
-
     # Helpers
 
     def _reserved(self, target: dict[str, str], instance_type: str, count: int) -> str | None:

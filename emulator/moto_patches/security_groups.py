@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from moto.core.responses import ActionResult, EmptyResult
+from moto.core.responses import ActionResult
 from moto.ec2.exceptions import DependencyViolationError, EC2ClientError
 from moto.ec2.models.security_groups import SecurityGroupRule
 from moto.ec2.responses import EC2Response
@@ -20,18 +20,9 @@ class Rule(SecurityGroupRule):
     def __hash__(self) -> int:
         return hash(_identity(self))
 
-    @property
-    def description(self) -> str | None:
-        """Return the description, of a rule between groups too."""
-        return (self.ip_range or self.source_group).get("Description")
-
-    @description.setter
-    def description(self, text: str) -> None:
-        (self.ip_range or self.source_group)["Description"] = text
-
 
 class SecurityGroups(EC2Response):
-    """EC2 that deletes no security group in use, adds no rule without a peer, and describes rules by their ids."""
+    """EC2 that deletes no security group in use, and adds no rule without a peer."""
 
     def authorize_security_group_ingress(self) -> ActionResult:
         self._check_rules()
@@ -56,16 +47,6 @@ class SecurityGroups(EC2Response):
                 raise DependencyViolationError(f"resource {group_id} has a dependent object")
         return super().delete_security_group()
 
-    def update_security_group_rule_descriptions_ingress(self) -> ActionResult:
-        if not self._describe_rules("ingress_rules"):
-            return super().update_security_group_rule_descriptions_ingress()
-        return EmptyResult()
-
-    def update_security_group_rule_descriptions_egress(self) -> ActionResult:
-        if not self._describe_rules("egress_rules"):
-            return super().update_security_group_rule_descriptions_egress()
-        return EmptyResult()
-
     def _check_rules(self) -> None:
         """Refuse rules without a peer: https://github.com/awsdocs/aws-cloudformation-user-guide/pull/217."""
         for rule in self._get_param("IpPermissions", []):
@@ -74,15 +55,6 @@ class SecurityGroups(EC2Response):
                     "MissingParameter",
                     "The request must contain exactly one of: cidrIp, cidrIpv6, prefixListId, or referencedGroupId",
                 )
-
-    def _describe_rules(self, kind: str) -> bool:
-        """Serve the parameter SecurityGroupRuleDescriptions, if the request has it."""
-        descriptions = self._get_param("SecurityGroupRuleDescriptions", [])
-        for each in descriptions:
-            group = self.ec2_backend.get_security_group_from_id(self._get_param("GroupId"))
-            rules = {rule.id: rule for rule in getattr(group, kind)}
-            rules[each["SecurityGroupRuleId"]].description = each["Description"]
-        return bool(descriptions)
 
 
 def _identity(rule: SecurityGroupRule) -> tuple[Any, ...]:

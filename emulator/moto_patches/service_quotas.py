@@ -70,9 +70,6 @@ class ServiceQuotas(ServiceQuotasResponse):
     def get_aws_default_service_quota(self) -> str:
         return json.dumps({"Quota": self._default()})
 
-    def list_aws_default_service_quotas(self) -> str:
-        return json.dumps({"Quotas": self._defaults()})
-
     def request_service_quota_increase(self) -> str:
         """Raise a quota at once, which takes AWS up to some days.
 

@@ -1,5 +1,6 @@
 """What the CDK adds to templates. Its functions are for Node, which does not run here: models do what they do."""
 
+# ruff: noqa: D102 - a method does what Model says
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -21,13 +22,11 @@ class AutoDeleteObjects(Model):
     properties = ("BucketName", "ServiceToken")
 
     def create(self, context: Context, properties: Properties) -> Physical:
-        """Do nothing but look for the function and the bucket."""
         context.client("lambda").get_function(FunctionName=service_token(context, properties))
         context.client("s3").head_bucket(Bucket=properties["BucketName"])
         return Physical(properties["BucketName"])
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Delete every version of every object."""
         s3 = context.client("s3")
         with unless_gone("NoSuchBucket", "NoSuchTagSet"):
             if _AUTO_DELETE_TAG not in s3.get_bucket_tagging(Bucket=physical.ref)["TagSet"]:
@@ -52,19 +51,16 @@ class RestrictedDefaultGroup(Model):
     mutable = None
 
     def create(self, context: Context, properties: Properties) -> Physical:
-        """Remove the rules."""
         context.client("lambda").get_function(FunctionName=service_token(context, properties))
         self._restrict(context, properties)
         return Physical(context.name)
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        """Restore the rules of the group until now and remove those of another."""
         self.delete(context, physical, dict(context.previous))
         self._restrict(context, properties)
         return physical
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Restore the rules."""
         for direction, rule in self._rules(properties):
             direction.authorize(context.client("ec2"), properties["DefaultSecurityGroupId"], rule)
 

@@ -1,5 +1,6 @@
 """What the models of several services need."""
 
+# ruff: noqa: D102 - a method does what Model says
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -162,17 +163,14 @@ class Ec2Model(Model):
     mutable: Collection[str] | None = ("Tags",)
 
     def create(self, context: Context, properties: Properties) -> Physical:
-        """Make the resource."""
         return Physical(self._make(context, properties)[self._id])
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        """Change the tags."""
         if "Tags" in changed:
             retag_ec2(context, physical.ref, properties)
         return physical
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Delete the resource."""
         getattr(context.client("ec2"), f"delete_{self.noun}")(**{self._id: physical.ref})
 
     def _make(self, context: Context, properties: Properties) -> Properties:

@@ -1,5 +1,6 @@
 """What Amazon EC2 launches, and where: instances, launch templates, interfaces and placement groups."""
 
+# ruff: noqa: D102 - a method does what Model says
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -17,7 +18,6 @@ class Instance(Ec2Model):
     properties = ("LaunchTemplate", "PropagateTagsToVolumeOnCreation", "Tags")
 
     def create(self, context: Context, properties: Properties) -> Physical:
-        """Launch the instance."""
         request = tag_specifications(properties, "instance")
         if request and properties.get("PropagateTagsToVolumeOnCreation"):
             request["TagSpecifications"].append({"ResourceType": "volume", "Tags": properties["Tags"]})
@@ -28,7 +28,6 @@ class Instance(Ec2Model):
         return Physical(launched["InstanceId"], attributes)
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Terminate the instance."""
         context.client("ec2").terminate_instances(InstanceIds=[physical.ref])
 
 
@@ -40,7 +39,6 @@ class LaunchTemplate(Ec2Model):
     mutable = ("LaunchTemplateData",)
 
     def create(self, context: Context, properties: Properties) -> Physical:
-        """Make the template and its first version."""
         request = {
             "LaunchTemplateName": short_name(context, _TEMPLATE_NAME_LENGTH),
             **properties,
@@ -49,7 +47,6 @@ class LaunchTemplate(Ec2Model):
         return Physical(self._make(context, request)["LaunchTemplateId"], {"LatestVersionNumber": "1"})
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        """Make another version."""
         made = context.client("ec2").create_launch_template_version(
             LaunchTemplateId=physical.ref, LaunchTemplateData=_template_data(properties["LaunchTemplateData"])
         )["LaunchTemplateVersion"]
@@ -63,7 +60,6 @@ class NetworkInterface(Ec2Model):
     properties = ("Description", "GroupSet", "SourceDestCheck", "SubnetId", "Tags")
 
     def create(self, context: Context, properties: Properties) -> Physical:
-        """Make the interface."""
         request = without(properties, "GroupSet", "SourceDestCheck")
         made = self._make(context, {**request, "Groups": properties["GroupSet"]})
         interface_id = made["NetworkInterfaceId"]
@@ -80,13 +76,11 @@ class PlacementGroup(Ec2Model):
     mutable = ()
 
     def create(self, context: Context, properties: Properties) -> Physical:
-        """Make the group under a name of CloudFormation's."""
         tags = tag_specifications(properties, "placement-group")
         context.client("ec2").create_placement_group(GroupName=context.name, **taken(properties, ("Strategy",)), **tags)
         return Physical(context.name, {"GroupName": context.name})
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Delete the group."""
         context.client("ec2").delete_placement_group(GroupName=physical.ref)
 
 

@@ -3,6 +3,7 @@
 The protocol: https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref.html
 """
 
+# ruff: noqa: D102 - a method does what Model says
 from __future__ import annotations
 
 import json
@@ -63,7 +64,6 @@ class CustomResource(Model):
         return self._request(context, request, properties)
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Send a Delete request."""
         request = {
             "RequestType": "Delete",
             "PhysicalResourceId": physical.ref,

@@ -1,5 +1,6 @@
 """Amazon FSx and Amazon EFS."""
 
+# ruff: noqa: D102 - a method does what Model says
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -26,7 +27,6 @@ class LustreFileSystem(Model):
         return Physical(made["FileSystemId"], attributes)
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        """Change what UpdateFileSystem can change, and the tags."""
         retag(context, "fsx", physical.attributes["ResourceARN"], properties, changed)
         request = taken(properties, changed.intersection(self._UPDATABLE))
         if "LustreConfiguration" in request:
@@ -38,7 +38,6 @@ class LustreFileSystem(Model):
         return physical
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Delete the file system without a final backup."""
         context.client("fsx").delete_file_system(FileSystemId=physical.ref)
 
 
@@ -62,7 +61,6 @@ class DataRepositoryAssociation(Model):
         return physical
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        """Change the import and export policies, and the tags."""
         retag(context, "fsx", physical.attributes["ResourceARN"], properties, changed)
         if "S3" in changed:
             request = taken(properties, ("S3",))
@@ -99,11 +97,9 @@ class MountTarget(Model):
     properties = ("FileSystemId", "SecurityGroups", "SubnetId")
 
     def create(self, context: Context, properties: Properties) -> Physical:
-        """Make the mount target."""
         return Physical(context.client("efs").create_mount_target(**properties)["MountTargetId"])
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Delete the mount target with its interface."""
         context.client("efs").delete_mount_target(MountTargetId=physical.ref)
 
 

@@ -1,5 +1,6 @@
 """AWS Identity and Access Management: roles, policies and instance profiles."""
 
+# ruff: noqa: D102 - a method does what Model says
 from __future__ import annotations
 
 import json
@@ -20,7 +21,6 @@ class Role(Model):
     properties = ("Path", "PermissionsBoundary", "RoleName", *mutable)
 
     def create(self, context: Context, properties: Properties) -> Physical:
-        """Make the role with its policies."""
         iam = context.client("iam")
         role = iam.create_role(
             RoleName=properties.get("RoleName", short_name(context, _ROLE_NAME_LENGTH)),
@@ -33,7 +33,6 @@ class Role(Model):
         return physical
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        """Change the policies and the tags."""
         iam, name = context.client("iam"), physical.ref
         document = json.dumps(properties["AssumeRolePolicyDocument"])
         iam.update_assume_role_policy(RoleName=name, PolicyDocument=document)
@@ -74,7 +73,6 @@ class Policy(Model):
     properties = mutable = ("PolicyDocument", "PolicyName", "Roles")
 
     def create(self, context: Context, properties: Properties) -> Physical:
-        """Write the policy to everybody whom it is for."""
         physical = Physical(context.name)
         with undone_on_failure(lambda: self.delete(context, physical, properties)):
             self._put(context, properties)
@@ -90,7 +88,6 @@ class Policy(Model):
         return physical
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Take the policy from everybody."""
         for role in properties["Roles"]:
             with unless_gone("NoSuchEntity"):
                 context.client("iam").delete_role_policy(RoleName=role, PolicyName=properties["PolicyName"])
@@ -110,7 +107,6 @@ class ManagedPolicy(Model):
     mutable = ("PolicyDocument",)
 
     def create(self, context: Context, properties: Properties) -> Physical:
-        """Make the policy."""
         made = context.client("iam").create_policy(
             PolicyName=properties.get("ManagedPolicyName", short_name(context, _POLICY_NAME_LENGTH)),
             PolicyDocument=json.dumps(properties["PolicyDocument"]),
@@ -119,7 +115,6 @@ class ManagedPolicy(Model):
         return Physical(made["Policy"]["Arn"])
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        """Change the document, as a new default version."""
         iam = context.client("iam")
         document = json.dumps(properties["PolicyDocument"])
         old = iam.get_policy(PolicyArn=physical.ref)["Policy"]["DefaultVersionId"]
@@ -138,7 +133,6 @@ class InstanceProfile(Model):
     properties = ("Path", "Roles")
 
     def create(self, context: Context, properties: Properties) -> Physical:
-        """Make the profile with its role."""
         iam = context.client("iam")
         name = short_name(context, _POLICY_NAME_LENGTH)
         iam.create_instance_profile(InstanceProfileName=name, **taken(properties, ("Path",)))

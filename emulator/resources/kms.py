@@ -1,5 +1,6 @@
 """AWS Key Management Service: keys and aliases."""
 
+# ruff: noqa: D102 - a method does what Model says
 from __future__ import annotations
 
 import json
@@ -20,7 +21,6 @@ class Key(Model):
     properties = mutable
 
     def create(self, context: Context, properties: Properties) -> Physical:
-        """Make the key."""
         kms = context.client("kms")
         request = taken(properties, ("Description",))
         if "KeyPolicy" in properties:
@@ -30,7 +30,6 @@ class Key(Model):
         return Physical(key["KeyId"], {"Arn": key["Arn"]})
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        """Change description, policy, rotation and tags."""
         kms = context.client("kms")
         kms.update_key_description(KeyId=physical.ref, Description=properties.get("Description", ""))
         if "KeyPolicy" in changed:
@@ -58,12 +57,10 @@ class Alias(Model):
     properties = ("AliasName", "TargetKeyId")
 
     def create(self, context: Context, properties: Properties) -> Physical:
-        """Make the alias."""
         context.client("kms").create_alias(**properties)
         return Physical(properties["AliasName"])
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Delete the alias."""
         context.client("kms").delete_alias(AliasName=physical.ref)
 
 

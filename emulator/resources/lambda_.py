@@ -1,5 +1,6 @@
 """AWS Lambda: functions and layers. `emulator.functions` runs what these make."""
 
+# ruff: noqa: D102 - a method does what Model says
 from __future__ import annotations
 
 import io
@@ -36,7 +37,6 @@ class Function(Model):
     properties = ("FunctionName", *mutable)
 
     def create(self, context: Context, properties: Properties) -> Physical:
-        """Make the function."""
         name = properties.get("FunctionName", short_name(context, _FUNCTION_NAME_LENGTH))
         made = context.client("lambda").create_function(
             FunctionName=name,
@@ -47,7 +47,6 @@ class Function(Model):
         return Physical(name, {"Arn": made["FunctionArn"]})
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        """Change configuration, code and tags."""
         client = context.client("lambda")
         configuration = {key: properties.get(key, _CONFIGURATION[key]) for key in changed.intersection(_CONFIGURATION)}
         if configuration:
@@ -58,7 +57,6 @@ class Function(Model):
         return physical
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Delete the function."""
         context.client("lambda").delete_function(FunctionName=physical.ref)
 
 
@@ -68,12 +66,10 @@ class LayerVersion(Model):
     properties = ("CompatibleRuntimes", "Content", "Description", "LayerName")
 
     def create(self, context: Context, properties: Properties) -> Physical:
-        """Publish the layer."""
         request = {"LayerName": short_name(context, _LAYER_NAME_LENGTH), **properties}
         return Physical(context.client("lambda").publish_layer_version(**request)["LayerVersionArn"])
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Delete the version."""
         layer, _, version = physical.ref.rpartition(":")
         context.client("lambda").delete_layer_version(LayerName=layer, VersionNumber=int(version))
 

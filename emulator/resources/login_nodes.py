@@ -1,5 +1,6 @@
 """What ParallelCluster's login nodes stand behind: Auto Scaling groups and network load balancers."""
 
+# ruff: noqa: D102 - a method does what Model says
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -46,7 +47,6 @@ class AutoScalingGroup(Model):
         return physical
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Delete the group with its instances."""
         with unless_gone("ValidationError"):
             context.client("autoscaling").delete_auto_scaling_group(AutoScalingGroupName=physical.ref, ForceDelete=True)
 
@@ -57,7 +57,6 @@ class LoadBalancer(Model):
     properties = ("LoadBalancerAttributes", "Scheme", "SecurityGroups", "Subnets", "Tags", "Type")
 
     def create(self, context: Context, properties: Properties) -> Physical:
-        """Make the load balancer."""
         elbv2 = context.client("elbv2")
         request = {"Name": short_name(context, _BALANCER_NAME_LENGTH), **without(properties, "LoadBalancerAttributes")}
         arn = elbv2.create_load_balancer(**request)["LoadBalancers"][0]["LoadBalancerArn"]
@@ -66,7 +65,6 @@ class LoadBalancer(Model):
         return Physical(arn)
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Delete the load balancer."""
         context.client("elbv2").delete_load_balancer(LoadBalancerArn=physical.ref)
 
 
@@ -85,12 +83,10 @@ class TargetGroup(Model):
     )
 
     def create(self, context: Context, properties: Properties) -> Physical:
-        """Make the target group."""
         request = {"Name": short_name(context, _BALANCER_NAME_LENGTH), **properties}
         return Physical(context.client("elbv2").create_target_group(**request)["TargetGroups"][0]["TargetGroupArn"])
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Delete the target group."""
         context.client("elbv2").delete_target_group(TargetGroupArn=physical.ref)
 
 
@@ -100,11 +96,9 @@ class Listener(Model):
     properties = ("DefaultActions", "LoadBalancerArn", "Port", "Protocol", "Tags")
 
     def create(self, context: Context, properties: Properties) -> Physical:
-        """Make the listener."""
         return Physical(context.client("elbv2").create_listener(**properties)["Listeners"][0]["ListenerArn"])
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Delete the listener."""
         context.client("elbv2").delete_listener(ListenerArn=physical.ref)
 
 

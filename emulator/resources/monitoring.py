@@ -1,5 +1,6 @@
 """Amazon CloudWatch, its Logs, and Amazon SNS."""
 
+# ruff: noqa: D102 - a method does what Model says
 from __future__ import annotations
 
 import json
@@ -20,19 +21,16 @@ class Alarm(Model):
         self.properties = ("AlarmName", *_ACTIONS, *settings)
 
     def create(self, context: Context, properties: Properties) -> Physical:
-        """Make the alarm."""
         name = properties.get("AlarmName", context.name)
         self._put(context, name, properties)
         return Physical(name, {"Arn": context.arn("cloudwatch", f"alarm:{name}")})
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        """Change the alarm, and its tags."""
         retag(context, "cloudwatch", physical.attributes["Arn"], properties, changed)
         self._put(context, physical.ref, without(properties, "Tags"))
         return physical
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Delete the alarm."""
         context.client("cloudwatch").delete_alarms(AlarmNames=[physical.ref])
 
     def _put(self, context: Context, name: str, properties: Properties) -> None:
@@ -46,20 +44,17 @@ class Dashboard(Model):
     properties = ("DashboardName", *mutable)
 
     def create(self, context: Context, properties: Properties) -> Physical:
-        """Make the dashboard."""
         name = properties.get("DashboardName", context.name)
         self._put(context, name, properties)
         return Physical(name)
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        """Change the dashboard, and its tags."""
         arn = f"arn:{context.partition}:cloudwatch::{context.account}:dashboard/{physical.ref}"
         retag(context, "cloudwatch", arn, properties, changed)
         self._put(context, physical.ref, without(properties, "Tags"))
         return physical
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Delete the dashboard."""
         context.client("cloudwatch").delete_dashboards(DashboardNames=[physical.ref])
 
     def _put(self, context: Context, name: str, properties: Properties) -> None:
@@ -75,7 +70,6 @@ class LogGroup(Model):
     properties = ("LogGroupName", *mutable)
 
     def create(self, context: Context, properties: Properties) -> Physical:
-        """Make the log group."""
         name = properties.get("LogGroupName", context.name)
         tags = as_dictionary(properties.get("Tags", []))
         context.client("logs").create_log_group(logGroupName=name, tags=tags)
@@ -83,13 +77,11 @@ class LogGroup(Model):
         return Physical(name, {"Arn": context.arn("logs", f"log-group:{name}:*")})
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        """Change retention and tags."""
         self._retain(context, physical.ref, properties)
         retag(context, "logs", context.arn("logs", f"log-group:{physical.ref}"), properties, changed)
         return physical
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Delete the log group."""
         context.client("logs").delete_log_group(logGroupName=physical.ref)
 
     def _retain(self, context: Context, name: str, properties: Properties) -> None:
@@ -106,14 +98,12 @@ class MetricFilter(Model):
     properties = ("FilterPattern", "LogGroupName", "MetricTransformations")
 
     def create(self, context: Context, properties: Properties) -> Physical:
-        """Make the filter."""
         request = lowered(properties)
         request["metricTransformations"] = [_transformation(each) for each in properties["MetricTransformations"]]
         context.client("logs").put_metric_filter(filterName=context.name, **request)
         return Physical(context.name)
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Delete the filter."""
         context.client("logs").delete_metric_filter(logGroupName=properties["LogGroupName"], filterName=physical.ref)
 
 
@@ -131,7 +121,6 @@ class Topic(Model):
     properties = ("TopicName", *mutable)
 
     def create(self, context: Context, properties: Properties) -> Physical:
-        """Make the topic."""
         sns, name = context.client("sns"), properties.get("TopicName", context.name)
         with unless_gone("NotFound"):
             sns.get_topic_attributes(TopicArn=context.arn("sns", name))
@@ -141,7 +130,6 @@ class Topic(Model):
         return Physical(made["TopicArn"], {"TopicName": name})
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        """Change display name, key and tags."""
         for name in changed - {"Tags"}:
             context.client("sns").set_topic_attributes(
                 TopicArn=physical.ref, AttributeName=name, AttributeValue=properties.get(name, "")
@@ -150,7 +138,6 @@ class Topic(Model):
         return physical
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Delete the topic."""
         context.client("sns").delete_topic(TopicArn=physical.ref)
 
 
@@ -160,7 +147,6 @@ class TopicPolicy(Model):
     properties = mutable = ("PolicyDocument", "Topics")
 
     def create(self, context: Context, properties: Properties) -> Physical:
-        """Give the policy to the topics."""
         for topic in properties["Topics"]:
             context.client("sns").set_topic_attributes(
                 TopicArn=topic, AttributeName="Policy", AttributeValue=json.dumps(properties["PolicyDocument"])
@@ -168,7 +154,6 @@ class TopicPolicy(Model):
         return Physical(context.name)
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        """Give the policy to the topics."""
         self.create(context, properties)
         return physical
 
@@ -182,11 +167,9 @@ class Subscription(Model):
     properties = ("Endpoint", "Protocol", "TopicArn")
 
     def create(self, context: Context, properties: Properties) -> Physical:
-        """Subscribe an endpoint to a topic."""
         return Physical(context.client("sns").subscribe(**properties, ReturnSubscriptionArn=True)["SubscriptionArn"])
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Cancel the subscription."""
         context.client("sns").unsubscribe(SubscriptionArn=physical.ref)
 
 

@@ -1,5 +1,6 @@
 """Amazon S3: buckets and their policies."""
 
+# ruff: noqa: D102 - a method does what Model says
 from __future__ import annotations
 
 import json
@@ -52,7 +53,6 @@ class Bucket(Model):
         return Physical(name, {"Arn": f"arn:{context.partition}:s3:::{name}", "RegionalDomainName": domain})
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        """Change what is configured."""
         for key in changed:
             _configure(context.client("s3"), physical.ref, key, properties.get(key))
         return physical
@@ -69,7 +69,6 @@ class BucketPolicy(Model):
     mutable = ("PolicyDocument",)
 
     def create(self, context: Context, properties: Properties) -> Physical:
-        """Put the policy."""
         bucket = properties["Bucket"]
         with unless_gone("NoSuchBucketPolicy"):
             context.client("s3").get_bucket_policy(Bucket=bucket)
@@ -78,12 +77,10 @@ class BucketPolicy(Model):
         return Physical(bucket)
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        """Put another policy in its place."""
         self._put(context, physical.ref, properties["PolicyDocument"])
         return physical
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Delete the policy."""
         context.client("s3").delete_bucket_policy(Bucket=physical.ref)
 
     def _put(self, context: Context, bucket: str, document: Mapping[str, Any]) -> None:

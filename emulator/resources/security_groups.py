@@ -1,5 +1,6 @@
 """Security groups and their rules."""
 
+# ruff: noqa: D102 - a method does what Model says
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -29,7 +30,6 @@ class SecurityGroup(Ec2Model):
     properties = ("GroupDescription", "VpcId", *mutable)
 
     def create(self, context: Context, properties: Properties) -> Physical:
-        """Make the group and its rules."""
         ec2 = context.client("ec2")
         group_id = ec2.create_security_group(
             GroupName=context.name,
@@ -43,13 +43,11 @@ class SecurityGroup(Ec2Model):
         return Physical(group_id, {"GroupId": group_id})
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        """Change the rules that the group itself declares, and its tags."""
         for direction in DIRECTIONS:
             direction.change(context.client("ec2"), physical.ref, context.previous, properties)
         return super().update(context, physical, properties, changed)
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Delete the group."""
         context.client("ec2").delete_security_group(GroupId=physical.ref)
 
 
@@ -108,12 +106,10 @@ class SecurityGroupRule(Model):
         self._direction = direction
 
     def create(self, context: Context, properties: Properties) -> Physical:
-        """Add the rule to the group."""
         ec2, group_id, rule = context.client("ec2"), properties["GroupId"], without(properties, "GroupId")
         return Physical(self._direction.adopt(ec2, group_id, rule) or self._direction.authorize(ec2, group_id, rule))
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Remove the rule."""
         self._direction.revoke(context.client("ec2"), properties["GroupId"], SecurityGroupRuleIds=[physical.ref])
 
 

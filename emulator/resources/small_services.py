@@ -1,5 +1,6 @@
 """Services of which templates have one type: Data Lifecycle Manager, DynamoDB, ECR, Route 53, Systems Manager."""
 
+# ruff: noqa: D102 - a method does what Model says
 from __future__ import annotations
 
 import json
@@ -17,19 +18,16 @@ class LifecyclePolicy(Model):
     properties = mutable = ("Tags", *_UPDATABLE)
 
     def create(self, context: Context, properties: Properties) -> Physical:
-        """Make the policy."""
         tags = as_dictionary(properties.get("Tags", []))
         return Physical(context.client("dlm").create_lifecycle_policy(**{**properties, "Tags": tags})["PolicyId"])
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        """Change the policy and its tags."""
         retag(context, "dlm", context.arn("dlm", f"policy/{physical.ref}"), properties, changed)
         request = taken(properties, changed.intersection(self._UPDATABLE))
         context.client("dlm").update_lifecycle_policy(PolicyId=physical.ref, **request)
         return physical
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Delete the policy."""
         context.client("dlm").delete_lifecycle_policy(PolicyId=physical.ref)
 
 
@@ -40,17 +38,14 @@ class Table(Model):
     mutable = ("Tags",)
 
     def create(self, context: Context, properties: Properties) -> Physical:
-        """Make the table."""
         made = context.client("dynamodb").create_table(**{"TableName": context.name, **properties})
         return Physical(made["TableDescription"]["TableName"])
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        """Change the tags."""
         retag(context, "dynamodb", context.arn("dynamodb", f"table/{physical.ref}"), properties, changed)
         return physical
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Delete the table with what is in it."""
         context.client("dynamodb").delete_table(TableName=physical.ref)
 
 
@@ -60,7 +55,6 @@ class Repository(Model):
     properties = ("ImageTagMutability", "LifecyclePolicy", "RepositoryName", "RepositoryPolicyText", "Tags")
 
     def create(self, context: Context, properties: Properties) -> Physical:
-        """Make the repository with its policies."""
         ecr = context.client("ecr")
         name = properties.get("RepositoryName", context.name.lower())
         repository = ecr.create_repository(
@@ -88,7 +82,6 @@ class HostedZone(Model):
     properties = ("HostedZoneTags", "Name", "VPCs")
 
     def create(self, context: Context, properties: Properties) -> Physical:
-        """Make the zone."""
         route53 = context.client("route53")
         [vpc] = properties["VPCs"]
         made = route53.create_hosted_zone(
@@ -112,13 +105,11 @@ class Parameter(Model):
     properties = ("Name", *mutable)
 
     def create(self, context: Context, properties: Properties) -> Physical:
-        """Make the parameter."""
         request = {"Name": context.name, **properties, "Tags": as_list(properties.get("Tags", {}))}
         context.client("ssm").put_parameter(**request)
         return _parameter(request["Name"], properties)
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        """Overwrite the parameter and change its tags."""
         ssm = context.client("ssm")
         if changed.intersection(self._UPDATABLE):
             ssm.put_parameter(Name=physical.ref, Overwrite=True, **taken(properties, self._UPDATABLE))
@@ -131,7 +122,6 @@ class Parameter(Model):
         return _parameter(physical.ref, properties)
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Delete the parameter."""
         context.client("ssm").delete_parameter(Name=physical.ref)
 
 

@@ -1,5 +1,6 @@
 """Amazon VPC: networks, subnets, gateways, routes, endpoints and flow logs."""
 
+# ruff: noqa: D102 - a method does what Model says
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -17,7 +18,6 @@ class Vpc(Ec2Model):
     properties = ("CidrBlock", "InstanceTenancy", "Tags", *_DNS_ATTRIBUTES)
 
     def create(self, context: Context, properties: Properties) -> Physical:
-        """Make the VPC and set its attributes."""
         ec2 = context.client("ec2")
         vpc_id = self._make(context, without(properties, *_DNS_ATTRIBUTES))["VpcId"]
         for attribute, value in taken(properties, _DNS_ATTRIBUTES).items():
@@ -55,12 +55,10 @@ class VpcGatewayAttachment(Model):
     properties = ("InternetGatewayId", "VpcId")
 
     def create(self, context: Context, properties: Properties) -> Physical:
-        """Attach the gateway."""
         context.client("ec2").attach_internet_gateway(**properties)
         return Physical(f"IGW|{properties['VpcId']}")
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Detach the gateway."""
         context.client("ec2").detach_internet_gateway(**properties)
 
 
@@ -78,17 +76,14 @@ class Route(Model):
     properties = ("DestinationCidrBlock", "RouteTableId", *mutable)
 
     def create(self, context: Context, properties: Properties) -> Physical:
-        """Add the route."""
         context.client("ec2").create_route(**properties)
         return Physical(f"{properties['RouteTableId']}|{properties['DestinationCidrBlock']}")
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        """Lead the route elsewhere."""
         context.client("ec2").replace_route(**properties)
         return physical
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Delete the route."""
         context.client("ec2").delete_route(**without(properties, *self.mutable))
 
 
@@ -117,7 +112,6 @@ class SubnetRouteTableAssociation(Model):
         return Physical(ec2.associate_route_table(SubnetId=subnet_id, RouteTableId=table_id)["AssociationId"])
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Leave the subnet to the VPC's main route table."""
         context.client("ec2").disassociate_route_table(AssociationId=physical.ref)
 
 
@@ -128,18 +122,15 @@ class ElasticIp(Model):
     mutable = ("Tags",)
 
     def create(self, context: Context, properties: Properties) -> Physical:
-        """Allocate an address."""
         tags = tag_specifications(properties, "elastic-ip")
         address = context.client("ec2").allocate_address(**without(properties, "Tags"), **tags)
         return Physical(address["PublicIp"], taken(address, ("AllocationId", "PublicIp")))
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        """Change the tags."""
         retag_ec2(context, physical.attributes["AllocationId"], properties)
         return physical
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Release the address."""
         context.client("ec2").release_address(AllocationId=physical.attributes["AllocationId"])
 
 
@@ -164,7 +155,6 @@ class NatGateway(Ec2Model):
         return physical
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        """Change the secondary addresses and the tags."""
         ec2, gateway_id = context.client("ec2"), physical.ref
         old, new = (set(each.get("SecondaryAllocationIds", [])) for each in (context.previous, properties))
         if added := sorted(new - old):
@@ -187,12 +177,10 @@ class VpcEndpoint(Ec2Model):
     mutable = ("Tags", *_LISTS)
 
     def create(self, context: Context, properties: Properties) -> Physical:
-        """Make the endpoint."""
         defaults = {"PrivateDnsEnabled": False, "VpcEndpointType": "Gateway"}
         return super().create(context, {**defaults, **properties})
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        """Change route tables, subnets, security groups and the tags."""
         request: Properties = {}
         for name in changed.intersection(self._LISTS):
             old, new = (each.get(name, []) for each in (context.previous, properties))
@@ -203,7 +191,6 @@ class VpcEndpoint(Ec2Model):
         return super().update(context, physical, properties, changed)
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Delete the endpoint."""
         answer = context.client("ec2").delete_vpc_endpoints(VpcEndpointIds=[physical.ref])
         for failure in answer["Unsuccessful"]:
             if failure["Error"]["Code"] != "InvalidVpcEndpoint.NotFound":
@@ -224,7 +211,6 @@ class FlowLog(Ec2Model):
     )
 
     def create(self, context: Context, properties: Properties) -> Physical:
-        """Make the flow log."""
         answer = context.client("ec2").create_flow_logs(
             ResourceIds=[properties["ResourceId"]],
             **without(properties, "ResourceId", "Tags"),
@@ -235,7 +221,6 @@ class FlowLog(Ec2Model):
         return Physical(answer["FlowLogIds"][0])
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        """Delete the flow log."""
         context.client("ec2").delete_flow_logs(FlowLogIds=[physical.ref])
 
 

@@ -46,6 +46,8 @@ class _StackScope(Scope):
         unsteady: Resources whose attributes may change.
     """
 
+    keeps_dynamic_references = True
+
     def __init__(
         self,
         stack: Stack,
@@ -91,9 +93,6 @@ class _StackScope(Scope):
         scope = _StackScope(producer, self._stacks, self._physical_ids, self._unknown, self._unsteady)
         value = _evaluated(scope, producer.template["Outputs"][output]["Value"])
         return NOT_YET_IN.format(producer.name) if NOT_YET in json.dumps(value) else value
-
-    def secret(self, reference: str) -> str:
-        return f"{{{{resolve:{reference}}}}}"
 
     def is_unknown(self, logical_id: str) -> bool:
         """Whether a reference to a resource has no known value."""

@@ -98,23 +98,3 @@ def test_a_node_has_an_interface_per_network_card_and_one_address(network: Netwo
     assert free - left == 1
     network.delete(instance)
     network.delete(template)
-
-
-def test_what_ec2_refuses_is_refused_of_a_real_launch_too(network: Network) -> None:
-    foreign = network.vpc("10.1.0.0/16")
-    elsewhere = network.create(
-        "AWS::EC2::Subnet", VpcId=network.vpc_.ref, CidrBlock="10.0.1.0/24", AvailabilityZoneId="usw2-az3"
-    )
-    abroad = network.subnet(foreign, "10.1.0.0/24")
-    for subnet, groups, code in (
-        (elsewhere, [network.group_.ref], "Unsupported"),  # a zone without trn1
-        (abroad, [network.group_.ref], "belong to different networks"),
-        (network.subnet_, ["sg-00000000000000000"], r"InvalidGroup\.NotFound"),
-    ):
-        interface = {"DeviceIndex": 0, "SubnetId": subnet.ref, "Groups": groups}
-        template = network.launch_template(InstanceType=TRN1, NetworkInterfaces=[interface])
-        with pytest.raises(ClientError, match=code):
-            network.instance(template)
-        network.delete(template)
-    for each in (elsewhere, abroad, foreign):
-        network.delete(each)

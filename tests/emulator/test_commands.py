@@ -114,7 +114,7 @@ def test_output_goes_to_the_log_while_the_command_runs(
     assert node.logged(command_id, "stderr") == "trouble\nfailed to run commands: exit status 4"
 
 
-def test_a_node_writes_to_the_log_by_rights_of_its_own(node: Node) -> None:
+def test_a_node_writes_to_the_log_with_its_own_permissions(node: Node) -> None:
     node.aws.set_shell("bash")
     statement = {"Effect": "Allow", "Action": "ssm:*", "Resource": "*"}
     with node.aws.restricted({"Version": "2012-10-17", "Statement": [statement]}) as user:

@@ -7,7 +7,6 @@ https://github.com/scylladb/scylla-cluster-tests/issues/6742 (placement groups),
 https://github.com/kubernetes-sigs/aws-fsx-csi-driver/issues/32 (port 988).
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import boto3
@@ -16,48 +15,28 @@ from botocore import UNSIGNED
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from tests.emulator.account import REGION, Account, refused, statement, tags
+from tests.emulator.account import REGION, Account, refused, statement
 
 # What something else depends on is not deleted
 
 
-def _with_a_subnet(account: Account) -> str:
+def test_a_vpc_with_anything_in_it(account: Account) -> None:
     vpc = account.vpc()
-    account.subnet(vpc)
-    return vpc.ref
-
-
-def _with_a_gateway(account: Account) -> str:
-    vpc = account.vpc()
-    account.attached_gateway(vpc)
-    return vpc.ref
-
-
-def _with_a_group(account: Account) -> str:
-    vpc = account.vpc()
-    account.group(vpc)
-    return vpc.ref
-
-
-def _with_a_route_table(account: Account) -> str:
-    vpc = account.vpc()
-    account.create("AWS::EC2::RouteTable", VpcId=vpc.ref)
-    return vpc.ref
-
-
-def _with_an_endpoint(account: Account) -> str:
-    vpc = account.vpc()
-    account.create("AWS::EC2::VPCEndpoint", VpcId=vpc.ref, ServiceName=f"com.amazonaws.{REGION}.s3")
-    return vpc.ref
-
-
-@pytest.mark.parametrize(
-    "build", [_with_a_subnet, _with_a_gateway, _with_a_group, _with_a_route_table, _with_an_endpoint]
-)
-def test_a_vpc_with_anything_in_it(account: Account, build: Callable[[Account], str]) -> None:
-    vpc_id = build(account)
-    with refused("DependencyViolation", f"The vpc '{vpc_id}' has dependencies and cannot be deleted."):
-        account.client("ec2").delete_vpc(VpcId=vpc_id)
+    gateway, attachment = account.attached_gateway(vpc)
+    with refused("DependencyViolation", f"The internetGateway '{gateway.ref}' has dependencies and cannot be deleted."):
+        account.delete(gateway)
+    dependents = [
+        attachment,
+        account.subnet(vpc),
+        account.group(vpc),
+        account.create("AWS::EC2::RouteTable", VpcId=vpc.ref),
+        account.create("AWS::EC2::VPCEndpoint", VpcId=vpc.ref, ServiceName=f"com.amazonaws.{REGION}.s3"),
+    ]
+    for each in dependents:
+        with refused("DependencyViolation", f"The vpc '{vpc.ref}' has dependencies and cannot be deleted."):
+            account.delete(vpc)
+        account.delete(each)
+    account.delete(vpc)
 
 
 def test_subnet_and_group_of_a_file_system(account: Account) -> None:
@@ -83,13 +62,6 @@ def test_a_group_in_a_rule_of_another(account: Account) -> None:
         account.delete(group)
     account.delete(rule)
     account.delete(group)
-
-
-def test_an_attached_gateway(account: Account) -> None:
-    gateway, _ = account.attached_gateway(account.vpc())
-    message = f"The internetGateway '{gateway.ref}' has dependencies and cannot be deleted."
-    with refused("DependencyViolation", message):
-        account.delete(gateway)
 
 
 def test_gateway_and_address_of_a_nat_gateway(account: Account) -> None:
@@ -270,21 +242,6 @@ def test_a_policy_that_denies_everybody_does(account: Account) -> None:
     s3.put_object(Bucket=bucket, Key="k", Body=b"1")
     with pytest.raises(ClientError, match=r"AccessDenied|Forbidden"):
         s3.get_object(Bucket=bucket, Key="k")
-
-
-def test_resources_get_the_ids_that_their_tags_choose(account: Account) -> None:
-    ec2 = account.client("ec2")
-
-    def chosen(resource_type: str, resource_id: str) -> list[dict[str, object]]:
-        return [{"ResourceType": resource_type, "Tags": tags(_custom_id_=resource_id)}]
-
-    vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16", TagSpecifications=chosen("vpc", "vpc-0123456789abcdef0"))["Vpc"]
-    subnet = ec2.create_subnet(
-        VpcId=vpc["VpcId"],
-        CidrBlock="10.0.0.0/24",
-        TagSpecifications=chosen("subnet", "subnet-0123456789abcdef0"),
-    )["Subnet"]
-    assert (vpc["VpcId"], subnet["SubnetId"]) == ("vpc-0123456789abcdef0", "subnet-0123456789abcdef0")
 
 
 def test_anybody_sees_what_is_public_and_nothing_else(account: Account) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from emulator.aws import ACCOUNT
 from emulator.resources import ResourceError
 from tests.emulator.account import REGION, Account, Resource, statement, tags, trust
 from toolchain.values import UnsupportedError
@@ -49,29 +48,6 @@ def case(resource_type: str) -> Callable[[Callable[[Account], Case]], Callable[[
 
 def part(described: dict[str, Any], *keys: str) -> dict[str, Any]:
     return {key: described.get(key) for key in keys}
-
-
-def tags_of(account: Account, resource_id: str) -> dict[str, str]:
-    found = account.client("ec2").describe_tags(Filters=[{"Name": "resource-id", "Values": [resource_id]}])["Tags"]
-    return {tag["Key"]: tag["Value"] for tag in found}
-
-
-@case("AWS::EC2::VPC")
-def _vpc(account: Account) -> Case:
-    ec2 = account.client("ec2")
-
-    def look(vpc: Resource) -> Any:
-        found = ec2.describe_vpcs(VpcIds=[vpc.ref])["Vpcs"][0]
-        names = ec2.describe_vpc_attribute(VpcId=vpc.ref, Attribute="enableDnsHostnames")["EnableDnsHostnames"]["Value"]
-        return found["CidrBlock"], names, tags_of(account, vpc.ref)
-
-    return Case(
-        properties={"CidrBlock": "10.0.0.0/16", "EnableDnsHostnames": True, "Tags": tags(Name="a", other="b")},
-        look=look,
-        made=("10.0.0.0/16", True, {"Name": "a", "other": "b"}),
-        changes={"Tags": tags(Name="c")},
-        changed=("10.0.0.0/16", True, {"Name": "c"}),
-    )
 
 
 @case("AWS::EC2::NatGateway")
@@ -174,28 +150,6 @@ def _security_group(account: Account) -> Case:
         ],
         changes={"SecurityGroupIngress": [rule(1, "uno")], "SecurityGroupEgress": [rule(3, "three")]},
         changed=[(False, "tcp", 1, "10.0.0.0/16", "uno"), (True, "tcp", 3, "10.0.0.0/16", "three")],
-    )
-
-
-@case("Custom::VpcRestrictDefaultSG")
-def _restricted_default_group(account: Account) -> Case:
-    group_id = account.vpc()["DefaultSecurityGroup"]
-    open_rules = [(False, "-1", -1, group_id, None), (True, "-1", -1, "0.0.0.0/0", None)]
-
-    def look(_: Resource) -> Any:
-        rules = _rules(account, group_id)
-        return [] if rules == open_rules else ["restricted", *rules]
-
-    return Case(
-        properties={
-            "ServiceToken": account.function()["Arn"],
-            "DefaultSecurityGroupId": group_id,
-            "Account": ACCOUNT,
-        },
-        look=look,
-        made=["restricted"],
-        changes={},
-        changed=["restricted"],
     )
 
 

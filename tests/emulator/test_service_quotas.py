@@ -8,11 +8,11 @@ from config.settings import load
 from emulator import prerequisites
 from emulator.aws import EmulatedAws
 from scripts import emulated
-from scripts.estimate.quotas import LUSTRE_FILE_SYSTEMS, LUSTRE_STORAGE, quotas
+from scripts.estimate.quotas import quotas
 from tests.configurations import CONFIG, SHIPPED
 from tests.emulator.account import REGION
 
-TRN, VPCS = {"ServiceCode": "ec2", "QuotaCode": "L-2C3B7624"}, {"ServiceCode": "vpc", "QuotaCode": "L-F678F1CE"}
+TRN = {"ServiceCode": "ec2", "QuotaCode": "L-2C3B7624"}
 
 
 @pytest.fixture
@@ -36,13 +36,11 @@ def test_a_quota_has_an_applied_value_once_it_was_raised(client: Any, rehearsed_
     assert client.list_service_quotas(ServiceCode="ec2")["Quotas"] == []
 
 
-def test_defaults_are_those_of_the_plan(client: Any) -> None:
+def test_defaults_are_those_of_the_estimate(client: Any) -> None:
     needed = [each for name in SHIPPED for each in quotas(load(CONFIG / f"{name}.yaml")) if each.code]
     for quota in needed:
-        found = client.get_aws_default_service_quota(ServiceCode=quota.service, QuotaCode=quota.code)["Quota"]
-        assert (found["QuotaName"], found["Value"]) == (quota.name, quota.default or 0)
-    listed = client.list_aws_default_service_quotas(ServiceCode="fsx")["Quotas"]
-    assert {each["QuotaCode"] for each in listed} == {*LUSTRE_STORAGE.values(), *LUSTRE_FILE_SYSTEMS.values()}
+        default = client.get_aws_default_service_quota(ServiceCode=quota.service, QuotaCode=quota.code)["Quota"]
+        assert (default["QuotaName"], default["Value"]) == (quota.name, quota.default or 0)
 
 
 def test_accounts_have_room_for_every_configuration(client: Any, rehearsed_aws: EmulatedAws) -> None:

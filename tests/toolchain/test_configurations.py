@@ -16,23 +16,20 @@ pytestmark = [
 ]
 
 
-def test_parallelcluster_accepts_it(environment: str, report: Callable[[str], Validation]) -> None:
-    assert report(environment).faults == ()
-
-
-def test_a_warning_stops_the_deployment(environment: str, deployment: Callable[[str], Any]) -> None:
-    assert deployment(environment).request.properties["ValidationFailureLevel"] == "WARNING"
-
-
-def test_no_warning_is_suppressed_that_does_not_occur(
+def test_parallelcluster_accepts_it(
     environment: str, deployment: Callable[[str], Any], report: Callable[[str], Validation]
 ) -> None:
-    warned = {message.validator for message in report(environment).messages}
-    assert accepted(deployment(environment).settings.cluster_spec).keys() <= warned
+    validation = report(environment)
+    assert validation.faults == ()
+    warned = {message.validator for message in validation.messages}
+    accepting = accepted(deployment(environment).settings.cluster_spec)
+    assert accepting.keys() <= warned, "no warning is accepted that does not occur"
 
 
-def test_the_provider_gets_no_property_that_breaks_creation_or_update(
+def test_the_provider_stops_at_warnings_and_gets_nothing_that_breaks_creation_or_update(
     environment: str, deployment: Callable[[str], Any]
 ) -> None:
+    properties = deployment(environment).request.properties
+    assert properties["ValidationFailureLevel"] == "WARNING"
     both_accept = {"ClusterName", "ClusterConfiguration", "SuppressValidators", "ValidationFailureLevel", "Region"}
-    assert deployment(environment).request.properties.keys() <= both_accept | {"DeletionPolicy"}
+    assert properties.keys() <= both_accept | {"DeletionPolicy"}

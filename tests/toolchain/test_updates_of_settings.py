@@ -112,26 +112,30 @@ ANOTHER_MOUNT_POINT = {
 }
 """What it changes: the file system goes under one name and comes under another."""
 
+
+def whatever_a_running_fleet_takes(settings: Settings) -> None:
+    queues(settings).append({**copy.deepcopy(queues(settings)[0]), "name": "second"})
+    queues(settings)[0]["compute_resources"][0].update(max_count=20)
+    settings["tags"].update(team="blue")
+    settings["cluster"].update(neuron_sdk="2.27.1")
+    another_mount_point(settings)
+
+
 CHANGES: dict[str, tuple[Edit, set[str]]] = {
     "no change": (lambda s: None, set()),
-    "more nodes": (
-        lambda s: queues(s)[0]["compute_resources"][0].update(max_count=20),
-        {"Scheduling.SlurmQueues[trn1].ComputeResources[trn1-32xl].MaxCount"},
-    ),
-    "another queue": (lambda s: queues(s).append({**queues(s)[0], "name": "second"}), {"Scheduling.SlurmQueues"}),
-    "a tag": (lambda s: s["tags"].update(team="blue"), {"Tags"}),
-    "the Neuron SDK": (
-        lambda s: s["cluster"].update(neuron_sdk="2.27.1"),
-        {
-            "HeadNode.CustomActions.OnNodeUpdated.Args",
-            "Scheduling.SlurmQueues[trn1].CustomActions.OnNodeConfigured.Args",
-        },
-    ),
     "PyTorch": (
         lambda s: s["cluster"].update(pytorch="2.8"),
         {"HeadNode.CustomActions.OnNodeUpdated.Args"},
     ),
-    "the mount point": (another_mount_point, ANOTHER_MOUNT_POINT),
+    "nodes, a queue, a tag, the Neuron SDK and the mount point": (
+        whatever_a_running_fleet_takes,
+        {
+            *ANOTHER_MOUNT_POINT,
+            "Scheduling.SlurmQueues",
+            "Scheduling.SlurmQueues[trn1].ComputeResources[trn1-32xl].MaxCount",
+            "Tags",
+        },
+    ),
 }
 
 

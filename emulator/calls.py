@@ -16,8 +16,8 @@ _KEY = re.compile(r"Credential=([^/]+)/")
 
 def access_key(authorization: str) -> str | None:
     """Return the access key in a request's header; None: it is not signed."""
-    found = _KEY.search(authorization)
-    return found[1] if found else None
+    match = _KEY.search(authorization)
+    return match[1] if match else None
 
 
 class Calls:

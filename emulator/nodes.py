@@ -105,8 +105,8 @@ class _HeadNode:
     @cached_property
     def _metadata(self) -> dict[str, str]:
         """Stack and resource whose metadata say what to do, from the user data."""
-        found = self._ec2.describe_instance_attribute(InstanceId=self._instance_id, Attribute="userData")
-        named = _CFN_INIT.search(base64.b64decode(found["UserData"]["Value"]).decode())
+        attribute = self._ec2.describe_instance_attribute(InstanceId=self._instance_id, Attribute="userData")
+        named = _CFN_INIT.search(base64.b64decode(attribute["UserData"]["Value"]).decode())
         if named is None:
             raise ValueError(f"{self._instance_id}: the user data does not say where the node's metadata is")
         return {"StackName": named["stack"], "LogicalResourceId": named["resource"]}
@@ -126,10 +126,10 @@ class _HeadNode:
     def state(self) -> str:
         """Return the instance's state; "terminated", too, if there is none."""
         try:
-            found = self._ec2.describe_instances(InstanceIds=[self._instance_id])
+            described = self._ec2.describe_instances(InstanceIds=[self._instance_id])
         except ClientError:
             return "terminated"
-        return str(found["Reservations"][0]["Instances"][0]["State"]["Name"])
+        return str(described["Reservations"][0]["Instances"][0]["State"]["Name"])
 
     def newest_handle(self) -> str:
         """Return the URL that the node has to report to, from its launch template's metadata."""

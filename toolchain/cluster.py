@@ -50,15 +50,15 @@ def cluster_request(assembly: Assembly, resolver: Resolver) -> ClusterRequest:
         LookupError: The assembly has no cluster, or several.
         UnsupportedError: It refers to something that is unknown here.
     """
-    found = [
+    clusters = [
         (stack, resource)
         for stack in assembly.stacks.values()
         for resource in stack.resources.values()
         if resource["Type"] == CLUSTER_TYPE
     ]
-    if len(found) != 1:
-        raise LookupError(f"{len(found)} resources of type {CLUSTER_TYPE}; expected one")
-    [(stack, resource)] = found
+    if len(clusters) != 1:
+        raise LookupError(f"{len(clusters)} resources of type {CLUSTER_TYPE}; expected one")
+    [(stack, resource)] = clusters
     properties = {key: value for key, value in resource["Properties"].items() if key != "ServiceToken"}
     return ClusterRequest(stack.region, resolver.resolve(stack, properties), stack.tags)
 

@@ -205,10 +205,10 @@ def _at(value: Any, path: str) -> Iterator[Any]:
     """Yield what stands at a path; `*` is every item of a list."""
     name, _, rest = path.partition("/")
     if name == "*":
-        found = value if isinstance(value, list) else []
+        members = value if isinstance(value, list) else []
     else:
-        found = [value[name]] if isinstance(value, dict) and name in value else []
-    for each in found:
+        members = [value[name]] if isinstance(value, dict) and name in value else []
+    for each in members:
         if rest:
             yield from _at(each, rest)
         else:

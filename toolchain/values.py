@@ -249,16 +249,16 @@ def references(value: Any, conditions: Mapping[str, bool] | None = None) -> set[
         value: Any value of a template.
         conditions: As of `intrinsics`.
     """
-    found: set[str] = set()
+    names: set[str] = set()
     for function, argument in intrinsics(value, conditions):
         match function:
             case "Ref":
-                found.add(argument)
+                names.add(argument)
             case "Fn::GetAtt":
-                found.add(attribute_reference(argument)[0])
+                names.add(attribute_reference(argument)[0])
             case "Fn::Sub":
-                found.update(name.split(".")[0] for name in substituted_names(argument))
-    return {name for name in found if not name.startswith("AWS::")}
+                names.update(name.split(".")[0] for name in substituted_names(argument))
+    return {name for name in names if not name.startswith("AWS::")}
 
 
 def condition_names(definition: Any) -> set[str]:

@@ -159,8 +159,8 @@ class Commands(SimpleSystemManagerResponse):
     @property
     def _invocations(self) -> dict[str, dict[str, _Invocation]]:
         """The invocations by command and node."""
-        found: dict[str, dict[str, _Invocation]] = vars(self.ssm_backend).setdefault("rehearsed_commands", {})
-        return found
+        commands: dict[str, dict[str, _Invocation]] = vars(self.ssm_backend).setdefault("rehearsed_commands", {})
+        return commands
 
 
 def _described(invocation: _Invocation) -> dict[str, Any]:

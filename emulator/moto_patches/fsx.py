@@ -138,12 +138,12 @@ class FileSystems(FSxResponse):
 
     def describe_data_repository_associations(self) -> str:
         wanted = self._body.get("AssociationIds")
-        found = [self._association(each) for each in wanted] if wanted else list(self._associations.values())
+        associations = [self._association(each) for each in wanted] if wanted else list(self._associations.values())
         for condition in self._body.get("Filters", []):
             if condition["Name"] != "file-system-id":
                 raise JsonRESTError("BadRequest", f"Invalid filter: {condition['Name']}")
-            found = [each for each in found if each["FileSystemId"] in condition["Values"]]
-        return json.dumps({"Associations": [self._described_association(each) for each in found]})
+            associations = [each for each in associations if each["FileSystemId"] in condition["Values"]]
+        return json.dumps({"Associations": [self._described_association(each) for each in associations]})
 
     def update_data_repository_association(self) -> str:
         association = self._association(self._body["AssociationId"])

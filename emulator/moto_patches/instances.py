@@ -65,9 +65,9 @@ class Instances(EC2Response):
         size = self._get_int_param("MaxResults", _LARGEST_PAGE)
         start = self._get_int_param("NextToken", 0)
         self.params = {**self.params, "MaxResults": maxsize, "NextToken": None}
-        found: Any = super().describe_instances().result
+        answer: Any = super().describe_instances().result
         page, seen = [], 0
-        for reservation in found["Reservations"]:
+        for reservation in answer["Reservations"]:
             part = reservation.instances[max(start - seen, 0) : max(start + size - seen, 0)]
             seen += len(reservation.instances)
             if part:

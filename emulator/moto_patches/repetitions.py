@@ -47,8 +47,8 @@ def _pick(picker: AttributePicker, context: AttributePickerContext) -> Any:
         endings = [each for each in transformers if context.key.endswith(each.rpartition(".")[2])]
         _fields[kind] = tuple(picker.get_possible_keys(context)), endings
     names, endings = _fields[kind]
-    found = (get_value(context.obj, name, MISSING) for name in names)
-    value = next((each for each in found if each is not MISSING), None)
+    values = (get_value(context.obj, name, MISSING) for name in names)
+    value = next((each for each in values if each is not MISSING), None)
     path = f"{context.key_path}.{context.key}"
     transform = next((transformers[ending] for ending in endings if path.endswith(ending)), None)
     return transform(value) if transform else value

@@ -55,8 +55,8 @@ def members(account: str, region: str, group_arn: str) -> list[str]:
 
 
 def _members(backend: ResourceGroupsBackend) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = vars(backend).setdefault("members", {})
-    return found
+    groups: dict[str, list[str]] = vars(backend).setdefault("members", {})
+    return groups
 
 
 _TYPE_TAG = "aws:ec2capacityreservation:capacityReservationType"
@@ -65,7 +65,7 @@ _QUANTITY_TAG = "aws:ec2capacityreservation:incrementalRequestedQuantity"
 
 
 class Reservations(EC2Response):
-    """EC2 with capacity reservations, which begin, end, and are used up by launches.
+    """EC2 with capacity reservations, which start, end, and are used up by launches.
 
     One that has ended already can be made, as a fake of an old one. A launch that targets one gets no instances
     beyond it; one that targets a group gets those on demand

@@ -86,9 +86,9 @@ def judge_signed_requests() -> None:
             return
         authorize(request, bucket_name, key_name)
         if request.method == "GET" and bucket_name and key_name:
-            found = request.backend.get_object(bucket_name, key_name)
-            if found is not None and found.kms_key_id:
-                key_id = found.kms_key_id.rpartition("/")[2]
+            stored = request.backend.get_object(bucket_name, key_name)
+            if stored is not None and stored.kms_key_id:
+                key_id = stored.kms_key_id.rpartition("/")[2]
                 key = f"arn:aws:kms:{request.region}:{request.current_account}:key/{key_id}"
                 request._authenticate_and_authorize_action(_Decryption, key)
 

@@ -41,10 +41,10 @@ class Network(Account):
         return self.create("AWS::EC2::Instance", LaunchTemplate=by, **properties)
 
     def described(self, instance_id: str) -> dict[str, Any]:
-        found: dict[str, Any] = self.ec2.describe_instances(InstanceIds=[instance_id])["Reservations"][0]["Instances"][
-            0
-        ]
-        return found
+        instance: dict[str, Any] = self.ec2.describe_instances(InstanceIds=[instance_id])["Reservations"][0][
+            "Instances"
+        ][0]
+        return instance
 
     def cards(self) -> list[dict[str, Any]]:
         """Return the interfaces of a trn1.32xlarge as ParallelCluster asks for them."""

@@ -41,17 +41,17 @@ class Node:
         return str(sent["Command"]["CommandId"])
 
     def look(self, command_id: str) -> dict[str, Any]:
-        found: dict[str, Any] = self.ssm.get_command_invocation(CommandId=command_id, InstanceId=self.id)
-        return found
+        invocation: dict[str, Any] = self.ssm.get_command_invocation(CommandId=command_id, InstanceId=self.id)
+        return invocation
 
     def answer(self, command_id: str) -> tuple[str, str, int, str, str]:
         """Wait for the end of a command; return status, its details, exit code, output, errors."""
         with pytest.raises(ClientError, match="InvocationDoesNotExist"):
             self.look(command_id)
-        while (found := self.look(command_id))["Status"] in UNDER_WAY:
+        while (invocation := self.look(command_id))["Status"] in UNDER_WAY:
             time.sleep(0.02)
         keys = ("Status", "StatusDetails", "ResponseCode", "StandardOutputContent", "StandardErrorContent")
-        return tuple(found[key] for key in keys)
+        return tuple(invocation[key] for key in keys)
 
     def logged(self, command_id: str, stream: str) -> str:
         """Return what a stream of a command holds; an event may be several lines, or a part of one."""
@@ -74,7 +74,7 @@ def test_the_shell_gets_the_script_and_its_answer_comes_back(node: Node) -> None
     assert node.answer(node.send("one\ntwo")) == ("Success", "Success", 0, "> one\n> two", "trouble\n")
 
 
-def test_an_exit_code_is_a_failure_which_the_agent_tells_too(node: Node) -> None:
+def test_an_exit_code_is_a_failure_that_the_agent_reports(node: Node) -> None:
     node.aws.set_shell("bash")
     expected = ("Failed", "Failed", 3, "out\n", "failed to run commands: exit status 3")
     assert node.answer(node.send("echo out; exit 3")) == expected

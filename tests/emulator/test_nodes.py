@@ -44,8 +44,12 @@ class Nodes:
         ]
 
     def states(self) -> dict[str, str]:
-        found = self.ec2.describe_instances()["Reservations"]
-        return {each["InstanceId"]: each["State"]["Name"] for reservation in found for each in reservation["Instances"]}
+        reservations = self.ec2.describe_instances()["Reservations"]
+        return {
+            each["InstanceId"]: each["State"]["Name"]
+            for reservation in reservations
+            for each in reservation["Instances"]
+        }
 
 
 @pytest.fixture

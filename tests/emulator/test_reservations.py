@@ -52,8 +52,8 @@ def make(ec2: Any, count: int = 3, *, tags: dict[str, str] | None = None, **date
 
 
 def state(ec2: Any, reservation_id: str) -> tuple[str, int, int]:
-    [found] = ec2.describe_capacity_reservations(CapacityReservationIds=[reservation_id])["CapacityReservations"]
-    return found["State"], found["TotalInstanceCount"], found["AvailableInstanceCount"]
+    [described] = ec2.describe_capacity_reservations(CapacityReservationIds=[reservation_id])["CapacityReservations"]
+    return described["State"], described["TotalInstanceCount"], described["AvailableInstanceCount"]
 
 
 def from_now(**span: float) -> datetime:
@@ -90,7 +90,7 @@ def test_launches_into_a_group_use_what_fits_and_else_run_on_demand(
     assert used(1, "c6i.large") == reservations[0]["CapacityReservationId"]
 
 
-def test_a_reservation_begins_and_ends(ec2: Any, launch: Callable[..., list[dict[str, Any]]]) -> None:
+def test_a_reservation_starts_and_ends(ec2: Any, launch: Callable[..., list[dict[str, Any]]]) -> None:
     future = make(ec2, StartDate=from_now(hours=1))
     assert state(ec2, future["CapacityReservationId"]) == ("scheduled", 0, 0)
     assert future["CommitmentInfo"]["CommittedInstanceCount"] == 3
@@ -103,7 +103,7 @@ def test_a_reservation_begins_and_ends(ec2: Any, launch: Callable[..., list[dict
         launch(1, CapacityReservationId=ended["CapacityReservationId"])
 
 
-def test_a_capacity_block_tells_its_size_before_it_begins(ec2: Any) -> None:
+def test_a_capacity_block_has_its_size_in_a_tag_before_it_starts(ec2: Any) -> None:
     tag = {"aws:ec2capacityreservation:capacityReservationType": "capacity-block"}
     block = make(ec2, tags=tag, StartDate=from_now(days=1), EndDate=from_now(days=2))
     assert (block["ReservationType"], block["State"], block["TotalInstanceCount"]) == ("capacity-block", "scheduled", 0)

@@ -57,9 +57,9 @@ def _nat_gateway(account: Account) -> Case:
     first, second, third = (account.address()["AllocationId"] for _ in range(3))
 
     def look(gateway: Resource) -> Any:
-        found = account.client("ec2").describe_nat_gateways(NatGatewayIds=[gateway.ref])["NatGateways"][0]
-        gone = found["State"] == "deleted"  # EC2 lists a deleted gateway for an hour
-        return [] if gone else [each["AllocationId"] for each in found["NatGatewayAddresses"]]
+        described = account.client("ec2").describe_nat_gateways(NatGatewayIds=[gateway.ref])["NatGateways"][0]
+        gone = described["State"] == "deleted"  # EC2 lists a deleted gateway for an hour
+        return [] if gone else [each["AllocationId"] for each in described["NatGatewayAddresses"]]
 
     return Case(
         properties={
@@ -82,9 +82,9 @@ def _endpoint(account: Account) -> Case:
     ec2 = account.client("ec2")
 
     def look(endpoint: Resource) -> Any:
-        found = ec2.describe_vpc_endpoints(VpcEndpointIds=[endpoint.ref])["VpcEndpoints"][0]
-        interfaces = ec2.describe_network_interfaces(NetworkInterfaceIds=found["NetworkInterfaceIds"])
-        return found["PrivateDnsEnabled"], [
+        described = ec2.describe_vpc_endpoints(VpcEndpointIds=[endpoint.ref])["VpcEndpoints"][0]
+        interfaces = ec2.describe_network_interfaces(NetworkInterfaceIds=described["NetworkInterfaceIds"])
+        return described["PrivateDnsEnabled"], [
             (each["SubnetId"], [group["GroupId"] for group in each["Groups"]])
             for each in interfaces["NetworkInterfaces"]
         ]
@@ -106,7 +106,7 @@ def _endpoint(account: Account) -> Case:
 
 
 def _rules(account: Account, group_id: str) -> list[tuple[Any, ...]]:
-    found = account.client("ec2").describe_security_group_rules(Filters=[{"Name": "group-id", "Values": [group_id]}])
+    answer = account.client("ec2").describe_security_group_rules(Filters=[{"Name": "group-id", "Values": [group_id]}])
     return sorted(
         (
             each["IsEgress"],
@@ -115,7 +115,7 @@ def _rules(account: Account, group_id: str) -> list[tuple[Any, ...]]:
             each.get("CidrIpv4") or each["ReferencedGroupInfo"]["GroupId"],
             each.get("Description"),
         )
-        for each in found["SecurityGroupRules"]
+        for each in answer["SecurityGroupRules"]
     )
 
 
@@ -158,9 +158,9 @@ def _file_system(account: Account) -> Case:
     vpc = account.vpc()
 
     def look(file_system: Resource) -> Any:
-        found = account.client("fsx").describe_file_systems(FileSystemIds=[file_system.ref])["FileSystems"][0]
-        lustre = part(found["LustreConfiguration"], "DataCompressionType", "PerUnitStorageThroughput")
-        return found["StorageCapacity"], found["FileSystemTypeVersion"], lustre, found["Tags"]
+        described = account.client("fsx").describe_file_systems(FileSystemIds=[file_system.ref])["FileSystems"][0]
+        lustre = part(described["LustreConfiguration"], "DataCompressionType", "PerUnitStorageThroughput")
+        return described["StorageCapacity"], described["FileSystemTypeVersion"], lustre, described["Tags"]
 
     def lustre(compression: str) -> dict[str, Any]:
         return {
@@ -194,9 +194,9 @@ def _data_repository_association(account: Account) -> Case:
 
     def look(link: Resource) -> Any:
         fsx = account.client("fsx")
-        found = fsx.describe_data_repository_associations(AssociationIds=[link.ref])["Associations"][0]
+        described = fsx.describe_data_repository_associations(AssociationIds=[link.ref])["Associations"][0]
         keys = ("FileSystemId", "FileSystemPath", "DataRepositoryPath", "Lifecycle", "S3", "Tags")
-        return part(found, *keys)
+        return part(described, *keys)
 
     made = {
         "FileSystemId": file_system.ref,
@@ -297,8 +297,8 @@ def _auto_delete_objects(account: Account) -> Case:
     s3.delete_object(Bucket=bucket, Key="k")
 
     def look(_: Resource) -> Any:
-        found = s3.list_object_versions(Bucket=bucket)
-        return [each["Key"] for each in (*found.get("Versions", []), *found.get("DeleteMarkers", []))]
+        versions = s3.list_object_versions(Bucket=bucket)
+        return [each["Key"] for each in (*versions.get("Versions", []), *versions.get("DeleteMarkers", []))]
 
     return Case(
         properties={"ServiceToken": account.function()["Arn"], "BucketName": bucket},
@@ -317,8 +317,12 @@ def _lifecycle_policy(account: Account) -> Case:
         return {"ResourceTypes": ["VOLUME"], "TargetTags": tags(of="a"), "Schedules": [schedule]}
 
     def look(policy: Resource) -> Any:
-        found = account.client("dlm").get_lifecycle_policy(PolicyId=policy.ref)["Policy"]
-        return found["State"], found["PolicyDetails"]["Schedules"][0]["CreateRule"]["Interval"], found["Tags"]
+        described = account.client("dlm").get_lifecycle_policy(PolicyId=policy.ref)["Policy"]
+        return (
+            described["State"],
+            described["PolicyDetails"]["Schedules"][0]["CreateRule"]["Interval"],
+            described["Tags"],
+        )
 
     return Case(
         properties={
@@ -340,10 +344,10 @@ def _role(account: Account) -> Case:
     iam = account.client("iam")
 
     def look(role: Resource) -> Any:
-        found = iam.get_role(RoleName=role.ref)["Role"]
+        described = iam.get_role(RoleName=role.ref)["Role"]
         attached = iam.list_attached_role_policies(RoleName=role.ref)["AttachedPolicies"]
         return (
-            found["AssumeRolePolicyDocument"],
+            described["AssumeRolePolicyDocument"],
             [each["PolicyName"] for each in attached],
             iam.list_role_policies(RoleName=role.ref)["PolicyNames"],
             iam.list_role_tags(RoleName=role.ref)["Tags"],
@@ -373,8 +377,8 @@ def _parameter(account: Account) -> Case:
     ssm = account.client("ssm")
 
     def look(parameter: Resource) -> Any:
-        found = ssm.list_tags_for_resource(ResourceType="Parameter", ResourceId=parameter.ref)["TagList"]
-        return ssm.get_parameter(Name=parameter.ref)["Parameter"]["Value"], found
+        listed = ssm.list_tags_for_resource(ResourceType="Parameter", ResourceId=parameter.ref)["TagList"]
+        return ssm.get_parameter(Name=parameter.ref)["Parameter"]["Value"], listed
 
     return Case(
         properties={"Name": "/a/b", "Type": "String", "Value": "v", "Tags": {"a": "1", "b": "2"}},
@@ -444,10 +448,10 @@ def test_a_subnet_is_led_to_another_table_before_the_old_association_is_deleted(
     )
     assert old.ref != new.ref
     account.delete(old)
-    found = account.client("ec2").describe_route_tables(
+    associated = account.client("ec2").describe_route_tables(
         Filters=[{"Name": "association.subnet-id", "Values": [subnet]}]
     )["RouteTables"]
-    assert [each["RouteTableId"] for each in found] == tables[1:]
+    assert [each["RouteTableId"] for each in associated] == tables[1:]
 
 
 def test_a_nat_gateway_without_internet_gateway_fails_as_it_stabilizes(account: Account) -> None:
@@ -471,5 +475,5 @@ def test_a_link_to_a_bucket_that_is_not_there_fails(account: Account) -> None:
             DataRepositoryPath="s3://nowhere/data",
         )
     of_file_system = [{"Name": "file-system-id", "Values": [file_system.ref]}]
-    found = account.client("fsx").describe_data_repository_associations(Filters=of_file_system)
-    assert found["Associations"] == []
+    links = account.client("fsx").describe_data_repository_associations(Filters=of_file_system)
+    assert links["Associations"] == []

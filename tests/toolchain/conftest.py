@@ -64,7 +64,7 @@ def templates(deployment: Callable[[str], Prepared], parallelcluster: ParallelCl
 @pytest.fixture(scope="session")
 def report(deployment: Callable[[str], Prepared], parallelcluster: ParallelCluster) -> Callable[[str], Validation]:
     def examined(environment: str) -> Validation:
-        found = deployment(environment)
-        return examine(parallelcluster, found.request, accepted(found.settings.cluster_spec))
+        prepared = deployment(environment)
+        return examine(parallelcluster, prepared.request, accepted(prepared.settings.cluster_spec))
 
     return cache(examined)

@@ -110,8 +110,8 @@ def test_a_subnet_of_another_vpc_is_caught(
     ec2: Any, make_subnet: Callable[..., str], problems: Callable[[Edit], list[Message]]
 ) -> None:
     vpc_id = ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
-    found = problems(use_subnet(make_subnet("10.9.0.0/24", vpc_id=vpc_id)))
-    [launch] = [each for each in found if each.validator == "ComputeResourceLaunchTemplateValidator"]
+    messages = problems(use_subnet(make_subnet("10.9.0.0/24", vpc_id=vpc_id)))
+    [launch] = [each for each in messages if each.validator == "ComputeResourceLaunchTemplateValidator"]
     assert "belong to different networks" in launch.text
 
 

@@ -42,15 +42,15 @@ def aws_zones() -> dict[str, dict[str, set[str]]]:
     assert spec is not None
     assert spec.origin is not None
     folder = Path(spec.origin).parent / "ec2" / "resources" / "instance_type_offerings" / "availability-zone-id"
-    found: dict[str, dict[str, set[str]]] = {}
+    zones_by_region: dict[str, dict[str, set[str]]] = {}
     for path in folder.glob("*.json.gz"):
         text = gzip.decompress(path.read_bytes()).decode()
         zones = {"": set(re.findall(r'"Location": "([^"]+)"', text))}
         if '"trn' in text:
             for offer in json.loads(text):
                 zones.setdefault(offer["InstanceType"], set()).add(offer["Location"])
-        found[path.name.removesuffix(".json.gz")] = zones
-    return found
+        zones_by_region[path.name.removesuffix(".json.gz")] = zones
+    return zones_by_region
 
 
 def test_the_trainium_types_are_all_that_aws_has() -> None:

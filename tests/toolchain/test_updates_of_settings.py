@@ -33,15 +33,15 @@ def raw_settings() -> Settings:
 
 
 def queues(settings: Settings) -> list[Settings]:
-    found: list[Settings] = settings["cluster"]["queues"]
-    return found
+    listed: list[Settings] = settings["cluster"]["queues"]
+    return listed
 
 
 def configuration(assembly: Assembly) -> Settings:
     """Return the ClusterConfiguration of the templates, references as they stand there."""
     resources = [each for stack in assembly.stacks.values() for each in stack.resources.values()]
-    [found] = [each["Properties"] for each in resources if each["Type"] == CLUSTER_TYPE]
-    template: Settings = found["ClusterConfiguration"]
+    [properties] = [each["Properties"] for each in resources if each["Type"] == CLUSTER_TYPE]
+    template: Settings = properties["ClusterConfiguration"]
     return template
 
 

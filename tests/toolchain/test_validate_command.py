@@ -90,6 +90,6 @@ def test_the_outcome_in_words_and_as_a_code(report: Validation | None, code: int
 
 
 def test_the_worst_outcome_is_the_exit_code(run: Callable[..., int], monkeypatch: pytest.MonkeyPatch) -> None:
-    found = [ValidationOutcome(environment="e", report=report) for report in (REJECTED, ACCEPTED)]
-    monkeypatch.setattr(validate, "outcomes", lambda _: found)
+    examined = [ValidationOutcome(environment="e", report=report) for report in (REJECTED, ACCEPTED)]
+    monkeypatch.setattr(validate, "outcomes", lambda _: examined)
     assert run() == 1

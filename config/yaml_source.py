@@ -15,6 +15,8 @@ LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 MAX_BYTES = 1024 * 1024
 """Size of the largest file that is read."""
+MAX_DEPTH = 100
+"""Mappings and lists within each other: libyaml composes them by recursion, and crashes on some 100,000."""
 MAX_VALUES = 10_000
 """Values in a file, those that aliases stand for included: aliases of aliases double them line by line."""
 
@@ -32,8 +34,8 @@ class YamlSource:
         """Parse a file.
 
         Raises:
-            SettingsError: The file cannot be read, has more than ``MAX_BYTES`` or ``MAX_VALUES``, is not YAML, or gives
-                a key twice.
+            SettingsError: The file cannot be read, has more than ``MAX_BYTES``, ``MAX_DEPTH`` or ``MAX_VALUES``, is not
+                YAML, or gives a key twice.
         """
         name = str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
         lines: dict[KeyPath, int] = {}
@@ -42,6 +44,7 @@ class YamlSource:
                 content = file.read(MAX_BYTES + 1)
             if len(content) > MAX_BYTES:
                 raise SettingsError(f"{name}: got more than 1 MiB; allowed: 1 MiB in a file")
+            _check_depth(name, content)
             loader = LOADER(content.decode("utf-8"))
             node = loader.get_single_node()
             for place, line in _places(node, ()):
@@ -68,6 +71,16 @@ class YamlSource:
         """Return what is wrong with values, a line each: the file, the value's line and place, and the text."""
         by_line = sorted({(self.line(place), f"{dotted(place)}: {text}") for place, text in texts})
         return "\n".join(f"{self.name}:{line}: {text}" for line, text in by_line)
+
+
+def _check_depth(name: str, content: bytes) -> None:
+    depth = 0
+    for event in yaml.parse(content, Loader=LOADER):
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            line = event.start_mark.line + 1
+            raise SettingsError(f"{name}:{line}: got mappings and lists {depth} deep; allowed: {MAX_DEPTH}")
 
 
 def _places(node: yaml.Node | None, place: KeyPath) -> Iterator[tuple[KeyPath, int]]:

@@ -44,8 +44,9 @@ class YamlSource:
                 content = file.read(MAX_BYTES + 1)
             if len(content) > MAX_BYTES:
                 raise SettingsError(f"{name}: got more than 1 MiB; allowed: 1 MiB in a file")
-            _check_depth(name, content)
-            loader = LOADER(content.decode("utf-8"))
+            text = content.decode("utf-8")
+            _check_depth(name, text)
+            loader = LOADER(text)
             node = loader.get_single_node()
             for place, line in _places(node, ()):
                 if place in lines:
@@ -73,14 +74,13 @@ class YamlSource:
         return "\n".join(f"{self.name}:{line}: {text}" for line, text in by_line)
 
 
-def _check_depth(name: str, content: bytes) -> None:
+def _check_depth(name: str, text: str) -> None:
     depth = 0
-    for event in yaml.parse(content, Loader=LOADER):
+    for event in yaml.parse(text, Loader=LOADER):
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > MAX_DEPTH:
-            line = event.start_mark.line + 1
-            raise SettingsError(f"{name}:{line}: got mappings and lists {depth} deep; allowed: {MAX_DEPTH}")
+            raise SettingsError(f"{name}: got mappings and lists {depth} deep; allowed: {MAX_DEPTH}")
 
 
 def _places(node: yaml.Node | None, place: KeyPath) -> Iterator[tuple[KeyPath, int]]:

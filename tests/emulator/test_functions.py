@@ -7,6 +7,7 @@ import textwrap
 import time
 import zipfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -196,10 +197,14 @@ def test_a_function_ends_with_its_server_and_leaves_nothing(tmp_path: Path, wait
         functions.invoke("f", str(busy), InvocationType="Event")
         wait_for(lambda: busy.exists() and busy.read_text() != "")
         aws._process.kill()
-    for place in (busy, idle):
-        process, directory = json.loads(place.read_text())
-        wait_for(lambda process=process: not is_alive(process))
+    for file in (busy, idle):
+        process, directory = json.loads(file.read_text())
+        wait_for(partial(is_dead, process))
         assert not Path(directory).exists()
+
+
+def is_dead(process: int) -> bool:
+    return not is_alive(process)
 
 
 def is_alive(process: int) -> bool:

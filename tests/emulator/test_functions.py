@@ -7,6 +7,7 @@ import textwrap
 import time
 import zipfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -198,13 +199,13 @@ def test_a_function_ends_with_its_server_and_leaves_nothing(tmp_path: Path, wait
         aws._process.kill()
     for place in (busy, idle):
         process, directory = json.loads(place.read_text())
-        wait_for(lambda process=process: not is_alive(process))
+        wait_for(partial(has_ended, process))
         assert not Path(directory).exists()
 
 
-def is_alive(process: int) -> bool:
+def has_ended(process: int) -> bool:
     try:
         os.kill(process, 0)
     except ProcessLookupError:
-        return False
-    return True
+        return True
+    return False

@@ -121,8 +121,8 @@ class EmulatedAws:
 
     def calls(self) -> list[str]:
         """Return the calls since the last time, such as ``ec2:DescribeInstances``, but for the emulator's own."""
-        found: list[str] = json.loads(self._post("/emulator/calls"))
-        return found
+        calls: list[str] = json.loads(self._post("/emulator/calls"))
+        return calls
 
     @contextmanager
     def restricted(self, policy: Mapping[str, Any]) -> Iterator[dict[str, str]]:

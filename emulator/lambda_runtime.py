@@ -51,8 +51,8 @@ def load(handler: str, directory: str) -> Handler:
     """Import the handler `module.function` from the function's code."""
     sys.path.insert(0, directory)
     module, _, function = handler.rpartition(".")
-    found: Handler = getattr(importlib.import_module(module.replace("/", ".")), function)
-    return found
+    loaded: Handler = getattr(importlib.import_module(module.replace("/", ".")), function)
+    return loaded
 
 
 def serve(function: Handler, answers: TextIO) -> None:

@@ -59,10 +59,10 @@ class Resolver:
 
     def exported(self, name: str) -> tuple[Stack, Any]:
         """Return the stack that exports something under a name, and its value in the stack's template."""
-        found = find_export(self._assembly.stacks, name)
-        if found is None:
+        export = find_export(self._assembly.stacks, name)
+        if export is None:
             raise UnsupportedError(f"export {name}, which the assembly does not have")
-        producer, output = found
+        producer, output = export
         return producer, producer.template["Outputs"][output]["Value"]
 
     def resource(self, stack: Stack, logical_id: str) -> Physical:

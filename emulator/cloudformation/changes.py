@@ -1,4 +1,4 @@
-"""What an update would change, found out without changing anything: change sets, and whether there is anything to do.
+"""What an update would change, computed without changing anything: change sets, and whether there is anything to do.
 
 https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-updating-stacks-changesets-view.html
 """

@@ -50,8 +50,8 @@ class Clients:
 def write_log(logs: Any, group: str, stream: str, *messages: str) -> None:
     """Write events of this moment into a log stream; group and stream are made when they are missing, as AWS does.
 
-    That they exist is told by its code, not by the client's own exception: botocore makes that class at first use, and
-    two threads that come at once get two.
+    Whether they exist is decided by the error's code, not by the client's own exception class: botocore makes that at
+    first use, and two threads that come at once get two.
     """
     for create, name in ((logs.create_log_group, {}), (logs.create_log_stream, {"logStreamName": stream})):
         try:

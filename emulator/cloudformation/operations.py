@@ -418,7 +418,7 @@ class _Put:
             FAULTS_IN_FORCE.check_creation(wanted.logical_id, wanted.type)
             made = resources.create(wanted.type, operation.context(wanted), wanted.properties, models)
         resource = replace(wanted, physical=made)
-        if wanted.type != STACK_TYPE:  # a nested stack has been told of since it started
+        if wanted.type != STACK_TYPE:  # a nested stack had this event when it started
             stack.put(resource, f"{verb}_IN_PROGRESS", INITIATED)
         stack.put(resource, f"{verb}_COMPLETE")
 

@@ -197,19 +197,15 @@ def test_a_function_ends_with_its_server_and_leaves_nothing(tmp_path: Path, wait
         functions.invoke("f", str(busy), InvocationType="Event")
         wait_for(lambda: busy.exists() and busy.read_text() != "")
         aws._process.kill()
-    for file in (busy, idle):
-        process, directory = json.loads(file.read_text())
-        wait_for(partial(is_dead, process))
+    for place in (busy, idle):
+        process, directory = json.loads(place.read_text())
+        wait_for(partial(has_ended, process))
         assert not Path(directory).exists()
 
 
-def is_dead(process: int) -> bool:
-    return not is_alive(process)
-
-
-def is_alive(process: int) -> bool:
+def has_ended(process: int) -> bool:
     try:
         os.kill(process, 0)
     except ProcessLookupError:
-        return False
-    return True
+        return True
+    return False

@@ -261,16 +261,6 @@ def references(value: Any, conditions: Mapping[str, bool] | None = None) -> set[
     return {name for name in names if not name.startswith("AWS::")}
 
 
-def condition_names(definition: Any) -> set[str]:
-    """Return the conditions that the definition of a condition names."""
-    match definition:
-        case {"Condition": str(name)}:
-            return {name}
-        case {"Fn::And": list(parts)} | {"Fn::Or": list(parts)} | {"Fn::Not": list(parts)}:
-            return set().union(*(condition_names(part) for part in parts))
-    return set()
-
-
 def attribute_reference(argument: list[Any] | str) -> tuple[str, Any]:
     """Return logical id and attribute of an Fn::GetAtt; its text form has them on both sides of the first dot."""
     logical_id, attribute = argument.split(".", 1) if isinstance(argument, str) else argument

@@ -130,11 +130,11 @@ class ManagedPolicy(Model):
 class InstanceProfile(Model):
     """AWS::IAM::InstanceProfile."""
 
-    properties = ("Path", "Roles")
+    properties = ("InstanceProfileName", "Path", "Roles")
 
     def create(self, context: Context, properties: Properties) -> Physical:
         iam = context.client("iam")
-        name = short_name(context, _POLICY_NAME_LENGTH)
+        name = properties.get("InstanceProfileName", short_name(context, _POLICY_NAME_LENGTH))
         iam.create_instance_profile(InstanceProfileName=name, **taken(properties, ("Path",)))
         with undone_on_failure(lambda: iam.delete_instance_profile(InstanceProfileName=name)):
             for role in properties["Roles"]:

@@ -75,7 +75,9 @@ if [[ $LOCAL != /* ]]; then
     ((${SLURM_NODEID:-0})) || echo "compile_cache.sh: nothing to carry: all nodes share $LOCAL"
     exit 0
 fi
-trap '[[ ! -d ${temporary:-} ]] || rm --recursive "$temporary"' EXIT
+# timeout sends SIGTERM to this shell and then to its whole process group, which would end the removal, too.
+trap 'exit 143' TERM
+trap 'trap "" TERM; [[ ! -d ${temporary:-} ]] || rm --recursive "$temporary"' EXIT
 action=${1:-}
 case $action in
     fetch)

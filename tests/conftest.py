@@ -76,12 +76,12 @@ def aws(rehearsed_aws: EmulatedAws) -> EmulatedAws:
 
 @pytest.fixture
 def wait_for() -> Callable[[Callable[[], bool]], None]:
-    """Return a function that waits until a condition holds, half a minute at most."""
+    """Return a function that waits until a condition holds, ten minutes at most: machines are busy."""
 
     def wait(holds: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 600
         while not holds():
-            assert time.monotonic() < deadline, "the condition did not hold within 30 s"
+            assert time.monotonic() < deadline, "the condition did not hold within ten minutes"
             time.sleep(0.1)
 
     return wait

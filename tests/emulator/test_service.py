@@ -122,17 +122,15 @@ def test_events_come_in_pages_that_new_ones_do_not_shift(stacks: Stacks) -> None
 
 
 @pytest.mark.slow
-def test_at_real_speed_operations_take_their_time_and_a_reset_ends_them() -> None:
+def test_at_real_speed_operations_take_their_time_and_a_reset_ends_them(wait_for: Any) -> None:
+    slow = {"Type": "AWS::EC2::NatGateway", "Properties": {"SubnetId": "subnet-1", "AllocationId": "a"}}
     with EmulatedAws(speed="real") as aws:
         stacks = Stacks(aws)
-        stacks.create("s", {"A": parameter(), "B": parameter(DependsOn="A")})
+        stacks.create("s", {"A": parameter(), "Slow": {**slow, "DependsOn": "A"}, "B": parameter(DependsOn="Slow")})
         assert stacks.status("s") == "CREATE_IN_PROGRESS"
         with pytest.raises(ClientError, match="is in CREATE_IN_PROGRESS state and can not be updated"):
             stacks.update("s", {"A": parameter("2")})
-        deadline = time.monotonic() + 10
-        while not stacks.values() and time.monotonic() < deadline:
-            time.sleep(0.1)
-        assert len(stacks.values()) == 1
+        wait_for(lambda: len(stacks.values()) == 1)
         aws.reset()
         time.sleep(seconds("AWS::SSM::Parameter"))
         assert stacks.values() == {}

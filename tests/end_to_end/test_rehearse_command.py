@@ -229,7 +229,7 @@ def test_it_can_be_kept_and_ends_without_a_trace() -> None:
         mine = descendants(process.pid)
         assert mine, "the server"
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=30) == 130
+        assert process.wait(timeout=600) == 130
     finally:
         process.kill()
         process.communicate()

@@ -97,7 +97,7 @@ class Node:
                 "PATH": f"{self.root / 'bin'}:{os.environ['PATH']}", "HEALTH_ROOT": str(self.root),
                 "SLURMD_NODENAME": NAME, **environment,
             },
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60,
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=600,
         )  # fmt: skip
 
     @property

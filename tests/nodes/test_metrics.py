@@ -103,7 +103,7 @@ class Node:
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 30
+    end = time.monotonic() + 600
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.02)

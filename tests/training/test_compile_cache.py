@@ -45,7 +45,7 @@ class Node:
 
     def run(self, action: str, **variables: str) -> tuple[int, str]:
         with self.start(action, **variables) as process:
-            output, _ = process.communicate(timeout=60)
+            output, _ = process.communicate(timeout=600)
         return process.returncode, output
 
 

@@ -42,6 +42,6 @@ def test_a_launcher_that_is_ended_says_little(tmp_path: Path) -> None:
             assert launcher.poll() is None
             time.sleep(0.1)
         launcher.terminate()
-        _, printed = launcher.communicate(timeout=60)
+        _, printed = launcher.communicate(timeout=600)
     assert launcher.returncode == 128 + signal.SIGTERM
     assert "Traceback" not in printed

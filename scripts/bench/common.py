@@ -83,7 +83,7 @@ class BenchRow:
 def table(columns: Sequence[str], rows: Sequence[BenchRow]) -> str:
     """Return a Markdown table; its last column says whether a goal is met."""
     verdicts = {None: "", True: "met", False: "MISSED"}
-    return "\n".join(markdown.table([*columns, ""], [[*row.cells, verdicts[row.met]] for row in rows]))
+    return markdown.table([*columns, ""], [[*row.cells, verdicts[row.met]] for row in rows])
 
 
 def conditions(what: str) -> str:

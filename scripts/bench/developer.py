@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -11,21 +12,31 @@ from scripts.bench.common import ROOT, BenchRow, Sample, conditions, run, table
 
 TESTS = {"test": (180, 400), "test-all": (720, 1800)}
 """Seconds, and CPU seconds, that a target may take on 2 idle cores."""
+SLOWEST = 10
 REHEARSED, REHEARSAL = 75, 45
 """Seconds from clone to rehearsed, and of the rehearsal alone."""
 
 
 def tests() -> tuple[str, list[BenchRow]]:
-    """Run both test targets once, and return their times as a table.
+    """Run both test targets once, and return tables of their times and of their slowest tests.
 
     Raises:
         BenchError: A test failed.
     """
-    heading, rows = conditions("One run each"), []
+    heading, rows, slowest = conditions("One run each"), [], []
     for target, (wall, cpu) in TESTS.items():
         print(f"make {target}", file=sys.stderr, flush=True)
-        rows.append(_row(f"`make {target}`", run(["make", target]), wall, cpu))
-    return f"{heading}\n\n{table(('Command', 'CPU s', 'wall s', 'goal'), rows)}", rows
+        sample = run(["make", target], variables={"PYTEST_ADDOPTS": f"--durations={SLOWEST} --color=no"})
+        rows.append(_row(f"`make {target}`", sample, wall, cpu))
+        slowest += [BenchRow((f"`make {target}`", *each), None) for each in slowest_tests(sample.output)]
+    times = table(("Command", "CPU s", "wall s", "goal"), rows)
+    return f"{heading}\n\n{times}\n\n{table(('Of', 'wall s', 'phase', 'test'), slowest)}", rows
+
+
+def slowest_tests(output: str) -> list[tuple[str, str, str]]:
+    """Return seconds, phase and name of the slowest tests that pytest's runs list, the slowest first."""
+    listed = re.findall(r"^([\d.]+)s (call|setup|teardown) +(\S.*?) *$", output, re.MULTILINE)
+    return sorted(listed, key=lambda each: -float(each[0]))[:SLOWEST]
 
 
 def clone() -> tuple[str, list[BenchRow]]:

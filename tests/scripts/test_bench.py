@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from scripts.bench.common import ROOT, environment
+from scripts.bench.common import ROOT, BenchRow, environment, table
+from scripts.bench.developer import slowest_tests
 
 
 def test_what_is_measured_does_not_get_the_arguments_of_make_bench(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -17,3 +18,21 @@ def test_parts_that_are_written_have_a_place_on_the_page() -> None:
     page = (ROOT / "docs/performance.md").read_text(encoding="utf-8")
     for part in ("synth", "controller", "status", "feed", "tests", "clone"):
         assert f"<!-- make bench: {part} -->" in page
+
+
+def test_a_table_has_a_line_for_each_row_and_says_whether_a_goal_is_met() -> None:
+    rows = [BenchRow(("a", "1"), True), BenchRow(("b", "2"), False), BenchRow(("c", "3"))]
+    assert table(("what", "s"), rows).splitlines() == [
+        "| what | s |  |",
+        "| --- | --- | --- |",
+        "| a | 1 | met |",
+        "| b | 2 | MISSED |",
+        "| c | 3 |  |",
+    ]
+
+
+def test_the_slowest_tests_of_several_runs_are_one_list() -> None:
+    output = "12.50s call     tests/a.py::test_a[x y]\n0.10s setup    tests/a.py::test_b\n3 passed in 13.00s\n" * 6
+    listed = slowest_tests(output)
+    assert len(listed) == 10
+    assert listed[0] == ("12.50", "call", "tests/a.py::test_a[x y]")

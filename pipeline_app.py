@@ -1,4 +1,4 @@
-"""Entry point of the CDK for the pipeline that deploys: reads pipeline.yaml; `make pipeline-deploy`."""
+"""Entry point of the CDK for the pipeline that deploys: reads pipeline.yaml; `./ultracluster pipeline deploy`."""
 
 import json
 import sys

@@ -15,7 +15,7 @@ ParallelCluster user guide, "AWS ParallelCluster in a single subnet with no inte
 
 
 class BootstrapSettings(Spec):
-    """The CDK's bootstrap stack in account and Region, which `make bootstrap` makes."""
+    """The CDK's bootstrap stack in account and Region, which `./ultracluster bootstrap` makes."""
 
     qualifier: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,8}[a-z0-9])?$")] = "hnb659fds"
     """Part of the names of its bucket, roles and parameter, at most 10 characters. Another one than the CDK's own has a
@@ -103,7 +103,7 @@ class HeadNodeSettings(HeadNodeSpec):
     """The head node: scheduler, shared home, where people log in."""
 
     snapshots: SnapshotSettings | None = SnapshotSettings()
-    """Snapshots of the root volume, for `make restore`; null: none."""
+    """Snapshots of the root volume, for `./ultracluster restore`; null: none."""
 
 
 class ClusterSettings(ClusterOptions):
@@ -113,7 +113,7 @@ class ClusterSettings(ClusterOptions):
     """ParallelCluster's name of it; null: the name of the deployment."""
     generation: Annotated[int, Field(ge=1)] = 1
     """Which of the clusters that follow one another on this network and file system. From 2 on, the names of cluster
-    and stack end in -2 and so on. `make upgrade` counts it up."""
+    and stack end in -2 and so on. `./ultracluster upgrade` counts it up."""
     head_node: HeadNodeSettings = HeadNodeSettings()
 
     def spec(self, *, name: str, region: str, tags: dict[str, str]) -> ClusterSpec:

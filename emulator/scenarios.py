@@ -1,4 +1,4 @@
-"""Accounts with one thing wrong, each for one check of `make preflight`."""
+"""Accounts with one thing wrong, each for one check of `./ultracluster preflight`."""
 
 from __future__ import annotations
 
@@ -246,7 +246,7 @@ def _private_subnet(wanted: Prerequisites) -> str | None:
 GOOD = Scenario("nothing is wrong with it", "")
 SCENARIOS: Mapping[str, Scenario] = {
     "no-credentials": Scenario("nobody is signed in", "credentials", _remove_credentials),
-    "no-read-rights": Scenario("the user may describe stacks, and nothing else", "zone", _remove_permissions),
+    "no-read-permissions": Scenario("the user may describe stacks, and nothing else", "zone", _remove_permissions),
     "missing-bootstrap": Scenario("the CDK's bootstrap stack is missing", "cdk-bootstrap", bootstrapped=False),
     "wrong-zone": Scenario("the zone does not offer the nodes' instance type", "instance-types", _withhold_type),
     "no-quota": Scenario("no Trn instance may run: 8 vCPUs are granted", "quota-trn-on-demand", before=_lower_quota),

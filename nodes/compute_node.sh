@@ -23,7 +23,7 @@ source "$here/install/metrics.sh"
 # Failures that a second try may end: a mirror that is being updated names, for some minutes, what it does not have.
 readonly PASSING=" $BAD_KEY $NO_PACKAGE $NOT_INSTALLED $NO_HEADERS "
 
-# ended CODE: how the script ended is told on the file system that all nodes share, for `make status`: the
+# ended CODE: how the script ended is told on the file system that all nodes share, for `./ultracluster status`: the
 # instance ends with its bootstrap. What cannot be installed is tried twice before: ten bootstraps that fail, and a mirror
 # fails those of many nodes at once, close the queue (PROTECTED; aws-parallelcluster-node 3.16.1, clustermgtd.py,
 # protected_failure_count).

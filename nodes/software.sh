@@ -4,7 +4,7 @@
 # changes nothing; an interrupted one is repeated. Arguments: those of head_node.sh.
 #
 # Beside the link of the cluster to its environment, "current-CLUSTER", are ".log", which takes the output, and ".state",
-# of which jobs and `make status` read how it is: state= (building, ready or failed), environment=, reason=, since=.
+# of which jobs and `./ultracluster status` read how it is: state= (building, ready or failed), environment=, reason=, since=.
 set -euo pipefail
 exec 2>&1
 

@@ -1,1 +1,1 @@
-"""The command line, `python -m scripts NAME`: used by people and CI."""
+"""The command line, `./ultracluster`: used by people and CI."""

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scripts.command import OperationError, Say, UnusableError
+from scripts.errors import OperationError, UnusableError
+from scripts.terminal import Say
 
 if TYPE_CHECKING:
     from config.edit import Scalar
@@ -55,7 +56,7 @@ class Candidate:
             raise UnusableError(f"{text}\nconfig/{path.name} is unchanged.") from None
 
     def plan(self) -> Plan:
-        """Return what a deployment would do. Needs what ``make plan`` needs.
+        """Return what a deployment would do. Needs what ``./ultracluster plan`` needs.
 
         Raises:
             UnusableError: It cannot be planned.
@@ -99,7 +100,7 @@ class Candidate:
         code = deploy(self.environment, self._assembly, (), stacks=stacks or ("--all",), output=output)
         if code != 0:
             raise OperationError(
-                f"The CDK failed with exit code {code}. Why: make diagnose ENV={self.environment}. "
+                f"The CDK failed with exit code {code}. Why: ./ultracluster diagnose {self.environment}. "
                 "The same command tries again."
             )
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from scripts.command import OperationError
+from scripts.errors import OperationError
 
 
 class Clock:

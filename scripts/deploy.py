@@ -23,7 +23,8 @@ _OUTDATED: Final = (
     "wrote, and merge it first."
 )
 _FOLLOWED_FAILED: Final = (
-    "What was in progress failed or was rolled back. Why: make diagnose ENV={0}. To try again: make deploy ENV={0}"
+    "What was in progress failed or was rolled back. Why: ./ultracluster diagnose {0}. To try again: "
+    "./ultracluster deploy {0}"
 )
 
 
@@ -42,7 +43,7 @@ def settle(deployment: Deployment) -> str:
     from scripts import generations
     from scripts.aws_errors import explain
     from scripts.clock import Clock
-    from scripts.command import DONE, UnusableError
+    from scripts.errors import ExitCode, UnusableError
     from scripts.progress import watch as progress
     from scripts.stacks import in_progress
 
@@ -60,7 +61,7 @@ def settle(deployment: Deployment) -> str:
         raise PlanError(explain(error)) from None
     except UnusableError as error:
         raise PlanError(str(error)) from None
-    return "" if code == DONE else _FOLLOWED_FAILED.format(deployment.environment)
+    return "" if code == ExitCode.DONE else _FOLLOWED_FAILED.format(deployment.environment)
 
 
 def deploy(

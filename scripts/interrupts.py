@@ -13,13 +13,6 @@ from types import FrameType
 Handler = Callable[[int, FrameType | None], object] | signal.Handlers
 
 
-def clean_up_as_after_ctrl_c() -> None:
-    """Let SIGTERM and SIGHUP raise KeyboardInterrupt, as Ctrl-C does."""
-    for number in (signal.SIGHUP, signal.SIGTERM):
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, signal.default_int_handler)
-
-
 @contextmanager
 def handled(handlers: Mapping[signal.Signals, Handler]) -> Iterator[None]:
     """Handle signals differently for a while."""

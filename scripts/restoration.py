@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from scripts.clock import Clock
-from scripts.command import OperationError, Say, report_interrupted
 from scripts.deployment import Deployment
+from scripts.errors import OperationError
 from scripts.remote.head_node import HeadNode
+from scripts.terminal import Say, report_interrupted
 from ultracluster.domain.names import SNAPSHOT_TAG
 
 HOURS = 12

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from pydantic import computed_field
 
 from config.settings import Settings
 from emulator.aws import EmulatedAws
 from emulator.templates import Resolver, publish_files
-from scripts import emulated
+from scripts import emulated, options
 from scripts.document import Document
 from toolchain.assembly import Assembly
 from toolchain.cluster import ClusterRequest, cluster_request
@@ -26,14 +29,14 @@ class Validation(Document):
         queues: Number of queues.
         messages: What schema and validators say, nothing suppressed, each once.
         verdicts: What the warnings among them do to the deployment, by validator.
-        faults: Why the deployment would fail, or should not be made; none: it is valid.
+        problems: Why the deployment would fail, or should not be made; none: it is valid.
     """
 
     cluster_name: str
     queues: int
     messages: tuple[Message, ...]
     verdicts: dict[str, Verdict]
-    faults: tuple[str, ...]
+    problems: tuple[str, ...]
 
 
 class ValidationOutcome(Document):
@@ -49,7 +52,7 @@ class ValidationOutcome(Document):
         """The exit code that this outcome alone would give."""
         if self.report is None:
             return 2
-        return 1 if self.report.faults else 0
+        return 1 if self.report.problems else 0
 
 
 def prepare(aws: EmulatedAws, settings: Settings, assembly: Assembly) -> ClusterRequest:
@@ -72,29 +75,60 @@ def examine(parallelcluster: ParallelCluster, request: ClusterRequest, accepting
     verdicts = {validator: judge(validator, accepting) for validator in sorted(warned)}
     suppressed = [name.removeprefix("type:") for name in request.properties.get("SuppressValidators", [])]
     unexplained = [name for name in suppressed if judge(name, accepting).stops]
-    faults = [f"SuppressValidators has {name}, whose warnings stop a deployment" for name in unexplained]
+    problems = [f"SuppressValidators has {name}, whose warnings stop a deployment" for name in unexplained]
     left = [message for message in messages if message.validator not in suppressed]
     # To suppress a validator for its warnings silences its errors, too; here they still count.
-    faults += [
+    problems += [
         f"{each.level} {each.validator}: {each.text}"
         for each in messages
         if each.level == "ERROR" or (each.level == "WARNING" and (each in left or _is_missing(each)))
     ]
     sent = parallelcluster.create(request, strings=True)
     if not sent.accepted:
-        faults.append(f"rejected as CloudFormation sends it: {sent.reason}")
+        problems.append(f"rejected as CloudFormation sends it: {sent.reason}")
     if list(sent.messages) != left:
-        faults.append(f"as CloudFormation sends it the validators say something else: {sent.messages}")
+        problems.append(f"as CloudFormation sends it the validators say something else: {sent.messages}")
     queues = request.configuration.get("Scheduling", {}).get("SlurmQueues", [])
     return Validation(
         cluster_name=request.name,
         queues=len(queues),
         messages=tuple(dict.fromkeys(messages)),
         verdicts=verdicts,
-        faults=tuple(faults),
+        problems=tuple(problems),
     )
 
 
 def _is_missing(warning: Message) -> bool:
     """Return whether a script is missing: here all are published, and no permission is still propagating."""
     return warning.validator == "AsyncTimedUrlValidator" and TIMED_OUT not in warning.text
+
+
+def outcomes(names: Sequence[str]) -> Iterator[ValidationOutcome]:
+    """Examine deployments one after the other, in an emulated AWS that is empty before each."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    from config.settings import SettingsError
+    from toolchain.parallelcluster import RunnerError
+    from toolchain.synthesis import SynthesisError, synthesize
+    from toolchain.values import UnsupportedError
+    from ultracluster.domain.validator_warnings import accepted
+
+    of_aws, of_toolchain = (BotoCoreError, ClientError), (RunnerError, SynthesisError, UnsupportedError)
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        ThreadPoolExecutor(max_workers=1) as synthesis,
+        EmulatedAws() as aws,
+        ParallelCluster(aws.environment) as parallelcluster,
+    ):
+        # One deployment is synthesized while the one before it is examined.
+        assemblies = {name: synthesis.submit(synthesize, name, Path(directory, name)) for name in names}
+        for name in names:
+            aws.reset()
+            try:
+                settings = options.settings_of(name)
+                request = prepare(aws, settings, assemblies[name].result())
+                report = examine(parallelcluster, request, accepted(settings.cluster_spec))
+            except (*of_aws, *of_toolchain, LookupError, SettingsError) as error:
+                yield ValidationOutcome(environment=name, error=str(error))
+            else:
+                yield ValidationOutcome(environment=name, report=report)

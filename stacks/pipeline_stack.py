@@ -65,7 +65,7 @@ class PipelineStack(cdk.Stack):
             synth=pipelines.ShellStep(
                 "Synth",
                 input=self._source,
-                commands=["make pipeline-synth"],
+                commands=["./ultracluster pipeline synth"],
                 primary_output_directory="build/pipeline",
             ),
             cli_version=cdk_version,
@@ -110,7 +110,7 @@ class PipelineStack(cdk.Stack):
         changes = pipelines.CodeBuildStep(
             "Changes",
             input=self._source,
-            commands=[f"make plan ENV={stage.environment}"],
+            commands=[f"./ultracluster plan {stage.environment}"],
             role_policy_statements=_statements(self._reviewing),
         )
         if not stage.approval:
@@ -137,7 +137,7 @@ class PipelineStack(cdk.Stack):
         return pipelines.CodeBuildStep(
             "Check",
             input=self._source,
-            commands=[*(f"{protect} {name}" for name in protected), f"make status ENV={stage.environment}"],
+            commands=[*(f"{protect} {name}" for name in protected), f"./ultracluster status {stage.environment}"],
             role_policy_statements=statements,
         )
 

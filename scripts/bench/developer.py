@@ -54,11 +54,11 @@ def clone() -> tuple[str, list[BenchRow]]:
         directory = Path(name) / "clone"
         steps = {
             "clone": run(["git", "clone", "--quiet", str(ROOT), str(directory)]),
-            "`make setup`": run(["make", "setup"], directory, variables),
-            "`make rehearse`": run(["make", "rehearse"], directory, variables),
+            "`./ultracluster version`": run(["./ultracluster", "version"], directory, variables),
+            "`./ultracluster rehearse`": run(["./ultracluster", "rehearse"], directory, variables),
         }
     total = Sample(sum(each.cpu for each in steps.values()), sum(each.wall for each in steps.values()))
-    goals = {"`make rehearse`": REHEARSAL}
+    goals = {"`./ultracluster rehearse`": REHEARSAL}
     rows = [_row(step, sample, goals.get(step)) for step, sample in steps.items()]
     rows.append(_row("from clone to rehearsed", total, REHEARSED))
     return f"{heading}\n\n{table(('Step', 'CPU s', 'wall s', 'goal'), rows)}", rows

@@ -115,8 +115,8 @@ def cluster_templates(wide_settings: Path, directory: Path) -> dict[str, dict[st
     assembly = synthesize(str(wide_settings.with_suffix("")), directory / "cdk.out.templates")
     with EmulatedAws() as aws, ParallelCluster(aws.environment) as parallelcluster:
         request = prepare(aws, settings, assembly)
-        if faults := examine(parallelcluster, request, accepted(settings.cluster_spec)).faults:
-            raise BenchError("\n".join(faults))
+        if problems := examine(parallelcluster, request, accepted(settings.cluster_spec)).problems:
+            raise BenchError("\n".join(problems))
         built = parallelcluster.build_templates(request.configuration, request.name)
     return {"root": built.root, **{f"nested {number}": each for number, each in enumerate(built.nested.values(), 1)}}
 

@@ -1,1 +1,1 @@
-"""One module per command: arguments, a call, output. `python -m scripts NAME` runs it."""
+"""One module per command: arguments, a call, output."""

@@ -1,33 +1,33 @@
-"""Print the arguments of `cdk bootstrap` for a configuration, for `make bootstrap`.
+"""Prepare account and Region of a deployment for the CDK: once, with credentials that may create IAM roles.
 
-Exit code 2: arguments or settings cannot be used.
+It runs `cdk bootstrap` with what the settings say. Words after -- go to it, too.
+
+Exit code: that of `cdk bootstrap`; before that 2: arguments or settings cannot be used.
 """
 
 from __future__ import annotations
 
-import argparse
-import shlex
-import sys
-from pathlib import Path
+import subprocess
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from scripts import environments
+from scripts import options, terminal
+from scripts.errors import ExitCode
 
-CONFIG = Path(__file__).parents[2] / "config"
+if TYPE_CHECKING:
+    from scripts.deployment import Deployment
 
 
-def main() -> int:
-    """Print them, and return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m scripts bootstrap", description=__doc__)
-    environments.add_argument(parser, CONFIG)
-    environment = parser.parse_args().environment
-
-    from config.settings import SettingsError, load
+@options.command(__doc__, ("bootstrap research", "once for each account and Region"), further="of_cdk")
+@options.deployment
+def command(*, deployment: Deployment, of_cdk: Sequence[str]) -> int:
+    """Bootstrap, and return the exit code."""
+    from scripts.plan import cdk
     from toolchain import bootstrap
 
-    try:
-        settings = load(CONFIG / f"{environment}.yaml")
-    except SettingsError as error:
-        print(error, file=sys.stderr)
-        return 2
-    print(shlex.join(bootstrap.arguments(settings.bootstrap)))
-    return 0
+    name = deployment.environment
+    words = cdk.command("--context", f"env={name}", "bootstrap", *bootstrap.arguments(deployment.settings.bootstrap))
+    code = subprocess.run([*words, *of_cdk], cwd=options.ROOT, env=cdk.environment(), check=False).returncode
+    if code == ExitCode.DONE:
+        terminal.suggest(f"preflight {name}")
+    return code

@@ -5,18 +5,19 @@ for the deployment's name. It stops the fleet, deletes the cluster, then the res
 and shows what is left, with its costs. If AWS refuses something, it says so and continues with the rest. Interrupted,
 the same command continues where it stopped, on any machine.
 
-Exit code: 0: everything is deleted, or did not exist; 1: something is not deleted, or blocks it, or AWS does not
+Exit code 0: everything is deleted, or did not exist; 1: something is not deleted, or blocks it, or AWS does not
 answer; 2: arguments, settings or credentials cannot be used, or standard input is not a terminal; 130: Ctrl-C
 (CloudFormation continues with what it started).
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from scripts.command import DONE, FAILED, OperationError, UnusableError, parser, run, speaker
+import click
+
+from scripts import options, terminal
+from scripts.errors import ExitCode, OperationError, UnusableError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,73 +26,57 @@ if TYPE_CHECKING:
     from scripts.deployment import Deployment
     from scripts.destroy.model import DestroyOptions, DestroyOutcome
 
-_EXAMPLES = """\
-  python -m scripts destroy trn1-16                        the cluster; file system, network and alarms stay
-  python -m scripts destroy trn1-16 --dry-run              only show what would be deleted
-  python -m scripts destroy trn1-16 --drain                the same, after all jobs have ended
-  python -m scripts destroy trn1-16 --storage --unprotect  cluster and file system, after a backup
-  python -m scripts destroy dev --all --no-final-backup --sweep --yes
-                                                           everything, leftovers too, without a question"""
 
-
-def arguments() -> argparse.ArgumentParser:
-    """Return the command line's parser."""
-    command = parser("destroy", __doc__, _EXAMPLES)
-    command.add_argument("--storage", action="store_true", help="delete the file system, too, after a last backup")
-    command.add_argument("--network", action="store_true", help="delete the network, too")
-    command.add_argument("--monitoring", action="store_true", help="delete alarms and dashboard, too")
-    command.add_argument("--all", action="store_true", help="the three above")
-    command.add_argument(
-        "--no-final-backup",
-        action="store_true",
-        help="delete the file system without a last backup, even if it cannot be backed up",
-    )
-    command.add_argument("--bucket", action="store_true", help="with --storage: delete a bucket that was retained, too")
-    command.add_argument(
-        "--unprotect",
-        action="store_true",
-        help="remove termination protection, and delete what storage.retain keeps",
-    )
-    command.add_argument("--sweep", action="store_true", help="remove leftovers that are not kept on purpose")
-    jobs = command.add_mutually_exclusive_group()
-    jobs.add_argument("--drain", action="store_true", help="wait until all jobs have ended, however long that takes")
-    jobs.add_argument("--force", action="store_true", help="terminate nodes of jobs, also if Slurm cannot be asked")
-    command.add_argument("--dry-run", action="store_true", help="only show what would be done")
-    command.add_argument("--yes", action="store_true", help="do not ask: for pipelines")
-    return command
-
-
-def program(deployment: Deployment, given: argparse.Namespace, console: Console) -> int:
-    """Show, ask, delete and show the result; return the exit code.
-
-    Raises:
-        UnusableError: Standard input is not a terminal, or the credentials are not valid any more.
-        OperationError: The answer was no, jobs have nodes, the fleet does not stop, or AWS does not answer.
-    """
+@options.command(
+    __doc__,
+    ("destroy research", "the cluster; file system, network and alarms stay"),
+    ("destroy research --dry-run", "only show what would be deleted"),
+    ("destroy research --drain", "after all jobs have ended"),
+    ("destroy research --storage --unprotect", "cluster and file system, after a backup"),
+    (
+        "destroy dev --all --unprotect --no-final-backup --sweep --force --confirm dev",
+        "everything, leftovers and running jobs too, without a question",
+    ),
+)
+@options.deployment
+@click.option("--storage", is_flag=True, help="Delete the file system, too, after a last backup.")
+@click.option("--network", is_flag=True, help="Delete the network, too.")
+@click.option("--monitoring", is_flag=True, help="Delete alarms and dashboard, too.")
+@click.option("--all", "everything", is_flag=True, help="The three above.")
+@click.option("--no-final-backup", is_flag=True, help="Delete the file system without a last backup.")
+@click.option("--bucket", is_flag=True, help="With --storage: delete a bucket that was retained, too.")
+@click.option("--unprotect", is_flag=True, help="Remove termination protection, delete what storage.retain keeps.")
+@click.option("--sweep", is_flag=True, help="Remove leftovers that are not kept on purpose.")
+@options.drain
+@options.force
+@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
+@options.confirm
+@options.output("json")
+def command(*, deployment: Deployment, confirm: str | None, dry_run: bool, output: str, **choices: Any) -> int:
+    """Show, ask, delete and show the result; return the exit code."""
     from scripts.clock import Clock
     from scripts.destroy import screen
     from scripts.destroy.model import DestroyOutcome, Destruction
     from scripts.destroy.plan import plan
     from scripts.inventory.resources import inventory
 
-    if not (given.yes or given.dry_run or (sys.stdin.isatty() and not given.json)):
-        raise UnusableError("standard input is not a terminal, or --json asks nothing; pass --yes or --dry-run")
-    if given.bucket and not (given.storage or given.all):
-        raise UnusableError("got --bucket alone; allowed: with --storage")
-    clock, options = Clock(), _options(given)
+    name = deployment.settings.name
+    destroy_options = _options(**choices)
+    terminal.require_name(name, confirm, given=dry_run, output=output)
+    clock, console = Clock(), terminal.console(output)
     present = inventory(deployment)
-    planned = plan(deployment, options).priced({each.key: each.dollars_per_month for each in present.resources})
+    planned = plan(deployment, destroy_options).priced({each.key: each.dollars_per_month for each in present.resources})
     screen.show_plan(present, planned, console, clock.now())
-    result = Destruction(deployment=deployment.settings.name, plan=planned, before=present, outcome=None)
-    if planned.obstacles or given.dry_run or planned.empty:
-        if given.json:
+    result = Destruction(deployment=name, plan=planned, before=present, outcome=None)
+    if planned.blockers or dry_run or planned.empty:
+        if output == "json":
             print(result.to_json())
-        return FAILED if planned.obstacles else DONE
-    if not given.yes:
-        _confirm(deployment.settings.name)
+        return ExitCode.FAILED if planned.blockers else ExitCode.DONE
+    if confirm is None:
+        terminal.confirm_name(name)
     outcome = DestroyOutcome(started=clock.now())
     try:
-        _destroy(deployment, options, clock, console, outcome)
+        _destroy(deployment, destroy_options, clock, console, outcome)
         screen.show_outcome(deployment, outcome, console)
     except (KeyboardInterrupt, OperationError, UnusableError) as error:
         outcome.ended = clock.now()
@@ -99,34 +84,32 @@ def program(deployment: Deployment, given: argparse.Namespace, console: Console)
         outcome.failures.append(str(error) or "It was interrupted.")
         raise
     finally:
-        if given.json:
+        if output == "json":
             print(result.model_copy(update={"outcome": outcome}).to_json())
-    return FAILED if outcome.failures else DONE
+    return ExitCode.FAILED if outcome.failures else ExitCode.DONE
 
 
-def _options(given: argparse.Namespace) -> DestroyOptions:
+def _options(*, everything: bool, no_final_backup: bool, **switches: bool) -> DestroyOptions:
+    """Return what the switches ask for; --storage, --network and --monitoring are parts beside the cluster."""
     from scripts.destroy.model import ORDER, DestroyOptions
 
+    options.exclusive(drain=switches["drain"], force=switches["force"])
+    parts = tuple(part for part in ORDER if part == "cluster" or everything or switches[part])
+    if switches["bucket"] and "storage" not in parts:
+        raise click.UsageError("--bucket goes with --storage.")
     return DestroyOptions(
-        parts=tuple(part for part in ORDER if part == "cluster" or given.all or getattr(given, part)),
-        final_backup=not given.no_final_backup,
-        drain=given.drain,
-        force=given.force,
-        unprotect=given.unprotect,
-        bucket=given.bucket,
-        sweep=given.sweep,
+        parts=parts,
+        final_backup=not no_final_backup,
+        **{name: switches[name] for name in ("drain", "force", "unprotect", "bucket", "sweep")},
     )
 
 
-def _confirm(name: str) -> None:
-    print(f"\nTo delete this, type the name of the deployment, {name}: ", end="", file=sys.stderr, flush=True)
-    answer = sys.stdin.readline().strip()
-    if answer != name:
-        raise OperationError(f"got {answer!r}; nothing was deleted")
-
-
 def _destroy(
-    deployment: Deployment, options: DestroyOptions, clock: Clock, console: Console, outcome: DestroyOutcome
+    deployment: Deployment,
+    destroy_options: DestroyOptions,
+    clock: Clock,
+    console: Console,
+    outcome: DestroyOutcome,
 ) -> None:
     from botocore.exceptions import BotoCoreError, ClientError
 
@@ -134,13 +117,8 @@ def _destroy(
     from scripts.destroy.destroy import destroy
 
     try:
-        destroy(deployment, options, clock=clock, say=speaker(console), outcome=outcome)
+        destroy(deployment, destroy_options, clock=clock, say=terminal.speaker(console), outcome=outcome)
     except (BotoCoreError, ClientError) as error:
         hint = credentials_hint(error)
-        advice = (str(error), hint, "The same command continues where it stopped.")
-        raise (UnusableError if hint else OperationError)("\n".join(filter(None, advice))) from error
-
-
-def main() -> int:
-    """Delete what the command line asks for, and return the exit code."""
-    return run(arguments().parse_args(), program)
+        problem = f"{error}\nThe same command continues where it stopped."
+        raise (UnusableError if hint else OperationError)(problem, hint) from error

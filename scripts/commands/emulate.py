@@ -1,28 +1,33 @@
 """Emulate an account that is ready for a deployment, or has one thing wrong, until Ctrl-C.
 
-It is for trying `make preflight` and `make deploy` without an AWS account, in another shell. Exit code 1: the account
-could not be made; 2: the settings cannot be used, or have nothing that the scenario is about; 130: ended.
+It is for trying `preflight`, `deploy` and the other commands without an AWS account, in another shell.
+
+Exit code 1: the account could not be made; 2: arguments or settings cannot be used, or the settings have nothing that
+the scenario is about; 130: ended by Ctrl-C.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import signal
-import sys
 from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from emulator.scenarios import GOOD, SCENARIOS, NotApplicableError
-from scripts import environments
+import click
+
+from scripts import options
+from scripts.errors import ExitCode, OperationError, UnusableError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from config.settings import Settings
 
-CONFIG = Path(__file__).parents[2] / "config"
+SCENARIOS = (
+    *("no-credentials", "no-read-permissions", "missing-bootstrap", "wrong-zone", "no-quota", "no-addresses"),
+    *("small-reservation", "expired-block", "rsa-key", "name-taken", "missing-image", "missing-provider", "dns-off"),
+    *("full-subnet", "no-default-route", "bucket-elsewhere", "key-pending-deletion"),
+)
+"""Those of emulator.scenarios, which help must not import; a test compares them."""
 _QUEUE = "cluster.queues[0]"
 _RESERVATION = {
     f"{_QUEUE}.placement_group": "none",
@@ -60,57 +65,36 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
 """Settings that have what a scenario needs (`Scenario.needs`); the keys are paths."""
 
 
-class BootstrapError(RuntimeError):
-    """The CDK could not prepare the account; the message is what it said."""
+def _list(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        from emulator.scenarios import SCENARIOS as described
+
+        print(*(f"{each:21} {described[each].what}" for each in SCENARIOS), sep="\n")
+        context.exit()
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the command line's parser."""
-    parser = argparse.ArgumentParser(
-        prog="python -m scripts emulate",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="scenarios:\n" + "\n".join(f"  {name:21} {each.what}" for name, each in SCENARIOS.items()),
-    )
-    environments.add_argument(parser, CONFIG)
-    parser.add_argument("--spoil", choices=SCENARIOS, metavar="NAME", help="an account with one thing wrong; see below")
-    return parser
-
-
-def main() -> int:
-    """Emulate what the command line asks for, and return the exit code."""
-    arguments = parser().parse_args()
-
-    from config.settings import SettingsError, load
-
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: the server ends with this process
-    try:
-        emulate(arguments.environment, load(CONFIG / f"{arguments.environment}.yaml"), arguments.spoil)
-    except KeyboardInterrupt:
-        pass
-    except BootstrapError as error:
-        print(error, file=sys.stderr)
-        return 1
-    except NotApplicableError as error:
-        example = EXAMPLES[SCENARIOS[arguments.spoil].needs]
-        print(
-            f"{arguments.spoil}: {error}. In config/{arguments.environment}.yaml, or in a copy, set for example:",
-            file=sys.stderr,
-        )
-        print(*(f"  {path}: {json.dumps(value)}" for path, value in example.items()), sep="\n", file=sys.stderr)
-        return 2
-    except SettingsError as error:
-        print(error, file=sys.stderr)
-        return 2
-    return 130
+@options.command(
+    __doc__,
+    ("emulate dev", "an account that is ready for config/dev.yaml"),
+    ("emulate dev --scenario no-quota", "one in which no Trn instance may run"),
+)
+@click.option(
+    "--list-scenarios", is_flag=True, is_eager=True, expose_value=False, callback=_list, help="List the scenarios."
+)
+@options.deployment_name
+@click.option("--scenario", type=click.Choice(SCENARIOS), metavar="NAME", help="An account with one thing wrong.")
+def command(*, name: str, scenario: str | None) -> int:
+    """Emulate, and return the exit code."""
+    emulate(name, options.settings_of(name), scenario)
+    return ExitCode.INTERRUPTED
 
 
 def emulate(environment: str, settings: Settings, name: str | None) -> None:
-    """Make the account, tell how to look at it, and wait for Ctrl-C.
+    """Make the account, tell how to use it, and wait for Ctrl-C.
 
     Raises:
-        BootstrapError: The CDK could not prepare it.
-        NotApplicableError: The settings have nothing that the scenario is about.
+        OperationError: The CDK could not prepare it.
+        UnusableError: The settings have nothing that the scenario is about.
     """
     print("Bootstrapping an emulated account, some seconds ...", flush=True)
     from emulator import scenarios
@@ -119,20 +103,28 @@ def emulate(environment: str, settings: Settings, name: str | None) -> None:
     from scripts.emulated import exports, prerequisites_of, wait_for_ctrl_c
     from toolchain.bootstrap import arguments
 
-    scenario = SCENARIOS[name] if name else GOOD
+    scenario = scenarios.SCENARIOS[name] if name else scenarios.GOOD
     with EmulatedAws() as aws, closing(CommandLine(aws)) as cdk:
 
         def bootstrap() -> None:
             said: list[str] = []
             if cdk.bootstrap(settings.region, said.append, arguments(settings.bootstrap)) != 0:
-                raise BootstrapError("\n".join(said))
+                raise OperationError("\n".join(said))
 
-        with scenarios.account(aws, prerequisites_of(settings), scenario, bootstrap) as variables:
-            print(f"It has what config/{environment}.yaml names, and is bootstrapped for the CDK.")
-            if name:
-                print(f"What is wrong ({name}): {scenario.what}. The check {scenario.caught_by} must say so.")
-            print("\nIn another shell:\n")
-            print(*(f"  {line}" for line in exports(variables, settings.region)), sep="\n")
-            print(f"  make preflight ENV={environment}\n  make deploy ENV={environment}")
-            print("\nCtrl-C here stops it and discards everything in it.", flush=True)
-            wait_for_ctrl_c()
+        try:
+            with scenarios.account(aws, prerequisites_of(settings), scenario, bootstrap) as variables:
+                print(f"It has what config/{environment}.yaml names, and is bootstrapped for the CDK.")
+                if name:
+                    print(f"What is wrong ({name}): {scenario.what}. The check {scenario.caught_by} must say so.")
+                print("\nIn another shell, which `exit` leads out of:\n\n  unset AWS_PROFILE")
+                print(*(f"  {line}" for line in exports(variables, settings.region)), sep="\n")
+                print(f"  ./ultracluster preflight {environment}\n  ./ultracluster deploy {environment}")
+                print("\nCtrl-C here stops it and discards everything in it.", flush=True)
+                wait_for_ctrl_c()
+        except scenarios.NotApplicableError as error:
+            example = EXAMPLES[scenario.needs]
+            lines = (f"  {path}: {json.dumps(value)}" for path, value in example.items())
+            raise UnusableError(
+                f"{name}: {error}",
+                "\n".join([f"in config/{environment}.yaml, or in a copy, set for example:", *lines]),
+            ) from None

@@ -1,39 +1,41 @@
 """Estimate what a deployment is, needs and costs, before it exists: offline, in under a second.
 
 Prices are those of AWS's Price List API when there are credentials (kept for a week), else those of a dated table; the
-output says which. Exit code 0: estimated; 2: the settings or arguments cannot be used, or the API was asked for and did
-not answer.
+output says which.
+
+Exit code 0: estimated; 2: the settings or arguments cannot be used, or the API was asked for and did not answer.
 """
 
 from __future__ import annotations
 
-import argparse
 import re
-import sys
 from decimal import Decimal, InvalidOperation
-from pathlib import Path
+from typing import Literal
 
-from scripts import environments
-from scripts.estimate.workloads import WORKLOADS
+import click
 
-ROOT = Path(__file__).parents[2]
-CONFIG = ROOT / "config"
-BUILD = ROOT / "build"
+from scripts import options, terminal
+from scripts.errors import ExitCode, UnusableError
+
 PAGE_WORKLOAD = "bert-large-phase1"
-NARROWEST = 124
-"""Columns of the widest table."""
+WORKLOADS = (
+    *("bert-large-phase1", "bert-large-phase2", "llama-2-7b", "llama-2-13b", "llama-2-70b"),
+    *("llama-3.1-8b", "llama-3.1-70b"),
+)
+"""Those of scripts.estimate.workloads, which help must not import; a test compares them."""
 _MULTIPLES = {"": 1, "M": 10**6, "B": 10**9, "T": 10**12}
 
 
-def node_list(text: str) -> list[int]:
+def node_list(_: click.Context, __: click.Parameter, text: str) -> list[int]:
     """Return the numbers of ``1,2,4``."""
-    try:
-        counts = [int(part) for part in text.split(",")]
-    except ValueError:
-        counts = []
-    if not counts or min(counts) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r}: give numbers of nodes from 1 on, such as 1,2,4")
-    return counts
+    parts = text.split(",") if text else []
+    if not all(part.isdecimal() and int(part) > 0 for part in parts):
+        raise click.BadParameter(f"got {text}; allowed: numbers of nodes from 1 on, such as 1,2,4")
+    return [int(part) for part in parts]
+
+
+def _tokens(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
+    return None if text is None else token_count(text)
 
 
 def token_count(text: str) -> int:
@@ -44,64 +46,67 @@ def token_count(text: str) -> int:
     except InvalidOperation:
         tokens = 0
     if tokens < 1:
-        raise argparse.ArgumentTypeError(f"{text!r}: give a number of tokens, such as 300B or 1.8T")
+        raise click.BadParameter(f"got {text}; allowed: a number of tokens, such as 300B or 1.8T")
     return tokens
 
 
-def arguments() -> argparse.Namespace:
-    """Return what the command line says."""
-    parser = argparse.ArgumentParser(prog="python -m scripts estimate", description=__doc__)
-    environments.add_argument(parser, CONFIG)
-    parser.add_argument("--workload", choices=WORKLOADS, help="also estimate time and cost to train this")
-    parser.add_argument("--nodes", type=node_list, default=[], help="numbers of nodes to train on, such as 1,2,4")
-    parser.add_argument(
-        "--tokens", type=token_count, help="length of a Llama run, such as 300B (default: as published)"
-    )
-    parser.add_argument(
-        "--prices",
-        choices=("auto", "api", "table"),
-        default="auto",
-        help="api: ask AWS's Price List now; table: never (default: %(default)s)",
-    )
-    output = parser.add_mutually_exclusive_group()
-    output.add_argument("--json", action="store_true", help="print one JSON document")
-    output.add_argument(
-        "--html",
-        action="store_true",
-        help=f"write build/estimate-ENV.html, with a chart (of {PAGE_WORKLOAD}, unless --workload is given)",
-    )
-    given = parser.parse_args()
-    if not given.workload and not given.html and (given.nodes or given.tokens):
-        parser.error("--nodes and --tokens need a --workload")
-    return given
+@options.command(
+    __doc__,
+    ("estimate research", "sizes, costs, quotas"),
+    ("estimate research --workload llama-2-7b --nodes 4,8,16", "also time and cost to train"),
+    ("estimate research -o html", "a page with a chart, in build/"),
+)
+@options.deployment_name
+@click.option("--workload", type=click.Choice(WORKLOADS), help="Also estimate time and cost to train this.")
+@click.option(
+    "--nodes", callback=node_list, default="", metavar="N,N", help="Numbers of nodes to train on, such as 1,2,4."
+)
+@click.option(
+    "--tokens", callback=_tokens, metavar="TOKENS", help="Length of a Llama run, such as 300B; default: published."
+)
+@click.option(
+    "--prices",
+    type=click.Choice(("auto", "api", "table")),
+    default="auto",
+    show_default=True,
+    help="api: ask AWS's Price List now; table: never.",
+)
+@options.output("json", "html")
+def command(
+    *,
+    name: str,
+    workload: str | None,
+    nodes: list[int],
+    tokens: int | None,
+    prices: Literal["auto", "api", "table"],
+    output: str,
+) -> int:
+    """Print the estimate, and return the exit code."""
+    if workload is None and output == "html":
+        workload = PAGE_WORKLOAD
+    if workload is None and (nodes or tokens):
+        raise click.UsageError("--nodes and --tokens go with --workload.")
 
-
-def main() -> int:
-    """Print the estimate that the command line asks for, and return the exit code."""
-    given = arguments()
-
-    from config.settings import SettingsError, load
+    from scripts.estimate import workloads
     from scripts.estimate.estimate import estimate, wanted_products
     from scripts.estimate.prices import PriceListError, find_prices
     from scripts.estimate.training import estimate_run
-    from scripts.estimate.workloads import WorkloadError
 
+    settings = options.settings_of(name)
     try:
-        settings = load(CONFIG / f"{given.environment}.yaml")
-        prices = find_prices(settings.region, wanted_products(settings), given.prices)
-        run, workload = None, given.workload or (PAGE_WORKLOAD if given.html else None)
+        price_list = find_prices(settings.region, wanted_products(settings), prices)
+        run = None
         if workload:
-            run = estimate_run(settings, prices, WORKLOADS[workload], counts=given.nodes, tokens=given.tokens)
-        result = estimate(settings, prices, run)
-    except (PriceListError, SettingsError, WorkloadError) as error:
-        print(error, file=sys.stderr)
-        return 2
-    if given.json:
+            run = estimate_run(settings, price_list, workloads.WORKLOADS[workload], counts=nodes, tokens=tokens)
+        result = estimate(settings, price_list, run)
+    except (PriceListError, workloads.WorkloadError) as error:
+        raise UnusableError(str(error)) from None
+    if output == "json":
         print(result.to_json())
-    elif given.html:
+    elif output == "html":
         from scripts.estimate.tables import page
 
-        path = BUILD / f"estimate-{settings.name}.html"
+        path = options.BUILD / f"estimate-{settings.name}.html"
         path.parent.mkdir(exist_ok=True)
         path.write_text(page(result), encoding="utf-8")
         print(path)
@@ -111,15 +116,12 @@ def main() -> int:
         from scripts import tables
         from scripts.estimate.tables import tables as tables_of
 
-        console = tables.wide_console(NARROWEST)
+        console = terminal.console()
         console.print(Text.assemble((f"Estimate of {result.name}", "bold"), f", {result.region}, {result.zone_id}"))
         for table in tables_of(result):
             console.print()
             tables.show(table, console)
         for remark in result.remarks:
             console.print(Text(f"Note: {remark}"))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        terminal.suggest(f"preflight {name}")
+    return ExitCode.DONE

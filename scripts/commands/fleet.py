@@ -1,60 +1,21 @@
-"""Stop, start and scale the compute nodes of a cluster, or show their state.
-
-stop waits until EC2 has terminated every compute node; the head node stays. scale changes min_count or max_count in the
-settings file, deploys it, and stops and starts the fleet where the change needs that. While jobs have nodes, nothing is
-stopped without --drain or --force. Interrupted, the same command continues.
-
-Exit code: 0: done; 1: not done, the message says why; 2: arguments, settings or credentials cannot be used, or standard
-input is not a terminal; 130: Ctrl-C.
-"""
+"""Stop, start and scale the compute nodes of a cluster, or show their state. The head node stays."""
 
 from __future__ import annotations
 
-import argparse
-import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from scripts.command import (
-    DONE,
-    OperationError,
-    UnusableError,
-    above_zero,
-    confirm,
-    parser,
-    report_interrupted,
-    run,
-    speaker,
-)
+import click
+
+from scripts import options, terminal
+from scripts.errors import ExitCode, OperationError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from scripts.clock import Clock
     from scripts.deployment import Deployment
     from scripts.fleet.document import Scaled
 
-_EXAMPLES = """\
-  python -m scripts fleet trn1-16 status                   the state of the fleet and its queues
-  python -m scripts fleet trn1-16 stop                     terminate all compute nodes, if no job has any
-  python -m scripts fleet trn1-16 stop --drain --limit 90  wait for jobs, 90 minutes at most
-  python -m scripts fleet trn1-16 start                    accept jobs again
-  python -m scripts fleet trn1-16 scale --max 32           up to 32 nodes in the only queue
-  python -m scripts fleet two-queues scale trn1-a --min 2 --max 4 --dry-run
-                                                           only show the steps"""
-_ONLY = {
-    "target": ("scale",),
-    "min": ("scale",),
-    "max": ("scale",),
-    "dry_run": ("scale",),
-    "no_preflight": ("scale",),
-    "drain": ("scale", "stop"),
-    "force": ("scale", "stop"),
-    "yes": ("scale", "stop"),
-    "limit": ("stop",),
-}
-"""The actions that an argument is for."""
 _REQUEUE = (
     "Batch jobs are requeued and start again once the fleet is started, unless they were submitted with --no-requeue; "
     "those and interactive ones end."
@@ -64,134 +25,188 @@ _REQUEUE = (
 https://slurm.schedmd.com/slurm.conf.html#OPT_JobRequeue,
 https://github.com/aws/aws-parallelcluster-cookbook/blob/develop/cookbooks/aws-parallelcluster-slurm/templates/default/slurm/slurm.conf.erb
 """
+_STATUS = """Show the state of the fleet and its queues.
+
+Exit code 0: shown; 1: AWS or Slurm does not answer; 2: arguments, settings or credentials cannot be used; 130: Ctrl-C.
+"""
 _CONTINUES = "A {} that was requested continues in AWS. The same command waits for it, or does what is left."
 
 
-def arguments() -> argparse.ArgumentParser:
-    """Return the command line's parser."""
-    command = parser("fleet", __doc__, _EXAMPLES)
-    command.add_argument("action", choices=("status", "stop", "start", "scale"), help="what to do")
-    command.add_argument(
-        "target",
-        nargs="?",
-        metavar="QUEUE[/COMPUTE-RESOURCE]",
-        help="scale: which nodes, unless there is only one",
-    )
-    command.add_argument("--min", type=int, metavar="N", help="scale: static nodes (min_count)")
-    command.add_argument("--max", type=int, metavar="N", help="scale: nodes at most (max_count)")
-    jobs = command.add_mutually_exclusive_group()
-    jobs.add_argument("--drain", action="store_true", help="accept no new jobs, and wait until all others have ended")
-    jobs.add_argument("--force", action="store_true", help="terminate nodes of jobs, also if Slurm cannot be asked")
-    command.add_argument("--limit", type=above_zero, metavar="MINUTES", help="stop --drain: longest wait for jobs")
-    command.add_argument("--dry-run", action="store_true", help="scale: only show the steps")
-    command.add_argument("--no-preflight", action="store_true", help="scale: do not check quotas and capacity first")
-    command.add_argument("--yes", action="store_true", help="do not ask: for pipelines")
-    return command
+@click.group("fleet", help=__doc__)
+def command() -> None:
+    """Group the actions on the fleet."""
 
 
-def check(command: argparse.ArgumentParser, given: argparse.Namespace) -> None:
-    """Exit with code 2 if arguments do not go together."""
-    for name, actions in _ONLY.items():
-        if getattr(given, name) not in (None, False) and given.action not in actions:
-            shown = getattr(given, name) if name == "target" else f"--{name.replace('_', '-')}"
-            command.error(f"got {shown} with {given.action}; allowed: with {' or '.join(actions)}")
-    if given.limit is not None and not given.drain:
-        command.error("got --limit without --drain")
-    if given.action == "scale" and given.min is None and given.max is None:
-        command.error("scale needs --min, --max or both")
-    if given.json and _asks(given):
-        command.error("got --json with an action that asks; allowed: with --yes, or scale --dry-run")
+@options.subcommand(command, _STATUS, ("fleet status research", "as it is now"))
+@options.deployment
+@options.output("json")
+def status(*, deployment: Deployment, output: str) -> int:
+    """Show the state, and return the exit code."""
+    return _show(deployment, output)
 
 
-def _asks(given: argparse.Namespace) -> bool:
-    return (given.action == "scale" or given.force) and not (given.yes or given.dry_run)
+@options.subcommand(
+    command,
+    """Terminate all compute nodes, and wait until EC2 has done it. Interrupted, the same command continues.
 
+    While jobs have nodes, nothing is stopped without --drain or --force.
 
-def program(deployment: Deployment, given: argparse.Namespace, console: Console) -> int:
-    """Do what is asked for, and return the exit code."""
+    Exit code 0: stopped; 1: not stopped, the message says why; 2: arguments, settings or credentials cannot be used, or
+    standard input is not a terminal; 130: Ctrl-C.
+    """,
+    ("fleet stop research", "if no job has nodes"),
+    ("fleet stop research --drain --limit 90", "wait for jobs, 90 minutes at most"),
+)
+@options.deployment
+@options.drain
+@options.force
+@click.option("--limit", type=options.Positive(), metavar="MINUTES", help="With --drain: longest wait for jobs.")
+@options.yes
+@options.output("json")
+def stop(*, deployment: Deployment, drain: bool, force: bool, limit: float | None, yes: bool, output: str) -> int:
+    """Stop the fleet, show it, and return the exit code."""
+    options.exclusive(drain=drain, force=force)
+    if limit is not None and not drain:
+        raise click.UsageError("--limit goes with --drain.")
+
     from scripts.clock import Clock
-    from scripts.fleet import control as fleet
-    from scripts.fleet import document
+    from scripts.fleet import control
 
-    clock, say = Clock(), speaker(console)
-    scaled = None
-    if given.action == "stop":
-        _confirm_force(deployment, given, clock)
-        limit = None if given.limit is None else given.limit * 60
-        with report_interrupted(_CONTINUES.format("stop")):
-            fleet.stop(deployment, clock=clock, say=say, drain=given.drain, force=given.force, drain_limit=limit)
-    elif given.action == "start":
-        with report_interrupted(_CONTINUES.format("start")):
-            fleet.start(deployment, clock=clock, say=say)
-    elif given.action == "scale":
-        with TemporaryDirectory() as directory:
-            scaled = _scale(deployment, given, console, Path(directory))
-    state = document.collect(deployment, scaled)
-    if given.json:
-        print(state.to_json())
-    else:
-        document.show(state, console)
-    return DONE
+    terminal.require_answers(given=yes or not force, output=output)
+    clock, say = Clock(), terminal.speaker(terminal.console(output))
+    if force and not yes:
+        _confirm_jobs(deployment, clock)
+    seconds = None if limit is None else limit * 60
+    with terminal.report_interrupted(_CONTINUES.format("stop")):
+        control.stop(deployment, clock=clock, say=say, drain=drain, force=force, drain_limit=seconds)
+    return _show(deployment, output)
 
 
-def _confirm_force(deployment: Deployment, given: argparse.Namespace, clock: Clock) -> None:
-    """List the jobs whose nodes --force terminates, and ask."""
-    from scripts.fleet.jobs import listed, slurm_state
-    from scripts.remote.head_node import HeadNode, HeadNodeError
+@options.subcommand(
+    command,
+    """Accept jobs again, after a stop.
 
-    if not given.force or given.yes:
-        return
-    if not sys.stdin.isatty():
-        raise UnusableError("standard input is not a terminal; pass --yes with --force")
-    try:
-        state = slurm_state(HeadNode(deployment, clock))
-    except HeadNodeError as error:
-        confirm(f"{error}\nJobs that cannot be listed lose their nodes. {_REQUEUE}")
-    else:
-        if state.active_jobs:
-            confirm(f"These jobs lose their nodes:\n{listed(state, waiting=False)}\n{_REQUEUE}")
+    Exit code 0: started; 1: not started, the message says why; 2: arguments, settings or credentials cannot be used;
+    130: Ctrl-C.
+    """,
+    ("fleet start research", "the queues accept jobs, nodes start with them"),
+)
+@options.deployment
+@options.output("json")
+def start(*, deployment: Deployment, output: str) -> int:
+    """Start the fleet, show it, and return the exit code."""
+    from scripts.clock import Clock
+    from scripts.fleet import control
+
+    with terminal.report_interrupted(_CONTINUES.format("start")):
+        control.start(deployment, clock=Clock(), say=terminal.speaker(terminal.console(output)))
+    return _show(deployment, output)
 
 
-def _scale(deployment: Deployment, given: argparse.Namespace, console: Console, directory: Path) -> Scaled:
-    """Show the steps to other counts, ask, and take them."""
+@options.subcommand(
+    command,
+    """Change min_count or max_count in the settings file and deploy it.
+
+    The fleet is stopped and started where the change needs that; while jobs have nodes, it is not without --drain or
+    --force.
+
+    Exit code 0: scaled; 1: not scaled, the message says why; 2: arguments, settings or credentials cannot be used, or
+    standard input is not a terminal; 130: Ctrl-C.
+    """,
+    ("fleet scale research --max 32", "up to 32 nodes in the only queue"),
+    ("fleet scale research --queue trn1-a --min 2 --max 4 --dry-run", "only show the steps"),
+)
+@options.deployment
+@click.option(
+    "--queue",
+    "target",
+    metavar="QUEUE[/COMPUTE-RESOURCE]",
+    shell_complete=options.complete_queues,
+    help="Which nodes, unless there is only one compute resource.",
+)
+@click.option("--min", "minimum", type=click.IntRange(min=0), metavar="N", help="Static nodes (min_count).")
+@click.option("--max", "maximum", type=click.IntRange(min=0), metavar="N", help="Nodes at most (max_count).")
+@options.drain
+@options.force
+@click.option("--dry-run", is_flag=True, help="Only show the steps.")
+@click.option("--no-preflight", is_flag=True, help="Do not check quotas and capacity first.")
+@options.yes
+@options.output("json")
+def scale(
+    *,
+    deployment: Deployment,
+    target: str | None,
+    minimum: int | None,
+    maximum: int | None,
+    drain: bool,
+    force: bool,
+    dry_run: bool,
+    no_preflight: bool,
+    yes: bool,
+    output: str,
+) -> int:
+    """Show the steps to other counts, ask, take them, and return the exit code."""
+    options.exclusive(drain=drain, force=force)
+    counts = {key: count for key, count in (("min_count", minimum), ("max_count", maximum)) if count is not None}
+    if not counts:
+        raise click.UsageError("--min, --max or both are needed.")
+
     from scripts.clock import Clock
     from scripts.fleet import scaling
     from scripts.fleet.document import Scaled
 
-    if not (given.yes or given.dry_run or sys.stdin.isatty()):
-        raise UnusableError("standard input is not a terminal; pass --yes or --dry-run")
-    clock, say = Clock(), speaker(console)
-    counts = {key: value for key, value in (("min_count", given.min), ("max_count", given.max)) if value is not None}
-    change = scaling.prepare(deployment, given.target, counts, directory)
-    if change.grows and not given.no_preflight:
-        scaling.check(change, say)
-    plan = change.candidate.plan()
-    if not given.json:
-        from scripts.plan.command import show
+    terminal.require_answers(given=yes or dry_run, instead="--yes or --dry-run", output=output)
+    clock, say = Clock(), terminal.speaker(terminal.console(output))
+    with TemporaryDirectory() as directory:
+        change = scaling.prepare(deployment, target, counts, Path(directory))
+        if change.grows and not no_preflight:
+            scaling.check(change, say)
+        plan = change.candidate.plan()
+        if output == "text":
+            from scripts.plan.command import show
 
-        show(plan)
-    say(scaling.steps(change, plan, drain=given.drain, force=given.force))
-    if blockers := scaling.blockers(plan):
-        raise OperationError("\n".join(["This cannot be deployed:", *blockers]))
-    if not given.dry_run:
-        if not given.yes:
-            _confirm_force(deployment, given, clock)
-            confirm("")
-        scaling.apply(change, plan, clock=clock, say=say, drain=given.drain, force=given.force, quiet=given.json)
-    return Scaled(
-        queue=change.queue,
-        compute_resource=change.compute_resource,
-        before=change.before,
-        after=change.after,
-        stops_fleet=scaling.has(plan, "FLEET_STOPPED"),
-        ends_jobs=scaling.has(plan, "TERMINATES"),
-        done=not given.dry_run,
-    )
+            show(plan)
+        say(scaling.steps(change, plan, drain=drain, force=force))
+        if blockers := scaling.blockers(plan):
+            raise OperationError("\n".join(["This cannot be deployed:", *blockers]))
+        if not dry_run:
+            if not yes:
+                if force:
+                    _confirm_jobs(deployment, clock)
+                terminal.confirm()
+            scaling.apply(change, plan, clock=clock, say=say, drain=drain, force=force, quiet=output != "text")
+        scaled = Scaled(
+            queue=change.queue,
+            compute_resource=change.compute_resource,
+            before=change.before,
+            after=change.after,
+            stops_fleet=scaling.has(plan, "FLEET_STOPPED"),
+            ends_jobs=scaling.has(plan, "TERMINATES"),
+            done=not dry_run,
+        )
+    return _show(deployment, output, scaled)
 
 
-def main() -> int:
-    """Run the program on the command line's arguments, and return the exit code."""
-    command = arguments()
-    given = command.parse_intermixed_args()
-    check(command, given)
-    return run(given, program)
+def _confirm_jobs(deployment: Deployment, clock: Clock) -> None:
+    """List the jobs whose nodes --force terminates, and ask."""
+    from scripts.fleet.jobs import listed, slurm_state
+    from scripts.remote.head_node import HeadNode, HeadNodeError
+
+    try:
+        state = slurm_state(HeadNode(deployment, clock))
+    except HeadNodeError as error:
+        terminal.confirm(f"{error}\nJobs that cannot be listed lose their nodes. {_REQUEUE}")
+    else:
+        if state.active_jobs:
+            terminal.confirm(f"These jobs lose their nodes:\n{listed(state, waiting=False)}\n{_REQUEUE}")
+
+
+def _show(deployment: Deployment, output: str, scaled: Scaled | None = None) -> int:
+    from scripts.fleet import document
+
+    state = document.collect(deployment, scaled)
+    if output == "json":
+        print(state.to_json())
+    else:
+        document.show(state, terminal.console())
+    return ExitCode.DONE

@@ -1,125 +1,187 @@
-"""Write what `pcluster build-image` needs to make an image with the Neuron software of a deployment in it.
-
-It writes build/image-ENV.yaml, the configuration, and build/image-ENV.sh, the component that it names: the scripts of
-`nodes` in one file, which runs image.sh. ParallelCluster's own schema and validators check the configuration, in an
-emulated AWS. Nothing is created in the account: the commands that do are printed.
-
-The account is asked for its number, unless the settings or --bucket tell it, and for ParallelCluster's newest image,
-unless --parent-image is given; with both no credentials are needed.
-
-Exit code 0: written and accepted; 1: ParallelCluster rejects the configuration; 2: the settings or arguments cannot be
-used, or AWS did not answer.
-"""
+"""Make an image with the Neuron software of a deployment in it, so that its nodes start sooner."""
 
 from __future__ import annotations
 
-import argparse
 import re
-import sys
+import subprocess
 from collections.abc import Callable
-from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scripts import environments
+import click
 
-ROOT = Path(__file__).parents[2]
-CONFIG = ROOT / "config"
-BUILD = ROOT / "build"
-EXAMPLES = """\
-examples:
-  make image ENV=trn1-16
-  make image ENV=trn1-16 ARGS='--subnet subnet-0123456789abcdef0 --security-group sg-0123456789abcdef0'
-  make image ENV=trn1-16 ARGS='--parent-image ami-0123456789abcdef0 --bucket our-scripts'   # asks no account
-"""
+from scripts import options, terminal
+from scripts.errors import ExitCode, OperationError, UnusableError
+
+if TYPE_CHECKING:
+    from scripts.deployment import Deployment
+    from scripts.image.configuration import BuildContext
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the command line's parser."""
-    command = argparse.ArgumentParser(
-        prog="python -m scripts image",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog=EXAMPLES,
-    )
-    environments.add_argument(command, CONFIG)
-    command.add_argument(
-        "--parent-image",
-        type=_id("ami"),
-        metavar="AMI",
-        help="image to build on (default: ParallelCluster's newest for version and OS)",
-    )
-    command.add_argument(
-        "--bucket", type=_bucket, help="bucket for the component (default: that of the CDK's bootstrap stack)"
-    )
-    command.add_argument(
-        "--subnet",
-        type=_id("subnet"),
-        metavar="SUBNET",
-        help="subnet of the build instance, with a way to the internet (default: one of the default VPC)",
-    )
-    command.add_argument(
-        "--security-group", type=_id("sg"), metavar="GROUP", help="its security group; goes with --subnet"
-    )
-    return command
+class Rendered(NamedTuple):
+    """What was written: the image's id, the component's key in its bucket, and where it is built."""
+
+    image_id: str
+    key: str
+    context: BuildContext
 
 
-def main() -> int:
-    """Write what the command line asks for, and return the exit code."""
-    command = parser()
-    arguments = command.parse_args()
-    environment = arguments.environment
-    if bool(arguments.subnet) != bool(arguments.security_group):
-        command.error("--subnet and --security-group go together: give both, or neither")
+class Id(click.ParamType[str]):
+    """An id of EC2."""
 
-    import yaml
-    from botocore.exceptions import BotoCoreError, ClientError
+    def __init__(self, kind: str) -> None:
+        self.name = kind
 
-    from config.settings import SettingsError, load
-    from emulator.aws import EmulatedAws
-    from scripts.image import build, configuration
-    from toolchain.parallelcluster import ParallelCluster
-
-    try:
-        settings = load(CONFIG / f"{environment}.yaml")
-        network = (arguments.subnet, arguments.security_group) if arguments.subnet else None
-        context = build.find_context(
-            settings, parent_image=arguments.parent_image, bucket=arguments.bucket, network=network
-        )
-    except (BotoCoreError, ClientError, SettingsError, build.NoImageError) as error:
-        print(error, file=sys.stderr)
-        return 2
-    script = configuration.component(settings)
-    key = configuration.component_key(script)
-    made = configuration.build_configuration(settings, context, key)
-    name = configuration.image_id(settings, made)
-    BUILD.mkdir(exist_ok=True)
-    (BUILD / f"image-{environment}.sh").write_text(script, encoding="utf-8")
-    (BUILD / f"image-{environment}.yaml").write_text(yaml.safe_dump(made, sort_keys=False), encoding="utf-8")
-    with EmulatedAws() as aws, ParallelCluster(aws.environment) as parallelcluster:
-        verdict = build.validate(aws, parallelcluster, settings, made, name)
-    if not verdict.accepted:
-        print(f"ParallelCluster rejects build/image-{environment}.yaml: {verdict.reason}", file=sys.stderr)
-        for each in verdict.messages:
-            print(f"  {each.level} {each.validator}: {each.text}", file=sys.stderr)
-        return 1
-    print(build.next_steps(environment, settings, context, key, name), end="")
-    return 0
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the id."""
+        if not re.fullmatch(rf"{self.name}-([0-9a-f]{{8}}|[0-9a-f]{{17}})", value):
+            self.fail(f"got {value}; allowed: {self.name}- and 8 or 17 hexadecimal digits", param, ctx)
+        return value
 
 
-def _id(kind: str) -> Callable[[str], str]:
-    """Return what checks an id of EC2."""
-
-    def check(text: str) -> str:
-        if not re.fullmatch(rf"{kind}-([0-9a-f]{{8}}|[0-9a-f]{{17}})", text):
-            raise argparse.ArgumentTypeError(f"got {text!r}; allowed: {kind}- and 8 or 17 hexadecimal digits")
-        return text
-
-    return check
-
-
-def _bucket(text: str) -> str:
+def _bucket(_: click.Context, __: click.Parameter, text: str | None) -> str | None:
     """Check the name of a bucket (https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html)."""
-    if not re.fullmatch("[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", text):
-        raise argparse.ArgumentTypeError(
-            f"got {text!r}; allowed: 3 to 63 of a-z, 0-9, '.' and '-', a letter or digit first and last"
+    if text is not None and not re.fullmatch("[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", text):
+        raise click.BadParameter(
+            f"got {text}; allowed: 3 to 63 of a-z, 0-9, '.' and '-', a letter or digit first and last"
         )
     return text
+
+
+def _place(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say of what and where an image is built."""
+    for decorate in (
+        click.option(
+            "--security-group", type=Id("sg"), metavar="GROUP", help="Its security group; goes with --subnet."
+        ),
+        click.option(
+            "--subnet",
+            type=Id("subnet"),
+            metavar="SUBNET",
+            help="Subnet of the build instance, with a way to the internet; default: one of the default VPC.",
+        ),
+        click.option(
+            "--bucket", callback=_bucket, help="Bucket for the component; default: that of the CDK's bootstrap stack."
+        ),
+        click.option(
+            "--parent-image",
+            type=Id("ami"),
+            metavar="AMI",
+            help="Image to build on; default: ParallelCluster's newest for version and OS.",
+        ),
+    ):
+        function = decorate(function)
+    return function
+
+
+@click.group("image", help=__doc__)
+def command() -> None:
+    """Group what is done with images."""
+
+
+@options.subcommand(
+    command,
+    """Write what `pcluster build-image` needs, and the commands to type.
+
+    It writes build/image-DEPLOYMENT.yaml, the configuration, and build/image-DEPLOYMENT.sh, the component that it
+    names: the scripts of `nodes` in one file, which runs image.sh. ParallelCluster's own schema and validators check
+    the configuration, in an emulated AWS. Nothing is created in the account.
+
+    The account is asked for its number, unless the settings or --bucket say it, and for ParallelCluster's newest image,
+    unless --parent-image is given; with both no credentials are needed.
+
+    Exit code 0: written and accepted; 1: ParallelCluster rejects the configuration; 2: the settings or arguments cannot
+    be used, or AWS did not answer.
+    """,
+    ("image render research", "to read, or to build by hand"),
+    (
+        "image render research --subnet subnet-0123456789abcdef0 --security-group sg-0123456789abcdef0",
+        "without a default VPC",
+    ),
+    ("image render research --parent-image ami-01234567 --bucket our-scripts", "asks no account"),
+)
+@options.deployment
+@_place
+def render(*, deployment: Deployment, **place: str | None) -> int:
+    """Write the files, print the commands, and return the exit code."""
+    from scripts.image import build as images
+
+    rendered = _render(deployment, **place)
+    name = deployment.environment
+    print(images.next_steps(name, deployment.settings, rendered.context, rendered.key, rendered.image_id), end="")
+    return ExitCode.DONE
+
+
+@options.subcommand(
+    command,
+    """Render, upload the component and start `pcluster build-image`, after a question. AWS then takes an hour or more.
+
+    Exit code: that of `pcluster build-image`; before that 1: ParallelCluster rejects the configuration, or the answer
+    was no; 2: the settings or arguments cannot be used, AWS did not answer, or standard input is not a terminal.
+    """,
+    ("image build research", "an image in the account"),
+)
+@options.deployment
+@_place
+@options.yes
+def build(*, deployment: Deployment, yes: bool, **place: str | None) -> int:
+    """Start to build an image, and return the exit code."""
+    from scripts.image import build as images
+
+    terminal.require_answers(given=yes)
+    rendered = _render(deployment, **place)
+    name, bucket = deployment.environment, rendered.context.bucket
+    if not yes:
+        terminal.confirm(f"Build the image {rendered.image_id} in {deployment.settings.region}, by way of {bucket}.")
+    script = options.BUILD / f"image-{name}.sh"
+    deployment.account.client("s3").upload_file(str(script), bucket, rendered.key)
+    commands = images.commands(name, deployment.settings, rendered.context, rendered.key, rendered.image_id)
+    code = subprocess.run(commands["build"], cwd=options.ROOT, check=False).returncode
+    if code == ExitCode.DONE:
+        print(images.following(commands), end="")
+    return code
+
+
+def _render(
+    deployment: Deployment,
+    *,
+    parent_image: str | None,
+    bucket: str | None,
+    subnet: str | None,
+    security_group: str | None,
+) -> Rendered:
+    """Write component and configuration, and let ParallelCluster check the latter.
+
+    Raises:
+        UsageError: A subnet without a security group, or the other way round.
+        UnusableError: There is no image to build on, or no bucket.
+        OperationError: ParallelCluster rejects the configuration.
+    """
+    if bool(subnet) != bool(security_group):
+        raise click.UsageError("--subnet and --security-group go together.")
+
+    import yaml
+
+    from emulator.aws import EmulatedAws
+    from scripts.image import build as images
+    from scripts.image import configuration
+    from toolchain.parallelcluster import ParallelCluster
+
+    settings, name = deployment.settings, deployment.environment
+    network = (subnet, security_group) if subnet and security_group else None
+    try:
+        context = images.find_context(settings, parent_image=parent_image, bucket=bucket, network=network)
+    except images.NoImageError as error:
+        raise UnusableError(str(error)) from None
+    script = configuration.component(settings)
+    key = configuration.component_key(script)
+    document = configuration.build_configuration(settings, context, key)
+    image_id = configuration.image_id(settings, document)
+    options.BUILD.mkdir(exist_ok=True)
+    (options.BUILD / f"image-{name}.sh").write_text(script, encoding="utf-8")
+    (options.BUILD / f"image-{name}.yaml").write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
+    with EmulatedAws() as aws, ParallelCluster(aws.environment) as parallelcluster:
+        verdict = images.validate(aws, parallelcluster, settings, document, image_id)
+    if not verdict.accepted:
+        lines = [f"  {each.level} {each.validator}: {each.text}" for each in verdict.messages]
+        raise OperationError("\n".join([f"ParallelCluster rejects build/image-{name}.yaml: {verdict.reason}", *lines]))
+    return Rendered(image_id, key, context)

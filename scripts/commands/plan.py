@@ -1,59 +1,82 @@
-"""Plan a deployment: what it would do to what is running, without doing it.
+"""Show what a deployment would do to what is running, without doing it.
 
 Stacks: a CloudFormation change set, which is deleted again, or the stored templates. Cluster: ParallelCluster's own
-update check. With --against two sets of templates are compared, offline. Exit code 0: nothing blocks the
-deployment; 1: something does; 2: the settings or arguments cannot be used, or AWS did not answer.
+update check. With --against two sets of templates are compared, offline.
+
+Exit code 0: nothing blocks the deployment; 1: something does; 2: the settings or arguments cannot be used, or AWS did
+not answer; 130: Ctrl-C.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
+import subprocess
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
-from scripts.command import INTERRUPTED, UNUSABLE
-from scripts.interrupts import clean_up_as_after_ctrl_c
-from scripts.plan.command import PlanError, make_plan, show
+import click
 
+from scripts import options, terminal
+from scripts.errors import ExitCode
 
-def arguments() -> argparse.Namespace:
-    """Return what the command line says."""
-    parser = argparse.ArgumentParser(prog="python -m scripts plan", description=__doc__)
-    parser.add_argument("environment", metavar="ENV", help="file name in config/ without .yaml")
-    parser.add_argument(
-        "--against", type=Path, metavar="DIRECTORY", help="compare with this assembly, or these templates, offline"
-    )
-    parser.add_argument(
-        "--assembly", type=Path, metavar="DIRECTORY", help="what would be deployed (default: ENV is synthesized)"
-    )
-    parser.add_argument(
-        "--accept-replacement",
-        action="store_true",
-        help="allow the replacement of what holds data or everything depends on",
-    )
-    output = parser.add_mutually_exclusive_group()
-    output.add_argument("--json", action="store_true", help="print one JSON document (docs/plan.md)")
-    output.add_argument("--markdown", action="store_true", help="print a comment for a pull request")
-    return parser.parse_args()
+if TYPE_CHECKING:
+    from scripts.deployment import Deployment
+
+_DIRECTORY = click.Path(path_type=Path)
 
 
-def main() -> int:
-    """Print the plan that the command line asks for, and return the exit code."""
-    clean_up_as_after_ctrl_c()
-    given = arguments()
-    try:
-        plan = make_plan(given.environment, given.assembly, given.against, accepted=given.accept_replacement)
-    except PlanError as error:
-        print(error, file=sys.stderr)
-        return UNUSABLE
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    if given.json:
+@options.command(
+    __doc__,
+    ("plan research", "what would be added, changed, replaced, removed"),
+    ("plan research --diff", "and each changed line, by the CDK"),
+    ("plan research -o markdown", "a comment for a pull request"),
+    ("plan research --against build/base/cdk.out", "compared with other templates, offline"),
+)
+@options.deployment
+@click.option("--against", type=_DIRECTORY, help="Compare with this assembly, or these templates, offline.")
+@click.option("--assembly", type=_DIRECTORY, help="What would be deployed; default: DEPLOYMENT is synthesized.")
+@click.option("--accept-replacement", is_flag=True, help="Allow to replace resources with data or dependents.")
+@click.option("--diff", is_flag=True, help="Print the CDK's own diff first.")
+@options.output("json", "markdown")
+def command(
+    *,
+    deployment: Deployment,
+    against: Path | None,
+    assembly: Path | None,
+    accept_replacement: bool,
+    diff: bool,
+    output: str,
+) -> int:
+    """Print the plan, and return the exit code."""
+    if diff and (against or output != "text"):
+        raise click.UsageError("--diff compares with the account, as text.")
+
+    from scripts.plan.command import make_plan, show, synthesize
+
+    name = deployment.environment
+    with TemporaryDirectory() as directory:
+        if diff:
+            if assembly is None:
+                assembly = Path(directory) / "cdk.out"
+                synthesize(name, assembly)
+            _diff(assembly)
+        plan = make_plan(name, assembly, against, accepted=accept_replacement)
+    if output == "json":
         print(plan.to_json())
-    elif given.markdown:
+    elif output == "markdown":
         from scripts.plan.markdown import as_markdown
 
         print(as_markdown(plan), end="")
     else:
         show(plan)
-    return 0 if plan.ok else 1
+        if plan.ok and not plan.empty and against is None:
+            terminal.suggest(f"deploy {name}")
+    return ExitCode.DONE if plan.ok else ExitCode.FAILED
+
+
+def _diff(assembly: Path) -> None:
+    """Let the CDK print the differences between an assembly and what is deployed."""
+    from scripts.plan import cdk
+
+    command_line = cdk.command("diff", "--app", str(assembly))
+    subprocess.run(command_line, cwd=cdk.ROOT, env=cdk.environment(), check=False)

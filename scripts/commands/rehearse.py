@@ -1,86 +1,94 @@
 """Rehearse a deployment on this machine, without an AWS account: create it, change it, destroy it.
 
 The real CDK command line deploys the unchanged templates into an emulated AWS; the cluster is made by the real
-ParallelCluster. Exit code 0: every step succeeded; 1: a step failed.
+ParallelCluster. build/rehearsal.log has all that the CDK prints. Without DEPLOYMENT it is config/trn1-16.yaml.
+
+Exit code 0: every step succeeded; 1: a step failed; 2: arguments or settings cannot be used; 130: Ctrl-C.
 """
 
 from __future__ import annotations
 
-import argparse
-import signal
-import sys
 import time
-from collections.abc import Iterator
-from pathlib import Path
+from typing import Literal
 
-from emulator.faults import FAULTS
-from scripts import environments
-from ultracluster.domain.validators import VALIDATORS
+import click
 
-CONFIG = Path(__file__).parents[2] / "config"
-LOG = Path("build/rehearsal.log")
-PLAIN_WIDTH = 120
+from scripts import options, terminal
+from scripts.errors import ExitCode, OperationError, UnusableError
 
-
-def _fault_help() -> Iterator[str]:
-    for name, fault in FAULTS.items():
-        yield f"  {name}{':...' if fault.target else '':4} {fault.what}"
-        if fault.target:
-            yield f"      ... is {fault.target}"
+FAULTS = (
+    *("resource", "throttling", "capacity", "offering", "quota", "head-node", "provider", "warning", "stopping"),
+    "killed",
+)
+"""Those of emulator.faults, which help must not import; a test compares them."""
 
 
-def _fault(text: str) -> tuple[str, str]:
-    name, _, target = text.partition(":")
-    if name not in FAULTS:
-        raise argparse.ArgumentTypeError(f"got {name!r}; there is {', '.join(FAULTS)}")
-    if (FAULTS[name].target is None) != (target == ""):
-        raise argparse.ArgumentTypeError(f"{name} takes {FAULTS[name].target or 'nothing'} after a colon")
-    if name == "warning" and target not in VALIDATORS:
-        raise argparse.ArgumentTypeError(f"got {target!r}; allowed: {', '.join(VALIDATORS)}")
-    return name, target
-
-
-def main() -> int:
-    """Rehearse what the command line names, and return the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m scripts rehearse",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="faults:\n" + "\n".join(_fault_help()),
-    )
-    environments.add_argument(parser, CONFIG)
-    parser.add_argument("--speed", choices=("fast", "real"), default="fast", help="real: as slow as AWS")
-    parser.add_argument("--fault", type=_fault, metavar="NAME", help="inject a fault, then clear it; see below")
-    parser.add_argument("--keep", action="store_true", help="do not destroy: leave the emulated AWS running")
-    parser.add_argument("--step", action="store_true", help="wait for Enter before each step")
-    arguments = parser.parse_args()
-    if arguments.step and not sys.stdin.isatty():
-        parser.error("--step waits for Enter, and there is no terminal")
-    from rich.console import Console
+@options.command(
+    __doc__,
+    ("rehearse", "AWS's cluster of 16 nodes"),
+    ("rehearse research", "settings of your own"),
+    ("rehearse dev --fault capacity", "what happens when EC2 has no instance left, then a deployment without"),
+    ("rehearse dev --keep", "leave the emulated AWS running, for other commands"),
+)
+@click.argument("name", metavar="[DEPLOYMENT]", type=options.DeploymentName(), default="trn1-16")
+@click.option(
+    "--fault",
+    metavar="NAME[:TARGET]",
+    shell_complete=lambda _, __, text: [name for name in FAULTS if name.startswith(text)],
+    help="Inject a fault, then clear it.",
+)
+@click.option("--list-faults", is_flag=True, help="List the faults that can be injected.")
+@click.option(
+    "--speed", type=click.Choice(("fast", "real")), default="fast", show_default=True, help="real: as slow as AWS."
+)
+@click.option("--keep", is_flag=True, help="Do not destroy: leave the emulated AWS running until Ctrl-C.")
+@click.option("--step", is_flag=True, help="Wait for Enter before each step.")
+def command(
+    *, name: str, fault: str | None, list_faults: bool, speed: Literal["fast", "real"], keep: bool, step: bool
+) -> int:
+    """Rehearse, and return the exit code."""
+    terminal.require_answers(given=not step, instead="no --step")
+    if list_faults:
+        _list_faults()
+        return ExitCode.DONE
+    options.settings_of(name)
+    injected = None if fault is None else _fault(fault)
 
     from scripts.rehearse.rehearsal import RehearsalError, rehearse
 
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = PLAIN_WIDTH
-    LOG.parent.mkdir(exist_ok=True)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: clean up
+    console = terminal.console()
+    path = options.BUILD / "rehearsal.log"
+    path.parent.mkdir(exist_ok=True)
     started = time.monotonic()
     try:
-        with LOG.open("w", encoding="utf-8") as log:
-            rehearse(
-                arguments.environment,
-                console,
-                log,
-                speed=arguments.speed,
-                fault=arguments.fault,
-                keep=arguments.keep,
-                step=arguments.step,
-            )
-    except KeyboardInterrupt:
-        return 130
+        with path.open("w", encoding="utf-8") as log:
+            rehearse(name, console, log, speed=speed, fault=injected, keep=keep, step=step)
     except RehearsalError as error:
-        console.print(f"\n[bold red]FAILED[/bold red]: {error}. All that the CDK said is in {LOG}")
-        return 1
+        raise OperationError(f"{error}. The CDK's output is in {path}") from None
     console.print(f"\nAll in {time.monotonic() - started:.0f} s.")
-    return 0
+    terminal.suggest(f"estimate {name}", "what it would cost in AWS")
+    return ExitCode.DONE
+
+
+def _list_faults() -> None:
+    from emulator.faults import FAULTS as described
+
+    for name, fault in described.items():
+        print(f"{name + (':TARGET' if fault.target else ''):17} {fault.what}")
+        if fault.target:
+            print(f"{'':17} TARGET: {fault.target}")
+
+
+def _fault(text: str) -> tuple[str, str]:
+    """Return name and target of a fault."""
+    from emulator.faults import FAULTS as described
+    from ultracluster.domain.validators import VALIDATORS
+
+    name, _, target = text.partition(":")
+    if name not in described:
+        raise UnusableError(f"--fault: got {name}; allowed: {', '.join(described)}")
+    if (described[name].target is None) != (target == ""):
+        raise UnusableError(f"--fault: {name} takes {described[name].target or 'nothing'} after a colon")
+    if name == "warning" and target not in VALIDATORS:
+        raise UnusableError(f"--fault warning: got {target}; allowed: {', '.join(VALIDATORS)}")
+    return name, target

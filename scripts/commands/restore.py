@@ -10,57 +10,39 @@ settings or credentials cannot be used; 130: Ctrl-C.
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING
 
-from scripts import command, environments
+import click
+
+from scripts import options, terminal
+from scripts.errors import ExitCode
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from scripts.deployment import Deployment
 
-EXAMPLES = """\
-  python -m scripts restore trn1-16 --list                             lists the snapshots
-  python -m scripts restore trn1-16                                    the newest one of an earlier head node
-  python -m scripts restore trn1-16 --snapshot snap-0123456789abcdef0  another one"""
 
-
-def parser() -> argparse.ArgumentParser:
-    """Return the command line's parser."""
-    options = argparse.ArgumentParser(
-        prog="python -m scripts restore",
-        description=__doc__,
-        epilog=f"examples:\n{EXAMPLES}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    environments.add_argument(options, command.CONFIG)
-    options.add_argument(
-        "--snapshot", metavar="ID", help="copy from this one (default: the newest of an earlier head node)"
-    )
-    options.add_argument("--list", action="store_true", help="list the snapshots; change nothing")
-    options.set_defaults(json=False)
-    return options
-
-
-def program(deployment: Deployment, parsed: argparse.Namespace, console: Console) -> int:
+@options.command(
+    __doc__,
+    ("restore research --list", "the snapshots"),
+    ("restore research", "from the newest one of an earlier head node"),
+    ("restore research --snapshot snap-0123456789abcdef0", "from another one"),
+)
+@options.deployment
+@click.option("--snapshot", metavar="ID", help="Copy from this one; default: the newest of an earlier head node.")
+@click.option("--list", "only_list", is_flag=True, help="List the snapshots; change nothing.")
+def command(*, deployment: Deployment, snapshot: str | None, only_list: bool) -> int:
     """List the snapshots or restore one, and return the exit code."""
     from scripts.clock import Clock
     from scripts.restoration import restore, snapshots
 
-    say = command.speaker(console)
-    if parsed.list:
+    say = terminal.speaker(terminal.console())
+    if only_list:
         listed = snapshots(deployment)
         for each in listed:
             say(f"{each.id}  {each.since:%Y-%m-%d %H:%M} UTC  {each.gib:>6,} GiB  {each.volume} of {each.cluster}")
         if not listed:
             say(f"There is no snapshot of a head node of {deployment.settings.name}.")
-        return command.DONE
-    chosen = restore(deployment, parsed.snapshot, Clock(), say)
+        return ExitCode.DONE
+    chosen = restore(deployment, snapshot, Clock(), say)
     say(f"/home of {chosen.id} is on the head node. Users and what was installed outside /home are not.")
-    return command.DONE
-
-
-def main() -> int:
-    """Do what the command line asks for, and return the exit code."""
-    return command.run(parser().parse_args(), program)
+    return ExitCode.DONE

@@ -1,17 +1,21 @@
 """Show a deployment on one screen: stacks, nodes, queues, file system, reservations, cost, and how to connect.
 
+With --watch the operation in progress is followed to its end. While none is, --watch shows the state again and again on
+a terminal, and ends elsewhere.
+
 Exit code 0: it is healthy; 1: something failed, is missing or is not available; 2: arguments, settings or credentials
 cannot be used; 130: Ctrl-C. With --watch: 0: the operation succeeded, or none is in progress; 1: it failed or was
-rolled back; 124: the time limit is over. While no operation is in progress, --watch shows the state on a terminal, and
-ends elsewhere.
+rolled back; 124: the time limit is over.
 """
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING, cast
 
-from scripts.command import DONE, FAILED, UnusableError, above_zero, parser, run
+import click
+
+from scripts import options, terminal
+from scripts.errors import ExitCode
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,30 +25,25 @@ if TYPE_CHECKING:
     from scripts.diagnose.diagnose import Diagnosis
     from scripts.status.model import Unavailable
 
-EXAMPLES = """\
-  python -m scripts status trn1-16                       the state now
-  python -m scripts status trn1-16 --watch               progress of an operation, else the state every 15 s
-  python -m scripts status trn1-16 --watch --timeout 90  the same for a pipeline that waits 90 minutes at most
-  python -m scripts status trn1-16 --json | jq .faults   what is wrong, for a program
-"""
 
-
-def arguments() -> argparse.ArgumentParser:
-    """Return the command line's parser."""
-    command = parser("status", __doc__, EXAMPLES)
-    command.add_argument("--watch", action="store_true", help="continue until the operation has ended, or until Ctrl-C")
-    command.add_argument(
-        "--every", type=above_zero, default=15.0, metavar="SECONDS", help="between two screens (default: %(default)g)"
-    )
-    command.add_argument("--timeout", type=above_zero, metavar="MINUTES", help="with --watch: for the operation")
-    return command
-
-
-def program(deployment: Deployment, given: argparse.Namespace, console: Console) -> int:
+@options.command(
+    __doc__,
+    ("status research", "the state now"),
+    ("status research --watch", "progress of an operation, else the state every 15 s"),
+    ("status research --watch --timeout 90", "for a pipeline that waits 90 minutes at most"),
+    ("status research -o json | jq .problems", "what is wrong, for a program"),
+)
+@options.deployment
+@click.option("--watch", is_flag=True, help="Continue until the operation has ended, or until Ctrl-C.")
+@click.option("--every", type=options.Positive(), default=15, show_default=True, help="Seconds between two screens.")
+@click.option("--timeout", type=options.Positive(), metavar="MINUTES", help="With --watch: for the operation.")
+@options.output("json")
+def command(*, deployment: Deployment, watch: bool, every: float, timeout: float | None, output: str) -> int:
     """Show what the command line asks for, and return the exit code."""
-    if given.timeout and not given.watch:
-        raise UnusableError(f"--timeout: got {given.timeout:g} without --watch; allowed: with it")
-    console.print(f"[bold]{deployment.settings.name}[/] in {deployment.settings.region}\n")
+    if timeout and not watch:
+        raise click.UsageError("--timeout goes with --watch.")
+    console = terminal.console(output)
+    console.print(f"[bold]{deployment.settings.name}[/] in {deployment.settings.region}\n")  # before what takes long
 
     from scripts.clock import Clock
     from scripts.progress import watch as progress
@@ -54,16 +53,16 @@ def program(deployment: Deployment, given: argparse.Namespace, console: Console)
 
     clock = Clock()
     collector = Collector(deployment, clock)
-    if given.watch:
-        if console.is_terminal and not given.json and given.timeout is None:
-            screen.refresh(collector, console, clock=clock, seconds=given.every)
-        code = progress.watch(deployment, console, clock=clock, as_json=given.json, timeout=given.timeout)
-        if code == FAILED and not given.json:
+    if watch:
+        if console.is_terminal and output == "text" and timeout is None:
+            screen.refresh(collector, console, clock=clock, seconds=every)
+        code = progress.watch(deployment, console, clock=clock, as_json=output == "json", timeout=timeout)
+        if code == ExitCode.FAILED and output == "text":
             _show(_diagnose(deployment, clock), console)
         return code
     status = collector.collect()
     diagnosis = _diagnose(deployment, clock) if status.failed else None
-    if given.json:
+    if output == "json":
         is_unavailable = diagnosis is None or isinstance(diagnosis, Unavailable)
         document = diagnosis if is_unavailable else cast("Diagnosis", diagnosis).model_dump(mode="json")
         print(status.model_copy(update={"diagnosis": document}).to_json())
@@ -72,14 +71,14 @@ def program(deployment: Deployment, given: argparse.Namespace, console: Console)
             console.print(each)
         if diagnosis:
             _show(diagnosis, console)
-    return DONE if status.healthy else FAILED
+    return ExitCode.DONE if status.healthy else ExitCode.FAILED
 
 
 def _diagnose(deployment: Deployment, clock: Clock) -> Diagnosis | Unavailable:
     from scripts.diagnose.diagnose import diagnose
     from scripts.status.model import try_fetch
 
-    return try_fetch(lambda: diagnose(deployment, clock=clock), "what `make diagnose` needs")
+    return try_fetch(lambda: diagnose(deployment, clock=clock), "what `ultracluster diagnose` needs")
 
 
 def _show(diagnosis: Diagnosis | Unavailable, console: Console) -> None:
@@ -92,8 +91,3 @@ def _show(diagnosis: Diagnosis | Unavailable, console: Console) -> None:
         console.print(f"The diagnosis is not available: {diagnosis.reason}")
     else:
         show(diagnosis, console)
-
-
-def main() -> int:
-    """Do what the command line asks for, and return the exit code."""
-    return run(arguments().parse_args(), program)

@@ -6,85 +6,77 @@ done. After any interruption the same command continues where it stopped; until 
 back.
 
 Exit code 0: done, or nothing to do; 1: something blocks it, a step failed, or the answer was no; 2: arguments, settings
-or credentials cannot be used.
+or credentials cannot be used; 130: Ctrl-C.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from scripts import command
-from scripts.command import DONE, FAILED, OperationError, UnusableError
+import click
+
+from scripts import options, terminal
+from scripts.errors import ExitCode, OperationError, UnusableError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from scripts.deployment import Deployment
 
-_EXAMPLES = """\
-  python -m scripts upgrade trn1-16 --dry-run                     what would be done for the settings file as it is
-  python -m scripts upgrade trn1-16 --set cluster.os=ubuntu2204   another OS; asks before each step
-  python -m scripts upgrade trn1-16 --yes --drain-limit 48        asks nothing, waits two days for jobs at most
-  python -m scripts upgrade trn1-16 --abandon                     back to the first cluster"""
 
-
-def parser() -> argparse.ArgumentParser:
-    """Return the command line's parser."""
-    options = command.parser("upgrade", __doc__, _EXAMPLES)
-    options.add_argument(
-        "--set",
-        dest="edits",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="change a value of the settings file, too: cluster.os=ubuntu2204",
-    )
-    options.add_argument("--anyway", action="store_true", help="create a second cluster although nothing needs one")
-    options.add_argument("--abandon", action="store_true", help="destroy the second cluster and go back to the first")
-    options.add_argument("--yes", action="store_true", help="do not ask: for pipelines")
-    options.add_argument("--dry-run", action="store_true", help="check and show the steps; change nothing")
-    options.add_argument(
-        "--drain-limit",
-        type=command.above_zero,
-        metavar="HOURS",
-        help="longest wait for jobs (default: until they end)",
-    )
-    options.add_argument("--skip", type=_names, default=[], metavar="ID,ID", help="checks of preflight to skip")
-    return options
-
-
-def upgrade(deployment: Deployment, given: argparse.Namespace, console: Console) -> int:
+@options.command(
+    __doc__,
+    ("upgrade research --dry-run", "what would be done for the settings file as it is"),
+    ("upgrade research --set cluster.os=ubuntu2204", "another OS; asks before each step"),
+    ("upgrade research --confirm research --drain-limit 48", "asks nothing, waits two days for jobs at most"),
+    ("upgrade research --abandon", "back to the first cluster"),
+)
+@options.deployment
+@click.option(
+    "--set", "edits", multiple=True, metavar="KEY=VALUE", help="Change a value of the settings file, too; repeatable."
+)
+@click.option("--anyway", is_flag=True, help="Create a second cluster although nothing needs one.")
+@click.option("--abandon", is_flag=True, help="Destroy the second cluster and go back to the first.")
+@click.option("--dry-run", is_flag=True, help="Check and show the steps; change nothing.")
+@click.option("--drain-limit", type=options.Positive(), metavar="HOURS", help="Longest wait for jobs; default: none.")
+@click.option("--skip", callback=options.names, default="", metavar="ID,ID", help="Checks of preflight to skip.")
+@options.confirm
+@options.output("json")
+def command(
+    *,
+    deployment: Deployment,
+    edits: Sequence[str],
+    anyway: bool,
+    abandon: bool,
+    dry_run: bool,
+    drain_limit: float | None,
+    skip: list[str],
+    confirm: str | None,
+    output: str,
+) -> int:
     """Upgrade, or go back, and return the exit code."""
     from scripts.clock import Clock
     from scripts.upgrade.backend import UpgradeBackend
     from scripts.upgrade.upgrade import Upgrade, edit
 
-    if not (given.yes or given.dry_run) and (given.json or not sys.stdin.isatty()):
-        raise UnusableError("standard input is not a terminal, or --json asks nothing; pass --yes or --dry-run")
-
-    say = command.speaker(console)
+    terminal.require_name(deployment.settings.name, confirm, given=dry_run, output=output)
+    console = terminal.console(output)
+    say = terminal.speaker(console)
 
     def agreed(_: str) -> bool:
-        if given.yes:
-            return True
-        try:
-            return console.input("Continue? [y/N] ", markup=False).strip().lower() in ("y", "yes")
-        except EOFError:
-            return False
+        return confirm is not None or terminal.agreed()
 
-    limit = None if given.drain_limit is None else given.drain_limit * 3600
-    backend = UpgradeBackend(given.environment, console, Clock(), say, skip=given.skip, drain_limit=limit)
-    edits, path = dict(map(edit, given.edits)), command.CONFIG / f"{given.environment}.yaml"
+    limit = None if drain_limit is None else drain_limit * 3600
+    name = deployment.environment
+    backend = UpgradeBackend(name, console, Clock(), say, skip=skip, drain_limit=limit)
+    path = options.CONFIG / f"{name}.yaml"
+    changes = dict(map(edit, edits))
     with TemporaryDirectory() as directory:
-        work = Upgrade(
-            path, deployment.settings, Path(directory), backend, agreed, say, edits, given.anyway, given.dry_run
-        )
+        work = Upgrade(path, deployment.settings, Path(directory), backend, agreed, say, changes, anyway, dry_run)
         try:
-            result = work.run(abandon=given.abandon)
+            result = work.run(abandon=abandon)
         except BaseException as error:
             if work.steps or not isinstance(error, OperationError | UnusableError):
                 done = ", ".join(each.name for each in work.steps) or "no step"
@@ -92,16 +84,8 @@ def upgrade(deployment: Deployment, given: argparse.Namespace, console: Console)
                 print(f"Done so far: {done}. {rest}", file=sys.stderr)
             raise
     if result.outcome in ("complete", "abandoned"):
-        say(f"{result.outcome.capitalize()}. The cluster is {result.cluster}: make connect ENV={given.environment}")
-    if given.json:
+        say(f"{result.outcome.capitalize()}. The cluster is {result.cluster}.")
+        terminal.suggest(f"ssh {name}")
+    if output == "json":
         print(result.to_json())
-    return FAILED if result.outcome == "stopped" else DONE
-
-
-def _names(text: str) -> list[str]:
-    return [name for name in text.split(",") if name]
-
-
-def main() -> int:
-    """Do what the command line asks for, and return the exit code."""
-    return command.run(parser().parse_args(), upgrade)
+    return ExitCode.FAILED if result.outcome == "stopped" else ExitCode.DONE

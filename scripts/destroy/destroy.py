@@ -11,18 +11,19 @@ from functools import partial
 
 from scripts.aws_errors import credentials_hint
 from scripts.clock import Changes, Clock, with_retries
-from scripts.command import OperationError, Say
 from scripts.deployment import Deployment
 from scripts.destroy import stacks as destroy_stacks
 from scripts.destroy.model import BENEATH, Backup, DestroyOptions, DestroyOutcome, Part
 from scripts.destroy.plan import plan
 from scripts.destroy.storage import BUCKET, back_up, backup_cost, collect
+from scripts.errors import OperationError
 from scripts.fleet import control as fleet
 from scripts.inventory import leftovers
 from scripts.inventory.costs import costs
 from scripts.inventory.model import Leftover, priced
 from scripts.inventory.removal import InUseError, remove
 from scripts.remote.head_node import HeadNode, HeadNodeError
+from scripts.terminal import Say
 
 _HEALTHY = ("CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE")
 """Statuses of a cluster's own stack in which ParallelCluster stops its fleet."""
@@ -45,8 +46,8 @@ def destroy(
         botocore.exceptions.ClientError: The credentials are not valid any more, or AWS refuses to stop the fleet.
     """
     planned = plan(deployment, options)
-    if planned.obstacles:
-        raise OperationError("\n".join(planned.obstacles))
+    if planned.blockers:
+        raise OperationError("\n".join(planned.blockers))
     outcome = DestroyOutcome(started=clock.now()) if outcome is None else outcome
     steps = _Steps(deployment, options, clock, say, outcome)
     if "cluster" in planned.parts:

@@ -50,7 +50,7 @@ class DestroyPlan(Document):
     )
     unprotected: tuple[str, ...] = Field(description="Stacks whose termination protection is removed.")
     sweep: tuple[Leftover, ...] = Field(description="Leftovers that are removed; new ones are, too.")
-    obstacles: tuple[str, ...] = Field(description="What blocks it; nothing is done unless this is empty.")
+    blockers: tuple[str, ...] = Field(description="What blocks it; nothing is done unless this is empty.")
     remarks: tuple[str, ...] = Field(description="What a person must know before.")
 
     @property

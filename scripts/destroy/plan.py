@@ -95,7 +95,7 @@ def decide(deployment: Deployment, existing: Existing, options: DestroyOptions) 
         left_behind=tuple(storage.kept_to_delete(bucket=options.bucket)),
         unprotected=protected if options.unprotect else (),
         sweep=tuple(each for each in sweep if each.is_swept),
-        obstacles=(
+        blockers=(
             *_blockers(deployment, existing, options),
             *([] if options.unprotect else _protections(protected, storage)),
             *(_missing_backups(storage) if options.final_backup else []),

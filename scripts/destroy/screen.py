@@ -30,7 +30,7 @@ def show_plan(present: Inventory, plan: DestroyPlan, console: Console, now: date
         console.print(f"To remove: {each.id} ({each.reason}){_cost(each)}", markup=False)
     for text in plan.remarks:
         console.print(text, markup=False, style="bold")
-    for text in plan.obstacles:
+    for text in plan.blockers:
         console.print(f"Blocked: {text}", markup=False, style="bold red")
 
 

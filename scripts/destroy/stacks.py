@@ -8,9 +8,10 @@ from typing import Any
 
 from scripts import stacks
 from scripts.clock import Changes, Clock
-from scripts.command import OperationError, Say
 from scripts.deployment import Deployment
+from scripts.errors import OperationError
 from scripts.inventory.removal import PASSES, empty_zone, free_group, free_role
+from scripts.terminal import Say
 
 TRIES = 6
 EVERY, PAUSE, LIMIT = 10.0, 120.0, 5400.0
@@ -57,7 +58,7 @@ def delete(deployment: Deployment, name: str, *, clock: Clock, say: Say, unprote
         cluster_failed = any(each.type == stacks.CLUSTER for each in causes)
         if tried == TRIES or not (cluster_failed or all(map(_can_pass, causes))):
             reasons = "\n".join(f"  {each.logical_id} ({each.type}): {each.reason}" for each in causes)
-            more = f"More: make diagnose ENV={deployment.environment}"
+            more = f"More: ./ultracluster diagnose {deployment.environment}"
             raise OperationError(f"{name} could not be deleted:\n{reasons}\n{more}")
         for each in causes:
             if each.type in _EMPTIED:

@@ -10,13 +10,14 @@ from typing import Any
 
 from scripts import generations, stacks
 from scripts.clock import Changes, Clock
-from scripts.command import OperationError, Say
 from scripts.deployment import Deployment
+from scripts.errors import OperationError
 from scripts.estimate import products
 from scripts.estimate.prices import Prices
 from scripts.inventory import clusters
 from scripts.inventory.costs import per_month
 from scripts.inventory.model import FINAL_BACKUP, Leftover
+from scripts.terminal import Say
 
 _EVERY, _LIMIT = 30.0, 12 * 3600.0
 _FILE_SYSTEM, _GROUP, BUCKET = "AWS::FSx::FileSystem", "AWS::EC2::SecurityGroup", "AWS::S3::Bucket"

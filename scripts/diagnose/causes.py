@@ -30,7 +30,7 @@ class Evidence(Document):
     """One thing that AWS recorded."""
 
     kind: str = Field(description=f"One of {', '.join(SEEN)}.")
-    place: str = Field(description="The stack, the cluster of an instance, or log group and stream.")
+    source: str = Field(description="The stack, the cluster of an instance, or log group and stream.")
     time: datetime = Field(description="When it was recorded.")
     text: str = Field(description="The line; of an event: status, type and logical id of the resource, and the reason.")
     names: Mapping[str, str] = Field(default={}, exclude=True)

@@ -112,15 +112,15 @@ def _read_on(
     deployment: Deployment, operation: Operation | None, first: Evidence, read: Sequence[str]
 ) -> tuple[str, ...]:
     """Return commands that show more than was read."""
-    exists = operation is not None and operation.stack == first.place
-    stack = first.place if exists else first.names["stack_id"]  # those below may be deleted, and need the id then
+    exists = operation is not None and operation.stack == first.source
+    stack = first.source if exists else first.names["stack_id"]  # those below may be deleted, and need the id then
     has_nodes = any(each.startswith("/aws/parallelcluster/") for each in read)
     providers = [each for each in read if PROVIDER_GROUP.fullmatch(each)]
     return (
         deployment.command("cloudformation", "describe-stack-events", "--stack-name", stack),
-        *([f"make logs ENV={deployment.environment} ARGS='head-node --since 6h'"] if has_nodes else []),
+        *([f"./ultracluster logs {deployment.environment} head-node --since 6h"] if has_nodes else []),
         *(deployment.command("logs", "filter-log-events", "--log-group-name", each) for each in providers),
-        f"make preflight ENV={deployment.environment}",
+        f"./ultracluster preflight {deployment.environment}",
     )
 
 
@@ -154,7 +154,7 @@ def of_cluster(reader: Reader, operation: Operation | None, now: datetime) -> li
     if stack is None or not _MADE.match(stack["StackStatus"]):
         return []
     findings = list(_known(reader, _of_head_node(reader, now)))
-    if operation and _is_of_cluster(reader, operation) and operation.began >= now - LOOK_BACK[-1]:
+    if operation and _is_of_cluster(reader, operation) and operation.started >= now - LOOK_BACK[-1]:
         return findings
     for until, since in pairwise(LOOK_BACK):
         causes, symptoms = _parted(_known(reader, reversed(reader.cluster_lines(now - since, now - until))))
@@ -173,7 +173,7 @@ def _of_head_node(reader: Reader, now: datetime) -> Iterator[Evidence]:
     if "running" not in heads:
         texts = [f"The head node {instance_id} is {state}" for state, instance_id in heads.items()]
         text = next(iter(texts), f"The cluster {name} has no head node")
-        yield Evidence(kind="instance", place=name, time=now, text=text)
+        yield Evidence(kind="instance", source=name, time=now, text=text)
 
 
 def _is_of_cluster(reader: Reader, operation: Operation) -> bool:
@@ -199,7 +199,7 @@ def _known(reader: Reader, evidence: Iterable[Evidence]) -> Iterator[FoundCause]
 def _find(reader: Reader, evidence: Evidence) -> FoundCause | None:
     deployment = reader.deployment
     cluster_stack = deployment.stack_name("cluster")
-    stack = evidence.place if evidence.kind == "event" else cluster_stack
+    stack = evidence.source if evidence.kind == "event" else cluster_stack
     names = {
         "env": deployment.environment,
         "cluster": reader.cluster_name,

@@ -31,7 +31,7 @@ class Operation(Document):
 
     stack: str = Field(description="Name of the stack.")
     status: str = Field(description="Status of the stack now, as CloudFormation has it.")
-    began: datetime = Field(description="When the operation started.")
+    started: datetime = Field(description="When the operation started.")
     events: tuple[Evidence, ...] = Field(exclude=True)
     """What failed by itself, oldest first, then what failed because of that; never empty."""
     provider_group: str = Field(default="", exclude=True)
@@ -48,7 +48,7 @@ def operations(reader: Reader) -> list[Operation]:
     for stack in stacks.names(reader.deployment):
         if stack not in reader.read:  # the cluster's own was gone through with the stack that has the cluster
             failed.append(_operation(reader, stack))
-    return sorted((each for each in failed if each), key=lambda operation: operation.began, reverse=True)
+    return sorted((each for each in failed if each), key=lambda operation: operation.started, reverse=True)
 
 
 def _operation(reader: Reader, stack: str) -> Operation | None:
@@ -64,8 +64,8 @@ def _operation(reader: Reader, stack: str) -> Operation | None:
     if not _FAILED.search(status) and not status.endswith("_IN_PROGRESS"):
         return None
     own = reader.events(described["StackId"])
-    began = next((each.time for each in own if each.is_start), described["CreationTime"])
-    events = list(_with_nested(reader, stack, [each for each in own if each.time >= began], began))
+    started = next((each.time for each in own if each.is_start), described["CreationTime"])
+    events = list(_with_nested(reader, stack, [each for each in own if each.time >= started], started))
     failed = [
         (root, each)
         for root, each in events
@@ -76,12 +76,12 @@ def _operation(reader: Reader, stack: str) -> Operation | None:
     evidence = tuple(_evidence(*each) for each in failed)
     if not evidence and _FAILED.search(status):  # events are not to be read
         text = f"{status} {NESTED} {stack}: {described.get('StackStatusReason', '')}"
-        evidence = (Evidence(kind="event", place=stack, time=began, text=text),)
+        evidence = (Evidence(kind="event", source=stack, time=started, text=text),)
     if not evidence:
         return None
     groups = (PROVIDER_GROUP.search(f"{each.physical_id} {each.reason}") for _, each in events)
     group = next((each[0] for each in groups if each), "")
-    return Operation(stack=stack, status=status, began=began, events=evidence, provider_group=group)
+    return Operation(stack=stack, status=status, started=started, events=evidence, provider_group=group)
 
 
 def _is_consequence(event: StackEvent) -> bool:
@@ -99,12 +99,12 @@ def _refused_change_set(reader: Reader, stack: str, created: datetime) -> Operat
     )
     failed = [each for each in listed if each["Status"] == "FAILED"]
     texts = {each["CreationTime"]: f"FAILED change set: {each.get('StatusReason', '')}" for each in failed}
-    events = tuple(Evidence(kind="event", place=stack, time=time, text=text) for time, text in texts.items())
-    return Operation(stack=stack, status="REVIEW_IN_PROGRESS", began=created, events=events) if events else None
+    events = tuple(Evidence(kind="event", source=stack, time=time, text=text) for time, text in texts.items())
+    return Operation(stack=stack, status="REVIEW_IN_PROGRESS", started=created, events=events) if events else None
 
 
 def _with_nested(
-    reader: Reader, root: str, events: Iterable[StackEvent], began: datetime
+    reader: Reader, root: str, events: Iterable[StackEvent], started: datetime
 ) -> Iterator[tuple[str, StackEvent]]:
     """Yield the events of a stack, and of the stacks below that failed.
 
@@ -118,10 +118,10 @@ def _with_nested(
         if event.type == NESTED and event.physical_id.startswith("arn:"):
             below[event.physical_id] = root
         if event.type == CLUSTER and reader.cluster_name not in below.values():
-            below |= dict.fromkeys(_cluster_stacks(reader, began), reader.cluster_name)
+            below |= dict.fromkeys(_cluster_stacks(reader, started), reader.cluster_name)
     for stack_id, top in sorted(below.items()):
         reader.read.append(stack_id.split("/")[1])
-        yield from _with_nested(reader, top, reader.events(stack_id, began), began)
+        yield from _with_nested(reader, top, reader.events(stack_id, started), started)
 
 
 def _cluster_stacks(reader: Reader, since: datetime) -> list[str]:
@@ -156,7 +156,7 @@ def _evidence(root: str, event: StackEvent) -> Evidence:
     vpc = _VPC.search(f"{event.physical_id} {event.properties} {event.reason}")
     names |= {"vpc": vpc[0]} if vpc else {}
     text = f"{event.status} {event.type} {event.logical_id}: {event.reason}"
-    return Evidence(kind="event", place=event.stack, time=event.time, text=text, names=names)
+    return Evidence(kind="event", source=event.stack, time=event.time, text=text, names=names)
 
 
 def provider_group(reader: Reader, operation: Operation) -> str:
@@ -186,4 +186,4 @@ def window(operation: Operation) -> tuple[datetime, datetime]:
 
     What nodes log later belongs to the rollback.
     """
-    return operation.began - timedelta(minutes=1), operation.events[0].time + timedelta(minutes=5)
+    return operation.started - timedelta(minutes=1), operation.events[0].time + timedelta(minutes=5)

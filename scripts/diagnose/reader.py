@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 
 from scripts import stacks
 from scripts.aws_errors import is_denied, is_not_found
-from scripts.command import OperationError
 from scripts.deployment import Deployment
 from scripts.diagnose.causes import Evidence
+from scripts.errors import OperationError
 from scripts.logs import streams
 from scripts.remote import nodes
 from scripts.stacks import StackEvent
@@ -111,7 +111,9 @@ class Reader:
         heads = nodes.list_present(self.deployment)[:1] if self.instances() else []
         prefixes = [each.prefix for each in heads if each.name == nodes.HEAD_NODE]
         lines = [line for prefix in (*prefixes, "") for line in self.lines(group, since, until, prefix)]
-        return sorted({(line.place, line.time, line.text): line for line in lines}.values(), key=lambda line: line.time)
+        return sorted(
+            {(line.source, line.time, line.text): line for line in lines}.values(), key=lambda line: line.time
+        )
 
     def lines(self, group: str, since: datetime, until: datetime, prefix: str = "") -> list[Evidence]:
         """Return the lines of a log group that tell of trouble, oldest first. Needs logs:FilterLogEvents.
@@ -177,4 +179,4 @@ def _line(group: str, event: dict[str, Any]) -> Evidence | None:
     if not kind or not any(term in text for term in LOG_TERMS):
         return None
     time = datetime.fromtimestamp(event["timestamp"] / 1000, UTC)
-    return Evidence(kind=kind, place=f"{group} {stream}", time=time, text=text)
+    return Evidence(kind=kind, source=f"{group} {stream}", time=time, text=text)

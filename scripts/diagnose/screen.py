@@ -23,7 +23,7 @@ def show(diagnosis: Diagnosis, console: Console) -> None:
         if operation:
             _title(console, "Failed as well")
     if operation:
-        _print(console, f"{operation.stack}: {operation.status}, started {operation.began:%Y-%m-%d %H:%M} UTC")
+        _print(console, f"{operation.stack}: {operation.status}, started {operation.started:%Y-%m-%d %H:%M} UTC")
     if diagnosis.unknown:
         _show_unknown(diagnosis, console)
     elif diagnosis.causes and not diagnosis.current:
@@ -67,7 +67,7 @@ def _show_cause(finding: FoundCause, console: Console) -> None:
 
 def _show_evidence(evidence: Iterable[Evidence], console: Console) -> None:
     for each in evidence:
-        _print(console, f"{each.time:%Y-%m-%d %H:%M:%S} UTC, {each.place}", "cyan")
+        _print(console, f"{each.time:%Y-%m-%d %H:%M:%S} UTC, {each.source}", "cyan")
         _print(console, each.text if len(each.text) <= _SHOWN else f"{each.text[:_SHOWN]} ...")
 
 

@@ -12,9 +12,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from scripts.clock import Clock
-from scripts.command import OperationError
 from scripts.deployment import PARTS, Deployment
 from scripts.drift.model import Drift, DriftKind, DriftReport
+from scripts.errors import OperationError
 from scripts.stacks import in_progress, resources
 from scripts.status.model import Unavailable, try_fetch
 
@@ -40,7 +40,7 @@ def detect(deployment: Deployment, plan: Callable[[], Plan], clock: Clock) -> Dr
 
     Needs cloudformation:DescribeStacks, DetectStackDrift, DetectStackResourceDrift, DescribeStackDriftDetectionStatus,
     DescribeStackResourceDrifts, DescribeStackEvents and ListStackResources, permission to read each resource,
-    dynamodb:GetItem, and what the plan needs. `unseen` names what lacks a permission.
+    dynamodb:GetItem, and what the plan needs. `not_compared` names what lacks a permission.
 
     Args:
         deployment: Whose stacks.
@@ -71,7 +71,7 @@ def detect(deployment: Deployment, plan: Callable[[], Plan], clock: Clock) -> Dr
         drifts=tuple(comparison.drifts),
         checked=comparison.checked,
         unchecked=tuple(comparison.unchecked),
-        unseen=tuple(comparison.unseen),
+        not_compared=tuple(comparison.not_compared),
     )
 
 
@@ -84,13 +84,13 @@ class _Comparison:
         self.drifts: list[Drift] = []
         self.checked = 0
         self.unchecked: list[str] = []
-        self.unseen: list[str] = []
+        self.not_compared: list[str] = []
 
     def attempt(self, what: str, compare: Callable[[], Iterable[Drift]], *actions: str) -> None:
         """Add the result of a comparison, or why it is not possible; unusable credentials end the command."""
         result = try_fetch(lambda: list(compare()), *actions)
         if isinstance(result, Unavailable):
-            self.unseen.append(f"{what}: {result.reason}")
+            self.not_compared.append(f"{what}: {result.reason}")
         else:
             self.drifts += result
 
@@ -123,7 +123,7 @@ class _Comparison:
         result = answer()
         if result["DetectionStatus"] == "DETECTION_FAILED":
             reason = result.get("DetectionStatusReason", "")
-            self.unseen.append(f"drift of {stack}: not all resources could be compared: {reason}")
+            self.not_compared.append(f"drift of {stack}: not all resources could be compared: {reason}")
         for name, each in compared.items():
             yield from _of_resource(f"{stack}/{name}", each)
 

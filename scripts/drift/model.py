@@ -44,7 +44,7 @@ class DriftReport(Document):
     unchecked: tuple[str, ...] = Field(
         (), description="Resources that CloudFormation does not compare: stack, slash, logical id, type."
     )
-    unseen: tuple[str, ...] = Field((), description="What could not be compared, and why.")
+    not_compared: tuple[str, ...] = Field((), description="What could not be compared, and why.")
     busy: tuple[str, ...] = Field(
         (), description="Stacks with an operation in progress, with their status: then nothing is compared."
     )
@@ -53,7 +53,7 @@ class DriftReport(Document):
     @property
     def ok(self) -> bool:
         """Whether everything could be compared and nothing differs: exit code 0."""
-        return not self.drifts and not self.unseen
+        return not self.drifts and not self.not_compared
 
     @property
     def verdict(self) -> str:
@@ -65,7 +65,7 @@ class DriftReport(Document):
         if self.drifts:
             counts = Counter(each.kind for each in self.drifts)
             return f"Drift: {', '.join(f'{count} {kind}' for kind, count in counts.items())}."
-        return "No drift, but not everything could be compared." if self.unseen else "No drift."
+        return "No drift, but not everything could be compared." if self.not_compared else "No drift."
 
     @property
     def coverage(self) -> str:

@@ -21,7 +21,7 @@ def show(report: DriftReport, console: Console) -> None:
     for each in report.drifts:
         line(f"{each.subject} ({each.kind})", "bold")
         line(f"  {each.sentence}")
-    for reason in report.unseen:
+    for reason in report.not_compared:
         line(f"Not compared: {reason}", "yellow")
     line(report.verdict, "green" if report.ok else "bold red")
     line(report.coverage, "dim")
@@ -33,8 +33,8 @@ def as_markdown(report: DriftReport) -> str:
     if report.drifts:
         rows = [(escaped(each.subject), each.kind, escaped(each.sentence)) for each in report.drifts]
         parts.append(table(("What", "Kind", "How it differs"), rows))
-    if report.unseen:
-        parts += ["Not compared:", "\n".join(f"- {' '.join(reason.split())}" for reason in report.unseen)]
+    if report.not_compared:
+        parts += ["Not compared:", "\n".join(f"- {' '.join(reason.split())}" for reason in report.not_compared)]
     if report.unchecked:
         summary = f"Not compared by CloudFormation: {len(report.unchecked)}"
         parts.append(folded(summary, "\n".join(f"- `{each}`" for each in report.unchecked)))

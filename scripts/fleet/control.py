@@ -17,8 +17,8 @@ from typing import Any, Final
 
 from scripts.aws_errors import credentials_hint, is_not_found
 from scripts.clock import Changes, Clock
-from scripts.command import OperationError, Say
 from scripts.deployment import Deployment
+from scripts.errors import OperationError
 from scripts.fleet.jobs import (
     UP,
     close_queues,
@@ -30,6 +30,7 @@ from scripts.fleet.jobs import (
     wait_for_end,
 )
 from scripts.remote.head_node import HeadNode, HeadNodeError
+from scripts.terminal import Say
 from toolchain.parallelcluster import FleetRequestError, ParallelCluster
 
 UNKNOWN: Final = "UNKNOWN"
@@ -72,7 +73,7 @@ def known_status(deployment: Deployment) -> str:
     known = status(deployment)
     if known == UNKNOWN:
         name, region = deployment.settings.cluster_spec.name, deployment.settings.region
-        first = f"make deploy ENV={deployment.environment}"
+        first = f"./ultracluster deploy {deployment.environment}"
         raise OperationError(f"There is no cluster {name} in {region}. Deploy it first: {first}")
     return known
 
@@ -142,7 +143,9 @@ def start(deployment: Deployment, *, clock: Clock, say: Say) -> None:
         deployment.account.forget()
         now = status(deployment)
         if now not in START_STATUSES:
-            raise OperationError(f"The fleet is {now}: it was stopped again, or nodes keep failing (make diagnose).")
+            raise OperationError(
+                f"The fleet is {now}: it was stopped again, or nodes keep failing (./ultracluster diagnose)."
+            )
         report(f"The fleet is {now}.")
         return now == RUNNING
 
@@ -194,7 +197,7 @@ def _drain(deployment: Deployment, head_node: HeadNode, clock: Clock, say: Say, 
         close_queues(head_node, say)
         wait_for_end(head_node, clock, say, limit)
     except BaseException:
-        say(f"The queues stay closed to new jobs. Open them: make fleet ENV={deployment.environment} ARGS=start")
+        say(f"The queues stay closed to new jobs. Open them: ./ultracluster fleet start {deployment.environment}")
         raise
 
 
@@ -217,7 +220,9 @@ def _wait_for_static_nodes(head_node: HeadNode, clock: Clock, report: Changes) -
     def ready() -> bool:
         state = slurm_state(head_node)
         if state.missing_static:
-            report(f"Static nodes that are not ready: {state.missing_static:,}. Why nodes fail: make diagnose.")
+            report(
+                f"Static nodes that are not ready: {state.missing_static:,}. Why nodes fail: ./ultracluster diagnose."
+            )
             return False
         closed = [f"{name} ({each})" for name, each in state.availability.items() if each != UP]
         if closed:

@@ -7,9 +7,10 @@ from math import inf
 from typing import Final
 
 from scripts.clock import Changes, Clock, with_retries
-from scripts.command import OperationError, Say
+from scripts.errors import OperationError
 from scripts.remote.head_node import HeadNode, HeadNodeError, ask_slurm
 from scripts.slurm import ACTIVE, SCRIPT, SlurmState, parse
+from scripts.terminal import Say
 
 UP: Final = "up"
 DRAIN: Final = "drain"

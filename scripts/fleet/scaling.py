@@ -17,12 +17,14 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 
 from scripts.candidate import Candidate
 from scripts.clock import Changes, Clock
-from scripts.command import CONFIG, OperationError, Say, UnusableError
 from scripts.deployment import Deployment
 from scripts.document import Document
+from scripts.errors import OperationError, UnusableError
 from scripts.fleet import control as fleet
 from scripts.fleet.jobs import slurm_state
+from scripts.options import CONFIG
 from scripts.remote.head_node import HeadNode
+from scripts.terminal import Say
 
 if TYPE_CHECKING:
     from config.settings import Settings

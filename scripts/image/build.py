@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from scripts.deployment import Account
@@ -75,33 +76,49 @@ def validate(
     return parallelcluster.build_image(name, configuration)
 
 
-def next_steps(environment: str, settings: Settings, context: BuildContext, key: str, name: str) -> str:
-    """Return the commands that build the image from the files that were written."""
+def commands(
+    environment: str, settings: Settings, context: BuildContext, key: str, name: str
+) -> dict[str, tuple[str, ...]]:
+    """Return the commands that build the image from the files that were written, by what they do."""
     pcluster, region = ".venv-pcluster/bin/pcluster", ("--region", settings.region)
-    target = f"s3://{context.bucket}/{key}"
-    upload = ("aws", "s3", "cp", f"build/image-{environment}.sh", target, *region)
-    file = f"build/image-{environment}.yaml"
-    build = (pcluster, "build-image", *region, "--image-id", name, "--image-configuration", file)
-    follow = (pcluster, "describe-image", *region, "--image-id", name)
+    image = (*region, "--image-id", name)
     stream = f"{settings.cluster.parallelcluster_version}/1"
-    failure = (pcluster, "get-image-log-events", *region, "--image-id", name, "--log-stream-name", stream)
-    delete = (pcluster, "delete-image", *region, "--image-id", name)
-    return f"""\
-Wrote build/image-{environment}.sh and {file}: Neuron SDK {settings.cluster.neuron_sdk} for {settings.cluster.os}, on \
-{context.parent_image}. ParallelCluster accepts it.
+    return {
+        "upload": ("aws", "s3", "cp", f"build/image-{environment}.sh", f"s3://{context.bucket}/{key}", *region),
+        "build": (pcluster, "build-image", *image, "--image-configuration", f"build/image-{environment}.yaml"),
+        "follow": (pcluster, "describe-image", *image),
+        "failure": (pcluster, "get-image-log-events", *image, "--log-stream-name", stream),
+        "delete": (pcluster, "delete-image", *image),
+        "check": ("./ultracluster", "preflight", environment, "--only", "custom-image"),
+    }
 
-In this directory, after `. .venv/bin/activate`, which has the Node that pcluster needs:
+
+def next_steps(environment: str, settings: Settings, context: BuildContext, key: str, name: str) -> str:
+    """Return what to type to build the image from the files that were written."""
+    words = commands(environment, settings, context, key, name)
+    return f"""\
+Wrote build/image-{environment}.sh and build/image-{environment}.yaml: Neuron SDK {settings.cluster.neuron_sdk} for \
+{settings.cluster.os}, on {context.parent_image}. ParallelCluster accepts it.
+
+`./ultracluster image build {environment}` does the first two steps. By hand, in this directory, after
+`. .venv/bin/activate`, which has the Node that pcluster needs:
 
 1. Upload the component:
-   {shlex.join(upload)}
+   {shlex.join(words["upload"])}
 2. Build the image:
-   {shlex.join(build)}
-3. Follow it, until imageBuildStatus is BUILD_COMPLETE:
-   {shlex.join(follow)}
+   {shlex.join(words["build"])}
+3. {following(words)}"""
+
+
+def following(words: Mapping[str, Sequence[str]]) -> str:
+    """Return what to type while and after an image is built."""
+    return f"""\
+Follow it, until imageBuildStatus is BUILD_COMPLETE:
+   {shlex.join(words["follow"])}
    If it fails, read why:
-   {shlex.join(failure)}
+   {shlex.join(words["failure"])}
    and delete what is left, the log too, before you build again:
-   {shlex.join(delete)}
-4. Name ec2AmiInfo.amiId of that answer as `cluster.custom_ami` in config/{environment}.yaml, and check it:
-   make preflight ENV={environment} ARGS='--only custom-image'
+   {shlex.join(words["delete"])}
+4. Name ec2AmiInfo.amiId of that answer as `cluster.custom_ami` in the settings file, and check it:
+   {shlex.join(words["check"])}
 """

@@ -56,7 +56,7 @@ def component(settings: Settings) -> str:
     arguments = shlex.join(f"{name}={value}" for name, value in facts(settings).items())
     return (
         "#!/bin/bash\n"
-        "# Made by `make image`: unpacks nodes, and runs image.sh.\n"
+        "# Made by `./ultracluster image render`: unpacks nodes, and runs image.sh.\n"
         "set -euo pipefail\n"
         "directory=$(mktemp --directory)\n"
         "base64 --decode <<'FILES' | tar --extract --gzip --directory \"$directory\"\n"

@@ -103,7 +103,7 @@ def _snapshots(deployment: Deployment) -> Iterator[Leftover]:
     """Yield the snapshots of head nodes, which no stack has and which outlive the policy that made them."""
     tag = {"Name": f"tag:{SNAPSHOT_TAG}", "Values": [deployment.settings.name]}
     for each in deployment.account.list("ec2", "describe_snapshots", OwnerIds=["self"], Filters=[tag]):
-        reason = f"of the head node's volume {each['VolumeId']}, for make restore"
+        reason = f"of the head node's volume {each['VolumeId']}, for ./ultracluster restore"
         yield Leftover(type="AWS::EC2::Snapshot", id=each["SnapshotId"], reason=reason, kept_on_purpose=True)
 
 

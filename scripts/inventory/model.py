@@ -77,7 +77,7 @@ class Inventory(Document):
 
     deployment: str = Field(description="Name of the deployment.")
     resources: tuple[Resource, ...] = Field(description="By service, type, stack and id.")
-    not_looked_at: tuple[str, ...] = Field(description="What AWS refused to list for want of a permission.")
+    not_listed: tuple[str, ...] = Field(description="What AWS refused to list for want of a permission.")
 
     @computed_field(  # type: ignore[prop-decorator]
         description="US dollars per month of all resources whose price is known, as they are now."

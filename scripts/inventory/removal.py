@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from scripts.aws_errors import is_not_found
-from scripts.command import OperationError
 from scripts.deployment import Deployment
+from scripts.errors import OperationError
 from scripts.inventory.model import PREFIX, Leftover
 
 PASSES = re.compile(

@@ -36,7 +36,7 @@ def show(inventory: Inventory, console: Console, now: datetime) -> None:
         console.print()
     total = f"{len(inventory.resources):,} resources, {cost(inventory.dollars_per_month)} a month as they are now."
     console.print(f"{total} {_LEGEND}", markup=False)
-    for refusal in inventory.not_looked_at:
+    for refusal in inventory.not_listed:
         console.print(f"Not listed: {refusal}", markup=False)
 
 
@@ -51,7 +51,7 @@ def markdown(inventory: Inventory, now: datetime) -> str:
             name, price = f"`{_name(each)}`", cost(each.dollars_per_month)
             cells = (_kind(each), name, each.stack, _age(each, now), price, tags)
             lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
-    lines += ["", f"\\{_LEGEND}", *(f"\nNot listed: {each}" for each in inventory.not_looked_at)]
+    lines += ["", f"\\{_LEGEND}", *(f"\nNot listed: {each}" for each in inventory.not_listed)]
     return "\n".join(lines)
 
 

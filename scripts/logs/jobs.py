@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from scripts.clock import Clock
-from scripts.command import Say
 from scripts.deployment import Deployment
 from scripts.remote.head_node import HeadNode
 from scripts.remote.streamed_command import OUTPUT, StreamedCommand, print_output, start
+from scripts.terminal import Say
 
 MOST_NODES = 32
 """Nodes of a job whose logs are shown: those of a large job say the same."""

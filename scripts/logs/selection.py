@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from scripts.command import OperationError, Say, UnusableError
 from scripts.document import Document
+from scripts.errors import OperationError, UnusableError
 from scripts.logs import streams
 from scripts.logs.streams import LogEvent, Source, Stream
 from scripts.remote import nodes
+from scripts.terminal import Say
 
 if TYPE_CHECKING:
     from scripts.deployment import Deployment

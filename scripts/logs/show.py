@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -13,14 +12,15 @@ from pydantic import Field
 from scripts import screen
 from scripts.aws_errors import is_denied
 from scripts.clock import Changes, Clock, with_retries
-from scripts.command import DONE, OperationError, Say
 from scripts.document import Document
+from scripts.errors import ExitCode, OperationError
 from scripts.logs import jobs, streams
 from scripts.logs.selection import Line, Selection, select, select_controller_lines, select_job
 from scripts.logs.streams import LogEvents, Tail
 from scripts.remote import nodes
 from scripts.remote.head_node import HeadNode, HeadNodeError
 from scripts.remote.streamed_command import print_remark
+from scripts.terminal import Say
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -60,16 +60,41 @@ class NodeList(Document):
     )
 
 
-def program(deployment: Deployment, parsed: argparse.Namespace, console: Console, clock: Clock | None = None) -> int:
+@dataclass
+class Wanted:
+    """What to show.
+
+    Attributes:
+        what: A node or a kind of logs.
+        job: A job, by number or name, in place of it; empty: none.
+        follow: Whether to print new lines until Ctrl-C.
+        since: How far back; None: the default.
+        grep: Text that lines contain.
+        lines: The last so many of them.
+        list: Whether to list nodes and kinds instead.
+        json: Whether to print JSON.
+    """
+
+    what: str
+    job: str
+    follow: bool
+    since: timedelta | None
+    grep: str
+    lines: int
+    list: bool
+    json: bool
+
+
+def program(deployment: Deployment, wanted: Wanted, console: Console, clock: Clock | None = None) -> int:
     """Show what the command line asks for."""
-    view = _View(deployment, parsed, console, clock or Clock())
-    if parsed.list:
+    view = _View(deployment, wanted, console, clock or Clock())
+    if wanted.list:
         view.list()
-    elif parsed.job is not None:
+    elif wanted.job:
         view.show_job()
     else:
         view.show_named()
-    return DONE
+    return ExitCode.DONE
 
 
 @dataclass(frozen=True)
@@ -77,7 +102,7 @@ class _View:
     """Shows what one command line asks for."""
 
     deployment: Deployment
-    parsed: argparse.Namespace
+    wanted: Wanted
     console: Console
     clock: Clock
     said: set[str] = field(default_factory=set)
@@ -90,17 +115,17 @@ class _View:
 
     def show_named(self) -> None:
         selection = self._select()
-        if not selection.streams and not self.parsed.follow:
-            raise OperationError(f"{selection.log_group} has no logs of {self.parsed.what}")
+        if not selection.streams and not self.wanted.follow:
+            raise OperationError(f"{selection.log_group} has no logs of {self.wanted.what}")
         self._show(selection, self._select)
 
     def _select(self) -> Selection:
         self.deployment.account.forget()
-        return select(self.deployment, self.parsed.what, self.parsed.grep, self.say)
+        return select(self.deployment, self.wanted.what, self.wanted.grep, self.say)
 
     def show_job(self) -> None:
         self._replace_name_by_number()
-        name, text = self.parsed.job, self.parsed.grep
+        name, text = self.wanted.job, self.wanted.grep
         answer = self._find_job()
         if answer is None:
             self.say(f"This is what slurmctld logged of job {name}.")
@@ -128,7 +153,7 @@ class _View:
         Raises:
             OperationError: Slurm knows no such job, or does not answer.
         """
-        name = self.parsed.job
+        name = self.wanted.job
         if name[0].isdigit():
             return
         number = jobs.newest_of_name(HeadNode(self.deployment, self.clock), name)
@@ -137,7 +162,7 @@ class _View:
                 f"Slurm knows no job called {name}, or none any more; its number shows what was logged"
             )
         self.say(f"The newest job called {name} is {number}.")
-        self.parsed.job = number
+        self.wanted.job = number
 
     def _find_job(self) -> tuple[HeadNode, jobs.KnownJob] | None:
         """Ask Slurm for the job; None: it knows none, or there is no answer, which is said."""
@@ -145,7 +170,7 @@ class _View:
 
         try:
             head_node = HeadNode(self.deployment, self.clock)
-            job = jobs.find(head_node, self.parsed.job)
+            job = jobs.find(head_node, self.wanted.job)
         except HeadNodeError as error:
             self.say(str(error))
             return None
@@ -155,7 +180,7 @@ class _View:
             self.say(f"Slurm does not answer: {error}")
             return None
         if job is None:
-            self.say(f"Slurm knows no job {self.parsed.job}, or no longer knows it.")
+            self.say(f"Slurm knows no job {self.wanted.job}, or no longer knows it.")
             return None
         return head_node, job
 
@@ -164,10 +189,10 @@ class _View:
     ) -> None:
         """Show the last lines, and with --follow new ones; ``renewed`` selects streams of new nodes, too."""
         last = self._last(selection)
-        lines = list(map(selection.line, last.events))[-self.parsed.lines :]
-        if not self.parsed.follow:
-            lines += self._output_lines(output.all(self.parsed.lines)) if output else []
-            if self.parsed.json:
+        lines = list(map(selection.line, last.events))[-self.wanted.lines :]
+        if not self.wanted.follow:
+            lines += self._output_lines(output.all(self.wanted.lines)) if output else []
+            if self.wanted.json:
                 print(LogLines(log_group=selection.log_group, lines=tuple(lines)).to_json())
             self._print(lines)
             return
@@ -180,7 +205,7 @@ class _View:
             if reads:
                 lines.extend(self._new(selection, tail))
             if output:
-                lines.extend(self._output_lines(output.new(self.parsed.lines)))
+                lines.extend(self._output_lines(output.new(self.wanted.lines)))
             reads += 1
             return True
 
@@ -192,11 +217,11 @@ class _View:
             self.clock.sleep(SECONDS_BETWEEN_READS)
 
     def _output_lines(self, texts: Sequence[str]) -> list[Line]:
-        name = f"job {self.parsed.job}"
+        name = f"job {self.wanted.job}"
         return [
             Line(node=name, instance_id="", kind="output", time=None, message=each)
             for each in texts
-            if self.parsed.grep in each
+            if self.wanted.grep in each
         ]
 
     def _last(self, selection: Selection) -> LogEvents:
@@ -205,9 +230,9 @@ class _View:
             return LogEvents([], 0, None)
         now = self.clock.now()
         newest = max((each.latest for each in selection.streams if each.latest), default=now)
-        window = WINDOW_OF_JOBS if self.parsed.job else WINDOW
-        since = now - self.parsed.since if self.parsed.since else newest - window
-        events = selection.source(self.deployment).last(self.parsed.lines, since, now)
+        window = WINDOW_OF_JOBS if self.wanted.job else WINDOW
+        since = now - self.wanted.since if self.wanted.since else newest - window
+        events = selection.source(self.deployment).last(self.wanted.lines, since, now)
         if not events.events:
             self.say(f"No line from {_minute(since)} to {_minute(now)} UTC. For an earlier time: --since 7d")
         self._say_gap(events)
@@ -228,7 +253,7 @@ class _View:
             )
 
     def _print_on(self, lines: Sequence[Line]) -> None:
-        if self.parsed.json:
+        if self.wanted.json:
             for line in lines:
                 print(line.model_dump_json(), flush=True)
         self._print(lines)
@@ -251,7 +276,7 @@ class _View:
                 f"There are more than {streams.MOST_LISTED} log streams: nodes that wrote to none of the newest are "
                 "missing if they are terminated, and have no kinds otherwise."
             )
-        if self.parsed.json:
+        if self.wanted.json:
             print(NodeList(log_group=group, nodes=tuple(listed)).to_json())
         table = screen.table("node", "instance", ">newest line", "kinds")
         for each in listed:

@@ -15,8 +15,8 @@ from itertools import islice
 from typing import Any
 
 from scripts.clock import Clock
-from scripts.command import OperationError
 from scripts.deployment import Deployment
+from scripts.errors import OperationError
 
 HEAD_KINDS = frozenset(
     {

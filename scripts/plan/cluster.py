@@ -100,7 +100,7 @@ def plan_cluster(
 
 def fleet_command(environment: str, action: Literal["start", "status", "stop"]) -> str:
     """Return the command that starts or stops the fleet, or shows its status."""
-    return f"make fleet ENV={environment} ARGS={action}"
+    return f"./ultracluster fleet {action} {environment}"
 
 
 def _find(stacks: Mapping[str, Stack]) -> _Cluster | None:
@@ -131,7 +131,7 @@ def _refused_by_the_provider(before: _Cluster, after: _Cluster, environment: str
     """
     no_provider = "CloudFormation takes no other provider, and each ParallelCluster version has its own"
     no_name = "Cannot update the ClusterName in the properties"
-    again = f"make destroy ENV={environment}, then make deploy; network and file system stay"
+    again = f"./ultracluster destroy {environment}, then ./ultracluster deploy; network and file system stay"
     for key, reason, way in (("ServiceToken", no_provider, _upgrade(environment)), ("ClusterName", no_name, again)):
         old, new = before.properties[key], after.properties[key]
         if old != new:
@@ -272,7 +272,7 @@ def _way_past_a_refusal(change: Change, environment: str) -> str:
 
 def _upgrade(environment: str) -> str:
     return (
-        f"make upgrade ENV={environment}: another cluster replaces this one "
+        f"./ultracluster upgrade {environment}: another cluster replaces this one "
         "(network and file system stay; what is on the head node goes)"
     )
 

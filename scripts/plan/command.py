@@ -7,35 +7,18 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from scripts import options
+from scripts.errors import UnusableError
 from scripts.plan import cdk
 
 if TYPE_CHECKING:
-    from config.settings import Settings
     from scripts.plan.model import Plan
 
 PLAIN_WIDTH = 120
 
 
-class PlanError(RuntimeError):
+class PlanError(UnusableError):
     """There is no plan; the message says why, and what would help."""
-
-
-def settings_of(environment: str) -> Settings:
-    """Return the settings of a configuration.
-
-    Raises:
-        PlanError: There is no such file, or it cannot be used.
-    """
-    from config.settings import SettingsError, load
-
-    folder = cdk.ROOT / "config"
-    known = sorted(path.stem for path in folder.glob("*.yaml"))
-    if environment not in known:
-        raise PlanError(f"no such file in config/: {environment}; there is {', '.join(known)}")
-    try:
-        return load(folder / f"{environment}.yaml")
-    except SettingsError as error:
-        raise PlanError(str(error)) from None
 
 
 def synthesize(environment: str, directory: Path) -> None:
@@ -78,7 +61,7 @@ def make_plan(
     from toolchain.parallelcluster import RunnerError
     from toolchain.values import UnsupportedError
 
-    settings = settings_of(environment)
+    settings = options.settings_of(environment)
     for directory in (assembly, against):
         if directory is not None and not directory.is_dir():
             raise PlanError(f"got {directory}; allowed: a directory")

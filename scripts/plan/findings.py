@@ -90,7 +90,7 @@ def of_export(stack_name: str, output: str, users: Sequence[str]) -> Finding:
     return Finding(
         CheckStatus.FAIL,
         f"CloudFormation refuses to change what {', '.join(users)} imports from here, and rolls the deployment back",
-        "take the change back, or destroy those stacks first: make destroy",
+        "take the change back, or destroy those stacks first: ./ultracluster destroy",
         subject=f"{stack_name}/{output}",
     )
 

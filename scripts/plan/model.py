@@ -201,7 +201,7 @@ class Plan(Document):
         """Whether the deployment would change nothing at all."""
         return not any(stack.changes or stack.other or stack.source is Source.NEW for stack in self.stacks)
 
-    @computed_field(alias="rights")  # type: ignore[prop-decorator]
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def permissions(self) -> list[PermissionChange]:
         """What changes in IAM, security groups and the like."""

@@ -81,7 +81,7 @@ def cdk_bootstrap(deployment: Deployment) -> Finding:
     region_name, settings = deployment.settings.region, deployment.settings.bootstrap
     parameter = bootstrap.version_parameter(settings)
     command = deployment.command("ssm", "get-parameter", "--name", parameter)
-    hint = f"`make bootstrap ENV={deployment.environment}`"
+    hint = f"`./ultracluster bootstrap {deployment.environment}`"
     stored = find(deployment, "ssm", "get_parameter", Name=parameter)
     if stored is None:
         return Finding(FAIL, f"{region_name} is not bootstrapped: no {parameter}", hint, command)

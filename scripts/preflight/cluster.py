@@ -64,16 +64,16 @@ def parallelcluster(deployment: Deployment) -> Iterator[Finding]:
 
     Dry-run the creation of the cluster, all validators included, without what does not exist yet.
 
-    It creates nothing. A cluster that exists is submitted as a new one of another name: `make plan` tells what its
+    It creates nothing. A cluster that exists is submitted as a new one of another name: `plan` tells what its
     update would do, and the dry run of an update creates ParallelCluster's bucket if there is none
     (aws-parallelcluster 3.16.1, models/s3_bucket.py, init_s3_bucket).
     """
     request, left_out = _request(deployment)
     if NOT_YET in str(request.configuration):
         hint = (
-            f"for now, `make validate ENV={deployment.environment}` asks the same validators, in an emulated AWS; once "
-            f"`make deploy ENV={deployment.environment}` has made network and storage, the provider asks them before "
-            "it makes the cluster, and so does this check from then on"
+            f"for now, `./ultracluster validate {deployment.environment}` asks the same validators, in an emulated "
+            "AWS; once network and storage are deployed, the provider asks them before it makes the cluster, and so "
+            "does this check from then on"
         )
         yield Finding(SKIP, "the subnets do not exist yet", hint)
         return
@@ -82,7 +82,7 @@ def parallelcluster(deployment: Deployment) -> Iterator[Finding]:
     try:
         process = ParallelCluster({**os.environ, "AWS_RETRY_MODE": "adaptive"})
     except FileNotFoundError as error:
-        yield Finding(UNKNOWN, str(error), f"`make preflight ENV={deployment.environment}` sets it up")
+        yield Finding(UNKNOWN, str(error), f"`./ultracluster preflight {deployment.environment}` sets it up")
         return
     with process:
         yield from _findings(deployment, process.create(request, strings=True), left_out)
@@ -165,8 +165,8 @@ def _objection(deployment: Deployment, message: Message, explanation: str) -> Fi
         hint = "grant what it names, or leave it to the deployment, which asks again"
         return Finding(UNKNOWN, message.text, hint, subject=message.validator)
     hint = explanation or (
-        "ParallelCluster would reject the cluster; if `make validate "
-        f"ENV={deployment.environment}` does not say the same, fix the account, otherwise the settings"
+        f"ParallelCluster would reject the cluster; if `./ultracluster validate {deployment.environment}` does not say "
+        "the same, fix the account, otherwise the settings"
     )
     return Finding(FAIL, f"{message.level}: {message.text}", hint, subject=message.validator)
 

@@ -19,7 +19,7 @@ NAME_PARTS: Mapping[str, str] = {
 _ARCHITECTURE = "x86_64"
 """That of all Trn instances."""
 SDK_TAG = "ultracluster:neuron-sdk"
-"""Tag of an image that `make image` made: the release of the Neuron SDK in it."""
+"""Tag of an image that `./ultracluster image render` made: the release of the Neuron SDK in it."""
 _PUBLISHED = ("templates/custom_resource/cluster.yaml", "layers/aws-parallelcluster/lambda-layer.zip")
 """The provider's template and the layer of its function, below `parallelcluster/VERSION/`.
 
@@ -120,7 +120,9 @@ def _problems(deployment: Deployment, image: Mapping[str, Any]) -> Iterator[Find
     """
     cluster = deployment.settings.cluster
     tags = {each["Key"]: each["Value"] for each in image.get("Tags", [])}
-    build = f"build one for {cluster.os} and {_ARCHITECTURE} with `make image ENV={deployment.environment}`"
+    build = (
+        f"build one for {cluster.os} and {_ARCHITECTURE} with `./ultracluster image render {deployment.environment}`"
+    )
     if image["State"] != "available":
         yield Finding(FAIL, f"the image is {image['State']}; allowed: available", "wait until it is", subject="state")
     if image["Architecture"] != _ARCHITECTURE:

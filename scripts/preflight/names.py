@@ -134,7 +134,7 @@ def _about_stack(deployment: Deployment, name: str, part: str) -> Finding:
 
 
 def _about_other_cluster(deployment: Deployment, name: str, generation: int) -> Finding:
-    upgrade = f"make upgrade ENV={deployment.environment}"
+    upgrade = f"./ultracluster upgrade {deployment.environment}"
     if generation < deployment.settings.cluster.generation:
         sentence = f"{name} still holds a cluster of an earlier generation, which costs money and counts in the quotas"
         return Finding(WARN, sentence, f"`{upgrade}` continues: it drains and destroys it")
@@ -142,7 +142,7 @@ def _about_other_cluster(deployment: Deployment, name: str, generation: int) -> 
         f"{name} holds a cluster of a later generation than config/{deployment.environment}.yaml names "
         f"({deployment.settings.cluster.generation}): a deployment would create, or update, one that was replaced"
     )
-    hint = f"restore the file as the upgrade left it; `{upgrade} ARGS=--abandon` destroys the later one"
+    hint = f"restore the file as the upgrade left it; `{upgrade} --abandon` destroys the later one"
     return Finding(FAIL, sentence, hint)
 
 

@@ -61,13 +61,13 @@ class Progress(Document):
     outcome: Literal["in progress", "complete", "failed", "nothing"] = Field(
         description="`in progress`, `complete`, `failed` or, if no stack takes part, `nothing`."
     )
-    began: datetime | None = Field(description="When the first of the stacks started; None: none has.")
+    started: datetime | None = Field(description="When the first of the stacks started; None: none has.")
     seconds: int = Field(description="How long it has taken, until now or its end.")
     left_seconds: int = Field(
         description="How long it typically takes yet: stacks in progress side by side, the others one after another."
     )
     complete: bool = Field(description="Whether all events have been read: not where `trouble` says why.")
-    not_begun: tuple[str, ...] = Field(description="The stacks that a creation has not started yet.")
+    not_started: tuple[str, ...] = Field(description="The stacks that a creation has not reached yet.")
     existing: int = Field(exclude=True, description="How many of the deployment's own stacks exist.")
     denied: tuple[str, ...] = Field(description="IAM actions that are missing to know how much there is to do.")
     other_clusters: dict[str, str] = Field(
@@ -104,26 +104,26 @@ def progress(tracker: Tracker, now: datetime, grace: float = GRACE_SECONDS, trou
     candidates.sort(key=lambda each: each.ended or now, reverse=True)
     stacks: list[StackProgress] = []
     for each in candidates:
-        first = min((stack.began for stack in stacks), default=None)
+        first = min((stack.started for stack in stacks), default=None)
         if first is None or (each.ended or now) >= first - timedelta(seconds=grace):
             stacks.append(each)
-    stacks.sort(key=lambda each: each.began)
+    stacks.sort(key=lambda each: each.started)
     creates = any(each.action == "CREATE" for each in stacks)
     failed = any(each.ended and each.status not in SUCCESSES for each in stacks)
     existing = [part for part, root in tracker.roots.items() if root.exists]
     missing = [part for part in tracker.roots if creates and not failed and part not in existing]
     running = max((each.left_seconds for each in stacks if not each.ended), default=0)
-    began = min((each.began for each in stacks), default=None)
+    started = min((each.started for each in stacks), default=None)
     end = max((each.ended or now for each in stacks), default=now)
     return Progress(
         environment=tracker.environment,
         time=now,
         outcome=_outcome(stacks),
-        began=began,
-        seconds=round((end - began).total_seconds()) if began else 0,
+        started=started,
+        seconds=round((end - started).total_seconds()) if started else 0,
         left_seconds=round(running + sum(PART_SECONDS[part] for part in missing)),
         complete=not trouble,
-        not_begun=tuple(tracker.roots[part].name for part in missing),
+        not_started=tuple(tracker.roots[part].name for part in missing),
         existing=len(existing),
         denied=tuple(sorted(tracker.denied)),
         other_clusters=dict(tracker.others),
@@ -164,11 +164,11 @@ def _stack_progress(tracked: TrackedStack, now: datetime) -> StackProgress | Non
         **dict(operation),
         name=tracked.name,
         title=tracked.title,
-        seconds=round(((operation.ended or now) - operation.began).total_seconds()),
+        seconds=round(((operation.ended or now) - operation.started).total_seconds()),
         left_seconds=round(remaining_seconds(tracked.graph, operation, now, nested)),
         resources_done=done,
         resources=total,
-        in_progress=tuple(sorted(busy, key=lambda each: each.began)),
+        in_progress=tuple(sorted(busy, key=lambda each: each.started)),
         slowest=tuple(sorted(slow, key=lambda each: each.seconds, reverse=True)[:SLOWEST]),
         stacks=children,
     )

@@ -23,7 +23,7 @@ class ResourceOperation(Document):
     physical_id: str | None = Field(description="Its id; None: it has none (yet).")
     type: str = Field(description="Its type.")
     status: str = Field(description="Its status.")
-    began: datetime = Field(exclude=True, description="When the current work on it started, such as its deletion.")
+    started: datetime = Field(exclude=True, description="When the current work on it started, such as its deletion.")
     changed: datetime = Field(exclude=True, description="When it got its status.")
 
     @property
@@ -33,7 +33,7 @@ class ResourceOperation(Document):
 
     def seconds_at(self, now: datetime) -> float:
         """Return how long the work on it has taken."""
-        return ((now if self.is_in_progress else self.changed) - self.began).total_seconds()
+        return ((now if self.is_in_progress else self.changed) - self.started).total_seconds()
 
 
 class StackOperation(Document):
@@ -44,7 +44,7 @@ class StackOperation(Document):
     action: str = Field(description="What the operation started as: CREATE, UPDATE, DELETE or IMPORT.")
     status: str = Field(description="Its status.")
     reason: str | None = Field(description="Why it has this status; None: CloudFormation gives none.")
-    began: datetime = Field(description="When the operation started.")
+    started: datetime = Field(description="When the operation started.")
     newest: datetime = Field(exclude=True, description="The time of its last event.")
     ended: datetime | None = Field(description="When it ended; None: it is in progress.")
     by_id: Mapping[str, ResourceOperation] = Field(
@@ -93,7 +93,7 @@ def operation(events: Sequence[StackEvent]) -> StackOperation | None:
         action=first.status.split("_")[0],
         status=last.status,
         reason=last.reason or None,
-        began=first.time,
+        started=first.time,
         newest=events[0].time,
         ended=None if last.status.endswith("_IN_PROGRESS") else last.time,
         by_id=by_id,
@@ -103,15 +103,15 @@ def operation(events: Sequence[StackEvent]) -> StackOperation | None:
 
 def _after(before: ResourceOperation | None, event: StackEvent) -> ResourceOperation:
     """Return a resource after an event; its time starts again when another kind of work starts."""
-    began = event.time
+    started = event.time
     if before and event.status.split("_")[0] == before.status.split("_")[0]:
         starts = event.status.endswith("_IN_PROGRESS") and not before.is_in_progress
-        began = event.time if starts else before.began
+        started = event.time if starts else before.started
     return ResourceOperation(
         logical_id=event.logical_id,
         physical_id=event.physical_id or (before and before.physical_id) or None,
         type=event.type,
         status=event.status,
-        began=began,
+        started=started,
         changed=event.time,
     )

@@ -158,7 +158,7 @@ def picture(deployment: Deployment, current: Progress) -> RenderableType:
     for stack in current.stacks:
         for row in _rows(stack, 0):
             grid.add_row(*row)
-    for name in current.not_begun:
+    for name in current.not_started:
         grid.add_row(*_row(name, None, "", "not started", "dim"))
     return Group(*parts, grid)
 
@@ -169,7 +169,7 @@ def headline(deployment: Deployment, current: Progress) -> str:
     if not current.stacks:
         return f"{name}: nothing has started yet"
     since = duration(current.seconds)
-    if current.outcome != "in progress" and not current.not_begun:
+    if current.outcome != "in progress" and not current.not_started:
         return f"{name}: nothing is in progress after {since}; waiting for more to start"
     return f"{name}: {since} so far, {_left(current.left_seconds)}"
 
@@ -269,7 +269,7 @@ def _notes(current: Progress) -> list[tuple[datetime, str]]:
     """Return what is worth a line, with its time."""
     notes: list[tuple[datetime, str]] = []
     for stack in current.all():
-        notes.append((stack.began, f"{stack.stack}  {stack.action}_IN_PROGRESS"))
+        notes.append((stack.started, f"{stack.stack}  {stack.action}_IN_PROGRESS"))
         if stack.rolls_back and not stack.ended:
             notes.append((stack.newest, f"{stack.stack}  {stack.status}"))
         if stack.ended:

@@ -149,7 +149,7 @@ class Tracker:
             key = resource.physical_id if resource.type == NESTED else self._cluster_name
             if resource.type in CONTAINERS and key and key not in tracked.children:
                 title = resource.logical_id if resource.type == NESTED else key
-                yield key, TrackedStack(resource.logical_id, title, key, tracked, tracked.since or now.began)
+                yield key, TrackedStack(resource.logical_id, title, key, tracked, tracked.since or now.started)
 
     def _fetch_others(self) -> None:
         """Fetch the deployment's other clusters. One call, which returns the stacks of its first page."""

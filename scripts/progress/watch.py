@@ -6,7 +6,7 @@ import math
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from scripts.command import DONE, FAILED, UnusableError
+from scripts.errors import ExitCode, UnusableError
 from scripts.progress.estimate import PART_SECONDS
 from scripts.progress.model import GRACE_SECONDS, Progress, progress
 from scripts.progress.tracker import Tracker
@@ -88,7 +88,7 @@ def _follow(tracker: Tracker, screen: Screen, clock: Clock, timeout: float | Non
         screen.show(current)
         if _has_ended(current, started, grace):
             screen.end(current.model_copy(update={"kind": "summary"}))
-            return DONE if current.outcome in ("complete", "nothing") else FAILED
+            return ExitCode.DONE if current.outcome in ("complete", "nothing") else ExitCode.FAILED
         if timeout is not None and (now - started).total_seconds() + interval > timeout * 60:
             screen.stop(f"The {timeout:g} minutes are over. {CONTINUES}")
             return TIMED_OUT

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 from scripts.aws_errors import is_unreachable
 from scripts.clock import Clock
-from scripts.command import OperationError
 from scripts.deployment import Deployment
+from scripts.errors import OperationError
 
 SECONDS_TO_START = 60
 """How long the head node may take to start a command."""
@@ -159,7 +159,7 @@ class HeadNode:
 
 def status_command(deployment: Deployment) -> str:
     """Return the command that shows the state of a deployment."""
-    return f"make status ENV={deployment.environment}"
+    return f"./ultracluster status {deployment.environment}"
 
 
 @contextmanager

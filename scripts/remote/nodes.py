@@ -9,10 +9,11 @@ from datetime import timedelta
 
 from scripts.aws_errors import is_denied
 from scripts.clock import Clock
-from scripts.command import OperationError, Say, UnusableError
 from scripts.deployment import Deployment
+from scripts.errors import OperationError, UnusableError
 from scripts.logs import streams
 from scripts.remote.head_node import HeadNode, is_head_node, status_command
+from scripts.terminal import Say
 
 HEAD_NODE = "head-node"
 NAMES = f"{HEAD_NODE}, an instance id, an address, ip-10-0-1-2, or Slurm's name such as trn1-dy-trn1-32xl-3"
@@ -33,7 +34,7 @@ _MOST_ASSIGNED = 100
 """Log lines of assignments that are enough to find a node."""
 _ASSIGNED_IN = timedelta(days=30)
 
-_LIST = "make logs ENV={} ARGS=--list"
+_LIST = "./ultracluster logs {} --list"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A shell on a node, opened by Session Manager: no SSH, no key and no open port.
+"""Sessions on a node by Session Manager, which needs no open port: a shell, SSH, a forwarded port.
 
 As the AWS CLI does it, which is not needed:
 https://github.com/aws/aws-cli/blob/v2/awscli/customizations/sessionmanager.py.
@@ -11,31 +11,28 @@ import os
 import re
 import shutil
 import subprocess
-from typing import Any, NoReturn
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
 
 from pydantic import Field
 
-from scripts.command import UnusableError
 from scripts.deployment import Deployment
 from scripts.document import Document
+from scripts.errors import UnusableError
 from scripts.remote.head_node import reaching
 
 PLUGIN = "session-manager-plugin"
 _INSTALL = (
     "https://docs.aws.amazon.com/systems-manager/latest/userguide/session-manager-working-with-install-plugin.html"
 )
-_DOCUMENT = "AWS-StartInteractiveCommand"
-"""Runs a command with a terminal. Otherwise the shell would be that of ssm-user, who is no user of the cluster.
-
-https://docs.aws.amazon.com/systems-manager/latest/userguide/session-manager-working-with-sessions-start.html
-"""
 _RESPONSE = "AWS_SSM_START_SESSION_RESPONSE"
 _LAST_WITHOUT_VARIABLE = (1, 2, 497, 0)
 """Later versions of the plugin take the session's token from the environment, where other users do not see it."""
 
 
 class Connection(Document):
-    """What ``connect --json`` prints."""
+    """What ``ssh --output json`` prints."""
 
     node: str = Field(description="The node's name.")
     instance_id: str = Field(description="Its EC2 instance.")
@@ -44,27 +41,49 @@ class Connection(Document):
     command: list[str] = Field(description="The AWS CLI's command that opens the shell.")
 
 
-def request(instance_id: str, user: str) -> dict[str, Any]:
-    """Return the parameters of StartSession for a user's login shell on an instance."""
-    return {
-        "Target": instance_id,
-        "DocumentName": _DOCUMENT,
-        "Parameters": {"command": [f"sudo su - {user}"]},
-        "Reason": "python -m scripts connect",
-    }
+@dataclass(frozen=True)
+class Session:
+    """What a session does.
+
+    Attributes:
+        document: The document of Systems Manager that it runs.
+        parameters: The document's parameters.
+
+    https://docs.aws.amazon.com/systems-manager/latest/userguide/session-manager-working-with-sessions-start.html
+    """
+
+    document: str
+    parameters: Mapping[str, Sequence[str]]
 
 
-def cli_command(deployment: Deployment, instance_id: str, user: str) -> list[str]:
-    """Return the AWS CLI's command that opens the same shell."""
-    parameters = request(instance_id, user)
+def shell(user: str) -> Session:
+    """Return the session of a user's login shell.
+
+    Without a document the shell would be that of ssm-user, who is no user of the cluster.
+    """
+    return Session("AWS-StartInteractiveCommand", {"command": [f"sudo su - {user}"]})
+
+
+def ssh(port: int = 22) -> Session:
+    """Return the session that carries SSH on its standard streams."""
+    return Session("AWS-StartSSHSession", {"portNumber": [str(port)]})
+
+
+def forwarding(port: int, local_port: int) -> Session:
+    """Return the session that forwards a port of this machine to one of the instance."""
+    return Session("AWS-StartPortForwardingSession", {"portNumber": [str(port)], "localPortNumber": [str(local_port)]})
+
+
+def cli_command(deployment: Deployment, instance_id: str, session: Session) -> list[str]:
+    """Return the AWS CLI's command that opens the same session."""
     return [
         *("aws", "ssm", "start-session", "--region", deployment.settings.region, "--target", instance_id),
-        *("--document-name", _DOCUMENT, "--parameters", json.dumps(parameters["Parameters"])),
+        *("--document-name", session.document, "--parameters", json.dumps(session.parameters)),
     ]
 
 
-def open_shell(deployment: Deployment, instance_id: str, user: str) -> NoReturn:
-    """Become the plugin, with a session for a user's login shell on an instance. Needs ssm:StartSession.
+def open_session(deployment: Deployment, instance_id: str, session: Session) -> NoReturn:
+    """Become the plugin, with a session on an instance. Needs ssm:StartSession.
 
     Raises:
         UnusableError: The plugin is not installed.
@@ -74,7 +93,12 @@ def open_shell(deployment: Deployment, instance_id: str, user: str) -> NoReturn:
     if plugin is None:
         raise UnusableError(f"There is no {PLUGIN} on PATH. Install it: {_INSTALL}")
     client = deployment.account.client("ssm")
-    parameters = request(instance_id, user)
+    parameters = {
+        "Target": instance_id,
+        "DocumentName": session.document,
+        "Parameters": session.parameters,
+        "Reason": "ultracluster",
+    }
     with reaching(deployment, instance_id):
         answer = client.start_session(**parameters)
     response = json.dumps({key: answer[key] for key in ("SessionId", "TokenValue", "StreamUrl")})

@@ -21,9 +21,9 @@ from pydantic import Field
 
 from scripts.aws_errors import is_denied
 from scripts.clock import Clock
-from scripts.command import Say, UnusableError
 from scripts.deployment import Deployment
 from scripts.document import Document
+from scripts.errors import UnusableError
 from scripts.interrupts import uninterrupted
 from scripts.remote.head_node import (
     ERRORS_LIMIT,
@@ -34,6 +34,7 @@ from scripts.remote.head_node import (
     NotRunError,
     reaching,
 )
+from scripts.terminal import Say
 
 SECONDS_BETWEEN_READS = 1.0
 SECONDS_OF_GRACE = 20.0
@@ -161,7 +162,7 @@ class StreamedCommand:
     def __init__(self, deployment: Deployment, head_node: HeadNode, command_id: str, mark: str) -> None:
         """Represent a command; ``mark`` is at the end of both outputs."""
         self.command_id = command_id
-        self.hint = f"To show it again: make run ENV={deployment.environment} ARGS='--attach {command_id}'"
+        self.hint = f"To show it again: ./ultracluster exec {deployment.environment} --attach {command_id}"
         self._head_node = head_node
         self._is_readable = True
         self._streams = [

@@ -70,7 +70,7 @@ def remarks(environment: str, before: Configuration | None, after: Configuration
     if after is None:
         yield (
             "Removing the file removes nothing from AWS: what is deployed stays, and costs, until "
-            f"`make destroy ENV={environment} ARGS=--all` with the old file."
+            f"`./ultracluster destroy {environment} --all` with the old file."
         )
         return
     if before.settings is None:

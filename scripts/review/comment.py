@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 LONGEST = 65_536
 """Characters of a comment that GitHub refuses (https://github.com/mshick/add-pr-comment/issues/93 has its answer)."""
-CUT = "**Cut here**: GitHub takes no longer comment. `make plan` shows everything."
+CUT = "**Cut here**: GitHub takes no longer comment. `./ultracluster plan` shows everything."
 UNCHANGED = "<!-- nothing changes -->"
 """Lets the workflow post nothing, unless there is a comment already."""
 NO_PREFLIGHT = "**Preflight**: not run, because there were no credentials."
@@ -99,7 +99,7 @@ def _counts(changes: Plan) -> str:
     return f"Resources: {', '.join(f'**{each}**' if each.endswith(_MARKED) else each for each in shown)}."
 
 
-# --- costs: the sums of `make estimate`, by the table of prices ---
+# --- costs: the sums of `./ultracluster estimate`, by the table of prices ---
 
 
 def costs_table(before: Settings | None, after: Settings | None) -> str:
@@ -139,7 +139,7 @@ def _row(label: str, hours: int, before: Decimal | None, after: Decimal | None) 
     return [label, *shown, difference]
 
 
-# --- preflight: the document that `make preflight ARGS=--json` prints, in short ---
+# --- preflight: the document that `./ultracluster preflight --output json` prints, in short ---
 
 
 def read_preflight(path: Path) -> Mapping[str, Any] | None:
@@ -157,7 +157,7 @@ def read_preflight(path: Path) -> Mapping[str, Any] | None:
             return dict(document)
     except (ValueError, AttributeError):
         pass
-    raise DocumentError(f"got {path}; allowed: what `python -m scripts preflight ENV --json` prints")
+    raise DocumentError(f"got {path}; allowed: what `./ultracluster preflight ENV --output json` prints")
 
 
 def readiness(document: Mapping[str, Any] | None) -> str:

@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class Unavailable(Document):
-    """Stands for what could not be collected. As JSON it is null, and `Status.unseen` has the reason."""
+    """Stands for what could not be collected. As JSON it is null, and `Status.unavailable` has the reason."""
 
     reason: str = Field(description="Why, with the permission that is missing if that is why.")
     is_problem: bool = Field(
@@ -190,10 +190,10 @@ class Status(Document):
 
     @computed_field  # type: ignore[prop-decorator]
     @property
-    def faults(self) -> list[str]:
+    def problems(self) -> list[str]:
         """What failed, is missing or could not be collected, a sentence each."""
         if not self.exists:
-            return [f"there is nothing of {self.name} in {self.region}: make deploy ENV={self.environment}"]
+            return [f"there is nothing of {self.name} in {self.region}: ./ultracluster deploy {self.environment}"]
         return [
             *_problems_of_stacks(self),
             *_problems_of_cluster(self),
@@ -205,15 +205,15 @@ class Status(Document):
     @property
     def healthy(self) -> bool:
         """Whether there is none of that."""
-        return not self.faults
+        return not self.problems
 
     @computed_field  # type: ignore[prop-decorator]
     @property
-    def unseen(self) -> dict[str, str]:
+    def unavailable(self) -> dict[str, str]:
         """The reasons for what could not be collected, by what it is."""
-        return {name: each.reason for name, each in self.unavailable().items()}
+        return {name: each.reason for name, each in self.unavailable_parts().items()}
 
-    def unavailable(self) -> dict[str, Unavailable]:
+    def unavailable_parts(self) -> dict[str, Unavailable]:
         """Return what could not be collected, by what it is."""
         parts = {
             "stacks": self.unavailable_stacks,
@@ -277,7 +277,7 @@ def _problems_of_cluster(status: Status) -> Iterator[str]:
         yield "the fleet is PROTECTED: queues are closed whose nodes kept failing"
     if status.software and (status.software.state == "failed" or status.software.is_interrupted):
         why = status.software.reason if status.software.state == "failed" else "nothing builds it now."
-        retry = f"make run ENV={status.environment} ARGS='sudo systemctl restart {UNIT}'"
+        retry = f"./ultracluster exec {status.environment} -- sudo systemctl restart {UNIT}"
         yield f"the software of jobs is not ready: {why} To retry: {retry}"
 
 
@@ -293,7 +293,7 @@ def _other_problems(status: Status) -> Iterator[str]:
 
 
 def _what_is_unavailable(status: Status) -> Iterator[str]:
-    for name, each in status.unavailable().items():
+    for name, each in status.unavailable_parts().items():
         if each.is_problem and name != "diagnosis" and not (name == "slurm" and status.lacks_head_node):
             yield f"{name.replace('_', ' ')}: {each.reason}"
 
@@ -312,7 +312,7 @@ def try_fetch(fetch: Callable[[], T], *actions: str) -> T | Unavailable:
     from botocore.exceptions import BotoCoreError, ClientError
 
     from scripts.aws_errors import credentials_hint, is_denied
-    from scripts.command import OperationError
+    from scripts.errors import OperationError
 
     try:
         return fetch()

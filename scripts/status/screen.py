@@ -58,7 +58,7 @@ def refresh(collector: Collector, console: Console, *, clock: Clock, seconds: fl
             status = collector.collect()
             if in_progress(str(each.status) for each in status.existing_stacks.values()):
                 return
-            why = [Text(f"Why: make diagnose ENV={status.environment}", "bold")] if status.failed else []
+            why = [Text(f"Why: ./ultracluster diagnose {status.environment}", "bold")] if status.failed else []
             live.update(Group(*render(status), *why), refresh=True)
             clock.sleep(seconds)
 
@@ -74,13 +74,13 @@ def render(status: Status) -> Iterator[RenderableType]:
         yield from _storage(status)
         yield from _reservations(status)
         yield from _cost(status)
-        yield _line("Connect", f"make connect ENV={status.environment}")
+        yield _line("Connect", f"./ultracluster ssh {status.environment}")
     yield Text()
     if status.healthy:
         yield Text("Healthy.", "bold green")
     else:
         yield Text("Unhealthy:", "bold red")
-        yield from (Text(f"- {each}") for each in status.faults)
+        yield from (Text(f"- {each}") for each in status.problems)
 
 
 def _stacks(status: Status) -> Iterator[RenderableType]:
@@ -236,7 +236,7 @@ def _cost(status: Status) -> Iterator[RenderableType]:
 
 def _not_included(status: Status, cost: Cost) -> str:
     others = [] if isinstance(status.other_clusters, Unavailable) else status.other_clusters
-    unpriced = [*cost.unpriced, *(f"{each.name} (make inventory)" for each in others)]
+    unpriced = [*cost.unpriced, *(f"{each.name} (./ultracluster inventory)" for each in others)]
     text = f"; not included: {', '.join(unpriced)}" if unpriced else ""
     missing = [each.name for each in status.stacks if not each.status]
     return text + (f"; includes {', '.join(missing)} as if existing" if missing else "")

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from scripts import generations
 from scripts.candidate import Candidate
 from scripts.clock import Changes, Clock
-from scripts.command import OperationError, Say, UnusableError
 from scripts.deployment import Deployment
+from scripts.errors import OperationError, UnusableError
 from scripts.fleet import control as fleet
 from scripts.remote.head_node import Answer, HeadNode
 from scripts.stacks import CLUSTER, resources
+from scripts.terminal import Say
 
 if TYPE_CHECKING:
     from rich.console import Console

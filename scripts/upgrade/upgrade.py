@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from scripts.candidate import Candidate
-from scripts.command import OperationError, Say, UnusableError
 from scripts.document import Document
+from scripts.errors import OperationError, UnusableError
 from scripts.plan.live import NOT_THERE
+from scripts.terminal import Say
 
 if TYPE_CHECKING:
     from config.edit import Scalar
@@ -152,7 +153,7 @@ class Upgrade:
             return self._finish(self._candidate(first))
         plan = self.backend.plan(self._candidate(first))
         if not plan.cluster.exists:
-            why = f"Why: make diagnose ENV={self.path.stem}. Then: make deploy ENV={self.path.stem}"
+            why = f"Why: ./ultracluster diagnose {self.path.stem}. Then: ./ultracluster deploy {self.path.stem}"
             name = self.settings.stack_name("cluster")
             raise OperationError(f"{name} has no cluster: its creation failed, or it is being deleted. {why}")
         reasons = [each.path for each in plan.cluster.changes if each.kind == "refused"]
@@ -273,7 +274,7 @@ class Upgrade:
     def _mismatch(self, clusters: Mapping[int, str]) -> str:
         names = ", ".join(self.settings.of_generation(each).stack_name("cluster") for each in sorted(clusters))
         if not clusters:
-            return f"There is no cluster of config/{self.path.name} yet. First: make deploy ENV={self.path.stem}"
+            return f"There is no cluster of config/{self.path.name} yet. First: ./ultracluster deploy {self.path.stem}"
         return (
             f"config/{self.path.name} has cluster.generation {self._here}, and there is {names}; allowed: two clusters "
             "at most that follow each other, and the generation of the last of them or the next one."

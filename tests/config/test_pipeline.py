@@ -14,6 +14,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from config.pipeline import PATH, PLACEHOLDER, SCHEMA_PATH, Pipeline, json_schema, load
 from config.settings import SettingsError
 from scripts.commands import pipeline as command
+from tests.command_line import ultracluster
 
 ACCOUNT = "123456789012"
 PROVIDER = "arn:aws:iam::{}:oidc-provider/token.actions.githubusercontent.com"
@@ -119,7 +120,7 @@ def test_two_stages_whose_settings_have_one_name_are_refused(write: Write) -> No
 
 
 def test_a_stage_has_a_role_when_nothing_is_missing(write: Write) -> None:
-    assert command.outputs(load(write()), "prod") == {
+    assert command.outputs_of(load(write()), "prod") == {
         "role": f"arn:aws:iam::{ACCOUNT}:role/ultracluster-ci-deploy-prod",
         "region": "us-west-2",
         "environment": "trn1-16",
@@ -129,7 +130,7 @@ def test_a_stage_has_a_role_when_nothing_is_missing(write: Write) -> None:
 
 
 def test_pull_requests_have_a_role_of_their_own(write: Write) -> None:
-    found = command.outputs(load(write()), "read")
+    found = command.outputs_of(load(write()), "read")
 
     assert found["role"] == f"arn:aws:iam::{ACCOUNT}:role/ultracluster-ci-read"
     assert (found["environment"], found["approval"]) == ("", "false")
@@ -138,9 +139,9 @@ def test_pull_requests_have_a_role_of_their_own(write: Write) -> None:
 def run_command(
     path: Path, stage: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> tuple[int, str, str]:
-    monkeypatch.setattr(command, "load", lambda: load(path))
-    monkeypatch.setattr("sys.argv", ["pipeline", stage])
-    return (command.main(), *capsys.readouterr())
+    loaded = load(path)
+    monkeypatch.setattr("config.pipeline.load", lambda: loaded)
+    return (ultracluster("pipeline", "outputs", stage), *capsys.readouterr())
 
 
 def test_an_unknown_stage_is_reported_with_the_known_ones(
@@ -149,7 +150,7 @@ def test_an_unknown_stage_is_reported_with_the_known_ones(
     assert run_command(write(), "staging", monkeypatch, capsys) == (
         2,
         "",
-        "got 'staging'; allowed: read, or a stage of pipeline.yaml: dev, prod\n",
+        "error: STAGE: got staging; allowed: read, or a stage of pipeline.yaml: dev, prod\n",
     )
 
 

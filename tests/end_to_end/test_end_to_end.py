@@ -16,7 +16,7 @@ import yaml
 
 from emulator.aws import EmulatedAws
 from emulator.inventory import inventory
-from scripts.commands.validate import environments
+from scripts.options import deployments
 from tests.deployed import DeployedAccount, planned, update_stack
 from tests.end_to_end.checks import Deployed, check_configuration, check_deployment, check_monitoring
 from tests.stacks.deployments import PARTS, Raw, deploy, edited
@@ -29,7 +29,7 @@ REHEARSED = "dev"
 USUAL = "trn1-16"
 
 
-@pytest.mark.parametrize("environment", [name for name in environments() if name != REHEARSED])
+@pytest.mark.parametrize("environment", [name for name in deployments() if name != REHEARSED])
 def test_it_deploys(environment: str, deployed: Accounts) -> None:
     account = deployed(environment)
     check_deployment(Deployed(account.aws, account.synthesized.settings))

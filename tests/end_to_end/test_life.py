@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -20,13 +18,14 @@ from botocore.exceptions import ClientError, WaiterError
 from config.settings import Settings, load
 from emulator.aws import EmulatedAws
 from emulator.inventory import inventory
-from scripts import command, emulated
+from scripts import emulated, options
 from scripts.clock import Clock
-from scripts.commands import destroy, diagnose, fleet, status
 from scripts.deployment import PARTS
 from scripts.destroy.stacks import PAUSE
 from scripts.emulated import reason_to_stay
+from scripts.errors import ExitCode
 from scripts.fleet import scaling
+from tests.command_line import ultracluster
 from tests.deployed import DeployedAccount, create_stack
 from tests.emulator.stacks import parameter
 from tests.scripts.account import Operated, OperatedClone
@@ -50,7 +49,7 @@ class Life:
         self.operated = operated
         self.path = directory / "config" / "trn1-16.yaml"
         self.path.parent.mkdir()
-        shutil.copy(command.CONFIG / "trn1-16.yaml", self.path)
+        shutil.copy(options.CONFIG / "trn1-16.yaml", self.path)
         self.slurm = FakeSlurm(directory / "slurm")
         self.operated.shell(self.slurm.shell)
         self._capsys = capsys
@@ -96,11 +95,9 @@ class Life:
             waiter = cloudformation.get_waiter("stack_update_complete")
             waiter.wait(StackName=stack, WaiterConfig={"Delay": 0.2, "MaxAttempts": 3000})
 
-    def call(self, program: ModuleType, *arguments: str) -> tuple[int, str]:
-        """Call a program, and return its exit code and what it says."""
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sys, "argv", [program.__name__, "trn1-16", *arguments])
-            code = program.main()
+    def call(self, *words: str) -> tuple[int, str]:
+        """Run a command, and return its exit code and what it says."""
+        code = ultracluster(*words)
         printed = self._capsys.readouterr()
         return code, printed.out + printed.err
 
@@ -128,7 +125,7 @@ def life(
     with account.clone() as clone:
         life = Life(OperatedClone(clone, account.synthesized), tmp_path, capsys)
         life.operated.act_as(life.operated.environment, monkeypatch)
-        for module in (command, scaling):
+        for module in (options, scaling):
             monkeypatch.setattr(module, "CONFIG", life.path.parent)
         monkeypatch.setattr("scripts.deploy.deploy", life.deploy)
         monkeypatch.setattr("rich.console.Console.width", 80)
@@ -160,52 +157,52 @@ def hurry(monkeypatch: pytest.MonkeyPatch) -> Hurry:
 def test_from_a_change_to_the_last_stack(life: Life, hurry: Hurry, aws: EmulatedAws) -> None:
     operated = life.operated
     operated.launch(2)
-    assert life.call(fleet, "scale", "--max", "21", "--no-preflight", "--yes")[0] == command.DONE
+    assert life.call("fleet", "scale", "trn1-16", "--max", "21", "--no-preflight", "--yes")[0] == ExitCode.DONE
     assert "max_count: 21\n" in life.path.read_text(encoding="utf-8")
 
     life.update("trn1-16-cluster", One=parameter())
-    code, text = life.call(status, "--watch")
-    assert code == command.DONE
+    code, text = life.call("status", "trn1-16", "--watch")
+    assert code == ExitCode.DONE
     assert "trn1-16: complete after" in text
-    assert life.call(diagnose)[0] == command.DONE
+    assert life.call("diagnose", "trn1-16")[0] == ExitCode.DONE
 
     operated.aws.inject("resource", "Two")
     life.update("trn1-16-cluster", Two=parameter())
-    code, text = life.call(status, "--watch")
-    assert code == command.FAILED
+    code, text = life.call("status", "trn1-16", "--watch")
+    assert code == ExitCode.FAILED
     assert "trn1-16-cluster  UPDATE_ROLLBACK_COMPLETE" in text
     operated.aws.clear_faults()
-    code, text = life.call(diagnose)
-    assert code == command.FAILED
+    code, text = life.call("diagnose", "trn1-16")
+    assert code == ExitCode.FAILED
     assert "AWS failed without saying why" in text
 
-    assert life.call(fleet, "stop")[0] == command.DONE
+    assert life.call("fleet", "stop", "trn1-16")[0] == ExitCode.DONE
     operated.aws.inject("stopping")
     hurry.interrupted = PAUSE
-    assert life.call(destroy, "--yes", "--force")[0] == command.INTERRUPTED
+    assert life.call("destroy", "trn1-16", "--confirm", "trn1-16", "--force")[0] == ExitCode.INTERRUPTED
     hurry.interrupted = None
     operated.aws.clear_faults()
-    code, text = life.call(diagnose)
-    assert code == command.FAILED
+    code, text = life.call("diagnose", "trn1-16")
+    assert code == ExitCode.FAILED
     assert "Instances still stop in the placement group" in text
-    assert life.call(destroy, "--yes", "--force", "--sweep")[0] == command.DONE
+    assert life.call("destroy", "trn1-16", "--confirm", "trn1-16", "--force", "--sweep")[0] == ExitCode.DONE
 
     life.forget_logs()
     operated.aws.inject("head-node")
     running = life.create_cluster()
-    code, text = life.call(status, "--watch")
+    code, text = life.call("status", "trn1-16", "--watch")
     running.join()
-    assert code == command.FAILED
+    assert code == ExitCode.FAILED
     assert "trn1-16-cluster  ROLLBACK_COMPLETE" in text
     assert "Failed to execute OnNodeConfigured script" in text
     assert "The start-up script of the head node failed" in text, "what failed is diagnosed"
     operated.aws.clear_faults()
     operated.log("ip-10-0-0-1.i-0a1b.cfn-init", "head_node.sh: failed (20): /fsx is full. To do: make room.")
-    code, text = life.call(diagnose, "--json")
+    code, text = life.call("diagnose", "trn1-16", "--output", "json")
     assert [each["id"] for each in json.loads(text)["causes"][:2]] == ["node-script", "custom-action"]
 
-    everything = ("--all", "--no-final-backup", "--unprotect", "--force", "--sweep", "--yes")
-    assert life.call(destroy, *everything)[0] == command.DONE
+    everything = ("--all", "--no-final-backup", "--unprotect", "--force", "--sweep", "--confirm", "trn1-16")
+    assert life.call("destroy", "trn1-16", *everything)[0] == ExitCode.DONE
     emulated.create_prerequisites(aws, operated.settings)
     emulated.bootstrap(aws, operated.settings)
     assert left(operated.aws, operated.settings) == left(aws, operated.settings)

@@ -123,8 +123,8 @@ def _provide_mmdebstrap() -> None:
     _run("apt-get", "--quiet=2", "--yes", "install", "--no-install-recommends", "mmdebstrap")
 
 
-ENVIRONMENT = {**os.environ, "PATH": f"{os.environ['PATH']}:/usr/local/sbin:/usr/sbin:/sbin"}
-"""The one of the tests, with the programs of root in reach."""
+ENVIRONMENT = {**os.environ, "PATH": f"{os.environ['PATH']}:/usr/local/sbin:/usr/sbin:/sbin", "TMPDIR": "/tmp"}  # noqa: S108
+"""The one of the tests, with the programs of root in reach; a root directory has no other directory for files."""
 
 
 def _run(*command: str) -> None:

@@ -1,4 +1,4 @@
-"""What the scripts of nodes are told by the CDK, and image.sh by `make image`, for a cluster of config/trn1-16.yaml."""
+"""What the scripts of nodes are told by the CDK, and image.sh by `image render`, for config/trn1-16.yaml."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def log(machine: Machine) -> str:
 
 
 def state(machine: Machine) -> dict[str, str]:
-    """Return what jobs and `make status` read."""
+    """Return what jobs and `./ultracluster status` read."""
     lines = machine.read(f"{CURRENT}.state").splitlines()
     return {name: value for name, _, value in (line.partition("=") for line in lines)}
 

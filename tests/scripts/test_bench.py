@@ -6,6 +6,7 @@ import pytest
 
 from scripts.bench.common import ROOT, BenchRow, environment, table
 from scripts.bench.developer import slowest_tests
+from scripts.bench.status import AWS, HELP, PCLUSTER, STATUS, rows_of
 
 
 def test_what_is_measured_does_not_get_the_arguments_of_make_bench(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,3 +37,10 @@ def test_the_slowest_tests_of_several_runs_are_one_list() -> None:
     listed = slowest_tests(output)
     assert len(listed) == 10
     assert listed[0] == ("12.50", "call", "tests/a.py::test_a[x y]")
+
+
+def test_the_command_line_is_compared_with_that_of_aws() -> None:
+    samples = {HELP: [(0.06, 0.06)], STATUS: [(0.5, 0.8)], PCLUSTER: [(1.0, 1.0)], AWS: [(0.5, 0.5)]}
+    rows = {row.cells[0]: row for row in rows_of(samples)}
+    assert (rows[HELP].met, rows[STATUS].met, rows[AWS].met) == (True, False, None)
+    assert rows[PCLUSTER].cells[3] == "2.00"

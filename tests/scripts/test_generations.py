@@ -8,8 +8,8 @@ import pytest
 
 from config.settings import load
 from scripts import generations
-from scripts.command import CONFIG
 from scripts.deployment import Deployment
+from scripts.options import CONFIG
 
 
 def stack(name: str, deployment: str = "trn1-16", status: str = "CREATE_COMPLETE") -> dict[str, Any]:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from scripts.commands import pins
-from scripts.commands.pins import NOTHING, Pin, proposal
+from scripts import pins
+from scripts.pins import NOTHING, Pin, proposal
 
 PIP = """\
 rich (15.1.0)
@@ -33,15 +33,15 @@ def refuses(command: Sequence[str]) -> str:
     raise subprocess.CalledProcessError(1, command)
 
 
-def test_every_pin_of_this_repository_is_read() -> None:
+def test_every_pin_of_this_repository_is_found() -> None:
     lines = [
         line.split("==")
         for name in pins.REQUIREMENTS
         for line in (pins.ROOT / name).read_text(encoding="utf-8").splitlines()
         if "==" in line
     ]
-    pinned = [pin for pin in pins.pins(pins.ROOT) if pin.file != "package.json"]
-    assert [(pin.name, pin.version) for pin in pinned] == [(name.partition("[")[0], version) for name, version in lines]
+    found = [pin for pin in pins.pins(pins.ROOT) if pin.file != "package.json"]
+    assert [(pin.name, pin.version) for pin in found] == [(name.partition("[")[0], version) for name, version in lines]
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
-"""What `make report` prints of runs: finished, in progress, resumed, missing or damaged."""
+"""What `runs show` and `runs list` print of runs: finished, in progress, resumed, missing or damaged."""
 
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -10,8 +11,10 @@ from typing import Any
 
 import pytest
 
-from scripts.commands import report as command
+from scripts import runs as on_cluster
+from scripts.remote.head_node import Answer
 from scripts.report import load, tables
+from tests.command_line import ultracluster
 from training.pretraining.summary import METRICS, RUN, Attempt, Step
 
 START = 1_790_000_000.0
@@ -66,12 +69,11 @@ def rows(*runs: Path) -> dict[str, list[list[str]]]:
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
     """A function that runs the command and returns its exit code, what it printed, and its complaints."""
 
     def called(*runs: Path) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["report", *map(str, runs)])
-        return command.main(), *capsys.readouterr()
+        return ultracluster("runs", "show", *map(str, runs)), *capsys.readouterr()
 
     return called
 
@@ -124,3 +126,35 @@ def test_damaged_and_missing_runs_are_refused(run: Run, tmp_path: Path) -> None:
     assert "has no step yet" in first
     assert str(bad) in first
     assert second.startswith(f"{tmp_path / 'missing'} is not the directory of a run")
+
+
+class LocalHeadNode:
+    """Runs scripts on this machine."""
+
+    def run(self, script: str) -> Answer:
+        done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False)
+        return Answer(done.returncode, done.stdout, done.stderr)
+
+
+def test_the_runs_of_a_cluster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(on_cluster, "HeadNode", lambda _: LocalHeadNode())
+    write(tmp_path / "a", [step(1), step(2)])
+    write(tmp_path / "team" / "b", [step(1), step(2), step(3)])
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / RUN).write_text("{", encoding="utf-8")
+    with (tmp_path / "a" / METRICS).open("a", encoding="utf-8") as metrics:
+        metrics.write('{"step": 3')  # still being written
+    words = ["runs", "list", "trn1-16", "--directory", str(tmp_path)]
+    assert ultracluster(*words, "--output", "json") == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["total"] == 3
+    assert [(Path(each["directory"]).name, each["step"]) for each in document["runs"]] == [
+        ("b", 3),
+        ("a", 2),
+        ("c", None),
+    ]
+    assert "JSONDecodeError" in document["runs"][2]["problem"]
+    assert ultracluster(*words) == 0
+    assert "3 of 100" in capsys.readouterr().out

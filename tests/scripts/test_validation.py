@@ -39,7 +39,7 @@ def examined(*messages: Message, suppressed: tuple[str, ...] = (), sent: DryRun 
 
 def test_a_warning_that_is_accepted_and_suppressed() -> None:
     result = examined(KEY_PAIR, KEY_PAIR, suppressed=("KeyPairValidator",))
-    assert (result.faults, result.queues, result.messages) == ((), 2, (KEY_PAIR,))
+    assert (result.problems, result.queues, result.messages) == ((), 2, (KEY_PAIR,))
     assert result.verdicts["KeyPairValidator"].explanation
 
 
@@ -54,10 +54,10 @@ def test_a_warning_that_is_accepted_and_suppressed() -> None:
     ids=["warning", "everything suppressed", "missing script", "error though suppressed"],
 )
 def test_what_stops_a_deployment(messages: tuple[Message, ...], suppressed: tuple[str, ...], fault: str) -> None:
-    assert [each.startswith(fault) for each in examined(*messages, suppressed=suppressed).faults].count(True) == 1
+    assert [each.startswith(fault) for each in examined(*messages, suppressed=suppressed).problems].count(True) == 1
 
 
 def test_what_cloudformation_sends_must_be_judged_the_same() -> None:
-    rejected, another = examined(sent=DryRun(False, (GROUP,), "no")).faults
+    rejected, another = examined(sent=DryRun(False, (GROUP,), "no")).problems
     assert rejected == "rejected as CloudFormation sends it: no"
     assert another.startswith("as CloudFormation sends it the validators say something else")

@@ -1,4 +1,4 @@
-"""The pipeline inside AWS: what it does in which order, and that it deploys what `make deploy` does."""
+"""The pipeline inside AWS: what it does in which order, and that it deploys what `./ultracluster deploy` does."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What users rely on, in one file: no change of the code drops or renames any of it unnoticed.
 
-golden.txt has the make targets, arguments, documented exit codes, checks, keys of JSON output, settings and stack
+golden.txt has the commands, arguments, documented exit codes, checks, keys of JSON output, settings and stack
 outputs. `make snapshots` rewrites it; what its diff removes is a breaking change, and belongs in CHANGELOG.md.
 Not in it: what programs say to people, and the scripts that nodes run.
 """
@@ -13,43 +13,72 @@ import json
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from difflib import unified_diff
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock, patch
 
+import click
 import pytest
 
 from config.pipeline import Pipeline
 from config.settings import Settings, load
+from scripts.options import COMMON
+from scripts.reference import commands_page, schemas_by_command
+from tests.command_line import leaves
 from tests.configurations import CONFIG, SHIPPED
 from toolchain.golden import read_golden
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = Path(__file__).with_name("golden.txt")
-PROGRAMS = [f"scripts.commands.{path.stem}" for path in (ROOT / "scripts/commands").glob("[a-z]*.py")]
 ABSENT = ("h5py", "numpy", "tokenizers", *(f"tokenizers.{name}" for name in ("implementations", "models", "trainers")))
 """What `prepare` imports that only the environment of training jobs has; its command line does not depend on it."""
-MODELS: Mapping[str, Sequence[str]] = {
-    "connect": ["scripts.remote.sessions.Connection"],
-    "destroy": ["scripts.destroy.model.Destruction"],
-    "diagnose": ["scripts.diagnose.diagnose.Diagnosis"],
-    "drift": ["scripts.drift.model.DriftReport"],
-    "fleet": ["scripts.fleet.document.FleetState"],
-    "inventory": ["scripts.inventory.model.Inventory"],
-    "logs": [f"scripts.logs.show.{model}" for model in ("Line", "LogLines", "NodeList")],
-    "run": ["scripts.remote.streamed_command.CommandResult"],
-    "status": ["scripts.status.model.Status"],
-    "status-watch": ["scripts.progress.model.Progress", "scripts.progress.model.Stopped"],
-    "upgrade": ["scripts.upgrade.upgrade.UpgradeResult"],
-}
-"""What programs print with --json, by program."""
 INTERNAL_OUTPUT = re.compile(r"PublishOutput|ExportsOutput")
 """Outputs by which the CDK hands a value from one stack to another; the golden templates hold these."""
 
 
 # --- command lines ---
+
+
+def command_lines() -> Iterator[str]:
+    for target in re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE):
+        yield f"make {target}"
+    for name, command in leaves():
+        for parameter in command.params:
+            words = "on an account" if parameter.name in COMMON else name
+            yield f"{words} {_parameter(parameter)}"
+        yield f"{name}: exit codes {exit_codes(command.help or '') or 'not documented'}"
+    # Undone afterwards, with what was imported meanwhile: no other test may meet a module that is none.
+    from training.pretraining import options
+
+    modules = [importlib.import_module("training.submit")]
+    with patch.dict(sys.modules, {name: MagicMock() for name in ABSENT if name not in sys.modules}):
+        modules.append(importlib.import_module("training.pretraining.prepare"))
+    for module in modules:
+        with patch("os.cpu_count", return_value=None):  # a default of prepare
+            yield from arguments(module.__name__, parser_of(module.main))
+        yield f"{module.__name__}: exit codes {exit_codes(module.__doc__ or '') or 'not documented'}"
+    yield from arguments("training.pretraining", parser_of(lambda: options.parse([])))
+
+
+def _parameter(parameter: click.Parameter) -> str:
+    words = [", ".join([*parameter.opts, *parameter.secondary_opts])]
+    if isinstance(parameter, click.Argument):
+        words = [parameter.human_readable_name, *([f"(nargs {parameter.nargs})"] if parameter.nargs != 1 else [])]
+    elif not (isinstance(parameter, click.Option) and parameter.is_flag):
+        words.append(parameter.make_metavar(click.Context(click.Command("x"))))
+    if parameter.envvar:
+        words.append(f"or {parameter.envvar}")
+    if parameter.required and isinstance(parameter, click.Option):
+        words.append("required")
+    default = parameter.to_info_dict()["default"]
+    if default not in (None, False, "", []):
+        words.append(f"= {default}".replace(f"{ROOT}", "."))
+    return " ".join(words)
+
+
+# --- command lines of what runs on the cluster: argparse, because nodes have nothing else ---
 
 
 class _Parsed(Exception):
@@ -105,25 +134,6 @@ def exit_codes(text: str) -> str:
     return " ".join([*map(str, codes), *(["other"] if re.search(r"\bown\b|that of", paragraph) else [])])
 
 
-def command_lines() -> Iterator[str]:
-    for target in re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE):
-        yield f"make {target}"
-    # Undone afterwards, with what was imported meanwhile: no other test may meet a module that is none.
-    from scripts.commands import deploy
-    from training.pretraining import options
-
-    modules = [importlib.import_module(name) for name in (*PROGRAMS, "training.submit")]
-    with patch.dict(sys.modules, {name: MagicMock() for name in ABSENT if name not in sys.modules}):
-        modules.append(importlib.import_module("training.pretraining.prepare"))
-    for module in modules:
-        name = module.__name__.removeprefix("scripts.commands.")
-        with patch("os.cpu_count", return_value=None):  # a default of prepare
-            yield from arguments(name, parser_of(module.main))
-        yield f"{name}: exit codes {exit_codes(module.__doc__ or '') or 'not documented'}"
-    yield from arguments("deploy --", deploy.further_parser())
-    yield from arguments("training.pretraining", parser_of(lambda: options.parse([])))
-
-
 def names() -> Iterator[str]:
     """Yield what is named on command lines and in documents, beside arguments."""
     from emulator.faults import FAULTS
@@ -165,13 +175,11 @@ def fields(schema: Any, node: Any, path: str = "", within: tuple[str, ...] = ())
 
 
 def json_keys() -> Iterator[str]:
-    for name, models in MODELS.items():
-        for model in models:
-            module, _, attribute = model.rpartition(".")
-            schema = getattr(importlib.import_module(module), attribute).model_json_schema(mode="serialization")
-            yield from (f"{name} --json {path}" for path, _ in fields(schema, schema))
+    for name, schemas in schemas_by_command().items():
+        for schema in schemas:
+            yield from (f"{name} --output json {path}" for path, _ in fields(schema, schema))
     for name, document in documents().items():
-        yield from (f"{name} --json {path}" for path in keys(document))
+        yield from (f"{name} --output json {path}" for path in keys(document))
 
 
 def documents() -> dict[str, Any]:
@@ -208,7 +216,7 @@ def documents() -> dict[str, Any]:
         findings=(finding,),
     )
     message = Message("WARNING", "validator", "text")
-    report = Validation(cluster_name="cluster", queues=1, messages=(message,), verdicts={}, faults=("fault",))
+    report = Validation(cluster_name="cluster", queues=1, messages=(message,), verdicts={}, problems=("problem",))
     return {
         "plan": json.loads(plan.to_json()),
         "estimate": _estimate(),
@@ -277,3 +285,19 @@ def test_nothing_that_users_rely_on_changes_unnoticed(pytestconfig: pytest.Confi
     golden = GOLDEN.read_text(encoding="utf-8")
     changes = "\n".join(unified_diff(golden.splitlines(), text.splitlines(), "golden", "now", n=0, lineterm=""))
     assert golden == text, f"{changes}\nIf that is meant, run `make snapshots`, and tell it in CHANGELOG.md."
+
+
+def test_reference_pages_are_those_of_the_commands(pytestconfig: pytest.Config) -> None:
+    pages = {ROOT / "docs/reference/commands.md": commands_page()}
+    for name, schemas in schemas_by_command().items():
+        text = json.dumps(schemas[0] if len(schemas) == 1 else {"anyOf": schemas}, indent=2) + "\n"
+        pages[ROOT / f"docs/reference/schemas/{name.replace(' ', '-')}.json"] = text
+    if pytestconfig.getoption("update_snapshots"):
+        for path, text in pages.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    stale = [path.name for path, text in pages.items() if not path.exists() or path.read_text("utf-8") != text]
+    assert stale == [], "run `make snapshots`"
+    assert {path.name for path in (ROOT / "docs/reference/schemas").glob("*")} == {
+        path.name for path in pages if path.suffix == ".json"
+    }

@@ -8,7 +8,7 @@ import pytest
 
 from config.settings import Settings, load
 from emulator.aws import EmulatedAws
-from scripts.commands.validate import CONFIG
+from scripts.options import CONFIG
 from scripts.validation import Validation, examine, prepare
 from tests.stacks.deployments import deploy
 from toolchain.assembly import Assembly

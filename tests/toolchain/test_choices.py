@@ -95,5 +95,5 @@ def test_parallelcluster_accepts_it(
     chosen = deployment(str(tmp_path / "chosen"))
     accepting = accepted(chosen.settings.cluster_spec)
     report = examine(parallelcluster, chosen.request, accepting)
-    assert report.faults == ()
+    assert report.problems == ()
     assert accepting.keys() <= {message.validator for message in report.messages}, "no warning is accepted needlessly"

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from scripts.commands.validate import environments
+from scripts.options import deployments
 from scripts.validation import Validation
 from ultracluster.domain.validator_warnings import accepted
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.validation,
-    pytest.mark.parametrize("environment", environments()),
+    pytest.mark.parametrize("environment", deployments()),
 ]
 
 
@@ -20,7 +20,7 @@ def test_parallelcluster_accepts_it(
     environment: str, deployment: Callable[[str], Any], report: Callable[[str], Validation]
 ) -> None:
     validation = report(environment)
-    assert validation.faults == ()
+    assert validation.problems == ()
     warned = {message.validator for message in validation.messages}
     accepting = accepted(deployment(environment).settings.cluster_spec)
     assert accepting.keys() <= warned, "no warning is accepted that does not occur"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from moto.iam.aws_managed_policies import aws_managed_policies_data
 
-from scripts.commands.validate import environments
+from scripts.options import deployments
 from toolchain.cluster import as_strings
 from toolchain.parallelcluster import ParallelCluster, Templates
 from toolchain.values import Evaluator, Scope
@@ -69,7 +69,7 @@ def user_data_bytes(templates: Templates) -> dict[str, int]:
     }
 
 
-@pytest.fixture(params=environments())
+@pytest.fixture(params=deployments())
 def environment(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

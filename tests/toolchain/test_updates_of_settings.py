@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from config.settings import load
-from scripts.commands.validate import CONFIG
+from scripts.options import CONFIG
 from tests.stacks.deployments import deploy
 from toolchain.assembly import Assembly
 from toolchain.cluster import CLUSTER_TYPE, as_strings

@@ -1,14 +1,14 @@
-"""`make submit` on the cluster, and what it refuses; test_run_submit.py has the way from elsewhere."""
+"""`./ultracluster submit` on the cluster, and what it refuses; test_run_submit.py has the way from elsewhere."""
 
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
 from scripts.commands import submit
+from tests.command_line import ultracluster
 from tests.training.commands import write_commands
 from training import submit as cluster_submit
 from training.pretraining import options
@@ -21,8 +21,7 @@ def test_on_the_cluster_it_is_called_directly(
 ) -> None:
     write_commands(tmp_path / "bin", {"sbatch": "exit 99", "python3": 'echo "$@"; exit 2'})
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    monkeypatch.setattr(sys, "argv", ["submit", "trn1-16", "--nodes", "16", "--output", "/fsx/my run"])
-    assert submit.main() == 2
+    assert ultracluster("submit", "trn1-16", "--nodes", "16", "--output", "/fsx/my run") == 2
     assert capfd.readouterr().out == ("/fsx/ultracluster/jobs/current/submit.py --nodes 16 --output /fsx/my run\n")
 
 
@@ -39,6 +38,6 @@ def test_help_and_page_name_the_options_of_the_program_and_no_others(
     there = options_in(capsys.readouterr().out) | options_in(cluster_submit.parser().format_usage())
     [section] = re.findall(r"^## Submit$.*?^### ", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     rows = "".join(re.findall(r"^\| `--.*?\|", section, re.MULTILINE))
-    for text in (rows, submit.parser().format_help(), cluster_submit.parser().format_help()):
+    for text in (rows, submit.__doc__ or "", cluster_submit.parser().format_help()):
         assert options_in(text) - {"--help"} <= there
         assert {"--data", "--output", "--phase", "--scaling", "--reference", "--keep"} <= options_in(text)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.__main__ import COMMANDS
+from tests.command_line import leaves
 from tests.workflows.workflows import ROOT
 
 DOCUMENTS = [
@@ -18,7 +18,10 @@ DOCUMENTS = [
 ]
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
 MAKE = re.compile(r"(?:^|`|&& )make (?:--silent )?([a-z][a-z-]*)", re.MULTILINE)
-PROGRAM = re.compile(r"python -m scripts ([a-z_]+)")
+CALL = re.compile(r"\./ultracluster ((?:[a-z][a-z-]*)(?: [a-z]+)?)(?= |`|$)([^`\n#&|]*)", re.MULTILINE)
+FORMER = re.compile(r"python -m scripts (?!bench)|\bENV=|\bARGS=(?!'--)")
+"""How commands were called; make keeps ARGS, with options of developers' tools."""
+LEAVES = dict(leaves())
 CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)")
 
@@ -27,7 +30,35 @@ LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)")
 def test_commands_of_a_document_exist(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert set(MAKE.findall(text)) <= TARGETS
-    assert set(PROGRAM.findall(text)) <= set(COMMANDS)
+
+
+SPEAKING = [
+    *DOCUMENTS,
+    *(path for folder in ("config", "constructs", "nodes", "scripts", "stacks", "training") for path in
+      (ROOT / folder).rglob("*") if path.suffix in (".py", ".sh", ".yaml")),
+]  # fmt: skip
+"""Files that tell people what to type."""
+
+
+def problems_of(call: tuple[str, str]) -> list[str]:
+    """Return what of a call is neither a command nor one of its options."""
+    words, rest = call
+    name = words if words in LEAVES else words.partition(" ")[0]
+    if name not in LEAVES:
+        groups = {each.partition(" ")[0] for each in LEAVES if " " in each}
+        return [] if name in groups else [f"no command {words}"]
+    own = {option for parameter in LEAVES[name].params for option in parameter.opts} | {"--help"}
+    if name == "submit":
+        return []
+    used = re.findall(r"(?<![\w-])--[a-z][a-z-]+", rest.partition(" -- ")[0])
+    return [f"{name} has no {option}" for option in used if option not in own]
+
+
+@pytest.mark.parametrize("path", SPEAKING, ids=lambda path: str(path.relative_to(ROOT)))
+def test_what_people_are_told_to_type_exists(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert [problem for call in CALL.findall(text) for problem in problems_of(call)] == []
+    assert FORMER.findall(text) == [] or path.name == "CHANGELOG.md" or "adr" in path.parts
 
 
 def anchors(path: Path) -> set[str]:

@@ -13,7 +13,10 @@ from config.edit import set_values
 from tests.workflows.workflows import ROOT
 
 COPIED = (".github", "config", "scripts", "tests/fork", "tests/config", "tests/workflows")
-FILES = ("Makefile", "pyproject.toml", "tests/configurations.py", "tests/conftest.py", "tests/shared.py")
+FILES = (
+    *("Makefile", "pyproject.toml"),
+    *(f"tests/{name}.py" for name in ("command_line", "configurations", "conftest", "shared")),
+)
 TESTS = (
     "tests/config/test_schema.py",
     "tests/config/test_configurations.py",

@@ -208,14 +208,13 @@ def test_a_job_that_failed_names_the_table_that_helps(tmp_path: Path) -> None:
 
 
 def test_the_summary_of_a_deployment_that_failed_has_the_end_of_its_log_and_the_diagnosis(tmp_path: Path) -> None:
-    make = tmp_path / "bin" / "make"
-    make.parent.mkdir()
-    make.write_text('#!/bin/sh\necho "$*"\n', encoding="utf-8")
-    make.chmod(0o755)
+    command = tmp_path / "ultracluster"
+    command.write_text('#!/bin/sh\necho "$*"\n', encoding="utf-8")
+    command.chmod(0o755)
     (tmp_path / "build").mkdir()
     log = [f"line {number}" for number in range(100)]
     (tmp_path / "build" / "deploy.log").write_text("\n".join([*log, "refused"]) + "\n", encoding="utf-8")
     run(body_of("Diagnosis")["run"], tmp_path, ENVIRONMENT="dev")
     lines = (tmp_path / "GITHUB_STEP_SUMMARY").read_text(encoding="utf-8").splitlines()
-    assert lines == ["```", *log[-19:], "refused", "--silent diagnose ENV=dev", "```"]
+    assert lines == ["```", *log[-19:], "refused", "diagnose dev", "```"]
     assert "steps.deploy.outcome == 'failure'" in body_of("Diagnosis")["if"]

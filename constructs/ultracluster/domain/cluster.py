@@ -168,7 +168,7 @@ class AcceptedWarning(Spec):
     """A warning of ParallelCluster's validators that does not stop the deployment."""
 
     validator: Annotated[str, Field(json_schema_extra={"enum": list(ACCEPTABLE)})]
-    """Type of the validator, as `make validate` and `make preflight` name it."""
+    """Type of the validator, as `./ultracluster validate` and `./ultracluster preflight` name it."""
     reason: str
     """Why; both programs show it with the warning."""
 
@@ -200,7 +200,7 @@ class ClusterOptions(Spec):
     """Raw ParallelCluster keys for what is not modelled here, merged last; queues and compute resources by Name."""
     accepted_warnings: list[AcceptedWarning] = []
     """Warnings of ParallelCluster's validators that do not stop the deployment. A validator in this list says no errors
-    in the deployment, either; `make validate` and `make preflight` still have them."""
+    in the deployment, either; `./ultracluster validate` and `./ultracluster preflight` still have them."""
 
 
 class ClusterSpec(ClusterOptions):

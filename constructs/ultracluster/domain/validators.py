@@ -45,10 +45,12 @@ def _acceptable(advice: str, source: str, *, errors: bool) -> ValidatorWarning:
 
 _LAUNCH = ("let no subnet of these nodes assign public addresses", "cluster_validators.py:1200")
 _URL_SOURCE = "s3_validators.py:36, s3_validators.py:79, s3_validators.py:93, s3_validators.py:98"
-_NOT_SHOWN = "`make preflight` tells why AWS does not show the secret; if nothing is wrong, deploy again"
+_NOT_SHOWN = "`./ultracluster preflight` tells why AWS does not show the secret; if nothing is wrong, deploy again"
 
 VALIDATORS: Mapping[str, ValidatorWarning] = {
-    "AmiOsCompatibleValidator": _acceptable("use an image of `make image`", "ec2_validators.py:335", errors=True),
+    "AmiOsCompatibleValidator": _acceptable(
+        "use an image as docs/images.md says", "ec2_validators.py:335", errors=True
+    ),
     "AsyncTimedUrlValidator": ValidatorWarning(
         "passes",
         "nothing: all scripts are assets, which the CDK uploads before it deploys; overrides can name no others",
@@ -69,7 +71,9 @@ VALIDATORS: Mapping[str, ValidatorWarning] = {
         errors=True,
     ),
     "CustomAmiTagValidator": _acceptable(
-        "use an image of `make image`; a copy of such an image loses its tags", "cluster_validators.py:160", errors=True
+        "use an image as docs/images.md says; a copy of such an image loses its tags",
+        "cluster_validators.py:160",
+        errors=True,
     ),
     "DcvValidator": _acceptable(
         "set Dcv.AllowedIps, or another instance type",

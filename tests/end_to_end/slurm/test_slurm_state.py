@@ -118,4 +118,4 @@ def test_1875_nodes_and_500_jobs_fit_into_an_answer(slurm_workspace: Path, tmp_p
     assert sum(state.nodes["trn1"].values()) == NODES
     assert sum(state.counts.values()) == 500
     assert (len(state.jobs), len(state.problems)) == (JOBS_LISTED, PROBLEMS_LISTED)
-    assert len(text) < OUTPUT_LIMIT - 4_000, "room for the 15 lines of 200 that `make status` asks for beside"
+    assert len(text) < OUTPUT_LIMIT - 4_000, "room for the 15 lines of 200 that `./ultracluster status` asks for beside"

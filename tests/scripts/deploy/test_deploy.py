@@ -1,4 +1,4 @@
-"""`make deploy` follows what a job that ended left in progress."""
+"""`./ultracluster deploy` follows what a job that ended left in progress."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from config.settings import load
 from emulator.aws import EmulatedAws
 from emulator.cdk import CommandLine
 from scripts import deploy, emulated
-from scripts.command import CONFIG, DONE, FAILED, UnusableError
-from scripts.commands import deploy as command
 from scripts.deployment import PARTS, Account, Deployment
+from scripts.errors import ExitCode, UnusableError
+from scripts.options import CONFIG
 from scripts.plan.command import PlanError
 from scripts.progress import watch as progress
+from tests.command_line import ultracluster
 
 DEV = load(CONFIG / "dev.yaml")
 SECOND_CLUSTER = {
@@ -42,7 +43,9 @@ def stacks(status: str, name: str = "dev-network") -> list[dict[str, str]]:
 def settle(monkeypatch: pytest.MonkeyPatch) -> Settle:
     """Return a function that hands stacks and the end of what is in progress to `settle`: answer, what was followed."""
 
-    def called(listed: list[dict[str, str]] | Exception, ends: int | Exception = DONE) -> tuple[str, list[str]]:
+    def called(
+        listed: list[dict[str, str]] | Exception, ends: int | Exception = ExitCode.DONE
+    ) -> tuple[str, list[str]]:
         followed: list[str] = []
 
         def answer(*_: Any, **__: Any) -> list[dict[str, str]]:
@@ -81,9 +84,9 @@ def test_what_is_in_progress_is_followed_to_its_end(settle: Settle) -> None:
 
 
 def test_after_a_failure_nothing_is_deployed(settle: Settle) -> None:
-    blocker, followed = settle(stacks("CREATE_IN_PROGRESS"), FAILED)
+    blocker, followed = settle(stacks("CREATE_IN_PROGRESS"), ExitCode.FAILED)
     assert followed == ["dev"]
-    assert "Why: make diagnose ENV=dev. To try again: make deploy ENV=dev" in blocker
+    assert "Why: ./ultracluster diagnose dev. To try again: ./ultracluster deploy dev" in blocker
 
 
 def test_settings_from_before_an_upgrade_deploy_nothing(settle: Settle) -> None:
@@ -95,7 +98,7 @@ def test_settings_from_before_an_upgrade_deploy_nothing(settle: Settle) -> None:
 @pytest.mark.parametrize(
     ("listed", "ends"),
     [
-        (ClientError({"Error": {"Code": "ExpiredToken", "Message": "expired"}}, "DescribeStacks"), DONE),
+        (ClientError({"Error": {"Code": "ExpiredToken", "Message": "expired"}}, "DescribeStacks"), ExitCode.DONE),
         (stacks("CREATE_IN_PROGRESS"), UnusableError("An error occurred (ExpiredToken)")),
     ],
 )
@@ -105,11 +108,9 @@ def test_expired_credentials_are_an_error_for_people(listed: Any, ends: Any, set
 
 
 def test_a_blocker_ends_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(sys, "argv", ["deploy", "dev", "--yes"])
-    monkeypatch.setattr(command, "clean_up_as_after_ctrl_c", lambda: None)
-    monkeypatch.setattr(command, "settle", lambda _: "not now")
-    assert command.main() == 1
-    assert capsys.readouterr().err == "not now\n"
+    monkeypatch.setattr("scripts.deploy.settle", lambda _: "not now")
+    assert ultracluster("deploy", "dev", "--yes") == 1
+    assert capsys.readouterr().err == "error: not now\n"
 
 
 @pytest.mark.slow

@@ -15,10 +15,10 @@ from botocore.client import BaseClient
 from config.settings import load
 from emulator.aws import EmulatedAws
 from scripts.clock import Clock
-from scripts.command import CONFIG
 from scripts.deployment import Deployment
 from scripts.destroy import stacks as destroy_stacks
 from scripts.fleet import control as fleet
+from scripts.options import CONFIG
 
 _READING = ("Describe", "Get", "Head", "List", "SendCommand")  # the last asks Slurm for its jobs
 

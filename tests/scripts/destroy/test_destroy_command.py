@@ -15,12 +15,13 @@ from rich.console import Console
 
 from config.settings import load
 from scripts.clock import Clock
-from scripts.command import CONFIG, Say
-from scripts.commands import destroy as command
 from scripts.deployment import Deployment
 from scripts.destroy import screen
 from scripts.destroy.model import ORDER, Backup, DestroyOptions, DestroyOutcome, DestroyPlan
 from scripts.inventory.model import Inventory, Leftover
+from scripts.options import CONFIG
+from scripts.terminal import Say
+from tests.command_line import ultracluster
 from tests.scripts.destroy.accounts import Terminal
 
 PLAN = DestroyPlan(
@@ -30,7 +31,7 @@ PLAN = DestroyPlan(
     left_behind=(),
     unprotected=(),
     sweep=(Leftover(type="AWS::Logs::LogGroup", id="/aws/lambda/x", reason="log of a Lambda function"),),
-    obstacles=(),
+    blockers=(),
     remarks=(),
 )
 Call = Callable[..., tuple[int, str, str]]
@@ -58,7 +59,7 @@ class Fakes:
 @pytest.fixture
 def fakes(monkeypatch: pytest.MonkeyPatch) -> Fakes:
     fakes = Fakes()
-    there = Inventory(deployment="trn1-16", resources=(), not_looked_at=())
+    there = Inventory(deployment="trn1-16", resources=(), not_listed=())
     monkeypatch.setattr("scripts.inventory.resources.inventory", lambda _: there)
     monkeypatch.setattr("scripts.destroy.plan.plan", lambda *_: fakes.plan)
     monkeypatch.setattr("scripts.destroy.destroy.destroy", fakes.destroy)
@@ -68,9 +69,8 @@ def fakes(monkeypatch: pytest.MonkeyPatch) -> Fakes:
 @pytest.fixture
 def call(fakes: Fakes, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
     def run(*arguments: str, typed: io.StringIO | None = None) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["destroy", "trn1-16", *arguments])
         monkeypatch.setattr(sys, "stdin", typed or io.StringIO("trn1-16\n"))
-        code = command.main()
+        code = ultracluster("destroy", "trn1-16", *arguments)
         printed = capsys.readouterr()
         return code, printed.out, printed.err
 
@@ -79,25 +79,25 @@ def call(fakes: Fakes, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
 
 def test_without_a_terminal_or_with_json_it_needs_yes(fakes: Fakes, call: Call) -> None:
     assert call()[0] == 2
-    code, _, errors = call("--json", typed=Terminal("trn1-16\n"))
+    code, _, errors = call("--output", "json", typed=Terminal("trn1-16\n"))
     assert (code, fakes.asked) == (2, [])
-    assert "pass --yes or --dry-run" in errors
+    assert "pass --confirm trn1-16, or --dry-run" in errors
 
 
 def test_it_asks_for_the_name(fakes: Fakes, call: Call) -> None:
     code, _, errors = call(typed=Terminal("trn1-61\n"))
     assert (code, fakes.asked) == (1, [])
-    assert "type the name of the deployment, trn1-16: got 'trn1-61'; nothing was deleted" in errors
+    assert "type the name of the deployment, trn1-16: error: got 'trn1-61'; nothing was changed" in errors
     assert call(typed=Terminal("trn1-16\n"))[0] == 0
     assert fakes.asked == [DestroyOptions()]
 
 
 def test_all_arguments_are_passed_on(fakes: Fakes, call: Call) -> None:
-    call("--all", "--no-final-backup", "--bucket", "--unprotect", "--sweep", "--force", "--yes")
+    call("--all", "--no-final-backup", "--bucket", "--unprotect", "--sweep", "--force", "--confirm", "trn1-16")
     assert fakes.asked == [
         DestroyOptions(ORDER, final_backup=False, force=True, unprotect=True, bucket=True, sweep=True)
     ]
-    assert call("--bucket", "--yes")[0] == 2, "not without --storage"
+    assert call("--bucket", "--confirm", "trn1-16")[0] == 2, "not without --storage"
 
 
 def test_a_dry_run_shows_what_would_be_done_and_what_blocks_it(fakes: Fakes, call: Call) -> None:
@@ -105,12 +105,12 @@ def test_a_dry_run_shows_what_would_be_done_and_what_blocks_it(fakes: Fakes, cal
     assert code == 0
     assert "To delete: stack trn1-16-cluster" in output
     assert "To remove: /aws/lambda/x (log of a Lambda function)" in output
-    fakes.plan = PLAN.model_copy(update={"obstacles": ("no", "never")})
-    code, output, _ = call("--yes", "--json")
+    fakes.plan = PLAN.model_copy(update={"blockers": ("no", "never")})
+    code, output, _ = call("--confirm", "trn1-16", "--output", "json")
     result = json.loads(output)
-    assert (code, result["plan"]["obstacles"], result["outcome"]) == (1, ["no", "never"], None)
+    assert (code, result["plan"]["blockers"], result["outcome"]) == (1, ["no", "never"], None)
     fakes.plan = PLAN.model_copy(update={"stacks": (), "sweep": ()})
-    code, output, _ = call("--yes")
+    code, output, _ = call("--confirm", "trn1-16")
     assert (code, fakes.asked) == (0, [])
     assert "There is no cluster of trn1-16 to delete." in output
 
@@ -130,7 +130,7 @@ def test_interrupted_it_says_what_was_done_and_that_the_same_command_continues(
     fakes: Fakes, call: Call, reason: str
 ) -> None:
     code, fakes.error = INTERRUPTIONS[reason]
-    ended, output, errors = call("--yes", "--json")
+    ended, output, errors = call("--confirm", "trn1-16", "--output", "json")
     assert ended == code
     outcome = json.loads(output)["outcome"]
     assert reason in outcome["failures"][-1]

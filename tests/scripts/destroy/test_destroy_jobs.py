@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from scripts.command import OperationError
 from scripts.destroy import destroy as destruction
 from scripts.destroy import stacks as destroy_stacks
 from scripts.destroy.model import DestroyOptions
+from scripts.errors import OperationError
 from scripts.remote.head_node import HeadNodeError
 from tests.scripts.fleet.fakes import FakeCluster
 

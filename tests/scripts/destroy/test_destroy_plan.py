@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from config.settings import load
-from scripts.command import CONFIG
 from scripts.deployment import Deployment
 from scripts.destroy.model import ORDER, DestroyOptions, DestroyPlan
 from scripts.destroy.plan import Existing, decide, plan
 from scripts.destroy.storage import Storage
 from scripts.inventory.model import Leftover
+from scripts.options import CONFIG
 from tests.scripts.account import Operated
 
 DEPLOYMENT = Deployment("trn1-16", load(CONFIG / "trn1-16.yaml"))
@@ -49,7 +49,7 @@ def decided(existing: Existing = EXISTING, options: DestroyOptions = ALL, **more
 def test_everything_is_deleted_in_order_once_protection_is_removed() -> None:
     planned = decided()
     assert (planned.stacks, planned.file_systems, planned.unprotected) == (NAMES, ("fs-1",), PROTECTED)
-    assert (planned.obstacles, planned.sweep, planned.empty) == ((), (), False)
+    assert (planned.blockers, planned.sweep, planned.empty) == ((), (), False)
     assert "Everything on the head node is lost, with /home" in planned.remarks[0]
     assert "Jobs that wait for nodes are lost, unless --drain" in planned.remarks[1]
     assert planned.remarks[2].startswith("File system fs-1 is deleted after a last backup. Its automatic backups")
@@ -57,12 +57,12 @@ def test_everything_is_deleted_in_order_once_protection_is_removed() -> None:
 
 
 def test_protection_and_retention_block_it_at_once() -> None:
-    text = " ".join(decided(replace(EXISTING, storage=RETAINED), unprotect=False).obstacles)
+    text = " ".join(decided(replace(EXISTING, storage=RETAINED), unprotect=False).blockers)
     assert "trn1-16-network has termination protection" in text
     assert "trn1-16-storage has termination protection" in text
     assert "storage.retain keeps file system fs-1, as deployed" in text
     planned = decided(replace(EXISTING, storage=RETAINED))
-    assert planned.obstacles == ()
+    assert planned.blockers == ()
     assert "Bucket bucket-1 is kept; --bucket deletes it." in planned.remarks
     assert "Bucket bucket-1 is deleted with all objects." in decided(options=replace(ALL, bucket=True)).remarks
 
@@ -80,11 +80,11 @@ def test_a_file_system_that_cannot_be_backed_up_is_deleted_only_if_that_is_reque
     storage: Storage, why: str, is_freed: bool
 ) -> None:
     existing = replace(EXISTING, storage=storage)
-    blockers = decided(existing).obstacles
+    blockers = decided(existing).blockers
     assert [why in each and "--no-final-backup deletes it anyway." in each for each in blockers] == [True] * bool(why)
     assert any("once its links to S3 are deleted" in each for each in decided(existing).remarks) is is_freed
     without = decided(existing, final_backup=False)
-    assert without.obstacles == ()
+    assert without.blockers == ()
     [remark] = [each for each in without.remarks if "without a backup, as requested." in each]
     assert ("AgeOfOldestQueuedMessage" in remark) is bool(storage.links)
 
@@ -95,16 +95,16 @@ def test_leftovers_are_removed_only_if_requested_and_without_data() -> None:
     assert priced.sweep[0].dollars_per_month == Decimal("0.5")
     others = {f"i-{number}": False for number in range(12)}
     existing = replace(EXISTING, users={"eni-1": True, **others})
-    assert decided(existing).obstacles == (
+    assert decided(existing).blockers == (
         "Leftovers of the deployment use what would be deleted: eni-1. --sweep removes them first.",
         "Resources of others use what would be deleted: i-0, i-1, i-2, i-3, i-4, i-5, i-6, i-7, i-8, i-9 and 2 more. "
         "Delete them first.",
     )
-    assert len(decided(existing, sweep=True).obstacles) == 1
+    assert len(decided(existing, sweep=True).blockers) == 1
 
 
 def test_the_network_cannot_be_deleted_under_the_file_system() -> None:
-    assert decided(parts=("cluster", "network")).obstacles == (
+    assert decided(parts=("cluster", "network")).blockers == (
         "File system fs-1 is in the network: pass --storage, too.",
     )
 
@@ -112,10 +112,10 @@ def test_the_network_cannot_be_deleted_under_the_file_system() -> None:
 @pytest.mark.parametrize("parts", [("storage",), ("network",), ORDER])
 def test_storage_and_network_are_not_deleted_under_another_cluster(parts: tuple[Any, ...]) -> None:
     existing = replace(EXISTING, clusters={2: "CREATE_COMPLETE"})
-    [blocker] = [each for each in decided(existing, parts=parts).obstacles if "needs storage and network" in each]
+    [blocker] = [each for each in decided(existing, parts=parts).blockers if "needs storage and network" in each]
     assert "another cluster of this deployment, trn1-16-cluster-2 (CREATE_COMPLETE)" in blocker
     planned = decided(existing, parts=("cluster",))
-    assert planned.obstacles == ()
+    assert planned.blockers == ()
     assert any("set cluster.generation to 2 in config/trn1-16.yaml" in each for each in planned.remarks)
 
 
@@ -124,12 +124,12 @@ def test_storage_and_network_are_not_deleted_under_another_cluster(parts: tuple[
 )
 def test_operations_in_progress_block_it_but_for_a_deletion(status: str, blocks: bool) -> None:
     planned = decided(Existing([stack("trn1-16-cluster", status)]))
-    assert planned.obstacles == (("trn1-16-cluster is UPDATE_IN_PROGRESS: wait until that has ended.",) * blocks)
+    assert planned.blockers == (("trn1-16-cluster is UPDATE_IN_PROGRESS: wait until that has ended.",) * blocks)
 
 
 def test_what_must_be_known_and_cannot_be_listed_blocks_it() -> None:
     planned = decided(replace(EXISTING, denied=["fsx: denied"], skipped=["dynamodb: denied"]))
-    assert planned.obstacles == ("It cannot be checked: fsx: denied",)
+    assert planned.blockers == ("It cannot be checked: fsx: denied",)
     assert planned.remarks[-1] == "dynamodb: denied"
     assert decided(Existing()).empty
 
@@ -145,7 +145,7 @@ def test_in_an_account(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> N
     network, storage = (deployment.physical_ids(f"trn1-16-{part}").values() for part in ("network", "storage"))
     subnet, vpc = (next(each for each in network if each.startswith(kind)) for kind in ("subnet-", "vpc-"))
     file_system, own = (next(each for each in storage if each.startswith(kind)) for kind in ("fs-", "sg-"))
-    assert plan(operated.deployment(), ALL).obstacles == ()
+    assert plan(operated.deployment(), ALL).blockers == ()
 
     image = ec2.describe_images(Owners=["amazon"])["Images"][0]["ImageId"]
     other = ec2.run_instances(ImageId=image, InstanceType="c6i.large", MinCount=1, MaxCount=1, SubnetId=subnet)
@@ -160,9 +160,9 @@ def test_in_an_account(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> N
         FileSystemId=file_system, FileSystemPath="/d", DataRepositoryPath="s3://links"
     )
     try:
-        text = " ".join(plan(operated.deployment(), ALL).obstacles)
-        of_storage = plan(operated.deployment(), replace(ALL, parts=("cluster", "storage"))).obstacles
-        assert plan(operated.deployment(), DestroyOptions(unprotect=True)).obstacles == ()
+        text = " ".join(plan(operated.deployment(), ALL).blockers)
+        of_storage = plan(operated.deployment(), replace(ALL, parts=("cluster", "storage"))).blockers
+        assert plan(operated.deployment(), DestroyOptions(unprotect=True)).blockers == ()
     finally:
         fsx.delete_data_repository_association(AssociationId=link["Association"]["AssociationId"])
         ec2.terminate_instances(InstanceIds=[instance])
@@ -179,5 +179,5 @@ def test_in_an_account(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> N
     ]
     with operated.aws.restricted({"Version": "2012-10-17", "Statement": statements}) as environment:
         operated.act_as(environment, monkeypatch)
-        assert plan(operated.deployment(), DestroyOptions(unprotect=True)).obstacles == ()
-        assert "It cannot be checked:" in " ".join(plan(operated.deployment(), ALL).obstacles)
+        assert plan(operated.deployment(), DestroyOptions(unprotect=True)).blockers == ()
+        assert "It cannot be checked:" in " ".join(plan(operated.deployment(), ALL).blockers)

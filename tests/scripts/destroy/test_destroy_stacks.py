@@ -5,8 +5,8 @@ import json
 import pytest
 
 from emulator.aws import EmulatedAws
-from scripts.command import OperationError
 from scripts.destroy import stacks as destroy_stacks
+from scripts.errors import OperationError
 from tests.emulator.account import statement, trust
 from tests.scripts.destroy.accounts import Account, FastClock
 
@@ -41,7 +41,7 @@ def test_gives_up_at_once_where_time_does_not_help(account: Account) -> None:
     ids = account.create("made", protected=True, Bucket={"Type": "AWS::S3::Bucket"})
     account.client("s3").put_object(Bucket=ids["Bucket"], Key="k", Body=b"-")
     refused = (
-        r"made could not be deleted:\n  Bucket \(AWS::S3::Bucket\): .*not empty.*\nMore: make diagnose ENV=trn1-16"
+        r"made could not be deleted:\n  Bucket \(AWS::S3::Bucket\): .*not empty.*\nMore: \./ultracluster diagnose "
     )
     with pytest.raises(Exception, match="TerminationProtection"):
         account.delete("made", FastClock())

@@ -62,7 +62,7 @@ def test_the_deployed_policy_counts_and_not_the_settings(account: Account, *, re
     """And the next destruction deletes what a policy kept."""
     ids = deploy(account, "RetainExceptOnCreate" if retain else "Delete", LUSTRE)
     assert account.deployment.settings.storage.retain
-    blockers, kept = plan(account.deployment, STORAGE).obstacles, {ids["Files"], ids["Group"]}
+    blockers, kept = plan(account.deployment, STORAGE).blockers, {ids["Files"], ids["Group"]}
     assert any("keeps file system" in each for each in blockers) is retain
     account.delete("trn1-16-storage", FastClock())
     planned = plan(account.deployment, UNPROTECT)
@@ -137,7 +137,7 @@ def test_own_leftovers_in_the_network_are_removed_before_it(account: Account) ->
     network = account.create_network("trn1-16-network")
     left = leave_in_network(account.client("ec2"), "trn1-16", network["Vpc"], network["Subnet"])
     options = DestroyOptions(parts=("cluster", "network"))
-    [blocker] = plan(account.deployment, options).obstacles
+    [blocker] = plan(account.deployment, options).blockers
     assert blocker.startswith("Leftovers of the deployment use what would be deleted: ")
     assert all(each in blocker for each in left)
     outcome = end(account, replace(options, sweep=True))

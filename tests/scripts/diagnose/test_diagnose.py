@@ -55,7 +55,7 @@ def test_nested_stacks_are_gone_through_to_what_failed_first() -> None:
     )
     diagnosis = diagnose(made)
     assert ids(diagnosis) == ["address-quota"]
-    assert diagnosis.causes[0].evidence[0].place == "inner"
+    assert diagnosis.causes[0].evidence[0].source == "inner"
 
 
 @pytest.mark.parametrize("is_deleted", [False, True])
@@ -117,7 +117,7 @@ def test_logs_are_not_read_when_the_event_says_it() -> None:
     ("status", "cause", "command"),
     [
         ("UPDATE_ROLLBACK_FAILED", "rollback-failed", "continue-update-rollback --stack-name trn1-16-cluster "),
-        ("ROLLBACK_FAILED", "creation-rollback-failed", "make destroy ENV=trn1-16"),
+        ("ROLLBACK_FAILED", "creation-rollback-failed", "./ultracluster destroy trn1-16"),
     ],
 )
 def test_a_stack_that_cannot_roll_back_is_shown_beside_the_cause(status: str, cause: str, command: str) -> None:
@@ -193,7 +193,7 @@ def test_an_unknown_failure_shows_itself_the_logs_and_where_to_read_on() -> None
     assert "No known cause. This failed first:" in text
     assert f"describe-stack-events --stack-name {stack} " in " ".join(text.split())
     assert f"logs filter-log-events --log-group-name {PROVIDER_GROUP}" in text
-    assert "make logs" not in text, "there are no logs of nodes"
+    assert "./ultracluster logs" not in text, "there are no logs of nodes"
     assert diagnosis.outcome == "unknown"
 
 
@@ -210,4 +210,4 @@ def test_commands_to_read_on_have_the_id_of_a_nested_stack_and_the_logs_of_the_h
     account.line(stream("boot"), 1, "error: strange")
     diagnosis = diagnose(made)
     assert diagnosis.read_on[0].endswith(f" --stack-name {stack_id('inner')} --region us-west-2")
-    assert diagnosis.read_on[1] == "make logs ENV=trn1-16 ARGS='head-node --since 6h'"
+    assert diagnosis.read_on[1] == "./ultracluster logs trn1-16 head-node --since 6h"

@@ -47,7 +47,7 @@ ORDINARY = Path(__file__).with_name("causes") / "ordinary.txt"
 
 
 def found_in(kind: str, text: str) -> FoundCause | None:
-    return find(Evidence(kind=kind, place="place", time=NOW, text=text), NAMES)
+    return find(Evidence(kind=kind, source="place", time=NOW, text=text), NAMES)
 
 
 def test_every_cause_has_one_row_and_a_sample_of_every_place_where_it_is_seen() -> None:

@@ -1,12 +1,11 @@
 """The diagnosis of a running cluster, and of one in which nothing failed."""
 
 import json
-import sys
 
 import pytest
 
-from scripts.commands import diagnose as command
 from scripts.diagnose.diagnose import diagnose
+from tests.command_line import ultracluster
 from tests.scripts.account import Operated
 from tests.scripts.diagnose.causes.recorded import (
     HEAD_NODE,
@@ -96,7 +95,7 @@ def test_a_recent_failure_of_the_cluster_is_not_mixed_with_what_it_logs_since() 
     ("state", "cause", "words"),
     [
         ("stopping", "head-node-stopped", f"aws ec2 start-instances --instance-ids {HEAD_NODE} --region us-west-2"),
-        ("", "head-node-gone", "make deploy ENV=trn1-16"),
+        ("", "head-node-gone", "./ultracluster deploy trn1-16"),
     ],
 )
 def test_a_head_node_that_does_not_run_comes_first(state: str, cause: str, words: str) -> None:
@@ -109,8 +108,7 @@ def test_a_head_node_that_does_not_run_comes_first(state: str, cause: str, words
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["diagnose", "trn1-16", *arguments])
-    return command.main()
+    return ultracluster("diagnose", "trn1-16", *arguments)
 
 
 @pytest.mark.slow
@@ -122,7 +120,7 @@ def test_the_command(operated: Operated, monkeypatch: pytest.MonkeyPatch, capsys
     )
     assert run(monkeypatch) == 1
     assert "trn1:free:[b]" in capsys.readouterr().out
-    assert run(monkeypatch, "--json") == 1
+    assert run(monkeypatch, "--output", "json") == 1
     assert [each["id"] for each in json.loads(capsys.readouterr().out)["causes"]] == ["insufficient-capacity"]
     allowed = {"Effect": "Allow", "Action": "cloudformation:DescribeStacks", "Resource": "*"}
     with operated.aws.restricted({"Version": "2012-10-17", "Statement": [allowed]}) as environment:

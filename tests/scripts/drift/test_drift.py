@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -15,7 +14,6 @@ from rich.console import Console
 
 from config.settings import load
 from scripts.clock import Clock
-from scripts.commands import drift as command
 from scripts.deployment import PARTS, Deployment
 from scripts.drift.detection import detect
 from scripts.drift.model import Drift, DriftKind, DriftReport
@@ -23,6 +21,7 @@ from scripts.drift.screen import as_markdown, show
 from scripts.fleet import control as fleet
 from scripts.plan.command import PlanError
 from scripts.plan.model import ClusterPlan, Effect, Plan, ResourceChange, Source, StackPlan
+from tests.command_line import ultracluster
 from tests.configurations import CONFIG
 from tests.scripts.account import Operated
 
@@ -96,7 +95,7 @@ def only(report: DriftReport) -> tuple[DriftKind, str, str]:
 
 def test_as_deployed() -> None:
     report = detected(FakeDeployment(DEPLOYED))
-    assert (report.drifts, report.unseen, report.ok, report.checked) == ((), (), True, len(PARTS))
+    assert (report.drifts, report.not_compared, report.ok, report.checked) == ((), (), True, len(PARTS))
     assert report.unchecked == tuple(f"dev-{part}/Cluster (Custom::PclusterCluster)" for part in PARTS)
 
 
@@ -113,7 +112,7 @@ def test_what_cloudformation_finds_on_any_page() -> None:
 
 def test_a_comparison_that_fails_in_part_is_not_ok() -> None:
     report = detected(FakeDeployment(DEPLOYED, failed="throttled"))
-    assert report.unseen[0] == "drift of dev-network: not all resources could be compared: throttled"
+    assert report.not_compared[0] == "drift of dev-network: not all resources could be compared: throttled"
     assert (report.ok, report.checked) == (False, len(PARTS))
 
 
@@ -154,7 +153,7 @@ def test_a_cluster_that_was_changed_outside_of_its_stack(own: dict[str, Any] | N
 
 def test_a_stack_in_a_state_that_cannot_be_compared() -> None:
     stacks = {**DEPLOYED, "dev-storage": {**CREATED, "StackStatus": "UPDATE_FAILED"}}
-    [reason] = detected(FakeDeployment(stacks)).unseen
+    [reason] = detected(FakeDeployment(stacks)).not_compared
     assert reason.startswith("drift of dev-storage: the stack is UPDATE_FAILED; allowed: CREATE_COMPLETE")
 
 
@@ -176,7 +175,7 @@ def test_a_plan_that_cannot_be_made_hides_nothing_else() -> None:
         raise PlanError("no template")
 
     report = detected(FakeDeployment(DEPLOYED), fail)
-    assert (report.unseen, report.checked) == (("what a deployment would change: no template",), len(PARTS))
+    assert (report.not_compared, report.checked) == (("what a deployment would change: no template",), len(PARTS))
 
 
 def test_credentials_that_expire_meanwhile_end_it() -> None:
@@ -200,7 +199,7 @@ def test_what_is_shown_fits_80_columns_and_stands_as_it_is() -> None:
         drifts=(modified,),
         checked=3,
         unchecked=("a-cluster/Cluster (Custom::PclusterCluster)",),
-        unseen=("the fleet: denied",),
+        not_compared=("the fleet: denied",),
     )
     console = Console(width=80, record=True)
     show(report, console)
@@ -219,18 +218,17 @@ def test_what_is_shown_fits_80_columns_and_stands_as_it_is() -> None:
 @pytest.mark.slow
 def test_the_command(operated: Operated, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     same = a_plan("trn1-16")
-    monkeypatch.setattr(command, "_plan", lambda _: same)
+    monkeypatch.setattr("scripts.plan.command.make_plan", lambda _: same)
 
     def run(*arguments: str) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", ["drift", "trn1-16", *arguments])
-        return command.main(), capsys.readouterr().out
+        return ultracluster("drift", "trn1-16", *arguments), capsys.readouterr().out
 
     code, out = run()
     assert (code, "No drift." in out) == (0, True)
     operated.set_fleet("PROTECTED")
-    code, out = run("--json")
+    code, out = run("--output", "json")
     assert (code, [each["kind"] for each in json.loads(out)["drifts"]]) == (1, ["fleet"])
-    code, out = run("--markdown")
+    code, out = run("--output", "markdown")
     assert code == 1
     assert "| trn1-16 | fleet | the fleet is PROTECTED; allowed: RUNNING |" in out.splitlines()
 
@@ -269,8 +267,8 @@ def test_missing_permissions_hide_only_what_needs_them(operated: Operated, monke
     with operated.aws.restricted(policy) as environment:
         operated.act_as(environment, monkeypatch)
         report = detected(operated.deployment())
-    assert [each.split(":")[0] for each in report.unseen] == [
+    assert [each.split(":")[0] for each in report.not_compared] == [
         *(f"drift of trn1-16-{part}" for part in PARTS),
         "the fleet",
     ]
-    assert report.unseen[0].endswith("these credentials lack cloudformation:DetectStackDrift")
+    assert report.not_compared[0].endswith("these credentials lack cloudformation:DetectStackDrift")

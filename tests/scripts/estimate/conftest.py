@@ -1,4 +1,4 @@
-"""What the tests of `make estimate` share: a home without credentials and without kept prices."""
+"""What the tests of `./ultracluster estimate` share: a home without credentials and without kept prices."""
 
 from pathlib import Path
 

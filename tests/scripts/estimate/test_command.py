@@ -1,4 +1,4 @@
-"""What `make estimate` prints and writes, and what it refuses."""
+"""What `./ultracluster estimate` prints and writes, and what it refuses."""
 
 import json
 import re
@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 
 from config.settings import Settings, load
+from scripts import options
 from scripts.commands import estimate as command
 from scripts.estimate.estimate import estimate
 from scripts.estimate.figures import dollars, hours, number
 from scripts.estimate.prices import Prices
 from scripts.estimate.tables import tables
+from tests.command_line import ultracluster
 
 CONFIG = Path(__file__).parents[3] / "config"
 Run = Callable[..., tuple[int, str, str]]
@@ -30,15 +32,10 @@ def settings(environment: str = "trn1-16") -> Settings:
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, offline: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     """A function that runs the command and returns its exit code, what it printed, and its complaints."""
-    monkeypatch.setattr(command, "BUILD", offline)
+    monkeypatch.setattr(options, "BUILD", offline)
 
     def called(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["estimate", *arguments])
-        try:
-            code = command.main()
-        except SystemExit as end:
-            code = int(str(end.code))
-        return code, *capsys.readouterr()
+        return ultracluster("estimate", *arguments), *capsys.readouterr()
 
     return called
 
@@ -85,7 +82,7 @@ def floats(value: Any) -> Iterator[float]:
 
 
 def test_json_has_the_sums_without_the_noise_of_floating_point(run: Run) -> None:
-    code, text, _ = run("trn1-16", "--json", "--workload", "bert-large-phase1")
+    code, text, _ = run("trn1-16", "--output", "json", "--workload", "bert-large-phase1")
     document = json.loads(text)
     assert code == 0
     by_month = 3200 * 0.08 + 200 * 0.08 + 4800 * 0.21 + 0.5 + 3 + 5 * 0.1 + 0.5
@@ -103,7 +100,7 @@ def test_json_has_the_sums_without_the_noise_of_floating_point(run: Run) -> None
 
 
 def test_the_page_loads_nothing_and_has_bars_by_basis(run: Run) -> None:
-    code, text, _ = run("ultracluster", "--html")
+    code, text, _ = run("ultracluster", "--output", "html")
     page = Path(text.strip()).read_text(encoding="utf-8")
     assert code == 0
     assert not re.search(r"<(script|link|img|iframe)|@import|url\(|\b(src|href)=", page)
@@ -118,8 +115,8 @@ def test_the_page_loads_nothing_and_has_bars_by_basis(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["nope"], "no such file in config/: nope"),
-        (["trn1-16", "--nodes", "2"], "need a --workload"),
+        (["nope"], "got nope; allowed: files in config/"),
+        (["trn1-16", "--nodes", "2"], "go with --workload"),
         (["trn1-16", "--workload", "llama-2-70b", "--nodes", "3"], "multiple of 8 nodes"),
         (["trn1-16", "--workload", "llama-2-7b", "--tokens", "1.2.3B"], "number of tokens"),
     ],

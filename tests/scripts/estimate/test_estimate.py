@@ -1,4 +1,4 @@
-"""`make estimate`: its sums, against the domain, the stacks' templates and AWS's published figures."""
+"""`./ultracluster estimate`: its sums, against the domain, the stacks' templates and AWS's published figures."""
 
 import json
 import re

@@ -13,10 +13,10 @@ import pytest
 
 from config.settings import load
 from scripts.clock import Clock
-from scripts.command import CONFIG
 from scripts.deployment import Deployment
 from scripts.fleet import control as fleet
 from scripts.fleet import scaling
+from scripts.options import CONFIG
 from scripts.remote.head_node import Answer, HeadNodeError
 
 _SHELL = """\

@@ -8,7 +8,7 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
 from scripts.clock import SECONDS_OF_SILENCE
-from scripts.command import OperationError
+from scripts.errors import OperationError
 from scripts.fleet import jobs
 from scripts.remote.head_node import HeadNodeError
 from tests.scripts.fleet.fakes import SILENCE, FakeCluster
@@ -136,7 +136,7 @@ def test_a_drain_that_exceeds_its_limit_names_the_jobs_known_last_and_how_to_ope
     with pytest.raises(OperationError, match=r"Jobs have not ended:\n  11  alice"):
         cluster.stop(drain=True, drain_limit=180)
     assert cluster.sleeps == 3
-    assert cluster.said[-1] == "The queues stay closed to new jobs. Open them: make fleet ENV=trn1-16 ARGS=start"
+    assert cluster.said[-1] == "The queues stay closed to new jobs. Open them: ./ultracluster fleet start trn1-16"
     assert cluster.requests == []
 
 
@@ -176,8 +176,8 @@ def test_start_requests_it_and_waits_for_static_nodes(cluster: FakeCluster) -> N
     cluster.start()
     assert (cluster.requests, cluster.sleeps) == (["START_REQUESTED"], 6)
     assert [line for line in cluster.said if "not ready" in line] == [
-        "Static nodes that are not ready: 2. Why nodes fail: make diagnose.",
-        "Static nodes that are not ready: 1. Why nodes fail: make diagnose.",
+        "Static nodes that are not ready: 2. Why nodes fail: ./ultracluster diagnose.",
+        "Static nodes that are not ready: 1. Why nodes fail: ./ultracluster diagnose.",
     ]
 
 

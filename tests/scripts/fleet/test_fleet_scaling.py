@@ -10,9 +10,10 @@ import pytest
 
 from config.settings import load
 from scripts.candidate import Candidate
-from scripts.command import CONFIG, OperationError, UnusableError
 from scripts.deployment import Deployment
+from scripts.errors import OperationError, UnusableError
 from scripts.fleet import scaling
+from scripts.options import CONFIG
 from scripts.plan.model import ClusterChange, ClusterPlan, Kind, Plan, Source, StackPlan
 from scripts.preflight import catalog
 from scripts.preflight.check import Check, CheckStatus, Finding

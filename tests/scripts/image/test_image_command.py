@@ -1,4 +1,4 @@
-"""`make image`: in an account, without one, and with arguments that cannot be used."""
+"""`./ultracluster image render`: in an account, without one, and with arguments that cannot be used."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import yaml
 
 from config.settings import Settings, load
 from emulator.aws import ACCOUNT, EmulatedAws
-from scripts import emulated
+from scripts import emulated, options
 from scripts.commands import image
 from scripts.deployment import Account
 from scripts.image import build, configuration
 from scripts.image.configuration import BuildContext
+from tests.command_line import ultracluster
 from tests.configurations import CONFIG
 from toolchain.parallelcluster import DryRun, Message, ParallelCluster
 
@@ -33,7 +35,7 @@ Command = Callable[..., int]
 @pytest.fixture
 def command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
     """Run the command with these arguments; it writes to a directory of the test, and has no credentials."""
-    monkeypatch.setattr(image, "BUILD", tmp_path)
+    monkeypatch.setattr(options, "BUILD", tmp_path)
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -41,11 +43,7 @@ def command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
         monkeypatch.setenv(name, str(tmp_path / "none"))
 
     def run(*arguments: str) -> int:
-        monkeypatch.setattr("sys.argv", ["image", *arguments])
-        try:
-            return image.main()
-        except SystemExit as end:  # of argparse
-            return int(str(end.code))
+        return ultracluster("image", "render", *arguments)
 
     return run
 
@@ -93,10 +91,10 @@ def test_without_credentials_it_says_so(command: Command, capsys: pytest.Capture
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["nowhere"], "no such file in config/: nowhere; there is "),
+        (["nowhere"], "got nowhere; allowed: files in config/"),
         (["trn1-16", *NETWORK[:2]], "--subnet and --security-group go together"),
-        (["trn1-16", "--parent-image", "ubuntu"], "got 'ubuntu'; allowed: ami- and 8 or 17 hexadecimal digits"),
-        (["trn1-16", "--bucket", "s3://Our_Bucket/x"], "got 's3://Our_Bucket/x'; allowed: 3 to 63 of a-z, 0-9"),
+        (["trn1-16", "--parent-image", "ubuntu"], "got ubuntu; allowed: ami- and 8 or 17 hexadecimal digits"),
+        (["trn1-16", "--bucket", "s3://Our_Bucket/x"], "got s3://Our_Bucket/x; allowed: 3 to 63 of a-z, 0-9"),
     ],
 )
 def test_arguments_that_cannot_be_used(
@@ -124,6 +122,23 @@ def test_a_configuration_that_parallelcluster_rejects(
     captured = capsys.readouterr()
     assert "rejects build/image-trn1-16.yaml: Invalid\n  ERROR InstanceTypeBaseAMI" in captured.err
     assert captured.out == ""
+
+
+def test_a_build_uploads_the_component_and_starts_pcluster(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(options, "BUILD", tmp_path)
+    uploads, started = Mock(), Mock(return_value=Mock(returncode=0))
+    monkeypatch.setattr(image, "_render", lambda *_, **__: image.Rendered("trn1-16-image", "key.sh", CONTEXT))
+    monkeypatch.setattr(Account, "client", lambda *_: uploads)
+    monkeypatch.setattr("subprocess.run", started)
+    assert ultracluster("image", "build", "trn1-16") == 2
+    assert not started.called
+    assert ultracluster("image", "build", "trn1-16", "--yes") == 0
+    uploads.upload_file.assert_called_once_with(str(tmp_path / "image-trn1-16.sh"), "our-scripts", "key.sh")
+    [(words,)] = [call.args for call in started.call_args_list]
+    assert words[:2] == (".venv-pcluster/bin/pcluster", "build-image")
+    assert "describe-image" in capsys.readouterr().out
 
 
 # By ParallelCluster's own code

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import sys
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -11,11 +10,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from scripts.commands import inventory as command
 from scripts.deployment import Account
 from scripts.inventory import screen
 from scripts.inventory.model import Inventory, Resource
 from scripts.inventory.resources import FLEET, KEPT, LEFT, inventory
+from tests.command_line import ultracluster
 from tests.scripts.account import Operated
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -36,7 +35,7 @@ FILE_SYSTEM = Resource(
 BUCKET = Resource(type="AWS::S3::Bucket", id="pages", stack="trn1-16-storage", dollars_per_month=None)
 PROVIDERS_BUCKET = Resource(type="AWS::S3::Bucket", id="trn1-16-pclustercustomresourcebucket-x", stack="trn1-16")
 INVENTORY = Inventory(
-    deployment="trn1-16", resources=(*LAUNCHED, FILE_SYSTEM, BUCKET, PROVIDERS_BUCKET), not_looked_at=("fsx: denied",)
+    deployment="trn1-16", resources=(*LAUNCHED, FILE_SYSTEM, BUCKET, PROVIDERS_BUCKET), not_listed=("fsx: denied",)
 )
 
 
@@ -70,8 +69,7 @@ def test_in_an_account(operated: Operated, monkeypatch: pytest.MonkeyPatch, caps
     [name] = [each["FileSystemId"] for each in fsx.describe_file_systems()["FileSystems"]]
     backup = fsx.create_backup(FileSystemId=name)["Backup"]["BackupId"]
     operated.calls()
-    monkeypatch.setattr(sys, "argv", ["inventory", "trn1-16", "--json"])
-    assert command.main() == 0
+    assert ultracluster("inventory", "trn1-16", "--output", "json") == 0
     assert operated.calls().count("resourcegroupstaggingapi:GetResources") > 2, "tags come in pages, for two sets"
     printed = capsys.readouterr().out
     assert f'"id": "{name}"' in printed
@@ -84,7 +82,7 @@ def test_in_an_account(operated: Operated, monkeypatch: pytest.MonkeyPatch, caps
     assert any("ClusterProvider" in each for each in nested)
     assert types(present, FLEET) >= {"AWS::EC2::Instance", "AWS::EC2::NetworkInterface", "AWS::EC2::Volume"}
     assert types(present, LEFT) <= {"AWS::Logs::LogGroup"}
-    assert present.not_looked_at == ()
+    assert present.not_listed == ()
     known = {each.id: each for each in present.resources}
     node, file_system = known[nodes[0]], known[name]
     assert (node.stack, node.dollars_per_month) == (FLEET, Decimal("21.5") * 730)
@@ -115,5 +113,5 @@ def test_in_an_account(operated: Operated, monkeypatch: pytest.MonkeyPatch, caps
     assert {each.id: each.stack for each in present.resources}[backup] == "trn1-16-storage", (
         "deleted with its file system"
     )
-    assert any("DescribeVolumes" in each for each in present.not_looked_at)
+    assert any("DescribeVolumes" in each for each in present.not_listed)
     assert "AWS::FSx::FileSystem" in types(present, "trn1-16-storage")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 
 import pytest
 
-from scripts.commands import logs
 from scripts.remote import head_node, streamed_command
+from tests.command_line import ultracluster
 from tests.scripts.account import Operated
 
 
@@ -19,7 +18,6 @@ def run_logs(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> Callable[..
     monkeypatch.setattr(head_node, "SECONDS_BETWEEN_POLLS", 0.05)
 
     def call(*arguments: str) -> int:
-        monkeypatch.setattr(sys, "argv", ["logs", "trn1-16", *arguments])
-        return logs.main()
+        return ultracluster("logs", "trn1-16", *arguments)
 
     return call

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -11,11 +10,11 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
 from scripts.clock import Clock
-from scripts.commands import logs
 from scripts.deployment import Deployment
 from scripts.logs import selection, show, streams
 from scripts.remote import nodes
 from scripts.remote.streamed_command import create_log_group
+from tests.command_line import ultracluster
 from tests.scripts.account import Operated
 from tests.scripts.logs.log_lines import ASSIGNED, GONE, GONE_HOST, head_prefix, log_at, without_times
 
@@ -33,7 +32,7 @@ def test_the_files_of_a_node_are_sorted_by_time(
         operated.log(f"{prefix}{kind}", text)
     assert run_logs() == 0
     assert [line.split(" | ")[1] for line in capsys.readouterr().out.splitlines()] == ["one", "two", "three", "4"]
-    assert run_logs("slurmctld", "--json") == 0
+    assert run_logs("slurmctld", "--output", "json") == 0
     document = json.loads(capsys.readouterr().out)
     assert [(each["node"], each["message"]) for each in document["lines"]] == [
         ("head-node", "one"),
@@ -141,7 +140,7 @@ def test_the_list(operated: Operated, run_logs: Logs, capsys: pytest.CaptureFixt
     output = capsys.readouterr().out
     assert max(map(len, output.splitlines())) <= 80
     assert GONE in output
-    assert run_logs("--list", "--json") == 0
+    assert run_logs("--list", "--output", "json") == 0
     assert [(each["node"], each["runs"], each["kinds"]) for each in json.loads(capsys.readouterr().out)["nodes"]] == [
         ("head-node", True, ["slurmctld"]),
         (GONE_HOST, False, ["slurmd"]),
@@ -156,7 +155,7 @@ def test_more_streams_than_are_listed(
     log_at(operated, f"{head_prefix(operated)}slurmctld", 500)
     for number in range(4):
         operated.log(f"ip-10-0-98-{number}.i-{number:017x}.slurmd", "x")
-    assert run_logs("--list", "--json") == 0
+    assert run_logs("--list", "--output", "json") == 0
     output, errors = capsys.readouterr()
     assert json.loads(output)["nodes"][0]["kinds"] == ["slurmctld"]
     assert len(json.loads(output)["nodes"]) == 4
@@ -186,7 +185,7 @@ def test_each_line_is_shown_once(
     stream = f"{head_prefix(operated)}slurmctld"
     operated.log(stream, "one")
     follow(monkeypatch, lambda: operated.log(stream, "two"), lambda: None, lambda: operated.log(stream, "three"))
-    assert run_logs("slurmctld", "--follow", "--json") == 130
+    assert run_logs("slurmctld", "--follow", "--output", "json") == 130
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line["message"] for line in lines] == ["one", "two", "three"]
 
@@ -233,8 +232,5 @@ def test_following_finds_new_nodes(
     "arguments",
     [["--since", "1y"], ["--lines", "0"], ["--job", "x;y"], ["slurmd", "--list"], ["slurmd", "--job", "1"]],
 )
-def test_a_command_line_that_makes_no_sense_is_rejected(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["logs", "trn1-16", *arguments])
-    with pytest.raises(SystemExit) as end:
-        logs.main()
-    assert end.value.code == 2
+def test_a_command_line_that_makes_no_sense_is_rejected(arguments: list[str]) -> None:
+    assert ultracluster("logs", "trn1-16", *arguments) == 2

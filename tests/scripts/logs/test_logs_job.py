@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from scripts.clock import Clock
-from scripts.commands import logs
 from scripts.logs import jobs as job_logs
 from scripts.logs import show
 from scripts.remote import head_node, nodes
+from tests.command_line import ultracluster
 from tests.scripts.account import Operated
 from tests.scripts.logs.log_lines import head_prefix, log_at, without_times
 
@@ -162,10 +162,10 @@ def test_nothing_continues_on_the_head_node_whatever_ends_this(
 
     (tmp_path / "x").touch()
     slurm(operated, tmp_path, JOB.format(id=12, array="", nodes="(null)", output=tmp_path / "x"))
-    parsed = logs.parser().parse_args(["trn1-16", "--job", "12", "--follow"])
     clock = Steps(lambda: None, ended)
-    with pytest.raises(error):
-        show.program(operated.deployment(), parsed, Console(quiet=True), clock)
+    monkeypatch.setattr(show, "Clock", lambda: clock)
+    with suppress(error):
+        ultracluster("logs", "trn1-16", "--job", "12", "--follow")
     sent = operated.client("ssm").list_command_invocations()["CommandInvocations"][-1]
     assert sent["Status"] in ("Cancelling", "Cancelled")
 

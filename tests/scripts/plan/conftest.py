@@ -12,6 +12,7 @@ import pytest
 
 from scripts.plan import change_sets, plan
 from scripts.plan.comparison import Comparison
+from tests.command_line import ultracluster
 from tests.deployed import DeployedAccount
 from tests.scripts.plan.account import ENVIRONMENT, DeployedCluster
 from toolchain.assembly import EXAMPLE_ACCOUNT, Stack
@@ -87,17 +88,12 @@ def without_change_sets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
+def run(capfd: pytest.CaptureFixture[str]) -> Run:
     """Return a function that runs a command and returns its exit code, standard output and standard error."""
 
-    def called(program: Any, *arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["program", *arguments])
+    def called(*words: str) -> tuple[int, str, str]:
         capfd.readouterr()
-        try:
-            code = program.main()
-        except SystemExit as end:
-            code = int(str(end.code))
-        return code, *capfd.readouterr()
+        return ultracluster(*words), *capfd.readouterr()
 
     return called
 

@@ -163,8 +163,8 @@ def test_whether_it_passes_now_depends_on_the_fleet(classified: Classified) -> N
 
 def test_ways_name_only_what_would_help(classified: Classified) -> None:
     [size] = classified(ROWS["MaxCount down"].edit)
-    assert size.command == "make fleet ENV=trn1-16 ARGS=stop"
-    assert size.ways[0] == "stop the fleet, deploy, start it again (make fleet ENV=trn1-16 ARGS=start)"
+    assert size.command == "./ultracluster fleet stop trn1-16"
+    assert size.ways[0] == "stop the fleet, deploy, start it again (./ultracluster fleet start trn1-16)"
     assert any("queue_update_strategy: TERMINATE in the same change" in way for way in size.ways)
     assert any("add a new queue instead" in way for way in size.ways)
     [instance_type] = classified(ROWS["InstanceType"].edit)
@@ -178,7 +178,7 @@ def test_ways_name_only_what_would_help(classified: Classified) -> None:
         "another Name for the storage: ParallelCluster mounts another file system under another name",
     )
     [head_node] = classified(ROWS["head node type"].edit)
-    assert "make upgrade ENV=trn1-16: another cluster replaces this one" in head_node.ways[0]
+    assert "./ultracluster upgrade trn1-16: another cluster replaces this one" in head_node.ways[0]
 
 
 def test_a_check_that_breaks_down_hides_no_other_change(classified: Classified) -> None:

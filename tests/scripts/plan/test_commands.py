@@ -1,17 +1,16 @@
-"""`make plan`: what it prints, writes and returns."""
+"""`./ultracluster plan`: what it prints, writes and returns."""
 
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
-from scripts.commands import plan
 from scripts.plan import cdk, command
 from tests.scripts.plan.account import PARTS
 from tests.scripts.plan.conftest import SNAPSHOTS, Run, find, golden
@@ -44,7 +43,7 @@ def edited(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.mark.usefixtures("offline")
 def test_json(run: Run, edited: str) -> None:
-    code, out, _ = run(plan, "trn1-16", "--against", str(GOLDEN), "--assembly", edited, "--json")
+    code, out, _ = run("plan", "trn1-16", "--against", str(GOLDEN), "--assembly", edited, "--output", "json")
     document = json.loads(out)
     assert (code, document["ok"], document["empty"]) == (1, False, False)
     assert (document["environment"], document["region"], document["against"]) == ("trn1-16", "us-west-2", str(GOLDEN))
@@ -58,14 +57,14 @@ def test_json(run: Run, edited: str) -> None:
     assert (system["effect"], system["old_stays"], system["causes"]) == ("replaced", True, [cause])
     assert system["properties"] == [{"path": cause, "before": 250, "after": 500}]
     assert {change["kind"] for change in document["cluster"]["changes"]} == {"applied live"}
-    [permissions] = document["rights"]
+    [permissions] = document["permissions"]
     assert (permissions["gained"], permissions["lost"]) == (["Allow s3:PutObject on *"], [])
 
 
 @pytest.mark.usefixtures("offline")
 def test_markdown(run: Run, edited: str) -> None:
-    arguments = ("trn1-16", "--against", str(GOLDEN), "--assembly", edited, "--markdown")
-    code, out, _ = run(plan, *arguments)
+    arguments = ("trn1-16", "--against", str(GOLDEN), "--assembly", edited, "--output", "markdown")
+    code, out, _ = run("plan", *arguments)
     lines = out.splitlines()
     assert code == 1
     assert lines[:3] == ["### Plan of `trn1-16`", "", "**1 blocking issue: this cannot be deployed.**"]
@@ -73,7 +72,7 @@ def test_markdown(run: Run, edited: str) -> None:
     assert any("| FSx::FileSystem | **replaced, the old one is retained** |" in line for line in lines)
     assert "+ Allow s3:PutObject on *" in lines
     assert all(line.count("|") in (0, 4, 5) for line in lines if line.startswith("|"))
-    code, out, _ = run(plan, *arguments, "--accept-replacement")
+    code, out, _ = run("plan", *arguments, "--accept-replacement")
     assert code == 0
     assert "**Nothing blocks this deployment.**" in out
     assert "| WARN | trn1-16-storage/Lustre" in out
@@ -84,7 +83,7 @@ def test_text_fits_the_terminal_and_has_no_colours_elsewhere(
     run: Run, edited: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(command, "PLAIN_WIDTH", 80)
-    _, out, _ = run(plan, "trn1-16", "--against", str(GOLDEN), "--assembly", edited)
+    _, out, _ = run("plan", "trn1-16", "--against", str(GOLDEN), "--assembly", edited)
     assert "\x1b" not in out
     assert max(map(len, out.splitlines())) <= 80
     assert out.startswith("Plan of trn1-16, us-west-2, against ")
@@ -104,7 +103,7 @@ def assembly(directory: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "write", "problem"),
     [
-        (("nowhere",), assembly, "no such file in config/: nowhere; there is "),
+        (("nowhere",), assembly, "got nowhere; allowed: files in config/"),
         (("trn1-16", "--assembly", str(GOLDEN)), assembly, "manifest.json"),
         (("trn1-16", "--assembly", str(GOLDEN), "--against", "DIRECTORY"), no_json, "with a file that is no JSON"),
         (("trn1-16", "--assembly", str(GOLDEN), "--against", "DIRECTORY"), assembly, "allowed: two assemblies, or two"),
@@ -114,7 +113,7 @@ def test_what_cannot_be_used(
     arguments: tuple[str, ...], write: Callable[[Path], None], problem: str, run: Run, tmp_path: Path
 ) -> None:
     write(tmp_path)
-    code, out, err = run(plan, *(argument.replace("DIRECTORY", str(tmp_path)) for argument in arguments))
+    code, out, err = run("plan", *(argument.replace("DIRECTORY", str(tmp_path)) for argument in arguments))
     assert (code, out) == (2, "")
     assert problem in err
 
@@ -123,7 +122,7 @@ def test_what_cannot_be_used(
 def test_without_credentials(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("boto3.DEFAULT_SESSION", None)
     deploy(edited_settings("trn1-16", lambda _: None), tmp_path)
-    code, _, err = run(plan, "trn1-16", "--assembly", str(tmp_path))
+    code, _, err = run("plan", "trn1-16", "--assembly", str(tmp_path))
     assert code == 2
     assert "AWS did not answer: Unable to locate credentials (--against DIRECTORY needs no account)" in err
 
@@ -135,8 +134,10 @@ def test_what_cannot_be_synthesized_is_the_error_of_the_cdk(tmp_path: Path, monk
         command.synthesize("trn1-16", tmp_path)
 
 
-def test_make_diff_compares_with_one_account_only() -> None:
-    make = ["make", "--dry-run", "diff", "ENV=trn1-16", "ARGS=--profile other"]
-    commands = subprocess.run(make, cwd=cdk.ROOT, check=True, capture_output=True, text=True).stdout
-    assert "cdk --no-notices -c env=trn1-16 diff" in commands
-    assert "--profile" not in commands
+@pytest.mark.usefixtures("offline")
+def test_the_diff_is_of_what_is_planned(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, edited: str) -> None:
+    monkeypatch.setattr(cdk, "command", lambda *words: ["echo", *words])
+    monkeypatch.setattr(command, "make_plan", Mock(side_effect=command.PlanError("no")))
+    _, out, _ = run("plan", "trn1-16", "--diff", "--assembly", edited)
+    assert out.startswith(f"diff --app {edited}\n")
+    assert run("plan", "trn1-16", "--diff", "--against", edited)[0] == 2

@@ -12,11 +12,13 @@ import yaml
 from config.settings import load
 from emulator.aws import ACCOUNT, EmulatedAws
 from emulator.cdk import CommandLine
-from scripts.commands import bootstrap as command
+from scripts import options
 from scripts.deployment import Account, Deployment
+from scripts.plan import cdk
 from scripts.preflight import access
 from scripts.preflight.check import FAIL, PASS, UNKNOWN, WARN
 from scripts.preflight.runner import findings
+from tests.command_line import ultracluster
 from tests.configurations import CONFIG
 from tests.scripts.preflight.accounts import KEY, REGION, Case, case, rejection
 from toolchain import bootstrap
@@ -124,16 +126,16 @@ def test_what_the_cdk_itself_bootstraps(rehearsed_aws: EmulatedAws, monkeypatch:
     assert f"version {NEWEST}," in finding.sentence
 
 
-def test_make_bootstrap_passes_on_what_the_settings_name(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+def test_bootstrap_passes_on_what_the_settings_name(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     raw = load(CONFIG / "dev.yaml").model_dump(mode="json")
     own_bootstrap(raw)
     (tmp_path / "own.yaml").write_text(yaml.safe_dump(raw), encoding="utf-8")
-    monkeypatch.setattr(command, "CONFIG", tmp_path)
-    monkeypatch.setattr("sys.argv", ["bootstrap", "own"])
-    assert command.main() == 0
+    monkeypatch.setattr(options, "CONFIG", tmp_path)
+    monkeypatch.setattr(cdk, "command", lambda *words: ["echo", *words])
+    assert ultracluster("bootstrap", "own") == 0
 
     stack = "--qualifier ml-team --toolkit-stack-name CDKToolkit-ml-team"
     key = "--bootstrap-kms-key-id 1234abcd-12ab-34cd-56ef-1234567890ab"
-    assert capsys.readouterr().out == f"{stack} {key}\n"
+    assert capfd.readouterr().out == f"--context env=own bootstrap {stack} {key}\n"

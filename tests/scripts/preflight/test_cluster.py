@@ -83,13 +83,13 @@ def test_before_there_are_subnets_it_is_too_early(ask: Any, configuration: dict[
     configuration["HeadNode"]["Networking"]["SubnetId"] = NOT_YET
     [finding], asked = ask()
     assert (finding.status, asked) == (SKIP, [])
-    assert "make deploy ENV=mine" in finding.hint
+    assert "./ultracluster validate mine" in finding.hint
 
 
 def test_a_request_that_fails_before_the_validators(ask: Any) -> None:
     [finding], _ = ask(accepted=False, reason="no official ParallelCluster AMI")
     assert (finding.status, finding.sentence) == (FAIL, "ERROR: no official ParallelCluster AMI")
-    assert "make validate ENV=mine" in finding.hint
+    assert "./ultracluster validate mine" in finding.hint
 
 
 def test_missing_permissions(ask: Any) -> None:

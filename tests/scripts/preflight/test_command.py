@@ -1,10 +1,9 @@
-"""The output and exit codes of `make preflight`, whatever the checks find."""
+"""The output and exit codes of `./ultracluster preflight`, whatever the checks find."""
 
 from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -12,10 +11,12 @@ from typing import NamedTuple
 import pytest
 
 from emulator.aws import ACCOUNT
-from scripts.commands import preflight
+from scripts import options
 from scripts.deployment import Account, Deployment
 from scripts.preflight.catalog import SelectionError, policy, select
 from scripts.preflight.check import FAIL, PASS, SKIP, UNKNOWN, WARN, Check, Finding, Permission, check
+from scripts.terminal import PLAIN_WIDTH
+from tests.command_line import ultracluster
 from tests.configurations import CONFIG
 
 
@@ -68,12 +69,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     """A function that runs the command."""
 
     def called(*arguments: str) -> Printed:
-        monkeypatch.setattr(sys, "argv", ["preflight", *arguments])
-        try:
-            code = preflight.main()
-        except SystemExit as end:
-            code = int(str(end.code))
-        return Printed(code, *capsys.readouterr())
+        return Printed(ultracluster("preflight", *arguments), *capsys.readouterr())
 
     return called
 
@@ -91,7 +87,7 @@ def test_the_table(run: Run, catalog: Callable[..., None]) -> None:
         ["FAIL", "quota-nodes"],
         ["SKIP", "later"],
     ]
-    assert max(map(len, table.splitlines())) <= 120
+    assert max(map(len, table.splitlines())) <= PLAIN_WIDTH
     assert details.startswith("SKIP  not started: reservation[cr-2]\n")
     assert f"\nFAIL  quota-nodes\n  ask for more\n  $ aws {'x' * 100} --region us-west-2\n" in details
     assert "\nSKIP  later\n  ask again\n" in details
@@ -127,7 +123,7 @@ def test_without_a_terminal_nothing_is_broken_within_a_word(run: Run, catalog: C
 def test_json(run: Run, catalog: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
     catalog(BROKEN, TWOFOLD, LOCAL)
     monkeypatch.setenv("FORCE_COLOR", "1")
-    code, output, _ = run("trn1-16", "--json")
+    code, output, _ = run("trn1-16", "--output", "json")
     document = json.loads(output)
     assert code == 1
     assert {key: document[key] for key in ("environment", "account", "ok", "counts")} == {
@@ -150,7 +146,7 @@ def test_json(run: Run, catalog: Callable[..., None], monkeypatch: pytest.Monkey
         "command": f"aws {'x' * 100} --region us-west-2",
     }
     assert (reservation["check"], reservation["subject"]) == ("reservation", "cr-1")
-    assert json.loads(run("trn1-16", "--json", "--only", "local").output)["account"] is None
+    assert json.loads(run("trn1-16", "--output", "json", "--only", "local").output)["account"] is None
 
 
 def test_policy_and_list(run: Run, catalog: Callable[..., None]) -> None:
@@ -205,10 +201,10 @@ def test_arguments_and_settings_that_cannot_be_used(
 ) -> None:
     catalog(LOCAL)
     assert run("nope").code == 2
-    assert run("trn1-16", "--only", "locl")[::2] == (2, "no check 'locl'; there is credentials, local\n")
+    assert run("trn1-16", "--only", "locl")[::2] == (2, "error: no check 'locl'; there is credentials, local\n")
     text = (CONFIG / "dev.yaml").read_text(encoding="utf-8").replace("usw2-az4", "us-west-2d")
     (tmp_path / "mine.yaml").write_text(text, encoding="utf-8")
-    monkeypatch.setattr(preflight, "CONFIG", tmp_path)
+    monkeypatch.setattr(options, "CONFIG", tmp_path)
     code, _, error = run("mine")
     assert code == 2
     assert "zone_id: got 'us-west-2d'" in error

@@ -1,4 +1,4 @@
-"""`python -m scripts emulate` makes an account, and tells another shell how to look at it."""
+"""`emulate` makes an account, and tells another shell how to look at it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ import yaml
 from config.settings import load
 from emulator.cdk import CommandLine
 from emulator.scenarios import SCENARIOS
+from scripts import options
 from scripts.commands import emulate
 from scripts.emulated import prerequisites_of
+from tests.command_line import ultracluster
 from tests.end_to_end.test_rehearse_command import exports
 
 ROOT = Path(__file__).parents[3]
@@ -30,19 +32,14 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     """A function that runs the command and returns its exit code and its complaints."""
 
     def called(*arguments: str) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", ["emulate", *arguments])
-        try:
-            code = emulate.main()
-        except SystemExit as end:
-            code = int(str(end.code))
-        return code, capsys.readouterr().err
+        return ultracluster("emulate", *arguments), capsys.readouterr().err
 
     return called
 
 
 @pytest.mark.parametrize("name", [name for name, scenario in SCENARIOS.items() if scenario.needs])
 def test_what_is_missing_can_be_put_in(name: str, tmp_path: Path) -> None:
-    raw = yaml.safe_load((emulate.CONFIG / "trn1-16.yaml").read_text(encoding="utf-8"))
+    raw = yaml.safe_load((options.CONFIG / "trn1-16.yaml").read_text(encoding="utf-8"))
     for path, value in emulate.EXAMPLES[SCENARIOS[name].needs].items():
         *parents, key = re.findall(r"\w+", path)
         reduce(lambda part, each: part[int(each) if each.isdigit() else each], parents, raw)[key] = value
@@ -51,16 +48,16 @@ def test_what_is_missing_can_be_put_in(name: str, tmp_path: Path) -> None:
 
 
 def test_it_names_keys_values_and_file_of_what_is_missing(run: Any) -> None:
-    code, said = run("dev", "--spoil", "rsa-key")
+    code, said = run("dev", "--scenario", "rsa-key")
     assert code == 2
     assert "rsa-key: the scenario needs settings with cluster.head_node.ssh_key_name" in said
-    assert "In config/dev.yaml, or in a copy, set for example:" in said
+    assert "in config/dev.yaml, or in a copy, set for example:" in said
     assert '\n  cluster.head_node.ssh_key_name: "somebody"\n' in said
 
 
 def test_settings_that_cannot_be_used(run: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text("name: mine\n", encoding="utf-8")
-    monkeypatch.setattr(emulate, "CONFIG", tmp_path)
+    monkeypatch.setattr(options, "CONFIG", tmp_path)
     code, error = run("mine")
     assert code == 2
     assert "mine.yaml" in error
@@ -72,22 +69,22 @@ def test_an_account_that_cannot_be_prepared(run: Any, monkeypatch: pytest.Monkey
         return 1
 
     monkeypatch.setattr(CommandLine, "bootstrap", fail)
-    assert run("dev") == (1, "no room\n")
+    assert run("dev") == (1, "error: no room\n")
 
 
-def test_the_help_names_every_scenario(capsys: pytest.CaptureFixture[str]) -> None:
-    emulate.parser().print_help()
+def test_the_scenarios_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ultracluster("emulate", "--list-scenarios") == 0
     said = capsys.readouterr().out
-    assert [name for name, each in SCENARIOS.items() if f"  {name} " not in said or each.what not in said] == []
+    assert [name for name, each in SCENARIOS.items() if f"{name} " not in said or each.what not in said] == []
 
 
 @pytest.mark.slow
 def test_another_shell_finds_what_is_wrong() -> None:
-    command = [sys.executable, "-m", "scripts", "emulate", "dev", "--spoil", "no-quota"]
+    command = [sys.executable, "-m", "scripts", "emulate", "dev", "--scenario", "no-quota"]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "scripts", "preflight", "dev", "--json"],
+            [sys.executable, "-m", "scripts", "preflight", "dev", "--output", "json"],
             cwd=ROOT,
             env={**os.environ, **exports(process)},
             capture_output=True,

@@ -58,7 +58,7 @@ def statuses(answers: Iterable[Sequence[CheckResult]]) -> dict[str, list[CheckSt
     [
         (
             rejection("UnauthorizedOperation"),
-            "needs ec2:DescribeVpcs; `python -m scripts preflight mine --print-policy` prints",
+            "needs ec2:DescribeVpcs; `./ultracluster preflight mine --print-policy` prints",
         ),
         (rejection("ExpiredToken"), "renew the credentials"),
         (rejection("AuthFailure"), "(AuthFailure) when calling the Asked operation: no"),

@@ -1,4 +1,4 @@
-"""The real command against accounts that are good, or have one thing wrong: what `make emulate` lets people try."""
+"""The real command against accounts that are good, or have one thing wrong: what `emulate` lets people try."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from config.settings import load
 from emulator import scenarios
 from emulator.aws import ACCOUNT, EmulatedAws
 from emulator.scenarios import GOOD, SCENARIOS, Scenario
-from scripts import emulated
-from scripts.commands import preflight
-from scripts.commands.validate import environments
+from scripts import emulated, options
+from scripts.options import deployments
 from scripts.preflight import cluster
 from scripts.preflight.catalog import CATALOG
+from tests.command_line import ultracluster
 from tests.configurations import CONFIG
 from tests.scripts.preflight.accounts import everything
 from toolchain.synthesis import synthesize
@@ -57,10 +57,9 @@ def look(
         ) as variables:
             for name, value in variables.items():
                 monkeypatch.setenv(name, value)
-            monkeypatch.setattr(preflight, "CONFIG", path.parent)
+            monkeypatch.setattr(options, "CONFIG", path.parent)
             monkeypatch.setattr(cluster, "synthesize", lambda _, *rest: synthesize(str(path.with_suffix("")), *rest))
-            monkeypatch.setattr("sys.argv", ["preflight", environment, "--json", *arguments])
-            code = preflight.main()
+            code = ultracluster("preflight", environment, "--output", "json", *arguments)
         return code, json.loads(capsys.readouterr().out)
 
     return run
@@ -72,7 +71,7 @@ def with_status(document: Document, *statuses: str) -> dict[str, Document]:
 
 @pytest.mark.slow
 @pytest.mark.validation
-@pytest.mark.parametrize("environment", [EVERYTHING, *environments()])
+@pytest.mark.parametrize("environment", [EVERYTHING, *deployments()])
 def test_nothing_is_wrong_with_a_good_account(environment: str, look: Callable[..., tuple[int, Document]]) -> None:
     code, document = look(environment, GOOD)
     # So many nodes should have an image with the Neuron software; which one, is for who deploys to say.
@@ -88,13 +87,13 @@ def test_nothing_is_wrong_with_a_good_account(environment: str, look: Callable[.
 def test_what_is_wrong_is_found_and_nothing_else(name: str, look: Callable[..., tuple[int, Document]]) -> None:
     scenario = SCENARIOS[name]
     environment = "trn1-16" if name == "no-addresses" else EVERYTHING
-    fail_on = "unknown" if name == "no-read-rights" else "warn"
+    fail_on = "unknown" if name == "no-read-permissions" else "warn"
     code, document = look(environment, scenario, "--skip", cluster.parallelcluster.id, "--fail-on", fail_on)
     wrong = with_status(document, "FAIL", "WARN", "UNKNOWN").values()
     assert code == 1
     assert all(each["hint"] for each in wrong)
     caught = {each["check"] for each in wrong}
-    if name == "no-read-rights":
+    if name == "no-read-permissions":
         assert scenario.caught_by in caught
         assert {each["status"] for each in wrong} == {"UNKNOWN"}
     else:

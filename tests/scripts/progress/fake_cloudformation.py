@@ -12,8 +12,8 @@ from botocore.exceptions import ClientError
 
 from config.settings import load
 from scripts.clock import Clock
-from scripts.command import CONFIG
 from scripts.deployment import Account, Deployment
+from scripts.options import CONFIG
 from scripts.stacks import CLUSTER, NESTED
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)

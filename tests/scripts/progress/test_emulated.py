@@ -7,7 +7,7 @@ import io
 from rich.console import Console
 
 from scripts.clock import Clock
-from scripts.command import DONE
+from scripts.errors import ExitCode
 from scripts.progress.tracker import Tracker
 from scripts.progress.watch import watch
 from tests.scripts.account import Operated
@@ -18,7 +18,7 @@ def test_a_complete_deployment(operated: Operated) -> None:
     Tracker(operated.deployment()).refresh()
     assert len(operated.calls()) <= 12
     console = Console(file=io.StringIO(), width=80, record=True)
-    assert watch(operated.deployment(), console, clock=Clock(), as_json=False) == DONE
+    assert watch(operated.deployment(), console, clock=Clock(), as_json=False) == ExitCode.DONE
     text = console.export_text()
     assert "  trn1-16 " in text, "the cluster's own stack, in that of the cluster"
     assert "trn1-16: complete after" in text

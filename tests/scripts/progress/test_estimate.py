@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from config.settings import load
-from scripts.command import CONFIG
+from scripts.options import CONFIG
 from scripts.progress.estimate import (
     PART_SECONDS,
     ResourceGraph,

@@ -44,7 +44,7 @@ def test_a_nested_stack_is_read_since_its_parent_started(api: FakeCloudFormation
     api.add_events(NETWORK, (40, "", "UPDATE_ROLLBACK_COMPLETE"))
     last = shown(api, START + timedelta(seconds=15))
     assert (last.action, last.status) == ("UPDATE", "UPDATE_ROLLBACK_COMPLETE")
-    assert (last.began, last.ended) == (START + timedelta(seconds=20), START + timedelta(seconds=40))
+    assert (last.started, last.ended) == (START + timedelta(seconds=20), START + timedelta(seconds=40))
     assert [each.reason for each in last.failures] == ["no"]
 
 

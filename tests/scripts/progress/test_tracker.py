@@ -142,7 +142,7 @@ def test_parts_that_are_yet_to_be_created_count(api: FakeCloudFormation, clock: 
     fake.creation(api)
     clock.sleep(170)
     current = seen(api, clock)
-    assert current.not_begun == (STORAGE, PART, MONITORING)
+    assert current.not_started == (STORAGE, PART, MONITORING)
     assert current.left_seconds == 420 + 710 + 130
     assert (current.seconds, current.outcome) == (150, "complete")
 
@@ -155,4 +155,4 @@ def test_no_more_parts_follow_an_update_or_a_failure(
 ) -> None:
     api.add_events(NETWORK, *((number, "", status) for number, status in enumerate(statuses)))
     clock.sleep(10)
-    assert seen(api, clock).not_begun == ()
+    assert seen(api, clock).not_started == ()

@@ -9,7 +9,7 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 from rich.console import Console
 
-from scripts.command import UnusableError
+from scripts.errors import UnusableError
 from scripts.progress import watch as module
 from scripts.progress.watch import watch
 from scripts.stacks import CLUSTER, in_progress

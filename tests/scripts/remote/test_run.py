@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,9 +12,10 @@ import pytest
 from botocore.exceptions import ClientError
 
 from scripts.clock import Clock
-from scripts.commands import run
+from scripts.main import clean_up_on_signals
 from scripts.remote import head_node, streamed_command
 from scripts.remote.streamed_command import StreamedCommand
+from tests.command_line import ultracluster
 from tests.scripts.account import Operated
 
 SHELL = 'trap "exit 143" TERM; runuser() { printf "%s\\n" "$2" >"$TRACE/user"; bash -c "$4"; }; source /dev/stdin'
@@ -32,8 +32,7 @@ def started(operated: Operated, monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     monkeypatch.setattr(head_node, "SECONDS_BETWEEN_POLLS", 0.05)
 
     def call(*arguments: str) -> int:
-        monkeypatch.setattr(sys, "argv", ["run", "trn1-16", *arguments])
-        return run.main()
+        return ultracluster("exec", "trn1-16", *arguments)
 
     return call
 
@@ -73,6 +72,7 @@ def ordinary_signals() -> Iterator[None]:
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    clean_up_on_signals()
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
@@ -88,7 +88,7 @@ def test_what_ends_this_ends_it_there(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(Clock, "sleep", lambda *_: signal.raise_signal(number))
-    assert started("--", "sleep", "600") == 130
+    assert started("--", "sleep", "600") == 128 + number
     assert "is cancelled" in capsys.readouterr().err
     assert status_of_the_last(operated) in ("Cancelling", "Cancelled")
 
@@ -117,13 +117,13 @@ def test_without_the_permission_to_cancel_it_says_that_it_continues(
     assert started("--", "sleep", "20") == 130
     errors = capsys.readouterr().err
     assert "could not be cancelled: An error occurred (AccessDeniedException)" in errors
-    assert "The command continues. To show it again: make run ENV=trn1-16 ARGS='--attach " in errors
+    assert "The command continues. To show it again: ./ultracluster exec trn1-16 --attach " in errors
 
 
 def test_an_earlier_command_can_be_shown_again(
     started: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert started("--user", "root", "--json", "--", "bash", "-c", "echo one; echo two >&2; exit 3") == 3
+    assert started("--user", "root", "--output", "json", "--", "bash", "-c", "echo one; echo two >&2; exit 3") == 3
     assert (tmp_path / "user").read_text(encoding="utf-8") == "root\n"
     document = json.loads(capsys.readouterr().out)
     assert (document["stdout"], document["stderr"], document["exit_code"]) == ("one\n", "two\n", 3)
@@ -158,7 +158,7 @@ def test_credentials_that_expire_meanwhile_leave_a_way_back(
     monkeypatch.setattr(streamed_command.OutputStream, "new", expired)
     assert started("--", "true") == 2
     errors = capsys.readouterr().err
-    assert "The command continues. To show it again: make run ENV=trn1-16 ARGS='--attach " in errors
+    assert "The command continues. To show it again: ./ultracluster exec trn1-16 --attach " in errors
     assert "get new session credentials" in errors
 
 
@@ -166,12 +166,9 @@ def test_an_end_that_does_not_come_is_told(started: Run, capsys: pytest.CaptureF
     assert started("--", "bash", "-c", "echo started; kill $PPID; sleep 1") == 143
     output, errors = capsys.readouterr()
     assert output == "started\n"
-    assert "The end of the output has not arrived. To show it again: make run ENV=trn1-16 ARGS='--attach " in errors
+    assert "The end of the output has not arrived. To show it again: ./ultracluster exec trn1-16 --attach " in errors
 
 
 @pytest.mark.parametrize("arguments", [[], ["sinfo"], ["--attach", "0", "--", "sinfo"], ["--timeout", "0", "--", "a"]])
-def test_a_command_line_that_makes_no_sense_is_rejected(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["run", "trn1-16", *arguments])
-    with pytest.raises(SystemExit) as end:
-        run.main()
-    assert end.value.code == 2
+def test_a_command_line_that_makes_no_sense_is_rejected(arguments: list[str]) -> None:
+    assert ultracluster("exec", "trn1-16", *arguments) == 2

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from scripts.clock import Clock
-from scripts.command import UnusableError
+from scripts.errors import UnusableError
 from scripts.remote import head_node, streamed_command
 from scripts.remote.streamed_command import StreamedCommand
 from tests.scripts.account import Operated

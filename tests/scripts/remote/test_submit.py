@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
-from scripts.commands import submit
 from scripts.remote import streamed_command
+from tests.command_line import ultracluster
 from tests.scripts.account import Operated
 
 SHELL = 'runuser() { printf "%s\\n" "$@" >"CALLED"; PROGRAM; }; source /dev/stdin'
@@ -20,7 +19,6 @@ def elsewhere(operated: Operated, monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     """Run where there is no Slurm; the emulated AWS, which needs programs, is started before."""
     monkeypatch.setattr(streamed_command, "SECONDS_BETWEEN_READS", 0.05)
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(sys, "argv", ["submit", "trn1-16", "--nodes", "16", "--output", "/fsx/my run"])
 
 
 @pytest.mark.parametrize(
@@ -39,12 +37,15 @@ def test_the_command_runs_on_the_head_node_and_its_result_comes_back(
 ) -> None:
     called = tmp_path / "called"
     operated.shell(SHELL.replace("CALLED", str(called)).replace("PROGRAM", program))
-    assert (submit.main(), *capsys.readouterr()) == result
+    assert (
+        ultracluster("submit", "trn1-16", "--nodes", "16", "--output", "/fsx/my run"),
+        *capsys.readouterr(),
+    ) == result
     command = "python3 /fsx/ultracluster/jobs/current/submit.py --nodes 16 --output '/fsx/my run'"
     assert called.read_text(encoding="utf-8").splitlines() == ["--login", "ubuntu", "--session-command", command]
 
 
 def test_a_command_that_never_ran_is_no_success(operated: Operated, capsys: pytest.CaptureFixture[str]) -> None:
     operated.shell("")
-    assert submit.main() == 1
+    assert ultracluster("submit", "trn1-16", "--nodes", "16", "--output", "/fsx/my run") == 1
     assert "did not run the command to its end: Undeliverable" in capsys.readouterr().err

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,10 +9,10 @@ from typing import Any
 import pytest
 
 from scripts import restoration
-from scripts.command import DONE, FAILED, OperationError
-from scripts.commands import restore
+from scripts.errors import ExitCode, OperationError
 from scripts.remote import head_node
 from scripts.restoration import RESTORE_TAG, Snapshot, choose
+from tests.command_line import ultracluster
 from tests.deployed import create_stack
 from tests.scripts.account import Operated
 from ultracluster.domain.names import SNAPSHOT_TAG
@@ -41,8 +39,7 @@ def test_the_newest_snapshot_of_a_head_node_that_is_gone_is_chosen_unless_anothe
 def test_a_home_on_efs_is_not_restored_from_a_snapshot(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["restore", "ultracluster"])
-    assert restore.main() == FAILED
+    assert ultracluster("restore", "ultracluster") == ExitCode.FAILED
     assert "cluster.head_node.shared_storage: got 'efs'; allowed: ebs (" in capsys.readouterr().err
 
 
@@ -101,9 +98,7 @@ def test_a_lost_head_node_its_cluster_made_again_and_home_as_the_policy_had_it(
     monkeypatch.setattr(restoration, "script", lambda volume: script(volume).replace("/run/lock", str(node)))
 
     def call(program: str, *arguments: str) -> int:
-        monkeypatch.setattr(sys, "argv", [program, "trn1-16", *arguments])
-        code: int = importlib.import_module(f"scripts.commands.{program}").main()
-        return code
+        return ultracluster(program, "trn1-16", *arguments)
 
     def copies() -> list[dict[str, Any]]:
         return list(ec2.describe_volumes(Filters=[{"Name": "tag-key", "Values": [RESTORE_TAG]}])["Volumes"])
@@ -112,30 +107,30 @@ def test_a_lost_head_node_its_cluster_made_again_and_home_as_the_policy_had_it(
     [root] = ec2.describe_volumes(Filters=head)["Volumes"]
     ec2.create_tags(Resources=[root["VolumeId"]], Tags=[{"Key": SNAPSHOT_TAG, "Value": "trn1-16"}])  # as nodes do
     taken = take_snapshot(operated)
-    assert call("restore") == FAILED  # the snapshot is of the running head node
+    assert call("restore") == ExitCode.FAILED  # the snapshot is of the running head node
     ec2.terminate_instances(InstanceIds=[operated.head_node])
 
-    assert call("destroy", "--force", "--yes") == DONE
+    assert call("destroy", "--force", "--confirm", "trn1-16") == ExitCode.DONE
     assert f"delete-snapshot --snapshot-id {taken}" in capsys.readouterr().out
-    assert call("destroy", "--sweep", "--yes") == DONE  # which leaves data alone
+    assert call("destroy", "--sweep", "--confirm", "trn1-16") == ExitCode.DONE  # which leaves data alone
     logs = operated.client("logs")
     for group in logs.describe_log_groups(logGroupNamePrefix="/aws/parallelcluster/trn1-16-")["logGroups"]:
         # ParallelCluster names it by the minute: the retained one is in the way of a cluster made within the same.
         logs.delete_log_group(logGroupName=group["logGroupName"])
     create_stack(operated.aws, operated.synthesized, "cluster")
     operated.shell(f"WORLD={node}; {NODE}")
-    assert call("restore") == FAILED
+    assert call("restore") == ExitCode.FAILED
     [left] = copies()
     assert left["Attachments"][0]["InstanceId"] == operated.head_node
     errors = capsys.readouterr().err
     assert "no space left" in errors
     assert f"delete-volume --volume-id {left['VolumeId']}" in errors
     (node / "broken").unlink()
-    assert call("restore") == DONE
+    assert call("restore") == ExitCode.DONE
 
     assert copies() == []
     assert (node / "mounts").read_text(encoding="utf-8") == 2 * "ro /dev/nvme1n1p1\n"
     assert (node / "home/a/kept").read_text(encoding="utf-8") == "new"
     assert (node / "home/a/lost").read_text(encoding="utf-8") == "old"
-    assert call("restore", "--list") == DONE
+    assert call("restore", "--list") == ExitCode.DONE
     assert taken in capsys.readouterr().out

@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 
 from config.settings import load
-from scripts.commands import review_comment, review_summary
+from scripts import options
+from scripts.commands import pipeline
+from scripts.errors import UnusableError
 from scripts.review import comment as comments
 from scripts.review.checkouts import find
 from scripts.review.comment import CUT, UNCHANGED, costs_table, fitted, read_preflight, readiness
+from tests.command_line import ultracluster
 from tests.scripts.review.checkouts import CONFIG, checkout
 
 pytestmark = pytest.mark.validation
@@ -50,7 +53,7 @@ def test_a_new_configuration_has_all_its_costs(before: Path, tmp_path: Path) -> 
 def test_a_removed_configuration_stays_in_aws(before: Path, tmp_path: Path) -> None:
     text = comment(before, tmp_path)
     assert "### `dev`: removed" in text
-    assert "until `make destroy ENV=dev ARGS=--all` with the old file." in text
+    assert "until `./ultracluster destroy dev --all` with the old file." in text
     assert "Preflight" not in text
 
 
@@ -127,7 +130,7 @@ def test_only_what_preflight_prints_is_read(tmp_path: Path, text: str | None) ->
     if text is not None:
         path.write_text(text, encoding="utf-8")
     if text:
-        with pytest.raises(comments.DocumentError, match="allowed: what `python -m scripts preflight"):
+        with pytest.raises(comments.DocumentError, match=r"allowed: what `\./ultracluster preflight"):
             read_preflight(path)
     else:
         assert read_preflight(path) is None
@@ -139,27 +142,32 @@ def test_a_long_comment_is_cut_below_the_limit() -> None:
     assert fitted(parts, 113) == f"heading\n\n{CUT}\n"
 
 
-def test_commands(
+def test_comments_and_summary_of_a_branch(
     before: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["review_comment", *map(str, arguments)])
-        return review_comment.main(), *capsys.readouterr()
-
-    preflight = tmp_path / "preflight.json"
+    build = tmp_path / "build"
+    build.mkdir()
+    monkeypatch.setattr(options, "BUILD", build)
+    monkeypatch.setattr(options, "ROOT", before)
+    monkeypatch.setattr(pipeline, "_extract", lambda *_: None)
+    preflight = build / "preflight-dev.json"
     preflight.write_text(json.dumps(document(("a", "FAIL", "b"))), encoding="utf-8")
-    code, out, _ = run("dev", "--before", tmp_path, "--after", before, "--preflight", preflight)
-    assert code == 0
-    assert out.startswith("<!-- ultracluster:dev -->\n")
-    assert "### `dev`: a new configuration. Nothing blocks this deployment. The account is not ready.\n" in out
-    code, empty, err = run("none", "--before", before, "--after", tmp_path)
-    assert (code, empty) == (2, "")
-    assert err == "no such file in config/ of either checkout: none; there is dev\n"
-    preflight.write_text("bad", encoding="utf-8")
-    assert run("dev", "--before", before, "--preflight", preflight)[0] == 2
+    assert ultracluster("pipeline", "review", "main") == 0
+    text = (build / "review" / "dev.md").read_text(encoding="utf-8")
+    assert text.startswith("<!-- ultracluster:dev -->\n")
+    assert "### `dev`: a new configuration. Nothing blocks this deployment. The account is not ready.\n" in text
+    assert (build / "review-summary.md").read_text(encoding="utf-8") == f"{text}\n"
 
-    (tmp_path / "dev.md").write_text(out, encoding="utf-8")
-    (tmp_path / "a.md").write_text(f"### `a`: nothing changes\n\n{UNCHANGED}\n", encoding="utf-8")
-    monkeypatch.setattr("sys.argv", ["review_summary", str(tmp_path)])
-    assert review_summary.main() == 0
-    assert capsys.readouterr().out == f"{out}\nNothing changes: `a`.\n"
+    preflight.write_text("bad", encoding="utf-8")
+    assert ultracluster("pipeline", "review", "main") == 2
+    assert "preflight-dev.json" in capsys.readouterr().err
+
+
+def test_a_commit_that_there_is_not(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with pytest.raises(UnusableError, match=r"BASE: got no-such-branch; allowed: a commit\."):
+        pipeline._extract("no-such-branch", tmp_path)
+
+
+def test_the_summary_names_what_does_not_change() -> None:
+    texts = {"a": f"### `a`: nothing changes\n\n{UNCHANGED}\n", "b": "changes\n"}
+    assert pipeline.summary(texts) == "changes\n\nNothing changes: `a`."

@@ -1,11 +1,11 @@
-"""`make synth` shows what there is to review."""
+"""`synth` shows what there is to review."""
 
 import json
 from pathlib import Path
 
 import yaml
 
-from scripts.commands.review import review
+from scripts.review.templates import review
 
 
 def test_resources_are_counted_and_the_configuration_is_written_out(tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ import pytest
 from rich.console import Console
 
 from scripts.clock import Clock
-from scripts.commands import status as command
 from scripts.deployment import Deployment
 from scripts.remote.head_node import Answer, HeadNode
+from tests.command_line import ultracluster
 
 
 @pytest.fixture
@@ -33,13 +33,16 @@ def as_json(deployment: Deployment) -> tuple[int, dict[str, Any]]:
     """Return the exit code and the JSON output."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sys.stdout", printed := io.StringIO())
-        given = command.arguments().parse_args(["trn1-16", "--json"])
-        code = command.program(deployment, given, Console(quiet=True))
+        patch.setattr("scripts.deployment.Deployment", lambda *_: deployment)
+        code = ultracluster("status", "trn1-16", "--output", "json")
     return code, json.loads(printed.getvalue())
 
 
 def as_text(deployment: Deployment) -> str:
     """Return the text output."""
     console = Console(width=80, file=io.StringIO())
-    command.program(deployment, command.arguments().parse_args(["trn1-16"]), console)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("scripts.deployment.Deployment", lambda *_: deployment)
+        patch.setattr("scripts.terminal.console", lambda *_: console)
+        ultracluster("status", "trn1-16")
     return cast(io.StringIO, console.file).getvalue()

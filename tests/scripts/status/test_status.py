@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from scripts.command import DONE, FAILED
 from scripts.deployment import Account, Deployment
+from scripts.errors import ExitCode
 from scripts.remote.head_node import HeadNode
 from tests.scripts.account import Operated
 from tests.scripts.slurm_samples import IDLE, RECORDED, shell
@@ -50,7 +50,7 @@ def test_the_screen(operated: Operated) -> None:
         "drained while off",
         "4,800 GiB, 1,200 MB/s",
         "$43.05 for compute nodes",
-        "make connect ENV=trn1-16",
+        "./ultracluster ssh trn1-16",
         "Healthy.",
     ):
         assert expected in text
@@ -59,7 +59,7 @@ def test_the_screen(operated: Operated) -> None:
 def test_the_json_output(operated: Operated) -> None:
     operated.shell(shell(RECORDED))
     code, document = as_json(operated.deployment())
-    assert (code, document["healthy"], document["unseen"]) == (DONE, True, {})
+    assert (code, document["healthy"], document["unavailable"]) == (ExitCode.DONE, True, {})
     assert document["head_node"]["session_manager"]
     assert document["slurm"]["queues"]["cpu"]["nodes"] == {"drained": 1, "power saving": 5, "powering up": 2}
     assert [each["name"] for each in document["slurm"]["jobs"]] == ["train", "two # end", "sweep"]
@@ -136,7 +136,7 @@ def truncate(answer: Any, parameters: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("alter", "unseen", "calls_for_stacks"),
+    ("alter", "unavailable", "calls_for_stacks"),
     [
         (nothing, {}, 2),
         (deny, {"other_clusters": "these credentials lack cloudformation:DescribeStacks on all stacks"}, 5),
@@ -145,14 +145,14 @@ def truncate(answer: Any, parameters: dict[str, Any]) -> None:
 )
 @pytest.mark.usefixtures("answered_at_once")
 def test_each_call_is_made_once_and_stacks_that_are_not_listed_are_fetched_by_name(
-    operated: Operated, alter: Any, unseen: dict[str, str], calls_for_stacks: int, monkeypatch: pytest.MonkeyPatch
+    operated: Operated, alter: Any, unavailable: dict[str, str], calls_for_stacks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     operated.shell(shell(IDLE))
     alter_answers(monkeypatch, alter)
     operated.calls()
     code, document = as_json(operated.deployment())
     calls = operated.calls()
-    assert (code, document["unseen"]) == (DONE, unseen)
+    assert (code, document["unavailable"]) == (ExitCode.DONE, unavailable)
     assert [each["status"] for each in document["stacks"]] == ["CREATE_COMPLETE"] * 4
     assert calls.count("cloudformation:DescribeStacks") == calls_for_stacks
     assert len(calls) == calls_for_stacks + len(HIDDEN_WITHOUT) - 1
@@ -161,24 +161,26 @@ def test_each_call_is_made_once_and_stacks_that_are_not_listed_are_fetched_by_na
 def test_without_any_stack(operated: Operated) -> None:
     other = operated.settings.model_copy(update={"name": "other"})
     code, document = as_json(Deployment("trn1-16", other))
-    assert code == FAILED
-    assert document["faults"] == ["there is nothing of other in us-west-2: make deploy ENV=trn1-16"]
+    assert code == ExitCode.FAILED
+    assert document["problems"] == ["there is nothing of other in us-west-2: ./ultracluster deploy trn1-16"]
     assert "other-monitoring   none" in as_text(Deployment("trn1-16", other))
 
 
 def test_slurm_does_not_answer(operated: Operated) -> None:
     operated.shell("cat >/dev/null; echo 'Unable to contact slurm controller' >&2; exit 1")
     code, document = as_json(operated.deployment())
-    assert code == FAILED
-    assert document["unseen"] == {"slurm": "Slurm on the head node does not answer: Unable to contact slurm controller"}
+    assert code == ExitCode.FAILED
+    assert document["unavailable"] == {
+        "slurm": "Slurm on the head node does not answer: Unable to contact slurm controller"
+    }
     assert document["head_node"]["session_manager"]
 
 
 def test_session_manager_does_not_reach_the_head_node(operated: Operated) -> None:
     code, document = as_json(operated.deployment())
-    assert code == FAILED
+    assert code == ExitCode.FAILED
     assert document["head_node"]["session_manager"] is False
-    assert "Undeliverable" in document["unseen"]["slurm"]
+    assert "Undeliverable" in document["unavailable"]["slurm"]
 
 
 def test_what_failed_is_diagnosed(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,9 +192,9 @@ def test_what_failed_is_diagnosed(operated: Operated, monkeypatch: pytest.Monkey
     operated.shell(shell(IDLE))
     alter_answers(monkeypatch, fail)
     code, document = as_json(operated.deployment())
-    assert code == FAILED
+    assert code == ExitCode.FAILED
     assert [each["name"] for each in document["stacks"]][2:4] == ["trn1-16-cluster", "trn1-16"]
-    assert document["faults"] == [
+    assert document["problems"] == [
         "stack trn1-16-cluster is UPDATE_ROLLBACK_FAILED",
         "ParallelCluster's stack trn1-16 is UPDATE_ROLLBACK_FAILED",
     ]
@@ -209,6 +211,6 @@ def test_a_missing_permission_hides_nothing_else(
     with operated.aws.restricted({"Version": "2012-10-17", "Statement": [permissions]}) as environment:
         operated.act_as(environment, monkeypatch)
         code, document = as_json(operated.deployment())
-    assert code == FAILED
-    reasons = {name: reason.removesuffix(" on all stacks") for name, reason in document["unseen"].items()}
+    assert code == ExitCode.FAILED
+    reasons = {name: reason.removesuffix(" on all stacks") for name, reason in document["unavailable"].items()}
     assert reasons == dict.fromkeys(HIDDEN_WITHOUT[missing], f"these credentials lack {missing}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import io
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,9 +13,9 @@ from rich.console import Console
 
 from config.settings import Settings, load
 from scripts.clock import Clock
-from scripts.command import CONFIG, DONE, FAILED, OperationError
-from scripts.commands import status as command
-from scripts.deployment import PARTS, Deployment
+from scripts.deployment import PARTS
+from scripts.errors import ExitCode, OperationError
+from scripts.options import CONFIG
 from scripts.slurm import parse
 from scripts.status.collect import Collector
 from scripts.status.cost import cost_now
@@ -33,6 +32,7 @@ from scripts.status.model import (
 )
 from scripts.status.screen import refresh, render
 from scripts.status.software import FailedNode, Software
+from tests.command_line import ultracluster
 from tests.scripts.slurm_samples import RECORDED
 
 NOW = datetime(2026, 11, 21, 13, tzinfo=UTC)
@@ -103,13 +103,16 @@ def screen(state: Status) -> str:
         ({"file_system": FileSystem("fs-1", "FAILED", 1200, 1)}, "fs-1 is FAILED"),
         ({"reservations": (Reservation("cr-1", "expired", is_block=True, total=2),)}, "reservation cr-1 is expired"),
         ({"alarms": ("trn1-16-monitoring-x",)}, "alarm trn1-16-monitoring-x is raised"),
-        ({"software": BUILD_FAILED}, "no network. To retry: make run ENV=trn1-16 ARGS='sudo systemctl restart ultra"),
+        (
+            {"software": BUILD_FAILED},
+            "no network. To retry: ./ultracluster exec trn1-16 -- sudo systemctl restart ultra",
+        ),
         ({"software": replace(BUILDING, unit="inactive")}, "not ready: nothing builds it now."),
         ({"software": Software("", "failed", "", "", "", (), ())}, "not ready: nothing builds it now."),
     ],
 )
 def test_problems(change: dict[str, Any], problem: str) -> None:
-    [fault] = status(**change).faults
+    [fault] = status(**change).problems
     assert problem in fault
 
 
@@ -154,7 +157,7 @@ def test_another_cluster_is_shown_and_not_included_in_the_cost() -> None:
     other = StackStatus("trn1-16-cluster-2", "CREATE_IN_PROGRESS")
     text = " ".join(screen(status(other_clusters=(other,))).split())
     assert "trn1-16-cluster-2 is CREATE_IN_PROGRESS: another cluster of this deployment" in text
-    assert "not included: trn1-16-cluster-2 (make inventory)" in text
+    assert "not included: trn1-16-cluster-2 (./ultracluster inventory)" in text
 
 
 def test_a_block_says_when_it_starts_and_ends() -> None:
@@ -231,7 +234,7 @@ def test_a_terminal_shows_the_state_again_until_an_operation_starts() -> None:
     updating = status(stacks=(replace(STACKS[0], status="UPDATE_IN_PROGRESS"),))
     refresh(Scripted([status(), status(fleet="PROTECTED"), updating]), console, clock=NoTime(), seconds=15)
     assert written(console).index("RUNNING") < written(console).index("PROTECTED")
-    assert "Why: make diagnose ENV=trn1-16" in written(console)
+    assert "Why: ./ultracluster diagnose trn1-16" in written(console)
     assert "UPDATE_IN_PROGRESS" not in written(console)
 
 
@@ -242,7 +245,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def follow(*_: Any, timeout: float | None, **__: Any) -> int:
         called.append("progress")
-        return 124 if timeout else FAILED
+        return 124 if timeout else ExitCode.FAILED
 
     def diagnose(*_: Any, **__: Any) -> None:
         called.append("diagnose")
@@ -254,30 +257,26 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return called
 
 
-def given(*arguments: str) -> argparse.Namespace:
-    return command.arguments().parse_args(["trn1-16", *arguments])
-
-
 @pytest.mark.parametrize(
     ("console", "arguments", "code", "expected"),
     [
-        (terminal(), [], FAILED, ["state", "progress", "diagnose"]),
-        (Console(width=80, file=io.StringIO()), [], FAILED, ["progress", "diagnose"]),
+        (terminal(), [], ExitCode.FAILED, ["state", "progress", "diagnose"]),
+        (Console(width=80, file=io.StringIO()), [], ExitCode.FAILED, ["progress", "diagnose"]),
         (terminal(), ["--timeout", "90"], 124, ["progress"]),
-        (Console(quiet=True, force_terminal=True), ["--json"], FAILED, ["progress"]),
+        (Console(quiet=True, force_terminal=True), ["--output", "json"], ExitCode.FAILED, ["progress"]),
     ],
     ids=["terminal", "no terminal", "time limit", "program"],
 )
 def test_only_a_terminal_shows_the_state_and_only_people_get_a_diagnosis(
     console: Console, arguments: list[str], code: int, expected: list[str], watched: list[str]
 ) -> None:
-    deployment = Deployment("trn1-16", load(CONFIG / "trn1-16.yaml"))
-    assert command.program(deployment, given("--watch", *arguments), console) == code
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("scripts.terminal.console", lambda *_: console)
+        assert ultracluster("status", "trn1-16", "--watch", *arguments) == code
     assert watched == expected
 
 
 def test_the_exit_code_says_whether_it_is_healthy(monkeypatch: pytest.MonkeyPatch) -> None:
-    deployment = Deployment("trn1-16", load(CONFIG / "trn1-16.yaml"))
-    for state, code in ((status(), DONE), (status(alarms=("x",)), FAILED)):
+    for state, code in ((status(), ExitCode.DONE), (status(alarms=("x",)), ExitCode.FAILED)):
         monkeypatch.setattr(Collector, "collect", lambda _, state=state: state)
-        assert command.program(deployment, given(), Console(file=io.StringIO())) == code
+        assert ultracluster("status", "trn1-16") == code

@@ -10,7 +10,8 @@ import pytest
 
 from config.settings import Settings, load
 from scripts.candidate import Candidate
-from scripts.command import CONFIG, OperationError, UnusableError
+from scripts.errors import OperationError, UnusableError
+from scripts.options import CONFIG
 from scripts.plan.model import ClusterChange, ClusterPlan, Effect, Kind, Plan, ResourceChange, Source, StackPlan
 from scripts.preflight.check import CheckStatus, Finding
 from scripts.upgrade.backend import UpgradeBackend
@@ -216,7 +217,7 @@ def test_killed_while_it_goes_back_the_same_command_continues(backend: FakeBacke
 @pytest.mark.parametrize(
     ("statuses", "says"),
     [
-        ({}, "There is no cluster of config/dev.yaml yet. First: make deploy ENV=dev"),
+        ({}, "There is no cluster of config/dev.yaml yet. First: ./ultracluster deploy dev"),
         ({1: "CREATE_COMPLETE", 2: "CREATE_COMPLETE"}, "there is dev-cluster, dev-cluster-2; allowed: two clusters"),
         ({2: "CREATE_COMPLETE"}, "has cluster.generation 1, and there is dev-cluster-2"),
     ],
@@ -232,7 +233,7 @@ def test_clusters_that_do_not_match_the_settings_are_an_error(
 def test_a_cluster_that_failed_to_come_up_is_not_replaced(backend: FakeBackend) -> None:
     backend.statuses = {1: "ROLLBACK_COMPLETE"}
     before = backend.path.read_bytes()
-    with pytest.raises(OperationError, match=r"dev-cluster has no cluster: .*make diagnose ENV=dev\. Then: make dep"):
+    with pytest.raises(OperationError, match=r"dev-cluster has no cluster: .*\./ultracluster diagnose dev\. Then: "):
         backend.run(anyway=True)
     assert backend.path.read_bytes() == before
 

@@ -13,8 +13,9 @@ from rich.console import Console
 
 from config.settings import load
 from scripts.candidate import Candidate
-from scripts.command import CONFIG, OperationError
+from scripts.errors import OperationError
 from scripts.fleet import control as fleet
+from scripts.options import CONFIG
 from scripts.plan import cdk
 from scripts.preflight.catalog import CATALOG
 from scripts.remote.head_node import Answer

@@ -17,11 +17,11 @@ from rich.console import Console
 
 from config.settings import load
 from scripts.clock import Clock
-from scripts.command import CONFIG
 from scripts.deployment import Account, Deployment
 from scripts.diagnose import screen
 from scripts.diagnose.diagnose import Diagnosis
 from scripts.diagnose.reader import KINDS
+from scripts.options import CONFIG
 
 SAMPLES: list[dict[str, str]] = yaml.safe_load(Path(__file__).with_name("samples.yaml").read_text(encoding="utf-8"))
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)

@@ -1,6 +1,5 @@
 """List what a synthesized deployment contains, and write its ParallelCluster configuration beside it as YAML."""
 
-import argparse
 import json
 from collections import Counter
 from pathlib import Path
@@ -29,10 +28,3 @@ def review(assembly: Path) -> list[str]:
                 configuration.write_text(text, encoding="utf-8")
                 lines.append(f"{configuration}: the ParallelCluster configuration that the template carries")
     return lines
-
-
-def main() -> None:
-    """Review the assembly that the command line names."""
-    parser = argparse.ArgumentParser(prog="python -m scripts review", description=__doc__)
-    parser.add_argument("assembly", nargs="?", type=Path, default=Path("cdk.out"), help="default: %(default)s")
-    print("\n".join(review(parser.parse_args().assembly)))

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from scripts.markdown import table
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 REQUIREMENTS = ("requirements.txt", "requirements-dev.txt", "requirements-pcluster.txt")
 PACKAGES = "package.json"
 MARKER = "<!-- ultracluster:pins -->"
@@ -31,7 +31,7 @@ _LATEST = re.compile(r"^\S+ \((\S+)\)")
 _ADVICE = """\
 Edit the pins, then `make update-deps PYTHON=python3.11`, and open a pull request: its checks and comments tell what a
 newer version changes. Another aws-parallelcluster than the settings' `parallelcluster_version` needs that key changed,
-too, and existing clusters `make upgrade`."""
+too, and existing clusters `./ultracluster upgrade`."""
 
 
 class Pin(NamedTuple):
@@ -102,7 +102,7 @@ def _ask(command: Sequence[str]) -> str:
 
 def main() -> int:
     """Print a proposal, and return the exit code."""
-    argparse.ArgumentParser(prog="python -m scripts pins", description=__doc__).parse_args()
+    argparse.ArgumentParser(prog="python -m scripts.pins", description=__doc__).parse_args()
     pinned = pins(ROOT)
     with ThreadPoolExecutor(max_workers=4) as pool:
         versions = list(pool.map(newest, pinned))

@@ -1,0 +1,77 @@
+"""Run a command on the head node, as the cluster's user in a login shell, and show its output while it runs.
+
+No SSH and no key: Systems Manager sends the command, CloudWatch Logs returns its output. No shell interprets the words
+after --; for more than one command: -- bash -c 'A && B'. Ctrl-C cancels it there, too; so do a closed terminal and a
+closed pipe. AWS keeps the words and the output: no secrets.
+
+Exit code: the command's own once it ran; before that 1: it cannot be run, 2: arguments, settings or credentials cannot
+be used; 130: Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from scripts import options
+
+if TYPE_CHECKING:
+    from scripts.deployment import Deployment
+
+LONGEST = 2880
+"""Minutes: the 48 hours of Systems Manager."""
+
+
+@options.command(
+    __doc__,
+    ("exec research -- sinfo", "the state of the nodes"),
+    ("exec research --user root -- journalctl --unit=ultracluster-metrics --since today", "as another user"),
+    ("exec research --timeout 600 -- bash -c 'cd /fsx/data && ./prepare.sh'", "ten hours at most"),
+    ("exec research --attach 01234567-89ab-cdef-0123-456789abcdef", "the output of an earlier command again"),
+    name="exec",
+    further="words",
+)
+@options.deployment
+@click.option("--user", metavar="NAME", help="Whose login shell runs it; default: such as ubuntu.")
+@click.option(
+    "--timeout", type=click.IntRange(1, LONGEST), default=60, show_default=True, metavar="MINUTES", help="Kill it then."
+)
+@click.option("--attach", metavar="COMMAND-ID", help="Show the output of an earlier command, and follow it.")
+@options.output("json")
+def command(
+    *, deployment: Deployment, words: Sequence[str], user: str | None, timeout: int, attach: str | None, output: str
+) -> int:
+    """Run the command, or show an earlier one, and return its exit code."""
+    if bool(words) == bool(attach):
+        got = f"{len(words)} words after --, and {'an' if attach else 'no'} --attach"
+        raise click.UsageError(f"got {got}; allowed: -- COMMAND..., or --attach COMMAND-ID")
+
+    from scripts.clock import Clock
+    from scripts.remote import streamed_command
+    from scripts.remote.head_node import HeadNode
+    from scripts.remote.streamed_command import CommandResult, print_output, print_remark
+
+    head_node = HeadNode(deployment)
+    if attach:
+        streamed = streamed_command.attach(deployment, head_node, attach)
+    else:
+        streamed = streamed_command.start(deployment, head_node, words, user=user, seconds=timeout * 60)
+        if sys.stderr.isatty():
+            print_remark(f"If this machine goes offline, the command continues. {streamed.hint}")
+    follow = streamed.follow if attach else streamed.follow_or_cancel
+    if output == "text":
+        return follow(print_output, print_remark, Clock())
+    pieces: dict[str, list[str]] = {"stdout": [], "stderr": []}
+    code = follow(lambda stream, text: pieces[stream].append(text), print_remark, Clock())
+    result = CommandResult(
+        command_id=streamed.command_id,
+        instance_id=head_node.instance_id,
+        exit_code=code,
+        stdout="".join(pieces["stdout"]),
+        stderr="".join(pieces["stderr"]),
+    )
+    print(result.to_json())
+    return code

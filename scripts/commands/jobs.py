@@ -1,0 +1,91 @@
+"""List and cancel jobs of a cluster, and show their logs."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import click
+
+from scripts import options, terminal
+from scripts.errors import ExitCode
+
+if TYPE_CHECKING:
+    from scripts.deployment import Deployment
+
+
+class JobNumber(click.ParamType[str]):
+    """The number of a job, or 12_3 of an array."""
+
+    name = "job"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the number; it goes into a shell command on the head node."""
+        if not re.fullmatch(r"[1-9]\d*(_\d+)?", value, re.ASCII):
+            self.fail(f"got {value}; allowed: a job's number, or 12_3 of an array", param, ctx)
+        return value
+
+
+@click.group("jobs", help=__doc__)
+def command() -> None:
+    """Group what is done with jobs."""
+
+
+@options.subcommand(
+    command,
+    """List the jobs that run or wait, and why they wait.
+
+    Exit code 0: listed; 1: the head node cannot be asked; 2: arguments, settings or credentials cannot be used.
+    """,
+    ("jobs list research", "the queue"),
+    ("jobs list research -o json | jq .jobs[].number", "for programs"),
+    name="list",
+)
+@options.deployment
+@options.output("json")
+def list_(*, deployment: Deployment, output: str) -> int:
+    """Print the jobs, and return the exit code."""
+    from scripts.jobs import list_jobs
+
+    jobs = list_jobs(deployment)
+    if output == "json":
+        print(jobs.to_json())
+        return ExitCode.DONE
+
+    from scripts import screen
+
+    table = screen.table(">job", "user", "queue", "state", ">nodes", "elapsed", "reason", "name")
+    for job in jobs.jobs:
+        reason = "" if job.reason == "None" else job.reason
+        table.add_row(str(job.number), job.user, job.queue, job.state, str(job.nodes), job.elapsed, reason, job.name)
+    console = terminal.console()
+    console.print(f"{jobs.running} running, {jobs.waiting} waiting")
+    if jobs.jobs:
+        console.print(table)
+        terminal.suggest(f"logs {deployment.environment} --job {jobs.jobs[0].number} --follow")
+    return ExitCode.DONE
+
+
+@options.subcommand(
+    command,
+    """Cancel jobs, after a question.
+
+    Exit code 0: cancelled; 1: Slurm refuses, the head node cannot be asked, or the answer was no; 2: arguments,
+    settings or credentials cannot be used, or standard input is not a terminal.
+    """,
+    ("jobs cancel research 12", "one job"),
+    ("jobs cancel research 12 13_4 --yes", "a job and a task of an array, without a question"),
+)
+@options.deployment
+@click.argument("jobs", metavar="JOB...", nargs=-1, required=True, type=JobNumber())
+@options.yes
+def cancel(*, deployment: Deployment, jobs: tuple[str, ...], yes: bool) -> int:
+    """Cancel, and return the exit code."""
+    from scripts import jobs as work
+
+    terminal.require_answers(given=yes)
+    if not yes:
+        terminal.confirm(f"Jobs to cancel: {', '.join(jobs)}.")
+    work.cancel(deployment, jobs)
+    print(f"Cancelled: {', '.join(jobs)}")
+    return ExitCode.DONE

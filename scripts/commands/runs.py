@@ -1,0 +1,100 @@
+"""List and compare training runs, finished or not: throughput, loss, attempts, ranks that kept the others waiting.
+
+A run is the directory that a training job writes (its --output).
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from scripts import options, terminal
+from scripts.errors import ExitCode, UnusableError
+
+if TYPE_CHECKING:
+    from scripts.deployment import Deployment
+
+WIDTH = 160
+"""Columns of the widest table."""
+
+
+@click.group("runs", help=__doc__)
+def command() -> None:
+    """Group what is done with records of runs."""
+
+
+@options.subcommand(
+    command,
+    """List the runs on the cluster's file system, the newest first: how far they are, and their loss.
+
+    Exit code 0: listed; 1: the head node cannot be asked; 2: arguments, settings or credentials cannot be used.
+    """,
+    ("runs list research", "all below /fsx/runs"),
+    ("runs list research --directory /fsx/team/runs -o json", "others, for programs"),
+    name="list",
+)
+@options.deployment
+@click.option("--directory", metavar="DIR", help="Where they are; default: runs/ of the shared file system.")
+@options.output("json")
+def list_(*, deployment: Deployment, directory: str | None, output: str) -> int:
+    """Print the runs, and return the exit code."""
+    from scripts import screen
+    from scripts.runs import list_runs
+
+    listed = list_runs(deployment, directory or f"{deployment.settings.storage.file_system.mount_dir}/runs")
+    if output == "json":
+        print(listed.to_json())
+        return ExitCode.DONE
+    table = screen.table("run", ">step", ">loss", ">nodes", ">attempts", "job", "updated, UTC")
+    for run in listed.runs:
+        if run.problem:
+            table.add_row(run.directory, "", "", "", "", "", run.problem)
+            continue
+        loss = "" if run.loss is None else f"{run.loss:.4f}"
+        updated = "" if run.updated is None else f"{run.updated:%Y-%m-%d %H:%M}"
+        step = f"{run.step} of {run.steps}" if run.steps else str(run.step)
+        table.add_row(run.directory, step, loss, str(run.nodes), str(run.attempts), run.job or "", updated)
+    console = terminal.console()
+    console.print(
+        f"{listed.total} runs" + (f", the {len(listed.runs)} newest:" if len(listed.runs) < listed.total else "")
+    )
+    if listed.runs:
+        console.print(table)
+    return ExitCode.DONE
+
+
+@options.subcommand(
+    command,
+    """Compare runs in tables, and name the command that shows their curves in TensorBoard.
+
+    RUN is a directory on this machine, such as a mounted file system.
+
+    Exit code 0: compared; 2: a run is missing or damaged.
+    """,
+    ("runs show /fsx/runs/a", "one run"),
+    ("runs show /fsx/runs/a /fsx/runs/b", "two runs beside each other"),
+)
+@click.argument("directories", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
+def show(*, directories: Sequence[Path]) -> int:
+    """Print the tables, and return the exit code."""
+    from scripts import tables
+    from scripts.report import ReportError, load
+    from scripts.report import tables as tables_of
+
+    try:
+        runs = load(directories)
+    except ReportError as error:
+        raise UnusableError(str(error)) from None
+    console = terminal.console(width=WIDTH)
+    for table in tables_of(runs):
+        tables.show(table, console)
+        console.print()
+    # TensorBoard finds the runs below a directory, and names them by their paths.
+    below = os.path.commonpath([directory.resolve() for directory in directories])
+    console.print(f"Curves: {shlex.join(['tensorboard', '--logdir', below])}", markup=False, soft_wrap=True)
+    return ExitCode.DONE

@@ -1,0 +1,85 @@
+"""Open a shell on the head node, or another node, as the cluster's user. No key, no open port.
+
+Session Manager opens it, and needs its plugin on PATH, not the AWS CLI. With --write-config plain ssh, scp, rsync and
+editors reach the nodes the same way: `ssh research` is the head node, `ssh NODE.research` another. It writes a block to
+~/.ssh/ultracluster.conf, and says which line ~/.ssh/config needs; EC2 Instance Connect sends your public key at each
+connection. The path from an AWS account has not been tried yet.
+
+Exit code: the plugin's own once it was started; before that 1: no such node is running, 2: arguments, settings or
+credentials cannot be used, or there is no plugin; 130: Ctrl-C.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from scripts import options
+from scripts.errors import ExitCode
+
+if TYPE_CHECKING:
+    from scripts.deployment import Deployment
+
+
+@options.command(
+    __doc__,
+    ("ssh research", "the head node"),
+    ("ssh research --node trn1-dy-trn1-32xl-3", "a compute node, by Slurm's name"),
+    ("ssh research --node ip-10-0-65-2", "or by its address or instance id"),
+    ("ssh research --write-config", "for ssh, scp, rsync, editors"),
+    ("ssh research -o json", "for another program to open it"),
+    name="ssh",
+)
+@options.deployment
+@click.option("--node", default="head-node", show_default=True, metavar="NAME", help="Any node.")
+@click.option("--write-config", is_flag=True, help="Write the block for OpenSSH to ~/.ssh/ultracluster.conf.")
+@click.option("--print-config", is_flag=True, help="Print that block, as for `ssh -F`.")
+@click.option(
+    "--identity", type=click.Path(path_type=Path), metavar="FILE", help="Private key; default: ~/.ssh/id_ed25519 etc."
+)
+@click.option("--proxy", nargs=2, metavar="HOST PORT", hidden=True)
+@options.output("json")
+def command(
+    *,
+    deployment: Deployment,
+    node: str,
+    write_config: bool,
+    print_config: bool,
+    identity: Path | None,
+    proxy: tuple[str, str] | None,
+    output: str,
+) -> int:
+    """Open the shell, which does not return, or print how to open it."""
+    options.exclusive(write_config=write_config, print_config=print_config, proxy=proxy)
+
+    from scripts.remote import nodes, sessions, ssh_config
+    from ultracluster.domain import neuron
+
+    user = neuron.SYSTEMS[deployment.settings.cluster_spec.os].user
+    if write_config or print_config:
+        text = ssh_config.block(deployment, user, ssh_config.identity(identity))
+        if print_config:
+            print(text, end="")
+        else:
+            print(ssh_config.write(deployment, text) or f"Ready: ssh {deployment.environment}")
+        return ExitCode.DONE
+    if proxy:
+        host, port = proxy
+        target = nodes.running(deployment, ssh_config.node_name(deployment, host))
+        ssh_config.send_key(deployment, target, user, ssh_config.identity(identity))
+        sessions.open_session(deployment, target.instance_id, sessions.ssh(int(port)))
+    running = nodes.running(deployment, node)
+    shell = sessions.shell(user)
+    if output == "text":
+        sessions.open_session(deployment, running.instance_id, shell)
+    connection = sessions.Connection(
+        node=running.name,
+        instance_id=running.instance_id,
+        region=deployment.settings.region,
+        user=user,
+        command=sessions.cli_command(deployment, running.instance_id, shell),
+    )
+    print(connection.to_json())
+    return ExitCode.DONE

@@ -1,0 +1,36 @@
+"""Write templates and ParallelCluster configuration of a deployment to cdk.out, for review, and list what is in them.
+
+It is `cdk synth -c env=DEPLOYMENT`, without AWS and credentials.
+
+Exit code 0: written; 1: the CDK failed; 2: the settings cannot be used.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import click
+
+from scripts import options, terminal
+from scripts.errors import ExitCode
+
+
+@options.command(__doc__, ("synth research", "templates in cdk.out"))
+@options.deployment_name
+@click.option(
+    "--directory", type=click.Path(path_type=Path), default=Path("cdk.out"), show_default=True, help="Where to."
+)
+def command(*, name: str, directory: Path) -> int:
+    """Synthesize, print what there is, and return the exit code."""
+    from scripts.plan.command import synthesize
+    from scripts.review.templates import review
+
+    options.settings_of(name)
+    directory = directory.absolute()
+    if (directory / "cdk.out").is_file():  # the mark of an assembly: nothing else is deleted
+        shutil.rmtree(directory)
+    synthesize(name, directory)
+    print("\n".join(review(directory)))
+    terminal.suggest(f"validate {name}")
+    return ExitCode.DONE

@@ -1,0 +1,49 @@
+"""Exit codes, and the errors that a command ends with."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """What a command ends with; `exec`, `submit` and `ssh` return that of the other program once it has started."""
+
+    DONE = 0
+    """Done, healthy, nothing differs."""
+    FAILED = 1
+    """A negative result: failed, blocked, unhealthy, drifted, declined."""
+    UNUSABLE = 2
+    """Arguments, settings or credentials cannot be used, or nobody can be asked."""
+    TIMED_OUT = 124
+    """A time limit that was given is over, as of timeout(1)."""
+    INTERRUPTED = 130
+    """Ctrl-C."""
+    HUNG_UP = 129
+    """The terminal was closed."""
+    TERMINATED = 143
+    """SIGTERM."""
+
+
+class CliError(Exception):
+    """A command cannot do what was asked; the message says what is wrong and what to do.
+
+    Args:
+        problem: What is wrong, what was given, what is allowed.
+        hint: What to do, such as a command to type.
+    """
+
+    exit_code = ExitCode.FAILED
+
+    def __init__(self, problem: str, hint: str = "") -> None:
+        super().__init__(problem)
+        self.hint = hint
+
+
+class OperationError(CliError):
+    """An operation is impossible or failed."""
+
+
+class UnusableError(CliError):
+    """A value that was given cannot be used."""
+
+    exit_code = ExitCode.UNUSABLE

@@ -1,0 +1,215 @@
+"""The command line: a command's module is imported when the command is used.
+
+Help and completion load neither boto3 nor rich nor pydantic.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
+from types import FrameType
+
+import click
+from click.shell_completion import CompletionItem
+
+from scripts.errors import CliError, ExitCode
+
+GROUPS = {
+    "Start": {
+        "init": "Write a settings file of your own",
+        "rehearse": "Deploy, update and destroy in an emulated AWS",
+        "emulate": "Emulate an account until Ctrl-C, to try commands on",
+    },
+    "Check": {
+        "estimate": "Estimate sizes, cost, quotas and time to train, offline",
+        "validate": "Run ParallelCluster's own validators, offline",
+        "synth": "Write templates and ParallelCluster configuration, for review",
+        "preflight": "Check whether the account is ready, read-only",
+    },
+    "Change": {
+        "bootstrap": "Prepare account and Region for the CDK, once",
+        "plan": "Show what a deployment would do",
+        "deploy": "Create or change a deployment",
+        "fleet": "Stop, start or scale compute nodes",
+        "upgrade": "Replace the cluster by a second one beside it",
+        "restore": "Copy /home from a snapshot of an earlier head node",
+        "destroy": "Delete the cluster, or all of a deployment",
+    },
+    "Watch": {
+        "status": "Show the state, or follow an operation",
+        "diagnose": "Find out why something failed, and what to do",
+        "drift": "List what differs from the settings",
+        "inventory": "List all resources with age and cost",
+        "open": "Open pages of the AWS console",
+    },
+    "Use": {
+        "ssh": "Open a shell on a node by Session Manager",
+        "exec": "Run a command on the head node",
+        "logs": "Show logs of a node, a file or a job",
+        "port-forward": "Reach a port of a node, such as TensorBoard's",
+        "submit": "Submit a training run",
+        "jobs": "List and cancel jobs",
+        "runs": "List and compare training runs",
+    },
+    "Maintain": {
+        "image": "Build an image with Neuron software",
+        "pipeline": "Deploy and use the roles of GitHub's workflows",
+        "completion": "Print the completion script of a shell",
+        "version": "Print versions of this project and what it pins",
+    },
+}
+"""Commands by what a person wants, with a line for each."""
+COMPLETION = "_ULTRACLUSTER_COMPLETE"
+"""The variable by which a shell asks Click what completes a line."""
+LINES = {name: line for commands in GROUPS.values() for name, line in commands.items()}
+
+
+class Commands(click.Group):
+    """The root of the tree, which imports one command at a time."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands."""
+        return list(LINES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command.
+
+        Raises:
+            NoSuchCommand: There is none of that name; the message has similar ones.
+        """
+        if cmd_name in LINES:
+            command: click.Command = import_module(f"scripts.commands.{cmd_name.replace('-', '_')}").command
+            return command
+        if ctx.resilient_parsing or cmd_name.startswith("-"):
+            return None
+        raise click.exceptions.NoSuchCommand(cmd_name, possibilities=LINES, ctx=ctx)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete names of commands without importing any."""
+        return [CompletionItem(name, help=line) for name, line in LINES.items() if name.startswith(incomplete)]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands by group."""
+        for title, commands in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl(list(commands.items()))
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+def cli() -> None:
+    """Build and run clusters of trn1.32xlarge nodes on AWS.
+
+    DEPLOYMENT is the name of a settings file in config/, without .yaml. ULTRACLUSTER_DEPLOYMENT names the one to use
+    where none is given.
+    """
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM or a closed terminal; programs clean up as after Ctrl-C."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command, and return its exit code.
+
+    Args:
+        arguments: The command line after the program's name; None: that of this process.
+    """
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        # Without standalone mode Click returns what the command returns, and raises what it raises.
+        return int(cli.main(given, prog_name="ultracluster", standalone_mode=False) or ExitCode.DONE)
+    except SystemExit:
+        if COMPLETION in os.environ:
+            raise
+        return _discard_output()  # Click exits so after a write to a closed pipe
+    except BaseException as error:
+        code = exit_code_of(error, debug="--debug" in given)
+        if code is None:
+            raise
+        return code
+
+
+def exit_code_of(error: BaseException, *, debug: bool = False) -> int | None:
+    """Print an expected error for people, and return the exit code; None: it is not expected.
+
+    Args:
+        error: What ended a command.
+        debug: Whether to print also where it happened, and the id of a request that AWS refused.
+    """
+    if isinstance(error, click.exceptions.Exit):
+        return error.exit_code
+    if isinstance(error, click.Abort) and error.__cause__ is not None:  # Click's word for Ctrl-C
+        error = error.__cause__
+    if isinstance(error, KeyboardInterrupt | click.Abort):
+        return 128 + error.number if isinstance(error, Terminated) else ExitCode.INTERRUPTED
+    if isinstance(error, BrokenPipeError):  # the reader has closed the pipe
+        return _discard_output()
+    if isinstance(error, click.ClickException):
+        error.show()
+        return ExitCode.UNUSABLE
+    reported = _hint(error)
+    if reported is not None:
+        code, hint = reported
+        if debug:
+            traceback.print_exception(error)
+        print(f"error: {error}", file=sys.stderr)
+        if hint:
+            print(f"\nhint: {hint}", file=sys.stderr)
+        return code
+    return None
+
+
+def _discard_output() -> ExitCode:
+    """Send what is still to be printed nowhere: the reader has seen enough."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return ExitCode.DONE
+
+
+def _hint(error: BaseException) -> tuple[ExitCode, str] | None:
+    """Return the exit code of an expected error, and what to do; None: it is not expected."""
+    if isinstance(error, CliError):
+        return error.exit_code, error.hint
+
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    from config.settings import SettingsError
+    from scripts.aws_errors import credentials_hint
+
+    if isinstance(error, SettingsError):
+        return ExitCode.UNUSABLE, ""
+    if isinstance(error, BotoCoreError | ClientError):
+        return ExitCode.UNUSABLE, credentials_hint(error)
+    return None
+
+
+def clean_up_on_signals() -> None:
+    """Let SIGTERM and a closed terminal raise `Terminated`, so that commands clean up as after Ctrl-C.
+
+    A signal that was ignored at the start, as SIGHUP is under nohup, stays ignored.
+    """
+
+    def terminate(number: int, _: FrameType | None) -> None:
+        raise Terminated(number)
+
+    for number in (signal.SIGHUP, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, terminate)
+
+
+def run() -> int:
+    """Run the command line as this process, and return its exit code."""
+    clean_up_on_signals()
+    code = main()
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _discard_output()
+    return code

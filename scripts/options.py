@@ -1,0 +1,270 @@
+"""What commands have in common on the command line: the deployment, its account, the format of the result."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
+from functools import wraps
+from inspect import cleandoc
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+from scripts.errors import UnusableError
+
+if TYPE_CHECKING:
+    from config.settings import Settings
+
+ROOT = Path(__file__).parents[1]
+CONFIG = ROOT / "config"
+BUILD = ROOT / "build"
+VARIABLE = "ULTRACLUSTER_DEPLOYMENT"
+COMMON = ("profile", "region", "debug")
+"""Options of all commands on an account."""
+Function = Callable[..., Any]
+FunctionT = TypeVar("FunctionT", bound=Function)
+
+
+class Command(click.Command):
+    """A command whose help ends with examples, and that takes words after ``--`` as they are.
+
+    Attributes:
+        examples: Command lines after the program's name, with what each does.
+        further: The parameter that gets the words after ``--``; None: there are none.
+        passes_options: Whether options after the deployment are another program's.
+    """
+
+    examples: Sequence[tuple[str, str]] = ()
+    further: str | None = None
+    passes_options: bool = False
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the words after ``--`` apart, so that none is taken for the deployment."""
+        if self.passes_options and args and args[0].startswith("--") and args[0] not in self._own_options(ctx):
+            args = [os.environ.get(VARIABLE, ""), *args]
+        if self.further is None:
+            return super().parse_args(ctx, args)
+        end = args.index("--") if "--" in args else len(args)
+        words = tuple(args[end + 1 :])
+        rest = super().parse_args(ctx, args[:end])
+        ctx.params[self.further] = words
+        return rest
+
+    def _own_options(self, ctx: click.Context) -> set[str]:
+        return {option for parameter in self.get_params(ctx) for option in parameter.opts}
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the command's own options, then those that all commands on an account have."""
+        own: list[tuple[str, str]] = []
+        common: list[tuple[str, str]] = []
+        for parameter in self.get_params(ctx):
+            if isinstance(parameter, click.Option) and (record := parameter.get_help_record(ctx)):
+                (common if parameter.name in COMMON else own).append(record)
+        for title, records in (("Options", own), ("Common options", common)):
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples."""
+        if self.examples:
+            with formatter.section("Examples"):
+                for words, meaning in self.examples:
+                    formatter.write_text(f"# {meaning}")
+                    formatter.write(f"{'':{formatter.current_indent}}./ultracluster {words}\n")
+
+
+def command(
+    text: str | None,
+    *examples: tuple[str, str],
+    further: str | None = None,
+    name: str | None = None,
+    passes_options: bool = False,
+) -> Callable[[Function], Command]:
+    """Make a function a command.
+
+    Args:
+        text: The help: first a line for lists, then paragraphs.
+        examples: Command lines after ``./ultracluster``, with what each does.
+        further: The parameter that gets the words after ``--``.
+        name: The word that calls it, if it is not the function's.
+        passes_options: Whether options after the deployment are another program's.
+    """
+    settings: dict[str, Any] = {"max_content_width": 100}
+    if passes_options:
+        settings |= {"ignore_unknown_options": True, "allow_interspersed_args": False}
+
+    def decorate(function: Function) -> Command:
+        made: Command = click.command(name, cls=Command, help=cleandoc(text or ""), context_settings=settings)(function)
+        made.examples, made.further, made.passes_options = examples, further, passes_options
+        return made
+
+    return decorate
+
+
+def subcommand(
+    group: click.Group, text: str, *examples: tuple[str, str], further: str | None = None, name: str | None = None
+) -> Callable[[Function], Command]:
+    """Make a function a command of a group; the arguments are those of `command`."""
+
+    def decorate(function: Function) -> Command:
+        made = command(text, *examples, further=further, name=name)(function)
+        group.add_command(made)
+        return made
+
+    return decorate
+
+
+def deployments() -> list[str]:
+    """Return the names of the settings files."""
+    return sorted(path.stem for path in CONFIG.glob("*.yaml"))
+
+
+class DeploymentName(click.ParamType[str]):
+    """The name of a settings file in config/, without .yaml."""
+
+    name = "deployment"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name, if there is such a file."""
+        known = deployments()
+        if value not in known:
+            similar = get_close_matches(value, known)
+            meant = f" (did you mean {' or '.join(similar)}?)" if similar else ""
+            self.fail(f"got {value}; allowed: files in config/, {', '.join(known)}{meant}", param, ctx)
+        return value
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Complete names of settings files."""
+        return [CompletionItem(name) for name in deployments() if name.startswith(incomplete)]
+
+
+def _given_or_only(_: click.Context, __: click.Parameter, name: str | None) -> str:
+    known = deployments()
+    if name is None and len(known) == 1:
+        return known[0]
+    if name is None:
+        raise click.UsageError(f"Which deployment? There is {', '.join(known)}; or set {VARIABLE}.")
+    return name
+
+
+def deployment_name(function: FunctionT) -> FunctionT:
+    """Add the argument DEPLOYMENT; the function gets it as ``name``."""
+    return click.argument(
+        "name", metavar="DEPLOYMENT", type=DeploymentName(), required=False, envvar=VARIABLE, callback=_given_or_only
+    )(function)
+
+
+def settings_of(name: str) -> Settings:
+    """Return the settings of a deployment.
+
+    Raises:
+        SettingsError: They cannot be used; the message has all errors.
+    """
+    from config.settings import load
+
+    return load(CONFIG / f"{name}.yaml")
+
+
+def deployment(function: Function) -> Function:
+    """Add DEPLOYMENT and the options of its account; the function gets a `Deployment` as ``deployment``.
+
+    Raises:
+        SettingsError: The settings cannot be used.
+        UnusableError: --region is not the settings' Region.
+    """
+
+    @wraps(function)
+    def with_deployment(name: str, profile: str | None, region: str | None, **parameters: Any) -> Any:
+        from scripts.deployment import Deployment
+
+        settings = settings_of(name)
+        if region not in (None, settings.region):
+            raise UnusableError(f"--region: got {region}; allowed: {settings.region}, the region of config/{name}.yaml")
+        if profile:
+            os.environ["AWS_PROFILE"] = profile  # of this process and of the CDK
+        return function(deployment=Deployment(name, settings), **parameters)
+
+    return deployment_name(account(with_deployment))
+
+
+def account(function: Function) -> Function:
+    """Add the options of an AWS account."""
+    options = (
+        click.option("--profile", metavar="NAME", help="Profile of the AWS CLI; default: AWS_PROFILE."),
+        click.option("--region", metavar="REGION", help="To be sure: the Region of the settings, else an error."),
+        click.option("--debug", is_flag=True, expose_value=False, help="On an error, print where it happened."),
+    )
+    return _all(options, function)
+
+
+def output(*formats: str) -> Callable[[Function], Function]:
+    """Add --output; the function gets ``output``.
+
+    Args:
+        formats: Those beside text.
+    """
+    choice = click.Choice(("text", *formats))
+    return click.option("--output", "-o", type=choice, default="text", show_default=True, help="Format of the result.")
+
+
+yes = click.option("--yes", is_flag=True, help="Do not ask, as in pipelines.")
+confirm = click.option("--confirm", metavar="NAME", help="The deployment's name, instead of typing it when asked.")
+drain = click.option("--drain", is_flag=True, help="Accept no new jobs, and wait until all others have ended.")
+force = click.option("--force", is_flag=True, help="Terminate nodes of jobs, also if Slurm cannot be asked.")
+
+
+def complete_queues(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """Complete QUEUE and QUEUE/COMPUTE-RESOURCE from the settings file, without checking it."""
+    import yaml
+
+    # While an option has no value yet, Click leaves the arguments in `args`.
+    name = ctx.params.get("name") or next((word for word in ctx.args if word in deployments()), None)
+    try:
+        document = yaml.safe_load((CONFIG / f"{name}.yaml").read_text(encoding="utf-8"))
+        queues = {each["name"]: each["compute_resources"] for each in document["cluster"]["queues"]}
+    except (OSError, yaml.YAMLError, LookupError, TypeError):
+        return []
+    targets = [*queues, *(f"{queue}/{each['name']}" for queue, nodes in queues.items() for each in nodes)]
+    return [target for target in targets if target.startswith(incomplete)]
+
+
+class Positive(click.ParamType[float]):
+    """A number above 0."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the number."""
+        try:
+            number = float(value)
+        except ValueError:
+            number = 0.0
+        if not 0 < number < float("inf"):
+            self.fail(f"got {value}; allowed: numbers above 0", param, ctx)
+        return number
+
+
+def names(_: click.Context, __: click.Parameter, text: str) -> list[str]:
+    """Return the names of ``a,b``; a callback of options."""
+    return [name for name in text.split(",") if name]
+
+
+def exclusive(**given: object) -> None:
+    """Check that at most one of several options is given.
+
+    Raises:
+        UsageError: There is more than one.
+    """
+    used = [f"--{name.replace('_', '-')}" for name, value in given.items() if value]
+    if len(used) > 1:
+        raise click.UsageError(f"{' and '.join(used)} exclude each other.")
+
+
+def _all(decorators: Iterable[Callable[[Function], Function]], function: Function) -> Function:
+    for decorate in reversed(list(decorators)):
+        function = decorate(function)
+    return function

@@ -1,0 +1,115 @@
+"""The reference of all commands and their JSON, from the command line and the models: `make snapshots` writes it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+import click
+
+from scripts.errors import ExitCode
+from scripts.main import GROUPS, cli
+from scripts.options import COMMON, Command
+
+_INTRODUCTION = """\
+# Commands
+
+Generated from `./ultracluster`; `./ultracluster COMMAND --help` has the same. DEPLOYMENT is the name of a settings file
+in `config/`, without `.yaml`; without it `ULTRACLUSTER_DEPLOYMENT` names it, or there is only one file. Results go to
+standard output, all else to standard error.
+
+| exit code | meaning |
+|---|---|
+"""
+_MEANINGS = {
+    ExitCode.DONE: "done, healthy, nothing differs",
+    ExitCode.FAILED: "a negative result: failed, blocked, unhealthy, drifted, declined",
+    ExitCode.UNUSABLE: "arguments, settings or credentials cannot be used, or nobody can be asked",
+    ExitCode.TIMED_OUT: "a time limit that was given is over",
+    ExitCode.HUNG_UP: "the terminal was closed",
+    ExitCode.INTERRUPTED: "Ctrl-C",
+    ExitCode.TERMINATED: "SIGTERM",
+}
+
+
+_RESULTS: Mapping[str, Sequence[str]] = {
+    "destroy": ["scripts.destroy.model.Destruction"],
+    "diagnose": ["scripts.diagnose.diagnose.Diagnosis"],
+    "drift": ["scripts.drift.model.DriftReport"],
+    "exec": ["scripts.remote.streamed_command.CommandResult"],
+    "fleet": ["scripts.fleet.document.FleetState"],
+    "inventory": ["scripts.inventory.model.Inventory"],
+    "jobs list": ["scripts.jobs.JobList"],
+    "logs": [f"scripts.logs.show.{model}" for model in ("LogLines", "Line", "NodeList")],
+    "preflight": ["scripts.preflight.model.PreflightReport"],
+    "runs list": ["scripts.runs.RunList"],
+    "ssh": ["scripts.remote.sessions.Connection"],
+    "status": ["scripts.status.model.Status"],
+    "status watch": ["scripts.progress.model.Progress", "scripts.progress.model.Stopped"],
+    "upgrade": ["scripts.upgrade.upgrade.UpgradeResult"],
+    "validate": ["scripts.validation.ValidationOutcome"],
+}
+"""The models that commands print with --output json."""
+
+
+def schemas_by_command() -> dict[str, list[dict[str, Any]]]:
+    """Return the JSON schemas of what commands print; `logs --follow` and `status --watch` print one per line."""
+    schemas = {}
+    for name, models in _RESULTS.items():
+        pairs = (model.rpartition(".") for model in models)
+        classes = (getattr(import_module(module), attribute) for module, _, attribute in pairs)
+        schemas[name] = [model.model_json_schema(mode="serialization") for model in classes]
+    return schemas
+
+
+def commands_page() -> str:
+    """Return the page, in Markdown."""
+    codes = "".join(f"| {code.value} | {_MEANINGS[code]} |\n" for code in sorted(ExitCode))
+    common = "".join(_rows(cli.get_command(click.Context(cli), "status"), common=True))
+    parts = [_INTRODUCTION, codes, f"\nCommands on an account also take:\n\n{_HEAD}{common}"]
+    with click.Context(cli, info_name="./ultracluster") as context:
+        for title, names in GROUPS.items():
+            parts.append(f"\n## {title}\n")
+            for name in names:
+                command = cli.get_command(context, name)
+                if command is not None:
+                    parts += _sections(command, click.Context(command, info_name=name, parent=context))
+    return "".join(parts)
+
+
+_HEAD = "| option | meaning |\n|---|---|\n"
+
+
+def _sections(command: click.Command, context: click.Context) -> Iterator[str]:
+    name = context.command_path.removeprefix("./ultracluster ")
+    text = re.sub(r"(?<!\n)\n(?!\n)", " ", (command.help or "").strip())
+    if isinstance(command, click.Group):
+        yield f"\n### {name}\n\n{text}\n"
+        for below in command.list_commands(context):
+            child = command.get_command(context, below)
+            if child is not None:
+                yield from _sections(child, click.Context(child, info_name=below, parent=context))
+        return
+    usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
+    yield f"\n{'####' if ' ' in name else '###'} {name}\n\n```\n{usage}\n```\n\n{text}\n"
+    rows = list(_rows(command))
+    if rows:
+        yield f"\n{_HEAD}{''.join(rows)}"
+    if isinstance(command, Command) and command.examples:
+        width = max(len(words) for words, _ in command.examples)
+        lines = (f"./ultracluster {words:{width}}  # {meaning}" for words, meaning in command.examples)
+        yield "\n```\n" + "\n".join(lines) + "\n```\n"
+
+
+def _rows(command: click.Command | None, *, common: bool = False) -> Iterator[str]:
+    if command is None:
+        return
+    with click.Context(command) as context:
+        for parameter in command.params:
+            if isinstance(parameter, click.Option) and (parameter.name in COMMON) == common:
+                record = parameter.get_help_record(context)
+                if record:
+                    flags, meaning = (part.replace("|", "\\|") for part in record)
+                    yield f"| `{flags}` | {' '.join(meaning.split())} |\n"

@@ -1,0 +1,132 @@
+"""What a command prints and asks: results on standard output, all else on standard error."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from scripts.errors import OperationError, UnusableError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+PLAIN_WIDTH = 124
+"""Columns without a terminal: those of the widest table, so that none is cut off in a log."""
+Say = Callable[[str], None]
+"""Takes a message for people."""
+
+
+def console(output: str = "text", width: int | None = None) -> Console:
+    """Return the console for a command's text, which is silent unless text was asked for.
+
+    Args:
+        output: The format of the result.
+        width: Columns if standard output is no terminal; None: `PLAIN_WIDTH`.
+    """
+    from rich.console import Console
+
+    class PipeConsole(Console):
+        """A console that leaves a closed pipe to `scripts.main`: the reader has seen enough."""
+
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    screen = PipeConsole(highlight=False, emoji=False, quiet=output != "text")
+    if not screen.is_terminal:
+        screen.width = width or PLAIN_WIDTH
+    return screen
+
+
+def speaker(screen: Console) -> Say:
+    """Return what prints messages: to the console, or to standard error where that is silent."""
+    if screen.quiet:
+        return lambda message: print(message, file=sys.stderr)
+    return lambda message: screen.print(message, markup=False)
+
+
+def require_answers(*, given: bool, instead: str = "--yes", output: str = "text") -> None:
+    """Check that a question can be asked.
+
+    Args:
+        given: Whether the answer was given on the command line.
+        instead: The options that give it.
+        output: The format of the result: only text leaves room for a question.
+
+    Raises:
+        UnusableError: Nobody can be asked.
+    """
+    if given:
+        return
+    if output != "text":
+        raise UnusableError(f"--output {output} asks no questions; pass {instead}")
+    if not sys.stdin.isatty():
+        raise UnusableError(f"standard input is not a terminal; pass {instead}")
+
+
+def require_name(name: str, confirmed: str | None, *, given: bool, output: str = "text") -> None:
+    """Check that a deployment's name was given, or can be asked for.
+
+    Args:
+        name: The name.
+        confirmed: What --confirm gives.
+        given: Whether nothing will be asked, as with --dry-run.
+        output: The format of the result.
+
+    Raises:
+        UnusableError: Another name was given, or nobody can be asked.
+    """
+    if confirmed not in (None, name):
+        raise UnusableError(f"--confirm: got {confirmed}; allowed: {name}, the name of the deployment")
+    require_answers(given=given or confirmed is not None, instead=f"--confirm {name}, or --dry-run", output=output)
+
+
+def agreed(question: str = "") -> bool:
+    """Ask whether to continue; Enter and the end of input are no."""
+    print(f"{question}\nContinue? [y/N] ".lstrip(), end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def confirm(question: str = "") -> None:
+    """Ask, and return if the answer is yes.
+
+    Raises:
+        OperationError: It is not.
+    """
+    if not agreed(question):
+        raise OperationError("Nothing was changed.")
+
+
+def confirm_name(name: str) -> None:
+    """Ask for a deployment's name, and return if it is given.
+
+    Raises:
+        OperationError: It is not.
+    """
+    print(f"\nTo continue, type the name of the deployment, {name}: ", end="", file=sys.stderr, flush=True)
+    answer = sys.stdin.readline().strip()
+    if answer != name:
+        raise OperationError(f"got {answer!r}; nothing was changed")
+
+
+@contextmanager
+def report_interrupted(sentence: str) -> Iterator[None]:
+    """Print a sentence if Ctrl-C, expired credentials or the network end a command while AWS continues.
+
+    Args:
+        sentence: What AWS continues, and what to do.
+    """
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        yield
+    except (BotoCoreError, ClientError, KeyboardInterrupt):
+        print(sentence, file=sys.stderr)
+        raise
+
+
+def suggest(command: str, purpose: str = "") -> None:
+    """Name the next sensible command to a person at a terminal."""
+    if sys.stderr.isatty():
+        print(f"\nNext: ./ultracluster {command}" + (f"  # {purpose}" if purpose else ""), file=sys.stderr)

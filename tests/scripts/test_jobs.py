@@ -1,0 +1,64 @@
+"""`jobs list` and `jobs cancel`, with what Slurm printed once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from scripts import jobs
+from scripts.remote.head_node import Answer
+from tests.command_line import ultracluster
+
+STATE = Path(__file__).with_name("slurm_state.txt").read_text(encoding="utf-8")
+
+
+class FakeHeadNode:
+    """Answers each script in the same way, and keeps them."""
+
+    scripts: list[str]
+
+    def __init__(self, answer: Answer) -> None:
+        self.answer = answer
+        self.scripts = []
+
+    def run(self, script: str) -> Answer:
+        self.scripts.append(script)
+        return self.answer
+
+
+@pytest.fixture
+def head_node(monkeypatch: pytest.MonkeyPatch) -> FakeHeadNode:
+    fake = FakeHeadNode(Answer(0, STATE, ""))
+    monkeypatch.setattr(jobs, "HeadNode", lambda _: fake)
+    return fake
+
+
+def test_the_queue_is_listed(head_node: FakeHeadNode, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ultracluster("jobs", "list", "trn1-16", "--output", "json") == 0
+    document = json.loads(capsys.readouterr().out)
+    assert ultracluster("jobs", "list", "trn1-16") == 0
+    text = capsys.readouterr().out
+    assert document["jobs"]
+    assert f"{document['running']} running, {document['waiting']} waiting" in text
+    for job in document["jobs"]:
+        assert str(job["number"]) in text
+
+
+def test_jobs_are_cancelled(head_node: FakeHeadNode, capsys: pytest.CaptureFixture[str]) -> None:
+    head_node.answer = Answer(0, "", "")
+    assert ultracluster("jobs", "cancel", "trn1-16", "12", "13_4", "--yes") == 0
+    assert head_node.scripts[-1].splitlines()[-1] == "scancel 12 13_4"
+    assert capsys.readouterr().out == "Cancelled: 12, 13_4\n"
+
+
+def test_what_slurm_refuses(head_node: FakeHeadNode, capsys: pytest.CaptureFixture[str]) -> None:
+    head_node.answer = Answer(1, "", "scancel: error: Kill job error on job id 99: Invalid job id specified\n")
+    assert ultracluster("jobs", "cancel", "trn1-16", "99", "--yes") == 1
+    assert "Invalid job id specified" in capsys.readouterr().err
+
+
+def test_nothing_is_cancelled_without_an_answer(head_node: FakeHeadNode) -> None:
+    assert ultracluster("jobs", "cancel", "trn1-16", "12") == 2
+    assert head_node.scripts == []

@@ -1,0 +1,206 @@
+"""The command line's frame: the tree of commands, help, completion, errors and exit codes."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+import botocore.exceptions
+import click
+import pytest
+
+from config.messages import SettingsError
+from scripts import main, options
+from scripts.commands import emulate, estimate, rehearse
+from scripts.errors import OperationError, UnusableError
+from tests.command_line import leaves, ultracluster
+
+COMMANDS = Path(main.__file__).parent / "commands"
+LEAVES = dict(leaves())
+
+
+def test_every_module_is_a_command_of_a_help_group() -> None:
+    modules = {path.stem.replace("_", "-") for path in COMMANDS.glob("[a-z]*.py")}
+    assert set(main.LINES) == modules
+
+
+@pytest.mark.parametrize("name", LEAVES)
+def test_a_command_takes_what_its_options_give(name: str) -> None:
+    command = LEAVES[name]
+    assert command.callback is not None
+    wanted = set(inspect.signature(command.callback).parameters)
+    given = {each.name for each in command.params if each.expose_value}
+    if isinstance(command, options.Command) and command.further:
+        given.add(command.further)
+    if "deployment" in wanted:  # `options.deployment` makes it of these
+        given = given - {"name", "profile", "region"} | {"deployment"}
+    kinds = {each.kind for each in inspect.signature(command.callback).parameters.values()}
+    assert inspect.Parameter.VAR_KEYWORD in kinds or wanted == given
+
+
+@pytest.mark.parametrize("name", LEAVES)
+def test_help_has_an_example_and_exit_codes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ultracluster(*name.split(), "--help") == 0
+    text = capsys.readouterr().out
+    assert f"./ultracluster {name}" in text
+    assert "Exit code" in text or name.split(maxsplit=1)[0] == "fleet"
+
+
+def test_help_and_completion_load_nothing_heavy() -> None:
+    program = """
+import os, sys
+from scripts.main import main
+from tests.command_line import leaves
+for name, _ in leaves():
+    assert main([*name.split(), "--help"]) == 0, name
+os.environ |= {"_ULTRACLUSTER_COMPLETE": "bash_complete", "COMP_WORDS": "ultracluster status ", "COMP_CWORD": "2"}
+try:
+    main([])
+except SystemExit as end:
+    assert end.code == 0
+heavy = {"boto3", "botocore", "pydantic", "rich", "config.settings", "moto", "jinja2"} & set(sys.modules)
+sys.exit(f"loaded: {heavy}" if heavy else 0)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "plain,trn1-16" in done.stdout
+
+
+def complete(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
+    monkeypatch.setenv("_ULTRACLUSTER_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", " ".join(["ultracluster", *words]))
+    monkeypatch.setenv("COMP_CWORD", str(len(words)))
+    with pytest.raises(SystemExit):
+        ultracluster()
+    return [line.partition(",")[2] for line in capsys.readouterr().out.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["de"], ["deploy", "destroy"]),
+        (["status", "tr"], ["trn1-16"]),
+        (["fleet", "st"], ["start", "status", "stop"]),
+        (["fleet", "scale", "two-queues", "--queue", "trn1-a"], ["trn1-a", "trn1-a/trn1-32xl"]),
+        (["plan", "dev", "--output", "m"], ["markdown"]),
+        (["rehearse", "--fault", "cap"], ["capacity"]),
+    ],
+)
+def test_completion(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str], expected: list[str]
+) -> None:
+    assert complete(monkeypatch, capsys, *words) == expected
+
+
+def test_names_that_help_must_not_import_are_those_of_their_modules() -> None:
+    from emulator.faults import FAULTS
+    from emulator.scenarios import SCENARIOS
+    from scripts.estimate.workloads import WORKLOADS
+
+    assert set(rehearse.FAULTS) == set(FAULTS)
+    assert set(emulate.SCENARIOS) == set(SCENARIOS)
+    assert set(estimate.WORKLOADS) == set(WORKLOADS)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["stat"], "No such command 'stat'. (Did you mean one of"),
+        (["status"], "Which deployment? There is dev, reserved, trn1-16"),
+        (["status", "nope"], "got nope; allowed: files in config/, dev, reserved"),
+        (["status", "../config/dev"], "got ../config/dev; allowed: files in config/"),
+        (["status", "dev", "--region", "eu-west-1"], "--region: got eu-west-1; allowed: us-west-2"),
+        (["status", "dev", "--every", "0"], "got 0; allowed: numbers above 0"),
+        (["status", "dev", "--timeout", "5"], "--timeout goes with --watch"),
+        (["fleet", "stop", "dev", "--drain", "--force"], "--drain and --force exclude each other"),
+        (["fleet", "scale", "dev"], "--min, --max or both"),
+        (["deploy", "dev"], "standard input is not a terminal; pass --yes"),
+        (["deploy", "dev", "--yes", "--", "--all"], "after --: got --all; allowed: --verbose"),
+        (["destroy", "dev"], "standard input is not a terminal; pass --confirm dev"),
+        (["destroy", "dev", "--confirm", "trn1-16"], "--confirm: got trn1-16; allowed: dev"),
+        (["destroy", "dev", "--bucket", "--dry-run"], "--bucket goes with --storage"),
+        (["exec", "dev"], "got 0 words after --, and no --attach"),
+        (["jobs", "cancel", "dev", "1;reboot"], "got 1;reboot; allowed: a job's number"),
+        (["estimate", "dev", "--nodes", "2"], "--nodes and --tokens go with --workload"),
+        (["estimate", "dev", "--workload", "llama-2-7b", "--tokens", "many"], "got many; allowed: a number of tokens"),
+        (["init", "Bad Name"], "got Bad Name; allowed: 2 to 40 of a-z"),
+    ],
+)
+def test_what_cannot_be_used(capsys: pytest.CaptureFixture[str], words: list[str], message: str) -> None:
+    assert ultracluster(*words) == 2
+    captured = capsys.readouterr()
+    assert message in " ".join(captured.err.split())
+    assert captured.out == ""
+
+
+def failing(error: BaseException) -> Callable[..., Any]:
+    return Mock(side_effect=error)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (OperationError("It failed.", "do this"), 1, "error: It failed.\n\nhint: do this"),
+        (UnusableError("got x"), 2, "error: got x"),
+        (SettingsError("config/dev.yaml:3: name: got 1"), 2, "error: config/dev.yaml:3"),
+        (botocore.exceptions.NoCredentialsError(), 2, "hint: `export AWS_PROFILE=...`"),
+        (botocore.exceptions.EndpointConnectionError(endpoint_url="https://x"), 2, "Could not connect"),
+        (KeyboardInterrupt(), 130, ""),
+        (main.Terminated(15), 143, ""),
+        (click.Abort(), 130, ""),
+    ],
+)
+def test_how_a_command_ends(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: BaseException, code: int, message: str
+) -> None:
+    monkeypatch.setattr("scripts.options.settings_of", failing(error))
+    assert ultracluster("open", "dev") == code
+    assert message in capsys.readouterr().err
+
+
+def test_debug_tells_where(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("scripts.options.settings_of", failing(UnusableError("got x")))
+    assert ultracluster("status", "dev", "--debug") == 2
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_an_unexpected_error_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scripts.options.settings_of", failing(ZeroDivisionError()))
+    with pytest.raises(ZeroDivisionError):
+        ultracluster("open", "dev")
+
+
+def test_the_deployment_may_come_from_the_environment(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ULTRACLUSTER_DEPLOYMENT", "two-queues")
+    assert ultracluster("open", "--print") == 0
+    assert "two-queues" in capsys.readouterr().out
+
+
+def test_the_only_deployment_needs_no_name(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "only.yaml").write_text(
+        (options.CONFIG / "dev.yaml").read_text(encoding="utf-8").replace("name: dev", "name: only"), encoding="utf-8"
+    )
+    monkeypatch.setattr(options, "CONFIG", tmp_path)
+    monkeypatch.setattr(options, "deployments", lambda: ["only"])
+    assert ultracluster("open", "--print") == 0
+    assert "filteringText=only" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [["version"], ["estimate", "trn1-16"], ["--help"]])
+def test_a_closed_pipe_is_no_error(words: list[str]) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "scripts", *words]
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (0, "")

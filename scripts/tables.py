@@ -38,12 +38,6 @@ class Table:
     notes: Sequence[str] = ()
 
 
-def wide_console(narrowest: int) -> Console:
-    """Return a console that wraps no line of tables, unless a terminal is narrower."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=max(console.width, narrowest))
-
-
 def show(table: Table, console: Console) -> None:
     """Print a table with its title and notes."""
     console.print(Text(table.title, style="bold"))

@@ -7,14 +7,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from scripts import options
+from scripts import options, terminal
 from scripts.errors import UnusableError
 from scripts.plan import cdk
 
 if TYPE_CHECKING:
     from scripts.plan.model import Plan
-
-PLAIN_WIDTH = 120
 
 
 class PlanError(UnusableError):
@@ -88,6 +86,5 @@ def make_plan(
 def show(plan: Plan) -> None:
     """Print a plan for people."""
     from scripts.plan import text
-    from scripts.tables import wide_console
 
-    text.show(plan, wide_console(PLAIN_WIDTH))
+    text.show(plan, terminal.console())

@@ -20,13 +20,13 @@ from emulator.aws import EmulatedAws
 from emulator.cdk import CommandLine
 from emulator.faults import FAULTS
 from emulator.inventory import inventory
+from scripts import options
 from scripts.emulated import create_prerequisites, exports, reason_to_stay, wait_for_ctrl_c
 from scripts.rehearse.tables import tables
 from toolchain import bootstrap
 from toolchain.synthesis import synthesize
 from ultracluster.domain.validator_warnings import accepted, judge
 
-CONFIG = Path(__file__).parents[2] / "config"
 EVENT_COLUMNS = 5
 OTHER_HEAD_NODE = ("c6i.8xlarge", "c6i.4xlarge")
 HARMLESS_FAULTS = ("throttling",)
@@ -62,10 +62,10 @@ class Assemblies:
 
     def __init__(self, environment: str, directory: Path) -> None:
         self._directory = directory
-        self._raw = yaml.safe_load((CONFIG / f"{environment}.yaml").read_text(encoding="utf-8"))
+        self._raw = yaml.safe_load((options.CONFIG / f"{environment}.yaml").read_text(encoding="utf-8"))
         self._pool = ThreadPoolExecutor(max_workers=1)
         self._assemblies: dict[str, Future[Path]] = {}
-        self.settings: Settings = load(CONFIG / f"{environment}.yaml")
+        self.settings: Settings = load(options.CONFIG / f"{environment}.yaml")
 
     def add(self, name: str, *edits: Edit) -> Settings:
         """Start to synthesize edited settings, under a name, and return the settings."""

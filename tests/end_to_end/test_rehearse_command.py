@@ -136,8 +136,7 @@ def test_another_bootstrap_stack(
     raw = yaml.safe_load((CONFIG / "trn1-16.yaml").read_text(encoding="utf-8"))
     raw["bootstrap"] = {"qualifier": "ml-team", "kms_key_arn": key}
     (tmp_path / "trn1-16.yaml").write_text(yaml.safe_dump(raw), encoding="utf-8")
-    for module in (options, rehearsal):
-        monkeypatch.setattr(module, "CONFIG", tmp_path)
+    monkeypatch.setattr(options, "CONFIG", tmp_path)
     for step in ("change", "change_rejected", "destroy", "check_leftovers"):
         monkeypatch.setattr(Rehearsal, step, lambda *_, **__: None)
     monkeypatch.setattr(Rehearsal, "deploy", lambda running: running._run_cdk("created", "deploy", "trn1-16-network"))

@@ -82,7 +82,7 @@ def test_markdown(run: Run, edited: str) -> None:
 def test_text_fits_the_terminal_and_has_no_colours_elsewhere(
     run: Run, edited: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command, "PLAIN_WIDTH", 80)
+    monkeypatch.setattr("scripts.terminal.PLAIN_WIDTH", 80)
     _, out, _ = run("plan", "trn1-16", "--against", str(GOLDEN), "--assembly", edited)
     assert "\x1b" not in out
     assert max(map(len, out.splitlines())) <= 80

@@ -10,10 +10,12 @@ import logging
 import os
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterable, Mapping
 from typing import cast
 from urllib.parse import parse_qsl
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+from xml.sax.saxutils import escape
 
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
 from werkzeug.serving import make_server
@@ -81,7 +83,12 @@ class Front:
             if path == _RESET:
                 for reset in self._resets:
                     reset()
-            return self._application(environ, start_response)
+            try:
+                return self._application(environ, start_response)
+            except Exception as error:  # moto fails on services, headers and paths that it does not know
+                status, headers, body = _not_implemented(error)
+                start_response(status, headers)
+                return [body]
 
     def _deliver(self, key: str, body: bytes) -> str:
         try:
@@ -100,6 +107,18 @@ class Front:
 def _body(environ: WSGIEnvironment) -> bytes:
     body: bytes = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
     return body
+
+
+def _not_implemented(error: Exception) -> tuple[str, list[tuple[str, str]], bytes]:
+    """Return status, headers and body of the answer to a request that moto cannot serve.
+
+    Clients of services with a JSON protocol take the code from the header.
+    """
+    code, place = "NotImplemented", traceback.extract_tb(error.__traceback__)[-1]
+    message = f"The emulator cannot answer this request: {error!r} ({place.filename}:{place.lineno})"
+    body = f"<ErrorResponse><Error><Code>{code}</Code><Message>{escape(message)}</Message></Error></ErrorResponse>"
+    headers = [("Content-Type", "text/xml"), ("Content-Length", str(len(body.encode()))), ("X-Amzn-ErrorType", code)]
+    return "501 Not Implemented", headers, body.encode()
 
 
 def _set_faults(query: str, _: str) -> str:

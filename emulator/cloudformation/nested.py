@@ -39,7 +39,9 @@ class NestedStack(Model):
             raise ResourceError(error.message) from None
         if stack.status != "UPDATE_COMPLETE":
             reason = next(
-                each.reason for each in reversed(stack.events) if each.status == "UPDATE_ROLLBACK_IN_PROGRESS"
+                each["ResourceStatusReason"]
+                for each in reversed(stack.events)
+                if each["ResourceStatus"] == "UPDATE_ROLLBACK_IN_PROGRESS"
             )
             raise ResourceError(
                 f"Embedded stack {stack.id} was not successfully updated. Currently in {stack.status} with reason: "

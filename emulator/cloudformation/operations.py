@@ -260,9 +260,9 @@ class Operation:
             return f"{error} "
         exported = {output.export: output.value for output in outputs.values() if output.export}
         for name in exported:
-            other = store.exports(stack.region).get(name)
-            if other and other.stack is not stack:
-                return f"Export with name {name} is already exported by stack {other.stack.name}. "
+            other, _ = store.exports(stack.region).get(name, (stack, ""))
+            if other is not stack:
+                return f"Export with name {name} is already exported by stack {other.name}. "
         for output in stack.outputs.values():
             users = [user for user in store.importers(stack.region, output.export) if output.export]
             if users and exported.get(output.export) != output.value:

@@ -103,7 +103,7 @@ class StackScope(Scope):
         if name not in exports:
             raise TemplateError(f"No export named {name} found.")
         self.imports.add(name)
-        return exports[name].value
+        return exports[name][1]
 
     def condition(self, name: str) -> bool:
         """Return whether the condition holds."""

@@ -124,22 +124,7 @@ class CloudFormation(BaseResponse):
         # The token is the number of older events, so that new ones do not shift the pages.
         end = int(self._get_param("NextToken") or len(stack.events))
         start = max(end - _PAGE, 0)
-        events = [
-            {
-                "StackId": stack.id,
-                "StackName": stack.name,
-                "EventId": event.event_id,
-                "LogicalResourceId": event.logical_id,
-                "PhysicalResourceId": event.physical_id,
-                "ResourceType": event.type,
-                "Timestamp": event.time,
-                "ResourceStatus": event.status,
-                "ResourceStatusReason": event.reason or None,
-                "ResourceProperties": event.properties,
-                "ClientRequestToken": event.token,
-            }
-            for event in reversed(stack.events[start:end])
-        ]
+        events = stack.events[start:end][::-1]
         return ActionResult({"StackEvents": events, "NextToken": str(start) if start else None})
 
     def describe_stack_resource(self) -> ActionResult:
@@ -147,16 +132,13 @@ class CloudFormation(BaseResponse):
         if logical_id not in stack.resources:
             raise ValidationError(f"Resource {logical_id} does not exist for stack {stack.name}")
         resource = stack.resources[logical_id]
-        metadata = _json(resource.metadata)
-        return ActionResult(
-            {
-                "StackResourceDetail": {
-                    **_described_resource(stack, resource),
-                    "LastUpdatedTimestamp": resource.changed,
-                    "Metadata": metadata,
-                }
-            }
-        )
+        metadata = json.dumps(resource.metadata) if resource.metadata else None
+        detail = {
+            **_described_resource(stack, resource),
+            "LastUpdatedTimestamp": resource.changed,
+            "Metadata": metadata,
+        }
+        return ActionResult({"StackResourceDetail": detail})
 
     def describe_stack_resources(self) -> ActionResult:
         logical_id = self._get_param("LogicalResourceId")
@@ -179,8 +161,8 @@ class CloudFormation(BaseResponse):
 
     def list_exports(self) -> ActionResult:
         exports = [
-            {"ExportingStackId": export.stack.id, "Name": export.name, "Value": export.value}
-            for export in self.engine.store.exports(self.region).values()
+            {"ExportingStackId": stack.id, "Name": name, "Value": value}
+            for name, (stack, value) in self.engine.store.exports(self.region).items()
         ]
         page, token = self._page(exports)
         return ActionResult({"Exports": page, "NextToken": token})
@@ -416,7 +398,3 @@ def _detection_id(stack: Stack) -> str:
 
 def _listed_tags(tags: Mapping[str, str]) -> list[dict[str, str]]:
     return [{"Key": key, "Value": value} for key, value in tags.items()]
-
-
-def _json(value: Mapping[str, Any]) -> str | None:
-    return json.dumps(value) if value else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from threading import RLock
@@ -87,21 +87,6 @@ class StackResource:
 
 
 @dataclass(frozen=True)
-class Event:
-    """One event of a stack, as DescribeStackEvents gives it."""
-
-    event_id: str
-    logical_id: str
-    physical_id: str
-    type: str
-    status: str
-    reason: str
-    properties: str | None
-    token: str | None
-    time: datetime
-
-
-@dataclass(frozen=True)
 class Output:
     """One output of a stack; `export` is empty if it is not exported."""
 
@@ -163,7 +148,7 @@ class Stack:
         resources: By logical id; what was deleted is not here.
         gone: By logical id; what was deleted or left behind with the stack, or when its creation was rolled back.
         imports: Names of the exports that it uses.
-        events: Oldest first.
+        events: Oldest first, as DescribeStackEvents gives them.
         origin: What there is to return to, from the start of an update until it, or its roll-back, is complete.
         lock: Held while an event is written: several threads may work on a stack.
     """
@@ -180,7 +165,7 @@ class Stack:
     gone: dict[str, StackResource] = field(default_factory=dict)
     outputs: dict[str, Output] = field(default_factory=dict)
     imports: frozenset[str] = frozenset()
-    events: list[Event] = field(default_factory=list)
+    events: list[dict[str, Any]] = field(default_factory=list)
     change_sets: dict[str, ChangeSet] = field(default_factory=dict)
     change_set_id: str | None = None
     origin: Origin | None = None
@@ -197,10 +182,7 @@ class Stack:
         """Get a status, with an event."""
         with self.lock:
             self.status, self.reason = status, reason
-            now = self._now()
-            self.events.append(
-                Event(str(uuid4()), self.name, self.id, STACK_TYPE, status, reason, None, self.token, now)
-            )
+            self._add_event(self.name, self.id, STACK_TYPE, ResourceStatus=status, ResourceStatusReason=reason or None)
 
     def put(self, resource: StackResource, status: str, reason: str = "") -> StackResource:
         """Keep a resource with a new status, with an event, and return it."""
@@ -210,36 +192,36 @@ class Stack:
 
     def announce(self, resource: StackResource, status: str, reason: str = "") -> StackResource:
         """Tell by an event of a resource that is not kept, or not yet, and return it with the status."""
+        changed = self._add_event(
+            resource.logical_id,
+            resource.physical_id,
+            resource.type,
+            ResourceStatus=status,
+            ResourceStatusReason=reason or None,
+            ResourceProperties=json.dumps(resource.properties) if resource.properties else None,
+        )
+        return replace(resource, status=status, reason=reason, changed=changed)
+
+    def _add_event(self, logical_id: str, physical_id: str, resource_type: str, **facts: str | None) -> datetime:
+        """Add an event, and return its time: a millisecond of its own, because tools sort events by it."""
         with self.lock:
-            now = self._now()
+            now = datetime.now(UTC)
+            if self.events:
+                now = max(now, self.events[-1]["Timestamp"] + timedelta(milliseconds=1))
             self.events.append(
-                Event(
-                    event_id=f"{resource.logical_id}-{uuid4()}",
-                    logical_id=resource.logical_id,
-                    physical_id=resource.physical_id,
-                    type=resource.type,
-                    status=status,
-                    reason=reason,
-                    properties=json.dumps(resource.properties) if resource.properties else None,
-                    token=self.token,
-                    time=now,
-                )
+                {
+                    "StackId": self.id,
+                    "StackName": self.name,
+                    "EventId": f"{logical_id}-{uuid4()}",
+                    "LogicalResourceId": logical_id,
+                    "PhysicalResourceId": physical_id,
+                    "ResourceType": resource_type,
+                    "Timestamp": now,
+                    "ClientRequestToken": self.token,
+                    **facts,
+                }
             )
-        return replace(resource, status=status, reason=reason, changed=now)
-
-    def _now(self) -> datetime:
-        """Return the time of a new event, which has a millisecond of its own: tools sort events by their time."""
-        now = datetime.now(UTC)
-        return max(now, self.events[-1].time + timedelta(milliseconds=1)) if self.events else now
-
-
-@dataclass(frozen=True)
-class Export:
-    """An output that other stacks of the region may import."""
-
-    name: str
-    value: str
-    stack: Stack
+        return now
 
 
 class Store:
@@ -266,16 +248,11 @@ class Store:
         """Return the stacks of a region that were not deleted, the youngest first."""
         return [stack for stack in self.all(region) if stack.status != "DELETE_COMPLETE"]
 
-    def exports(self, region: str) -> dict[str, Export]:
-        """Return the exports of a region by name."""
-        return {export.name: export for export in self._exports(region)}
+    def exports(self, region: str) -> dict[str, tuple[Stack, str]]:
+        """Return stack and value of each export of a region, by name."""
+        outputs = [(stack, output) for stack in self.live(region) for output in stack.outputs.values()]
+        return {output.export: (stack, output.value) for stack, output in outputs if output.export}
 
     def importers(self, region: str, name: str) -> list[str]:
         """Return the names of the stacks that use an export."""
         return [stack.name for stack in self.live(region) if name in stack.imports]
-
-    def _exports(self, region: str) -> Iterator[Export]:
-        for stack in self.live(region):
-            for output in stack.outputs.values():
-                if output.export:
-                    yield Export(output.export, output.value, stack)

@@ -17,7 +17,6 @@ import moto.cloudwatch.urls
 import moto.ec2.models.security_groups
 import moto.ec2.urls
 import moto.fsx.urls
-import moto.iam.urls
 import moto.kms.urls
 import moto.logs.urls
 import moto.resourcegroups.urls
@@ -26,24 +25,19 @@ import moto.servicequotas.urls
 import moto.ssm.urls
 from moto.core.responses import BaseResponse
 
-from emulator.moto_patches.access import Iam, Kms, count_calls, name_service_roles, refuse_as_services_do
+from emulator.moto_patches.access import Kms, count_calls, name_service_roles, refuse_as_services_do
 from emulator.moto_patches.backups import Fsx
 from emulator.moto_patches.dlm import add_lifecycle_manager
-from emulator.moto_patches.faults import FaultyEc2, withhold_offerings
+from emulator.moto_patches.faults import Ec2, withhold_offerings
 from emulator.moto_patches.instances import place_offerings_by_zone_id
 from emulator.moto_patches.launches import complete_launches_of_groups, widen_attachments
 from emulator.moto_patches.monitoring import CloudTrail, CloudWatch, Logs
-from emulator.moto_patches.networks import find_black_holes
+from emulator.moto_patches.networks import Rule, find_black_holes
 from emulator.moto_patches.repetitions import avoid_repetitions
 from emulator.moto_patches.reservations import ResourceGroups
 from emulator.moto_patches.s3 import Bucket, judge_signed_requests
-from emulator.moto_patches.security_groups import Rule, SecurityGroups
 from emulator.moto_patches.service_quotas import ServiceQuotas
 from emulator.moto_patches.ssm import Ssm
-
-
-class Ec2(FaultyEc2, SecurityGroups):
-    """EC2 with everything that is added to it here."""
 
 
 def fill() -> None:
@@ -53,7 +47,6 @@ def fill() -> None:
         (moto.cloudwatch.urls, CloudWatch),
         (moto.ec2.urls, Ec2),
         (moto.fsx.urls, Fsx),
-        (moto.iam.urls, Iam),
         (moto.kms.urls, Kms),
         (moto.logs.urls, Logs),
         (moto.resourcegroups.urls, ResourceGroups),

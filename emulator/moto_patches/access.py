@@ -5,58 +5,22 @@ from __future__ import annotations
 
 import json
 import re
-from fnmatch import fnmatchcase
 from re import Match
 from typing import Any
 
 from moto.core.authorization import ActionAuthenticatorMixin
-from moto.core.exceptions import AccessDeniedError, JsonRESTError
+from moto.core.exceptions import AccessDeniedError
 from moto.core.request import Request
-from moto.core.responses import ActionResult, BaseResponse
+from moto.core.responses import BaseResponse
 from moto.core.utils import get_service_model
 from moto.iam.access_control import IAMPolicyStatement, IAMRequest
 from moto.iam.models import SERVICE_NAME_CONVERSION
-from moto.iam.policy_validation import IAMTrustPolicyDocumentValidator
-from moto.iam.responses import IamResponse
 from moto.kms import models
 from moto.kms.responses import KmsResponse
 from moto.s3.responses import ACTION_MAP
 
 from emulator.calls import CALLS, NODE_KEY, access_key
 from emulator.moto_patches.tags import chosen_id
-
-_EFFECTS = ("Allow", "Deny")
-
-
-class PolicySyntaxError(ValueError):
-    """A document is no policy."""
-
-
-def statements(document: str) -> list[dict[str, Any]]:
-    """Return the statements of a policy in JSON.
-
-    Raises:
-        PolicySyntaxError: It is no object with statements that allow or deny.
-    """
-    policy = json.loads(document)
-    found = policy.get("Statement") if isinstance(policy, dict) else None
-    listed = [found] if isinstance(found, dict) else found
-    if not isinstance(listed, list) or not all(
-        isinstance(each, dict) and each.get("Effect") in _EFFECTS for each in listed
-    ):
-        raise PolicySyntaxError
-    return listed
-
-
-def allows(statement: dict[str, Any], action: str) -> bool:
-    """Tell whether a statement allows an action to somebody; conditions are taken for met."""
-    patterns = _listed(statement.get("Action", []))
-    return statement["Effect"] == "Allow" and any(fnmatchcase(action.lower(), pattern.lower()) for pattern in patterns)
-
-
-def _listed(value: str | list[str]) -> list[str]:
-    return [value] if isinstance(value, str) else value
-
 
 _UNKNOWN = "*"
 """The resource of a request, where it is not found out: everywhere but in S3, SQS, for IAM's roles and parameters."""
@@ -134,17 +98,6 @@ def _match(pattern: str, value: str) -> Match[str] | None:
     return re.match("", "") if value == _UNKNOWN else _match_known(pattern, value)
 
 
-class Iam(IamResponse):
-    """IAM that checks the trust policy of a new role; moto checks all other policies, and that of an old role."""
-
-    def create_role(self) -> ActionResult:
-        policy = json.loads(self._get_param("AssumeRolePolicyDocument"))
-        # In this place IAM takes the old version of the language, too, which is the default.
-        current = {**policy, "Version": "2012-10-17"}
-        IAMTrustPolicyDocumentValidator(json.dumps(current)).validate()
-        return super().create_role()
-
-
 def name_service_roles() -> None:
     """Give FSx's service-linked role the name that AWS gives it.
 
@@ -154,33 +107,16 @@ def name_service_roles() -> None:
 
 
 class Kms(KmsResponse):
-    """KMS that refuses a key policy which nobody could change any more, and knows what a key is for by default.
+    """KMS that takes a chosen id, and knows what a key is for by default.
 
-    https://docs.aws.amazon.com/kms/latest/APIReference/API_CreateKey.html, BypassPolicyLockoutSafetyCheck and KeyUsage
+    https://docs.aws.amazon.com/kms/latest/APIReference/API_CreateKey.html, KeyUsage
     """
 
     def create_key(self) -> str:
-        if self._get_param("Policy"):
-            self._check_policy()
         self.body = json.dumps({"KeyUsage": "ENCRYPT_DECRYPT", **json.loads(self.body)})
         tags = {each["TagKey"]: each["TagValue"] for each in self._get_param("Tags") or []}
         with chosen_id(models, "generate_key_id", tags):
             return super().create_key()
-
-    def put_key_policy(self) -> str:
-        self._check_policy()
-        return super().put_key_policy()
-
-    def _check_policy(self) -> None:
-        try:
-            changeable = any(allows(each, "kms:PutKeyPolicy") for each in statements(self._get_param("Policy")))
-        except PolicySyntaxError:
-            changeable = False
-        if not changeable and not self._get_param("BypassPolicyLockoutSafetyCheck"):
-            raise JsonRESTError(
-                "MalformedPolicyDocumentException",
-                "The new key policy will not allow you to update the key policy in the future.",
-            )
 
 
 def count_calls() -> None:

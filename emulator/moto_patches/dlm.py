@@ -18,11 +18,6 @@ from moto.core.base_backend import BackendDict, BaseBackend
 from moto.core.exceptions import JsonRESTError
 from moto.core.responses import ActionResult, BaseResponse, EmptyResult
 
-_INTERVALS: Final = (1, 2, 3, 4, 6, 8, 12, 24)
-"""Hours (https://docs.aws.amazon.com/dlm/latest/APIReference/API_CreateRule.html)."""
-_MOST: Final = 1000
-"""Snapshots of a volume (https://docs.aws.amazon.com/dlm/latest/APIReference/API_RetainRule.html)."""
-
 
 class DlmBackend(BaseBackend):
     """The policies of an account and Region, by id."""
@@ -48,7 +43,6 @@ class Dlm(BaseResponse):
 
     def create_lifecycle_policy(self) -> ActionResult:
         details = self._get_param("PolicyDetails", {})
-        _check(details)
         policy_id, now = f"policy-{uuid4().hex[:17]}", datetime.now(UTC)
         self._policies[policy_id] = {
             "PolicyId": policy_id,
@@ -80,7 +74,6 @@ class Dlm(BaseResponse):
         given = {key: self._get_param(key) for key in ("Description", "ExecutionRoleArn", "PolicyDetails", "State")}
         changed = {key: value for key, value in given.items() if value is not None}
         if "PolicyDetails" in changed:
-            _check(changed["PolicyDetails"])
             changed["PolicyDetails"] = {**policy["PolicyDetails"], **changed["PolicyDetails"]}
         policy.update(changed, DateModified=datetime.now(UTC))
         return EmptyResult()
@@ -107,31 +100,12 @@ class Dlm(BaseResponse):
 
     def _policy(self, policy_id: str) -> dict[str, Any]:
         if policy_id not in self._policies:
-            raise _Error(404, "ResourceNotFoundException", f"Policy {policy_id} does not exist.")
+            raise JsonRESTError("ResourceNotFoundException", f"Policy {policy_id} does not exist.")
         return self._policies[policy_id]
 
     @property
     def _policies(self) -> dict[str, dict[str, Any]]:
         return dlm_backends[self.current_account][self.region].policies
-
-
-class _Error(JsonRESTError):
-    def __init__(self, status: int, code: str, message: str) -> None:
-        super().__init__(code, message)
-        self.code = status
-
-
-def _check(details: dict[str, Any]) -> None:
-    """Refuse what the API reference does not allow in a policy of snapshots."""
-    problems = [f"{key} is required" for key in ("ResourceTypes", "Schedules", "TargetTags") if not details.get(key)]
-    for schedule in details.get("Schedules", []):
-        rule, retained = schedule.get("CreateRule", {}), schedule.get("RetainRule", {})
-        if rule.get("Interval") not in _INTERVALS or rule.get("IntervalUnit") != "HOURS":
-            problems.append(f"the interval must be one of {_INTERVALS} HOURS")
-        if not 1 <= retained.get("Count", 0) <= _MOST:
-            problems.append(f"Count must be from 1 to {_MOST}")
-    if problems:
-        raise _Error(400, "InvalidRequestException", "; ".join(problems))
 
 
 def add_lifecycle_manager() -> None:

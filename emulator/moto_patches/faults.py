@@ -18,7 +18,7 @@ from emulator.moto_patches.launches import Launches
 _COMPUTE = ("parallelcluster:node-type", "Compute")
 
 
-class FaultyEc2(Launches):
+class Ec2(Launches):
     """EC2, which refuses what a fault in force makes it refuse. Codes and words are EC2's own.
 
     https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html

@@ -14,26 +14,8 @@ from moto.ec2.models import ec2_backends
 from moto.fsx.exceptions import FileSystemNotFound
 from moto.fsx.models import FileSystem
 from moto.fsx.responses import FSxResponse
-from moto.s3.models import s3_backends
 
 LUSTRE_PORT = 988
-
-_THROUGHPUTS: dict[Any, tuple[int | None, ...]] = {
-    "PERSISTENT_1": (50, 100, 200),
-    "PERSISTENT_2": (125, 250, 500, 1000),
-}
-"""Values of PerUnitStorageThroughput, in MB/s/TiB, by deployment type with SSDs; other types have none.
-
-https://docs.aws.amazon.com/fsx/latest/APIReference/API_CreateFileSystemLustreConfiguration.html
-"""
-
-_METADATA_IOPS = ((1200, 1500), (2400, 3000), (9600, 6000))
-"""Largest capacity in GiB, and the metadata IOPS that come with it; beyond, 12000 for each 24000 GiB, up to 192000.
-
-https://docs.aws.amazon.com/fsx/latest/LustreGuide/performance.html#dne-metadata-performance
-"""
-
-_SMALLEST = 1200
 
 
 class FileSystems(FSxResponse):
@@ -43,8 +25,6 @@ class FileSystems(FSxResponse):
     """
 
     def create_file_system(self) -> str:
-        if self._body["FileSystemType"] == "LUSTRE":
-            self._check_lustre(self._body)
         self._check_network()
         short = json.loads(super().create_file_system())["FileSystem"]["FileSystemId"]
         file_system = self.fsx_backend.file_systems.pop(short)
@@ -79,12 +59,6 @@ class FileSystems(FSxResponse):
     def update_file_system(self) -> str:
         file_system = self._file_system(self._body["FileSystemId"])
         changes = self._body.get("LustreConfiguration", {})
-        if file_system.file_system_type == "LUSTRE":
-            configuration = {**(file_system.lustre_configuration or {}), **changes}
-            now = {"StorageCapacity": file_system.storage_capacity}
-            self._check_lustre({**now, **self._body, "LustreConfiguration": configuration})
-            if metadata := (file_system.lustre_configuration or {}).get("MetadataConfiguration"):
-                self._check_metadata(metadata, file_system.storage_capacity)
         if capacity := self._body.get("StorageCapacity"):
             if capacity <= file_system.storage_capacity:
                 raise JsonRESTError(
@@ -122,16 +96,6 @@ class FileSystems(FSxResponse):
             "CreationTime": time.time(),
             **{key: self._body[key] for key in keys if key in self._body},
         }
-        path = association["FileSystemPath"]
-        for other in self._associations_of(file_system.file_system_id):
-            if _overlap(path, other["FileSystemPath"]):
-                raise JsonRESTError(
-                    "BadRequest", f"The file system path {path} overlaps with that of {other['AssociationId']}."
-                )
-        bucket = association["DataRepositoryPath"].removeprefix("s3://").partition("/")[0]
-        if bucket not in s3_backends[self.current_account][self.partition].buckets:
-            association["Lifecycle"] = "MISCONFIGURED"
-            association["FailureDetails"] = {"Message": f"Amazon FSx is unable to access the S3 bucket {bucket}."}
         self._associations[association_id] = association
         self.fsx_backend.tagger.tag_resource(association["ResourceARN"], self._body.get("Tags", []))
         return json.dumps({"Association": self._described_association(association)})
@@ -157,69 +121,15 @@ class FileSystems(FSxResponse):
 
     # Helpers
 
-    @staticmethod
-    def _check_lustre(settings: dict[str, Any]) -> None:
-        """Refuse a throughput or a capacity that Lustre file systems of a type do not come with.
-
-        Messages: https://github.com/hashicorp/terraform-provider-aws/issues/24341 (throughput),
-        https://github.com/aws-samples/amazon-eks-autonomous-driving-data-service/issues/12 (capacity).
-        """
-        configuration = settings.get("LustreConfiguration") or {}
-        deployment_type = configuration.get("DeploymentType")
-        throughput = configuration.get("PerUnitStorageThroughput")
-        if throughput not in _THROUGHPUTS.get(deployment_type, (None,)):
-            raise JsonRESTError(
-                "BadRequest",
-                "Invalid Lustre deployment configuration: the provided throughput is invalid or does not meet the "
-                "storage capacity requirement",
-            )
-        capacity = settings.get("StorageCapacity")
-        if capacity is None:
-            if "BackupId" not in settings:
-                raise JsonRESTError("BadRequest", "Storage capacity must be specified for a Lustre file system.")
-            return
-        if capacity != _SMALLEST and (capacity <= 0 or capacity % 2400):
-            raise JsonRESTError(
-                "BadRequest", f"Invalid Lustre FS storage capacity: {capacity}. Must be 1200 or a multiple of 2400."
-            )
-
-    def _check_metadata(self, now: dict[str, Any], capacity: int) -> None:
-        """Refuse fewer metadata IOPS than there are, and growth that wants more of them first, even in one request.
-
-        https://docs.aws.amazon.com/fsx/latest/APIReference/API_UpdateFileSystemLustreMetadataConfiguration.html,
-        https://github.com/hashicorp/terraform-provider-aws/issues/44432. The words of the messages are not public, but
-        for the beginning of the last one.
-        """
-        has = now.get("Iops") or _included_metadata_iops(capacity)
-        wanted = self._body.get("LustreConfiguration", {}).get("MetadataConfiguration")
-        if wanted and (wanted.get("Iops") or _included_metadata_iops(capacity)) < has:
-            raise JsonRESTError("BadRequest", f"Metadata IOPS can only be increased from {has}.")
-        needed = _included_metadata_iops(self._body.get("StorageCapacity") or capacity)
-        if needed > has and (wanted or now["Mode"] == "USER_PROVISIONED"):
-            raise JsonRESTError(
-                "BadRequest",
-                f"Unable to increase the storage capacity: it requires at least {needed} Metadata IOPS, and the file "
-                f"system has {has}.",
-            )
-
     def _check_network(self) -> None:
-        """Refuse subnets and groups of different VPCs, and groups that let no Lustre traffic in.
+        """Refuse groups that let no Lustre traffic in.
 
-        The code is documented (CreateFileSystem, InvalidNetworkSettings); the second message is as users report it:
+        The code is documented (CreateFileSystem, InvalidNetworkSettings); the message is as users report it:
         https://github.com/kubernetes-sigs/aws-fsx-csi-driver/issues/32.
         """
-        ec2 = self._ec2_backend
-        vpc_ids = {ec2.get_subnet(subnet_id).vpc_id for subnet_id in self._body["SubnetIds"]}
-        groups = []
-        for group_id in self._body.get("SecurityGroupIds", []):
-            group = ec2.get_security_group_from_id(group_id)
-            if group is None or {group.vpc_id} != vpc_ids:
-                raise JsonRESTError(
-                    "InvalidNetworkSettings",
-                    f"The security group {group_id} does not exist in the VPC of the subnets provided.",
-                )
-            groups.append(group)
-        if self._body["FileSystemType"] == "LUSTRE" and groups and not any(map(_lets_lustre_in, groups)):
+        group_ids = self._body.get("SecurityGroupIds", [])
+        groups = [self._ec2_backend.get_security_group_from_id(group_id) for group_id in group_ids]
+        if groups and not any(map(_lets_lustre_in, groups)):
             raise JsonRESTError(
                 "InvalidNetworkSettings",
                 "The file system cannot be created because the default security group in the subnet provided or the "
@@ -282,18 +192,8 @@ class FileSystems(FSxResponse):
         return associations
 
 
-def _included_metadata_iops(capacity: int) -> int:
-    larger = min(12_000 * max(1, capacity // 24_000), 192_000)
-    return next((iops for largest, iops in _METADATA_IOPS if capacity <= largest), larger)
-
-
 def _lets_lustre_in(group: Any) -> bool:
     return any(
         rule.ip_protocol == "-1" or (rule.ip_protocol == "tcp" and rule.from_port <= LUSTRE_PORT <= rule.to_port)
         for rule in group.ingress_rules
     )
-
-
-def _overlap(path: str, other: str) -> bool:
-    path, other = (f"{each.rstrip('/')}/" for each in (path, other))
-    return path.startswith(other) or other.startswith(path)

@@ -3,8 +3,6 @@
 # ruff: noqa: D102 - a method is named after the API action that it serves
 from __future__ import annotations
 
-from copy import copy
-from sys import maxsize
 from typing import Any
 from uuid import uuid4
 
@@ -19,7 +17,6 @@ from moto.utilities.id_generator import TAG_KEY_CUSTOM_ID
 
 from emulator.moto_patches.tags import listed, requested_tags
 
-_LARGEST_PAGE = 1000
 OWNER_ALIAS_TAG = "emulator:owner-alias"
 """An image with this tag is listed for `Owners=[value]`: the official images belong to `amazon`."""
 
@@ -56,25 +53,6 @@ class Instances(EC2Response):
         )
         self.ec2_backend.amis[image.id] = image
         return ActionResult({"ImageId": image.id})
-
-    def describe_instances(self) -> ActionResult:
-        """Page by instances, as EC2 does; moto pages by launches.
-
-        https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html
-        """
-        size = self._get_int_param("MaxResults", _LARGEST_PAGE)
-        start = self._get_int_param("NextToken", 0)
-        self.params = {**self.params, "MaxResults": maxsize, "NextToken": None}
-        answer: Any = super().describe_instances().result
-        page, seen = [], 0
-        for reservation in answer["Reservations"]:
-            part = reservation.instances[max(start - seen, 0) : max(start + size - seen, 0)]
-            seen += len(reservation.instances)
-            if part:
-                shown = copy(reservation)
-                shown.instances = part
-                page.append(shown)
-        return ActionResult({"Reservations": page, "NextToken": str(start + size) if seen > start + size else None})
 
     def terminate_instances(self) -> ActionResult:
         """Let it be asked for twice: moto would delete the interfaces once more, which are gone."""

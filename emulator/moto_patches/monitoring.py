@@ -3,29 +3,19 @@
 # ruff: noqa: D102 - a method is named after the API action that it serves
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from moto.cloudtrail.responses import CloudTrailResponse
-from moto.cloudwatch.exceptions import ValidationError
 from moto.cloudwatch.responses import CloudWatchResponse
 from moto.core.responses import ActionResult, EmptyResult
 from moto.logs.exceptions import ResourceNotFoundException
 from moto.logs.responses import LogsResponse
-
-_REFERENCE = re.compile(r"(?:ALARM|OK|INSUFFICIENT_DATA)\(\s*\"?([^\"()]+?)\"?\s*\)")
 
 
 class CloudWatch(CloudWatchResponse):
     """CloudWatch with composite alarms, which are only listed when they are asked for, and dashboards with tags."""
 
     def put_composite_alarm(self) -> ActionResult:
-        rule = self._get_param("AlarmRule")
-        known = {each for alarm in self.cloudwatch_backend.describe_alarms() for each in (alarm.name, alarm.alarm_arn)}
-        if missing := [each for each in _REFERENCE.findall(rule) if each not in known]:
-            raise ValidationError(
-                f"Could not save the composite alarm as alarms {missing} in the alarm rule do not exist"
-            )
         unused: dict[str, Any] = dict.fromkeys(
             (
                 "namespace",
@@ -46,7 +36,7 @@ class CloudWatch(CloudWatchResponse):
             ok_actions=self._get_param("OKActions", []),
             insufficient_data_actions=self._get_param("InsufficientDataActions", []),
             actions_enabled=self._get_param("ActionsEnabled", True),
-            rule=rule,
+            rule=self._get_param("AlarmRule"),
             tags=self._get_param("Tags", []),
         )
         return EmptyResult()

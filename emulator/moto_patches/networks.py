@@ -12,24 +12,26 @@ from moto.ec2.models.availability_zones_and_regions import Zone
 from moto.ec2.models.internet_gateways import InternetGateway
 from moto.ec2.models.nat_gateways import NatGateway
 from moto.ec2.models.route_tables import Route
+from moto.ec2.models.security_groups import SecurityGroupRule
 from moto.ec2.models.vpcs import VPC, VPCEndPoint
 from moto.ec2.responses import EC2Response
 from moto.ec2.utils import random_eip_association_id, random_private_ip
 
 from emulator.moto_patches.tags import chosen_id, requested_tags
 
-_SUBNET_PREFIXES = range(16, 29)
-"""How long the prefix of a subnet may be.
 
-https://docs.aws.amazon.com/vpc/latest/userguide/subnet-sizing.html
-"""
+class Rule(SecurityGroupRule):
+    """A rule whose description is not part of what it is: moto takes rules between groups for different ones then."""
+
+    def __eq__(self, other: SecurityGroupRule) -> bool:  # type: ignore[override]
+        return _identity(self) == _identity(other)
+
+    def __hash__(self) -> int:
+        return hash(_identity(self))
 
 
 class Networks(EC2Response):
-    """EC2 that refuses what breaks a network, in the words of AWS.
-
-    The codes are those of the EC2 API reference, "Error codes"; the messages are as EC2 writes them to its users.
-    """
+    """EC2 that refuses to delete what is in use, with the codes of the EC2 API reference, "Error codes"."""
 
     def describe_availability_zones(self) -> ActionResult:
         answer = super().describe_availability_zones()
@@ -66,33 +68,8 @@ class Networks(EC2Response):
         return super().delete_vpc()
 
     def create_subnet(self) -> ActionResult:
-        self._check_subnet()
         with chosen_id(subnets, "random_subnet_id", requested_tags(self, "subnet")):
             return super().create_subnet()
-
-    def _check_subnet(self) -> None:
-        """Refuse a subnet without a range, of a wrong size, or in a zone of another Region.
-
-        Message about zones: https://github.com/crossplane-contrib/provider-aws/issues/1048.
-        """
-        cidr = self._get_param("CidrBlock")
-        if not any(map(self._get_param, ("CidrBlock", "Ipv4IpamPoolId", "Ipv6Native"))):
-            raise EC2ClientError("MissingParameter", "Either 'cidrBlock' or 'ipv4IpamPoolId' should be provided.")
-        prefix = cidr.partition("/")[2] if cidr else ""
-        if prefix.isdecimal() and int(prefix) not in _SUBNET_PREFIXES:
-            raise EC2ClientError("InvalidSubnet.Range", f"The CIDR '{cidr}' is invalid.")
-        zones = self.ec2_backend.describe_availability_zones()
-        for parameter, known in (
-            ("AvailabilityZone", [zone.name for zone in zones]),
-            ("AvailabilityZoneId", [zone.zone_id for zone in zones]),
-        ):
-            value = self._get_param(parameter)
-            if value and value not in known:
-                raise EC2ClientError(
-                    "InvalidParameterValue",
-                    f"Value ({value}) for parameter {parameter[0].lower()}{parameter[1:]} is invalid. Subnets can "
-                    f"currently only be created in the following availability zones: {', '.join(known)}.",
-                )
 
     def delete_subnet(self) -> ActionResult:
         ec2, subnet_id = self.ec2_backend, self._get_param("SubnetId")
@@ -135,38 +112,17 @@ class Networks(EC2Response):
         return super().replace_route()
 
     def _check_route(self) -> None:
-        """Refuse a route without a target, with several, or to a gateway of another network."""
-        targets = [each for each in ("GatewayId", "NatGatewayId") if self._get_param(each)]
-        if len(targets) != 1:
-            raise EC2ClientError(
-                "InvalidParameterCombination" if targets else "MissingParameter",
-                "The request must contain exactly one of gatewayId, networkInterfaceId, vpcPeeringConnectionId or "
-                "instanceId",
-            )
+        """Refuse a route to an internet gateway of another network, or of none yet."""
         ec2 = self.ec2_backend
         table = ec2.get_route_table(self._get_param("RouteTableId"))
         gateway_id = self._get_param("GatewayId") or ""
         if gateway_id.startswith("igw-"):
             gateway = ec2.get_internet_gateway(gateway_id)
             if gateway.vpc is None or gateway.vpc.id != table.vpc_id:
-                raise _of_different_networks(f"route table {table.id} and network gateway {gateway_id}")
-        if nat_gateway_id := self._get_param("NatGatewayId"):
-            nat_gateway = self._nat_gateway(nat_gateway_id)
-            if nat_gateway.vpc_id != table.vpc_id:
-                raise _of_different_networks(f"route table {table.id} and interface {nat_gateway._eni.id}")
-
-    def associate_route_table(self) -> ActionResult:
-        ec2 = self.ec2_backend
-        table, subnet_id = ec2.get_route_table(self._get_param("RouteTableId")), self._get_param("SubnetId")
-        if subnet_id and ec2.get_subnet(subnet_id).vpc_id != table.vpc_id:
-            raise _of_different_networks(f"route table {table.id} and subnet {subnet_id}")
-        for other in ec2.route_tables.values():
-            if other is not table and subnet_id in other._associations.values():
                 raise EC2ClientError(
-                    "Resource.AlreadyAssociated",
-                    f"the specified association for route table {table.id} conflicts with an existing association",
+                    "InvalidParameterValue",
+                    f"route table {table.id} and network gateway {gateway_id} belong to different networks",
                 )
-        return super().associate_route_table()
 
     def delete_route_table(self) -> ActionResult:
         answer = super().delete_route_table()
@@ -185,9 +141,6 @@ class Networks(EC2Response):
         return super().release_address()
 
     def create_nat_gateway(self) -> ActionResult:
-        secondary = self._get_param("SecondaryAllocationIds", [])
-        for allocation_id in [*filter(None, [self._get_param("AllocationId")]), *secondary]:
-            self._check_free(allocation_id)
         answer = super().create_nat_gateway()
         gateway = cast(dict[str, NatGateway], answer.result)["NatGateway"]
         gateway.connectivity_type = gateway.connectivity_type or "public"
@@ -206,7 +159,7 @@ class Networks(EC2Response):
             vars(gateway)["failure_message"] = f"Network {gateway.vpc_id} has no Internet gateway attached"
             self._disconnect(gateway)
         else:
-            self._add_addresses(gateway, secondary)
+            self._add_addresses(gateway, self._get_param("SecondaryAllocationIds", []))
         return answer
 
     def delete_nat_gateway(self) -> ActionResult:
@@ -217,10 +170,7 @@ class Networks(EC2Response):
 
     def associate_nat_gateway_address(self) -> ActionResult:
         gateway = self._nat_gateway(self._get_param("NatGatewayId"))
-        allocation_ids = self._get_param("AllocationIds")
-        for allocation_id in allocation_ids:
-            self._check_free(allocation_id)
-        self._add_addresses(gateway, allocation_ids)
+        self._add_addresses(gateway, self._get_param("AllocationIds"))
         return ActionResult({"NatGatewayId": gateway.id, "NatGatewayAddresses": gateway.nat_gateway_addresses})
 
     def disassociate_nat_gateway_address(self) -> ActionResult:
@@ -237,12 +187,6 @@ class Networks(EC2Response):
             raise EC2ClientError("NatGatewayNotFound", f"NAT gateway {gateway_id} was not found")
         gateway: NatGateway = self.ec2_backend.nat_gateways[gateway_id]
         return gateway
-
-    def _check_free(self, allocation_id: str) -> None:
-        if self.ec2_backend.address_by_allocation([allocation_id])[0].association_id:
-            raise EC2ClientError(
-                "Resource.AlreadyAssociated", f"Elastic IP address [{allocation_id}] is already associated"
-            )
 
     def _add_addresses(self, gateway: NatGateway, allocation_ids: list[str]) -> None:
         for allocation_id in allocation_ids:
@@ -268,23 +212,12 @@ class Networks(EC2Response):
         if gateway._eni.id in self.ec2_backend.enis:
             self.ec2_backend.delete_network_interface(gateway._eni.id)
 
-    # Interfaces
+    # Interfaces and security groups
 
     def create_network_interface(self) -> ActionResult:
         subnet = self.ec2_backend.get_subnet(self._get_param("SubnetId"))
         self._check_groups(self._get_param("Groups", []), subnet)
         return super().create_network_interface()
-
-    def describe_network_interfaces(self) -> ActionResult:
-        """List interfaces, in pages where they are asked for."""
-        answer = super().describe_network_interfaces()
-        size = self._get_int_param("MaxResults")
-        if size is None:
-            return answer
-        found = cast(dict[str, list[Any]], answer.result)["NetworkInterfaces"]
-        end = int(self._get_param("NextToken", 0)) + size
-        rest = {"NextToken": str(end)} if end < len(found) else {}
-        return ActionResult({"NetworkInterfaces": found[end - size : end], **rest})
 
     def _check_groups(self, group_ids: list[str], subnet: Any) -> None:
         for group_id in group_ids:
@@ -297,6 +230,17 @@ class Networks(EC2Response):
                     f"Security group {group_id} and subnet {subnet.id} belong to different networks.",
                 )
 
+    def delete_security_group(self) -> ActionResult:
+        group_id = self._get_param("GroupId")
+        group = self.ec2_backend.get_security_group_from_id(group_id)
+        if group:
+            of_interfaces = (each for interface in self.ec2_backend.enis.values() for each in interface.group_set)
+            others = (each for each in self.ec2_backend.groups[group.vpc_id].values() if each is not group)
+            of_rules = (rule.source_group for other in others for rule in (*other.ingress_rules, *other.egress_rules))
+            if group in of_interfaces or group_id in (each.get("GroupId") for each in of_rules):
+                raise DependencyViolationError(f"resource {group_id} has a dependent object")
+        return super().delete_security_group()
+
     # Endpoints
 
     def describe_vpc_endpoint_services(self) -> ActionResult:
@@ -305,19 +249,8 @@ class Networks(EC2Response):
         return super().describe_vpc_endpoint_services()
 
     def create_vpc_endpoint(self) -> ActionResult:
-        vpc_id = self._get_param("VpcId")
         # It raises InvalidServiceName for a service that the Region does not have.
         self.ec2_backend.describe_vpc_endpoint_services([self._get_param("ServiceName")], [], None, None, self.region)
-        for subnet_id in self._get_param("SubnetIds", []):
-            subnet = self.ec2_backend.get_subnet(subnet_id)
-            self._check_groups(self._get_param("SecurityGroupIds", []), subnet)
-            if subnet.vpc_id != vpc_id:
-                raise _of_different_networks(f"vpc {vpc_id} and subnet {subnet_id}")
-        for table_id in self._get_param("RouteTableIds", []):
-            if self.ec2_backend.get_route_table(table_id).vpc_id != vpc_id:
-                raise _of_different_networks(f"vpc {vpc_id} and route table {table_id}")
-        if self._get_param("VpcEndpointType") == "Interface" and self._get_bool_param("PrivateDnsEnabled", True):
-            self._check_private_dns(vpc_id)
         answer = super().create_vpc_endpoint()
         endpoint = cast(dict[str, VPCEndPoint], answer.result)["VpcEndpoint"]
         endpoint.vpc_endpoint_type = endpoint.vpc_endpoint_type or "Gateway"
@@ -342,15 +275,6 @@ class Networks(EC2Response):
             self.ec2_backend.vpc_end_points.pop(endpoint_id, None)
         return answer
 
-    def _check_private_dns(self, vpc_id: str) -> None:
-        vpc = self.ec2_backend.get_vpc(vpc_id)
-        if not (vpc.enable_dns_support and vpc.enable_dns_hostnames):
-            raise EC2ClientError(
-                "InvalidParameter",
-                "Enabling private DNS requires both enableDnsSupport and enableDnsHostnames VPC attributes set to true "
-                f"for {vpc_id}",
-            )
-
     def _arrange_interfaces(self, endpoint: VPCEndPoint) -> None:
         """Give an interface endpoint one network interface in each of its subnets, in its security groups."""
         if endpoint.vpc_endpoint_type != "Interface":
@@ -370,8 +294,9 @@ class Networks(EC2Response):
         endpoint.network_interface_ids = list(present.values())
 
 
-def _of_different_networks(resources: str) -> EC2ClientError:
-    return EC2ClientError("InvalidParameterValue", f"{resources} belong to different networks")
+def _identity(rule: SecurityGroupRule) -> tuple[Any, ...]:
+    peers = (rule.cidr_ipv4, rule.cidr_ipv6, rule.source_group.get("GroupId"), rule.prefix_list_id)
+    return rule.ip_protocol, rule.from_port, rule.to_port, *peers
 
 
 def find_black_holes() -> None:

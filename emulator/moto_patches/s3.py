@@ -6,48 +6,25 @@ import json
 from typing import Any
 
 from moto.iam.access_control import IAMPolicy, PermissionResult, S3IAMRequest
-from moto.s3.exceptions import S3ClientError
 from moto.s3.models import FakeBucket
 from moto.s3.responses import S3Response
 
-from emulator.moto_patches.access import PolicySyntaxError, statements
-
-_REQUIRED = ("Principal", "Action", "Resource")
-
 
 class Bucket(FakeBucket):
-    """A bucket whose policy is valid, and does not lock everybody out.
+    """A bucket whose policy does not lock everybody out.
 
     moto takes a condition that it cannot judge for met and a principal that it does not know for anybody, so that the
     usual "deny unless TLS" denies everything. Statements with a condition, and denials of particular principals, are
     passed over here; the rehearsal judges no permissions.
     """
 
-    _policy: bytes | None = None
-
-    @property
-    def policy(self) -> bytes | None:
-        """Return the policy in JSON."""
-        return self._policy
-
-    @policy.setter
-    def policy(self, document: bytes | None) -> None:
-        """Set the policy, or None; S3 refuses a document that is no policy.
-
-        https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html, MalformedPolicy
-        """
-        if document is not None:
-            _check_policy(document.decode())
-        self._policy = document
-
     def get_permission(self, action: str, resource: str) -> Any:
         """Return what the policy says of an action."""
         if self.policy is None:
             return PermissionResult.NEUTRAL
         policy = json.loads(self.policy)
-        judged = [
-            each for each in statements(self.policy.decode()) if "Condition" not in each and self._is_for_all(each)
-        ]
+        listed = policy["Statement"] if isinstance(policy["Statement"], list) else [policy["Statement"]]
+        judged = [each for each in listed if "Condition" not in each and self._is_for_all(each)]
         return IAMPolicy(json.dumps({**policy, "Statement": judged})).is_action_permitted(action, resource)
 
     @staticmethod
@@ -93,14 +70,3 @@ def judge_signed_requests() -> None:
                 request._authenticate_and_authorize_action(_Decryption, key)
 
     S3Response._authenticate_and_authorize_s3_action = authorize_signed  # type: ignore[assignment,method-assign]
-
-
-def _check_policy(document: str) -> None:
-    try:
-        found = statements(document)
-    except PolicySyntaxError:
-        raise S3ClientError("MalformedPolicy", "Invalid policy syntax.") from None
-    for statement in found:
-        for element in _REQUIRED:
-            if element not in statement and f"Not{element}" not in statement:
-                raise S3ClientError("MalformedPolicy", f"Missing required field {element}")

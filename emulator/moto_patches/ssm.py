@@ -1,11 +1,10 @@
-"""AWS Systems Manager: what a parameter may be, and the public ones."""
+"""AWS Systems Manager: public parameters."""
 
 # ruff: noqa: D102 - a method is named after the API action that it serves
 from __future__ import annotations
 
 from typing import Any, cast
 
-from moto.core.exceptions import JsonRESTError
 from moto.core.responses import ActionResult
 from moto.ec2.models import ec2_backends
 
@@ -16,37 +15,9 @@ _PUBLIC = "/aws/service/"
 _IMAGES = f"{_PUBLIC}ami-amazon-linux-latest/"
 _ROOT_DEVICE = {"DeviceName": "/dev/xvda", "Ebs": {"VolumeSize": 8}}
 
-_LARGEST = 4096
-"""Bytes of a value of the standard tier.
-
-https://docs.aws.amazon.com/systems-manager/latest/userguide/parameter-store-advanced-parameters.html
-"""
-
 
 class Ssm(Commands):
-    """Parameter Store that looks at values.
-
-    Its public parameters name images that exist, and are not listed among the account's own.
-    """
-
-    def put_parameter(self) -> ActionResult:
-        self._check_value()
-        return super().put_parameter()
-
-    def _check_value(self) -> None:
-        """Refuse a value that is too long for the standard tier.
-
-        Message: https://github.com/github-aws-runners/terraform-aws-github-runner/issues/3815.
-        """
-        value, tier = (self._get_param(each, "") for each in ("Value", "Tier"))
-        if tier in ("", "Standard") and len(value.encode()) > _LARGEST:
-            raise JsonRESTError(
-                "ValidationException",
-                f"Standard tier parameters support a maximum parameter value of {_LARGEST} characters. To create a "
-                "larger parameter value, upgrade the parameter to use the advanced-parameter tier. For more "
-                "information, see https://docs.aws.amazon.com/systems-manager/latest/userguide/"
-                "parameter-store-advanced-parameters.html",
-            )
+    """Parameter Store whose public parameters name images that exist, and are not listed among the account's own."""
 
     def get_parameter(self) -> ActionResult:
         answer = super().get_parameter()

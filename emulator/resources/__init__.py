@@ -27,7 +27,6 @@ from emulator.resources import (
     small_services,
     vpc,
 )
-from emulator.resources.common import check_tags
 from emulator.resources.model import Context, Model, Physical, Properties, ResourceError
 from emulator.resources.s3 import make_bucket
 from toolchain.values import UnsupportedError
@@ -101,7 +100,6 @@ def create(
     """
     model = find(resource_type, models)
     _check_names(f"{resource_type}: properties", properties, model.properties)
-    _check_tags(resource_type, properties)
     with _checked():
         return model.create(context, dict(properties))
 
@@ -124,7 +122,6 @@ def update(
     previous = context.previous
     changed = {key for key in properties.keys() | previous.keys() if properties.get(key) != previous.get(key)}
     _check_names(f"{resource_type}: update of properties", changed, model.mutable)
-    _check_tags(resource_type, properties)
     with _checked():
         return model.update(context, physical, dict(properties), changed)
 
@@ -152,12 +149,6 @@ def delete(
 def _check_names(what: str, names: Collection[str], known: Collection[str] | None) -> None:
     if known is not None and (unknown := set(names).difference(known)):
         raise UnsupportedError(f"{what} {', '.join(sorted(unknown))}")
-
-
-def _check_tags(resource_type: str, properties: Mapping[str, Any]) -> None:
-    """Check the tags of a type of AWS; a custom resource may call anything Tags."""
-    if resource_type.startswith("AWS::") and resource_type != "AWS::CloudFormation::CustomResource":
-        check_tags(properties.get("Tags", []))
 
 
 @contextmanager

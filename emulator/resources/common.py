@@ -50,27 +50,6 @@ def as_list(tags: Mapping[str, str]) -> list[dict[str, str]]:
     return [{"Key": key, "Value": value} for key, value in tags.items()]
 
 
-def check_tags(tags: Sequence[Mapping[str, str]] | Mapping[str, str]) -> None:
-    """Refuse tags that no service takes, in the words of EC2; those of other services differ a little.
-
-    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html, InvalidParameterValue;
-    https://github.com/kubernetes-sigs/cluster-api-provider-aws/issues/5120.
-
-    Raises:
-        ResourceError: A key occurs twice, or is AWS's own.
-    """
-    seen = set()
-    for key in [tag if isinstance(tag, str) else tag["Key"] for tag in tags]:
-        if key in seen:
-            raise ResourceError(f"Duplicate tag key '{key}' specified.")
-        if key.lower().startswith("aws:"):
-            raise ResourceError(
-                f"Value ( {key} ) for parameter key is invalid. "
-                "Tag keys starting with 'aws:' are reserved for internal use"
-            )
-        seen.add(key)
-
-
 def removed_tags(context: Context, properties: Properties) -> list[str]:
     """Name the tags that the resource had and is not to have any more."""
     return sorted(as_dictionary(context.previous.get("Tags", [])).keys() - as_dictionary(properties.get("Tags", [])))

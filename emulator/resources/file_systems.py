@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from emulator.resources.common import retag, taken, without
-from emulator.resources.model import Context, Model, Physical, Properties, ResourceError
+from emulator.resources.model import Context, Model, Physical, Properties
 
 
 class LustreFileSystem(Model):
@@ -48,17 +48,8 @@ class DataRepositoryAssociation(Model):
     properties = ("BatchImportMetaDataOnCreate", "DataRepositoryPath", "FileSystemId", "FileSystemPath", *mutable)
 
     def create(self, context: Context, properties: Properties) -> Physical:
-        """Link a directory of the file system to a bucket.
-
-        Raises:
-            ResourceError: FSx cannot use the bucket: the association exists, but as misconfigured.
-        """
         made = context.client("fsx").create_data_repository_association(**properties)["Association"]
-        physical = Physical(made["AssociationId"], {"ResourceARN": made["ResourceARN"]})
-        if made["Lifecycle"] == "MISCONFIGURED":
-            self.delete(context, physical, properties)
-            raise ResourceError(made["FailureDetails"]["Message"])
-        return physical
+        return Physical(made["AssociationId"], {"ResourceARN": made["ResourceARN"]})
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
         retag(context, "fsx", physical.attributes["ResourceARN"], properties, changed)

@@ -1,46 +1,9 @@
 """What the emulated APIs answer where moto's answer is not AWS's."""
 
-import re
-from typing import Any
-
 import pytest
 from botocore.exceptions import ClientError
 
 from tests.emulator.account import Account
-
-
-@pytest.mark.parametrize(
-    ("resource_type", "properties", "message"),
-    [
-        ("AWS::EC2::Subnet", {"CidrBlock": "10.9.0.0/24"}, r"The CIDR '10\.9\.0\.0/24' is invalid"),
-        (
-            "AWS::EC2::Subnet",
-            {"CidrBlock": "10.0.0.0/24", "AvailabilityZone": "eu-west-1a"},
-            r"Value \(eu-west-1a\) for parameter availabilityZone is invalid\. Subnets can currently only be created",
-        ),
-        ("AWS::EC2::Subnet", {}, "Either 'cidrBlock' or 'ipv4IpamPoolId' should be provided"),
-        (
-            "AWS::EC2::SecurityGroup",
-            {
-                "GroupDescription": "a rule for nobody",
-                "SecurityGroupIngress": [{"IpProtocol": "tcp", "FromPort": 1, "ToPort": 2}],
-            },
-            "The request must contain exactly one of: cidrIp, cidrIpv6, prefixListId, or referencedGroupId",
-        ),
-    ],
-)
-def test_refused_parts_of_a_network(
-    account: Account, resource_type: str, properties: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(ClientError) as refused:
-        account.create(resource_type, VpcId=account.vpc().ref, **properties)
-    assert re.search(message, str(refused.value))
-
-
-def test_a_route_leads_somewhere(account: Account) -> None:
-    table_id = account.create("AWS::EC2::RouteTable", VpcId=account.vpc().ref).ref
-    with pytest.raises(ClientError, match="The request must contain exactly one of gatewayId, "):
-        account.client("ec2").create_route(RouteTableId=table_id, DestinationCidrBlock="0.0.0.0/0")
 
 
 def state_of_the_route(account: Account, table_id: str) -> str:

@@ -79,10 +79,6 @@ def test_gateway_and_address_of_a_nat_gateway(account: Account) -> None:
     for each in (address, second):
         with refused("InvalidIPAddress.InUse", f"Address {each.ref} is in use."):
             account.delete(each)
-        with refused(
-            "Resource.AlreadyAssociated", f"Elastic IP address [{each['AllocationId']}] is already associated"
-        ):
-            account.nat_gateway(subnet, each)
     for resource in (nat_gateway, address, second, attachment, gateway, subnet, vpc):
         account.delete(resource)
 
@@ -133,31 +129,7 @@ def test_an_interface_in_a_group_of_another_vpc(account: Account) -> None:
         account.client("ec2").create_network_interface(SubnetId=subnet.ref, Groups=["sg-0"])
 
 
-def test_a_file_system_in_a_group_of_another_vpc(account: Account) -> None:
-    group = account.group(account.vpc())
-    message = f"The security group {group.ref} does not exist in the VPC of the subnets provided."
-    with refused("InvalidNetworkSettings", message):
-        account.file_system(account.subnet(account.vpc()), group)
-
-
 # Settings that do not work
-
-
-def test_an_interface_endpoint_with_private_dns_needs_host_names(account: Account) -> None:
-    vpc = account.create("AWS::EC2::VPC", CidrBlock="10.0.0.0/16")
-    message = (
-        "Enabling private DNS requires both enableDnsSupport and enableDnsHostnames VPC attributes set to true "
-        f"for {vpc.ref}"
-    )
-    with refused("InvalidParameter", message):
-        account.create(
-            "AWS::EC2::VPCEndpoint",
-            VpcId=vpc.ref,
-            ServiceName=f"com.amazonaws.{REGION}.logs",
-            VpcEndpointType="Interface",
-            PrivateDnsEnabled=True,
-            SubnetIds=[account.subnet(vpc).ref],
-        )
 
 
 def test_a_lustre_file_system_needs_its_port(account: Account) -> None:
@@ -170,43 +142,6 @@ def test_a_lustre_file_system_needs_its_port(account: Account) -> None:
     )
     with refused("InvalidNetworkSettings", message):
         account.file_system(account.subnet(vpc), group)
-
-
-def test_metadata_iops_grow_before_the_capacity(account: Account) -> None:
-    # https://github.com/hashicorp/terraform-provider-aws/issues/44432 and the pull request 44456 that closed it,
-    # https://docs.aws.amazon.com/fsx/latest/APIReference/API_UpdateFileSystemLustreMetadataConfiguration.html
-    vpc = account.vpc()
-    network: dict[str, Any] = {"SubnetIds": [account.subnet(vpc).ref], "SecurityGroupIds": [account.group(vpc).ref]}
-    persistent = {"DeploymentType": "PERSISTENT_2", "PerUnitStorageThroughput": 250}
-
-    def metadata(mode: str, iops: int | None = None) -> dict[str, Any]:
-        chosen = {"Mode": mode} | ({} if iops is None else {"Iops": iops})
-        return {"LustreConfiguration": {**persistent, "MetadataConfiguration": chosen}}
-
-    automatic, provisioned = (
-        account.create("AWS::FSx::FileSystem", FileSystemType="LUSTRE", StorageCapacity=1200, **network, **chosen)
-        for chosen in (metadata("AUTOMATIC"), metadata("USER_PROVISIONED", 1500))
-    )
-    account.update(automatic, StorageCapacity=2400)
-    for change in ({}, metadata("USER_PROVISIONED", 3000)):
-        with pytest.raises(ClientError, match=r"BadRequest.*at least 3000 Metadata IOPS"):
-            account.update(provisioned, StorageCapacity=2400, **change)
-    more = account.update(provisioned, **metadata("USER_PROVISIONED", 3000))
-    with pytest.raises(ClientError, match=r"BadRequest.*can only be increased from 3000"):
-        account.update(more, **metadata("AUTOMATIC"))
-    account.update(more, StorageCapacity=2400)
-
-
-def test_links_of_a_file_system_do_not_overlap(account: Account) -> None:
-    vpc = account.vpc()
-    link = {
-        "FileSystemId": account.file_system(account.subnet(vpc), account.group(vpc)).ref,
-        "DataRepositoryPath": f"s3://{account.create('AWS::S3::Bucket').ref}",
-    }
-    account.create("AWS::FSx::DataRepositoryAssociation", FileSystemPath="/data", **link)
-    account.create("AWS::FSx::DataRepositoryAssociation", FileSystemPath="/data2", **link)
-    with pytest.raises(ClientError, match="overlaps"):
-        account.create("AWS::FSx::DataRepositoryAssociation", FileSystemPath="/data/more", **link)
 
 
 # What does not lock, fill or hide

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from botocore.exceptions import ClientError
 
@@ -11,7 +9,6 @@ from emulator.aws import EmulatedAws
 from tests.emulator.stacks import code_and_message
 
 REGION = "us-west-2"
-IN_STATE = "instance-state-name"
 
 
 class Nodes:
@@ -36,13 +33,6 @@ class Nodes:
         )
         return [each["InstanceId"] for each in launched["Instances"]]
 
-    def pages(self, size: int, **request: Any) -> list[list[str]]:
-        pages = self.ec2.get_paginator("describe_instances").paginate(PaginationConfig={"PageSize": size}, **request)
-        return [
-            [each["InstanceId"] for reservation in page["Reservations"] for each in reservation["Instances"]]
-            for page in pages
-        ]
-
     def states(self) -> dict[str, str]:
         reservations = self.ec2.describe_instances()["Reservations"]
         return {
@@ -55,14 +45,6 @@ class Nodes:
 @pytest.fixture
 def nodes(aws: EmulatedAws) -> Nodes:
     return Nodes(aws)
-
-
-def test_pages_count_instances_not_launches(nodes: Nodes) -> None:
-    first, second = nodes.launch(7), nodes.launch(6)
-    assert nodes.pages(5) == [first[:5], [*first[5:], *second[:3]], second[3:]]
-    nodes.ec2.terminate_instances(InstanceIds=first)
-    running = [{"Name": IN_STATE, "Values": ["running"]}]
-    assert nodes.pages(5, Filters=running) == [second[:5], second[5:]]
 
 
 def test_compute_nodes_can_be_slow_to_stop(nodes: Nodes) -> None:

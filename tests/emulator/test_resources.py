@@ -419,18 +419,6 @@ def test_unknown_properties_fail_by_name(account: Account) -> None:
 
 
 @pytest.mark.parametrize(
-    ("resource_type", "wrong", "message"),
-    [
-        ("AWS::EC2::InternetGateway", [*tags(a="1"), *tags(a="2")], "Duplicate tag key 'a' specified."),
-        ("AWS::SSM::Parameter", {"AWS:x": "1"}, "Tag keys starting with 'aws:' are reserved for internal use"),
-    ],
-)
-def test_tags_that_no_service_takes(account: Account, resource_type: str, wrong: Any, message: str) -> None:
-    with pytest.raises(ResourceError, match=message):
-        account.create(resource_type, Tags=wrong)
-
-
-@pytest.mark.parametrize(
     ("resource_type", "name"), [("AWS::S3::Bucket", "BucketName"), ("AWS::SNS::Topic", "TopicName")]
 )
 def test_a_name_in_use_is_refused(account: Account, resource_type: str, name: str) -> None:
@@ -462,18 +450,3 @@ def test_a_nat_gateway_without_internet_gateway_fails_as_it_stabilizes(account: 
         account.nat_gateway(subnet, address)
     for resource in (address, subnet, vpc):
         account.delete(resource)
-
-
-def test_a_link_to_a_bucket_that_is_not_there_fails(account: Account) -> None:
-    vpc = account.vpc()
-    file_system = account.file_system(account.subnet(vpc), account.group(vpc))
-    with pytest.raises(ResourceError, match="unable to access the S3 bucket nowhere"):
-        account.create(
-            "AWS::FSx::DataRepositoryAssociation",
-            FileSystemId=file_system.ref,
-            FileSystemPath="/data",
-            DataRepositoryPath="s3://nowhere/data",
-        )
-    of_file_system = [{"Name": "file-system-id", "Values": [file_system.ref]}]
-    links = account.client("fsx").describe_data_repository_associations(Filters=of_file_system)
-    assert links["Associations"] == []

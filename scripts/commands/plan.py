@@ -64,7 +64,7 @@ def command(
     if output == "json":
         print(plan.to_json())
     elif output == "markdown":
-        from scripts.plan.markdown import as_markdown
+        from scripts.plan.output import as_markdown
 
         print(as_markdown(plan), end="")
     else:

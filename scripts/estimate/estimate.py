@@ -10,7 +10,7 @@ from scripts.document import Document
 from scripts.estimate import products
 from scripts.estimate.costs import Costs, costs, wanted
 from scripts.estimate.hardware import hardware
-from scripts.estimate.products import HOURS_PER_MONTH, SOURCES, Source
+from scripts.estimate.products import HOURS_PER_MONTH, SOURCES, Source, SourceName
 from scripts.estimate.quotas import Quota, quotas
 from scripts.estimate.sizes import FileSystemSizes, FleetSizes, NodeSizes, Sizes, Subnet, file_system, fleet, subnets
 from scripts.estimate.training import TrainingRun
@@ -33,7 +33,7 @@ class PriceSources(Document):
     hours_per_month: int = HOURS_PER_MONTH
     price_list_day: date | None
     remark: str
-    table_sources: Mapping[str, Source] = SOURCES
+    table_sources: Mapping[SourceName, Source] = SOURCES
 
 
 class Estimate(Document):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import socket
-import threading
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +14,6 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
 
 import pydantic
 
@@ -24,17 +21,9 @@ from scripts.estimate.products import TABLE_REGIONS, Product, table_price
 
 Mode = Literal["auto", "api", "table"]
 
-ENDPOINT = "https://api.pricing.us-east-1.amazonaws.com"
+_API_REGION = "us-east-1"
 """The Price List answers for all Regions in few of them (AWS Billing user guide, "Using AWS Price List Query API")."""
 CACHED_FOR = timedelta(days=7)
-_REACHED_WITHIN_SECONDS = 0.4
-_SIGNS_OF_CREDENTIALS = (
-    "AWS_ACCESS_KEY_ID",
-    "AWS_PROFILE",
-    "AWS_WEB_IDENTITY_TOKEN_FILE",
-    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
-    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
-)
 _REGION_IN_USAGE_TYPE = r"(?:[A-Z]+\d*-)?"
 
 
@@ -87,7 +76,7 @@ def find_prices(region: str, products: Iterable[Product], mode: Mode, today: dat
     Args:
         region: AWS Region.
         products: What the estimate needs prices of.
-        mode: ``auto``: the Price List API's kept answer, or a fresh one if there seem to be credentials, else the
+        mode: ``auto``: the Price List API's kept answer, or a fresh one if there are credentials, else the
             table; ``api``: a fresh answer; ``table``: the table.
         today: The day; None: as the clock says.
 
@@ -101,10 +90,8 @@ def find_prices(region: str, products: Iterable[Product], mode: Mode, today: dat
     if mode == "auto":
         if kept := kept_prices(region, wanted.values(), today):
             return kept
-        if not _credentials_are_likely():
+        if not _have_credentials():
             return Prices(region, remark="no credentials for the Price List API")
-        if not _is_reachable():
-            return Prices(region, remark="the Price List API cannot be reached")
     try:
         listed = fetch(_client(), region, wanted.values())
     except PriceListError as error:
@@ -196,32 +183,21 @@ def _client() -> Any:
     from botocore.config import Config
     from botocore.exceptions import BotoCoreError
 
-    config = Config(connect_timeout=2, read_timeout=10, retries={"total_max_attempts": 2})
+    config = Config(connect_timeout=1, read_timeout=10, retries={"total_max_attempts": 2})
     try:
-        return boto3.client("pricing", region_name="us-east-1", config=config)
+        return boto3.client("pricing", region_name=_API_REGION, config=config)
     except BotoCoreError as error:
         raise PriceListError(f"no client of the Price List API: {error}") from error
 
 
-def _credentials_are_likely() -> bool:
-    """Look for signs of credentials that cost no time; an instance's own role would cost a call to the network."""
-    files = (os.environ.get("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials"), "~/.aws/config")
-    return any(os.environ.get(name) for name in _SIGNS_OF_CREDENTIALS) or any(
-        Path(name).expanduser().is_file() for name in files
-    )
+def _have_credentials() -> bool:
+    """Look for credentials, but not at an instance's metadata service, for which a laptop would wait."""
+    import botocore.session
+    from botocore.exceptions import BotoCoreError
 
-
-def _is_reachable() -> bool:
-    """Return whether the API takes a connection at once. Looking up its name cannot be timed, so a thread waits."""
-    if os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy"):
-        return True
-    url = urlsplit(os.environ.get("AWS_ENDPOINT_URL_PRICING") or os.environ.get("AWS_ENDPOINT_URL") or ENDPOINT)
-    reached = threading.Event()
-
-    def connect() -> None:
-        address = (url.hostname or "", url.port or 443)
-        with suppress(OSError), socket.create_connection(address, timeout=_REACHED_WITHIN_SECONDS):
-            reached.set()
-
-    threading.Thread(target=connect, daemon=True).start()
-    return reached.wait(_REACHED_WITHIN_SECONDS)
+    session = botocore.session.Session()
+    try:
+        session.get_component("credential_provider").remove("iam-role")
+        return session.get_credentials() is not None
+    except BotoCoreError:
+        return False

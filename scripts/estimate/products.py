@@ -7,7 +7,7 @@ prices are the same; elsewhere it has none.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Final
+from typing import Final, Literal
 
 from scripts.estimate.hardware import hardware
 from ultracluster.domain.lustre import LustreSpec
@@ -100,7 +100,8 @@ class Source:
     text: str
 
 
-SOURCES: Final = {
+SourceName = Literal["ec2", "fsx", "vpc", "other"]
+SOURCES: Final[Mapping[SourceName, Source]] = {
     "ec2": Source(
         "2026-01-19",
         "AWS Price List API, us-east-1, as kept in github.com/aws/karpenter-provider-aws "
@@ -126,7 +127,7 @@ SOURCES: Final = {
     ),
 }
 
-_TABLE: Final = {
+_TABLE: Final[Mapping[SourceName, Mapping[str, str]]] = {
     "ec2": {"trn1.2xlarge": "1.34375", "trn1.32xlarge": "21.5", "trn1n.32xlarge": "24.78"},
     "fsx": {
         "FSx SCRATCH_2": "0.14",

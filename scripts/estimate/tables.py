@@ -153,20 +153,17 @@ def _by_use(estimate: Estimate) -> Table:
 def _quotas(estimate: Estimate) -> Table:
     rows = [
         (
-            quota.service,
-            quota.code or NONE,
             quota.name,
-            number(quota.needed),
-            quota.unit,
+            f"{quota.service} {quota.code or NONE}",
+            f"{number(quota.needed)} {quota.unit}",
             "may be 0" if quota.default is None else number(quota.default),
             "ask" if quota.to_ask_for else "",
         )
         for quota in estimate.quotas
     ]
-    columns = [Column("Service", False), Column("Code", False), Column("Quota", False)]
-    ends = [Column("needed"), Column("unit", False), Column("default"), Column("", False)]
+    columns = [Column("Quota", False), Column("Code", False), Column("needed"), Column("default"), Column("", False)]
     notes = ["Needed by this deployment alone, at MaxCount. `ask`: more than a new account has."]
-    return Table("Quotas", [*columns, *ends], rows, notes=notes)
+    return Table("Quotas", columns, rows, notes=notes)
 
 
 def _run(run: TrainingRun) -> Table:

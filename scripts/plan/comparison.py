@@ -211,61 +211,59 @@ class Comparison:
         old, new = self.old.get(name), self.new.get(name)
         before, after = (old.resources if old else {}), (new.resources if new else {})
         for logical_id in sorted(before.keys() | after.keys()):
-            physical_id = self._physical_ids.get(name, {}).get(logical_id, "")
-            if old is None or logical_id not in before:
-                assert new is not None  # noqa: S101 - one of them has it
-                resource = after[logical_id]
-                change = ResourceChange(logical_id, resource["Type"], Effect.ADDED)
-                yield _with_properties(change, {}, _properties(self._scope_after(new), new, logical_id))
-            elif new is None or logical_id not in after:
-                resource = before[logical_id]
-                stays = resource.get("DeletionPolicy") in _RETAINING
-                change = ResourceChange(logical_id, resource["Type"], Effect.REMOVED, physical_id, old_stays=stays)
-                yield _with_properties(change, self._properties_before(old, logical_id), {})
-            else:
-                modified = self._changed(old, new, logical_id, physical_id)
-                if modified is not None:
-                    yield modified
+            was: dict[str, Any] = {}
+            becomes: dict[str, Any] = {}
+            if old and logical_id in before:
+                was = _properties(_StackScope(old, self.old, self._physical_ids), old, logical_id)
+            if new and logical_id in after:
+                becomes = _properties(self._scope_after(new), new, logical_id)
+            change = _resource_change(logical_id, before.get(logical_id), after.get(logical_id), was, becomes)
+            if change is not None:
+                yield replace(change, physical_id=self._physical_ids.get(name, {}).get(logical_id, ""))
 
-    def _properties_before(self, stack: Stack, logical_id: str) -> dict[str, Any]:
-        return _properties(_StackScope(stack, self.old, self._physical_ids), stack, logical_id)
 
-    def _changed(self, old: Stack, new: Stack, logical_id: str, physical_id: str) -> ResourceChange | None:
-        before, after = old.resources[logical_id], new.resources[logical_id]
-        resource_type = after["Type"]
-        was = self._properties_before(old, logical_id)
-        becomes = _properties(self._scope_after(new), new, logical_id)
-        differences = [
-            *_differences(was, becomes),
-            *(
-                PropertyChange(policy, *values)
-                for policy in _POLICIES
-                if len(set(values := [each.get(policy, _DEFAULT_POLICY) for each in (before, after)])) > 1
-            ),
-        ]
-        if not differences and before.get("Metadata") != after.get("Metadata"):
-            differences.append(PropertyChange("Metadata"))
-        if before["Type"] != resource_type:
-            differences.append(PropertyChange("Type", before["Type"], resource_type))
-        if not differences:
-            return None
-        replacing = schemas.needs_replacement(resource_type, was, becomes)
-        known = {key: was.get(key) if _is_unknown(value) else value for key, value in becomes.items()}
-        effect = Effect.CHANGED
-        if before["Type"] != resource_type or schemas.needs_replacement(resource_type, was, known):
-            effect = Effect.REPLACED
-        elif replacing:
-            effect = Effect.MAY_BE_REPLACED
-        paths = [each.path for each in differences]
-        return ResourceChange(
-            logical_id,
-            resource_type,
-            effect,
-            physical_id,
-            causes=tuple(path for path in paths if effect is Effect.CHANGED or _replaces(path, replacing)),
-            properties=tuple(differences),
-            old_stays=effect in REPLACING and before.get("UpdateReplacePolicy") in _RETAINING,
-        )
+def _resource_change(
+    logical_id: str,
+    before: Mapping[str, Any] | None,
+    after: Mapping[str, Any] | None,
+    was: Mapping[str, Any],
+    becomes: Mapping[str, Any],
+) -> ResourceChange | None:
+    """Return what happens to a resource of templates before and after, given its properties; None: nothing."""
+    if before is None or after is None:
+        resource = before or after or {}
+        effect = Effect.REMOVED if before else Effect.ADDED
+        stays = effect is Effect.REMOVED and resource.get("DeletionPolicy") in _RETAINING
+        change = ResourceChange(logical_id, resource["Type"], effect, old_stays=stays)
+        properties = tuple(PropertyChange(key, was.get(key), becomes.get(key)) for key in {**was, **becomes})
+        return replace(change, properties=properties) if change.security else change
+    differences = list(_differences(was, becomes))
+    for policy in _POLICIES:
+        values = before.get(policy, _DEFAULT_POLICY), after.get(policy, _DEFAULT_POLICY)
+        if values[0] != values[1]:
+            differences.append(PropertyChange(policy, *values))
+    if not differences and before.get("Metadata") != after.get("Metadata"):
+        differences.append(PropertyChange("Metadata"))
+    if before["Type"] != after["Type"]:
+        differences.append(PropertyChange("Type", before["Type"], after["Type"]))
+    if not differences:
+        return None
+    replacing = schemas.needs_replacement(after["Type"], was, becomes)
+    known = {key: was.get(key) if _is_unknown(value) else value for key, value in becomes.items()}
+    effect = Effect.CHANGED
+    if before["Type"] != after["Type"] or schemas.needs_replacement(after["Type"], was, known):
+        effect = Effect.REPLACED
+    elif replacing:
+        effect = Effect.MAY_BE_REPLACED
+    paths = [each.path for each in differences]
+    return ResourceChange(
+        logical_id,
+        after["Type"],
+        effect,
+        causes=tuple(path for path in paths if effect is Effect.CHANGED or _replaces(path, replacing)),
+        properties=tuple(differences),
+        old_stays=effect in REPLACING and before.get("UpdateReplacePolicy") in _RETAINING,
+    )
 
 
 def awaited(change: ResourceChange) -> tuple[str, ...]:
@@ -294,14 +292,6 @@ def _evaluated(scope: _StackScope, value: Any) -> Any:
     except (TemplateError, UnsupportedError):
         unknown = any(scope.is_unknown(name) for name in references(value))
         return json.dumps(value, sort_keys=True) + (NOT_YET if unknown else "")
-
-
-def _with_properties(change: ResourceChange, before: Mapping[str, Any], after: Mapping[str, Any]) -> ResourceChange:
-    """Return an addition or a removal with its properties, where these say who may do what."""
-    if not change.security:
-        return change
-    properties = tuple(PropertyChange(key, before.get(key), after.get(key)) for key in {**before, **after})
-    return replace(change, properties=properties)
 
 
 def _differences(before: Any, after: Any, path: str = "") -> Iterator[PropertyChange]:

@@ -208,14 +208,17 @@ class Plan(Document):
         changes = [
             permission_change(
                 f"{stack.name}/{change.logical_id} ({change.effect})",
-                [(each.before, each.after) for each in change.properties if each.path not in UNRELATED],
+                [(each.path, each.before, each.after) for each in change.properties if each.path not in UNRELATED],
             )
             for stack in self.stacks
             for change in stack.changes
             if change.security
         ]
         changes += [
-            permission_change(f"cluster {self.cluster.name}: {change.path}", [(change.before, change.after)])
+            permission_change(
+                f"cluster {self.cluster.name}: {change.path}",
+                [(change.path.rpartition(".")[2], change.before, change.after)],
+            )
             for change in self.cluster.changes
             if change.security
         ]

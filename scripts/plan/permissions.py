@@ -51,33 +51,27 @@ class PermissionChange:
     gained: list[str]
 
 
-def permission_change(subject: str, values: Iterable[tuple[Any, Any]]) -> PermissionChange:
-    """Return the difference between values before and after, statement by statement."""
+def permission_change(subject: str, properties: Iterable[tuple[str, Any, Any]]) -> PermissionChange:
+    """Return the difference of properties, given as name and values before and after, statement by statement."""
     lost, gained = [], []
-    for before, after in values:
-        old, new = list(_statements(before)), list(_statements(after))
+    for name, before, after in properties:
+        old, new = list(_statements(name, before)), list(_statements(name, after))
         lost += [each for each in old if each not in new]
         gained += [each for each in new if each not in old]
     return PermissionChange(subject, lost, gained)
 
 
-def _statements(value: Any) -> Iterator[str]:
-    """Yield what a value says, each statement of a policy and each item of a list by itself."""
-    match value:
-        case None:
-            return
-        case {"Statement": list(statements)}:
-            yield from map(_statement, statements)
-        case list(items):
-            yield from map(_statement, items)
-        case _:
-            yield _text(value)
+def _statements(name: str, value: Any) -> Iterator[str]:
+    """Yield what a property says, each statement of a policy in words, each item of another list by itself."""
+    items = value.get("Statement", value) if isinstance(value, Mapping) else value
+    for each in items if isinstance(items, list) else [items]:
+        if isinstance(each, Mapping) and "Effect" in each:
+            yield _statement(each)
+        elif each is not None:
+            yield f"{name}: {_text(each)}"
 
 
-def _statement(statement: Any) -> str:
-    """Return a statement of a policy in words, and anything else as it is."""
-    if not isinstance(statement, Mapping) or "Effect" not in statement:
-        return _text(statement)
+def _statement(statement: Mapping[str, Any]) -> str:
     return " ".join(f"{word} {_text(statement[key])}".strip() for key, word in _WORDS.items() if key in statement)
 
 

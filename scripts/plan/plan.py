@@ -145,33 +145,16 @@ def _findings_of_stacks(stacks: Sequence[StackPlan], comparison: Comparison, *, 
 
 def _findings_of_account(live: LiveStacks) -> Iterator[Finding]:
     for name, status in live.statuses.items():
-        if status not in (*READY, "REVIEW_IN_PROGRESS"):
-            events = live.deployment.command("cloudformation", "describe-stack-events", "--stack-name", name)
-            level, sentence, hint = _meaning(live, name, status)
-            yield Finding(level, f"the stack is {status}{sentence}", hint, events, name)
+        if status in NOT_THERE and name not in live.protected:
+            if status != "REVIEW_IN_PROGRESS":
+                sentence = f"the stack is {status}: it is deleted and created again"
+                yield Finding(CheckStatus.WARN, sentence, subject=name)
+        elif status not in READY:
+            sentence = f"the stack is {status}: it cannot be updated"
+            preflight = f"./ultracluster preflight {live.deployment.environment} --only stack-names"
+            yield Finding(CheckStatus.FAIL, sentence, "the check says what helps", preflight, name)
     for name in sorted(live.protected - live.to_be_protected):
         yield Finding(CheckStatus.WARN, "the stack is no longer protected against deletion", subject=name)
-
-
-def _meaning(live: LiveStacks, name: str, status: str) -> tuple[CheckStatus, str, str]:
-    """Return what the status of a stack that is not ready means for a deployment, and what helps."""
-    if status in NOT_THERE and name in live.protected:
-        way = live.deployment.command(
-            *("cloudformation", "update-termination-protection", "--no-enable-termination-protection"),
-            *("--stack-name", name),
-        )
-        return (
-            CheckStatus.FAIL,
-            " and protected: it cannot be deleted and created again",
-            f"turn the protection off: {way}",
-        )
-    if status in NOT_THERE:
-        return CheckStatus.WARN, ": it is deleted and created again", ""
-    if status.endswith("_IN_PROGRESS"):
-        return CheckStatus.FAIL, ": another deployment is in progress", "wait"
-    way = live.deployment.command("cloudformation", "continue-update-rollback", "--stack-name", name)
-    hint = f"fix the cause, then: {way}" if status == "UPDATE_ROLLBACK_FAILED" else "see what failed"
-    return CheckStatus.FAIL, ": it cannot be updated", hint
 
 
 def _read(directory: Path, region: str) -> dict[str, Stack]:

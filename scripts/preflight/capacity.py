@@ -22,7 +22,6 @@ from scripts.preflight.reservations import (
     size,
     still_to_launch,
     users,
-    with_named,
 )
 
 if TYPE_CHECKING:
@@ -124,31 +123,24 @@ def _in_group(deployment: Deployment, group_arn: str, using: Sequence[User]) -> 
     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/create-cr-group.html
     """
     instance_type, zone_id = using[0].resource.instance_type, deployment.settings.zone_id
-    known, reservation_ids = reservations(deployment), members(deployment, group_arn)
-    fit: list[Reservation] = []
-    problems: list[Finding] = []
-    unplaced: list[Finding] = []
-    for reservation in (known[each] for each in reservation_ids if each in known):
-        of_member = list(_problems(deployment, reservation, using))
-        if not any(each.status is FAIL for each in of_member):
-            fit.append(reservation)
-        name = reservation["CapacityReservationId"]
-        problems += [replace(each, sentence=f"{name}: {each.sentence}") for each in of_member]
-        if (reservation["InstanceType"], reservation["AvailabilityZoneId"]) == (instance_type, zone_id):
-            unplaced += _without_placement_group(reservation, using)
-    free = sum(map(_free, fit))
-    sharing = by_type(with_named(deployment.settings, using, reservation_ids))[instance_type]
-    more = still_to_launch(deployment, sharing, reservation_ids)
-    summary = f"{len(fit)} of {len(reservation_ids)} reservations fit, {free} {instance_type} free, {more} more needed"
+    known, ids = reservations(deployment), members(deployment, group_arn)
+    problems = {each: list(_problems(deployment, known[each], using)) for each in ids if each in known}
+    fit = [known[key] for key, each in problems.items() if not any(problem.status is FAIL for problem in each)]
+    free, more = sum(map(_free, fit)), still_to_launch(deployment, using, ids)
+    summary = f"{len(fit)} of {len(ids)} reservations fit, {free} {instance_type} free, {more} more needed"
+    named = [
+        replace(problem, sentence=f"{key}: {problem.sentence}") for key, each in problems.items() for problem in each
+    ]
     if not fit:
         hint = f"put a reservation for {instance_type} in {zone_id} into it"
-        return _joined([Finding(FAIL, summary, hint), *problems], summary)
-    if unplaced:
+        return _joined([Finding(FAIL, summary, hint), *named], summary)
+    fitting = [each for each in map(known.get, problems) if each and each["InstanceType"] == instance_type]
+    if unplaced := [problem for each in fitting for problem in _without_placement_group(each, using)]:
         return _joined(unplaced, summary)
-    warnings = [each for each in problems if each.status is WARN]
+    warnings = [each for each in named if each.status is WARN]
     if free < more:
         sentence = f"{summary}; the rest starts on demand, as far as there is capacity"
-        hint = f"a larger reservation in the group, or max_count of {_paths(sharing)}: {more - free} less"
+        hint = f"a larger reservation in the group, or max_count of {_paths(using)}: {more - free} less"
         warnings.insert(0, Finding(WARN, sentence, hint))
     return _joined(warnings, summary)
 

@@ -6,15 +6,9 @@ from collections.abc import Iterator, Mapping
 
 from scripts import generations
 from scripts.deployment import PARTS, Deployment
+from scripts.plan.live import READY
 from scripts.preflight.check import FAIL, PASS, WARN, Finding, check, find
 
-_UPDATABLE = frozenset(
-    {"CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "IMPORT_COMPLETE", "IMPORT_ROLLBACK_COMPLETE"}
-)
-"""Statuses of stacks that can be updated.
-
-https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
-"""
 _WAYS_OUT: Mapping[str, str] = {
     "CREATE_FAILED": "rollback-stack",
     "UPDATE_FAILED": "rollback-stack",
@@ -59,7 +53,7 @@ def cluster_name(deployment: Deployment) -> Finding:
         return Finding(PASS, f"there is no cluster or stack {name} yet", command=command)
     status = stack["StackStatus"]
     if name in deployment.physical_ids(deployment.stack_name("cluster")).values():
-        if status in _UPDATABLE:
+        if status in READY:
             return Finding(PASS, f"cluster {name} is {status}, and ours to update", command=command)
         sentence = f"cluster {name}, which is ours, is {status}: it cannot be updated"
         return Finding(FAIL, sentence, _way_out(deployment, name, status), command)
@@ -118,7 +112,7 @@ def _about_stack(deployment: Deployment, name: str, part: str) -> Finding:
     if stack.get("Description") != f"Trn1 UltraCluster {deployment.settings.name}: {part}":
         sentence = f"{name} is taken by a stack that is not ours: {stack.get('Description', 'without description')}"
         return Finding(FAIL, sentence, f"choose another `name` in config/{deployment.environment}.yaml")
-    if status in _UPDATABLE:
+    if status in READY:
         return Finding(PASS, f"{name} is {status}, and ours to update")
     if status not in ("ROLLBACK_COMPLETE", "ROLLBACK_FAILED"):
         return Finding(FAIL, f"{name} is {status}: it cannot be updated", _way_out(deployment, name, status))

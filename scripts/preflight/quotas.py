@@ -141,7 +141,7 @@ def _named(quota: Quota) -> tuple[str, ...]:
 
 
 def _shown(amount: float) -> str:
-    return number(math.ceil(amount))
+    return number(round(amount, 2))
 
 
 CHECKS = tuple(map(_check, _ROWS))

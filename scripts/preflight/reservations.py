@@ -114,12 +114,6 @@ def by_type(using: Sequence[User]) -> dict[str, list[User]]:
     return grouped
 
 
-def with_named(settings: Settings, using: Sequence[User], reservation_ids: Collection[str]) -> list[User]:
-    """Return the users of a group and those that name a reservation in it by its id, which take from it as well."""
-    named = users(settings, "capacity_reservation_id")
-    return [*using, *(user for each in reservation_ids for user in named.get(each, ()))]
-
-
 def unused_by_type(deployment: Deployment) -> Counter[str]:
     """Return the instances by type that reservations hold free, beyond those that this deployment will take.
 
@@ -129,13 +123,11 @@ def unused_by_type(deployment: Deployment) -> Counter[str]:
     active = {
         key: each for key, each in reservations(deployment).items() if each["State"] == "active" and not is_block(each)
     }
-    groups = users(settings, "capacity_reservation_group_arn").items()
-    targets = [(members(deployment, group_arn), using) for group_arn, using in groups]
-    targets = [(in_group, with_named(settings, using, in_group)) for in_group, using in targets]
-    grouped = {key for in_group, _ in targets for key in in_group}
-    named = users(settings, "capacity_reservation_id").items()
-    targets += [([key], using) for key, using in named if key not in grouped]
-
+    by_id, by_group = users(settings, "capacity_reservation_id"), users(settings, "capacity_reservation_group_arn")
+    targets = [
+        *(([key], using) for key, using in by_id.items()),
+        *((members(deployment, group_arn), using) for group_arn, using in by_group.items()),
+    ]
     unused = _free_by_type(active.values())
     for reservation_ids, using in targets:
         free = _free_by_type(active[key] for key in reservation_ids if key in active)

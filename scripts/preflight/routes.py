@@ -14,19 +14,6 @@ from scripts.preflight.network import ExistingSubnet, judge_subnets
 from ultracluster.domain import addresses
 
 _ANYWHERE = "0.0.0.0/0"
-_ROUTE_TARGETS = (
-    "NatGatewayId",
-    "GatewayId",
-    "TransitGatewayId",
-    "VpcPeeringConnectionId",
-    "NetworkInterfaceId",
-    "InstanceId",
-    "CoreNetworkArn",
-    "LocalGatewayId",
-    "CarrierGatewayId",
-)
-"""Where a route may lead to (https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_Route.html)."""
-
 _RIGHT_TARGETS = {"private": "a NAT gateway in a public subnet", "public": "an internet gateway of the VPC"}
 
 
@@ -41,10 +28,13 @@ def routes(deployment: Deployment) -> Iterator[Finding]:
 
 
 def _route(deployment: Deployment, subnet: ExistingSubnet, described: dict[str, Any]) -> Finding:
-    vpc_id = described["VpcId"]
-    table = _route_table(deployment, vpc_id, subnet.id)
-    table_id, route = table["RouteTableId"], _default_route(table)
-    finding = _along(deployment, subnet, route) if route else _without_route(deployment, subnet, vpc_id, table_id)
+    table = _route_table(deployment, described["VpcId"], subnet.id)
+    route = _default_route(table)
+    if route:
+        finding = _along(deployment, subnet, route)
+    else:
+        finding = _without_route(deployment, subnet, described["VpcId"], table["RouteTableId"])
+    table_id = table["RouteTableId"]
     command = deployment.command("ec2", "describe-route-tables", "--route-table-ids", table_id)
     return replace(finding, sentence=f"{table_id} of {subnet.id} {finding.sentence}").of(subnet.label, command)
 
@@ -60,11 +50,6 @@ def _route_table(deployment: Deployment, vpc_id: str, subnet_id: str) -> dict[st
     return table
 
 
-def _vpc_endpoints(deployment: Deployment, vpc_id: str) -> list[dict[str, Any]]:
-    available = {"Name": "vpc-endpoint-state", "Values": ["available"]}
-    return deployment.account.list("ec2", "describe_vpc_endpoints", Filters=[_in_vpc(vpc_id), available])
-
-
 def _in_vpc(vpc_id: str) -> dict[str, Any]:
     return {"Name": "vpc-id", "Values": [vpc_id]}
 
@@ -73,49 +58,44 @@ def _default_route(table: dict[str, Any]) -> dict[str, Any] | None:
     return next((each for each in table["Routes"] if each.get("DestinationCidrBlock") == _ANYWHERE), None)
 
 
-def _target(route: dict[str, Any]) -> str:
-    return str(next(route[each] for each in _ROUTE_TARGETS if each in route))
+def _target(route: dict[str, Any] | None) -> str:
+    """Return the id of what a route leads to, such as ``nat-...``; nothing: there is no route, or it is a black hole.
+
+    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_Route.html
+    """
+    if route is None or route["State"] == "blackhole":
+        return "nothing"
+    return str(next(value for key, value in route.items() if key.endswith(("Id", "Arn")) and key != "InstanceOwnerId"))
 
 
 def _along(deployment: Deployment, subnet: ExistingSubnet, route: dict[str, Any]) -> Finding:
-    """Judge the target of a default route; a black hole is a route whose target no longer exists."""
-    target, right = _target(route), _RIGHT_TARGETS[subnet.label]
-    other = f"let its route to {_ANYWHERE} lead to {right}"
-    if route["State"] == "blackhole":
-        return Finding(FAIL, f"leads to {target}, which no longer exists (blackhole)", other)
-    if target.startswith("nat-") and subnet.label == "private":
-        return _through_nat_gateway(deployment, target)
-    if target.startswith("igw-"):
-        if subnet.label == "public":
-            return Finding(PASS, f"leads to the internet gateway {target}")
-        return Finding(FAIL, f"leads to the internet gateway {target}, which serves public addresses only", other)
-    sentence = f"leads to {target}; whether that leads to the internet cannot be seen from here"
-    return Finding(WARN, sentence, f"check that it does; known to work is {right}")
+    """Judge the target of a default route; that of a NAT gateway is followed to where its own subnet leads.
 
-
-def _through_nat_gateway(deployment: Deployment, gateway_id: str) -> Finding:
-    """Follow the route from a NAT gateway, which is that of the subnet that it is in.
-
-    Through an internet gateway, a private one reaches nothing.
     https://docs.aws.amazon.com/vpc/latest/userguide/vpc-nat-gateway.html
     """
-    [gateway] = deployment.account.list("ec2", "describe_nat_gateways", NatGatewayIds=[gateway_id])
-    if gateway["State"] != "available":
-        sentence = f"leads to the NAT gateway {gateway_id}, which is {gateway['State']}; allowed: available"
-        return Finding(FAIL, sentence, "wait if it is pending; otherwise route to another one")
-    table = _route_table(deployment, gateway["VpcId"], gateway["SubnetId"])
-    route = _default_route(table)
-    onward = _target(route) if route and route["State"] == "active" else "nothing"
-    sentence = (
-        f"leads to the {gateway['ConnectivityType']} NAT gateway {gateway_id}, and {table['RouteTableId']} of its "
-        f"subnet {gateway['SubnetId']} to {onward}"
-    )
-    is_public, is_internet = gateway["ConnectivityType"] == "public", onward.startswith("igw-")
-    if is_public and is_internet:
-        return Finding(PASS, sentence)
-    if is_public or is_internet or onward == "nothing":
-        return Finding(FAIL, sentence, f"use a public NAT gateway whose subnet leads to {_RIGHT_TARGETS['public']}")
-    return Finding(WARN, sentence, f"check that {onward} leads to the internet")
+    target, right = _target(route), _RIGHT_TARGETS[subnet.label]
+    other = f"let its route to {_ANYWHERE} lead to {right}"
+    sentence = f"leads to {target}"
+    if target.startswith("nat-") and subnet.label == "private":
+        [gateway] = deployment.account.list("ec2", "describe_nat_gateways", NatGatewayIds=[target])
+        onward = _target(_default_route(_route_table(deployment, gateway["VpcId"], gateway["SubnetId"])))
+        sentence = (
+            f"leads to the {gateway['ConnectivityType']} NAT gateway {target}, which is {gateway['State']}, and its "
+            f"subnet {gateway['SubnetId']} to {onward}"
+        )
+        is_public, is_internet = gateway["ConnectivityType"] == "public", onward.startswith("igw-")
+        if is_public and is_internet and gateway["State"] == "available":
+            return Finding(PASS, sentence)
+        if is_public or is_internet or onward == "nothing" or gateway["State"] != "available":
+            hint = f"use a public NAT gateway that is available, whose subnet leads to {_RIGHT_TARGETS['public']}"
+            return Finding(FAIL, sentence, hint)
+    elif target.startswith("igw-"):
+        if subnet.label == "public":
+            return Finding(PASS, sentence)
+        return Finding(FAIL, f"{sentence}, an internet gateway, which serves public addresses only", other)
+    elif target == "nothing":
+        return Finding(FAIL, f"{sentence}: its target no longer exists (blackhole)", other)
+    return Finding(WARN, sentence, f"check that this leads to the internet; known to work is {right}")
 
 
 def _without_route(deployment: Deployment, subnet: ExistingSubnet, vpc_id: str, table_id: str) -> Finding:
@@ -135,18 +115,20 @@ def _without_route(deployment: Deployment, subnet: ExistingSubnet, vpc_id: str, 
         needed.add("elasticloadbalancing")
     if deployment.settings.monitoring.node_metrics:
         needed.add("monitoring")
-    if missing := sorted(needed - _services(deployment, vpc_id, table_id)):
+    if missing := sorted(needed - _services(deployment, vpc_id, table_id).keys()):
         sentence = f"has no route to {_ANYWHERE}, nor are there endpoints for {', '.join(missing)}"
         return Finding(FAIL, sentence, f"add a route to {right}, or those endpoints")
     sentence = f"has no route to {_ANYWHERE}; there are the endpoints that ParallelCluster needs, and nothing else"
     return Finding(WARN, sentence, "check that all software comes with the image or from S3")
 
 
-def _services(deployment: Deployment, vpc_id: str, table_id: str) -> set[str]:
-    """Return the short names of the services that a VPC's endpoints lead to, those of a gateway by a route table."""
-    return {
-        each["ServiceName"].removeprefix(f"com.amazonaws.{deployment.settings.region}.")
-        for each in _vpc_endpoints(deployment, vpc_id)
+def _services(deployment: Deployment, vpc_id: str, table_id: str) -> dict[str, dict[str, Any]]:
+    """Return a VPC's endpoints by the short name of their service: interfaces, and gateways of a route table."""
+    available = {"Name": "vpc-endpoint-state", "Values": ["available"]}
+    listed = deployment.account.list("ec2", "describe_vpc_endpoints", Filters=[_in_vpc(vpc_id), available])
+    return {  # of a service that has both, the gateway
+        each["ServiceName"].removeprefix(f"com.amazonaws.{deployment.settings.region}."): each
+        for each in sorted(listed, key=lambda endpoint: endpoint["VpcEndpointType"] == "Gateway")
         if each["VpcEndpointType"] == "Interface" or table_id in each["RouteTableIds"]
     }
 
@@ -180,13 +162,13 @@ def _session_manager(deployment: Deployment, subnet: ExistingSubnet, described: 
     vpc_id = described["VpcId"]
     table = _route_table(deployment, vpc_id, subnet.id)
     command = deployment.command("ec2", "describe-vpc-endpoints", "--filters", f"Name=vpc-id,Values={vpc_id}")
-    missing = sorted({"ssm", "ssmmessages"} - _services(deployment, vpc_id, table["RouteTableId"]))
+    missing = sorted({"ssm", "ssmmessages"} - _services(deployment, vpc_id, table["RouteTableId"]).keys())
     if not missing:
         return Finding(PASS, "Session Manager reaches it by endpoints for ssm and ssmmessages", command=command)
     if _default_route(table):
         return Finding(PASS, f"Session Manager reaches it by the default route of {subnet.id}, see routes")
-    no_endpoint = f"no endpoint for {', '.join(missing)}"
-    sentence = f"Session Manager does not reach {subnet.id}: no route to {_ANYWHERE}, {no_endpoint}"
+    lacking = f"no route to {_ANYWHERE}, no endpoint for {', '.join(missing)}"
+    sentence = f"Session Manager does not reach {subnet.id}: {lacking}"
     hint = f"add a route to {_RIGHT_TARGETS['private']}, or endpoints with private DNS names for ssm and ssmmessages"
     return Finding(FAIL, sentence, hint, command)
 
@@ -211,9 +193,9 @@ def _s3_gateway(deployment: Deployment, subnet: ExistingSubnet, described: dict[
     table_id = _route_table(deployment, vpc_id, subnet.id)["RouteTableId"]
     service = f"com.amazonaws.{deployment.settings.region}.s3"
     command = deployment.command("ec2", "describe-vpc-endpoints", "--filters", f"Name=vpc-id,Values={vpc_id}")
-    for each in _vpc_endpoints(deployment, vpc_id):
-        if each["ServiceName"] == service and table_id in each["RouteTableIds"]:
-            return Finding(PASS, f"{each['VpcEndpointId']} serves {table_id} of {subnet.id}", command=command)
+    endpoint = _services(deployment, vpc_id, table_id).get("s3")
+    if endpoint and endpoint["VpcEndpointType"] == "Gateway":
+        return Finding(PASS, f"{endpoint['VpcEndpointId']} serves {table_id} of {subnet.id}", command=command)
     words = ("create-vpc-endpoint", "--vpc-id", vpc_id, "--service-name", service, "--route-table-ids", table_id)
     sentence = f"no gateway endpoint for S3 serves {table_id} of {subnet.id}"
     return Finding(WARN, sentence, f"`{deployment.command('ec2', *words)}`, which is free", command)

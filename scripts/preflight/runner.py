@@ -5,8 +5,9 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING
 
 from scripts.aws_errors import code_of, credentials_hint, is_denied
@@ -24,8 +25,10 @@ def run(checks: Sequence[Check], deployment: Deployment) -> Iterator[Sequence[Ch
 
     The check of credentials runs before the others: if it FAILs or is UNKNOWN, those that call AWS are skipped.
     """
-    left = [each for each in checks if each.id != CREDENTIALS]
-    for results in _run_all([each for each in checks if each.id == CREDENTIALS], deployment):
+    left = list(checks)
+    for check in [each for each in checks if each.id == CREDENTIALS]:
+        left.remove(check)
+        [results] = _run_all([check], deployment)
         yield results
         if results[-1].status in (FAIL, UNKNOWN):
             skipped = Finding(SKIP, f"AWS cannot be called: see {CREDENTIALS}")
@@ -34,31 +37,21 @@ def run(checks: Sequence[Check], deployment: Deployment) -> Iterator[Sequence[Ch
     yield from _run_all(left, deployment)
 
 
-def _run_all(checks: Iterable[Check], deployment: Deployment) -> Iterator[Sequence[CheckResult]]:
-    answers: queue.Queue[Sequence[CheckResult]] = queue.Queue()
+def _run_all(checks: Sequence[Check], deployment: Deployment) -> Iterator[Sequence[CheckResult]]:
+    answers: queue.Queue[tuple[Check, Sequence[Finding]]] = queue.Queue()
     started = time.monotonic()
+    for each in checks:  # daemons: a process does not wait for one that hangs
+        evaluate = partial(lambda check: answers.put((check, findings(check, deployment))), each)
+        threading.Thread(target=evaluate, daemon=True, name=each.id).start()
     waiting = {each.id: each for each in checks}
-
-    def elapsed() -> float:
-        return time.monotonic() - started
-
-    def evaluate(each: Check) -> None:
-        answers.put([_result(each, finding, elapsed()) for finding in findings(each, deployment)])
-
-    for each in waiting.values():
-        threading.Thread(target=evaluate, args=(each,), daemon=True, name=each.id).start()
     while waiting:
-        timeout = min(each.seconds for each in waiting.values()) - elapsed()
+        first = min(waiting.values(), key=lambda each: each.seconds)
         try:
-            results = answers.get(timeout=max(timeout, 0))
+            check, answer = answers.get(timeout=max(0, started + first.seconds - time.monotonic()))
         except queue.Empty:
-            for each in [each for each in waiting.values() if each.seconds <= elapsed()]:
-                del waiting[each.id]
-                late = Finding(UNKNOWN, f"no answer within {each.seconds:g} s", "run it again")
-                yield [_result(each, late, elapsed())]
-        else:
-            if waiting.pop(results[0].check, None):
-                yield results
+            check, answer = first, [Finding(UNKNOWN, f"no answer within {first.seconds:g} s", "run it again")]
+        if waiting.pop(check.id, None):
+            yield [_result(check, finding, time.monotonic() - started) for finding in answer]
 
 
 def findings(each: Check, deployment: Deployment) -> Sequence[Finding]:

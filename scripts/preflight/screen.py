@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from rich.table import Table
 from rich.text import Text
 
 from scripts.preflight.check import Check, CheckStatus
@@ -24,70 +22,47 @@ _STYLES: Mapping[CheckStatus, str] = {
     CheckStatus.SKIP: "dim",
     CheckStatus.UNKNOWN: "bold magenta",
 }
-_ANY_WIDTH = 10_000
+_WIDTH = max(map(len, CheckStatus))
 
 
 def watch(checks: Sequence[Check], answers: Iterable[Sequence[CheckResult]], console: Console) -> list[CheckResult]:
-    """Return the results in the order of the checks; on a terminal, say meanwhile what is awaited.
-
-    It says so from the first answer on: until then botocore may ask for a one-time password.
-    """
+    """Return the results in the order of the checks; on a terminal, say meanwhile what is awaited."""
     results: dict[str, Sequence[CheckResult]] = {}
-    with ExitStack() as stack:
-        status = None
+    status = console.status("")
+    try:
         for answer in answers:
             results[answer[0].check] = answer
             waiting = ", ".join(each.id for each in checks if each.id not in results)
-            text = f"{len(results)} of {len(checks)} checks have answered; waiting for {waiting or 'none'}"
-            status = status or stack.enter_context(console.status(text))
-            status.update(text)
+            status.update(f"{len(results)} of {len(checks)} checks have answered; waiting for {waiting or 'none'}")
+            status.start()  # only now: until the first answer botocore may ask for a one-time password
+    finally:
+        status.stop()
     return [result for each in checks for result in results[each.id]]
 
 
 def show(report: PreflightReport, console: Console) -> None:
-    """Print the table of results, how to fix those that are not PASS, and a summary."""
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    table.add_column("status", no_wrap=True, min_width=max(map(len, CheckStatus)))
-    table.add_column("check", no_wrap=True)
-    table.add_column("what was found", overflow="fold")
-    for result in report.results:
-        if not _is_bare_skip(result):
-            about = f"{result.subject}: " if result.subject not in result.sentence else ""
-            status = Text(result.status, _STYLES[result.status])
-            table.add_row(status, Text(result.check), Text(f"{about}{result.sentence}"))
-    if not console.is_terminal:  # an ARN or a path that is broken can be neither copied nor searched for
-        unbroken = console.measure(table, options=console.options.update(width=_ANY_WIDTH)).minimum
-        table.width = max(console.width, unbroken)
-    console.print(table, crop=False)
+    """Print a line for each result, how to fix those that are not PASS, and a summary."""
     skipped: dict[str, list[str]] = defaultdict(list)
-    for result in filter(_is_bare_skip, report.results):
-        skipped[result.sentence].append(result.id)
-    for reason, ids in skipped.items():
-        console.print()
-        console.print(Text(f"SKIP  {reason}: {', '.join(ids)}", _STYLES[CheckStatus.SKIP]))
     for result in report.results:
-        if result.status is not CheckStatus.PASS and not _is_bare_skip(result):
-            console.print()
-            console.print(Text(f"{result.status}  {result.id}", _STYLES[result.status]))
-            if result.hint:
-                console.print(Text(f"  {result.hint}"), soft_wrap=True)
-            if result.command:
-                console.print(Text(f"  $ {result.command}", "dim"), soft_wrap=True)
-    console.print()
-    console.print(_summary(report), soft_wrap=True)
-
-
-def _is_bare_skip(result: CheckResult) -> bool:
-    """Return whether the reason for which it was skipped is all there is to say."""
-    return result.status is CheckStatus.SKIP and not result.hint
-
-
-def _summary(report: PreflightReport) -> Text:
+        if result.status is CheckStatus.SKIP and not result.hint:
+            skipped[result.sentence].append(result.id)
+            continue
+        _print(console, result.status, f"{result.id}: {result.sentence}")
+        if result.status is not CheckStatus.PASS:
+            for line in filter(None, (result.hint, result.command and f"$ {result.command}")):
+                console.print(Text(f"{'':{_WIDTH}}  {line}", "dim" if line != result.hint else ""), soft_wrap=True)
+    for reason, ids in skipped.items():
+        _print(console, CheckStatus.SKIP, f"{reason}: {', '.join(ids)}")
     counted = [Text(f"{count} {status}", _STYLES[status]) for status, count in report.counts.items() if count]
     endpoint = f" (endpoint {report.endpoint})" if report.endpoint else ""
-    return Text.assemble(
-        f"{report.environment}{endpoint}: {len(report.results)} answers in {report.elapsed:.1f} s: ",
+    summary = Text.assemble(
+        f"\n{report.environment}{endpoint}: {len(report.results)} answers in {report.elapsed:.1f} s: ",
         Text(", ").join(counted),
         ". ",
         (report.verdict, "bold"),
     )
+    console.print(summary, soft_wrap=True)
+
+
+def _print(console: Console, status: CheckStatus, text: str) -> None:
+    console.print(Text.assemble((f"{status:{_WIDTH}}", _STYLES[status]), f"  {text}"), soft_wrap=True)

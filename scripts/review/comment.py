@@ -14,9 +14,8 @@ from scripts.estimate.figures import NONE, dollars
 from scripts.estimate.prices import find_prices
 from scripts.estimate.products import HOURS_PER_MONTH, SOURCES
 from scripts.markdown import escaped, folded, table
-from scripts.plan.markdown import blocks, findings_table
 from scripts.plan.model import REPLACING, Effect, Plan
-from scripts.plan.sections import verdict
+from scripts.plan.output import blocks, findings_table, verdict
 from scripts.preflight.check import CheckStatus, Finding
 from scripts.review.checkouts import plan, remarks
 

@@ -100,9 +100,9 @@ class UpgradeBackend:
 
     def show(self, plan: Plan) -> None:
         """Show a plan."""
-        from scripts.plan import text
+        from scripts.plan import output
 
-        text.show(plan, self._console)
+        output.show(plan, self._console)
 
     def check(self, candidate: Candidate) -> None:
         """Let preflight check whether the account has room for a second cluster beside the nodes that run."""

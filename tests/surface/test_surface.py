@@ -13,7 +13,7 @@ import json
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from difflib import unified_diff
 from pathlib import Path
 from typing import Any
@@ -23,11 +23,11 @@ import click
 import pytest
 
 from config.pipeline import Pipeline
-from config.settings import Settings, load
+from config.settings import Settings
 from scripts.options import COMMON
 from scripts.reference import commands_page, schemas_by_command
 from tests.command_line import leaves
-from tests.configurations import CONFIG, SHIPPED
+from tests.configurations import SHIPPED
 from toolchain.golden import read_golden
 
 ROOT = Path(__file__).parents[2]
@@ -146,97 +146,30 @@ def names() -> Iterator[str]:
 # --- JSON ---
 
 
-def keys(value: Any, path: str = "") -> Iterator[str]:
-    """Yield the paths of a document."""
-    if isinstance(value, Mapping):
-        for name, each in value.items():
-            yield f"{path}.{name}"
-            yield from keys(each, f"{path}.{name}")
-    elif isinstance(value, list | tuple):
-        for each in value:
-            yield from keys(each, f"{path}[]")
-
-
 def fields(schema: Any, node: Any, path: str = "", within: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
     """Yield path and description of all that a JSON schema describes; what contains its like is followed once."""
     below = [(path, each) for word in ("anyOf", "oneOf", "allOf") for each in node.get(word, ())]
     below += [(f"{path}[]", node["items"])] if "items" in node else []
     named = {f"{path}.{name}": each for name, each in node.get("properties", {}).items()}
     if isinstance(node.get("additionalProperties"), dict):
-        named[f"{path}.*"] = node["additionalProperties"]
+        names = _resolved(schema, node.get("propertyNames", {})).get("enum", ())
+        named |= {f"{path}.{name}": node["additionalProperties"] for name in ("*", *names)}
     yield from named.items()
     for name, each in [*below, *named.items()]:
         yield from fields(schema, each, name, within)
     if "$ref" in node and node["$ref"] not in within:
-        target = schema
-        for part in node["$ref"].removeprefix("#/").split("/"):
-            target = target[part]
-        yield from fields(schema, target, path, (*within, node["$ref"]))
+        yield from fields(schema, _resolved(schema, node), path, (*within, node["$ref"]))
+
+
+def _resolved(schema: Any, node: Any) -> Any:
+    """Return what a node refers to; the node itself if it refers to nothing."""
+    return schema["$defs"][node["$ref"].rpartition("/")[2]] if "$ref" in node else node
 
 
 def json_keys() -> Iterator[str]:
     for name, schemas in schemas_by_command().items():
         for schema in schemas:
             yield from (f"{name} --output json {path}" for path, _ in fields(schema, schema))
-    for name, document in documents().items():
-        yield from (f"{name} --output json {path}" for path in keys(document))
-
-
-def documents() -> dict[str, Any]:
-    """Return a document of each program without a schema, with something in all its lists."""
-    from scripts.plan import model
-    from scripts.preflight.check import CheckStatus, Finding
-    from scripts.preflight.model import CheckResult, PreflightReport
-    from scripts.validation import Validation, ValidationOutcome
-    from toolchain.parallelcluster import Message
-
-    finding = Finding(CheckStatus.FAIL, "sentence", "hint", "command", "subject")
-    result = CheckResult(
-        check="id",
-        subject="subject",
-        status=CheckStatus.FAIL,
-        sentence="sentence",
-        hint="hint",
-        command="command",
-        seconds=1,
-    )
-    property_change = model.PropertyChange("Roles", ["a"], ["b"])
-    resource = model.ResourceChange(
-        "Id", "AWS::IAM::Policy", model.Effect.CHANGED, causes=("Roles",), properties=(property_change,)
-    )
-    policy = model.PropertyChange("PolicyDocument", None, {"Statement": [{"Effect": "Allow", "Action": "a:B"}]})
-    rights = model.ResourceChange("Id", "AWS::IAM::Policy", model.Effect.CHANGED, properties=(policy,))
-    change = model.ClusterChange("AllowedIps", "a", "b", model.Kind.LIVE, passes_now=True, ways=("way",))
-    plan = model.Plan(
-        environment="env",
-        region="region",
-        against="against",
-        stacks=(model.StackPlan("stack", model.Source.CHANGE_SET, changes=(resource, rights)),),
-        cluster=model.ClusterPlan("cluster", exists=True, source="", changes=(change,)),
-        findings=(finding,),
-    )
-    message = Message("WARNING", "validator", "text")
-    report = Validation(cluster_name="cluster", queues=1, messages=(message,), verdicts={}, problems=("problem",))
-    return {
-        "plan": json.loads(plan.to_json()),
-        "estimate": _estimate(),
-        "preflight": json.loads(PreflightReport(environment="env", account=None, results=(result,)).to_json()),
-        "validate": json.loads(ValidationOutcome(environment="env", report=report).to_json()),
-    }
-
-
-def _estimate() -> dict[str, Any]:
-    from scripts.estimate.estimate import estimate, wanted_products
-    from scripts.estimate.prices import find_prices
-    from scripts.estimate.training import estimate_run
-    from scripts.estimate.workloads import WORKLOADS
-
-    document: dict[str, Any] = {}
-    for workload in WORKLOADS.values():
-        settings = load(CONFIG / "two-queues.yaml")
-        prices = find_prices(settings.region, wanted_products(settings), "table")
-        document |= json.loads(estimate(settings, prices, estimate_run(settings, prices, workload)).to_json())
-    return document
 
 
 # --- settings, outputs ---
@@ -255,7 +188,7 @@ def settings() -> Iterator[str]:
 def _kind(schema: Any, node: Any) -> str:
     """Return a setting's type and choices; empty: it is a group of settings, which are told one by one."""
     if "$ref" in node:
-        return _kind(schema, schema["$defs"][node["$ref"].rpartition("/")[2]])
+        return _kind(schema, _resolved(schema, node))
     if "anyOf" in node:
         return " | ".join(kind for each in node["anyOf"] if (kind := _kind(schema, each)))
     if "enum" in node or "const" in node:

@@ -13,8 +13,6 @@ SIGNS = (
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
     "AWS_ENDPOINT_URL",
     "AWS_ENDPOINT_URL_PRICING",
-    "HTTPS_PROXY",
-    "https_proxy",
 )
 
 

@@ -6,7 +6,6 @@ The answers have the shape of the API reference, GetProducts; names are those of
 from __future__ import annotations
 
 import json
-import socket
 from datetime import date, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -107,9 +106,8 @@ def test_an_error_of_the_api_is_a_price_list_error() -> None:
 def online(monkeypatch: pytest.MonkeyPatch, offline: Path) -> FakeApi:
     """Credentials and an API that can be reached; its client is returned."""
     client = FakeApi(offer("BoxUsage:trn1.32xlarge", "20"), offer("EBS:VolumeUsage.gp3", "0.07"))
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
     monkeypatch.setattr(prices, "_client", lambda: client)
-    monkeypatch.setattr(prices, "_is_reachable", lambda: True)
+    monkeypatch.setattr(prices, "_have_credentials", lambda: True)
     return client
 
 
@@ -117,7 +115,7 @@ def test_the_answer_is_kept_for_a_week(online: Any, offline: Path, monkeypatch: 
     fresh = find_prices("us-west-2", [TRN1, PUBLIC_ADDRESS], "auto", TODAY)
     assert (fresh.listed, fresh.listed_on, fresh.remark) == ({"trn1.32xlarge": Decimal(20)}, TODAY, "")
     calls = len(online.asked)
-    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.setattr(prices, "_have_credentials", lambda: False)
     kept = find_prices("us-west-2", [TRN1, PUBLIC_ADDRESS], "auto", TODAY + timedelta(days=7))
     assert (kept.listed, kept.listed_on) == (fresh.listed, TODAY)
     assert kept.remark == f"kept in {offline / 'cache/ultracluster/prices-us-west-2.json'}"
@@ -153,11 +151,10 @@ def test_an_api_that_refuses_is_an_error_only_if_it_was_asked_for(monkeypatch: p
 
 
 @pytest.mark.usefixtures("offline")
-def test_a_port_that_listens_is_reachable_and_one_that_does_not_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.getsockname()[1]}")
-        assert prices._is_reachable()
-    assert not prices._is_reachable()
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+def test_an_api_that_is_out_of_reach_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     taken = find_prices("us-west-2", [TRN1], "auto", TODAY)
-    assert taken.remark == "the Price List API cannot be reached"
+    assert taken.listed_on is None
+    assert taken.remark.startswith("the Price List API did not answer: Could not connect")

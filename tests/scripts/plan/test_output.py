@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from scripts.plan import findings
-from scripts.plan.markdown import as_markdown
 from scripts.plan.model import (
     ClusterChange,
     ClusterPlan,
@@ -19,7 +18,7 @@ from scripts.plan.model import (
     Source,
     StackPlan,
 )
-from scripts.plan.sections import sections
+from scripts.plan.output import as_markdown, sections
 from scripts.preflight.check import CheckStatus
 
 SUBNET = ResourceChange(
@@ -88,7 +87,10 @@ def test_permissions_of_the_cluster() -> None:
         for path in ("HeadNode.Iam.AdditionalIamPolicies", "Tags")
     ]
     [permission] = planned(cluster=ClusterPlan("mine", True, "", changes=tuple(changes))).permissions
-    assert (permission.lost, permission.gained) == (['{"Policy": "a"}'], ['{"Policy": "b"}'])
+    assert (permission.lost, permission.gained) == (
+        ['AdditionalIamPolicies: {"Policy": "a"}'],
+        ['AdditionalIamPolicies: {"Policy": "b"}'],
+    )
 
 
 # --- findings on resources ---

@@ -96,20 +96,6 @@ def static_node(raw: Raw) -> None:
     raw["cluster"]["queues"][0]["compute_resources"][0]["min_count"] = 1
 
 
-def shared_group(raw: Raw) -> None:
-    """Launch a second compute resource into the group, by the id of a reservation that is in it."""
-    resources = raw["cluster"]["queues"][2]["compute_resources"]
-    by_id = {"name": "more", "capacity_reservation_group_arn": None, "capacity_reservation_id": RESERVATION}
-    resources.append({**resources[0], **by_id})
-    raw["cluster"]["queues"][0]["compute_resources"][0]["capacity_reservation_id"] = None
-
-
-def only_reservation(answer: dict[str, Any]) -> None:
-    """Have the group hold the one reservation that is named by its id, too."""
-    identifier = answer["Resources"][0]["Identifier"]
-    identifier["ResourceArn"] = identifier["ResourceArn"].rpartition("/")[0] + f"/{RESERVATION}"
-
-
 def altered(check: Any, status: CheckStatus, *says: str, by: Alter, **keywords: Any) -> Any:
     return case(check, status, *says, describe_capacity_reservations=by, **keywords)
 
@@ -208,13 +194,6 @@ CASES = [
         "made outside of placement groups",
         edit=placed(2),
         **with_second_member(PlacementGroupArn="arn:aws:ec2:us-west-2:1:placement-group/near"),
-    ),
-    case(
-        G,
-        WARN,
-        "1 of 1 reservations fit, 8 trn1.32xlarge free, 16 more needed",
-        edit=shared_group,
-        list_group_resources=only_reservation,
     ),
     *(case(each, SKIP, base=new_network) for each in CHECKS),
 ]

@@ -15,7 +15,6 @@ from scripts import options
 from scripts.deployment import Account, Deployment
 from scripts.preflight.catalog import SelectionError, policy, select
 from scripts.preflight.check import FAIL, PASS, SKIP, UNKNOWN, WARN, Check, Finding, Permission, check
-from scripts.terminal import PLAIN_WIDTH
 from tests.command_line import ultracluster
 from tests.configurations import CONFIG
 
@@ -79,18 +78,17 @@ def test_the_table(run: Run, catalog: Callable[..., None]) -> None:
     catalog(TWOFOLD, LOCAL, BROKEN, later)
     code, output, error = run("trn1-16")
     assert (code, error) == (1, "")
-    table, _, details = output.partition("\n\n")
-    assert [line.split()[:2] for line in table.splitlines()[1:]] == [
-        ["PASS", "credentials"],
-        ["PASS", "reservation"],
-        ["PASS", "local"],
-        ["FAIL", "quota-nodes"],
-        ["SKIP", "later"],
+    assert output.splitlines()[:9] == [
+        "PASS     credentials: 123456789012",
+        "PASS     reservation[cr-1]: active",
+        "PASS     local: found",
+        "FAIL     quota-nodes: 0 of 0 vCPUs are left; 2,048 needed",
+        "         ask for more",
+        f"         $ aws {'x' * 100} --region us-west-2",
+        "SKIP     later: there is no subnet yet",
+        "         ask again",
+        "SKIP     not started: reservation[cr-2]",
     ]
-    assert max(map(len, table.splitlines())) <= PLAIN_WIDTH
-    assert details.startswith("SKIP  not started: reservation[cr-2]\n")
-    assert f"\nFAIL  quota-nodes\n  ask for more\n  $ aws {'x' * 100} --region us-west-2\n" in details
-    assert "\nSKIP  later\n  ask again\n" in details
     assert re.search(r"trn1-16: 6 answers in \d+\.\d s: 3 PASS, 1 FAIL, 2 SKIP\. Not ready to deploy\.\n$", output)
 
 
@@ -110,14 +108,6 @@ def test_what_is_not_ready(
     catalog(*checks)
     printed = run("trn1-16", "--fail-on", fail_on)
     assert (printed.code, printed.output.endswith(f"{verdict}\n")) == (code, True)
-
-
-def test_without_a_terminal_nothing_is_broken_within_a_word(run: Run, catalog: Callable[..., None]) -> None:
-    arn = f"arn:aws:{'x' * 200}"
-    catalog(finding("role", Finding(PASS, f"the role that is assumed by the nodes of this cluster is {arn}")))
-    lines = run("trn1-16").output.splitlines()
-    assert any(arn in line for line in lines)
-    assert max(map(len, lines)) == 230
 
 
 def test_json(run: Run, catalog: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,4 +216,4 @@ def test_on_a_terminal_it_counts_the_answers(
     monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes what it writes to for a terminal then
     output = run("trn1-16").output
     assert "2 of 2 checks have answered" in output
-    assert re.search(r"\x1b\[1;31mFAIL *\x1b\[0m +quota-nodes +0 of 0 vCPUs", output)
+    assert re.search(r"\x1b\[1;31mFAIL *\x1b\[0m  quota-nodes: 0 of 0 vCPUs", output)

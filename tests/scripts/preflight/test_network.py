@@ -145,7 +145,7 @@ CASES = [
     routed(FAIL, "(blackhole)", "NAT gateway", private=BLACK_HOLE),
     routed(FAIL, "serves public addresses only", "NAT gateway", private=INTERNET),
     routed(WARN, "tgw-1", "NAT gateway", private=TRANSIT),
-    routed(FAIL, "is failed; allowed: available", describe_nat_gateways=nat_gateway("failed")),
+    routed(FAIL, "which is failed", describe_nat_gateways=nat_gateway("failed")),
     routed(FAIL, "private NAT gateway", describe_nat_gateways=nat_gateway(connectivity="private")),
     routed(
         WARN,

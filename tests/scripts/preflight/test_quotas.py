@@ -211,7 +211,7 @@ NO_RESERVATIONS: dict[str, Any] = {"describe_instances": MIXED, "describe_capaci
         ("lustre-storage", {**MADE, "describe_file_systems": FILE_SYSTEMS}, bool, ("6,000", "0")),
         ("lustre-storage", {**MADE, "describe_file_systems": FILE_SYSTEMS}, SCRATCH, ("600", "4,800")),
         ("lustre-file-systems", {**MADE, "describe_file_systems": FILE_SYSTEMS}, bool, ("2", "0")),
-        ("gp3", {**OWN_NODE, "describe_volumes": VOLUMES}, bool, ("2", "3")),
+        ("gp3", {**OWN_NODE, "describe_volumes": VOLUMES}, bool, ("2", "2.32")),
     ],
 )
 def test_what_is_in_use(

@@ -78,7 +78,7 @@ class Progress(Document):
     left_seconds: int = Field(
         description="How long it typically takes yet: stacks in progress side by side, the others one after another."
     )
-    complete: bool = Field(default=True, description="Whether it is of this time: not where `trouble` says why.")
+    complete: bool = Field(description="Whether it is of this time: not where `trouble` says why.")
     not_started: tuple[str, ...] = Field(description="The stacks that a creation has not reached yet.")
     existing: int = Field(exclude=True, description="How many of the deployment's own stacks exist.")
     denied: tuple[str, ...] = Field(description="IAM actions that are missing to know how much there is to do.")
@@ -91,7 +91,7 @@ class Progress(Document):
     stacks: tuple[StackProgress, ...] = Field(
         description="The deployment's own stacks that take part, in the order in which they started."
     )
-    trouble: str | None = Field(default=None, description="Why AWS did not answer the last time; None: it did.")
+    trouble: str | None = Field(description="Why AWS did not answer the last time; None: it did.")
 
     def all(self) -> Sequence[StackProgress]:
         """Return the stacks that take part, each before those nested in it."""

@@ -70,12 +70,14 @@ class Tracker:
             started=started if stacks else None,
             seconds=round((end - started).total_seconds()),
             left_seconds=round(running + sum(PART_SECONDS[part] for part in missing)),
+            complete=True,
             not_started=tuple(names[part] for part in missing),
             existing=len(existing),
             denied=tuple(sorted(self._denied)),
             other_clusters=self._other_clusters(),
             failure=_newest_failure(stacks),
             stacks=tuple(stacks),
+            trouble=None,
         )
 
     def _stack(

@@ -1,6 +1,6 @@
 """Delete the cluster of a deployment; on request also its storage, network and alarms.
 
-First it shows what there is, what holds data and what it costs, and everything that blocks the deletion. Then it asks
+First it shows what would be deleted, everything that blocks that, what holds data and what there is costs. Then it asks
 for the deployment's name. It stops the fleet, deletes the cluster, then the rest, the file system after a last backup,
 and shows what is left, with its costs. If AWS refuses something, it says so and continues with the rest. Interrupted,
 the same command continues where it stopped, on any machine.
@@ -66,7 +66,7 @@ def command(*, deployment: Deployment, confirm: str | None, dry_run: bool, outpu
     clock, console = Clock(), terminal.console(output)
     present = inventory(deployment)
     planned = plan(deployment, destroy_options).priced({each.key: each.dollars_per_month for each in present.resources})
-    screen.show_plan(present, planned, console, clock.now())
+    screen.show_plan(deployment, present, planned, console)
     result = Destruction(deployment=name, plan=planned, before=present, outcome=None)
     if planned.blockers or dry_run or planned.empty:
         if output == "json":

@@ -22,11 +22,8 @@ from scripts.inventory import leftovers
 from scripts.inventory.costs import costs
 from scripts.inventory.model import Leftover, priced
 from scripts.inventory.removal import InUseError, remove
-from scripts.remote.head_node import HeadNode, HeadNodeError
 from scripts.terminal import Say
 
-_HEALTHY = ("CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE")
-"""Statuses of a cluster's own stack in which ParallelCluster stops its fleet."""
 _EVERY, _LIMIT = 15.0, 1800.0
 """Seconds between two tries to remove what is in use or being deleted, and until it must be gone."""
 _IDS_PER_CALL = 1000
@@ -74,8 +71,7 @@ def stop_fleet(deployment: Deployment, options: DestroyOptions, clock: Clock, sa
         _end_jobs(deployment, options, clock, say)
     except OperationError as error:
         if not options.force:
-            advice = "\n--force deletes it anyway." if isinstance(error, HeadNodeError) else ""
-            raise OperationError(f"{error}{advice}") from error
+            raise
         say(f"{error} Continuing, as requested.")
     deployment.account.forget()
     nodes = [each["InstanceId"] for each in fleet.instances(deployment)]
@@ -95,16 +91,13 @@ def stop_fleet(deployment: Deployment, options: DestroyOptions, clock: Clock, sa
 
 
 def _end_jobs(deployment: Deployment, options: DestroyOptions, clock: Clock, say: Say) -> None:
-    """Let ParallelCluster stop its fleet; if it cannot any more, check at least that no job has nodes."""
+    """Let ParallelCluster stop its fleet; if it cannot any more, let jobs end if that is requested."""
     deployment.account.forget()
-    own = destroy_stacks.of_cluster(deployment)
     drain, force, limit = options.drain, options.force, options.drain_limit
-    if own is not None and own["StackStatus"] in _HEALTHY:
+    if destroy_stacks.is_healthy(destroy_stacks.of_cluster(deployment)):
         fleet.stop(deployment, clock=clock, say=say, drain=drain, force=force, drain_limit=limit)
     elif fleet.instances(deployment) and drain:
         fleet.drain(deployment, clock=clock, say=say, limit=limit)
-    elif fleet.instances(deployment) and not force:
-        fleet.check_jobs(HeadNode(deployment, clock), say, force=False)
 
 
 @dataclass

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from scripts import screen
 from scripts.deployment import Deployment
 from scripts.destroy.model import DestroyOutcome, DestroyPlan
 from scripts.inventory import screen as inventory_screen
-from scripts.inventory.model import Inventory, Leftover
+from scripts.inventory.model import Inventory, Leftover, Resource
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
-def show_plan(present: Inventory, plan: DestroyPlan, console: Console, now: datetime) -> None:
-    """Print what there is, what of it would be deleted, and what blocks that."""
-    inventory_screen.show(present, console, now)
-    console.print()
+def show_plan(deployment: Deployment, present: Inventory, plan: DestroyPlan, console: Console) -> None:
+    """Print what would be deleted, what blocks that, what holds data, and what all resources cost."""
     if plan.empty:
         console.print(f"There is no {' and no '.join(plan.parts)} of {present.deployment} to delete.", markup=False)
     for name in plan.stacks:
@@ -32,6 +29,15 @@ def show_plan(present: Inventory, plan: DestroyPlan, console: Console, now: date
         console.print(text, markup=False, style="bold")
     for text in plan.blockers:
         console.print(f"Blocked: {text}", markup=False, style="bold red")
+    console.print()
+    for each in inventory_screen.lines(present.resources):
+        if each.holds_data:
+            kind, place = each.type.rpartition("::")[2], each.root or each.stack
+            console.print(f"Holds data: {kind} {each.id} of {place}{_cost(each)}", markup=False)
+    total = f"{len(present.resources):,} resources, {inventory_screen.cost(present.dollars_per_month)} a month"
+    console.print(f"{total}. All of them: ./ultracluster inventory {deployment.environment}", markup=False)
+    for refusal in present.not_listed:
+        console.print(f"Not listed: {refusal}", markup=False)
 
 
 def show_outcome(deployment: Deployment, outcome: DestroyOutcome, console: Console) -> None:
@@ -65,7 +71,7 @@ def show_outcome(deployment: Deployment, outcome: DestroyOutcome, console: Conso
                 console.print(f"  {deployment.command('ec2', f'delete-{kind}', f'--{kind}-id', name)}", markup=False)
 
 
-def _cost(leftover: Leftover) -> str:
-    """Return what a leftover costs, as the end of a sentence; empty: nothing, or less than a cent."""
-    text = inventory_screen.cost(leftover.dollars_per_month)
+def _cost(item: Leftover | Resource) -> str:
+    """Return what something costs, as the end of a sentence; empty: nothing, or less than a cent."""
+    text = inventory_screen.cost(item.dollars_per_month)
     return {"-": "", "by use": ", paid by use"}.get(text, f", {text} a month")

@@ -29,6 +29,7 @@ ParallelCluster's daemons launch nodes, with their interfaces, and write the rec
 https://docs.aws.amazon.com/IAM/latest/APIReference/API_DeleteRole.html,
 https://docs.aws.amazon.com/Route53/latest/APIReference/API_DeleteHostedZone.html
 """
+_HEALTHY = ("CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE")
 _NOT_EMPTY = re.compile("must (detach|delete|remove)|DeleteConflict|resource record|HostedZoneNotEmpty")
 
 
@@ -36,6 +37,11 @@ def of_cluster(deployment: Deployment) -> dict[str, Any] | None:
     """Return the cluster's own stack, made by ParallelCluster; None: there is none, or one that is somebody else's."""
     stack = deployment.stack(deployment.settings.cluster_spec.name)
     return stack if stack is not None and deployment.is_tagged(stack) else None
+
+
+def is_healthy(own: Mapping[str, Any] | None) -> bool:
+    """Tell whether the cluster's own stack has a status in which ParallelCluster stops its fleet."""
+    return own is not None and own["StackStatus"] in _HEALTHY
 
 
 def delete(deployment: Deployment, name: str, *, clock: Clock, say: Say, unprotect: bool = False) -> None:

@@ -25,7 +25,7 @@ def show(inventory: Inventory, console: Console, now: datetime) -> None:
     """Print an inventory, a table of 80 columns for each service."""
     if not inventory.resources:
         console.print(f"There is nothing of {inventory.deployment}.", markup=False)
-    for service, group in groupby(_lines(inventory.resources), lambda each: each.service):
+    for service, group in groupby(lines(inventory.resources), lambda each: each.service):
         table = screen.table("what", "id", "stack", ">age", ">a month")
         table.title, table.title_justify, table.title_style = service, "left", "bold"
         for each in group:
@@ -43,16 +43,16 @@ def show(inventory: Inventory, console: Console, now: datetime) -> None:
 def markdown(inventory: Inventory, now: datetime) -> str:
     """Return an inventory as a page of Markdown: every resource by itself, with its tags but those of AWS."""
     total = cost(inventory.dollars_per_month)
-    lines = [f"# Resources of {inventory.deployment}", "", f"{now:%Y-%m-%d %H:%M} UTC, {total} a month."]
+    page = [f"# Resources of {inventory.deployment}", "", f"{now:%Y-%m-%d %H:%M} UTC, {total} a month."]
     for service, group in groupby(inventory.resources, lambda each: each.service):
-        lines += ["", f"## {service}", "", "| what | id | stack | age | a month | tags |", "|---|---|---|--:|--:|---|"]
+        page += ["", f"## {service}", "", "| what | id | stack | age | a month | tags |", "|---|---|---|--:|--:|---|"]
         for each in group:
             tags = ", ".join(f"{key}={value}" for key, value in sorted(each.tags.items()) if not key.startswith("aws:"))
             name, price = f"`{_name(each)}`", cost(each.dollars_per_month)
             cells = (_kind(each), name, each.stack, _age(each, now), price, tags)
-            lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
-    lines += ["", f"\\{_LEGEND}", *(f"\nNot listed: {each}" for each in inventory.not_listed)]
-    return "\n".join(lines)
+            page.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
+    page += ["", f"\\{_LEGEND}", *(f"\nNot listed: {each}" for each in inventory.not_listed)]
+    return "\n".join(page)
 
 
 def cost(monthly: Decimal | None) -> str:
@@ -62,7 +62,7 @@ def cost(monthly: Decimal | None) -> str:
     return "-" if monthly < CENT / 2 else screen.dollars(monthly)
 
 
-def _lines(resources: Iterable[Resource]) -> Iterator[Resource]:
+def lines(resources: Iterable[Resource]) -> Iterator[Resource]:
     """Yield resources; many of one type and stack as one that stands for all."""
     for _, group in groupby(resources, lambda each: (each.service, each.type, each.root or each.stack)):
         alike = list(group)

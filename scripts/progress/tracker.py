@@ -1,192 +1,261 @@
-"""Tracks operations on the stacks of a deployment and those nested in them."""
+"""Reads the operations on the stacks of a deployment and on those nested in them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Literal
 
 from scripts.aws_errors import code_of, is_denied, is_not_found
 from scripts.deployment import PARTS, Deployment
-from scripts.progress.estimate import ResourceGraph, graph_of_changes, graph_of_template
-from scripts.progress.operations import CONTAINERS, StackOperation, operation
-from scripts.stacks import NESTED, StackEvent, events, other_clusters
+from scripts.progress.estimate import PART_SECONDS, types_of_changes, types_of_template, typical_seconds
+from scripts.progress.model import SUCCESSES, Progress, ResourceProgress, StackProgress
+from scripts.stacks import CLUSTER, NESTED, StackEvent, events, other_clusters
 
-_ROUNDS_BETWEEN_OTHERS = 12
-"""Refreshes from one call for other clusters to the next: a minute."""
-
-
-@dataclass(eq=False)
-class TrackedStack:
-    """A stack that is tracked.
-
-    Attributes:
-        name: Its name; of a nested stack its logical id.
-        title: Its name for people: of the cluster's own stack the name, too.
-        key: Its name or ARN.
-        parent: The stack that it is nested in; None: it is one of the deployment's own.
-        since: When the operation on the stacks that it is nested in started.
-        is_there: Whether CloudFormation has such a stack; None: not known yet.
-        events: Those of its last operation, the newest first.
-        operation: The last operation; None: not known yet.
-        graph: The resources that the operation changes; None: not known.
-        has_graph: Whether that was fetched.
-        children: The stacks nested in it, by id or name.
-    """
-
-    name: str
-    title: str
-    key: str
-    parent: TrackedStack | None = None
-    since: datetime | None = None
-    is_there: bool | None = None
-    events: list[StackEvent] = field(default_factory=list)
-    operation: StackOperation | None = None
-    graph: ResourceGraph | None = None
-    has_graph: bool = False
-    children: dict[str, TrackedStack] = field(default_factory=dict)
-
-    @property
-    def exists(self) -> bool:
-        """Whether the stack exists. One that waits for the review of its first change set does not, yet."""
-        if not self.is_there or (self.events and self.operation is None):
-            return False
-        return self.operation is None or self.operation.status != "DELETE_COMPLETE"
-
-    @property
-    def is_due(self) -> bool:
-        """Whether it may have new events: one of the deployment's own at any time."""
-        if self.parent is None or self.is_there is None or (self.operation and not self.operation.ended):
-            return True
-        above = self.parent.operation
-        resource = above.by_id.get(self.name) if above else None
-        return resource is not None and resource.is_in_progress
+GRACE_SECONDS = 60.0
+"""How long nothing may be in progress: the CDK starts a stack some seconds after it has finished the one before."""
+_CONTAINERS = (NESTED, CLUSTER)
+"""Types of resources that are stacks themselves: they fail because a resource in them failed."""
+_SLOWEST = 3
+"""Resources of each stack that a summary names."""
 
 
 class Tracker:
-    """Tracks all stacks of a deployment.
+    """Reads all stacks of a deployment, again and again.
 
-    A refresh takes a call for each of the deployment's own stacks and for each nested one in progress, once a minute
-    one for its other clusters, and at the start of an operation one or two for what it changes. Needs
-    cloudformation:DescribeStackEvents; for other clusters cloudformation:DescribeStacks on all stacks; and for the
-    sizes of bars cloudformation:GetTemplate, cloudformation:DescribeStacks and cloudformation:DescribeChangeSet.
-
-    Attributes:
-        environment: File name in config/ without .yaml.
-        roots: The deployment's own stacks by part.
-        others: Statuses of the stacks of its other clusters, by name: there is one during an upgrade.
-        denied: IAM actions that are missing to fetch sizes.
+    Each time one call for every 100 events of the last operation on a stack, one for all stacks of the Region, and at
+    the start of an operation one or two for what it changes. Needs cloudformation:DescribeStackEvents; for other
+    clusters cloudformation:DescribeStacks on all stacks; and for the number of resources cloudformation:GetTemplate,
+    cloudformation:DescribeStacks and cloudformation:DescribeChangeSet.
     """
 
     def __init__(self, deployment: Deployment) -> None:
+        self._deployment = deployment
         self._client = deployment.account.client("cloudformation")
-        self.environment = deployment.environment
-        self._settings = deployment.settings
-        self._cluster_name = deployment.settings.cluster_spec.name
-        self._round = 0
-        self.others: dict[str, str] = {}
-        names = {part: deployment.stack_name(part) for part in PARTS}
-        self.roots = {part: TrackedStack(name, name, name) for part, name in names.items()}
-        self.denied: set[str] = set()
+        self._ids: dict[str, str] = {}
+        """Ids of stacks by name: a deleted stack is known by its id only."""
+        self._types: dict[tuple[str, datetime], Mapping[str, str]] = {}
+        """Types of the resources that an operation changes, by the stack's id and the start of the operation."""
+        self._denied: set[str] = set()
 
-    def refresh(self) -> None:
-        """Fetch what is new.
+    def read(self, now: datetime, grace: float = GRACE_SECONDS) -> Progress:
+        """Return the last operation on the deployment.
+
+        It consists of the newest one on a stack and all before it that ended at most the grace before the next
+        started. Earlier operations on a stack are no part of it.
 
         Raises:
-            botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError: AWS does not answer, or refuses. What
-                was read so far is kept.
+            botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError: AWS does not answer, or refuses.
         """
-        for root in self.roots.values():
-            self._refresh(root)
-        if self._round % _ROUNDS_BETWEEN_OTHERS == 0:
-            self._fetch_others()
-        self._round += 1
+        names = {part: self._deployment.stack_name(part) for part in PARTS}
+        roots = {part: self._stack(name, name, name, now) for part, name in names.items()}
+        stacks: list[StackProgress] = []
+        newest_first = sorted(filter(None, roots.values()), key=lambda each: each.ended or now, reverse=True)
+        for each in newest_first:
+            first = min((stack.started for stack in stacks), default=None)
+            if first is None or (each.ended or now) >= first - timedelta(seconds=grace):
+                stacks.append(each)
+        stacks.sort(key=lambda each: each.started)
+        creates = any(each.action == "CREATE" for each in stacks)
+        failed = any(each.ended and each.status not in SUCCESSES for each in stacks)
+        existing = [part for part, root in roots.items() if root and root.status != "DELETE_COMPLETE"]
+        missing = [part for part in roots if creates and not failed and part not in existing]
+        running = max((each.left_seconds for each in stacks if not each.ended), default=0)
+        started = min((each.started for each in stacks), default=now)
+        end = max((each.ended or now for each in stacks), default=now)
+        return Progress(
+            environment=self._deployment.environment,
+            time=now,
+            outcome=_outcome(stacks),
+            started=started if stacks else None,
+            seconds=round((end - started).total_seconds()),
+            left_seconds=round(running + sum(PART_SECONDS[part] for part in missing)),
+            complete=True,
+            not_started=tuple(names[part] for part in missing),
+            existing=len(existing),
+            denied=tuple(sorted(self._denied)),
+            other_clusters=self._other_clusters(),
+            failure=_newest_failure(stacks),
+            stacks=tuple(stacks),
+            trouble=None,
+        )
 
-    def _refresh(self, tracked: TrackedStack) -> None:
-        """Fetch what is new of a stack and of those nested in it."""
-        self._read(tracked)
-        now = tracked.operation
-        if now and not now.ended and not tracked.has_graph:
-            tracked.graph = self._fetch_graph(now)
-            tracked.has_graph = True
-        for child in tracked.children.values():
-            if child.is_due:
-                self._refresh(child)
+    def _stack(
+        self, key: str, name: str, title: str, now: datetime, since: datetime | None = None
+    ) -> StackProgress | None:
+        """Return the last operation on a stack; None: there is none.
 
-    def _read(self, tracked: TrackedStack) -> None:
-        """Read the new events of a stack, and note the stacks nested in it."""
-        before = tracked.operation
-        is_deleted = tracked.parent is None and before is not None and before.status == "DELETE_COMPLETE"
-        known = set() if is_deleted else {each.id for each in tracked.events}  # another one may have its name by now
-        new = []
-        try:
-            for event in events(self._client, tracked.name if is_deleted else tracked.key, tracked.since):
-                if event.id in known:
-                    break
-                new.append(event)
-        except Exception as error:
-            if not is_not_found(error):
-                raise
-            tracked.is_there = False
-            return
-        tracked.is_there = True
-        if not new:
-            return
-        is_new_operation = is_deleted or (tracked.since is None and new[-1].is_start)
-        tracked.events = new if is_new_operation else [*new, *tracked.events]
-        tracked.key = new[0].stack_id  # from now on this very stack, even if another one gets its name
-        tracked.operation = operation(tracked.events)
-        if is_new_operation:
-            tracked.children.clear()
-            tracked.graph, tracked.has_graph = None, False
-        if tracked.operation:
-            tracked.children |= dict(self._nested(tracked, tracked.operation))
+        For a nested stack, everything since the start of the operation on its parent is one operation, a roll-back
+        included.
 
-    def _nested(self, tracked: TrackedStack, now: StackOperation) -> Iterator[tuple[str, TrackedStack]]:
-        """Yield the stacks that an operation has started in a stack and that are not tracked yet, by id or name."""
-        for resource in now.by_id.values():
-            key = resource.physical_id if resource.type == NESTED else self._cluster_name
-            if resource.type in CONTAINERS and key and key not in tracked.children:
-                title = resource.logical_id if resource.type == NESTED else key
-                yield key, TrackedStack(resource.logical_id, title, key, tracked, tracked.since or now.started)
+        Args:
+            key: Its name or id.
+            name: Its name; of a nested stack its logical id.
+            title: Its name for people.
+            now: The time.
+            since: When the operation on the stack in which it is nested started.
+        """
+        read = self._events(key, since)
+        starts = [each for each in read if each.is_start]
+        if not starts:
+            return None
+        start, last = starts[-1], next(each for each in read if each.is_own)
+        action, is_over = start.status.split("_")[0], not last.status.endswith("_IN_PROGRESS")
+        by_id: dict[str, list[StackEvent]] = {}
+        for event in reversed(read):
+            if not event.is_own:
+                by_id.setdefault(event.logical_id, []).append(event)
+        resources = {logical_id: _resource(own, now) for logical_id, own in by_id.items()}
+        children = {}
+        for each in resources.values():
+            inner = each.physical_id if each.type == NESTED else self._deployment.settings.cluster_spec.name
+            if each.type in _CONTAINERS and inner:
+                shown = each.logical_id if each.type == NESTED else inner
+                child = self._stack(inner, each.logical_id, shown, now, since or start.time)
+                children |= {each.logical_id: child} if child else {}
+        types = {} if is_over else self._types_of(start.stack_id, action, start.time)
+        done, total = _count(resources, types, action, last.status)
+        busy = [each for each in resources.values() if each.is_in_progress and each.logical_id not in children]
+        slow = [each for each in resources.values() if each.type not in _CONTAINERS]
+        return StackProgress(
+            name=name,
+            title=title,
+            stack=start.stack,
+            stack_id=start.stack_id,
+            action=action,
+            status=last.status,
+            reason=last.reason or None,
+            started=start.time,
+            ended=last.time if is_over else None,
+            seconds=round(((last.time if is_over else now) - start.time).total_seconds()),
+            left_seconds=0 if is_over else round(_left(resources, types, action, last.status, children)),
+            resources_done=done,
+            resources=total,
+            in_progress=tuple(sorted(busy, key=lambda each: each.seconds, reverse=True)),
+            slowest=tuple(sorted(slow, key=lambda each: each.seconds, reverse=True)[:_SLOWEST]),
+            events=tuple(each for each in reversed(read) if each.is_own or _failed_by_itself(each)),
+            stacks=tuple(children.values()),
+        )
 
-    def _fetch_others(self) -> None:
-        """Fetch the deployment's other clusters. One call, which returns the stacks of its first page."""
+    def _events(self, key: str, since: datetime | None) -> list[StackEvent]:
+        """Return the events of a stack, the newest first; of one that is deleted if its id is known."""
+        for each in filter(None, (key, self._ids.get(key))):
+            try:
+                read = list(events(self._client, each, since))
+            except Exception as error:
+                if not is_not_found(error):
+                    raise
+                continue
+            if read:
+                self._ids[key] = read[0].stack_id
+            return read
+        return []
+
+    def _other_clusters(self) -> dict[str, str]:
+        """Return the statuses of the stacks of the deployment's other clusters, by name: one during an upgrade."""
         from botocore.exceptions import ClientError
 
         try:
-            listed = self._client.describe_stacks()["Stacks"]
+            pages = self._client.get_paginator("describe_stacks").paginate()
+            listed = [each for page in pages for each in page["Stacks"]]
         except ClientError as error:
             if not is_denied(error):
                 raise
-            return
-        self.others = other_clusters(self._settings, listed)
+            return {}
+        return other_clusters(self._deployment.settings, listed)
 
-    def _fetch_graph(self, now: StackOperation) -> ResourceGraph | None:
-        """Return the resources that an operation changes; None: not known."""
+    def _types_of(self, stack_id: str, action: str, started: datetime) -> Mapping[str, str]:
+        """Return the types of the resources that an operation changes, by logical id; none: not known."""
         from botocore.exceptions import ClientError
 
-        try:
-            return self._graph_of_update(now) if now.action == "UPDATE" else self._graph_of_template(now)
-        except ClientError as error:
-            if is_denied(error):
-                self.denied.add(f"cloudformation:{error.operation_name}")
-            elif not is_not_found(error) and code_of(error) != "ValidationError":
-                raise
-            return None
+        if (stack_id, started) not in self._types:
+            types: Mapping[str, str] = {}
+            try:
+                types = self._changes(stack_id) if action == "UPDATE" else self._template(stack_id)
+            except ClientError as error:
+                if is_denied(error):
+                    self._denied.add(f"cloudformation:{error.operation_name}")
+                elif not is_not_found(error) and code_of(error) != "ValidationError":
+                    raise
+            self._types[stack_id, started] = types
+        return self._types[stack_id, started]
 
-    def _graph_of_template(self, now: StackOperation) -> ResourceGraph | None:
-        answer = self._client.get_template(StackName=now.stack_id, TemplateStage="Processed")
-        return graph_of_template(answer["TemplateBody"])
+    def _template(self, stack_id: str) -> Mapping[str, str]:
+        answer = self._client.get_template(StackName=stack_id, TemplateStage="Processed")
+        return types_of_template(answer["TemplateBody"])
 
-    def _graph_of_update(self, now: StackOperation) -> ResourceGraph | None:
-        stack = self._client.describe_stacks(StackName=now.stack_id)["Stacks"][0]
+    def _changes(self, stack_id: str) -> Mapping[str, str]:
+        stack = self._client.describe_stacks(StackName=stack_id)["Stacks"][0]
         if "ChangeSetId" not in stack:
-            return None
-        changes: list[Any] = []
-        for page in self._client.get_paginator("describe_change_set").paginate(ChangeSetName=stack["ChangeSetId"]):
-            if page["ExecutionStatus"] != "EXECUTE_IN_PROGRESS":  # it is that of an earlier update
-                return None
-            changes += page["Changes"]
-        return graph_of_changes(changes)
+            return {}
+        pages = [*self._client.get_paginator("describe_change_set").paginate(ChangeSetName=stack["ChangeSetId"])]
+        if pages[0]["ExecutionStatus"] != "EXECUTE_IN_PROGRESS":  # it is that of an earlier update
+            return {}
+        return types_of_changes([each for page in pages for each in page["Changes"]])
+
+
+def _resource(own: Sequence[StackEvent], now: datetime) -> ResourceProgress:
+    """Return what was done to a resource last, by its events, the oldest first."""
+    last = own[-1]
+    is_over = not last.status.endswith("_IN_PROGRESS")
+    started = last.time
+    for each in reversed(own[:-1]):
+        if each.status != f"{last.status.split('_')[0]}_IN_PROGRESS":
+            break
+        started = each.time
+    return ResourceProgress(
+        logical_id=last.logical_id,
+        physical_id=next((each.physical_id for each in reversed(own) if each.physical_id), None),
+        type=last.type,
+        status=last.status,
+        seconds=round(((last.time if is_over else now) - started).total_seconds()),
+    )
+
+
+def _failed_by_itself(event: StackEvent) -> bool:
+    """Tell whether a resource failed, and was not merely cancelled because another one failed."""
+    return not event.is_own and event.status.endswith("_FAILED") and not event.reason.endswith("cancelled")
+
+
+def _count(
+    resources: Mapping[str, ResourceProgress], types: Mapping[str, str], action: str, status: str
+) -> tuple[int, int]:
+    """Return how many resources are done, and of how many; a creation that is rolled back deletes what it created."""
+    if action == "CREATE" and status == "ROLLBACK_IN_PROGRESS":
+        deleted = [each for each in resources.values() if each.status in ("DELETE_COMPLETE", "DELETE_SKIPPED")]
+        return len(deleted), len(resources)
+    return sum(not each.is_in_progress for each in resources.values()), len(resources.keys() | types.keys())
+
+
+def _left(
+    resources: Mapping[str, ResourceProgress],
+    types: Mapping[str, str],
+    action: str,
+    status: str,
+    children: Mapping[str, StackProgress],
+) -> float:
+    """Return how many seconds an operation takes yet: as the resource does that takes longest.
+
+    Those that wait for another one are not added to it. Of a roll-back only what is in progress is known.
+    """
+    left = [0.0, *(each.left_seconds for each in children.values())]
+    for name, each in resources.items():
+        if each.is_in_progress and name not in children:
+            left.append(typical_seconds(each.type, each.status.split("_")[0]) - each.seconds)
+    if "ROLLBACK" not in status:
+        left += [typical_seconds(kind, action) for name, kind in types.items() if name not in resources]
+    return max(left)
+
+
+def _outcome(stacks: Sequence[StackProgress]) -> Literal["in progress", "complete", "failed", "nothing"]:
+    if not stacks:
+        return "nothing"
+    if not all(each.ended for each in stacks):
+        return "in progress"
+    return "complete" if all(each.status in SUCCESSES for each in stacks) else "failed"
+
+
+def _newest_failure(stacks: Sequence[StackProgress]) -> StackEvent | None:
+    failures = [event for stack in stacks for each in stack.all() for event in each.events if not event.is_own]
+    causes = [event for event in failures if event.type not in _CONTAINERS] or failures
+    return max(causes, key=lambda each: each.time, default=None)

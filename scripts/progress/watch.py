@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from scripts.errors import ExitCode, UnusableError
 from scripts.progress.estimate import PART_SECONDS
-from scripts.progress.model import GRACE_SECONDS, Progress, progress
-from scripts.progress.tracker import Tracker
+from scripts.progress.model import Progress
+from scripts.progress.tracker import GRACE_SECONDS, Tracker
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,9 +17,7 @@ if TYPE_CHECKING:
     from scripts.deployment import Deployment
     from scripts.progress.screen import Screen
 
-TIMED_OUT = 124
-"""Exit code: the time limit is over, and the operation continues. The command ``timeout`` has the same."""
-SECONDS_BETWEEN_REFRESHES = 5.0
+SECONDS_BETWEEN_REFRESHES = 10.0
 LONGEST_SECONDS_BETWEEN_REFRESHES = 60.0
 SECONDS_WITHOUT_ANSWER = 300.0
 """How long AWS may be out of reach."""
@@ -69,29 +66,27 @@ def _follow(tracker: Tracker, screen: Screen, clock: Clock, timeout: float | Non
 
     from scripts.aws_errors import explain
 
-    started = clock.now()
-    answered: datetime | None = None
+    started = answered = clock.now()
+    current: Progress | None = None
     interval = SECONDS_BETWEEN_REFRESHES
     while True:
-        trouble = ""
-        try:
-            tracker.refresh()
-            answered, interval = clock.now(), SECONDS_BETWEEN_REFRESHES
-        except (BotoCoreError, ClientError) as error:
-            silence = (clock.now() - answered).total_seconds() if answered else math.inf
-            if not _is_temporary(error) or silence > SECONDS_WITHOUT_ANSWER:
-                raise UnusableError(f"{explain(error)}\n{CONTINUES}") from None
-            trouble = explain(error)
-            interval = min(interval * 2, LONGEST_SECONDS_BETWEEN_REFRESHES)
         now = clock.now()
-        current = progress(tracker, now, grace, trouble)
-        screen.show(current)
+        try:
+            current = tracker.read(now, grace)
+            answered, interval = now, SECONDS_BETWEEN_REFRESHES
+        except (BotoCoreError, ClientError) as error:
+            is_over = (now - answered).total_seconds() > SECONDS_WITHOUT_ANSWER
+            if current is None or is_over or not _is_temporary(error):
+                raise UnusableError(f"{explain(error)}\n{CONTINUES}") from None
+            current = current.model_copy(update={"time": now, "complete": False, "trouble": explain(error)})
+            interval = min(interval * 2, LONGEST_SECONDS_BETWEEN_REFRESHES)
         if _has_ended(current, started, grace):
             screen.end(current.model_copy(update={"kind": "summary"}))
             return ExitCode.DONE if current.outcome in ("complete", "nothing") else ExitCode.FAILED
+        screen.show(current)
         if timeout is not None and (now - started).total_seconds() + interval > timeout * 60:
             screen.stop(f"The {timeout:g} minutes are over. {CONTINUES}")
-            return TIMED_OUT
+            return ExitCode.TIMED_OUT
         clock.sleep(interval)
 
 
@@ -112,6 +107,6 @@ def _has_ended(current: Progress, started: datetime, grace: float) -> bool:
     is_everything_done = len(current.stacks) == len(PART_SECONDS) and len(statuses) == 1
     if current.outcome == "failed" or (is_everything_done and statuses != {"UPDATE_COMPLETE"}):
         return True
-    newest = max((each.newest for each in current.stacks), default=started)
+    newest = max((each.ended or current.time for each in current.stacks), default=started)
     since = newest if current.existing == len(PART_SECONDS) else max(newest, started)
     return (current.time - since).total_seconds() >= grace

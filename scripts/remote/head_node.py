@@ -119,12 +119,14 @@ class HeadNode:
         invocation = self._invocation(command_id)
         if invocation is None or invocation["Status"] in _RUNNING:  # none yet: the answer to SendCommand comes first
             return None
-        code = invocation["ResponseCode"]
+        code, details = invocation["ResponseCode"], invocation["StatusDetails"]
         if invocation["Status"] not in ("Success", "Failed") or code < 0:
-            raise NotRunError(
-                f"The head node {self.instance_id} did not run the command to its end: {invocation['StatusDetails']}",
-                is_started=bool(invocation["ExecutionStartDateTime"]),
-            )
+            is_started = bool(invocation["ExecutionStartDateTime"])
+            sentence = f"did not run the command to its end: {details}"
+            if not is_started:
+                sentence = f"does not answer ({details}): it may be booting or stopped"
+            look = f"To look further: ./ultracluster diagnose {self._deployment.environment}"
+            raise NotRunError(f"The head node {self.instance_id} {sentence}. {look}", is_started=is_started)
         return Answer(code, invocation["StandardOutputContent"], invocation["StandardErrorContent"])
 
     def _invocation(self, command_id: str) -> dict[str, Any] | None:

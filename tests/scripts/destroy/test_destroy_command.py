@@ -18,7 +18,7 @@ from scripts.clock import Clock
 from scripts.deployment import Deployment
 from scripts.destroy import screen
 from scripts.destroy.model import ORDER, Backup, DestroyOptions, DestroyOutcome, DestroyPlan
-from scripts.inventory.model import Inventory, Leftover
+from scripts.inventory.model import Inventory, Leftover, Resource
 from scripts.options import CONFIG
 from scripts.terminal import Say
 from tests.command_line import ultracluster
@@ -59,7 +59,8 @@ class Fakes:
 @pytest.fixture
 def fakes(monkeypatch: pytest.MonkeyPatch) -> Fakes:
     fakes = Fakes()
-    there = Inventory(deployment="trn1-16", resources=(), not_listed=())
+    volume = Resource(type="AWS::EC2::Volume", id="vol-1", stack="(fleet)", dollars_per_month=Decimal("2.8"))
+    there = Inventory(deployment="trn1-16", resources=(volume,), not_listed=())
     monkeypatch.setattr("scripts.inventory.resources.inventory", lambda _: there)
     monkeypatch.setattr("scripts.destroy.plan.plan", lambda *_: fakes.plan)
     monkeypatch.setattr("scripts.destroy.destroy.destroy", fakes.destroy)
@@ -103,7 +104,8 @@ def test_all_arguments_are_passed_on(fakes: Fakes, call: Call) -> None:
 def test_a_dry_run_shows_what_would_be_done_and_what_blocks_it(fakes: Fakes, call: Call) -> None:
     code, output, _ = call("--sweep", "--dry-run")
     assert code == 0
-    assert "To delete: stack trn1-16-cluster" in output
+    assert output.startswith("To delete: stack trn1-16-cluster\n")
+    assert "Holds data: Volume vol-1 of (fleet), $2.80 a month\n1 resources, $2.80 a month. All of them: " in output
     assert "To remove: /aws/lambda/x (log of a Lambda function)" in output
     fakes.plan = PLAN.model_copy(update={"blockers": ("no", "never")})
     code, output, _ = call("--confirm", "trn1-16", "--output", "json")

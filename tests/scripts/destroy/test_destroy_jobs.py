@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from scripts.destroy import destroy as destruction
+from scripts.destroy import plan
 from scripts.destroy import stacks as destroy_stacks
 from scripts.destroy.model import DestroyOptions
 from scripts.errors import OperationError
@@ -25,7 +26,7 @@ class DoomedCluster(FakeCluster):
         self.stack_status = "CREATE_COMPLETE"
         self.terminated: list[str] = []
         monkeypatch.setattr(destroy_stacks, "of_cluster", lambda _: {"StackStatus": self.stack_status})
-        monkeypatch.setattr(destruction, "HeadNode", lambda *_: self)
+        monkeypatch.setattr(plan, "HeadNode", lambda *_: self)
 
     def client(self, _: str) -> DoomedCluster:
         return self
@@ -47,10 +48,10 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DoomedCluster:
 def test_jobs_with_nodes_block_it(cluster: DoomedCluster, status: str) -> None:
     cluster.stack_status = status
     cluster.slurm.jobs("RUNNING")
-    with pytest.raises(OperationError, match="Jobs with nodes: 1"):
-        cluster.stop_fleet()
-    assert (cluster.requests, cluster.terminated) == ([], [])
+    assert plan.jobs_blocker(cluster.deployment, drain=False).startswith("Jobs with nodes: 1")
+    assert plan.jobs_blocker(cluster.deployment, drain=True) == ""
     cluster.slurm.jobs()
+    assert plan.jobs_blocker(cluster.deployment, drain=False) == ""
     cluster.stop_fleet()
     assert (cluster.requests, len(cluster.terminated)) == (
         (["STOP_REQUESTED"], 0) if status == "CREATE_COMPLETE" else ([], 16)
@@ -73,11 +74,12 @@ def test_a_cluster_without_a_head_node_needs_force(cluster: DoomedCluster, monke
     def missing(*_: object) -> None:
         raise HeadNodeError("The head node i-1 of trn1-16 is stopped.")
 
-    for module in ("scripts.fleet.control", "scripts.destroy.destroy"):
+    for module in ("scripts.fleet.control", "scripts.destroy.plan"):
         monkeypatch.setattr(f"{module}.HeadNode", missing)
-    with pytest.raises(OperationError, match=r"i-1 of trn1-16 is stopped\.\n--force deletes it anyway"):
-        cluster.stop_fleet()
+    for drain in (True, False):
+        blocker = plan.jobs_blocker(cluster.deployment, drain=drain)
+        assert blocker == "The head node i-1 of trn1-16 is stopped.\n--force deletes it anyway."
     cluster.stop_fleet(force=True)
     assert len(cluster.terminated) == 16
     cluster.nodes, cluster.stack_status = 0, "ROLLBACK_COMPLETE"
-    cluster.stop_fleet()  # without nodes there are no jobs with any
+    assert plan.jobs_blocker(cluster.deployment, drain=False) == "", "without nodes there are no jobs with any"

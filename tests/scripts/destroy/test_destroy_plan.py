@@ -16,6 +16,7 @@ from scripts.destroy.storage import Storage
 from scripts.inventory.model import Leftover
 from scripts.options import CONFIG
 from tests.scripts.account import Operated
+from tests.scripts.slurm_samples import IDLE, shell
 
 DEPLOYMENT = Deployment("trn1-16", load(CONFIG / "trn1-16.yaml"))
 NAMES = ("trn1-16-cluster", "trn1-16", "trn1-16-monitoring", "trn1-16-storage", "trn1-16-network")
@@ -138,7 +139,11 @@ def test_what_must_be_known_and_cannot_be_listed_blocks_it() -> None:
 def test_in_an_account(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> None:
     """What others have in the network, use of the file system, or linked to it blocks the deletion, and is named."""
     operated.launch(2)
-    assert plan(operated.deployment(), ALL).stacks == NAMES
+    planned = plan(operated.deployment(), ALL)
+    assert planned.stacks == NAMES
+    [blocker] = planned.blockers
+    assert "does not answer (Undeliverable): it may be booting or stopped" in blocker, "as the destruction would say"
+    operated.shell(shell(IDLE))
     ec2, fsx, deployment = operated.client("ec2"), operated.client("fsx"), operated.deployment()
     [remark] = plan(deployment.of_generation(2), DestroyOptions()).remarks
     assert "another cluster of this deployment, trn1-16-cluster (CREATE_COMPLETE)" in remark

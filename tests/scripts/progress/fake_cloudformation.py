@@ -191,12 +191,3 @@ def creation(api: FakeCloudFormation) -> None:
     api.add_events(OWN, (531, wait, "CREATE_IN_PROGRESS"), (800, wait, "CREATE_COMPLETE"), (801, "", "CREATE_COMPLETE"))
     api.add_events(PART, (820, f"Cluster={CLUSTER}=trn1-16", "CREATE_COMPLETE"), (822, "", "CREATE_COMPLETE"))
     created(api, MONITORING, 840, 900)
-
-
-def template(**resources: str) -> dict[str, Any]:
-    """Return resources of a template: types, each with the one that it waits for after a space."""
-    described: dict[str, Any] = {}
-    for name, text in resources.items():
-        kind, _, needs = text.partition(" ")
-        described[name] = {"Type": kind, **({"Properties": {"X": {"Ref": needs}}} if needs else {})}
-    return described

@@ -15,8 +15,8 @@ from tests.scripts.account import Operated
 
 def test_a_complete_deployment(operated: Operated) -> None:
     operated.calls()
-    Tracker(operated.deployment()).refresh()
-    assert len(operated.calls()) <= 12
+    Tracker(operated.deployment()).read(Clock().now())
+    assert len(operated.calls()) <= 20
     console = Console(file=io.StringIO(), width=80, record=True)
     assert watch(operated.deployment(), console, clock=Clock(), as_json=False) == ExitCode.DONE
     text = console.export_text()

@@ -44,11 +44,11 @@ def test_a_creation_is_followed_from_before_its_first_stack_to_its_last(
     fake.creation(api)
     code, text = follow(api, clock)
     assert code == 0
-    assert 900 <= clock.elapsed <= 905, "it ends with the last stack, without the grace"
+    assert 900 <= clock.elapsed <= 910, "it ends with the last stack, without the grace"
     assert text.endswith("trn1-16: complete after 14 min 50 s.\n")
     for stack in (NETWORK, STORAGE, PART, MONITORING, OWN, "provider"):
         assert f"{stack}  CREATE_IN_PROGRESS" in text
-        assert f"{stack}  CREATE_COMPLETE in" in text
+        assert f"{stack}  CREATE_COMPLETE" in text
 
 
 def test_it_waits_for_the_grace_between_two_stacks(api: FakeCloudFormation, clock: FakeClock) -> None:
@@ -56,7 +56,7 @@ def test_it_waits_for_the_grace_between_two_stacks(api: FakeCloudFormation, cloc
     created(api, STORAGE, 150, 200)
     code, text = follow(api, clock, grace=60)
     assert code == 0
-    assert 255 <= clock.elapsed <= 265
+    assert 255 <= clock.elapsed <= 270
     assert text.endswith("trn1-16: complete after 3 min 20 s.\n")
 
 
@@ -112,7 +112,7 @@ def test_the_exit_code_says_the_outcome(
     exit_code, text = follow(api, clock)
     assert exit_code == code
     assert clock.elapsed >= 30 * len(statuses), "to the last of the statuses"
-    assert f"{MONITORING}  {statuses[-1]} in" in text
+    assert f"{MONITORING}  {statuses[-1]}" in text
 
 
 def test_a_failure_of_last_week_is_not_that_of_today(api: FakeCloudFormation, clock: FakeClock) -> None:
@@ -151,7 +151,7 @@ def test_expired_credentials_end_it_with_what_helps(api: FakeCloudFormation, clo
     clock.meanwhile = lambda: api.failing.update({"DescribeStackEvents": expired} if clock.elapsed > 100 else {})
     with pytest.raises(UnusableError, match=r"token included in the request is expired\n.*new session.*\n.*continues"):
         follow(api, clock)
-    assert clock.elapsed == 105
+    assert clock.elapsed == 110
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_it_continues_when_aws_answers_again(api: FakeCloudFormation, clock: Fak
     code, text = follow(api, clock)
     assert code == 0
     assert f"trying again: {error}" in text
-    assert clock.slept[20:26] == [5, 10, 20, 40, 60, 5], "it asks less and less often, until there is an answer"
+    assert clock.slept[10:15] == [10, 20, 40, 60, 10], "it asks less and less often, until there is an answer"
 
 
 def test_it_gives_up_when_aws_does_not_answer_for_minutes(api: FakeCloudFormation, clock: FakeClock) -> None:

@@ -180,7 +180,7 @@ def test_session_manager_does_not_reach_the_head_node(operated: Operated) -> Non
     code, document = as_json(operated.deployment())
     assert code == ExitCode.FAILED
     assert document["head_node"]["session_manager"] is False
-    assert "Undeliverable" in document["unavailable"]["slurm"]
+    assert "does not answer (Undeliverable): it may be booting or stopped" in document["unavailable"]["slurm"]
 
 
 def test_what_failed_is_diagnosed(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from botocore.exceptions import NoCredentialsError
 
 from scripts import options
 from scripts.errors import OperationError
@@ -82,6 +83,17 @@ def test_an_end_in_mid_way_tells_what_was_done(
 
     assert run(monkeypatch, "--set", OTHER_OS, "--confirm", "dev") == 1
 
-    told = capsys.readouterr().err
-    assert "the head node does not answer" in told
-    assert "Done so far: settings, deploy. What AWS has started continues. The same command continues where" in told
+    errors = capsys.readouterr().err
+    assert "the head node does not answer" in errors
+    assert "Done so far: settings, deploy. What AWS has started continues. The same command continues where" in errors
+
+
+def test_without_credentials_nothing_is_said_to_continue(
+    backend: FakeBackend, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(_: object) -> None:
+        raise NoCredentialsError
+
+    monkeypatch.setattr(backend, "clusters", refuse)
+    assert run(monkeypatch, "--dry-run") == 2
+    assert "continues" not in capsys.readouterr().err

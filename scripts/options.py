@@ -46,12 +46,26 @@ class Command(click.Command):
         if self.passes_options and args and args[0].startswith("--") and args[0] not in self._own_options(ctx):
             args = [os.environ.get(VARIABLE, ""), *args]
         if self.further is None:
-            return super().parse_args(ctx, args)
+            return super().parse_args(ctx, self._with_deployment(ctx, args))
         end = args.index("--") if "--" in args else len(args)
         words = tuple(args[end + 1 :])
         rest = super().parse_args(ctx, args[:end])
         ctx.params[self.further] = words
         return rest
+
+    def _with_deployment(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Insert the deployment that `VARIABLE` names before a word that names none, but may be the next argument."""
+        name = os.environ.get(VARIABLE)
+        arguments = [each for each in self.params if isinstance(each, click.Argument)]
+        if not name or not arguments[1:] or arguments[0].envvar != VARIABLE or self.passes_options:
+            return args
+        given, _, _ = self.make_parser(ctx).parse_args(args=list(args))
+        word, last = given.get(arguments[0].name), arguments[-1]
+        is_full = last.nargs == 1 and isinstance(given.get(last.name), str)
+        if not isinstance(word, str) or word in deployments() or is_full:
+            return args
+        position = args.index(word)
+        return [*args[:position], name, *args[position:]]
 
     def _own_options(self, ctx: click.Context) -> set[str]:
         return {option for parameter in self.get_params(ctx) for option in parameter.opts}
@@ -134,7 +148,8 @@ class DeploymentName(click.ParamType[str]):
         if value not in known:
             similar = get_close_matches(value, known)
             meant = f" (did you mean {' or '.join(similar)}?)" if similar else ""
-            self.fail(f"got {value}; allowed: files in config/, {', '.join(known)}{meant}", param, ctx)
+            origin = f" from {VARIABLE}" if value == os.environ.get(VARIABLE) else ""
+            self.fail(f"got {value}{origin}; allowed: files in config/, {', '.join(known)}{meant}", param, ctx)
         return value
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

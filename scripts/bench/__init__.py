@@ -1,1 +1,1 @@
-"""Measurements of `make bench`: synth, templates, Slurm controller, status, training data, tests."""
+"""Measurements of `make bench`: synth, templates, Slurm controller, status, tests."""

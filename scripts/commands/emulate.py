@@ -8,9 +8,8 @@ the scenario is about; 130: ended by Ctrl-C.
 
 from __future__ import annotations
 
-import json
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,8 +17,6 @@ from scripts import options
 from scripts.errors import ExitCode, OperationError, UnusableError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from config.settings import Settings
 
 SCENARIOS = (
@@ -28,41 +25,6 @@ SCENARIOS = (
     *("full-subnet", "no-default-route", "bucket-elsewhere", "key-pending-deletion"),
 )
 """Those of emulator.scenarios, which help must not import; a test compares them."""
-_QUEUE = "cluster.queues[0]"
-_RESERVATION = {
-    f"{_QUEUE}.placement_group": "none",
-    f"{_QUEUE}.compute_resources[0].capacity_reservation_id": "cr-0123456789abcdef0",
-}
-_EXISTING = {
-    "network.existing": {
-        "vpc_id": "vpc-0123456789abcdef0",
-        "public_subnet_id": "subnet-0123456789abcdef0",
-        "private_subnet_id": "subnet-0fedcba9876543210",
-    }
-}
-EXAMPLES: Mapping[str, Mapping[str, Any]] = {
-    "a network of its own": {"network.existing": None},
-    "capacity_reservation_id in an ONDEMAND queue": {f"{_QUEUE}.capacity_type": "ONDEMAND", **_RESERVATION},
-    "capacity_reservation_id in a CAPACITY_BLOCK queue": {
-        f"{_QUEUE}.capacity_type": "CAPACITY_BLOCK",
-        **_RESERVATION,
-        f"{_QUEUE}.compute_resources[0].min_count": 1,
-        f"{_QUEUE}.compute_resources[0].max_count": 1,
-    },
-    "cluster.head_node.ssh_key_name": {
-        "cluster.head_node.ssh_key_name": "somebody",
-        "cluster.head_node.ssh_cidr": "203.0.113.0/24",
-    },
-    "network.existing": _EXISTING,
-    "a bucket in storage.data_repositories": {
-        "storage.file_system.backup_retention_days": 0,
-        "storage.data_repositories": [{"path": "/data", "bucket": "our-training-data"}],
-    },
-    "storage.file_system.kms_key_arn": {
-        "storage.file_system.kms_key_arn": "arn:aws:kms:us-west-2:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
-    },
-}
-"""Settings that have what a scenario needs (`Scenario.needs`); the keys are paths."""
 
 
 def _list(context: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -122,9 +84,4 @@ def emulate(environment: str, settings: Settings, name: str | None) -> None:
                 print("\nCtrl-C here stops it and discards everything in it.", flush=True)
                 wait_for_ctrl_c()
         except scenarios.NotApplicableError as error:
-            example = EXAMPLES[scenario.needs]
-            lines = (f"  {path}: {json.dumps(value)}" for path, value in example.items())
-            raise UnusableError(
-                f"{name}: {error}",
-                "\n".join([f"in config/{environment}.yaml, or in a copy, set for example:", *lines]),
-            ) from None
+            raise UnusableError(f"{name}: {error}", f"set it in config/{environment}.yaml, or in a copy") from None

@@ -14,7 +14,7 @@ from scripts.errors import ExitCode, OperationError
 if TYPE_CHECKING:
     from scripts.clock import Clock
     from scripts.deployment import Deployment
-    from scripts.fleet.document import Scaled
+    from scripts.fleet.document import FleetState, Scaled
 
 _REQUEUE = (
     "Batch jobs are requeued and start again once the fleet is started, unless they were submitted with --no-requeue; "
@@ -42,7 +42,8 @@ def command() -> None:
 @options.output("json")
 def status(*, deployment: Deployment, output: str) -> int:
     """Show the state, and return the exit code."""
-    return _show(deployment, output)
+    state = _show(deployment, output)
+    return ExitCode.FAILED if state.queues is None else ExitCode.DONE
 
 
 @options.subcommand(
@@ -79,7 +80,8 @@ def stop(*, deployment: Deployment, drain: bool, force: bool, limit: float | Non
     seconds = None if limit is None else limit * 60
     with terminal.report_interrupted(_CONTINUES.format("stop")):
         control.stop(deployment, clock=clock, say=say, drain=drain, force=force, drain_limit=seconds)
-    return _show(deployment, output)
+    _show(deployment, output)
+    return ExitCode.DONE
 
 
 @options.subcommand(
@@ -100,7 +102,8 @@ def start(*, deployment: Deployment, output: str) -> int:
 
     with terminal.report_interrupted(_CONTINUES.format("start")):
         control.start(deployment, clock=Clock(), say=terminal.speaker(terminal.console(output)))
-    return _show(deployment, output)
+    _show(deployment, output)
+    return ExitCode.DONE
 
 
 @options.subcommand(
@@ -184,7 +187,8 @@ def scale(
             ends_jobs=scaling.has(plan, "TERMINATES"),
             done=not dry_run,
         )
-    return _show(deployment, output, scaled)
+    _show(deployment, output, scaled)
+    return ExitCode.DONE
 
 
 def _confirm_jobs(deployment: Deployment, clock: Clock) -> None:
@@ -201,7 +205,8 @@ def _confirm_jobs(deployment: Deployment, clock: Clock) -> None:
             terminal.confirm(f"These jobs lose their nodes:\n{listed(state, waiting=False)}\n{_REQUEUE}")
 
 
-def _show(deployment: Deployment, output: str, scaled: Scaled | None = None) -> int:
+def _show(deployment: Deployment, output: str, scaled: Scaled | None = None) -> FleetState:
+    """Print the state of the fleet, and return it."""
     from scripts.fleet import document
 
     state = document.collect(deployment, scaled)
@@ -209,4 +214,4 @@ def _show(deployment: Deployment, output: str, scaled: Scaled | None = None) -> 
         print(state.to_json())
     else:
         document.show(state, terminal.console())
-    return ExitCode.DONE
+    return state

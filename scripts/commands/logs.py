@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import click
 
 from scripts import options, terminal
+from scripts.errors import ExitCode
 
 if TYPE_CHECKING:
     from scripts.deployment import Deployment
@@ -80,16 +81,22 @@ def command(
     if sum((what is not None, job is not None, list_)) > 1:
         raise click.UsageError("got more than one of WHAT, --job and --list; allowed: one")
 
-    from scripts.logs.show import Wanted, program
+    from scripts.logs.show import LogView, list_nodes
 
-    wanted = Wanted(
+    console, as_json = terminal.console(output), output == "json"
+    if list_:
+        list_nodes(deployment, console, json=as_json)
+        return ExitCode.DONE
+    view = LogView(
+        deployment,
+        console,
         what=what or "head-node",
         job=job or "",
         follow=follow,
         since=since,
         grep=grep,
         lines=lines,
-        list=list_,
-        json=output == "json",
+        json=as_json,
     )
-    return program(deployment, wanted, terminal.console(output))
+    view.show()
+    return ExitCode.DONE

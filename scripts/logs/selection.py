@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
-from scripts.document import Document
 from scripts.errors import OperationError, UnusableError
 from scripts.logs import streams
-from scripts.logs.streams import LogEvent, Source, Stream
+from scripts.logs.streams import Source, Stream
 from scripts.remote import nodes
 from scripts.terminal import Say
 
@@ -24,46 +19,7 @@ _ALIASES = {"health": ("slurmctld", "ultracluster: ")}
 """Names for lines of a kind that contain a text."""
 
 
-class Line(Document):
-    """A line to show."""
-
-    node: str = Field(description="Short name of its node, or the job.")
-    instance_id: str = Field(description="The EC2 instance; empty: a job's output, which is on the file system.")
-    kind: str = Field(description="The kind of log, or `output`.")
-    time: datetime | None = Field(description="When it was written; None: not known.")
-    message: str = Field(description="Its text.")
-
-
-@dataclass(frozen=True)
-class Selection:
-    """Log streams to show.
-
-    Attributes:
-        log_group: Where the streams are.
-        streams: The streams, `streams.MOST_STREAMS` at most.
-        names: Short names of nodes by host; others have the name of the host.
-        text: Only lines that contain it; CloudWatch filters.
-        is_wanted: A further filter, on messages.
-    """
-
-    log_group: str
-    streams: Sequence[Stream]
-    names: Mapping[str, str]
-    text: str = ""
-    is_wanted: Callable[[str], bool] = lambda _: True
-
-    def source(self, deployment: Deployment) -> Source:
-        """Return the streams to read."""
-        return Source(deployment, self.log_group, [each.name for each in self.streams], self.text, self.is_wanted)
-
-    def line(self, event: LogEvent) -> Line:
-        """Return an event as a line."""
-        host, instance_id, kind = event.stream.split(".", 2)
-        name = self.names.get(host, host)
-        return Line(node=name, instance_id=instance_id, kind=kind, time=event.time, message=event.message)
-
-
-def select(deployment: Deployment, what: str, text: str, say: Say) -> Selection:
+def select(deployment: Deployment, what: str, text: str, say: Say) -> Source:
     """Select the streams of a node or a kind, those with the newest events: `streams.MOST_STREAMS` at most.
 
     Needs logs:DescribeLogGroups, logs:DescribeLogStreams and ec2:DescribeInstances, and what `nodes.over_time` needs.
@@ -79,7 +35,7 @@ def select(deployment: Deployment, what: str, text: str, say: Say) -> Selection:
     if nodes.is_node(what):
         instances = nodes.over_time(deployment, group, what, say)
         listed = [each for node in instances for each in streams.list_by_prefix(deployment, group, node.prefix)]
-        return Selection(group, _most(listed, say), {node.host: node.name for node in instances}, text)
+        return Source(deployment, group, _most(listed, say), {node.host: node.name for node in instances}, text)
     if kind in streams.HEAD_KINDS:
         listed = _of_head_node(deployment, group, kind, say)
     elif kind in streams.NODE_KINDS:
@@ -92,30 +48,24 @@ def select(deployment: Deployment, what: str, text: str, say: Say) -> Selection:
             )
     else:
         kinds = ", ".join(sorted({*streams.HEAD_KINDS, *streams.NODE_KINDS, *_ALIASES}))
-        raise UnusableError(f"got {what}; allowed: {nodes.NAMES}, or one of {kinds}")
-    names = {each.host: each.name for each in nodes.try_list(deployment, say)}
-    return Selection(group, _most(listed, say), names, text or alias_text)
+        allowed = f"{nodes.NAMES}, or one of {kinds}"
+        raise UnusableError(f"got {what}; allowed: {allowed}", streams.list_command(deployment))
+    return Source(deployment, group, _most(listed, say), _names(deployment, say), text or alias_text)
 
 
-def select_job(deployment: Deployment, nodes_of_job: Mapping[str, str], text: str, say: Say) -> Selection:
-    """Select the streams of the nodes of a job: ``slurmd`` of each. A call for each node.
+def select_job(deployment: Deployment, nodes_of_job: Mapping[str, str], text: str, say: Say) -> Source:
+    """Select ``slurmd`` of the nodes of a job, whose addresses are given by Slurm's names. A call for each node.
 
     Needs logs:DescribeLogGroups, logs:DescribeLogStreams and ec2:DescribeInstances.
-
-    Args:
-        deployment: Whose cluster it is.
-        nodes_of_job: Addresses of nodes, by Slurm's names.
-        text: Only lines that contain it.
-        say: Takes notes.
     """
     group = streams.newest_group(deployment)
     names = {nodes.host(address): name for name, address in nodes_of_job.items()}
     prefixes = [each.prefix for each in nodes.try_list(deployment, say) if each.host in names]
     listed = [each for prefix in prefixes for each in streams.list_by_prefix(deployment, group, f"{prefix}slurmd")]
-    return Selection(group, [each for each in listed if each.kind == "slurmd"], names, text)
+    return Source(deployment, group, [each for each in listed if each.kind == "slurmd"], names, text)
 
 
-def select_controller_lines(deployment: Deployment, job: str, text: str, say: Say) -> Selection:
+def select_controller_lines(deployment: Deployment, job: str, text: str, say: Say) -> Source:
     """Select the lines of ``slurmctld`` about a job, which is ``12``, or ``12_3`` of an array.
 
     Needs what `select` needs.
@@ -126,15 +76,22 @@ def select_controller_lines(deployment: Deployment, job: str, text: str, say: Sa
     group = streams.newest_group(deployment)
     listed = _of_head_node(deployment, group, "slurmctld", say)
     if not listed:
-        raise OperationError(f"{group} has no logs of slurmctld")
-    names = {each.host: each.name for each in nodes.try_list(deployment, say)}
+        raise OperationError(f"{group} has no logs of slurmctld", streams.list_command(deployment))
     job_in_line = re.compile(rf"JobId={job}(?!\d)")
-    return Selection(group, listed, names, f"JobId={job}", lambda line: bool(job_in_line.search(line)) and text in line)
+
+    def is_wanted(line: str) -> bool:
+        return bool(job_in_line.search(line)) and text in line
+
+    return Source(deployment, group, listed, _names(deployment, say), f"JobId={job}", is_wanted)
 
 
 def _of_head_node(deployment: Deployment, group: str, kind: str, say: Say) -> list[Stream]:
     [head] = nodes.over_time(deployment, group, nodes.HEAD_NODE, say)
     return [each for each in streams.list_by_prefix(deployment, group, f"{head.prefix}{kind}") if each.kind == kind]
+
+
+def _names(deployment: Deployment, say: Say) -> dict[str, str]:
+    return {each.host: each.name for each in nodes.try_list(deployment, say)}
 
 
 def _most(listed: Sequence[Stream], say: Say) -> Sequence[Stream]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -13,10 +13,10 @@ from scripts import screen
 from scripts.aws_errors import is_denied
 from scripts.clock import Changes, Clock, with_retries
 from scripts.document import Document
-from scripts.errors import ExitCode, OperationError
+from scripts.errors import OperationError
 from scripts.logs import jobs, streams
-from scripts.logs.selection import Line, Selection, select, select_controller_lines, select_job
-from scripts.logs.streams import LogEvents, Tail
+from scripts.logs.selection import select, select_controller_lines, select_job
+from scripts.logs.streams import LogEvent, Source
 from scripts.remote import nodes
 from scripts.remote.head_node import HeadNode, HeadNodeError
 from scripts.remote.streamed_command import print_remark
@@ -32,6 +32,18 @@ READS_BEFORE_RENEWAL = 20
 """How often to read before looking for streams of new nodes."""
 WINDOW, WINDOW_OF_JOBS = timedelta(hours=1), timedelta(days=7)
 """How far back from the newest line to read by default."""
+_OVERLAP = timedelta(minutes=2)
+"""How late an event may reach the log and still be shown by ``--follow``."""
+
+
+class Line(Document):
+    """A line to show."""
+
+    node: str = Field(description="Short name of its node, or the job.")
+    instance_id: str = Field(description="The EC2 instance; empty: a job's output, which is on the file system.")
+    kind: str = Field(description="The kind of log, or `output`.")
+    time: datetime | None = Field(description="When it was written; None: not known.")
+    message: str = Field(description="Its text.")
 
 
 class LogLines(Document):
@@ -61,51 +73,34 @@ class NodeList(Document):
 
 
 @dataclass
-class Wanted:
-    """What to show.
+class LogView:
+    """Shows what one command line asks for.
 
     Attributes:
+        deployment: Whose logs.
+        console: Where lines are printed as text.
         what: A node or a kind of logs.
         job: A job, by number or name, in place of it; empty: none.
         follow: Whether to print new lines until Ctrl-C.
         since: How far back; None: the default.
         grep: Text that lines contain.
         lines: The last so many of them.
-        list: Whether to list nodes and kinds instead.
         json: Whether to print JSON.
     """
 
+    deployment: Deployment
+    console: Console
     what: str
     job: str
     follow: bool
     since: timedelta | None
     grep: str
     lines: int
-    list: bool
     json: bool
-
-
-def program(deployment: Deployment, wanted: Wanted, console: Console, clock: Clock | None = None) -> int:
-    """Show what the command line asks for."""
-    view = _View(deployment, wanted, console, clock or Clock())
-    if wanted.list:
-        view.list()
-    elif wanted.job:
-        view.show_job()
-    else:
-        view.show_named()
-    return ExitCode.DONE
-
-
-@dataclass(frozen=True)
-class _View:
-    """Shows what one command line asks for."""
-
-    deployment: Deployment
-    wanted: Wanted
-    console: Console
-    clock: Clock
     said: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.clock = Clock()
 
     def say(self, text: str) -> None:
         """Print a note for people, once."""
@@ -113,152 +108,144 @@ class _View:
             self.said.add(text)
             print_remark(text)
 
-    def show_named(self) -> None:
-        selection = self._select()
-        if not selection.streams and not self.wanted.follow:
-            raise OperationError(f"{selection.log_group} has no logs of {self.wanted.what}")
-        self._show(selection, self._select)
+    def show(self) -> None:
+        """Show lines of a node, a kind or a job."""
+        if self.job:
+            self._show_job()
+            return
+        source = self._select()
+        if not source.streams and not self.follow:
+            hint = streams.list_command(self.deployment)
+            raise OperationError(f"{source.log_group} has no logs of {self.what}", hint)
+        self._show(self._select)
 
-    def _select(self) -> Selection:
+    def _select(self) -> Source:
         self.deployment.account.forget()
-        return select(self.deployment, self.wanted.what, self.wanted.grep, self.say)
+        return select(self.deployment, self.what, self.grep, self.say)
 
-    def show_job(self) -> None:
-        self._replace_name_by_number()
-        name, text = self.wanted.job, self.wanted.grep
+    def _show_job(self) -> None:
         answer = self._find_job()
         if answer is None:
-            self.say(f"This is what slurmctld logged of job {name}.")
-            of_controller = select_controller_lines(self.deployment, name, text, self.say)
-            self._show(of_controller, lambda: of_controller)
+            self.say(f"This is what slurmctld logged of job {self.job}.")
+            of_controller = select_controller_lines(self.deployment, self.job, self.grep, self.say)
+            self._show(lambda: of_controller)
             return
         head_node, job = answer
-        selection = select_job(self.deployment, job.nodes, text, self.say)
-        output = None
-        if job.output:
-            self.say(f"Job {name} is {job.state}; its output: {job.output}")
-            output = jobs.JobOutput(self.deployment, head_node, job, self.clock, self.say)
+        self.job = job.number
+        source = select_job(self.deployment, job.nodes, self.grep, self.say)
+        if not job.output:
+            self._show(lambda: source)
+            return
+        self.say(f"Job {job.number} is {job.state}; its output: {job.output}")
+        output = jobs.JobOutput(self.deployment, head_node, job, lines=self.lines, follow=self.follow)
         try:
-            self._show(selection, lambda: selection, output)
+            self._show(lambda: source, output)
         except HeadNodeError:
             raise
         except BaseException:
-            if output:
-                output.close()
+            output.command.cancel(self.say)
             raise
 
-    def _replace_name_by_number(self) -> None:
-        """Replace the name of a job by the number of the newest job of that name.
+    def _find_job(self) -> tuple[HeadNode, jobs.KnownJob] | None:
+        """Ask Slurm for the job; None: it does not know its number, or there is no answer, which is said.
 
         Raises:
-            OperationError: Slurm knows no such job, or does not answer.
+            OperationError: It is a name, which only Slurm knows.
         """
-        name = self.wanted.job
-        if name[0].isdigit():
-            return
-        number = jobs.newest_of_name(HeadNode(self.deployment, self.clock), name)
-        if not number:
-            raise OperationError(
-                f"Slurm knows no job called {name}, or none any more; its number shows what was logged"
-            )
-        self.say(f"The newest job called {name} is {number}.")
-        self.wanted.job = number
-
-    def _find_job(self) -> tuple[HeadNode, jobs.KnownJob] | None:
-        """Ask Slurm for the job; None: it knows none, or there is no answer, which is said."""
         from botocore.exceptions import ClientError
 
         try:
             head_node = HeadNode(self.deployment, self.clock)
-            job = jobs.find(head_node, self.wanted.job)
-        except HeadNodeError as error:
-            self.say(str(error))
-            return None
-        except ClientError as error:
-            if not is_denied(error):
+            job = jobs.find(head_node, self.job)
+        except (ClientError, HeadNodeError) as error:
+            if self.job[0].isalpha() or not (isinstance(error, HeadNodeError) or is_denied(error)):
                 raise
             self.say(f"Slurm does not answer: {error}")
             return None
-        if job is None:
-            self.say(f"Slurm knows no job {self.wanted.job}, or no longer knows it.")
-            return None
-        return head_node, job
+        if job is not None:
+            return head_node, job
+        if self.job[0].isalpha():
+            raise OperationError(
+                f"Slurm knows no job called {self.job}, or none any more; its number shows what was logged"
+            )
+        self.say(f"Slurm knows no job {self.job}, or no longer knows it.")
+        return None
 
-    def _show(
-        self, selection: Selection, renewed: Callable[[], Selection], output: jobs.JobOutput | None = None
-    ) -> None:
-        """Show the last lines, and with --follow new ones; ``renewed`` selects streams of new nodes, too."""
-        last = self._last(selection)
-        lines = list(map(selection.line, last.events))[-self.wanted.lines :]
-        if not self.wanted.follow:
-            lines += self._output_lines(output.all(self.wanted.lines)) if output else []
-            if self.wanted.json:
-                print(LogLines(log_group=selection.log_group, lines=tuple(lines)).to_json())
-            self._print(lines)
+    def _show(self, select: Callable[[], Source], output: jobs.JobOutput | None = None) -> None:
+        """Show the last lines, and with --follow new ones; ``select`` selects streams of new nodes, too."""
+        source = select()
+        events = self._last(source)
+        lines = [_line(source, each) for each in events][-self.lines :]
+        if self.follow:
+            self._print_on(lines)
+            self._follow(select, source, events, output)
             return
-        tail, reads = Tail(self.clock, last.events), 0
+        if output:
+            output.command.follow(output.take, self.say, self.clock)
+            lines += self._output_lines(output.rest())
+        if self.json:
+            print(LogLines(log_group=source.log_group, lines=tuple(lines)).to_json())
+        self._print(lines)
+
+    def _follow(
+        self, select: Callable[[], Source], source: Source, known: Sequence[LogEvent], output: jobs.JobOutput | None
+    ) -> None:
+        """Show new lines until Ctrl-C: each time the events of the last minutes that are not known yet."""
+        ids = {each.id for each in known}
+        last_read, reads = self.clock.now(), 0
 
         def read() -> bool:
-            nonlocal selection, reads
-            if reads and reads % READS_BEFORE_RENEWAL == 0:
-                selection = renewed()
-            if reads:
-                lines.extend(self._new(selection, tail))
-            if output:
-                lines.extend(self._output_lines(output.new(self.wanted.lines)))
+            nonlocal source, ids, last_read, reads
             reads += 1
+            if reads % READS_BEFORE_RENEWAL == 0:
+                source = select()
+            now = self.clock.now()
+            events = self._read(lambda: source.read(last_read - _OVERLAP, now))
+            lines = [_line(source, each) for each in events if each.id not in ids]
+            lines += self._output_lines(output.new() if output else [])
+            ids, last_read = {each.id for each in events}, now
+            self._print_on(lines)
             return True
 
-        follow = with_retries(read, self.clock, Changes(self.say))
+        attempt = with_retries(read, self.clock, Changes(self.say))
         while True:
-            if follow():
-                self._print_on(lines)
-                lines.clear()
+            attempt()
             self.clock.sleep(SECONDS_BETWEEN_READS)
 
     def _output_lines(self, texts: Sequence[str]) -> list[Line]:
-        name = f"job {self.wanted.job}"
+        name = f"job {self.job}"
         return [
             Line(node=name, instance_id="", kind="output", time=None, message=each)
             for each in texts
-            if self.wanted.grep in each
+            if self.grep in each
         ]
 
-    def _last(self, selection: Selection) -> LogEvents:
-        """Return the last events, and say so if there are none, or some are missing."""
-        if not selection.streams:
-            return LogEvents([], 0, None)
+    def _last(self, source: Source) -> list[LogEvent]:
+        """Return the last events, and say so if there are none."""
         now = self.clock.now()
-        newest = max((each.latest for each in selection.streams if each.latest), default=now)
-        window = WINDOW_OF_JOBS if self.wanted.job else WINDOW
-        since = now - self.wanted.since if self.wanted.since else newest - window
-        events = selection.source(self.deployment).last(self.wanted.lines, since, now)
-        if not events.events:
-            self.say(f"No line from {_minute(since)} to {_minute(now)} UTC. For an earlier time: --since 7d")
-        self._say_gap(events)
+        newest = max((each.latest for each in source.streams if each.latest), default=now)
+        since = now - self.since if self.since else newest - (WINDOW_OF_JOBS if self.job else WINDOW)
+        events = self._read(lambda: source.last(self.lines, since, now))
+        if source.streams and not events:
+            self.say(
+                f"No line from {since:%Y-%m-%d %H:%M} to {now:%Y-%m-%d %H:%M} UTC. For an earlier time: --since 7d"
+            )
         return events
 
-    def _new(self, selection: Selection, tail: Tail) -> list[Line]:
-        if not selection.streams:
-            return []
-        events = tail.new(selection.source(self.deployment))
-        self._say_gap(events)
-        return list(map(selection.line, events.events))
-
-    def _say_gap(self, events: LogEvents) -> None:
-        if events.gap:
-            start, end = map(_minute, events.gap)
-            self.say(
-                f"There are too many lines from {start} to {end} UTC to read all. Name a node or a kind, or use --grep."
-            )
+    def _read(self, read: Callable[[], tuple[list[LogEvent], bool]]) -> list[LogEvent]:
+        """Return events, and say so if some are missing."""
+        events, is_whole = read()
+        if not is_whole:
+            self.say("There are too many lines to read all. Name a node or a kind, or use --grep.")
+        return events
 
     def _print_on(self, lines: Sequence[Line]) -> None:
-        if self.wanted.json:
+        if self.json:
             for line in lines:
                 print(line.model_dump_json(), flush=True)
         self._print(lines)
 
-    def _print(self, lines: Iterable[Line]) -> None:
+    def _print(self, lines: Sequence[Line]) -> None:
         from rich.text import Text
 
         for line in lines:
@@ -267,23 +254,30 @@ class _View:
             for text in line.message.splitlines():
                 self.console.print(Text.assemble((source, "cyan"), text), soft_wrap=True)
 
-    def list(self) -> None:
-        """Show the nodes that wrote last, and those that run, with their kinds of logs."""
-        group = streams.newest_group(self.deployment)
-        listed, is_all = _nodes_with_logs(self.deployment, group, self.say)
-        if not is_all:
-            self.say(
-                f"There are more than {streams.MOST_LISTED} log streams: nodes that wrote to none of the newest are "
-                "missing if they are terminated, and have no kinds otherwise."
-            )
-        if self.wanted.json:
-            print(NodeList(log_group=group, nodes=tuple(listed)).to_json())
-        table = screen.table("node", "instance", ">newest line", "kinds")
-        for each in listed:
-            age = f"{screen.duration(self.clock.now() - each.latest)} ago" if each.latest else "none"
-            shown = age if each.runs else f"{age}, terminated"
-            table.add_row(each.node, each.instance_id, shown, ", ".join(each.kinds))
-        self.console.print(table)
+
+def _line(source: Source, event: LogEvent) -> Line:
+    host, instance_id, kind = event.stream.split(".", 2)
+    name = source.names.get(host, host)
+    return Line(node=name, instance_id=instance_id, kind=kind, time=event.time, message=event.message)
+
+
+def list_nodes(deployment: Deployment, console: Console, *, json: bool) -> None:
+    """Show the nodes that wrote last, and those that run, with their kinds of logs."""
+    group = streams.newest_group(deployment)
+    listed, is_all = _nodes_with_logs(deployment, group, print_remark)
+    if not is_all:
+        print_remark(
+            f"There are more than {streams.MOST_LISTED} log streams: nodes that wrote to none of the newest are "
+            "missing if they are terminated, and have no kinds otherwise."
+        )
+    if json:
+        print(NodeList(log_group=group, nodes=tuple(listed)).to_json())
+    table = screen.table("node", "instance", ">newest line", "kinds")
+    for each in listed:
+        age = f"{screen.duration(Clock().now() - each.latest)} ago" if each.latest else "none"
+        shown = age if each.runs else f"{age}, terminated"
+        table.add_row(each.node, each.instance_id, shown, ", ".join(each.kinds))
+    console.print(table)
 
 
 def _nodes_with_logs(deployment: Deployment, group: str, say: Say) -> tuple[list[NodeWithLogs], bool]:
@@ -310,7 +304,3 @@ def _nodes_with_logs(deployment: Deployment, group: str, say: Say) -> tuple[list
         )
         for key in {**present, **written}
     ], is_all
-
-
-def _minute(time: datetime) -> str:
-    return f"{time:%Y-%m-%d %H:%M}"

@@ -8,13 +8,12 @@ node.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any
 
-from scripts.clock import Clock
 from scripts.deployment import Deployment
 from scripts.errors import OperationError
 
@@ -63,10 +62,8 @@ MOST_LISTED = 500
 MOST_CALLS = 20
 """Calls of FilterLogEvents for a period, of up to 1 MB each."""
 EVENTS_PER_CALL = 10_000
-_FIRST_WINDOW = timedelta(minutes=5)
+_FIRST_PERIOD = timedelta(minutes=5)
 _GROWTH = 4
-_OVERLAP = timedelta(minutes=2)
-"""How late an event may reach the log and still be shown by ``--follow``."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +112,11 @@ def newest_group(deployment: Deployment) -> str:
     return str(groups[-1])
 
 
+def list_command(deployment: Deployment) -> str:
+    """Return the command that lists the nodes and kinds of logs."""
+    return f"./ultracluster logs {deployment.environment} --list"
+
+
 def list_by_prefix(deployment: Deployment, log_group: str, prefix: str) -> list[Stream]:
     """Return the streams whose names start with a prefix, 50 a call. Needs logs:DescribeLogStreams."""
     paginator = deployment.account.client("logs").get_paginator("describe_log_streams")
@@ -137,43 +139,35 @@ def list_newest(deployment: Deployment, log_group: str) -> tuple[list[Stream], b
 
 
 @dataclass(frozen=True)
-class LogEvents:
-    """The events of a period.
-
-    Attributes:
-        events: In the order of their time.
-        calls: How many calls it took.
-        gap: From when to when events are missing, because there were too many; None: all are here.
-    """
-
-    events: Sequence[LogEvent]
-    calls: int
-    gap: tuple[datetime, datetime] | None
-
-
-@dataclass(frozen=True)
 class Source:
     """Log streams, and a filter for their events.
 
     Attributes:
         deployment: Whose account it is.
         log_group: Where the streams are.
-        names: The streams, 1 to `MOST_STREAMS`.
+        streams: The streams, `MOST_STREAMS` at most.
+        names: Short names of nodes by host; others have the name of the host.
         text: Only events that contain it; CloudWatch filters.
         is_wanted: A further filter, on messages.
     """
 
     deployment: Deployment
     log_group: str
-    names: Sequence[str]
+    streams: Sequence[Stream]
+    names: Mapping[str, str] = field(default_factory=dict)
     text: str = ""
     is_wanted: Callable[[str], bool] = lambda _: True
 
-    def events(self, since: datetime, until: datetime, most_calls: int = MOST_CALLS) -> LogEvents:
-        """Return the events of a period; only the oldest if it takes too many calls. Needs logs:FilterLogEvents."""
+    def read(self, since: datetime, until: datetime) -> tuple[list[LogEvent], bool]:
+        """Return the events of a period in the order of their time, and whether these are all: not the newest, if not.
+
+        Needs logs:FilterLogEvents.
+        """
+        if not self.streams:
+            return [], True
         options: dict[str, Any] = {
             "logGroupName": self.log_group,
-            "logStreamNames": list(self.names),
+            "logStreamNames": [each.name for each in self.streams],
             "startTime": _milliseconds(since),
             "endTime": _milliseconds(until),
             "PaginationConfig": {"PageSize": EVENTS_PER_CALL},
@@ -182,48 +176,24 @@ class Source:
             escaped = self.text.replace("\\", "\\\\").replace('"', '\\"')
             options["filterPattern"] = f'"{escaped}"'
         paginator = self.deployment.account.client("logs").get_paginator("filter_log_events")
-        pages = list(islice(paginator.paginate(**options), most_calls))
-        events = sorted((_event(each) for page in pages for each in page["events"]), key=lambda event: event.time)
-        is_whole = pages and "nextToken" not in pages[-1]
-        gap = None if is_whole else (events[-1].time if events else since, until)
-        return LogEvents([each for each in events if self.is_wanted(each.message)], len(pages), gap)
+        pages = list(islice(paginator.paginate(**options), MOST_CALLS))
+        events = [_event(each) for page in pages for each in page["events"]]
+        events = [each for each in events if self.is_wanted(each.message)]
+        return sorted(events, key=lambda event: event.time), "nextToken" not in pages[-1]
 
-    def last(self, count: int, since: datetime, until: datetime) -> LogEvents:
-        """Return the newest events of a period, ``count`` or more if there are so many. Needs logs:FilterLogEvents.
+    def last(self, count: int, since: datetime, until: datetime) -> tuple[list[LogEvent], bool]:
+        """Return the newest events of a period, ``count`` or more if there are so many, and whether these are all.
 
-        Reads the last minutes, and longer periods before until there are enough: `MOST_CALLS` calls at most.
+        Reads the last minutes, and longer periods until there are enough.
         """
-        newest = LogEvents([], 0, None)
-        width = _FIRST_WINDOW
-        while until >= since and len(newest.events) < count and not newest.gap:
-            start = max(since, until - width)
-            older = self.events(start, until, MOST_CALLS - newest.calls)
-            newest = LogEvents([*older.events, *newest.events], newest.calls + older.calls, older.gap)
-            until, width = start - timedelta(milliseconds=1), width * _GROWTH
-        return newest
-
-
-class Tail:
-    """New events, call by call."""
-
-    def __init__(self, clock: Clock, known: Sequence[LogEvent]) -> None:
-        """Start now, after events that are known already."""
-        self._clock = clock
-        self._since = clock.now() - _OVERLAP
-        self._known = {event.id: event.time for event in known}
-
-    def new(self, source: Source) -> LogEvents:
-        """Return the events of the last minutes that no call has returned yet. `MOST_CALLS` calls at most.
-
-        Needs logs:FilterLogEvents.
-        """
-        now = self._clock.now()
-        listed = source.events(self._since, now)
-        events = [event for event in listed.events if event.id not in self._known]
-        self._since = now - _OVERLAP
-        self._known |= {event.id: event.time for event in events}
-        self._known = {id_: time for id_, time in self._known.items() if time >= self._since}
-        return LogEvents(events, listed.calls, listed.gap)
+        events, is_whole = self.read(max(since, until - _FIRST_PERIOD), until)
+        length = _FIRST_PERIOD
+        while is_whole and len(events) < count and length < until - since:
+            length *= _GROWTH
+            longer, is_whole = self.read(max(since, until - length), until)
+            if is_whole:
+                events = longer
+        return events, is_whole
 
 
 def _event(described: dict[str, Any]) -> LogEvent:

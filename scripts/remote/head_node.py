@@ -15,8 +15,8 @@ from scripts.errors import OperationError
 SECONDS_TO_START = 60
 """How long the head node may take to start a command."""
 SECONDS_BETWEEN_POLLS = 2.0
-OUTPUT_LIMIT, ERRORS_LIMIT = 24_000, 8_000
-"""Characters of a command's standard output and standard error that Systems Manager returns.
+OUTPUT_LIMIT = 24_000
+"""Characters of a command's standard output that Systems Manager returns; of standard error 8,000.
 
 https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_GetCommandInvocation.html
 """
@@ -43,7 +43,7 @@ class NotRunError(HeadNodeError):
 
 @dataclass(frozen=True)
 class Answer:
-    """Exit code, standard output (truncated after `OUTPUT_LIMIT`) and standard error (`ERRORS_LIMIT`) of a command."""
+    """Exit code, standard output (truncated after `OUTPUT_LIMIT`) and standard error of a command."""
 
     code: int
     output: str

@@ -34,8 +34,6 @@ _MOST_ASSIGNED = 100
 """Log lines of assignments that are enough to find a node."""
 _ASSIGNED_IN = timedelta(days=30)
 
-_LIST = "./ultracluster logs {} --list"
-
 
 @dataclass(frozen=True)
 class Node:
@@ -109,7 +107,7 @@ def running(deployment: Deployment, name: str) -> Node:
             if node.state != "running":
                 raise OperationError(f"{name} is {node.state}. State: {status_command(deployment)}")
             return replace(node, name=name) if _SLURM.fullmatch(name) else node
-    raise OperationError(f"{name} does not run now; {_LIST.format(deployment.environment)} shows all nodes")
+    raise OperationError(f"{name} does not run now", streams.list_command(deployment))
 
 
 def over_time(deployment: Deployment, group: str, name: str, say: Say) -> list[Node]:
@@ -135,7 +133,7 @@ def over_time(deployment: Deployment, group: str, name: str, say: Say) -> list[N
         listed.sort(key=lambda each: (each.latest is not None, each.latest), reverse=True)
         nodes = list(dict.fromkeys(Node(each.host, each.host, each.instance_id) for each in listed))
     if not nodes:
-        raise OperationError(f"{group} has no logs of {name}; {_LIST.format(deployment.environment)} shows what it has")
+        raise OperationError(f"{group} has no logs of {name}", streams.list_command(deployment))
     return nodes
 
 
@@ -154,13 +152,14 @@ def _assigned(deployment: Deployment, group: str, text: str, say: Say) -> list[N
     if not listed:
         return []
     now = Clock().now()
-    source = streams.Source(deployment, group, [each.name for each in listed], text)
-    events = source.last(_MOST_ASSIGNED, now - _ASSIGNED_IN, now)
-    if events.gap:
-        say(f"Which instance it was is known only if it was logged after {events.gap[1]:%Y-%m-%d %H:%M} UTC.")
+    events, is_whole = streams.Source(deployment, group, listed, text=text).last(
+        _MOST_ASSIGNED, now - _ASSIGNED_IN, now
+    )
+    if not is_whole:
+        say(f"{group} has too many lines to read all: older instances of the node may be missing.")
     nodes = [
         Node(match["name"], host(match["address"]), match["instance_id"])
-        for event in reversed(events.events)
+        for event in reversed(events)
         for match in _ASSIGNED.finditer(event.message)
         if text in match[0]
     ]

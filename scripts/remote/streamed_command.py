@@ -25,15 +25,7 @@ from scripts.deployment import Deployment
 from scripts.document import Document
 from scripts.errors import UnusableError
 from scripts.interrupts import uninterrupted
-from scripts.remote.head_node import (
-    ERRORS_LIMIT,
-    OUTPUT_LIMIT,
-    Answer,
-    HeadNode,
-    HeadNodeError,
-    NotRunError,
-    reaching,
-)
+from scripts.remote.head_node import OUTPUT_LIMIT, HeadNode, HeadNodeError, NotRunError, reaching
 from scripts.terminal import Say
 
 SECONDS_BETWEEN_READS = 1.0
@@ -43,11 +35,6 @@ _COMMENT = "ultracluster-end-of-output-"
 _PARAMETER = re.compile(r"\{\{\s*ssm(-secure)?:")
 """https://docs.aws.amazon.com/systems-manager/latest/userguide/sysman-paramstore-securestring.html"""
 RETENTION_DAYS = 7
-LARGEST_EVENT = 200_000
-"""Bytes of an event: the agent cuts longer lines.
-
-https://github.com/aws/amazon-ssm-agent, agentlogstocloudwatch/cloudwatchlogspublisher/cloudwatchlogsservice.go
-"""
 OUTPUT, ERRORS = "stdout", "stderr"
 
 Write = Callable[[str, str], None]
@@ -60,18 +47,13 @@ def log_group(deployment: Deployment) -> str:
 
 
 def create_log_group(logs: Any, group: str) -> None:
-    """Create a log group with a retention, if permissions allow. A retention that it has already is kept.
-
-    Needs logs:CreateLogGroup, logs:DescribeLogGroups and logs:PutRetentionPolicy.
-    """
+    """Create a log group with a retention, if permissions allow: logs:CreateLogGroup and logs:PutRetentionPolicy."""
     from botocore.exceptions import ClientError
 
     try:
         with suppress(logs.exceptions.ResourceAlreadyExistsException):
             logs.create_log_group(logGroupName=group)
-        for each in logs.describe_log_groups(logGroupNamePrefix=group)["logGroups"]:
-            if each["logGroupName"] == group and "retentionInDays" not in each:
-                logs.put_retention_policy(logGroupName=group, retentionInDays=RETENTION_DAYS)
+            logs.put_retention_policy(logGroupName=group, retentionInDays=RETENTION_DAYS)
     except ClientError as error:
         if not is_denied(error):
             raise
@@ -133,16 +115,15 @@ class OutputStream:
         return text
 
     def _text(self, message: str) -> str:
-        """Return the text of an event: whole lines, maybe without the end of the last one, or a part of a long line."""
+        """Return the text of an event: whole lines, maybe without the end of the last one."""
         self.is_started = True
         shown, mark, _ = message.partition(self.mark)
         self.is_complete = bool(mark)
-        part = mark or shown.endswith("\n") or len(shown.encode()) >= LARGEST_EVENT
-        return shown if part else f"{shown}\n"
+        return shown if mark or shown.endswith("\n") else f"{shown}\n"
 
 
 class CommandResult(Document):
-    """What ``run --json`` prints."""
+    """What ``exec --output json`` prints."""
 
     command_id: str = Field(description="The id of the command in Systems Manager.")
     instance_id: str = Field(description="The head node.")
@@ -202,7 +183,8 @@ class StreamedCommand:
         if any(each.is_started for each in self._streams):
             say(f"The end of the output has not arrived. {self.hint}")
         else:
-            self._write_answer(answer, write, say)
+            for name, stream, text in zip((OUTPUT, ERRORS), self._streams, (answer.output, answer.errors), strict=True):
+                write(name, text.partition(stream.mark)[0])
         return answer.code
 
     def follow_or_cancel(self, write: Write, say: Say, clock: Clock) -> int:
@@ -255,15 +237,7 @@ class StreamedCommand:
             if not is_denied(error):
                 raise
             self._is_readable = False
-            say("logs:GetLogEvents is not allowed: the output comes at the end, truncated if it is long.")
-
-    def _write_answer(self, answer: Answer, write: Write, say: Say) -> None:
-        """Write what Systems Manager itself has of the output."""
-        for stream, text, limit in ((OUTPUT, answer.output, OUTPUT_LIMIT), (ERRORS, answer.errors, ERRORS_LIMIT)):
-            shown, mark, _ = text.partition(self._streams[0].mark)
-            write(stream, shown)
-            if not mark and len(text) >= limit:
-                say(f"{stream} is truncated after {limit:,} characters.")
+            say(f"logs:GetLogEvents is not allowed: the output comes at the end, {OUTPUT_LIMIT:,} characters at most.")
 
 
 def start(
@@ -271,8 +245,8 @@ def start(
 ) -> StreamedCommand:
     """Start a command in a login shell.
 
-    Needs ssm:SendCommand; logs:CreateLogGroup, logs:DescribeLogGroups and logs:PutRetentionPolicy to have the outputs
-    deleted after `RETENTION_DAYS`: without them the node creates the log group, and its events stay.
+    Needs ssm:SendCommand; logs:CreateLogGroup and logs:PutRetentionPolicy to have the outputs deleted after
+    `RETENTION_DAYS`: without them the node creates the log group, and its events stay.
 
     Args:
         deployment: Whose log group takes the output.
@@ -304,5 +278,5 @@ def attach(deployment: Deployment, head_node: HeadNode, command_id: str) -> Stre
     """
     mark = head_node.comment(command_id)
     if not mark.startswith(_COMMENT):
-        raise HeadNodeError(f"The command {command_id} was not sent by `run`: its output is in no logs")
+        raise HeadNodeError(f"The command {command_id} was not sent by `exec`: its output is in no logs")
     return StreamedCommand(deployment, head_node, command_id, mark)

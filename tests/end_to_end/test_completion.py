@@ -14,16 +14,16 @@ pytestmark = pytest.mark.system
 _BASH = """
 source <(./ultracluster completion bash)
 COMP_WORDS=({words}); COMP_CWORD=$(( ${{#COMP_WORDS[@]}} - 1 ))
-_ultracluster ./ultracluster
+_ultracluster_completion ./ultracluster
 printf '%s\\n' "${{COMPREPLY[@]}}"
 """
 _ZSH = """
 autoload -U compinit && compinit -u -d {directory}/dump
 source <(./ultracluster completion zsh)
-compadd() {{ [[ "$*" == *"-a plain"* ]] && print -l -- $plain }}
-_describe() {{ print -l -- ${{described%%:*}} }}
+compadd() {{ [[ "$*" == *"-a completions"* ]] && print -l -- $completions }}
+_describe() {{ print -l -- ${{completions_with_descriptions%%:*}} }}
 words=({words}); CURRENT=$#words
-_ultracluster
+_ultracluster_completion
 """
 _FISH = """
 ./ultracluster completion fish | source

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import pytest
 
+from scripts.clock import Clock
+from scripts.logs import show
 from scripts.remote import head_node, streamed_command
 from tests.command_line import ultracluster
 from tests.scripts.account import Operated
@@ -21,3 +24,26 @@ def run_logs(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> Callable[..
         return ultracluster("logs", "trn1-16", *arguments)
 
     return call
+
+
+Follow = Callable[..., None]
+
+
+@pytest.fixture
+def follow(monkeypatch: pytest.MonkeyPatch) -> Follow:
+    """Let each wait for new lines do a step, and the one after the last be Ctrl-C."""
+
+    def set_steps(*steps: Callable[[], object]) -> None:
+        left = list(steps)
+
+        def sleep(_: Clock, seconds: float) -> None:
+            if seconds != show.SECONDS_BETWEEN_READS:
+                time.sleep(seconds)
+            elif not left:
+                raise KeyboardInterrupt
+            else:
+                left.pop(0)()
+
+        monkeypatch.setattr(Clock, "sleep", sleep)
+
+    return set_steps

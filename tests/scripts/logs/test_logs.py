@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
-from scripts.clock import Clock
 from scripts.deployment import Deployment
 from scripts.logs import selection, show, streams
 from scripts.remote import nodes
 from scripts.remote.streamed_command import create_log_group
 from tests.command_line import ultracluster
 from tests.scripts.account import Operated
+from tests.scripts.logs.conftest import Follow
 from tests.scripts.logs.log_lines import ASSIGNED, GONE, GONE_HOST, head_prefix, log_at, without_times
 
 Logs = Callable[..., int]
@@ -167,48 +167,40 @@ def test_more_streams_than_are_listed(
 # --- --follow ---
 
 
-def follow(monkeypatch: pytest.MonkeyPatch, *steps: Callable[[], Any]) -> None:
-    """Let each sleep of the command do a step, and the one after the last be Ctrl-C."""
-    left = list(steps)
-
-    def sleep(_: Clock, seconds: float) -> None:
-        if not left:
-            raise KeyboardInterrupt
-        left.pop(0)()
-
-    monkeypatch.setattr(Clock, "sleep", sleep)
-
-
 def test_each_line_is_shown_once(
-    operated: Operated, run_logs: Logs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    operated: Operated, run_logs: Logs, follow: Follow, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stream = f"{head_prefix(operated)}slurmctld"
     operated.log(stream, "one")
-    follow(monkeypatch, lambda: operated.log(stream, "two"), lambda: None, lambda: operated.log(stream, "three"))
+    follow(lambda: operated.log(stream, "two"), lambda: None, lambda: operated.log(stream, "three"))
     assert run_logs("slurmctld", "--follow", "--output", "json") == 130
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line["message"] for line in lines] == ["one", "two", "three"]
 
 
 def test_following_continues_after_a_while_without_an_answer(
-    operated: Operated, run_logs: Logs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    operated: Operated,
+    run_logs: Logs,
+    follow: Follow,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     stream = f"{head_prefix(operated)}slurmctld"
     operated.log(stream, "one")
     error = EndpointConnectionError(endpoint_url="https://logs.us-west-2.amazonaws.com")
-    events = streams.Source.events
+    working = streams.Source.read
 
     def raise_error(*_: object, **__: object) -> None:
         raise error
 
     def fail() -> None:
-        monkeypatch.setattr(streams.Source, "events", raise_error)
+        monkeypatch.setattr(streams.Source, "read", raise_error)
 
     def recover() -> None:
-        monkeypatch.setattr(streams.Source, "events", events)
+        monkeypatch.setattr(streams.Source, "read", working)
         operated.log(stream, "two")
 
-    follow(monkeypatch, fail, lambda: None, recover, lambda: None)
+    follow(fail, lambda: None, recover, lambda: None)
     assert run_logs("slurmctld", "--follow") == 130
     output, errors = capsys.readouterr()
     assert without_times(output) == "head-node slurmctld | one\nhead-node slurmctld | two\n"
@@ -216,11 +208,15 @@ def test_following_continues_after_a_while_without_an_answer(
 
 
 def test_following_finds_new_nodes(
-    operated: Operated, run_logs: Logs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    operated: Operated,
+    run_logs: Logs,
+    follow: Follow,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     operated.log(f"{GONE_HOST}.{GONE}.slurmd", "one")
     monkeypatch.setattr(show, "READS_BEFORE_RENEWAL", 1)
-    follow(monkeypatch, lambda: operated.log("ip-10-0-99-10.i-0fedcba9876543210.slurmd", "two"))
+    follow(lambda: operated.log("ip-10-0-99-10.i-0fedcba9876543210.slurmd", "two"))
     assert run_logs("slurmd", "--follow") == 130
     assert without_times(capsys.readouterr().out) == "ip-10-0-99-9 slurmd | one\nip-10-0-99-10 slurmd | two\n"
 

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
-from contextlib import suppress
-from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from scripts.clock import Clock
-from scripts.logs import jobs as job_logs
-from scripts.logs import show
-from scripts.remote import head_node, nodes
-from tests.command_line import ultracluster
+from scripts.remote import nodes
 from tests.scripts.account import Operated
+from tests.scripts.logs.conftest import Follow
 from tests.scripts.logs.log_lines import head_prefix, log_at, without_times
 
 Logs = Callable[..., int]
@@ -81,7 +76,7 @@ def test_a_name_is_that_of_the_newest_job(
     assert run_logs("--job", "train") == 0
     output, errors = capsys.readouterr()
     assert output == "job 12 output | step 1\n"
-    assert "The newest job called train is 12." in errors
+    assert "Job 12 is RUNNING" in errors
     assert run_logs("--job", "other") == 1
     assert "Slurm knows no job called other, or none any more; its number shows" in capsys.readouterr().err
 
@@ -100,72 +95,24 @@ def test_one_of_an_array_of_jobs(
     assert capsys.readouterr().out == f"job {asked} output | {'third' if '_' in asked else 'last'}\n"
 
 
-class Steps(Clock):
-    """A clock whose time passes by steps; after the last there is Ctrl-C."""
-
-    def __init__(self, *steps: Callable[[], Any]) -> None:
-        """Do a step at each sleep."""
-        self.steps = list(steps)
-        self.ahead = timedelta()
-
-    def now(self) -> datetime:
-        return super().now() + self.ahead
-
-    def sleep(self, seconds: float) -> None:
-        if not self.steps:
-            raise KeyboardInterrupt
-        self.steps.pop(0)()
-
-
-def test_following_a_job_asks_again_before_the_time_is_over(operated: Operated, run_logs: Logs, tmp_path: Path) -> None:
-    """No line is lost, and none comes twice."""
-    slurm(operated, tmp_path)
+def test_new_lines_of_the_output_are_shown_once_they_are_complete(
+    operated: Operated, run_logs: Logs, follow: Follow, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And nothing continues on the head node afterwards."""
     file = tmp_path / "job.log"
     file.write_text("1\n2\n3\n", encoding="utf-8")
-    clock, said = Steps(), list[str]()
-    deployment, job = operated.deployment(), job_logs.KnownJob("RUNNING", "somebody", str(file), {})
-    output = job_logs.JobOutput(deployment, head_node.HeadNode(deployment), job, clock, said.append)
-    lines: list[str] = []
+    slurm(operated, tmp_path, JOB.format(id=12, array="", nodes="(null)", output=file))
 
-    def expect(*expected: str) -> None:
-        def has_come() -> bool:
-            lines.extend(output.new(2))
-            return lines == list(expected)
-
-        assert Clock().until(has_come, every=0.05, limit=10), lines
-
-    def append(text: str) -> None:
+    def append() -> None:
         with file.open("a", encoding="utf-8") as opened:
-            opened.write(text)
+            opened.write("4\n5")
 
-    operated.calls()
-    expect("2", "3")
-    append("4\n")
-    expect("2", "3", "4")
-    append("5\n")
-    clock.ahead += job_logs.RENEWAL
-    expect("2", "3", "4", "5")
-    file.write_text("again\n", encoding="utf-8")
-    clock.ahead += job_logs.RENEWAL
-    expect("2", "3", "4", "5", "again")
-    assert operated.calls().count("ssm:SendCommand") == 3
-    output.close()
-    assert ["is cancelled" in each for each in said] == [True]
-
-
-@pytest.mark.parametrize("error", [KeyboardInterrupt, ConnectionError])
-def test_nothing_continues_on_the_head_node_whatever_ends_this(
-    operated: Operated, run_logs: Logs, tmp_path: Path, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def ended(*_: object) -> None:
-        raise error
-
-    (tmp_path / "x").touch()
-    slurm(operated, tmp_path, JOB.format(id=12, array="", nodes="(null)", output=tmp_path / "x"))
-    clock = Steps(lambda: None, ended)
-    monkeypatch.setattr(show, "Clock", lambda: clock)
-    with suppress(error):
-        ultracluster("logs", "trn1-16", "--job", "12", "--follow")
+    wait = [lambda: time.sleep(0.2)] * 5
+    follow(*wait, append, *wait)
+    assert run_logs("--job", "12", "--follow", "--lines", "2") == 130
+    output, errors = capsys.readouterr()
+    assert output == "".join(f"job 12 output | {number}\n" for number in (2, 3, 4))
+    assert "is cancelled" in errors
     sent = operated.client("ssm").list_command_invocations()["CommandInvocations"][-1]
     assert sent["Status"] in ("Cancelling", "Cancelled")
 

@@ -9,10 +9,9 @@ from typing import Any, cast
 
 import pytest
 
-from scripts.clock import Clock
 from scripts.deployment import Deployment
 from scripts.logs import streams
-from scripts.logs.streams import LogEvents, Source, Tail
+from scripts.logs.streams import Source, Stream
 
 NOW = datetime(2026, 11, 21, 13, tzinfo=UTC)
 
@@ -43,36 +42,22 @@ class Logs:
 
 def source(logs: Logs) -> Source:
     account = SimpleNamespace(client=lambda _: logs)
-    return Source(cast("Deployment", SimpleNamespace(account=account)), "group", ["a.b.c"])
-
-
-def messages(events: LogEvents) -> list[str]:
-    return [each.message for each in events.events]
+    stream = Stream("a.b.c", "a", "b", "c", None)
+    return Source(cast("Deployment", SimpleNamespace(account=account)), "group", [stream])
 
 
 @pytest.mark.parametrize("count", [1, 5, 7, 11])
 def test_the_last_events_are_searched_in_longer_and_longer_periods(count: int) -> None:
     logs = Logs(6000, 3000, 1000, 300, 90, 30, 26, 24, 6, 4, 1)
-    events = source(logs).last(count, NOW - timedelta(days=7), NOW)
-    assert messages(events)[-count:] == [f"{age:g}" for age in logs.ages[-count:]]
-    assert logs.calls <= 6
+    events, is_whole = source(logs).last(count, NOW - timedelta(days=7), NOW)
+    assert [each.message for each in events][-count:] == [f"{age:g}" for age in logs.ages[-count:]]
+    assert is_whole
+    assert logs.calls <= 7
 
 
-def test_too_many_events_leave_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_too_many_events_the_newest_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "EVENTS_PER_CALL", 10)
     monkeypatch.setattr(streams, "MOST_CALLS", 4)
     logs = Logs(3, *(15 - number / 100 for number in range(100)))
-    events = source(logs).last(100, NOW - timedelta(hours=1), NOW)
-    assert (logs.calls, len(events.events)) == (4, 31)
-    assert events.gap is not None
-    assert source(logs).last(1, NOW - timedelta(hours=1), NOW).gap is None, "all that was wanted was events"
-
-
-def test_following_reads_the_last_minutes_only_and_returns_each_event_once() -> None:
-    clock = SimpleNamespace(now=lambda: NOW)
-    logs = Logs(60, 1)
-    tail = Tail(cast("Clock", clock), source(logs).last(1, NOW - timedelta(hours=1), NOW).events)
-    assert messages(tail.new(source(logs))) == []
-    logs.ages += [0.5, 30]
-    assert messages(tail.new(source(logs))) == ["0.5"]
-    assert messages(tail.new(source(logs))) == []
+    events, is_whole = source(logs).last(100, NOW - timedelta(hours=1), NOW)
+    assert ([each.message for each in events], is_whole) == (["3"], False)

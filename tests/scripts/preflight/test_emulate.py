@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from config.settings import load
 from emulator.cdk import CommandLine
 from emulator.scenarios import SCENARIOS
 from scripts import options
-from scripts.commands import emulate
-from scripts.emulated import prerequisites_of
 from tests.command_line import ultracluster
 from tests.end_to_end.test_rehearse_command import exports
 
@@ -37,22 +31,11 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     return called
 
 
-@pytest.mark.parametrize("name", [name for name, scenario in SCENARIOS.items() if scenario.needs])
-def test_what_is_missing_can_be_put_in(name: str, tmp_path: Path) -> None:
-    raw = yaml.safe_load((options.CONFIG / "trn1-16.yaml").read_text(encoding="utf-8"))
-    for path, value in emulate.EXAMPLES[SCENARIOS[name].needs].items():
-        *parents, key = re.findall(r"\w+", path)
-        reduce(lambda part, each: part[int(each) if each.isdigit() else each], parents, raw)[key] = value
-    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(raw), encoding="utf-8")
-    assert SCENARIOS[name].target(prerequisites_of(load(tmp_path / "mine.yaml"))) is not None
-
-
-def test_it_names_keys_values_and_file_of_what_is_missing(run: Any) -> None:
+def test_it_names_what_is_missing_and_the_file(run: Any) -> None:
     code, said = run("dev", "--scenario", "rsa-key")
     assert code == 2
     assert "rsa-key: the scenario needs settings with cluster.head_node.ssh_key_name" in said
-    assert "in config/dev.yaml, or in a copy, set for example:" in said
-    assert '\n  cluster.head_node.ssh_key_name: "somebody"\n' in said
+    assert "set it in config/dev.yaml, or in a copy" in said
 
 
 def test_settings_that_cannot_be_used(run: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

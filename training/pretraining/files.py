@@ -41,8 +41,8 @@ def synchronize(directory: Path) -> None:
         os.close(descriptor)
 
 
-def lock(directory: Path) -> None:
-    """Lock a directory for as long as this process lives, however it ends.
+def lock(directory: Path) -> int:
+    """Lock a directory until the descriptor that is returned is closed, or this process ends, however it does.
 
     The lock holds on all nodes, for FSx for Lustre is mounted with ``flock``:
     https://docs.aws.amazon.com/fsx/latest/LustreGuide/mounting-ec2-instance.html.
@@ -58,6 +58,7 @@ def lock(directory: Path) -> None:
     except BaseException:
         os.close(descriptor)
         raise
+    return descriptor
 
 
 def _wait_for_lock(descriptor: int) -> None:

@@ -17,7 +17,7 @@ import pytest
 from tests.training.pretraining.runs import arguments, in_ranks, told
 from training.pretraining import files
 from training.pretraining.__main__ import main
-from training.pretraining.backend import CpuBackend
+from training.pretraining.backend import Backend
 from training.pretraining.ranks import Exchange, this_worker
 
 ROOT = Path(__file__).parents[3]
@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[3]
 
 def sharing(directory: Path) -> int:
     worker = this_worker()
-    CpuBackend(worker)
+    Backend(worker)
     exchange = Exchange(worker)
     said = f"{worker.rank} says"
     heard = []

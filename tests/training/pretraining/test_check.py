@@ -23,7 +23,6 @@ from training.pretraining.check import CHECKPOINTS, IDENTITY, identity
 from training.pretraining.checkpoint import STATE, Checkpoints
 from training.pretraining.corpus import Shard
 from training.pretraining.options import Options, parse
-from training.pretraining.summary import METRICS
 
 ROOT = Path(__file__).parents[3]
 
@@ -221,16 +220,6 @@ def test_a_run_does_not_continue_with_other_data(
     assert problem.endswith(f", as in the checkpoint of --output {tmp_path}/run")
     (problem,) = refused("--data", "/nowhere", tiny=True)
     assert problem.startswith("--data: got /nowhere, which cannot be read")
-
-
-def test_what_the_run_writes_in_its_directory_can_be_written_to(
-    refused: Callable[..., list[str]], tmp_path: Path
-) -> None:
-    run = tmp_path / "run"
-    (run / METRICS).mkdir(parents=True)
-    (run / CHECKPOINTS).touch()
-    told = f"--output: got {run}; allowed: one in which {{}} is a {{}} that can be read and written to"
-    assert refused() == [told.format(CHECKPOINTS, "directory"), told.format(METRICS, "file")]
 
 
 def test_weights_to_start_with_must_be_of_the_same_sizes_only(

@@ -15,8 +15,6 @@ from training.pretraining.corpus import KEYS, inspect
 from training.pretraining.prepare import main
 from training.pretraining.text_corpus import (
     Layout,
-    TextDocument,
-    divide,
     find_documents,
     load_tokenizer,
     write_shard,
@@ -184,13 +182,3 @@ def test_all_problems_are_reported_at_once(tmp_path: Path, capsys: pytest.Captur
         f"--text: got {tmp_path}/no.txt, which cannot be read (No such file or directory); allowed: files of text in "
         "UTF-8",
     ]
-
-
-def test_documents_are_divided_by_their_size() -> None:
-    documents = [TextDocument("text", 0, size) for size in (90, 1, 1, 1, 1, 1, 1, 100, 1, 1)]
-    assert [[run.size for run in part] for part in divide(documents, 3)] == [
-        [90, 1],
-        [1, 1, 1, 1, 1, 100],
-        [1, 1],
-    ]
-    assert [len(part) for part in divide(documents, 5)] == [2, 2, 2, 2, 2]

@@ -48,8 +48,13 @@ def _option(symbol: str, value: Callable[[str], Any], meaning: str, default: Any
     return field(default=default, metadata={"metavar": symbol, "type": value, "help": meaning})
 
 
+def whole_number(least: int) -> Callable[[str], int]:
+    """Return argparse's type of a whole number."""
+    return _value(int, lambda value: value >= least, f"a whole number from {least} on")
+
+
 def _number(least: int, meaning: str, default: int | None = None) -> Any:
-    return _option("N", _value(int, lambda value: value >= least, f"a whole number from {least} on"), meaning, default)
+    return _option("N", whole_number(least), meaning, default)
 
 
 def _one_of(values: Sequence[Any], meaning: str, default: Any = None) -> Any:

@@ -9,14 +9,15 @@ import json
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from . import files
-from .summary import METRICS, RUN, SUMMARY, Attempt, Run, RunError, Step, Summary, parse_step, read_run, summarize
+from .summary import METRICS, RUN, SUMMARY, Attempt, RunError, Step, Summary, parse_step, read_run, summarize
 
 BOARD = "tensorboard"
 _NOT_SHOWN = ("step", "time", "slowest_host", "waited_for_devices")
@@ -72,7 +73,7 @@ class Recorder:
         self._drop_steps_beyond(resumed_step)
         self._file = (directory / METRICS).open("ab", buffering=0)
         # TensorBoard hides what earlier attempts told of this step and later ones.
-        self._board: SummaryWriter | None = SummaryWriter(directory / BOARD, purge_step=resumed_step + 1)
+        self._board = SummaryWriter(directory / BOARD, purge_step=resumed_step + 1)
 
     def step(self, step: int, step_seconds: float, compute_seconds: Sequence[float], **measured: Any) -> Step:
         """Write an optimizer step's line, and return what is in it.
@@ -90,10 +91,8 @@ class Recorder:
 
     def synchronize(self) -> None:
         """Bring the lines to the disk. Call it before a checkpoint is saved, so that no line before it can be lost."""
-        try:
+        with _reported(METRICS):
             os.fsync(self._file.fileno())
-        except OSError as error:
-            _complain(f"{METRICS} was not brought to the disk: {error}")
 
     def finish(self, reference: Path | None = None) -> Summary | None:
         """Write the summary and end; return it, or None if no step was recorded.
@@ -103,13 +102,14 @@ class Recorder:
         """
         self.synchronize()
         self._file.close()
-        self._close_board()
-        try:
-            summary = summarize(read_run(self._directory), _read_reference(reference))
+        with _reported(BOARD):
+            self._board.close()
+        compared, summary = None, None
+        with _reported("scaling efficiency"):
+            compared = read_run(reference) if reference else None
+        with _reported(SUMMARY):
+            summary = summarize(read_run(self._directory), compared)
             files.replace(self._directory / SUMMARY, _json(asdict(summary)))
-        except (OSError, RunError) as error:
-            _complain(f"{SUMMARY} was not written: {error}")
-            return None
         return summary
 
     def _note_attempt(self, resumed_step: int) -> None:
@@ -164,40 +164,30 @@ class Recorder:
     def _append(self, line: bytes) -> None:
         """Append a line, or leave the file as it is."""
         size = self._file.seek(0, os.SEEK_END)
-        try:
-            if self._file.write(line) != len(line):
-                raise OSError("the file system took a part of the line only")
-        except OSError as error:
-            self._file.truncate(size)
-            _complain(f"A line of {METRICS} was not written: {error}")
+        with _reported(METRICS):
+            try:
+                if self._file.write(line) != len(line):
+                    raise OSError("the file system took a part of the line only")
+            except OSError:
+                self._file.truncate(size)
+                raise
 
     def _show(self, step: Step) -> None:
         """Hand the numbers of a step to TensorBoard's own thread."""
-        if self._board is None:
-            return
-        try:
+        with _reported(BOARD):
             for field in fields(step):
                 value = getattr(step, field.name)
                 if field.name not in _NOT_SHOWN and value is not None:
                     self._board.add_scalar(field.name, value, step.step, walltime=step.time)
-        except OSError as error:
-            self._board = None
-            _complain(f"TensorBoard gets no further steps of this attempt: {error}")
-
-    def _close_board(self) -> None:
-        try:
-            if self._board is not None:
-                self._board.close()
-        except OSError as error:
-            _complain(f"TensorBoard did not get the last steps: {error}")
 
 
-def _read_reference(path: Path | None) -> Run | None:
+@contextmanager
+def _reported(what: str) -> Iterator[None]:
+    """Report what cannot be written, or compared with, and continue."""
     try:
-        return read_run(path) if path else None
-    except RunError as error:
-        _complain(f"No scaling efficiency: {error}")
-        return None
+        yield
+    except (OSError, RunError) as error:
+        _complain(f"{what}: {error}")
 
 
 def _json(value: Mapping[str, Any]) -> bytes:

@@ -10,7 +10,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -135,9 +134,7 @@ class Watchdog(Thread):
         super().__init__(name="watchdog", daemon=True)
         self._directory, self._workers, self._node, self._nodes = directory, workers, node, nodes
         self._address = address
-        self._names = os.environ.get(NODES, "").split() or [
-            socket.gethostname() if number == node else f"node-{number}" for number in range(nodes)
-        ]
+        self._names = os.environ.get(NODES, "").split() or [f"node-{number}" for number in range(nodes)]
         self._records = Path(os.environ[RECORDS]) if RECORDS in os.environ else None
         self._beats = Beats(directory, workers)
         self._store: Any = None

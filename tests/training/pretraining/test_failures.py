@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from tests.training.pretraining.runs import arguments, checkpoints, in_ranks, losses, steps, told, train
-from training.pretraining import check, checkpoint, learner, loop, ranks
+from training.pretraining import check, checkpoint, learner, loop
 from training.pretraining.__main__ import main
 from training.pretraining.backend import Backend
 from training.pretraining.check import Findings
@@ -97,25 +97,6 @@ def while_graphs_are_extracted(command: Sequence[str]) -> int:
 
     loop.examine = slow  # type: ignore[assignment, attr-defined]
     return main(command)
-
-
-def reduced(gradients_of_ranks: Sequence[Sequence[Sequence[float]]]) -> int:
-    worker = ranks.this_worker()
-    tensors = [torch.tensor(gradient) for gradient in gradients_of_ranks[worker.rank]]
-    Backend(worker).reduce(tensors)
-    for index, tensor in enumerate(tensors):
-        of_ranks = torch.tensor([gradients[index] for gradients in gradients_of_ranks])
-        torch.testing.assert_close(tensor, of_ranks.sum(dim=0))
-    return 0
-
-
-def test_tensors_become_the_sums_of_all_ranks() -> None:
-    gradients = [
-        [[1.0, 2.0], [3.0], [4.0, 5.0, 6.0]],
-        [[-1.0, 6.0], [0.0], [1.0, 0.0, 0.0]],
-        [[3.0] * 2, [9.0], [1.0] * 3],
-    ]
-    assert in_ranks(3, reduced, gradients) == [0, 0, 0]
 
 
 @pytest.mark.parametrize(

@@ -37,9 +37,9 @@ class Findings:
 
     Attributes:
         shards: Its data; None for a generated corpus.
-        resumed: The checkpoint that it continues from, if any.
-        first: The checkpoint of another run whose weights it takes, if any.
-        notes: In what the reference is another run than this one, lines for the plan.
+        resumed: The checkpoint that it continues from.
+        first: The checkpoint of another run whose weights it takes.
+        notes: In what the reference is another run than this one.
     """
 
     shards: Sequence[Shard] | None = None

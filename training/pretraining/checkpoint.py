@@ -27,12 +27,7 @@ _NAME = re.compile(r"step-(\d{8,})")
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint in its directory.
-
-    Attributes:
-        step: The optimizer steps that are in it.
-        path: Its directory.
-    """
+    """A checkpoint after some optimizer steps, in its directory."""
 
     step: int
     path: Path

@@ -35,13 +35,7 @@ _MASKED_SHARE = 0.15  # of a sequence, as in the published data
 
 
 class Rows(NamedTuple):
-    """Consecutive rows of a shard.
-
-    Attributes:
-        shard: Its number.
-        first: The first row.
-        length: How many.
-    """
+    """Consecutive rows of a shard, which is given by its number."""
 
     shard: int
     first: int
@@ -61,12 +55,7 @@ class Corpus(Protocol):
 
 @dataclass(frozen=True)
 class Shard:
-    """A shard that was found in order.
-
-    Attributes:
-        name: Its file.
-        rows: Its sequences.
-    """
+    """A shard that was checked: the name of its file, and its sequences."""
 
     name: str
     rows: int

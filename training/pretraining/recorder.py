@@ -25,18 +25,11 @@ _NOT_SHOWN = ("step", "time", "slowest_host", "waited_for_devices")
 
 @dataclass(frozen=True)
 class RunFacts:
-    """What is the same in all steps of an attempt.
+    """What is the same in all steps of an attempt; hosts are in the order of the ranks on them.
 
     Attributes:
-        nodes: How many.
-        workers: Processes on all nodes together.
-        hosts: Names of the nodes, in the order of the ranks on them.
-        global_batch: Sequences of one optimizer step.
-        sequence_length: Tokens of a sequence.
         flops_per_sequence: Floating-point operations that a sequence takes: see ``Sizes.flops_per_sequence``.
         peak_flops: What one worker's hardware could do, FLOP/s; None where that is not known.
-        options: The program's options.
-        versions: Names and versions of what it runs on.
     """
 
     nodes: int
@@ -54,12 +47,7 @@ class Recorder:
     """Writes the records of a run; for rank 0 alone."""
 
     def __init__(self, directory: Path, facts: RunFacts, resumed_step: int) -> None:
-        """Note a new attempt, and drop the steps that it will do again.
-
-        Args:
-            directory: The directory of the run.
-            facts: What is the same in all steps.
-            resumed_step: The step of the checkpoint that the attempt starts from; 0 from the beginning.
+        """Note a new attempt, and drop the steps beyond its checkpoint (0: none), which it will do again.
 
         Raises:
             OSError: The directory cannot be written to.
@@ -76,14 +64,7 @@ class Recorder:
         self._board = SummaryWriter(directory / BOARD, purge_step=resumed_step + 1)
 
     def step(self, step: int, step_seconds: float, compute_seconds: Sequence[float], **measured: Any) -> Step:
-        """Write an optimizer step's line, and return what is in it.
-
-        Args:
-            step: Its number.
-            step_seconds: As in ``Step``.
-            compute_seconds: Of each rank.
-            measured: Further attributes of ``Step``.
-        """
+        """Write an optimizer step's line, made of the computing of each rank and attributes of ``Step``; return it."""
         line = self._derive(step, step_seconds, compute_seconds, measured)
         self._append(json.dumps(asdict(line)).encode() + b"\n")
         self._show(line)
@@ -95,11 +76,7 @@ class Recorder:
             os.fsync(self._file.fileno())
 
     def finish(self, reference: Path | None = None) -> Summary | None:
-        """Write the summary and end; return it, or None if no step was recorded.
-
-        Args:
-            reference: Directory of a run on one node, to tell the scaling efficiency.
-        """
+        """Write the summary, with the scaling efficiency against a reference, and return it; None without any step."""
         self.synchronize()
         self._file.close()
         with _reported(BOARD):

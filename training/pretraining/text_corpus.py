@@ -42,9 +42,7 @@ class Layout:
 
     Attributes:
         sequence_length: Its tokens, with [CLS], twice [SEP], and padding.
-        max_predictions: Masked tokens of it, at most.
         dupe_factor: Sequences that are made of each text, with other tokens masked.
-        seed: What chance follows from.
     """
 
     sequence_length: int
@@ -55,13 +53,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class TextDocument:
-    """Documents of one file, next to each other.
-
-    Attributes:
-        path: The file.
-        first: Its byte where they start.
-        size: Their bytes.
-    """
+    """A document: its file, the byte where it starts, and its bytes."""
 
     path: str
     first: int

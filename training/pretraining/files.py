@@ -16,18 +16,13 @@ class HeldError(Exception):
     """Another process has the directory; the message tells which."""
 
 
-def write(path: Path, data: bytes) -> None:
-    """Write a file and bring it to the disk; its directory is not brought there."""
-    with path.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-
-
 def replace(path: Path, data: bytes) -> None:
     """Put a file in the place of another, such that a reader finds the one or the other, whatever happens."""
     hidden = path.with_name(f".{path.name}.new")
-    write(hidden, data)
+    with hidden.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
     hidden.replace(path)
     synchronize(path.parent)
 

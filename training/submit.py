@@ -118,9 +118,9 @@ def check_program(nodes: int, options: list[str]) -> None:
         refuse("ULTRACLUSTER_PYTHON is not set; log in again, or set it to the directory of the Python environment")
     if not Path(environment).is_dir():
         # nodes/software.sh on the head node writes it while it builds the environment.
-        state = Path(f"{environment}.state")
-        told = " ".join(state.read_text(encoding="utf-8").split()) if state.is_file() else "see the head node"
-        refuse(f"there is no Python environment {environment} yet: {told}; its log: {environment}.log")
+        file = Path(f"{environment}.state")
+        state = " ".join(file.read_text(encoding="utf-8").split()) if file.is_file() else "see the head node"
+        refuse(f"there is no Python environment {environment} yet: {state}; its log: {environment}.log")
     workers = os.environ.get("WORKERS_PER_NODE", str(WORKERS_PER_NODE))
     command = [f"{environment}/bin/python", "-m", "pretraining", "check", "--nodes", str(nodes)]
     command += ["--workers-per-node", workers, *options]

@@ -30,8 +30,8 @@ readonly PATIENCE=5 # seconds
 node=${SLURMD_NODENAME:-$(uname -n)}
 node=${node%%.*}
 
-# found CODE WHAT: tells of a finding, and keeps it unless its code is to be ignored.
-found() {
+# report CODE WHAT: tells of a finding, and keeps it unless its code is to be ignored.
+report() {
     if is_ignored "$1"; then
         echo "ultracluster: $1: $2 (ignored)"
     else
@@ -66,7 +66,7 @@ examine() {
     local -A answers=()
     findings=()
     if ! read_facts; then
-        found NODE_UNKNOWN "$NODE_FACTS does not tell what the node is"
+        report NODE_UNKNOWN "$NODE_FACTS does not tell what the node is"
         return
     fi
     for code in "${PROBES[@]}"; do
@@ -92,9 +92,9 @@ collect() {
     while left=$((SECONDS < deadline ? deadline - SECONDS : 0)).1 &&
         read -r -t "$left" -u "${answers[$1]}" finding what; do
         [[ $finding != "done" ]] || return
-        found "$finding" "$what"
+        report "$finding" "$what"
     done
-    found "$1" "the check gave no answer"
+    report "$1" "the check gave no answer"
 }
 
 # worst: prints the finding for the reason of the node: the first critical one, or else the first.

@@ -54,16 +54,16 @@ install_neuron() {
 }
 
 add_neuron_repository() {
-    local directory found
+    local directory fingerprint
     directory=$(mktemp --directory)
     retry "$NO_NETWORK" "the key of Neuron's repository cannot be read" \
         "see whether this subnet reaches $REPOSITORY, by NAT or proxy" \
         limited curl --silent --show-error --fail --max-time 60 --output "$directory/key" \
         "$REPOSITORY/GPG-PUB-KEY-AMAZON-AWS-NEURON.PUB"
-    found=$(gpg --homedir "$directory" --with-colons --show-keys "$directory/key" 2>/dev/null |
+    fingerprint=$(gpg --homedir "$directory" --with-colons --show-keys "$directory/key" 2>/dev/null |
         awk -F : '$1 == "pub" { key = 1 } $1 == "fpr" && key { print $10; key = 0 }') || true
-    [[ $found == "$NEURON_KEY" ]] ||
-        fail "$BAD_KEY" "the key of Neuron's repository has the fingerprint '${found//$'\n'/ }', not $NEURON_KEY" \
+    [[ $fingerprint == "$NEURON_KEY" ]] ||
+        fail "$BAD_KEY" "the key of Neuron's repository has the fingerprint '${fingerprint//$'\n'/ }', not $NEURON_KEY" \
             "ask AWS whether the key has changed; until then trust no package of it"
     add_repository "$directory/key"
     rm -r "$directory"

@@ -4,26 +4,26 @@
 
 # verify_neuron: compares packages, driver, devices and cores with what was asked for and what the type has.
 verify_neuron() {
-    local found
+    local loaded counts
     verify_package aws-neuronx-runtime-lib "$runtime"
     verify_package aws-neuronx-collectives "$collectives"
     verify_package aws-neuronx-tools "$tools"
-    found=$(loaded_driver)
-    [[ $found == "$driver" ]] ||
-        fail "$BAD_DRIVER" "the driver that is loaded is ${found:-none}, not $driver" "see dmesg and dkms status"
-    found=$(limited /opt/aws/neuron/bin/neuron-ls --json-output | count_devices) ||
+    loaded=$(loaded_driver)
+    [[ $loaded == "$driver" ]] ||
+        fail "$BAD_DRIVER" "the driver that is loaded is ${loaded:-none}, not $driver" "see dmesg and dkms status"
+    counts=$(limited /opt/aws/neuron/bin/neuron-ls --json-output | count_devices) ||
         fail "$BAD_DEVICES" "neuron-ls does not tell which devices there are" "see the lines above, and dmesg"
-    [[ $found == "$devices $cores" ]] ||
-        fail "$BAD_DEVICES" "${found/ / devices with } NeuronCores, but $instance_type has $devices with $cores" \
+    [[ $counts == "$devices $cores" ]] ||
+        fail "$BAD_DEVICES" "${counts/ / devices with } NeuronCores, but $instance_type has $devices with $cores" \
             "see dmesg | grep -i neuron; $(how_to_replace)"
     log "driver $driver, $devices devices, $cores NeuronCores"
 }
 
 verify_package() {
-    local found
-    found=$(installed_version "$1")
-    is_version "$2" "$found" ||
-        fail "$NOT_INSTALLED" "$1 is ${found:-not installed}, not $2" "see what else installs packages on this node"
+    local installed
+    installed=$(installed_version "$1")
+    is_version "$2" "$installed" ||
+        fail "$NOT_INSTALLED" "$1 is ${installed:-not installed}, not $2" "see what else installs packages on this node"
 }
 
 # count_devices: prints the numbers of devices and cores of what `neuron-ls --json-output` prints.
@@ -33,19 +33,19 @@ count_devices() {
 
 # verify_efa: compares the EFA devices that the driver serves with those that the type has.
 verify_efa() {
-    local compute_resource expected=$efa_devices found fitted to_do
+    local compute_resource expected=$efa_devices working fitted to_do
     if [[ $(uname -n) =~ ^$queue-(st|dy)-(.+)-[0-9]+(\.|$) ]]; then
         compute_resource=${BASH_REMATCH[2]}
         [[ ",$without_efa," != *",$compute_resource,"* ]] || expected=0
     fi
-    found=$(count_amazon /sys/class/infiniband/*/device)
-    if ((found < expected)); then
+    working=$(count_amazon /sys/class/infiniband/*/device)
+    if ((working < expected)); then
         fitted=$(count_amazon /sys/bus/pci/devices/*)
         to_do="see dmesg | grep efa and modinfo efa; do not install another EFA than the image has"
         ((fitted == expected)) || to_do="see the network interfaces of the launch template; $(how_to_replace)"
-        fail "$BAD_EFA" "$found of $expected EFA devices work, and $fitted are on the PCI bus" "$to_do"
+        fail "$BAD_EFA" "$working of $expected EFA devices work, and $fitted are on the PCI bus" "$to_do"
     fi
-    log "$found EFA devices"
+    log "$working EFA devices"
 }
 
 # count_amazon DIRECTORY...: prints how many of these devices are EFA devices of Amazon (PCI 1d0f:efa0 and following).

@@ -31,25 +31,11 @@ class Metric:
     dimensions: Mapping[str, str]
 
 
-class Trouble:
-    """Tells of what does not work when it starts and when it ends: a long outage fills no log."""
-
-    def __init__(self) -> None:
-        self._failing = False
-
-    def tell(self, error: str) -> None:
-        """Take note of an error, or of success if it is empty."""
-        if bool(error) != self._failing:
-            print(error or "It works again.")
-        self._failing = bool(error)
-
-
 class CloudWatch:
     """CloudWatch of a Region."""
 
     def __init__(self, region: str) -> None:
         self._region = region
-        self._trouble = Trouble()
 
     def send(self, metrics: Sequence[Metric], timestamp: float) -> bool:
         """Send metrics in one call, which takes 1,000 of them, and return whether they arrived.
@@ -74,7 +60,8 @@ class CloudWatch:
             error = (done.stderr.strip() or f"aws: exit code {done.returncode}") if done.returncode else ""
         except (OSError, subprocess.TimeoutExpired) as failure:
             error = f"{type(failure).__name__}: aws cloudwatch put-metric-data"
-        self._trouble.tell(error)
+        if error:
+            print(error)
         return not error
 
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from . import service
-from .cloudwatch import CloudWatch, Metric, Trouble
+from .cloudwatch import CloudWatch, Metric
 
 CONTROLLER_LOG = Path("/var/log/slurmctld.log")
 REASON = "ultracluster: "
@@ -35,7 +35,6 @@ class HeadNode:
         self._cloudwatch = cloudwatch
         self._cluster = cluster
         self._log = ControllerLog(log)
-        self._trouble = Trouble()
 
     def report(self, timestamp: float) -> None:
         """Send what Slurm says now; nothing if its controller does not answer."""
@@ -45,9 +44,8 @@ class HeadNode:
             drained |= drained_now()
             protected = protected_queues(states)
         except (OSError, subprocess.SubprocessError) as failure:
-            self._trouble.tell(f"{type(failure).__name__}: Slurm's controller does not answer")
+            print(f"{type(failure).__name__}: Slurm's controller does not answer")
             return
-        self._trouble.tell("")
         counts = {queue: (count_of(queue, drained), int(queue in protected)) for queue in states}
         self._cloudwatch.send(self._metrics(counts), timestamp)
 

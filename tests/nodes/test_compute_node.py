@@ -318,15 +318,10 @@ def test_without_headers_for_the_kernel_it_says_so(os_name: str, machine: Machin
     assert_failed(run(node), 14, f"no repository has {what}, the headers of the kernel that runs", "image")
 
 
-@pytest.mark.parametrize(("os_name", "manager"), [("ubuntu2404", "apt-get"), ("alinux2023", "dnf")])
-def test_a_version_that_no_repository_has_is_reported_with_those_it_has(
-    os_name: str, manager: str, machine: Machines
-) -> None:
-    """Though the network dies after the key has come, and returns while the script pauses."""
+@each_manager
+def test_a_version_that_no_repository_has_is_reported_with_those_it_has(os_name: str, machine: Machines) -> None:
     node = on_second_try(with_headers(machine(os_name)))
-    break_network(node, "curl", "GPG-PUB-KEY")
     outcome = run(node, runtime="2.99.0.0")
-    assert_paused_once(outcome.output, f"{manager} cannot read Neuron's repository")
     assert outcome.code == 12
     assert "no repository has aws-neuronx-runtime-lib 2.99.0.0 (there are: 2." in outcome.last_line
     assert OLDER.runtime in outcome.last_line

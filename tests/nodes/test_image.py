@@ -72,13 +72,6 @@ def test_a_node_that_starts_from_the_image_downloads_and_installs_nothing(os_nam
     assert f"driver {COMPUTE_NODE['driver']}, 16 devices, 32 NeuronCores" in outcome.output
 
 
-@each_manager
-def test_building_upon_an_image_that_has_everything_downloads_nothing(
-    os_name: str, instance: Machines, base: Base
-) -> None:
-    assert build(instance(os_name, "c6i.4xlarge"), base, sites=NO_INTERNET).code == 0
-
-
 @pytest.mark.parametrize(("os_name", "manager"), [("ubuntu2404", "apt-get"), ("alinux2023", "dnf")])
 def test_a_kernel_that_comes_with_the_packages_makes_no_image(
     os_name: str, manager: str, machine: Machines, base: Base

@@ -274,20 +274,22 @@ def aws_command_line(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("aws_command_line")
-def test_metrics_arrive_and_an_outage_is_reported_when_it_starts_and_ends(
+def test_metrics_arrive_and_what_fails_is_reported_and_not_tried_again(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    sender, some = CloudWatch(REGION), [Metric("NodesReporting", 1, "Count", DIMENSIONS)]
-    with monkeypatch.context() as nowhere:
-        nowhere.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-        assert not sender.send(some, 0)
-    assert sender.send(some, 60)
-    outage, end = (each for each in capfd.readouterr().out.splitlines() if each)
-    assert "127.0.0.1:9" in outage
-    assert end == "It works again."
+    sender, some = CloudWatch(REGION), [Metric("EfaSentBytes", 5, "Bytes", DIMENSIONS)]
+    assert sender.send(some, 1_800_000_000.9)
     [metric] = cloudwatch_backends[ACCOUNT_ID][REGION].metric_data
-    assert (metric.namespace, metric.name) == (metrics.NAMESPACE, "NodesReporting")
+    assert (metric.namespace, metric.name, metric.unit) == (metrics.NAMESPACE, "EfaSentBytes", "Bytes")
     assert {each.name: each.value for each in metric.dimensions} == DIMENSIONS
+    assert metric.timestamp.isoformat() == "2027-01-15T08:00:00"
+    with ThreadingHTTPServer(("127.0.0.1", 0), Throttling) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
+        assert not sender.send(some, 0)
+        server.shutdown()
+    assert Throttling.calls == 1
+    assert "(Throttling)" in capfd.readouterr().out
 
 
 class Throttling(BaseHTTPRequestHandler):
@@ -301,17 +303,3 @@ class Throttling(BaseHTTPRequestHandler):
         self.send_header("x-amzn-query-error", "Throttling;Sender")
         self.end_headers()
         self.wfile.write(b'{"__type": "Throttling", "message": "Rate exceeded"}')
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("aws_command_line")
-def test_nothing_is_tried_again_where_cloudwatch_has_enough(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Throttling) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
-        assert not CloudWatch(REGION).send([Metric("NodesReporting", 1, "Count", DIMENSIONS)], 0)
-        server.shutdown()
-    assert Throttling.calls == 1
-    assert "(Throttling)" in capfd.readouterr().out

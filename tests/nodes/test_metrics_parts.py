@@ -12,7 +12,6 @@ import pytest
 from nodes.metrics import cloudwatch, counters, neuron_monitor, service
 from nodes.metrics.cloudwatch import CloudWatch, Metric
 from tests.nodes.hardware_files import neuron_monitor_report
-from ultracluster.domain import metrics
 
 PROJECT = Path(__file__).parents[2]
 
@@ -31,22 +30,6 @@ def test_a_command_that_is_not_there_or_hangs_ends_nothing(
         "FileNotFoundError",
         "TimeoutExpired",
     ]
-
-
-def test_a_request_has_what_cloudwatch_asks_for() -> None:
-    some = [Metric("EfaSentBytes", 5, "Bytes", {"Cluster": "a"})]
-    assert cloudwatch.request(some, 1_800_000_000.9) == {
-        "Namespace": metrics.NAMESPACE,
-        "MetricData": [
-            {
-                "MetricName": "EfaSentBytes",
-                "Dimensions": [{"Name": "Cluster", "Value": "a"}],
-                "Timestamp": "2027-01-15T08:00:00Z",
-                "Value": 5,
-                "Unit": "Bytes",
-            }
-        ],
-    }
 
 
 def test_a_device_that_appears_is_counted_from_then_on() -> None:

@@ -1,13 +1,10 @@
-"""All that differs between NeuronCores and a CPU, behind one interface, and the CPU, for tests and first tries.
-
-``neuron_backend`` has the NeuronCores.
-"""
+"""All that differs between NeuronCores and a CPU. ``neuron_backend`` has the NeuronCores."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import distributed
@@ -15,8 +12,8 @@ from torch import distributed
 from .ranks import Worker
 
 
-class Backend(Protocol):
-    """What training needs of the hardware and of the other ranks.
+class Backend:
+    """What training needs of the hardware and of the other ranks: here of a CPU, with gloo between the ranks.
 
     Attributes:
         name: ``neuron`` or ``cpu``.
@@ -28,19 +25,26 @@ class Backend(Protocol):
         worker: Which of the workers this is.
     """
 
-    name: str
-    device: Any
-    capturable: bool
-    ahead: int
-    extracting: bool
-    peak_flops: float | None
-    worker: Worker
+    name = "cpu"
+    device: Any = torch.device("cpu")
+    capturable = False
+    ahead = 0
+    extracting = False
+    peak_flops: float | None = None
+
+    def __init__(self, worker: Worker) -> None:
+        """Connect to the other ranks."""
+        self.worker = worker
+        if worker.ranks > 1:
+            distributed.init_process_group("gloo")
 
     def send(self, tensors: Mapping[str, Any]) -> dict[str, Any]:
         """Return the tensors on the device, without waiting for it."""
+        return dict(tensors)
 
     def seed(self, number: int) -> None:
         """Seed the device's random numbers."""
+        torch.manual_seed(number)
 
     def execute(self) -> None:
         """Hand what was computed since the last call to the device, without waiting for it."""
@@ -50,45 +54,6 @@ class Backend(Protocol):
 
     def reduce(self, tensors: Sequence[Any]) -> None:
         """Replace each of the tensors on the device by its sum over all ranks: the one way in which ranks add up."""
-
-    def fetch(self, vector: Any) -> list[float]:
-        """Wait for a tensor that was handed to the device, and return its numbers."""
-
-    def to_host(self, state: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a copy of nested tensors in host memory."""
-
-
-class CpuBackend:
-    """A CPU, with gloo between the ranks; see ``Backend``."""
-
-    name = "cpu"
-    device = torch.device("cpu")
-    capturable = False
-    ahead = 0
-    extracting = False
-    peak_flops: float | None = None
-
-    def __init__(self, worker: Worker) -> None:
-        self.worker = worker
-        if worker.ranks > 1:
-            distributed.init_process_group("gloo")
-
-    def send(self, tensors: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the tensors as they are."""
-        return dict(tensors)
-
-    def seed(self, number: int) -> None:
-        """Seed torch's random numbers."""
-        torch.manual_seed(number)
-
-    def execute(self) -> None:
-        """Do nothing: all has been computed."""
-
-    def wait(self) -> None:
-        """Do nothing: all has been computed."""
-
-    def reduce(self, tensors: Sequence[Any]) -> None:
-        """Add up the tensors of all ranks, all in one message."""
         if self.worker.ranks == 1:
             return
         flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
@@ -97,10 +62,10 @@ class CpuBackend:
             tensor.copy_(part.view_as(tensor))
 
     def fetch(self, vector: Any) -> list[float]:
-        """Return the numbers of a tensor."""
+        """Wait for a tensor that was handed to the device, and return its numbers."""
         numbers: list[float] = vector.tolist()
         return numbers
 
     def to_host(self, state: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a copy of nested tensors."""
+        """Return a copy of nested tensors in host memory."""
         return deepcopy(dict(state))

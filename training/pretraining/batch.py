@@ -42,14 +42,7 @@ class Batch:
 
 
 def divide(*, global_batch: int, micro_batch: int, nodes: int, workers_per_node: int, scaling: str) -> Batch:
-    """Return the division of an optimizer step's sequences.
-
-    Args:
-        global_batch: Sequences of a step, with strong scaling on any number of nodes; with weak scaling on each node.
-        micro_batch: Sequences that a worker takes at once.
-        nodes: Nodes.
-        workers_per_node: Workers of each node.
-        scaling: ``strong`` or ``weak``.
+    """Return the division of an optimizer step's sequences: with weak scaling, ``global_batch`` is that of a node.
 
     Raises:
         NotDivisibleError: The batch cannot be kept exactly; the message names what would do.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from .batch import Batch, NotDivisibleError, divide
 from .options import BadInputError, Options, contradictions
 from .phases import PUBLISHED_SPEED
-from .summary import METRICS, RUN, RunError, blockers, differences, read_run
+from .summary import RunError, blockers, differences, read_run
 
 if TYPE_CHECKING:
     from .checkpoint import Checkpoint
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 CHECKPOINTS = "checkpoints"
 IDENTITY = "identity"
 """Under which a checkpoint tells what it is of."""
-
-_OWN = {CHECKPOINTS: "directory", METRICS: "file", RUN: "file"}
-"""What a run writes to in its directory."""
 
 _NODES = 1
 _WORKERS_PER_NODE = 32  # NeuronCores of a trn1.32xlarge
@@ -40,9 +37,9 @@ class Findings:
 
     Attributes:
         shards: Its data; None for a generated corpus.
-        resumed: The checkpoint that it continues from, if any.
-        first: The checkpoint of another run whose weights it takes, if any.
-        notes: In what the reference is another run than this one, lines for the plan.
+        resumed: The checkpoint that it continues from.
+        first: The checkpoint of another run whose weights it takes.
+        notes: In what the reference is another run than this one.
     """
 
     shards: Sequence[Shard] | None = None
@@ -170,13 +167,6 @@ def _is_writable_output(options: Options, problems: list[str]) -> bool:
             _problem("output", options.output, f"a directory that can be written to, which {standing} is not")
         )
         return False
-    blocked = [(name, kind) for name, kind in _OWN.items() if not _is_usable(options.output / name, kind)]
-    for name, kind in blocked:
-        problems.append(
-            _problem("output", options.output, f"one in which {name} is a {kind} that can be read and written to")
-        )
-    if blocked:
-        return False
     there = len(list((options.output / CHECKPOINTS).glob("step-*")))
     needed = max(1, options.keep + 1 - there) * options.sizes.checkpoint_bytes
     free = shutil.disk_usage(standing).free
@@ -185,15 +175,6 @@ def _is_writable_output(options: Options, problems: list[str]) -> bool:
             _problem("output", f"{options.output} with {free / _GB:.1f} GB free", f"{needed / _GB:.1f} GB or more")
         )
     return True
-
-
-def _is_usable(path: Path, kind: str) -> bool:
-    """Return whether what a run writes to is as it needs it, or not there."""
-    if not path.exists():
-        return True
-    if kind == "directory":
-        return path.is_dir() and os.access(path, os.R_OK | os.W_OK | os.X_OK)
-    return path.is_file() and os.access(path, os.R_OK | os.W_OK)
 
 
 def _check_reference(options: Options, problems: list[str]) -> list[str]:
@@ -211,11 +192,14 @@ def _check_reference(options: Options, problems: list[str]) -> list[str]:
 
 
 def _newest(directory: Path) -> Checkpoint | None:
-    if not (directory / CHECKPOINTS).is_dir():
-        return None
-    from .checkpoint import Checkpoints
+    try:
+        if not (directory / CHECKPOINTS).is_dir():
+            return None
+        from .checkpoint import Checkpoints
 
-    return Checkpoints(directory / CHECKPOINTS, keep=1).newest()
+        return Checkpoints(directory / CHECKPOINTS, keep=1).newest()
+    except OSError as error:
+        raise BadInputError([f"{directory / CHECKPOINTS} cannot be read: {error}"]) from None
 
 
 def _compare(option: str, checkpoint: Checkpoint, wanted: Mapping[str, Any], problems: list[str]) -> None:

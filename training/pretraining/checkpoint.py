@@ -1,41 +1,33 @@
 """Checkpoints of a training run: each is there whole or not at all, whatever kills the program that writes it.
 
-A checkpoint is a directory ``step-00000010`` with ``state.pt`` (torch.save) and ``manifest.json`` (size and SHA-256 of
-the state). It is written under a hidden name, brought to the disk, and only then renamed.
+A checkpoint is a directory ``step-00000010`` with ``state.pt`` (torch.save: a zip file with checksums). It is written
+under a hidden name, brought to the disk, and only then renamed.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import re
 import shutil
 import sys
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
-from typing import Any, BinaryIO
+from typing import Any
 
 import torch
 
 from . import files
 
 STATE = "state.pt"
-MANIFEST = "manifest.json"
 _NAME = re.compile(r"step-(\d{8,})")
-_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint in its directory.
-
-    Attributes:
-        step: The optimizer steps that are in it.
-        path: Its directory.
-    """
+    """A checkpoint after some optimizer steps, in its directory."""
 
     step: int
     path: Path
@@ -52,18 +44,11 @@ class Checkpoint:
     def problem(self) -> str | None:
         """Read the whole checkpoint and return what is wrong with it, or None."""
         try:
-            manifest = json.loads((self.path / MANIFEST).read_bytes())
-            wanted_size, wanted_digest = manifest["size"], manifest["sha256"]
-            size = (self.path / STATE).stat().st_size
-            if size != wanted_size:
-                return f"{STATE} has {size} bytes instead of {wanted_size}"
-            if _digest(self.path / STATE) != wanted_digest:
-                return f"{STATE} has not the SHA-256 that {MANIFEST} tells"
-        except OSError as error:
+            with zipfile.ZipFile(self.path / STATE) as state:
+                record = state.testzip()
+        except (OSError, zipfile.BadZipFile) as error:
             return str(error)
-        except (KeyError, TypeError, ValueError):
-            return f"{MANIFEST} is damaged"
-        return None
+        return record and f"the checksum of {record} is wrong"
 
 
 class Checkpoints:
@@ -78,7 +63,6 @@ class Checkpoints:
         self.failure: str | None = None
         self._directory = directory
         self._keep = keep
-        self._known: set[Path] = set()  # found or made complete by this object, and not read again
         self._writer: Thread | None = None
 
     def newest(self) -> Checkpoint | None:
@@ -92,7 +76,6 @@ class Checkpoints:
         for checkpoint in self._all():
             problem = checkpoint.problem()
             if problem is None:
-                self._known.add(checkpoint.path)
                 return checkpoint
             print(f"Checkpoint {checkpoint.path} is passed over: {problem}", file=sys.stderr, flush=True)
         return None
@@ -133,7 +116,6 @@ class Checkpoints:
             _delete(leftover)
         target = Checkpoint(step, self._directory / f"step-{step:08}")
         if target.path.exists() and target.problem() is None:
-            self._known.add(target.path)
             return
         hidden = self._directory / f".{target.path.name}"
         try:
@@ -144,21 +126,12 @@ class Checkpoints:
             shutil.rmtree(hidden, ignore_errors=True)
             raise
         files.synchronize(self._directory)
-        self._known.add(target.path)
 
     def _remove_old(self, step: int) -> None:
-        """Remove what is damaged, and the older ones beyond the newest; a complete one that is newer stays."""
-        places = self._keep - 1
-        for checkpoint in self._all():
-            if checkpoint.step == step:
-                continue
-            newer = checkpoint.step > step
-            if (newer or places) and (checkpoint.path in self._known or checkpoint.problem() is None):
-                self._known.add(checkpoint.path)
-                places -= 0 if newer else 1
-            else:
-                self._known.discard(checkpoint.path)
-                self._remove(checkpoint.path)
+        """Remove the older ones beyond those to keep; the one that was just saved is complete. A newer one stays."""
+        older = [checkpoint for checkpoint in self._all() if checkpoint.step < step]
+        for checkpoint in older[self._keep - 1 :]:
+            self._remove(checkpoint.path)
 
     def _remove(self, path: Path) -> None:
         """Remove a checkpoint, so that a half removed one is never seen under its name."""
@@ -178,38 +151,16 @@ class Checkpoints:
         return sorted(checkpoints, key=lambda checkpoint: checkpoint.step, reverse=True)
 
 
-class _HashingFile:
-    """A file that torch.save may write to, which knows the size and digest of what it was given."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self._sha256 = hashlib.sha256()
-        self._size = 0
-
-    def write(self, data: bytes) -> int:
-        self._sha256.update(data)
-        self._size += len(data)
-        return self._file.write(data)
-
-    def flush(self) -> None:
-        self._file.flush()
-
-    def manifest(self) -> dict[str, Any]:
-        return {"size": self._size, "sha256": self._sha256.hexdigest()}
-
-
 def _write_files(directory: Path, state: Mapping[str, Any]) -> None:
-    """Write the files of a checkpoint and bring them to the disk."""
+    """Write a checkpoint and bring it to the disk."""
     directory.mkdir()
     with (directory / STATE).open("wb") as file:
-        hashing = _HashingFile(file)
         try:
-            torch.save(dict(state), hashing)
+            torch.save(dict(state), file)
         except RuntimeError as error:  # torch's, about its position in the file, for the OSError that came first
             raise error.__context__ or error from None
-        hashing.flush()
+        file.flush()
         os.fsync(file.fileno())
-    files.write(directory / MANIFEST, json.dumps(hashing.manifest()).encode())
     files.synchronize(directory)
 
 
@@ -219,11 +170,3 @@ def _delete(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink()
-
-
-def _digest(path: Path) -> str:
-    sha256 = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            sha256.update(chunk)
-    return sha256.hexdigest()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
@@ -35,38 +35,16 @@ _MASKED_SHARE = 0.15  # of a sequence, as in the published data
 
 
 class Rows(NamedTuple):
-    """Consecutive rows of a shard.
-
-    Attributes:
-        shard: Its number.
-        first: The first row.
-        length: How many.
-    """
+    """Consecutive rows of a shard, which is given by its number."""
 
     shard: int
     first: int
     length: int
 
 
-class Corpus(Protocol):
-    """Rows of sequences, in one shard or more."""
-
-    @property
-    def rows_of_shards(self) -> tuple[int, ...]:
-        """Rows of each shard."""
-
-    def read(self, rows: Rows) -> Mapping[str, Any]:
-        """Return an array of integers under each of KEYS, with a line for each row."""
-
-
 @dataclass(frozen=True)
 class Shard:
-    """A shard that was found in order.
-
-    Attributes:
-        name: Its file.
-        rows: Its sequences.
-    """
+    """A shard that was checked: the name of its file, and its sequences."""
 
     name: str
     rows: int
@@ -130,8 +108,8 @@ def _rows(file: Any, sequence_length: int, max_predictions: int) -> int:
 def _values_out_of_range(arrays: Mapping[str, Any], first_row: int, vocabulary: int) -> Iterator[str]:
     """Tell of the first value of each dataset that the model has no place for."""
     word = (vocabulary, f", with --vocabulary {vocabulary}")
-    place, yes_or_no = (arrays["input_ids"].shape[1], ""), (2, "")
-    for key, (limit, reason) in zip(KEYS, (word, yes_or_no, yes_or_no, place, word, yes_or_no), strict=True):
+    position, yes_or_no = (arrays["input_ids"].shape[1], ""), (2, "")
+    for key, (limit, reason) in zip(KEYS, (word, yes_or_no, yes_or_no, position, word, yes_or_no), strict=True):
         array = arrays[key]
         if array.size and (array.min() < 0 or array.max() >= limit):
             where = tuple(np.argwhere((array < 0) | (array >= limit))[0])
@@ -159,7 +137,10 @@ class ShardedCorpus:
     directory: Path
     shards: Sequence[Shard]
     vocabulary: int
-    _files: OrderedDict[int, Any] = field(default_factory=OrderedDict, init=False)
+
+    def __post_init__(self) -> None:
+        # A file that was read longest ago is closed when there are many.
+        self._file = lru_cache(_OPEN_FILES)(self._open)
 
     @property
     def rows_of_shards(self) -> tuple[int, ...]:
@@ -178,14 +159,8 @@ class ShardedCorpus:
             raise ValueError(f"--data: shard {self.directory / self.shards[rows.shard].name}: {line}")
         return read
 
-    def _file(self, shard: int) -> Any:
-        """Return a shard's open file, and close the one that was read longest ago when there are many."""
-        if shard not in self._files:
-            self._files[shard] = h5py.File(self.directory / self.shards[shard].name, "r")
-            if len(self._files) > _OPEN_FILES:
-                self._files.popitem(last=False)[1].close()
-        self._files.move_to_end(shard)
-        return self._files[shard]
+    def _open(self, shard: int) -> Any:
+        return h5py.File(self.directory / self.shards[shard].name, "r")
 
 
 @dataclass(frozen=True)
@@ -223,13 +198,13 @@ class GeneratedCorpus:
         middle = int(chance.integers(length // 3, length // 2))
         follows = bool(chance.integers(2))
         topic = int(chance.integers(2))
-        places = np.arange(self.sequence_length)
-        second = places > middle
+        positions = np.arange(self.sequence_length)
+        second = positions > middle
         words = self._words(chance, np.where(second & (not follows), 1 - topic, topic))
         words[0] = _CLASS
         words[[middle, length - 1]] = _SEPARATOR
         words[length:] = _PADDING
-        candidates = np.setdiff1d(places[1 : length - 1], [middle])
+        candidates = np.setdiff1d(positions[1 : length - 1], [middle])
         count = min(self.max_predictions, max(1, round(length * _MASKED_SHARE)))
         masked = np.zeros(self.max_predictions, dtype=np.int64)
         masked[:count] = np.sort(chance.choice(candidates, size=count, replace=False))
@@ -238,8 +213,8 @@ class GeneratedCorpus:
         words[masked[:count]] = _MASK
         return {
             "input_ids": words,
-            "input_mask": (places < length).astype(np.int64),
-            "segment_ids": (second & (places < length)).astype(np.int64),
+            "input_mask": (positions < length).astype(np.int64),
+            "segment_ids": (second & (positions < length)).astype(np.int64),
             "masked_lm_positions": masked,
             "masked_lm_ids": hidden_words,
             "next_sentence_labels": np.int64(not follows),
@@ -250,3 +225,6 @@ class GeneratedCorpus:
         half = (self.vocabulary - _FIRST_WORD) // 2
         ranks = np.exp(chance.random(len(topics)) * np.log(half)).astype(np.int64) - 1
         return _FIRST_WORD + np.minimum(ranks, half - 1) * 2 + topics
+
+
+Corpus = ShardedCorpus | GeneratedCorpus

@@ -43,12 +43,7 @@ class Order:
         self._epoch: tuple[int, Any, Any] = (-1, None, None)
 
     def rows(self, position: int, count: int) -> Iterator[Rows]:
-        """Yield the rows at consecutive positions of the order.
-
-        Args:
-            position: How many sequences come before.
-            count: How many are wanted.
-        """
+        """Yield the rows at consecutive positions of the order, counted from 0."""
         while count:
             epoch, offset = divmod(position, self._total)
             blocks, ends = self._blocks_of(epoch)

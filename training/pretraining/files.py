@@ -16,18 +16,13 @@ class HeldError(Exception):
     """Another process has the directory; the message tells which."""
 
 
-def write(path: Path, data: bytes) -> None:
-    """Write a file and bring it to the disk; its directory is not brought there."""
-    with path.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-
-
 def replace(path: Path, data: bytes) -> None:
     """Put a file in the place of another, such that a reader finds the one or the other, whatever happens."""
     hidden = path.with_name(f".{path.name}.new")
-    write(hidden, data)
+    with hidden.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
     hidden.replace(path)
     synchronize(path.parent)
 
@@ -41,8 +36,8 @@ def synchronize(directory: Path) -> None:
         os.close(descriptor)
 
 
-def lock(directory: Path) -> None:
-    """Lock a directory for as long as this process lives, however it ends.
+def lock(directory: Path) -> int:
+    """Lock a directory until the descriptor that is returned is closed, or this process ends, however it does.
 
     The lock holds on all nodes, for FSx for Lustre is mounted with ``flock``:
     https://docs.aws.amazon.com/fsx/latest/LustreGuide/mounting-ec2-instance.html.
@@ -58,6 +53,7 @@ def lock(directory: Path) -> None:
     except BaseException:
         os.close(descriptor)
         raise
+    return descriptor
 
 
 def _wait_for_lock(descriptor: int) -> None:

@@ -82,12 +82,7 @@ class Heartbeat:
     """The heartbeat of this worker."""
 
     def __init__(self, least: int, local_rank: int) -> None:
-        """Start to tell, and to write stacks when SIGNAL comes.
-
-        Args:
-            least: The shortest limit in seconds; 0 for no limit at all.
-            local_rank: The worker's number on its node.
-        """
+        """Start to tell, and to write stacks when SIGNAL comes; the shortest limit is in seconds, 0 for none at all."""
         self._least, self._count, self._step, self._limit = least, 0, 0, 0.0
         self._ended: float | None = None
         self._seconds: deque[float] = deque(maxlen=_STEPS_KEPT)

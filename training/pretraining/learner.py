@@ -78,15 +78,7 @@ class Learner:
     """A model with its optimizer, on the device of this rank."""
 
     def __init__(self, model: Any, backend: Backend, *, optimizer: str, precision: str, accumulation: int) -> None:
-        """Take a model in host memory and float32.
-
-        Args:
-            model: The model; it is moved, and changed.
-            backend: The hardware.
-            optimizer: ``adamw`` or ``lamb``.
-            precision: ``bf16`` or ``fp32``, of the model's arithmetic.
-            accumulation: Micro-batches of a step.
-        """
+        """Take a model in host memory and float32, which is moved and changed; accumulation is micro-batches."""
         self._backend = backend
         self._micro_batches = accumulation * backend.worker.ranks
         # Clones first: in fp32 on a CPU moving the model would leave them the same tensors.
@@ -102,9 +94,7 @@ class Learner:
     def accumulate(self, batch: Mapping[str, Any], seed: int) -> None:
         """Add a micro-batch's losses and gradients to those of the step, as its share in the mean of all ranks'.
 
-        Args:
-            batch: Tensors of ``feed.tensors``.
-            seed: What dropout follows from.
+        The seed is that of dropout.
         """
         self._backend.seed(seed)
         mlm, nsp = losses(self._model, self._backend.send(batch))
@@ -117,15 +107,10 @@ class Learner:
         self._backend.execute()
 
     def update(self, learning_rate: float, contribution: Sequence[float]) -> Any:
-        """Make the optimizer step.
+        """Make the optimizer step, and return a tensor on the device.
 
-        Args:
-            learning_rate: Of this step.
-            contribution: Numbers of this rank.
-
-        Returns:
-            A tensor on the device: the norm of the mean gradient before it was clipped, the two losses, means over all
-            ranks, and the sums over all ranks of the contributed numbers.
+        It has the norm of the mean gradient before it was clipped, the two losses, means over all ranks, and the sums
+        over all ranks of the contributed numbers.
         """
         with torch.no_grad():
             return self._update(learning_rate, contribution)

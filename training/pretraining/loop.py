@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from . import files
-from .backend import Backend, CpuBackend
+from .backend import Backend
 from .batch import Batch
 from .check import CHECKPOINTS, IDENTITY, Findings, batch_of, describe, examine, identity
 from .checkpoint import Checkpoints
@@ -94,7 +94,7 @@ def create(name: str, worker: Worker) -> Backend:
         from .neuron_backend import NeuronBackend  # torch_xla is not everywhere
 
         return NeuronBackend(worker)
-    return CpuBackend(worker)
+    return Backend(worker)
 
 
 def _agree(options: Options, batch: Batch, backend: Backend, exchange: Exchange) -> Findings:

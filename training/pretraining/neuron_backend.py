@@ -20,6 +20,7 @@ import torch_xla.core.xla_model as xm
 import torch_xla.distributed.xla_backend  # registers "xla" with torch.distributed
 import torch_xla.runtime as xr
 
+from .backend import Backend
 from .ranks import Worker
 
 NEURON_CORE_V2_PEAK = 95e12
@@ -27,8 +28,8 @@ NEURON_CORE_V2_PEAK = 95e12
 (https://awsdocs-neuron.readthedocs-hosted.com/en/latest/about-neuron/arch/neuron-hardware/trainium.html)."""
 
 
-class NeuronBackend:
-    """See ``backend.Backend``."""
+class NeuronBackend(Backend):
+    """NeuronCores, with XLA's collectives between the ranks."""
 
     name = "neuron"
     capturable = True

@@ -24,12 +24,8 @@ def create(name: str, weights: Mapping[str, Any], *, capturable: bool) -> Any:
     """Return an optimizer of named weights.
 
     Weight decay leaves out biases and layer norms; coefficients are the defaults of the published optimizers:
-    https://github.com/aws-neuron/aws-neuron-samples/tree/master/torch-neuronx/training/dp_bert_hf_pretrain.
-
-    Args:
-        name: ``adamw`` or ``lamb``.
-        weights: The weights, in float32, by the names that the model gives them.
-        capturable: Whether AdamW keeps its count of steps on the device.
+    https://github.com/aws-neuron/aws-neuron-samples/tree/master/torch-neuronx/training/dp_bert_hf_pretrain. Where it is
+    capturable, AdamW keeps its count of steps on the device.
     """
     decayed = [weight for key, weight in weights.items() if not _is_exempt(key)]
     exempt = [weight for key, weight in weights.items() if _is_exempt(key)]

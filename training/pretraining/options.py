@@ -1,6 +1,6 @@
-"""The command line: every option is checked, and all problems are told at once. Standard library alone."""
+"""The command line of the program. Standard library alone."""
 
-# ruff: noqa: RUF009 - what _option returns is a field
+# ruff: noqa: RUF009 - what _option and the functions that call it return is a field
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from .phases import RECIPES, checkpoint_interval
 from .ranks import this_worker
@@ -31,58 +31,40 @@ class BadInputError(Exception):
         self.problems = problems
 
 
-@dataclass(frozen=True)
-class _Kind:
-    """How a value is read.
+def _value(read: Callable[[str], Any], accepts: Callable[[Any], bool], allowed: str) -> Callable[[str], Any]:
+    """Return argparse's type of an option; ``allowed`` is what ``accepts`` accepts, in words."""
 
-    Attributes:
-        symbol: What stands for it in the help.
-        read: Makes the value of its text; raises ValueError for what is not allowed.
-        allowed: What is, in words.
-    """
+    def value_of(text: str) -> Any:
+        with suppress(ValueError):
+            if accepts(value := read(text)):
+                return value
+        raise argparse.ArgumentTypeError(f"got {text!r}; allowed: {allowed}")
 
-    symbol: str
-    read: Callable[[str], Any]
-    allowed: str
+    return value_of
 
 
-def _number(least: int) -> _Kind:
-    def read(text: str) -> int:
-        value = int(text)
-        if value < least:
-            raise ValueError
-        return value
-
-    return _Kind("N", read, f"a whole number from {least} on")
-
-
-def _real(accepts: Callable[[float], bool], allowed: str) -> _Kind:
-    def read(text: str) -> float:
-        value = float(text)
-        if not accepts(value):
-            raise ValueError
-        return value
-
-    return _Kind("X", read, allowed)
-
-
-def _one_of(*values: Any) -> _Kind:
-    by_text = {str(value): value for value in values}
-
-    def read(text: str) -> Any:
-        if text not in by_text:
-            raise ValueError
-        return by_text[text]
-
-    return _Kind("|".join(by_text), read, " or ".join(by_text))
-
-
-_DIRECTORY = _Kind("DIR", Path, "a directory")
-
-
-def _option(kind: _Kind, meaning: str, default: Any = None) -> Any:
+def _option(symbol: str, value: Callable[[str], Any], meaning: str, default: Any = None) -> Any:
     """Return the field of an option. Without a default it follows from the others, or is None."""
-    return field(default=default, metadata={"kind": kind, "meaning": meaning})
+    return field(default=default, metadata={"metavar": symbol, "type": value, "help": meaning})
+
+
+def whole_number(least: int) -> Callable[[str], int]:
+    """Return argparse's type of a whole number."""
+    return _value(int, lambda value: value >= least, f"a whole number from {least} on")
+
+
+def _number(least: int, meaning: str, default: int | None = None) -> Any:
+    return _option("N", whole_number(least), meaning, default)
+
+
+def _one_of(values: Sequence[Any], meaning: str, default: Any = None) -> Any:
+    kind = type(values[0])
+    words = [str(value) for value in values]
+    return _option("|".join(words), _value(kind, lambda value: value in values, " or ".join(words)), meaning, default)
+
+
+def _directory(meaning: str) -> Any:
+    return _option("DIR", Path, meaning)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,53 +75,53 @@ class Options:
     """
 
     command: str
-    backend: str = _option(
-        _one_of("neuron", "cpu"), "hardware to train on (default: neuron, which needs Neuron devices)", "neuron"
+    backend: str = _one_of(
+        ("neuron", "cpu"), "hardware to train on (default: neuron, which needs Neuron devices)", "neuron"
     )
-    precision: str = _option(
-        _one_of("bf16", "fp32"), "of the model's arithmetic (default: bf16 on neuron, fp32 on cpu)"
-    )
-    phase: int = _option(_one_of(1, 2), "1 with sequences of 128 tokens, 2 with 512 (default: 1)", 1)
-    optimizer: str = _option(_one_of("adamw", "lamb"), "default: adamw", "adamw")
-    scaling: str = _option(
-        _one_of("strong", "weak"),
+    precision: str = _one_of(("bf16", "fp32"), "of the model's arithmetic (default: bf16 on neuron, fp32 on cpu)")
+    phase: int = _one_of((1, 2), "1 with sequences of 128 tokens, 2 with 512 (default: 1)", 1)
+    optimizer: str = _one_of(("adamw", "lamb"), "default: adamw", "adamw")
+    scaling: str = _one_of(
+        ("strong", "weak"),
         "strong keeps the global batch on any number of nodes, weak multiplies it by them (default: strong)",
         "strong",
     )
-    nodes: int | None = _option(_number(1), "for check: how many nodes the job will have (default: 1)")
-    workers_per_node: int | None = _option(_number(1), "for check: workers on each node (default: 32)")
-    global_batch: int = _option(
-        _number(1), "sequences of an optimizer step; with --scaling weak, of a node (default: published)"
+    nodes: int | None = _number(1, "for check: how many nodes the job will have (default: 1)")
+    workers_per_node: int | None = _number(1, "for check: workers on each node (default: 32)")
+    global_batch: int = _number(
+        1, "sequences of an optimizer step; with --scaling weak, of a node (default: published)"
     )
-    micro_batch: int = _option(_number(1), "sequences that a worker takes at once (default: published)")
-    steps: int = _option(_number(1), "optimizer steps of the whole run (default: published)")
-    stop_after: int | None = _option(
-        _number(1), "optimizer steps of this start, then end (default: continue to the end of the run)"
+    micro_batch: int = _number(1, "sequences that a worker takes at once (default: published)")
+    steps: int = _number(1, "optimizer steps of the whole run (default: published)")
+    stop_after: int | None = _number(
+        1, "optimizer steps of this start, then end (default: continue to the end of the run)"
     )
     learning_rate: float = _option(
-        _real(lambda value: 0 < value < 1, "a number between 0 and 1"), "its peak (default: published)"
+        "X",
+        _value(float, lambda value: 0 < value < 1, "a number between 0 and 1"),
+        "its peak (default: published)",
     )
-    warmup_steps: int = _option(_number(0), "optimizer steps until the peak of the learning rate (default: published)")
-    seed: int = _option(_number(0), "of weights, dropout, order of the data and generated data (default: 1234)", 1234)
-    data: Path | None = _option(_DIRECTORY, "directory of HDF5 shards (default: a generated corpus)")
-    tokenizer: Path | None = _option(_DIRECTORY, "directory of a tokenizer, whose vocabulary the model takes")
-    output: Path = _option(_DIRECTORY, "directory of the run, on storage that all nodes share")
-    checkpoint_interval: int = _option(
-        _number(1), "optimizer steps between checkpoints (default: about half an hour's)"
+    warmup_steps: int = _number(0, "optimizer steps until the peak of the learning rate (default: published)")
+    seed: int = _number(0, "of weights, dropout, order of the data and generated data (default: 1234)", 1234)
+    data: Path | None = _directory("directory of HDF5 shards (default: a generated corpus)")
+    tokenizer: Path | None = _directory("directory of a tokenizer, whose vocabulary the model takes")
+    output: Path = _directory("directory of the run, on storage that all nodes share")
+    checkpoint_interval: int = _number(1, "optimizer steps between checkpoints (default: about half an hour's)")
+    keep: int = _number(1, "checkpoints to keep (default: 3)", 3)
+    start_from: Path | None = _directory("directory of a run whose newest weights this run starts with")
+    reference: Path | None = _directory("directory of a run on one node, for the scaling efficiency")
+    layers: int = _number(1, "default: 24", 24)
+    hidden: int = _number(1, "default: 1024", 1024)
+    heads: int = _number(1, "default: 16", 16)
+    intermediate: int = _number(1, "default: 4096", 4096)
+    vocabulary: int = _number(32, "default: 30522", 30_522)
+    dropout: float = _option(
+        "X", _value(float, lambda value: 0 <= value < 1, "a number from 0 to below 1"), "default: 0.1", 0.1
     )
-    keep: int = _option(_number(1), "checkpoints to keep (default: 3)", 3)
-    start_from: Path | None = _option(_DIRECTORY, "directory of a run whose newest weights this run starts with")
-    reference: Path | None = _option(_DIRECTORY, "directory of a run on one node, for the scaling efficiency")
-    layers: int = _option(_number(1), "default: 24", 24)
-    hidden: int = _option(_number(1), "default: 1024", 1024)
-    heads: int = _option(_number(1), "default: 16", 16)
-    intermediate: int = _option(_number(1), "default: 4096", 4096)
-    vocabulary: int = _option(_number(32), "default: 30522", 30_522)
-    dropout: float = _option(_real(lambda value: 0 <= value < 1, "a number from 0 to below 1"), "default: 0.1", 0.1)
-    sequence_length: int = _option(_number(16), "tokens of a sequence (default: published)")
-    max_predictions: int = _option(_number(1), "masked tokens of a sequence, at most (default: published)")
-    stall_seconds: int = _option(
-        _number(0),
+    sequence_length: int = _number(16, "tokens of a sequence (default: published)")
+    max_predictions: int = _number(1, "masked tokens of a sequence, at most (default: published)")
+    stall_seconds: int = _number(
+        0,
         "seconds without progress, or ten steps if these take longer, after which the run ends and tells who stood "
         "still; 0: never (default: 900)",
         900,
@@ -160,34 +142,29 @@ class Options:
 _OPTIONS = [each for each in fields(Options) if each.name != "command"]
 
 
+class _Parser(argparse.ArgumentParser):
+    """Leaves it to the program to report what is wrong, once for all ranks."""
+
+    def error(self, message: str) -> NoReturn:
+        raise BadInputError([message])
+
+
 def parse(arguments: Sequence[str]) -> Options:
     """Return the options of a command line.
 
     What contradicts in them is left to ``check``, which tells of it with all else that it finds.
 
     Raises:
-        BadInputError: With all that is wrong with it.
+        BadInputError: A value cannot be used, or options contradict each other in ``train``.
     """
-    parser = argparse.ArgumentParser(
-        prog="python -m pretraining", description="BERT pre-training on many nodes.", allow_abbrev=False
-    )
+    parser = _Parser(prog="python -m pretraining", description="BERT pre-training on many nodes.", allow_abbrev=False)
     parser.add_argument("command", choices=("train", "check"), help="train, or only check options and input")
     for each in _OPTIONS:
-        parser.add_argument(_flag(each.name), metavar=each.metadata["kind"].symbol, help=each.metadata["meaning"])
-    given, unknown = parser.parse_known_args(arguments)
-    problems = [f"got {' '.join(unknown)}; allowed: the options that --help tells of"] if unknown else []
-    values: dict[str, Any] = {}
-    for each in _OPTIONS:
-        kind, text = each.metadata["kind"], getattr(given, each.name)
-        try:
-            values[each.name] = None if text is None else kind.read(text)
-        except ValueError:
-            problems.append(f"{_flag(each.name)}: got {text!r}; allowed: {kind.allowed}")
-    if given.output is None:
-        problems.append("--output: got nothing; allowed: a directory on storage that all nodes share")
-    if problems:
-        raise BadInputError(problems)
-    options = _completed(given.command, values)
+        parser.add_argument(_flag(each.name), **each.metadata)
+    values = vars(parser.parse_args(arguments))
+    if values["output"] is None:
+        raise BadInputError(["--output: got nothing; allowed: a directory on storage that all nodes share"])
+    options = _completed(values.pop("command"), values)
     if options.command == "train" and (problems := contradictions(options)):
         raise BadInputError(problems)
     return options

@@ -22,17 +22,7 @@ _CHECKPOINT_SECONDS = 1_800
 
 @dataclass(frozen=True)
 class Recipe:
-    """How one phase is trained with one optimizer.
-
-    Attributes:
-        sequence_length: Tokens of a sequence.
-        max_predictions: Masked tokens of a sequence, at most.
-        micro_batch: Sequences that a NeuronCore takes at once.
-        global_batch: Sequences of an optimizer step, over all nodes.
-        learning_rate: Its peak, at the end of the warm-up.
-        warmup_steps: Optimizer steps until the peak.
-        steps: Optimizer steps of the phase.
-    """
+    """How one phase is trained with one optimizer: the defaults of the options with these names."""
 
     sequence_length: int
     max_predictions: int
@@ -55,13 +45,8 @@ def checkpoint_interval(*, phase: int, sequences: int, nodes: int, steps: int) -
     """Return the optimizer steps between checkpoints that are half an hour of work at the published speed of a node.
 
     It is more time where many nodes share a batch for one: AWS measured 44 % of 16 times a node's speed at 16,384
-    sequences a step. It is 1 at least, and at most all steps.
-
-    Args:
-        phase: 1 or 2.
-        sequences: Of an optimizer step, over all nodes.
-        nodes: Nodes.
-        steps: Steps of the whole run.
+    sequences a step. It is 1 at least, and at most all steps. ``sequences`` are those of an optimizer step, over all
+    nodes.
     """
     return max(1, min(steps, _CHECKPOINT_SECONDS * PUBLISHED_SPEED[phase] * nodes // sequences))
 
@@ -71,12 +56,7 @@ def learning_rate(step: int, *, peak: float, warmup_steps: int, steps: int) -> f
 
     Both optimizers are published with this schedule, get_linear_schedule_with_warmup of transformers
     (https://huggingface.co/docs/transformers/main_classes/optimizer_schedules). The rate of its first step is 0.
-
-    Args:
-        step: The optimizer steps that are done.
-        peak: The highest rate.
-        warmup_steps: Steps until the peak.
-        steps: Steps of the whole run.
+    ``step`` is the number of optimizer steps that are done.
     """
     if step < warmup_steps:
         return peak * step / warmup_steps

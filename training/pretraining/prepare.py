@@ -17,7 +17,7 @@ from pathlib import Path
 
 from . import files
 from .corpus import SUFFIX
-from .options import BadInputError
+from .options import BadInputError, whole_number
 from .phases import RECIPES
 from .published_data import FetchError, fetch
 from .text_corpus import Layout, TextDocument, description, divide, find_documents, load_tokenizer, write_shard
@@ -60,20 +60,24 @@ def _parser() -> argparse.ArgumentParser:
     build = commands.add_parser("build", parents=[common], help="shards in --output, of text of your own")
     build.add_argument("--text", type=Path, nargs="+", required=True, help="files: a sentence per line, blank lines")
     build.add_argument("--tokenizer", type=Path, required=True, help="directory with tokenizer.json or vocab.txt")
-    build.add_argument("--sequence-length", type=int, help="tokens of a sequence (default: of the phase)")
-    build.add_argument("--max-predictions", type=int, help="masked tokens of it, at most (default: of the phase)")
-    build.add_argument("--dupe-factor", type=int, default=5, help="sequences made of each text (default: 5)")
+    build.add_argument("--sequence-length", type=whole_number(16), help="tokens of a sequence (default: of the phase)")
+    build.add_argument(
+        "--max-predictions", type=whole_number(1), help="masked tokens of it, at most (default: of the phase)"
+    )
+    build.add_argument(
+        "--dupe-factor", type=whole_number(1), default=5, help="sequences made of each text (default: 5)"
+    )
     build.add_argument("--seed", type=int, default=12345, help="default: 12345")
-    build.add_argument("--shards", type=int, help="how many files (default: one for each 16 MiB of text)")
-    build.add_argument("--processes", type=int, default=os.cpu_count(), help="default: one for each core")
+    build.add_argument("--shards", type=whole_number(1), help="how many files (default: one for each 16 MiB of text)")
+    build.add_argument("--processes", type=whole_number(1), default=os.cpu_count(), help="default: one for each core")
     return parser
 
 
 def _build(options: argparse.Namespace) -> None:
     recipe = RECIPES[options.phase, "adamw"]
     layout = Layout(
-        recipe.sequence_length if options.sequence_length is None else options.sequence_length,
-        recipe.max_predictions if options.max_predictions is None else options.max_predictions,
+        options.sequence_length or recipe.sequence_length,
+        options.max_predictions or recipe.max_predictions,
         options.dupe_factor,
         options.seed,
     )
@@ -104,17 +108,7 @@ def _build(options: argparse.Namespace) -> None:
 
 def _check(options: argparse.Namespace, layout: Layout) -> list[TextDocument]:
     """Return the documents of the text, after a look at all that can be wrong."""
-    problems = [
-        f"--{name}: got {value}; allowed: {allowed}"
-        for name, value, least, allowed in (
-            ("sequence-length", layout.sequence_length, 16, "a whole number from 16 on"),
-            ("max-predictions", layout.max_predictions, 1, "a whole number from 1 on"),
-            ("dupe-factor", layout.dupe_factor, 1, "a whole number from 1 on"),
-            ("processes", options.processes, 1, "a whole number from 1 on"),
-            ("shards", 1 if options.shards is None else options.shards, 1, "a whole number from 1 on"),
-        )
-        if value < least
-    ]
+    problems = []
     if layout.max_predictions >= layout.sequence_length:
         allowed = f"less than --sequence-length {layout.sequence_length}"
         problems.append(f"--max-predictions: got {layout.max_predictions}; allowed: {allowed}")
@@ -129,8 +123,7 @@ def _check(options: argparse.Namespace, layout: Layout) -> list[TextDocument]:
         try:
             documents += list(find_documents(path))
         except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else error.reason
-            problems.append(f"--text: got {path}, which cannot be read ({reason}); allowed: files of text in UTF-8")
+            problems.append(f"--text: got {path}, which cannot be read ({error}); allowed: files of text in UTF-8")
     shards = options.shards or 1
     if not problems and len(documents) < 2 * shards:
         allowed = f"two documents for each shard, {2 * shards} or more, with a blank line between them"

@@ -13,15 +13,7 @@ _TIMEOUT = timedelta(hours=1)  # rank 0 reads a checkpoint at the start, and wri
 
 @dataclass(frozen=True)
 class Worker:
-    """One of the workers.
-
-    Attributes:
-        rank: Its number among all, from 0.
-        ranks: All workers.
-        local_rank: Its number on its node.
-        nodes: Nodes.
-        node: The number of its node.
-    """
+    """One of the workers: its numbers among all ``ranks`` and on its node, and that of its node, all from 0."""
 
     rank: int
     ranks: int
@@ -72,11 +64,8 @@ class Exchange:
     def share(self, name: str, value: Any) -> Any:
         """Return the value of rank 0; all ranks must call it, and wait for rank 0.
 
-        Rank 0 returns last: without torchrun the store is in its process, which may end next.
-
-        Args:
-            name: What it is about; another one for each call.
-            value: What rank 0 has to say; not used on others.
+        Rank 0 returns last: without torchrun the store is in its process, which may end next. The name must be
+        another one for each call.
         """
         if self._worker.rank == 0:
             self._store.set(name, pickle.dumps(value))
@@ -87,12 +76,7 @@ class Exchange:
         return heard
 
     def gather(self, name: str, text: str) -> list[str]:
-        """Return the text of each node, in the order of the nodes, on rank 0 and nothing on others; all ranks call it.
-
-        Args:
-            name: What it is about; another one for each call.
-            text: What a node has to say; that of its first worker is used.
-        """
+        """Return the text of each node's first worker on rank 0, and nothing on others; all ranks call it."""
         if self._worker.local_rank == 0:
             self._store.set(f"{name}/node-{self._worker.node}", text)
         if self._worker.rank:

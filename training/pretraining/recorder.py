@@ -9,14 +9,15 @@ import json
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from . import files
-from .summary import METRICS, RUN, SUMMARY, Attempt, Run, RunError, Step, Summary, parse_step, read_run, summarize
+from .summary import METRICS, RUN, SUMMARY, Attempt, RunError, Step, Summary, parse_step, read_run, summarize
 
 BOARD = "tensorboard"
 _NOT_SHOWN = ("step", "time", "slowest_host", "waited_for_devices")
@@ -24,18 +25,11 @@ _NOT_SHOWN = ("step", "time", "slowest_host", "waited_for_devices")
 
 @dataclass(frozen=True)
 class RunFacts:
-    """What is the same in all steps of an attempt.
+    """What is the same in all steps of an attempt; hosts are in the order of the ranks on them.
 
     Attributes:
-        nodes: How many.
-        workers: Processes on all nodes together.
-        hosts: Names of the nodes, in the order of the ranks on them.
-        global_batch: Sequences of one optimizer step.
-        sequence_length: Tokens of a sequence.
         flops_per_sequence: Floating-point operations that a sequence takes: see ``Sizes.flops_per_sequence``.
         peak_flops: What one worker's hardware could do, FLOP/s; None where that is not known.
-        options: The program's options.
-        versions: Names and versions of what it runs on.
     """
 
     nodes: int
@@ -53,12 +47,7 @@ class Recorder:
     """Writes the records of a run; for rank 0 alone."""
 
     def __init__(self, directory: Path, facts: RunFacts, resumed_step: int) -> None:
-        """Note a new attempt, and drop the steps that it will do again.
-
-        Args:
-            directory: The directory of the run.
-            facts: What is the same in all steps.
-            resumed_step: The step of the checkpoint that the attempt starts from; 0 from the beginning.
+        """Note a new attempt, and drop the steps beyond its checkpoint (0: none), which it will do again.
 
         Raises:
             OSError: The directory cannot be written to.
@@ -72,17 +61,10 @@ class Recorder:
         self._drop_steps_beyond(resumed_step)
         self._file = (directory / METRICS).open("ab", buffering=0)
         # TensorBoard hides what earlier attempts told of this step and later ones.
-        self._board: SummaryWriter | None = SummaryWriter(directory / BOARD, purge_step=resumed_step + 1)
+        self._board = SummaryWriter(directory / BOARD, purge_step=resumed_step + 1)
 
     def step(self, step: int, step_seconds: float, compute_seconds: Sequence[float], **measured: Any) -> Step:
-        """Write an optimizer step's line, and return what is in it.
-
-        Args:
-            step: Its number.
-            step_seconds: As in ``Step``.
-            compute_seconds: Of each rank.
-            measured: Further attributes of ``Step``.
-        """
+        """Write an optimizer step's line, made of the computing of each rank and attributes of ``Step``; return it."""
         line = self._derive(step, step_seconds, compute_seconds, measured)
         self._append(json.dumps(asdict(line)).encode() + b"\n")
         self._show(line)
@@ -90,26 +72,21 @@ class Recorder:
 
     def synchronize(self) -> None:
         """Bring the lines to the disk. Call it before a checkpoint is saved, so that no line before it can be lost."""
-        try:
+        with _reported(METRICS):
             os.fsync(self._file.fileno())
-        except OSError as error:
-            _complain(f"{METRICS} was not brought to the disk: {error}")
 
     def finish(self, reference: Path | None = None) -> Summary | None:
-        """Write the summary and end; return it, or None if no step was recorded.
-
-        Args:
-            reference: Directory of a run on one node, to tell the scaling efficiency.
-        """
+        """Write the summary, with the scaling efficiency against a reference, and return it; None without any step."""
         self.synchronize()
         self._file.close()
-        self._close_board()
-        try:
-            summary = summarize(read_run(self._directory), _read_reference(reference))
+        with _reported(BOARD):
+            self._board.close()
+        compared, summary = None, None
+        with _reported("scaling efficiency"):
+            compared = read_run(reference) if reference else None
+        with _reported(SUMMARY):
+            summary = summarize(read_run(self._directory), compared)
             files.replace(self._directory / SUMMARY, _json(asdict(summary)))
-        except (OSError, RunError) as error:
-            _complain(f"{SUMMARY} was not written: {error}")
-            return None
         return summary
 
     def _note_attempt(self, resumed_step: int) -> None:
@@ -164,40 +141,30 @@ class Recorder:
     def _append(self, line: bytes) -> None:
         """Append a line, or leave the file as it is."""
         size = self._file.seek(0, os.SEEK_END)
-        try:
-            if self._file.write(line) != len(line):
-                raise OSError("the file system took a part of the line only")
-        except OSError as error:
-            self._file.truncate(size)
-            _complain(f"A line of {METRICS} was not written: {error}")
+        with _reported(METRICS):
+            try:
+                if self._file.write(line) != len(line):
+                    raise OSError("the file system took a part of the line only")
+            except OSError:
+                self._file.truncate(size)
+                raise
 
     def _show(self, step: Step) -> None:
         """Hand the numbers of a step to TensorBoard's own thread."""
-        if self._board is None:
-            return
-        try:
+        with _reported(BOARD):
             for field in fields(step):
                 value = getattr(step, field.name)
                 if field.name not in _NOT_SHOWN and value is not None:
                     self._board.add_scalar(field.name, value, step.step, walltime=step.time)
-        except OSError as error:
-            self._board = None
-            _complain(f"TensorBoard gets no further steps of this attempt: {error}")
-
-    def _close_board(self) -> None:
-        try:
-            if self._board is not None:
-                self._board.close()
-        except OSError as error:
-            _complain(f"TensorBoard did not get the last steps: {error}")
 
 
-def _read_reference(path: Path | None) -> Run | None:
+@contextmanager
+def _reported(what: str) -> Iterator[None]:
+    """Report what cannot be written, or compared with, and continue."""
     try:
-        return read_run(path) if path else None
-    except RunError as error:
-        _complain(f"No scaling efficiency: {error}")
-        return None
+        yield
+    except (OSError, RunError) as error:
+        _complain(f"{what}: {error}")
 
 
 def _json(value: Mapping[str, Any]) -> bytes:

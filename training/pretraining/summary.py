@@ -87,10 +87,8 @@ class Attempt:
     Attributes:
         started: When, in seconds since 1970.
         resumed_step: The step of the checkpoint it started from; 0 from the beginning.
-        nodes: How many.
         workers: Processes on all nodes together.
         hosts: Names of the nodes, in the order of the ranks on them.
-        job: Slurm's job id; None outside of Slurm.
         restarts: How often Slurm had requeued the job.
     """
 
@@ -108,8 +106,6 @@ class Straggler:
     """A rank that kept the others waiting.
 
     Attributes:
-        rank: Its number.
-        host: Its node.
         steps: In how many steps it was the slowest, and slower than the mean by more than a tenth.
         seconds: By how much it was slower than the mean in these steps together.
     """
@@ -122,27 +118,17 @@ class Straggler:
 
 @dataclass(frozen=True)
 class Summary:
-    """What a run came to so far. Speeds are those of the steps beyond the first five of each attempt.
+    """The results of a run so far. Speeds are those of the steps beyond the first five of each attempt.
 
     Attributes:
-        nodes: Of the last attempt.
-        workers: Of the last attempt, on all nodes.
-        steps: Optimizer steps made.
-        sequences: Trained on so far.
-        tokens: Trained on so far.
-        sequences_per_second: Of all nodes: sequences over time.
-        sequences_per_second_median: The same, of the median step.
-        sequences_per_second_per_node: Sequences over time and nodes.
+        nodes: Of the last attempt, as workers.
         mfu: Model FLOPs utilization, from 0 to 1; None where the peak of the hardware is not known.
         scaling_efficiency: Sequences/s per node over those of the reference run; None without one.
-        loss_first: Of the first step.
-        loss_last: Of the last step.
         compute_spread: By how much the slowest rank's computing exceeds the mean's, as a share of it; mean of the steps
             that waited for devices, or of all if there are none.
         step_seconds: All steps together. Work that was lost and done again counts once.
         data_seconds: Of these, waiting for data.
         checkpoint_seconds: Of these, waiting for checkpoints.
-        attempts: How often the run was started.
         resumed_steps: The step each attempt started from; 0 for one from the beginning.
         stragglers: The ranks that straggled in most steps, five at most.
     """

@@ -42,9 +42,7 @@ class Layout:
 
     Attributes:
         sequence_length: Its tokens, with [CLS], twice [SEP], and padding.
-        max_predictions: Masked tokens of it, at most.
         dupe_factor: Sequences that are made of each text, with other tokens masked.
-        seed: What chance follows from.
     """
 
     sequence_length: int
@@ -55,13 +53,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class TextDocument:
-    """Documents of one file, next to each other.
-
-    Attributes:
-        path: The file.
-        first: Its byte where they start.
-        size: Their bytes.
-    """
+    """A document: its file, the byte where it starts, and its bytes."""
 
     path: str
     first: int
@@ -114,18 +106,13 @@ def find_documents(path: Path) -> Iterator[TextDocument]:
 
 
 def divide(documents: Sequence[TextDocument], shards: int) -> list[list[TextDocument]]:
-    """Return the documents of each shard: consecutive ones, about as many bytes in each, two at least."""
-    total, done, start = sum(document.size for document in documents), 0, 0
-    parts = []
-    for shard in range(1, shards):
-        end = start + 2
-        done += sum(document.size for document in documents[start:end])
-        while end < len(documents) - 2 * (shards - shard) and done < total * shard // shards:
-            done += documents[end].size
-            end += 1
-        parts.append(list(documents[start:end]))
-        start = end
-    return [*parts, list(documents[start:])]
+    """Return the documents of each shard: consecutive ones, about as many bytes in each."""
+    total, done = sum(document.size for document in documents), 0
+    parts: list[list[TextDocument]] = [[] for _ in range(shards)]
+    for document in documents:
+        parts[done * shards // total].append(document)
+        done += document.size
+    return [part for part in parts if part]
 
 
 def write_shard(
@@ -189,18 +176,18 @@ class SequenceMaker:
         short = self._chance.random() < _SHORT_SHARE
         wanted = self._chance.randint(2, self._room) if short else self._room
         chunk: list[list[int]] = []
-        place = 0
-        while place < len(document):
-            chunk.append(document[place])
-            place += 1
-            if place < len(document) and sum(map(len, chunk)) < wanted:
+        position = 0
+        while position < len(document):
+            chunk.append(document[position])
+            position += 1
+            if position < len(document) and sum(map(len, chunk)) < wanted:
                 continue
             cut = self._chance.randint(1, len(chunk) - 1) if len(chunk) > 1 else 1
             first = _joined(chunk[:cut])
             anywhere = len(chunk) == 1 or self._chance.random() < _RANDOM_SECOND_SHARE
             if anywhere:
                 second = self._second_from_anywhere(documents, index, wanted - len(first))
-                place -= len(chunk) - cut  # the sentences that were not used come next
+                position -= len(chunk) - cut  # the sentences that were not used come next
             else:
                 second = _joined(chunk[cut:])
             self._shorten(first, second)
@@ -229,20 +216,20 @@ class SequenceMaker:
         segments = [0] * (len(first) + 2) + [1] * (len(second) + 1)
         candidates = [*range(1, len(first) + 1), *range(len(first) + 2, len(tokens) - 1)]
         count = min(self._layout.max_predictions, max(1, round(len(tokens) * _MASKED_SHARE)))
-        places = sorted(self._chance.sample(candidates, min(count, len(candidates))))
-        hidden = [tokens[place] for place in places]
-        for place in places:
+        positions = sorted(self._chance.sample(candidates, min(count, len(candidates))))
+        hidden = [tokens[position] for position in positions]
+        for position in positions:
             dice = self._chance.random()
             if dice < _MASK_SHARE:
-                tokens[place] = self._mask
+                tokens[position] = self._mask
             elif dice >= _MASK_SHARE + _KEEP_SHARE:
-                tokens[place] = self._chance.randrange(self._words)
+                tokens[position] = self._chance.randrange(self._words)
         length, predictions = self._layout.sequence_length, self._layout.max_predictions
         return (
             _padded(tokens, length),
             _padded([1] * len(tokens), length),
             _padded(segments, length),
-            _padded(places, predictions),
+            _padded(positions, predictions),
             _padded(hidden, predictions),
             int(anywhere),
         )

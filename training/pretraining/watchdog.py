@@ -10,7 +10,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -123,21 +122,11 @@ class Watchdog(Thread):
     def __init__(
         self, directory: Path, *, workers: int, node: int, nodes: int, address: tuple[str, int],
     ) -> None:  # fmt: skip
-        """Take the place of a node in the run.
-
-        Args:
-            directory: Of its heartbeats and stacks.
-            workers: Of each node.
-            node: The node's number.
-            nodes: How many there are.
-            address: Of torchrun's store, on the first node.
-        """
+        """Watch a node's heartbeats, in a directory; the address is that of torchrun's store, on the first node."""
         super().__init__(name="watchdog", daemon=True)
         self._directory, self._workers, self._node, self._nodes = directory, workers, node, nodes
         self._address = address
-        self._names = os.environ.get(NODES, "").split() or [
-            socket.gethostname() if number == node else f"node-{number}" for number in range(nodes)
-        ]
+        self._names = os.environ.get(NODES, "").split() or [f"node-{number}" for number in range(nodes)]
         self._records = Path(os.environ[RECORDS]) if RECORDS in os.environ else None
         self._beats = Beats(directory, workers)
         self._store: Any = None

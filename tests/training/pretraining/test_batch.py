@@ -33,23 +33,20 @@ def test_batch_of_nodes(global_batch: int, nodes: int, scaling: str, sequences: 
     assert batch.ranks * batch.accumulation * batch.micro == sequences
 
 
-def test_a_number_of_nodes_that_does_not_divide_is_refused_with_those_that_do() -> None:
-    with pytest.raises(NotDivisibleError) as refusal:
-        divided(16_384, 16, 24)
-    assert str(refusal.value) == (
-        "--nodes: got 24; allowed: 1, 2, 4, 8, 16 or 32 (--global-batch 16384 = --micro-batch 16 x 32 workers per node "
-        "x 32), or any number with --scaling weak"
-    )
-
-
-@pytest.mark.parametrize(("sequences", "neighbours"), [(1_000, "512 or 1024"), (100, "512")])
-@pytest.mark.parametrize("scaling", ["strong", "weak"])
-def test_a_batch_that_no_number_of_nodes_divides_is_refused_with_its_neighbours(
-    sequences: int, neighbours: str, scaling: str
+@pytest.mark.parametrize(
+    ("global_batch", "nodes", "scaling", "message"),
+    [
+        (16_384, 24, "strong", "--nodes: got 24; allowed: 1, 2, 4, 8, 16 or 32 (--global-batch 16384 = --micro-batch "
+         "16 x 32 workers per node x 32), or any number with --scaling weak"),
+        (1_000, 1, "weak", "--global-batch: got 1000; allowed: a multiple of 512 (--micro-batch 16 x 32 workers per "
+         "node), such as 512 or 1024"),
+        (100, 1, "strong", "--global-batch: got 100; allowed: a multiple of 512 (--micro-batch 16 x 32 workers per "
+         "node), such as 512"),
+    ],
+)  # fmt: skip
+def test_what_does_not_divide_is_refused_with_what_does(
+    global_batch: int, nodes: int, scaling: str, message: str
 ) -> None:
     with pytest.raises(NotDivisibleError) as refusal:
-        divided(sequences, 16, 1, scaling)
-    assert str(refusal.value) == (
-        f"--global-batch: got {sequences}; allowed: a multiple of 512 (--micro-batch 16 x 32 workers per node), "
-        f"such as {neighbours}"
-    )
+        divided(global_batch, 16, nodes, scaling)
+    assert str(refusal.value) == message

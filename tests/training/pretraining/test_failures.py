@@ -13,9 +13,9 @@ import pytest
 import torch
 
 from tests.training.pretraining.runs import arguments, checkpoints, in_ranks, losses, steps, told, train
-from training.pretraining import check, checkpoint, learner, loop, ranks
+from training.pretraining import check, checkpoint, learner, loop
 from training.pretraining.__main__ import main
-from training.pretraining.backend import CpuBackend
+from training.pretraining.backend import Backend
 from training.pretraining.check import Findings
 from training.pretraining.checkpoint import Checkpoint, Checkpoints
 
@@ -36,7 +36,7 @@ def with_bad_loss_from_step(number: int, value: float, command: Sequence[str]) -
 
 
 def ahead(command: Sequence[str]) -> int:
-    CpuBackend.ahead = 1
+    Backend.ahead = 1
     return main(command)
 
 
@@ -51,12 +51,12 @@ def ahead_of_a_slow_device(command: Sequence[str]) -> int:
 
     loop._STEPS_BETWEEN_WAITS = 5
     loop.perf_counter = lambda: pass_time(0.001)  # type: ignore[attr-defined]
-    CpuBackend.wait = lambda self: pass_time(self.worker.rank)  # type: ignore[method-assign, assignment]
+    Backend.wait = lambda self: pass_time(self.worker.rank)  # type: ignore[method-assign, assignment]
     return ahead(command)
 
 
 def ahead_with_bad_loss_from_step(number: int, value: float, command: Sequence[str]) -> int:
-    CpuBackend.ahead = 1
+    Backend.ahead = 1
     return with_bad_loss_from_step(number, value, command)
 
 
@@ -80,15 +80,15 @@ def with_losses_that_cannot_be_called(command: Sequence[str]) -> int:
 
 
 def with_a_reduction_that_does_nothing(command: Sequence[str]) -> int:
-    CpuBackend.reduce = lambda self, tensors: None  # type: ignore[method-assign]
+    Backend.reduce = lambda self, tensors: None  # type: ignore[method-assign]
     return main(command)
 
 
 def while_graphs_are_extracted(command: Sequence[str]) -> int:
-    CpuBackend.extracting = True
-    CpuBackend.ahead = 1
-    CpuBackend.fetch = lambda self, vector: [0.0] * len(vector)  # type: ignore[method-assign]
-    CpuBackend.reduce = lambda self, tensors: [tensor.zero_() for tensor in tensors]  # type: ignore
+    Backend.extracting = True
+    Backend.ahead = 1
+    Backend.fetch = lambda self, vector: [0.0] * len(vector)  # type: ignore[method-assign]
+    Backend.reduce = lambda self, tensors: [tensor.zero_() for tensor in tensors]  # type: ignore
     examine = check.examine
 
     def slow(*arguments: Any) -> Findings:
@@ -97,25 +97,6 @@ def while_graphs_are_extracted(command: Sequence[str]) -> int:
 
     loop.examine = slow  # type: ignore[assignment, attr-defined]
     return main(command)
-
-
-def reduced(gradients_of_ranks: Sequence[Sequence[Sequence[float]]]) -> int:
-    worker = ranks.this_worker()
-    tensors = [torch.tensor(gradient) for gradient in gradients_of_ranks[worker.rank]]
-    CpuBackend(worker).reduce(tensors)
-    for index, tensor in enumerate(tensors):
-        of_ranks = torch.tensor([gradients[index] for gradients in gradients_of_ranks])
-        torch.testing.assert_close(tensor, of_ranks.sum(dim=0))
-    return 0
-
-
-def test_tensors_become_the_sums_of_all_ranks() -> None:
-    gradients = [
-        [[1.0, 2.0], [3.0], [4.0, 5.0, 6.0]],
-        [[-1.0, 6.0], [0.0], [1.0, 0.0, 0.0]],
-        [[3.0] * 2, [9.0], [1.0] * 3],
-    ]
-    assert in_ranks(3, reduced, gradients) == [0, 0, 0]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from transformers import BertForPreTraining
 from tests.training.pretraining.shard_files import LENGTH, VOCABULARY, arrays
 from training.pretraining import learner as learners
 from training.pretraining import optimizer as optimizers
-from training.pretraining.backend import CpuBackend
+from training.pretraining.backend import Backend
 from training.pretraining.feed import tensors
 from training.pretraining.learner import Learner
 from training.pretraining.ranks import Worker
@@ -32,7 +32,7 @@ def tiny(seed: int = 1, dropout: float = 0.0) -> Any:
 @pytest.fixture
 def learner() -> Callable[..., Learner]:
     def build(optimizer: str = "adamw", precision: str = "fp32", accumulation: int = 1) -> Learner:
-        return Learner(tiny(), CpuBackend(ALONE), optimizer=optimizer, precision=precision, accumulation=accumulation)
+        return Learner(tiny(), Backend(ALONE), optimizer=optimizer, precision=precision, accumulation=accumulation)
 
     return build
 

@@ -170,7 +170,7 @@ def test_a_full_disk_costs_tensorboard_but_not_the_summary(tmp_path: Path, capfd
 
     run_in_a_process_of_its_own(run)
     assert recorded_steps(tmp_path) == list(range(1, 121))
-    assert "TensorBoard " in capfd.readouterr().err
+    assert "tensorboard: " in capfd.readouterr().err
 
 
 def test_tensorboard_shows_each_step_once(tmp_path: Path) -> None:

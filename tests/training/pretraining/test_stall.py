@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import faulthandler
-import socket
 import subprocess
 import sys
 import time
@@ -15,7 +14,7 @@ from tests.training.pretraining.runs import TINY, free_port
 from tests.training.pretraining.test_launch import ENVIRONMENT
 from training.pretraining import heartbeat
 from training.pretraining.heartbeat import Beats, Heartbeat, Stage
-from training.pretraining.watchdog import NODES, STALLED, Rank, Watchdog, judge
+from training.pretraining.watchdog import STALLED, Rank, judge
 
 HOSTS = ("trn1-1", "trn1-2", "trn1-3")
 GUILTY = 2
@@ -114,17 +113,6 @@ def test_who_is_named(case: str) -> None:
 def test_a_node_that_does_not_answer_is_named() -> None:
     verdict = judge({0: [rank(0, 9), rank(1, 9)], 2: [rank(4, 9), rank(5, 9)]}, HOSTS)
     assert (verdict.nodes, verdict.lines) == (["trn1-2"], ["node trn1-2 does not answer"])
-
-
-@pytest.mark.parametrize(("given", "names"), [("", ["node-0", None]), ("a b", ["a", "b"])])
-def test_each_of_several_nodes_has_a_name_even_if_nobody_gave_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, names: list[str | None]
-) -> None:
-    monkeypatch.setenv(NODES, given)
-    own = [name or socket.gethostname() for name in names]
-    watchdog = Watchdog(tmp_path, workers=1, node=1, nodes=2, address=("127.0.0.1", 1))
-    assert watchdog._rank(0, Beats(tmp_path, 1).read()[0]).node == own[1]
-    assert watchdog._names == own
 
 
 @pytest.mark.parametrize(

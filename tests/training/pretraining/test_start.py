@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import time
 from collections.abc import Sequence
 from multiprocessing import get_context
 from pathlib import Path
@@ -17,8 +15,6 @@ import pytest
 from tests.training.pretraining.runs import arguments, in_ranks, told
 from training.pretraining import files
 from training.pretraining.__main__ import main
-from training.pretraining.backend import CpuBackend
-from training.pretraining.ranks import Exchange, this_worker
 
 ROOT = Path(__file__).parents[3]
 
@@ -26,36 +22,9 @@ ROOT = Path(__file__).parents[3]
 # Each of the following runs in a process of its own, where it may change what it likes.
 
 
-def sharing(directory: Path) -> int:
-    worker = this_worker()
-    CpuBackend(worker)
-    exchange = Exchange(worker)
-    said = f"{worker.rank} says"
-    heard = []
-    for name in ("first", "second"):
-        if worker.rank == 0:
-            time.sleep(0.5)
-            (directory / name).touch()
-        heard.append(exchange.share(name, f"{said} {name}"))
-        assert (directory / name).exists()
-    heard += exchange.gather("hosts", f"node {worker.node}")
-    (directory / f"{worker.rank}.json").write_text(json.dumps(heard))
-    return 0
-
-
 def without_patience(command: Sequence[str]) -> int:
     files._LOCK_TIMEOUT = 0
     return main(command)
-
-
-@pytest.mark.parametrize(("ranks", "nodes"), [(1, 1), (4, 2)])
-def test_all_ranks_hear_rank_0_and_wait_for_it_and_rank_0_hears_all_nodes(
-    tmp_path: Path, ranks: int, nodes: int
-) -> None:
-    assert in_ranks(ranks, sharing, tmp_path, nodes=nodes) == [0] * ranks
-    heard = [json.loads((tmp_path / f"{rank}.json").read_text()) for rank in range(ranks)]
-    assert [each[:2] for each in heard] == [["0 says first", "0 says second"]] * ranks
-    assert [each[2:] for each in heard] == [[f"node {node}" for node in range(nodes)], *[[]] * (ranks - 1)]
 
 
 @pytest.fixture

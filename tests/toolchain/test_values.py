@@ -106,11 +106,14 @@ def test_conditions(definition: Any, expected: bool) -> None:
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ({"Ref": ["A"]}, "All References must be of type string"),
-        ({"Fn::GetAtt": ["A"]}, "every Fn::GetAtt object requires two non-empty parameters"),
-        ({"Fn::Join": ["-", "a"]}, "every Fn::Join object requires two parameters"),
+        ({"Ref": ["A"]}, "Ref does not take ['A']"),
+        ({"Fn::GetAtt": ["A"]}, "Fn::GetAtt does not take ['A']"),
+        ({"Fn::GetAtt": "A"}, "Fn::GetAtt does not take 'A'"),
+        ({"Fn::GetStackOutput": {"StackName": "s"}}, "Fn::GetStackOutput does not take {'StackName': 's'}"),
+        ({"Fn::Join": ["-", "a"]}, "Fn::Join does not take ['-', 'a']"),
+        ({"Fn::Split": ["-"]}, "Fn::Split does not take ['-']"),
         ({"Fn::Select": [2, ["a", "b"]]}, "Fn::Select cannot select nonexistent value at index 2"),
-        ({"Fn::Sub": "${Zones}"}, "variable Zones in Fn::Sub expression does not resolve to a string"),
+        ({"Fn::Sub": "${Zones}"}, "['us-west-2a', 'us-west-2b'] does not resolve to a string"),
     ],
 )
 def test_wrong_arguments_are_errors_of_the_template(value: Any, message: str) -> None:

@@ -19,12 +19,9 @@ def check(resource_type: str, properties: dict[str, Any], region: str = "us-west
     schemas.check(resource_type, region, properties, "L")
 
 
-@pytest.mark.parametrize(
-    ("resource_type", "expected"),
-    [(VPC, True), ("AWS::EC2::Vpc", False), ("Custom::Anything", True), ("AWS::CloudFormation::CustomResource", True)],
-)
-def test_known_types(resource_type: str, expected: bool) -> None:
-    assert schemas.known(resource_type) is expected
+def test_known_types() -> None:
+    assert all(map(schemas.known, (VPC, "Custom::Anything", "AWS::CloudFormation::CustomResource")))
+    assert not schemas.known("AWS::EC2::Vpc")
 
 
 @pytest.mark.parametrize(
@@ -34,7 +31,6 @@ def test_known_types(resource_type: str, expected: bool) -> None:
         (VPC, "Nothing", False),
         (FILE_SYSTEM, "LustreMountName", True),
         ("AWS::CloudFormation::Stack", "Outputs.Anything", True),
-        ("AWS::CloudFormation::Stack", "Anything", False),
         ("Custom::Thing", "any.thing", True),
     ],
 )
@@ -60,11 +56,7 @@ def test_wrong_properties(resource_type: str, properties: dict[str, Any], messag
 @pytest.mark.parametrize(
     ("resource_type", "given", "expected"),
     [
-        (
-            VPC,
-            {"EnableDnsSupport": "true", "EnableDnsHostnames": "false"},
-            {"EnableDnsSupport": True, "EnableDnsHostnames": False},
-        ),
+        (VPC, {"EnableDnsSupport": "true"}, {"EnableDnsSupport": True}),
         (
             FILE_SYSTEM,
             {"StorageCapacity": "1200", "Tags": [{"Key": "n", "Value": 1}]},
@@ -84,7 +76,6 @@ def test_scalars_get_the_type_of_the_schema(
     ("resource_type", "old", "new", "expected", "page"),
     [
         (VPC, {"CidrBlock": "10.0.0.0/16"}, {"CidrBlock": "10.1.0.0/16"}, {"CidrBlock"}, "aws-resource-ec2-vpc"),
-        (VPC, {"EnableDnsSupport": True}, {"EnableDnsSupport": False}, set(), "aws-resource-ec2-vpc"),
         (FILE_SYSTEM, {"StorageCapacity": 1200}, {"StorageCapacity": 2400}, set(), "aws-resource-fsx-filesystem"),
         (
             FILE_SYSTEM,
@@ -93,7 +84,6 @@ def test_scalars_get_the_type_of_the_schema(
             {"LustreConfiguration/DeploymentType"},
             "aws-properties-fsx-filesystem-lustreconfiguration",
         ),
-        ("AWS::EC2::Instance", {"SubnetId": "a"}, {"SubnetId": "b"}, {"SubnetId"}, "aws-resource-ec2-instance"),
         ("AWS::EC2::PlacementGroup", {}, {"Tags": []}, {"Tags"}, "aws-resource-ec2-placementgroup"),
         ("Custom::Thing", {"a": 1}, {"a": 2}, set(), "aws-resource-cloudformation-customresource"),
     ],

@@ -48,18 +48,12 @@ _UPDATED_IN_PLACE: Mapping[str, frozenset[str]] = {
 }
 """Properties that are create-only under a condition which does not hold here; every other such condition does."""
 
-_TYPE_NAMES = {
-    "array": "JSONArray",
-    "boolean": "Boolean",
-    "integer": "Integer",
-    "number": "Number",
-    "object": "JSONObject",
-    "string": "String",
-}
+_KEYWORDS = frozenset(Draft7Validator.VALIDATORS) - {"format"}
+"""Keywords of JSON Schema itself, to which cfn-lint adds its own; formats are left to the services."""
 
 
 class SchemaError(ValueError):
-    """Properties do not fit their schema; the message is CloudFormation's."""
+    """Properties do not fit their schema."""
 
 
 def known(resource_type: str) -> bool:
@@ -79,18 +73,15 @@ def check(resource_type: str, region: str, properties: Mapping[str, Any], logica
     """Check properties against the schema of their type.
 
     Raises:
-        SchemaError: They do not fit, in CloudFormation's words, or the type does not exist in the region.
+        SchemaError: They do not fit, or the type does not exist in the region.
     """
     if _is_custom(resource_type):
         return
     definition = _definition(resource_type, region)
     if definition is None:
         raise SchemaError(f"Template format error: Unrecognized resource types: [{resource_type}]")
-    errors = _errors(definition.schema, coerced(resource_type, properties))
-    if errors and "handlers" not in definition.schema:
-        raise SchemaError(_message_of_old_type(errors[0]))
-    if errors:
-        listed = ", ".join(dict.fromkeys(_message(error) for error in errors))
+    if errors := _errors(definition.schema, coerced(resource_type, properties)):
+        listed = ", ".join(errors)
         raise SchemaError(f"Properties validation failed for resource {logical_id} with message: [{listed}]")
 
 
@@ -154,12 +145,12 @@ def _schema(resource_type: str) -> Mapping[str, Any]:
     return definition.schema if definition else {}
 
 
-def _errors(schema: Mapping[str, Any], properties: Mapping[str, Any]) -> list[Any]:
-    """Return what cfn-lint finds wrong by the keywords of JSON Schema, by path; it has keywords of its own besides."""
+def _errors(schema: Mapping[str, Any], properties: Mapping[str, Any]) -> list[str]:
+    """Return what cfn-lint finds wrong by the keywords of JSON Schema, each with its path and once."""
     from cfnlint.jsonschema import StandardValidator  # type: ignore[import-untyped] # noqa: PLC0415
 
-    errors = [each for each in StandardValidator(schema).iter_errors(properties) if each.validator in _KEYWORDS]
-    return sorted(errors, key=lambda error: [str(part) for part in error.absolute_path])
+    errors = (each for each in StandardValidator(schema).iter_errors(properties) if each.validator in _KEYWORDS)
+    return sorted({f"{'/'.join(['#', *map(str, each.absolute_path)])}: {each.message}" for each in errors})
 
 
 def _coerced(value: Any, schema: Mapping[str, Any], root: Mapping[str, Any]) -> Any:
@@ -213,77 +204,3 @@ def _at(value: Any, path: str) -> Iterator[Any]:
             yield from _at(each, rest)
         else:
             yield each
-
-
-def _message(error: Any) -> str:
-    """Word an error as CloudFormation does, with a pointer to where it is."""
-    where = "/".join(["#", *(str(part) for part in _path(error))])
-    return f"{where}: {_problem(error)}"
-
-
-def _path(error: Any) -> list[str | int]:
-    """Return where the object or the value is; cfn-lint's path of an extraneous key ends with the key."""
-    path = list(error.absolute_path)
-    return path[:-1] if error.validator == "additionalProperties" else path
-
-
-def _key(error: Any) -> str:
-    """Return the key that is extraneous or missing."""
-    return str(error.path[-1]) if error.validator == "additionalProperties" else str(error.message.split("'")[1])
-
-
-def _problem(error: Any) -> str:
-    word = _PROBLEMS.get(error.validator)
-    return word(error) if word else f"failed validation constraint for keyword [{error.validator}]"
-
-
-def _message_of_old_type(error: Any) -> str:
-    """Word an error as CloudFormation does for types that are older than its registry, which have no handlers."""
-    path = [part for part in _path(error) if isinstance(part, str)]
-    match error.validator:
-        case "additionalProperties":
-            return f"Encountered unsupported property {_key(error)}"
-        case "required":
-            return f"Property {_key(error)} cannot be empty."
-        case "type" if path:
-            return f"Value of property {path[-1]} must be of type {_old_type_name(error.validator_value)}"
-    return f"Value of property {'/'.join(path)}: {_problem(error)}"
-
-
-def _type_name(wanted: Any) -> str:
-    return "|".join(_TYPE_NAMES[each] for each in ([wanted] if isinstance(wanted, str) else wanted))
-
-
-def _type_name_of(value: Any) -> str:
-    for kind, name in ((bool, "Boolean"), (int, "Integer"), (float, "Number"), (str, "String"), (list, "JSONArray")):
-        if isinstance(value, kind):
-            return name
-    return "JSONObject"
-
-
-def _old_type_name(wanted: Any) -> str:
-    return {"array": "List", "object": "Object"}.get(wanted, _type_name(wanted))
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
-
-
-_KEYWORDS = frozenset(Draft7Validator.VALIDATORS) - {"format"}
-"""Those of JSON Schema itself; formats are left to the services."""
-
-_PROBLEMS: Mapping[str, Callable[[Any], str]] = {
-    "additionalProperties": lambda error: f"extraneous key [{_key(error)}] is not permitted",
-    "anyOf": lambda error: f"#: no subschema matched out of the total {len(error.validator_value)} subschemas",
-    "enum": lambda error: f"{_text(error.instance)} is not a valid enum value",
-    "maxItems": lambda error: f"expected maximum item count: {error.validator_value}, found: {len(error.instance)}",
-    "maxLength": lambda error: f"expected maxLength: {error.validator_value}, actual: {len(error.instance)}",
-    "maximum": lambda error: f"{_text(error.instance)} is not less or equal to {error.validator_value}",
-    "minItems": lambda error: f"expected minimum item count: {error.validator_value}, found: {len(error.instance)}",
-    "minLength": lambda error: f"expected minLength: {error.validator_value}, actual: {len(error.instance)}",
-    "minimum": lambda error: f"{_text(error.instance)} is not greater or equal to {error.validator_value}",
-    "required": lambda error: f"required key [{_key(error)}] not found",
-    "type": lambda error: f"expected type: {_type_name(error.validator_value)}, found: {_type_name_of(error.instance)}",
-    "uniqueItems": lambda _: "array items are not unique",
-}
-"""What CloudFormation says of a value that a keyword of the schema rejects."""

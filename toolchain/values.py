@@ -22,7 +22,7 @@ class UnsupportedError(LookupError):
 
 
 class TemplateError(ValueError):
-    """A template, or a parameter's value, is wrong; the message is in CloudFormation's words where these are known."""
+    """A template, or a parameter's value, is wrong."""
 
 
 class Scope(Protocol):
@@ -104,17 +104,13 @@ class Evaluator:
 
         Raises:
             TemplateError: It is no boolean function, or one with arguments that it does not take.
-            UnsupportedError: A function is unknown here; the message names it.
         """
-        if not isinstance(definition, dict) or len(definition) != 1:
-            raise TemplateError(NOT_BOOLEAN)
-        function, argument = next(iter(definition.items()))
-        if function in self._values:
-            raise TemplateError(NOT_BOOLEAN)
-        if function not in self._conditions:
-            raise UnsupportedError(f"condition function {function}")
-        check_form(function, argument)
-        return self._conditions[function](argument)
+        functions = list(definition) if isinstance(definition, dict) else []
+        if len(functions) != 1 or functions[0] not in self._conditions:
+            raise TemplateError(f"Template format error: no boolean operation: {definition!r}")
+        [function] = functions
+        _check_arguments(function, definition[function])
+        return self._conditions[function](definition[function])
 
     def _evaluate(self, value: Any) -> Any:
         if isinstance(value, list):
@@ -128,19 +124,19 @@ class Evaluator:
         if function not in self._values:
             raise UnsupportedError(f"intrinsic function {function}")
         argument = value[function]
-        check_form(function, argument)
+        _check_arguments(function, argument)
         return self._values[function](argument)
 
     def _base64(self, argument: Any) -> str:
-        return base64.b64encode(self._text(argument, _FORMS["Fn::Base64"][1]).encode()).decode()
+        return base64.b64encode(self._text(argument).encode()).decode()
 
     def _find_in_map(self, argument: list[Any]) -> Any:
-        name, top_level_key, second_level_key = (self._text(each, _FORMS["Fn::FindInMap"][1]) for each in argument)
+        name, top_level_key, second_level_key = (self._text(each) for each in argument)
         return self._scope.mapping(name, top_level_key, second_level_key)
 
     def _get_attribute(self, argument: list[Any] | str) -> Any:
         logical_id, attribute = attribute_reference(argument)
-        return self._scope.attribute(logical_id, self._text(attribute, _FORMS["Fn::GetAtt"][1]))
+        return self._scope.attribute(logical_id, self._text(attribute))
 
     def _get_stack_output(self, argument: dict[str, Any]) -> Any:
         if "RoleArn" in argument:
@@ -153,25 +149,21 @@ class Evaluator:
         return self._evaluate(then if self._scope.condition(name) else otherwise)
 
     def _join(self, argument: list[Any]) -> str:
-        message = _FORMS["Fn::Join"][1]
         separator, parts = self._evaluate(argument)
         if not isinstance(parts, list):
-            raise TemplateError(message)
-        return _scalar_text(separator, message).join(_scalar_text(part, message) for part in parts)
+            raise _wrong_arguments("Fn::Join", argument)
+        return _scalar_text(separator).join(map(_scalar_text, parts))
 
     def _select(self, argument: list[Any]) -> Any:
         index, values = (self._evaluate(each) for each in argument)
-        if not str(index).isdecimal():
-            message = "Fn::Select requires a list argument with a valid index value as its first element"
-            raise TemplateError(f"Template error: {message}")
-        if not isinstance(values, list):
-            raise TemplateError(_FORMS["Fn::Select"][1])
+        if not str(index).isdecimal() or not isinstance(values, list):
+            raise _wrong_arguments("Fn::Select", argument)
         if int(index) >= len(values):
             raise TemplateError(f"Template error: Fn::Select cannot select nonexistent value at index {index}")
         return values[int(index)]
 
     def _split(self, argument: list[Any]) -> list[str]:
-        delimiter, text = (self._text(each, _FORMS["Fn::Split"][1]) for each in argument)
+        delimiter, text = (self._text(each) for each in argument)
         return text.split(delimiter)
 
     def _sub(self, argument: list[Any] | str) -> str:
@@ -182,18 +174,15 @@ class Evaluator:
             if name.startswith("!"):
                 return f"${{{name[1:]}}}"
             if name in variables:
-                value = self._evaluate(variables[name])
-            elif "." in name:
-                value = self._scope.attribute(*attribute_reference(name))
-            else:
-                value = self._scope.ref(name)
-            message = f"Template error: variable {name} in Fn::Sub expression does not resolve to a string"
-            return _scalar_text(value, message)
+                return self._text(variables[name])
+            if "." in name:
+                return _scalar_text(self._scope.attribute(*attribute_reference(name)))
+            return _scalar_text(self._scope.ref(name))
 
         return _PLACEHOLDER.sub(value_of, text)
 
-    def _text(self, value: Any, message: str) -> str:
-        return _scalar_text(self._evaluate(value), message)
+    def _text(self, value: Any) -> str:
+        return _scalar_text(self._evaluate(value))
 
     def _equals(self, argument: list[Any]) -> bool:
         first, second = (_comparable(self._evaluate(each)) for each in argument)
@@ -280,118 +269,63 @@ def substituted_names(argument: list[Any] | str) -> set[str]:
     return {name for name in names if not name.startswith("!") and name not in variables}
 
 
-def check_form(function: str, argument: Any) -> None:
-    """Check the arguments of an intrinsic function as far as is possible without their values.
-
-    Raises:
-        TemplateError: They are not those that it takes.
-    """
-    if function in _FORMS:
-        fits, message = _FORMS[function]
-        if not fits(argument):
-            raise TemplateError(message)
-
-
-def _scalar_text(value: Any, message: str) -> str:
-    """Return a scalar as CloudFormation writes it into a string; anything else is an error with the message."""
+def _scalar_text(value: Any) -> str:
+    """Return a scalar as CloudFormation writes it into a string."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str | int | float):
         return str(value)
-    raise TemplateError(message)
+    raise TemplateError(f"Template error: {value!r} does not resolve to a string")
 
 
 def _comparable(value: Any) -> Any:
     """Return a value with its scalars as strings, which is how CloudFormation compares."""
     if isinstance(value, list):
         return [_comparable(each) for each in value]
-    return value if isinstance(value, dict) or value is NO_VALUE else _scalar_text(value, NOT_BOOLEAN)
+    return value if isinstance(value, dict) or value is NO_VALUE else _scalar_text(value)
 
 
-def _is_list_of(*lengths: int) -> Callable[[Any], bool]:
-    return lambda argument: isinstance(argument, list) and len(argument) in lengths
-
-
-def _is_attribute(argument: Any) -> bool:
-    if isinstance(argument, str):
-        return all(argument.partition("."))
-    return (
-        isinstance(argument, list)
-        and len(argument) == 2  # noqa: PLR2004 - logical id and attribute
-        and isinstance(argument[0], str)
-        and all(argument)
-    )
-
-
-def _is_if(argument: Any) -> bool:
-    return isinstance(argument, list) and len(argument) == 3 and isinstance(argument[0], str)  # noqa: PLR2004
-
-
-def _is_scalar_or_function(argument: Any) -> bool:
-    return intrinsic_function(argument) is not None if isinstance(argument, dict) else not isinstance(argument, list)
-
-
-def _is_substitution(argument: Any) -> bool:
-    if isinstance(argument, list):
-        return len(argument) == 2 and isinstance(argument[0], str) and isinstance(argument[1], dict)  # noqa: PLR2004
-    return isinstance(argument, str)
-
-
-def _is_stack_output(argument: Any) -> bool:
-    required, optional = {"StackName", "OutputName"}, {"Region", "RoleArn"}
-    return isinstance(argument, dict) and required <= argument.keys() <= required | optional
-
-
-NOT_BOOLEAN: Final = (
-    "Template format error: Conditions can only be boolean operations on parameters and other conditions"
-)
-_STRING = "Template error: every {} object must have a String-typed value."
-_BOOLEANS = "Template error: every {} object requires a list of at least 2 and at most 10 boolean parameters."
-_TWO = "Template error: {} requires a list argument with two elements"
-
-_FORMS: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
-    "Condition": (lambda name: isinstance(name, str), "Template error: All Conditions must be of type string"),
-    "Fn::And": (_is_list_of(*range(2, 11)), _BOOLEANS.format("Fn::And")),
-    "Fn::Base64": (_is_scalar_or_function, _STRING.format("Fn::Base64")),
-    "Fn::Contains": (_is_list_of(2), _TWO.format("Fn::Contains")),
-    "Fn::Equals": (_is_list_of(2), _TWO.format("Fn::Equals")),
-    "Fn::FindInMap": (
-        _is_list_of(3),
-        "Template error: every Fn::FindInMap object requires three parameters, "
-        "the map name, map key and the attribute for return value",
-    ),
-    "Fn::GetAtt": (
-        _is_attribute,
-        "Template error: every Fn::GetAtt object requires two non-empty parameters, "
-        "the resource name and the resource attribute",
-    ),
-    "Fn::GetStackOutput": (
-        _is_stack_output,
-        "Template error: every Fn::GetStackOutput object requires StackName and OutputName, and takes Region, RoleArn",
-    ),
-    "Fn::If": (_is_if, "Template error: Fn::If requires a list argument with the first element being a condition"),
-    "Fn::ImportValue": (_is_scalar_or_function, _STRING.format("Fn::ImportValue")),
-    "Fn::Join": (
-        _is_list_of(2),
-        "Template error: every Fn::Join object requires two parameters, (1) a string delimiter and (2) a list of "
-        "strings to be joined or a function that returns a list of strings (such as Fn::GetAZs) to be joined.",
-    ),
-    "Fn::Not": (_is_list_of(1), "Template error: Fn::Not requires a list argument with one element"),
-    "Fn::Or": (_is_list_of(*range(2, 11)), _BOOLEANS.format("Fn::Or")),
-    "Fn::Select": (
-        _is_list_of(2),
-        "Template error: Fn::Select requires a list argument with two elements: an integer index and a list",
-    ),
-    "Fn::Split": (
-        _is_list_of(2),
-        "Template error: every Fn::Split object requires two parameters, (1) a string delimiter and (2) a string to "
-        "be split or a function that returns a string to be split.",
-    ),
-    "Fn::Sub": (
-        _is_substitution,
-        "Template error: One or more Fn::Sub intrinsic functions don't specify expected arguments. Specify a string "
-        "as first argument, and an optional second argument to specify a mapping of values to replace in the string",
-    ),
-    "Ref": (lambda name: isinstance(name, str), "Template error: All References must be of type string"),
+_LENGTHS: Final[Mapping[str, range]] = {
+    "Fn::And": range(2, 11),
+    "Fn::Contains": range(2, 3),
+    "Fn::Equals": range(2, 3),
+    "Fn::FindInMap": range(3, 4),
+    "Fn::If": range(3, 4),
+    "Fn::Join": range(2, 3),
+    "Fn::Not": range(1, 2),
+    "Fn::Or": range(2, 11),
+    "Fn::Select": range(2, 3),
+    "Fn::Split": range(2, 3),
 }
-"""What each function's arguments look like, and what CloudFormation says if they do not."""
+"""Functions that take a list, and how many members it may have."""
+
+
+def _check_arguments(function: str, argument: Any) -> None:
+    """Check the arguments of a function as far as is possible without their values.
+
+    Raises:
+        TemplateError: They are not those that it takes.
+    """
+    match function, argument:
+        case "Ref" | "Condition", str():
+            fits = True
+        case "Fn::GetAtt", [str(logical_id), attribute]:
+            fits = bool(logical_id and attribute)
+        case "Fn::GetAtt", str():
+            fits = all(argument.partition("."))
+        case "Fn::Sub", str() | [str(), dict()]:
+            fits = True
+        case "Fn::GetStackOutput", {"StackName": _, "OutputName": _}:
+            fits = argument.keys() <= {"StackName", "OutputName", "Region", "RoleArn"}
+        case "Fn::Base64" | "Fn::ImportValue", _:
+            fits = True
+        case _, list():
+            fits = len(argument) in _LENGTHS.get(function, ())
+        case _:
+            fits = False
+    if not fits:
+        raise _wrong_arguments(function, argument)
+
+
+def _wrong_arguments(function: str, argument: Any) -> TemplateError:
+    return TemplateError(f"Template error: {function} does not take {argument!r}")

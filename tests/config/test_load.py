@@ -46,7 +46,7 @@ def is_accepted_or_reported(path: Path) -> None:
     assert reported.startswith(str(path))
 
 
-@settings(max_examples=100, deadline=None, derandomize=True, database=None)
+@settings(max_examples=60, deadline=None, derandomize=True, database=None)
 @given(place=st.sampled_from(PLACES), value=ANYTHING)
 @example(place=("cluster", "overrides"), value={"Scheduling": {"SlurmQueues": [{"Name": ["odcr"]}]}})
 @example(place=("cluster", "overrides"), value={"HeadNode": {None: {1.5: 2}}})
@@ -62,7 +62,7 @@ def test_any_value_in_any_place(path: Path, place: tuple[str | int, ...], value:
     is_accepted_or_reported(path)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True, database=None)
+@settings(max_examples=60, deadline=None, derandomize=True, database=None)
 @given(start=st.integers(0, len(TEXT)), length=st.integers(0, 40), new=st.text(max_size=8))
 def test_any_text_in_the_place_of_any_other(path: Path, start: int, length: int, new: str) -> None:
     path.write_text(TEXT[:start] + new + TEXT[start + length :], encoding="utf-8", errors="surrogatepass")

@@ -47,19 +47,11 @@ def reported(path: Path) -> list[str]:
     return [line.removeprefix(f"{path}:") for line in str(error.value).splitlines()]
 
 
-def test_two_values_are_asked_for(write: Write) -> None:
-    assert load(write()).missing == []
-    assert load(write(text=EMPTY)).missing == [
-        "repository is still your-org/your-fork: give your own",
-        "account is null: give the AWS account to deploy to, in quotes",
-    ]
-
-
 def test_the_file_leaves_no_default_unsaid() -> None:
-    found = load()
+    pipeline = load()
 
-    assert found.model_fields_set == Pipeline.model_fields.keys()
-    assert all(stage.model_fields_set == type(stage).model_fields.keys() for stage in found.stages)
+    assert pipeline.model_fields_set == Pipeline.model_fields.keys()
+    assert all(stage.model_fields_set == type(stage).model_fields.keys() for stage in pipeline.stages)
 
 
 def test_the_schema_is_current_and_the_file_follows_it() -> None:
@@ -93,73 +85,55 @@ def test_the_schema_is_current_and_the_file_follows_it() -> None:
     ],
 )
 def test_violations(write: Write, old: str, new: str, expected: str) -> None:
-    found = reported(write((old, new)))
+    lines = reported(write((old, new)))
 
-    assert any(line.partition(": ")[2].startswith(expected) for line in found), found
+    assert any(line.partition(": ")[2].startswith(expected) for line in lines), lines
 
 
-def test_settings_for_another_account_are_refused(write: Write) -> None:
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("account: null ", 'account: "210987654321" ', "got '210987654321'; allowed: account null or 123456789012"),
+        ("name: trn1-16 ", "name: dev ", "got 'dev'; allowed: another deployment name for each stage"),
+    ],
+)
+def test_settings_of_a_stage_that_do_not_fit_the_others_are_refused(
+    write: Write, old: str, new: str, expected: str
+) -> None:
     path = write()
-    dev = path.parent / "config" / "dev.yaml"
-    dev.write_text(dev.read_text(encoding="utf-8").replace("account: null ", 'account: "210987654321" '))
+    prod = path.parent / "config" / "trn1-16.yaml"
+    prod.write_text(prod.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
 
     [line] = reported(path)
 
-    assert "stages[0].environment: got '210987654321'; allowed: account null or 123456789012" in line
+    assert line.startswith(f"13: stages[1].environment: {expected} (config/trn1-16.yaml says so")
 
 
-def test_two_stages_whose_settings_have_one_name_are_refused(write: Write) -> None:
-    path = write()
-    prod = path.parent / "config" / "trn1-16.yaml"
-    prod.write_text(prod.read_text(encoding="utf-8").replace("name: trn1-16 ", "name: dev "), encoding="utf-8")
+def test_each_stage_has_a_role_and_pull_requests_have_one_of_their_own(write: Write) -> None:
+    prod, read = (command.outputs_of(load(write()), stage) for stage in ("prod", "read"))
 
-    [found] = reported(path)
-
-    assert found.startswith("13: stages[1].environment: got 'dev'; allowed: another deployment name for each stage")
-    assert "config/trn1-16.yaml says so, as does that of stages[0]" in found
-
-
-def test_a_stage_has_a_role_when_nothing_is_missing(write: Write) -> None:
-    assert command.outputs_of(load(write()), "prod") == {
+    assert prod == {
         "role": f"arn:aws:iam::{ACCOUNT}:role/ultracluster-ci-deploy-prod",
         "region": "us-west-2",
         "environment": "trn1-16",
         "approval": "true",
         "ready": "true",
     }
-
-
-def test_pull_requests_have_a_role_of_their_own(write: Write) -> None:
-    found = command.outputs_of(load(write()), "read")
-
-    assert found["role"] == f"arn:aws:iam::{ACCOUNT}:role/ultracluster-ci-read"
-    assert (found["environment"], found["approval"]) == ("", "false")
-
-
-def run_command(
-    path: Path, stage: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> tuple[int, str, str]:
-    loaded = load(path)
-    monkeypatch.setattr("config.pipeline.load", lambda: loaded)
-    return (ultracluster("pipeline", "outputs", stage), *capsys.readouterr())
-
-
-def test_an_unknown_stage_is_reported_with_the_known_ones(
-    write: Write, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run_command(write(), "staging", monkeypatch, capsys) == (
-        2,
-        "",
-        "error: STAGE: got staging; allowed: read, or a stage of pipeline.yaml: dev, prod\n",
-    )
+    assert (read["role"], read["environment"]) == (f"arn:aws:iam::{ACCOUNT}:role/ultracluster-ci-read", "")
 
 
 def test_the_program_prints_outputs_and_notices_about_what_is_missing(
     write: Write, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = write(text=EMPTY)
-    code, out, err = run_command(path, "dev", monkeypatch, capsys)
+    pipeline = load(write(text=EMPTY))
+    monkeypatch.setattr("config.pipeline.load", lambda: pipeline)
 
-    assert code == 0
-    assert out == "role=\nregion=us-west-2\nenvironment=dev\napproval=false\nready=false\n"
-    assert err.splitlines() == [f"::notice file=pipeline.yaml::{each}" for each in load(path).missing]
+    assert ultracluster("pipeline", "outputs", "dev") == 0
+    assert capsys.readouterr() == (
+        "role=\nregion=us-west-2\nenvironment=dev\napproval=false\nready=false\n",
+        "::notice file=pipeline.yaml::repository is still your-org/your-fork: give your own\n"
+        "::notice file=pipeline.yaml::account is null: give the AWS account to deploy to, in quotes\n",
+    )
+
+    assert ultracluster("pipeline", "outputs", "staging") == 2
+    assert "STAGE: got staging; allowed: read, or a stage of pipeline.yaml: dev, prod" in capsys.readouterr().err

@@ -15,13 +15,11 @@ VPC = {"vpc_id": "vpc-01234567", "public_subnet_id": "subnet-01234567", "private
 MESSAGES: list[tuple[str, Any, str]] = [
     ("name", "Trn1", "got 'Trn1'; should match pattern '^[a-z][a-z0-9-]{1,39}$' (Name of the"),
     ("name", 16, f"got 16; {IN_QUOTES} (Name of the"),
-    ("account", 123456789012, f"got 123456789012; {IN_QUOTES}"),
     (
         "zone_id",
         [1],
         "got [1]; should be a valid string (Availability zone id, the same place in every account (a zone",
     ),
-    ("tags.a", 1, f"got 1; {IN_QUOTES}"),
     ("tags.a", "x" * 257, "should have at most 256 characters"),
     ("tags", ["project"], "should be a mapping"),
     ("tags", {1: "trn1"}, IN_QUOTES),
@@ -30,10 +28,7 @@ MESSAGES: list[tuple[str, Any, str]] = [
     ("network.nat_addresses", 9, "got 9; should be less than or equal to 8 (Public addresses of the NAT gateway; each"),
     *[("network.nat_addresses", each, "should be a valid integer (Public") for each in ("1", 1.0, True)],
     ("network.existing.vpc_id", "vpc-1", "should match pattern '^vpc-[0-9a-f]{8,17}$' (Id of the VPC"),
-    ("storage.retain", "keep", "should be a valid boolean"),
     ("cluster.parallelcluster_version", "3.16.3", "should be '3.16.1' (Version of ParallelCluster; another one means"),
-    ("cluster.slurm", [], "should be a mapping"),
-    (f"{QUEUE}.custom_slurm_settings.MaxNodes", 4, IN_QUOTES),
     ("network.nat_adresses", 1, "unknown key; did you mean nat_addresses? allowed: cidr, existing, "),
     ("storage.zzz", True, "unknown key; allowed: data_repositories, file_system, retain"),
     (f"{RESOURCE}.max_counts", 16, "unknown key; did you mean max_count? allowed: "),
@@ -51,26 +46,14 @@ def test_the_message_about_a_wrong_value(write: Write, place: str, value: Any, m
     assert message in text
 
 
-@pytest.mark.parametrize("place", ["region", "cluster.head_node.ssh_cidr"], ids=["a shape", "a rule"])
-def test_a_long_value_is_cut(write: Write, place: str) -> None:
-    [line] = outcome(write(with_values({place: "x" * 900_000})))
-    assert f"got '{'x' * 199}...; " in line
-    assert len(line) < 500
+def test_long_values_are_cut(write: Write) -> None:
+    lines = outcome(write(with_values(dict.fromkeys(("region", "network.cidr"), "x" * 400_000))))
+    assert [f"got '{'x' * 199}...; " in line and len(line) < 500 for line in lines] == [True, True]
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
-        *("mailto:a@b.com", "<a@b.com>", "Me <a@b.com>", "a;b@c.de", "a,b@c.de", "mé@x.de", "a@é.de"),
-        *("a", "@b.de", "a@b", "a@b.c", "a@b..de", "a@-b.de", "a@b-.de", "a@b.de.", ".a@b.de", "a..b@c.de", "a.@b.de"),
-        *("a@b@c.de", "a@b.de ", "a@b.de\n", f"a@{'b' * 250}.de"),
-    ],
-)
-def test_what_is_no_address(address: str) -> None:
-    with pytest.raises(ValueError, match="emails"):
-        MonitoringSettings(emails=[address])
-
-
-def test_addresses_of_companies_and_lists() -> None:
+def test_addresses_for_alarms() -> None:
+    for address in ("mailto:a@b.com", "Me <a@b.com>", "a,b@c.de", "mé@x.de", "a@b", "a@b..de", "a@b.de.", "a..b@c.de"):
+        with pytest.raises(ValueError, match="emails"):
+            MonitoringSettings(emails=[address])
     addresses = ["a@b.de", "First.Last+trn1@mail.example.co.uk", "on_call-2@x-1.xn--p1ai", f"a@{'b' * 249}.de"]
     assert MonitoringSettings(emails=addresses).emails == addresses

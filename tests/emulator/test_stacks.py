@@ -108,7 +108,8 @@ def test_what_is_under_way_when_another_resource_fails_is_cancelled(stacks: Stac
     [
         (
             {"Type": "AWS::SSM::Parameter", "Properties": {"Type": "String", "Value": "v", "Foo": 1}},
-            "Properties validation failed for resource R with message: [#: extraneous key [Foo] is not permitted]",
+            "Properties validation failed for resource R with message: "
+            "[#/Foo: Additional properties are not allowed ('Foo' was unexpected)]",
         ),
         ({"Type": "AWS::SES::ConfigurationSet"}, "resource type AWS::SES::ConfigurationSet"),
     ],

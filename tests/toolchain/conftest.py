@@ -9,12 +9,11 @@ import pytest
 from config.settings import Settings, load
 from emulator.aws import EmulatedAws
 from scripts.options import CONFIG
-from scripts.validation import Validation, examine, prepare
+from scripts.validation import prepare
 from tests.stacks.deployments import deploy
 from toolchain.assembly import Assembly
 from toolchain.cluster import ClusterRequest
 from toolchain.parallelcluster import ParallelCluster, Templates
-from ultracluster.domain.validator_warnings import accepted
 
 
 @dataclass(frozen=True)
@@ -59,12 +58,3 @@ def templates(deployment: Callable[[str], Prepared], parallelcluster: ParallelCl
         return parallelcluster.build_templates(request.configuration, request.name)
 
     return built
-
-
-@pytest.fixture(scope="session")
-def report(deployment: Callable[[str], Prepared], parallelcluster: ParallelCluster) -> Callable[[str], Validation]:
-    def examined(environment: str) -> Validation:
-        prepared = deployment(environment)
-        return examine(parallelcluster, prepared.request, accepted(prepared.settings.cluster_spec))
-
-    return cache(examined)

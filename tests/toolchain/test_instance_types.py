@@ -4,10 +4,10 @@ import gzip
 import json
 import re
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import moto
 import pytest
 
 from ultracluster.domain.instance_types import (
@@ -21,27 +21,19 @@ from ultracluster.domain.instance_types import (
 each_trainium_type = pytest.mark.parametrize("kind", TRAINIUM_TYPES.values(), ids=TRAINIUM_TYPES)
 
 
-@cache
-def packed(name: str) -> Any:
-    spec = find_spec("moto")
-    assert spec is not None
-    assert spec.origin is not None
-    return json.loads(gzip.decompress((Path(spec.origin).parent / "ec2" / "resources" / name).read_bytes()))
+PACKED = Path(moto.__file__).parent / "ec2" / "resources"
 
 
 @cache
 def aws_types() -> dict[str, dict[str, Any]]:
-    types: dict[str, dict[str, Any]] = packed("instance_types.json.gz")
+    types: dict[str, dict[str, Any]] = json.loads(gzip.decompress((PACKED / "instance_types.json.gz").read_bytes()))
     return types
 
 
 @cache
 def aws_zones() -> dict[str, dict[str, set[str]]]:
     """Return the zone ids that offer each Trn type, and all zone ids (under an empty name), by Region."""
-    spec = find_spec("moto")
-    assert spec is not None
-    assert spec.origin is not None
-    folder = Path(spec.origin).parent / "ec2" / "resources" / "instance_type_offerings" / "availability-zone-id"
+    folder = PACKED / "instance_type_offerings" / "availability-zone-id"
     zones_by_region: dict[str, dict[str, set[str]]] = {}
     for path in folder.glob("*.json.gz"):
         text = gzip.decompress(path.read_bytes()).decode()
@@ -56,7 +48,6 @@ def aws_zones() -> dict[str, dict[str, set[str]]]:
 def test_the_trainium_types_are_all_that_aws_has() -> None:
     names = {name for name in aws_types() if name.startswith("trn")}
     assert names == TRAINIUM_TYPES.keys()
-    assert all(kind.name == name for name, kind in TRAINIUM_TYPES.items())
 
 
 @each_trainium_type
@@ -72,9 +63,7 @@ def test_a_trainium_type_is_what_aws_says(kind: TrainiumType) -> None:
 
 @each_trainium_type
 def test_a_trainium_type_has_the_zones_that_aws_says(kind: TrainiumType) -> None:
-    zones = {zone for region in aws_zones().values() for zone in region.get(kind.name, ())}
-    assert set(kind.zones) == zones
-    assert list(kind.zones) == sorted(zones)
+    assert list(kind.zones) == sorted(zone for region in aws_zones().values() for zone in region.get(kind.name, ()))
 
 
 def test_memory_is_what_aws_says_of_every_type_that_has_an_answer() -> None:

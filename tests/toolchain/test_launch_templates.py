@@ -74,34 +74,59 @@ def environment(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def test_every_compute_resource_has_a_launch_template(
+def test_trn1_nodes_launch_as_the_settings_say(
     environment: str, deployment: Callable[[str], Any], templates: Callable[[str], Templates]
 ) -> None:
     spec = deployment(environment).settings.cluster_spec
-    expected = {
-        f"{spec.name}-{queue.name}-{resource.name}"
-        for queue in spec.queues
-        for resource in queue.compute_resources
-        if resource.instance_type == "trn1.32xlarge"
-    }
-    assert expected
-    assert trn1_launches(templates(environment)).keys() == expected
+    launches = trn1_launches(templates(environment))
+    groups: dict[str, set[str]] = {}
+    for queue in spec.queues:
+        for resource in queue.compute_resources:
+            if resource.instance_type != "trn1.32xlarge":
+                continue
+            launch = launches.pop(f"{spec.name}-{queue.name}-{resource.name}")
+            interfaces = launch["NetworkInterfaces"]
+            efa = [each["NetworkCardIndex"] for each in interfaces if each.get("InterfaceType") in EFA_TYPES]
+            addressed = [each for each in interfaces if each.get("InterfaceType") != "efa-only"]
+            assert sorted(efa) == list(range(8))
+            expected = (9, 1) if spec.efa_interface_type == "efa-only" else (8, 8)
+            assert (len(interfaces), len(addressed)) == expected
+
+            group = launch.get("Placement", {}).get("GroupName")
+            label = queue.placement_group_label or queue.existing_placement_group
+            assert bool(group) == bool(label)
+            if label:
+                groups.setdefault(label, set()).add(group)
+            if queue.capacity_type == "CAPACITY_BLOCK":
+                assert launch["InstanceMarketOptions"] == {"MarketType": "capacity-block"}
+            target = launch.get("CapacityReservationSpecification", {}).get("CapacityReservationTarget", {})
+            assert target.get("CapacityReservationId") == resource.capacity_reservation_id
+    assert not launches
+    assert all(len(names) == 1 for names in groups.values()), "queues of one label share one group"
 
 
-def test_eight_efa_devices_and_the_expected_addresses(
-    environment: str, deployment: Callable[[str], Any], templates: Callable[[str], Templates]
+def test_nodes_stand_in_the_subnets_of_the_settings(
+    environment: str, deployment: Callable[[str], Any], aws: Any, templates: Callable[[str], Templates]
 ) -> None:
-    one_address = deployment(environment).settings.cluster.efa_interface_type == "efa-only"
-    for launch in trn1_launches(templates(environment)).values():
-        interfaces = launch["NetworkInterfaces"]
-        efa = [each for each in interfaces if each.get("InterfaceType") in EFA_TYPES]
-        addressed = [each for each in interfaces if each.get("InterfaceType") != "efa-only"]
-        assert sorted(each["NetworkCardIndex"] for each in efa) == list(range(8))
-        assert (len(interfaces), len(addressed)) == ((9, 1) if one_address else (8, 8))
+    settings, built = deployment(environment).settings, templates(environment)
+    ec2, network, head = aws.client("ec2", settings.region), settings.network, settings.cluster.head_node
+
+    def subnet(subnet_id: str) -> tuple[str, str, bool]:
+        [described] = ec2.describe_subnets(SubnetIds=[subnet_id])["Subnets"]
+        return described["CidrBlock"], described["AvailabilityZoneId"], described["MapPublicIpOnLaunch"]
+
+    private = (network.private_subnet_cidr, settings.zone_id, False)
+    public = (network.public_subnet_cidr, settings.zone_id, True)
+    for launch in trn1_launches(built).values():
+        [subnet_id] = {each["SubnetId"] for each in launch["NetworkInterfaces"]}
+        assert subnet(subnet_id) == private
+        assert not any(each.get("AssociatePublicIpAddress") for each in launch["NetworkInterfaces"])
+    interface = built.root["Resources"]["HeadNodeENI"]["Properties"]
+    assert subnet(interface["SubnetId"]) == (public if head.public else private)
 
 
 def test_nodes_may_send_metrics_by_a_policy_that_parallelcluster_gives_them(
-    environment: str, templates: Callable[[str], Templates]
+    templates: Callable[[str], Templates],
 ) -> None:
     # https://docs.aws.amazon.com/aws-managed-policy/latest/reference/CloudWatchAgentServerPolicy.html
     [statement, *_] = json.loads(aws_managed_policies_data)["CloudWatchAgentServerPolicy"]["Document"]["Statement"]
@@ -109,58 +134,12 @@ def test_nodes_may_send_metrics_by_a_policy_that_parallelcluster_gives_them(
     assert statement["Resource"] == "*"
     roles = [
         role
-        for role in resources(templates(environment), "AWS::IAM::Role")
+        for role in resources(templates("trn1-16"), "AWS::IAM::Role")
         if "ec2." in json.dumps(role["AssumeRolePolicyDocument"])
     ]
     assert len(roles) > 1
     for role in roles:
         assert any("policy/CloudWatchAgentServerPolicy" in json.dumps(arn) for arn in role["ManagedPolicyArns"])
-
-
-def test_the_placement_group_of_the_queue_and_none_for_a_capacity_block(
-    environment: str, deployment: Callable[[str], Any], templates: Callable[[str], Templates]
-) -> None:
-    cluster = deployment(environment)
-    launches = trn1_launches(templates(environment))
-    groups: dict[str, set[str]] = {}
-    for queue in cluster.settings.cluster_spec.queues:
-        for resource in queue.compute_resources:
-            launch = launches[f"{cluster.request.name}-{queue.name}-{resource.name}"]
-            group = launch.get("Placement", {}).get("GroupName")
-            label = queue.placement_group_label or queue.existing_placement_group
-            assert bool(group) == bool(label)
-            if queue.capacity_type == "CAPACITY_BLOCK":
-                assert not group
-                assert launch["InstanceMarketOptions"] == {"MarketType": "capacity-block"}
-            if label:
-                groups.setdefault(label, set()).add(group)
-    assert all(len(names) == 1 for names in groups.values()), "queues of one label share one group"
-
-
-def test_a_reservation_is_launched_into(
-    environment: str, deployment: Callable[[str], Any], templates: Callable[[str], Templates]
-) -> None:
-    cluster = deployment(environment)
-    launches = trn1_launches(templates(environment))
-    for queue in cluster.settings.cluster_spec.queues:
-        for resource in queue.compute_resources:
-            launch = launches[f"{cluster.request.name}-{queue.name}-{resource.name}"]
-            target = launch.get("CapacityReservationSpecification", {}).get("CapacityReservationTarget", {})
-            assert target.get("CapacityReservationId") == resource.capacity_reservation_id
-
-
-def test_nodes_stand_in_the_private_subnet_without_public_addresses(
-    environment: str, deployment: Callable[[str], Any], aws: Any, templates: Callable[[str], Templates]
-) -> None:
-    settings = deployment(environment).settings
-    ec2 = aws.client("ec2", settings.region)
-    for launch in trn1_launches(templates(environment)).values():
-        [subnet_id] = {each["SubnetId"] for each in launch["NetworkInterfaces"]}
-        [subnet] = ec2.describe_subnets(SubnetIds=[subnet_id])["Subnets"]
-        assert subnet["CidrBlock"] == settings.network.private_subnet_cidr
-        assert subnet["AvailabilityZoneId"] == settings.zone_id
-        assert not subnet["MapPublicIpOnLaunch"]
-        assert not any(each.get("AssociatePublicIpAddress") for each in launch["NetworkInterfaces"])
 
 
 def test_imds_v2_alone_and_encrypted_root_volumes_everywhere(
@@ -173,18 +152,6 @@ def test_imds_v2_alone_and_encrypted_root_volumes_everywhere(
         volumes = [each["Ebs"] for each in launch["BlockDeviceMappings"] if "Ebs" in each]
         assert volumes
         assert all(volume["Encrypted"] is True for volume in volumes)
-
-
-def test_the_head_node_stands_where_the_settings_say(
-    environment: str, deployment: Callable[[str], Any], aws: Any, templates: Callable[[str], Templates]
-) -> None:
-    settings = deployment(environment).settings
-    head = settings.cluster.head_node
-    interface = templates(environment).root["Resources"]["HeadNodeENI"]["Properties"]
-    [subnet] = aws.client("ec2", settings.region).describe_subnets(SubnetIds=[interface["SubnetId"]])["Subnets"]
-    network = settings.network
-    assert subnet["CidrBlock"] == (network.public_subnet_cidr if head.public else network.private_subnet_cidr)
-    assert subnet["MapPublicIpOnLaunch"] == head.public
 
 
 def test_port_22_is_closed_to_the_world(environment: str, templates: Callable[[str], Templates]) -> None:
@@ -222,12 +189,6 @@ def test_strings_lead_to_the_same_fleet_as_real_types(
     assert comparable(from_strings) == comparable(templates("trn1-16"))
 
 
-def test_user_data_fits_into_ec2(environment: str, templates: Callable[[str], Templates]) -> None:
-    sizes = user_data_bytes(templates(environment))
-    assert len(sizes) >= 2, "the head node's and one of the fleet"
-    assert max(sizes.values()) <= USER_DATA_BYTES, sizes
-
-
 def test_fifty_queues_and_login_nodes_under_the_longest_names_fit_into_cloudformation_and_ec2(
     deployment: Callable[[str], Any], parallelcluster: ParallelCluster
 ) -> None:
@@ -254,14 +215,14 @@ def test_fifty_queues_and_login_nodes_under_the_longest_names_fit_into_cloudform
 
 
 def test_the_head_node_may_mark_its_root_volume_which_has_the_instances_tags(
-    environment: str, templates: Callable[[str], Templates]
+    templates: Callable[[str], Templates],
 ) -> None:
-    [head_node] = resources(templates(environment), "AWS::EC2::Instance")
+    [head_node] = resources(templates("trn1-16"), "AWS::EC2::Instance")
     assert head_node["PropagateTagsToVolumeOnCreation"]
     assert {"Key": "parallelcluster:node-type", "Value": "HeadNode"} in head_node["Tags"]
     statements = [
         statement
-        for policy in resources(templates(environment), "AWS::IAM::Policy")
+        for policy in resources(templates("trn1-16"), "AWS::IAM::Policy")
         if "RoleHeadNode" in json.dumps(policy["Roles"])
         for statement in policy["PolicyDocument"]["Statement"]
     ]

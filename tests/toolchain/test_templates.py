@@ -83,27 +83,16 @@ def test_rules_of_a_security_group_come_with_it_from_any_stack(
     assert [permission["FromPort"] for permission in made["IpPermissions"]] == [988]
 
 
-@pytest.mark.parametrize(
-    ("value", "resources", "message"),
-    [
-        ({"Ref": "Nowhere"}, {}, "one-stack: reference to Nowhere"),
+def test_the_unknown_fails_by_name(resolve: Callable[..., Any]) -> None:
+    unknown = {"Fn::GetStackOutput": {"StackName": "elsewhere", "OutputName": "O"}}
+    for value, resources, message in (
         ({"Ref": "X"}, {"X": {"Type": "AWS::X::Y"}}, "one-stack: X: resource type AWS::X::Y"),
-        ({"Fn::GetAtt": ["V", "X"]}, {"V": VPC}, "one-stack: attribute X of V (AWS::EC2::VPC)"),
+        ({"Fn::GetAtt": ["V", "X"]}, {"V": VPC}, "one-stack: attribute X of V"),
         ({"Ref": "V"}, {"V": {**VPC, "Condition": "C"}}, "one-stack: V has a condition"),
-        (
-            {"Fn::GetStackOutput": {"StackName": "elsewhere", "OutputName": "O"}},
-            {},
-            "one-stack: output O of stack elsewhere",
-        ),
-    ],
-    ids=["reference", "type", "attribute", "condition", "output"],
-)
-def test_the_unknown_fails_by_name(
-    value: Any, resources: dict[str, Any], message: str, resolve: Callable[..., Any]
-) -> None:
-    with pytest.raises(UnsupportedError) as raised:
-        resolve(value, resources)
-    assert str(raised.value).startswith(message)
+        (unknown, {}, "one-stack: output O of stack elsewhere"),
+    ):
+        with pytest.raises(UnsupportedError, match=message):
+            resolve(value, resources)
 
 
 def test_a_stack_without_a_region_is_refused(assembly: Callable[..., Assembly]) -> None:

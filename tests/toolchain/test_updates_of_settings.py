@@ -24,7 +24,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.validation]
 
 Settings = dict[str, Any]
 Edit = Callable[[Settings], object]
-Check = Callable[[Edit], Update]
 
 
 def raw_settings() -> Settings:
@@ -76,31 +75,6 @@ def checked(parallelcluster: ParallelCluster, before: Any, settings: Settings, f
     return parallelcluster.check_update(as_strings(old), as_strings(new), **running)
 
 
-@pytest.fixture
-def check(deployment: Callable[[str], Any], parallelcluster: ParallelCluster, tmp_path: Path) -> Check:
-    """Return the answer to an edit of config/trn1-16.yaml while the fleet runs."""
-
-    def check_edit(edit: Edit) -> Update:
-        settings = raw_settings()
-        edit(settings)
-        return checked(parallelcluster, deployment("trn1-16"), settings, tmp_path, fleet_running=True)
-
-    return check_edit
-
-
-@pytest.fixture(scope="module")
-def with_login_nodes(
-    deployment: Callable[[str], Any], tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Settings, Any]:
-    """Return settings with login nodes, and their deployment."""
-    settings = raw_settings()
-    settings["name"] = "logins"
-    settings["cluster"]["login_nodes"] = [{"name": "login", "count": 2}]
-    path = tmp_path_factory.mktemp("logins") / "logins.yaml"
-    path.write_text(yaml.safe_dump(settings), encoding="utf-8")
-    return settings, deployment(str(path.with_suffix("")))
-
-
 def another_mount_point(settings: Settings) -> None:
     settings["storage"]["file_system"]["mount_dir"] = "/lustre"
 
@@ -140,8 +114,16 @@ CHANGES: dict[str, tuple[Edit, set[str]]] = {
 
 
 @pytest.mark.parametrize(("edit", "changed"), CHANGES.values(), ids=CHANGES)
-def test_passes_on_a_running_fleet_and_changes_nothing_else(edit: Edit, changed: set[str], check: Check) -> None:
-    update = check(edit)
+def test_passes_on_a_running_fleet_and_changes_nothing_else(
+    edit: Edit,
+    changed: set[str],
+    deployment: Callable[[str], Any],
+    parallelcluster: ParallelCluster,
+    tmp_path: Path,
+) -> None:
+    settings = raw_settings()
+    edit(settings)
+    update = checked(parallelcluster, deployment("trn1-16"), settings, tmp_path)
     assert update.allowed, [change for change in update.changes if not change.allowed]
     assert {change.path for change in update.changes} == changed
 
@@ -165,13 +147,16 @@ def test_another_bundle_of_scripts_drains_the_queues_and_changes_nothing_else_bu
 
 
 def test_another_argument_of_the_login_script_leaves_login_nodes_that_run(
-    parallelcluster: ParallelCluster, with_login_nodes: tuple[Settings, Any], tmp_path: Path
+    deployment: Callable[[str], Any], parallelcluster: ParallelCluster, tmp_path: Path
 ) -> None:
-    settings, before = with_login_nodes
-    changed = copy.deepcopy(settings)
-    another_mount_point(changed)
+    settings = raw_settings()
+    settings["name"] = "logins"
+    settings["cluster"]["login_nodes"] = [{"name": "login", "count": 2}]
+    (tmp_path / "logins.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
+    before = deployment(str(tmp_path / "logins"))
+    another_mount_point(settings)
 
-    update = checked(parallelcluster, before, changed, tmp_path, fleet_running=True, login_nodes_running=True)
+    update = checked(parallelcluster, before, settings, tmp_path, login_nodes_running=True)
 
     assert before.request.configuration["LoginNodes"]["Pools"][0]["CustomActions"]
     assert update.allowed, [change for change in update.changes if not change.allowed]

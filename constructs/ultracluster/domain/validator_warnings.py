@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ultracluster.domain.cluster import ClusterSpec
-from ultracluster.domain.validators import VALIDATORS
+from ultracluster.domain.validators import BROKEN, TRANSIENT, VALIDATORS
 
 
 @dataclass(frozen=True)
@@ -39,23 +39,19 @@ def accepted(spec: ClusterSpec) -> dict[str, str]:
 
 def suppressed(spec: ClusterSpec) -> list[str]:
     """Return the validators that the provider leaves out, as ``type:...`` of ParallelCluster's SuppressValidators."""
-    passing = (validator for validator, known in VALIDATORS.items() if known.effect == "passes")
-    return [f"type:{validator}" for validator in dict.fromkeys((*passing, *accepted(spec)))]
+    return [f"type:{validator}" for validator in dict.fromkeys((*TRANSIENT, *accepted(spec)))]
 
 
 def judge(validator: str, accepting: Mapping[str, str]) -> Verdict:
     """Return what a warning of a validator does to a deployment whose settings accept others (see ``accepted``)."""
-    known = VALIDATORS.get(validator)
-    if known is None:
+    if validator not in VALIDATORS:
         return Verdict(True, "stops the deployment: a warning that this project does not know")
     if validator in accepting:
         return Verdict(False, f"accepted: {accepting[validator]}")
-    match known.effect:
-        case "passes":
-            return Verdict(False, f"transient, stops no deployment: {known.advice}")
-        case "stops":
-            return Verdict(True, f"means a broken cluster, stops the deployment: {known.advice}")
-        case _:
-            example = f"{{validator: {validator}, reason: ...}}"
-            accept = f"accept it: cluster.accepted_warnings: [{example}]"
-            return Verdict(True, f"stops the deployment: {known.advice}, or {accept}")
+    advice = VALIDATORS[validator]
+    if validator in TRANSIENT:
+        return Verdict(False, f"transient, stops no deployment: {advice}")
+    if validator in BROKEN:
+        return Verdict(True, f"means a broken cluster, stops the deployment: {advice}")
+    accept = f"accept it: cluster.accepted_warnings: [{{validator: {validator}, reason: ...}}]"
+    return Verdict(True, f"stops the deployment: {advice}, or {accept}")

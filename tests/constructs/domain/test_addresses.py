@@ -2,12 +2,7 @@ from ipaddress import IPv4Network
 
 import pytest
 
-from ultracluster.domain.addresses import block_violations, parse, room_violations, usable
-
-
-def test_aws_keeps_five_addresses() -> None:
-    counts = {"10.0.0.0/31": 0, "10.0.0.0/28": 11, "10.0.0.0/24": 251, "10.0.0.0/16": 65_531}
-    assert {block: usable(IPv4Network(block)) for block in counts} == counts
+from ultracluster.domain.addresses import block_violations, parse, room_violations
 
 
 @pytest.mark.parametrize(
@@ -21,24 +16,15 @@ def test_aws_keeps_five_addresses() -> None:
     ],
 )
 def test_a_subnet_without_enough_addresses(needed: int, allowed: list[str]) -> None:
-    found = list(room_violations("private", "10.0.0.0/24", needed, "nodes take all"))
-    assert [each.allowed for each in found] == allowed
-    assert [each.reason for each in found] == ["nodes take all; this subnet has 251"] * len(allowed)
+    broken = list(room_violations("private", "10.0.0.0/24", needed, "nodes take all"))
+    assert [each.allowed for each in broken] == allowed
+    assert [each.reason for each in broken] == ["nodes take all; this subnet has 251"] * len(allowed)
     assert list(room_violations("private", "no block", needed, "nodes take all")) == [], "another rule reports it"
 
 
 def test_only_address_and_prefix_is_a_block() -> None:
     assert parse("10.0.64.0/18") == IPv4Network("10.0.64.0/18")
-    for text in (
-        "",
-        "ten",
-        "10.0.0.0",
-        "10.0.0.1/16",
-        "10.0.0.0/255.255.0.0",
-        "010.0.0.0/16",
-        "10.0.0.0/33",
-        "fd00::/8",
-    ):
+    for text in ("ten", "10.0.0.0", "10.0.0.1/16", "10.0.0.0/255.255.0.0", "010.0.0.0/16", "10.0.0.0/33", "fd00::/8"):
         assert parse(text) is None, text
 
 
@@ -48,13 +34,11 @@ OUTSIDE, APART = "a block inside 10.0.0.0/16", "a block apart from public 10.0.0
 @pytest.mark.parametrize(
     ("blocks", "expected"),
     [
-        (("10.0.0.0/16", "10.0.0.0/24", "10.0.64.0/18"), []),
         (("10.0.0.0/16", "10.0.0.0/17", "10.0.128.0/17"), []),
         (("172.16.0.0/27", "172.16.0.0/28", "172.16.0.16/28"), []),
         (("10.0.0.0/16", "10.1.0.0/24", "10.0.64.0/18"), [("public", OUTSIDE)]),
         (("10.0.0.0/16", "10.0.0.0/24", "10.0.0.0/18"), [("private", APART)]),
         (("10.0.0.0/16", "10.0.0.0/24", "10.0.0.0/15"), [("private", "a prefix from /16 to /28")]),
-        (("10.0.0.0/15", "10.0.0.0/24", "10.0.64.0/18"), [("cidr", "a prefix from /16 to /28")]),
         (("10.0.0.0/29", "10.0.0.0/24", "10.0.64.0/18"), [("cidr", "a prefix from /16 to /28")]),
         (
             ("x", "10.0.0.0/30", "10.0.0.1/24"),
@@ -67,5 +51,5 @@ OUTSIDE, APART = "a block inside 10.0.0.0/16", "a block apart from public 10.0.0
     ],
 )
 def test_blocks_of_a_vpc(blocks: tuple[str, str, str], expected: list[tuple[str, str]]) -> None:
-    found = block_violations(dict(zip(["cidr", "public", "private"], blocks, strict=True)))
-    assert [(violation.path[0], violation.allowed) for violation in found] == expected
+    broken = block_violations(dict(zip(["cidr", "public", "private"], blocks, strict=True)))
+    assert [(violation.path[0], violation.allowed) for violation in broken] == expected

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import product
 from typing import Any
 
 import jmespath
@@ -24,10 +23,8 @@ from ultracluster.domain import slurm
 from ultracluster.domain.cluster import (
     AcceptedWarning,
     ClusterSpec,
-    HeadNodeSpec,
     LoginPoolSpec,
     MonitoringSpec,
-    QueueSpec,
     SlurmSpec,
 )
 from ultracluster.domain.cluster_configuration import (
@@ -58,9 +55,8 @@ RESERVED = changed(NODES, capacity_reservation_id=RESERVATION)
         (with_queue(placement_group="none"), {"Enabled": False}),
         (with_queue(existing_placement_group="mine"), {"Name": "mine"}),
         (with_queue(RESERVED), {"Enabled": False}),
-        (with_queue(RESERVED, existing_placement_group="r"), {"Name": "r"}),
         (with_queue(capacity_type="CAPACITY_BLOCK"), None),
-        (with_queue(changed(NODES, efa=False), placement_group="none"), None),
+        (with_queue(RESERVED, placement_group="reserved"), {"Name": "reserved"}),
         (with_nodes(instance_type="trn1.2xlarge"), None),
     ],
 )
@@ -87,9 +83,7 @@ MONITORING = MonitoringSpec(log_retention_days=7, retain_logs=False, dashboard=F
         (with_head(public=False), "HeadNode.Networking.SubnetId", "subnet-private"),
         (with_head(root_volume_gib=500), "HeadNode.LocalStorage.RootVolume.Size", 500),
         (with_head(ssh_cidr="10.0.0.0/8"), "HeadNode.Ssh", {"AllowedIps": "10.0.0.0/8"}),
-        (CLUSTER, "HeadNode.Ssh", {"AllowedIps": NOBODY}),
         (with_head(ssh_key_name="mine"), "HeadNode.Ssh", {"AllowedIps": NOBODY, "KeyName": "mine"}),
-        (with_head(shared_storage="efs"), "HeadNode.SharedStorageType", "Efs"),
         (with_head(shared_storage="efs"), "HeadNode.SharedStorageEfsSettings.Encrypted", True),
         (
             cluster(login_nodes=[LOGINS]),
@@ -133,19 +127,10 @@ MONITORING = MonitoringSpec(log_retention_days=7, retain_logs=False, dashboard=F
             {"RootVolume": {"Encrypted": True, "VolumeType": "gp3"}, "EphemeralVolume": {"MountDir": "/local"}},
         ),
         (with_queue(exclusive_jobs=False), "Scheduling.SlurmQueues[0].JobExclusiveAllocation", False),
-        (
-            with_queue(custom_slurm_settings={"MaxNodes": "4"}),
-            "Scheduling.SlurmQueues[0].CustomSlurmSettings",
-            {"MaxNodes": "4"},
-        ),
+        (with_queue(custom_slurm_settings={"A": "4"}), "Scheduling.SlurmQueues[0].CustomSlurmSettings", {"A": "4"}),
         (with_nodes(min_count=2), f"{NODES_OF_QUEUE}.MinCount", 2),
-        (
-            with_nodes(simultaneous_multithreading=False),
-            f"{NODES_OF_QUEUE}.DisableSimultaneousMultithreading",
-            True,
-        ),
+        (with_nodes(simultaneous_multithreading=False), f"{NODES_OF_QUEUE}.DisableSimultaneousMultithreading", True),
         (with_nodes(efa=False), f"{NODES_OF_QUEUE}.Efa.Enabled", False),
-        (with_nodes(instance_type="trn1.2xlarge"), f"{NODES_OF_QUEUE}.Efa.Enabled", False),
         (
             with_nodes(capacity_reservation_id=RESERVATION),
             f"{NODES_OF_QUEUE}.CapacityReservationTarget",
@@ -204,31 +189,32 @@ def test_overrides_of_queues_and_compute_resources_are_merged_by_name() -> None:
     ]
 
 
-def test_only_warnings_that_the_settings_imply_are_suppressed() -> None:
-    without_efa, no_group = changed(NODES, efa=False), "EfaPlacementGroupValidator"
-    cases: list[tuple[QueueSpec, list[str]]] = [
-        (QUEUE, []),
-        (changed(QUEUE, existing_placement_group="mine"), []),
-        (changed(QUEUE, placement_group="none"), [no_group]),
-        (changed(QUEUE, capacity_type="CAPACITY_BLOCK"), []),
-        (changed(QUEUE, compute_resources=[without_efa]), ["EfaValidator"]),
-        (changed(QUEUE, placement_group="none", compute_resources=[without_efa]), ["EfaValidator"]),
-        (changed(QUEUE, placement_group="none", compute_resources=[NODES, without_efa]), [no_group, "EfaValidator"]),
+WITHOUT_EFA = changed(NODES, efa=False)
+ACCEPTING = cluster(
+    accepted_warnings=[AcceptedWarning(validator=f"{name}Validator", reason="meant") for name in ("Url", "KeyPair")]
+)
+
+
+@pytest.mark.parametrize(
+    ("spec", "validators"),
+    [
+        (CLUSTER, ["KeyPair"]),
+        (with_head(ssh_key_name="mine"), []),
+        (cluster(monitoring=MonitoringSpec(detailed_monitoring=True)), ["KeyPair", "DetailedMonitoring"]),
+        (with_queue(existing_placement_group="mine"), ["KeyPair"]),
+        (with_queue(placement_group="none"), ["KeyPair", "EfaPlacementGroup"]),
+        (with_queue(capacity_type="CAPACITY_BLOCK"), ["KeyPair"]),
+        (with_queue(WITHOUT_EFA, placement_group="none"), ["KeyPair", "Efa"]),
+        (with_queue(NODES, WITHOUT_EFA, placement_group="none"), ["KeyPair", "EfaPlacementGroup", "Efa"]),
         # The type has none: ParallelCluster does not warn.
-        (changed(QUEUE, compute_resources=[changed(NODES, instance_type="trn1.2xlarge")]), []),
-    ]
-    for (queue, validators), key, detailed in product(cases, (None, "mine"), (False, True)):
-        head_node, monitoring = HeadNodeSpec(ssh_key_name=key), MonitoringSpec(detailed_monitoring=detailed)
-        spec = cluster(queues=[queue], head_node=head_node, monitoring=monitoring)
-        expected = ["AsyncTimedUrlValidator", *([] if key else ["KeyPairValidator"]), *validators]
-        expected += ["DetailedMonitoringValidator"] if detailed else []
-        assert suppressed(spec) == [f"type:{validator}" for validator in expected], spec
-
-
-def test_what_the_settings_accept_is_suppressed_once() -> None:
-    names = ("UrlValidator", "KeyPairValidator")
-    spec = cluster(accepted_warnings=[AcceptedWarning(validator=name, reason="meant") for name in names])
-    assert suppressed(spec) == ["type:AsyncTimedUrlValidator", "type:KeyPairValidator", "type:UrlValidator"]
+        (with_nodes(instance_type="trn1.2xlarge"), ["KeyPair"]),
+        (ACCEPTING, ["KeyPair", "Url"]),
+    ],
+)
+def test_only_warnings_that_the_settings_imply_or_accept_are_suppressed(
+    spec: ClusterSpec, validators: list[str]
+) -> None:
+    assert suppressed(spec) == [f"type:{validator}Validator" for validator in ("AsyncTimedUrl", *validators)]
 
 
 def test_every_secret_is_found() -> None:

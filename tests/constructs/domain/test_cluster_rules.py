@@ -70,22 +70,15 @@ ON_AMAZON_LINUX: dict[str, Any] = {"os": "alinux2023", "pytorch": "2.8"}
 
 ALLOWED = [
     CLUSTER,
-    with_block(),
     with_block(placement_group="none"),
     with_queue(changed(BLOCK, instance_type="p5.48xlarge"), capacity_type="CAPACITY_BLOCK"),
     with_nodes(min_count=16),
-    with_nodes(efa=False),
     with_nodes(instance_type="trn1.2xlarge"),
-    with_nodes(instance_type="p5.48xlarge", efa=False),
     with_nodes(capacity_reservation_group_arn=GROUP_ARN),
     with_queue(capacity_type="SPOT"),
-    with_queue(existing_placement_group="mine"),
     with_queue(BLOCK, existing_placement_group="mine"),
-    with_queue(BLOCK, placement_group="none"),
     with_queue(changed(NODES, instance_type="t3.large"), placement_group="none"),
-    with_head(ssh_cidr="10.0.0.0/8"),
-    with_head(ssh_cidr="203.0.113.5/32", ssh_key_name="mine"),
-    with_head(ssh_cidr="pl-01234567"),
+    with_head(ssh_cidr="10.0.0.0/8", ssh_key_name="mine"),
     with_head(ssh_cidr="pl-0123456789abcdef0"),
     with_head(instance_type="x2idn.16xlarge"),  # its memory is not known
     cluster(head_node=HeadNodeSpec(instance_type="t3.micro"), queues=[SMALL], **ON_AMAZON_LINUX),
@@ -95,20 +88,17 @@ ALLOWED = [
     with_logins(10),
     cluster(slurm=SlurmSpec(custom_settings={"MessageTimeout": "60", "AccountingStorageHost": "db"})),
     cluster(queues=[changed(QUEUE, name=f"q{index}") for index in range(50)]),
-    cluster(name="n" * 41, queues=[SHORT_NAMES]),
     with_database(name="n" * 40, queues=[SHORT_NAMES]),
     # 25 + 4 + 9 + 1 + 3 + 1 + 11 + 9 = 63 characters: queue-dy-resource-number.cluster.pcluster
     cluster(name="c" * 11, queues=[changed(QUEUE, name="q" * 25, compute_resources=[changed(NODES, max_count=999)])]),
     accepting(("UrlValidator", "meant")),
-    overriding(Iam={"PermissionsBoundary": "arn:aws:iam::123456789012:policy/x"}),
-    overriding(DevSettings={"Timeouts": {"HeadNodeBootstrapTimeout": 3000}}),
-    overriding(HeadNode={"Dcv": {"Enabled": True}, "Networking": {"ElasticIp": True}}),
-    overriding(HeadNode={"Iam": {"AdditionalIamPolicies": [POLICY]}}),
-    overriding(Monitoring={"Logs": {"Rotation": {"Enabled": False}}}),
-    overriding(HeadNode={}, Scheduling={"SlurmQueues": []}),
-    overriding(DevSettings={"a": 1.5, "b": None, "c": True, "d": [1, "x"]}),
+    overriding(
+        DevSettings={"a": 1.5, "b": None, "c": True, "d": [1, "x"]},
+        HeadNode={"Networking": {"ElasticIp": True}, "Iam": {"AdditionalIamPolicies": [POLICY]}},
+        Monitoring={"Logs": {"Rotation": {"Enabled": False}}},
+        Scheduling={"SlurmSettings": {"EnableMemoryBasedScheduling": True}, "SlurmQueues": []},
+    ),
     overriding_queue(ComputeResources=[{"Name": "trn1-32xl", "Tags": []}]),
-    overriding(Scheduling={"SlurmSettings": {"EnableMemoryBasedScheduling": True}}),
 ]
 
 
@@ -129,7 +119,6 @@ VIOLATIONS: list[tuple[ClusterSpec, str, str]] = [
     ),
     (cluster(tags={f"k{index}": "v" for index in range(40)}), "tags", "at most 39 tags"),
     (cluster(tags={"AWS:x": "y"}), "tags.AWS:x", "no key that begins with parallelcluster: or aws:"),
-    (cluster(tags={"parallelcluster:x": "y"}), "tags.parallelcluster:x", "no key that begins with"),
     (cluster(tags={"k" * 129: "v"}), f"tags.{'k' * 129}", "a key of 1 to 128 characters"),
     (cluster(tags={"": "v"}), "tags.", "a key of 1 to 128 characters"),
     # head node, login nodes
@@ -166,7 +155,7 @@ VIOLATIONS: list[tuple[ClusterSpec, str, str]] = [
     ),
     *[
         (with_queue(name=name), f"{TRN1_QUEUE}.name", "a lower-case letter, then letters")
-        for name in ("", "1a", "trn_1", "a" * 26, "default", "a\n")
+        for name in ("", "1a", "a" * 26, "default", "a\n")
     ],
     (cluster(queues=[changed(QUEUE, compute_resources=[])]), f"{TRN1_QUEUE}.compute_resources", "at least 1"),
     (
@@ -175,18 +164,8 @@ VIOLATIONS: list[tuple[ClusterSpec, str, str]] = [
         "this or placement_group, not both",
     ),
     (with_queue(scratch_dir="scratch"), f"{TRN1_QUEUE}.scratch_dir", "an absolute path"),
-    *[
-        (
-            with_queue(custom_slurm_settings={key: "x", "MaxNodes": "4"}),
-            f"{TRN1_QUEUE}.custom_slurm_settings.{key}",
-            "any",
-        )
-        for key in ("oversubscribe", "STATE")
-    ],
-    *[
-        (cluster(slurm=SlurmSpec(custom_settings={key: "x"})), f"slurm.custom_settings.{key}", "any parameter")
-        for key in ("Prolog", "TREEWIDTH")
-    ],
+    (with_queue(custom_slurm_settings={"State": "x"}), f"{TRN1_QUEUE}.custom_slurm_settings.State", "any parameter"),
+    (cluster(slurm=SlurmSpec(custom_settings={"Prolog": "x"})), "slurm.custom_settings.Prolog", "any parameter"),
     (
         with_database(slurm=SlurmSpec(custom_settings={"AccountingStorageHost": "db"})),
         "slurm.custom_settings.AccountingStorageHost",
@@ -198,7 +177,6 @@ VIOLATIONS: list[tuple[ClusterSpec, str, str]] = [
     (with_nodes(instance_type="t3.nano"), f"{TRN1_NODES}.instance_type", "a type larger than micro"),
     (with_nodes(instance_type="trn9.48xlarge"), f"{TRN1_NODES}.instance_type", "another family, or one of trn1.2xl"),
     (with_nodes(instance_type="trn1.2xlarge", efa=True), f"{TRN1_NODES}.efa", "false, or one of trn1.32xlarge, trn1n"),
-    (with_nodes(instance_type="c6i.4xlarge", efa=True), f"{TRN1_NODES}.efa", "false, or one of"),
     # reservations, Capacity Blocks
     (
         with_nodes(capacity_reservation_id=RESERVATION, capacity_reservation_group_arn=GROUP_ARN),
@@ -209,21 +187,22 @@ VIOLATIONS: list[tuple[ClusterSpec, str, str]] = [
         (with_queue(changed(NODES, **{key: value}), capacity_type="SPOT"), f"{TRN1_NODES}.{key}", "null")
         for key, value in (("capacity_reservation_id", RESERVATION), ("capacity_reservation_group_arn", GROUP_ARN))
     ],
-    *[
-        (
-            with_queue(changed(NODES, name="free"), changed(NODES, **{key: value}), placement_group="fleet"),
-            f"{TRN1_QUEUE}.placement_group",
-            "none, or existing_placement_group",
-        )
-        for key, value in (("capacity_reservation_id", RESERVATION), ("capacity_reservation_group_arn", GROUP_ARN))
-    ],
+    (
+        with_queue(
+            changed(NODES, name="free"),
+            changed(NODES, capacity_reservation_group_arn=GROUP_ARN),
+            placement_group="fleet",
+        ),
+        f"{TRN1_QUEUE}.placement_group",
+        "none, or existing_placement_group",
+    ),
     *[
         (
             with_queue(changed(BLOCK, min_count=least, max_count=most), capacity_type="CAPACITY_BLOCK"),
             f"{TRN1_NODES}.min_count",
             f"the same as max_count, {most}",
         )
-        for least, most in ((0, 16), (15, 16), (0, 0))
+        for least, most in ((15, 16), (0, 0))
     ],
     (
         with_queue(changed(BLOCK, capacity_reservation_id=None), capacity_type="CAPACITY_BLOCK"),
@@ -238,13 +217,10 @@ VIOLATIONS: list[tuple[ClusterSpec, str, str]] = [
     (with_block(placement_group="fleet"), f"{TRN1_QUEUE}.placement_group", "none"),
     (with_block(existing_placement_group="fleet"), f"{TRN1_QUEUE}.existing_placement_group", "none"),
     *[
-        (with_queue(NODES, changed(NODES, name="t", instance_type=kind), **{key: "g"}), f"{TRN1_QUEUE}.{key}", "none")
-        for kind in ("t2.medium", "t3a.2xlarge")
+        (with_queue(changed(NODES, instance_type="t3a.2xlarge"), **{key: "g"}), f"{TRN1_QUEUE}.{key}", "none")
         for key in ("placement_group", "existing_placement_group")
     ],
     # accepted warnings
-    (accepting(("DatabaseUriValidator", "x")), "accepted_warnings.0.validator", "AmiOsCompatibleValidator or "),
-    (accepting(("AsyncTimedUrlValidator", "x")), "accepted_warnings.0.validator", "AmiOsCompatibleValidator or "),
     (accepting(("DuplicateMountDirValidator", "x")), "accepted_warnings.0.validator", "AmiOsCompatibleValidator or "),
     (accepting(("UrlValidator", " ")), "accepted_warnings.0.reason", "a sentence"),
     (accepting(("UrlValidator", "a"), ("UrlValidator", "b")), "accepted_warnings.1.validator", "each validator once"),
@@ -260,26 +236,15 @@ VIOLATIONS: list[tuple[ClusterSpec, str, str]] = [
         "overrides.HeadNode.Iam.AdditionalIamPolicies.1.Policy",
         "leave it out",
     ),
-    (
-        overriding_queue(Iam={"AdditionalIamPolicies": [POLICY, SSM_POLICY]}),
-        f"{OVERRIDDEN_QUEUES}.0.Iam.AdditionalIamPolicies.1.Policy",
-        "leave it out",
-    ),
     *[
         (overriding(Scheduling={"SlurmQueues": queues}), f"{OVERRIDDEN_QUEUES}{place}", allowed)
         for queues, place, allowed in (
-            ([{"Name": "other"}], ".0.Name", "one of trn1"),
             ([{"AllocationStrategy": "lowest-price"}], ".0.Name", "one of trn1"),
             (["trn1"], ".0.Name", "one of trn1"),
             ([{"Name": ["trn1"]}], ".0.Name", "one of trn1"),
             ([{"Name": "trn1"}, {"Name": "other"}], ".1.Name", "one of trn1"),
             ({"AllocationStrategy": "x"}, "", "a list, each item with the Name of a queue"),
-            (
-                [{"Name": "trn1", "ComputeResources": [{"Name": "other"}]}],
-                ".0.ComputeResources.0.Name",
-                "one of trn1-32xl",
-            ),
-            ([{"Name": "trn1", "ComputeResources": [{"Tags": []}]}], ".0.ComputeResources.0.Name", "one of trn1-32"),
+            ([{"Name": "trn1", "ComputeResources": [{"Name": "x"}]}], ".0.ComputeResources.0.Name", "one of trn1-32"),
             ([{"Name": "trn1", "ComputeResources": {"Name": "x"}}], ".0.ComputeResources", "a list, each item with"),
         )
     ],
@@ -287,10 +252,8 @@ VIOLATIONS: list[tuple[ClusterSpec, str, str]] = [
         (overriding(Iam=value), f"overrides.Iam{place}", "text (in quotes), numbers, true, false or null, and keys")
         for value, place in (
             ({1: "x"}, ""),
-            ({"a": {None: 1}}, ".a"),
             ({"a": [b"x"]}, ".a.0"),
             ({"a": float("nan")}, ".a"),
-            ({"a": float("inf")}, ".a"),
         )
     ],
 ]
@@ -298,8 +261,8 @@ VIOLATIONS: list[tuple[ClusterSpec, str, str]] = [
 
 @pytest.mark.parametrize(("spec", "place", "allowed"), VIOLATIONS, ids=range(len(VIOLATIONS)))
 def test_violations(spec: ClusterSpec, place: str, allowed: str) -> None:
-    found = [(".".join(map(str, each.path)), each.allowed) for each in violations(spec)]
-    assert [path == place and text.startswith(allowed) for path, text in found].count(True) == 1, found
+    broken = [(".".join(map(str, each.path)), each.allowed) for each in violations(spec)]
+    assert [path == place and text.startswith(allowed) for path, text in broken].count(True) == 1, broken
 
 
 def test_names_given_twice_are_both_reported() -> None:
@@ -323,10 +286,10 @@ def test_system_sdk_and_pytorch_go_together() -> None:
     }
     systems: list[OperatingSystem] = ["ubuntu2404", "ubuntu2204", "alinux2023"]
     for sdk, system, pytorch in product(RELEASES, systems, ["2.6", "2.7", "2.8", "2.9"]):
-        found = violations(cluster(os=system, neuron_sdk=sdk, pytorch=pytorch))
+        broken = violations(cluster(os=system, neuron_sdk=sdk, pytorch=pytorch))
         allowed = " or ".join(version for name, version in sorted(valid) if name == system)
         expected = [] if (system, pytorch) in valid else [(("pytorch",), allowed)]
-        assert [(each.path, each.allowed) for each in found] == expected, (system, sdk, pytorch)
+        assert [(each.path, each.allowed) for each in broken] == expected, (system, sdk, pytorch)
 
 
 def override_of(pattern: str, value: object) -> dict[str, Any]:
@@ -340,31 +303,32 @@ def override_of(pattern: str, value: object) -> dict[str, Any]:
 
 def test_an_override_may_not_touch_what_rules_rely_on() -> None:
     for pattern, setting in MODELLED_KEYS.items():
-        found = violations(cluster(overrides=override_of(pattern, "x")))
-        assert [(each.path[0], each.allowed) for each in found] == [("overrides", f"the setting {setting}")], pattern
+        broken = violations(cluster(overrides=override_of(pattern, "x")))
+        assert [(each.path[0], each.allowed) for each in broken] == [("overrides", f"the setting {setting}")], pattern
 
 
 def test_an_override_may_not_hide_what_rules_rely_on() -> None:
     nested = [pattern.replace(".*", "") for pattern in MODELLED_KEYS if "." in pattern.replace(".*", "")]
     for parent, value in product({pattern.rpartition(".")[0] for pattern in nested}, (None, "x", 1)):
-        found = violations(cluster(overrides=override_of(parent, value)))
-        assert any(each.allowed.startswith(("the setting ", "a list, ")) for each in found), parent
+        broken = violations(cluster(overrides=override_of(parent, value)))
+        assert any(each.allowed.startswith(("the setting ", "a list, ")) for each in broken), parent
 
 
 @pytest.mark.parametrize(
-    "overrides",
+    "spec",
     [
-        {"HeadNode": {"Iam": {"InstanceProfile": "arn"}}},
-        {"HeadNode": {"Iam": {"S3Access": [{"BucketName": "mine"}]}}},
-        {"Scheduling": {"SlurmQueues": [{"Name": "trn1", "Iam": {"InstanceRole": "arn"}}]}},
-        {"Scheduling": {"SlurmQueues": [{"Name": "trn1", "Iam": {"S3Access": [{"BucketName": "mine"}]}}]}},
-        {"Monitoring": {"Logs": {"CloudWatch": {"Enabled": False}}}},
-        {"LoginNodes": {"Pools": [{"Name": "login", "Iam": {"AdditionalIamPolicies": [SSM_POLICY]}}]}},
+        overriding(HeadNode={"Iam": {"InstanceProfile": "arn"}}),
+        overriding(HeadNode={"Iam": {"S3Access": [{"BucketName": "mine"}]}}),
+        overriding_queue(Iam={"InstanceRole": "arn"}),
+        overriding_queue(Iam={"S3Access": [{"BucketName": "mine"}]}),
+        overriding(Monitoring={"Logs": {"CloudWatch": {"Enabled": False}}}),
+        overriding(LoginNodes={"Pools": [{"Name": "login", "Iam": {"AdditionalIamPolicies": [SSM_POLICY]}}]}),
     ],
+    ids=range(6),
 )
-def test_permissions_and_logs_are_no_overrides(overrides: dict[str, Any]) -> None:
+def test_permissions_and_logs_are_no_overrides(spec: ClusterSpec) -> None:
     """A pattern that is lost from MODELLED_KEYS would open these."""
-    assert {each.path[0] for each in violations(cluster(overrides=overrides))} == {"overrides"}
+    assert {each.path[0] for each in violations(spec)} == {"overrides"}
 
 
 def test_a_zone_that_does_not_offer_a_type_is_a_warning() -> None:
@@ -373,22 +337,6 @@ def test_a_zone_that_does_not_offer_a_type_is_a_warning() -> None:
     assert warning.path == ("queues", 0, "compute_resources", 1, "instance_type")
     assert warning.allowed == "zones that offer it: usw2-az4, use1-az6, use2-az3"
     assert list(zone_warnings(with_queue(*nodes), "usw2-az4")) == []
-
-
-def test_placement_groups_are_shared_by_label_and_left_out_for_reservations() -> None:
-    queues = [
-        QUEUE,
-        changed(QUEUE, placement_group="other"),
-        changed(QUEUE, placement_group="fleet"),
-        changed(QUEUE, placement_group="none"),
-        changed(QUEUE, existing_placement_group="mine"),
-        changed(QUEUE, compute_resources=[BLOCK]),
-        changed(QUEUE, compute_resources=[BLOCK], placement_group="reserved"),
-        changed(QUEUE, capacity_type="CAPACITY_BLOCK"),
-    ]
-    labels = [queue.placement_group_label for queue in queues]
-    assert labels == ["fleet", "other", "fleet", None, None, None, "reserved", None]
-    assert cluster(queues=queues).placement_group_labels == ["fleet", "other", "reserved"]
 
 
 def test_sums_over_the_fleet() -> None:

@@ -4,7 +4,7 @@ import re
 from dataclasses import asdict
 from pathlib import Path
 
-from ultracluster.domain.neuron import DEFAULT_PYTORCH, DEFAULT_SDK, RELEASES, SYSTEMS, blocker
+from ultracluster.domain.neuron import RELEASES, SYSTEMS, blocker
 
 
 def test_versions_are_exact() -> None:
@@ -14,10 +14,6 @@ def test_versions_are_exact() -> None:
         del versions["pytorch"], versions["kernels"], versions["broken_kernel"]
         for package, version in versions.items():
             assert re.fullmatch(r"2\.\d+\.\d+\.0", version), (sdk, package)
-
-
-def test_what_the_settings_choose_by_default_runs_on_ubuntu() -> None:
-    assert blocker(RELEASES[DEFAULT_SDK].pytorch[DEFAULT_PYTORCH], "ubuntu2404") is None
 
 
 def test_each_system_runs_a_pytorch_of_each_release() -> None:

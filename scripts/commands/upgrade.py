@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import click
 
 from scripts import options, terminal
-from scripts.errors import ExitCode, OperationError, UnusableError
+from scripts.errors import ExitCode
 
 if TYPE_CHECKING:
     from scripts.deployment import Deployment
@@ -77,8 +77,8 @@ def command(
         work = Upgrade(path, deployment.settings, Path(directory), backend, agreed, say, changes, anyway, dry_run)
         try:
             result = work.run(abandon=abandon)
-        except BaseException as error:
-            if work.steps or not isinstance(error, OperationError | UnusableError):
+        except BaseException:
+            if work.has_started:
                 done = ", ".join(each.name for each in work.steps) or "no step"
                 rest = "What AWS has started continues. The same command continues where this one stopped."
                 print(f"Done so far: {done}. {rest}", file=sys.stderr)

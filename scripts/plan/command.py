@@ -51,9 +51,9 @@ def make_plan(
 
     Raises:
         PlanError: There is no plan; the message says why.
+        botocore.exceptions.BotoCoreError: AWS does not answer, or there are no credentials.
+        botocore.exceptions.ClientError: AWS refuses a call.
     """
-    from botocore.exceptions import BotoCoreError, ClientError
-
     from scripts.plan.live import MANIFEST
     from scripts.plan.plan import plan_of_account, plan_of_directories
     from toolchain.parallelcluster import RunnerError
@@ -75,10 +75,6 @@ def make_plan(
             return plan_of_directories(environment, settings, against, assembly, accepted=accepted)
     except (FileNotFoundError, UnsupportedError) as error:
         raise PlanError(str(error)) from None
-    except ClientError as error:
-        raise PlanError(f"AWS denies access to what is running: {error}") from None
-    except BotoCoreError as error:
-        raise PlanError(f"AWS did not answer: {error} (--against DIRECTORY needs no account)") from None
     except RunnerError as error:
         raise PlanError(f"ParallelCluster's code broke down:\n{error}") from None
 

@@ -7,6 +7,7 @@ https://docs.aws.amazon.com/STS/latest/APIReference/CommonErrors.html
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -98,10 +99,29 @@ def is_unreachable(error: Exception) -> bool:
     return _has_code(error, frozenset({"InvalidInstanceId", "TargetNotConnected"}))
 
 
-def credentials_hint(error: Exception) -> str:
-    """Return what helps when the credentials cannot be used; empty: the error is another one."""
-    from botocore.exceptions import ClientError
+def hint(error: Exception) -> str:
+    """Return what helps against an error of AWS; empty: nothing is known to."""
+    from botocore.exceptions import HTTPClientError
 
+    if is_throttled(error):
+        return "there are too many calls in this account and Region at the moment: try again in a minute"
+    if isinstance(error, HTTPClientError):
+        return credentials_hint(error) or "check this machine's network, and HTTPS_PROXY if it needs a proxy"
+    return credentials_hint(error)
+
+
+def credentials_hint(error: Exception) -> str:
+    """Return what helps when no call can succeed with these credentials, or with AWS_ENDPOINT_URL; empty: others can.
+
+    AWS_ENDPOINT_URL is often left from `./ultracluster emulate`, and nothing listens there after its end.
+    """
+    from botocore.exceptions import ClientError, EndpointConnectionError
+
+    if isinstance(error, EndpointConnectionError) and (endpoint := os.environ.get("AWS_ENDPOINT_URL")):
+        return (
+            f"AWS_ENDPOINT_URL is {endpoint}, where nothing listens. If it is from `./ultracluster emulate`, which has "
+            "ended: leave this shell, or unset that and all other AWS_ variables that it gave you"
+        )
     if isinstance(error, ClientError):
         if is_unknown_key(error):
             return UNKNOWN_KEY
@@ -114,7 +134,7 @@ def credentials_hint(error: Exception) -> str:
 
 def explain(error: BotoCoreError | ClientError) -> str:
     """Return the message of an error for people, with what helps on a line of its own."""
-    return "\n".join(filter(None, [str(error), credentials_hint(error)]))
+    return "\n".join(filter(None, [str(error), hint(error)]))
 
 
 def _has_code(error: Exception, codes: frozenset[str]) -> bool:

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
+from scripts import terminal
 from scripts.deployment import PARTS
 from scripts.interrupts import handled
 from scripts.plan import cdk
-from scripts.plan.command import PlanError
 
 if TYPE_CHECKING:
     from scripts.deployment import Deployment
@@ -33,34 +33,22 @@ def settle(deployment: Deployment) -> str:
 
     Settings of an older generation than the newest cluster are from before an upgrade: they would create the replaced
     cluster again.
-
-    Raises:
-        PlanError: AWS refused or did not answer.
     """
-    from botocore.exceptions import BotoCoreError, ClientError
-    from rich.console import Console
-
     from scripts import generations
-    from scripts.aws_errors import explain
     from scripts.clock import Clock
-    from scripts.errors import ExitCode, UnusableError
+    from scripts.errors import ExitCode
     from scripts.progress import watch as progress
     from scripts.stacks import in_progress
 
     settings = deployment.settings
-    try:
-        stacks = deployment.account.list("cloudformation", "describe_stacks")
-        newer = [each for each in generations.among(settings, stacks) if each > settings.cluster.generation]
-        if newer:
-            return _OUTDATED.format(", ".join(map(str, newer)))
-        names = [settings.stack_name(part) for part in PARTS]
-        if not in_progress(each["StackStatus"] for each in stacks if each["StackName"] in names):
-            return ""
-        code = progress.watch(deployment, Console(highlight=False, emoji=False), clock=Clock(), as_json=False)
-    except (BotoCoreError, ClientError) as error:
-        raise PlanError(explain(error)) from None
-    except UnusableError as error:
-        raise PlanError(str(error)) from None
+    stacks = deployment.account.list("cloudformation", "describe_stacks")
+    newer = [each for each in generations.among(settings, stacks) if each > settings.cluster.generation]
+    if newer:
+        return _OUTDATED.format(", ".join(map(str, newer)))
+    names = [settings.stack_name(part) for part in PARTS]
+    if not in_progress(each["StackStatus"] for each in stacks if each["StackName"] in names):
+        return ""
+    code = progress.watch(deployment, terminal.console(), clock=Clock(), as_json=False)
     return "" if code == ExitCode.DONE else _FOLLOWED_FAILED.format(deployment.environment)
 
 

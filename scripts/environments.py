@@ -12,6 +12,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -181,6 +182,8 @@ def main() -> int:
         with locked():
             missing = [name for name in names if not is_complete(name)]
             if missing:
+                with tempfile.TemporaryFile(dir=ROOT):  # else pip or uv would fail, with many lines
+                    pass
                 print(f"Installing {', '.join(missing)} as pinned; the first time takes a minute ...", file=sys.stderr)
                 build(names)
     except SetUpError as error:

@@ -5,7 +5,9 @@ Help and completion load neither boto3 nor rich nor pydantic.
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import signal
 import sys
 import traceback
@@ -65,6 +67,8 @@ GROUPS = {
 """Commands by what a person wants, with a line for each."""
 COMPLETION = "_ULTRACLUSTER_COMPLETE"
 """The variable by which a shell asks Click what completes a line."""
+_NARROW = 52
+_NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
 LINES = {name: line for commands in GROUPS.values() for name, line in commands.items()}
 
 
@@ -99,7 +103,16 @@ class Commands(click.Group):
                 formatter.write_dl(list(commands.items()))
 
 
+def _version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        context.invoke(import_module("scripts.commands.version").command, output="text")
+        context.exit()
+
+
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Do as the command version."
+)
 def cli() -> None:
     """Build and run clusters of trn1.32xlarge nodes on AWS.
 
@@ -125,7 +138,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
         # Without standalone mode Click returns what the command returns, and raises what it raises.
-        return int(cli.main(given, prog_name="ultracluster", standalone_mode=False) or ExitCode.DONE)
+        code = cli.main(given, prog_name="ultracluster", standalone_mode=False, terminal_width=_width_of_help())
+        return int(code or ExitCode.DONE)
     except SystemExit:
         if COMPLETION in os.environ:
             raise
@@ -135,6 +149,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if code is None:
             raise
         return code
+
+
+def _width_of_help() -> int | None:
+    """Return the width of help on a narrow terminal, where Click would write lines of 50 columns; None: Click's own."""
+    columns = shutil.get_terminal_size().columns
+    return columns if columns < _NARROW else None
 
 
 def exit_code_of(error: BaseException, *, debug: bool = False) -> int | None:
@@ -155,14 +175,14 @@ def exit_code_of(error: BaseException, *, debug: bool = False) -> int | None:
     if isinstance(error, click.ClickException):
         error.show()
         return ExitCode.UNUSABLE
-    reported = _hint(error)
+    reported = _advice(error)
     if reported is not None:
-        code, hint = reported
+        code, advice = reported
         if debug:
             traceback.print_exception(error)
         print(f"error: {error}", file=sys.stderr)
-        if hint:
-            print(f"\nhint: {hint}", file=sys.stderr)
+        if advice:
+            print(f"\nhint: {advice}", file=sys.stderr)
         return code
     return None
 
@@ -173,7 +193,7 @@ def _discard_output() -> ExitCode:
     return ExitCode.DONE
 
 
-def _hint(error: BaseException) -> tuple[ExitCode, str] | None:
+def _advice(error: BaseException) -> tuple[ExitCode, str] | None:
     """Return the exit code of an expected error, and what to do; None: it is not expected."""
     if isinstance(error, CliError):
         return error.exit_code, error.hint
@@ -181,12 +201,14 @@ def _hint(error: BaseException) -> tuple[ExitCode, str] | None:
     from botocore.exceptions import BotoCoreError, ClientError
 
     from config.settings import SettingsError
-    from scripts.aws_errors import credentials_hint
+    from scripts.aws_errors import hint
 
     if isinstance(error, SettingsError):
         return ExitCode.UNUSABLE, ""
     if isinstance(error, BotoCoreError | ClientError):
-        return ExitCode.UNUSABLE, credentials_hint(error)
+        return ExitCode.UNUSABLE, hint(error)
+    if isinstance(error, OSError) and error.errno in _NOT_WRITABLE:
+        return ExitCode.UNUSABLE, ""
     return None
 
 
@@ -212,4 +234,7 @@ def run() -> int:
         sys.stdout.flush()
     except BrokenPipeError:
         _discard_output()
+    if code in (ExitCode.INTERRUPTED, ExitCode.HUNG_UP, ExitCode.TERMINATED):
+        sys.stderr.flush()
+        os._exit(code)  # Python would wait for threads, and those for minutes if AWS does not answer
     return code

@@ -44,7 +44,7 @@ class Command(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the words after ``--`` apart, so that none is taken for the deployment."""
         if self.passes_options and args and args[0].startswith("--") and args[0] not in self._own_options(ctx):
-            args = [os.environ.get(VARIABLE, ""), *args]
+            args = [_given_or_only(os.environ.get(VARIABLE)), *args]
         if self.further is None:
             return super().parse_args(ctx, self._with_deployment(ctx, args))
         end = args.index("--") if "--" in args else len(args)
@@ -146,10 +146,10 @@ class DeploymentName(click.ParamType[str]):
         """Return the name, if there is such a file."""
         known = deployments()
         if value not in known:
-            similar = get_close_matches(value, known)
+            similar = get_close_matches(Path(value).name.removesuffix(".yaml"), known)
             meant = f" (did you mean {' or '.join(similar)}?)" if similar else ""
-            origin = f" from {VARIABLE}" if value == os.environ.get(VARIABLE) else ""
-            self.fail(f"got {value}{origin}; allowed: files in config/, {', '.join(known)}{meant}", param, ctx)
+            source = f" from {VARIABLE}" if value == os.environ.get(VARIABLE) else ""
+            self.fail(f"got {value}{source}; allowed: files in config/, {', '.join(known)}{meant}", param, ctx)
         return value
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -157,11 +157,11 @@ class DeploymentName(click.ParamType[str]):
         return [CompletionItem(name) for name in deployments() if name.startswith(incomplete)]
 
 
-def _given_or_only(_: click.Context, __: click.Parameter, name: str | None) -> str:
+def _given_or_only(name: str | None) -> str:
     known = deployments()
-    if name is None and len(known) == 1:
+    if not name and len(known) == 1:
         return known[0]
-    if name is None:
+    if not name:
         raise click.UsageError(f"Which deployment? There is {', '.join(known)}; or set {VARIABLE}.")
     return name
 
@@ -169,7 +169,12 @@ def _given_or_only(_: click.Context, __: click.Parameter, name: str | None) -> s
 def deployment_name(function: FunctionT) -> FunctionT:
     """Add the argument DEPLOYMENT; the function gets it as ``name``."""
     return click.argument(
-        "name", metavar="DEPLOYMENT", type=DeploymentName(), required=False, envvar=VARIABLE, callback=_given_or_only
+        "name",
+        metavar="DEPLOYMENT",
+        type=DeploymentName(),
+        required=False,
+        envvar=VARIABLE,
+        callback=lambda _, __, name: _given_or_only(name),
     )(function)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,7 +24,7 @@ def console(output: str = "text", width: int | None = None) -> Console:
 
     Args:
         output: The format of the result.
-        width: Columns if standard output is no terminal; None: `PLAIN_WIDTH`.
+        width: Columns if standard output is no terminal and COLUMNS is not set; None: `PLAIN_WIDTH`.
     """
     from rich.console import Console
 
@@ -33,8 +34,13 @@ def console(output: str = "text", width: int | None = None) -> Console:
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
 
-    screen = PipeConsole(highlight=False, emoji=False, quiet=output != "text")
-    if not screen.is_terminal:
+    screen = PipeConsole(
+        highlight=False,
+        emoji=False,
+        quiet=output != "text",
+        color_system=None if os.environ.get("NO_COLOR") else "auto",  # rich itself leaves bold and underlined
+    )
+    if not screen.is_terminal and not os.environ.get("COLUMNS", "").isdigit():
         screen.width = width or PLAIN_WIDTH
     return screen
 

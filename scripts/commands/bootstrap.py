@@ -26,6 +26,7 @@ def command(*, deployment: Deployment, of_cdk: Sequence[str]) -> int:
     from toolchain import bootstrap
 
     name = deployment.environment
+    deployment.account.ask("sts", "get_caller_identity")  # without credentials the CDK hides the reason
     words = cdk.command("--context", f"env={name}", "bootstrap", *bootstrap.arguments(deployment.settings.bootstrap))
     code = subprocess.run([*words, *of_cdk], cwd=options.ROOT, env=cdk.environment(), check=False).returncode
     if code == ExitCode.DONE:

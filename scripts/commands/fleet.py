@@ -78,6 +78,7 @@ def stop(*, deployment: Deployment, drain: bool, force: bool, limit: float | Non
     if force and not yes:
         _confirm_jobs(deployment, clock)
     seconds = None if limit is None else limit * 60
+    control.known_status(deployment)  # without credentials or a cluster nothing is requested
     with terminal.report_interrupted(_CONTINUES.format("stop")):
         control.stop(deployment, clock=clock, say=say, drain=drain, force=force, drain_limit=seconds)
     _show(deployment, output)
@@ -100,6 +101,7 @@ def start(*, deployment: Deployment, output: str) -> int:
     from scripts.clock import Clock
     from scripts.fleet import control
 
+    control.known_status(deployment)
     with terminal.report_interrupted(_CONTINUES.format("start")):
         control.start(deployment, clock=Clock(), say=terminal.speaker(terminal.console(output)))
     _show(deployment, output)

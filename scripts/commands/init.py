@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,10 +20,13 @@ from typing import Any
 import click
 
 from scripts import options, terminal
-from scripts.errors import ExitCode, OperationError, UnusableError
+from scripts.errors import ExitCode, OperationError
 
+Place = tuple[str | int, ...]
 NAME = re.compile(r"[a-z][a-z0-9-]{1,39}")
-_COMPUTE = ("cluster", "queues", 0, "compute_resources", 0)
+_NAME, _REGION, _ZONE, _CLUSTER = ("name",), ("region",), ("zone_id",), ("cluster", "name")
+_NODES = ("cluster", "queues", 0, "compute_resources", 0, "max_count")
+_COUNT = click.IntRange(min=1)
 
 
 class NewName(click.ParamType[str]):
@@ -47,7 +50,7 @@ class NewName(click.ParamType[str]):
 @click.argument("name", metavar="DEPLOYMENT", type=NewName())
 @click.option("--region", "aws_region", metavar="REGION", help="AWS Region, such as us-west-2.")
 @click.option("--zone", metavar="ZONE-ID", help="Availability zone id, such as usw2-az4: the same in every account.")
-@click.option("--nodes", type=click.IntRange(min=1), metavar="N", help="Compute nodes at most.")
+@click.option("--nodes", type=_COUNT, metavar="N", help="Compute nodes at most.")
 @click.option(
     "--template",
     type=options.DeploymentName(),
@@ -57,36 +60,99 @@ class NewName(click.ParamType[str]):
 )
 def command(*, name: str, aws_region: str | None, zone: str | None, nodes: int | None, template: str) -> int:
     """Write the file, and return the exit code."""
-    path = options.CONFIG / f"{name}.yaml"
-    if path.exists():
+    if (options.CONFIG / f"{name}.yaml").exists():
         raise OperationError(f"config/{name}.yaml exists already", f"./ultracluster estimate {name}")
-    region = None if aws_region is None else check_region(aws_region)
-    of_template = options.settings_of(template)
-    if sys.stdin.isatty():
-        region = region or _ask("Region", of_template.region, check_region)
-        zone = zone or _ask(
-            f"Zone id (known to have trn1.32xlarge: {', '.join(_known_zones(region)) or 'none there'})",
-            _default_zone(region, of_template.zone_id),
-        )
-        nodes = nodes or _ask("Compute nodes at most", of_template.cluster.queues[0].compute_resources[0].max_count)
-    elif region and not zone:
-        zone = _default_zone(region, of_template.zone_id)
-    values: dict[Any, Any] = {
-        ("name",): name,
-        ("region",): region,
-        ("zone_id",): zone,
-        (*_COMPUTE, "max_count"): nodes,
-        ("cluster", "name"): None if of_template.cluster.name is None else name,
-    }
-    _write(name, template, {place: value for place, value in values.items() if value is not None})
+    draft, is_asking = Draft(name, template), sys.stdin.isatty()
+    answers = {_REGION: aws_region, _ZONE: zone, _NODES: nodes}
+    draft.set({place: answer for place, answer in answers.items() if answer is not None}, guesses_zone=is_asking)
+    if is_asking:
+        for place in [place for place, answer in answers.items() if answer is None]:
+            draft.ask(place)
+    with (options.CONFIG / f"{name}.yaml").open("x", encoding="utf-8") as file:
+        file.write(draft.text)
     print(f"Wrote config/{name}.yaml; each setting is explained in it.", file=sys.stderr)
     terminal.suggest(f"estimate {name}", "sizes and costs")
     return ExitCode.DONE
 
 
-def _ask(question: str, default: Any, check: Callable[[str], str] | None = None) -> Any:
-    """Ask at the terminal, again until the answer can be used."""
-    return click.prompt(question, default=default, type=type(default), value_proc=check, err=True)
+class Draft:
+    """A settings file to be: a template with other values, each of which is checked when it is set.
+
+    Attributes:
+        text: The file.
+    """
+
+    def __init__(self, name: str, template: str) -> None:
+        self._name, self._template = name, template
+        self._settings = options.settings_of(template)
+        self._values: dict[Any, Any] = {_NAME: name}
+        if self._settings.cluster.name is not None:
+            self._values[_CLUSTER] = name
+
+    def set(self, values: Mapping[Place, Any], *, guesses_zone: bool = True) -> None:
+        """Set values; with a Region also a zone of it, unless that is among them.
+
+        Args:
+            values: The values by place.
+            guesses_zone: Whether any zone will do in a Region that is not known to have the instances.
+
+        Raises:
+            UsageError: The settings cannot have them.
+        """
+        from ultracluster.domain.instance_types import zone_id_prefix
+
+        region = check_region(values.get(_REGION, self._settings.region))
+        zone, zones, prefix = values.get(_ZONE), self._zones(region), zone_id_prefix(region)
+        if zone and zones and zone not in zones:
+            allowed = f"{', '.join(zones)}, which have {self._instance_type}"
+            raise click.UsageError(f"zone_id: got {zone}; allowed: {allowed}")
+        if _REGION in values and zone is None and self._settings.zone_id not in zones:
+            zone = zones[-1] if zones else f"{prefix}-az1" if guesses_zone and prefix else self._settings.zone_id
+        self._load({**self._values, **values, **({_ZONE: zone} if zone else {})})
+
+    def ask(self, place: Place) -> None:
+        """Ask for a value at the terminal, again until it can be used."""
+        zones = ", ".join(self._zones(self._settings.region)) or "none there"
+        question, default = {
+            _REGION: ("Region", self._settings.region),
+            _ZONE: (f"Zone id (known to have {self._instance_type}: {zones})", self._settings.zone_id),
+            _NODES: ("Compute nodes at most", str(self._settings.cluster.queues[0].compute_resources[0].max_count)),
+        }[place]
+        convert = _COUNT if place == _NODES else click.STRING
+        click.prompt(question, default, value_proc=lambda text: self.set({place: convert(text)}), err=True)
+
+    @property
+    def _instance_type(self) -> str:
+        return self._settings.cluster.queues[0].compute_resources[0].instance_type
+
+    def _zones(self, region: str) -> list[str]:
+        """Return the zones of a Region that offered the instances when the project's data was packed."""
+        from ultracluster.domain.instance_types import TRAINIUM_TYPES, zone_id_prefix
+
+        kind, prefix = TRAINIUM_TYPES.get(self._instance_type), zone_id_prefix(region)
+        return [zone for zone in kind.zones if zone.startswith(f"{prefix}-")] if kind else []
+
+    def _load(self, values: dict[Any, Any]) -> None:
+        """Make the text with other values than the template's, and load it."""
+        from config.edit import set_values
+        from config.settings import SettingsError, load
+
+        name, template = self._name, self._template
+        text = (options.CONFIG / f"{template}.yaml").read_text(encoding="utf-8")
+        schema, *lines = text.splitlines(keepends=True)
+        while lines[0].startswith("#") or lines[0].isspace():  # about the template
+            del lines[0]
+        head = f"# Deployment {name}, from config/{template}.yaml. Next: ./ultracluster estimate {name}\n\n"
+        body = re.sub(rf"(?<=#)(.*)\b{template}-", rf"\1{name}-", "".join(lines))
+        with TemporaryDirectory() as directory:
+            path = Path(directory) / f"{name}.yaml"
+            path.write_text(f"{schema}{head}{body}", encoding="utf-8")
+            set_values(path, values)
+            try:
+                self._settings = load(path)
+            except SettingsError as error:
+                raise click.UsageError(str(error).replace(str(path), f"config/{name}.yaml")) from None
+            self.text, self._values = path.read_text(encoding="utf-8"), values
 
 
 def check_region(region: str) -> str:
@@ -100,46 +166,5 @@ def check_region(region: str) -> str:
     known = get_session().get_available_regions("ec2")
     if region not in known:
         similar = ", ".join(get_close_matches(region, known)) or "such as us-west-2"
-        raise click.BadParameter(f"got {region}; allowed: a Region of AWS, {similar}")
+        raise click.BadParameter(f"got {region}; allowed: a Region of AWS, {similar}", param_hint="--region")
     return region
-
-
-def _known_zones(region: str) -> list[str]:
-    """Return the zones of a Region that offered trn1.32xlarge when the project's data was packed."""
-    from ultracluster.domain.instance_types import TRAINIUM_TYPES, zone_id_prefix
-
-    prefix = zone_id_prefix(region)
-    return [zone for zone in TRAINIUM_TYPES["trn1.32xlarge"].zones if prefix and zone.startswith(f"{prefix}-")]
-
-
-def _default_zone(region: str, otherwise: str) -> str:
-    zones = _known_zones(region)
-    return otherwise if otherwise in zones else (zones or [otherwise])[-1]
-
-
-def _write(name: str, template: str, values: dict[Any, Any]) -> None:
-    """Write a settings file with other values than a template's.
-
-    Raises:
-        UnusableError: The values break rules; the message names all of them.
-    """
-    from config.edit import set_values
-    from config.settings import SettingsError, load
-
-    text = (options.CONFIG / f"{template}.yaml").read_text(encoding="utf-8")
-    schema, *lines = text.splitlines(keepends=True)
-    while lines[0].startswith("#") or lines[0].isspace():  # about the template
-        del lines[0]
-    head = f"# Deployment {name}, from config/{template}.yaml. Next: ./ultracluster estimate {name}\n\n"
-    body = re.sub(rf"(?<=#)(.*)\b{template}-", rf"\1{name}-", "".join(lines))
-    with TemporaryDirectory() as directory:
-        draft = Path(directory) / f"{name}.yaml"
-        draft.write_text(f"{schema}{head}{body}", encoding="utf-8")
-        set_values(draft, values)
-        try:
-            load(draft)
-        except SettingsError as error:
-            problem = str(error).replace(str(draft), f"config/{name}.yaml")
-            raise UnusableError(f"{problem}\nNothing was written.") from None
-        with (options.CONFIG / f"{name}.yaml").open("x", encoding="utf-8") as file:
-            file.write(draft.read_text(encoding="utf-8"))

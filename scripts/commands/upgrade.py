@@ -78,7 +78,7 @@ def command(
         try:
             result = work.run(abandon=abandon)
         except BaseException:
-            if work.is_started:
+            if work.has_started:
                 done = ", ".join(each.name for each in work.steps) or "no step"
                 rest = "What AWS has started continues. The same command continues where this one stopped."
                 print(f"Done so far: {done}. {rest}", file=sys.stderr)

@@ -51,8 +51,8 @@ def make_plan(
 
     Raises:
         PlanError: There is no plan; the message says why.
-        botocore.exceptions.BotoCoreError: AWS could not be asked.
-        botocore.exceptions.ClientError: AWS refused to answer.
+        botocore.exceptions.BotoCoreError: AWS does not answer, or there are no credentials.
+        botocore.exceptions.ClientError: AWS refuses a call.
     """
     from scripts.plan.live import MANIFEST
     from scripts.plan.plan import plan_of_account, plan_of_directories

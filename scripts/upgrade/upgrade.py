@@ -117,8 +117,8 @@ class Upgrade:
     steps: list[UpgradeStep] = field(default_factory=list)
     cluster: str = ""
     """ParallelCluster's name of the cluster that remains."""
-    is_started: bool = False
-    """Whether anything was changed, or started."""
+    has_started: bool = False
+    """Whether a step was started that changes something."""
 
     def run(self, *, abandon: bool = False) -> UpgradeResult:
         """Upgrade, or go back to the first cluster.
@@ -297,6 +297,6 @@ class Upgrade:
         if outcome == "done":
             if asks and not self.agreed(text):
                 raise _StoppedError
-            self.is_started = True
+            self.has_started = True
             act()
         self.steps.append(UpgradeStep(name=name, text=text, outcome=outcome))

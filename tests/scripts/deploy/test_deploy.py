@@ -13,16 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 
 from config.settings import load
 from emulator.aws import EmulatedAws
 from emulator.cdk import CommandLine
 from scripts import deploy, emulated
 from scripts.deployment import PARTS, Account, Deployment
-from scripts.errors import ExitCode, UnusableError
+from scripts.errors import ExitCode
 from scripts.options import CONFIG
-from scripts.plan.command import PlanError
 from scripts.progress import watch as progress
 from tests.command_line import ultracluster
 
@@ -93,18 +91,6 @@ def test_settings_from_before_an_upgrade_deploy_nothing(settle: Settle) -> None:
     blocker, followed = settle([*stacks("CREATE_IN_PROGRESS"), SECOND_CLUSTER])
     assert blocker.startswith("There are newer clusters than the settings say: cluster.generation 2.")
     assert followed == []
-
-
-@pytest.mark.parametrize(
-    ("listed", "ends"),
-    [
-        (ClientError({"Error": {"Code": "ExpiredToken", "Message": "expired"}}, "DescribeStacks"), ExitCode.DONE),
-        (stacks("CREATE_IN_PROGRESS"), UnusableError("An error occurred (ExpiredToken)")),
-    ],
-)
-def test_expired_credentials_are_an_error_for_people(listed: Any, ends: Any, settle: Settle) -> None:
-    with pytest.raises(PlanError, match="ExpiredToken"):
-        settle(listed, ends)
 
 
 def test_a_blocker_ends_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,8 +14,6 @@ import pytest
 from scripts.plan import cdk, command
 from tests.scripts.plan.account import PARTS
 from tests.scripts.plan.conftest import SNAPSHOTS, Run, find, golden
-from tests.stacks.deployments import deploy
-from tests.stacks.deployments import edited as edited_settings
 
 pytestmark = pytest.mark.validation
 
@@ -116,15 +114,6 @@ def test_what_cannot_be_used(
     code, out, err = run("plan", *(argument.replace("DIRECTORY", str(tmp_path)) for argument in arguments))
     assert (code, out) == (2, "")
     assert problem in err
-
-
-@pytest.mark.usefixtures("offline")
-def test_without_credentials(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("boto3.DEFAULT_SESSION", None)
-    deploy(edited_settings("trn1-16", lambda _: None), tmp_path)
-    code, _, err = run("plan", "trn1-16", "--assembly", str(tmp_path))
-    assert code == 2
-    assert err.startswith("error: Unable to locate credentials\n\nhint: `export AWS_PROFILE=...`, or set one up")
 
 
 def test_what_cannot_be_synthesized_is_the_error_of_the_cdk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,14 +1,16 @@
 """What is reported about violations in a settings file."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic_core import PydanticCustomError
 
-from ultracluster.domain.violations import Path, shown
+from ultracluster.domain.violations import Path, Violation, shown
+
+RULE = "rule"
+"""Type of the errors that rules raise; their message is complete."""
 
 _EXPECTED = {
     "dict_type": "should be a mapping",
@@ -22,25 +24,33 @@ class SettingsError(ValueError):
     """A settings file that cannot be used; the message names every violation, with its place."""
 
 
+def broken_rule(violation: Violation) -> PydanticCustomError:
+    """Return pydantic's error for a rule that is broken."""
+    return PydanticCustomError(RULE, "{text}", {"text": str(violation)})
+
+
+def error_path(error: Mapping[str, Any]) -> Path:
+    """Return the path of one of pydantic's ``errors()``; of a key that is wrong itself, that of its value."""
+    loc: Path = error["loc"]
+    return loc[:-1] if loc[-1:] == ("[key]",) else loc
+
+
 def dotted(place: Path) -> str:
     """Return a place as people write it: ``cluster.queues[0].name``."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
     return text.removeprefix(".") or "(file)"
 
 
-def shape_errors(error: ValidationError, model: type[BaseModel]) -> list[tuple[Path, str]]:
-    """Return place and text of each error that is no rule's: what was got, what is allowed and what the key means."""
-    schema = model.model_json_schema()
-    return [(_path(each), _text(each, schema)) for each in error.errors() if each["type"] != "value_error"]
+def text_of(error: Mapping[str, Any], schema: dict[str, Any]) -> str:
+    """Return what is wrong, what was got, what is allowed and what the key means.
 
-
-def _path(error: ErrorDetails) -> Path:
-    """Return where an error is; of a key that is wrong itself, the place of its value."""
-    return error["loc"][:-1] if error["loc"][-1:] == ("[key]",) else error["loc"]
-
-
-def _text(error: ErrorDetails, schema: dict[str, Any]) -> str:
-    kind, got, place = error["type"], error["input"], _path(error)
+    Args:
+        error: One of pydantic's ``errors()``.
+        schema: JSON Schema of the whole file.
+    """
+    kind, got, place = error["type"], error["input"], error_path(error)
+    if kind == RULE:
+        return str(error["msg"])
     if kind == "extra_forbidden":
         allowed = sorted(_with_fields(_node(place[:-1], schema), schema)["properties"])
         close = get_close_matches(str(place[-1]), allowed, n=1)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
 from config import settings
-from config.messages import SettingsError, shape_errors
+from config.messages import SettingsError, error_path, text_of
 from config.settings import Settings
 from config.yaml_source import YamlSource
 from ultracluster.domain.spec import Spec
@@ -116,6 +117,11 @@ def _violations(pipeline: Pipeline, folder: Path) -> Iterator[Violation]:
             yield Violation(place, deployed.name, "another deployment name for each stage", reason)
 
 
+@cache
+def _schema() -> dict[str, Any]:
+    return Pipeline.model_json_schema()
+
+
 def load(path: Path = PATH) -> Pipeline:
     """Read the settings of the pipeline, and check those that its stages deploy.
 
@@ -130,7 +136,8 @@ def load(path: Path = PATH) -> Pipeline:
     try:
         pipeline = Pipeline.model_validate(source.value)
     except ValidationError as error:
-        raise SettingsError(source.report(shape_errors(error, Pipeline))) from None
+        texts = [(error_path(each), text_of(each, _schema())) for each in error.errors()]
+        raise SettingsError(source.report(texts)) from None
     if violations := list(_violations(pipeline, path.with_name("config"))):
         raise SettingsError(source.report((each.path, str(each)) for each in violations))
     return pipeline
@@ -138,7 +145,7 @@ def load(path: Path = PATH) -> Pipeline:
 
 def json_schema() -> str:
     """Return the JSON Schema by which editors check and complete the file."""
-    return json.dumps(Pipeline.model_json_schema(), indent=2) + "\n"
+    return json.dumps(_schema(), indent=2) + "\n"
 
 
 if __name__ == "__main__":

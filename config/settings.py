@@ -1,22 +1,25 @@
 """The typed settings of a deployment, read from one YAML file.
 
-``load`` reports all violations of a file together. Types, ranges and unknown keys are checked by the models
-(``config.sections``, ``ultracluster.domain``), combinations in sections that are valid so far by ``config.rules``.
+``load`` reports every violation of a file at once. Types, ranges and unknown keys are checked by the models
+(``config.sections``, ``ultracluster.domain``), combinations by ``config.rules``.
 """
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
+from pydantic_core import InitErrorDetails
 
 from config import rules
-from config.messages import SettingsError, dotted, shape_errors
+from config.messages import RULE, SettingsError, broken_rule, dotted, error_path, text_of
 from config.sections import BootstrapSettings, ClusterSettings, MonitoringSettings, NetworkSettings, StorageSettings
 from config.yaml_source import YamlSource
 from ultracluster.domain import cluster_rules, names
 from ultracluster.domain.cluster import ClusterSpec
 from ultracluster.domain.spec import Spec
+from ultracluster.domain.violations import Path as KeyPath
 from ultracluster.domain.violations import Violation, below
 
 __all__ = ["SCHEMA_PATH", "Settings", "SettingsError", "json_schema", "load"]
@@ -49,7 +52,8 @@ class Settings(Spec):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if violations := rules.violations(dict(self)):
-            raise ValueError("\n".join(f"{dotted(each.path)}: {each}" for each in violations))
+            errors = [InitErrorDetails(type=broken_rule(each), loc=each.path, input=each.got) for each in violations]
+            raise ValidationError.from_exception_data("Settings", errors)
         return self
 
     @property
@@ -80,18 +84,54 @@ class Settings(Spec):
         return [f"{dotted(each.path)}: {each}" for each in below(("cluster",), warnings)]
 
 
-def _valid_sections(raw: dict[str, Any]) -> dict[str, Any]:
-    """Return the sections of a file that have valid shapes: rules of the others have to wait until these are fixed."""
+@cache
+def _section(name: str) -> TypeAdapter[Any]:
+    return TypeAdapter(Settings.model_fields[name].rebuild_annotation())
+
+
+def _sections(raw: dict[str, Any]) -> dict[str, Any]:
+    """Return the sections of a file that have valid shapes."""
     valid = {}
     for name, field in Settings.model_fields.items():
         if name not in raw and field.is_required():
             continue
         try:
-            section: TypeAdapter[Any] = TypeAdapter(field.rebuild_annotation())
-            valid[name] = section.validate_python(raw[name]) if name in raw else field.get_default()
+            valid[name] = _section(name).validate_python(raw[name]) if name in raw else field.get_default()
         except ValidationError:
             continue
     return valid
+
+
+_PLACEHOLDERS = {"name": "xx", "max_count": 1, "path": "/x"}
+"""Values of required keys, which have no default, so that rules can check the rest of a file with wrong shapes."""
+
+
+def _without(raw: Any, places: set[KeyPath]) -> Any:
+    """Return a copy of what a file holds without the keys at some places; required ones get placeholders."""
+
+    def copied(value: Any, place: KeyPath) -> Any:
+        if isinstance(value, dict):
+            kept = {key: copied(each, (*place, key)) for key, each in value.items() if (*place, key) not in places}
+            return kept | {key: each for key, each in _PLACEHOLDERS.items() if (*place, key) in places}
+        return [copied(each, (*place, i)) for i, each in enumerate(value)] if isinstance(value, list) else value
+
+    return copied(raw, ())
+
+
+def _violations_beside(raw: dict[str, Any], misshapen: set[KeyPath]) -> list[Violation]:
+    """Return the rules that are broken in a file that also has unknown keys or values of a wrong shape.
+
+    The rules see the file without those keys, so with defaults or placeholders instead. What they say about the
+    mappings that lack a key is left out, because the default may be to blame.
+    """
+    around = {place[:-1] for place in misshapen if len(place[:-1]) > 1}
+    violations = rules.violations(_sections(_without(raw, misshapen)))
+    return [each for each in violations if not any(each.path[: len(place)] == place for place in around)]
+
+
+@cache
+def _schema() -> dict[str, Any]:
+    return Settings.model_json_schema()
 
 
 def load(path: Path) -> Settings:
@@ -101,21 +141,23 @@ def load(path: Path) -> Settings:
         path: A YAML file.
 
     Raises:
-        SettingsError: The file is missing, is not YAML, or breaks rules, which are named, a line each.
+        SettingsError: The file is missing, is not YAML, or breaks rules; all of them are named, a line each.
     """
     source = YamlSource.read(path)
     try:
         return Settings.model_validate(source.value)
     except ValidationError as error:
-        texts = shape_errors(error, Settings)
+        errors = error.errors()
+    texts = [(error_path(each), text_of(each, _schema())) for each in errors]
     if isinstance(source.value, dict):
-        texts += [(each.path, str(each)) for each in rules.violations(_valid_sections(source.value))]
+        misshapen = {error_path(each) for each in errors if each["type"] != RULE}
+        texts += [(each.path, str(each)) for each in _violations_beside(source.value, misshapen)]
     raise SettingsError(source.report(texts))
 
 
 def json_schema() -> str:
     """Return the JSON Schema by which editors check and complete a settings file."""
-    return json.dumps(Settings.model_json_schema(), indent=2) + "\n"
+    return json.dumps(_schema(), indent=2) + "\n"
 
 
 if __name__ == "__main__":

@@ -76,3 +76,8 @@ def outcome(path: Path) -> list[str]:
     with pytest.raises(SettingsError) as error:
         load(path)
     return str(error.value).splitlines()
+
+
+def places(path: Path) -> list[str]:
+    """Return the places that are reported."""
+    return [line.removeprefix(f"{path}:").split(": ")[1] for line in outcome(path)]

@@ -6,7 +6,7 @@ from textwrap import dedent
 import pytest
 
 from config.settings import load
-from tests.config.settings_files import GOOD, QUEUE, RESOURCE, Write, changed, outcome
+from tests.config.settings_files import GOOD, QUEUE, RESOURCE, Write, changed, outcome, places
 
 CONFIG = Path(__file__).parents[2] / "config"
 LAUGHS = "a: &a x\n" + "".join(
@@ -15,26 +15,88 @@ LAUGHS = "a: &a x\n" + "".join(
 """Ten times as many values line by line: 10^8 on the last one."""
 
 
-def test_violations_of_all_sections_are_reported_together(write: Write) -> None:
-    """Shapes, and rules of the sections whose shapes are valid."""
+def test_violations_of_all_sections_are_reported_at_once(write: Write) -> None:
+    """Shapes, rules of one section, and rules over several sections that are sound by themselves."""
     text = (
         GOOD.replace("account: null", "account: 1")
         .replace("zone_id: usw2-az4", "zone_id: use1-az4")
         .replace("nat_addresses: 1", "nat_address: 1")
         .replace("capacity_gib: 4800", "capacity_gib: 3600")
+        .replace("retain: true", "retain: perhaps")
         .replace("instance_type: trn1.32xlarge", "instance_type: c7g.large")
         .replace("ssh_cidr: null", "ssh_cidr: 0.0.0.0/0")
     )
     path = write(text)
-    reported = [line.split(": got")[0].split(": unknown")[0].removeprefix(f"{path}:") for line in outcome(path)]
-    assert reported == [
+    found = [line.split(": got")[0].split(": unknown")[0].removeprefix(f"{path}:") for line in outcome(path)]
+    assert found == [
         "2: account",
         "4: zone_id",
         "11: network.nat_address",
         "14: storage.file_system.capacity_gib",
+        "17: storage.retain",
         "22: cluster.head_node.ssh_cidr",
         "29: cluster.queues[0].compute_resources[0].instance_type",
     ]
+
+
+def test_shapes_and_rules_of_one_section_are_reported_at_once(write: Write) -> None:
+    """A wrong shape or an unknown key hides no rule that is broken elsewhere in its section."""
+    text = (
+        GOOD.replace("10.0.64.0/18", "10.0.64.0/27")
+        .replace("name: null", "nome: null")
+        .replace('pytorch: "2.9"', "efa_interface: efa")
+        .replace("ssh_cidr: null", "instance_type: t3.micro")
+        .replace("instance_type: trn1.32xlarge", "instance_type: trn1.16xlarge")
+        .replace("slurm: {custom_settings: {}}", "slurm: {idle_minutes: ten}")
+        .replace("overrides: {}", "overrides: {HeadNode: {InstanceType: m6i.large}}")
+        .replace("retain: true", "retain: perhaps")
+        .replace("backup_retention_days: 7", "backup_retention_days: 91")
+        .replace("nat_addresses: 1", "flow_log_retention_days: 8\n  nat_addresses: 9")
+    )
+    assert places(write(text)) == [
+        "network.private_subnet_cidr",
+        "network.flow_log_retention_days",
+        "network.nat_addresses",
+        "storage.file_system.backup_retention_days",
+        "storage.retain",
+        "cluster.nome",
+        "cluster.efa_interface",
+        "cluster.head_node.instance_type",
+        "cluster.head_node.instance_type",
+        "cluster.queues[0].compute_resources[0].instance_type",
+        "cluster.slurm.idle_minutes",
+        "cluster.overrides.HeadNode.InstanceType",
+    ]
+
+
+def test_a_required_key_of_a_wrong_shape_hides_no_other_violation(write: Write) -> None:
+    for old, new, place in (
+        ("max_count: 16", "max_count: four", f"{RESOURCE}.max_count"),
+        ("max_count: 16", "min_count: 0", f"{RESOURCE}.max_count"),
+        ("name: trn1\naccount", "name: TRN1\naccount", "name"),
+    ):
+        assert old in GOOD, old
+        text = changed(old, new).replace("ssh_cidr: null", "ssh_cidr: 0.0.0.0/0").replace("retain: true", "retain: 1")
+        assert sorted(places(write(text))) == sorted([place, "cluster.head_node.ssh_cidr", "storage.retain"])
+
+
+def test_a_default_in_the_place_of_a_wrong_value_is_not_blamed(write: Write) -> None:
+    """The default of the left-out key breaks a rule beside what is in the same mapping; the file may not."""
+    for old, new, place in (
+        ("ssh_cidr: null", "ssh_key_name: mine\n    ssh_cidr: 5", "cluster.head_node.ssh_cidr"),
+        ("ssh_cidr: null", "ssh_key_name: mine\n    ssh_cdir: 10.0.0.0/8", "cluster.head_node.ssh_cdir"),
+        (
+            "backup_retention_days: 7",
+            "deployment_type: PERSISTENT_1\n    throughput_mbps_per_tib: '100'\n    backup_retention_days: 7",
+            "storage.file_system.throughput_mbps_per_tib",
+        ),
+        (
+            "backup_retention_days: 7\n  data_repositories: []",
+            "backup_retention_days: none\n  data_repositories: [{path: /data}]",
+            "storage.file_system.backup_retention_days",
+        ),
+    ):
+        assert places(write(changed(old, new))) == [place]
 
 
 def test_what_is_no_settings_file(write: Write) -> None:

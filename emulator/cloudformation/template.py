@@ -20,10 +20,7 @@ from toolchain import schemas
 from toolchain.values import (
     TemplateError,
     UnsupportedError,
-    attribute_reference,
-    intrinsics,
     references,
-    substituted_names,
 )
 
 _SERVERLESS_TRANSFORM = "AWS::Serverless-2016-10-31"
@@ -194,31 +191,6 @@ class Template:
         unknown = {each.type for each in self.resources.values() if not schemas.known(each.type)}
         if unknown:
             raise TemplateError(f"Template format error: Unrecognized resource types: [{', '.join(sorted(unknown))}]")
-        for block in ("Resources", "Outputs"):
-            self._check_references(block)
-
-    def _check_references(self, block: str) -> None:
-        value = self.body.get(block, {})
-        names = references(value)
-        if block == "Resources":
-            names |= {name for each in self.resources.values() for name in each.depends_on}
-        unresolved = names - self.parameters.keys() - self.resources.keys()
-        if unresolved:
-            listed = ", ".join(sorted(unresolved))
-            message = f"Unresolved resource dependencies [{listed}] in the {block} block of the template"
-            raise TemplateError(f"Template format error: {message}")
-        for function, argument in intrinsics(value):
-            if function == "Fn::GetAtt":
-                self._check_attribute(*attribute_reference(argument))
-            elif function == "Fn::Sub":
-                for name in substituted_names(argument):
-                    if "." in name:
-                        self._check_attribute(*attribute_reference(name))
-
-    def _check_attribute(self, logical_id: str, attribute: Any) -> None:
-        if isinstance(attribute, str) and not schemas.has_attribute(self.resources[logical_id].type, attribute):
-            message = f"resource {logical_id} does not support attribute type {attribute} in Fn::GetAtt"
-            raise TemplateError(f"Template error: {message}")
 
 
 class _Loader(yaml.SafeLoader):

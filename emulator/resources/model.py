@@ -78,8 +78,8 @@ class Model(ABC):
     CloudFormation's own words.
 
     Attributes:
-        properties: Names of the properties that the type has here; None: any. Others are an error: nothing passes in
-            silence.
+        properties: Names of the properties that the type has here, others are an error; None: all go to the API, where
+            botocore refuses those that it does not know.
         mutable: Names of those that `update` changes; None: all.
     """
 

@@ -28,21 +28,6 @@ def test_known_types(resource_type: str, expected: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("resource_type", "attribute", "expected"),
-    [
-        (VPC, "DefaultSecurityGroup", True),
-        (VPC, "Nothing", False),
-        (FILE_SYSTEM, "LustreMountName", True),
-        ("AWS::CloudFormation::Stack", "Outputs.Anything", True),
-        ("AWS::CloudFormation::Stack", "Anything", False),
-        ("Custom::Thing", "any.thing", True),
-    ],
-)
-def test_attributes(resource_type: str, attribute: str, expected: bool) -> None:
-    assert schemas.has_attribute(resource_type, attribute) is expected
-
-
-@pytest.mark.parametrize(
     ("resource_type", "properties", "messages"),
     [
         (VPC, {"CidrBlok": "10.0.0.0/16"}, ["#: extraneous key [CidrBlok] is not permitted"]),

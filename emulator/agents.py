@@ -28,16 +28,7 @@ _EVENT_BYTES: Final = 200_000
 
 @dataclass(frozen=True)
 class CommandOrder:
-    """What a node is to run.
-
-    Attributes:
-        region: Region of the node.
-        command_id: The command's id.
-        instance_id: The node.
-        script: For its shell.
-        seconds: How long it may take.
-        log_group: Where its output goes while it runs; None: nowhere.
-    """
+    """What a node is to run, and for how long at most; without a log group its output goes nowhere while it runs."""
 
     region: str
     command_id: str
@@ -51,12 +42,8 @@ class CommandRun:
     """One order on one node, from its start to its end.
 
     Attributes:
-        order: The order.
         status: As CommandInvocationStatus of the API has it.
-        code: Its exit code; -1: it never ran, or has not ended.
-        output: What was printed to standard output and standard error.
-        started: When it started.
-        ended: When it ended; None: it has not.
+        code: Its exit code; -1: it has not ended.
     """
 
     def __init__(self, order: CommandOrder, shell: str, logs: Any) -> None:

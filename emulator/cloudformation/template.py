@@ -73,18 +73,7 @@ class ResourceDefinition:
 
 
 class Template:
-    """One template.
-
-    Attributes:
-        text: The text as it was given.
-        body: The whole, with short forms of functions written out.
-        parameters: Its parameters by name.
-        resources: Its resources by logical id.
-        conditions: Definitions of its conditions by name.
-        outputs: Its outputs by name: `Value`, and perhaps `Description`, `Export` and `Condition`.
-        mappings: Its mappings by name.
-        rules: Its rules by name.
-    """
+    """One template: its text as it was given, its body with short forms of functions written out, and its sections."""
 
     def __init__(self, text: str, body: dict[str, Any]) -> None:
         self.text = text
@@ -117,10 +106,7 @@ class Template:
     def dependencies(self, logical_id: str, conditions: Mapping[str, bool]) -> set[str]:
         """Return the resources that have to exist before this one.
 
-        Args:
-            logical_id: A resource.
-            conditions: All conditions, computed. Of an Fn::If only the branch taken counts, and resources that are not
-                created are left out.
+        Of an Fn::If only the branch taken counts, and resources that are not created are left out.
         """
         definition = self.resources[logical_id]
         names = references([definition.properties, definition.metadata], conditions) | set(definition.depends_on)
@@ -143,11 +129,8 @@ class Template:
     def check_rules(self, holds: Callable[[Any], bool]) -> None:
         """Check the assertions of the rules.
 
-        Args:
-            holds: Tells whether a condition or an assertion holds.
-
         Raises:
-            TemplateError: One does not.
+            TemplateError: One does not hold.
         """
         for name, rule in self.rules.items():
             if "RuleCondition" in rule and not holds(rule["RuleCondition"]):
@@ -159,9 +142,6 @@ class Template:
 
     def check_circles(self, conditions: Mapping[str, bool]) -> None:
         """Check that no resource waits for itself.
-
-        Args:
-            conditions: All conditions, computed.
 
         Raises:
             TemplateError: One does.

@@ -25,9 +25,9 @@ import moto.ssm.urls
 from moto.core.responses import BaseResponse
 
 from emulator.moto_patches.access import Kms, count_calls, name_service_roles, refuse_as_services_do
-from emulator.moto_patches.backups import Fsx
 from emulator.moto_patches.dlm import add_lifecycle_manager
 from emulator.moto_patches.faults import Ec2, withhold_offerings
+from emulator.moto_patches.fsx import Fsx
 from emulator.moto_patches.instances import place_offerings_by_zone_id
 from emulator.moto_patches.launches import complete_launches_of_groups
 from emulator.moto_patches.monitoring import CloudTrail, CloudWatch

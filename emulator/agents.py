@@ -12,9 +12,9 @@ import os
 import signal
 import subprocess
 import threading
-from dataclasses import dataclass
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import IO, Any, Final
+from typing import IO, Final
 
 from emulator.cloudformation.clients import Clients, write_log
 
@@ -26,47 +26,26 @@ _EVENT_BYTES: Final = 200_000
 """The most that the agent puts into one event of CloudWatch Logs; it may be several lines."""
 
 
-@dataclass(frozen=True)
-class CommandOrder:
-    """What a node is to run.
-
-    Attributes:
-        region: Region of the node.
-        command_id: The command's id.
-        instance_id: The node.
-        script: For its shell.
-        seconds: How long it may take.
-        log_group: Where its output goes while it runs; None: nowhere.
-    """
-
-    region: str
-    command_id: str
-    instance_id: str
-    script: str
-    seconds: float
-    log_group: str | None
+Log = Callable[[str, str], None]
+"""Takes what a command prints while it runs: the stream, and the text."""
 
 
 class CommandRun:
-    """One order on one node, from its start to its end.
+    """A command on one node, from its start to its end.
 
     Attributes:
-        order: The order.
         status: As CommandInvocationStatus of the API has it.
-        code: Its exit code; -1: it never ran, or has not ended.
-        output: What was printed to standard output and standard error.
-        started: When it started.
-        ended: When it ended; None: it has not.
+        code: Its exit code; -1: it has not ended.
     """
 
-    def __init__(self, order: CommandOrder, shell: str, logs: Any) -> None:
-        self.order = order
+    def __init__(self, shell: str, script: str, seconds: float, log: Log | None) -> None:
         self.status = "InProgress"
         self.code = -1
         self.output = dict.fromkeys(STREAMS, "")
         self.started = datetime.now(UTC)
-        self.ended: datetime | None = None
-        self._logs = logs
+        self._script = script
+        self._seconds = seconds
+        self._log = log
         self._stopped_as = ""
         self._process = subprocess.Popen(
             ["bash", "-c", shell],
@@ -84,7 +63,7 @@ class CommandRun:
 
     def cancel(self) -> None:
         """End it; nothing happens if it has ended."""
-        if self.ended is None:
+        if self.status == "InProgress":
             self.status = "Cancelling"
             self._stop("Cancelled")
 
@@ -94,7 +73,7 @@ class CommandRun:
         for work in (*readers, threading.Thread(target=self._write, daemon=True)):
             work.start()
         try:
-            self._process.wait(self.order.seconds)
+            self._process.wait(self._seconds)
         except subprocess.TimeoutExpired:
             self._stop("TimedOut")
         for reader in readers:
@@ -105,13 +84,12 @@ class CommandRun:
             self.output["stderr"] += complaint
             self._upload("stderr", complaint)
         self.code = STOPPED_CODE if self._stopped_as else code
-        self.ended = datetime.now(UTC)
         self.status = self._stopped_as or ("Failed" if code else "Success")
 
     def _write(self) -> None:
         assert self._process.stdin is not None  # noqa: S101 - stdin=PIPE
         with contextlib.suppress(BrokenPipeError), self._process.stdin as file:
-            file.write(self.order.script.encode())
+            file.write(self._script.encode())
 
     def _read(self, stream: str, pipe: IO[bytes]) -> None:
         """Take what is printed until the end of it; whole lines go to the log meanwhile."""
@@ -125,10 +103,8 @@ class CommandRun:
         self.output[stream] = read.decode(errors="replace")
 
     def _upload(self, stream: str, text: str) -> None:
-        """Write an event, its line ends too."""
-        if self.order.log_group is not None and text:
-            name = f"{self.order.command_id}/{self.order.instance_id}/aws-runShellScript/{stream}"
-            write_log(self._logs, self.order.log_group, name, text)
+        if self._log and text:
+            self._log(stream, text)
 
     def _stop(self, status: str) -> None:
         """End the process group of the shell; what has left that continues, as with the real agent.
@@ -152,13 +128,18 @@ class Agents:
         self._clients = clients
         self._runs: list[CommandRun] = []
 
-    def run(self, order: CommandOrder) -> CommandRun | None:
-        """Start a command; None: no agent answers."""
+    def run(self, script: str, seconds: float, log: Log | None) -> CommandRun | None:
+        """Start a script, which may take so many seconds; None: no agent answers."""
         if self.shell is None:
             return None
-        run = CommandRun(order, self.shell, self._clients("logs", order.region))
+        run = CommandRun(self.shell, script, seconds, log)
         self._runs.append(run)
         return run
+
+    def log(self, region: str, group: str, name: str) -> Log:
+        """Return what writes output into log streams of the command and node with a name; line ends stay in it."""
+        logs = self._clients("logs", region)
+        return lambda stream, text: write_log(logs, group, f"{name}/aws-runShellScript/{stream}", text)
 
     def reset(self) -> None:
         """End what runs, and remove the shell."""

@@ -30,12 +30,7 @@ class EmulatedAws:
     """
 
     def __init__(self, speed: Literal["fast", "real"] = "fast", life: int = subprocess.PIPE) -> None:
-        """Start a server.
-
-        Args:
-            speed: See above.
-            life: A file that the server ends with; by default a pipe that this process holds.
-        """
+        """Start a server that ends with the file `life`, by default a pipe that this process holds."""
         own = {
             "MOTO_ACCOUNT_ID": ACCOUNT,
             "MOTO_EC2_LOAD_DEFAULT_AMIS": "false",  # prerequisites declares the images that matter
@@ -112,11 +107,7 @@ class EmulatedAws:
         self._post("/emulator/faults")
 
     def set_shell(self, program: str) -> None:
-        """Have a program run every command that Systems Manager sends to a node (`emulator.agents`).
-
-        Args:
-            program: bash text; empty: no node answers any more.
-        """
+        """Have a program, bash text, run every command that Systems Manager sends to a node; empty: none answers."""
         self._post("/emulator/shell", program.encode())
 
     def calls(self) -> list[str]:

@@ -44,13 +44,7 @@ class CommandLine:
     def bootstrap(
         self, region: str, report: Callable[[str], object] = lambda line: None, arguments: Sequence[str] = ()
     ) -> int:
-        """Prepare the account and a Region, outside the app's directory: there is nothing to synthesize for it.
-
-        Args:
-            region: The Region.
-            report: Gets each line of output.
-            arguments: Further ones of `cdk bootstrap` (`toolchain.bootstrap.arguments`).
-        """
+        """Prepare the account and a Region, outside the app's directory: there is nothing to synthesize for it."""
         with TemporaryDirectory() as elsewhere:
             target = f"aws://{ACCOUNT}/{region}"
             return self.run("bootstrap", target, *arguments, report=report, directory=Path(elsewhere))

@@ -89,12 +89,7 @@ class Functions:
         return self._process(arn).invoke(event)
 
     def send(self, arn: str, event: Any) -> None:
-        """Run a function without waiting for its result. One that fails is not tried again, as Lambda does twice.
-
-        Raises:
-            UnsupportedError: It cannot run here; the message says why.
-            moto.awslambda.exceptions.UnknownFunctionException: There is none.
-        """
+        """Run a function without waiting for its result. One that fails is not tried again, as Lambda does twice."""
         process = self._process(arn)
 
         def work(_: threading.Event) -> bool:
@@ -105,14 +100,7 @@ class Functions:
         self._in_background(arn, work)
 
     def repeat(self, arn: str, event: Any, seconds: float, wanted: Callable[[], bool]) -> None:
-        """Send an event to a function every so many seconds, or every half a second at speed `fast`.
-
-        Args:
-            arn: The function.
-            event: The event.
-            seconds: The interval, which passes before the first time, too.
-            wanted: Asked each time whether to continue.
-        """
+        """Send an event to a function every so many seconds as long as it is wanted; at speed `fast`, half a second."""
         interval = seconds if self._speed == "real" else min(seconds, _SHORTEST_INTERVAL)
 
         def work(paused: threading.Event) -> bool:

@@ -11,14 +11,7 @@ from emulator.aws import EmulatedAws
 
 
 class Listing(NamedTuple):
-    """How to list one type: an operation of a service, and where in its answer the names are.
-
-    Attributes:
-        service: Name of the boto3 client.
-        operation: Its method.
-        names: JMESPath to the names.
-        arguments: Arguments of the method.
-    """
+    """How to list one type: the method of a boto3 client with its arguments, and the JMESPath to the names."""
 
     service: str
     operation: str

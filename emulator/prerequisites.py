@@ -62,9 +62,6 @@ class ReservationPrerequisite:
 
     Attributes:
         name: Its id, or the ARN of a group of reservations that has it as a member.
-        instance_type: Type of its instances.
-        count: Number of its instances.
-        is_block: Whether it is a Capacity Block.
         placement_group: Name of the placement group that it is made in; None: no group.
     """
 
@@ -77,14 +74,7 @@ class ReservationPrerequisite:
 
 @dataclass(frozen=True)
 class Bootstrap:
-    """What the CDK's bootstrap stack leaves.
-
-    Attributes:
-        version_parameter: Name of the parameter in Systems Manager that holds the version.
-        version: The version.
-        bucket: Name of the bucket that templates and files are uploaded to.
-        kms_key_id: The key that encrypts the bucket; None: AWS's own.
-    """
+    """What the CDK's bootstrap stack leaves: a parameter in Systems Manager, and a bucket, encrypted by a key."""
 
     version_parameter: str
     version: str
@@ -97,19 +87,10 @@ class Prerequisites:
     """What a deployment expects of its account, under the ids and names that it uses.
 
     Attributes:
-        region: The Region.
-        zone_id: Id of the availability zone.
-        parallelcluster_version: Whose images and provider AWS has.
         cluster_name: Name of the cluster, which nothing else may have.
         instance_type: Type of the nodes.
-        bootstrap: What the CDK's bootstrap stack leaves.
         custom_image: Id of an image for the nodes, and its OS as ParallelCluster names it.
-        key_pair: Name of an SSH key.
-        file_system_key_id: Id of the KMS key that encrypts the file system.
-        buckets: Names of S3 buckets.
         network: The network, if there is one already.
-        placement_groups: Names of placement groups.
-        reservations: Capacity reservations.
     """
 
     region: str

@@ -25,14 +25,7 @@ class NotApplicableError(ValueError):
 
 @dataclass(frozen=True)
 class ScenarioAccount:
-    """The emulated account of a deployment.
-
-    Attributes:
-        aws: The emulated AWS.
-        prerequisites: What the deployment expects of it.
-        environment: The environment variables of its user.
-        stack: What ends with it.
-    """
+    """The emulated account of a deployment, with the environment variables of its user, and what ends with it."""
 
     aws: EmulatedAws
     prerequisites: Prerequisites
@@ -90,7 +83,7 @@ def account(
         aws: An emulated AWS with nothing in it.
         wanted: What the deployment expects.
         scenario: What is wrong with the account.
-        bootstrap: Bootstraps it for the CDK.
+        bootstrap: Called to bootstrap it for the CDK.
 
     Raises:
         NotApplicableError: The deployment has nothing that the scenario is about.

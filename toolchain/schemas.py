@@ -61,14 +61,6 @@ def known(resource_type: str) -> bool:
     return _is_custom(resource_type) or _definition(resource_type, _REGION) is not None
 
 
-def has_attribute(resource_type: str, attribute: str) -> bool:
-    """Return whether Fn::GetAtt has the attribute. A custom resource may have any."""
-    if _is_custom(resource_type):
-        return True
-    definition = _definition(resource_type, _REGION)
-    return definition is not None and definition.get_atts.get(attribute) is not None
-
-
 def check(resource_type: str, region: str, properties: Mapping[str, Any], logical_id: str) -> None:
     """Check properties against the schema of their type.
 

@@ -16,12 +16,7 @@ from emulator.cloudformation.stacks import Stack, StackResource
 
 
 def detect(stack: Stack, client: Callable[[str], Any]) -> list[dict[str, Any]]:
-    """Return the drift of each resource that can be looked at, as DescribeStackResourceDrifts gives it.
-
-    Args:
-        stack: The stack.
-        client: Gives a boto3 client of a service in the stack's Region.
-    """
+    """Return the drift of each resource that can be looked at, as DescribeStackResourceDrifts gives it."""
     resources = [each for each in stack.resources.values() if each.type in _READERS and each.physical_id]
     return [_drift(stack, each, client) for each in resources]
 

@@ -388,20 +388,12 @@ class Engine:
         if stack.status not in _UPDATABLE:
             raise ValidationError(f"Stack:{stack.id} is in {stack.status} state and can not be updated.")
 
-    def _template(self, text: str) -> Template:
-        """Read and check a template.
-
-        Raises:
-            ValidationError: It is wrong, or needs what is unknown here.
-        """
-        try:
-            return Template.parse(text)
-        except (TemplateError, UnsupportedError) as error:
-            raise ValidationError(str(error)) from None
-
     def _revision(self, stack: Stack, request: Request, current: Revision | None) -> Revision:
         """Return what a request makes of a stack, checked as far as it can be without AWS's answers."""
-        template = self._template(request.template)
+        try:
+            template = Template.parse(request.template)
+        except (TemplateError, UnsupportedError) as error:
+            raise ValidationError(str(error)) from None
         kept = {key: current.parameters[key].value for key in request.kept_parameters} if current else {}
         values = {**request.parameters, **kept}
         missing = sorted(template.capabilities() - _acknowledged(request.capabilities))

@@ -59,15 +59,7 @@ https://docs.aws.amazon.com/cloudformation-cli/latest/userguide/resource-type-te
 
 @dataclass(frozen=True)
 class CloudFormationState:
-    """What an operation works with.
-
-    Attributes:
-        store: All stacks.
-        clients: AWS.
-        models: The resource types.
-        clock: Lets time pass.
-        abandoned: Set when everything was reset: what is still in progress ends silently.
-    """
+    """What an operation works with; `abandoned` is set by a reset: what is still in progress ends silently."""
 
     store: Store
     clients: Clients
@@ -125,10 +117,9 @@ class Operation:
         stack.enter("UPDATE_COMPLETE")
 
     def roll_back_update(self, skipped: Collection[str] = ()) -> None:
-        """Return to the origin of an update that failed; the stack is in UPDATE_ROLLBACK_IN_PROGRESS.
+        """Return to the origin of an update that failed, but for skipped resources, which stay as they are.
 
-        Args:
-            skipped: Logical ids of resources that stay as they are.
+        The stack is in UPDATE_ROLLBACK_IN_PROGRESS.
         """
         stack, origin = self.stack, _origin(self.stack)
         stack.revision = origin.revision
@@ -192,10 +183,7 @@ class Operation:
     def reported(self, resource: StackResource, status: str, *, kept: bool = True) -> Iterator[None]:
         """Turn what goes wrong with a resource into its status, an event, and a StepError.
 
-        Args:
-            resource: The resource.
-            status: The status that it gets.
-            kept: Whether the stack has it.
+        The stack keeps the resource with that status if it is one of its own (`kept`).
         """
         if self.backend.abandoned.is_set():
             raise AbandonedError

@@ -98,12 +98,7 @@ def parse_parameter(key: str, member: Mapping[str, Any]) -> ParameterDefinition:
 def resolve_parameters(
     definitions: Mapping[str, ParameterDefinition], given: Mapping[str, str], ssm: Any
 ) -> dict[str, Parameter]:
-    """Return all parameters of a template with their values.
-
-    Args:
-        definitions: As the template has them.
-        given: Values from the request.
-        ssm: Client of Systems Manager.
+    """Return all parameters of a template with their values, given in the request or by default.
 
     Raises:
         TemplateError: A parameter has no value, an unknown name, or a value that it does not allow.

@@ -55,7 +55,7 @@ def run(
 
     Args:
         steps: By name. Names in `waits_for` that are not here count as done.
-        clock: Says whether time passes.
+        clock: Tells whether time passes.
         stop_at_failure: Whether nothing new starts once a step went wrong, and what has started is cancelled. Otherwise
             only what waits for it does not start.
         is_cancelled: Asked again and again whether to stop as if a step went wrong.

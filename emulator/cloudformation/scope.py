@@ -27,15 +27,7 @@ class StackScope(Scope):
     def __init__(
         self, stack: Stack, revision: Revision, store: Store, clients: Clients, find: Callable[[str], Physical | None]
     ) -> None:
-        """Make a scope.
-
-        Args:
-            stack: The stack.
-            revision: Its template, parameters and tags.
-            store: All stacks.
-            clients: AWS.
-            find: Gives what exists of a resource.
-        """
+        """Make a scope; `find` gives what exists of a resource."""
         self._stack = stack
         self._revision = revision
         self._store = store

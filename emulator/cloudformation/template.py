@@ -20,10 +20,7 @@ from toolchain import schemas
 from toolchain.values import (
     TemplateError,
     UnsupportedError,
-    attribute_reference,
-    intrinsics,
     references,
-    substituted_names,
 )
 
 _SERVERLESS_TRANSFORM = "AWS::Serverless-2016-10-31"
@@ -76,18 +73,7 @@ class ResourceDefinition:
 
 
 class Template:
-    """One template.
-
-    Attributes:
-        text: The text as it was given.
-        body: The whole, with short forms of functions written out.
-        parameters: Its parameters by name.
-        resources: Its resources by logical id.
-        conditions: Definitions of its conditions by name.
-        outputs: Its outputs by name: `Value`, and perhaps `Description`, `Export` and `Condition`.
-        mappings: Its mappings by name.
-        rules: Its rules by name.
-    """
+    """One template: its text as it was given, its body with short forms of functions written out, and its sections."""
 
     def __init__(self, text: str, body: dict[str, Any]) -> None:
         self.text = text
@@ -120,10 +106,7 @@ class Template:
     def dependencies(self, logical_id: str, conditions: Mapping[str, bool]) -> set[str]:
         """Return the resources that have to exist before this one.
 
-        Args:
-            logical_id: A resource.
-            conditions: All conditions, computed. Of an Fn::If only the branch taken counts, and resources that are not
-                created are left out.
+        Of an Fn::If only the branch taken counts, and resources that are not created are left out.
         """
         definition = self.resources[logical_id]
         names = references([definition.properties, definition.metadata], conditions) | set(definition.depends_on)
@@ -146,11 +129,8 @@ class Template:
     def check_rules(self, holds: Callable[[Any], bool]) -> None:
         """Check the assertions of the rules.
 
-        Args:
-            holds: Tells whether a condition or an assertion holds.
-
         Raises:
-            TemplateError: One does not.
+            TemplateError: One does not hold.
         """
         for name, rule in self.rules.items():
             if "RuleCondition" in rule and not holds(rule["RuleCondition"]):
@@ -162,9 +142,6 @@ class Template:
 
     def check_circles(self, conditions: Mapping[str, bool]) -> None:
         """Check that no resource waits for itself.
-
-        Args:
-            conditions: All conditions, computed.
 
         Raises:
             TemplateError: One does.
@@ -194,31 +171,6 @@ class Template:
         unknown = {each.type for each in self.resources.values() if not schemas.known(each.type)}
         if unknown:
             raise TemplateError(f"Template format error: Unrecognized resource types: [{', '.join(sorted(unknown))}]")
-        for block in ("Resources", "Outputs"):
-            self._check_references(block)
-
-    def _check_references(self, block: str) -> None:
-        value = self.body.get(block, {})
-        names = references(value)
-        if block == "Resources":
-            names |= {name for each in self.resources.values() for name in each.depends_on}
-        unresolved = names - self.parameters.keys() - self.resources.keys()
-        if unresolved:
-            listed = ", ".join(sorted(unresolved))
-            message = f"Unresolved resource dependencies [{listed}] in the {block} block of the template"
-            raise TemplateError(f"Template format error: {message}")
-        for function, argument in intrinsics(value):
-            if function == "Fn::GetAtt":
-                self._check_attribute(*attribute_reference(argument))
-            elif function == "Fn::Sub":
-                for name in substituted_names(argument):
-                    if "." in name:
-                        self._check_attribute(*attribute_reference(name))
-
-    def _check_attribute(self, logical_id: str, attribute: Any) -> None:
-        if isinstance(attribute, str) and not schemas.has_attribute(self.resources[logical_id].type, attribute):
-            message = f"resource {logical_id} does not support attribute type {attribute} in Fn::GetAtt"
-            raise TemplateError(f"Template error: {message}")
 
 
 class _Loader(yaml.SafeLoader):

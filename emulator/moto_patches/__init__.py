@@ -18,7 +18,6 @@ import moto.ec2.models.security_groups
 import moto.ec2.urls
 import moto.fsx.urls
 import moto.kms.urls
-import moto.logs.urls
 import moto.resourcegroups.urls
 import moto.s3.models
 import moto.servicequotas.urls
@@ -26,12 +25,12 @@ import moto.ssm.urls
 from moto.core.responses import BaseResponse
 
 from emulator.moto_patches.access import Kms, count_calls, name_service_roles, refuse_as_services_do
-from emulator.moto_patches.backups import Fsx
 from emulator.moto_patches.dlm import add_lifecycle_manager
 from emulator.moto_patches.faults import Ec2, withhold_offerings
+from emulator.moto_patches.fsx import Fsx
 from emulator.moto_patches.instances import place_offerings_by_zone_id
-from emulator.moto_patches.launches import complete_launches_of_groups, widen_attachments
-from emulator.moto_patches.monitoring import CloudTrail, CloudWatch, Logs
+from emulator.moto_patches.launches import complete_launches_of_groups
+from emulator.moto_patches.monitoring import CloudTrail, CloudWatch
 from emulator.moto_patches.networks import Rule, find_black_holes
 from emulator.moto_patches.repetitions import avoid_repetitions
 from emulator.moto_patches.reservations import ResourceGroups
@@ -48,7 +47,6 @@ def fill() -> None:
         (moto.ec2.urls, Ec2),
         (moto.fsx.urls, Fsx),
         (moto.kms.urls, Kms),
-        (moto.logs.urls, Logs),
         (moto.resourcegroups.urls, ResourceGroups),
         (moto.servicequotas.urls, ServiceQuotas),
         (moto.ssm.urls, Ssm),
@@ -66,7 +64,6 @@ def fill() -> None:
     place_offerings_by_zone_id()
     withhold_offerings()
     complete_launches_of_groups()
-    widen_attachments()
     avoid_repetitions()
     find_black_holes()
     judge_signed_requests()

@@ -6,10 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import moto.ec2.models.elastic_network_interfaces
 from moto.core.responses import ActionResult
 from moto.ec2.exceptions import DryRunClientError, EC2ClientError
-from moto.ec2.models.elastic_network_interfaces import Attachment, NetworkInterface
 from moto.ec2.models.instance_types import INSTANCE_TYPES
 from moto.ec2.models.instances import Instance, InstanceBackend, Reservation
 from moto.ec2.utils import parse_user_data
@@ -23,14 +21,6 @@ LISTENERS: list[Callable[[str, str, Mapping[str, str]], None]] = []
 """Told the Region, the id and the tags of each instance that is launched."""
 
 _ADDRESSLESS = "efa-only"
-
-
-class CardAttachment(Attachment):
-    """The place of an interface in an instance; moto's are all on the first network card."""
-
-    def __init__(self, interface: NetworkInterface) -> None:
-        super().__init__(interface)
-        self.network_card_index = vars(interface).get("network_card_index", 0)
 
 
 class Launches(Instances, Reservations, Networks):
@@ -176,11 +166,6 @@ def complete_launches_of_groups() -> None:
     InstanceBackend.run_instances = run_instances  # type: ignore[assignment]
 
 
-def widen_attachments() -> None:
-    """Let descriptions of interfaces name the network card."""
-    moto.ec2.models.elastic_network_interfaces.Attachment = CardAttachment  # type: ignore[assignment, misc]
-
-
 def _volumes(ec2: Any, image_id: str, mappings: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the EBS volumes of an instance: those of its image, as the mappings of the launch change them.
 
@@ -201,7 +186,6 @@ def _place(instance: Instance, interfaces: Sequence[Mapping[str, Any]]) -> None:
     for number, wanted in enumerate(interfaces):
         interface = instance.nics[number]
         interface.device_index = int(wanted["DeviceIndex"])
-        vars(interface)["network_card_index"] = int(wanted.get("NetworkCardIndex", 0))
         interface.interface_type = wanted.get("InterfaceType", "interface")
         if interface.interface_type == _ADDRESSLESS:
             interface.private_ip_address = None

@@ -8,8 +8,6 @@ from typing import Any
 from moto.cloudtrail.responses import CloudTrailResponse
 from moto.cloudwatch.responses import CloudWatchResponse
 from moto.core.responses import ActionResult, EmptyResult
-from moto.logs.exceptions import ResourceNotFoundException
-from moto.logs.responses import LogsResponse
 
 
 class CloudWatch(CloudWatchResponse):
@@ -46,37 +44,6 @@ class CloudWatch(CloudWatchResponse):
         types = self._get_param("AlarmTypes", ["MetricAlarm"])
         wanted = {"MetricAlarm": "MetricAlarms", "CompositeAlarm": "CompositeAlarms"}
         return ActionResult({wanted[each]: answer.result[wanted[each]] for each in types})
-
-    def put_dashboard(self) -> ActionResult:
-        answer = super().put_dashboard()
-        dashboard = self.cloudwatch_backend.dashboards[self._get_param("DashboardName")]
-        self.cloudwatch_backend.tagger.tag_resource(dashboard.arn, self._get_param("Tags", []))
-        return answer
-
-    def tag_resource(self) -> ActionResult:
-        arn = self._get_param("ResourceARN")
-        if ":dashboard/" not in arn:
-            return super().tag_resource()
-        self.cloudwatch_backend.tagger.tag_resource(arn, self._get_param("Tags"))
-        return EmptyResult()
-
-
-class Logs(LogsResponse):
-    """Logs whose metric filters belong to a group: there is one of each name, and it goes with the group."""
-
-    def put_metric_filter(self) -> str:
-        group = self._get_param("logGroupName")
-        if group not in self.logs_backend.groups:
-            raise ResourceNotFoundException
-        self.logs_backend.filters.delete_filter(self._get_param("filterName"), group)
-        return super().put_metric_filter()
-
-    def delete_log_group(self) -> str:
-        answer = super().delete_log_group()
-        group = self._get_param("logGroupName")
-        for each in self.logs_backend.filters.get_matching_filters(log_group_name=group):
-            self.logs_backend.filters.delete_filter(each["filterName"], group)
-        return answer
 
 
 class CloudTrail(CloudTrailResponse):

@@ -42,13 +42,6 @@ _DEFAULTS = (
     _Default("ebs", "L-7A658B76", "Storage for General Purpose SSD (gp3) volumes, in TiB", 50),
 )
 
-_NAMES = {
-    "ebs": "Amazon Elastic Block Store (Amazon EBS)",
-    "ec2": "Amazon Elastic Compute Cloud (Amazon EC2)",
-    "fsx": "Amazon FSx",
-    "vpc": "Amazon Virtual Private Cloud (Amazon VPC)",
-}
-
 
 class ServiceQuotas(ServiceQuotasResponse):
     """Service Quotas of a new account: only quotas that were raised have an applied value.
@@ -81,10 +74,8 @@ class ServiceQuotas(ServiceQuotasResponse):
                 "IllegalArgumentException", "You must provide a quota value greater than the current quota value"
             )
         self._raised[quota["QuotaCode"]] = desired
-        request = {key: quota[key] for key in ("ServiceCode", "ServiceName", "QuotaCode", "QuotaName", "QuotaArn")}
-        return json.dumps(
-            {"RequestedQuota": {"Id": uuid4().hex, **request, "DesiredValue": desired, "Status": "APPROVED"}}
-        )
+        request = {"QuotaCode": quota["QuotaCode"], "QuotaName": quota["QuotaName"], "DesiredValue": desired}
+        return json.dumps({"RequestedQuota": {**request, "Id": uuid4().hex, "Status": "APPROVED"}})
 
     # Helpers
 
@@ -109,14 +100,10 @@ class ServiceQuotas(ServiceQuotasResponse):
     def _described(self, default: _Default) -> dict[str, Any]:
         return {
             "ServiceCode": default.service,
-            "ServiceName": _NAMES[default.service],
             "QuotaArn": f"arn:{self.partition}:servicequotas:{self.region}::{default.service}/{default.code}",
             "QuotaCode": default.code,
             "QuotaName": default.name,
             "Value": float(default.value),
-            "Unit": "None",
-            "Adjustable": True,
-            "GlobalQuota": False,
         }
 
     def _applied(self, quota: dict[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """Resource types of CloudFormation: create, update and delete them over boto3 from a template's own properties.
 
-A model declares the properties that it knows. Any other is an error, and so is a type without a model: nothing passes
-in silence.
+A property that model and API do not know is an error, and so is a type without a model: nothing passes in silence.
 """
 
 from __future__ import annotations

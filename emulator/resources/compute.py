@@ -35,7 +35,6 @@ class LaunchTemplate(Ec2Model):
     """AWS::EC2::LaunchTemplate. Each change of what it holds is a new version; the default stays the first."""
 
     noun = "launch_template"
-    properties = ("LaunchTemplateData", "LaunchTemplateName")
     mutable = ("LaunchTemplateData",)
 
     def create(self, context: Context, properties: Properties) -> Physical:

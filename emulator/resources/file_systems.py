@@ -14,7 +14,6 @@ class LustreFileSystem(Model):
 
     _UPDATABLE = ("FileSystemTypeVersion", "LustreConfiguration", "StorageCapacity")
     mutable = ("Tags", *_UPDATABLE)
-    properties = ("BackupId", "FileSystemType", "KmsKeyId", "SecurityGroupIds", "StorageType", "SubnetIds", *mutable)
 
     def create(self, context: Context, properties: Properties) -> Physical:
         """Make the file system; it is available at once."""
@@ -45,7 +44,6 @@ class DataRepositoryAssociation(Model):
     """AWS::FSx::DataRepositoryAssociation."""
 
     mutable = ("S3", "Tags")
-    properties = ("BatchImportMetaDataOnCreate", "DataRepositoryPath", "FileSystemId", "FileSystemPath", *mutable)
 
     def create(self, context: Context, properties: Properties) -> Physical:
         made = context.client("fsx").create_data_repository_association(**properties)["Association"]
@@ -66,8 +64,6 @@ class DataRepositoryAssociation(Model):
 class ElasticFileSystem(Model):
     """AWS::EFS::FileSystem."""
 
-    properties = ("Encrypted", "FileSystemTags", "PerformanceMode", "ThroughputMode")
-
     def create(self, context: Context, properties: Properties) -> Physical:
         """Make the file system; it is available at once."""
         made = context.client("efs").create_file_system(
@@ -84,8 +80,6 @@ class ElasticFileSystem(Model):
 
 class MountTarget(Model):
     """AWS::EFS::MountTarget, a network interface in a subnet."""
-
-    properties = ("FileSystemId", "SecurityGroups", "SubnetId")
 
     def create(self, context: Context, properties: Properties) -> Physical:
         return Physical(context.client("efs").create_mount_target(**properties)["MountTargetId"])

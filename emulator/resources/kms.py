@@ -54,8 +54,6 @@ class Key(Model):
 class Alias(Model):
     """AWS::KMS::Alias."""
 
-    properties = ("AliasName", "TargetKeyId")
-
     def create(self, context: Context, properties: Properties) -> Physical:
         context.client("kms").create_alias(**properties)
         return Physical(properties["AliasName"])

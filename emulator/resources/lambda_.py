@@ -63,8 +63,6 @@ class Function(Model):
 class LayerVersion(Model):
     """AWS::Lambda::LayerVersion; every change of it is a replacement."""
 
-    properties = ("CompatibleRuntimes", "Content", "Description", "LayerName")
-
     def create(self, context: Context, properties: Properties) -> Physical:
         request = {"LayerName": short_name(context, _LAYER_NAME_LENGTH), **properties}
         return Physical(context.client("lambda").publish_layer_version(**request)["LayerVersionArn"])

@@ -17,14 +17,6 @@ class AutoScalingGroup(Model):
     """AWS::AutoScaling::AutoScalingGroup, of instances by launch template. Deletion terminates them."""
 
     mutable = ("LaunchTemplate", *_SIZES)
-    properties = (
-        "AutoScalingGroupName",
-        "LifecycleHookSpecificationList",
-        "Tags",
-        "TargetGroupARNs",
-        "VPCZoneIdentifier",
-        *mutable,
-    )
 
     def create(self, context: Context, properties: Properties) -> Physical:
         """Make the group; its instances start with it."""
@@ -54,8 +46,6 @@ class AutoScalingGroup(Model):
 class LoadBalancer(Model):
     """AWS::ElasticLoadBalancingV2::LoadBalancer."""
 
-    properties = ("LoadBalancerAttributes", "Scheme", "SecurityGroups", "Subnets", "Tags", "Type")
-
     def create(self, context: Context, properties: Properties) -> Physical:
         elbv2 = context.client("elbv2")
         request = {"Name": short_name(context, _BALANCER_NAME_LENGTH), **without(properties, "LoadBalancerAttributes")}
@@ -71,17 +61,6 @@ class LoadBalancer(Model):
 class TargetGroup(Model):
     """AWS::ElasticLoadBalancingV2::TargetGroup."""
 
-    properties = (
-        "HealthCheckPort",
-        "HealthCheckProtocol",
-        "Name",
-        "Port",
-        "Protocol",
-        "Tags",
-        "TargetType",
-        "VpcId",
-    )
-
     def create(self, context: Context, properties: Properties) -> Physical:
         request = {"Name": short_name(context, _BALANCER_NAME_LENGTH), **properties}
         return Physical(context.client("elbv2").create_target_group(**request)["TargetGroups"][0]["TargetGroupArn"])
@@ -92,8 +71,6 @@ class TargetGroup(Model):
 
 class Listener(Model):
     """AWS::ElasticLoadBalancingV2::Listener."""
-
-    properties = ("DefaultActions", "LoadBalancerArn", "Port", "Protocol", "Tags")
 
     def create(self, context: Context, properties: Properties) -> Physical:
         return Physical(context.client("elbv2").create_listener(**properties)["Listeners"][0]["ListenerArn"])

@@ -42,12 +42,8 @@ class Context:
 
     Attributes:
         client: Gives a boto3 client of a service in the stack's region.
-        account: The account's id.
-        region: The stack's region.
         partition: `aws` or `aws-cn`.
-        stack_name: Name of the stack.
         stack_id: ARN of the stack.
-        logical_id: Name of the resource in the template.
         name: The name that CloudFormation would make up: stack, logical id and a random suffix, 64 characters at most.
         resource_type: Type of the resource in the template, which custom resources are told.
         metadata: The resource's Metadata, resolved; ParallelCluster's launch templates hold cfn-init's there.
@@ -78,8 +74,8 @@ class Model(ABC):
     CloudFormation's own words.
 
     Attributes:
-        properties: Names of the properties that the type has here; None: any. Others are an error: nothing passes in
-            silence.
+        properties: Names of the properties that the type has here, others are an error; None: all go to the API, where
+            botocore refuses those that it does not know.
         mutable: Names of those that `update` changes; None: all.
     """
 
@@ -91,13 +87,9 @@ class Model(ABC):
         """Make the resource."""
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        """Change the resource in place.
+        """Change the resource in place; `changed` names the properties that are new, gone or different.
 
-        Args:
-            context: As for create.
-            physical: The resource as it was.
-            properties: All properties as they are to be.
-            changed: Names of those that are new, gone or different. Never one that AWS replaces the resource for.
+        None of these is one that AWS replaces the resource for.
         """
         del context, properties, changed
         return physical

@@ -9,16 +9,14 @@ from collections.abc import Mapping
 from emulator.resources.common import already_exists, as_dictionary, lowered, retag, taken, unless_gone, without
 from emulator.resources.model import Context, Model, Physical, Properties, ResourceError
 
-_ACTIONS = ("ActionsEnabled", "AlarmActions", "AlarmDescription", "InsufficientDataActions", "OKActions", "Tags")
-
 
 class Alarm(Model):
     """AWS::CloudWatch::Alarm and AWS::CloudWatch::CompositeAlarm: a call makes it, or puts another in its place."""
 
-    def __init__(self, operation: str, *settings: str) -> None:
+    mutable = None
+
+    def __init__(self, operation: str) -> None:
         self._operation = operation
-        self.mutable = (*_ACTIONS, *settings)
-        self.properties = ("AlarmName", *_ACTIONS, *settings)
 
     def create(self, context: Context, properties: Properties) -> Physical:
         name = properties.get("AlarmName", context.name)
@@ -41,7 +39,6 @@ class Dashboard(Model):
     """AWS::CloudWatch::Dashboard."""
 
     mutable = ("DashboardBody", "Tags")
-    properties = ("DashboardName", *mutable)
 
     def create(self, context: Context, properties: Properties) -> Physical:
         name = properties.get("DashboardName", context.name)
@@ -49,9 +46,7 @@ class Dashboard(Model):
         return Physical(name)
 
     def update(self, context: Context, physical: Physical, properties: Properties, changed: set[str]) -> Physical:
-        arn = f"arn:{context.partition}:cloudwatch::{context.account}:dashboard/{physical.ref}"
-        retag(context, "cloudwatch", arn, properties, changed)
-        self._put(context, physical.ref, without(properties, "Tags"))
+        self._put(context, physical.ref, properties)
         return physical
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
@@ -94,8 +89,6 @@ class LogGroup(Model):
 
 class MetricFilter(Model):
     """AWS::Logs::MetricFilter."""
-
-    properties = ("FilterPattern", "LogGroupName", "MetricTransformations")
 
     def create(self, context: Context, properties: Properties) -> Physical:
         request = lowered(properties)
@@ -164,8 +157,6 @@ class TopicPolicy(Model):
 class Subscription(Model):
     """AWS::SNS::Subscription. What it does cannot change in place here."""
 
-    properties = ("Endpoint", "Protocol", "TopicArn")
-
     def create(self, context: Context, properties: Properties) -> Physical:
         return Physical(context.client("sns").subscribe(**properties, ReturnSubscriptionArn=True)["SubscriptionArn"])
 
@@ -174,20 +165,8 @@ class Subscription(Model):
 
 
 MODELS: Mapping[str, Model] = {
-    "AWS::CloudWatch::Alarm": Alarm(
-        "put_metric_alarm",
-        "ComparisonOperator",
-        "DatapointsToAlarm",
-        "Dimensions",
-        "EvaluationPeriods",
-        "MetricName",
-        "Namespace",
-        "Period",
-        "Statistic",
-        "Threshold",
-        "TreatMissingData",
-    ),
-    "AWS::CloudWatch::CompositeAlarm": Alarm("put_composite_alarm", "AlarmRule"),
+    "AWS::CloudWatch::Alarm": Alarm("put_metric_alarm"),
+    "AWS::CloudWatch::CompositeAlarm": Alarm("put_composite_alarm"),
     "AWS::CloudWatch::Dashboard": Dashboard(),
     "AWS::Logs::LogGroup": LogGroup(),
     "AWS::Logs::MetricFilter": MetricFilter(),

@@ -34,7 +34,6 @@ class LifecyclePolicy(Model):
 class Table(Model):
     """AWS::DynamoDB::Table."""
 
-    properties = ("AttributeDefinitions", "BillingMode", "GlobalSecondaryIndexes", "KeySchema", "TableName", "Tags")
     mutable = ("Tags",)
 
     def create(self, context: Context, properties: Properties) -> Physical:

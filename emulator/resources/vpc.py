@@ -15,7 +15,6 @@ class Vpc(Ec2Model):
     """AWS::EC2::VPC."""
 
     noun = "vpc"
-    properties = ("CidrBlock", "InstanceTenancy", "Tags", *_DNS_ATTRIBUTES)
 
     def create(self, context: Context, properties: Properties) -> Physical:
         ec2 = context.client("ec2")
@@ -31,7 +30,6 @@ class Subnet(Ec2Model):
     """AWS::EC2::Subnet."""
 
     noun = "subnet"
-    properties = ("AvailabilityZone", "AvailabilityZoneId", "CidrBlock", "MapPublicIpOnLaunch", "Tags", "VpcId")
 
     def create(self, context: Context, properties: Properties) -> Physical:
         """Make the subnet; it assigns public addresses only if the template says so."""
@@ -52,8 +50,6 @@ class InternetGateway(Ec2Model):
 class VpcGatewayAttachment(Model):
     """AWS::EC2::VPCGatewayAttachment, of an internet gateway."""
 
-    properties = ("InternetGatewayId", "VpcId")
-
     def create(self, context: Context, properties: Properties) -> Physical:
         context.client("ec2").attach_internet_gateway(**properties)
         return Physical(f"IGW|{properties['VpcId']}")
@@ -66,14 +62,12 @@ class RouteTable(Ec2Model):
     """AWS::EC2::RouteTable."""
 
     noun = "route_table"
-    properties = ("Tags", "VpcId")
 
 
 class Route(Model):
     """AWS::EC2::Route, to a gateway."""
 
     mutable = ("GatewayId", "NatGatewayId")
-    properties = ("DestinationCidrBlock", "RouteTableId", *mutable)
 
     def create(self, context: Context, properties: Properties) -> Physical:
         context.client("ec2").create_route(**properties)
@@ -118,7 +112,6 @@ class SubnetRouteTableAssociation(Model):
 class ElasticIp(Model):
     """AWS::EC2::EIP."""
 
-    properties = ("Domain", "Tags")
     mutable = ("Tags",)
 
     def create(self, context: Context, properties: Properties) -> Physical:
@@ -139,7 +132,6 @@ class NatGateway(Ec2Model):
 
     noun = "nat_gateway"
     tag_type = "natgateway"
-    properties = ("AllocationId", "SecondaryAllocationIds", "SubnetId", "Tags")
     mutable = ("SecondaryAllocationIds", "Tags")
 
     def create(self, context: Context, properties: Properties) -> Physical:
@@ -173,7 +165,6 @@ class VpcEndpoint(Ec2Model):
 
     noun = "vpc_endpoint"
     _LISTS = ("RouteTableIds", "SecurityGroupIds", "SubnetIds")
-    properties = ("PrivateDnsEnabled", "ServiceName", "Tags", "VpcEndpointType", "VpcId", *_LISTS)
     mutable = ("Tags", *_LISTS)
 
     def create(self, context: Context, properties: Properties) -> Physical:
@@ -199,16 +190,6 @@ class VpcEndpoint(Ec2Model):
 
 class FlowLog(Ec2Model):
     """AWS::EC2::FlowLog."""
-
-    properties = (
-        "DeliverLogsPermissionArn",
-        "LogDestinationType",
-        "LogGroupName",
-        "ResourceId",
-        "ResourceType",
-        "Tags",
-        "TrafficType",
-    )
 
     def create(self, context: Context, properties: Properties) -> Physical:
         answer = context.client("ec2").create_flow_logs(

@@ -89,8 +89,6 @@ def test_a_node_has_an_interface_per_network_card_and_one_address(network: Netwo
     free = network.ec2.describe_subnets(SubnetIds=[network.subnet_.ref])["Subnets"][0]["AvailableIpAddressCount"]
     instance = network.instance(template)
     interfaces = network.described(instance.ref)["NetworkInterfaces"]
-    places = [(each["Attachment"]["NetworkCardIndex"], each["Attachment"]["DeviceIndex"]) for each in interfaces]
-    assert sorted(places) == [(0, 0), *((card, 1) for card in range(8))]
     kinds = [each["InterfaceType"] for each in interfaces]
     assert (kinds.count("interface"), kinds.count("efa-only")) == (1, 8)
     assert sum(len(each["PrivateIpAddresses"]) for each in interfaces) == 1

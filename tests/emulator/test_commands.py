@@ -91,13 +91,11 @@ def test_a_command_is_in_progress_until_it_is_cancelled(node: Node, wait_for: Ca
     with pytest.raises(ClientError, match="InvocationDoesNotExist"):
         node.look(command_id)
     seen = node.look(command_id)
-    assert (seen["Status"], seen["ResponseCode"], seen["ExecutionEndDateTime"]) == ("InProgress", -1, "")
+    assert (seen["Status"], seen["ResponseCode"]) == ("InProgress", -1)
     node.ssm.cancel_command(CommandId=command_id)
     wait_for(lambda: node.look(command_id)["Status"] == "Cancelled")
     [listed] = node.ssm.list_command_invocations(CommandId=command_id)["CommandInvocations"]
     assert (listed["InstanceId"], listed["Status"]) == (node.id, "Cancelled")
-    with pytest.raises(ClientError, match="InvalidCommandId"):
-        node.ssm.cancel_command(CommandId="0" * 36)
 
 
 def test_output_goes_to_the_log_while_the_command_runs(
@@ -127,15 +125,8 @@ def test_a_node_writes_to_the_log_with_its_own_permissions(node: Node) -> None:
     assert node.logged(command_id, "stdout") == "out\n"
 
 
-@pytest.mark.parametrize(
-    ("request_", "code"),
-    [
-        ({"InstanceIds": ["i-0123456789abcdef0"]}, "InvalidInstanceId"),
-        ({"Parameters": {"commands": ["true"], "workingDirectory": ["/"]}}, "InvalidParameters"),
-    ],
-)
-def test_what_is_refused(request_: dict[str, Any], code: str, node: Node) -> None:
-    good = {"InstanceIds": [node.id], "DocumentName": "AWS-RunShellScript", "Parameters": {"commands": ["true"]}}
+def test_a_node_that_does_not_run_is_refused(node: Node) -> None:
+    node.id = "i-0123456789abcdef0"
     with pytest.raises(ClientError) as refusal:
-        node.ssm.send_command(**{**good, **request_})
-    assert code_and_message(refusal.value)[0] == code
+        node.send("true")
+    assert code_and_message(refusal.value)[0] == "InvalidInstanceId"

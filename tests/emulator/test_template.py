@@ -64,22 +64,6 @@ def test_text_that_is_no_template(text: str) -> None:
             {"Resources": {"A": {"Type": "AWS::EC2::Vpc"}}},
             "Template format error: Unrecognized resource types: [AWS::EC2::Vpc]",
         ),
-        (
-            {"Resources": {"A": bucket({"Ref": "X"}), "B": {**BUCKET, "DependsOn": ["Y"]}}},
-            "Template format error: Unresolved resource dependencies [X, Y] in the Resources block of the template",
-        ),
-        (
-            {"Outputs": {"O": {"Value": {"Fn::GetAtt": ["X", "Arn"]}}}},
-            "Template format error: Unresolved resource dependencies [X] in the Outputs block of the template",
-        ),
-        (
-            {"Outputs": {"O": {"Value": {"Fn::GetAtt": ["B", "Arm"]}}}},
-            "Template error: resource B does not support attribute type Arm in Fn::GetAtt",
-        ),
-        (
-            {"Outputs": {"O": {"Value": {"Fn::Sub": "${B.Arm}"}}}},
-            "Template error: resource B does not support attribute type Arm in Fn::GetAtt",
-        ),
     ],
 )
 def test_a_template_that_cannot_work_is_refused(sections: dict[str, Any], message: str) -> None:

@@ -25,20 +25,6 @@ def test_known_types() -> None:
 
 
 @pytest.mark.parametrize(
-    ("resource_type", "attribute", "expected"),
-    [
-        (VPC, "DefaultSecurityGroup", True),
-        (VPC, "Nothing", False),
-        (FILE_SYSTEM, "LustreMountName", True),
-        ("AWS::CloudFormation::Stack", "Outputs.Anything", True),
-        ("Custom::Thing", "any.thing", True),
-    ],
-)
-def test_attributes(resource_type: str, attribute: str, expected: bool) -> None:
-    assert schemas.has_attribute(resource_type, attribute) is expected
-
-
-@pytest.mark.parametrize(
     ("resource_type", "properties", "message"),
     [
         (VPC, {"CidrBlok": "10.0.0.0/16"}, "#/CidrBlok: Additional properties are not allowed"),

@@ -39,7 +39,7 @@ def plan_of_account(environment: str, settings: Settings, directory: Path, *, ac
     with ParallelCluster(os.environ) as parallelcluster:  # it loads while CloudFormation is asked
         live = LiveStacks(environment, settings, directory)
         comparison = Comparison(live.old, live.new, live.physical_ids)
-        stacks = _stacks_of_account(live, comparison, directory)
+        stacks = _stacks_of_account(live, comparison)
         cluster = plan_cluster(parallelcluster, environment, comparison, stacks, live=True)
     return Plan(
         environment=environment,
@@ -99,10 +99,10 @@ def plan_of_directories(environment: str, settings: Settings, old: Path | None, 
     )
 
 
-def _stacks_of_account(live: LiveStacks, comparison: Comparison, directory: Path) -> tuple[StackPlan, ...]:
+def _stacks_of_account(live: LiveStacks, comparison: Comparison) -> tuple[StackPlan, ...]:
     ready = [name for name in live.old if live.statuses[name] in READY and not comparison.is_passed_over(name)]
     cloudformation = live.deployment.account.client("cloudformation")
-    described = change_sets.describe(cloudformation, directory, ready, live.protected) if ready else {}
+    described = change_sets.describe(cloudformation, [live.new[name] for name in ready])
     stacks = []
     for name, new in live.new.items():
         changes = comparison.changes[name]

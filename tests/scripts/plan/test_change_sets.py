@@ -105,7 +105,7 @@ class Stubborn:
 def test_one_change_set_that_cannot_be_deleted_does_not_keep_the_others() -> None:
     cloudformation = Stubborn()
     with pytest.raises(PlanError, match=r"^change set changes-1 of a is left .*Rate exceeded.*--stack-name a ") as left:
-        delete(cloudformation, "changes-1", ["a", "b"], settled=0)
+        delete(cloudformation, "changes-1", ["a", "b"])
     assert cloudformation.deleted == ["b"]
     assert "of b" not in str(left.value)
 

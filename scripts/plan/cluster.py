@@ -241,12 +241,9 @@ def _ways(change: Change, kind: Kind, passing: list[str], environment: str) -> l
     match kind:
         case Kind.FLEET_STOPPED:
             return _ways_past_the_fleet(change, passing, environment)
-        case Kind.LOGIN_NODES_STOPPED:
-            return ["two deployments: first with count: 0 in cluster.login_nodes, then with this change"]
-        case Kind.ALL_STOPPED:
-            return [
-                "two deployments: first with count: 0 in cluster.login_nodes, then, on a stopped fleet, this change"
-            ]
+        case Kind.LOGIN_NODES_STOPPED | Kind.ALL_STOPPED:
+            then = "with" if kind is Kind.LOGIN_NODES_STOPPED else "on a stopped fleet,"
+            return [f"two deployments: first with count: 0 in cluster.login_nodes, then {then} this change"]
         case Kind.REFUSED:
             return [_way_past_a_refusal(change, environment)]
     return []

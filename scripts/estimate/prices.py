@@ -75,7 +75,7 @@ def find_prices(region: str, products: Iterable[Product], mode: Mode, today: dat
 
     Args:
         region: AWS Region.
-        products: What the estimate needs prices of.
+        products: Those without a service code are not asked for.
         mode: ``auto``: the Price List API's kept answer, or a fresh one if there are credentials, else the
             table; ``api``: a fresh answer; ``table``: the table.
         today: The day; None: as the clock says.
@@ -126,13 +126,8 @@ def _cache_path(region: str) -> Path:
 def fetch(client: Any, region: str, products: Collection[Product]) -> dict[str, Decimal]:
     """Ask the Price List API for on-demand prices.
 
-    Args:
-        client: A boto3 client of ``pricing``.
-        region: AWS Region.
-        products: What to search for, each with a service code.
-
-    Returns:
-        Dollars by product name, without those that the Price List does not have, or has more than one price of.
+    Each product has a service code. Those that the Price List does not have, or has more than one price of, are not in
+    the answer, dollars by product name.
 
     Raises:
         PriceListError: A call failed.

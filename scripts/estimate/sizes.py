@@ -183,23 +183,17 @@ def others(settings: Settings, *, public: bool) -> Others:
 
 
 def subnets(settings: Settings, nodes: FleetSizes) -> tuple[Subnet, Subnet]:
-    """Return the public and the private subnet."""
-    network, in_public, in_private = settings.network, others(settings, public=True), others(settings, public=False)
+    """Return the public and the private subnet; compute nodes are in the private one."""
+    network = settings.network
+
+    def subnet(name: str, cidr: str, at_min: int, at_max: int) -> Subnet:
+        standing = others(settings, public=name == "public").addresses
+        usable = addresses.usable(IPv4Network(cidr))
+        return Subnet(name=name, cidr=cidr, usable=usable, at_min=standing + at_min, at_max=standing + at_max)
+
     return (
-        Subnet(
-            name="public",
-            cidr=network.public_subnet_cidr,
-            usable=addresses.usable(IPv4Network(network.public_subnet_cidr)),
-            at_min=in_public.addresses,
-            at_max=in_public.addresses,
-        ),
-        Subnet(
-            name="private",
-            cidr=network.private_subnet_cidr,
-            usable=addresses.usable(IPv4Network(network.private_subnet_cidr)),
-            at_min=in_private.addresses + nodes.at_min.addresses,
-            at_max=in_private.addresses + nodes.at_max.addresses,
-        ),
+        subnet("public", network.public_subnet_cidr, 0, 0),
+        subnet("private", network.private_subnet_cidr, nodes.at_min.addresses, nodes.at_max.addresses),
     )
 
 

@@ -76,12 +76,7 @@ def estimate_run(
 ) -> TrainingRun:
     """Estimate a training run on a deployment.
 
-    Args:
-        settings: The deployment.
-        prices: Prices of its Region.
-        workload: What is trained.
-        counts: Numbers of nodes; empty: those worth comparing.
-        tokens: Tokens to train on; None: as published.
+    Without counts of nodes it is on those worth comparing, without tokens of the published length.
 
     Raises:
         WorkloadError: The deployment has no nodes of the type that was measured, or the workload cannot run as asked:

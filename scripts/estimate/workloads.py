@@ -66,10 +66,7 @@ class Workload:
     remark: str = ""
 
     def length(self, tokens: int | None) -> int:
-        """Return the sequences of a run.
-
-        Args:
-            tokens: Tokens to train on; None: as published.
+        """Return the sequences of a run on a number of tokens; None: as published.
 
         Raises:
             WorkloadError: The run has a fixed number of sequences.

@@ -1,4 +1,4 @@
-"""Change sets: created by the CDK, read, and always deleted again.
+"""Change sets: created, read, and always deleted again.
 
 https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-updating-stacks-changesets.html
 """
@@ -6,32 +6,26 @@ https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-updatin
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
 import time
 import uuid
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from scripts.aws_errors import is_not_found
 from scripts.interrupts import uninterrupted
-from scripts.plan import cdk
 from scripts.plan.command import PlanError
 from scripts.plan.comparison import awaited
 from scripts.plan.model import Effect, PropertyChange, ResourceChange
+from toolchain.assembly import Stack
 
 _EMPTY: Final = ("didn't contain changes", "No updates are to be performed")
 """What CloudFormation says about a change set without changes, whose status is FAILED."""
 _SEVERITY: Final = list(Effect)
-_ERROR_LINES: Final = 3
 _IN_PROGRESS: Final = ("CREATE_PENDING", "CREATE_IN_PROGRESS", "DELETE_PENDING", "DELETE_IN_PROGRESS")
-_PATIENCE: Final = 120.0
+_PATIENCE: Final = 120
 """Seconds to wait for a change set that is being created or deleted; with nested stacks it may take a minute."""
-_LATE: Final = 3.0
-"""Seconds after which a request of a CDK that was stopped can no longer have an effect."""
 
 
 class ChangeSetError(RuntimeError):
@@ -42,31 +36,104 @@ Description = list[Mapping[str, Any]]
 """The changes of resources in a change set, as CloudFormation describes them (ResourceChange)."""
 
 
-def describe(
-    cloudformation: Any, directory: Path, stack_names: Collection[str], protected: Collection[str]
-) -> dict[str, Description | ChangeSetError]:
+def describe(cloudformation: Any, stacks: Iterable[Stack]) -> dict[str, Description | ChangeSetError]:
     """Return the change set of each stack; none is left when this returns, or is interrupted.
 
     Args:
-        cloudformation: A boto3 client that may describe and delete what the CDK creates.
-        directory: The assembly.
-        stack_names: Stacks that exist and can be updated: for another the CDK would create one, or delete it.
-        protected: Those of them that are protected against deletion.
+        cloudformation: A boto3 client. The role with which the CDK deployed a stack stays the stack's.
+        stacks: What is to be deployed, of stacks that exist and can be updated.
 
     Raises:
         PlanError: A change set could not be deleted.
     """
-    name = f"changes-{uuid.uuid4().hex}"
-    ended = False
+    name, requested = f"changes-{uuid.uuid4().hex}", dict.fromkeys(each.name for each in stacks)
     try:
-        with TemporaryDirectory() as copy:
-            _copy_with_protection(directory, Path(copy) / "cdk.out", protected)
-            complaint = _prepare(Path(copy) / "cdk.out", stack_names, name)
-        ended = True
-        return {stack: _description(cloudformation, stack, name, complaint) for stack in stack_names}
+        errors = {stack.name: _create(cloudformation, stack, name) for stack in stacks}
+        return {stack: errors[stack] or _description(cloudformation, stack, name) for stack in requested}
     finally:
         with uninterrupted():
-            delete(cloudformation, name, stack_names, settled=time.monotonic() + (0 if ended else _LATE))
+            delete(cloudformation, name, requested)
+
+
+def _create(cloudformation: Any, stack: Stack, name: str) -> ChangeSetError | None:
+    """Create a change set, and return why that is impossible; a template may have 51,200 bytes."""
+    from botocore.exceptions import ClientError
+
+    try:
+        cloudformation.create_change_set(
+            StackName=stack.name,
+            ChangeSetName=name,
+            TemplateBody=json.dumps(stack.template, separators=(",", ":")),
+            Tags=[{"Key": key, "Value": value} for key, value in stack.tags.items()],
+            Capabilities=["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPAND"],
+        )
+    except ClientError as error:
+        return ChangeSetError(str(error))
+    return None
+
+
+def _description(cloudformation: Any, stack_name: str, name: str) -> Description | ChangeSetError:
+    """Return the changes in the change set of a stack, or why it cannot be used."""
+    from botocore.exceptions import ClientError, WaiterError
+
+    change_set = {"StackName": stack_name, "ChangeSetName": name}
+    with suppress(WaiterError):  # also where it has no changes: the status says which
+        waiter = cloudformation.get_waiter("change_set_create_complete")
+        waiter.wait(**change_set, WaiterConfig={"Delay": 1, "MaxAttempts": _PATIENCE})
+    try:
+        pages = list(cloudformation.get_paginator("describe_change_set").paginate(**change_set))
+    except ClientError as error:
+        return ChangeSetError(str(error))
+    status, reason = pages[0]["Status"], pages[0].get("StatusReason", "")
+    if status == "FAILED" and any(text in reason for text in _EMPTY):
+        return []
+    if status != "CREATE_COMPLETE":
+        return ChangeSetError(f"the change set is {status}: {reason}")
+    return [each["ResourceChange"] for page in pages for each in page["Changes"] if each["Type"] == "Resource"]
+
+
+def delete(cloudformation: Any, name: str, stack_names: Iterable[str]) -> None:
+    """Delete the change sets of a name, as far as there are any, with those of nested stacks.
+
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DeleteChangeSet.html
+
+    Raises:
+        PlanError: One exists still, or may exist.
+    """
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    left = []
+    for stack_name in stack_names:
+        try:
+            status = _delete(cloudformation, {"StackName": stack_name, "ChangeSetName": name})
+        except (BotoCoreError, ClientError) as error:
+            status = str(error)
+        if status:
+            region = cloudformation.meta.region_name
+            left.append(
+                f"change set {name} of {stack_name} is left ({status}); delete it: aws cloudformation "
+                f"delete-change-set --stack-name {stack_name} --change-set-name {name} --region {region}"
+            )
+    if left:
+        raise PlanError("\n".join(left))
+
+
+def _delete(cloudformation: Any, change_set: Mapping[str, str]) -> str:
+    """Delete a change set, and return its status if it exists still."""
+    from botocore.exceptions import ClientError
+
+    deadline, status = time.monotonic() + _PATIENCE, ""
+    while time.monotonic() < deadline:
+        try:
+            status = cloudformation.describe_change_set(**change_set)["Status"]
+        except ClientError as error:
+            if is_not_found(error):
+                return ""
+            raise
+        if status not in _IN_PROGRESS:
+            cloudformation.delete_change_set(**change_set)
+        time.sleep(0.2)
+    return status
 
 
 def changes(
@@ -99,115 +166,6 @@ def changes(
         if awaited(change) and _severity(change) > _severity(merged.get(logical_id)):
             merged[logical_id] = change
     return tuple(merged[logical_id] for logical_id in sorted(merged))
-
-
-def _description(cloudformation: Any, stack_name: str, name: str, complaint: str) -> Description | ChangeSetError:
-    """Return the changes in the change set of a stack, or why there is none: the CDK's complaint, if it has one."""
-    from botocore.exceptions import ClientError
-
-    paginator = cloudformation.get_paginator("describe_change_set")
-    try:
-        pages = list(paginator.paginate(StackName=stack_name, ChangeSetName=name))
-    except ClientError as error:
-        return ChangeSetError(complaint or str(error))
-    status, reason = pages[0]["Status"], pages[0].get("StatusReason", "")
-    if status == "FAILED" and any(text in reason for text in _EMPTY):
-        return []
-    if status != "CREATE_COMPLETE":
-        return ChangeSetError(complaint or f"the change set is {status}: {reason}")
-    return [each["ResourceChange"] for page in pages for each in page["Changes"] if each["Type"] == "Resource"]
-
-
-def delete(cloudformation: Any, name: str, stack_names: Iterable[str], settled: float) -> None:
-    """Delete the change sets of a name, as far as there are any, with those of nested stacks.
-
-    https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DeleteChangeSet.html
-
-    Args:
-        cloudformation: A boto3 client.
-        name: The name.
-        stack_names: The stacks that may have one.
-        settled: From when on none can be created any more, by the monotonic clock.
-
-    Raises:
-        PlanError: One exists still, or may exist.
-    """
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    left = []
-    for stack_name in stack_names:
-        try:
-            status = _delete(cloudformation, {"StackName": stack_name, "ChangeSetName": name}, settled)
-        except (BotoCoreError, ClientError) as error:
-            status = str(error)
-        if status is not None:
-            region = cloudformation.meta.region_name
-            left.append(
-                f"change set {name} of {stack_name} is left ({status}); delete it: aws cloudformation "
-                f"delete-change-set --stack-name {stack_name} --change-set-name {name} --region {region}"
-            )
-    if left:
-        raise PlanError("\n".join(left))
-
-
-def _delete(cloudformation: Any, change_set: Mapping[str, str], settled: float) -> str | None:
-    """Delete a change set, and return its status if it exists still."""
-    from botocore.exceptions import ClientError
-
-    deadline = time.monotonic() + _PATIENCE
-    status: str | None = ""
-    while time.monotonic() < deadline:
-        try:
-            status = cloudformation.describe_change_set(**change_set)["Status"]
-        except ClientError as error:
-            if not is_not_found(error):
-                raise
-            status = None
-            if time.monotonic() >= settled:
-                return None
-        if status not in (None, *_IN_PROGRESS):
-            cloudformation.delete_change_set(**change_set)
-        time.sleep(0.2)
-    return status
-
-
-def _copy_with_protection(directory: Path, copy: Path, protected: Collection[str]) -> None:
-    """Copy an assembly, with the stacks' present protection: the CDK changes that even for a mere change set."""
-    shutil.copytree(directory, copy)
-    path = copy / "manifest.json"
-    manifest = json.loads(path.read_text(encoding="utf-8"))
-    for name, artifact in manifest["artifacts"].items():
-        if artifact["type"] == "aws:cloudformation:stack":
-            stack_name = artifact["properties"].get("stackName", name)
-            artifact["properties"]["terminationProtection"] = stack_name in protected
-    path.write_text(json.dumps(manifest), encoding="utf-8")
-
-
-def _prepare(directory: Path, stack_names: Collection[str], name: str) -> str:
-    """Let the CDK create change sets, and return its errors; empty: none."""
-    process = subprocess.Popen(
-        [
-            *cdk.command("deploy", *stack_names, "--exclusively", "--app", str(directory)),
-            *("--method", "prepare-change-set", "--change-set-name", name, "--require-approval", "never"),
-        ],
-        cwd=cdk.ROOT,
-        env=cdk.environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,  # Ctrl-C is for us, who then end it
-    )
-    try:
-        said, _ = process.communicate()
-    finally:
-        process.terminate()
-        process.wait()
-    if process.returncode == 0:
-        return ""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    errors = [line for line in lines if "rror" in line or "not authorized" in line]
-    return " ".join((errors or lines)[-_ERROR_LINES:])
 
 
 def _change(

@@ -63,14 +63,7 @@ def plan_cluster(
     *,
     live: bool,
 ) -> ClusterPlan:
-    """Return what happens to the cluster.
-
-    Args:
-        parallelcluster: Whose update check is asked.
-        environment: The configuration in config/.
-        comparison: The stacks before and after.
-        stacks: What happens to them.
-        live: Whether the cluster itself can be read, or only its template.
+    """Return what happens to the cluster: `live`, it can be read itself, otherwise only its template.
 
     Raises:
         PlanError: The new stacks have no cluster.
@@ -182,16 +175,7 @@ def classify(
     fleet_status: str = UNKNOWN,
     login_nodes_running: bool = False,
 ) -> list[ClusterChange]:
-    """Return what each change of a configuration needs.
-
-    Args:
-        parallelcluster: Whose check is asked.
-        old: The configuration that the cluster has, as ParallelCluster compares it: with CloudFormation's strings.
-        new: The one that it will get, likewise.
-        environment: The configuration in config/, for commands.
-        fleet_status: Status of its compute fleet; UNKNOWN: not known.
-        login_nodes_running: Whether there are login nodes.
-    """
+    """Return what each change of a configuration needs; both have CloudFormation's strings, as ParallelCluster does."""
     strategy = _strategy(new)
     unmoved, moves = _without_moves(old, new)
 
@@ -241,12 +225,9 @@ def _ways(change: Change, kind: Kind, passing: list[str], environment: str) -> l
     match kind:
         case Kind.FLEET_STOPPED:
             return _ways_past_the_fleet(change, passing, environment)
-        case Kind.LOGIN_NODES_STOPPED:
-            return ["two deployments: first with count: 0 in cluster.login_nodes, then with this change"]
-        case Kind.ALL_STOPPED:
-            return [
-                "two deployments: first with count: 0 in cluster.login_nodes, then, on a stopped fleet, this change"
-            ]
+        case Kind.LOGIN_NODES_STOPPED | Kind.ALL_STOPPED:
+            then = "with" if kind is Kind.LOGIN_NODES_STOPPED else "on a stopped fleet,"
+            return [f"two deployments: first with count: 0 in cluster.login_nodes, then {then} this change"]
         case Kind.REFUSED:
             return [_way_past_a_refusal(change, environment)]
     return []

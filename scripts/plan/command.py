@@ -44,7 +44,7 @@ def make_plan(
     """Return the plan of a configuration.
 
     Args:
-        environment: File name in config/ without .yaml.
+        environment: The deployment, or the path of its settings without .yaml.
         assembly: What would be deployed; None: it is synthesized first.
         against: What it is compared with; None: what runs in the account of the credentials in use.
         accepted: Whether replacing and removing what holds data was accepted.

@@ -36,14 +36,9 @@ _Resource = tuple[str, str]
 
 
 class _StackScope(Scope):
-    """What the values of a stack's template may refer to.
+    """What the values of a stack's template may refer to; a resource without a physical id is represented by a name.
 
-    Args:
-        stack: The stack.
-        stacks: All stacks, by name.
-        physical_ids: Ids of what exists; other resources are represented by a name.
-        unknown: Resources that are created or replaced.
-        unsteady: Resources whose attributes may change.
+    Unknown resources are created or replaced, of unsteady ones attributes may change.
     """
 
     keeps_dynamic_references = True
@@ -109,11 +104,6 @@ class Comparison:
         old: The deployed stacks.
         new: The stacks to deploy.
         changes: What happens to resources, by stack; stacks without changes included.
-
-    Args:
-        old: As above.
-        new: As above.
-        physical_ids: Ids of what exists; without them references are represented by names.
     """
 
     def __init__(

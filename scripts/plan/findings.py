@@ -46,12 +46,7 @@ _RETAINED: Final = ("Retain", "RetainExceptOnCreate")
 
 
 def of_stack(stack: StackPlan, accepted: bool) -> Iterator[Finding]:
-    """Yield the findings on the resources of a stack.
-
-    Args:
-        stack: The stack.
-        accepted: Whether replacements and removals were accepted.
-    """
+    """Yield the findings on the resources of a stack, whose replacement and removal may have been accepted."""
     for change in stack.changes:
         subject = f"{stack.name}/{change.logical_id}"
         if change.type in _REASONS and change.effect in (*REPLACING, Effect.REMOVED):
@@ -108,12 +103,7 @@ def of_passed_over(name: str, changes: tuple[ResourceChange, ...]) -> Iterator[F
 
 
 def of_cluster(cluster: ClusterPlan, environment: str) -> Iterator[Finding]:
-    """Yield the findings on the changes of a cluster's configuration.
-
-    Args:
-        cluster: The cluster.
-        environment: The configuration in config/, for commands.
-    """
+    """Yield the findings on the changes of a cluster's configuration."""
     subject = f"cluster {cluster.name}"
     for change in cluster.changes:
         if change.passes_now:

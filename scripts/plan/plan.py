@@ -15,7 +15,7 @@ from scripts.plan.cluster import plan_cluster
 from scripts.plan.command import PlanError
 from scripts.plan.comparison import Comparison
 from scripts.plan.live import MANIFEST, NOT_THERE, READY, LiveStacks
-from scripts.plan.model import Plan, Source, StackPlan
+from scripts.plan.model import ClusterPlan, Plan, Source, StackPlan
 from scripts.preflight.check import CheckStatus, Finding
 from toolchain.assembly import EXAMPLE_ACCOUNT, Assembly, Stack
 from toolchain.golden import read_golden
@@ -25,11 +25,7 @@ from toolchain.parallelcluster import ParallelCluster
 def plan_of_account(environment: str, settings: Settings, directory: Path, *, accepted: bool) -> Plan:
     """Return what a deployment of an assembly would do in the account of the credentials in use.
 
-    Args:
-        environment: File name in config/ without .yaml.
-        settings: What is in it.
-        directory: The assembly.
-        accepted: Whether replacing and removing what holds data was accepted.
+    With `accepted` the replacement and removal of what holds data does not block it.
 
     Raises:
         PlanError: The settings name another account, or a change set could not be deleted.
@@ -39,7 +35,7 @@ def plan_of_account(environment: str, settings: Settings, directory: Path, *, ac
     with ParallelCluster(os.environ) as parallelcluster:  # it loads while CloudFormation is asked
         live = LiveStacks(environment, settings, directory)
         comparison = Comparison(live.old, live.new, live.physical_ids)
-        stacks = _stacks_of_account(live, comparison, directory)
+        stacks = _stacks_of_account(live, comparison)
         cluster = plan_cluster(parallelcluster, environment, comparison, stacks, live=True)
     return Plan(
         environment=environment,
@@ -47,23 +43,14 @@ def plan_of_account(environment: str, settings: Settings, directory: Path, *, ac
         against=f"account {live.account_id}",
         stacks=stacks,
         cluster=cluster,
-        findings=(
-            *_findings_of_account(live),
-            *_findings_of_stacks(stacks, comparison, accepted=accepted),
-            *findings.of_cluster(cluster, environment),
-        ),
+        findings=(*_findings_of_account(live), *_findings(environment, comparison, stacks, cluster, accepted=accepted)),
     )
 
 
 def plan_of_directories(environment: str, settings: Settings, old: Path | None, new: Path, *, accepted: bool) -> Plan:
     """Return what a deployment would do where other templates are deployed; needs no account.
 
-    Args:
-        environment: File name in config/ without .yaml.
-        settings: What is in it.
-        old: An assembly, or a directory of templates named after their stacks; None: nothing is deployed.
-        new: Another of the same kind.
-        accepted: Whether replacing and removing what holds data was accepted.
+    Both are assemblies, or directories of templates named after their stacks; without the old one nothing is deployed.
 
     Raises:
         PlanError: A directory holds no templates, one is an assembly and the other is not, or there is no cluster.
@@ -92,17 +79,14 @@ def plan_of_directories(environment: str, settings: Settings, old: Path | None, 
         against=str(old or "nothing"),
         stacks=stacks,
         cluster=cluster,
-        findings=(
-            *_findings_of_stacks(stacks, comparison, accepted=accepted),
-            *findings.of_cluster(cluster, environment),
-        ),
+        findings=tuple(_findings(environment, comparison, stacks, cluster, accepted=accepted)),
     )
 
 
-def _stacks_of_account(live: LiveStacks, comparison: Comparison, directory: Path) -> tuple[StackPlan, ...]:
+def _stacks_of_account(live: LiveStacks, comparison: Comparison) -> tuple[StackPlan, ...]:
     ready = [name for name in live.old if live.statuses[name] in READY and not comparison.is_passed_over(name)]
     cloudformation = live.deployment.account.client("cloudformation")
-    described = change_sets.describe(cloudformation, directory, ready, live.protected) if ready else {}
+    described = change_sets.describe(cloudformation, [live.new[name] for name in ready])
     stacks = []
     for name, new in live.new.items():
         changes = comparison.changes[name]
@@ -134,13 +118,16 @@ def _other(old: Stack | None, new: Stack | None) -> Iterator[str]:
         yield "tags"
 
 
-def _findings_of_stacks(stacks: Sequence[StackPlan], comparison: Comparison, *, accepted: bool) -> Iterator[Finding]:
+def _findings(
+    environment: str, comparison: Comparison, stacks: Sequence[StackPlan], cluster: ClusterPlan, *, accepted: bool
+) -> Iterator[Finding]:
     for stack in stacks:
         yield from findings.of_stack(stack, accepted)
         for output, users in comparison.exports_in_use(stack.name):
             yield findings.of_export(stack.name, output, users)
     for name, changes in comparison.left_behind().items():
         yield from findings.of_passed_over(name, changes)
+    yield from findings.of_cluster(cluster, environment)
 
 
 def _findings_of_account(live: LiveStacks) -> Iterator[Finding]:

@@ -147,17 +147,12 @@ def _in_group(deployment: Deployment, group_arn: str, using: Sequence[User]) -> 
 
 def _problems(deployment: Deployment, reservation: Reservation, using: Sequence[User]) -> Iterator[Finding]:
     """Yield why a reservation does not fit, however many instances it has."""
-    settings, zone_id = deployment.settings, reservation["AvailabilityZoneId"]
     yield from _state_problems(deployment, reservation, using)
-    if zone_id != settings.zone_id:
-        hint = f"zone_id: {zone_id}, or a reservation in {settings.zone_id}"
-        yield Finding(FAIL, f"it is in {zone_id}, the deployment in {settings.zone_id}", hint)
-    if reservation["InstancePlatform"] != _PLATFORM:
-        sentence = f"it is for {reservation['InstancePlatform']}; {settings.cluster.os} needs {_PLATFORM}"
-        yield Finding(FAIL, sentence, f"a reservation for {_PLATFORM}")
-    if reservation["Tenancy"] != "default":
-        sentence = f"its tenancy is {reservation['Tenancy']}; ParallelCluster launches instances of default tenancy"
-        yield Finding(FAIL, sentence, "a reservation of default tenancy")
+    settings = deployment.settings
+    wanted = {"AvailabilityZoneId": settings.zone_id, "InstancePlatform": _PLATFORM, "Tenancy": "default"}
+    for key, value in wanted.items():
+        if reservation[key] != value:
+            yield Finding(FAIL, f"its {key} is {reservation[key]}; needed: {value}", f"a reservation of {key} {value}")
     for user in using:
         yield from _user_problems(reservation, user)
     yield from _without_placement_group(reservation, using)
@@ -190,9 +185,9 @@ def _user_problems(reservation: Reservation, user: User) -> Iterator[Finding]:
         hint = f"{user.path}.instance_type: {of_type}, or a reservation for {instance_type}"
         yield Finding(FAIL, f"it is for {of_type}, and {user.path} has {instance_type}", hint)
     if is_block(reservation) is not user.wants_block:
-        article, fitting = ("a", "CAPACITY_BLOCK") if is_block(reservation) else ("no", "ONDEMAND")
-        sentence = f"it is {article} Capacity Block, and {user.queue_path} has capacity_type {user.queue.capacity_type}"
-        yield Finding(FAIL, sentence, f"{user.queue_path}.capacity_type: {fitting}, or another reservation")
+        sentence = f"it is {'a' if is_block(reservation) else 'no'} Capacity Block"
+        path, capacity_type = f"{user.queue_path}.capacity_type", user.queue.capacity_type
+        yield Finding(FAIL, sentence, f"change {path}, which is {capacity_type}, or name another reservation")
     chosen = user.queue.existing_placement_group
     made_in = reservation.get("PlacementGroupArn", "").rpartition("/")[2]
     if chosen and made_in and chosen != made_in:

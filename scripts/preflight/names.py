@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from scripts import generations
 from scripts.deployment import PARTS, Deployment
 from scripts.plan.live import READY
 from scripts.preflight.check import FAIL, PASS, WARN, Finding, check, find
 
-_WAYS_OUT: Mapping[str, str] = {
-    "CREATE_FAILED": "rollback-stack",
-    "UPDATE_FAILED": "rollback-stack",
-    "UPDATE_ROLLBACK_FAILED": "continue-update-rollback",
-    "ROLLBACK_COMPLETE": "delete-stack",
-    "ROLLBACK_FAILED": "delete-stack",
-    "DELETE_FAILED": "delete-stack",
-}
-"""What of `aws cloudformation` leads a stack out of a status, once the cause is fixed.
-
-https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_RollbackStack.html,
-https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_ContinueUpdateRollback.html
-"""
 _NO_RSA = ("ubuntu2204", "ubuntu2404")
 """OS on which ParallelCluster rejects RSA keys (aws-parallelcluster 3.16.1, validators/ec2_validators.py)."""
 
@@ -56,7 +43,7 @@ def cluster_name(deployment: Deployment) -> Finding:
         if status in READY:
             return Finding(PASS, f"cluster {name} is {status}, and ours to update", command=command)
         sentence = f"cluster {name}, which is ours, is {status}: it cannot be updated"
-        return Finding(FAIL, sentence, _way_out(deployment, name, status), command)
+        return Finding(FAIL, sentence, _way_out(deployment, status), command)
     if status == "DELETE_IN_PROGRESS":
         return Finding(FAIL, f"a stack {name} is being deleted", "wait until it is gone", command)
     is_cluster = "parallelcluster:version" in [tag["Key"] for tag in stack.get("Tags", [])]
@@ -115,7 +102,7 @@ def _about_stack(deployment: Deployment, name: str, part: str) -> Finding:
     if status in READY:
         return Finding(PASS, f"{name} is {status}, and ours to update")
     if status not in ("ROLLBACK_COMPLETE", "ROLLBACK_FAILED"):
-        return Finding(FAIL, f"{name} is {status}: it cannot be updated", _way_out(deployment, name, status))
+        return Finding(FAIL, f"{name} is {status}: it cannot be updated", _way_out(deployment, status))
     sentence = f"{name} is {status}: its creation failed"
     if stack.get("EnableTerminationProtection"):
         unprotect = ("cloudformation", "update-termination-protection", "--no-enable-termination-protection")
@@ -156,14 +143,10 @@ def _describe(deployment: Deployment, stack_name: str) -> str:
     return deployment.command("cloudformation", "describe-stacks", "--stack-name", stack_name)
 
 
-def _way_out(deployment: Deployment, stack_name: str, status: str) -> str:
+def _way_out(deployment: Deployment, status: str) -> str:
     if status.endswith("_IN_PROGRESS"):
         return "wait until that is done"
-    events = deployment.command("cloudformation", "describe-stack-events", "--stack-name", stack_name)
-    if status not in _WAYS_OUT:
-        return f"`{events}` says what happened"
-    command = deployment.command("cloudformation", _WAYS_OUT[status], "--stack-name", stack_name)
-    return f"fix the cause, which `{events}` names, then `{command}` (README, When a deployment fails)"
+    return f"`./ultracluster diagnose {deployment.environment}` says why, and what leads out of it"
 
 
 CHECKS = (stack_names, cluster_name, ssh_key, placement_group)

@@ -75,14 +75,12 @@ def members(deployment: Deployment, group_arn: str) -> list[str]:
     """Return the ids of the reservations in a group; none: there is no such group."""
     ids: list[str] = []
     token: dict[str, str] = {}
-    while True:
-        page = find(deployment, "resource-groups", "list_group_resources", Group=group_arn, **token)
-        if page is None:
-            return ids
+    while page := find(deployment, "resource-groups", "list_group_resources", Group=group_arn, **token):
         ids += [each["Identifier"]["ResourceArn"].rpartition("/")[2] for each in page["Resources"]]
         if "NextToken" not in page:
-            return ids
+            break
         token = {"NextToken": page["NextToken"]}
+    return ids
 
 
 def size(reservation: Mapping[str, Any]) -> int:

@@ -27,7 +27,6 @@ from toolchain.golden import read_golden
 PROJECT = Path(__file__).parents[3]
 TABLE = Prices("us-west-2", remark="a test")
 each_environment = pytest.mark.parametrize("environment", SHIPPED)
-each_workload = pytest.mark.parametrize("workload", WORKLOADS.values(), ids=WORKLOADS)
 
 
 @cache
@@ -209,7 +208,7 @@ def needed(edited: Settings) -> dict[str, int]:
     return {quota.code: quota.needed for quota in quotas(edited)}
 
 
-def test_each_kind_of_capacity_has_quotas_of_its_own() -> None:
+def test_each_kind_of_capacity_and_file_system_has_quotas_of_its_own() -> None:
     reserved = needed(settings("reserved"))
     assert (reserved["L-2E30FD7D"], reserved[""], reserved["L-2C3B7624"]) == (4 * 128, 4, 8 * 128)
     trn2 = json.loads(raw("reserved"))
@@ -223,9 +222,6 @@ def test_each_kind_of_capacity_has_quotas_of_its_own() -> None:
     assert plain["L-1216C47A"] == 16 * 8 + 16 + 3 * 8
     plain_spot = needed(changed(nodes=standard, queue={"placement_group": "none", "capacity_type": "SPOT"}))
     assert plain_spot["L-34B43A08"] == 16 * 8
-
-
-def test_each_type_of_file_system_has_quotas_of_its_own() -> None:
     persistent = needed(changed(file_system={"deployment_type": "PERSISTENT_1", "throughput_mbps_per_tib": 100}))
     assert persistent.items() >= {"L-C8640C82": 4800, "L-9AFA1F09": 1}.items()
     assert "L-8F1B9C74" not in persistent
@@ -258,16 +254,6 @@ def test_throughput_between_and_beyond_the_published_rows(nodes: int, basis: Bas
     throughput, actual = WORKLOADS["bert-large-phase1"].throughput(nodes)
     assert throughput == pytest.approx(rate)
     assert actual is basis
-
-
-@each_workload
-def test_more_nodes_are_faster_and_none_is_better_than_linear(workload: Any) -> None:
-    counts = range(workload.nodes_per_replica, 129, workload.nodes_per_replica)
-    rates = [workload.throughput(nodes)[0] for nodes in counts]
-    assert rates == sorted(rates)
-    per_node = [rate / nodes for rate, nodes in zip(rates, counts, strict=True)]
-    assert per_node == sorted(per_node, reverse=True)
-    assert 0.9 < workload.efficiency < 1
 
 
 def test_time_and_cost_to_train_bert() -> None:

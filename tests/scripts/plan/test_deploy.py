@@ -65,13 +65,6 @@ def deploying(monkeypatch: pytest.MonkeyPatch) -> Deploying:
     return prepared
 
 
-def test_without_a_terminal_it_needs_yes(deploying: Deploying, run: Run) -> None:
-    code, out, err = run("deploy", "trn1-16")
-    assert (code, out) == (2, "")
-    assert "--yes" in err
-    assert deploying.started == []
-
-
 @pytest.mark.parametrize(("answer", "code", "started"), [("n", 1, []), ("", 1, []), ("y", 0, [["trn1-16"]])])
 def test_it_asks(answer: str, code: int, started: list[list[str]], deploying: Deploying, run: Run) -> None:
     deploying.answer(answer)
@@ -140,12 +133,6 @@ def test_the_cdk_gets_no_argument_that_leads_to_another_deployment(argument: tup
     assert f"after --: got {argument[0].partition('=')[0]}; allowed: --verbose" in " ".join(err.split())
 
 
-def test_harmless_arguments_of_the_cdk_are_allowed(deploying: Deploying, run: Run) -> None:
-    allowed = ("-v", "--verbose", "--debug", "--ci", "--no-color", "--progress", "bar", "--concurrency=3")
-    assert run("deploy", "trn1-16", "--yes", "--", *allowed)[0] == 0
-    assert deploying.started == [["trn1-16", *allowed]]
-
-
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
 def test_the_cdk_ends_with_the_command(
     number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
@@ -158,9 +145,3 @@ def test_the_cdk_ends_with_the_command(
     finally:
         signal.signal(number, before)
     assert "The CDK was terminated." in capfd.readouterr().err
-
-
-def test_the_exit_code_is_that_of_the_cdk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    use_cdk(monkeypatch, "raise SystemExit(3)")
-    monkeypatch.setattr("scripts.deploy.BUILD", tmp_path)
-    assert deploy_assembly("trn1-16", tmp_path, ()) == 3

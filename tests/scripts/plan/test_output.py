@@ -115,12 +115,6 @@ def test_what_is_replaced_or_removed_says_why_and_whether_the_old_one_stays() ->
     assert {each.status for each in plan.findings} == {CheckStatus.FAIL}
 
 
-@pytest.mark.parametrize(("effect", "statuses"), [(Effect.REPLACED, [CheckStatus.WARN]), (Effect.CHANGED, [])])
-def test_a_warning_does_not_block(effect: Effect, statuses: list[CheckStatus]) -> None:
-    plan = planned(ResourceChange("A", "AWS::EC2::EIP", effect, causes=("B",)))
-    assert ([each.status for each in plan.findings], plan.ok) == (statuses, True)
-
-
 @pytest.mark.parametrize(("iops", "blocked"), [(12_000, False), (6000, True)])
 def test_a_file_system_that_cannot_grow_at_once_blocks(iops: int, blocked: bool) -> None:
     capacity = PropertyChange("StorageCapacity", 9600, 12_000)

@@ -10,8 +10,7 @@ import pytest
 import yaml
 
 from config.settings import load
-from emulator.aws import ACCOUNT, EmulatedAws
-from emulator.cdk import CommandLine
+from emulator.aws import ACCOUNT
 from scripts import options
 from scripts.deployment import Account, Deployment
 from scripts.plan import cdk
@@ -112,18 +111,6 @@ def test_the_oldest_bootstrap_is_the_one_that_the_templates_ask_for() -> None:
     texts = [path.read_text(encoding="utf-8") for path in snapshots]
     asked_for = {each for text in texts for each in re.findall(r"bootstrap stack version (\d+) required", text)}
     assert asked_for == {str(bootstrap.OLDEST_VERSION)}
-
-
-@pytest.mark.slow
-def test_what_the_cdk_itself_bootstraps(rehearsed_aws: EmulatedAws, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in rehearsed_aws.settings.items():
-        monkeypatch.setenv(name, value)
-    cdk = CommandLine(rehearsed_aws)
-    assert cdk.bootstrap(REGION) == 0
-    cdk.close()
-    [finding] = findings(access.cdk_bootstrap, Deployment("mine", load(CONFIG / "trn1-16.yaml")))
-    assert finding.status is PASS
-    assert f"version {NEWEST}," in finding.sentence
 
 
 def test_bootstrap_passes_on_what_the_settings_name(

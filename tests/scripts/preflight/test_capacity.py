@@ -129,9 +129,9 @@ CASES = [
         R,
         FAIL,
         f"for trn1n.32xlarge, and {FIRST} has trn1.32xlarge",
-        "it is in usw2-az1, the deployment in usw2-az4",
-        "it is for Windows; ubuntu2404 needs Linux/UNIX",
-        "its tenancy is dedicated",
+        "its AvailabilityZoneId is usw2-az1; needed: usw2-az4",
+        "its InstancePlatform is Windows; needed: Linux/UNIX",
+        "its Tenancy is dedicated",
         "it is a Capacity Block",
         "1 of 1 instances free, 8 more needed",
         "made in placement group another, and cluster.queues[0] is in near",
@@ -177,7 +177,13 @@ CASES = [
         "its types are AWS::EC2::HostManagement",
         get_group_configuration={"GroupConfiguration": {"Configuration": [{"Type": "AWS::EC2::HostManagement"}]}},
     ),
-    altered(G, FAIL, "0 of 1 reservations fit", "it is in usw2-az1", by=member(AvailabilityZoneId="usw2-az1")),
+    altered(
+        G,
+        FAIL,
+        "0 of 1 reservations fit",
+        "its AvailabilityZoneId is usw2-az1",
+        by=member(AvailabilityZoneId="usw2-az1"),
+    ),
     altered(
         G, WARN, "5 trn1.32xlarge free, 8 more needed; the rest starts on demand", by=member(AvailableInstanceCount=5)
     ),

@@ -65,8 +65,7 @@ CASES = [
         state="ROLLBACK_COMPLETE",
         EnableTerminationProtection=True,
     ),
-    network(FAIL, f"aws cloudformation rollback-stack --stack-name {NETWORK}", state="CREATE_FAILED"),
-    network(FAIL, "describe-stack-events --stack-name reserved-network", state="IMPORT_ROLLBACK_FAILED"),
+    network(FAIL, "./ultracluster diagnose mine", state="CREATE_FAILED"),
     case(
         names.stack_names,
         WARN,

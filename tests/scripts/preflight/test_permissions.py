@@ -42,11 +42,6 @@ SETTINGS: list[tuple[Callable[[], Raw], Callable[[Raw], object]]] = [
 """For each check, some have what it checks."""
 
 
-def test_ids_are_unique() -> None:
-    ids = [each.id for each in CATALOG]
-    assert sorted(set(ids)) == sorted(ids)
-
-
 @pytest.mark.parametrize("each", CALLING, ids=lambda each: each.id)
 def test_without_its_permissions_a_check_is_unknown(each: Check, account: Account) -> None:
     denied = {"": rejection("UnauthorizedOperation")}

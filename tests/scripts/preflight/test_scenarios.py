@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ from emulator import scenarios
 from emulator.aws import ACCOUNT, EmulatedAws
 from emulator.scenarios import GOOD, SCENARIOS, Scenario
 from scripts import emulated, options
-from scripts.options import deployments
 from scripts.preflight import cluster
 from scripts.preflight.catalog import CATALOG
 from tests.command_line import ultracluster
@@ -45,6 +45,8 @@ def look(
         (tmp_path / tool).touch(mode=0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     settings_path = write_everything(tmp_path)
+    patient = tuple(replace(each, seconds=600) for each in CATALOG)
+    monkeypatch.setattr("scripts.preflight.catalog.CATALOG", patient)
 
     def run(environment: str, scenario: Scenario, *arguments: str) -> tuple[int, Document]:
         path = settings_path if environment == EVERYTHING else CONFIG / f"{environment}.yaml"
@@ -71,7 +73,7 @@ def with_status(document: Document, *statuses: str) -> dict[str, Document]:
 
 @pytest.mark.slow
 @pytest.mark.validation
-@pytest.mark.parametrize("environment", [EVERYTHING, *deployments()])
+@pytest.mark.parametrize("environment", [EVERYTHING, "ultracluster"])
 def test_nothing_is_wrong_with_a_good_account(environment: str, look: Callable[..., tuple[int, Document]]) -> None:
     code, document = look(environment, GOOD)
     # So many nodes should have an image with the Neuron software; which one, is for who deploys to say.

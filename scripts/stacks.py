@@ -140,6 +140,14 @@ def existing(deployment: Deployment, stack: str) -> list[StackResource]:
     return [each for each in all_resources(deployment, stack) if each.physical_id and each.status != "DELETE_COMPLETE"]
 
 
+def deleted(deployment: Deployment) -> Iterator[dict[str, Any]]:
+    """Yield the stacks deleted in the last 90 days, the newest first. 100 in each call.
+
+    Needs cloudformation:ListStacks.
+    """
+    yield from deployment.account.list("cloudformation", "list_stacks", StackStatusFilter=["DELETE_COMPLETE"])
+
+
 def events(cloudformation: Any, stack: str, since: datetime | None = None) -> Iterator[StackEvent]:
     """Yield the events of a stack, newest first. 100 in each call; needs cloudformation:DescribeStackEvents.
 

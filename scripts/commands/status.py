@@ -48,19 +48,18 @@ def command(*, deployment: Deployment, watch: bool, every: float, timeout: float
     from scripts.clock import Clock
     from scripts.progress import watch as progress
     from scripts.status import screen
-    from scripts.status.collect import Collector
+    from scripts.status.collect import collect
     from scripts.status.model import Unavailable
 
     clock = Clock()
-    collector = Collector(deployment, clock)
     if watch:
         if console.is_terminal and output == "text" and timeout is None:
-            screen.refresh(collector, console, clock=clock, seconds=every)
+            screen.refresh(lambda: collect(deployment, clock), console, clock=clock, seconds=every)
         code = progress.watch(deployment, console, clock=clock, as_json=output == "json", timeout=timeout)
         if code == ExitCode.FAILED and output == "text":
             _show(_diagnose(deployment, clock), console)
         return code
-    status = collector.collect()
+    status = collect(deployment, clock)
     diagnosis = _diagnose(deployment, clock) if status.failed else None
     if output == "json":
         is_unavailable = diagnosis is None or isinstance(diagnosis, Unavailable)

@@ -73,9 +73,9 @@ def diagnose(deployment: Deployment, clock: Clock | None = None) -> Diagnosis:
 
     The running cluster comes first, unless the operation is one of its own and of the last hours.
 
-    Calls: one for each stack, then for what failed one per 100 events of a stack and per 100 deleted stacks (2,000 at
-    most). One for the log groups, and per 1,000 instances; at most 20 for the cluster's logs and 10
-    for the provider's, and for a running cluster 20 for each time of `LOOK_BACK`.
+    Calls: one for each stack, then for what failed one per 100 events of a stack and per 100 deleted stacks. One for
+    the log groups, and per 1,000 instances; at most 20 for the cluster's logs and 10 for the provider's, and for a
+    running cluster 20 for each time of `LOOK_BACK`.
 
     Raises:
         botocore.exceptions.ClientError: Credentials are not valid; missing permissions are told in `unread`.

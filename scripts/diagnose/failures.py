@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
-from itertools import islice
 from typing import Any
 
 from pydantic import Field
@@ -16,8 +15,6 @@ from scripts.diagnose.reader import PROVIDER_GROUP, Reader
 from scripts.document import Document
 from scripts.stacks import CLUSTER, NESTED, StackEvent
 
-STACK_PAGES = 20
-"""Pages of 100 deleted stacks that are looked through at most, newest first."""
 _FAILED = re.compile(r"FAILED|ROLLBACK")
 _VPC = re.compile(r"\bvpc-[0-9a-f]+")
 _CONSEQUENCES = re.compile(
@@ -130,25 +127,11 @@ def _cluster_stacks(reader: Reader, since: datetime) -> list[str]:
     alive: dict[str, Any] | None = reader.try_fetch(
         f"stack {name}", "cloudformation:DescribeStacks", lambda: reader.deployment.stack(name), None
     )
-    pages = (
-        reader.deployment.account.client("cloudformation")
-        .get_paginator("list_stacks")
-        .paginate(StackStatusFilter=["DELETE_COMPLETE"])
+    deleted: list[dict[str, Any]] = reader.try_fetch(
+        "deleted stacks", "cloudformation:ListStacks", lambda: list(stacks.deleted(reader.deployment)), []
     )
-    deleted: list[Any] = reader.try_fetch(
-        "deleted stacks", "cloudformation:ListStacks", lambda: list(islice(pages, STACK_PAGES)), []
-    )
-    if len(deleted) == STACK_PAGES and "NextToken" in deleted[-1]:
-        reader.cut_off.append(f"deleted stacks: only the newest {STACK_PAGES * 100:,}")
-    return [
-        *([alive["StackId"]] if alive else []),
-        *(
-            each["StackId"]
-            for page in deleted
-            for each in page["StackSummaries"]
-            if each["StackName"] == name and each["DeletionTime"] >= since
-        ),
-    ]
+    own = [each for each in deleted if each["StackName"] == name and each["DeletionTime"] >= since]
+    return [each["StackId"] for each in (*([alive] if alive else []), *own)]
 
 
 def _evidence(root: str, event: StackEvent) -> Evidence:
@@ -167,18 +150,13 @@ def provider_group(reader: Reader, operation: Operation) -> str:
     """
     if operation.provider_group:
         return operation.provider_group
-    nested = [each for each in _resources(reader, operation.stack) if each.type == NESTED and each.physical_id]
-    names = [inner.physical_id for each in nested for inner in _resources(reader, each.physical_id)]
-    return next((each for each in names if PROVIDER_GROUP.fullmatch(each)), "")
-
-
-def _resources(reader: Reader, stack: str) -> list[stacks.StackResource]:
-    return reader.try_fetch(
-        f"resources of {stack}",
+    existing: list[stacks.StackResource] = reader.try_fetch(
+        f"resources of {operation.stack}",
         "cloudformation:ListStackResources",
-        lambda: stacks.resources(reader.deployment, stack),
+        lambda: stacks.existing(reader.deployment, operation.stack),
         [],
     )
+    return next((each.physical_id for each in existing if PROVIDER_GROUP.fullmatch(each.physical_id)), "")
 
 
 def window(operation: Operation) -> tuple[datetime, datetime]:

@@ -27,7 +27,7 @@ def known(deployment: Deployment, denied: list[str] | None = None) -> list[Deplo
     first = settings.of_generation(1).stack_name("cluster")
     numbers = {*range(1, settings.cluster.generation + 1)}
     numbers.update(each.settings.cluster.generation for each in present(deployment, denied))
-    for stack in permitted(deleted_stacks(deployment), denied):
+    for stack in permitted(stacks.deleted(deployment), denied):
         match = re.fullmatch(rf"{re.escape(first)}-(\d+)", stack["StackName"])
         if match and stack.get("TemplateDescription") == f"Trn1 UltraCluster {settings.name}: cluster":
             numbers.add(int(match[1]))
@@ -39,11 +39,11 @@ def names(clusters: Sequence[Deployment]) -> list[str]:
     return [*dict.fromkeys(name for each in clusters for name in stacks.names(each))]
 
 
-def deleted_stacks(deployment: Deployment, wanted: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
-    """Yield the stacks deleted in the last 90 days: those of these names, with those nested in them; None: all."""
-    listed = deployment.account.list("cloudformation", "list_stacks", StackStatusFilter=["DELETE_COMPLETE"])
-    roots = {each["StackId"] for each in listed if wanted and each["StackName"] in wanted and not each.get("ParentId")}
-    yield from (each for each in listed if wanted is None or {each["StackId"], each.get("RootId")} & roots)
+def deleted_stacks(deployment: Deployment, wanted: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield the stacks of these names deleted in the last 90 days, with those nested in them."""
+    listed = stacks.deleted(deployment)
+    roots = {each["StackId"] for each in listed if each["StackName"] in wanted and not each.get("ParentId")}
+    yield from (each for each in listed if {each["StackId"], each.get("RootId")} & roots)
 
 
 def kept(deployment: Deployment, wanted: Sequence[str]) -> Iterator[Leftover]:

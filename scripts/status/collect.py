@@ -1,18 +1,35 @@
-"""Collects the state of a deployment, with few API calls and side by side."""
+"""Collects the state of a deployment, side by side."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from scripts.aws_errors import is_unreachable
+from scripts.deployment import PARTS
+from scripts.estimate.sizes import SCRATCH_MBPS_PER_TIB
 from scripts.preflight.reservations import CAPACITY_BLOCK, members, size, users
+from scripts.remote.head_node import Answer, HeadNode, NotRunError
+from scripts.slurm import SCRIPT, SlurmError, parse
+from scripts.stacks import other_clusters
+from scripts.status import software
 from scripts.status.cost import cost_now
-from scripts.status.file_system import fetch_file_system, fetch_usage
-from scripts.status.head_node import HeadNodeQuery
-from scripts.status.model import Cost, HeadNodeStatus, Reservation, StackStatus, Status, Unavailable, try_fetch
-from scripts.status.stacks import collect_stacks
+from scripts.status.model import (
+    READY,
+    FileSystem,
+    HeadNodeStatus,
+    Reservation,
+    SlurmStatus,
+    StackStatus,
+    Status,
+    Unavailable,
+    Usage,
+    try_fetch,
+)
 
 if TYPE_CHECKING:
     from scripts.clock import Clock
@@ -20,118 +37,120 @@ if TYPE_CHECKING:
 
 _WORKERS = 10
 _RESERVATIONS_PER_CALL = 1000
+WAIT_SECONDS = 10.0
+"""How long to wait for the answer of the head node at most: a call each second."""
+_LONGEST_SECONDS = 60
+_LOOK_BACK = timedelta(minutes=10)
+_PERIOD_SECONDS = 60
+_METRICS = {"free": "FreeDataStorageCapacity", "read": "DataReadBytes", "written": "DataWriteBytes"}
+"""By id of the query. Their Sum over a minute is that of all storage targets.
+
+https://docs.aws.amazon.com/fsx/latest/LustreGuide/fs-metrics.html
+"""
+_NO_FILE_SYSTEM = Unavailable(reason="its stack names no file system", is_problem=False)
 
 Nodes = tuple[HeadNodeStatus | None, dict[str, int], Counter[tuple[str, str]]]
 """The head node, numbers of compute nodes by state, and of running ones by queue and compute resource."""
 
 
-class Collector:
-    """Collects the state of a deployment again and again.
+def collect(deployment: Deployment, clock: Clock) -> Status:
+    """Return the state of a deployment now.
 
-    Needs cloudformation:DescribeStacks, cloudwatch:DescribeAlarms, cloudwatch:GetMetricData, dynamodb:GetItem,
-    ec2:DescribeCapacityReservations, ec2:DescribeInstances, fsx:DescribeFileSystems, ssm:GetCommandInvocation,
-    ssm:SendCommand and, for groups of reservations, resource-groups:ListGroupResources. What needs a missing one is
-    `Unavailable`.
+    Needs cloudformation:DescribeStacks (for other clusters on all stacks), cloudwatch:DescribeAlarms,
+    cloudwatch:GetMetricData, dynamodb:GetItem, ec2:DescribeCapacityReservations, ec2:DescribeInstances,
+    fsx:DescribeFileSystems, ssm:GetCommandInvocation, ssm:SendCommand and, for groups of reservations,
+    resource-groups:ListGroupResources. What needs a missing one is `Unavailable`.
+
+    Raises:
+        botocore.exceptions.BotoCoreError: There are no usable credentials.
+        botocore.exceptions.ClientError: The credentials are not, or no longer, valid.
     """
+    settings, now = deployment.settings, clock.now()
+    deployment.account.forget()
+    with ThreadPoolExecutor(_WORKERS) as pool:
 
-    def __init__(self, deployment: Deployment, clock: Clock) -> None:
-        self._deployment = deployment
-        self._clock = clock
-        self._head_node = HeadNodeQuery(deployment, clock)
+        def start(fetch: Any, *actions: str) -> Any:
+            return pool.submit(try_fetch, lambda: fetch(deployment), *actions)
 
-    def collect(self) -> Status:
-        """Return the state of the deployment now.
-
-        Raises:
-            botocore.exceptions.BotoCoreError: There are no usable credentials.
-            botocore.exceptions.ClientError: The credentials are not, or no longer, valid.
-        """
-        deployment, settings, now = self._deployment, self._deployment.settings, self._clock.now()
-        deployment.account.forget()
-        with ThreadPoolExecutor(_WORKERS) as pool:
-            sent = pool.submit(self._head_node.send)
-            nodes = pool.submit(try_fetch, self._nodes, "ec2:DescribeInstances")
-            stacks = pool.submit(collect_stacks, deployment)
-            fleet = pool.submit(try_fetch, self._fleet, "dynamodb:GetItem")
-            file_system = pool.submit(fetch_file_system, deployment)
-            usage = pool.submit(fetch_usage, deployment, now)
-            reservations = pool.submit(
-                try_fetch,
-                self._reservations,
-                "ec2:DescribeCapacityReservations",
-                "resource-groups:ListGroupResources",
-            )
-            alarms = pool.submit(try_fetch, self._alarms, "cloudwatch:DescribeAlarms")
-        sent.result()
-        slurm = self._head_node.receive()
-        own_stacks, other_clusters = stacks.result()
-        head_node: HeadNodeStatus | Unavailable | None
-        compute_nodes: dict[str, int] | Unavailable
-        cost: Cost | Unavailable
-        if isinstance(described := nodes.result(), Unavailable):
-            head_node = compute_nodes = cost = described
-        else:
-            head, compute_nodes, running = described
-            head_node = head and replace(head, session_manager=self._head_node.is_reachable)
-            cost = cost_now(settings, running, now.date())
-        return Status(
-            environment=deployment.environment,
-            name=settings.name,
-            region=settings.region,
-            cluster=settings.cluster_spec.name,
-            time=now,
-            stacks=tuple(each for each in own_stacks if isinstance(each, StackStatus)),
-            unavailable_stacks=next((each for each in own_stacks if isinstance(each, Unavailable)), None),
-            other_clusters=other_clusters,
-            head_node=head_node,
-            compute_nodes=compute_nodes,
-            fleet=fleet.result(),
-            slurm=slurm,
-            software=self._head_node.software,
-            file_system=file_system.result(),
-            usage=usage.result(),
-            reservations=reservations.result(),
-            alarms=alarms.result(),
-            cost=cost,
+        answer = start(
+            lambda deployment: _ask_head_node(deployment, clock),
+            "ec2:DescribeInstances",
+            "ssm:SendCommand",
+            "ssm:GetCommandInvocation",
         )
-
-    def _nodes(self) -> Nodes:
-        heads, states, running = [], Counter[str](), Counter[tuple[str, str]]()
-        for each in self._deployment.nodes():
-            tags, state = {tag["Key"]: tag["Value"] for tag in each.get("Tags", [])}, each["State"]["Name"]
-            match tags.get("parallelcluster:node-type"):
-                case "HeadNode":
-                    heads.append(_head_node(each))
-                case "Compute":
-                    states[state] += 1
-                    queue = tags.get("parallelcluster:queue-name", "")
-                    running[queue, tags.get("parallelcluster:compute-resource-name", "")] += state == "running"
-        return max(heads, key=lambda head: head.launched, default=None), dict(states), running
-
-    def _fleet(self) -> str:
-        from scripts.fleet import control  # it imports more than the rest of this
-
-        return control.status(self._deployment)
-
-    def _reservations(self) -> tuple[Reservation, ...]:
-        """Return those that the settings name. One call for 1,000, and one for each group."""
-        named = users(self._deployment.settings, "capacity_reservation_id")
-        groups = users(self._deployment.settings, "capacity_reservation_group_arn")
-        if not named and not groups:
-            return ()
-        listed = self._deployment.account.list(
-            "ec2", "describe_capacity_reservations", PaginationConfig={"PageSize": _RESERVATIONS_PER_CALL}
+        nodes = start(_nodes, "ec2:DescribeInstances")
+        stacks = start(_stacks, "cloudformation:DescribeStacks")
+        others = start(_other_clusters, "cloudformation:DescribeStacks on all stacks")
+        fleet = start(_fleet, "dynamodb:GetItem")
+        file_system = start(_file_system, "cloudformation:DescribeStacks", "fsx:DescribeFileSystems")
+        usage = start(
+            lambda deployment: _usage(deployment, now), "cloudformation:DescribeStacks", "cloudwatch:GetMetricData"
         )
-        existing = {each["CapacityReservationId"]: each for each in listed}
-        ids = dict.fromkeys([*named, *(each for group in groups for each in members(self._deployment, group))])
-        return tuple(_reservation(each, existing.get(each)) for each in ids)
+        reservations = start(_reservations, "ec2:DescribeCapacityReservations", "resource-groups:ListGroupResources")
+        alarms = start(_alarms, "cloudwatch:DescribeAlarms")
+    own_stacks, described, other, asked = stacks.result(), nodes.result(), others.result(), answer.result()
+    slurm, of_jobs, is_reachable = (asked, None, None) if isinstance(asked, Unavailable) else asked
+    if isinstance(described, Unavailable):
+        head_node = compute_nodes = cost = described
+    else:
+        head, compute_nodes, running = described
+        head_node = head and replace(head, session_manager=is_reachable)
+        cost = cost_now(settings, running, now.date())
+    return Status(
+        environment=deployment.environment,
+        name=settings.name,
+        region=settings.region,
+        cluster=settings.cluster_spec.name,
+        time=now,
+        stacks=() if isinstance(own_stacks, Unavailable) else own_stacks,
+        unavailable_stacks=own_stacks if isinstance(own_stacks, Unavailable) else None,
+        other_clusters=Unavailable(reason=other.reason, is_problem=False) if isinstance(other, Unavailable) else other,
+        head_node=head_node,
+        compute_nodes=compute_nodes,
+        fleet=fleet.result(),
+        slurm=slurm,
+        software=of_jobs,
+        file_system=file_system.result(),
+        usage=usage.result(),
+        reservations=reservations.result(),
+        alarms=alarms.result(),
+        cost=cost,
+    )
 
-    def _alarms(self) -> tuple[str, ...]:
-        """Return the alarms in state ALARM, of 100 whose names start with that of the deployment. One call."""
-        answer = self._deployment.account.ask(
-            "cloudwatch", "describe_alarms", AlarmNamePrefix=f"{self._deployment.settings.name}-", MaxRecords=100
-        )
-        return tuple(sorted(each["AlarmName"] for each in answer["MetricAlarms"] if each["StateValue"] == "ALARM"))
+
+def _stacks(deployment: Deployment) -> tuple[StackStatus, ...]:
+    """Return the stacks in the order of creation; ParallelCluster's own while the one before it is not ready."""
+    stacks = [_stack(deployment, deployment.stack_name(part)) for part in PARTS]
+    if stacks[PARTS.index("cluster")].status not in READY:
+        stacks.insert(-1, _stack(deployment, deployment.settings.cluster_spec.name))
+    return tuple(stacks)
+
+
+def _stack(deployment: Deployment, name: str) -> StackStatus:
+    described = deployment.stack(name)
+    if described is None:
+        return StackStatus(name)
+    times = [described[key] for key in ("CreationTime", "LastUpdatedTime", "DeletionTime") if key in described]
+    return StackStatus(name, described["StackStatus"], max(times), described.get("StackStatusReason", ""))
+
+
+def _other_clusters(deployment: Deployment) -> tuple[StackStatus, ...]:
+    listed = deployment.account.list("cloudformation", "describe_stacks")
+    return tuple(StackStatus(name, status) for name, status in other_clusters(deployment.settings, listed).items())
+
+
+def _nodes(deployment: Deployment) -> Nodes:
+    heads, states, running = [], Counter[str](), Counter[tuple[str, str]]()
+    for each in deployment.nodes():
+        tags, state = {tag["Key"]: tag["Value"] for tag in each.get("Tags", [])}, each["State"]["Name"]
+        match tags.get("parallelcluster:node-type"):
+            case "HeadNode":
+                heads.append(_head_node(each))
+            case "Compute":
+                states[state] += 1
+                queue = tags.get("parallelcluster:queue-name", "")
+                running[queue, tags.get("parallelcluster:compute-resource-name", "")] += state == "running"
+    return max(heads, key=lambda head: head.launched, default=None), dict(states), running
 
 
 def _head_node(instance: dict[str, Any]) -> HeadNodeStatus:
@@ -143,6 +162,26 @@ def _head_node(instance: dict[str, Any]) -> HeadNodeStatus:
         instance.get("PublicIpAddress", ""),
         instance["LaunchTime"],
     )
+
+
+def _fleet(deployment: Deployment) -> str:
+    from scripts.fleet import control  # it imports more than the rest of this
+
+    return control.status(deployment)
+
+
+def _reservations(deployment: Deployment) -> tuple[Reservation, ...]:
+    """Return those that the settings name. One call for 1,000, and one for each group."""
+    named = users(deployment.settings, "capacity_reservation_id")
+    groups = users(deployment.settings, "capacity_reservation_group_arn")
+    if not named and not groups:
+        return ()
+    listed = deployment.account.list(
+        "ec2", "describe_capacity_reservations", PaginationConfig={"PageSize": _RESERVATIONS_PER_CALL}
+    )
+    existing = {each["CapacityReservationId"]: each for each in listed}
+    ids = dict.fromkeys([*named, *(each for group in groups for each in members(deployment, group))])
+    return tuple(_reservation(each, existing.get(each)) for each in ids)
 
 
 def _reservation(reservation_id: str, described: dict[str, Any] | None) -> Reservation:
@@ -158,3 +197,92 @@ def _reservation(reservation_id: str, described: dict[str, Any] | None) -> Reser
         described.get("StartDate"),
         described.get("EndDate"),
     )
+
+
+def _alarms(deployment: Deployment) -> tuple[str, ...]:
+    """Return the alarms in state ALARM, of 100 whose names start with that of the deployment. One call."""
+    answer = deployment.account.ask(
+        "cloudwatch", "describe_alarms", AlarmNamePrefix=f"{deployment.settings.name}-", MaxRecords=100
+    )
+    return tuple(sorted(each["AlarmName"] for each in answer["MetricAlarms"] if each["StateValue"] == "ALARM"))
+
+
+def _file_system(deployment: Deployment) -> FileSystem | Unavailable:
+    """Return the file system that the storage stack names."""
+    file_system_id = _file_system_id(deployment)
+    if not file_system_id:
+        return _NO_FILE_SYSTEM
+    [described] = deployment.account.ask("fsx", "describe_file_systems", FileSystemIds=[file_system_id])["FileSystems"]
+    capacity = described["StorageCapacity"]
+    per_tib = described["LustreConfiguration"].get("PerUnitStorageThroughput") or SCRATCH_MBPS_PER_TIB
+    return FileSystem(file_system_id, described["Lifecycle"], capacity, capacity * per_tib / 1000)
+
+
+def _usage(deployment: Deployment, now: datetime) -> Usage | Unavailable:
+    """Return what CloudWatch has of the file system's last minutes, which arrive some minutes late."""
+    file_system_id = _file_system_id(deployment)
+    if not file_system_id:
+        return _NO_FILE_SYSTEM
+    answer = deployment.account.ask(
+        "cloudwatch",
+        "get_metric_data",
+        MetricDataQueries=[_query(key, name, file_system_id) for key, name in _METRICS.items()],
+        StartTime=now - _LOOK_BACK,
+        EndTime=now,
+    )
+    newest = {each["Id"]: _newest(each) for each in answer["MetricDataResults"]}
+    moved = [value for key in ("read", "written") if (value := newest[key]) is not None]
+    return Usage(newest["free"], sum(moved) / _PERIOD_SECONDS / 1e6 if moved else None)
+
+
+def _file_system_id(deployment: Deployment) -> str:
+    return deployment.outputs(deployment.stack_name("storage")).get("FileSystemId", "")
+
+
+def _query(key: str, name: str, file_system_id: str) -> Mapping[str, Any]:
+    dimensions = [{"Name": "FileSystemId", "Value": file_system_id}]
+    metric = {"Namespace": "AWS/FSx", "MetricName": name, "Dimensions": dimensions}
+    return {"Id": key, "MetricStat": {"Metric": metric, "Period": _PERIOD_SECONDS, "Stat": "Sum"}}
+
+
+def _newest(result: Mapping[str, Any]) -> float | None:
+    values: dict[datetime, float] = dict(zip(result["Timestamps"], result["Values"], strict=True))
+    return values[max(values)] if values else None
+
+
+def _ask_head_node(
+    deployment: Deployment, clock: Clock
+) -> tuple[SlurmStatus | Unavailable, software.Software | None, bool | None]:
+    """Return nodes and jobs, the software of jobs, and whether Session Manager reaches the head node; None: not known.
+
+    Raises:
+        HeadNodeError: None is running.
+    """
+    from botocore.exceptions import ClientError
+
+    head_node = HeadNode(deployment)
+    answer: Answer | None = None
+
+    def has_answered() -> bool:
+        nonlocal answer
+        answer = head_node.answer(command_id)
+        return answer is not None
+
+    try:
+        command_id = head_node.start(software.SCRIPT + SCRIPT, seconds=_LONGEST_SECONDS)
+        clock.until(has_answered, every=1, limit=WAIT_SECONDS)
+    except NotRunError as error:
+        return Unavailable(reason=str(error)), None, False
+    except ClientError as error:
+        if not is_unreachable(error):
+            raise
+        reason = f"Session Manager does not reach the head node {head_node.instance_id}"
+        return Unavailable(reason=reason), None, False
+    if answer is None:
+        return Unavailable(reason=f"the head node did not answer within {WAIT_SECONDS:.0f} s"), None, None
+    of_jobs, of_slurm = software.parse(answer.output)
+    try:
+        return SlurmStatus.of(parse(of_slurm), clock.now()), of_jobs, True
+    except SlurmError:
+        output = [*(answer.errors or of_slurm).splitlines(), f"exit code {answer.code}"]
+        return Unavailable(reason=f"Slurm on the head node does not answer: {output[0]}"), of_jobs, True

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from rich.console import Group
 from rich.live import Live
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from scripts.clock import Clock
-    from scripts.status.collect import Collector
 
+T = TypeVar("T")
 _STATES = {
     "idle": ("idle",),
     "running": ("allocated", "mixed", "completing"),
@@ -44,18 +44,18 @@ _STATES = {
 _SOFTWARE = {"building": "yellow", "failed": "bold red", "interrupted": "bold red"}
 
 
-def refresh(collector: Collector, console: Console, *, clock: Clock, seconds: float) -> None:
+def refresh(collect: Callable[[], Status], console: Console, *, clock: Clock, seconds: float) -> None:
     """Show the state on a terminal again and again; return as soon as an operation on a stack is in progress.
 
     Args:
-        collector: Collects the state.
+        collect: Collects the state.
         console: The terminal.
         clock: Waits.
         seconds: Between two collections.
     """
     with Live(console=console, auto_refresh=False) as live:
         while True:
-            status = collector.collect()
+            status = collect()
             if in_progress(str(each.status) for each in status.existing_stacks.values()):
                 return
             why = [Text(f"Why: ./ultracluster diagnose {status.environment}", "bold")] if status.failed else []
@@ -65,16 +65,15 @@ def refresh(collector: Collector, console: Console, *, clock: Clock, seconds: fl
 
 def render(status: Status) -> Iterator[RenderableType]:
     """Yield the parts of the screen, from top to bottom."""
-    yield from _stacks(status)
+    yield _stacks(status)
     if status.exists:
-        yield Text()
-        yield from _cluster(status)
-        yield from _slurm(status)
-        yield Text()
-        yield from _storage(status)
-        yield from _reservations(status)
-        yield from _cost(status)
-        yield _line("Connect", f"./ultracluster ssh {status.environment}")
+        facts = Table.grid(padding=(0, 1))
+        facts.add_column(width=9)
+        facts.add_column(overflow="fold")
+        for title, text, style in _facts(status):
+            facts.add_row(title, Text(text, style))
+        yield facts
+        yield from _nodes_and_jobs(status)
     yield Text()
     if status.healthy:
         yield Text("Healthy.", "bold green")
@@ -83,53 +82,51 @@ def render(status: Status) -> Iterator[RenderableType]:
         yield from (Text(f"- {each}") for each in status.problems)
 
 
-def _stacks(status: Status) -> Iterator[RenderableType]:
+def _stacks(status: Status) -> RenderableType:
     stacks = table("Stack", "Status", ">Changed")
     for each in status.stacks:
         style = "bold red" if each.failed else "" if each.status else "dim"
         changed = f"{duration(status.time - each.changed)} ago" if each.changed else ""
         stacks.add_row(each.name, Text(each.status or "none", style), changed)
-    if stacks.row_count:
-        yield stacks
-    if status.unavailable_stacks:
-        yield _unavailable("Stacks", status.unavailable_stacks)
+    return Group(stacks, Text()) if stacks.row_count else Text()
+
+
+def _facts(status: Status) -> Iterator[tuple[str, str, str]]:
+    """Yield lines: title, text and style."""
     if isinstance(status.other_clusters, Unavailable):
-        reason = status.other_clusters.reason
-        yield _line("Others", f"other clusters of this deployment: {reason}", "yellow")
+        yield _unavailable("Others", status.other_clusters, "other clusters of this deployment: ")
     else:
         for other in status.other_clusters:
-            yield _line("Others", f"{other.name} is {other.status}: another cluster of this deployment", "yellow")
-
-
-def _cluster(status: Status) -> Iterator[RenderableType]:
-    if isinstance(status.head_node, Unavailable):
-        yield _unavailable("Nodes", status.head_node)
-    else:
-        yield _line("Head node", _head_node(status.head_node, status.time) if status.head_node else "none")
+            yield "Others", f"{other.name} is {other.status}: another cluster of this deployment", "yellow"
+    if status.unavailable_stacks:
+        yield _unavailable("Stacks", status.unavailable_stacks)
+    title = "Nodes" if isinstance(status.head_node, Unavailable) else "Head node"
+    yield _fact(title, status.head_node, lambda each: _head_node(each, status.time) if each else "none")
     if not isinstance(status.compute_nodes, Unavailable):
         compute = ", ".join(f"{count:,} {state}" for state, count in sorted(status.compute_nodes.items()))
-        yield _line("Nodes", f"{compute} (EC2)" if compute else "none runs (EC2)")
-    if isinstance(status.fleet, Unavailable):
-        yield _unavailable("Fleet", status.fleet)
-    else:
-        yield _line("Fleet", status.fleet)
+        yield "Nodes", f"{compute} (EC2)" if compute else "none runs (EC2)", ""
+    yield _fact("Fleet", status.fleet, str)
     if status.software:
         yield from _software(status.software, status.time)
+    yield _fact("Storage", status.file_system, lambda each: _file_system(each, status.usage))
+    if isinstance(status.usage, Unavailable) and not isinstance(status.file_system, Unavailable):
+        yield _unavailable("", status.usage)
+    if isinstance(status.reservations, Unavailable):
+        yield _unavailable("Reserved", status.reservations)
+    else:
+        yield from (("Reserved", _reservation(each, status.time), "") for each in status.reservations)
+    yield _fact("Cost", status.cost, lambda each: _cost(status, each))
+    yield "Connect", f"./ultracluster ssh {status.environment}", ""
+    if isinstance(status.slurm, Unavailable):
+        yield _unavailable("Queues", status.slurm)
 
 
-def _software(software: Software, now: datetime) -> Iterator[RenderableType]:
+def _software(software: Software, now: datetime) -> Iterator[tuple[str, str, str]]:
     state = "interrupted" if software.is_interrupted else software.state or "starting"
     since = f" since {_age(software.since.removesuffix('Z'), now)}: {software.environment}" if software.since else ""
-    yield _line("Software", f"{state}{since}", _SOFTWARE.get(state, ""))
+    yield "Software", f"{state}{since}", _SOFTWARE.get(state, "")
     if state != "ready":
-        for each in software.log:
-            yield _line("", each, "dim")
-    if software.failed_nodes:
-        nodes = table("Nodes that failed to start", ">Ago", "Reason")
-        for node in software.failed_nodes:
-            nodes.add_row(node.name, _age(node.time, now), Text(node.reason))
-        yield Text()
-        yield nodes
+        yield from (("", each, "dim") for each in software.log)
 
 
 def _head_node(head_node: HeadNodeStatus, now: datetime) -> str:
@@ -145,19 +142,26 @@ def _head_node(head_node: HeadNodeStatus, now: datetime) -> str:
     return ", ".join(facts)
 
 
-def _slurm(status: Status) -> Iterator[RenderableType]:
-    slurm = status.slurm
-    if isinstance(slurm, Unavailable):
-        yield _unavailable("Queues", slurm)
-        return
-    yield Text()
-    yield _queues(slurm)
-    for name, queue in slurm.queues.items():
-        if queue.availability != "up":
-            yield Text(f"Queue {name} takes no jobs: it is {queue.availability}.", "yellow")
-    if slurm.problems:
+def _nodes_and_jobs(status: Status) -> Iterator[RenderableType]:
+    """Yield the tables of queues, of nodes that take no jobs, and of those that failed to start."""
+    if isinstance(status.slurm, SlurmStatus):
         yield Text()
-        yield _problems(slurm, status.time)
+        yield _queues(status.slurm)
+        for name, queue in status.slurm.queues.items():
+            if queue.availability != "up":
+                yield Text(f"Queue {name} takes no jobs: it is {queue.availability}.", "yellow")
+        if status.slurm.problems:
+            problems = table("Nodes that take no jobs", "State", ">Since", "Reason")
+            for each in status.slurm.problems:
+                problems.add_row(each.nodes, each.state, _age(each.since, status.time), Text(each.reason))
+            yield Text()
+            yield problems
+    if status.software and status.software.failed_nodes:
+        nodes = table("Nodes that failed to start", ">Ago", "Reason")
+        for node in status.software.failed_nodes:
+            nodes.add_row(node.name, _age(node.time, status.time), Text(node.reason))
+        yield Text()
+        yield nodes
 
 
 def _queues(slurm: SlurmStatus) -> RenderableType:
@@ -170,43 +174,18 @@ def _queues(slurm: SlurmStatus) -> RenderableType:
     return queues
 
 
-def _problems(slurm: SlurmStatus, now: datetime) -> RenderableType:
-    problems = table("Nodes that take no jobs", "State", ">Since", "Reason")
-    for each in slurm.problems:
-        problems.add_row(each.nodes, each.state, _age(each.since, now), Text(each.reason))
-    return problems
-
-
-def _storage(status: Status) -> Iterator[RenderableType]:
-    if isinstance(status.file_system, Unavailable):
-        yield _unavailable("Storage", status.file_system)
-        return
-    file_system = status.file_system
+def _file_system(file_system: FileSystem, usage: Usage | Unavailable) -> str:
     size = f"{file_system.capacity_gib:,} GiB, {file_system.throughput_mbps:,.0f} MB/s"
-    text = f"{file_system.file_system_id}, {file_system.lifecycle}, {size}{_usage(file_system, status.usage)}"
-    yield _line("Storage", text)
-    if isinstance(status.usage, Unavailable):
-        yield _unavailable("", status.usage)
-
-
-def _usage(file_system: FileSystem, usage: Usage | Unavailable) -> str:
+    text = f"{file_system.file_system_id}, {file_system.lifecycle}, {size}"
     if isinstance(usage, Unavailable):
-        return ""
+        return text
     parts = []
     if usage.free_bytes is not None:
         gib = usage.free_bytes / 1024**3
         parts.append(f"{gib:,.0f} GiB free ({gib / file_system.capacity_gib:.0%})")
     if usage.used_mbps is not None:
         parts.append(f"{usage.used_mbps:,.0f} MB/s used ({usage.used_mbps / file_system.throughput_mbps:.0%})")
-    return f"; {', '.join(parts) or 'no metrics of the last 10 minutes'}"
-
-
-def _reservations(status: Status) -> Iterator[RenderableType]:
-    if isinstance(status.reservations, Unavailable):
-        yield _unavailable("Reserved", status.reservations)
-        return
-    for each in status.reservations:
-        yield _line("Reserved", _reservation(each, status.time))
+    return f"{text}; {', '.join(parts) or 'no metrics of the last 10 minutes'}"
 
 
 def _reservation(reservation: Reservation, now: datetime) -> str:
@@ -224,34 +203,23 @@ def _reservation(reservation: Reservation, now: datetime) -> str:
     return text
 
 
-def _cost(status: Status) -> Iterator[RenderableType]:
-    if isinstance(status.cost, Unavailable):
-        yield _unavailable("Cost", status.cost)
-        return
-    cost = status.cost
+def _cost(status: Status, cost: Cost) -> str:
     total, nodes, standing = map(dollars, (cost.hourly_usd, cost.nodes_usd, cost.standing_usd))
     text = f"{total} an hour: {nodes} for compute nodes, {standing} for the rest ({cost.source})"
-    yield _line("Cost", text + _not_included(status, cost))
-
-
-def _not_included(status: Status, cost: Cost) -> str:
     others = [] if isinstance(status.other_clusters, Unavailable) else status.other_clusters
-    unpriced = [*cost.unpriced, *(f"{each.name} (./ultracluster inventory)" for each in others)]
-    text = f"; not included: {', '.join(unpriced)}" if unpriced else ""
-    missing = [each.name for each in status.stacks if not each.status]
-    return text + (f"; includes {', '.join(missing)} as if existing" if missing else "")
+    if unpriced := [*cost.unpriced, *(f"{each.name} (./ultracluster inventory)" for each in others)]:
+        text += f"; not included: {', '.join(unpriced)}"
+    if missing := [each.name for each in status.stacks if not each.status]:
+        text += f"; includes {', '.join(missing)} as if existing"
+    return text
 
 
-def _line(title: str, text: str, style: str = "") -> RenderableType:
-    line = Table.grid(padding=(0, 1))
-    line.add_column(width=9)
-    line.add_column(overflow="fold")
-    line.add_row(title, Text(text, style))
-    return line
+def _fact(title: str, what: T | Unavailable, text: Callable[[T], str]) -> tuple[str, str, str]:
+    return _unavailable(title, what) if isinstance(what, Unavailable) else (title, text(what), "")
 
 
-def _unavailable(title: str, what: Unavailable) -> RenderableType:
-    return _line(title, f"not available: {what.reason}" if what.is_problem else what.reason, "yellow")
+def _unavailable(title: str, what: Unavailable, start: str = "") -> tuple[str, str, str]:
+    return title, f"{start}not available: {what.reason}" if what.is_problem else f"{start}{what.reason}", "yellow"
 
 
 def _age(text: str, now: datetime) -> str:

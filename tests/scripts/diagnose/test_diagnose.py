@@ -105,14 +105,6 @@ def test_logs_of_another_kind_or_time_do_not_explain_a_symptom() -> None:
     assert ids(diagnose(made)) == ["head-node-timeout"]
 
 
-def test_logs_are_not_read_when_the_event_says_it() -> None:
-    made, account, stack = failed()
-    account.event(stack, 1, QUOTA)
-    account.line(stream("boot"), 1, NO_ROUTE)
-    assert ids(diagnose(made)) == ["address-quota"]
-    assert account.calls["filter_log_events"] == 0
-
-
 @pytest.mark.parametrize(
     ("status", "cause", "command"),
     [
@@ -169,7 +161,6 @@ def test_a_provider_that_no_event_names_is_found_by_its_stack() -> None:
     log = {"ResourceType": "AWS::Logs::LogGroup", "ResourceStatus": "CREATE_COMPLETE"}
     account.resources = {
         stack: [
-            {**nested, "LogicalResourceId": "Other", "PhysicalResourceId": stack_id("gone")},
             {**nested, "LogicalResourceId": "Provider", "PhysicalResourceId": stack_id("provider")},
         ],
         "provider": [{**log, "LogicalResourceId": "Log", "PhysicalResourceId": PROVIDER_GROUP}],

@@ -4,19 +4,16 @@ import pytest
 from botocore.exceptions import ClientError
 
 from scripts.diagnose.diagnose import diagnose
-from scripts.diagnose.failures import STACK_PAGES
 from scripts.diagnose.reader import LOG_PAGES
 from tests.scripts.diagnose.causes.recorded import (
     CLUSTER_GROUP,
     HEAD_NODE,
-    NOW,
     PROVIDER_GROUP,
     Now,
     deployment,
     failed,
     ids,
     shown,
-    stack_id,
     stream,
 )
 
@@ -56,17 +53,12 @@ def test_credentials_that_are_not_valid_are_an_error() -> None:
 def test_there_are_bounds_for_what_is_read() -> None:
     made, account, stack = failed()
     account.event(stack, 1, "CREATE_FAILED Custom::PclusterCluster Cluster: Strange")
-    account.deleted = [{"StackName": "x", "StackId": stack_id("x"), "DeletionTime": NOW}] * 2_500
     account.lines_in_page = 10
     for _ in range(1_000):
         account.line(stream("boot"), 1, "error: strange")
     diagnosis = diagnose(made)
-    assert account.calls["list_stacks"] == STACK_PAGES
     assert account.calls["filter_log_events"] == LOG_PAGES
-    assert diagnosis.unread == (
-        "deleted stacks: only the newest 2,000",
-        f"log group {CLUSTER_GROUP}: everything only since 2026-05-01 11:06 UTC",
-    )
+    assert diagnosis.unread == (f"log group {CLUSTER_GROUP}: everything only since 2026-05-01 11:06 UTC",)
 
 
 def test_without_permissions_it_is_not_known_whether_something_failed() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,7 +10,6 @@ from botocore.exceptions import ClientError
 
 from scripts.deployment import Account, Deployment
 from scripts.errors import ExitCode
-from scripts.remote.head_node import HeadNode
 from tests.scripts.account import Operated
 from tests.scripts.slurm_samples import IDLE, RECORDED, shell
 from tests.scripts.status.emulated import answered, as_json, as_text
@@ -87,75 +84,20 @@ def test_the_use_of_the_file_system_is_that_of_the_newest_minute(operated: Opera
     assert document["usage"] == {"free_bytes": 2400 * 1024**3, "used_mbps": 300}
 
 
-@pytest.fixture
-def answered_at_once(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the head node have answered when the command is sent, by calls that are not counted."""
-    start, ssm = HeadNode.start, operated.client("ssm")
+def test_other_clusters_need_a_permission_on_all_stacks(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = Account.list
 
-    def is_running(head_node: HeadNode, command_id: str) -> bool:
-        try:
-            invocation = ssm.get_command_invocation(CommandId=command_id, InstanceId=head_node.instance_id)
-        except ssm.exceptions.InvocationDoesNotExist:
-            return True
-        return invocation["Status"] in ("Pending", "InProgress")
-
-    def start_and_wait(head_node: HeadNode, script: str, **options: Any) -> str:
-        command_id = start(head_node, script, **options)
-        while is_running(head_node, command_id):
-            pass
-        return command_id
-
-    monkeypatch.setattr(HeadNode, "start", start_and_wait)
-
-
-def alter_answers(monkeypatch: pytest.MonkeyPatch, alter: Callable[[Any, dict[str, Any]], object]) -> None:
-    """Alter a copy of each answer to DescribeStacks; `alter` gets it with the parameters of the call."""
-    ask = Account.ask
-
-    def altered(account: Account, service: str, operation: str, **parameters: Any) -> Any:
-        answer = deepcopy(ask(account, service, operation, **parameters))
+    def deny(account: Account, service: str, operation: str, **parameters: Any) -> list[Any]:
         if operation == "describe_stacks":
-            alter(answer, parameters)
-        return answer
+            raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "DescribeStacks")
+        return listed(account, service, operation, **parameters)
 
-    monkeypatch.setattr(Account, "ask", altered)
-
-
-def nothing(*_: object) -> None:
-    """Leave an answer as it is."""
-
-
-def deny(_: Any, parameters: dict[str, Any]) -> None:
-    if not parameters:
-        raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "DescribeStacks")
-
-
-def truncate(answer: Any, parameters: dict[str, Any]) -> None:
-    if not parameters:
-        answer.update(Stacks=[], NextToken="more")
-
-
-@pytest.mark.parametrize(
-    ("alter", "unavailable", "calls_for_stacks"),
-    [
-        (nothing, {}, 2),
-        (deny, {"other_clusters": "these credentials lack cloudformation:DescribeStacks on all stacks"}, 5),
-        (truncate, {"other_clusters": "not known: there are more stacks than one call returns"}, 5),
-    ],
-)
-@pytest.mark.usefixtures("answered_at_once")
-def test_each_call_is_made_once_and_stacks_that_are_not_listed_are_fetched_by_name(
-    operated: Operated, alter: Any, unavailable: dict[str, str], calls_for_stacks: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
     operated.shell(shell(IDLE))
-    alter_answers(monkeypatch, alter)
-    operated.calls()
+    monkeypatch.setattr(Account, "list", deny)
     code, document = as_json(operated.deployment())
-    calls = operated.calls()
-    assert (code, document["unavailable"]) == (ExitCode.DONE, unavailable)
+    missing = "these credentials lack cloudformation:DescribeStacks on all stacks"
+    assert (code, document["unavailable"]) == (ExitCode.DONE, {"other_clusters": missing})
     assert [each["status"] for each in document["stacks"]] == ["CREATE_COMPLETE"] * 4
-    assert calls.count("cloudformation:DescribeStacks") == calls_for_stacks
-    assert len(calls) == calls_for_stacks + len(HIDDEN_WITHOUT) - 1
 
 
 def test_without_any_stack(operated: Operated) -> None:
@@ -184,13 +126,16 @@ def test_session_manager_does_not_reach_the_head_node(operated: Operated) -> Non
 
 
 def test_what_failed_is_diagnosed(operated: Operated, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(answer: Any, _: object) -> None:
-        for each in answer["Stacks"]:
-            if each["StackName"] in ("trn1-16", "trn1-16-cluster"):
-                each["StackStatus"] = "UPDATE_ROLLBACK_FAILED"
+    stack = Deployment.stack
+
+    def failed(deployment: Deployment, name: str) -> dict[str, Any] | None:
+        described = stack(deployment, name)
+        if described and name in ("trn1-16", "trn1-16-cluster"):
+            return {**described, "StackStatus": "UPDATE_ROLLBACK_FAILED"}
+        return described
 
     operated.shell(shell(IDLE))
-    alter_answers(monkeypatch, fail)
+    monkeypatch.setattr(Deployment, "stack", failed)
     code, document = as_json(operated.deployment())
     assert code == ExitCode.FAILED
     assert [each["name"] for each in document["stacks"]][2:4] == ["trn1-16-cluster", "trn1-16"]

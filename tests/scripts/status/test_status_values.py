@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
@@ -17,7 +16,6 @@ from scripts.deployment import PARTS
 from scripts.errors import ExitCode, OperationError
 from scripts.options import CONFIG
 from scripts.slurm import parse
-from scripts.status.collect import Collector
 from scripts.status.cost import cost_now
 from scripts.status.model import (
     Cost,
@@ -148,7 +146,7 @@ def test_the_software_of_jobs_is_shown_with_the_end_of_its_log_until_it_is_ready
     node = FailedNode("trn1-dy-trn1-32xl-3", "2026-11-21T12:50", "failed (12): no repository has aws-neuronx-dkms.")
     failed = replace(BUILD_FAILED, failed_nodes=(node,))
     ready, not_ready = (" ".join(screen(status(software=each)).split()) for each in (READY, failed))
-    assert "Software ready since 2 min: 2.28.1-pytorch2.9.0-ubuntu24.04 Queue" in ready
+    assert "Software ready since 2 min: 2.28.1-pytorch2.9.0-ubuntu24.04 Storage" in ready
     assert "Software failed since 2 min: 2.28.1-pytorch2.9.0-ubuntu24.04 first second" in not_ready
     assert "trn1-dy-trn1-32xl-3 10 min failed (12): no repository has aws-neuronx-dkms." in not_ready
 
@@ -206,16 +204,6 @@ def test_nodes_that_the_settings_do_not_have_and_blocks_are_not_included_in_the_
 # --- --watch ---
 
 
-class Scripted(Collector):
-    """Returns given states, one after another."""
-
-    def __init__(self, states: Sequence[Status]) -> None:
-        self._states = iter(states)
-
-    def collect(self) -> Status:
-        return next(self._states)
-
-
 class NoTime(Clock):
     def sleep(self, seconds: float) -> None:
         """Return at once."""
@@ -232,7 +220,8 @@ def written(console: Console) -> str:
 def test_a_terminal_shows_the_state_again_until_an_operation_starts() -> None:
     console = terminal()
     updating = status(stacks=(replace(STACKS[0], status="UPDATE_IN_PROGRESS"),))
-    refresh(Scripted([status(), status(fleet="PROTECTED"), updating]), console, clock=NoTime(), seconds=15)
+    states = iter([status(), status(fleet="PROTECTED"), updating])
+    refresh(lambda: next(states), console, clock=NoTime(), seconds=15)
     assert written(console).index("RUNNING") < written(console).index("PROTECTED")
     assert "Why: ./ultracluster diagnose trn1-16" in written(console)
     assert "UPDATE_IN_PROGRESS" not in written(console)
@@ -278,5 +267,5 @@ def test_only_a_terminal_shows_the_state_and_only_people_get_a_diagnosis(
 
 def test_the_exit_code_says_whether_it_is_healthy(monkeypatch: pytest.MonkeyPatch) -> None:
     for state, code in ((status(), ExitCode.DONE), (status(alarms=("x",)), ExitCode.FAILED)):
-        monkeypatch.setattr(Collector, "collect", lambda _, state=state: state)
+        monkeypatch.setattr("scripts.status.collect.collect", lambda *_, state=state: state)
         assert ultracluster("status", "trn1-16") == code

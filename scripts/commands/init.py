@@ -78,7 +78,7 @@ def command(*, name: str, aws_region: str | None, zone: str | None, nodes: int |
         (*_COMPUTE, "max_count"): nodes,
         ("cluster", "name"): None if of_template.cluster.name is None else name,
     }
-    _write(name, template, {place: value for place, value in values.items() if value is not None})
+    _write(name, template, {keys: value for keys, value in values.items() if value is not None})
     print(f"Wrote config/{name}.yaml; each setting is explained in it.", file=sys.stderr)
     terminal.suggest(f"estimate {name}", "sizes and costs")
     return ExitCode.DONE
